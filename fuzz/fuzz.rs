@@ -1,4 +1,4 @@
-//! The fuzzer of every target, for each has the code of all: NAMELY_FUZZ_TARGET says which runs.
+//! One program with the fuzzers of all targets: NAMELY_FUZZ_TARGET names the target to run.
 #![no_main]
 
 use std::sync::LazyLock;

@@ -19,7 +19,7 @@ use crate::trees::Trees;
 #[derive(Debug, Parser)]
 #[command(name = "namely-bench", version, max_term_width = 110)]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -30,16 +30,16 @@ pub enum Command {
     /// Measure subjects beside one another, alternating in one run
     #[command(after_help = HELP)]
     Compare(Compare),
-    /// Attack a router at its default limits and watch what becomes of the honest
+    /// Attack a router at its default limits and measure the honest clients
     #[command(after_help = ATTACKS_HELP)]
     Attacks(Attacks),
-    /// Attack and fetch for hours and see whether anything leaks
+    /// Attack and fetch for hours, and check for leaks
     #[command(after_help = SOAK_HELP)]
     Soak(Soak),
     /// One attacker of `attacks`
     #[command(hide = true)]
     Attacker(Attacker),
-    /// What takes an attacker's processor time and sends nothing
+    /// A process that uses an attacker's processor time and sends nothing
     #[command(hide = true)]
     Spin(Spinner),
     /// Measure the links between two routers beside one another, and windows
@@ -57,7 +57,7 @@ pub enum Command {
     /// Table threads beside io_uring, and orders of reads and writes, of the disk tier alone
     #[command(after_help = STORE_TABLES_HELP)]
     StoreTables(StoreTables),
-    /// Measure what a router forwards while its content store's disk is idle and saturated
+    /// Measure a router's throughput while its content store's disk is idle and saturated
     #[command(after_help = SATURATED_HELP)]
     Saturated(Saturated),
     /// Count the instructions of fixed work under valgrind and compare them with a snapshot
@@ -66,7 +66,7 @@ pub enum Command {
     /// One scenario of `tables` in a process of its own
     #[command(hide = true)]
     TablesCase(TablesCase),
-    /// What `instructions` counts
+    /// The work that `instructions` counts
     #[command(hide = true)]
     InstructionsWork(InstructionsWork),
     /// One plain process of the relay subject
@@ -87,7 +87,7 @@ const HELP: &str =
   NAMELY_BIN_DIR  namelyd and namely (otherwise beside namely-bench first)
   NFD_BIN         nfd                NFDC_BIN  nfdc
   NDND_BIN        ndnd               NDN_TOOLS_DIR  ndnputchunks, ndncatchunks, ndnping, ndnpingserver
-A subject whose programs are absent is named and left out.
+A subject whose programs are absent is reported and skipped.
 
 Example:
   cargo build --release && target/release/namely-bench compare --subject namely,nfd,ndnd";
@@ -102,14 +102,14 @@ Example:
   cargo build --release && target/release/namely-bench attacks --runs 3
   target/release/namely-bench attacks --attack pit,all --subject namely,nfd,ndnd --spin";
 
-const SOAK_HELP: &str = "The attacks of `attacks` follow one another while honest consumers fetch. In the end everybody goes, and the router's
+const SOAK_HELP: &str = "The attacks of `attacks` follow one another while honest consumers fetch. At the end all clients close, and the router's
 memory, descriptors, faces and PIT entries must be what they were; a fetch that failed is a failure too.
 
 Example:
   target/release/namely-bench soak --hours 8";
 
 const LINKS_HELP: &str = "A file is fetched through two routers in network namespaces of their own, with a pair of virtual devices between them:
-needs root and `ip` of iproute2. `kernel-tcp` is what two plain processes make of the same devices, `unix` one router
+needs root and `ip` of iproute2. `kernel-tcp` is two plain processes over the same devices, `unix` one router
 without a network. Goodput is the file's size over the wall time of the client process; every file that came is compared
 with its source. Programs are looked for as by `compare`.
 
@@ -150,7 +150,7 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn the_command_line_is_well_formed() {
+    fn the_bench_command_line_is_valid() {
         Cli::command().debug_assert();
     }
 

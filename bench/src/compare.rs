@@ -1,4 +1,5 @@
-//! The run: scenario by scenario, round by round, subjects alternating within each round.
+//! A comparison runs one scenario after another, each in several rounds. Each round measures every
+//! subject once.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,19 +15,20 @@ use crate::link::Link;
 use crate::machine::Machine;
 use crate::measure::{Measure, Samples};
 use crate::metric::Metric;
-use crate::namespace::{self, Place};
+use crate::namespace::{self, NetworkScope};
 use crate::options::Compare;
 use crate::report::{Results, print_json, print_table};
 use crate::scenario::{Kind, Plan, Scenario};
 use crate::subject::{self, Site, Subject, SubjectName, free_ports};
 use namely_testbed::Interrupt;
 
-/// Measures what `options` ask for and prints it.
+/// Measures the selected subjects and scenarios and prints the results.
 pub fn run(options: &Compare) -> Result<(), Error> {
     let place = if options.no_namespace {
-        Place::Loopback("asked to stay".to_owned())
+        NetworkScope::Loopback("asked to stay".to_owned())
     } else {
-        // May start this program again inside a namespace and never return.
+        // This call may replace the process by the same program in a namespace. It does not return
+        // then.
         namespace::enter()
     };
     let interrupt = Interrupt::on_signals()?;
@@ -42,8 +44,8 @@ pub fn run(options: &Compare) -> Result<(), Error> {
     Ok(())
 }
 
-/// The asked subjects, each once, in the order of [`SubjectName`]; the machine's ceiling always
-/// stands beside them.
+/// Returns the selected subjects, each once, in the order of [`SubjectName`]. The relay, which
+/// shows the machine's ceiling, is always among them.
 fn subjects(names: &[SubjectName]) -> Vec<Box<dyn Subject>> {
     let wanted = |name: &&SubjectName| **name == SubjectName::Relay || names.contains(name);
     SubjectName::value_variants().iter().filter(wanted).flat_map(|name| subject::subjects(*name)).collect()
@@ -51,7 +53,7 @@ fn subjects(names: &[SubjectName]) -> Vec<Box<dyn Subject>> {
 
 struct Run<'a> {
     options: &'a Compare,
-    place: Place,
+    place: NetworkScope,
     plan: Plan,
     dir: TempDir,
     interrupt: Interrupt,
@@ -61,12 +63,12 @@ impl Run<'_> {
     fn measure(&self, subjects: &[&dyn Subject]) -> Result<(), Error> {
         let wanted = |s: &Scenario| self.options.scenario.is_empty() || self.options.scenario.contains(s);
         for scenario in Scenario::value_variants().iter().copied().filter(wanted) {
-            if let (true, Place::Loopback(why)) = (scenario.is_ethernet(), &self.place) {
-                eprintln!("{}: left out: no devices can be made here ({why})", scenario.name());
+            if let (true, NetworkScope::Loopback(reason)) = (scenario.is_ethernet(), &self.place) {
+                eprintln!("{}: left out: no devices can be made here ({reason})", scenario.name());
                 continue;
             }
-            for (subject, why) in subjects.iter().filter_map(|s| Some((s, s.unsupported(scenario)?))) {
-                eprintln!("{}: without {} ({why})", scenario.name(), subject.name());
+            for (subject, reason) in subjects.iter().filter_map(|s| Some((s, s.unsupported(scenario)?))) {
+                eprintln!("{}: without {} ({reason})", scenario.name(), subject.name());
             }
             let taking_part: Vec<&dyn Subject> =
                 subjects.iter().copied().filter(|s| s.unsupported(scenario).is_none()).collect();
@@ -86,8 +88,7 @@ impl Run<'_> {
         let _link = scenario.is_ethernet().then(Link::make).transpose()?;
         for round in 0..self.options.repeats.runs() as usize {
             for turn in 0..subjects.len() {
-                // Each round starts with another subject, so that no one always follows the same
-                // one.
+                // Each round starts with another subject, so that none always runs first.
                 let subject = subjects[(round + turn) % subjects.len()];
                 let samples = self.measure_once(subject, scenario, object.as_ref(), round)?;
                 results.add(scenario, subject.name(), &samples);
@@ -109,8 +110,8 @@ impl Run<'_> {
         self.dir.path().join("objects")
     }
 
-    /// One run; what a subject does wrong is said and counted, only an interruption or the
-    /// environment ends all.
+    /// Measures a subject once. A failure of the subject is reported and counted. Only an
+    /// interruption, a failure of the environment or wrong usage ends the run.
     fn measure_once(
         &self,
         subject: &dyn Subject,
@@ -143,7 +144,7 @@ impl Run<'_> {
     }
 }
 
-/// A run that counted no failures had none.
+/// Adds a count of zero failures if the samples have no such count.
 fn counted(mut samples: Samples) -> Samples {
     if samples.iter().all(|(metric, _)| *metric != Metric::Failed) {
         samples.push((Metric::Failed, 0.0));

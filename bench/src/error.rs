@@ -1,44 +1,47 @@
-//! What can go wrong, sorted by whose fault it is.
+//! Errors, sorted by fault.
 
-use std::fmt;
 use std::io;
 use std::time::Duration;
 
 use namely_testbed::ProcessError;
 
-/// Why a measurement, or the whole run, did not happen.
-#[derive(Debug)]
+/// A measurement, or the whole run, failed.
+#[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The caller asked for something that cannot be done.
+    /// The caller requested an action that is not possible.
+    #[error("{0}")]
     Usage(String),
     /// The environment failed: a file, a socket, a program that cannot be started.
+    #[error("{doing}: {source}")]
     Environment {
-        /// What was being done.
+        /// The attempted operation.
         doing: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A subject did something wrong: exited, answered garbage, delivered other octets than were
-    /// published.
+    /// A subject misbehaved: it exited, answered garbage, or delivered other octets than published.
+    #[error("{0}")]
     Subject(String),
     /// A subject did not finish within its bound.
+    #[error("{what}: not done after {} s", .after.as_secs_f64())]
     TimedOut {
-        /// What did not finish.
+        /// The operation that did not finish.
         what: String,
         /// The bound.
         after: Duration,
     },
     /// SIGINT or SIGTERM.
+    #[error("{}", ProcessError::Interrupted)]
     Interrupted,
 }
 
 impl Error {
-    /// An error of the environment while `doing` something.
+    /// Returns an error of the environment during an operation.
     pub fn environment(doing: impl Into<String>, source: impl Into<io::Error>) -> Self {
         Error::Environment { doing: doing.into(), source: source.into() }
     }
 
-    /// The exit status that scripts see: 2 for wrong usage, 130 when interrupted, else 1.
+    /// Returns the exit status for scripts: 2 for wrong usage, 130 when interrupted, else 1.
     pub fn exit_status(&self) -> u8 {
         match self {
             Error::Usage(_) => 2,
@@ -55,26 +58,6 @@ impl From<ProcessError> for Error {
             ProcessError::Failed(message) => Error::Subject(message),
             ProcessError::TimedOut { what, after } => Error::TimedOut { what, after },
             ProcessError::Interrupted => Error::Interrupted,
-        }
-    }
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Usage(message) | Error::Subject(message) => f.write_str(message),
-            Error::Environment { doing, source } => write!(f, "{doing}: {source}"),
-            Error::TimedOut { what, after } => write!(f, "{what}: not done after {} s", after.as_secs_f64()),
-            Error::Interrupted => ProcessError::Interrupted.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Error::Environment { source, .. } => Some(source),
-            _ => None,
         }
     }
 }

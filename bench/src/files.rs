@@ -1,4 +1,4 @@
-//! Objects to publish, and whether what came back is the same.
+//! Objects to publish, and the comparison of fetched files with them.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::error::Error;
 
 /// An object to publish: one file in a directory of its own, so that a server of directories serves
-/// just it.
+/// only this file.
 #[derive(Clone, Debug)]
 pub struct Object {
     /// The file.
@@ -16,7 +16,7 @@ pub struct Object {
     pub dir: PathBuf,
     /// Its size.
     pub octets: u64,
-    /// Tells objects of one run apart; also the seed of its content.
+    /// Number of the object within its run. It is also the seed of the content.
     pub number: u32,
 }
 
@@ -24,8 +24,8 @@ impl Object {
     /// The file's name in its directory.
     pub const FILE_NAME: &str = "data.bin";
 
-    /// Writes object `number` of `octets` octets below `base`. Its content does not compress and no
-    /// two segments, nor two objects, are alike.
+    /// Writes object `number` of `octets` octets below `base`. Its content does not compress. No
+    /// two segments, and no two objects, are alike.
     pub fn create(base: &Path, number: u32, octets: u64) -> Result<Self, Error> {
         let dir = base.join(format!("object-{number}-{octets}"));
         let path = dir.join(Self::FILE_NAME);
@@ -38,7 +38,7 @@ impl Object {
 
 fn write_content(path: &Path, number: u32, octets: u64) -> std::io::Result<()> {
     let mut out = BufWriter::new(File::create(path)?);
-    // xorshift64*: any seed but 0.
+    // xorshift64*: the seed must not be 0.
     let mut state = u64::from(number) << 32 | 0x9E37_79B9;
     let mut left = octets;
     while left > 0 {
@@ -53,7 +53,7 @@ fn write_content(path: &Path, number: u32, octets: u64) -> std::io::Result<()> {
     out.flush()
 }
 
-/// A directory of its own, in memory where there is one, so that no disk is measured.
+/// Creates a directory, in memory if possible, so that no disk is measured.
 pub(crate) fn directory(prefix: &str, base: Option<&Path>) -> Result<tempfile::TempDir, Error> {
     let memory = Path::new("/dev/shm");
     let base = match base {
@@ -67,8 +67,8 @@ pub(crate) fn directory(prefix: &str, base: Option<&Path>) -> Result<tempfile::T
         .map_err(|e| Error::environment(format!("cannot create a directory in {}", base.display()), e))
 }
 
-/// An error of the subject, with the first differing offset, unless both files hold the same
-/// octets.
+/// Returns an error of the subject, with the first differing offset, unless both files hold the
+/// same octets.
 pub fn expect_same(source: &Path, output: &Path) -> Result<(), Error> {
     let missing = |e| Error::Subject(format!("the fetch left no file: {e}"));
     let unreadable = |e| Error::environment(format!("cannot open {}", source.display()), e);
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_has_its_size_and_no_two_are_alike() {
+    fn bench_objects_differ_and_have_their_size() {
         let base = tempfile::tempdir().expect("temporary directory");
         let one = Object::create(base.path(), 1, 10_001).expect("object");
         let two = Object::create(base.path(), 2, 10_001).expect("object");
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_octet_and_a_missing_tail_are_found() {
+    fn changed_and_truncated_files_are_detected() {
         let base = tempfile::tempdir().expect("temporary directory");
         let object = Object::create(base.path(), 1, 200_000).expect("object");
         let output = base.path().join("output");

@@ -1,30 +1,29 @@
-//! What stands above the figures: the machine, its load, and exactly which programs were measured.
+//! The header of the figures: the machine, its load, and the exact programs.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::machine::Machine;
-use crate::namespace::Place;
+use crate::namespace::NetworkScope;
 use crate::options::Compare;
 use crate::subject::Subject;
 use namely_testbed::Interrupt;
 use namely_testbed::{Process, command};
 
-/// How long a program may take to say its version.
+/// Maximum time of a program to print its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
 
-/// The lines above the figures. Programs are asked for their versions, with `dir` for what they
-/// write.
+/// Returns the header. Programs are run to print their versions, with `dir` for their files.
 pub fn lines(
     options: &Compare,
-    place: &Place,
+    place: &NetworkScope,
     subjects: &[Box<dyn Subject>],
     dir: &Path,
     interrupt: &Interrupt,
 ) -> Vec<String> {
     let network = match place {
-        Place::OwnNamespace => "a namespace of its own".to_owned(),
-        Place::Loopback(why) => format!("the machine's loopback ({why})"),
+        NetworkScope::OwnNamespace => "a namespace of its own".to_owned(),
+        NetworkScope::Loopback(why) => format!("the machine's loopback ({why})"),
     };
     let (plan, runs) = (options.plan(), options.repeats.runs());
     let mut lines = vec![
@@ -60,7 +59,8 @@ fn version(program: &Path, dir: &Path, interrupt: &Interrupt) -> String {
     version_in(&name, &printed)
 }
 
-/// The first line that a program printed, with its name in front if the line is only a number.
+/// Returns the first line that a program printed, preceded by its name if the line is only a
+/// number.
 fn version_in(name: &str, printed: &str) -> String {
     match printed.lines().next() {
         Some(line) if line.starts_with(|c: char| c.is_ascii_digit()) => format!("{name} {line}"),
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_has_its_programs_name() {
+    fn a_version_starts_with_the_program_name() {
         assert_eq!(version_in("tool", "24.07\nmore\n"), "tool 24.07");
         assert_eq!(version_in("tool", "other 1.5\n"), "other 1.5");
         assert_eq!(version_in("tool", ""), "tool of unknown version");

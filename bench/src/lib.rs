@@ -2,21 +2,20 @@
 //!
 //! `compare` starts each subject's own router and its own file tools, one subject at a time,
 //! alternating within every round of one run and inside one network namespace, and reports medians.
-//! Every fetched file is compared with its source octet by octet; a fetch that fails is counted and
-//! shown, never left out.
+//! Every fetched file is compared with its source octet by octet. A failed fetch is counted and
+//! reported, never left out.
 //!
-//! `attacks` attacks a router and watches what becomes of the honest. `links` compares the links
-//! between two routers, and windows; `trees` copies many small files beside an rsync
-//! daemon.
+//! `attacks` attacks a router and observes the effect on honest users. `links` compares the links
+//! between two routers, and windows. `trees` copies many small files beside an rsync daemon.
 //!
-//! `store` and `store-tables` measure the content store's disk tier alone, `saturated` what a
-//! router forwards beside it.
+//! `store` and `store-tables` measure the content store's disk tier alone, `saturated` the router's
+//! forwarding beside it.
 //!
-//! `tables` measures the forwarding core alone, `instructions` counts what fixed work costs it. The
-//! experiments of published systems are in `experiments`, on parts of this crate.
+//! `tables` measures the forwarding core alone, `instructions` counts the cost of fixed work in it.
+//! The experiments of published systems are in `experiments`, on parts of this crate.
 //!
-//! This crate never speaks for a subject: a rate is an object's size over the wall time of the
-//! client process, and CPU time is what the kernel accounts to each process.
+//! This crate never relies on a subject's own figures: a rate is an object's size over the wall
+//! time of the client process, and CPU time is that accounted by the kernel to each process.
 #![forbid(unsafe_code)]
 
 pub mod attacker;

@@ -10,15 +10,15 @@ pub const DEVICES: [&str; 2] = ["nbench0", "nbench1"];
 /// Their addresses.
 pub const ADDRESSES: [&str; 2] = ["02:00:00:00:00:0a", "02:00:00:00:00:0b"];
 
-/// Octets of an Ethernet payload: a segment of 8000 octets goes in one frame.
+/// Octets of an Ethernet payload: one frame carries a segment of 8000 octets.
 const MTU: &str = "9300";
 
-/// The link; gone when dropped.
+/// The link. It is removed when dropped.
 #[derive(Debug)]
 pub struct Link;
 
 impl Link {
-    /// Makes the two devices and brings them up.
+    /// Creates the two devices and brings them up.
     pub fn make() -> Result<Self, Error> {
         let ([near, far], [near_address, far_address]) = (DEVICES, ADDRESSES);
         run(&[
@@ -50,7 +50,8 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // The other end goes with it; the namespace ends with the run in any case.
+        // The kernel removes the other device, too. If this fails, the end of the run's namespace
+        // removes both.
         let _ = run(&["ip", "link", "del", DEVICES[0]]);
     }
 }

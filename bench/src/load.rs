@@ -1,5 +1,5 @@
-//! Generated load: `namely perf` as server and client at a subject's router, the same for every
-//! subject.
+//! Generated load: `namely perf` as server and client at a subject's router. It is the same for
+//! every subject.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -15,34 +15,34 @@ use crate::stats::jain;
 use crate::subject::{Network, PREFIX, Site};
 use namely_testbed::{Process, command};
 
-/// Flows at once, each with a connection of its own at both ends.
+/// Number of concurrent flows, each with a connection of its own at both ends.
 pub const FLOWS: u32 = 4;
 
-/// Interests of each flow under way.
+/// Outstanding Interests of each flow.
 const WINDOW: u32 = 32;
 
-/// How the load works, for the table.
+/// Returns a description of the load, for the table.
 pub fn mode() -> String {
     format!("namely perf, {FLOWS} flows with a window of {WINDOW} each; nothing signed")
 }
 
-/// The program that makes the load.
+/// The program that generates the load.
 #[derive(Debug)]
 pub struct Load {
     program: Program,
 }
 
-/// What a client printed.
+/// The results printed by a client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    /// Right answers.
+    /// Number of correct answers.
     pub exchanges: f64,
-    /// What is reported.
+    /// The reported samples.
     pub samples: Vec<(Metric, f64)>,
 }
 
 impl Load {
-    /// Finds the program, or says that it is missing.
+    /// Finds the program; an error if it is missing.
     pub fn find() -> Result<Self, Error> {
         let program = Program::find(&["namely"], "NAMELY_BIN_DIR", true);
         match program.missing() {
@@ -57,13 +57,13 @@ impl Load {
         command
     }
 
-    /// Starts the server; returns when it answers.
+    /// Starts the server. Returns when it answers.
     pub fn serve(&self, site: &Site<'_>, network: &Network) -> Result<Process, Error> {
         let mut command = self.command(site, &network.producer);
         command.args(["server", "--prefix", PREFIX, "--flows", &FLOWS.to_string()]);
         command.args(["--payload", &site.scenario.segment_octets().to_string()]);
         let server = Process::start("namely perf server", command, site.dir, None)?;
-        // The last connection is registered last.
+        // The last connection registers last.
         let name = format!("{PREFIX}/{}/ready", FLOWS - 1);
         probe::wait_for_answer(&network.socket, &name, READY_LIMIT, site.interrupt)?;
         Ok(server)
@@ -78,12 +78,12 @@ impl Load {
         let limit = length + READY_LIMIT;
         Process::run("namely perf client", command, site.dir, Some(&output), limit, site.interrupt)?;
         let printed = std::fs::read_to_string(&output)
-            .map_err(|e| Error::environment("cannot read what the load printed", e))?;
+            .map_err(|e| Error::environment("cannot read the output of the load", e))?;
         summary(&printed).ok_or_else(|| Error::Subject("namely perf printed no summary".to_owned()))
     }
 }
 
-/// The summary among the lines that a client printed.
+/// Returns the summary among the lines of a client.
 fn summary(printed: &str) -> Option<Measured> {
     let mut lines = printed.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let value = lines.find(|value| value["kind"] == "summary")?;
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_summary_is_told_from_the_seconds() {
+    fn the_load_summary_is_parsed() {
         let printed = concat!(
             r#"{"kind":"second","exchanges":1,"goodput_mbps":1.0}"#,
             "\n",

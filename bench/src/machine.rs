@@ -1,9 +1,9 @@
-//! What the figures were measured on.
+//! The machine of the measurements.
 
 use std::fmt;
 use std::fs;
 
-/// The machine and how busy it is.
+/// The machine and its load.
 #[derive(Clone, Debug)]
 pub struct Machine {
     cpu: String,
@@ -13,7 +13,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Reads what the kernel says now.
+    /// Reads the present values of the kernel.
     pub fn read() -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let kernel = rustix::system::uname();
@@ -33,7 +33,7 @@ impl fmt::Display for Machine {
     }
 }
 
-/// Model and clock of the first processor in `/proc/cpuinfo`.
+/// Returns model and clock of the first processor in `/proc/cpuinfo`.
 fn cpu_model(cpuinfo: &str) -> Option<String> {
     let value = |key: &str| {
         let line = cpuinfo.lines().find(|line| line.split(':').next().is_some_and(|k| k.trim() == key))?;
@@ -44,7 +44,7 @@ fn cpu_model(cpuinfo: &str) -> Option<String> {
     Some(mhz.map_or(model.clone(), |mhz| format!("{model} at {:.1} GHz", mhz / 1000.0)))
 }
 
-/// The three averages of `/proc/loadavg`: over 1, 5 and 15 minutes.
+/// Returns the three averages of `/proc/loadavg`: over 1, 5 and 15 minutes.
 fn load_average(loadavg: &str) -> String {
     loadavg.split_ascii_whitespace().take(3).collect::<Vec<_>>().join(" ")
 }

@@ -10,7 +10,7 @@ use namely_bench::{
     trees,
 };
 
-/// The tables are large, and have what the router gives them.
+/// The tables are large. They use huge pages, as in the router.
 #[global_allocator]
 static MEMORY: namely_host::HugePages = namely_host::HugePages;
 

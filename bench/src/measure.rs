@@ -1,4 +1,4 @@
-//! One run of one subject in one scenario: everything is started afresh, measured once, and ended.
+//! One run of one subject in one scenario. Everything is started afresh, measured once, and ended.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use crate::scenario::{Kind, Plan};
 use crate::subject::{Network, Publication, Site, Subject};
 use namely_testbed::{Outcome, Process};
 
-/// What one run yields.
+/// Samples of one run.
 pub type Samples = Vec<(Metric, f64)>;
 
-/// How long memory and CPU time settle before they are read.
+/// Time for memory and CPU time to settle before they are read.
 const SETTLE: Duration = Duration::from_millis(500);
 
 /// Bounds and sizes of one run.
@@ -23,9 +23,9 @@ const SETTLE: Duration = Duration::from_millis(500);
 pub struct Measure<'a> {
     /// Sizes.
     pub plan: &'a Plan,
-    /// How long one fetch may take.
+    /// Maximum time of one fetch.
     pub fetch_limit: Duration,
-    /// Where objects are created.
+    /// Directory of the objects.
     pub objects: &'a Path,
 }
 
@@ -94,7 +94,7 @@ impl Measure<'_> {
         Ok(samples)
     }
 
-    /// Fetches `name` and compares what came with `object`.
+    /// Fetches `name` and compares the result with `object`.
     fn fetch(
         &self,
         subject: &dyn Subject,
@@ -176,7 +176,7 @@ impl Measure<'_> {
     }
 }
 
-/// CPU time used so far by what serves a fetch.
+/// CPU time used so far by the processes that serve a fetch.
 struct Usage {
     routers: Duration,
     producer: Option<Duration>,

@@ -1,4 +1,4 @@
-//! What is reported, by name and unit.
+//! Reported metrics, by name and unit.
 
 /// One reported number. Its name in the output is fixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,7 +11,7 @@ pub enum Metric {
     CpuPerExchange,
     /// CPU time of the producer for one exchange.
     CpuPerExchangeProducer,
-    /// CPU time of the client for one exchange, its start and end included.
+    /// CPU time of the client for one exchange, including the start and end of its process.
     CpuPerExchangeConsumer,
     /// CPU time of all routers for 1 GiB of payload.
     CpuPerGibRouter,
@@ -19,24 +19,23 @@ pub enum Metric {
     CpuPerGibProducer,
     /// CPU time of the client for 1 GiB of payload.
     CpuPerGibConsumer,
-    /// From the producer's start to its first answer: what publishing costs before anything is
-    /// fetched.
+    /// Time from the producer's start to its first answer: the cost of publishing before any fetch.
     PublishTime,
-    /// Jain's index of the flows' goodput: 1 when all get the same, 1/n when one gets all.
+    /// Jain's index of the flows' goodput: 1 when all are equal, 1/n when one flow has all of it.
     Fairness,
     /// Median round trip.
     P50,
     /// Round trip that 99 of 100 do not exceed.
     P99,
-    /// Resident memory of the router before anybody used it.
+    /// Resident memory of the router before its first use.
     RssIdle,
-    /// Resident memory of the router; in `memory`, after all objects.
+    /// Resident memory of the router; in the scenario `memory`, after all objects were fetched.
     Rss,
-    /// CPU time of the router over wall time while nothing happens.
+    /// CPU time of the router over wall time while it is idle.
     CpuIdle,
     /// CPU time in the core for one Interest-Data exchange.
     NsPerExchange,
-    /// CPU time in the core for an Interest that one table decides.
+    /// CPU time in the core for an Interest whose fate depends on one table.
     NsPerLookup,
     /// Time to add an entry.
     NsPerInsert,
@@ -47,7 +46,7 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// The metric's name in the output.
+    /// Returns the metric's name in the output.
     pub fn name(self) -> &'static str {
         match self {
             Metric::Goodput => "goodput_mbps",
@@ -73,7 +72,7 @@ impl Metric {
         }
     }
 
-    /// The metric's unit in the output.
+    /// Returns the metric's unit in the output.
     pub fn unit(self) -> &'static str {
         match self {
             Metric::Goodput => "Mbit/s",
@@ -91,8 +90,8 @@ impl Metric {
         }
     }
 
-    /// Whether the samples of all runs are added up instead of summarised: one failure must not
-    /// vanish in a median.
+    /// Returns true if the report has the sum over all runs instead of their median. A median could
+    /// hide a single failure.
     pub fn is_total(self) -> bool {
         self == Metric::Failed
     }

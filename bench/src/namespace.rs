@@ -1,4 +1,4 @@
-//! A network namespace of this run's own, where nobody else listens or sends.
+//! A network namespace of this run, without other listeners and senders.
 
 use std::env;
 use std::os::unix::process::CommandExt;
@@ -9,39 +9,39 @@ use crate::error::Error;
 /// Set in a process that runs inside the namespace.
 const MARK: &str = "NAMELY_BENCH_NAMESPACE";
 
-/// Where the measurement runs.
+/// Network of the measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum NetworkScope {
     /// In a network namespace of its own.
     OwnNamespace,
-    /// On the machine's loopback, and why.
+    /// On the machine's loopback, with the reason.
     Loopback(String),
 }
 
-/// Moves this process into a network namespace of its own by starting it again inside one, when it
-/// may (root) and can (unshare from util-linux, ip from iproute2). Otherwise returns why it stays
-/// where it is.
-pub fn enter() -> Place {
+/// Moves this process into a network namespace of its own by starting it again inside one, if it
+/// may (root) and can (unshare from util-linux, ip from iproute2). Otherwise returns the reason why
+/// it stays in the present one.
+pub fn enter() -> NetworkScope {
     if env::var_os(MARK).is_some() {
         return match bring_up_loopback() {
-            Ok(()) => Place::OwnNamespace,
-            Err(e) => Place::Loopback(format!("its own namespace has no loopback ({e})")),
+            Ok(()) => NetworkScope::OwnNamespace,
+            Err(e) => NetworkScope::Loopback(format!("its own namespace has no loopback ({e})")),
         };
     }
     if !rustix::process::geteuid().is_root() {
-        return Place::Loopback("a namespace of its own needs root".to_owned());
+        return NetworkScope::Loopback("a namespace of its own needs root".to_owned());
     }
-    // Tried first on something harmless: a container may be root and still not allowed to.
+    // A harmless command is tried first: root in a container may lack the permission.
     if let Err(e) = run(&["unshare", "--net", "ip", "link", "set", "lo", "up"]) {
-        return Place::Loopback(format!("no namespace of its own ({e})"));
+        return NetworkScope::Loopback(format!("no namespace of its own ({e})"));
     }
     match env::current_exe() {
         Ok(program) => {
             let mut command = Command::new("unshare");
             command.arg("--net").arg(program).args(env::args_os().skip(1)).env(MARK, "1");
-            Place::Loopback(format!("cannot start again in a namespace ({})", command.exec()))
+            NetworkScope::Loopback(format!("cannot start again in a namespace ({})", command.exec()))
         }
-        Err(e) => Place::Loopback(format!("cannot find its own program ({e})")),
+        Err(e) => NetworkScope::Loopback(format!("cannot find its own program ({e})")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What `compare` is asked for.
+//! Options of `compare`.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::scenario::{Plan, Scenario};
 use crate::subject::SubjectName;
 
-/// How often something is measured, and how it is told: of all commands that compare.
+/// Number of runs, and form of the output: of all commands that compare.
 #[derive(Debug, Args)]
 pub struct Repeats {
     /// Runs of each row, alternating [default: 5; with --quick 1]
@@ -23,18 +23,18 @@ pub struct Repeats {
 }
 
 impl Repeats {
-    /// How many runs.
+    /// Returns the number of runs.
     pub fn runs(&self) -> u32 {
         self.runs.unwrap_or(if self.quick { 1 } else { 5 })
     }
 
-    /// Says how it goes, out of the way of what programs read.
+    /// Prints progress. It is kept apart from the JSON output.
     pub fn say(&self, line: &str) {
         if self.json { eprintln!("{line}") } else { println!("{line}") }
     }
 }
 
-/// What is measured of a disk.
+/// Options of a disk's measurement.
 #[derive(Debug, Args)]
 pub struct OnDisk {
     /// Folder on the disk that is measured; a folder of its own is made in it and removed
@@ -49,7 +49,7 @@ pub struct OnDisk {
 }
 
 impl OnDisk {
-    /// A folder there, which goes with the value.
+    /// Creates a folder there, which is removed when the value is dropped.
     ///
     /// # Errors
     /// Environment: it cannot be made.
@@ -62,32 +62,32 @@ impl OnDisk {
 /// Options of `compare`.
 #[derive(Debug, Args)]
 pub struct Compare {
-    /// What to compare
+    /// The subjects to compare
     #[arg(long, value_delimiter = ',', default_value = "namely,nfd,ndnd,relay")]
     pub subject: Vec<SubjectName>,
-    /// Which scenarios; all when not given
+    /// The scenarios to measure; all if not given
     #[arg(long, value_delimiter = ',')]
     pub scenario: Vec<Scenario>,
     /// Object size of the file scenarios, MiB (a quarter of it in unix-1200 and memory)
     #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=480))]
     pub object_mib: u64,
-    /// How long one fetch may take, seconds
+    /// Maximum time of one fetch, seconds
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub timeout: u64,
-    /// Where objects, outputs and sockets go; memory (/dev/shm) when not given, so that no disk is
-    /// measured
+    /// Directory of objects, outputs and sockets; memory (/dev/shm) if not given, so that no disk
+    /// is measured
     #[arg(long)]
     pub dir: Option<PathBuf>,
     /// Stay in the present network namespace even if root
     #[arg(long)]
     pub no_namespace: bool,
-    /// How often, and how it is told.
+    /// Number of runs, and form of the output.
     #[command(flatten)]
     pub repeats: Repeats,
 }
 
 impl Compare {
-    /// How large everything is.
+    /// Returns the sizes of the measurements.
     pub fn plan(&self) -> Plan {
         if self.repeats.quick { Plan::quick() } else { Plan::full(self.object_mib) }
     }

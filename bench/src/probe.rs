@@ -1,7 +1,7 @@
-//! Asks a router, over its Unix socket and in plain NDN packets, whether a producer answers yet.
+//! Probes a producer through a router's Unix socket, with plain NDN packets, until it answers.
 //!
-//! The same question to every subject: no tool's notion of "ready" is trusted. It costs one small
-//! packet in each content store.
+//! Every subject receives the same Interest, because a subject's own report of readiness could come
+//! too early. The answer occupies one small packet in each content store.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -14,20 +14,19 @@ use namely_wire::{Component, DataView, InterestBuilder, LpView, Name, NameRef, t
 use crate::error::Error;
 use namely_testbed::Interrupt;
 
-/// How long the first question waits for its answer. A router without a route may say nothing at
-/// all, so that the next is asked soon; but each waits twice as long as the one before, since
-/// answers may take longer than this.
+/// Timeout of the first Interest. A router without a route may not answer at all, so the next
+/// Interest follows soon. Each further timeout is twice the previous one, because an answer may
+/// take longer.
 const ANSWER_WAIT: Duration = Duration::from_millis(100);
 
-/// How long a question waits at most.
+/// Maximum timeout of an Interest.
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(4);
 
-/// Pause after an answer that was none, or a socket that was not there.
+/// Pause after an answer without Data, or after a failure to connect.
 const RETRY_PAUSE: Duration = Duration::from_millis(10);
 
-/// Waits until the metadata of the object `name` is answered through the router at `socket`, and
-/// returns the object's versioned name, which the metadata holds (realtime data retrieval, metadata
-/// content).
+/// Waits until the router at `socket` returns the metadata of the object `name`. Returns the
+/// object's versioned name, which the metadata holds (realtime data retrieval, metadata content).
 pub fn versioned_name(
     socket: &Path,
     name: &str,
@@ -44,7 +43,7 @@ pub fn versioned_name(
         .ok_or_else(|| Error::Subject(format!("the metadata of {name} does not start with a name")))
 }
 
-/// Waits until exactly `name` is answered through the router at `socket`.
+/// Waits until the router at `socket` returns Data named exactly `name`.
 pub fn wait_for_answer(
     socket: &Path,
     name: &str,
@@ -56,7 +55,7 @@ pub fn wait_for_answer(
     answer(socket, name, ask, limit, interrupt).map(|_| ())
 }
 
-/// Waits until the router at `socket` takes connections.
+/// Waits until the router at `socket` accepts connections.
 pub fn wait_for_socket(socket: &Path, limit: Duration, interrupt: &Interrupt) -> Result<(), Error> {
     let deadline = Instant::now() + limit;
     while UnixStream::connect(socket).is_err() {
@@ -72,8 +71,8 @@ fn parse(name: &str) -> Result<Name, Error> {
     name.parse().map_err(|e| Error::Usage(format!("{name} is not a name: {e}")))
 }
 
-/// Asks again and again, each time with another nonce, and returns the content of the Data that
-/// answers.
+/// Sends Interests, each with another nonce, until one is answered. Returns the content of the
+/// Data.
 fn answer(
     socket: &Path,
     what: &str,
@@ -88,7 +87,7 @@ fn answer(
         nonce = nonce.wrapping_add(1);
         let interest = ask(nonce.to_be_bytes()).lifetime_ms(wait.as_millis() as u64).build();
         let begun = Instant::now();
-        if let Some(content) = ask_once(socket, &interest, wait) {
+        if let Some(content) = request_once(socket, &interest, wait) {
             return Ok(content);
         }
         if begun.elapsed() >= wait {
@@ -99,7 +98,7 @@ fn answer(
     Err(Error::TimedOut { what: format!("the producer of {what}"), after: limit })
 }
 
-fn ask_once(socket: &Path, interest: &[u8], wait: Duration) -> Option<Vec<u8>> {
+fn request_once(socket: &Path, interest: &[u8], wait: Duration) -> Option<Vec<u8>> {
     let mut stream = UnixStream::connect(socket).ok()?;
     stream.set_read_timeout(Some(wait)).ok()?;
     stream.write_all(interest).ok()?;
@@ -116,7 +115,7 @@ fn ask_once(socket: &Path, interest: &[u8], wait: Duration) -> Option<Vec<u8>> {
     }
 }
 
-/// The content if `packet` is a Data, bare or in a link packet; a Nack has none.
+/// Returns the content if `packet` is a Data, bare or in a link packet. A Nack has none.
 fn content_of(packet: &[u8]) -> Option<Vec<u8>> {
     let link = LpView::parse(packet).ok()?;
     let data = DataView::parse(link.fragment?).ok()?;
@@ -132,9 +131,9 @@ mod tests {
 
     use super::*;
 
-    /// A router whose disk is slow: it answered nobody, however often it was asked.
+    /// The timeout grows until it exceeds the time in which a router with a slow disk answers.
     #[test]
-    fn an_answer_that_takes_longer_than_the_first_question_waits_is_waited_for() {
+    fn a_probe_waits_for_a_slow_answer() {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("router.sock");
         let listener = UnixListener::bind(&socket).unwrap();

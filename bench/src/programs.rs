@@ -1,17 +1,17 @@
-//! Finds installed programs: an environment variable first, then this program's own directory, then
-//! `PATH`.
+//! Finds installed programs: first by an environment variable, then in this program's own
+//! directory, then on the `PATH`.
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a router or a producer may take to be ready.
+/// Maximum time until a router or a producer is ready.
 pub const READY_LIMIT: Duration = Duration::from_secs(60);
 
 /// A program that a subject needs.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// What to look for, first match wins.
+    /// Names to search for. The first match wins.
     names: &'static [&'static str],
     /// The environment variable that names the file, or the directory that holds it.
     variable: &'static str,
@@ -19,15 +19,15 @@ pub struct Program {
 }
 
 impl Program {
-    /// Looks for any of `names`, with `variable` naming the file itself or a directory.
-    /// `beside_self` also looks where this program lies.
+    /// Searches for any of `names`. `variable` names the file itself or a directory. `beside_self`
+    /// adds the directory of this program.
     pub fn find(names: &'static [&'static str], variable: &'static str, beside_self: bool) -> Self {
         let named = env::var_os(variable).map(PathBuf::from);
         let own = env::current_exe().ok().and_then(|exe| exe.parent().map(Path::to_path_buf));
         let path = env::var_os("PATH").unwrap_or_default();
         let dirs = own.filter(|_| beside_self).into_iter().chain(env::split_paths(&path));
         let found = match named {
-            // What is named explicitly is not silently replaced by something else.
+            // An explicitly named program is not silently replaced by another.
             Some(named) if named.is_dir() => search(names, [named]),
             Some(named) => named.is_file().then_some(named),
             None => search(names, dirs),
@@ -35,12 +35,13 @@ impl Program {
         Program { names, variable, found }
     }
 
-    /// The program's path; an unfound one keeps its name, and starting it fails with a message.
+    /// Returns the program's path. If it was not found, this is its name, and starting it fails
+    /// with a message.
     pub fn path(&self) -> &Path {
         self.found.as_deref().unwrap_or_else(|| Path::new(self.names[0]))
     }
 
-    /// What to do when it was not found.
+    /// Returns advice if it was not found.
     pub fn missing(&self) -> Option<String> {
         let names = self.names.join(" or ");
         match self.found {
@@ -67,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absent_program_is_said_to_be_absent_with_what_to_do() {
+    fn a_missing_program_is_reported_with_help() {
         let program = Program::find(&["no-such-program"], "NAMELY_BENCH_TEST_UNSET", false);
         let message = program.missing().expect("absent");
         assert!(message.contains("no-such-program") && message.contains("NAMELY_BENCH_TEST_UNSET"));

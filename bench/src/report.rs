@@ -38,7 +38,7 @@ impl Results {
         }
     }
 
-    /// What all runs come to. A total stands as median, min and max alike.
+    /// Returns the summary of all runs. A total has the same value as median, min and max.
     pub fn summary(&self, scenario: Scenario, subject: &'static str, metric: Metric) -> Option<Summary> {
         let samples = self.samples.get(&(scenario, subject, metric))?;
         if metric.is_total() {
@@ -58,7 +58,7 @@ impl Results {
     }
 }
 
-/// Prints what `scenario` came to on standard output, one JSON object a line.
+/// Prints the results of `scenario` on standard output, one JSON object per line.
 pub fn print_json(results: &Results, scenario: Scenario) -> Result<(), Error> {
     results.lines(scenario).try_for_each(|line| print(&line))
 }
@@ -69,7 +69,7 @@ pub(crate) fn print(line: &Line) -> Result<(), Error> {
     text.and_then(|text| writeln!(io::stdout(), "{text}")).map_err(cannot_print)
 }
 
-/// Prints what `scenario` came to on standard output, as a table.
+/// Prints the results of `scenario` on standard output, as a table.
 pub fn print_table(results: &Results, scenario: Scenario, subjects: &[&dyn Subject]) -> Result<(), Error> {
     let table = align(&table(results, scenario, subjects));
     let ratios: String = ratios(results, scenario, subjects).iter().map(|line| format!("\n{line}")).collect();
@@ -80,8 +80,8 @@ fn cannot_print(e: io::Error) -> Error {
     Error::environment("cannot print the results", e)
 }
 
-/// A column: its heading, its metric, digits after the point, and whether the extremes stand beside
-/// the median.
+/// A column: its heading, its metric, digits after the point, and whether it shows the extremes
+/// beside the median.
 struct Column(&'static str, Metric, usize, bool);
 
 fn columns(kind: Kind) -> &'static [Column] {
@@ -143,7 +143,7 @@ fn cell(column: &Column, summary: Option<Summary>) -> String {
     }
 }
 
-/// namely against the best way to use each peer.
+/// Returns the ratios of namely to the best mode of each peer.
 fn ratios(results: &Results, scenario: Scenario, subjects: &[&dyn Subject]) -> Vec<String> {
     let (metric, more_is_better) = match scenario.kind() {
         Kind::Transfer | Kind::Cached | Kind::Flows => (Metric::Goodput, true),
@@ -153,7 +153,7 @@ fn ratios(results: &Results, scenario: Scenario, subjects: &[&dyn Subject]) -> V
     };
     let median = |subject: &dyn Subject| results.summary(scenario, subject.name(), metric).map(|s| s.median);
     let of = |family: SubjectName| subjects.iter().filter(move |s| s.family() == family);
-    // Its own client, which stands first: what its users have.
+    // namely's own client is the first: its users have it.
     let Some(own) = of(SubjectName::Namely).next().and_then(|s| median(*s)) else { return Vec::new() };
     let peers = [SubjectName::Nfd, SubjectName::Ndnd, SubjectName::Relay];
     let best = |family| {
@@ -164,7 +164,7 @@ fn ratios(results: &Results, scenario: Scenario, subjects: &[&dyn Subject]) -> V
     peers.into_iter().filter_map(best).map(line).collect()
 }
 
-/// Pads every column to its widest cell; the last is left as it is.
+/// Pads every column but the last to its widest cell.
 pub(crate) fn align(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |i: usize| rows.iter().filter_map(|row| row.get(i)).map(|cell| cell.chars().count()).max();
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_is_never_hidden_by_a_median() {
+    fn a_median_never_hides_a_failure() {
         let mut results = Results::default();
         for failed in [0.0, 0.0, 1.0, 0.0, 0.0] {
             results.add(Scenario::Unix8000, "x", &[(Metric::Failed, failed)]);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_json_line_has_the_fixed_fields() {
+    fn a_json_line_has_fixed_fields() {
         let mut results = Results::default();
         for goodput in [900.0, 1000.0, 1200.0] {
             results.add(Scenario::Udp2Routers, "nfd", &[(Metric::Goodput, goodput)]);
@@ -206,13 +206,13 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_as_wide_as_their_widest_cell() {
+    fn columns_fit_their_widest_cell() {
         let rows = [["a", "bb", "c"], ["aaa", "b", "cc"]].map(|row| row.map(str::to_owned).to_vec());
         assert_eq!(align(&rows), "a    bb  c\naaa  b   cc");
     }
 
     #[test]
-    fn extremes_stand_beside_a_median_of_several_runs_only() {
+    fn only_several_runs_have_extremes() {
         let column = Column("x", Metric::Goodput, 1, true);
         let summary = |runs| Some(Summary { median: 2.0, min: 1.0, max: 3.0, runs });
         assert_eq!(cell(&column, summary(5)), "2.0 (1.0-3.0)");

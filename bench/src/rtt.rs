@@ -1,21 +1,21 @@
-//! Round trips out of what ping tools print.
+//! Round trips parsed from the output of ping tools.
 
 use crate::stats::percentile;
 
-/// What one run of pings came to.
+/// Results of one run of pings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pings {
-    /// How many were answered.
+    /// Number of answered pings.
     pub answered: u64,
-    /// Median round trip, microseconds; none when nothing was answered.
+    /// Median round trip, microseconds; none without answers.
     pub p50_us: Option<f64>,
     /// Round trip that 99 of 100 do not exceed, microseconds.
     pub p99_us: Option<f64>,
 }
 
 impl Pings {
-    /// Reads what a ping tool printed: one round trip a line (the tools of NFD and NDNd, and the
-    /// plain ping), or a line of JSON with the percentiles (`namely ping`).
+    /// Parses the output of a ping tool: one round trip per line (the tools of NFD and NDNd, and
+    /// the plain ping), or a line of JSON with the percentiles (`namely ping`).
     pub fn read(output: &str) -> Self {
         output.lines().find_map(from_json).unwrap_or_else(|| {
             let round_trips = round_trips_us(output);
@@ -35,14 +35,14 @@ fn from_json(line: &str) -> Option<Pings> {
     Some(Pings { answered, p50_us: number("p50_us"), p99_us: number("p99_us") })
 }
 
-/// The round trips in lines that hold `time=0.25 ms` or `time=250 us`, in microseconds. Other lines
-/// are skipped.
+/// Returns the round trips in lines with `time=0.25 ms` or `time=250 us`, in microseconds. Other
+/// lines are skipped.
 fn round_trips_us(output: &str) -> Vec<f64> {
     output.lines().filter_map(from_text).collect()
 }
 
 fn from_text(line: &str) -> Option<f64> {
-    // A summary line says `time 54.5 ms` (the whole session), which is no round trip.
+    // A summary line has `time 54.5 ms` (the whole session), which is not a round trip.
     let (_, after) = line.split_once("time=")?;
     let end = after.find(|c: char| !c.is_ascii_digit() && c != '.' && c != 'e' && c != '-' && c != '+')?;
     let value: f64 = after[..end].parse().ok()?;
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tools_of_the_peers_are_understood() {
+    fn the_ping_output_of_peers_is_parsed() {
         let ndnping = "PING /q\ncontent from /q: seq=1 time=0.25 ms\n\n1 packets transmitted, time 54.5 ms\n";
         assert_eq!(round_trips_us(ndnping), [250.0]);
         let ndnd = "content from /q: seq=1, time=0.483000 ms\nrtt min/avg/max = 0.1/0.2/0.4 ms\n";
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_in_json_is_taken_as_it_is() {
+    fn a_json_ping_summary_is_parsed() {
         let printed = "{\"sent\":10,\"answered\":9,\"min_us\":70.5,\"p50_us\":81.5,\"p99_us\":90.0}\n";
         assert_eq!(Pings::read(printed), Pings { answered: 9, p50_us: Some(81.5), p99_us: Some(90.0) });
         let lost = "{\"answered\":0,\"p50_us\":null,\"p99_us\":null}";
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_and_garbage_are_no_round_trips() {
+    fn losses_and_garbage_are_not_round_trips() {
         let pings = Pings::read("timeout from /q: seq=2\ntime=\ntime=1 parsec\ntime=... ms\nnull\n{}");
         assert_eq!(pings, Pings { answered: 0, p50_us: None, p99_us: None });
     }

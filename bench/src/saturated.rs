@@ -1,6 +1,6 @@
-//! `saturated`: what a router forwards of misses and of hits in memory while its disk is idle and
-//! while it is saturated: by the same reader of what is on it, with a disk that is as fast as it is
-//! and one that is slowed.
+//! `saturated`: the router's rate of misses and of hits in memory while its disk is idle and while
+//! it is saturated. The same reader of the disk runs in both cases. The disk has its own speed in
+//! one and is slowed in the other.
 
 use std::fmt::Write;
 use std::fs;
@@ -18,26 +18,26 @@ use crate::probe;
 use crate::programs::{Program, READY_LIMIT};
 use crate::stats::{Summary, summarise};
 
-/// Packets that memory holds; what the reader asks for is three times that.
+/// Packets that fit into memory. The reader requests three times as many names.
 const MEMORY_PACKETS: u32 = 2000;
 const READER_NAMES: u32 = 6000;
 
-/// Interests of the reader a second: more than the slowed disk does.
+/// Interests of the reader per second: more than the slowed disk serves.
 const READER_RATE: u32 = 3000;
 
-/// Names of those that are always in memory.
+/// Number of names that are always in memory.
 const HIT_NAMES: u32 = 500;
 
-/// Until the reader has gone round twice.
+/// Time in which the reader requests all names twice.
 const READER_WARM_S: u64 = 5;
 
 /// Options of `saturated`.
 #[derive(Debug, Args)]
 pub struct Saturated {
-    /// How often, with the disk idle and saturated by turns
+    /// Number of runs, in which the disk is idle and saturated by turns
     #[arg(long, value_name = "N", default_value_t = 3)]
     pub runs: u32,
-    /// How long misses are measured, and how long hits, seconds
+    /// Duration of the measurement of misses, and of that of hits, seconds
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub seconds: u64,
     /// Requests a second of the slowed disk, as for `slow` of `[cs.disk]`
@@ -48,7 +48,7 @@ pub struct Saturated {
     pub json: bool,
 }
 
-/// Exchanges a second, and how often Interests passed by the disk.
+/// Exchanges per second, and the number of Interests that bypassed the disk.
 #[derive(Clone, Copy, Debug)]
 struct Figures {
     misses: f64,
@@ -56,7 +56,7 @@ struct Figures {
     bypassed: f64,
 }
 
-/// Measures what `options` ask for and prints it.
+/// Measures with `options` and prints the results.
 pub fn run(options: &Saturated) -> Result<(), Error> {
     let interrupt = Interrupt::on_signals()?;
     let mut figures = [Vec::new(), Vec::new()];
@@ -102,7 +102,7 @@ fn print(options: &Saturated, rows: &[(&str, Summary, Summary)], bypassed: f64) 
     println!("{text}{bypassed:.0} Interests passed by the disk of {} while it was saturated", options.slow);
 }
 
-/// A router with a disk, a reader of it, and the two loads one after the other.
+/// Runs a router with a disk, a reader of it, and the two loads one after the other.
 fn measure(options: &Saturated, slow: Option<&str>, interrupt: &Interrupt) -> Result<Figures, Error> {
     let dir = tempfile::tempdir().map_err(|e| Error::environment("cannot make a folder", e))?;
     let dir = dir.path();
@@ -150,7 +150,7 @@ fn find(name: &'static str) -> Result<Program, Error> {
     program.missing().map_or(Ok(program), |missing| Err(Error::Subject(missing)))
 }
 
-/// What a load came to, a second.
+/// Returns the exchanges of a load per second.
 fn exchanges(
     what: &str,
     load: Command,
@@ -175,5 +175,5 @@ fn output(
 ) -> Result<String, Error> {
     let file = dir.join(format!("{what}.out"));
     Process::run(what, command, dir, Some(&file), limit, interrupt)?;
-    fs::read_to_string(&file).map_err(|e| Error::environment(format!("cannot read what {what} printed"), e))
+    fs::read_to_string(&file).map_err(|e| Error::environment(format!("cannot read the output of {what}"), e))
 }

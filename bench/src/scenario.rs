@@ -1,4 +1,4 @@
-//! What is measured: the scenarios, their names, and how large each one is.
+//! The scenarios: their names, kinds and sizes.
 
 use clap::ValueEnum;
 
@@ -38,17 +38,17 @@ pub enum Scenario {
     /// The router's resident memory, idle and after ten distinct objects
     #[value(name = "memory")]
     Memory,
-    /// The router's CPU time while nothing happens
+    /// The router's CPU time while it is idle
     #[value(name = "idle")]
     Idle,
 }
 
-/// What kind of measurement a scenario is.
+/// Kind of measurement of a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Fetch one object from its producer.
     Transfer,
-    /// Fetch one object again after its producer has gone.
+    /// Fetch one object again after its producer has ended.
     Cached,
     /// Generated load in several flows.
     Flows,
@@ -56,11 +56,11 @@ pub enum Kind {
     Ping,
     /// Memory before and after objects.
     Memory,
-    /// CPU time of a router that nobody uses.
+    /// CPU time of an unused router.
     Idle,
 }
 
-/// What the applications speak to their router.
+/// Transport between the applications and their router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// Unix stream sockets.
@@ -90,7 +90,7 @@ impl Scenario {
         }
     }
 
-    /// What kind of measurement it is.
+    /// Returns the kind of measurement.
     pub fn kind(self) -> Kind {
         match self {
             Scenario::Unix8000
@@ -108,7 +108,7 @@ impl Scenario {
         }
     }
 
-    /// What the applications speak to their router.
+    /// Returns the transport between the applications and their router.
     pub fn transport(self) -> Transport {
         match self {
             Scenario::Tcp8000 => Transport::Tcp,
@@ -117,65 +117,66 @@ impl Scenario {
         }
     }
 
-    /// Whether two routers stand between the applications.
+    /// Returns true if two routers are between the applications.
     pub fn has_two_routers(self) -> bool {
         matches!(self, Scenario::Udp2Routers | Scenario::Ether2Routers)
     }
 
-    /// Whether the two routers speak over Ethernet, not UDP. It takes a network namespace of its
-    /// own.
+    /// Returns true if the link between the two routers is Ethernet, not UDP. This needs a network
+    /// namespace of its own.
     pub fn is_ethernet(self) -> bool {
         self == Scenario::Ether2Routers
     }
 
-    /// Payload of one segment, in octets.
+    /// Returns the payload of one segment, in octets.
     pub fn segment_octets(self) -> u64 {
         if matches!(self, Scenario::Unix1200 | Scenario::Memif1200) { 1200 } else { 8000 }
     }
 
-    /// How many Interest-Data exchanges an object of `octets` takes at least.
+    /// Returns the minimum number of Interest-Data exchanges of an object of `octets`.
     pub fn exchanges(self, octets: u64) -> u64 {
         octets.div_ceil(self.segment_octets()).max(1)
     }
 
-    /// How many packets each router may cache. One number for every subject, so that memory is
-    /// comparable: room for a whole object in transfers, little in [`Scenario::Memory`].
+    /// Returns the maximum number of packets that each router caches. It is the same for every
+    /// subject, so that memory is comparable. The cache holds a whole object in transfers, and few
+    /// packets in [`Scenario::Memory`].
     pub fn cs_packets(self) -> u32 {
         if self == Scenario::Memory { 2048 } else { 65_535 }
     }
 }
 
-/// How large the measurements are.
+/// Sizes of the measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Object size of the file scenarios, in octets; a quarter of it where segments are small or
-    /// objects many.
+    /// Object size of the file scenarios, in octets. Scenarios with small segments or many objects
+    /// use a quarter of it.
     pub object_octets: u64,
-    /// How many distinct objects [`Scenario::Memory`] fetches.
+    /// Number of distinct objects that [`Scenario::Memory`] fetches.
     pub memory_objects: u32,
-    /// Round trips in one run of [`Scenario::PingUnix`].
+    /// Number of round trips in one run of [`Scenario::PingUnix`].
     pub pings: u32,
-    /// How long one run of [`Scenario::Multiflow`] lasts, in seconds.
+    /// Duration of one run of [`Scenario::Multiflow`], in seconds.
     pub load_s: u64,
-    /// How long one run of [`Scenario::Idle`] watches, in milliseconds.
+    /// Duration of one run of [`Scenario::Idle`], in milliseconds.
     pub idle_ms: u64,
 }
 
 impl Plan {
-    /// Pause between two round trips: long enough that they do not overlap, in milliseconds.
+    /// Pause between two round trips, in milliseconds. It is long enough that they do not overlap.
     pub const PING_INTERVAL_MS: u64 = 2;
 
-    /// The sizes that published figures use.
+    /// Returns the sizes for published figures.
     pub fn full(object_mib: u64) -> Self {
         Plan { object_octets: object_mib << 20, memory_objects: 10, pings: 1000, load_s: 5, idle_ms: 5000 }
     }
 
-    /// Sizes that show only that everything works.
+    /// Returns small sizes, for a functional check only.
     pub fn quick() -> Self {
         Plan { object_octets: 8 << 20, memory_objects: 3, pings: 100, load_s: 1, idle_ms: 1000 }
     }
 
-    /// The size of each object in `scenario`, in octets.
+    /// Returns the size of each object in `scenario`, in octets.
     pub fn object_octets_of(&self, scenario: Scenario) -> u64 {
         match scenario {
             Scenario::Unix1200 | Scenario::Memif1200 | Scenario::Memory => self.object_octets.div_ceil(4),
@@ -189,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_knows_each_scenario_by_its_name() {
+    fn the_command_line_names_each_scenario() {
         for scenario in Scenario::value_variants() {
             let value = scenario.to_possible_value().map(|v| v.get_name().to_owned());
             assert_eq!(value.as_deref(), Some(scenario.name()));
@@ -197,14 +198,14 @@ mod tests {
     }
 
     #[test]
-    fn a_last_short_segment_is_an_exchange_too() {
+    fn a_short_last_segment_is_an_exchange() {
         assert_eq!(Scenario::Unix8000.exchanges(8000), 1);
         assert_eq!(Scenario::Unix8000.exchanges(8001), 2);
         assert_eq!(Scenario::Unix1200.exchanges(0), 1);
     }
 
     #[test]
-    fn a_default_object_fits_every_content_store_where_it_is_fetched_again() {
+    fn the_default_object_fits_every_cache() {
         let plan = Plan::full(256);
         let packets = Scenario::CacheUnix.exchanges(plan.object_octets_of(Scenario::CacheUnix));
         assert!(packets < u64::from(Scenario::CacheUnix.cs_packets()));

@@ -1,9 +1,8 @@
-//! Soak: honest load and one attack after the other for as long as is asked for, and whether the
-//! router is afterwards what it was.
+//! Soak: honest load and one attack after the other for the requested time. The router must
+//! afterwards return to its initial state.
 //!
-//! What is looked for are leaks: memory, descriptors, faces and PIT entries have to return once
-//! everybody has gone, and the router has to end when it is told to. A fetch that fails is a
-//! failure as well.
+//! The soak detects leaks: memory, descriptors, faces and PIT entries have to return once all peers
+//! have closed, and the router has to end on SIGTERM. A failed fetch is a failure, too.
 
 use std::fmt;
 use std::fs;
@@ -20,41 +19,41 @@ use crate::machine::Machine;
 use crate::namespace;
 use crate::subject::SubjectName;
 
-/// Size of the object that is fetched again and again.
+/// Size of the object that is fetched repeatedly.
 const OBJECT_OCTETS: u64 = 2_000_000;
 
-/// The longest an attack lasts.
+/// Maximum duration of an attack.
 const ATTACK_MAX: Duration = Duration::from_secs(10);
 
-/// The router's defaults but for the silence after which faces of UDP peers go: ten minutes are too
-/// long to wait for.
+/// The router's defaults, except for the idle timeouts of UDP faces. The default of ten minutes is
+/// too long to wait for.
 const SETTINGS: &str = "[faces]\nidle_timeout_s = 10\nidle_unanswered_s = 5\n";
 
-/// How long everybody may be gone until the router is what it was: Interests of neighbours pend for
-/// a minute, then their faces go.
+/// Maximum time, after all peers have closed, until the router is back in its initial state.
+/// Interests of neighbors pend for a minute, and their faces close afterwards.
 const SETTLE_LIMIT: Duration = Duration::from_secs(180);
 
-/// Between two looks at the router.
+/// Interval between two readings of the router's state.
 const LOOK_PAUSE: Duration = Duration::from_millis(500);
 
-/// How long the router may take to answer or to end.
+/// Maximum time of the router to answer or to end.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 
-/// How long the router may take to end after SIGTERM; it is killed later.
+/// Maximum time of the router to end after SIGTERM. It is killed later.
 const STOP_LIMIT: Duration = Duration::from_secs(4);
 
-/// How much more than before the first attack there may be at the end: memory in MiB beside what is
-/// cached and pending, descriptors, faces, PIT entries. After all attacks one after the other 34 to
-/// 52 MiB stay, not 20; see docs/security.md.
+/// Maximum growth from before the first attack to the end: memory in MiB without cached and pending
+/// packets, descriptors, faces, PIT entries. After all attacks one after the other 34 to 52 MiB
+/// remain, not 20; see docs/security.md.
 const MORE_MAX: [f64; 4] = [80.0, 4.0, 2.0, 16.0];
 
 /// Options of `soak`.
 #[derive(Debug, Args)]
 pub struct Soak {
-    /// How long, hours
+    /// Duration, hours
     #[arg(long, value_name = "N", conflicts_with = "minutes")]
     pub hours: Option<f64>,
-    /// How long, minutes
+    /// Duration, minutes
     #[arg(long, value_name = "N", default_value_t = 10.0)]
     pub minutes: f64,
     /// Only these attacks, in turns
@@ -81,7 +80,7 @@ impl Soak {
     }
 }
 
-/// What the router has at a time.
+/// The router's resources at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 struct Holdings {
     memory_mib: f64,
@@ -89,7 +88,7 @@ struct Holdings {
     faces: f64,
     pit_entries: f64,
     cached: f64,
-    /// Memory of what is cached and pending.
+    /// Memory in use by cached and pending packets.
     in_use_mib: f64,
 }
 
@@ -99,7 +98,7 @@ impl Holdings {
         let output = namely.dir().join("holdings");
         namely.run(&["--json", "status"], Some(&output), ANSWER_LIMIT, interrupt)?;
         let printed = fs::read_to_string(&output)
-            .map_err(|e| Error::environment("cannot read what the router said", e))?;
+            .map_err(|e| Error::environment("cannot read the output of the router", e))?;
         let status: serde_json::Value = serde_json::from_str(printed.trim())
             .map_err(|e| Error::Subject(format!("the status is no JSON: {e}")))?;
         let number = |value: &serde_json::Value| value.as_f64().unwrap_or(0.0);
@@ -115,7 +114,7 @@ impl Holdings {
         })
     }
 
-    /// What there is too much of, compared with the start.
+    /// Returns the resources that grew too much since the start.
     fn leaked(&self, start: &Holdings) -> Vec<String> {
         let own_mib = |holdings: &Holdings| holdings.memory_mib - holdings.in_use_mib;
         let kinds = [
@@ -140,7 +139,7 @@ impl fmt::Display for Holdings {
     }
 }
 
-/// Soaks as `options` ask for; an error says what was lost or leaked.
+/// Soaks with `options`. An error names the losses or leaks.
 pub fn run(options: &Soak) -> Result<(), Error> {
     let length = options.length()?;
     if !options.no_namespace {
@@ -155,10 +154,11 @@ pub fn run(options: &Soak) -> Result<(), Error> {
     let world = World::start(SubjectName::Namely, &setting, dir.path(), &interrupt)?;
     let started = Instant::now();
     let start = Holdings::now(&world, &interrupt)?;
-    let tell = Teller { started, json: options.json };
+    let tell = ProgressReporter { started, json: options.json };
     tell.holdings("start", &start, 0, 0)?;
     let (failures, warm) = load(options, length, &world, &tell, dir.path(), &interrupt)?;
-    // Memory as it is when honest load has made its tables; all else as before anybody came.
+    // Memory is that after the honest load has grown its tables. All else is that before the first
+    // peer.
     let expected = Holdings { memory_mib: warm.memory_mib, in_use_mib: warm.in_use_mib, ..start };
     let (end, leaked) = settle(&world, &expected, &interrupt)?;
     tell.holdings("end", &end, 0, failures.len())?;
@@ -172,13 +172,13 @@ pub fn run(options: &Soak) -> Result<(), Error> {
     if wrong.is_empty() { Ok(()) } else { Err(Error::Subject(wrong.join("; "))) }
 }
 
-/// Honest load all the time, and the attacks in turns, at least once. Returns why fetches failed,
-/// and what the router had before the first.
+/// Runs the honest load all the time, and each attack in turn, at least once. Returns the failures
+/// of fetches, and the router's resources before the first attack.
 fn load(
     options: &Soak,
     length: Duration,
     world: &World,
-    tell: &Teller,
+    tell: &ProgressReporter,
     dir: &std::path::Path,
     interrupt: &Interrupt,
 ) -> Result<(Vec<String>, Holdings), Error> {
@@ -197,7 +197,7 @@ fn load(
         let failed = log.fetches.iter().filter_map(|fetch| fetch.failure.as_ref());
         let before = failures.len();
         failures.extend(failed.map(|why| format!("during {}: {why}", attack.name())));
-        // So many that more say nothing new.
+        // More failures would add no information.
         failures.truncate(1000);
         let now = Holdings::now(world, interrupt)?;
         tell.holdings(attack.name(), &now, log.fetches.len(), failures.len().saturating_sub(before))?;
@@ -210,7 +210,8 @@ fn load(
     Ok((failures, warm))
 }
 
-/// Waits until the router is what it was; what there still is too much of in the end.
+/// Waits until the router is back in its initial state. Returns the resources that still exceed it
+/// at the end.
 fn settle(world: &World, start: &Holdings, interrupt: &Interrupt) -> Result<(Holdings, Vec<String>), Error> {
     let settling = Instant::now();
     loop {
@@ -223,12 +224,12 @@ fn settle(world: &World, start: &Holdings, interrupt: &Interrupt) -> Result<(Hol
     }
 }
 
-struct Teller {
+struct ProgressReporter {
     started: Instant,
     json: bool,
 }
 
-impl Teller {
+impl ProgressReporter {
     fn holdings(&self, when: &str, now: &Holdings, fetches: usize, failed: usize) -> Result<(), Error> {
         let seconds = self.started.elapsed().as_secs_f64();
         let text = if self.json {
@@ -255,7 +256,7 @@ mod tests {
     };
 
     #[test]
-    fn what_is_within_bounds_is_no_leak_and_one_more_is() {
+    fn growth_past_its_bound_is_a_leak() {
         let at = Holdings { memory_mib: 110.0, descriptors: 24.0, faces: 7.0, pit_entries: 16.0, ..START };
         assert_eq!(at.leaked(&START), Vec::<String>::new());
         let past = Holdings { memory_mib: 111.0, descriptors: 25.0, faces: 8.0, pit_entries: 17.0, ..START };
@@ -263,14 +264,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cached_is_no_leak() {
+    fn cached_packets_are_not_a_leak() {
         let now = Holdings { memory_mib: 140.0, cached: 10_100.0, in_use_mib: 31.0, ..START };
         assert_eq!(now.leaked(&START), Vec::<String>::new());
         assert_eq!(Holdings { in_use_mib: 30.0, ..now }.leaked(&START).len(), 1);
     }
 
     #[test]
-    fn a_soak_has_a_length() {
+    fn a_soak_length_must_be_positive() {
         let soak =
             |hours, minutes| Soak { hours, minutes, attack: Vec::new(), json: false, no_namespace: true };
         assert_eq!(soak(Some(0.5), 10.0).length().ok(), Some(Duration::from_secs(1800)));

@@ -1,6 +1,6 @@
 //! Medians, extremes and percentiles of a few samples.
 
-/// What a list of samples comes to.
+/// Summary of a list of samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Summary {
     /// The middle sample, or the mean of the two middle ones.
@@ -9,11 +9,11 @@ pub struct Summary {
     pub min: f64,
     /// The largest sample.
     pub max: f64,
-    /// How many samples there are.
+    /// Number of samples.
     pub runs: usize,
 }
 
-/// Summarises `samples`; `None` when there are none. Samples that are not numbers are left out.
+/// Summarizes `samples`; `None` if there are none. Samples that are not numbers are left out.
 pub fn summarise(samples: &[f64]) -> Option<Summary> {
     let sorted = sorted(samples);
     let (min, max) = (*sorted.first()?, *sorted.last()?);
@@ -23,16 +23,16 @@ pub fn summarise(samples: &[f64]) -> Option<Summary> {
     Some(Summary { median, min, max, runs: sorted.len() })
 }
 
-/// The smallest sample that at least `percent` of all samples do not exceed (nearest rank); `None`
-/// when there are no samples.
+/// Returns the smallest sample that at least `percent` of all samples do not exceed (nearest rank);
+/// `None` if there are no samples.
 pub fn percentile(samples: &[f64], percent: f64) -> Option<f64> {
     let sorted = sorted(samples);
     let rank = (percent / 100.0 * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.clamp(1, sorted.len().max(1)) - 1).copied()
 }
 
-/// Jain's fairness index of `shares`: their sum squared over their number times the sum of their
-/// squares; `None` when there are none, or nothing was shared.
+/// Returns Jain's fairness index of `shares`: their sum squared over their number times the sum of
+/// their squares; `None` if there are none, or all are zero.
 pub fn jain(shares: &[f64]) -> Option<f64> {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();
@@ -50,18 +50,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_does_not_depend_on_order() {
+    fn the_median_ignores_the_order() {
         let summary = summarise(&[9.0, 1.0, 5.0]);
         assert_eq!(summary, Some(Summary { median: 5.0, min: 1.0, max: 9.0, runs: 3 }));
     }
 
     #[test]
-    fn an_even_number_of_samples_has_the_mean_of_the_middle_two() {
+    fn an_even_median_is_the_middle_mean() {
         assert_eq!(summarise(&[4.0, 1.0, 2.0, 100.0]).map(|s| s.median), Some(3.0));
     }
 
     #[test]
-    fn equal_shares_are_fair_and_one_for_all_is_not() {
+    fn fairness_is_one_for_equal_shares() {
         assert_eq!(jain(&[5.0; 4]), Some(1.0));
         assert_eq!(jain(&[8.0, 0.0, 0.0, 0.0]), Some(0.25));
         assert_eq!(jain(&[]), None);
@@ -69,14 +69,14 @@ mod tests {
     }
 
     #[test]
-    fn no_samples_have_no_summary_and_no_percentile() {
+    fn an_empty_sample_has_no_summary() {
         assert_eq!(summarise(&[]), None);
         assert_eq!(summarise(&[f64::NAN]), None);
         assert_eq!(percentile(&[], 50.0), None);
     }
 
     #[test]
-    fn percentiles_are_samples_by_nearest_rank() {
+    fn percentiles_are_nearest_rank_samples() {
         let samples: Vec<f64> = (1..=100).rev().map(f64::from).collect();
         assert_eq!(percentile(&samples, 50.0), Some(50.0));
         assert_eq!(percentile(&samples, 99.0), Some(99.0));

@@ -1,5 +1,6 @@
-//! `store`: the content store's disk tier alone: reads beside fio on the same files in the same
-//! run, memory of a record, time to open, time of a look that finds nothing.
+//! `store` measures the content store's disk tier alone: random reads, the memory of a record, the
+//! time to open, and the time of a lookup without a match. For comparison, fio reads the same files
+//! in the same run.
 
 use std::fmt::Write;
 use std::fs;
@@ -10,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use namely_security::{Signer, sign_data};
-use namely_store::tier::{Asked, Bypass, EngineKind, FilterKind, Options, ReadId, Status, Tier, Written};
+use namely_tier::{
+    Bypass, EngineKind, FilterKind, LookupResult, Options, ReadId, Status, Tier, WriteOutcome,
+};
 use namely_wire::{DataBuilder, Name};
 use serde_json::{Value, json};
 
@@ -18,30 +21,30 @@ use crate::error::Error;
 use crate::machine::Machine;
 use crate::options::OnDisk;
 
-/// Requests that pend, of the tier and of fio.
+/// Outstanding requests of the tier and of fio.
 const DEPTH: usize = 64;
 
 /// Options of `store`.
 #[derive(Debug, Args)]
 pub struct Store {
-    /// Where, and what.
+    /// Folder and records.
     #[command(flatten)]
     pub disk: OnDisk,
     /// Records
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     pub records: u64,
-    /// How long reads are measured, seconds
+    /// Duration of the reads, seconds
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub seconds: u64,
-    /// Threads in the place of io_uring
+    /// Number of threads that replace io_uring
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
-    /// A counting Bloom filter in the place of the cuckoo filter
+    /// Replace the cuckoo filter with a counting Bloom filter
     #[arg(long)]
     pub bloom: bool,
 }
 
-/// Measures what `options` ask for and prints it.
+/// Measures with `options` and prints the results.
 pub fn run(options: &Store) -> Result<(), Error> {
     let dir = options.disk.folder()?;
     let folder = dir.path().join("cs");
@@ -49,7 +52,7 @@ pub fn run(options: &Store) -> Result<(), Error> {
     let tier = open(&folder, options)?;
     figures.push(("engine", json!(tier.status().engine)));
     figures.push(("write_mib_s", json!(fill(&tier, options.records, options.disk.octets)?)));
-    let absent_ns = looks(&tier, options)?;
+    let absent_ns = lookup_ns(&tier, options)?;
     let status = tier.status();
     figures.push(("absent_look_ns", json!(absent_ns)));
     figures.push(("false_positives_percent", json!(false_positives(&status))));
@@ -67,7 +70,7 @@ pub fn run(options: &Store) -> Result<(), Error> {
     figures.push(("fio_reads_s", fio.map_or(Value::Null, |(fio, _)| json!(fio))));
     figures.push(("fio_cpu_us_a_read", fio.map_or(Value::Null, |(_, cpu_us)| json!(cpu_us))));
     figures.push(("reads_of_fio", fio.map_or(Value::Null, |(fio, _)| json!(reads / fio))));
-    // What SIGKILL leaves is less: only segments that were not full have no index.
+    // This case is worse than SIGKILL, after which only segments that were not full lack an index.
     remove_indexes(&folder)?;
     let begun = Instant::now();
     drop(open(&folder, options)?);
@@ -97,7 +100,7 @@ fn print(figures: &[(&str, Value)], is_json: bool) {
 }
 
 fn open(folder: &Path, options: &Store) -> Result<Tier, Error> {
-    // Room for all, whatever the index may take.
+    // Room for all records, including any overhead of the index.
     let octets = (options.records * (options.disk.octets as u64 + 512)).max(options.records * 1100) * 5 / 4;
     let mut tier = Options::new(octets.max(1 << 28));
     tier.read_ahead = false;
@@ -107,7 +110,7 @@ fn open(folder: &Path, options: &Store) -> Result<Tier, Error> {
     Tier::open(folder, &tier).map_err(refused)
 }
 
-pub(crate) fn refused(error: namely_store::tier::TierError) -> Error {
+pub(crate) fn refused(error: namely_tier::TierError) -> Error {
     Error::Subject(error.to_string())
 }
 
@@ -117,7 +120,7 @@ pub(crate) fn name(number: u64) -> Name {
     base.join_segment(number)
 }
 
-/// Octets that were taken a second, MiB.
+/// Returns the rate of accepted octets, MiB per second.
 pub(crate) fn fill(tier: &Tier, records: u64, octets: usize) -> Result<f64, Error> {
     let content = vec![7; octets];
     let begun = Instant::now();
@@ -125,7 +128,7 @@ pub(crate) fn fill(tier: &Tier, records: u64, octets: usize) -> Result<f64, Erro
         let name = name(number);
         let signed = sign_data(&DataBuilder::new(name.as_name()), &content, &Signer::digest_sha256());
         let packet = signed.map_err(|error| Error::Usage(error.to_string()))?;
-        while tier.write(name.as_name(), &packet, 0) == Written::Busy {
+        while tier.write(name.as_name(), &packet, 0) == WriteOutcome::Busy {
             if let Some(fault) = tier.status().fault {
                 return Err(Error::Subject(fault));
             }
@@ -133,12 +136,12 @@ pub(crate) fn fill(tier: &Tier, records: u64, octets: usize) -> Result<f64, Erro
         }
     }
     tier.sync().map_err(refused)?;
-    let octets = tier.status().written_octets as f64;
+    let octets = tier.status().counters.written_octets as f64;
     Ok(octets / f64::from(1 << 20) / begun.elapsed().as_secs_f64())
 }
 
-/// How long a look for a name takes that is not there, ns.
-fn looks(tier: &Tier, options: &Store) -> Result<f64, Error> {
+/// Returns the time of a lookup for a missing name, ns.
+fn lookup_ns(tier: &Tier, options: &Store) -> Result<f64, Error> {
     let caller = tier.caller().map_err(refused)?;
     let names: Vec<Name> = (0..1_000_000).map(|i| name(options.records * 2 + i * 7919)).collect();
     let begun = Instant::now();
@@ -149,11 +152,11 @@ fn looks(tier: &Tier, options: &Store) -> Result<f64, Error> {
 }
 
 fn false_positives(status: &Status) -> f64 {
-    let looks = status.false_positives + status.bypassed_filter;
-    100.0 * status.false_positives as f64 / looks.max(1) as f64
+    let lookups = status.counters.false_positives + status.counters.bypassed_filter;
+    100.0 * status.counters.false_positives as f64 / lookups.max(1) as f64
 }
 
-/// Random reads a second with [`DEPTH`] pending, and CPU time of each, us.
+/// Returns the random reads per second with [`DEPTH`] outstanding, and the CPU time of each, us.
 fn random_reads(tier: &Tier, options: &Store) -> Result<(f64, f64), Error> {
     let mut caller = tier.caller().map_err(refused)?;
     let (mut pending, mut done, mut random) = (0, 0_u64, 1_u64);
@@ -163,7 +166,8 @@ fn random_reads(tier: &Tier, options: &Store) -> Result<(f64, f64), Error> {
         while pending < DEPTH {
             random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
             let name = name((random >> 33) % options.records);
-            if caller.read(ReadId(random), name.as_name(), None, Bypass::Impossible) == Asked::Reading {
+            if caller.read(ReadId(random), name.as_name(), None, Bypass::Impossible) == LookupResult::Reading
+            {
                 pending += 1;
             }
         }
@@ -181,7 +185,7 @@ fn random_reads(tier: &Tier, options: &Store) -> Result<(f64, f64), Error> {
     Ok((reads, (cpu_time() - cpu).as_secs_f64() * 1e6 / done as f64))
 }
 
-/// CPU time of this process.
+/// Returns the CPU time of this process.
 pub(crate) fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
@@ -202,11 +206,11 @@ fn remove_indexes(folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Random reads a second of the same files by fio, and its CPU time for each, us: of the blocks
-/// that a record lies in, by io_uring at the same depth; none if fio is not there.
+/// Returns the random reads per second of fio on the same files, and its CPU time for each, us. fio
+/// reads the blocks of a record with io_uring, at the same depth. Returns none if fio is missing.
 fn fio(folder: &Path, options: &Store) -> Option<(f64, f64)> {
     let files: Vec<_> = segments(folder, "log").iter().map(|path| path.display().to_string()).collect();
-    // A record of 4 KiB begins anywhere in its block.
+    // A record of 4 KiB begins anywhere in a block, so its read covers one block more.
     let block =
         (options.disk.octets + 100).next_multiple_of(4096) + 4096 * usize::from(options.disk.octets > 1000);
     let output = Command::new("fio")
@@ -223,7 +227,7 @@ fn fio(folder: &Path, options: &Store) -> Option<(f64, f64)> {
     let report: Value = serde_json::from_slice(&output.stdout).ok()?;
     let job = &report["jobs"][0];
     let reads_s = job["read"]["iops"].as_f64()?;
-    // In percent of the time.
+    // fio reports CPU time in percent of the elapsed time.
     let cpu = job["usr_cpu"].as_f64()? + job["sys_cpu"].as_f64()?;
     Some((reads_s, cpu / 100.0 * 1e6 / reads_s))
 }

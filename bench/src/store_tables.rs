@@ -1,5 +1,5 @@
-//! `store-tables`: the disk tier's ways to serve the disk, in tables of one run on one folder:
-//! threads beside io_uring, and the orders in which reads and writes are done.
+//! `store-tables`: the disk tier's I/O engines and queueing orders, in tables of one run on one
+//! folder: threads beside io_uring, and the orders of reads and writes.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use namely_security::{Signer, sign_data};
-use namely_store::tier::{
-    Asked, Bypass, EngineKind, Fairness, Options, ReadId, Slowness, THREADS_MAX, Tier, Written,
+use namely_tier::{
+    Bypass, EngineKind, Fairness, LookupResult, Options, ReadId, Slowness, THREADS_MAX, Tier, WriteOutcome,
 };
 use namely_wire::DataBuilder;
 use serde_json::{Map, Value, json};
@@ -19,19 +19,20 @@ use crate::machine::Machine;
 use crate::options::OnDisk;
 use crate::store::{cpu_time, fill, name, refused};
 
-/// Room for what is written while the orders are measured.
+/// Room for Data that is written while the orders are measured.
 const WRITTEN_MAX: u64 = 16 << 30;
 
-/// The first segment that is written while reads go on: from there on all names are of one length.
+/// The first segment that is written during reads. From this number on all names have the same
+/// length.
 const FIRST_WRITTEN: u64 = 1 << 32;
 
-/// How long the first read, and the first write, may take.
+/// Maximum time until the first read, and the first write.
 const BEGIN_LIMIT: Duration = Duration::from_secs(10);
 
 /// Tables of the disk tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Table {
-    /// io_uring, and 1 to 32 threads: reads with as many pending as `--depth` says
+    /// io_uring, and 1 to 32 threads: reads with `--depth` requests pending
     Threads,
     /// First in first out, Data first, weighted: the same reads while Data is written
     Queue,
@@ -40,7 +41,7 @@ pub enum Table {
 /// Options of `store-tables`.
 #[derive(Debug, Args)]
 pub struct StoreTables {
-    /// Where, and what.
+    /// Folder and records.
     #[command(flatten)]
     pub disk: OnDisk,
     /// Which
@@ -55,15 +56,15 @@ pub struct StoreTables {
     /// Threads that serve the disk in the table of orders
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=THREADS_MAX as i64))]
     pub threads: u16,
-    /// How long each row takes, ms
+    /// Duration of each row, ms
     #[arg(long, value_name = "MS", default_value_t = 3000)]
     pub time: u64,
-    /// A disk that does so many requests a second, whatever it could; 0: as it is
+    /// Limits the disk to this number of requests a second; 0: no limit
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub slow: u32,
 }
 
-/// Measures what `options` ask for and prints it.
+/// Measures with `options` and prints the results.
 pub fn run(options: &StoreTables) -> Result<(), Error> {
     let dir = options.disk.folder()?;
     let folder = dir.path().join("cs");
@@ -121,28 +122,30 @@ fn orders(folder: &Path, options: &StoreTables) -> Result<Vec<Row>, Error> {
         let load = std::thread::scope(|scope| {
             scope.spawn(|| write(&tier, &mut packet, &mut next, &is_over));
             let load = reads(&tier, options);
-            // A busy machine may not have let it begin.
-            while tier.status().written == 0 && begun.elapsed() < BEGIN_LIMIT {
+            // On a busy machine the writer may not have started yet.
+            while tier.status().counters.written == 0 && begun.elapsed() < BEGIN_LIMIT {
                 std::thread::sleep(Duration::from_millis(1));
             }
             is_over.store(true, Ordering::Relaxed);
             load
         })?;
         let status = tier.status();
-        let mib_s = status.written_octets as f64 / f64::from(1 << 20) / begun.elapsed().as_secs_f64();
-        let written = [("written MiB/s", json!(mib_s)), ("no room", json!(status.no_room))];
+        let mib_s =
+            status.counters.written_octets as f64 / f64::from(1 << 20) / begun.elapsed().as_secs_f64();
+        let written = [("written MiB/s", json!(mib_s)), ("no room", json!(status.counters.no_room))];
         tier.close().map_err(refused)?;
         Ok([("order", json!(title))].into_iter().chain(load.row()).chain(written).collect())
     };
     orders.into_iter().map(&mut row).collect()
 }
 
-/// Writes `packet` under one name after the other until it is over. Nobody reads it, so that its
-/// signature may be of another name.
+/// Writes `packet` under successive names until `is_over`. It is never read, so its signature need
+/// not match the name.
 fn write(tier: &Tier, packet: &mut [u8], next: &mut u64, is_over: &AtomicBool) {
     let mut name = name(*next);
     let octets = name.as_name().as_bytes();
-    // The packet has the name of the last call, or the first: but for the number it is this one.
+    // The packet has the name of the previous call, or the first name. It differs from this name
+    // only in the number.
     let before = octets.len() - size_of::<u64>();
     let at = packet.windows(before).position(|part| *part == octets[..before]);
     let Some(at) = at else { return };
@@ -150,8 +153,8 @@ fn write(tier: &Tier, packet: &mut [u8], next: &mut u64, is_over: &AtomicBool) {
         let octets = name.as_name().as_bytes();
         packet[at..at + octets.len()].copy_from_slice(octets);
         match tier.write(name.as_name(), packet, 0) {
-            Written::Busy => std::thread::sleep(Duration::from_micros(100)),
-            Written::Taken | Written::Known => {
+            WriteOutcome::Busy => std::thread::sleep(Duration::from_micros(100)),
+            WriteOutcome::Accepted | WriteOutcome::Duplicate => {
                 *next += 1;
                 name = crate::store::name(*next);
             }
@@ -167,7 +170,7 @@ fn open(folder: &Path, options: &StoreTables, engine: EngineKind) -> Result<Tier
     Tier::open(folder, &tier).map_err(refused)
 }
 
-/// What came of reads.
+/// Results of reads.
 struct Load {
     reads_s: f64,
     cpu_us: f64,
@@ -190,7 +193,7 @@ impl Load {
     }
 }
 
-/// Random reads, with so many pending.
+/// Runs random reads, with the configured number outstanding.
 fn reads(tier: &Tier, options: &StoreTables) -> Result<Load, Error> {
     let mut caller = tier.caller().map_err(refused)?;
     let mut begun_at = vec![Instant::now(); options.depth.max(1)];
@@ -202,7 +205,9 @@ fn reads(tier: &Tier, options: &StoreTables) -> Result<Load, Error> {
             random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
             let name = name((random >> 33) % options.records);
             begun_at[slot] = Instant::now();
-            if caller.read(ReadId(slot as u64), name.as_name(), None, Bypass::Impossible) != Asked::Reading {
+            if caller.read(ReadId(slot as u64), name.as_name(), None, Bypass::Impossible)
+                != LookupResult::Reading
+            {
                 free.push(slot);
                 break;
             }
@@ -273,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_beside_io_uring_and_the_three_orders_are_tables() {
+    fn store_tables_cover_threads_and_orders() {
         let dir = tempfile::tempdir().unwrap();
         let (folder, options) = (dir.path().join("cs"), options(dir.path()));
         let tier = open(&folder, &options, EngineKind::Auto).unwrap();

@@ -2,15 +2,14 @@
 
 use std::process::Command;
 
-use namely_skip::{Need, skip};
+use namely_testkit::{Need, skip};
 
 /// Runs `namely-bench compare --quick --no-namespace` with `arguments`; returns the JSON lines.
 fn compare(arguments: &[&str]) -> Vec<serde_json::Value> {
     compare_anywhere(&[&["--no-namespace"], arguments].concat()).0
 }
 
-/// The same in a namespace of its own where that can be; returns also what was printed beside the
-/// results.
+/// As `compare`, but in a network namespace of its own if possible. Also returns the other output.
 fn compare_anywhere(arguments: &[&str]) -> (Vec<serde_json::Value>, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_namely-bench"))
         .args(["compare", "--quick", "--json"])
@@ -31,7 +30,7 @@ fn median(lines: &[serde_json::Value], scenario: &str, subject: &str, metric: &s
 }
 
 #[test]
-fn the_machines_ceiling_is_measured_in_every_scenario_that_has_one() {
+fn the_ceiling_is_measured_in_every_scenario() {
     let lines = compare(&["--subject", "relay"]);
     for scenario in ["unix-8000", "unix-1200", "tcp-8000", "udp-2routers", "cache-unix"] {
         assert_eq!(median(&lines, scenario, "relay", "failed"), Some(0.0), "{scenario}");
@@ -45,7 +44,7 @@ fn the_machines_ceiling_is_measured_in_every_scenario_that_has_one() {
 }
 
 #[test]
-fn the_ceiling_of_an_ethernet_link_carries_everything() {
+fn an_ethernet_ceiling_carries_every_exchange() {
     let (lines, said) = compare_anywhere(&["--scenario", "ether-2routers", "--subject", "relay"]);
     if let Some(why) = said.lines().find(|line| line.contains("left out")) {
         skip(Need::Namespaces, format_args!("{why}"));
@@ -58,7 +57,7 @@ fn the_ceiling_of_an_ethernet_link_carries_everything() {
 }
 
 #[test]
-fn namely_moves_files_in_every_scenario_without_a_failure() {
+fn namely_moves_files_in_every_scenario() {
     let scenarios = ["unix-8000", "unix-1200", "tcp-8000", "udp-2routers", "cache-unix"];
     let lines = compare(&["--subject", "namely"]);
     if lines.iter().all(|line| line["subject"] != "namely") {

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 #[test]
-fn files_pass_in_lockstep_for_each_segment_size() {
+fn files_pass_in_lockstep_per_segment_size() {
     for work in ["serve-1200", "get-8000"] {
         let mut bench = Command::new(env!("CARGO_BIN_EXE_namely-bench"));
         let output = bench.args(["instructions-work", work, "100"]).output().expect("namely-bench starts");

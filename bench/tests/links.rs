@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use namely_skip::{Need, skip};
+use namely_testkit::{Need, skip};
 use serde_json::Value;
 
 fn links(arguments: &[&str]) -> (bool, String, String) {
@@ -15,9 +15,9 @@ fn links(arguments: &[&str]) -> (bool, String, String) {
     (output.status.success(), text(&output.stdout), text(&output.stderr))
 }
 
-/// Returns true where there can be no namespaces, or nobody built the router.
+/// Returns true if there can be no namespaces, or the router was not built.
 fn is_impossible() -> bool {
-    if !namely_skip::namespaces() {
+    if !namely_testkit::namespaces() {
         return true;
     }
     let folder = std::path::Path::new(env!("CARGO_BIN_EXE_namely-bench")).with_file_name("namelyd");
@@ -29,7 +29,7 @@ fn is_impossible() -> bool {
 }
 
 #[test]
-fn every_link_carries_a_file_and_says_what_it_took() {
+fn every_link_carries_a_file() {
     if is_impossible() {
         return;
     }
@@ -61,7 +61,7 @@ fn every_link_carries_a_file_and_says_what_it_took() {
 }
 
 #[test]
-fn the_table_compares_links_and_windows() {
+fn the_link_table_compares_windows() {
     if is_impossible() {
         return;
     }

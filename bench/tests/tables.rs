@@ -16,7 +16,7 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
-fn every_scenario_of_the_tables_yields_its_metrics_as_json_lines() {
+fn every_table_scenario_prints_json_lines() {
     let printed = said(&tables(&["--json"]));
     let lines: Vec<serde_json::Value> =
         printed.lines().map(|line| serde_json::from_str(line).expect("a JSON object")).collect();
@@ -44,7 +44,7 @@ fn every_scenario_of_the_tables_yields_its_metrics_as_json_lines() {
 }
 
 #[test]
-fn a_table_has_the_asked_scenarios_their_ratio_and_the_machine() {
+fn a_table_has_scenarios_ratio_and_machine() {
     let output = tables(&["--scenario", "core-2workers,core-4c-1M", "--runs", "2"]);
     let printed = said(&output);
     for part in ["machine: ", "load average", "runs: 2 ", "core-4c-1M ", "2 workers: "] {

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use namely_skip::{Need, skip};
+use namely_testkit::{Need, skip};
 use serde_json::Value;
 
 fn trees(arguments: &[&str], rsync: Option<&str>) -> (bool, String, String) {
@@ -26,7 +26,7 @@ fn is_impossible() -> bool {
 }
 
 #[test]
-fn a_tree_is_copied_and_copied_again() {
+fn a_tree_is_copied_twice() {
     if is_impossible() {
         return;
     }
@@ -55,7 +55,7 @@ fn a_tree_is_copied_and_copied_again() {
 }
 
 #[test]
-fn an_absent_rsync_is_left_out_and_said() {
+fn a_missing_rsync_is_left_out() {
     if is_impossible() {
         return;
     }

@@ -1,4 +1,4 @@
-//! What `namely-bench` says where nothing can be measured, and of wrong usage.
+//! Output of `namely-bench` if nothing can be measured, and for wrong usage.
 
 use std::process::{Command, Output};
 
@@ -7,7 +7,7 @@ fn bench(arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn an_absent_router_is_said_to_be_absent() {
+fn a_missing_router_is_reported() {
     let output = Command::new(env!("CARGO_BIN_EXE_namely-bench"))
         .args(["attacks", "--quick", "--no-namespace", "--subject", "ndnd", "--attack", "pit"])
         .env("NDND_BIN", "/nonexistent/ndnd")
@@ -19,7 +19,7 @@ fn an_absent_router_is_said_to_be_absent() {
 }
 
 #[test]
-fn an_absent_subject_is_said_to_be_absent() {
+fn a_missing_subject_is_reported() {
     let output = Command::new(env!("CARGO_BIN_EXE_namely-bench"))
         .args(["compare", "--quick", "--no-namespace", "--subject", "ndnd", "--scenario", "ping-unix"])
         .env("NDND_BIN", "/nonexistent/ndnd")
@@ -32,7 +32,7 @@ fn an_absent_subject_is_said_to_be_absent() {
 }
 
 #[test]
-fn an_unknown_scenario_is_wrong_usage() {
+fn an_unknown_scenario_is_a_usage_error() {
     let output = Command::new(env!("CARGO_BIN_EXE_namely-bench"))
         .args(["compare", "--scenario", "warp"])
         .output()
@@ -42,14 +42,14 @@ fn an_unknown_scenario_is_wrong_usage() {
 }
 
 #[test]
-fn a_window_of_nothing_is_refused() {
+fn an_empty_window_is_refused() {
     let output = bench(&["links", "--quick", "--window", "0"]);
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && said.contains("as in 64"), "{said}");
 }
 
 #[test]
-fn help_shows_an_example_and_an_unknown_scenario_is_wrong_usage() {
+fn tables_help_shows_an_example() {
     let help = bench(&["tables", "--help"]);
     let help = String::from_utf8_lossy(&help.stdout);
     assert!(help.contains("Example:") && help.contains("--scenario core-4c-1M"), "{help}");

@@ -17,22 +17,22 @@
 // Family of names as addresses.
 #define AF_ICN 20036
 
-// Type of a socket that asks for content.
+// Type of a consumer socket: it requests content.
 #define SOCK_CONS 17
 
-// Type of a socket that publishes content.
+// Type of a producer socket: it publishes content.
 #define SOCK_PROD 18
 
-// Protocol of a consumer that fetches whole objects and asks again for what is lost.
+// Protocol of a consumer that fetches whole objects and retransmits lost Interests.
 #define CONS_REL 1
 
 // Protocol of a consumer that sends each Interest once.
 #define CONS_UNREL 2
 
-// Protocol of a producer that keeps what it publishes in its store (option ICN_OPT_STORE).
+// Protocol of a producer that retains its publications in a store (option ICN_OPT_STORE).
 #define PROD_REL 3
 
-// Protocol of a producer that keeps what it publishes in memory, as long as it has room.
+// Protocol of a producer that retains its publications in memory, as long as there is room.
 #define PROD_UNREL 4
 
 // Level of the options, for icn_setsockopt and icn_getsockopt.
@@ -42,20 +42,20 @@
 // udp://host:port, ether://[address%interface], kernel://, ndndpdk://host:port. Before bind.
 #define ICN_OPT_ROUTER 1
 
-// Option: users, by name or number and with commas between them, whose routers on this machine are
-// trusted as one's own and root's are, text. Before bind.
+// Option: users whose routers on this machine are trusted, besides one's own and root's: names or
+// numbers, with commas between them, text. Before bind.
 #define ICN_OPT_TRUST_ROUTER_OF 33
 
 // Option: folder of the key chain, text. Before bind.
 #define ICN_OPT_KEYCHAIN 2
 
-// Option of a producer: who signs, text: a name. Before bind.
+// Option of a producer: the signing identity, text: a name. Before bind.
 #define ICN_OPT_IDENTITY 3
 
-// Option of a consumer: whom to believe, text. Before bind.
+// Option of a consumer: the trust rules, text. Before bind.
 #define ICN_OPT_TRUST 4
 
-// Option of a consumer: how fetches follow the network, text.
+// Option of a consumer: congestion control of fetches, text.
 #define ICN_OPT_CONGESTION 5
 
 // Option of a consumer: largest window of a fetch in packets.
@@ -64,16 +64,16 @@
 // Option of a consumer: InterestLifetime in milliseconds.
 #define ICN_OPT_LIFETIME_MS 7
 
-// Option of a consumer: how often metadata and certificates are asked for.
+// Option of a consumer: number of requests for metadata and certificates before a call fails.
 #define ICN_OPT_RETRIES 8
 
-// Option: the longest that a call waits, in milliseconds; 0: as long as the fetch goes on.
+// Option: maximum wait of a call, in milliseconds; 0: as long as the fetch continues.
 #define ICN_OPT_TIMEOUT_MS 9
 
 // Option of a consumer: largest object that is fetched whole, in octets.
 #define ICN_OPT_OBJECT_OCTETS_MAX 12
 
-// Option of a consumer: what becomes of a segment that is not believed, text: refetch, accept,
+// Option of a consumer: the reaction to a segment that does not verify, text: refetch, accept,
 // abort.
 #define ICN_OPT_ON_BAD_SEGMENT 10
 
@@ -93,26 +93,26 @@
 // Option of a consumer, a switch: whether Data with longer names may answer datagrams.
 #define ICN_OPT_CAN_BE_PREFIX 15
 
-// Option of a consumer: octets that icn_recvfrom asks for ahead of what it handed out; as many
+// Option of a consumer: octets that icn_recvfrom requests beyond those it has returned; as many
 // again wait verified.
 #define ICN_OPT_READ_AHEAD_OCTETS 28
 
-// Option of a producer: whether manifests vouch for segments, text: off, sha256, blake3.
+// Option of a producer: whether manifests authenticate segments, text: off, sha256, blake3.
 #define ICN_OPT_MANIFEST 17
 
 // Option of a producer: largest packet made, in octets.
 #define ICN_OPT_PACKET_OCTETS_MAX 18
 
-// Option of a producer: whether packets are made no longer than the path to the router carries
-// whole, text: off, path.
+// Option of a producer: whether packets are limited to the size that the path to the router
+// carries whole, text: off, path.
 #define ICN_OPT_MTU 29
 
-// Option of a producer that can only be asked for: the largest packet that the path to the router
-// carries whole, in octets.
+// Read-only option of a producer: the largest packet that the path to the router carries whole, in
+// octets.
 #define ICN_OPT_PATH_OCTETS 30
 
-// Option of a producer that can only be asked for: the last second of its session's certificate,
-// in seconds since the Unix epoch, which takes an int64_t; 0: not bound, or no key signs.
+// Read-only option of a producer: the last second of its session's certificate, in seconds since
+// the Unix epoch, which takes an int64_t; 0: not bound, or no key signs.
 #define ICN_OPT_CERTIFICATE_ENDS_S 32
 
 // Option of a producer: FreshnessPeriod of segments in milliseconds.
@@ -133,22 +133,22 @@
 // Option of a producer: limit of the store in octets. Before bind.
 #define ICN_OPT_STORE_OCTETS 23
 
-// Option of a producer: names that wait for the application. Before bind.
+// Option of a producer: number of requests that wait for the application. Before bind.
 #define ICN_OPT_REQUESTS_MAX 24
 
 // Option of a producer: the longest an Interest waits for the application, in milliseconds; 0: its
 // lifetime. Before bind.
 #define ICN_OPT_PENDING_MS 25
 
-// Option of a producer: most content in a segment, in octets.
+// Option of a producer: maximum content of a segment, in octets.
 #define ICN_OPT_SEGMENT_OCTETS 27
 
-// Option of a producer, a switch: whether what consumers ask for first says to routers that learn
-// their routes where the whole prefix is. Before bind.
+// Option of a producer, a switch: whether metadata, first segments and replies announce the whole
+// prefix to routers that learn routes. Before bind.
 #define ICN_OPT_ANNOUNCE 34
 
-// Option, a switch: whether what is lost is asked for again, and what was published kept. The
-// protocol sets it.
+// Option, a switch: whether a consumer retransmits lost Interests, and a producer retains its
+// publications. The protocol sets it.
 #define ICN_OPT_RELIABLE 26
 
 // Or'ed to the type of a socket: no call on it waits.
@@ -160,33 +160,33 @@
 // Flag of icn_recvfrom: returns when the buffer is full or the object at its end.
 #define ICN_WAITALL 256
 
-// Flag of icn_recvmsg, set in msg_flags: the content is longer than the buffers; returned: what
-// the length is.
+// Flag of icn_recvmsg. Set in msg_flags: the content is longer than the buffers. Given: the whole
+// length is returned.
 #define ICN_TRUNC 32
 
-// Flag of icn_sendmsg on a producer: says, signed, that what msg_request asks for does not exist
-// (ENOENT there).
+// Flag of icn_sendmsg on a producer: denies, signed, that the object of msg_request exists (ENOENT
+// at the consumer).
 #define ICN_DENY 2048
 
 // Flag of icn_sendmsg on a producer: refuses the request msg_request without a signature
-// (ENETUNREACH there).
+// (ENETUNREACH at the consumer).
 #define ICN_REFUSE 4096
 
-// Flag of icn_recvmsg on a producer: receives what others push to it; icn_pull then fetches it.
+// Flag of icn_recvmsg on a producer: receives offers that are pushed to it; icn_pull then fetches
+// one.
 #define ICN_PUSH 8192
 
-// Flag of icn_read_at: what follows on the octets that are read is asked for too, ahead of the
-// next read, as ICN_OPT_READ_AHEAD_OCTETS says.
+// Flag of icn_read_at: also requests the octets after those read, ahead of the next read, as many
+// as ICN_OPT_READ_AHEAD_OCTETS sets.
 #define ICN_AHEAD 16384
 
-// What icn_poll waits for: icn_recvmsg would not block, or the object that a call of icn_recvfrom
-// began has octets.
+// Event of icn_poll: icn_recvmsg would not block, or an object begun by icn_recvfrom has octets.
 #define ICN_POLLIN 1
 
-// What icn_poll reports: the socket is closed, or lost its router.
+// Event of icn_poll: the socket is closed, or lost its router.
 #define ICN_POLLERR 8
 
-// What icn_poll reports: there is no such socket.
+// Event of icn_poll: there is no such socket.
 #define ICN_POLLNVAL 32
 
 // Octets of a name in an address: its components as packets carry them.
@@ -195,7 +195,7 @@
 // Sockets of a process.
 #define ICN_SOCKETS_MAX 1024
 
-// Objects that icn_recvfrom has begun on one socket and not brought to their end.
+// Objects that icn_recvfrom has begun on one socket and not read to their end.
 #define ICN_OBJECTS_MAX 16
 
 // Objects that icn_open has opened in a process.
@@ -207,8 +207,7 @@
 // Octets of all ranges of one icn_readv_at.
 #define ICN_RANGES_OCTETS_MAX (1 << 30)
 
-// Requests of one socket that wait for the program's answer; a further one takes the place of the
-// oldest.
+// Requests of one socket that wait for the program's answer; a further one replaces the oldest.
 #define ICN_REQUESTS_MAX 1024
 
 // A name as an address. icn_pton makes one of text, icn_ntop text of one.
@@ -221,62 +220,63 @@ struct sockaddr_icn {
     uint8_t sicn_name[ICN_NAME_OCTETS_MAX];
 };
 
-// What was published.
+// A publication.
 struct icn_published {
     // The name with its version.
     struct sockaddr_icn pub_name;
-    // Packets that the content was cut into.
+    // Number of packets of the content.
     uint64_t pub_segments;
 };
 
-// What is known of an object before it is fetched.
+// The properties of an object before it is fetched.
 struct icn_stat {
-    // Octets; -1 if only its end will tell.
+    // Octets; -1 if not known before the end.
     int64_t st_octets;
-    // Segments; -1 if only its end will tell.
+    // Segments; -1 if not known before the end.
     int64_t st_segments;
     // The version in its name; 0 if it has none.
     uint64_t st_version;
-    // When it was changed last, in nanoseconds since the Unix epoch; -1 if nobody says.
+    // Time of the last change, in nanoseconds since the Unix epoch; -1 if it is not known.
     int64_t st_changed_ns;
-    // 1 if it is a directory, whose entries icn_listdir tells; else 0.
+    // 1 for a directory, with entries that icn_listdir lists; else 0.
     int32_t st_is_directory;
 };
 
-// Octets of an object that icn_readv_at is to read.
+// A range of an object for icn_readv_at.
 struct icn_range {
-    // Where they begin.
+    // Offset of its first octet.
     int64_t rng_offset;
-    // Where to.
+    // The buffer.
     void *rng_base;
-    // How many are wanted.
+    // Number of octets requested.
     size_t rng_len;
-    // How many were read: fewer at the object's end only.
+    // Number of octets read: fewer at the object's end only.
     size_t rng_read;
 };
 
-// What icn_listdir calls for each entry of a directory: with `arg`, the entry's name, which ends
-// with a zero, its length, and whether it is a directory. Anything but 0 ends the listing.
+// The callback of icn_listdir for each entry of a directory: with `arg`, the entry's name, which
+// ends with a zero, its length, and whether it is a directory. Any value but 0 ends the listing.
 typedef int (*icn_entry_fn)(void *arg, const char *name, size_t len, int is_directory);
 
 // A datagram: an Interest or its Data. Zero the fields that you do not use.
 struct icn_msghdr {
     // The name; icn_recvmsg writes it, unless it is null.
     struct sockaddr_icn *msg_name;
-    // Octets at msg_name; icn_recvmsg writes how many are in use.
+    // Octets at msg_name; icn_recvmsg writes the number in use.
     socklen_t msg_namelen;
     // Buffers of the content (an Interest's: its ApplicationParameters).
     struct iovec *msg_iov;
-    // How many buffers.
+    // Number of buffers.
     size_t msg_iovlen;
-    // On a producer: which request this is, or answers. 0: none; the content is published.
+    // On a producer: the number of the request that is received or answered. 0: none; the content
+    // is published.
     uint64_t msg_request;
     // Consumer: lifetime of the Interest in milliseconds; 0: that of the socket.
     uint32_t msg_lifetime_ms;
-    // What icn_recvmsg says: ICN_TRUNC.
+    // Flags set by icn_recvmsg: ICN_TRUNC.
     int msg_flags;
-    // On a producer: how icn_sendmsg publishes ("suite=ecdsa-p256 manifest=off"); null: as the
-    // socket's options say.
+    // On a producer: options of icn_sendmsg for this publication ("suite=ecdsa-p256
+    // manifest=off"); null: those of the socket.
     const char *msg_options;
 };
 
@@ -286,9 +286,9 @@ struct icn_pollfd {
     int socket;
     // Any descriptor, or -1.
     int fd;
-    // ICN_POLLIN; for `fd` what poll(2) takes.
+    // ICN_POLLIN; for `fd` any events of poll(2).
     short events;
-    // What is so.
+    // The events that occurred.
     short revents;
 };
 
@@ -310,14 +310,14 @@ int icn_socket(int domain, int type, int protocol);
 // already).
 int icn_bind(int socket, const struct sockaddr_icn *addr, socklen_t addrlen);
 
-// Closes the socket. Calls that wait on it end with ECANCELED; what a producer published is gone,
-// but for its store.
+// Closes the socket. Calls that wait on it end with ECANCELED; a producer's publications are gone,
+// except those in its store.
 //
 // Returns 0, or -1: EBADF, EBADFD.
 int icn_close(int socket);
 
 // Producer: publishes `len` octets as the object `name`, as the options of the socket say, and
-// answers who waits for it. icn_publish does the same and says under which name.
+// answers the Interests that wait for it. icn_publish also returns the name.
 //
 // Returns `len`, or -1: EADDRNOTAVAIL, ENAMETOOLONG, EMSGSIZE, ENOKEY, ENOBUFS, ENOSPC, ENOTCONN,
 // EOPNOTSUPP (a consumer).
@@ -328,8 +328,8 @@ ssize_t icn_sendto(int socket,
                    const struct sockaddr_icn *name,
                    socklen_t namelen);
 
-// Producer: as icn_sendto; `options` (may be null) are for this object alone ("suite=ecdsa-p256
-// manifest=off"), and `published` (may be null) is told its name and number of segments.
+// Producer: as icn_sendto; `options` (may be null) apply to this object only ("suite=ecdsa-p256
+// manifest=off"), and `published` (may be null) receives its name and number of segments.
 //
 // Returns 0, or -1 as icn_sendto; EINVAL and ENOPROTOOPT for `options`.
 int icn_publish(int socket,
@@ -344,13 +344,13 @@ int icn_publish(int socket,
 // it and waits for octets, each further call with the name continues where the last one ended, 0
 // is its end (and it may be begun again). With ICN_WAITALL a call returns when the buffer is full
 // or the object at its end. `name` becomes the name with the version that is fetched, if
-// `*namelen` has room for it. Several objects may be read in turns; icn_forget gives one up.
+// `*namelen` has room for it. Calls for several objects may alternate; icn_forget abandons one.
 //
-// Returns how many octets, 0 at the end, or -1: EAGAIN (nothing there yet, with ICN_DONTWAIT; the
-// fetch goes on), EINTR (the same), ENODATA (unreliable: a segment was lost, the next call goes on
-// behind it), ENETUNREACH, ENOENT, ETIMEDOUT, ENOKEY, EKEYREJECTED, EKEYEXPIRED, EKEYREVOKED,
-// EBADMSG, EFBIG, EADDRNOTAVAIL, ENAMETOOLONG, ENOBUFS (ICN_OBJECTS_MAX begun), ENOTCONN,
-// ECANCELED, EOPNOTSUPP.
+// Returns the number of octets, 0 at the end, or -1: EAGAIN (nothing has arrived yet, with
+// ICN_DONTWAIT; the fetch continues), EINTR (the same), ENODATA (unreliable: a segment was lost,
+// the next call continues after it), ENETUNREACH, ENOENT, ETIMEDOUT, ENOKEY, EKEYREJECTED,
+// EKEYEXPIRED, EKEYREVOKED, EBADMSG, EFBIG, EADDRNOTAVAIL, ENAMETOOLONG, ENOBUFS (ICN_OBJECTS_MAX
+// begun), ENOTCONN, ECANCELED, EOPNOTSUPP.
 ssize_t icn_recvfrom(int socket,
                      void *buf,
                      size_t len,
@@ -358,23 +358,23 @@ ssize_t icn_recvfrom(int socket,
                      struct sockaddr_icn *name,
                      socklen_t *namelen);
 
-// Consumer: gives up an object that icn_recvfrom began.
+// Consumer: abandons an object that icn_recvfrom began.
 //
 // Returns 0, or -1: ENOENT (none was begun).
 int icn_forget(int socket, const struct sockaddr_icn *name, socklen_t namelen);
 
-// Consumer: where the next icn_recvfrom of the object reads; `whence` is SEEK_SET, SEEK_CUR or
-// SEEK_END.
+// Consumer: sets the position of the next icn_recvfrom of the object; `whence` is SEEK_SET,
+// SEEK_CUR or SEEK_END.
 //
 // Returns the position in octets, or -1 as icn_recvfrom; EINVAL for a position before the object.
 int64_t icn_seek(int socket, const struct sockaddr_icn *name, socklen_t namelen, int64_t offset, int whence);
 
-// Consumer: `len` octets of the object from `offset` on, wherever icn_recvfrom is in it: only the
-// segments that hold them are asked for. It waits, also on a socket that does not wait otherwise.
-// The object is one of the ICN_OBJECTS_MAX that are being read until icn_forget, so that each call
+// Consumer: `len` octets of the object from `offset` on, independent of icn_recvfrom's position.
+// Only the segments that hold them are requested. It waits even on a non-blocking socket. The
+// object is one of the ICN_OBJECTS_MAX that are being read until icn_forget, so that each call
 // reads the same version.
 //
-// Returns how many octets, fewer than `len` at the object's end only, or -1 as icn_recvfrom;
+// Returns the number of octets, fewer than `len` at the object's end only, or -1 as icn_recvfrom;
 // EINVAL for an offset before the object.
 ssize_t icn_pread(int socket,
                   void *buf,
@@ -383,53 +383,55 @@ ssize_t icn_pread(int socket,
                   const struct sockaddr_icn *name,
                   socklen_t namelen);
 
-// Consumer: what is known of the object `name` without fetching it: its size, for
-// instance. It waits, also on a socket that does not wait otherwise.
+// Consumer: the properties of the object `name`, such as its size, without fetching it. It waits
+// even on a non-blocking socket.
 //
 // Returns 0, or -1 as icn_recvfrom.
 int icn_stat(int socket, const struct sockaddr_icn *name, socklen_t namelen, struct icn_stat *stat);
 
-// Consumer: opens the object `name`, which is then held by a number of its own: one version of it,
-// whatever is published meanwhile. Nothing of its content is asked for. It waits, also on a socket
-// that does not wait otherwise, and so do all calls with the number. Threads may share it.
+// Consumer: opens one version of the object `name`, which stays the same when others are
+// published. No content is requested. The object has a number of its own. This call and all calls
+// with the number wait, even on a non-blocking socket. Threads may share the number.
 //
 // Returns the number, or -1 as icn_recvfrom; EMFILE (ICN_OPEN_MAX are open).
 int icn_open(int socket, const struct sockaddr_icn *name, socklen_t namelen);
 
-// Closes what icn_open opened. Calls with it that are under way go on to their end.
+// Closes an object that icn_open opened. Calls with it that are under way go on to their end.
 //
 // Returns 0, or -1: EBADF, EBADFD.
 int icn_shut(int object);
 
-// What is known of an open object; waits for nothing.
+// The properties of an open object; never waits.
 //
 // Returns 0, or -1: EBADF.
 int icn_fstat(int object, struct icn_stat *stat);
 
 // `len` octets of an open object from `offset` on, verified. Only the segments that hold them are
-// asked for; with ICN_AHEAD also what follows, which the next read with ICN_AHEAD finds there if
-// it goes on where this one ended. Reads with ICN_AHEAD of one object take turns.
+// requested. With ICN_AHEAD the octets after them are requested, too; the next read with ICN_AHEAD
+// finds them if it continues where this one ended. Reads with ICN_AHEAD of one object run one
+// after the other.
 //
-// Returns how many octets, fewer than `len` at the object's end only, or -1 as icn_recvfrom;
-// EINVAL for an offset before the object, ENOBUFS if the socket has as much under way as it may.
+// Returns the number of octets, fewer than `len` at the object's end only, or -1 as icn_recvfrom;
+// EINVAL for an offset before the object, ENOBUFS if the socket's limit of requests under way is
+// reached.
 ssize_t icn_read_at(int object, void *buf, size_t len, int64_t offset, int flags);
 
-// Ends reading ahead of an open object, and gives back its memory.
+// Ends reading ahead of an open object, and frees its memory.
 //
 // Returns 0, or -1: EBADF.
 int icn_calm(int object);
 
-// Octets of an open object from many places at once: all are asked for side by side. `rng_read` of
-// each range tells how many it got, fewer than wanted at the object's end only.
+// Octets of an open object from many positions at once, requested in parallel. `rng_read` of each
+// range becomes the number of its octets, fewer than requested only at the object's end.
 //
-// Returns how many octets in all, or -1 as icn_read_at, and nothing is read then; EINVAL for more
-// than ICN_RANGES_MAX ranges or ICN_RANGES_OCTETS_MAX octets.
+// Returns the number of octets in all, or -1 as icn_read_at, and then no range is read; EINVAL for
+// more than ICN_RANGES_MAX ranges or ICN_RANGES_OCTETS_MAX octets.
 ssize_t icn_readv_at(int object, struct icn_range *ranges, size_t count);
 
-// Consumer: calls `entry` with `arg` for each entry of the directory `name`, verified. It waits,
-// also on a socket that does not wait otherwise.
+// Consumer: calls `entry` with `arg` for each entry of the directory `name`, verified. It waits
+// even on a non-blocking socket.
 //
-// Returns 0, what `entry` returned if it ended the listing, or -1 as icn_recvfrom.
+// Returns 0, the value of `entry` if that ended the listing, or -1 as icn_recvfrom.
 int icn_listdir(int socket,
                 const struct sockaddr_icn *name,
                 socklen_t namelen,
@@ -437,19 +439,19 @@ int icn_listdir(int socket,
                 void *arg);
 
 // Consumer: sends one Interest for msg_name, with the content as ApplicationParameters if
-// msg_iovlen is not 0; icn_recvmsg brings its Data. Producer: answers the request msg_request with
-// the content, or says that there is no such thing (ICN_DENY), or refuses it (ICN_REFUSE); if
+// msg_iovlen is not 0; icn_recvmsg receives its Data. Producer: answers the request msg_request
+// with the content, denies that the object exists (ICN_DENY), or refuses it (ICN_REFUSE); if
 // msg_request is 0, publishes the content as msg_name.
 //
 // Returns the octets of content, or -1: EMSGSIZE, ENOBUFS, EADDRNOTAVAIL, ENAMETOOLONG, EINVAL (no
 // such request), ENOTCONN, ECANCELED.
 ssize_t icn_sendmsg(int socket, const struct icn_msghdr *msg, int flags);
 
-// Consumer: receives the next Data that answers an icn_sendmsg, verified; if there is none for a
-// name, the call fails and msg_name says which. Producer: receives the next request that nothing
-// published answers: its name, its parameters, and in msg_request its number, with which
-// icn_sendmsg answers. With ICN_PUSH: what a consumer offers, its name, and in msg_request the
-// number with which icn_pull fetches it; returned is how many octets it has.
+// Consumer: receives the next Data that answers an icn_sendmsg, verified; if an Interest stays
+// unanswered, the call fails and msg_name has its name. Producer: receives the next request that
+// no publication answers: its name, its parameters, and in msg_request its number, with which
+// icn_sendmsg answers. With ICN_PUSH: receives a consumer's offer: its name, and in msg_request
+// the number for icn_pull. The call then returns the number of octets offered.
 //
 // Returns the octets that were written; content that does not fit is cut, and ICN_TRUNC is set in
 // msg_flags (given as a flag, the whole length is returned). -1: EAGAIN, EINTR, ETIMEDOUT,
@@ -457,25 +459,25 @@ ssize_t icn_sendmsg(int socket, const struct icn_msghdr *msg, int flags);
 ssize_t icn_recvmsg(int socket, struct icn_msghdr *msg, int flags);
 
 // Producer: publishes the content as `name` and has the producer bound to `server` fetch it
-// (reverse pull); waits until that has it and says so.
+// (reverse pull); waits until that confirms the object.
 //
-// Returns 0, or -1 as icn_sendto; ENETUNREACH (no taker), ETIMEDOUT, EKEYREJECTED, EBADMSG (it has
-// something else).
+// Returns 0, or -1 as icn_sendto; ENETUNREACH (no producer accepts it), ETIMEDOUT, EKEYREJECTED,
+// EBADMSG (it confirms other content).
 int icn_push(int socket,
              const struct sockaddr_icn *server,
              const struct sockaddr_icn *name,
              const void *buf,
              size_t len);
 
-// Producer: fetches what icn_recvmsg with ICN_PUSH received as `request`, by the consumer socket
-// `consumer`, whose prefix and options decide what may be fetched and who is believed, and tells
-// the client that it is there.
+// Producer: fetches the object of `request`, which icn_recvmsg received with ICN_PUSH. The prefix
+// and options of the consumer socket `consumer` limit the names that are fetched and the keys that
+// are believed. Confirms the object to the client.
 //
 // Returns the octets of the object, or -1 as icn_recvfrom; EINVAL (no such request), EMSGSIZE
 // (`len` is too small; it may be called again).
 ssize_t icn_pull(int socket, uint64_t request, int consumer, void *buf, size_t len);
 
-// Sets an option: `level` is SOL_ICN, `optname` one of ICN_OPT_…. Options that are words take text
+// Sets an option: `level` is SOL_ICN, `optname` one of ICN_OPT_…. Options that are text take text
 // of `optlen` octets (a zero at its end may be counted); numbers and switches take an int or an
 // int64_t.
 //
@@ -489,7 +491,7 @@ int icn_setsockopt(int socket, int level, int optname, const void *optval, sockl
 // Returns 0, or -1: ENOPROTOOPT, EINVAL (no room for the value).
 int icn_getsockopt(int socket, int level, int optname, void *optval, socklen_t *optlen);
 
-// The prefix that the socket is bound to.
+// The prefix of a bound socket.
 //
 // Returns 0, or -1: ENOTCONN.
 int icn_getsockname(int socket, struct sockaddr_icn *addr, socklen_t *addrlen);
@@ -497,11 +499,11 @@ int icn_getsockname(int socket, struct sockaddr_icn *addr, socklen_t *addrlen);
 // Waits until one of `count` sockets and descriptors is ready, at most `timeout_ms` milliseconds
 // (-1: without limit).
 //
-// Returns how many are ready, or -1: EINTR, EINVAL.
+// Returns the number of ready ones, or -1: EINTR, EINVAL.
 int icn_poll(struct icn_pollfd *fds, nfds_t count, int timeout_ms);
 
 // A descriptor that is readable when the socket is ready (ICN_POLLIN), for poll, select and epoll.
-// It belongs to the socket: wait for it, and do nothing else with it.
+// It belongs to the socket: only wait for it.
 //
 // Returns it, or -1: ENOTCONN.
 int icn_fileno(int socket);
@@ -516,11 +518,11 @@ int icn_pton(const char *uri, struct sockaddr_icn *addr);
 // Returns `buf`, or null: ENOSPC (`size` is too small), EINVAL.
 const char *icn_ntop(const struct sockaddr_icn *addr, char *buf, size_t size);
 
-// What an errno of these functions means.
+// The meaning of an errno of these functions.
 const char *icn_strerror(int errnum);
 
-// Why the last call that failed in this thread failed, with the names that it was about. Valid
-// until the next one fails.
+// The reason of this thread's last failed call, with the names that it concerns. Valid until the
+// next failure.
 const char *icn_lasterror(void);
 
 #ifdef __cplusplus

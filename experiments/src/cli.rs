@@ -20,7 +20,7 @@ use crate::topology::Topology;
 #[derive(Debug, Parser)]
 #[command(name = "namely-experiments", version, max_term_width = 110)]
 pub struct Cli {
-    /// What to do.
+    /// The experiment.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -34,7 +34,7 @@ pub enum Command {
     /// The experiments of iStack on this machine: cores, payload, many consumers
     #[command(after_help = ISTACK_HELP)]
     Istack(Istack),
-    /// Live video to many viewers, over TCP and over names: what the server has to do
+    /// Live video to many viewers, over TCP and over names: the load of the server
     #[command(after_help = LINEAR_VIDEO_HELP)]
     LinearVideo(LinearVideo),
     /// Containers with routers around a switch, built of network namespaces, and the transport's
@@ -53,16 +53,16 @@ pub enum Command {
     /// The networks of N-DISE with real routers in namespaces, scaled in time and size
     #[command(after_help = NDISE_ROUTERS_HELP)]
     NdiseRouters(NdiseRouters),
-    /// Pings through a router with and without the exchange of N-DISE with many neighbours
+    /// Pings through a router with and without the exchange of N-DISE with many neighbors
     #[command(after_help = NDISE_PING_HELP)]
     NdisePing(NdisePing),
-    /// The neighbours of `ndise-ping`
+    /// The neighbors of `ndise-ping`
     #[command(hide = true)]
     NdiseNeighbours(Neighbours),
     /// The experiments of NDN-NDP: MTUs that differ, multicast in a grid, the time between hellos
     #[command(subcommand, after_help = NDP_HELP)]
     Ndp(Ndp),
-    /// Draw bars from what `istack` or `namely perf` printed with --json
+    /// Draw bars from the output of `istack` or `namely perf` with --json
     #[command(after_help = PLOT_HELP)]
     Plot(Plot),
     /// Hit ratios of the content store's policies on traces
@@ -143,7 +143,7 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn the_command_line_is_well_formed() {
+    fn the_experiments_command_line_is_valid() {
         Cli::command().debug_assert();
     }
 }

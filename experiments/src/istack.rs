@@ -35,7 +35,7 @@ pub struct Istack {
     pub json: bool,
 }
 
-/// Where generated Data are.
+/// The prefix of generated Data.
 const PREFIX: &str = "/istack";
 
 /// Payload of the paper's frames of 1500 octets, with name and headers.
@@ -44,7 +44,7 @@ const FRAME_PAYLOAD: u32 = 1300;
 /// Consumers of IS-49.
 const CONSUMERS: u32 = 15;
 
-/// What one row of the tables runs.
+/// The runs of one row of the tables.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     experiment: &'static str,
@@ -55,7 +55,8 @@ struct Row {
     dispatcher: Option<bool>,
     payload: u32,
     flows: u32,
-    /// Whether each flow is an application of its own, which all ask one producer's connection.
+    /// Whether each flow is an application of its own. All of them send to one producer's
+    /// connection.
     has_processes: bool,
 }
 
@@ -93,23 +94,24 @@ const ROWS: [Row; 11] = [
     consumers("15 consumers", CONSUMERS),
 ];
 
-/// What one run measured.
+/// The measurements of one run.
 #[derive(Clone, Copy, Debug)]
 struct Run {
-    /// Payload that consumers got.
+    /// Payload that consumers received.
     mbps: f64,
-    /// The same with the octets of its names.
+    /// Payload that consumers received, with the octets of its names.
     with_names_mbps: f64,
-    /// All octets of the Data that producers gave the router.
+    /// All octets of the Data that producers sent to the router.
     router_mbps: f64,
     exchanges_per_second: f64,
-    /// Processor time of the router over the time, in percent of one core.
+    /// CPU time of the router over the elapsed time, in percent of one core.
     router_cpu_percent: f64,
-    /// The same of the producer.
+    /// CPU time of the producer over the elapsed time, in percent of one core.
     producer_cpu_percent: f64,
-    /// Resident memory of the router under load less that before it, MiB.
+    /// Growth of the router's resident memory under load, MiB.
     router_mib_more: f64,
-    /// The same of the consumers, less that of such as have done nothing yet.
+    /// Growth of the consumers' resident memory, compared with consumers that have fetched nothing,
+    /// MiB.
     consumers_mib: f64,
 }
 
@@ -271,7 +273,7 @@ impl Programs {
         Ok(Process::start("namelyd", command, dir, None)?)
     }
 
-    /// Octets that came from the faces that give Data.
+    /// Octets received from the faces of producers.
     fn data_octets(&self, dir: &Path, uri: &str, interrupt: &Interrupt) -> Result<f64, Error> {
         let mut command = command(self.client.path(), dir);
         command.args(["--router", uri, "--json", "face", "list"]);
@@ -298,7 +300,7 @@ fn name_octets(flow: u32) -> usize {
     base.join_generic([0; 8]).as_name().encoded_octets()
 }
 
-/// Exchanges and octets of payload in all that a client did, by what it printed.
+/// Total exchanges and octets of payload of a client, from its output.
 fn total(printed: &str) -> Result<(f64, f64), Error> {
     let lines = printed.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let total = lines.into_iter().find(|line| line["kind"] == "summary");
@@ -313,7 +315,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_medians_of_their_runs() {
+    fn istack_rows_are_medians() {
         let run = |mbps| Run {
             mbps,
             with_names_mbps: mbps,

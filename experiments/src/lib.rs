@@ -1,8 +1,8 @@
-//! The experiments of published systems, run on namely: what each paper measured, scaled to one
-//! machine. `docs/experiments` has the results, and the command of each.
+//! The experiments of published systems, run on namely: the measurements of each paper, scaled to
+//! one machine. `docs/experiments` has the results, and the command of each.
 //!
-//! Stands on parts of `namely-bench` (objects, probes, plain processes, statistics). Never speaks
-//! for a subject: processes are started and watched from outside.
+//! The crate uses parts of `namely-bench` (objects, probes, plain processes, statistics). It
+//! never acts in place of a measured program: processes are started and watched from outside.
 #![forbid(unsafe_code)]
 
 pub mod cli;

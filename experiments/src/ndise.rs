@@ -1,8 +1,8 @@
 //! `ndise`: the networks of N-DISE (ICN 2022, section 5.2; rows VI-24 to VI-29) in virtual time,
-//! with VIP and with the ways of caching and forwarding that it is compared with; memory over
+//! with VIP and with the methods of caching and forwarding that it is compared with; memory over
 //! disks, and faults.
 //!
-//! Runs of different seeds go on at once; what each comes to follows from its seed alone.
+//! Runs of different seeds run in parallel. The result of each depends on its seed alone.
 
 mod faults;
 
@@ -14,19 +14,19 @@ use std::thread;
 use clap::{Args, ValueEnum};
 use namely_bench::error::Error;
 use namely_sim::SECOND;
-use namely_sim::ndise::{self, Arm, Got, Outcome, Place};
+use namely_sim::ndise::{self, Arm, ConsumerResult, NdiseTopology, Outcome};
 use namely_sim::table::Table;
 use serde_json::json;
 
 use crate::plot::{self, Bar};
 use crate::statistics;
 
-/// Longest run and most seeds that are taken: a day of virtual time each.
+/// Maximum length of a run, minutes: a day of virtual time.
 const MINUTES_MAX: u64 = 24 * 60;
-/// See there.
+/// Maximum number of seeds.
 const SEEDS_MAX: u64 = 30;
 
-/// Which of the experiments.
+/// One of the experiments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Experiment {
     /// Two forwarders in a line
@@ -50,13 +50,13 @@ impl Experiment {
         Experiment::Faults,
     ];
 
-    /// The network whose ways are compared without a fault.
-    fn place(self) -> Option<Place> {
+    /// The network on which the methods are compared without a fault.
+    fn place(self) -> Option<NdiseTopology> {
         match self {
-            Experiment::Service => Some(Place::Service),
-            Experiment::Narrow => Some(Place::Narrow),
-            Experiment::Multipath => Some(Place::Multipath),
-            Experiment::Tiers => Some(Place::Tiers),
+            Experiment::Service => Some(NdiseTopology::Service),
+            Experiment::Narrow => Some(NdiseTopology::Narrow),
+            Experiment::Multipath => Some(NdiseTopology::Multipath),
+            Experiment::Tiers => Some(NdiseTopology::Tiers),
             Experiment::Faults => None,
         }
     }
@@ -91,13 +91,13 @@ pub struct Ndise {
     pub plot: Option<PathBuf>,
 }
 
-/// One run and what it came to.
+/// One run and its result.
 type Run = (ndise::Ndise, Outcome);
 
 /// Runs `ndise`.
 ///
 /// # Errors
-/// What could not be read or written.
+/// Returns an error if a file cannot be read or written.
 pub fn run(options: &Ndise) -> Result<(), Error> {
     let all = options.experiment.is_empty().then_some(Experiment::ALL);
     let wanted = all.iter().flatten().chain(&options.experiment);
@@ -105,7 +105,7 @@ pub fn run(options: &Ndise) -> Result<(), Error> {
     let mut bars = Vec::new();
     for experiment in wanted {
         let Some(place) = experiment.place() else {
-            // Its lines say all that its table does.
+            // The lines of `faults` contain all of its table.
             if known.is_none() {
                 faults::run(options)?;
             }
@@ -130,7 +130,7 @@ pub fn run(options: &Ndise) -> Result<(), Error> {
 }
 
 /// All runs of a network, by arm and seed.
-fn runs(place: Place, options: &Ndise) -> Vec<Run> {
+fn runs(place: NdiseTopology, options: &Ndise) -> Vec<Run> {
     let wanted = |arm: &Arm| options.arm.is_empty() || options.arm.contains(&arm.label());
     let arms = place.arms().into_iter().filter(wanted);
     let jobs = arms.flat_map(|arm| (1..=options.seeds).map(move |seed| (arm, seed)));
@@ -140,7 +140,7 @@ fn runs(place: Place, options: &Ndise) -> Vec<Run> {
     side_by_side(options.threads, &jobs, ndise::Ndise::run)
 }
 
-/// Does all jobs, so many at once; what each comes to stands behind it.
+/// Runs all jobs, `threads` at a time. Returns each job with its result.
 fn side_by_side<J, O>(threads: u16, jobs: &[J], run: impl Fn(&J) -> O + Sync) -> Vec<(J, O)>
 where
     J: Copy + Send + Sync,
@@ -175,7 +175,7 @@ fn cell(values: impl Iterator<Item = f64>, digits: usize) -> String {
     half.map_or_else(|| format!("{mean:.digits$}"), |half| format!("{mean:.digits$}±{half:.digits$}"))
 }
 
-fn table(place: Place, runs: &[Run]) -> String {
+fn table(place: NdiseTopology, runs: &[Run]) -> String {
     let [(one, _), (other, _)] = place.consumers();
     let heads = [
         place.label().to_owned(),
@@ -187,7 +187,7 @@ fn table(place: Place, runs: &[Run]) -> String {
         "of disks %".into(),
         "written".into(),
     ];
-    let has_disks = place == Place::Tiers;
+    let has_disks = place == NdiseTopology::Tiers;
     let columns = if has_disks { heads.len() } else { heads.len() - 2 };
     let heads: Vec<&str> = heads.iter().map(String::as_str).take(columns).collect();
     let mut table = Table::new(&heads);
@@ -249,12 +249,12 @@ fn read(path: &Path) -> Result<Vec<Run>, Error> {
 
 /// The run of a line that [`line`] made.
 fn run_of(value: &serde_json::Value) -> Option<Run> {
-    let place = Place::ALL.into_iter().find(|place| value["place"] == place.label())?;
+    let place = NdiseTopology::ALL.into_iter().find(|place| value["place"] == place.label())?;
     let arm = place.arms().into_iter().find(|arm| value["arm"] == arm.label())?;
     let consumers = value["consumers"].as_array()?;
     let got = |i: usize| {
         let consumer = consumers.get(i)?;
-        Some(Got {
+        Some(ConsumerResult {
             bps: consumer["bps"].as_f64()?,
             delay_ms: consumer["delay_ms"].as_f64()?,
             retransmissions: consumer["retransmissions"].as_u64()?,
@@ -273,7 +273,7 @@ fn run_of(value: &serde_json::Value) -> Option<Run> {
     Some((run, outcome))
 }
 
-fn bars_of(place: Place, runs: &[Run]) -> Vec<Bar> {
+fn bars_of(place: NdiseTopology, runs: &[Run]) -> Vec<Bar> {
     let mut bars = Vec::new();
     let mut add = |what: String, value: &dyn Fn(&Outcome) -> f64| {
         for arm in place.arms() {

@@ -1,7 +1,7 @@
 //! `plot`: bars from the JSON lines of `istack`, and of `namely --json perf object`, `request` and
 //! `crypto`.
 //!
-//! Draws what it is given and nothing else: it never measures.
+//! It draws its input and nothing else; it never measures.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader};
@@ -28,7 +28,7 @@ pub struct Plot {
 /// Bars that a plot may have: more cannot be read.
 const BARS_MAX: usize = 200;
 
-/// Octets of one line: what the programs print has a few hundred.
+/// Maximum octets of one line. The programs print lines of a few hundred octets.
 const LINE_OCTETS_MAX: usize = 64 << 10;
 
 const WIDTH: i32 = 900;
@@ -38,7 +38,7 @@ const LABELS: i32 = 340;
 const FIGURES: i32 = 150;
 const FONT: &str = "sans-serif";
 
-/// A bar with the interval of what was measured.
+/// A bar with the interval of its measurement.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Bar {
     pub(crate) panel: String,
@@ -61,7 +61,7 @@ pub fn run(options: &Plot) -> Result<(), Error> {
     }
     if bars.is_empty() {
         return Err(Error::Usage(
-            "no experiment in these files: they hold what a program printed with --json".into(),
+            "no experiment in these files: they need a program's output with --json".into(),
         ));
     }
     print!("{}", table(&bars));
@@ -155,7 +155,7 @@ fn figures(bar: &Bar) -> String {
     format!("{:.places$} ({:.places$}-{:.places$})", bar.value, bar.low, bar.high)
 }
 
-/// What is drawn, as text.
+/// The bars as text.
 fn table(bars: &[Bar]) -> String {
     let width = bars.iter().map(|bar| bar.label.chars().count()).max().unwrap_or(0);
     let mut text = String::new();
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_line_is_a_bar_and_an_interval_does_not_begin_below_zero() {
+    fn every_result_line_becomes_a_bar() {
         let bars = of(LINES).unwrap();
         assert_eq!((bars[0].value, bars[0].low, bars[0].high), (7414.0, 5821.0, 7453.0));
         assert_eq!((bars[1].low, bars[1].high), (0.0, 7351.0));
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_line_of_an_experiment_is_refused_with_its_number() {
+    fn an_invalid_result_line_is_refused_by_number() {
         for text in ["{\"kind\":\"summary\"}\n", "{}\n", "hello\n", "{\"experiment\":\"IS-46\"}\n"] {
             let error = of(&format!("{LINES}{text}")).unwrap_err();
             assert!(error.to_string().contains("line 5"), "{error}");
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn the_plot_has_every_label_and_a_bar_as_long_as_its_value() {
+    fn bars_are_as_long_as_their_values() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("plot.svg");
         let bars = of(&LINES.lines().take(1).collect::<String>()).unwrap();

@@ -20,7 +20,7 @@ pub(crate) fn mean(samples: &[f64]) -> (f64, Option<f64>) {
 }
 
 /// As the paper writes it: 733.6±181.3.
-pub(crate) fn text((mean, half): (f64, Option<f64>)) -> String {
+pub(crate) fn text(mean: f64, half: Option<f64>) -> String {
     half.map_or_else(|| format!("{mean:.1}"), |half| format!("{mean:.1}±{half:.1}"))
 }
 
@@ -29,12 +29,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_interval_is_students() {
+    fn the_interval_uses_students_distribution() {
         let (mean_of, half) = mean(&[1.0, 2.0, 3.0, 4.0]);
         assert_eq!(mean_of, 2.5);
         // 3.182 * 1.29099 / 2.
         assert!((half.unwrap() - 2.054).abs() < 0.001, "{half:?}");
         assert_eq!(mean(&[7.0]), (7.0, None));
-        assert_eq!(text((10.43, Some(1.84))), "10.4±1.8");
+        assert_eq!(text(10.43, Some(1.84)), "10.4±1.8");
     }
 }

@@ -2,14 +2,14 @@
 //! HT-34), built by one command from network namespaces: containers with a router each, joined by a
 //! switch, and one of the experiments on it.
 //!
-//! A container is a namespace with `namelyd` and what runs on it; the switch is a bridge in one of
+//! A container is a namespace with `namelyd` and its applications; the switch is a bridge in one of
 //! its own. The experiment is table 1's asynchronous publication: an object that was cut, signed
 //! and published before is fetched by every consumer at once, beside a kernel TCP transfer on the
 //! same links. Content stores are off, so that each fetch crosses the network. With `--latency N`
 //! table 3's requests follow, signed each way, between the producer's and the first consumer's
 //! container.
 //!
-//! Everything is gone when the command ends, however it ends but by SIGKILL.
+//! The command removes everything when it ends, unless it is ended by SIGKILL.
 
 use std::fs::File;
 use std::path::Path;
@@ -33,7 +33,7 @@ pub struct Topology {
     /// Containers that fetch at once
     #[arg(long, default_value_t = 1, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=8))]
     pub consumers: usize,
-    /// What carries packets between the routers
+    /// The carrier of packets between the routers
     #[arg(long, default_value = "udp")]
     pub link: TopologyLink,
     /// MTU of the links, octets
@@ -48,7 +48,7 @@ pub struct Topology {
     /// Measure N requests of each signature too, answered and verified one at a time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     pub latency: Option<u32>,
-    /// Only build it, say how to get into the containers, and wait for Ctrl-C
+    /// Only build it, print how to enter the containers, and wait for Ctrl-C
     #[arg(long)]
     pub hold: bool,
     /// One JSON object a line instead of a table
@@ -56,7 +56,7 @@ pub struct Topology {
     pub json: bool,
 }
 
-/// What carries packets between routers.
+/// The carrier of packets between routers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum TopologyLink {
     /// UDP over IPv4.
@@ -66,7 +66,7 @@ pub enum TopologyLink {
 }
 
 impl TopologyLink {
-    /// As it is written.
+    /// Returns the link's name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             TopologyLink::Udp => "udp",
@@ -75,24 +75,25 @@ impl TopologyLink {
     }
 }
 
-/// The producer's container, the switch, and as many consumers' containers as are wanted.
+/// The producer's container, the switch, and the consumers' containers, of which a run uses the
+/// first ones.
 const NODES: [&str; 10] = ["producer", "switch", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8"];
 
 /// The network device of each container.
 const DEVICE: &str = "eth0";
 
-/// Where published objects are.
+/// The prefix of published objects.
 const PREFIX: &str = "/topology";
 
 const UDP_PORT: u16 = 6363;
 const TCP_PORT: u16 = 6000;
 
-/// How long one fetch may take.
+/// Maximum time of one fetch.
 const FETCH_LIMIT: Duration = Duration::from_secs(300);
 
-/// What is compared.
+/// A way of transport that is compared.
 #[derive(Clone, Copy, Debug)]
-enum Way {
+enum TransportMode {
     /// The kernel's TCP.
     Tcp,
     Named {
@@ -102,20 +103,20 @@ enum Way {
     },
 }
 
-const fn named(key_type: &'static str, sign: &'static str, is_checked: bool) -> Way {
-    Way::Named { key_type, sign, is_checked }
+const fn named(key_type: &'static str, sign: &'static str, is_checked: bool) -> TransportMode {
+    TransportMode::Named { key_type, sign, is_checked }
 }
 
-const WAYS: [(&str, Way); 6] = [
-    ("kernel TCP", Way::Tcp),
-    ("named, nobody checks", named("ed25519", "manifest", false)),
+const WAYS: [(&str, TransportMode); 6] = [
+    ("kernel TCP", TransportMode::Tcp),
+    ("named, unverified", named("ed25519", "manifest", false)),
     ("Ed25519, manifests", named("ed25519", "manifest", true)),
     ("Ed25519, each packet", named("ed25519", "packet", true)),
     ("ECDSA, manifests", named("ecdsa", "manifest", true)),
     ("ECDSA, each packet", named("ecdsa", "packet", true)),
 ];
 
-/// What one run of a way measured, of each consumer.
+/// The rates of each consumer in one run of a way.
 type Rates = Vec<f64>;
 
 /// Builds the topology, and runs the experiment or waits.
@@ -154,7 +155,7 @@ pub fn run(options: &Topology) -> Result<(), Error> {
     lab.print_latency(options, &interrupt)
 }
 
-/// Of each run: the sum over the consumers, and Jain's index.
+/// Returns for each run the sum over the consumers, and Jain's index.
 fn columns(runs: &[Rates]) -> (Vec<f64>, Vec<f64>) {
     runs.iter().map(|rates| (rates.iter().sum::<f64>(), stats::jain(rates).unwrap_or(0.0))).unzip()
 }
@@ -178,7 +179,8 @@ fn value(what: &str, runs: &[Rates], options: &Topology) -> Value {
     })
 }
 
-/// The containers, their routers and their programs. What runs ends before the namespaces go.
+/// The containers, their routers and their programs. The processes end before the namespaces are
+/// removed.
 struct Lab<'a> {
     routers: Vec<Process>,
     net: Net,
@@ -216,8 +218,8 @@ impl<'a> Lab<'a> {
         self.dir.join(format!("{node}.sock"))
     }
 
-    /// A router that listens to its container's applications and to the network; a consumer's asks
-    /// the producer's.
+    /// A router that listens to its container's applications and to the network. A consumer's
+    /// router forwards Interests to the producer's.
     fn configuration(&self, node: &str) -> String {
         let listen = match self.link {
             TopologyLink::Udp => format!("udp://{}:{UDP_PORT}", address(node)),
@@ -250,12 +252,18 @@ impl<'a> Lab<'a> {
         command
     }
 
-    fn measure(&self, way: Way, run: u32, object: &Object, interrupt: &Interrupt) -> Result<Rates, Error> {
+    fn measure(
+        &self,
+        way: TransportMode,
+        run: u32,
+        object: &Object,
+        interrupt: &Interrupt,
+    ) -> Result<Rates, Error> {
         match way {
-            Way::Tcp => self.measure_tcp(object, interrupt),
-            Way::Named { key_type, sign, is_checked } => {
+            TransportMode::Tcp => self.measure_tcp(object, interrupt),
+            TransportMode::Named { key_type, sign, is_checked } => {
                 let name = format!("{PREFIX}/{key_type}/{sign}/{is_checked}/{run}");
-                self.measure_named(&name, (key_type, sign, is_checked), object, interrupt)
+                self.measure_named(&name, key_type, sign, is_checked, object, interrupt)
             }
         }
     }
@@ -281,7 +289,9 @@ impl<'a> Lab<'a> {
     fn measure_named(
         &self,
         name: &str,
-        (key_type, sign, is_checked): (&str, &str, bool),
+        key_type: &str,
+        sign: &str,
+        is_checked: bool,
         object: &Object,
         interrupt: &Interrupt,
     ) -> Result<Rates, Error> {
@@ -306,8 +316,8 @@ impl<'a> Lab<'a> {
         })
     }
 
-    /// Every consumer fetches the object at once, by what `command` gives for its node and its
-    /// output. The rates, Mbit/s.
+    /// Every consumer fetches the object at once, by the command that `command` returns for its
+    /// node and its output. Returns the rates, Mbit/s.
     fn fetch(
         &self,
         object: &Object,
@@ -329,8 +339,8 @@ impl<'a> Lab<'a> {
         Ok(rates)
     }
 
-    /// Prints how long requests take between two containers, if that was asked for: the sockets of
-    /// either end are at their container's router, one process holds both.
+    /// Prints the latency of requests between two containers, if the option is set. The sockets of
+    /// either end are at their container's router; one process holds both.
     fn print_latency(&self, options: &Topology, interrupt: &Interrupt) -> Result<(), Error> {
         let Some(count) = options.latency else { return Ok(()) };
         let mut command = command(self.client.path(), self.dir);
@@ -347,7 +357,7 @@ impl<'a> Lab<'a> {
         Ok(())
     }
 
-    /// What a person needs to work in it.
+    /// Instructions for a person who works in it.
     fn description(&self) -> String {
         let mut text =
             format!("{PREFIX} leads from every consumer's router to the producer's; Ctrl-C ends all\n");
@@ -364,7 +374,7 @@ impl<'a> Lab<'a> {
     }
 }
 
-/// Its place among the nodes, from which its addresses are made.
+/// Its index among the nodes, from which its addresses are made.
 fn place(node: &str) -> usize {
     NODES.iter().position(|known| *known == node).unwrap_or(0)
 }
@@ -402,13 +412,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_sums_its_consumers_and_tells_the_least_fairness() {
+    fn a_topology_row_has_sum_and_minimum_fairness() {
         let runs = [vec![100.0, 100.0], vec![100.0, 300.0], vec![50.0, 50.0]];
         assert_eq!(line("x", &runs), "x                       200 (100-400)           0.800");
     }
 
     #[test]
-    fn every_node_has_addresses_of_its_own() {
+    fn every_topology_node_has_unique_addresses() {
         let all: std::collections::HashSet<String> =
             NODES.iter().flat_map(|node| [address(node), station(node)]).collect();
         assert_eq!(all.len(), 2 * NODES.len());

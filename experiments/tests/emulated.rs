@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 #[test]
-fn two_fetches_fill_an_emulated_link_and_share_it() {
+fn two_fetches_share_an_emulated_link() {
     let Some(own) = common::experiments_beside_programs() else { return };
     let output = Command::new(own)
         .args([

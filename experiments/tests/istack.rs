@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 #[test]
-fn every_row_of_the_istack_experiments_is_measured() {
+fn every_istack_row_is_measured() {
     let Some(own) = common::experiments_beside_programs() else { return };
     let output =
         Command::new(own).args(["istack", "--runs", "1", "--seconds", "1", "--json"]).output().unwrap();
@@ -19,8 +19,8 @@ fn every_row_of_the_istack_experiments_is_measured() {
     for row in &rows {
         let median = |key: &str| row[key]["median"].as_f64().unwrap();
         assert!(median("exchanges_per_second") > 0.0 && median("router_cpu_percent") > 0.0, "{row}");
-        // Names and headers are of all rates but the applications'; the router carries what they
-        // asked for and did not wait for, too.
+        // The router's rate includes names and headers; it also carries Data that applications
+        // requested and did not wait for.
         let rates = ["goodput_mbps", "goodput_with_names_mbps", "router_mbps"].map(median);
         assert!(rates.is_sorted() && rates[0] < rates[1] && median("application_percent") < 100.0, "{row}");
     }

@@ -1,5 +1,5 @@
-//! The experiment itself, short and small: over names the server answers once what over TCP it
-//! answers each time.
+//! The experiment itself, short and small: over names the server answers a request once that over
+//! TCP it answers each time.
 
 use crate::common;
 
@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::Value;
 
 #[test]
-fn over_names_the_server_answers_once_what_it_answers_each_viewer_over_tcp() {
+fn the_origin_answers_once_for_all_viewers() {
     let Some(own) = common::experiments_beside_programs() else { return };
     let plot = tempfile::NamedTempFile::new().unwrap();
     let ran = Command::new(own)

@@ -1,3 +1,3 @@
-//! The experiments that are simulated: no machine changes what they print.
+//! The simulated experiments: their output does not depend on the machine.
 
 mod ndise;

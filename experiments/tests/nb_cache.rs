@@ -4,10 +4,10 @@ use crate::common;
 
 use std::process::Command;
 
-use namely_skip::{Need, skip};
+use namely_testkit::{Need, skip};
 use serde_json::Value;
 
-/// What the experiment printed; none, after saying why, where it cannot be run.
+/// The output of the experiment; none, with a skip, if it cannot run.
 fn run(arguments: &[&str]) -> Option<Vec<Value>> {
     let own = common::experiments_beside_programs()?;
     let mut command = Command::new(own);
@@ -34,7 +34,7 @@ fn sum(row: &Value, key: &str) -> u64 {
 }
 
 #[test]
-fn every_case_of_nb_cache_is_measured_with_real_routers() {
+fn every_nb_cache_case_uses_real_routers() {
     let Some(rows) = run(&["--tables", "cases,balance"]) else { return };
     let cases: Vec<&str> = rows.iter().filter_map(|row| row["case"].as_str()).collect();
     assert_eq!(cases, ["A", "B", "C", "D", "A+ECN", "B+ECN", "B+NB-CC", "A", "B"]);
@@ -43,12 +43,13 @@ fn every_case_of_nb_cache_is_measured_with_real_routers() {
         assert_eq!((sum(row, "bypassed"), sum(row, "unwritten")), (0, 0), "{row}");
         assert_eq!(row["read"], a["read"], "each reads all that it holds: {row}");
     }
-    assert!(b["bypassed"][0].as_u64() > Some(0), "R1 passes on what its disk has no time for: {b}");
+    assert!(b["bypassed"][0].as_u64() > Some(0), "R1 passes requests on when its disk is busy: {b}");
     assert!(b["read"][3].as_u64() > a["read"][3].as_u64(), "R4 answers it: {b}");
     // NB-24, NB-30. By how much depends on the machine; that a router does not wait does not.
     assert!(b["rtt_ms"].as_f64() < a["rtt_ms"].as_f64(), "{a}\n{b}");
     assert!(b["taken_ms"].as_f64() < a["taken_ms"].as_f64(), "{a}\n{b}");
-    // What waits for R1 is counted, so that it marks, and its consumer keeps that short.
+    // Packets that wait for R1 are counted, so that it marks, and its consumer keeps the queue
+    // short.
     let most = |row: &Value| row["most"][1].as_u64().unwrap();
     assert!(a_ecn["marked"].as_u64() > Some(0) && a["marked"] == 0, "{a_ecn}");
     assert!(most(a) > 64 && most(a_ecn) < most(a), "{a}\n{a_ecn}");
@@ -56,8 +57,9 @@ fn every_case_of_nb_cache_is_measured_with_real_routers() {
     for row in [a_ecn, ecn, nbcc] {
         assert!(row["window"].as_f64() > Some(1.0) && row["rtt_ms"].as_f64() < a["rtt_ms"].as_f64(), "{row}");
     }
-    // NB-23: the paths through R1 have been timed, and reads of B take longest. Of what ends within
-    // a turn one batch in a while is timed, which need not be one of those that found R1 busy.
+    // NB-23: the paths through R1 have been timed, and reads of B take longest. Of the packets that
+    // end within an iteration one batch in a while is timed, which may miss those that found R1
+    // busy.
     let timed = |path: usize| b["timed_ms"][path]["timed"].as_u64().unwrap();
     assert!((1..=3).all(|path| timed(path) > 0), "{b}");
     let ms = |path: usize| b["timed_ms"][path]["mean_ms"].as_f64().unwrap();
@@ -65,7 +67,7 @@ fn every_case_of_nb_cache_is_measured_with_real_routers() {
 }
 
 #[test]
-fn thresholds_threads_and_disks_are_swept_with_real_routers() {
+fn thresholds_threads_and_disks_are_swept() {
     let arguments = ["--tables", "thresholds,threads,disks", "--thresholds", "0,64,none", "--threads", "1,4"];
     let Some(rows) = run(&arguments) else { return };
     let of = |table: &str| rows.iter().filter(|row| row["table"] == table).collect::<Vec<_>>();
@@ -83,9 +85,9 @@ fn thresholds_threads_and_disks_are_swept_with_real_routers() {
     assert!(hdd["kpps"].as_f64() < ssd["kpps"].as_f64(), "{ssd}\n{hdd}");
 }
 
-/// The paper's prototype has a request for each Data that it writes, and hears of reads late.
+/// The paper's prototype has a request for each Data that it writes, and learns of reads late.
 #[test]
-fn data_is_written_by_requests_of_its_own_and_reads_are_heard_of_late_as_in_the_prototype() {
+fn prototype_writes_and_late_reads_are_measured() {
     let cases = ["--tables", "cases", "--cases", "A,D"];
     let Some(grouped) = run(&cases) else { return };
     let alone = run(&[&cases[..], &["--writes", "alone", "--heard-late", "12.5"]].concat()).unwrap();
@@ -95,12 +97,12 @@ fn data_is_written_by_requests_of_its_own_and_reads_are_heard_of_late_as_in_the_
         let packets = alone["data"].as_u64().unwrap();
         let writes = |row: &Value| row["disk_writes"][0].as_u64().unwrap();
         assert!(writes(grouped) < packets / 20, "{grouped}");
-        // R1 writes what it has not, which is more than half. Who waits has written it when all has
-        // come; who does not is then still at it.
+        // R1 writes the Data that it lacks, which is more than half. A router that waits has
+        // written it when all has arrived; another one is then still writing.
         let least = if alone["case"] == "A" { packets / 2 } else { 5 * writes(grouped) };
         assert!(writes(alone) > least, "{grouped}\n{alone}");
     }
-    // 12.5 ms, slowed by 8, and who waits for its disk hears at once.
+    // 12.5 ms, slowed by 8, and a router that waits for its disk learns of a read at once.
     let read_ms = |row: &Value| row["timed_ms"][2]["mean_ms"].as_f64().unwrap();
     assert!(read_ms(&alone[1]) >= 100.0 && read_ms(&alone[0]) < 100.0, "{alone:?}");
 }

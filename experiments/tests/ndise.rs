@@ -1,4 +1,4 @@
-//! `namely-experiments ndise`, a minute of one seed.
+//! Runs `namely-experiments ndise` for one seed and one minute of virtual time.
 
 use std::process::Command;
 
@@ -11,9 +11,9 @@ fn ndise(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// VI-29.
+/// Requirement VI-29.
 #[test]
-fn a_minute_of_the_service_network_is_a_line_for_each_arm_with_what_the_paper_measures() {
+fn a_service_run_has_one_line_per_arm() {
     let short = ["--experiment", "service", "--seeds", "1", "--minutes", "1", "--json"];
     let text = ndise(&short);
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
@@ -25,13 +25,14 @@ fn a_minute_of_the_service_network_is_a_line_for_each_arm_with_what_the_paper_me
         assert_eq!((line["measured_s"].as_u64(), line["seed"].as_u64()), (Some(20), Some(1)));
         for consumer in line["consumers"].as_array().expect("consumers") {
             let (bps, delay_ms) = (consumer["bps"].as_f64(), consumer["delay_ms"].as_f64());
-            // A window of eight packets in a round trip, and no more than a consumer reads.
+            // At least eight packets in a round trip, and at most the rate at which a consumer
+            // reads.
             assert!(bps.is_some_and(|bps| (1.5e6..4.1e6).contains(&bps)), "{line}");
             assert!(delay_ms.is_some_and(|ms| (20.0..200.0).contains(&ms)), "{line}");
         }
     }
     assert_eq!(lines[0]["hit_ratio"].as_f64(), Some(0.0));
-    // Tables and the plot of what was printed.
+    // The same program makes a table and a plot from its output.
     let folder = tempfile::tempdir().expect("a folder");
     let (from, plot) = (folder.path().join("runs.jsonl"), folder.path().join("plot.svg"));
     std::fs::write(&from, &text).expect("a file");
@@ -44,9 +45,10 @@ fn a_minute_of_the_service_network_is_a_line_for_each_arm_with_what_the_paper_me
     assert!(svg.contains("service: hit ratio, %"));
 }
 
-/// Each fault with each way, and with VIP the books of all VIPs.
+/// Runs each of the three faults with each of the three arms. With VIP, the accounts of all VIPs
+/// balance.
 #[test]
-fn a_minute_of_faults_is_a_line_for_each_and_no_vip_is_lost_or_made() {
+fn a_fault_run_loses_no_vip() {
     let text = ndise(&["--experiment", "faults", "--seeds", "1", "--minutes", "1", "--json"]);
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(lines.len(), 9, "{text}");

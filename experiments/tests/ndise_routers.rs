@@ -4,10 +4,10 @@ use crate::common;
 
 use std::process::Command;
 
-use namely_skip::{Need, skip};
+use namely_testkit::{Need, skip};
 use serde_json::Value;
 
-/// The lines of a run; none, after saying why, where there can be none.
+/// The lines of a run; none, with a skip, if it cannot run.
 fn lines(arguments: &[&str]) -> Option<Vec<Value>> {
     let program = common::experiments_beside_programs()?;
     let mut command = Command::new(program);
@@ -25,18 +25,19 @@ fn lines(arguments: &[&str]) -> Option<Vec<Value>> {
 
 /// VI-24, VI-29.
 #[test]
-fn real_routers_of_the_service_network_fill_what_they_have_room_for_by_a_signed_exchange() {
+fn real_service_routers_fill_their_caches() {
     let Some(lines) = lines(&["--experiment", "service", "--arm", "vip", "--seconds", "9"]) else { return };
     let line = &lines[0];
     assert_eq!((&line["place"], &line["arm"]), (&"service".into(), &"vip".into()));
     for consumer in line["consumers"].as_array().expect("consumers") {
         assert!(consumer["bps"].as_f64() > Some(100_000.0), "{line}");
-        // No sooner than by the nearest forwarder, and no later than it is asked for again.
+        // The delay is at least that of the nearest forwarder, and at most the time until a
+        // retransmission.
         let delay_ms = consumer["delay_ms"].as_f64();
         assert!(delay_ms.is_some_and(|ms| (20.0..2000.0).contains(&ms)), "{line}");
     }
-    // Rooms are of five objects: what is asked for at the consumers' routers was told from
-    // neighbour to neighbour, or the forwarders would know of none.
+    // Stores have room for five objects. Neighbors reported the requests at the consumers' routers
+    // to one another, otherwise the forwarders would have no VIPs.
     for held in line["held"].as_array().expect("two forwarders") {
         let looks: Vec<(Vec<usize>, usize)> = serde_json::from_value(held.clone()).expect("ranks");
         assert!(looks.iter().any(|(ranks, _)| !ranks.is_empty()), "{line}");
@@ -46,7 +47,7 @@ fn real_routers_of_the_service_network_fill_what_they_have_room_for_by_a_signed_
 
 ///
 #[test]
-fn real_routers_plan_for_memory_and_a_disk_below_it() {
+fn real_routers_plan_for_memory_and_disk() {
     let run = ["--experiment", "tiers", "--arm", "vip, disk", "--seconds", "3"];
     let Some(lines) = lines(&run) else { return };
     let line = &lines[0];
@@ -62,8 +63,9 @@ fn real_routers_plan_for_memory_and_a_disk_below_it() {
         kept_most = kept_most.max(kept.into_iter().max().unwrap_or(0));
     }
     assert!(kept_most > 0, "{line}");
-    // Ten objects fit there of 128 packets of 6400 octets, which a router takes to be larger; read
-    // at what the configuration says or, once something was read, at no more than the disk's rate.
+    // There is room for ten objects of 128 packets of 6400 octets, which a router takes to be
+    // larger. They are read at the configured rate or, after a read, at no more than the disk's
+    // rate.
     for disk in line["disks"].as_array().expect("two forwarders") {
         let objects = disk["room"].as_u64().map(|octets| octets / (128 * 6400));
         assert!(objects.is_some_and(|objects| (7..10).contains(&objects)), "{line}");
@@ -74,7 +76,7 @@ fn real_routers_plan_for_memory_and_a_disk_below_it() {
 
 /// VI-03, VI-17.
 #[test]
-fn pings_and_a_fetch_lose_no_interest_while_a_router_reads_a_new_catalogue_of_names() {
+fn a_catalogue_reload_loses_no_interest() {
     let Some(lines) = lines(&["--experiment", "names", "--names", "6000", "--seconds", "3"]) else { return };
     let line = &lines[0];
     assert_eq!((&line["experiment"], &line["names"]), (&"names".into(), &6000.into()));
@@ -85,13 +87,13 @@ fn pings_and_a_fetch_lose_no_interest_while_a_router_reads_a_new_catalogue_of_na
     }
     assert!(line["bps"].as_f64() > Some(1e6) && line["reload"]["bps"].as_f64() > Some(1e6), "{line}");
     assert_eq!(line["finished"], true, "{line}");
-    // The names lead to objects: what was fetched was counted.
+    // The names lead to objects: the fetched ones were counted.
     assert!(line["asked"].as_f64() > Some(0.0), "{line}");
 }
 
 /// VI-23. The link is slow enough for a busy machine.
 #[test]
-fn twelve_consumers_fill_a_link_as_plain_relays_do_and_six_do_not() {
+fn twelve_consumers_fill_a_link() {
     let ways = ["--arm", "plain relays", "--arm", "routers, cache at the server"];
     let load = ["--consumers", "6,12", "--seconds", "3", "--rate-mbps", "20"];
     let Some(lines) = lines(&[&["--experiment", "throughput"][..], &ways, &load].concat()) else { return };
@@ -104,13 +106,13 @@ fn twelve_consumers_fill_a_link_as_plain_relays_do_and_six_do_not() {
     assert!(routers(12) > 1.15 * routers(6), "{lines:?}");
     for line in &lines {
         assert_eq!(line["wrong"], 0, "{line}");
-        // No more than the link takes: what is counted came over it.
+        // No more than the link carries: the counted packets crossed it.
         assert!(line["mean_bps"].as_f64() < Some(25e6), "{line}");
     }
 }
 
 #[test]
-fn consumers_end_what_they_read_when_a_router_was_killed_and_when_a_link_was_down() {
+fn consumers_finish_after_a_router_fault() {
     let Some(lines) = lines(&["--experiment", "faults", "--seconds", "3", "--rate-mbps", "20"]) else {
         return;
     };
@@ -121,7 +123,7 @@ fn consumers_end_what_they_read_when_a_router_was_killed_and_when_a_link_was_dow
         assert_eq!((&line["finished"], &line["wrong"]), (&6.into(), &0.into()), "{line}");
         assert!(bps("before_bps") > 1e6 && bps("after_bps") > 1e6, "{line}");
         assert!(bps("meanwhile_bps") < bps("before_bps") / 4.0, "{line}");
-        // All that was lost is asked for again, every two seconds.
+        // Lost Interests are sent again every two seconds.
         assert!(line["retransmissions"].as_u64() > Some(0) && bps("back_s") < 20.0, "{line}");
     }
 }

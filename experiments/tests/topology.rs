@@ -7,9 +7,9 @@ use std::process::Command;
 use serde_json::Value;
 
 #[test]
-fn the_topology_of_the_transports_experiments_is_built_by_one_command_and_leaves_nothing_behind() {
+fn the_transport_topology_is_removed_afterwards() {
     let Some(own) = common::experiments_beside_programs() else { return };
-    if !namely_skip::namespaces() {
+    if !namely_testkit::namespaces() {
         return;
     }
     for link in ["udp", "ethernet"] {

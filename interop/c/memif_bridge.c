@@ -3,10 +3,10 @@
  *
  *   memif_bridge SOCKET client|server BUFFER_OCTETS LOCAL_PORT PEER_PORT
  *
- * It asks the memif server at SOCKET for a connection, or is that server. What comes from shared
- * memory goes from 127.0.0.1:LOCAL_PORT to 127.0.0.1:PEER_PORT, and what comes from there goes into
- * shared memory, in chains of buffers of BUFFER_OCTETS. A line is written when shared memory is
- * connected, and when it no longer is.
+ * It connects to the memif server at SOCKET, or is that server. It sends packets from shared memory
+ * by UDP from 127.0.0.1:LOCAL_PORT to 127.0.0.1:PEER_PORT, and writes packets from there to shared
+ * memory, in chains of buffers of BUFFER_OCTETS. It prints a line when shared memory is connected,
+ * and when it is disconnected.
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,20 +1,20 @@
-//! Other people's packages, installed once under the target directory.
+//! Third-party packages, installed once under the target directory.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-/// Environment variable without which no test installs programs of others. It stands even where an
-/// earlier run has installed them: what a test does is not to depend on earlier runs.
+/// Environment variable that permits tests to install third-party programs. It is required even if
+/// an earlier run installed them: a test must not depend on earlier runs.
 const REGISTRIES_VARIABLE: &str = "NAMELY_REGISTRIES";
 
-/// The folder of this crate, with the peers' programs.
+/// Returns the folder of this crate, with the peers' programs.
 pub(crate) fn sources() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The cargo target directory that this test was built in.
+/// Returns the cargo target directory of this test's build.
 pub(crate) fn target_dir() -> Result<PathBuf, String> {
     profile_dir()?
         .parent()
@@ -22,7 +22,7 @@ pub(crate) fn target_dir() -> Result<PathBuf, String> {
         .ok_or_else(|| "the test is not in a target directory".to_owned())
 }
 
-/// The folder of the built programs, such as `target/debug`.
+/// Returns the folder of the built programs, such as `target/debug`.
 pub(crate) fn profile_dir() -> Result<PathBuf, String> {
     let exe = std::env::current_exe().map_err(|e| format!("the test's own path is unknown: {e}"))?;
     let mut folders = exe.ancestors().skip(1);
@@ -32,18 +32,18 @@ pub(crate) fn profile_dir() -> Result<PathBuf, String> {
         .ok_or_else(|| format!("{} is not in a target directory", exe.display()))
 }
 
-/// The Python of a virtual environment with python-ndn.
+/// Returns the Python of a virtual environment with python-ndn.
 pub(crate) fn python() -> Result<PathBuf, String> {
     static PYTHON: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     PYTHON.get_or_init(|| environment("python", &sources().join("python/requirements.txt"))).clone()
 }
 
-/// The Python of a virtual environment with namely's own package, and with what its tests need. The
-/// package is built from this checkout as `pip install ./bindings/python` does it, but without
-/// optimization and without a registry.
+/// Returns the Python of a virtual environment with namely's own package and the dependencies of
+/// its tests. The package is built from this checkout as by `pip install ./bindings/python`, but
+/// without optimization and without a registry.
 ///
 /// # Panics
-/// If it cannot be built: that is nothing that this machine lacks.
+/// If the build fails: this is not a missing requirement of the machine.
 pub fn python_package() -> Result<PathBuf, String> {
     static PYTHON: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     PYTHON
@@ -67,19 +67,20 @@ pub fn python_package() -> Result<PathBuf, String> {
         .clone()
 }
 
-/// The Python of a virtual environment with XRootD's client and uproot.
+/// Returns the Python of a virtual environment with XRootD's client and uproot.
 pub fn xrootd_python() -> Result<PathBuf, String> {
     static PYTHON: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     PYTHON.get_or_init(|| environment("xrootd", &sources().join("xrootd/requirements.txt"))).clone()
 }
 
-/// Installs what the file `requirements` lists into the virtual environment of `python`, if it is
-/// not there yet.
+/// Installs the packages of the file `requirements` into the virtual environment of `python`,
+/// unless they are there already.
 pub fn python_requirements(python: &Path, requirements: &Path) -> Result<(), String> {
     run(pip_install(python).arg(requirements), "pip install")
 }
 
-/// The Python of the virtual environment `name`, with what the file `requirements` lists.
+/// Returns the Python of the virtual environment `name`, with the packages of the file
+/// `requirements`.
 fn environment(name: &str, requirements: &Path) -> Result<PathBuf, String> {
     let folder = once(name, &[requirements], |folder| {
         let python3 = version_of("python3")?;
@@ -96,14 +97,14 @@ fn pip_install(python: &Path) -> Command {
     pip
 }
 
-/// The folder with NDNts and the programs that use it.
+/// Returns the folder with NDNts and the programs that use it.
 pub(crate) fn node() -> Result<PathBuf, String> {
     static NODE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     NODE.get_or_init(|| node_packages("node")).clone()
 }
 
-/// The folder `target/interop/<name>` with the packages and programs of `interop/<name>`: Node.js
-/// looks for modules beside a program.
+/// Returns the folder `target/interop/<name>` with the packages and programs of `interop/<name>`.
+/// They share a folder because Node.js searches for modules beside a program.
 fn node_packages(name: &str) -> Result<PathBuf, String> {
     let source = sources().join(name);
     let names = ["package.json", "package-lock.json"];
@@ -122,14 +123,14 @@ fn node_packages(name: &str) -> Result<PathBuf, String> {
     Ok(folder)
 }
 
-/// The program that stands for NDN-DPDK's management (`interop/ndndpdk`), for Node.js.
+/// Returns the program that emulates NDN-DPDK's management (`interop/ndndpdk`), for Node.js.
 pub fn ndndpdk_management() -> Result<PathBuf, String> {
     static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     PROGRAM.get_or_init(|| Ok(node_packages("ndndpdk")?.join("management.mjs"))).clone()
 }
 
-/// A program on NDNgo, the Go library of NDN-DPDK, that speaks memif (`interop/go`). The library
-/// comes from the Go module proxy, or from a checkout of NDN-DPDK that NDN_DPDK_DIR names.
+/// Returns a memif program (`interop/go`) on NDNgo, the Go library of NDN-DPDK. The library comes
+/// from the Go module proxy, or from a checkout of NDN-DPDK named by NDN_DPDK_DIR.
 pub fn ndngo_memif() -> Result<PathBuf, String> {
     static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     PROGRAM
@@ -144,7 +145,7 @@ pub fn ndngo_memif() -> Result<PathBuf, String> {
                 }
                 let go = || {
                     let mut go = Command::new("go");
-                    // What the library itself hashes to is not in go.sum: it may come from a
+                    // The hash of the library is not in go.sum, because the library may come from a
                     // checkout.
                     go.current_dir(folder).env("GOFLAGS", "-mod=mod");
                     go
@@ -162,8 +163,8 @@ pub fn ndngo_memif() -> Result<PathBuf, String> {
         .clone()
 }
 
-/// The bridge between shared memory and UDP on libmemif (`interop/c`), from the sources of libmemif
-/// in the checkout of VPP that VPP_DIR names.
+/// Returns the bridge between shared memory and UDP on libmemif (`interop/c`). The sources of
+/// libmemif come from the checkout of VPP named by VPP_DIR.
 pub fn libmemif_bridge() -> Result<PathBuf, String> {
     static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     PROGRAM
@@ -175,7 +176,7 @@ pub fn libmemif_bridge() -> Result<PathBuf, String> {
                 [sources().join("c/memif_bridge.c"), library.join("main.c"), library.join("socket.c")];
             let folder = once("c", &[&files[0], &files[1], &files[2]], |folder| {
                 let mut cc = Command::new("cc");
-                // What libmemif's own build tells its sources.
+                // The definitions of libmemif's own build.
                 cc.args(["-O1", "-w", "-DMEMIF_CACHELINE_SIZE=64", "-DHAVE_MEMFD_CREATE", "-I"])
                     .arg(&library);
                 run(cc.args(&files).arg("-o").arg(folder.join("memif_bridge")), "cc")?;
@@ -186,8 +187,8 @@ pub fn libmemif_bridge() -> Result<PathBuf, String> {
         .clone()
 }
 
-/// The folder `target/interop/<name>`, made by `install` unless it was made before from the same
-/// `inputs`. A lock on a file lets one process install while others wait.
+/// Returns the folder `target/interop/<name>`. `install` makes it, unless it was made before from
+/// the same `inputs`. A file lock lets one process install while others wait.
 fn once(
     name: &str,
     inputs: &[&Path],
@@ -226,8 +227,8 @@ fn locked(base: &Path, name: &str) -> Result<File, String> {
     Ok(lock)
 }
 
-/// Copies programs that changed; the new file takes the old one's place in one step, since another
-/// test may be reading it.
+/// Copies programs that changed. A rename replaces the old file atomically, because another test
+/// may be reading it.
 fn copy_programs(source: &Path, folder: &Path) -> Result<(), String> {
     let failed = |e: std::io::Error| format!("cannot copy the programs in {}: {e}", source.display());
     for entry in fs::read_dir(source).map_err(failed)? {
@@ -246,7 +247,7 @@ fn copy_programs(source: &Path, folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// What a program calls its version; an error when it is not installed.
+/// Returns the version that a program reports; an error if it is not installed.
 fn version_of(program: &str) -> Result<String, String> {
     let output = Command::new(program).arg("--version").stdin(Stdio::null()).output();
     match output {
@@ -265,7 +266,7 @@ fn run(command: &mut Command, what: &str) -> Result<(), String> {
     }
     let said = String::from_utf8_lossy(&output.stderr);
     let mut lines = said.lines().rev();
-    // npm ends with where its log is; what went wrong stands above.
+    // npm prints the path of its log last; the error is above it.
     let last = lines.find(|line| !line.trim().is_empty() && !line.contains("complete log of this run"));
     let last = last.unwrap_or("nothing was said");
     Err(format!("{what} failed ({}): {last}", output.status))

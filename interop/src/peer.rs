@@ -10,11 +10,11 @@ use crate::install;
 use crate::running::{Finished, Running};
 use crate::world::{World, text};
 
-/// The signature types: how the peers' programs call them, and their SignatureType.
+/// Signature types: their names in the peers' programs, and their SignatureType.
 pub const SIGNATURE_TYPES: [(&str, u64); 6] =
     [("digest", 0), ("rsa", 1), ("ecdsa", 3), ("hmac", 4), ("ed25519", 5), ("null", 200)];
 
-/// Other people's library, with a program that uses it.
+/// A third-party library, with a program that uses it.
 #[derive(Clone, Debug)]
 pub struct Peer {
     name: &'static str,
@@ -22,12 +22,12 @@ pub struct Peer {
     script: PathBuf,
 }
 
-/// A peer that serves an object or a directory until it is told to stop.
+/// A peer that serves an object or a directory until it is stopped.
 #[derive(Debug)]
 pub struct Producer {
     /// The process.
     pub process: Running,
-    /// The name it serves: of the newest version, or of the directory.
+    /// The name of the newest version, or of the directory.
     pub name: String,
     /// Its certificate, if it has one.
     pub certificate: PathBuf,
@@ -55,7 +55,7 @@ impl Peer {
         Running::start(self.name, self.command(world, args), world.dir())
     }
 
-    /// A program that came with the peer's packages, such as `pyndntools`.
+    /// Returns a program from the peer's packages, such as `pyndntools`.
     pub fn tool(&self, world: &World, name: &str) -> Command {
         world.command(self.program.with_file_name(name))
     }
@@ -88,7 +88,7 @@ impl Peer {
     }
 
     /// Starts a producer and waits until its prefix is registered. `args` is `produce` or
-    /// `serve-files` with its options but for the router, the command key and the place of the
+    /// `serve-files` with its options, except for the router, the command key and the path of the
     /// certificate.
     pub fn produce(
         &self,
@@ -107,7 +107,7 @@ impl Peer {
         Producer { process, name, certificate }
     }
 
-    /// Fetches an object through its metadata and returns what the peer reports.
+    /// Fetches an object through its metadata and returns the peer's report.
     pub fn fetch(&self, world: &World, router: &str, name: &str, args: &[&str]) -> Value {
         let mut all = vec!["fetch", "--router", router, name];
         all.extend(args);
@@ -116,13 +116,13 @@ impl Peer {
 
     fn command(&self, world: &World, args: &[&str]) -> Command {
         let mut command = world.command(&self.program);
-        // Tests leave nothing in the source tree.
+        // Tests must not write to the source tree.
         command.env("PYTHONDONTWRITEBYTECODE", "1").arg(&self.script).args(args);
         command
     }
 }
 
-/// A key with which a peer signs commands to a router.
+/// A key for the commands of a peer to a router.
 #[derive(Debug)]
 pub struct CommandKey {
     /// `rsa`, `ecdsa` or `ed25519`.
@@ -134,7 +134,7 @@ pub struct CommandKey {
 }
 
 impl CommandKey {
-    /// The options that tell a peer's program to use it.
+    /// Returns the options by which a peer's program uses this key.
     pub fn args(&self) -> Vec<&str> {
         vec![
             "--command-sign",

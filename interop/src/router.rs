@@ -1,17 +1,16 @@
 //! Routers: `namelyd`, NFD and NDNd, each on sockets of its own in one test's world.
 
-use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use namely_skip::comes_to_hold;
+use namely_testkit::{free_port, wait_until_true};
 
 use crate::running::Running;
 use crate::world::{World, program, text};
 
-/// How often a router is started: another process may have taken the port that was free a moment
-/// ago.
+/// Number of attempts to start a router: another process may have bound the port since it was found
+/// free.
 const STARTS: usize = 3;
 
 /// The kind of connection to a router.
@@ -23,8 +22,8 @@ pub enum Link {
     Memif,
     /// TCP on 127.0.0.1.
     Tcp,
-    /// UDP on 127.0.0.1, which routers treat as not local; `namelyd` knows the user if it is told
-    /// to.
+    /// UDP on 127.0.0.1, which routers treat as not local. `namelyd` identifies the user if it is
+    /// configured to.
     Udp,
     /// WebSocket on 127.0.0.1, which routers treat as not local. `namelyd` only.
     WebSocket,
@@ -40,26 +39,33 @@ pub struct Router {
 }
 
 impl Router {
-    /// `namelyd` with a Unix socket, shared memory, TCP, UDP and WebSocket. Holders of the keys of
-    /// `certificates` may register any prefix and manage; users of the Unix socket may register any
-    /// prefix, as by default.
+    /// Starts `namelyd` with a Unix socket, shared memory, TCP, UDP and WebSocket. Owners of the
+    /// keys of `certificates` may register any prefix and manage. Users of the Unix socket may
+    /// register any prefix, as by default.
     pub fn namelyd(world: &World, certificates: &[&Path]) -> Self {
         Self::namelyd_everywhere(world, "", &authorization(certificates))
     }
 
-    /// `namelyd` likewise, which sends to UDP addresses without a limit. The programs of a test
-    /// have one address, and a limit that they share drops packets when several start together.
+    /// Starts `namelyd` likewise, without a limit for sending to UDP addresses. The programs of a
+    /// test have one address, and a shared limit would drop packets when several start together.
     pub fn namelyd_without_udp_limits(world: &World, certificates: &[&Path]) -> Self {
         let faces = "unproven_address_mbit_s = 0\nunproven_total_mbit_s = 0\n";
         Self::namelyd_everywhere(world, faces, &authorization(certificates))
     }
 
-    /// `namelyd` likewise, whose users manage it over TCP and UDP of loopback, too.
+    /// Starts `namelyd` likewise, with this limit for sending to a UDP address that has not proven
+    /// that it receives.
+    pub fn namelyd_limiting_udp(world: &World, mbit_s: u32) -> Self {
+        let faces = format!("unproven_address_mbit_s = {mbit_s}\n");
+        Self::namelyd_everywhere(world, &faces, &authorization(&[]))
+    }
+
+    /// Starts `namelyd` likewise. Its users manage it over TCP and UDP of loopback, too.
     pub fn namelyd_managed_over_loopback(world: &World) -> Self {
         Self::namelyd_everywhere(world, "", &(authorization(&[]) + "loopback = \"manage\"\n"))
     }
 
-    /// `namelyd` with all links of a host, further lines of the section `faces`, and further
+    /// Starts `namelyd` with all links of a host, further lines of the section `faces`, and further
     /// sections.
     fn namelyd_everywhere(world: &World, faces: &str, sections: &str) -> Self {
         let socket = world.path("namely.sock");
@@ -76,7 +82,7 @@ impl Router {
         )
     }
 
-    /// NFD with a Unix socket, if it is installed (on the PATH, or where NFD_BIN says).
+    /// Starts NFD with a Unix socket, if it is installed (on the PATH, or at NFD_BIN).
     pub fn nfd(world: &World) -> Result<Self, String> {
         let nfd = find_router("nfd", "NFD_BIN")?;
         let socket = world.path("nfd.sock");
@@ -94,9 +100,9 @@ impl Router {
         ))
     }
 
-    /// `namelyd` in a network namespace, with a Unix socket, and Ethernet on a device: unicast, and
-    /// NFD's group. Holders of the keys of `certificates` may register any prefix and manage. `xdp`
-    /// says whether the device is read by AF_XDP.
+    /// Starts `namelyd` in a network namespace, with a Unix socket, and Ethernet on a device:
+    /// unicast, and NFD's group. Owners of the keys of `certificates` may register any prefix and
+    /// manage. If `xdp` is set, AF_XDP reads the device.
     pub fn namelyd_on_ethernet(
         world: &World,
         namespace: &str,
@@ -108,25 +114,26 @@ impl Router {
             "[faces.ethernet]\nxdp = \"{xdp}\"\n\
              [[faces.multicast]]\ninterface = \"{device}\"\ngroup = \"ether://[{ETHER_GROUP}]\"\n"
         );
-        // Self-learning asks everybody for what no route leads to; here that is to be refused.
+        // Self-learning would flood Interests without a route. These tests need the router to
+        // refuse them.
         let more = group + "[discovery]\nenabled = false\n" + &authorization(certificates);
         Self::namelyd_listening(world, Some(namespace), &format!("dev://{device}"), &more)
     }
 
-    /// `namelyd` in a network namespace, with a Unix socket, and UDP on all its addresses. Holders
-    /// of the keys of `certificates` may register any prefix and manage.
+    /// Starts `namelyd` in a network namespace, with a Unix socket, and UDP on all its addresses.
+    /// Owners of the keys of `certificates` may register any prefix and manage.
     pub fn namelyd_on_udp(world: &World, namespace: &str, certificates: &[&Path]) -> Self {
         let more = authorization(certificates);
         Self::namelyd_listening(world, Some(namespace), "udp://0.0.0.0:6363", &more)
     }
 
-    /// `namelyd` with a Unix socket, and with further lines of configuration.
+    /// Starts `namelyd` with a Unix socket, and with further lines of configuration.
     pub fn namelyd_with(world: &World, more: &str) -> Self {
         Self::namelyd_listening(world, None, "tcp://127.0.0.1:0", more)
     }
 
-    /// `namelyd` with a Unix socket, and shared memory. Returns the path of the latter's control
-    /// socket, too.
+    /// Starts `namelyd` with a Unix socket and shared memory. Returns the path of the latter's
+    /// control socket, too.
     pub fn namelyd_with_memif(world: &World) -> (Self, PathBuf) {
         let memif = world.path("namely.memif");
         let router = Self::namelyd_listening(world, None, &format!("memif://{}", memif.display()), "");
@@ -149,20 +156,20 @@ impl Router {
         start(start_one, world)
     }
 
-    /// `namelyd` in a network namespace, with a Unix socket, listening at `uri`, and with further
-    /// lines of configuration.
+    /// Starts `namelyd` in a network namespace, with a Unix socket, a listener at `uri`, and
+    /// further lines of configuration.
     pub fn namelyd_on_link(world: &World, namespace: &str, uri: &str, more: &str) -> Self {
         Self::namelyd_listening(world, Some(namespace), uri, more)
     }
 
-    /// NFD likewise with Ethernet, if it is installed and was built with libpcap.
+    /// Starts NFD likewise with Ethernet, if it is installed and was built with libpcap.
     pub fn nfd_on_ethernet(world: &World, namespace: &str) -> Result<Self, String> {
         Self::nfd_on_link(world, namespace, &ethernet_of_nfd(), "best-route")
     }
 
-    /// NFD in a network namespace, with a Unix socket and a section of its `face_system`, and with
-    /// its strategy for `/`. Only one that was built without libpcap may be missed: of another that
-    /// ends the test is told.
+    /// Starts NFD in a network namespace, with a Unix socket, a section of its `face_system`, and
+    /// its strategy for `/`. Returns an error only if NFD is missing or was built without libpcap.
+    /// If it does not start for another reason, the test fails.
     pub fn nfd_on_link(world: &World, namespace: &str, faces: &str, strategy: &str) -> Result<Self, String> {
         let nfd = find_router("nfd", "NFD_BIN")?;
         let socket = world.path("nfd.sock");
@@ -187,7 +194,7 @@ impl Router {
         Err(format!("this NFD was built without libpcap: {}", said.trim()))
     }
 
-    /// NDNd with a Unix socket, if it is installed (on the PATH, or where NDND_BIN says). It always
+    /// Starts NDNd with a Unix socket, if it is installed (on the PATH, or at NDND_BIN). It always
     /// listens on all addresses, so it runs in a network namespace of its own.
     pub fn ndnd(world: &World) -> Result<Self, String> {
         let ndnd = find_router("ndnd", "NDND_BIN")?;
@@ -207,7 +214,7 @@ impl Router {
         ))
     }
 
-    /// The router's URI over `link`. NFD and NDNd have a Unix socket only.
+    /// Returns the router's URI over `link`. NFD and NDNd have a Unix socket only.
     pub fn uri(&self, link: Link) -> String {
         match link {
             Link::Unix => format!("unix://{}", self.socket.display()),
@@ -223,7 +230,7 @@ impl Router {
         self.process.stop().is_some_and(|status| status.success())
     }
 
-    /// What the router wrote to its log so far.
+    /// Returns the log of the router so far.
     pub fn log(&self) -> String {
         self.process.errors_text()
     }
@@ -245,25 +252,14 @@ fn start(command: impl Fn([u16; 2]) -> (Command, PathBuf), world: &World) -> Rou
 
 fn listens(process: &mut Running, socket: &Path) -> bool {
     let mut listens = false;
-    comes_to_hold(|| {
+    wait_until_true(|| {
         listens = UnixStream::connect(socket).is_ok();
         listens || !process.is_running()
     });
     listens
 }
 
-/// A port that is free for TCP and UDP on the loopback address.
-fn free_port() -> u16 {
-    loop {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free TCP port");
-        let port = listener.local_addr().expect("a bound socket has an address").port();
-        if UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
-            return port;
-        }
-    }
-}
-
-/// The section `faces` with a listener of each kind.
+/// Returns the section `faces` with a listener of each kind.
 fn all_links(socket: &Path, [port, websocket_port]: [u16; 2]) -> String {
     format!(
         "[faces]\nlisten = [\"unix://{}\", \"memif://{}\", \"tcp://127.0.0.1:{port}\", \"udp://127.0.0.1:{port}\", \
@@ -284,7 +280,7 @@ fn authorization(certificates: &[&Path]) -> String {
     text
 }
 
-/// A router from an environment variable, else as [`find_tool`] finds it.
+/// Returns the router named by an environment variable, or found by [`find_tool`].
 pub fn find_router(name: &str, variable: &str) -> Result<PathBuf, String> {
     match std::env::var_os(variable).map(PathBuf::from) {
         Some(path) if path.is_file() => Ok(path),
@@ -293,7 +289,7 @@ pub fn find_router(name: &str, variable: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// Somebody else's program, in the folder that NDN_TOOLS_DIR names or on the PATH.
+/// Returns a third-party program from the folder named by NDN_TOOLS_DIR or from the PATH.
 pub fn find_tool(name: &str) -> Result<PathBuf, String> {
     let folder = std::env::var_os("NDN_TOOLS_DIR").map(PathBuf::from);
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -305,14 +301,14 @@ pub fn find_tool(name: &str) -> Result<PathBuf, String> {
         .ok_or_else(|| format!("{name} not found (on the PATH or in NDN_TOOLS_DIR)"))
 }
 
-/// A command in a network namespace that `ip netns` knows.
+/// Returns a command in a network namespace of `ip netns`.
 fn in_namespace(world: &World, namespace: &str, program: &Path) -> Command {
     let mut command = world.command("ip");
     command.args(["netns", "exec", namespace]).arg(program);
     command
 }
 
-/// Options of `unshare` with which this user may have a network namespace.
+/// Returns the options of `unshare` by which this user may have a network namespace.
 fn isolation() -> Result<&'static [&'static str], String> {
     let works = |options: &[&str]| {
         let mut command = Command::new("unshare");
@@ -325,7 +321,7 @@ fn isolation() -> Result<&'static [&'static str], String> {
         .ok_or_else(|| "no network namespace for NDNd, which listens on every address".to_owned())
 }
 
-/// In a new network namespace: the loopback interface is enabled, then the arguments are run.
+/// In a new network namespace: enables the loopback interface, then runs the arguments.
 const LOOPBACK_UP: &str = "ip link set lo up && exec \"$@\"";
 
 /// NFD's group on Ethernet.
@@ -334,7 +330,7 @@ pub const ETHER_GROUP: &str = "01:00:5e:00:17:aa";
 /// NFD's group over UDP.
 pub const UDP_GROUP: &str = "224.0.23.170:56363";
 
-/// What NFD's `face_system` has for Ethernet: unicast and the group, on each device.
+/// Returns NFD's `face_system` section for Ethernet: unicast and the group, on each device.
 pub fn ethernet_of_nfd() -> String {
     format!("ether {{ listen yes mcast yes mcast_group {ETHER_GROUP} }}")
 }

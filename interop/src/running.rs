@@ -1,4 +1,4 @@
-//! Processes that write JSON lines, as tests read them.
+//! Processes that write JSON lines, for tests.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use namely_skip::{PATIENCE, comes_to_hold};
 use namely_testbed::Process;
+use namely_testkit::{PATIENCE, wait_until_true};
 
-/// How long a process may take for what a test asks of it. Machines that test are busy.
+/// Maximum time of a process for one step of a test. It allows for busy machines.
 pub(crate) const LIMIT: Duration = PATIENCE;
 
-/// How much of what a process said a failure quotes, in octets.
+/// Maximum length of process output that a failure quotes, in octets.
 const QUOTE_OCTETS: usize = 2000;
 
 /// A running process; ended when dropped.
@@ -25,10 +25,10 @@ pub struct Running {
     seen: Vec<String>,
 }
 
-/// A process that ran to its end.
+/// A process that has ended.
 #[derive(Debug)]
 pub struct Finished {
-    /// How it ended.
+    /// Its exit status.
     pub status: ExitStatus,
     /// Lines of its standard output.
     pub lines: Vec<String>,
@@ -56,7 +56,7 @@ impl Running {
         Running { process, lines, seen: Vec::new() }
     }
 
-    /// The next JSON line whose `event` is `event`.
+    /// Returns the next JSON line whose `event` is `event`.
     ///
     /// # Panics
     /// If the process ends or reports an error before, or takes too long.
@@ -71,7 +71,7 @@ impl Running {
         }
     }
 
-    /// The next JSON line.
+    /// Returns the next JSON line.
     ///
     /// # Panics
     /// If the process ends before, or takes too long.
@@ -114,8 +114,8 @@ impl Running {
     /// If it ends before, or takes too long.
     pub fn remark(&mut self, text: &str) {
         let remarks = |running: &Self| running.errors_text().contains(text);
-        // One that has ended says no more.
-        comes_to_hold(|| remarks(self) || !self.is_running());
+        // A process that has ended writes nothing more.
+        wait_until_true(|| remarks(self) || !self.is_running());
         assert!(remarks(self), "{} did not remark '{text}'{}", self.process.what(), self.quote());
     }
 
@@ -130,19 +130,19 @@ impl Running {
         let Some(status) = self.process.wait_until(Instant::now() + LIMIT) else {
             panic!("{} did not end{}", self.process.what(), self.quote())
         };
-        // The reader thread sends what is left and hangs up.
+        // The reader thread sends the remaining lines and closes the channel.
         let mut lines = std::mem::take(&mut self.seen);
         lines.extend(self.lines.iter());
         Finished { status, lines, errors: self.errors_text() }
     }
 
-    /// Ends it: SIGTERM, and SIGKILL if that does not help. Returns its status if it ended by
-    /// itself in time.
+    /// Stops it by SIGTERM, and by SIGKILL if that has no effect in time. Returns its status if it
+    /// ended by itself in time.
     pub fn stop(&mut self) -> Option<ExitStatus> {
         self.process.end()
     }
 
-    /// What it wrote to standard error so far.
+    /// Returns its standard error so far.
     pub fn errors_text(&self) -> String {
         String::from_utf8_lossy(&std::fs::read(self.process.log()).unwrap_or_default()).into_owned()
     }
@@ -153,12 +153,12 @@ impl Running {
 }
 
 impl Finished {
-    /// Runs `command` to its end, its standard input closed at once.
+    /// Runs `command` to its end. Its standard input is closed at once.
     pub fn run(what: &str, command: Command, dir: &Path) -> Self {
         Running::start(what, command, dir).finish()
     }
 
-    /// The last JSON line whose `event` is `event`.
+    /// Returns the last JSON line whose `event` is `event`.
     ///
     /// # Panics
     /// If there is none.
@@ -166,20 +166,20 @@ impl Finished {
         self.events(event).pop().unwrap_or_else(|| panic!("no {event}{}", quote(&self.lines, &self.errors)))
     }
 
-    /// All JSON lines whose `event` is `event`.
+    /// Returns all JSON lines whose `event` is `event`.
     pub fn events(&self, event: &str) -> Vec<Value> {
         self.values().into_iter().filter(|value| value["event"] == event).collect()
     }
 
-    /// All JSON lines.
+    /// Returns all JSON lines.
     pub fn values(&self) -> Vec<Value> {
         self.lines.iter().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
-    /// Itself, when it ended with success.
+    /// Returns itself if it succeeded.
     ///
     /// # Panics
-    /// If it did not.
+    /// If it failed.
     #[track_caller]
     pub fn success(self) -> Self {
         assert!(self.status.success(), "{}{}", self.status, quote(&self.lines, &self.errors));
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "lost the key")]
-    fn an_early_end_quotes_what_the_process_said() {
+    fn an_early_end_quotes_the_output() {
         let (command, dir) = shell("echo lost the key >&2");
         Running::start("sh", command, dir.path()).event("ready");
     }

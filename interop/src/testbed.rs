@@ -1,4 +1,4 @@
-//! Testbeds (`namely testbed run`) with somebody else's router among ours.
+//! Testbeds (`namely testbed run`) that join a third-party router to ours.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use crate::world::{World, programs};
 
-/// What keeps a testbed from being built here.
+/// Returns an error with the reason if a testbed cannot be built here.
 pub fn namespaces() -> Result<(), String> {
     let root = rustix::process::geteuid().is_root();
     let user: &[&str] = if root { &[] } else { &["--user", "--map-root-user"] };
@@ -20,11 +20,11 @@ pub fn namespaces() -> Result<(), String> {
     }
 }
 
-/// Runs a testbed to its end, for programs. Its file says `nfd` or `ndnd`: the `tools` that were
-/// found come first, each by its name.
+/// Runs a testbed to its end, with JSON output. Its file names `nfd` or `ndnd`. The found `tools`
+/// come first on the PATH, each under its name.
 ///
 /// # Panics
-/// If it does not end well.
+/// If it fails.
 pub fn run_testbed(world: &World, file: &Path, results: &Path, tools: &[PathBuf]) -> Output {
     let bin = world.path("bin");
     fs::create_dir(&bin).expect("a folder in the temporary directory");

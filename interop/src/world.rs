@@ -4,25 +4,25 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use namely_skip::eventually;
+use namely_testkit::eventually;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::install::{profile_dir, target_dir};
 use crate::running::{Finished, Running};
 
-/// Environment variable with a folder that holds other `namely` and `namelyd`.
+/// Environment variable that names a folder with other binaries of `namely` and `namelyd`.
 const BINARIES_VARIABLE: &str = "NAMELY_BIN_DIR";
 
-/// The features that `cargo test --workspace` builds this workspace's programs with, those of
-/// dev-dependencies included. With others, cargo would build nearly all of it a second time.
-const TEST_FEATURES: &str = "namely-host/faults";
+/// The features of this workspace's programs in `cargo test --workspace`, including those of
+/// dev-dependencies. With other features cargo would build nearly all of it a second time.
+const TEST_FEATURES: &str = "namely-host/faults,namely-testkit/disk,namely-testkit/signed";
 
 /// Environment variable that `.ci/tests` sets so that a test program reports the time of each test.
-/// Cargo would build every package again that looks at it.
+/// If it changed, cargo would rebuild every package that reads it.
 pub(crate) const UNSTABLE_VARIABLE: &str = "RUSTC_BOOTSTRAP";
 
-/// A temporary directory with its own home; the key chain in it is the test's own.
+/// A temporary directory with its own home and key chain.
 #[derive(Debug)]
 pub struct World {
     dir: TempDir,
@@ -50,7 +50,7 @@ impl World {
         self.dir.path().join(name)
     }
 
-    /// Writes a file of `octets` octets that compress badly and differ from `seed` to `seed`.
+    /// Writes a file of `octets` octets that compress badly. The content depends on `seed`.
     pub fn payload(&self, name: &str, octets: usize, seed: u64) -> PathBuf {
         let path = self.path(name);
         if let Some(folder) = path.parent() {
@@ -60,7 +60,7 @@ impl World {
         path
     }
 
-    /// A command whose home is this world.
+    /// Returns a command with this world as its home.
     pub fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(program.as_ref());
         command.current_dir(self.dir()).env("HOME", self.dir()).env("NAMELY_HOME", self.path("namely"));
@@ -71,7 +71,7 @@ impl World {
         command
     }
 
-    /// `namely ARGS`, its answers as JSON lines.
+    /// Returns the command `namely ARGS` with JSON output.
     pub fn namely_command<S: AsRef<std::ffi::OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
         let mut command = self.command(program("namely"));
         command.arg("--json").args(args);
@@ -110,12 +110,12 @@ impl World {
         publication
     }
 
-    /// `namely --router ROUTER get NAME -o OUT ARGS`.
+    /// Runs `namely --router ROUTER get NAME -o OUT ARGS`.
     pub fn get(&self, router: &str, name: &str, out: &Path, args: &[&str]) -> Finished {
         self.namely([&["--router", router, "get", name, "-o", text(out)], args].concat())
     }
 
-    /// What `namely --router ROUTER ARGS` answers.
+    /// Returns the JSON lines of `namely --router ROUTER ARGS`.
     pub fn ask(&self, router: &str, args: &[&str]) -> Vec<Value> {
         self.namely([&["--router", router], args].concat()).success().values()
     }
@@ -131,7 +131,7 @@ impl World {
     }
 
     /// Serves a file at one router and fetches it at the other, by a route over `face` there.
-    /// Segments of 8000 octets cross in fragments.
+    /// Segments of 8000 octets are fragmented.
     pub fn fetch_across(&self, from: &str, to: &str, face: &str, prefix: &str) {
         let folder = self.path(&prefix[1..]);
         let file = self.payload(&format!("{}/f", &prefix[1..]), 300_000, 5);
@@ -155,17 +155,17 @@ impl World {
     }
 }
 
-/// A path as text; those of these tests are.
+/// Returns a path as text. All paths of these tests are UTF-8.
 pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("temporary paths are UTF-8")
 }
 
-/// A program of this workspace, built if it is not there yet.
+/// Returns a program of this workspace, built if it is missing.
 pub(crate) fn program(name: &str) -> PathBuf {
     programs().join(name)
 }
 
-/// The folder of this workspace's programs, which are built if they are not there yet.
+/// Returns the folder of this workspace's programs, built if they are missing.
 ///
 /// # Panics
 /// If they cannot be built.
@@ -177,8 +177,8 @@ pub fn programs() -> &'static Path {
     })
 }
 
-/// Builds the programs beside this test. Cargo does nothing when they are up to date, and its own
-/// lock lets several tests ask for it at once.
+/// Builds the programs beside this test. Cargo does nothing if they are up to date, and its own
+/// lock serializes concurrent tests.
 fn build() -> Result<PathBuf, String> {
     let folder = profile_dir()?;
     let target = target_dir()?;
@@ -187,7 +187,7 @@ fn build() -> Result<PathBuf, String> {
     command.args(["build", "--quiet", "--workspace", "--bins", "--features", TEST_FEATURES, "--target-dir"]);
     command.arg(&target);
     command.env_remove(UNSTABLE_VARIABLE);
-    // Cargo calls a profile's folder as the profile, but for its own two of development.
+    // Cargo's folder has the name of the profile, except for its own two development profiles.
     if let Some(profile) = folder.file_name().filter(|name| *name != "debug") {
         command.arg("--profile").arg(profile);
     }
@@ -199,7 +199,7 @@ fn build() -> Result<PathBuf, String> {
     }
 }
 
-/// Octets of a multiplicative generator: a payload that repeats nowhere.
+/// Returns octets of a multiplicative generator. The payload does not repeat.
 fn noise(octets: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     std::iter::repeat_with(|| {

@@ -2,8 +2,8 @@
 //! multicast, both ways.
 
 use namely_interop::{ETHER_GROUP, Link, Router, World};
-use namely_skip::{Need, or_skip, skip};
 use namely_testbed::Net;
+use namely_testkit::{Need, or_skip, skip};
 
 const DEVICE: &str = "veth0";
 
@@ -22,13 +22,13 @@ fn net() -> Result<Net, String> {
 }
 
 #[test]
-fn files_cross_between_namelyd_and_nfd_by_unicast_and_multicast_both_ways() {
+fn namelyd_and_nfd_exchange_ethernet_files() {
     cross_by_unicast_and_multicast_both_ways("off");
 }
 
 /// NFD reads its device by libpcap.
 #[test]
-fn files_cross_between_namelyd_by_xdp_and_nfd_both_ways() {
+fn xdp_faces_exchange_files_with_nfd() {
     cross_by_unicast_and_multicast_both_ways("auto");
 }
 
@@ -47,7 +47,7 @@ fn cross_by_unicast_and_multicast_both_ways(xdp: &str) {
     world.fetch_across(&near, &far, &world.face_to(&far, &group), "/multicast-namelyd");
     let [at_namelyd, at_nfd] = ADDRESSES.map(|address| format!("ether://[{address}]"));
     let device = format!("dev://{DEVICE}");
-    // The one that is asked makes a face to whoever sends: NFD, which listens, to namelyd here.
+    // A listener makes a face to each sender: here NFD listens and makes one to namelyd.
     let made = world.ask(&near, &["face", "create", &at_nfd, "--local", &device]);
     world.fetch_across(&far, &near, &made[0]["face_id"].to_string(), "/unicast-nfd");
     let on_demand = world.face_to(&far, &at_namelyd);

@@ -1,4 +1,4 @@
-//! Interoperability that needs no program of others; what does is `peers.rs`.
+//! Interoperability tests that need no other programs; `peers.rs` has those that do.
 
 mod path_mtu;
 mod routers;

@@ -1,21 +1,21 @@
-//! One signal of congestion (row X-05): consumers of ndn-tools ask for less when `namelyd` marks
-//! Data, whatever marks it.
+//! One congestion signal (row X-05): consumers of ndn-tools shrink their window when `namelyd`
+//! marks Data, whatever the reason for the mark.
 
 use std::path::Path;
 
 use namely_interop::{Finished, Link, Router, World, find_tool};
-use namely_skip::{Need, or_skip};
 use namely_testbed::Net;
+use namely_testkit::{Need, or_skip};
 
 /// Octets of a segment.
 const SEGMENT: &str = "8000";
 
-/// What ndncatchunks did.
+/// The statistics of ndncatchunks.
 #[derive(Debug)]
 struct Fetched {
     /// Data with a mark.
     marks: u64,
-    /// How often its window became smaller for a mark.
+    /// Number of decreases of its window for a mark.
     decreases: u64,
     /// Its window over time, segments.
     windows: Vec<f64>,
@@ -27,7 +27,7 @@ impl Fetched {
         let (out, log) = (world.path("out"), world.path("cwnd.log"));
         let mut command = world.command("/bin/sh");
         command.args(["-c", "out=$1; shift; exec \"$@\" > \"$out\"", "sh"]).arg(&out).arg(catchunks);
-        // What is late on a busy machine is not lost.
+        // The long minimum RTO: late Data on a busy machine does not count as lost.
         command.args(["-p", "aimd", "--min-rto", "2000", "--log-cwnd"]).arg(&log).args(more).arg(name);
         command.env("NDN_CLIENT_TRANSPORT", router);
         let errors = Finished::run("ndncatchunks", command, world.dir()).success().errors;
@@ -55,14 +55,14 @@ impl Fetched {
 }
 
 #[test]
-fn ndncatchunks_asks_for_less_when_a_queue_marks() {
+fn ndncatchunks_slows_when_a_queue_marks() {
     let Some(catchunks) = or_skip(Need::Peers, find_tool("ndncatchunks")) else { return };
     let net = Net::new(&["p", "c"]).and_then(|net| {
         net.join([("p", "eth0", "10.7.0.1/24"), ("c", "eth0", "10.7.0.2/24")])?;
         Ok(net)
     });
     let Some(net) = or_skip(Need::Namespaces, net) else { return };
-    // What the kernel's queue does not take waits in the router's.
+    // Packets that do not fit the kernel's queue wait in the router's.
     let slow = net.tc("-n {p} qdisc add dev eth0 root tbf rate 100mbit burst 32kb limit 4mb");
     if or_skip(Need::Netem, slow).is_none() {
         return;
@@ -80,10 +80,9 @@ fn ndncatchunks_asks_for_less_when_a_queue_marks() {
     drop(server);
 }
 
-/// NB-CC: Data from a disk that has as many requests as its threshold, while nobody else can be
-/// asked.
+/// NB-CC: Data from a disk that has as many requests as its threshold, without another nexthop.
 #[test]
-fn ndncatchunks_asks_for_less_when_a_busy_disk_marks() {
+fn ndncatchunks_slows_when_a_disk_marks() {
     let Some(catchunks) = or_skip(Need::Peers, find_tool("ndncatchunks")) else { return };
     let world = World::new();
     let disk = format!(

@@ -1,13 +1,12 @@
-//! Shared memory with memif of others. Applications on NDNgo, the library of NDN-DPDK: its memif is
-//! gomemif, and it sends link packets with PIT tokens and fragments. And libmemif, the library of
-//! FD.io, in both roles, as a bridge to a router over UDP.
+//! Tests of shared memory with other implementations of memif. Applications on NDNgo, the library
+//! of NDN-DPDK, use gomemif, and send link packets with PIT tokens and fragments. A bridge on
+//! libmemif, the library of FD.io, connects a router in both roles to another router over UDP.
 
-use std::net::UdpSocket;
 use std::path::Path;
 use std::process::Command;
 
 use namely_interop::{Finished, Link, Router, Running, World, eventually, libmemif_bridge, ndngo_memif};
-use namely_skip::{Need, or_skip};
+use namely_testkit::{Need, or_skip};
 use serde_json::Value;
 
 fn namely(world: &World, router: &str, args: &[&str]) -> Vec<Value> {
@@ -27,12 +26,12 @@ fn ndngo(world: &World, program: &Path, socket: &Path, args: &[&str]) -> Command
 }
 
 #[test]
-fn applications_on_ndngo_serve_and_fetch_through_shared_memory() {
+fn ndngo_applications_use_shared_memory() {
     let Some(program) = or_skip(Need::Go, ndngo_memif()) else { return };
     let world = World::new();
     let (router, socket) = Router::namelyd_with_memif(&world);
     let unix = router.uri(Link::Unix);
-    // What fits one of NDNgo's buffers of 2048 octets, and what is cut into fragments.
+    // A packet that fits one of NDNgo's buffers of 2048 octets, and one that needs fragments.
     for (prefix, octets) in [("/go/short", "1000"), ("/go/long", "7000")] {
         let command = ndngo(&world, &program, &socket, &["produce", prefix, octets]);
         let mut producer = Running::start("NDNgo", command, world.dir());
@@ -40,14 +39,14 @@ fn applications_on_ndngo_serve_and_fetch_through_shared_memory() {
         let faces = memif_faces(&world, &unix);
         assert_eq!(faces.len(), 1, "{faces:?}");
         namely(&world, &unix, &["route", "add", prefix, &faces[0]]);
-        // namely's own, over the Unix socket and over shared memory.
+        // `namely peek` fetches a packet over the Unix socket and over shared memory.
         for uri in [unix.clone(), format!("memif://{}", socket.display())] {
             let name = format!("{prefix}/to-namely-by-{}", &uri[..4]);
             let peeked = world.namely(["--router", &uri, "peek", &name]).success();
             let content = peeked.values()[0]["content_octets"].as_u64();
             assert_eq!(content, octets.parse().ok(), "{:?}", peeked.lines);
         }
-        // And another application on NDNgo.
+        // Another application on NDNgo fetches packets, too.
         let consume = ndngo(&world, &program, &socket, &["consume", prefix, "300", octets]);
         let fetched = Finished::run("NDNgo", consume, world.dir()).success().event("fetched");
         assert_eq!(fetched["count"], 300);
@@ -56,7 +55,8 @@ fn applications_on_ndngo_serve_and_fetch_through_shared_memory() {
     }
 }
 
-/// A file served at the router `from` and fetched at the router `to`, which reaches it by `face`.
+/// Serves a file at the router `from` and fetches it at the router `to`. The face `face` of `to`
+/// leads to `from`.
 fn fetch_across(world: &World, from: &str, to: &str, face: &str, prefix: &str) {
     let folder = world.path(&prefix[1..]);
     let file = world.payload(&format!("{}/f", &prefix[1..]), 2_000_000, 7);
@@ -68,7 +68,7 @@ fn fetch_across(world: &World, from: &str, to: &str, face: &str, prefix: &str) {
     drop(server);
 }
 
-/// The id of the face with `scheme`, once there is one.
+/// Waits for a face whose URI starts with `scheme`, and returns its id.
 fn face_of(world: &World, router: &str, scheme: &str) -> String {
     let find = || {
         let faces = namely(world, router, &["face", "list"]);
@@ -81,23 +81,23 @@ fn face_of(world: &World, router: &str, scheme: &str) -> String {
 }
 
 #[test]
-fn files_cross_shared_memory_with_libmemif_in_both_roles() {
+fn libmemif_carries_files_in_both_roles() {
     let Some(program) = or_skip(Need::Vpp, libmemif_bridge()) else { return };
     for role in ["client", "server"] {
-        // The far router has nothing but UDP, the near one nothing but shared memory.
+        // The far router connects by UDP only, and the near router by shared memory only.
         let (near_world, far_world) = (World::new(), World::new());
         let far = Router::namelyd(&far_world, &[]);
         let (near, memif) = Router::namelyd_with_memif(&near_world);
         let (near, far_unix) = (near.uri(Link::Unix), far.uri(Link::Unix));
         let peer = far.uri(Link::Udp).rsplit(':').next().unwrap().to_owned();
-        let local = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+        let local = namely_testkit::free_port().to_string();
         let socket = if role == "client" { memif } else { near_world.path("bridge.memif") };
         let mut command = near_world.command(&program);
-        // Buffers that packets of 8000 octets do not fit.
+        // A packet of 8000 octets does not fit into one buffer.
         command.arg(&socket).args([role, "2048", &local, &peer]);
         let uri = format!("memif://{}", socket.display());
         if role == "server" {
-            // Permanent, so that it is made before there is a server, and waits for it.
+            // A permanent face exists before its server, and waits for it.
             namely(&near_world, &near, &["face", "create", &uri, "--persistency", "permanent"]);
         }
         let bridge = Running::start("libmemif", command, near_world.dir());

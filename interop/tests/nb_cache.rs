@@ -1,16 +1,16 @@
-//! Content stores with disks on a path that somebody else's router is on (NB-12): NDNd or NFD
-//! between two `namelyd`, of which both have a disk, and the far one says when its disk is busy.
-//! Skipped where the other router is not installed or there can be no namespaces.
+//! Content stores with disks on a path with a router of another project (NB-12): NDNd or NFD
+//! between two `namelyd` that have disks. The far one reports when its disk is busy. Skipped where
+//! the other router is not installed or there can be no namespaces.
 
 use std::fs;
 use std::path::PathBuf;
 
 use namely_interop::{World, find_router, namespaces, programs, run_testbed};
-use namely_skip::{Need, or_skip};
+use namely_testkit::{Need, or_skip};
 use serde_json::Value;
 
-/// a, with a disk, asks m, which is somebody else's router ([`NDND`], [`NFD`]), which asks c, whose
-/// disk is slow. `c` also has what produces: so there is a way around its disk.
+/// a, with a disk, forwards to m, the other project's router ([`NDND`], [`NFD`]), which forwards to
+/// c with a slow disk. The producer is on `c`, too: so Interests can bypass its disk.
 const TESTBED: &str = r#"
 [testbed]
 name = "mixed"
@@ -152,7 +152,7 @@ fn lines(path: PathBuf) -> Vec<Value> {
 }
 
 #[test]
-fn ndnd_between_two_routers_with_disks_carries_everything_and_minds_no_announcement() {
+fn ndnd_ignores_disk_announcements() {
     let found = || find_router("ndnd", "NDND_BIN").map(|program| vec![program]);
     let Some(()) = or_skip(Need::Namespaces, namespaces()) else { return };
     let Some(tools) = or_skip(Need::Peers, found()) else { return };
@@ -160,7 +160,7 @@ fn ndnd_between_two_routers_with_disks_carries_everything_and_minds_no_announcem
 }
 
 #[test]
-fn nfd_between_two_routers_with_disks_carries_everything_and_minds_no_announcement() {
+fn nfd_ignores_disk_announcements() {
     let found = || -> Result<_, String> {
         Ok(vec![find_router("nfd", "NFD_BIN")?, find_router("nfdc", "NFDC_BIN")?])
     };
@@ -178,8 +178,8 @@ fn carries_everything_and_minds_no_announcement(middle: &str, tools: &[PathBuf])
     let (before, after) = (lines(results.join("a/before")), lines(results.join("a/after")));
     assert!(disk(&after[0], "hits") > disk(&before[0], "hits"), "the nearest copy: {before:?} {after:?}");
     assert_eq!((disk(&after[0], "bypassed_reads"), disk(&after[0], "bypassed_writes")), (0, 0));
-    // c's disk was passed by, and the router before it was told; nothing that it carried was lost
-    // for that.
+    // Interests bypassed c's disk, and c reported that to the router before it; none of that
+    // router's exchanges was lost.
     let c = lines(results.join("c/cs.json"));
     assert!(disk(&c[0], "bypassed_reads") > 0, "{c:?}");
     let load = lines(results.join("a/load.jsonl"));

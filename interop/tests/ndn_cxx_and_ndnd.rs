@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use namely_interop::{Finished, Link, Router, Running, World, eventually, find_tool};
-use namely_skip::{Need, or_skip};
+use namely_testkit::{Need, or_skip};
 
 /// One test's world, with a router and the programs found.
 struct Site {
@@ -25,7 +25,7 @@ impl Site {
         self.router.uri(Link::Unix)
     }
 
-    /// A command of somebody else's program, which finds its router by NDN_CLIENT_TRANSPORT.
+    /// A command of another project's program, which finds its router by NDN_CLIENT_TRANSPORT.
     fn command(&self, program: &Path, args: &[&str]) -> Command {
         let mut command = self.world.command(program);
         command.args(args).env("NDN_CLIENT_TRANSPORT", self.uri());
@@ -36,7 +36,7 @@ impl Site {
         Finished::run("tool", self.command(program, args), self.world.dir())
     }
 
-    /// Runs a program whose output is octets; what it wrote.
+    /// Runs a program that prints octets, and returns them.
     fn octets(&self, program: &Path, args: &[&str]) -> Vec<u8> {
         let output = self.command(program, args).stdin(Stdio::null()).output().expect("the program starts");
         assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
@@ -75,7 +75,7 @@ fn read(path: &Path) -> Vec<u8> {
 }
 
 #[test]
-fn ndncatchunks_fetches_a_served_file_and_its_directory() {
+fn ndncatchunks_fetches_files_and_directories() {
     with_tools(["ndncatchunks"], |site, [catchunks]| {
         let file = site.world.payload("data/file", 300_001, 1);
         let server = site.world.serve(&site.uri(), &site.world.path("data"), &["--prefix", "/lab/data"]);
@@ -89,7 +89,7 @@ fn ndncatchunks_fetches_a_served_file_and_its_directory() {
 }
 
 #[test]
-fn namely_gets_what_ndnputchunks_publishes() {
+fn namely_gets_files_from_ndnputchunks() {
     with_tools(["ndnputchunks"], |site, [putchunks]| {
         let input = site.world.payload("input", 300_001, 2);
         let args = ["-s", "8000", "-S", "id:/localhost/identity/digest-sha256", "/tools/object"];
@@ -102,7 +102,7 @@ fn namely_gets_what_ndnputchunks_publishes() {
 }
 
 #[test]
-fn ndnping_and_namely_ping_each_others_servers() {
+fn ndnping_and_namely_ping_interoperate() {
     with_tools(["ndnping", "ndnpingserver"], |site, [ping, server]| {
         let ours = site.world.start_namely(["--router", &site.uri(), "pingserver", "/lab/ours"]);
         let theirs = site.produce(server, &["/lab/theirs"], Path::new("/dev/null"), "/lab/theirs/ping");
@@ -115,7 +115,7 @@ fn ndnping_and_namely_ping_each_others_servers() {
 }
 
 #[test]
-fn ndnpeek_and_ndnpoke_exchange_data_with_namely_poke_and_peek() {
+fn ndnpeek_and_ndnpoke_interoperate() {
     with_tools(["ndnpeek", "ndnpoke"], |site, [peek, poke]| {
         let input = site.world.payload("greeting", 40, 1);
         let theirs = site.produce(poke, &["-f", "1000", "/lab/theirs"], &input, "/lab/theirs");
@@ -136,7 +136,7 @@ fn ndnpeek_and_ndnpoke_exchange_data_with_namely_poke_and_peek() {
     });
 }
 
-/// What `nfdc` is asked, in this order, what it answers, and how it ends.
+/// Arguments of `nfdc` in this order, its expected output, and its exit status.
 const NFDC: &[(&str, &str, i32)] = &[
     ("status", "version=namely", 0),
     ("status report", "nFibEntries=", 0),
@@ -193,7 +193,7 @@ fn nfdc_manages_namelyd() {
 }
 
 #[test]
-fn keys_travel_in_safe_bags_to_and_from_ndnsec() {
+fn safe_bags_exchange_keys_with_ndnsec() {
     with_tools(["ndnsec"], |site, [ndnsec]| {
         for kind in ["rsa", "ecdsa"] {
             let identity = format!("/lab/{kind}");
@@ -227,7 +227,7 @@ fn ndnd_cat_fetches_a_served_file() {
 }
 
 #[test]
-fn namely_gets_what_ndnd_put_publishes() {
+fn namely_gets_objects_from_ndnd_put() {
     with_tools(["ndnd"], |site, [ndnd]| {
         let input = site.world.payload("input", 300_001, 2);
         let producer = site.produce(ndnd, &["put", "/tools/object"], &input, "/tools/object");
@@ -239,7 +239,7 @@ fn namely_gets_what_ndnd_put_publishes() {
 }
 
 #[test]
-fn ndnd_and_namely_ping_each_others_servers() {
+fn ndnd_and_namely_ping_each_other() {
     with_tools(["ndnd"], |site, [ndnd]| {
         let ours = site.world.start_namely(["--router", &site.uri(), "pingserver", "/lab/ours"]);
         let theirs =

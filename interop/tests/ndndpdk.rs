@@ -1,9 +1,9 @@
-//! Programs at an NDN-DPDK forwarder (VI-05), in whose place there is its management's schema in a
+//! Programs at an NDN-DPDK forwarder (VI-05). In its place there are its management's schema in a
 //! GraphQL engine, and shared memory by `namelyd`: a file crosses two faces that were made so.
 //! NDN-DPDK itself needs DPDK and huge pages, and has not been run.
 
 use namely_interop::{Link, Router, Running, World, ndndpdk_management, programs};
-use namely_skip::{Need, or_skip};
+use namely_testkit::{Need, or_skip};
 
 /// The management, and the router that joins its faces.
 struct Forwarder {
@@ -30,10 +30,10 @@ impl Forwarder {
 }
 
 #[test]
-fn a_file_crosses_two_faces_that_ndn_dpdks_management_made_and_both_are_gone_after_it() {
+fn a_file_crosses_ndn_dpdk_faces() {
     let Some(mut forwarder) = Forwarder::new() else { return };
     let (world, uri) = (&forwarder.world, &forwarder.uri);
-    // What fits no buffer of 2048 octets goes in fragments.
+    // A packet larger than a buffer of 2048 octets goes in fragments.
     let file = world.payload("files/f", 3_000_000, 5);
     let mut server = world.serve(uri, &world.path("files"), &["--prefix", "/dpdk/files"]);
     assert_eq!(forwarder.process.event("face")["id"], "F1");

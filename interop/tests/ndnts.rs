@@ -4,13 +4,13 @@ use crate::behaviour;
 
 use behaviour::{SEGMENT_OCTETS, digest_of, text};
 use namely_interop::{Link, Peer, Router, World, eventually};
-use namely_skip::{Need, or_skip};
+use namely_testkit::{Need, or_skip};
 use serde_json::json;
 
 /// Exit status of `namely get` when there is no such data.
 const NOT_FOUND: i32 = 4;
 
-/// Runs `test` with NDNts, unless it cannot be had here.
+/// Runs `test` with NDNts. Skips it if NDNts is not available.
 fn with_ndnts(test: impl FnOnce(&Peer)) {
     if let Some(peer) = or_skip(Need::Node, Peer::ndnts()) {
         test(&peer);
@@ -18,7 +18,7 @@ fn with_ndnts(test: impl FnOnce(&Peer)) {
 }
 
 #[test]
-fn ndnts_objects_cross_namelyd_over_a_unix_socket() {
+fn ndnts_objects_cross_namelyd_over_unix() {
     with_ndnts(|peer| behaviour::an_object_crosses_namelyd(peer, peer, Link::Unix));
 }
 
@@ -38,52 +38,52 @@ fn ndnts_objects_cross_namelyd_over_websocket() {
 }
 
 #[test]
-fn ndnts_fetches_a_served_file_over_a_unix_socket() {
+fn ndnts_fetches_files_over_unix() {
     with_ndnts(|peer| behaviour::it_fetches_a_served_file(peer, Link::Unix, "ed25519", "8000"));
 }
 
 #[test]
-fn ndnts_fetches_a_served_file_over_tcp() {
+fn ndnts_fetches_files_over_tcp() {
     with_ndnts(|peer| behaviour::it_fetches_a_served_file(peer, Link::Tcp, "ecdsa", SEGMENT_OCTETS));
 }
 
 #[test]
-fn ndnts_fetches_a_served_file_over_udp_in_fragments() {
+fn ndnts_fetches_fragmented_files_over_udp() {
     with_ndnts(|peer| behaviour::it_fetches_a_served_file(peer, Link::Udp, "rsa", "8000"));
 }
 
 #[test]
-fn namely_fetches_an_object_of_ndnts_over_a_unix_socket() {
+fn namely_fetches_from_ndnts_over_unix() {
     with_ndnts(|peer| behaviour::namely_fetches_its_object(peer, Link::Unix, "8000"));
 }
 
 #[test]
-fn namely_fetches_an_object_of_ndnts_over_tcp() {
+fn namely_fetches_from_ndnts_over_tcp() {
     with_ndnts(|peer| behaviour::namely_fetches_its_object(peer, Link::Tcp, SEGMENT_OCTETS));
 }
 
 #[test]
-fn namely_fetches_an_object_of_ndnts_over_udp_in_large_segments() {
+fn namely_fetches_from_ndnts_over_udp() {
     with_ndnts(|peer| behaviour::namely_fetches_its_object(peer, Link::Udp, "8000"));
 }
 
 #[test]
-fn namely_fetches_objects_of_ndnts_under_every_signature_type() {
+fn namely_fetches_all_ndnts_signature_types() {
     with_ndnts(behaviour::namely_fetches_every_signature_type);
 }
 
 #[test]
-fn certificates_of_ndnts_and_namely_are_fetched_by_name() {
+fn ndnts_and_namely_exchange_certificates() {
     with_ndnts(behaviour::certificates_are_fetched_by_name);
 }
 
 #[test]
-fn ndnts_fetches_what_namely_puts() {
+fn ndnts_fetches_objects_from_namely_put() {
     with_ndnts(behaviour::it_fetches_what_namely_puts);
 }
 
 #[test]
-fn the_file_client_of_ndnts_reads_a_served_directory() {
+fn the_ndnts_client_reads_served_directories() {
     with_ndnts(|peer| {
         let world = World::new();
         let certificate = world.namely_key("/lab", "ed25519");
@@ -112,7 +112,7 @@ fn the_file_client_of_ndnts_reads_a_served_directory() {
 }
 
 #[test]
-fn namely_gets_a_directory_from_a_file_server_of_ndnts() {
+fn namely_gets_directories_from_ndnts_servers() {
     with_ndnts(|peer| {
         let world = World::new();
         let router = Router::namelyd(&world, &[]);
@@ -134,27 +134,27 @@ fn namely_gets_a_directory_from_a_file_server_of_ndnts() {
 }
 
 #[test]
-fn ndnts_commands_are_obeyed_for_users_and_known_keys_only() {
+fn ndnts_commands_need_authorization() {
     with_ndnts(behaviour::commands_are_obeyed_for_users_and_known_keys_only);
 }
 
 #[test]
-fn ndnts_manages_namelyd_alike_over_unix_tcp_and_udp() {
+fn ndnts_manages_namelyd_over_three_transports() {
     with_ndnts(behaviour::management_is_alike_over_unix_tcp_and_udp);
 }
 
 #[test]
-fn an_ndnts_route_lasts_as_long_as_its_application() {
+fn an_ndnts_route_ends_with_its_application() {
     with_ndnts(behaviour::a_route_lasts_as_long_as_its_application);
 }
 
 #[test]
-fn ndnts_hears_at_once_that_a_name_has_no_route() {
+fn ndnts_receives_a_no_route_nack() {
     with_ndnts(behaviour::a_name_without_a_route_is_refused_at_once);
 }
 
 #[test]
-fn objects_cross_namelyd_between_python_ndn_and_ndnts() {
+fn python_ndn_and_ndnts_exchange_objects() {
     with_ndnts(|ndnts| {
         let Some(python_ndn) = or_skip(Need::Python, Peer::python_ndn()) else { return };
         behaviour::an_object_crosses_namelyd(&python_ndn, ndnts, Link::Unix);
@@ -163,7 +163,7 @@ fn objects_cross_namelyd_between_python_ndn_and_ndnts() {
 }
 
 #[test]
-fn ndnts_registers_again_when_namelyd_was_restarted() {
+fn ndnts_registers_again_after_a_restart() {
     with_ndnts(|peer| {
         let world = World::new();
         let router = Router::namelyd(&world, &[]);

@@ -1,4 +1,4 @@
-//! The MTU of a path that no end's own device tells: routers in two network namespaces, and between
+//! The MTU of a path beyond the ends' own devices: routers in two network namespaces, and between
 //! them one that forwards IP to a link with a smaller MTU (row HT-13).
 
 use std::fs;
@@ -6,23 +6,23 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use namely_interop::{Link, Router, Running, World, eventually};
-use namely_skip::{Need, or_skip};
 use namely_socket::{Consumer, ConsumerOptions, Datagram, Producer, ProducerOptions, PublishOptions};
 use namely_testbed::Net;
+use namely_testkit::{Need, or_skip};
 use serde_json::Value;
 
 /// The MTU of the second link, octets of an IP packet.
 const NARROW: usize = 1300;
 
-/// What of that is left for a datagram, by IPv4.
+/// The part of it that is left for a datagram, by IPv4.
 const NARROW_DATAGRAM: usize = NARROW - 28;
 
-/// What is left of a datagram for NDNLPv2's own headers.
+/// Octets of a datagram that NDNLPv2's own headers take.
 const LINK_HEADER_OCTETS: usize = 48;
 
 const TOLD: &str = "option path_octets does not take '9': it can only be read";
 
-/// What a datagram may have on the first link, by IPv4.
+/// Maximum octets of a datagram on the first link, by IPv4.
 const WIDE_DATAGRAM: usize = 1500 - 28;
 
 /// `a` at 10.1.0.1, `b` at 10.2.0.1, and `r` between them.
@@ -71,7 +71,7 @@ fn folder(world: &World, octets: usize) -> (PathBuf, PathBuf) {
     (world.path("files"), world.payload("files/f", octets, 7))
 }
 
-/// A router at each end, and a file below `/narrow` that is served at `a` and asked for at `b`.
+/// A router at each end, and a file below `/narrow` that is served at `a` and fetched at `b`.
 struct Ends {
     world: World,
     a_uri: String,
@@ -94,19 +94,21 @@ impl Ends {
 }
 
 #[test]
-fn the_fragments_of_a_face_follow_the_mtu_of_its_path_without_loss_of_the_transfer() {
+fn face_fragments_follow_the_path_mtu() {
     let Some(net) = or_skip(Need::Namespaces, net()) else { return };
     let ends = Ends::new(&net, 400_000);
     let Ends { world, a_uri, b_uri, file, .. } = &ends;
     let out = world.path("out");
     world.get(b_uri, "/narrow/f", &out, &[]).success();
     assert!(same(&out, file));
-    // Who sent the Data was told by the IP router; the requesting end knew its own device.
+    // The router that sent the Data learned the MTU from the IP router's refusals; the requesting
+    // end knew it from its own device.
     for (router, remote) in [(a_uri, "udp4://10.2.0.1"), (b_uri, "udp4://10.1.0.1")] {
         assert_eq!(face(world, router, remote).expect("a face")["mtu"], NARROW_DATAGRAM, "{remote}");
     }
     assert!(ip_counter(&net, "r", "FragFails") > 0, "the IP router refused what was too long");
-    // IP may have cut what was on its way when the path was found out, and cuts nothing any more.
+    // IP may have fragmented packets under way when the path's MTU was found; now it fragments
+    // none.
     let cut = ["a", "r"].map(|node| ip_counter(&net, node, "FragCreates"));
     let other = world.payload("files/g", 400_000, 8);
     world.get(b_uri, "/narrow/g", &world.path("other"), &[]).success();
@@ -115,7 +117,7 @@ fn the_fragments_of_a_face_follow_the_mtu_of_its_path_without_loss_of_the_transf
 }
 
 #[test]
-fn the_fragments_of_an_application_follow_the_mtu_of_the_path_to_its_router() {
+fn application_fragments_follow_the_path_mtu() {
     let Some(net) = or_skip(Need::Namespaces, net()) else { return };
     let (world, far) = (World::new(), World::new());
     let certificate = world.namely_key("/narrow", "ed25519");
@@ -136,7 +138,7 @@ fn the_fragments_of_an_application_follow_the_mtu_of_the_path_to_its_router() {
 
 /// A producer that wants to makes packets that need no fragments, once the path is known.
 #[test]
-fn a_producer_may_cut_objects_to_the_mtu_of_the_path_and_ask_for_it() {
+fn producers_may_segment_to_the_path_mtu() {
     let Some(net) = or_skip(Need::Namespaces, net()) else { return };
     let (world, far) = (World::new(), World::new());
     let certificate = world.namely_key("/narrow", "ed25519");
@@ -190,10 +192,10 @@ fn a_producer_may_cut_objects_to_the_mtu_of_the_path_and_ask_for_it() {
     });
 }
 
-/// Where the IP router's refusals are filtered nobody tells the path's MTU. What gets lost is found
-/// out by probes: the fetch goes on after seconds, and later ones lose nothing.
+/// If the IP router's refusals are filtered, no message reports the path's MTU. Probes find the
+/// size that the path drops. The fetch continues after seconds, and later ones lose nothing.
 #[test]
-fn over_a_path_that_does_not_tell_its_mtu_a_face_finds_it_by_itself() {
+fn faces_probe_a_silent_path_mtu() {
     let Some(net) = or_skip(Need::Namespaces, net()) else { return };
     if or_skip(Need::Kernel, silence(&net)).is_none() {
         return;
@@ -219,7 +221,7 @@ fn over_a_path_that_does_not_tell_its_mtu_a_face_finds_it_by_itself() {
     world.get(b_uri, "/narrow/g", &world.path("other"), &[]).success();
     assert!(same(&world.path("other"), &other));
     assert_eq!(refused(), before, "nothing too long is sent any more");
-    // What somebody sets is not probed.
+    // An MTU that an operator sets is not probed.
     let by_hand = NARROW_DATAGRAM - 200;
     namely(world, a_uri, &["face", "update", &to_b()["face_id"].to_string(), "--mtu", &by_hand.to_string()]);
     eventually("the face has its MTU", || to_b()["mtu"] == by_hand);
@@ -229,7 +231,7 @@ fn over_a_path_that_does_not_tell_its_mtu_a_face_finds_it_by_itself() {
 
 /// A producer that reaches its router over such a path finds out by itself too.
 #[test]
-fn over_a_path_that_does_not_tell_its_mtu_an_application_finds_it_by_itself() {
+fn applications_probe_a_silent_path_mtu() {
     let Some(net) = or_skip(Need::Namespaces, net()) else { return };
     if or_skip(Need::Kernel, silence(&net)).is_none() {
         return;
@@ -246,7 +248,7 @@ fn over_a_path_that_does_not_tell_its_mtu_an_application_finds_it_by_itself() {
     drop(server);
 }
 
-/// What the IP router says itself gets lost.
+/// Drops the IP router's own messages.
 fn silence(net: &Net) -> Result<(), String> {
     net.ip("-n {r} rule add pref 1 ipproto icmp blackhole").map(drop)
 }

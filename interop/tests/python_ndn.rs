@@ -1,13 +1,13 @@
-//! python-ndn (PyPI) on a Unix socket, TCP and UDP: as a library, and the tools that come with it.
+//! Tests with python-ndn (PyPI) over a Unix socket, TCP and UDP: the library, and its tools.
 
 use crate::behaviour;
 
 use behaviour::{SEGMENT_OCTETS, digest_of, text};
 use namely_interop::{Finished, Link, Peer, Router, Running, World, eventually};
-use namely_skip::{Need, or_skip};
+use namely_testkit::{Need, or_skip};
 use serde_json::Value;
 
-/// Runs `test` with python-ndn, unless it cannot be had here.
+/// Runs `test` with python-ndn. Skips it if python-ndn is not available.
 fn with_python_ndn(test: impl FnOnce(&Peer)) {
     if let Some(peer) = or_skip(Need::Python, Peer::python_ndn()) {
         test(&peer);
@@ -15,7 +15,7 @@ fn with_python_ndn(test: impl FnOnce(&Peer)) {
 }
 
 #[test]
-fn python_ndn_objects_cross_namelyd_over_a_unix_socket() {
+fn python_ndn_objects_cross_namelyd_over_unix() {
     with_python_ndn(|peer| behaviour::an_object_crosses_namelyd(peer, peer, Link::Unix));
 }
 
@@ -30,72 +30,72 @@ fn python_ndn_objects_cross_namelyd_over_udp() {
 }
 
 #[test]
-fn python_ndn_fetches_a_served_file_over_a_unix_socket() {
+fn python_ndn_fetches_files_over_unix() {
     with_python_ndn(|peer| behaviour::it_fetches_a_served_file(peer, Link::Unix, "ed25519", SEGMENT_OCTETS));
 }
 
 #[test]
-fn python_ndn_fetches_a_served_file_over_tcp() {
+fn python_ndn_fetches_files_over_tcp() {
     with_python_ndn(|peer| behaviour::it_fetches_a_served_file(peer, Link::Tcp, "ecdsa", "8000"));
 }
 
 #[test]
-fn python_ndn_fetches_a_served_file_over_udp() {
+fn python_ndn_fetches_files_over_udp() {
     with_python_ndn(|peer| behaviour::it_fetches_a_served_file(peer, Link::Udp, "rsa", SEGMENT_OCTETS));
 }
 
 #[test]
-fn namely_fetches_an_object_of_python_ndn_over_a_unix_socket() {
+fn namely_fetches_from_python_ndn_over_unix() {
     with_python_ndn(|peer| behaviour::namely_fetches_its_object(peer, Link::Unix, SEGMENT_OCTETS));
 }
 
 #[test]
-fn namely_fetches_an_object_of_python_ndn_over_tcp() {
+fn namely_fetches_from_python_ndn_over_tcp() {
     with_python_ndn(|peer| behaviour::namely_fetches_its_object(peer, Link::Tcp, "8000"));
 }
 
 #[test]
-fn namely_fetches_an_object_of_python_ndn_over_udp() {
+fn namely_fetches_from_python_ndn_over_udp() {
     with_python_ndn(|peer| behaviour::namely_fetches_its_object(peer, Link::Udp, SEGMENT_OCTETS));
 }
 
 #[test]
-fn namely_fetches_objects_of_python_ndn_under_every_signature_type() {
+fn namely_fetches_all_python_ndn_signature_types() {
     with_python_ndn(behaviour::namely_fetches_every_signature_type);
 }
 
 #[test]
-fn certificates_of_python_ndn_and_namely_are_fetched_by_name() {
+fn python_ndn_and_namely_exchange_certificates() {
     with_python_ndn(behaviour::certificates_are_fetched_by_name);
 }
 
 #[test]
-fn python_ndn_fetches_what_namely_puts() {
+fn python_ndn_fetches_objects_from_namely_put() {
     with_python_ndn(behaviour::it_fetches_what_namely_puts);
 }
 
 #[test]
-fn python_ndn_commands_are_obeyed_for_users_and_known_keys_only() {
+fn python_ndn_commands_need_authorization() {
     with_python_ndn(behaviour::commands_are_obeyed_for_users_and_known_keys_only);
 }
 
 #[test]
-fn python_ndn_manages_namelyd_alike_over_unix_tcp_and_udp() {
+fn python_ndn_manages_namelyd_over_three_transports() {
     with_python_ndn(behaviour::management_is_alike_over_unix_tcp_and_udp);
 }
 
 #[test]
-fn a_python_ndn_route_lasts_as_long_as_its_application() {
+fn python_ndn_routes_end_with_their_application() {
     with_python_ndn(behaviour::a_route_lasts_as_long_as_its_application);
 }
 
 #[test]
-fn python_ndn_hears_at_once_that_a_name_has_no_route() {
+fn python_ndn_receives_a_no_route_nack() {
     with_python_ndn(behaviour::a_name_without_a_route_is_refused_at_once);
 }
 
 #[test]
-fn commands_in_the_old_packet_format_register_for_a_user() {
+fn old_format_commands_register_for_users() {
     with_python_ndn(|peer| {
         let world = World::new();
         let router = Router::namelyd(&world, &[]);
@@ -106,7 +106,7 @@ fn commands_in_the_old_packet_format_register_for_a_user() {
 }
 
 #[test]
-fn applications_on_the_older_interface_of_python_ndn_serve_and_fetch() {
+fn old_python_ndn_applications_serve_and_fetch() {
     with_python_ndn(|peer| {
         let world = World::new();
         let certificate = world.namely_key("/lab", "ecdsa");
@@ -132,7 +132,7 @@ fn applications_on_the_older_interface_of_python_ndn_serve_and_fetch() {
     });
 }
 
-/// A tool of python-ndn, unmodified: it finds its router by NDN_CLIENT_TRANSPORT.
+/// Returns the command of an unmodified tool of python-ndn. NDN_CLIENT_TRANSPORT names its router.
 fn tool(peer: &Peer, world: &World, router: &Router, program: &str, args: &[&str]) -> std::process::Command {
     let mut command = peer.tool(world, program);
     command.args(args).env("NDN_CLIENT_TRANSPORT", router.uri(Link::Unix)).env("PYTHONUNBUFFERED", "1");
@@ -148,7 +148,7 @@ fn pyndntools_publish_and_fetch_through_namelyd() {
         let args = ["putchunks", "/tools/object", text(&payload)];
         let producer =
             Running::start("pyndntools", tool(peer, &world, &router, "pyndntools", &args), world.dir());
-        // The tool says nothing once it is registered; the router knows.
+        // The tool does not report its registration, so the test queries the router.
         let is_registered = |route: &Value| route["name"] == "/tools/object";
         eventually("the prefix is registered", || {
             behaviour::dataset(peer, &world, &router, "rib/list").iter().any(is_registered)

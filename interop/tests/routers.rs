@@ -1,10 +1,10 @@
-//! namely's tools over routers: namely's own, NFD and NDNd. One set of expectations; the subject is
-//! chosen when the test runs, and one that is not installed is said to be absent.
+//! namely's tools over routers: namely's own, NFD and NDNd. All have the same expectations; the
+//! subject is chosen when the test runs, and an absent one is reported.
 
 use std::path::Path;
 
 use namely_interop::{Link, Router, World, eventually};
-use namely_skip::{Need, or_skip};
+use namely_testkit::{Need, or_skip};
 use serde_json::Value;
 
 /// Exit status when there is no such data, for instance because no route leads to it.
@@ -13,7 +13,7 @@ const NOT_FOUND: i32 = 4;
 /// Exit status when nothing answered in time.
 const TIMEOUT: i32 = 5;
 
-/// What differs from router to router.
+/// The differences between routers.
 struct Subject {
     start: fn(&World) -> Result<Router, String>,
     /// Whether a name without a route is refused at once; NDNd sends no Nacks.
@@ -24,7 +24,7 @@ const NAMELYD: Subject = Subject { start: |world| Ok(Router::namelyd(world, &[])
 const NFD: Subject = Subject { start: Router::nfd, sends_nacks: true };
 const NDND: Subject = Subject { start: Router::ndnd, sends_nacks: false };
 
-/// Runs `test` with the router, unless it cannot be had here.
+/// Runs `test` with the router. Skips it if the router is not available.
 fn over(subject: &Subject, test: impl FnOnce(&World, &str)) {
     let world = World::new();
     if let Some(router) = or_skip(Need::Peers, (subject.start)(&world)) {
@@ -125,10 +125,10 @@ fn a_name_without_a_route_fails(subject: &Subject) {
     });
 }
 
-/// A router that does not know probes of a path takes them for idle packets: it says nothing of
-/// them, and nothing changes.
+/// A router that does not know path probes takes them for idle packets: it reports nothing, and
+/// nothing changes.
 #[test]
-fn probes_of_a_path_mean_nothing_to_nfd() {
+fn nfd_ignores_path_probes() {
     let (world, far) = (World::new(), World::new());
     let Some(nfd) = or_skip(Need::Peers, Router::nfd(&far)) else { return };
     let namelyd = Router::namelyd(&world, &[]);

@@ -1,12 +1,12 @@
-//! `namelyd` and NFD on one segment: UDP multicast, neighbour discovery that NFD does not know, and
+//! `namelyd` and NFD on one segment: UDP multicast, neighbor discovery that NFD does not know, and
 //! self-learning with prefix announcements, both ways.
 
 use std::path::Path;
 use std::process::Command;
 
 use namely_interop::{ETHER_GROUP, Link, Router, UDP_GROUP, World, ethernet_of_nfd, eventually, find_tool};
-use namely_skip::{Need, or_skip};
 use namely_testbed::Net;
+use namely_testkit::{Need, or_skip};
 use serde_json::Value;
 
 const DEVICE: &str = "eth0";
@@ -57,13 +57,13 @@ fn face(world: &World, router: &str, remote: &str) -> Value {
     faces.into_iter().find(|face| face["remote"] == remote).unwrap_or_default()
 }
 
-/// Whether a router has a route for `prefix` that an announcement or Data taught it.
+/// Returns true if a router has a route for `prefix` that it learned from an announcement or Data.
 fn has_learned(world: &World, router: &str, prefix: &str) -> bool {
     let routes = world.ask(router, &["route", "list"]);
     routes.iter().any(|route| route["prefix"] == prefix && route["origin"] == "prefixann")
 }
 
-/// What NFD complained of. That nobody's certificate is looked at is said at each start.
+/// NFD's warnings and errors, except the one at each start that it checks no certificates.
 fn complaints(nfd: &Router) -> Vec<String> {
     let is_one =
         |line: &&str| (line.contains("WARN") || line.contains("ERROR")) && !line.contains("Authenticator");
@@ -75,7 +75,7 @@ fn same(one: &Path, other: &Path) -> bool {
 }
 
 #[test]
-fn files_cross_between_namelyd_and_nfd_by_udp_multicast_both_ways() {
+fn namelyd_and_nfd_exchange_multicast_files() {
     let Some(net) = or_skip(Need::Namespaces, segment(&["n", "f"])) else { return };
     let world = World::new();
     let (address, port) = UDP_GROUP.split_once(':').unwrap();
@@ -94,9 +94,9 @@ fn files_cross_between_namelyd_and_nfd_by_udp_multicast_both_ways() {
     assert!(complaints(&nfd).is_empty(), "{:?}", complaints(&nfd));
 }
 
-/// Two routers that find each other beside an NFD that does not know what they say.
+/// Two routers that find each other beside an NFD that does not know discovery.
 #[test]
-fn nfd_hears_discovery_as_interests_that_lead_nowhere_and_is_reached_by_its_group() {
+fn nfd_ignores_discovery_interests() {
     let Some(net) = or_skip(Need::Namespaces, segment(&["n", "m", "f"])) else { return };
     let (world, other) = (World::new(), World::new());
     let Some(nfd) = nfd(&world, &net, &ethernet_of_nfd(), "best-route") else { return };
@@ -110,20 +110,20 @@ fn nfd_hears_discovery_as_interests_that_lead_nowhere_and_is_reached_by_its_grou
     eventually("the routers find each other", are_found);
     let heard = || face(&world, &far, &ether_group())["in"]["interests"].as_u64().unwrap_or(0);
     eventually("NFD hears hellos", || heard() >= 20);
-    assert!(neighbours().iter().all(|entry| entry["station"] != mac(2).as_str()), "NFD is no neighbour");
-    // Nobody is told anything, and nothing of it stays.
+    assert!(neighbours().iter().all(|entry| entry["station"] != mac(2).as_str()), "NFD is no neighbor");
+    // NFD forwards and answers none of it, and retains no state.
     let group = face(&world, &far, &ether_group());
     assert_eq!([&group["out"]["interests"], &group["out"]["data"], &group["out"]["nacks"]], [0, 0, 0]);
     assert!(face(&world, &far, &format!("ether://[{}]", mac(0))).is_null(), "and no face for it");
     world.fetch_across(&far, &near, &world.face_to(&near, &ether_group()), "/at-nfd");
     world.fetch_across(&near, &far, &world.face_to(&far, &ether_group()), "/at-namelyd");
-    assert!(are_found(), "and the routers are neighbours all the time");
+    assert!(are_found(), "and the routers are neighbors all the time");
     assert!(complaints(&nfd).is_empty(), "{:?}", complaints(&nfd));
     drop(two);
 }
 
 #[test]
-fn what_no_neighbour_has_is_asked_of_nfd() {
+fn discovery_falls_back_to_nfd() {
     let Some(net) = or_skip(Need::Namespaces, segment(&["n", "m", "f"])) else { return };
     let (world, other) = (World::new(), World::new());
     let Some(nfd) = nfd(&world, &net, &ethernet_of_nfd(), "best-route") else { return };
@@ -144,7 +144,7 @@ fn what_no_neighbour_has_is_asked_of_nfd() {
 }
 
 #[test]
-fn nfd_learns_a_prefix_that_namely_serves_with_announcements() {
+fn nfd_learns_announced_namely_prefixes() {
     let Some(net) = or_skip(Need::Namespaces, segment(&["n", "f"])) else { return };
     let world = World::new();
     let Some(nfd) = nfd(&world, &net, &ethernet_of_nfd(), "self-learning") else { return };
@@ -162,12 +162,12 @@ fn nfd_learns_a_prefix_that_namely_serves_with_announcements() {
 }
 
 #[test]
-fn namely_learns_what_nfd_answers_and_a_whole_prefix_of_an_nfd_that_it_trusts() {
+fn namely_learns_prefixes_from_trusted_nfd() {
     let Some(net) = or_skip(Need::Namespaces, segment(&["n", "f"])) else { return };
     for is_trusted in [false, true] {
         let world = World::new();
         let anchor = world.path("anchor.cert");
-        // NFD signs what it announces with the default key of its user, whom `World` gives a home.
+        // NFD signs its announcements with the default key of its user; `World` is the user's home.
         let Some(ndnsec) = or_skip(Need::Peers, find_tool("ndnsec")) else { return };
         let run = |args: &[&str]| -> Vec<u8> {
             let mut command: Command = world.command(&ndnsec);

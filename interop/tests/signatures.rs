@@ -1,4 +1,4 @@
-//! Single packets and certificates, exchanged as files: what one side signs, the other checks.
+//! Single packets and certificates, exchanged as files: one side signs, the other verifies.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use namely_security::{
     Certificate, HmacKey, KeyType, PrivateKey, Signer, TrustPolicy, Verdict, Verifier, read_certificate,
     sign_data, validity,
 };
-use namely_skip::{Need, or_skip};
+use namely_testkit::{Need, or_skip};
 use namely_wire::{DataBuilder, DataView, Name, key_name_of_locator};
 
 const SECRET: [u8; 16] = *b"0123456789abcdef";
@@ -30,7 +30,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("temporary paths are UTF-8")
 }
 
-/// Whether namely believes `wire` under the policy that fits its kind of signature.
+/// Returns true if namely believes `wire` under the policy that fits its kind of signature.
 fn namely_believes(kind: &str, wire: Vec<u8>, certificate: &Path) -> bool {
     let mut policy = match kind {
         "digest" => TrustPolicy::digest_only(),
@@ -122,8 +122,9 @@ fn it_verifies_what_namely_signs(peer: &Peer) {
     }
 }
 
-/// namely asks, the peer issues; then the peer asks and namely issues. Each signs with the issued
-/// certificate's key, and the other believes it by the issuer alone.
+/// namely requests a certificate that the peer issues; then the peer requests one that namely
+/// issues. Each signs with the issued certificate's key, and the other believes it by the issuer
+/// alone.
 fn certificates_are_issued_across(peer: &Peer) {
     for kind in ["rsa", "ecdsa", "ed25519"] {
         let world = World::new();
@@ -157,43 +158,43 @@ fn certificates_are_issued_across(peer: &Peer) {
 }
 
 #[test]
-fn namely_verifies_every_signature_type_of_python_ndn() {
+fn namely_verifies_all_python_ndn_signatures() {
     let Some(peer) = or_skip(Need::Python, Peer::python_ndn()) else { return };
     namely_verifies_what_it_signs(&peer);
 }
 
 #[test]
-fn namely_verifies_every_signature_type_of_ndnts() {
+fn namely_verifies_all_ndnts_signatures() {
     let Some(peer) = or_skip(Need::Node, Peer::ndnts()) else { return };
     namely_verifies_what_it_signs(&peer);
 }
 
 #[test]
-fn python_ndn_verifies_every_signature_type_of_namely() {
+fn python_ndn_verifies_all_namely_signatures() {
     let Some(peer) = or_skip(Need::Python, Peer::python_ndn()) else { return };
     it_verifies_what_namely_signs(&peer);
 }
 
 #[test]
-fn ndnts_verifies_every_signature_type_of_namely() {
+fn ndnts_verifies_all_namely_signatures() {
     let Some(peer) = or_skip(Need::Node, Peer::ndnts()) else { return };
     it_verifies_what_namely_signs(&peer);
 }
 
 #[test]
-fn certificates_are_issued_across_with_python_ndn() {
+fn python_ndn_and_namely_issue_certificates_mutually() {
     let Some(peer) = or_skip(Need::Python, Peer::python_ndn()) else { return };
     certificates_are_issued_across(&peer);
 }
 
 #[test]
-fn certificates_are_issued_across_with_ndnts() {
+fn ndnts_and_namely_issue_certificates_mutually() {
     let Some(peer) = or_skip(Need::Node, Peer::ndnts()) else { return };
     certificates_are_issued_across(&peer);
 }
 
 #[test]
-fn keys_travel_in_safe_bags_to_and_from_python_ndn() {
+fn safe_bags_exchange_keys_with_python_ndn() {
     let Some(peer) = or_skip(Need::Python, Peer::python_ndn()) else { return };
     for kind in ["rsa", "ecdsa", "ed25519"] {
         let world = World::new();

@@ -13,14 +13,14 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use namely_interop::{Link, Router, Running, World, eventually, programs, xrootd_python};
-use namely_skip::{Need, or_skip, skip};
 use namely_testbed::wire;
+use namely_testkit::{Need, free_port, or_skip, skip};
 
 /// A directory and a file of CMS below the directory that is served.
 const DIRECTORY: &str = "store/data/Run2017F/SingleMuon/MINIAOD/17Nov2017-v1/60000";
 const FILE: &str = "store/data/Run2017F/SingleMuon/MINIAOD/17Nov2017-v1/60000/0A.root";
 
-/// Nobody, as Debian numbers it: xrootd does not run as root.
+/// The user `nobody` of Debian: xrootd does not run as root.
 const NOBODY: &str = "65534";
 
 fn root() -> PathBuf {
@@ -58,7 +58,8 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout)
 }
 
-/// A router, files below `/cms`, and a folder for the server's user, who trusts the key of `/cms`.
+/// A router, files below `/cms`, and a folder for the server's user. That user trusts the key of
+/// `/cms`.
 struct Site {
     world: World,
     router: Router,
@@ -109,7 +110,7 @@ impl Site {
         self.world.serve(&self.router.uri(Link::Unix), &self.files, &["--prefix", "/cms"])
     }
 
-    /// What the plugin is told as a rule.
+    /// The plugin's usual parameters.
     fn words(&self) -> String {
         let keychain = self.world.path("xrd/keys");
         format!(
@@ -121,9 +122,7 @@ impl Site {
 
     /// The command of a server, and its ports.
     fn command(&self, name: &str, words: &str) -> (Command, u16, u16) {
-        let free =
-            || TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).unwrap().port();
-        let (port, http) = (free(), free());
+        let (port, http) = (free_port(), free_port());
         let run = self.world.path(&format!("run-{name}"));
         self.give_away(&run);
         let library = self.plugin.with_file_name("libXrdOssNamely.so");
@@ -154,7 +153,7 @@ impl Site {
     /// Runs a client.
     fn run(&self, program: impl AsRef<Path>, words: &[&str]) -> Output {
         let mut command = self.world.command(program);
-        // How long clients try again what fails.
+        // How long clients retry.
         command.args(words).env("XRD_CONNECTIONRETRY", "1").env("XRD_STREAMTIMEOUT", "60").output().unwrap()
     }
 
@@ -180,7 +179,7 @@ struct Server {
 }
 
 #[test]
-fn xrootds_clients_and_curl_read_files_and_directories_by_name_and_write_nothing() {
+fn xrootd_clients_read_by_name() {
     let Some(site) = Site::new() else { return };
     let mut whole = fs::read(site.world.payload("noise", 9_000_000, 3)).unwrap();
     whole.push(7);
@@ -266,7 +265,7 @@ fn xrootds_clients_and_curl_read_files_and_directories_by_name_and_write_nothing
 }
 
 #[test]
-fn sums_of_page_reads_are_those_that_xrootd_computes() {
+fn page_read_checksums_match_xrootd() {
     let Some(_) = or_skip(Need::Xrootd, plugin()) else { return };
     let (sources, program) = (root().join("plugins/xrootd"), programs().join("xrootd-plugin/crc32c"));
     let headers = ["-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-isystem", "/usr/include/xrootd"];
@@ -284,7 +283,7 @@ fn sums_of_page_reads_are_those_that_xrootd_computes() {
 }
 
 #[test]
-fn what_clients_share_leaves_each_of_them_its_part() {
+fn xrootd_clients_get_fair_shares() {
     let version = Command::new("c++").arg("--version").output();
     if or_skip(Need::Cxx, version.map_err(|why| format!("c++ cannot be run: {why}"))).is_none() {
         return;
@@ -307,14 +306,15 @@ fn what_clients_share_leaves_each_of_them_its_part() {
 }
 
 #[test]
-fn sums_are_those_of_the_catalogue_or_computed_once_within_a_clients_budget() {
+fn catalogue_checksums_are_preferred() {
     let Some(site) = Site::new() else { return };
     for (file, octets) in [("known", 500), ("other", 700), ("large", 900), ("late", 400)] {
         fs::write(site.files.join("store").join(file), vec![7; octets]).unwrap();
     }
     let _files = site.serve();
     let catalogue = site.world.path("blocks.tsv");
-    // Sums that nobody computes: they are the catalogue's. That of another size is of another file.
+    // The catalogue has these checksums, so that none is computed. An entry with another size
+    // belongs to another file.
     let text = "catalogue\t1\n/P/R/T#1\t1200\n\t/store/known\t500\t12345678\n\t/store/other\t701\t12345678\n";
     fs::write(&catalogue, text).unwrap();
     let words = format!("{} sums=1200 catalogue={}", site.words(), catalogue.display());
@@ -328,7 +328,7 @@ fn sums_are_those_of_the_catalogue_or_computed_once_within_a_clients_budget() {
     assert!(!refused.status.success(), "700 and 900 are more than 1,200: {}", said(&refused));
     let log = server.process.errors_text();
     assert!(log.contains("/store/large") && log.contains("has had sums of as much as 'sums' says"), "{log}");
-    // Whose account it is: the host that the server sees.
+    // The account's name: the host that the server sees.
     let whose = log.lines().find_map(|line| line.split_once(" has had sums")).unwrap().0;
     assert!(whose.ends_with("localhost") || whose.contains("127.0.0.1") || whose.contains("::1"), "{whose}");
     assert!(told("late").starts_with("adler32 "), "700 and 400 are not");
@@ -339,14 +339,14 @@ fn sums_are_those_of_the_catalogue_or_computed_once_within_a_clients_budget() {
 }
 
 #[test]
-fn calls_of_one_host_that_wait_hold_up_no_other_host() {
+fn a_waiting_host_blocks_no_other() {
     let Some(site) = Site::new() else { return };
     if TcpListener::bind("[::1]:0").is_err() {
         return skip(Need::Kernel, "there is no IPv6, and so no second host");
     }
     fs::write(site.files.join("store/f"), "served").unwrap();
     let _files = site.serve();
-    // Somebody who is asked and says nothing.
+    // A peer that receives requests and never answers.
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     silent.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
     let face = format!("udp4://{}", silent.local_addr().unwrap());
@@ -388,7 +388,7 @@ fn calls_of_one_host_that_wait_hold_up_no_other_host() {
 }
 
 #[test]
-fn a_listing_within_its_limit_is_read_and_a_larger_one_refused() {
+fn large_listings_are_refused() {
     let Some(site) = Site::new() else { return };
     for (folder, files) in [("fits", 8_000), ("larger", 9_000)] {
         fs::create_dir_all(site.files.join("store").join(folder)).unwrap();
@@ -409,7 +409,7 @@ fn a_listing_within_its_limit_is_read_and_a_larger_one_refused() {
 }
 
 #[test]
-fn a_router_that_starts_again_is_found_again() {
+fn a_restarted_router_is_found_again() {
     let Some(mut site) = Site::new() else { return };
     fs::write(site.files.join("store/f"), "before and after").unwrap();
     let files = site.serve();
@@ -422,7 +422,7 @@ fn a_router_that_starts_again_is_found_again() {
 }
 
 #[test]
-fn a_server_without_a_router_or_with_a_wrong_parameter_or_of_another_version_does_not_start() {
+fn a_misconfigured_server_does_not_start() {
     let Some(site) = Site::new() else { return };
     let words = site.words();
     let wrongs = [
@@ -473,7 +473,7 @@ fn a_server_without_a_router_or_with_a_wrong_parameter_or_of_another_version_doe
 }
 
 #[test]
-fn nothing_is_handed_out_that_is_not_signed_by_who_is_trusted() {
+fn untrusted_content_is_never_served() {
     let Some(site) = Site::new() else { return };
     fs::write(site.files.join("store/f"), "not to be believed").unwrap();
     let _files = site.serve();
@@ -501,7 +501,7 @@ fn nothing_is_handed_out_that_is_not_signed_by_who_is_trusted() {
 }
 
 #[test]
-fn pythons_client_and_uproot_read_by_name_and_a_source_that_goes_away_is_an_error() {
+fn python_clients_read_by_name() {
     let Some(site) = Site::new() else { return };
     let Some(python) = or_skip(Need::Python, xrootd_python()) else { return };
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("xrootd/client.py");
@@ -511,7 +511,7 @@ fn pythons_client_and_uproot_read_by_name_and_a_source_that_goes_away_is_an_erro
     let mut names = vec!["events.root".to_owned(), "noise".to_owned()];
     fs::write(site.files.join("store/noise"), fs::read(site.world.payload("n", 3_000_000, 9)).unwrap())
         .unwrap();
-    // Of the experiments, where they are beside the checkout.
+    // The data of the experiments, if it is beside the checkout.
     let shared =
         std::env::var_os("NAMELY_SHARED_DATA").map_or_else(|| root().join("../shared/data"), PathBuf::from);
     for entry in fs::read_dir(shared.join("hep")).into_iter().flatten().flatten() {
@@ -529,11 +529,11 @@ fn pythons_client_and_uproot_read_by_name_and_a_source_that_goes_away_is_an_erro
     let read = site.done(&python, &words);
     assert_eq!(read.lines().count(), names.len(), "{read}");
 
-    // What the README shows.
-    let readme = fs::read_to_string(root().join("README.md")).unwrap();
-    let shown = readme.lines().find(|line| line.contains("uproot.open(\"root://localhost//store/"));
+    // The command of the tour.
+    let tour = fs::read_to_string(root().join("docs/tour.md")).unwrap();
+    let shown = tour.lines().find(|line| line.contains("uproot.open(\"root://localhost//store/"));
     let shown =
-        shown.expect("README.md opens a file").replace("root://localhost//", &format!("{}/", server.url));
+        shown.expect("docs/tour.md opens a file").replace("root://localhost//", &format!("{}/", server.url));
     let mut shell = site.world.command("/bin/sh");
     let path =
         std::env::join_paths([python.parent().unwrap(), Path::new("/usr/bin"), Path::new("/bin")]).unwrap();
@@ -562,14 +562,14 @@ fn pythons_client_and_uproot_read_by_name_and_a_source_that_goes_away_is_an_erro
 /// A long path, both ways in the same manner.
 fn long_path(delay: Duration) -> wire::WireSpec {
     let (rate_bps, queue) = (Some(LONG_BPS), Duration::from_millis(100));
-    wire::WireSpec { rate_bps, delay, queue, loss: 0.0, late: wire::Late::default() }
+    wire::WireSpec { rate_bps, delay, queue, loss: 0.0, late: wire::Reordering::default() }
 }
 
 /// Rate of the long path, bit/s.
 const LONG_BPS: u64 = 400_000_000;
 
-/// Reads ranges all over files that nobody has read, over a path that a face of the near router
-/// leads to.
+/// Reads ranges all over files that were never read before, over a path that a face of the near
+/// router leads to.
 struct Spread<'a> {
     site: &'a Site,
     server: &'a Server,
@@ -578,7 +578,7 @@ struct Spread<'a> {
 }
 
 impl Spread<'_> {
-    /// How long it took beside the transfer of what came, s.
+    /// Duration without the transfer of the received octets, s.
     fn seconds(&self, path: &wire::Link, file: &str) -> f64 {
         let near = self.site.router.uri(Link::Unix);
         let face = self.site.world.ask(&near, &["face", "create", &format!("udp4://{}", path.near())]);
@@ -604,12 +604,12 @@ impl Spread<'_> {
     }
 }
 
-/// The files' router is behind a long path of the one that the server asks. What this machine's own
-/// work takes is measured over a path without delay, and taken off. `NAMELY_SPREAD` has it as it is
-/// instead, for figures (docs/experiments/n-dise.md): ranges, round trip in ms, runs, and MiB of a
-/// file.
+/// A long path lies between the server's router and the router of the files. The time of this
+/// machine's own work is measured over a path without delay, and subtracted. With `NAMELY_SPREAD`
+/// the raw time is printed instead, for figures (docs/experiments/n-dise.md): ranges, round trip in
+/// ms, runs, and MiB of a file.
 #[test]
-fn a_vector_read_over_a_long_path_asks_for_its_ranges_at_once() {
+fn vector_reads_request_ranges_concurrently() {
     let Some(site) = Site::new() else { return };
     let Some(python) = or_skip(Need::Python, xrootd_python()) else { return };
     let set = std::env::var("NAMELY_SPREAD").ok();

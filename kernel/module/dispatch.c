@@ -21,7 +21,7 @@ MODULE_PARM_DESC(dispatch_own, "the processor that dispatches keeps none for its
 module_param(dispatch_queue_max, uint, 0644);
 MODULE_PARM_DESC(dispatch_queue_max, "packets that wait for one processor");
 
-/* What waits for a processor. */
+/* Packets that wait for a processor. */
 struct processor {
 	struct sk_buff_head waiting;
 	struct work_struct work;
@@ -31,7 +31,7 @@ static struct processor __percpu *processors;
 static struct workqueue_struct *queue;
 static siphash_key_t key;
 
-/* The same name has the same hash; what has none goes by its face, in fragments as well. */
+/* The same name has the same hash; packets without a name go by their face, and so do fragments. */
 static u32 hash_of(struct nnet *nn, const struct nnet_face *face, const struct sk_buff *skb)
 {
 	struct nn_call call = { .op = NN_WHOLE_NAME, .name = skb->data, .name_len = skb->len };

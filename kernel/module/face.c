@@ -12,7 +12,7 @@ struct nnet_cpu __percpu *nnet_cpus;
 /* Turns of 64 packets that sockets make by themselves within one turn of others. */
 #define MADE_TURNS_MAX 16
 
-/* Where a buffer goes, while it waits for the door to close. */
+/* The face to which a buffer is sent, while it waits for the door to close. */
 static struct nnet_face **face_of(struct sk_buff *skb)
 {
 	return (struct nnet_face **)skb->cb;
@@ -48,7 +48,7 @@ static void face_free(struct rcu_head *rcu)
 	kfree(face);
 }
 
-/* What `as` is, the core takes it for: the socket of a router may stand for another machine. */
+/* `as` is the kind for the core: the socket of a router may stand for another machine. */
 static struct nnet_face *face_new(struct nnet *nn, enum nnet_kind kind, enum nnet_kind as, u32 mtu)
 {
 	struct nn_call link = { .op = NN_MAKE_LINK, .value = mtu, .now_ns = get_random_u64() };
@@ -152,11 +152,11 @@ void nnet_face_del(struct nnet_face *face)
 		hash_del_rcu(&face->lower);
 		if (face->kind == NNET_KIND_GROUP)
 			dev_mc_del(face->dev, face->address);
-		/* Who sends on it at this moment does so under RCU, for which a device waits. */
+		/* Senders use the device under RCU; its removal waits for them. */
 		netdev_put(face->dev, &face->tracker);
 	}
 	nnet_call(nn, &call);
-	nnet_due(nn, 0);	/* what it leaves in tables is swept in turns */
+	nnet_due(nn, 0);	/* its entries in tables are swept in turns */
 	call_rcu(&face->rcu, face_free);
 }
 
@@ -178,7 +178,7 @@ void nk_skb_get(struct sk_buff *skb)
 	skb_get(skb);
 }
 
-/* A call that may wait and change its processor has nobody who would let go of them. */
+/* Only in softirq: a call that may wait and change its processor would leave them in the list. */
 void nk_skb_put(struct sk_buff *skb)
 {
 	if (in_softirq())
@@ -188,8 +188,8 @@ void nk_skb_put(struct sk_buff *skb)
 }
 
 /*
- * Tables keep a buffer for its packet and never for what is before it: so the first who sends it
- * may write headers there, without a copy. This is said as a TCP's write queue says it.
+ * Tables keep a buffer for its packet only, never for the octets before it. So its first sender may
+ * write headers there, without a copy. The flags are those of TCP's write queue.
  */
 void nnet_keep_payload_only(struct sk_buff *skb)
 {
@@ -201,8 +201,8 @@ void nnet_keep_payload_only(struct sk_buff *skb)
 }
 
 /*
- * Not before the link's header has been read: who sends the same packet at this moment, and owns it
- * as well, may write there from now on.
+ * Call it after the link's header has been read: from now on another owner that sends the same
+ * packet may write there.
  */
 void nk_skb_keep(struct sk_buff *skb)
 {
@@ -281,7 +281,7 @@ static struct sk_buff *range_of(struct nnet *nn, const struct nn_emitted *out)
 			skb->data[out->patch_at] = out->patch_value;
 		return skb;
 	}
-	if (out->within) {		/* a later fragment: what is before it is the packet */
+	if (out->within) {		/* a later fragment: the octets before it are the packet */
 		nnet_count(nn, NNET_FRAGMENT_COPIED);
 		return copy_of(out->skb->data + out->offset, out->len);
 	}
@@ -374,7 +374,7 @@ static void send_out(struct nnet_cpu *cpu)
 	}
 	if (is_within)
 		return;
-	/* What sockets made of it, one after the other and not within each other: stacks are small. */
+	/* Packets that sockets made, one after the other and not nested: stacks are small. */
 	for (turns = 0; turns < MADE_TURNS_MAX && !skb_queue_empty(&cpu->made); turns++)
 		nnet_take_dispatched(&cpu->made);
 	if (!skb_queue_empty(&cpu->made))
@@ -384,7 +384,7 @@ static void send_out(struct nnet_cpu *cpu)
 
 /* ---- in ---- */
 
-/* Makes a buffer what tables may keep; false if it is gone. */
+/* Makes a buffer that tables may keep; false if it is gone. */
 static bool make_ours(struct nnet *nn, struct sk_buff *skb)
 {
 	if (skb_is_nonlinear(skb)) {
@@ -403,7 +403,7 @@ static bool make_ours(struct nnet *nn, struct sk_buff *skb)
 	return true;
 }
 
-/* What was collected goes through the door. As send_out. */
+/* Passes the collected packets through the door. Returns as send_out. */
 static int process(struct nnet *nn, struct nnet_cpu *cpu, u32 count)
 {
 	struct nn_call call = {
@@ -520,7 +520,7 @@ static struct nnet_face *face_for(struct nnet *nn, struct sk_buff *skb)
 	return face;
 }
 
-/* Whether nobody in this namespace uses named data: then a frame costs nothing. */
+/* Returns true if this namespace does not use named data, so that a frame costs nothing. */
 static bool is_unused(const struct nnet *nn)
 {
 	return !smp_load_acquire(&nn->instance) || READ_ONCE(nn->stopped);
@@ -671,7 +671,7 @@ int nnet_face_init(void)
 	return err;
 }
 
-/* The notifier goes before the namespaces: it tells once more of every device, as if it went. */
+/* The notifier ends before the namespaces: its end reports every device once more, as removed. */
 void nnet_face_exit(void)
 {
 	dev_remove_pack(&frame_type);

@@ -76,7 +76,7 @@ static int ask_without_reply(struct nnet *nn, struct nn_call *call)
 	return answer < 0 ? answer : 0;
 }
 
-/* The same of what enters a name in a table. */
+/* The same for a call that enters a name in a table. */
 static int ask_with_room(struct nnet *nn, enum nn_table table, struct nn_call *call)
 {
 	s64 answer;
@@ -228,7 +228,7 @@ static int cs_set(struct sk_buff *skb, struct genl_info *info)
 		return -EINVAL;
 	call.value = nla_get_u64(info->attrs[NNET_A_COUNT]);
 	answer = ask(nnet_of_info(info), &call);
-	while (answer >= 0) {	/* what is beyond it leaves in turns */
+	while (answer >= 0) {	/* the Data beyond it leaves in turns */
 		struct nn_call shrink = { .op = NN_CS_SHRINK };
 
 		answer = nnet_ask(nnet_of_info(info), &shrink);
@@ -375,7 +375,7 @@ static int binding_get(struct sk_buff *msg, struct netlink_callback *cb)
 
 static const struct genl_multicast_group nnet_groups[] = { { .name = NNET_GENL_EVENTS } };
 
-/* Before and after, there is nobody to tell. */
+/* False before the family exists and after: then no event is sent. */
 static bool has_family;
 
 static struct sk_buff *event(enum nnet_cmd cmd, gfp_t flags, void **header)
@@ -392,7 +392,7 @@ static struct sk_buff *event(enum nnet_cmd cmd, gfp_t flags, void **header)
 static void tell(struct nnet *nn, struct sk_buff *msg, void *header, gfp_t flags)
 {
 	genlmsg_end(msg, header);
-	/* Whoever has no room is told of that by its own socket. */
+	/* A listener without room gets an error from its own socket. */
 	genlmsg_multicast_netns(&nnet_genl, nn->net, msg, 0, 0, flags);
 }
 
@@ -475,7 +475,7 @@ int nnet_genl_init(void)
 	return err;
 }
 
-/* The notifier tells of faces that go until RTNL is free: it is held there. */
+/* The notifier reports faces with RTNL held; it is held here so that no report is under way. */
 void nnet_genl_exit(void)
 {
 	rtnl_lock();

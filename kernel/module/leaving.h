@@ -12,7 +12,7 @@
 
 struct nnet_leaving {
 	struct sk_buff *kept[4];
-	unsigned int next;	/* of kept, who has been there for the longest */
+	unsigned int next;	/* the oldest of kept */
 };
 
 /* With bottom halves off. */

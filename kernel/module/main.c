@@ -21,7 +21,7 @@ module_param(cs_octets_max, ulong, 0444);
 
 bool nnet_planted;
 module_param_named(planted, nnet_planted, bool, 0444);
-MODULE_PARM_DESC(planted, "for tests: the forwarder can be told to panic");
+MODULE_PARM_DESC(planted, "for tests: the forwarder panics on request");
 
 unsigned int nnet_id;
 
@@ -61,7 +61,7 @@ int nnet_need_instance(struct nnet *nn)
 	return err;
 }
 
-/* ---- what is due ---- */
+/* ---- timers ---- */
 
 void nnet_due(struct nnet *nn, u64 due_ns)
 {
@@ -128,7 +128,7 @@ static int __net_init nnet_net_init(struct net *net)
 	return nnet_proc_init(nn);
 }
 
-/* Its sockets and devices have gone; what is under way with packets ends under RCU. */
+/* Its sockets and devices have gone; packets under way end under RCU. */
 static void __net_exit nnet_net_exit(struct net *net)
 {
 	struct nnet *nn = nnet_of(net);
@@ -155,7 +155,7 @@ static void __net_exit nnet_net_exit_batch(struct list_head *nets)
 		struct nn_call call = { .op = NN_FREE, .instance = nn->instance };
 
 		cancel_delayed_work_sync(&nn->work);
-		/* What a stopped instance holds is lost: nobody knows what of it is whole. */
+		/* The memory of a stopped instance is lost: its state may be inconsistent. */
 		if (nn->instance && !nn->stopped)
 			nnet_call_calm(nn, &call);
 		xa_destroy(&nn->faces);
@@ -172,7 +172,7 @@ static struct pernet_operations nnet_net_ops = {
 
 /* ---- the module ---- */
 
-/* Who brings packets comes last and goes first, then what they are brought to. */
+/* The sources of packets start last and end first; the parts that they use start before them. */
 static int __init nnet_init(void)
 {
 	int err;

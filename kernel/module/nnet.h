@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* What the files of the module share, and the door of the core (kernel/core/src/door.rs). */
+/* Shared by the files of the module, and the door of the core (kernel/core/src/door.rs). */
 #ifndef NNET_H
 #define NNET_H
 
@@ -21,7 +21,7 @@ struct seq_file;
 /* ---- the core ---- */
 
 struct nn_instance;	/* the forwarder of a network namespace */
-struct nn_workspace;	/* what one processor works with */
+struct nn_workspace;	/* the work memory of one processor */
 struct nn_link;		/* the link service of a face */
 struct nn_transfer;	/* the window of a SOCK_SEQPACKET socket */
 
@@ -37,7 +37,7 @@ enum nn_op {
 	NN_STORE_ANSWERED = 80,
 };
 
-/* What NN_ROWS lists. */
+/* The tables of NN_ROWS. */
 enum nn_table { NN_FIB, NN_STRATEGIES, NN_BINDINGS, NN_COUNTERS, NN_DROPS, NN_CS };
 #define NN_ROWS_END U64_MAX
 
@@ -55,7 +55,7 @@ struct nn_arrived {
 	u8 from[ETH_ALEN];
 };
 
-/* What a packet says, or is to say; places are offsets of its octets. */
+/* The fields of a packet, read or to be written; `_at` are offsets in its octets. */
 struct nn_said {
 	u64 segment, last_segment;	/* or NNET_NO_SEGMENT */
 	u32 time_ms;
@@ -64,8 +64,8 @@ struct nn_said {
 	u8 kind, flags;
 };
 
-/* What NN_TRANSFER_NEXT answers: the Interest is in skb, the time in value. NN_TRANSFER_TELL: the
- * first segment that is missing is in value. */
+/* Answers of NN_TRANSFER_NEXT: the Interest is in skb, the time in value. After NN_TRANSFER_TELL
+ * the first missing segment is in value. */
 enum nn_step {
 	NN_STEP_ASK, NN_STEP_WAIT, NN_STEP_ENDED, NN_STEP_TIMED_OUT, NN_STEP_NO_ROUTE, NN_STEP_REFUSED,
 };
@@ -104,7 +104,7 @@ struct nn_row {
 	u64 face, value;
 };
 
-/* What a store outside is asked for. */
+/* A request to a store outside. */
 struct nn_asked {
 	const u8 *name;
 	u64 ticket;
@@ -138,10 +138,10 @@ s64 nnet_ask(struct nnet *nn, struct nn_call *call);
 /* The same of a call that enters its name in a table, for which memory is made first, where one may
  * wait. The instance is there. */
 s64 nnet_ask_with_room(struct nnet *nn, enum nn_table table, struct nn_call *call);
-/* What the core has taken and not given back: 0 at the end, but for what stopped instances held. */
-/* Before the core asks for a digest, and after. */
+/* Called before the first digest that the core requests, and after the last one. */
 void nnet_hasher_init(void);
 void nnet_hasher_exit(void);
+/* Octets allocated by the core and not freed: 0 at the end, except those of stopped instances. */
 long nnet_memory_octets(void);
 void nnet_memory_show(struct seq_file *seq);
 
@@ -155,7 +155,7 @@ enum nnet_count {
 };
 extern const char *const nnet_count_names[NNET_COUNTS];
 
-/* How long passages of the door took, by what for: of powers of two of a microsecond. */
+/* Durations of passages of the door, by purpose: in powers of two of a microsecond. */
 enum nnet_passage { NNET_FOR_PACKETS, NNET_FOR_TIME, NNET_FOR_LISTS, NNET_FOR_CONTROL, NNET_PASSAGES };
 #define NNET_PASSAGE_TIMES 16
 
@@ -164,7 +164,7 @@ enum nnet_passage { NNET_FOR_PACKETS, NNET_FOR_TIME, NNET_FOR_LISTS, NNET_FOR_CO
 struct nnet {
 	struct net *net;
 	struct mutex lock;		/* makes the instance, adds and removes faces */
-	struct nn_instance *instance;	/* set once, by who holds the lock */
+	struct nn_instance *instance;	/* set once, under the lock */
 	bool stopped;
 	char why[160];			/* it stopped */
 	struct xarray faces;		/* by id; read under RCU */
@@ -175,7 +175,7 @@ struct nnet {
 	struct nnet_store __rcu *store;	/* changed under the lock */
 	atomic64_t passages[NNET_PASSAGES][NNET_PASSAGE_TIMES];
 	u64 longest_ns[NNET_PASSAGES];
-	/* Who lists a table, while it does; under the lock. */
+	/* The receiver of rows while a table is listed; under the lock. */
 	bool (*row)(void *into, const struct nn_row *row);
 	void *row_into;
 };
@@ -193,7 +193,7 @@ static inline void nnet_count(struct nnet *nn, enum nnet_count what)
 	atomic64_inc(&nn->counts[what]);
 }
 
-/* The instance, made by who comes first. The lock is held. */
+/* Makes the instance unless it exists. The lock is held. */
 int nnet_need_instance(struct nnet *nn);
 /* The work is to run by then. */
 void nnet_due(struct nnet *nn, u64 due_ns);
@@ -232,7 +232,7 @@ extern struct nnet_cpu __percpu *nnet_cpus;
 struct nnet_face *nnet_face_of_socket(struct nnet *nn, struct sock *sk, enum nnet_kind as);
 /* A face of a device; RTNL is held, the lock is not. */
 struct nnet_face *nnet_face_of_device(struct nnet *nn, struct net_device *dev, const u8 *address);
-/* Takes a face away; the lock is held, and RTNL for one of a device. Waits for nobody. */
+/* Removes a face; the lock is held, and RTNL for one of a device. Does not wait. */
 void nnet_face_del(struct nnet_face *face);
 /* A packet of a socket, in its sender's task. */
 int nnet_send(struct nnet_face *face, struct sk_buff *skb);
@@ -242,10 +242,10 @@ void nnet_send_made(struct nnet_face *face, struct sk_buff_head *packets);
 #define NNET_HEADROOM (LL_MAX_HEADER + 192)
 /* A buffer of which this keeps the packet and nothing before it. */
 void nnet_keep_payload_only(struct sk_buff *skb);
-/* Ends what is due, and sends what comes of that; when something is due again, ns. */
+/* Ends the entries that are due, and sends the resulting packets; returns the next due time, ns. */
 u64 nnet_expire(struct nnet *nn);
 
-/* Makes a call from a task, and sends what comes of it. */
+/* Makes a call from a task, and sends the resulting packets. */
 int nnet_call_and_send(struct nnet *nn, struct nn_call *call);
 
 /* ---- a content store outside: store.c ---- */
@@ -261,7 +261,7 @@ void nnet_store_exit(void);
 
 /* ---- the dispatcher: dispatch.c ---- */
 
-/* What a packet needs that waits for another processor: in its cb. */
+/* The state of a packet that waits for another processor, in its cb. */
 struct nnet_parcel {
 	struct nnet *nn;
 	u64 face;
@@ -273,7 +273,7 @@ static inline struct nnet_parcel *nnet_parcel_of(struct sk_buff *skb)
 	return (struct nnet_parcel *)skb->cb;
 }
 
-/* Whether another processor has it now, or nobody; else who asks is to process it. */
+/* True if another processor has the packet now, or it was dropped; else the caller processes it. */
 bool nnet_dispatch(struct nnet_face *face, struct sk_buff *skb, const u8 *from);
 /* These are processed soon, at this processor; bottom halves are off. */
 void nnet_dispatch_rest(struct sk_buff_head *parcels);
@@ -297,7 +297,7 @@ void nnet_sock_deliver(struct nnet_face *face, struct sk_buff *skb);
 extern struct genl_family nnet_genl;
 int nnet_sock_init(void);
 void nnet_sock_exit(void);
-/* To who listens to netlink: a face of a device comes or goes; the forwarder has stopped. */
+/* Netlink events: a face of a device was added or removed; the forwarder has stopped. */
 void nnet_tell_face(const struct nnet_face *face, enum nnet_cmd cmd);
 void nnet_tell_stopped(struct nnet *nn);
 int nnet_genl_init(void);

@@ -26,7 +26,7 @@ static void show_value(struct seq_file *seq, const u8 *value, u32 len)
 
 	while (periods < len && value[periods] == '.')
 		periods++;
-	if (periods == len)	/* three more than there are tell it from what a path means by them */
+	if (periods == len)	/* three more than there are: in a path fewer have another meaning */
 		seq_puts(seq, "...");
 	for (i = 0; i < len; i++) {
 		if (isalnum(value[i]) && isascii(value[i]))
@@ -94,7 +94,7 @@ static int show_table(struct seq_file *seq, enum nn_table table,
 	u64 cursor = 0;
 	int err = 0;
 
-	/* What does not fit is asked for again, with more room. */
+	/* If the rows do not fit, seq_file calls again with more room. */
 	while (!err && cursor != NN_ROWS_END && !seq_has_overflowed(seq))
 		err = nnet_rows(nn, table, &cursor, row, seq);
 	return err;
@@ -141,7 +141,7 @@ static int show_memory(struct seq_file *seq, void *unused)
 	return 0;
 }
 
-/* How long bottom halves were off: passages of at most so many microseconds, and the longest. */
+/* The times with bottom halves off: passages by their limit in microseconds, and the longest. */
 static int show_passages(struct seq_file *seq, void *unused)
 {
 	struct nnet *nn = nnet_of(seq_file_single_net(seq));
@@ -185,7 +185,7 @@ static int show_stop(struct seq_file *seq, void *unused)
 	return 0;
 }
 
-/* What went by the face local, to bound sockets. */
+/* Packets by the face local, to bound sockets. */
 static bool note_to_local(void *count, const struct nn_row *row)
 {
 	static const char name[] = "to_local";

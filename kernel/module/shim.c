@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* What the core is given: the guard around its door, memory, waiting for locks, SHA-256. */
+/* Services for the core: the guard around its door, memory, waiting for locks, SHA-256. */
 #include <linux/delay.h>
 #include <linux/ktime.h>
 #include <linux/mm.h>
@@ -45,7 +45,7 @@ static void stopped(struct nnet *nn)
 		nnet_tell_stopped(nn);
 }
 
-/* Who loses a race for the longest passage tells of the next one. */
+/* A call that loses a race for the longest passage reports with the next one. */
 static void note_passage(struct nnet *nn, const struct nn_call *call)
 {
 	u64 ns = ktime_get_ns() - call->now_ns;
@@ -147,7 +147,7 @@ void __no_sanitize_address nk_panic(const char *text, size_t len)
 	BUG();
 }
 
-/* If the holder of the lock has panicked, nobody gives it back: then who waits leaves, too. */
+/* If the holder of the lock has panicked, it stays locked: then the waiting call leaves, too. */
 void __no_sanitize_address nk_lock_wait(void)
 {
 	struct nk_guard *guard = guard_of_caller();
@@ -182,7 +182,7 @@ void *nk_alloc(size_t octets, size_t align)
 		if (octets > PAGE_SIZE)
 			atomic_long_inc(&memory_at_once_large);
 	} else {
-		/* A cgroup at its limit refuses, and nobody of it is killed for memory. */
+		/* At the limit of a cgroup the call fails, and no process is killed for memory. */
 		at = kvmalloc(asked, GFP_KERNEL_ACCOUNT | __GFP_NOWARN | __GFP_RETRY_MAYFAIL);
 	}
 	if (at)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * AF_NNET: what its sockets have in common, and SOCK_RAW: packets, bare or with NDNLPv2's headers
- * where there are some to tell.
+ * AF_NNET: the common part of its sockets, and SOCK_RAW: packets, bare or with NDNLPv2's headers if
+ * they have any.
  */
 #include <linux/module.h>
 #include <linux/net.h>
@@ -32,7 +32,7 @@ int nnet_sock_need_face(struct sock *sk)
 	return nnet_sk(sk)->face ? 0 : make_face(sk, NNET_KIND_SOCKET);
 }
 
-/* After a grace period: nobody delivers to it any more. */
+/* After a grace period: no packet is delivered to it any more. */
 static void nnet_destruct(struct sock *sk)
 {
 	skb_queue_purge(&sk->sk_receive_queue);
@@ -70,7 +70,7 @@ static bool is_localhost(const u8 *name, u32 len)
 	return len >= sizeof(component) - 1 && !memcmp(name, component, sizeof(component) - 1);
 }
 
-/* Turns, of 128 bindings each, in which what closed sockets have left is swept. */
+/* Turns, of 128 bindings each, in which the bindings of closed sockets are swept. */
 #define SWEEPS_MAX 64
 
 /* Longer than from one of the turns to the next, TABLES_TURN_NS of crates/forwarder. */
@@ -93,7 +93,7 @@ int nnet_sock_bind(struct sock *sk, const u8 *name, u32 len)
 	}
 	for (turn = 0; err == -EADDRINUSE && is_left && turn < SWEEPS_MAX; turn++) {
 		flush_delayed_work(&nn->work);
-		/* It says when it is due as it ends, and may have begun again. */
+		/* The work sets due_ns when it ends, and may have begun again. */
 		is_left = work_busy(&nn->work.work) & WORK_BUSY_RUNNING ||
 			  READ_ONCE(nn->due_ns) <= ktime_get_ns() + SWEEP_TURN_NS;
 		err = nnet_ask_with_room(nn, NN_BINDINGS, &call);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* What the files of AF_NNET share: sock.c, sock_dgram.c, sock_seq.c. */
+/* Shared by the files of AF_NNET: sock.c, sock_dgram.c, sock_seq.c. */
 #ifndef NNET_SOCK_H
 #define NNET_SOCK_H
 
@@ -23,19 +23,19 @@ static inline struct nnet_sock *nnet_sk(struct sock *sk)
 	return (struct nnet_sock *)sk;
 }
 
-/* What a message says beside its content. Its octets are those of a struct msghdr. */
+/* The fields of a message beside its content. The octets belong to a struct msghdr. */
 struct nnet_message {
 	const u8 *name, *signature;
 	u32 name_len, signature_len;
 	struct nnet_info info;
 };
 
-/* What a Data has around its content, beside its name and a signature that was given: as
- * PlacedData::OVERHEAD_OCTETS_MAX of crates/wire says it. */
+/* Octets of a Data around its content, without its name and a given signature: in sum
+ * PlacedData::OVERHEAD_OCTETS_MAX of crates/wire. */
 #define NNET_DATA_HEAD_MAX 96
 #define NNET_DATA_TAIL_MAX 48
 
-/* Where a packet's places are kept while it waits in a socket. */
+/* The fields of a packet, which are stored in it while it waits in a socket. */
 static inline struct nn_said *nnet_said_of(struct sk_buff *skb)
 {
 	BUILD_BUG_ON(sizeof(struct nn_said) > sizeof(skb->cb) - sizeof(struct sock_skb_cb));
@@ -45,10 +45,10 @@ static inline struct nn_said *nnet_said_of(struct sk_buff *skb)
 /* ---- sock.c ---- */
 
 /*
- * At the end of a call that may send and began at `start`, jiffies. A tick that meets bottom
- * halves off is no quiescent state to RCU, and of who does nothing but send they are off for most
- * of the time: grace periods, and with them the removal of devices, took four times as long. So
- * others may run once in a tick, which is one.
+ * At the end of a call that may send and began at `start`, jiffies. A tick with bottom halves off
+ * is no quiescent state to RCU, and in a task that only sends they are off most of the time: grace
+ * periods, and with them the removal of devices, took four times as long. So other tasks may run
+ * once in a tick, which is a quiescent state.
  */
 static inline void nnet_sock_pause(unsigned long start)
 {
@@ -56,25 +56,26 @@ static inline void nnet_sock_pause(unsigned long start)
 		schedule();
 }
 
-/* What the first packet or prefix needs; the socket's lock is held. */
+/* Makes the face for the first packet or prefix; the socket's lock is held. */
 int nnet_sock_need_face(struct sock *sk);
 /* Binds the socket's face to a prefix; the socket's lock is held. */
 int nnet_sock_bind(struct sock *sk, const u8 *name, u32 len);
 /* The name of an address, within it. */
 int nnet_name_of_address(const struct sockaddr *address, int len, const u8 **name, u32 *name_len);
-/* What a message says, by its address and control messages. */
+/* Reads the fields of a message from its address and control messages. */
 int nnet_message_of(struct msghdr *msg, struct nnet_message *message);
 /* Reads a packet into its nn_said; false if it is gone, counted. */
 bool nnet_sock_read(struct nnet_face *face, struct sk_buff *skb);
 /* Into the receive queue, or counted. */
 void nnet_sock_queue(struct nnet_face *face, struct sk_buff *skb);
-/* Gives content, name and what else is asked for of a packet to who receives it: its length. */
+/* Copies content, name and the requested control messages of a packet to the caller of recvmsg;
+ * returns the length. */
 int nnet_sock_give(struct sock *sk, struct sk_buff *skb, struct msghdr *msg, size_t size, int flags);
 /* A buffer with a content from a program, and room around it for a Data of that name. */
 struct sk_buff *nnet_sock_content(struct sock *sk, struct msghdr *msg, size_t len, const struct nnet_message *message);
 /* Makes it the Data; the buffer is gone if that fails. */
 int nnet_sock_seal(struct sock *sk, struct sk_buff *skb, size_t len, const struct nnet_message *message, u64 segment);
-/* What a Nack means to a program: an errno. */
+/* The errno of a Nack for a program. */
 int nnet_error_of_nack(u16 reason);
 
 /* ---- sock_dgram.c ---- */
@@ -88,7 +89,7 @@ int nnet_dgram_recvmsg(struct socket *sock, struct msghdr *msg, size_t size, int
 int nnet_seq_create(struct sock *sk);
 /* The socket is closed; its lock is held. */
 void nnet_seq_release(struct sock *sk);
-/* Nobody has it any more. */
+/* The last reference is gone. */
 void nnet_seq_destruct(struct sock *sk);
 void nnet_seq_deliver(struct nnet_face *face, struct sk_buff *skb);
 int nnet_seq_bind(struct sock *sk, const u8 *name, u32 len);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
  * SOCK_SEQPACKET: an object in segments. A consumer opens a name and reads its segments in their
- * order; the core's transfer says which to ask for and when. A provider's contents become segments
- * under its prefix, which wait in a bounded buffer for Interests.
+ * order; the core's transfer decides which Interest to send, and when. A provider's contents become
+ * segments under its prefix, which wait in a bounded buffer for Interests.
  */
 #include <linux/module.h>
 #include <linux/poll.h>
@@ -14,7 +14,7 @@
  * crates/window. */
 #define SEGMENTS_MAX 256
 
-/* What a segment takes of SO_RCVBUF, before one has come. */
+/* The part of SO_RCVBUF for a segment, before one has come. */
 #define SEGMENT_TRUESIZE 2304
 
 /* Of a new socket, SO_RCVBUF and SO_SNDBUF: a whole window, which waits for one that was lost. */
@@ -41,7 +41,7 @@ struct nnet_seq {
 	u8 *prefix;
 	u32 prefix_len;
 	struct xarray segments;		/* by number; those from first on, up to made */
-	u64 first, made, asked;		/* asked: beyond the highest that somebody has asked for */
+	u64 first, made, asked;		/* asked: beyond the highest requested */
 	u64 room;			/* segments that have filled the buffer */
 	u32 segment_octets;
 	bool is_whole;			/* the last one is made */
@@ -100,8 +100,8 @@ static void end_transfer(struct sock *sk, struct nnet_seq *seq, s64 step)
 }
 
 /*
- * What the transfer wants now: Interests into `out`, the timer, or its end, which is to be told to
- * who waits: then true. seq's lock is held.
+ * Does the next steps of the transfer: Interests into `out`, the timer, or its end. Returns true at
+ * the end: then the caller wakes the waiting calls. seq's lock is held.
  */
 static bool pump(struct sock *sk, struct nnet_seq *seq, struct sk_buff_head *out)
 {
@@ -136,7 +136,7 @@ static bool pump(struct sock *sk, struct nnet_seq *seq, struct sk_buff_head *out
 	return false;
 }
 
-/* Sends, and tells who waits, with seq's lock given back. Under RCU, which keeps the face. */
+/* Sends, and wakes waiting calls, after seq's lock is released. Under RCU, which keeps the face. */
 static void tell(struct sock *sk, struct nnet_face *face, struct sk_buff_head *out, bool has_come, bool has_ended)
 {
 	if (has_come)
@@ -184,8 +184,8 @@ static bool is_under(const u8 *name, u32 name_len, const u8 *octets, u32 len)
 }
 
 /*
- * Whether a Data is kept: then it is charged to the socket, and `missing` is the first segment that
- * has not come. seq's lock is held.
+ * Returns true if a Data is kept. It is then charged to the socket, and `missing` is the first
+ * segment that has not arrived. seq's lock is held.
  */
 static bool take(struct nnet_face *face, struct nnet_seq *seq, struct sk_buff *skb, u64 *missing)
 {
@@ -210,7 +210,7 @@ static bool take(struct nnet_face *face, struct nnet_seq *seq, struct sk_buff *s
 	return true;
 }
 
-/* What is in order now goes into the receive queue; seq's lock is held. */
+/* Moves the segments that are in order now into the receive queue; seq's lock is held. */
 static bool queue_in_order(struct sock *sk, struct nnet_seq *seq, u64 missing)
 {
 	bool has_come = false;
@@ -261,7 +261,7 @@ static void consume(struct nnet_face *face, struct nnet_seq *seq, struct sk_buff
 	tell(face->sk, face, &out, has_come, has_ended);
 }
 
-/* The object that was open is no more; who had it may be told so. seq's lock is held. */
+/* Ends the open object; the caller frees the returned transfer. seq's lock is held. */
 static struct nn_transfer *forget_object(struct sock *sk, struct nnet_seq *seq, u8 **name)
 {
 	struct nn_transfer *transfer = seq->transfer;
@@ -383,7 +383,7 @@ int nnet_seq_recvmsg(struct socket *sock, struct msghdr *msg, size_t size, int f
 		skb = skb_recv_datagram(sk, flags, &err);
 		if (skb)
 			break;
-		/* The end, which a call that may not wait is told of as well. */
+		/* A non-blocking call reports the end, too. */
 		if ((err && err != -EAGAIN) || READ_ONCE(seq->state) < SEQ_ENDED)
 			return err;
 		if (skb_queue_empty_lockless(&sk->sk_receive_queue))
@@ -401,7 +401,7 @@ int nnet_seq_recvmsg(struct socket *sock, struct msghdr *msg, size_t size, int f
 
 /* ---- the provider ---- */
 
-/* The oldest segments leave a full buffer when somebody asks for one that is not made yet. */
+/* The oldest segments leave a full buffer when one that is not made yet is requested. */
 static void make_room(struct sock *sk, struct nnet_seq *seq, struct sk_buff_head *gone)
 {
 	if (refcount_read(&sk->sk_wmem_alloc) >= READ_ONCE(sk->sk_sndbuf))
@@ -414,7 +414,7 @@ static void make_room(struct sock *sk, struct nnet_seq *seq, struct sk_buff_head
 	}
 }
 
-/* The segment that an Interest asks for: by its number, or any. seq's lock is held. */
+/* Returns true if an Interest requests a segment: by its number, or any. seq's lock is held. */
 static bool is_asked_for(const struct nnet_seq *seq, const struct sk_buff *skb, const struct nn_said *said, u64 *segment)
 {
 	const u8 *name = skb->data + said->name_at;
@@ -437,11 +437,11 @@ static void provide(struct nnet_face *face, struct nnet_seq *seq, struct sk_buff
 	spin_lock_bh(&seq->lock);
 	if (is_asked_for(seq, skb, nnet_said_of(skb), &segment)) {
 		answer = xa_load(&seq->segments, segment);
-		if (answer)	/* a clone is nobody's: what it holds is charged here until it leaves */
+		if (answer)	/* a clone has no owner: its memory is charged here until it leaves */
 			answer = skb_clone(answer, GFP_ATOMIC | __GFP_NOWARN);
 		if (answer)
 			__skb_queue_tail(&out, answer);
-		/* As far ahead as a window may be, whatever number a stranger says. */
+		/* As far ahead as a window at most, even if an Interest has a higher number. */
 		if (segment >= seq->first && segment < seq->made + SEGMENTS_MAX && (!seq->is_whole || segment < seq->made))
 			seq->asked = max(seq->asked, segment + 1);
 		make_room(face->sk, seq, &gone);
@@ -509,7 +509,7 @@ static int make_segment(struct sock *sk, struct msghdr *msg, size_t len, struct 
 	spin_lock_bh(&seq->lock);
 	seq->made++;
 	seq->is_whole |= is_last;
-	if (seq->asked > segment) {	/* somebody waits for it */
+	if (seq->asked > segment) {	/* a consumer waits for it */
 		skb = skb_clone(skb, GFP_ATOMIC | __GFP_NOWARN);
 		if (skb)
 			__skb_queue_tail(&out, skb);
@@ -522,7 +522,8 @@ static int make_segment(struct sock *sk, struct msghdr *msg, size_t len, struct 
 	return 0;
 }
 
-/* Cuts a message into segments; what of it was taken, if anything was. seq->send is held. */
+/* Cuts a message into segments; returns the octets taken, or the error if none was. seq->send is
+ * held. */
 static int make_segments(struct sock *sk, struct msghdr *msg, size_t len, struct nnet_message *message)
 {
 	struct nnet_seq *seq = seq_of(sk);
@@ -694,7 +695,7 @@ int nnet_seq_create(struct sock *sk)
 	return 0;
 }
 
-/* Segments hold the socket by what they are charged: so they go before it does. */
+/* Segments hold the socket by their charged memory: so they are freed before it. */
 void nnet_seq_release(struct sock *sk)
 {
 	struct nnet_seq *seq = seq_of(sk);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
  * A content store outside: a process that attached itself by netlink, below the one in memory. It
- * is given the Data that leaves the memory and asked for what the memory does not hold. What waits
- * for it waits in its socket's receive buffer: when that is full, or NNET_STORE_READS_MAX questions
- * pend, it is passed by.
+ * receives the Data that leaves the memory, and requests for Data that is not in memory. Messages
+ * wait in its socket's receive buffer: when that is full, or NNET_STORE_READS_MAX requests pend, it
+ * is bypassed.
  */
 #include <linux/bitmap.h>
 #include <linux/module.h>
@@ -12,14 +12,14 @@
 #include <net/genetlink.h>
 #include "nnet.h"
 
-/* A question that is not answered for so long gives its place to another one. */
+/* A request without an answer for so long is replaced by another one. */
 #define READ_NS_MAX NSEC_PER_SEC
 
 enum { STORE_NONE, STORE_BUSY, STORE_TAKEN };
 
 struct nnet_store {
 	u32 portid;
-	spinlock_t lock;	/* of what follows; taken with bottom halves off */
+	spinlock_t lock;	/* of the fields below; taken with bottom halves off */
 	u32 serial;
 	DECLARE_BITMAP(pending, NNET_STORE_READS_MAX);
 	struct {
@@ -63,7 +63,7 @@ static u64 read_begin(struct nnet_store *store, u64 ticket)
 	return id;
 }
 
-/* Whether the question still pends, which it does no more. */
+/* Ends the pending read `id`. Returns true if it was still pending. */
 static bool read_end(struct nnet_store *store, u64 id, u64 *ticket)
 {
 	u32 place = (u32)id;
@@ -86,7 +86,7 @@ static bool read_end(struct nnet_store *store, u64 id, u64 *ticket)
 u32 nk_store_read(struct nnet *nn, const struct nn_asked *asked);
 u32 nk_store_write(struct nnet *nn, const u8 *data, u32 len, u64 fresh_ms);
 
-/* A message to the process, with room for so many octets of attributes beside numbers. */
+/* Creates a message to the process, with room for `octets` of attributes beside numbers. */
 static struct sk_buff *message(const struct nnet_store *store, u8 cmd, size_t octets, void **header)
 {
 	struct sk_buff *msg = genlmsg_new(octets + 64, GFP_ATOMIC | __GFP_NOWARN);
@@ -176,7 +176,7 @@ int nnet_store_attach(struct nnet *nn, u32 portid)
 	return err;
 }
 
-/* Lets the core know. Without data it is told that there is none. */
+/* Passes the store's answer to the core; without data: the store has none. */
 static int answer(struct nnet *nn, u64 ticket, const u8 *data, u32 len, u64 fresh_ms)
 {
 	struct nn_call call = {
@@ -205,7 +205,7 @@ int nnet_store_answered(struct nnet *nn, u32 portid, u64 id, const u8 *data, u32
 	return err;
 }
 
-/* What pends at it goes upstream. The lock is held. */
+/* Interests that wait for it are forwarded upstream. The lock is held. */
 void nnet_store_detach(struct nnet *nn)
 {
 	struct nnet_store *store = rcu_dereference_protected(nn->store, lockdep_is_held(&nn->lock));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* Netlink and procfs, rights, and what becomes of a forwarder that panics. */
+/* Netlink and procfs, rights, and a forwarder that panics. */
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -255,7 +255,7 @@ TEST(who_waits_for_a_lock_of_a_stopped_forwarder_leaves)
 	if (!waiter) {
 		CPU_SET(1, &processor);
 		CHECK(!sched_setaffinity(0, sizeof(processor), &processor), "processor 1");
-		status = plant_panic(1);	/* whoever is second waits */
+		status = plant_panic(1);	/* the second caller waits */
 		_exit(status == -EIO || status == -ESHUTDOWN ? 0 : 1);
 	}
 	CHECK(waitpid(holder, &status, 0) == holder && !status, "the one ends");

@@ -9,7 +9,7 @@
 #include <sys/time.h>
 #include "test.h"
 
-/* ---- SHA-256, so that what the kernel signs is checked by another hand ---- */
+/* ---- SHA-256: an independent check of the kernel's signatures ---- */
 
 static uint32_t turned(uint32_t word, int by)
 {
@@ -88,7 +88,7 @@ static void sha256(const uint8_t *octets, size_t len, uint8_t digest[32])
 
 /* ---- messages ---- */
 
-/* What is sent beside a content; and room for what is received. */
+/* The fields sent beside a content, and room for the received ones. */
 struct message {
 	struct sockaddr_nnet address;
 	struct nnet_info info;
@@ -293,7 +293,7 @@ TEST(a_signature_that_is_given_goes_out_and_comes_in_as_it_is)
 	tell_info(consumer);
 	CHECK(!send_message(consumer, &message), "asked");
 	CHECK(!nothing_comes(producer, 2000), "it is asked");
-	/* HmacWithSha256 by the key /k, whose value is for who has the key. */
+	/* HmacWithSha256 by the key /k: only owners of the key can check its value. */
 	message.signature.len = 12 + 34;
 	memcpy(message.signature.at, "\x16\x0a\x1b\x01\x04\x1c\x05\x07\x03\x08\x01k\x17\x20", 14);
 	memset(message.signature.at + 14, 0x5a, 32);

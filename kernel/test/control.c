@@ -84,7 +84,7 @@ static void receive(int fd, struct message *answer)
 	CHECK(len >= (ssize_t)sizeof(struct nlmsghdr), "an answer of netlink");
 }
 
-/* Sends a request; -errno if it fails, or if what it answers found no memory. */
+/* Sends a request; -errno if it fails, or if there was no memory for its answers. */
 static int request(int fd, const struct message *message)
 {
 	struct message peeked;

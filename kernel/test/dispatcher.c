@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* The dispatcher: which processor processes what a device brings. */
+/* The dispatcher: the processors that process the packets of a device. */
 #include <fcntl.h>
 #include <sched.h>
 #include "test.h"
@@ -23,7 +23,7 @@ struct bed {
 	int station, producer;
 };
 
-/* A station whose frames all come to processor 0, as by a card with one queue. */
+/* A station with frames that all come to processor 0, as by a card with one queue. */
 static bool bed_new(struct bed *bed)
 {
 	const int room = 4 << 20;
@@ -50,7 +50,7 @@ static bool bed_new(struct bed *bed)
 /* Longest time until frames that were sent are processed, of 10 ms. */
 #define PATIENCE 1000
 
-/* How many frames each processor has processed, of which each is of one of so many names. */
+/* The frames that each processor has processed, and those that arrived at the producer. */
 struct spread {
 	uint64_t by[2], arrived;
 };
@@ -76,7 +76,7 @@ static struct spread throw_names(const struct bed *bed, int names)
 			break;
 		usleep(10000);
 	}
-	usleep(50000);	/* what should not come has had its time, what goes to a socket is there */
+	usleep(50000);	/* long enough: packets to a socket are there, and no others came */
 	while (recv(bed->producer, packet, sizeof(packet), MSG_DONTWAIT) > 0)
 		spread.arrived++;
 	return spread;
@@ -148,7 +148,7 @@ TEST(what_finds_no_room_at_another_processor_is_counted)
 	CHECK(spread.arrived == FRAMES - full, "and arrived: %lu", spread.arrived);
 }
 
-/* Dispatched or not, packets are what they were; in fragments as well. */
+/* The dispatcher does not change packets; in fragments neither. */
 TEST(exchanges_by_dispatched_packets_are_whole)
 {
 	struct octets packet, data;

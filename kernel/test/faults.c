@@ -66,7 +66,7 @@ static void produce(const char *prefix)
 	}
 }
 
-/* Frames of a neighbour, of a stranger, and some that are none; the device may go at any time. */
+/* Frames of a neighbor, of a stranger, and some that are none; the device may go at any time. */
 static void throw_frames(void)
 {
 	int station = -1;
@@ -293,7 +293,7 @@ static int module_unload(void)
 	return syscall(SYS_delete_module, "nnet", O_NONBLOCK) ? -errno : 0;
 }
 
-/* How many octets it said were left; -1 if it has said nothing since the last time. */
+/* Octets left according to its last report; -1 without a report since the last call. */
 static long octets_left(int log)
 {
 	char line[1024];
@@ -358,7 +358,7 @@ static void write_file(const char *path, const char *text)
 	close(fd);
 }
 
-/* A forwarder is charged to who makes it. Who has no room gets an error, and nobody is ended. */
+/* A forwarder is charged to its creator. Without room that gets an error; no process is killed. */
 TEST(a_memory_cgroup_at_its_limit_gets_no_forwarder_and_lives)
 {
 	struct octets interest = interest_for("/cgroup/1");
@@ -386,7 +386,7 @@ TEST(a_memory_cgroup_at_its_limit_gets_no_forwarder_and_lives)
 		_exit(0);
 	}
 	CHECK(waitpid(child, &status, 0) == child && !status, "who asked lives: %x", status);
-	/* In its namespace who has room makes one. */
+	/* In the same namespace a process with room makes one. */
 	forwarder_serves("/cgroup");
 	child = fork();
 	if (!child) {

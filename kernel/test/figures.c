@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Figures, not tests: they print and judge nothing. `data` says how many Data are cached (10000),
+ * Figures, not tests: they print and judge nothing. `data` is the number of cached Data (10000),
  * `rounds` how often each of two is measured, in turns (5), `seconds` how long one rate takes (2).
  */
 #include <pthread.h>
@@ -23,7 +23,7 @@ static uint64_t now_ns(void)
 	return now.tv_sec * 1000000000ull + now.tv_nsec;
 }
 
-/* The median, least and most of what was measured. */
+/* Median, minimum and maximum of the measurements. */
 static void tell(const char *what, const char *unit, double *values, size_t count)
 {
 	double median = median_of(values, count);
@@ -92,7 +92,7 @@ static uint64_t hash_of(const uint8_t *octets, size_t len)
 	return hash ^ hash >> 29;
 }
 
-/* Where the name of a packet of this form lies. */
+/* Returns the position of the name in a packet of this form. */
 static const uint8_t *name_in(const uint8_t *packet, size_t *len)
 {
 	size_t at = packet[1] == 253 ? 4 : 2;
@@ -198,7 +198,7 @@ static void pair_exchange(struct pair *pair, uint32_t number)
 	get(pair->consumer);
 }
 
-/* The mean time from an Interest to its Data, which nobody but a store has, us. */
+/* The mean time from an Interest to its Data, which only a store has, us. */
 static double hit_us(struct pair *pair, uint32_t count)
 {
 	uint64_t begin_ns = now_ns();
@@ -260,7 +260,7 @@ struct shared {
 	volatile uint64_t exchanges[2];
 };
 
-/* Exchanges in a second by so many processes, each on its processor, through one forwarder. */
+/* Exchanges per second of `processes`, each on its own processor, through one forwarder. */
 static double rate_of(int processes, double seconds)
 {
 	struct shared *shared = memory(sizeof(*shared));
@@ -484,7 +484,7 @@ FIGURE(fifteen_consumers_of_objects)
 		uint64_t worked[2], all[2], octets = 0, begin_ns;
 		long before_kib;
 
-		sleep(1);	/* until what the run before it had is given back */
+		sleep(1);	/* until the memory of the run before it is freed */
 		before_kib = memory_used_kib();
 		processors_read(&worked[0], &all[0]);
 		begin_ns = now_ns();
@@ -531,8 +531,8 @@ static uint64_t octets_received(void)
 	return octets;
 }
 
-/* Segments of 8,000 octets in frames of 1,500, both ways limited: what of the rate is used, frames
- * with their headers, and what of it is content. */
+/* Segments of 8,000 octets in frames of 1,500, both ways limited: the part of the rate in use, with
+ * the frames' headers, and the part of it that is content. */
 FIGURE(a_gigabit_in_frames_of_1500_octets)
 {
 	size_t rounds = number_given("rounds", 5);

@@ -263,7 +263,7 @@ TEST(three_stations_on_one_device_are_three_faces)
 		CHECK(is_packet(&packet, INTEREST, name), "%s comes", name);
 		packet = data_for(name, 200);
 		packet_send(producer, &packet);
-		do {	/* what was sent itself is heard, too */
+		do {	/* the socket receives its own packets, too */
 			CHECK(!nothing_comes(raw, 10000), "an answer");
 			CHECK(recv(raw, got, sizeof(got), 0) > 14, "which is received");
 		} while (got[14] != DATA);

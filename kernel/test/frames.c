@@ -10,13 +10,13 @@
 #include "test.h"
 
 #define ETHERNET_HEAD 14
-/* Where the guest has fuzz/corpus: octets that decoders once found interesting. */
+/* The guest's copy of fuzz/corpus: octets that reached new code in decoders. */
 #define CORPUS "/corpus"
 
 int station_new(void)
 {
 	struct sockaddr_ll address = { .sll_family = AF_PACKET, .sll_ifindex = if_nametoindex("link") };
-	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);	/* hears nothing */
+	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);	/* receives nothing */
 
 	CHECK(fd >= 0, "a packet socket");
 	CHECK(!bind(fd, (void *)&address, sizeof(address)), "on link");
@@ -31,7 +31,7 @@ static void put_head(uint8_t *frame, const uint8_t *to, const uint8_t *from)
 	frame[13] = 0x24;
 }
 
-/* A device that is full, down or gone takes no frame, which is no fault of who sends. */
+/* A device that is full, down or gone takes no frame, which is no error of the sender. */
 void station_send(int station, const uint8_t *to, const uint8_t *from, const void *octets, size_t len)
 {
 	uint8_t frame[ETHERNET_HEAD + NNET_PACKET_MAX];
@@ -43,7 +43,7 @@ void station_send(int station, const uint8_t *to, const uint8_t *from, const voi
 	      errno == EAGAIN || errno == ENXIO || errno == ENODEV || errno == EMSGSIZE, "a frame of %zu octets", len);
 }
 
-/* b is whom the tests send to: a face towards a, and a producer behind a route. */
+/* b receives the tests' frames: a face towards a, and a producer behind a route. */
 struct target {
 	struct nets nets;
 	uint64_t face;
@@ -78,7 +78,7 @@ static void throw(const struct target *target, const void *octets, size_t len)
 	station_send(target->station, address_b, address_a, octets, len);
 }
 
-/* A good Interest still arrives: what came before it was dropped, and nothing has stopped. */
+/* A valid Interest still arrives: the frames before it were dropped, and nothing has stopped. */
 static void still_serves(const struct target *target)
 {
 	static int n;
@@ -103,7 +103,7 @@ static void throw_variants(const struct target *target, int application, const s
 {
 	static const uint8_t values[] = { 0, 1, 0x7f, 0x80, 0xfc, 0xfd, 0xfe, 0xff };
 	struct octets changed;
-	size_t heads = packet->len < 96 ? packet->len : 96;	/* what lies behind is content */
+	size_t heads = packet->len < 96 ? packet->len : 96;	/* the rest is content */
 
 	for (size_t len = 1; len <= heads; len++)
 		throw(target, packet->at, len);
@@ -186,7 +186,7 @@ TEST(a_flood_of_interests_fills_no_more_than_its_part_of_the_pit)
 	CHECK(counter("stats", "pit_entries") <= 16384 / 2, "%lu entries", counter("stats", "pit_entries"));
 	CHECK(counter("drops", "pit_full") + counter("drops", "pit_face_full") > 0, "the others are counted");
 	CHECK(counter("memory", "octets") < held + (8 << 20), "%lu octets", counter("memory", "octets") - held);
-	/* Who comes from elsewhere still finds room. */
+	/* There is still room for packets from other faces. */
 	forwarder_serves("/other");
 }
 
@@ -228,7 +228,7 @@ TEST(a_flood_of_fragments_holds_no_more_than_a_mebibyte)
 
 /* ---- buffers ---- */
 
-/* Who listens to a device has clones of every frame, which the forwarder does not write. */
+/* A listener at a device has clones of every frame; the forwarder does not write to them. */
 TEST(frames_that_somebody_listens_to_are_forwarded_and_heard_as_they_were)
 {
 	struct target target = target_new(9000);

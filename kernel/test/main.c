@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* guest all|memory|panics [TEST...]: runs these tests, and says how many passed. */
+/* guest all|memory|panics [TEST...]: runs these tests, and prints how many passed. */
 #include <errno.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -92,7 +92,7 @@
 	row(a_seqpacket_socket_refuses_what_it_does_not_know) \
 	row(four_threads_on_one_object_that_is_closed_meanwhile_harm_nobody)
 
-/* What a machine does to it: random calls, frames and floods, devices and namespaces that go. */
+/* Load of a machine: random calls, frames and floods, devices and namespaces that go. */
 #define TESTS_OF_FAULTS(row) \
 	row(frames_of_every_malformation_are_dropped_and_nothing_else_happens) \
 	row(a_flood_of_interests_fills_no_more_than_its_part_of_the_pit) \
@@ -123,12 +123,12 @@
 	row(a_tenth_of_all_memory_refused_while_packets_flow_loses_packets_alone) \
 	row(every_allocation_of_a_namespace_with_the_module_may_fail)
 
-/* These leave stopped forwarders behind, whose memory is lost: in a module that may (planted=1). */
+/* These leave stopped forwarders and their memory behind: if the module allows it (planted=1). */
 #define TESTS_OF_PANICS(row) \
 	row(a_panic_stops_one_namespace_and_no_other) \
 	row(who_waits_for_a_lock_of_a_stopped_forwarder_leaves)
 
-/* What prints figures, for kernel/run --figures. */
+/* Prints figures, for kernel/run --figures. */
 #define FIGURES(row) \
 	row(hits_in_the_kernel_and_outside) \
 	row(exchanges_by_one_and_two_processors) \
@@ -164,7 +164,7 @@ unsigned long number_given(const char *name, unsigned long otherwise)
 	return given ? strtoul(given, NULL, 10) : otherwise;
 }
 
-/* In a group of its own: what a test that failed left running would hold the module. */
+/* In a group of its own: processes that a failed test left running would hold the module. */
 static bool passes(void (*run)(void), unsigned int seconds_max)
 {
 	int status;
@@ -193,7 +193,7 @@ int main(int count, char **names)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	setrlimit(RLIMIT_NOFILE, &files);
-	/* What tests leave behind is ours to wait for. */
+	/* Processes that tests leave behind are waited for here. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
 		bool wanted = count < 3, passed_now;

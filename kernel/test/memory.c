@@ -23,7 +23,7 @@ static void arm(void)
 		_exit(2);
 }
 
-/* Whether the failure has come to pass. */
+/* Disarms the failure. Returns true if it has occurred. */
 static bool disarm(void)
 {
 	char text[16] = { 0 };
@@ -33,7 +33,7 @@ static bool disarm(void)
 	if (!nth || pread(fail_nth, text, sizeof(text) - 1, 0) <= 0)
 		return false;
 	has_failed = strtoul(text, NULL, 10) == 0;
-	/* The copy of what is written here may be the one that fails. */
+	/* The copy of these octets may be the allocation that fails. */
 	if (pwrite(fail_nth, "0", 1, 0) != 1 && pwrite(fail_nth, "0", 1, 0) != 1)
 		_exit(2);
 	errno = error;
@@ -174,7 +174,7 @@ static int perform_send_again(void)
 	return result;
 }
 
-/* Data for who waits; from the socket that is bound. */
+/* Data for the waiting consumer; from the bound socket. */
 static int perform_send_data(void)
 {
 	static int n;
@@ -366,7 +366,7 @@ static int send_segments(size_t octets)
 	return send(other, content, octets, MSG_DONTWAIT);
 }
 
-/* Somebody waits for it: so it goes all the way into the other's buffer. */
+/* A consumer waits for it: so it goes all the way into the other's buffer. */
 static int perform_segment(void)
 {
 	arm();
@@ -648,8 +648,8 @@ TEST(every_allocation_of_every_call_may_fail)
 }
 
 /*
- * The forwarder itself. Where a large allocation fails in one way and succeeds in another it is
- * there nevertheless, so that each time is of a namespace of its own.
+ * The forwarder itself. If a large allocation fails in one way and succeeds in another, the
+ * forwarder is created nevertheless. Each attempt therefore has a namespace of its own.
  */
 TEST(every_allocation_of_a_new_forwarder_may_fail)
 {
@@ -719,7 +719,7 @@ static void refuse(const char *percent)
 	}
 }
 
-/* In softirqs, where no task is to be told: packets are lost, counted, and nothing more. */
+/* In softirqs no task gets an error: packets are lost and counted, and nothing else happens. */
 TEST(a_tenth_of_all_memory_refused_while_packets_flow_loses_packets_alone)
 {
 	struct octets packet, data;

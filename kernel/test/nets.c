@@ -7,7 +7,7 @@
 #include <linux/veth.h>
 #include <sched.h>
 #include "test.h"
-#include <linux/if.h> /* knows what net/if.h has said */
+#include <linux/if.h> /* respects the definitions of net/if.h */
 
 const uint8_t address_a[6] = { 2, 0, 0, 0, 0, 0xa };
 const uint8_t address_b[6] = { 2, 0, 0, 0, 0, 0xb };
@@ -123,7 +123,7 @@ void link_set_up(const char *device, bool is_up)
 	CHECK(!ask(&request), "%s %s", device, is_up ? "up" : "down");
 }
 
-/* As in RFC 2863: IF_OPER_UP once what looks after carriers has been here. */
+/* As in RFC 2863: IF_OPER_UP once the kernel's link watch has run. */
 static uint8_t link_state(const char *device)
 {
 	struct { struct nlmsghdr header; struct ifinfomsg link; uint8_t room[4096]; } answer;
@@ -158,7 +158,7 @@ void link_wait(const char *device)
 		state = link_state(device);
 	}
 	CHECK(state == IF_OPER_UP || state == IF_OPER_UNKNOWN, "%s runs", device);
-	/* It says so in the middle of a change; this one comes after it. */
+	/* The report comes in the middle of a change; this one comes after it. */
 	link_set_up(device, true);
 }
 

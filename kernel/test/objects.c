@@ -10,7 +10,7 @@
 #include <time.h>
 #include "test.h"
 
-/* An octet of an object, by where it is: so that what is read is compared without a copy. */
+/* An octet of an object, by its offset: so that content is compared without a copy. */
 static uint8_t octet_of(size_t at)
 {
 	return (at * 2654435761u) >> 13;
@@ -106,7 +106,7 @@ static double now_s(void)
 	return now.tv_sec + now.tv_nsec / 1e9;
 }
 
-/* A provider in one namespace, from whose prefix a consumer in the other reads. */
+/* A provider in one namespace, and a consumer in the other that reads from its prefix. */
 static struct nets nets_for(const char *prefix)
 {
 	struct nets nets = nets_joined();
@@ -119,7 +119,7 @@ static struct nets nets_for(const char *prefix)
 	return nets;
 }
 
-/* How long it takes, s. */
+/* Transfers an object. Returns the duration, s. */
 static double transfer(const struct nets *nets, const char *prefix, size_t octets)
 {
 	struct offer *offer;
@@ -527,7 +527,7 @@ TEST(fifteen_consumers_take_less_than_fifty_megabytes)
 	net_enter(nets.b);
 	CHECK(!cs_set(0), "nor has the other side");
 	net_enter(nets.a);
-	sleep(1);	/* until what tests before it had is given back */
+	sleep(1);	/* until the memory of earlier tests is freed */
 	before = memory_used_kib();
 	for (int i = 0; i < CONSUMERS; i++) {
 		snprintf(prefix, sizeof(prefix), "/many/%d", i);

@@ -224,7 +224,7 @@ static struct sockaddr_nnet any_address(void)
 	return address;
 }
 
-/* What SOCK_DGRAM takes: a name, a content, and what may be said beside them. */
+/* Messages of SOCK_DGRAM: a name, a content, and the optional fields. */
 static bool call_send_message(int fd)
 {
 	struct sockaddr_nnet address = any_address();
@@ -254,7 +254,7 @@ static bool call_send_message(int fd)
 	return sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
 }
 
-/* What SOCK_SEQPACKET takes: objects opened, offered, ended, given up. */
+/* Calls of SOCK_SEQPACKET: objects opened, offered, ended, abandoned. */
 static bool call_of_objects(int fd)
 {
 	struct sockaddr_nnet address = any_address();
@@ -492,7 +492,7 @@ static void random_calls(unsigned long count)
 	}
 }
 
-/* What the forwarder did before, it does afterwards. */
+/* The forwarder works afterwards as before. */
 TEST(random_calls_harm_nobody)
 {
 	struct nets nets = nets_joined();

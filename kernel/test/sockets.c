@@ -8,7 +8,7 @@
 #include <sys/time.h>
 #include "test.h"
 
-/* Whether an Interest of another socket reaches this one. */
+/* Returns true if an Interest of another socket reaches this one. */
 static bool is_asked(int fd, const char *name)
 {
 	struct octets interest = interest_with(name, -1, false, 500), got;
@@ -44,7 +44,7 @@ TEST(a_prefix_that_overlaps_a_bound_one_is_refused_until_its_socket_is_closed)
 	CHECK(list_count(NNET_CMD_BINDING_GET) == 3, "three bindings");
 }
 
-/* What a socket leaves in tables is swept in turns, which who binds anew is not to notice. */
+/* The entries of a closed socket are swept in turns, and a new bind does not notice that. */
 TEST(a_prefix_is_free_as_soon_as_its_socket_is_closed)
 {
 	net_new();

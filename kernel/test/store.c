@@ -11,7 +11,7 @@
 
 enum { KEPT_MAX = 64 };
 
-/* Keeps what it is given, by the whole name, and answers from that. */
+/* Stores the Data that it receives, by the whole name, and answers from that. */
 static void store_serve(int fd)
 {
 	static struct octets kept[KEPT_MAX];
@@ -112,7 +112,7 @@ TEST(what_leaves_the_memory_is_kept_outside_and_found_there)
 	}
 	CHECK(nothing_comes(producer, 100), "nobody else is asked");
 	CHECK(counter("cs", "cs_disk_hits") == 19, "each was found");
-	/* What it does not have is asked for upstream. */
+	/* Interests for other Data are forwarded upstream. */
 	exchange(consumer, producer, "/s/new", 10);
 	CHECK(counter("cs", "cs_disk_misses") == 20 + 1, "it was asked each time");
 	store_end(store);
@@ -144,14 +144,14 @@ TEST(a_store_outside_that_reads_nothing_is_passed_by)
 		exchange(consumer, producer, name, 10);
 	}
 	CHECK(counter("cs", "cs_disk_writes_bypassed") > 0, "Data passes by as well");
-	/* An Interest that comes again waits for nobody. */
+	/* A repeated Interest does not wait. */
 	packet = interest_for("/s/0");
 	packet_send(consumer, &packet);
 	got = packet_receive(producer);
 	CHECK(is_packet(&got, INTEREST, "/s/0"), "one that waited");
 }
 
-/* Asks for so many names of /s; false if that took too long to say anything of a second. */
+/* Sends Interests for `count` names of /s. Returns false if this took 900 ms or more. */
 static bool ask_for(int consumer, int count)
 {
 	struct timespec begin, end;
@@ -230,7 +230,7 @@ TEST(a_store_outside_takes_a_capability_and_answers_what_it_was_asked)
 	packet_send(consumer, &packet);
 	told = store_next(fd);
 	CHECK(told.command == NNET_CMD_STORE_READ, "it is asked");
-	/* Data of another name is what nobody asked for: the Interest goes upstream. */
+	/* Data of another name is no answer: the Interest goes upstream. */
 	packet = data_for("/s/b", 10);
 	store_found(fd, told.read, packet.at, packet.len);
 	got = packet_receive(producer);
@@ -240,7 +240,7 @@ TEST(a_store_outside_takes_a_capability_and_answers_what_it_was_asked)
 	CHECK(store_next(fd).error == -ENOENT, "an answer is given once");
 	store_absent(fd, 12345);
 	CHECK(store_next(fd).error == -ENOENT, "what it was not asked");
-	/* Octets that are no packet harm nobody. */
+	/* Octets that are no packet do no harm. */
 	packet = interest_for("/s/c");
 	packet_send(consumer, &packet);
 	told = store_next(fd);
@@ -250,6 +250,6 @@ TEST(a_store_outside_takes_a_capability_and_answers_what_it_was_asked)
 	close(fd);
 	CHECK(!syscall(SYS_capset, &header, none), "without capabilities");
 	CHECK(store_attach(&other) == -EPERM, "only who administers the network");
-	/* Who answers must be the store, too. */
+	/* Only the store may answer. */
 	exchange(consumer, producer, "/s/d", 10);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* Faces and tables as they are listed, what a packet costs, and how long the door is open. */
+/* Lists of faces and tables, the cost of a packet, and the time for which the door is open. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -27,7 +27,7 @@ static bool has_two_processors(void)
 	return false;
 }
 
-/* What one row of `faces` says behind id and kind. */
+/* The fields of a row of `faces` after id and kind. */
 static void face_row(uint64_t id, char *row, size_t room)
 {
 	static char text[65536];
@@ -156,7 +156,7 @@ static bool trace_write(const char *file, int flags, const char *text)
 	return is_done;
 }
 
-/* How many of them there are; 0 if this kernel has no probes. */
+/* Returns the number of probes; 0 if this kernel has none. */
 static int probes_set(void)
 {
 	char text[96];
@@ -234,7 +234,7 @@ TEST(a_data_for_many_sockets_is_one_upstream_and_copied_for_none)
 	hits = probes ? probes_hit() - before : 0;
 	probes_take_away();
 	printf("  %d probes, %lu copies of heads or payloads in %d exchanges\n", probes, hits, 30 * SOCKETS);
-	/* The probes see the whole machine, and IPv6 says something on a new link now and then. */
+	/* The probes see the whole machine, and IPv6 sends packets on a new link now and then. */
 	CHECK(hits < 10, "nothing of ours was copied");
 	CHECK(counter("stats", "suppressed_interests") > 30 * SOCKETS / 2, "most of them went no further");
 	CHECK(!counter("stats", "head_copied") && !counter("stats", "linearized"), "by its own count");
@@ -318,7 +318,7 @@ static void ticks_of_processors(unsigned long long *all, unsigned long long *bus
 	}
 }
 
-/* The share of the processors in the idlest of five seconds: what the module would do goes on. */
+/* The share of the processors in the idlest of five seconds: the module works in each. */
 static double share_when_idle(void)
 {
 	double least = 1;
@@ -364,7 +364,7 @@ static uint64_t count_of(int column)
 	return passages.up_to_1_ms + passages.more;
 }
 
-/* What must be done in turns is: so many table entries are at most done by one passage. */
+/* Maximum number of table entries in one passage, because long work is done in turns. */
 #define PER_PASSAGE 128
 
 static double seconds(void)
@@ -519,7 +519,7 @@ static void load_forever(void)
 #define BLOCKS 10
 
 /*
- * Idle and under load in turns, which begin again soon: what stops the guest for a while stops
+ * Idle and under load alternately, in short turns: a pause of the guest stops
  * both. A percentile of all that was measured is compared, and more is measured while one of few
  * may still be a single stop.
  */
@@ -589,7 +589,7 @@ static struct sockaddr_in sink_address(void)
 	return sink;
 }
 
-/* Takes what comes, until it is ended. */
+/* Receives everything, until it is ended. */
 static pid_t sink_start(void)
 {
 	struct sockaddr_in sink = sink_address();
@@ -672,7 +672,7 @@ TEST(tcp_and_named_data_share_a_device_and_neither_starves)
 	packet_send(producer, &data);
 	packet_receive(consumer);
 	CHECK(!pipe(ends), "a pipe");
-	/* In turns, of whose rates the middle ones count: the guest may be stopped for a while. */
+	/* In turns; the middle rates count, because the guest may be stopped for a while. */
 	for (int i = 0; i < TURNS; i++) {
 		alone[0][i] = tcp_rate();
 		alone[1][i] = ndn_rate(consumer);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0 */
-/* What the tests of a guest share: each runs in a process and network namespaces of its own. */
+/* Shared by the tests of a guest: each runs in a process and network namespaces of its own. */
 #ifndef TEST_H
 #define TEST_H
 
@@ -19,7 +19,7 @@
 
 /* A test is a function of this form, and a row of the table in main.c. */
 #define TEST(name) void name(void)
-/* So is what prints figures. */
+/* So are the programs that print figures. */
 #define FIGURE(name) void name(void)
 
 /* Ends the test unless the condition holds. */
@@ -35,9 +35,9 @@
 		} \
 	} while (0)
 
-/* Says what this namespace's forwarder has counted. */
+/* Prints the counters of this namespace's forwarder. */
 void counters_tell(void);
-/* What the guest was started with, as in calls=1000; else `otherwise`. */
+/* The value of the guest's parameter, as in calls=1000; else `otherwise`. */
 unsigned long number_given(const char *name, unsigned long otherwise);
 
 /* ---- namespaces and devices: nets.c ---- */
@@ -51,22 +51,22 @@ struct nets {
 };
 struct nets nets_joined(void);
 void link_set_up(const char *device, bool is_up);
-/* Until the kernel has put its queue to work, which it does later than what it says first. */
+/* Until the kernel's queue works, which is later than its first report. */
 void link_wait(const char *device);
 void link_wait_down(const char *device);
 void link_set_mtu(const char *device, uint32_t mtu);
 int link_delete(const char *device);
 void link_rename(const char *device, const char *name);
 void link_move(const char *device, int net);
-/* By netem: of what the device sends, so many percent are lost, and some overtake the delayed. */
+/* Makes netem drop a percentage of the device's packets, and let others overtake delayed ones. */
 void link_spoil(const char *device, unsigned lost_percent, unsigned reordered_percent, unsigned delay_us);
-/* By a token bucket: so many octets a second of what the device sends, with headers. */
+/* Limits the device's rate with a token bucket, in octets per second with headers. */
 void link_limit(const char *device, uint64_t octets_per_second);
 /* A pair as in nets_joined, between the namespace that is entered and another one. */
 void link_join(int other);
 extern const uint8_t address_a[6], address_b[6];
 
-/* ---- a station that sends what it likes: frames.c ---- */
+/* ---- a station that sends arbitrary frames: frames.c ---- */
 
 /* A packet socket on `link`, and frames through it, from one address to another. */
 int station_new(void);
@@ -83,23 +83,23 @@ int cs_set(uint64_t packets_max);
 long cs_erase(const char *prefix);
 int plant_panic(uint64_t how);
 uint16_t netlink_family(void);
-/* A socket that hears events; and the next one, whose face it has: 0 if none comes in time. */
+/* A socket for events, and the face of the next event: 0 if none arrives in time. */
 int events_listen(void);
 enum nnet_cmd event_next(int fd, uint64_t *face);
 /* The module was loaded anew: its family has another number. */
 void netlink_forget(void);
 /* If set, it is called before and after a request is sent. */
 extern void (*around_request)(bool is_begin);
-/* How many messages a listing has, and octets of the first name in it. */
+/* Returns the number of messages of a listing. */
 int list_count(enum nnet_cmd command);
-/* Whether it is empty soon: what a face leaves in tables is swept in turns. */
+/* Returns true if a listing is empty soon: the entries of a face are swept in turns. */
 bool list_empties(enum nnet_cmd command);
 /* A face towards the other namespace, and a route by it. */
 uint64_t route_to(const uint8_t *address, const char *prefix);
 
-/* A content store outside, behind netlink: control.c. The socket whose closing ends it. */
+/* A content store outside, behind netlink: control.c. Closing the socket ends it. */
 int store_attach(int *fd);
-/* What it is told, until the next call: a name it is asked for, a Data it is given, or an error. */
+/* Its next message, valid until the next call: a requested name, a Data to store, or an error. */
 struct store_told {
 	uint8_t command;
 	int error;
@@ -134,7 +134,7 @@ void packet_send(int fd, const struct octets *packet);
 /* The next packet; ends the test if none comes within two seconds. */
 struct octets packet_receive(int fd);
 bool nothing_comes(int fd, int ms);
-/* Whether a packet is of this TYPE and has this name. */
+/* Returns true if a packet has this TYPE and this name. */
 bool is_packet(const struct octets *packet, uint8_t type, const char *uri);
 bool is_same(const struct octets *one, const struct octets *other);
 uint64_t face_of(int fd);
@@ -142,7 +142,7 @@ uint64_t face_of(int fd);
 void forwarder_serves(const char *prefix);
 /* A number in a file of /proc/net/nnet. */
 uint64_t counter(const char *file, const char *name);
-/* 0 where it is not told, as what links drop is not before the first. */
+/* 0 if it is not listed: drops of links are listed after the first only. */
 uint64_t counter_if_any(const char *file, const char *name);
 void file_read(const char *file, char *text, size_t room);
 /* Memory of the machine that is not free. */

@@ -28,7 +28,7 @@ USER = 10001
 PASSPHRASE = "of this test alone"
 OCTETS_MAX = 30_000_000
 START_MS_MAX = 300
-# Where each pod is on the VXLAN; what is in the place of a service is the pod that it selects.
+# The address of each pod on the VXLAN. A service has the address of the pod that it selects.
 ADDRESSES = {"router": "10.77.0.1", "cache": "10.77.0.2", "files": "10.77.0.3", "gateway": "10.77.0.4",
              "xrootd": "10.77.0.5", "fetch": "10.77.0.6", "desk": "10.77.0.7"}
 # Podman without systemd; runc takes limits only up to what this shell has.
@@ -448,8 +448,8 @@ def a_file_moves_between_two_pods_and_a_job_fetches_a_tree(world):
     source, copied = world.volumes / "claim-files/genomes", world.volumes / "claim-genomes/genomes"
     same(source, copied)
     world.end("fetch")
-    # The same job again brings the copy up to date, and fetches nothing that is there; what the
-    # folder held is told from caches for a second.
+    # The same job again updates the copy, and fetches no file that it has. Caches may serve the
+    # old listing of the folder for a second.
     (source / "cohort-0/sample-0/more.txt").write_text("one more\n")
 
     def more():
@@ -550,8 +550,8 @@ def what_the_cache_has_it_answers_after_a_restart_without_the_source(world):
         assert status == 0, said
         return json.loads(said.splitlines()[-1])["name"]
 
-    # What was asked for twice is worth its place on the disk; at the end of the router it is
-    # written there.
+    # An object that was requested twice is worth its place on the disk. The router writes it there
+    # at its end.
     [versioned, again] = [get("/lab/genomes/reference/GRCh38.fa", to) for to in ("one", "two")]
     assert versioned == again
     world.podman("stop", "--time", "10", "cache-router")

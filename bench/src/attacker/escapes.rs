@@ -1,15 +1,15 @@
-//! A router that puts escape sequences into its refusals.
+//! A false router whose responses contain terminal escape sequences.
 
 use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::pace::{Done, End};
-use crate::attacks::Place;
+use super::pace::{AttackCounts, End};
+use crate::attacks::RouterAddresses;
 
-/// Refuses each command with such text.
-pub(super) fn escapes(place: &Place, end: &End) -> io::Result<Done> {
+/// Refuses each command with a text that contains escape sequences. Counts the clients.
+pub(super) fn escapes(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
     let listener = TcpListener::bind(place.liar)?;
     let clients = Arc::new(AtomicU64::new(0));
     let count = clients.clone();
@@ -20,5 +20,5 @@ pub(super) fn escapes(place: &Place, end: &End) -> io::Result<Done> {
         }
     });
     end.wait();
-    Ok(Done::from([("clients", clients.load(Ordering::Relaxed))]))
+    Ok(AttackCounts::from([("clients", clients.load(Ordering::Relaxed))]))
 }

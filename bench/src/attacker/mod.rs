@@ -1,8 +1,7 @@
-//! The attackers: each a process of its own, which attacks one router over real sockets for a
-//! bounded time, says what it sent, and ends.
+//! The attackers. Each is a process of its own. It attacks one router over real sockets for a
+//! limited time, prints its counts, and ends.
 //!
-//! They speak to the router they are told of and to nobody else. What they send is bounded in time
-//! and number.
+//! An attacker sends to the configured router only. The number of its packets is limited, too.
 
 mod datagrams;
 mod escapes;
@@ -18,9 +17,9 @@ use std::time::Duration;
 
 use clap::Args;
 
-pub use self::pace::Done;
+pub use self::pace::AttackCounts;
 use self::pace::{End, STEP};
-use crate::attacks::{Attack, Place};
+use crate::attacks::{Attack, RouterAddresses};
 use crate::error::Error;
 
 /// Options of one attacker's process.
@@ -28,38 +27,38 @@ use crate::error::Error;
 pub struct Attacker {
     /// The attack
     pub attack: Attack,
-    /// The router, as JSON
+    /// Description of the router, as JSON
     #[arg(long)]
     pub place: String,
-    /// For how long, ms
+    /// Duration of the attack, ms
     #[arg(long)]
     pub length_ms: u64,
 }
 
-/// Options of a process that takes processor time and does nothing else.
+/// Options of a process that only consumes CPU time.
 #[derive(Debug, Args)]
 pub struct Spinner {
-    /// How much, ms, spread evenly
+    /// CPU time to consume, ms, spread evenly
     #[arg(long)]
     pub cpu_ms: u64,
-    /// Over how long, ms
+    /// Duration, ms
     #[arg(long)]
     pub length_ms: u64,
 }
 
-/// Somebody who is neither root nor whose router it is, where this process may become another.
+/// User that is neither root nor the router's owner. This process switches to it if permitted.
 const NOBODY: u32 = 65_534;
 
-/// What an attacker calls the processor time that it took.
+/// Label of an attacker's own CPU time.
 pub(crate) const CPU_MS: &str = "cpu_ms";
 
-/// Attacks, and prints what was done as one line of JSON.
+/// Attacks, and prints the counts as one line of JSON.
 pub fn run(options: &Attacker) -> Result<(), Error> {
-    let place: Place = serde_json::from_str(&options.place)
+    let place: RouterAddresses = serde_json::from_str(&options.place)
         .map_err(|e| Error::Usage(format!("--place is no description of a router: {e}")))?;
     let end = End::after(Duration::from_millis(options.length_ms));
     raise_descriptors();
-    let is_other_user = !options.attack.needs_root() && become_somebody_else();
+    let is_other_user = !options.attack.needs_root() && switch_user();
     let mut done = attack(options.attack, &place, &end)
         .map_err(|e| Error::environment(format!("cannot attack ({})", options.attack.name()), e))?;
     done.insert("as_other_user", u64::from(is_other_user));
@@ -69,10 +68,10 @@ pub fn run(options: &Attacker) -> Result<(), Error> {
     Ok(())
 }
 
-/// Takes processor time as an attacker did, and sends nothing.
+/// Consumes as much CPU time as an attacker did, and sends nothing.
 pub fn spin(options: &Spinner) {
     let end = End::after(Duration::from_millis(options.length_ms));
-    become_somebody_else();
+    switch_user();
     let part = options.cpu_ms as f64 / options.length_ms.max(1) as f64;
     while end.is_ahead() {
         let due_ns = end.started.elapsed().as_nanos() as f64 * part;
@@ -83,13 +82,13 @@ pub fn spin(options: &Spinner) {
     }
 }
 
-/// What this process has had of processors, ns.
+/// Returns the CPU time of this process, ns.
 fn process_cpu_ns() -> u64 {
     let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     (used.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(used.tv_nsec as u64)
 }
 
-fn attack(attack: Attack, place: &Place, end: &End) -> io::Result<Done> {
+fn attack(attack: Attack, place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
     match attack {
         Attack::Pit => datagrams::pit(place, end),
         Attack::Faces => datagrams::faces(place, end),
@@ -113,17 +112,17 @@ fn attack(attack: Attack, place: &Place, end: &End) -> io::Result<Done> {
     }
 }
 
-/// An attack holds sockets by the thousand.
+/// Raises the limit of descriptors, because an attack holds thousands of sockets.
 fn raise_descriptors() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // Where it may not have more, it attacks with less.
+    // If the limit cannot be raised, the attack has fewer sockets.
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
-/// From now on this process, which has one thread, is somebody else if it may be.
-fn become_somebody_else() -> bool {
+/// Switches this process, which has one thread, to another user if permitted.
+fn switch_user() -> bool {
     let uid = rustix::process::Uid::from_raw(NOBODY);
     rustix::process::geteuid().is_root() && rustix::thread::set_thread_uid(uid).is_ok()
 }
@@ -135,9 +134,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_spinner_takes_its_part_of_a_processor_and_ends() {
+    fn a_spinner_takes_its_processor_share() {
         let (before_ns, started) = (process_cpu_ns(), Instant::now());
-        // What the process had before counts: so it is asked for so much more.
+        // The spinner counts the CPU time of the whole process, so the request includes the time
+        // that the process consumed before.
         let cpu_ms = before_ns / 1_000_000 + 20;
         spin(&Spinner { cpu_ms, length_ms: 200 });
         assert!(started.elapsed() >= Duration::from_millis(200));
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_spread_is_all_done_in_its_share_of_the_time_and_failures_do_not_count() {
+    fn a_spread_completes_and_counts_only_successes() {
         let end = End::after(Duration::from_secs(60));
         let mut order = Vec::new();
         let done = end.spread(100, 0.001, |n| {
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_done_past_the_end() {
+    fn a_spread_after_the_end_does_nothing() {
         let end = End::after(Duration::ZERO);
         assert_eq!(end.spread(100, 1.0, |_| Ok(())), 0);
     }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
-/// How long an attacker sleeps between two portions of packets.
+/// Sleep of an attacker between two portions of packets.
 pub(super) const STEP: Duration = Duration::from_millis(5);
 
 /// Counts of an attack, by name.
-pub type Done = BTreeMap<&'static str, u64>;
+pub type AttackCounts = BTreeMap<&'static str, u64>;
 
 /// The end of an attack.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,7 @@ impl End {
         End { started: Instant::now(), length }
     }
 
-    /// Whether there is time left.
+    /// Returns true while there is time left.
     pub(super) fn is_ahead(&self) -> bool {
         self.started.elapsed() < self.length
     }
@@ -32,13 +32,13 @@ impl End {
         std::thread::sleep(time.min(self.length.saturating_sub(self.started.elapsed())));
     }
 
-    /// Waits for the end.
+    /// Waits until the end.
     pub(super) fn wait(&self) {
         self.sleep(self.length);
     }
 
-    /// Does `total` things one after the other, spread evenly over `share` of the time; returns how
-    /// many there was time for. One that fails counts as none.
+    /// Calls `each` up to `total` times, spread evenly over `share` of the time. Returns the number
+    /// of calls that succeeded before the end.
     pub(super) fn spread(&self, total: u64, share: f64, mut each: impl FnMut(u64) -> io::Result<()>) -> u64 {
         let length = self.length.mul_f64(share).max(STEP);
         let (started, mut next, mut done) = (Instant::now(), 0, 0);
@@ -55,7 +55,7 @@ impl End {
     }
 }
 
-/// A Nonce that differs from one number to the next.
+/// Returns a Nonce that differs between consecutive numbers.
 pub(super) fn nonce(number: u64) -> [u8; 4] {
     (number as u32).wrapping_mul(0x9e37_79b9).wrapping_add(std::process::id()).to_be_bytes()
 }

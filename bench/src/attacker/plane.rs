@@ -7,24 +7,24 @@ use namely_hostile::{BOOT, Neighbor, Request};
 use namely_security::PrivateKey;
 use namely_vip::UNIT;
 use namely_vip::limits::OFFERS_MAX;
-use namely_vip::message::{self, About, Offer};
+use namely_vip::message::{self, Offer, RequestKind};
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, ipproto};
 
-use super::pace::{Done, End, STEP, nonce};
-use crate::attacks::Place;
+use super::pace::{AttackCounts, End, STEP, nonce};
+use crate::attacks::RouterAddresses;
 
-/// Packets a second in the neighbor's name.
+/// Packets per second in the neighbor's name.
 const FORGED_PER_SECOND: f64 = 400.0;
 
 /// VIPs of each offer: far more than any link carries in a slot.
 const OFFERED: u64 = 1_000_000 * UNIT;
 
-/// Octets of the headers of IPv4 and UDP.
+/// Length of the headers of IPv4 and UDP, octets.
 const HEADERS_OCTETS: usize = 28;
 
-/// Requests in the honest neighbor's name and from its address, which another key has signed.
-pub(super) fn unsigned(place: &Place, end: &End) -> io::Result<Done> {
-    let Some(plane) = &place.plane else { return Ok(Done::new()) };
+/// Sends requests in the honest neighbor's name and from its address, signed by another key.
+pub(super) fn unsigned(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
+    let Some(plane) = &place.plane else { return Ok(AttackCounts::new()) };
     let (SocketAddr::V4(from), SocketAddr::V4(to)) = (plane.honest_address, place.udp) else {
         return Err(io::ErrorKind::Unsupported.into());
     };
@@ -37,15 +37,16 @@ pub(super) fn unsigned(place: &Place, end: &End) -> io::Result<Done> {
     let mut forger = Neighbor::with_new_key(&plane.honest)?;
     let packets = (end.length.as_secs_f64() * FORGED_PER_SECOND) as u64;
     let sent = end.spread(packets, 1.0, |n| {
-        let request = forger.ask_counts(plane.period_ms, nonce(n))?;
+        let request = forger.counts_request(plane.period_ms, nonce(n))?;
         let datagram = datagram(from, to, &request);
         rustix::net::sendto(&socket, &datagram, SendFlags::empty(), &SocketAddr::V4(to))?;
         Ok(())
     });
-    Ok(Done::from([("packets", sent)]))
+    Ok(AttackCounts::from([("packets", sent)]))
 }
 
-/// A datagram with its headers. The kernel fills in lengths and sums of IPv4; UDP needs no sum.
+/// Returns a datagram with its headers. The kernel fills in IPv4's lengths and checksum. UDP needs
+/// no checksum.
 fn datagram(from: std::net::SocketAddrV4, to: std::net::SocketAddrV4, payload: &[u8]) -> Vec<u8> {
     let mut octets = Vec::with_capacity(HEADERS_OCTETS + payload.len());
     // Version and length of the header; time to live 64, protocol 17.
@@ -60,11 +61,11 @@ fn datagram(from: std::net::SocketAddrV4, to: std::net::SocketAddrV4, payload: &
     octets
 }
 
-/// In each slot as many offers as a packet holds, each of far more than the link carries, rightly
-/// signed.
-pub(super) fn offers(place: &Place, end: &End) -> io::Result<Done> {
+/// Sends as many offers in each slot as a packet holds. Each is correctly signed and far larger
+/// than the link's capacity.
+pub(super) fn offers(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
     let Some(plane) = place.plane.as_ref().filter(|plane| !plane.objects.is_empty()) else {
-        return Ok(Done::new());
+        return Ok(AttackCounts::new());
     };
     let socket = UdpSocket::bind(plane.hostile_address)?;
     socket.connect(place.udp)?;
@@ -73,16 +74,16 @@ pub(super) fn offers(place: &Place, end: &End) -> io::Result<Done> {
     let mut neighbor = Neighbor::new(&plane.hostile, key)?;
     let (mut offered, mut slot, mut datagram) = (0u64, 1u64, vec![0; 1 << 16]);
     let slots = (end.length.as_millis() as u64 / plane.period_ms).max(1);
-    // The router asks for offers once the neighbor has asked for counts.
+    // The router requests offers only after the neighbor has requested counts.
     let asked = end.spread(slots * 8, 1.0, |n| {
         if n % 8 == 0 {
-            socket.send(&neighbor.ask_counts(plane.period_ms, nonce(n))?)?;
+            socket.send(&neighbor.counts_request(plane.period_ms, nonce(n))?)?;
         }
         while let Ok(octets) = socket.recv(&mut datagram) {
             let Some(asked) = Request::read(&datagram[..octets]) else { continue };
             let content = match asked.about {
-                About::Counts => message::counts(BOOT, slot, plane.period_ms, [].into_iter()),
-                About::Offers => {
+                RequestKind::Counts => message::counts(BOOT, slot, plane.period_ms, [].into_iter()),
+                RequestKind::Offers => {
                     let first = slot;
                     slot += OFFERS_MAX as u64;
                     offered += OFFERS_MAX as u64;
@@ -96,5 +97,5 @@ pub(super) fn offers(place: &Place, end: &End) -> io::Result<Done> {
         Ok(())
     });
     end.sleep(STEP);
-    Ok(Done::from([("looks", asked), ("offers", offered)]))
+    Ok(AttackCounts::from([("looks", asked), ("offers", offered)]))
 }

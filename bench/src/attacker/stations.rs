@@ -5,7 +5,7 @@ use std::net::{IpAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use namely_datagrams::ethernet;
-use namely_hostile::{Identity, Station};
+use namely_hostile::{HostilePeer, Identity};
 use namely_security::{Signer, sign_data};
 use namely_wire::{
     CACHE_POLICY_NO_CACHE, DataBuilder, InterestView, LpHeaders, LpView, MacAddress, NackReason,
@@ -13,30 +13,30 @@ use namely_wire::{
 };
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-use super::pace::{Done, End, STEP};
-use crate::attacks::{Attack, Place, Segment};
+use super::pace::{AttackCounts, End, STEP};
+use crate::attacks::{Attack, RouterAddresses, Segment};
 
-/// Time between two hellos of a station.
+/// Interval between two hellos of a station.
 const HEARTBEAT: Duration = Duration::from_millis(500);
 
-/// Octets of frames that wait for the station.
+/// Size of the station's receive ring, octets.
 const RING_OCTETS: usize = 1 << 20;
 
-/// Hellos a second of stations that never prove themselves.
+/// Hellos per second of stations that never prove themselves.
 const HELLOS_PER_SECOND: f64 = 20.0;
 
 /// The smallest MTU that a neighbor may have.
 const TINY_MTU: &str = "64";
 
-/// Says hello, proves itself a neighbor, and answers each Interest as the attack says: not at all,
-/// with a Nack, or with false Data.
-pub(super) fn neighbor(attack: Attack, place: &Place, end: &End) -> io::Result<Done> {
-    let Some(segment) = &place.segment else { return Ok(Done::new()) };
+/// Sends hellos, proves itself a neighbor, and answers each Interest as the attack requires: not at
+/// all, with a Nack, or with false Data.
+pub(super) fn neighbor(attack: Attack, place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
+    let Some(segment) = &place.segment else { return Ok(AttackCounts::new()) };
     let own = format!("02:00:00:00:66:{:02x}", attack as u8);
-    let sender = Station::on(&segment.device)?;
+    let sender = HostilePeer::on(&segment.device)?;
     let address = |text: &str| text.parse::<MacAddress>().map_err(|_| io::ErrorKind::InvalidInput);
     let (router, station) = (address(&segment.router)?, address(&own)?);
-    let mut link = ethernet::Station::open(&segment.device, router, station, RING_OCTETS)?;
+    let mut link = ethernet::EtherSocket::open(&segment.device, router, station, RING_OCTETS)?;
     let (mut due, mut hellos, mut proofs, mut interests) = (Instant::now(), 0, 0, 0);
     while end.is_ahead() {
         if Instant::now() >= due {
@@ -52,7 +52,7 @@ pub(super) fn neighbor(attack: Attack, place: &Place, end: &End) -> io::Result<D
             };
             let Ok(interest) = InterestView::parse(packet) else { return true };
             if is_hello(&interest) {
-                // The answer to this challenge makes it a neighbor.
+                // The answer to this challenge makes the station a neighbor.
                 answers.extend(sender.identity.reply(packet, &own));
                 proofs += 1;
             } else {
@@ -65,21 +65,21 @@ pub(super) fn neighbor(attack: Attack, place: &Place, end: &End) -> io::Result<D
             link.send([&*answer].into_iter())?;
         }
     }
-    Ok(Done::from([("hellos", hellos), ("proofs", proofs), ("interests", interests)]))
+    Ok(AttackCounts::from([("hellos", hellos), ("proofs", proofs), ("interests", interests)]))
 }
 
 fn is_hello(interest: &InterestView<'_>) -> bool {
     interest.name.components().next().is_some_and(|first| first.value == b"ndp")
 }
 
-fn wait_for_frames(link: &ethernet::Station) -> io::Result<()> {
+fn wait_for_frames(link: &ethernet::EtherSocket) -> io::Result<()> {
     let patience = Timespec { tv_sec: 0, tv_nsec: STEP.as_nanos() as i64 };
     let receiving = link.receiving();
     rustix::event::poll(&mut [PollFd::new(&receiving, PollFlags::IN)], Some(&patience))?;
     Ok(())
 }
 
-/// The packet with which a neighbor answers an Interest, if it does.
+/// Returns the neighbor's answer to an Interest, if it answers.
 fn answer(attack: Attack, packet: &[u8], interest: &InterestView<'_>, asked: &LpHeaders) -> Option<Vec<u8>> {
     let headers = LpHeaders { pit_token: asked.pit_token, ..LpHeaders::default() };
     match attack {
@@ -90,7 +90,7 @@ fn answer(attack: Attack, packet: &[u8], interest: &InterestView<'_>, asked: &Lp
         Attack::Lying => {
             let builder = DataBuilder::new(interest.name).freshness_ms(1000);
             let mut data = sign_data(&builder, b"not what you asked for", &Signer::digest_sha256()).ok()?;
-            // Its last octet is the signature's.
+            // The last octet belongs to the signature.
             if let Some(last) = data.last_mut() {
                 *last ^= 1;
             }
@@ -101,23 +101,24 @@ fn answer(attack: Attack, packet: &[u8], interest: &InterestView<'_>, asked: &Lp
     }
 }
 
-/// Hellos of an MTU that is the smallest there may be, each in the name of another station. None of
-/// these is there, so that no challenge is answered.
-pub(super) fn mtu(place: &Place, end: &End) -> io::Result<Done> {
-    let Some(segment) = &place.segment else { return Ok(Done::new()) };
-    let station = Station::on(&segment.device)?;
+/// Sends hellos with the smallest permitted MTU, each in the name of another station. These
+/// stations do not exist, so no challenge is answered.
+pub(super) fn mtu(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
+    let Some(segment) = &place.segment else { return Ok(AttackCounts::new()) };
+    let station = HostilePeer::on(&segment.device)?;
     let hellos = (end.length.as_secs_f64() * HELLOS_PER_SECOND) as u64;
     let sent = end.spread(hellos, 1.0, |n| {
         let own = format!("02:00:00:01:{:02x}:{:02x}", n / 256 % 256, n % 256);
         station.multicast(&own, &station.identity.hello(&own, TINY_MTU, None)?)
     });
-    Ok(Done::from([("hellos", sent)]))
+    Ok(AttackCounts::from([("hellos", sent)]))
 }
 
-/// Hellos to the group of UDP from an address outside the link's network. Counts the octets that
-/// the router sends to that address: behind a forged one a victim elsewhere would receive them.
-pub(super) fn challenges(place: &Place, end: &End) -> io::Result<Done> {
-    let Some(segment) = &place.segment else { return Ok(Done::new()) };
+/// Sends hellos to the group of UDP from an address outside the link's network. Counts the octets
+/// that the router sends to that address: behind a forged address, a victim elsewhere would receive
+/// them.
+pub(super) fn challenges(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
+    let Some(segment) = &place.segment else { return Ok(AttackCounts::new()) };
     let victim = from_outside(segment)?;
     let identity = Identity::new()?;
     let (mut datagrams, mut victim_octets, mut datagram) = (0u64, 0u64, vec![0; 1 << 16]);
@@ -136,7 +137,11 @@ pub(super) fn challenges(place: &Place, end: &End) -> io::Result<Done> {
         datagrams += 1;
         victim_octets += octets as u64;
     }
-    Ok(Done::from([("hellos", sent), ("victim_datagrams", datagrams), ("victim_octets", victim_octets)]))
+    Ok(AttackCounts::from([
+        ("hellos", sent),
+        ("victim_datagrams", datagrams),
+        ("victim_octets", victim_octets),
+    ]))
 }
 
 fn from_outside(segment: &Segment) -> io::Result<UdpSocket> {

@@ -8,26 +8,26 @@ use std::time::Duration;
 
 use namely_wire::InterestBuilder;
 
-use super::pace::{Done, End, name, nonce};
-use crate::attacks::Place;
+use super::pace::{AttackCounts, End, name, nonce};
+use crate::attacks::RouterAddresses;
 
-/// Connections that do not read: half by Unix socket, half by TCP.
+/// Number of connections that do not read: half by Unix socket, half by TCP.
 const READERS: u64 = 40;
 
-/// What they ask for, octets each.
+/// Octets that each of them requests.
 const ASKED_OCTETS: u64 = 20_000_000;
 
-/// Octets of a segment, about.
+/// Approximate size of a segment, octets.
 const SEGMENT_OCTETS: u64 = 8192;
 
-/// Connections by TCP and as many by WebSocket that never finish their first message.
+/// Number of TCP connections, and of WebSocket connections, that never finish their first message.
 const HALF_OPEN: u64 = 600;
 
-/// How long a connection or a write to it may take.
+/// Maximum time to connect or to write.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Connections that ask for an object's segments again and again, and read nothing.
-pub(super) fn readers(place: &Place, end: &End) -> io::Result<Done> {
+/// Requests an object's segments repeatedly on connections that read nothing.
+pub(super) fn readers(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
     let object = name(&place.object)?;
     let mut interests = Vec::new();
     for n in 0..ASKED_OCTETS / SEGMENT_OCTETS {
@@ -44,7 +44,7 @@ pub(super) fn readers(place: &Place, end: &End) -> io::Result<Done> {
             Box::new(connect(place.tcp)?)
         };
         let all = connection.write_all(&interests);
-        // What has been asked stays asked.
+        // A partial write has requested segments, too: the connection is retained.
         connections.push(connection);
         all
     });
@@ -58,8 +58,8 @@ fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Half of a WebSocket request, and half of a packet.
-pub(super) fn handshakes(place: &Place, end: &End) -> io::Result<Done> {
+/// Sends half of a WebSocket request, and half of a packet.
+pub(super) fn handshakes(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
     let mut connections = Vec::new();
     let opened = end.spread(HALF_OPEN, 0.75, |n| {
         let (address, half): (_, &[u8]) = match place.websocket {

@@ -1,4 +1,5 @@
-//! Another user of the machine in a folder that all may write, into which somebody fetches a tree.
+//! An attack by another user of the machine on a world-writable folder into which a victim fetches
+//! a tree.
 
 use std::fs;
 use std::io;
@@ -6,17 +7,18 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::Duration;
 
-use super::pace::{Done, End};
-use crate::attacks::{DIRECTORIES, FILES, Place};
+use super::pace::{AttackCounts, End};
+use crate::attacks::{DIRECTORIES, FILES, RouterAddresses};
 
-/// For how long a directory is a link.
+/// Time for which a symbolic link replaces a directory.
 const LINKED: Duration = Duration::from_millis(2);
 
-/// How often it is looked whether a directory is there again at the end.
+/// Maximum number of attempts to forge a directory at the end, while the victim still makes it.
 const TRIES_MAX: u64 = 100;
 
-/// Directories become links that lead out, and files others of the same size and time.
-pub(super) fn target(place: &Place, end: &End) -> io::Result<Done> {
+/// Replaces directories by symbolic links that lead out of the folder, and files by forged ones of
+/// the same size and time.
+pub(super) fn target(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
     let (mut links, mut forged) = (0, 0);
     for round in 0u64.. {
         for number in 0..DIRECTORIES {
@@ -25,7 +27,7 @@ pub(super) fn target(place: &Place, end: &End) -> io::Result<Done> {
                 forged += forge(&directory, &place.shared.join(format!("old{round}-{number}")));
                 continue;
             }
-            // What is not there is fetched; the link comes while it is.
+            // The victim makes the missing directory again. A link replaces it during this fetch.
             let _ = fs::rename(&directory, place.shared.join(format!("old{round}-{number}")));
             let aside = place.shared.join("aside");
             while end.is_ahead() && fs::rename(&directory, &aside).is_err() {
@@ -40,7 +42,7 @@ pub(super) fn target(place: &Place, end: &End) -> io::Result<Done> {
             break;
         }
     }
-    // What is forged last is what a last fetch finds.
+    // The victim's last fetch has to detect the directories that are forged here.
     for number in 0..DIRECTORIES {
         let directory = place.shared.join(number.to_string());
         let is_forged = |try_number: &u64| {
@@ -49,11 +51,11 @@ pub(super) fn target(place: &Place, end: &End) -> io::Result<Done> {
         };
         forged += u64::from((0..TRIES_MAX).any(|try_number| is_forged(&try_number)));
     }
-    Ok(Done::from([("links", links), ("forged", forged)]))
+    Ok(AttackCounts::from([("links", links), ("forged", forged)]))
 }
 
-/// Puts a directory of this user's in the place of one whose own goes `aside`, with files of the
-/// same size and time; how many.
+/// Moves a directory to `aside` and replaces it by a directory of this user with files of the same
+/// size and time. Returns the number of forged files.
 fn forge(directory: &Path, aside: &Path) -> u64 {
     if fs::rename(directory, aside).and_then(|()| fs::create_dir(directory)).is_err() {
         return 0;

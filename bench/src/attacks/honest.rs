@@ -1,5 +1,5 @@
-//! The honest load: consumers that fetch, an application that pings, an operator who asks for the
-//! status, and what all of them and the router's memory came to, with the times.
+//! The honest load: consumers that fetch, an application that pings, and an operator that requests
+//! the status. The log has the results of all of them, with their times.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use namely_messages::{Command, ControlParameters, Scope};
 use namely_security::sha256;
 use namely_testbed::Interrupt;
-use namely_wire::mgmt::{Command, ControlParameters, Scope};
 use namely_wire::types::IMPLICIT_DIGEST_COMPONENT;
 use namely_wire::{Component, DataView, InterestBuilder, LpView, Name, tlv};
 
@@ -21,55 +21,55 @@ use super::world::{Link, Namely, PINGS, Producer, World};
 use crate::error::Error;
 use crate::files::expect_same;
 
-/// How long a fetch may take before it counts as failed.
+/// A fetch that takes longer than this has failed.
 pub(crate) const FETCH_LIMIT: Duration = Duration::from_secs(20);
 
-/// How long a ping may take before it counts as lost.
+/// A ping that takes longer than this is lost.
 const PING_LIMIT: Duration = Duration::from_secs(4);
 
-/// How often in a row Data may be false.
+/// Maximum number of consecutive false Data.
 const FALSE_MAX: u64 = 4;
 
-/// How long the router may take to say how it is.
+/// Maximum time of a status request.
 const STATUS_LIMIT: Duration = Duration::from_secs(10);
 
-/// Pause between two fetches, between two pings, and between two questions for the status.
+/// Pauses between two fetches, between two pings, and between two status requests.
 const PAUSES: [Duration; 3] =
     [Duration::from_millis(50), Duration::from_millis(10), Duration::from_millis(250)];
 
-/// Something that was tried.
+/// One fetch, ping or status request.
 #[derive(Clone, Debug)]
 pub(crate) struct Trial {
-    /// Who tried.
+    /// The load's part that made it.
     pub(crate) who: &'static str,
-    /// When it began.
+    /// Its start.
     pub(crate) start: Instant,
-    /// How long it took, failed or not.
+    /// Its duration, failed or not.
     pub(crate) took: Duration,
-    /// What it brought.
+    /// Octets received.
     pub(crate) octets: u64,
-    /// Why it failed.
+    /// The failure, if it failed.
     pub(crate) failure: Option<String>,
 }
 
 impl Trial {
-    /// When it ended.
+    /// Returns its end.
     pub(crate) fn end(&self) -> Instant {
         self.start + self.took
     }
 }
 
-/// All that was tried.
+/// All trials.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Log {
     pub(crate) fetches: Vec<Trial>,
     pub(crate) pings: Vec<Trial>,
     pub(crate) statuses: Vec<Trial>,
-    /// Data that was false and was refused.
+    /// Number of false Data that were refused.
     pub(crate) refused: u64,
 }
 
-/// Consumers beside those that each load has.
+/// Consumers in addition to those of each load.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Consumers {
     /// A consumer by shared memory.
@@ -79,7 +79,7 @@ pub(crate) struct Consumers {
 }
 
 impl Consumers {
-    /// The consumers that `attack` affects.
+    /// Returns the consumers that `attack` affects.
     pub(super) fn of(world: &World, attack: Attack) -> Self {
         let memif = world.place.memif.is_some() && attack.parts().contains(&Attack::Memory);
         Consumers { memif, link: attack.is_by_neighbor() }
@@ -93,7 +93,7 @@ pub(crate) struct Honest {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What each thread of the load has.
+/// State shared by the threads of the load.
 #[derive(Clone)]
 struct Shared {
     stop: Arc<AtomicBool>,
@@ -107,15 +107,15 @@ impl Shared {
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
-        // A thread that panicked left the lists as they were.
+        // A thread that panicked left the lists consistent.
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Honest {
-    /// Starts the load at `world`: a consumer by Unix socket and one by UDP of the large object, by
-    /// shared memory too if `more` says so, and one by Unix socket of objects that nobody had
-    /// before.
+    /// Starts the load at `world`: a consumer by Unix socket and one by UDP of the large object,
+    /// another by shared memory if `more` requires it, and one by Unix socket of objects that were
+    /// never fetched before.
     pub(crate) fn start(world: &World, more: Consumers, interrupt: &Interrupt) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let log = Arc::new(Mutex::new(Log::default()));
@@ -141,26 +141,26 @@ impl Honest {
             threads.push(std::thread::spawn(move || ping_on_link(&socket, &producer, &pings)));
         }
         let namely = world.namely(Link::Unix);
-        threads.push(std::thread::spawn(move || ask_status(&namely, &shared)));
+        threads.push(std::thread::spawn(move || request_status(&namely, &shared)));
         Honest { stop, log, threads }
     }
 
-    /// How many fetches have ended well so far.
+    /// Returns the number of successful fetches so far.
     pub(crate) fn fetched(&self) -> usize {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         log.fetches.iter().filter(|fetch| fetch.failure.is_none()).count()
     }
 
-    /// What was tried since this was asked last; the lists begin anew.
+    /// Returns the trials since the last call, and clears the lists.
     pub(crate) fn take(&self) -> Log {
         std::mem::take(&mut *self.log.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Ends the load; waits for what is under way.
+    /// Ends the load after the trials that are under way.
     pub(crate) fn finish(mut self) -> Log {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // What it had logged before it panicked is there.
+            // The log has the trials up to a panic.
             let _ = thread.join();
         }
         self.take()
@@ -202,7 +202,7 @@ impl Consumer {
         }
     }
 
-    /// Fetches and compares with the source.
+    /// Fetches an object and compares it with its source.
     fn fetch(&self, name: &str, shared: &Shared) -> Result<(), Error> {
         let output = self.namely.dir().join(format!("output-{}", self.who));
         let path = output.to_string_lossy();
@@ -214,7 +214,7 @@ impl Consumer {
     }
 }
 
-fn ask_status(namely: &Namely, shared: &Shared) {
+fn request_status(namely: &Namely, shared: &Shared) {
     while !shared.is_over() {
         let start = Instant::now();
         let failure = namely.run(&["status"], None, STATUS_LIMIT, &shared.interrupt).err();
@@ -235,8 +235,8 @@ fn ping(socket: &Path, shared: &Shared) {
     });
 }
 
-/// Asks for segments of the producer on the link, as a program that checks its Data: false Data
-/// is reported to the router, and asked for again.
+/// Requests segments of the producer on the link, as a program that verifies its Data does. False
+/// Data is reported to the router, and requested again.
 fn ping_on_link(socket: &Path, producer: &Producer, shared: &Shared) {
     ping_each(socket, "link", shared, |pinger, number| {
         let (name, right) = producer.segment(number);
@@ -271,7 +271,7 @@ fn ping_each(
         let start = Instant::now();
         let failure = ping(&mut pinger, number).err();
         if failure.is_some() {
-            // A new connection next time, as an application does that hears nothing.
+            // Reconnects for the next Interest, as an application does after a timeout.
             pinger.stream = None;
             pinger.received.clear();
         }
@@ -288,7 +288,7 @@ struct Pinger<'a> {
 }
 
 impl Pinger<'_> {
-    /// The Data of `name`, as it came.
+    /// Requests `name` and returns its Data unverified.
     fn ask(&mut self, name: &Name, nonce: u64) -> Result<Vec<u8>, String> {
         self.express(name, InterestBuilder::new(name.clone()), nonce)
     }
@@ -319,7 +319,7 @@ impl Pinger<'_> {
         }
     }
 
-    /// Tells the router that this Data is false.
+    /// Reports to the router that this Data is false.
     fn report(&mut self, name: &Name, data: &[u8], nonce: u64) -> Result<(), String> {
         let digest = sha256(data);
         let full = name.clone().join(Component { typ: IMPLICIT_DIGEST_COMPONENT, value: &digest });
@@ -338,7 +338,7 @@ impl Pinger<'_> {
     }
 }
 
-/// Takes the next packet out of `received`, if it is whole.
+/// Removes the next packet from `received`, if it is complete.
 fn take_packet(received: &mut Vec<u8>) -> Result<Option<Vec<u8>>, String> {
     match tlv::read_tlv(received) {
         Ok(packet) => {
@@ -350,7 +350,7 @@ fn take_packet(received: &mut Vec<u8>) -> Result<Option<Vec<u8>>, String> {
     }
 }
 
-/// The Data in a packet, if it is that of `name`.
+/// Returns the Data in a packet, if it is that of `name`.
 fn answer_to(name: &Name, packet: &[u8]) -> Result<Option<Vec<u8>>, String> {
     let link = LpView::parse(packet).map_err(|e| e.to_string())?;
     if let Some(reason) = link.headers.nack {

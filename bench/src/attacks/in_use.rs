@@ -1,29 +1,30 @@
-//! Memory that a router has in use, so that it is not taken for what it has left behind: what
-//! consumers cache goes on growing while they fetch, and Interests of neighbours pend for a minute.
+//! Memory of the entries in a router's tables. It is not memory that an attack leaves behind: the
+//! content store grows while consumers fetch, and Interests of neighbors are pending for a minute.
 
 use namely_testbed::Interrupt;
 
 use super::world::{ATTACKER_GRACE, Link, World, most_of};
 
-/// Octets of the content store's index for a packet (`cs-hit-1M` of `tables`).
+/// Octets of the content store's index per packet (row `cs-hit-1M` of `namely-bench tables`).
 const INDEX_OCTETS: f64 = 264.0;
 
-/// Octets of a pending Interest: its entry (`pit-1M` of `tables`) and the buffer of a short packet.
+/// Octets per pending Interest: its PIT entry (row `pit-1M` of `namely-bench tables`) and the
+/// buffer of a short packet.
 const PENDING_OCTETS: f64 = 268.0 + 320.0;
 
-/// What fills tables.
+/// The numbers of entries in a router's tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct InUse {
-    /// Packets in the content store, and the octets of their buffers.
+    /// Packets in the content store.
     pub(crate) cached: f64,
-    /// See above.
+    /// Octets of the buffers of these packets.
     pub(crate) cached_octets: f64,
     /// Pending Interests.
     pub(crate) pending: f64,
 }
 
 impl InUse {
-    /// As a router of namely says it; `None` from others.
+    /// Returns the counts that a namely router reports; `None` for other routers.
     pub(crate) fn now(world: &World, interrupt: &Interrupt) -> Option<Self> {
         let namely = world.namely(Link::Unix);
         let output = namely.dir().join("in-use");
@@ -37,7 +38,7 @@ impl InUse {
         })
     }
 
-    /// The memory that this takes, MiB.
+    /// Returns the memory of these entries, MiB.
     pub(crate) fn mib(&self) -> f64 {
         (self.cached_octets + self.cached * INDEX_OCTETS + self.pending * PENDING_OCTETS) / 1_048_576.0
     }
@@ -48,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_in_use_is_that_of_buffers_of_the_index_and_of_pending_interests() {
+    fn memory_in_use_sums_cache_and_pit() {
         let mib = 1_048_576.0;
         assert_eq!(InUse::default().mib(), 0.0);
         let cached = InUse { cached: 1000.0, cached_octets: 2.0 * mib, pending: 0.0 };

@@ -1,4 +1,4 @@
-//! The attacks, and what an attacker knows of the router that it is at.
+//! The attacks, and the facts about the router under attack that an attacker receives.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -8,34 +8,35 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 /// Counts of the attackers, by attack and by name.
-pub(super) type Sent = BTreeMap<String, u64>;
+pub(super) type AttackerCounts = BTreeMap<String, u64>;
 
 /// One attack. The names on the command line and in the output are fixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Attack {
-    /// Interests of an hour for what nobody answers, by UDP peers of which most go
+    /// Interests with a lifetime of an hour for names without a producer, from UDP peers most of
+    /// which close
     Pit,
-    /// Connections that ask for cached Data and do not read
+    /// Connections that request cached Data and do not read it
     Readers,
     /// Datagrams from thousands of addresses
     Faces,
-    /// Data that nobody asked this peer for
+    /// Unsolicited Data
     Poison,
     /// Descriptors sent to the router that are slow to close
     Descriptors,
     /// A local user's registrations of long names and requests for datasets without pause
     Commands,
-    /// A local user's shared memory, as much as can be had
+    /// A local user's shared memory, as much as the router admits
     Memory,
-    /// A local user's reports that cached Data is not what it should be
+    /// A local user's false reports of cached Data
     Reports,
     /// First fragments that are never completed, from many addresses
     Fragments,
     /// Connections that never finish their first message
     Handshakes,
-    /// Interests for cached Data in the name of an address that asked for nothing
+    /// Interests for cached Data with the forged address of a victim
     Reflection,
-    /// A local user who renames, links and forges in a folder into which a tree is fetched
+    /// A local user who renames, links and forges in the target folder of a tree's fetch
     Target,
     /// A station that proves itself a neighbor of the link and answers no Interest
     Silent,
@@ -51,14 +52,14 @@ pub enum Attack {
     Unsigned,
     /// Offers of a neighbor of the virtual plane beyond its link's rate
     Offers,
-    /// File names and a router's words that a terminal would obey
+    /// File names and texts of a router with control sequences for a terminal
     Escapes,
     /// All of these at once
     All,
 }
 
 impl Attack {
-    /// Its name on the command line and in the output.
+    /// Returns the name on the command line and in the output.
     pub fn name(self) -> &'static str {
         match self {
             Attack::Pit => "pit",
@@ -85,7 +86,7 @@ impl Attack {
         }
     }
 
-    /// The single attacks that it is made of.
+    /// Returns the single attacks of which this one consists.
     pub fn parts(self) -> Vec<Attack> {
         match self {
             Attack::All => Attack::value_variants().iter().copied().filter(|a| *a != Attack::All).collect(),
@@ -93,18 +94,19 @@ impl Attack {
         }
     }
 
-    /// Returns true if a neighbor attacks that has proven itself, beside a producer that has not.
+    /// Returns true if the attacker is a proven neighbor. The link has an honest producer, too,
+    /// which is no proven neighbor.
     pub(crate) fn is_by_neighbor(self) -> bool {
         matches!(self, Attack::Silent | Attack::Refusing | Attack::Lying)
     }
 
-    /// Returns true if it comes from a station of the router's link, which has a machine of its
-    /// own and so the rights to send any frame.
+    /// Returns true if the attacker is a station of the router's link. Such a station has a machine
+    /// of its own, and so the rights to send any frame.
     pub(crate) fn is_on_link(self) -> bool {
         self.is_by_neighbor() || matches!(self, Attack::Mtu | Attack::Challenges)
     }
 
-    /// Returns true if it is on the virtual plane.
+    /// Returns true if the attack is on the virtual plane.
     pub(super) fn is_on_plane(self) -> bool {
         matches!(self, Attack::Unsigned | Attack::Offers)
     }
@@ -115,70 +117,71 @@ impl Attack {
     }
 }
 
-/// Where a router is and what is published there, as every attacker knows it.
+/// The addresses and published names of the router, which every attacker receives.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Place {
+pub struct RouterAddresses {
     /// Its Unix socket.
     pub unix: PathBuf,
-    /// Where it arranges shared memory, if it does.
+    /// Control socket for shared memory, if there is one.
     pub memif: Option<PathBuf>,
-    /// Where it takes datagrams.
+    /// Address for datagrams.
     pub udp: SocketAddr,
-    /// Where it takes connections.
+    /// Address for TCP connections.
     pub tcp: SocketAddr,
-    /// Where it takes WebSocket connections, if it does.
+    /// Address for WebSocket connections, if there is one.
     pub websocket: Option<SocketAddr>,
-    /// The versioned name of an object that is in its content store.
+    /// The versioned name of an object in the router's content store.
     pub object: String,
-    /// How many segments the object has.
+    /// Number of segments of the object.
     pub segments: u64,
-    /// The prefix below which objects `0`, `1`, ... of one segment size are fetched in order.
+    /// The prefix of objects `0`, `1`, ..., which are fetched in order. All have the same segment
+    /// size.
     pub fresh: String,
-    /// The version component of each of those.
+    /// The version component of each of those objects.
     pub fresh_version: String,
-    /// How many of those there are.
+    /// Number of those objects.
     pub fresh_objects: u64,
-    /// A folder that all may write, into which a tree is fetched.
+    /// A world-writable folder into which a tree is fetched.
     pub shared: PathBuf,
-    /// A folder beside it that only who fetches may write.
+    /// A folder beside it that only the fetching user may write.
     pub outside: PathBuf,
-    /// A prefix whose route leads to a neighbour that never answers.
+    /// A prefix whose route leads to a neighbor that never answers.
     pub silent: String,
     /// The link to other stations, if the router has one.
     pub segment: Option<Segment>,
     /// The virtual plane, if the router runs it.
     pub plane: Option<Plane>,
-    /// Where a lying router takes connections.
+    /// Address of a lying router.
     pub liar: SocketAddr,
 }
 
-/// A link with discovery, as a station on it knows it.
+/// A link with discovery, from the view of a station on it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Segment {
     /// The station's device.
     pub device: String,
     /// The router's Ethernet address.
     pub router: String,
-    /// The group of UDP to which hellos go.
+    /// The UDP multicast group of hellos.
     pub group: SocketAddr,
-    /// An address that the station can receive at, outside the link's network.
+    /// An address outside the link's network, at which the station can receive.
     pub outside: SocketAddr,
 }
 
-/// The virtual plane, as a hostile neighbor knows it.
+/// The virtual plane, from the view of a hostile neighbor.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Plane {
-    /// How long a slot lasts, ms.
+    /// Duration of a slot, ms.
     pub period_ms: u64,
     /// The registered objects.
     pub objects: Vec<u64>,
     /// The honest neighbor's name in the exchange.
     pub honest: String,
-    /// Where the honest neighbor is.
+    /// The honest neighbor's address.
     pub honest_address: SocketAddr,
     /// The hostile neighbor's name in the exchange.
     pub hostile: String,
-    /// Where the hostile neighbor is.
+    /// The hostile neighbor's address.
     pub hostile_address: SocketAddr,
     /// The hostile neighbor's key (PKCS#8).
     pub hostile_key: Vec<u8>,
@@ -189,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_knows_each_attack_by_its_name() {
+    fn the_command_line_names_each_attack() {
         for attack in Attack::value_variants() {
             let value = attack.to_possible_value().map(|v| v.get_name().to_owned());
             assert_eq!(value.as_deref(), Some(attack.name()));
@@ -197,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn all_is_every_other_attack() {
+    fn the_attack_all_includes_every_other() {
         assert_eq!(Attack::All.parts().len(), Attack::value_variants().len() - 1);
         assert_eq!(Attack::Pit.parts(), [Attack::Pit]);
     }

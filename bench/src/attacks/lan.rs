@@ -40,7 +40,7 @@ const OUTSIDE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(198, 51, 10
 /// The prefix of the producer.
 pub(super) const PREFIX: &str = "/beside";
 
-/// Octets of a segment of that: a frame carries one.
+/// Octets of a segment of the producer: one frame carries it.
 pub(super) const SEGMENT_OCTETS: usize = 1000;
 
 /// The link. The producer and its router end before the namespaces.
@@ -50,7 +50,7 @@ pub(crate) struct Lan {
 }
 
 impl Lan {
-    /// Makes the link if one of `attacks` needs it and this process has a namespace of its own.
+    /// Creates the link if one of `attacks` needs it and this process has a namespace of its own.
     pub(super) fn make(attacks: &[Attack]) -> Result<Option<Self>, Error> {
         if !attacks.iter().any(|attack| attack.is_on_link()) || !namespace::is_own() {
             return Ok(None);
@@ -86,7 +86,7 @@ impl Lan {
         Ok(Some(Lan { producer: Vec::new(), net }))
     }
 
-    /// The link as the hostile station knows it.
+    /// Returns the link as known to the hostile station.
     pub(super) fn segment() -> Segment {
         Segment {
             device: OTHER_DEVICE.to_owned(),
@@ -96,18 +96,18 @@ impl Lan {
         }
     }
 
-    /// The lines about the link in the configuration of the router under attack.
+    /// Returns the lines about the link for the configuration of the router under attack.
     pub(super) fn settings() -> String {
         format!("[[faces.multicast]]\ninterface = \"{DEVICE}\"\ngroup = \"udp://{UDP_GROUP}\"\n")
     }
 
-    /// The endpoints of the link on which that router listens.
+    /// Returns the endpoints of the link on which that router listens.
     pub(super) fn listens() -> [String; 2] {
         [format!("dev://{DEVICE}"), format!("udp://{}:6363", ADDRESSES[0])]
     }
 
-    /// Starts the producer and its router: it serves the files in `folder`. Returns when the router
-    /// under attack, whose socket is `router`, reaches them through the link.
+    /// Starts the producer, which serves the files in `folder`, and its router. Returns when the
+    /// router under attack, whose socket is `router`, reaches them through the link.
     pub(super) fn serve(
         &mut self,
         client: &Path,
@@ -132,7 +132,7 @@ impl Lan {
         let mut serve = command(client, dir);
         serve.args(["--router", &format!("unix://{}", socket.display()), "serve"]).arg(folder);
         serve.args(["--prefix", PREFIX, "--segment-size", &SEGMENT_OCTETS.to_string()]);
-        // It goes before its router.
+        // The producer is dropped before its router.
         self.producer.insert(0, Process::start("producer", serve, dir, None)?);
         probe::versioned_name(router, &format!("{PREFIX}/0"), READY_LIMIT, interrupt).map(|_| ())
     }

@@ -1,9 +1,9 @@
-//! Attacks: what becomes of the honest while a router is attacked, at its default limits, over real
+//! Attacks: the effect on honest users while a router is attacked, at its default limits, over real
 //! sockets.
 //!
-//! For each attack a router of its own is started, with producers and consumers that are watched
-//! through a quiet time, the attack, and the time after it. The attackers are processes of their
-//! own ([`crate::attacker`]). Everything stays on the loopback, and ends.
+//! Each attack has a router of its own, with producers and consumers. They are observed during a
+//! quiet phase, the attack, and the time after it. The attackers are processes of their own
+//! ([`crate::attacker`]). Everything stays on the loopback, and ends.
 
 mod figures;
 mod honest;
@@ -25,12 +25,12 @@ use std::time::{Duration, Instant};
 use namely_testbed::{Interrupt, Process, command};
 
 use self::figures::Failure;
-pub use self::figures::Figures;
+pub use self::figures::{Case, Figures, Occupancy, Pings};
 use self::figures::{Memory, Phases};
 pub(crate) use self::honest::{Consumers, Honest};
 pub(crate) use self::in_use::InUse;
-use self::kind::Sent;
-pub use self::kind::{Attack, Place, Plane, Segment};
+use self::kind::AttackerCounts;
+pub use self::kind::{Attack, Plane, RouterAddresses, Segment};
 pub use self::options::Attacks;
 pub(crate) use self::tree::{DIRECTORIES, FILES};
 use self::victim::Victim;
@@ -41,16 +41,16 @@ use crate::attacker::CPU_MS;
 use crate::error::Error;
 use crate::files::directory;
 use crate::machine::Machine;
-use crate::namespace::{self, Place as Network};
+use crate::namespace::{self, NetworkScope as Network};
 use crate::subject::{self, SubjectName};
 
-/// How often the router's memory is looked at.
+/// Interval between two readings of the router's memory.
 const MEMORY_PAUSE: Duration = Duration::from_millis(50);
 
-/// How long the honest load may take to begin.
+/// Maximum time until the honest load runs.
 const WARM_LIMIT: Duration = Duration::from_secs(60);
 
-/// Attacks as `options` ask for and prints what it came to.
+/// Runs the attacks of `options` and prints the results.
 pub fn run(options: &Attacks) -> Result<(), Error> {
     let network = if options.no_namespace {
         Network::Loopback("asked to stay".to_owned())
@@ -72,12 +72,12 @@ pub fn run(options: &Attacks) -> Result<(), Error> {
                     continue;
                 }
                 eprintln!("{}: {} run {run}", attack.name(), subject_name(subject));
-                // What one router does wrong does not keep the others from being attacked.
+                // A failure of one router does not prevent attacks on the others.
                 let figures = match attack_once(options, subject, attack, run, &interrupt) {
                     Ok(figures) => figures,
                     Err(error @ (Error::Interrupted | Error::Usage(_))) => return Err(error),
                     Err(error) => {
-                        let failure = Failure::new((subject_name(subject), attack.name(), run), &error);
+                        let failure = Failure::new(case(subject, attack, run), &error);
                         eprintln!("{failure}");
                         failed.push(failure);
                         continue;
@@ -107,6 +107,10 @@ fn subject_name(subject: SubjectName) -> &'static str {
         SubjectName::Ndnd => "ndnd",
         SubjectName::Relay => "relay",
     }
+}
+
+fn case(subject: SubjectName, attack: Attack, run: u32) -> Case {
+    Case { subject: subject_name(subject), attack: attack.name(), run }
 }
 
 fn missing(subject: SubjectName) -> Option<String> {
@@ -158,9 +162,9 @@ fn attack_once(
     let log = honest.finish();
     world.router.expect_running()?;
     let memory = watch.memory.into_inner();
-    let mut figures = Figures::new((subject_name(subject), attack.name(), run), &log, &memory, &phases);
+    let mut figures = Figures::new(case(subject, attack, run), &log, &memory, &phases);
     [figures.turn_max_us, figures.turn_max_cpu_us] = turns_us;
-    [figures.in_use_before_mib, figures.in_use_after_mib] = [in_use, in_use_after].map(mib);
+    [figures.memory.in_use_before_mib, figures.memory.in_use_after_mib] = [in_use, in_use_after].map(mib);
     figures.sent = sent;
     Ok(figures)
 }
@@ -169,7 +173,7 @@ fn mib(in_use: Option<InUse>) -> Option<f64> {
     in_use.map(|in_use| in_use.mib())
 }
 
-/// Waits until so many fetches have ended well: what is cached then is what will be.
+/// Waits for `fetches` successful fetches. The cached set is stable from then on.
 pub(crate) fn warm_up(honest: &Honest, fetches: usize, interrupt: &Interrupt) -> Result<(), Error> {
     let started = Instant::now();
     while honest.fetched() < fetches {
@@ -183,7 +187,7 @@ pub(crate) fn warm_up(honest: &Honest, fetches: usize, interrupt: &Interrupt) ->
     Ok(())
 }
 
-/// The router's memory while time passes.
+/// Samples of the router's memory over time.
 struct Watch {
     memory: std::cell::RefCell<Memory>,
 }
@@ -204,14 +208,14 @@ impl Watch {
     }
 }
 
-/// The processes of an attack; ended when dropped.
+/// The processes of an attack. They end when dropped.
 pub(crate) struct Attackers {
     processes: Vec<(Process, std::path::PathBuf)>,
     length: Duration,
 }
 
 impl Attackers {
-    /// Starts one for each part of `attack`.
+    /// Starts one process for each part of `attack`.
     pub(crate) fn start(attack: Attack, world: &World, length: Duration, dir: &Path) -> Result<Self, Error> {
         let place =
             serde_json::to_string(&world.place).map_err(|e| Error::environment("cannot describe", e))?;
@@ -220,8 +224,15 @@ impl Attackers {
         })
     }
 
-    /// Starts as many that take the processor time that those of `attack` took, and send nothing.
-    fn spin(attack: Attack, world: &World, sent: &Sent, length: Duration, dir: &Path) -> Result<Self, Error> {
+    /// Starts as many processes, which consume the CPU time of the attackers of `attack` and send
+    /// nothing.
+    fn spin(
+        attack: Attack,
+        world: &World,
+        sent: &AttackerCounts,
+        length: Duration,
+        dir: &Path,
+    ) -> Result<Self, Error> {
         Self::start_each(attack, world, length, dir, |part| {
             let cpu_ms = sent.get(&format!("{}.{CPU_MS}", part.name())).copied().unwrap_or(0);
             vec!["spin".to_owned(), "--cpu-ms".to_owned(), cpu_ms.to_string()]
@@ -248,9 +259,9 @@ impl Attackers {
         Ok(Attackers { processes, length })
     }
 
-    /// Waits for their ends; what they sent, by what it is called.
-    pub(crate) fn finish(self, interrupt: &Interrupt) -> Result<Sent, Error> {
-        let mut sent = Sent::new();
+    /// Waits until the processes end. Returns their counts by label.
+    pub(crate) fn finish(self, interrupt: &Interrupt) -> Result<AttackerCounts, Error> {
+        let mut sent = AttackerCounts::new();
         for (process, output) in self.processes {
             let part = output.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
             let part = part.trim_start_matches("attacker-").to_owned();
@@ -258,14 +269,14 @@ impl Attackers {
             process.wait(self.length + ATTACKER_GRACE, interrupt)?;
             let _ = fs::remove_file(log);
             let printed = fs::read_to_string(&output).unwrap_or_default();
-            let done: Sent = serde_json::from_str(printed.trim()).unwrap_or_default();
+            let done: AttackerCounts = serde_json::from_str(printed.trim()).unwrap_or_default();
             sent.extend(done.into_iter().map(|(what, count)| (format!("{part}.{what}"), count)));
         }
         Ok(sent)
     }
 }
 
-/// The most that a counter of a worker is, if the router counts it.
+/// Returns the maximum of a counter over the workers, if the router has it.
 fn most(world: &World, counter: &str, interrupt: &Interrupt) -> Option<f64> {
     let namely = world.namely(Link::Unix);
     let output = namely.dir().join("counters");
@@ -277,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_turn_is_that_of_the_worst_worker() {
+    fn the_longest_turn_is_the_worst_workers() {
         let printed = "{\"counter\":\"worker.longest_turn_us\",\"value\":7}\nx\n\
                        {\"counter\":\"worker.longest_turn_us\",\"value\":9000}\n{\"counter\":\"y\",\"value\":1}\n";
         assert_eq!(most_of(printed, "longest_turn_us"), Some(9000.0));

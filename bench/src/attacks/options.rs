@@ -1,4 +1,4 @@
-//! What `attacks` is asked for.
+//! Options of `attacks`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,24 +11,24 @@ use crate::subject::SubjectName;
 /// Options of `attacks`.
 #[derive(Debug, Args)]
 pub struct Attacks {
-    /// Which attacks; all when not given
+    /// The attacks to run; all if not given
     #[arg(long, value_delimiter = ',')]
     pub attack: Vec<Attack>,
-    /// Whose routers are attacked: namely, nfd, ndnd
+    /// The routers under attack: namely, nfd, ndnd
     #[arg(long, value_delimiter = ',', default_value = "namely")]
     pub subject: Vec<SubjectName>,
     /// Runs of each attack at each router
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub runs: u32,
-    /// How long an attack lasts, seconds; the quiet time before it lasts half as long [default: 10;
+    /// Duration of an attack, seconds; the quiet time before it lasts half as long [default: 10;
     /// with --quick 3]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=600))]
     pub seconds: Option<u64>,
-    /// How long the router is watched afterwards, seconds [default: 10; with --quick 3]
+    /// Time for which the router is observed afterwards, seconds [default: 10; with --quick 3]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=600))]
     pub after: Option<u64>,
-    /// After the attack has so many processes take as much processor time as its attackers did and
-    /// send nothing, for as long: what that costs is the machine's and not the router's
+    /// After the attack, run as many processes as there were attackers, for as long and with as
+    /// much CPU time, that send nothing: their cost is the machine's and not the router's
     #[arg(long)]
     pub spin: bool,
     /// One JSON object a line instead of a table
@@ -37,7 +37,7 @@ pub struct Attacks {
     /// A small object and short attacks: shows what is kept and lost, not how fast it is
     #[arg(long)]
     pub quick: bool,
-    /// Where objects, outputs and sockets go; memory (/dev/shm) when not given
+    /// Directory of objects, outputs and sockets; memory (/dev/shm) if not given
     #[arg(long)]
     pub dir: Option<PathBuf>,
     /// Stay in the present network namespace even if root
@@ -46,19 +46,19 @@ pub struct Attacks {
 }
 
 impl Attacks {
-    /// Which attacks, each once, `all` last.
+    /// Returns the selected attacks, each once, `all` last.
     pub(super) fn attacks(&self) -> impl Iterator<Item = Attack> {
         let wanted = |attack: &Attack| self.attack.is_empty() || self.attack.contains(attack);
         Attack::value_variants().iter().copied().filter(wanted)
     }
 
-    /// Whose routers, each once; a relay is none.
+    /// Returns the selected subjects, each once. A relay is not a router.
     pub(super) fn subjects(&self) -> impl Iterator<Item = SubjectName> {
         let wanted = |name: &SubjectName| *name != SubjectName::Relay && self.subject.contains(name);
         SubjectName::value_variants().iter().copied().filter(wanted)
     }
 
-    /// Size of the object that is fetched again and again.
+    /// Returns the size of the object that is fetched repeatedly.
     pub(super) fn object_octets(&self) -> u64 {
         if self.quick { 2_000_000 } else { 20_000_000 }
     }

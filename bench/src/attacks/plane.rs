@@ -1,5 +1,5 @@
-//! The virtual plane of the router under attack, and its two neighbors: an honest one, in this
-//! process, and a hostile one, in the attacker's.
+//! The virtual plane of the router under attack, and its two neighbors: an honest one in this
+//! process, and a hostile one in the attacker's process.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,30 +12,30 @@ use std::time::{Duration, Instant};
 
 use namely_hostile::{BOOT, Neighbor, Request};
 use namely_security::{KeyType, PrivateKey};
-use namely_vip::message::{self, About, Body, Message};
+use namely_vip::message::{self, Body, Message, RequestKind};
 use namely_wire::LpView;
 
 use super::kind::{Attack, Plane};
 use crate::error::Error;
 use crate::namespace;
 
-/// How long a slot lasts, ms.
+/// Duration of a slot, ms.
 const PERIOD_MS: u64 = 200;
 
-/// The rate of each neighbor's link, octets a second.
+/// The rate of each neighbor's link, octets per second.
 const OCTETS_PER_S: u64 = 100_000;
 
 /// Octets of each object.
 const OBJECT_OCTETS: u64 = 10_000;
 
-/// How many objects the link of a neighbor carries in a slot.
+/// Number of objects that the link of a neighbor carries in a slot.
 pub(super) const OBJECTS_PER_SLOT: f64 =
     OCTETS_PER_S as f64 * PERIOD_MS as f64 / 1000.0 / OBJECT_OCTETS as f64;
 
-/// Two blocks.
+/// A catalogue with two blocks.
 const CATALOGUE: &str = "catalogue\t1\n/hot\t10000\n\t/hot/a\t10000\n/cold\t10000\n\t/cold/a\t10000\n";
 
-/// The neighbors, as the router under attack is told of them.
+/// The neighbors in the configuration of the router under attack.
 pub(super) struct Neighbors {
     pub(super) place: Plane,
     honest: Mutex<(UdpSocket, Neighbor)>,
@@ -43,8 +43,8 @@ pub(super) struct Neighbors {
 }
 
 impl Neighbors {
-    /// Makes them if one of `attacks` needs them and this process has a namespace of its own, in
-    /// which forged addresses reach nobody else.
+    /// Creates the neighbors if one of `attacks` needs them and this process has a network
+    /// namespace of its own. In that namespace, packets to forged addresses reach no other host.
     pub(super) fn make(attacks: &[Attack], router: SocketAddr) -> Result<Option<Self>, Error> {
         if !attacks.iter().any(|attack| attack.is_on_plane()) || !namespace::is_own() {
             return Ok(None);
@@ -70,7 +70,7 @@ impl Neighbors {
         make().map(Some).map_err(|e| Error::environment("cannot make neighbors", e))
     }
 
-    /// The lines about them in the configuration of the router under attack.
+    /// Returns the lines about the neighbors for the configuration of the router under attack.
     pub(super) fn settings(&self, dir: &Path) -> Result<String, Error> {
         let catalogue = dir.join("blocks.tsv");
         fs::write(&catalogue, CATALOGUE)
@@ -94,31 +94,31 @@ impl Neighbors {
         Ok(text)
     }
 
-    /// Plays the honest neighbor until `is_over`: it asks for counts once in each slot, and answers
-    /// the router's requests. Returns how often it asked, and how often the router answered.
+    /// Acts as the honest neighbor until `is_over`: requests counts once in each slot, and answers
+    /// the router's requests. Returns the numbers of its requests and of the router's answers.
     pub(super) fn exchange(&self, is_over: &AtomicBool) -> BTreeMap<String, u64> {
         let Ok(mut honest) = self.honest.lock() else { return BTreeMap::new() };
         let (socket, neighbor) = &mut *honest;
         let period = Duration::from_millis(PERIOD_MS);
-        let (mut asked, mut answered, mut datagram) = (0u64, 0u64, vec![0; 1 << 16]);
+        let (mut requests, mut counts_received, mut datagram) = (0u64, 0u64, vec![0; 1 << 16]);
         let mut due = Instant::now();
         while !is_over.load(Ordering::Relaxed) {
             if Instant::now() >= due {
                 due = Instant::now() + period;
-                let nonce = (asked as u32).to_be_bytes();
-                let request = neighbor.ask_counts(PERIOD_MS, nonce);
-                asked += u64::from(request.and_then(|request| socket.send(&request)).is_ok());
+                let nonce = (requests as u32).to_be_bytes();
+                let request = neighbor.counts_request(PERIOD_MS, nonce);
+                requests += u64::from(request.and_then(|request| socket.send(&request)).is_ok());
             }
             let left = due.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
             let _ = socket.set_read_timeout(Some(left));
             let Ok(octets) = socket.recv(&mut datagram) else { continue };
             let datagram = &datagram[..octets];
-            answered += u64::from(is_counts(datagram));
+            counts_received += u64::from(is_counts(datagram));
             if let Some(answer) = answer(neighbor, datagram) {
                 let _ = socket.send(&answer);
             }
         }
-        BTreeMap::from([("asked".to_owned(), asked), ("answered".to_owned(), answered)])
+        BTreeMap::from([("asked".to_owned(), requests), ("answered".to_owned(), counts_received)])
     }
 }
 
@@ -129,12 +129,12 @@ fn is_counts(datagram: &[u8]) -> bool {
     message.is_some_and(|message| matches!(message.body, Body::Counts { .. }))
 }
 
-/// The answer to a request: no counts, or no offers.
+/// Returns the answer to a request: an empty list of counts or of offers.
 fn answer(neighbor: &Neighbor, datagram: &[u8]) -> Option<Vec<u8>> {
-    let asked = Request::read(datagram)?;
-    let content = match asked.about {
-        About::Counts => message::counts(BOOT, 1, PERIOD_MS, [].into_iter()),
-        About::Offers => message::offers(BOOT, asked.boot, 1, [].into_iter()),
+    let request = Request::read(datagram)?;
+    let content = match request.about {
+        RequestKind::Counts => message::counts(BOOT, 1, PERIOD_MS, [].into_iter()),
+        RequestKind::Offers => message::offers(BOOT, request.boot, 1, [].into_iter()),
     };
-    neighbor.answer(&asked.name, asked.token, &content).ok()
+    neighbor.answer(&request.name, request.token, &content).ok()
 }

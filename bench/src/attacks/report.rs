@@ -1,4 +1,4 @@
-//! The figures of attacks, as a table that lines up and as JSON lines.
+//! The figures of attacks, as an aligned table and as JSON lines.
 
 use std::io::{self, Write};
 
@@ -32,8 +32,9 @@ pub(super) fn print_json(figures: &Figures) -> Result<(), Error> {
     text.and_then(|text| writeln!(io::stdout(), "{text}")).map_err(cannot_print)
 }
 
-/// Prints a table of all runs: rates, ratios and round trips are medians, failures are added up,
-/// all else is the worst run's. Runs that failed are no part of it, but counted and listed.
+/// Prints a table of all runs. Rates, ratios and round trips are medians, failures are sums, and
+/// all other figures are those of the worst run. Failed runs are not part of it, but counted and
+/// listed.
 pub(super) fn print_table(all: &[Figures], failed: &[Failure]) -> Result<(), Error> {
     let reasons: String = failed.iter().map(|failure| format!("{failure}\n")).collect();
     writeln!(io::stdout(), "\n{}{reasons}", align(&rows(all, failed))).map_err(cannot_print)
@@ -41,15 +42,15 @@ pub(super) fn print_table(all: &[Figures], failed: &[Failure]) -> Result<(), Err
 
 fn rows(all: &[Figures], failed: &[Failure]) -> Vec<Vec<String>> {
     let mut rows = vec![HEADINGS.map(str::to_owned).to_vec()];
-    let tried = all.iter().map(|f| (f.subject, f.attack));
+    let tried = all.iter().map(|f| (f.case.subject, f.case.attack));
     let mut seen = Vec::new();
-    for key in tried.chain(failed.iter().map(|f| (f.subject, f.attack))) {
+    for key in tried.chain(failed.iter().map(|f| (f.case.subject, f.case.attack))) {
         if seen.contains(&key) {
             continue;
         }
         seen.push(key);
-        let runs: Vec<_> = all.iter().filter(|f| (f.subject, f.attack) == key).collect();
-        let failures = failed.iter().filter(|f| (f.subject, f.attack) == key).count();
+        let runs: Vec<_> = all.iter().filter(|f| (f.case.subject, f.case.attack) == key).collect();
+        let failures = failed.iter().filter(|f| (f.case.subject, f.case.attack) == key).count();
         let mut cells = row(&runs);
         if runs.is_empty() {
             cells.fill("-".to_owned());
@@ -81,8 +82,8 @@ fn row(runs: &[&Figures]) -> Vec<String> {
         longest.map_or("-".to_owned(), |us| format!("{:.1}", us / 1e3))
     };
     vec![
-        runs.first().map_or("-", |f| f.attack).to_owned(),
-        runs.first().map_or("-", |f| f.subject).to_owned(),
+        runs.first().map_or("-", |f| f.case.attack).to_owned(),
+        runs.first().map_or("-", |f| f.case.subject).to_owned(),
         format!(
             "{} > {}",
             median(&|f| Some(f.goodput_quiet_mbps), 0),
@@ -91,16 +92,24 @@ fn row(runs: &[&Figures]) -> Vec<String> {
         median(&|f| f.goodput_ratio, 2),
         median(&|f| f.goodput_spin_ratio, 2),
         format!("{} of {}", sum(&|f| f.fetches_failed), sum(&|f| f.fetches)),
-        format!("{} > {}", median(&|f| f.ping_p50_quiet_us, 0), median(&|f| f.ping_p50_attack_us, 0)),
-        format!("{} > {}", median(&|f| f.ping_p99_quiet_us, 0), median(&|f| f.ping_p99_attack_us, 0)),
+        format!(
+            "{} > {}",
+            median(&|f| f.pings.ping_p50_quiet_us, 0),
+            median(&|f| f.pings.ping_p50_attack_us, 0)
+        ),
+        format!(
+            "{} > {}",
+            median(&|f| f.pings.ping_p99_quiet_us, 0),
+            median(&|f| f.pings.ping_p99_attack_us, 0)
+        ),
         median(&|f| f.ping_p99_spin_us, 0),
-        sum(&|f| f.pings_lost).to_string(),
+        sum(&|f| f.pings.pings_lost).to_string(),
         status(worst(&|f| f.status_max_ms), sum(&|f| f.status_failed)),
         format!(
             "{:.0} > {:.0} > {:.0}",
-            worst(&|f| f.memory_before_mib),
-            worst(&|f| f.memory_peak_mib),
-            worst(&|f| f.memory_after_mib)
+            worst(&|f| f.memory.memory_before_mib),
+            worst(&|f| f.memory.memory_peak_mib),
+            worst(&|f| f.memory.memory_after_mib)
         ),
         left(runs),
         if has_recovered {
@@ -113,9 +122,9 @@ fn row(runs: &[&Figures]) -> Vec<String> {
     ]
 }
 
-/// The most that a run left behind.
+/// Returns the maximum of memory left behind by a run.
 fn left(runs: &[&Figures]) -> String {
-    let most = runs.iter().filter_map(|f| f.left_mib()).max_by(f64::total_cmp);
+    let most = runs.iter().filter_map(|f| f.memory.left_mib()).max_by(f64::total_cmp);
     most.map_or("-".to_owned(), |mib| format!("{mib:.0}"))
 }
 
@@ -125,18 +134,21 @@ fn status(max_ms: f64, failed: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::figures::{Figures, Phases};
+    use super::super::figures::{Case, Figures, Phases};
     use super::super::honest::Log;
     use super::*;
     use std::time::Instant;
 
+    const CASE: Case = Case { subject: "x", attack: "pit", run: 1 };
+
     #[test]
-    fn a_router_whose_runs_failed_has_a_row_that_says_so_and_others_have_theirs() {
+    fn a_failed_router_keeps_its_row() {
         let now = Instant::now();
         let phases = Phases { quiet: now, attack: now, recovery: now, end: now, spin: now };
-        let good = Figures::new(("x", "pit", 1), &Log::default(), &Vec::new(), &phases);
+        let good = Figures::new(CASE, &Log::default(), &Vec::new(), &phases);
         let why = Error::Subject("it ended".to_owned());
-        let failed = [("x", "pit", 2), ("y", "pit", 1)].map(|key| Failure::new(key, &why));
+        let failed = [Case { run: 2, ..CASE }, Case { subject: "y", ..CASE }];
+        let failed = failed.map(|case| Failure::new(case, &why));
         let rows = rows(&[good], &failed);
         let said: Vec<_> = rows[1..].iter().map(|r| (r[0].as_str(), r[1].as_str(), r[15].as_str())).collect();
         assert_eq!(said, [("pit", "x", "1, 1 failed"), ("pit", "y", "0, 1 failed")]);
@@ -145,10 +157,10 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_did_not_recover_and_a_fetch_that_failed_show_among_others() {
+    fn a_report_shows_failed_fetches_and_recoveries() {
         let now = Instant::now();
         let phases = Phases { quiet: now, attack: now, recovery: now, end: now, spin: now };
-        let good = Figures::new(("x", "pit", 1), &Log::default(), &Vec::new(), &phases);
+        let good = Figures::new(CASE, &Log::default(), &Vec::new(), &phases);
         let bad = Figures { normal_after_s: None, fetches: 9, fetches_failed: 2, ..good.clone() };
         let cells = row(&[&good, &bad, &good]);
         assert_eq!(cells.len(), HEADINGS.len());

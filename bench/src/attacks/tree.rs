@@ -1,4 +1,4 @@
-//! The tree that is fetched into a folder that all may write.
+//! The tree that is fetched into a world-writable folder.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,16 +9,17 @@ use crate::error::Error;
 /// Directories of the tree.
 pub(crate) const DIRECTORIES: u64 = 4;
 
-/// What each of them has, with its octets: one comes with others as one object, one by itself.
+/// Files of each directory, with their sizes in octets. A small file shares an object with others.
+/// A large one is an object of its own.
 pub(crate) const FILES: [(&str, usize); 2] = [("small", 2_000), ("large", 200_000)];
 
-/// The tree's name below what is served.
+/// The tree's name below the served folder.
 pub(crate) const TREE: &str = "tree";
 
-/// The name, in the served folder, of a folder of files with strange names.
+/// Name of a folder below the served one. Its files have escape sequences in their names.
 pub(super) const STRANGE: &str = "strange";
 
-/// Makes, in `served`, the folder of files with escape sequences in their names.
+/// Creates the folder `STRANGE` in `served`.
 pub(super) fn prepare_strange(served: &Path) -> Result<(), Error> {
     let folder = served.join(STRANGE);
     let make = || {
@@ -28,8 +29,8 @@ pub(super) fn prepare_strange(served: &Path) -> Result<(), Error> {
     make().map_err(|e| Error::environment(format!("cannot make {}", folder.display()), e))
 }
 
-/// Makes the tree in `served`, the folder `shared` that all may write, and `outside` that only this
-/// user may.
+/// Creates the tree in `served`, the world-writable folder `shared`, and `outside`, which only this
+/// user may write.
 pub(super) fn prepare(served: &Path, shared: &Path, outside: &Path) -> Result<(), Error> {
     let make = || {
         for number in 0..DIRECTORIES {

@@ -1,5 +1,6 @@
-//! A tree that this user fetches, again and again, into a folder that another user may write too,
-//! and what came of it: files outside of the folder, and files with what nobody signed.
+//! The victim of an attack on files: a user that fetches a tree repeatedly into a folder that
+//! another user may write, too. The results are the number of files that were written outside the
+//! folder, and the number of files whose content differs from the served one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,17 +17,17 @@ use super::tree::{DIRECTORIES, FILES, TREE};
 use super::world::{Link, Namely, World};
 use crate::error::Error;
 
-/// How long a fetch may take.
+/// Maximum time of a fetch.
 const FETCH_LIMIT: Duration = Duration::from_secs(60);
 
-/// Whoever fetches.
+/// The user that fetches the tree.
 pub(super) struct Victim {
     is_over: Arc<AtomicBool>,
     fetches: JoinHandle<u64>,
     get: Get,
 }
 
-/// How to fetch.
+/// The command of a fetch.
 #[derive(Clone)]
 struct Get {
     namely: Namely,
@@ -38,7 +39,7 @@ struct Get {
 }
 
 impl Victim {
-    /// Fetches from now on, if `attack` is at such a folder.
+    /// Starts to fetch if `attack` includes [`Attack::Target`] and the router is namely's.
     pub(super) fn start(world: &World, attack: Attack, interrupt: &Interrupt) -> Option<Self> {
         if !attack.parts().contains(&Attack::Target) || world.place.memif.is_none() {
             return None;
@@ -57,7 +58,7 @@ impl Victim {
             std::thread::spawn(move || {
                 let mut fetches = 0;
                 while !is_over.load(Ordering::Relaxed) {
-                    // It may fail: what it does besides counts.
+                    // The attack may make a fetch fail. Only its side effects matter.
                     let _ = get.once();
                     fetches += 1;
                 }
@@ -67,7 +68,8 @@ impl Victim {
         Some(Victim { is_over, fetches, get })
     }
 
-    /// Ends, fetches once more without the attacker, and counts.
+    /// Ends the repeated fetches, fetches once more without the attacker, and adds the counts to
+    /// `sent`.
     pub(super) fn finish(self, sent: &mut BTreeMap<String, u64>) -> Result<(), Error> {
         self.is_over.store(true, Ordering::Relaxed);
         let fetches = self.fetches.join().unwrap_or(0);
@@ -77,9 +79,9 @@ impl Victim {
         for number in 0..DIRECTORIES {
             for (file, _) in FILES {
                 let below = Path::new(&number.to_string()).join(file);
-                let [got, of] =
+                let [fetched, served] =
                     [&self.get.shared, &self.get.served].map(|top| fs::read(top.join(&below)).ok());
-                others += u64::from(got != of);
+                others += u64::from(fetched != served);
             }
         }
         for (what, count) in [("fetches", fetches), ("escaped", escaped), ("others", others)] {

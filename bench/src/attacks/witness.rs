@@ -1,5 +1,5 @@
-//! Effects of an attack beside its cost for the honest load: the MTU of the group, the VIPs that
-//! the virtual plane took, the characters that reached a terminal.
+//! Observes the effects of an attack other than its cost for the honest load: the MTU of the group,
+//! the VIPs that the virtual plane accepted, and the control characters that reached a terminal.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,24 +11,24 @@ use namely_vip::limits::OFFERS_MAX;
 use namely_wire::text::is_obeyed;
 use serde_json::Value;
 
-use super::kind::{Attack, Sent};
+use super::kind::{Attack, AttackerCounts};
 use super::lan::{DEVICE, GROUP};
 use super::plane::OBJECTS_PER_SLOT;
 use super::world::{ATTACKER_GRACE, Link, Namely, World, counter_in};
 use crate::error::Error;
 
-/// Pause between two looks at a router.
+/// Interval between two requests to a router.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A thread that watches the router during an attack.
+/// A thread that observes the router during an attack.
 pub(super) struct Witness {
     attack: Attack,
     is_over: Arc<AtomicBool>,
-    thread: JoinHandle<Sent>,
+    thread: JoinHandle<AttackerCounts>,
 }
 
 impl Witness {
-    /// Starts one for each part of `attack` that has such an effect.
+    /// Starts a witness for each part of `attack` that has such an effect.
     pub(super) fn start(world: &World, attack: Attack, interrupt: &Interrupt) -> Vec<Self> {
         attack.parts().into_iter().filter_map(|part| Self::of(world, part, interrupt)).collect()
     }
@@ -66,7 +66,7 @@ impl Witness {
     }
 
     /// Ends the thread, and adds its counts to `sent`.
-    pub(super) fn finish(self, sent: &mut Sent) -> Result<(), Error> {
+    pub(super) fn finish(self, sent: &mut AttackerCounts) -> Result<(), Error> {
         self.is_over.store(true, Ordering::Relaxed);
         let seen = self.thread.join().map_err(|_| Error::Subject("a witness has ended".to_owned()))?;
         sent.extend(seen.into_iter().map(|(what, count)| (format!("{}.{what}", self.attack.name()), count)));
@@ -74,7 +74,7 @@ impl Witness {
     }
 }
 
-/// The router under attack, as a witness asks it.
+/// The router under attack, which a witness observes by commands of `namely`.
 struct Router {
     namely: Namely,
     attack: Attack,
@@ -82,7 +82,8 @@ struct Router {
 }
 
 impl Router {
-    /// Runs a command and parses its output, a JSON value a line; empty if it fails.
+    /// Runs a command and parses its output, one JSON value per line. Returns an empty list if it
+    /// fails.
     fn ask(&self, arguments: &[&str]) -> Vec<Value> {
         let output = self.namely.dir().join(format!("witness-{}", self.attack.name()));
         let printed =
@@ -94,8 +95,8 @@ impl Router {
         self.ask(&["--json", "status", "--counters"])
     }
 
-    /// The rise of counters since `before`, by the part of their labels behind the last dot.
-    fn risen(&self, before: &[Value], labels: &[&str]) -> Sent {
+    /// Returns the rise of counters since `before`, keyed by the last component of their labels.
+    fn risen(&self, before: &[Value], labels: &[&str]) -> AttackerCounts {
         let now = self.counters();
         let of = |all: &[Value], label: &str| counter_in(all, label).unwrap_or(0);
         let risen = |label: &&str| of(&now, label).saturating_sub(of(before, label));
@@ -105,7 +106,7 @@ impl Router {
             .collect()
     }
 
-    fn counted(&self, is_over: &AtomicBool, labels: &[&str]) -> Sent {
+    fn counted(&self, is_over: &AtomicBool, labels: &[&str]) -> AttackerCounts {
         let before = self.counters();
         self.wait(is_over);
         self.risen(&before, labels)
@@ -115,26 +116,27 @@ impl Router {
         while !is_over.load(Ordering::Relaxed) && self.interrupt.sleep(PAUSE).is_ok() {}
     }
 
-    /// The smallest MTU that the face to the group has.
-    fn group_mtu(&self, is_over: &AtomicBool) -> Sent {
+    /// Returns the smallest observed MTU of the face to the group, the number of observations, and
+    /// the rise of the counter of hellos.
+    fn group_mtu(&self, is_over: &AtomicBool) -> AttackerCounts {
         let before = self.counters();
-        let (mut smallest, mut looks) = (u64::MAX, 0);
+        let (mut smallest, mut observations) = (u64::MAX, 0);
         while !is_over.load(Ordering::Relaxed) && self.interrupt.sleep(PAUSE).is_ok() {
             let faces = self.ask(&["--json", "face", "list"]);
             let is_group =
                 |face: &&Value| face["remote"] == GROUP && face["local"] == format!("dev://{DEVICE}");
             let mtu = faces.iter().find(is_group).and_then(|face| face["mtu"].as_u64());
-            looks += u64::from(mtu.is_some());
+            observations += u64::from(mtu.is_some());
             smallest = smallest.min(mtu.unwrap_or(u64::MAX));
         }
         let mut seen = self.risen(&before, &["discovery.hellos_heard"]);
-        seen.extend([("group_mtu_min".to_owned(), smallest), ("looks".to_owned(), looks)]);
+        seen.extend([("group_mtu_min".to_owned(), smallest), ("looks".to_owned(), observations)]);
         seen
     }
 
-    /// The VIPs that the plane took, in percent of those that the neighbor's link carries in the
-    /// slots that went by and in those that the neighbor may save up.
-    fn offered(&self, is_over: &AtomicBool) -> Sent {
+    /// Returns the VIPs that the plane accepted, in percent of the capacity of the neighbor's link
+    /// in the elapsed slots and in those that the neighbor may save up.
+    fn offered(&self, is_over: &AtomicBool) -> AttackerCounts {
         let before = self.counters();
         self.wait(is_over);
         let objects = self.ask(&["--json", "vip", "objects"]);
@@ -146,9 +148,9 @@ impl Router {
         seen
     }
 
-    /// Runs commands at the router and at one that lies, again and again, and counts the
-    /// characters of their output that a terminal would obey.
-    fn terminal(&self, liar: &Namely, name: &str, is_over: &AtomicBool) -> Sent {
+    /// Runs commands repeatedly at the router and at a lying one. Counts the control characters of
+    /// their output that a terminal would interpret.
+    fn terminal(&self, liar: &Namely, name: &str, is_over: &AtomicBool) -> AttackerCounts {
         let target = self.namely.dir().join("strange");
         let target = target.to_string_lossy();
         let honest: [&[&str]; 4] = [
@@ -164,14 +166,15 @@ impl Router {
         ];
         let (mut commands, mut obeyed, mut names, mut quoted) = (0u64, 0u64, 0u64, 0u64);
         loop {
-            let tell = |namely: &Namely, words: &[&str]| namely.told(words, ATTACKER_GRACE, &self.interrupt);
-            let of_lies = lies.iter().map(|words| tell(liar, words));
-            let of_names = honest.iter().map(|words| tell(&self.namely, words));
-            for said in of_lies.chain(of_names) {
+            let run =
+                |namely: &Namely, arguments: &[&str]| namely.told(arguments, ATTACKER_GRACE, &self.interrupt);
+            let of_lies = lies.iter().map(|arguments| run(liar, arguments));
+            let of_names = honest.iter().map(|arguments| run(&self.namely, arguments));
+            for output in of_lies.chain(of_names) {
                 commands += 1;
-                obeyed += said.chars().filter(|c| is_obeyed(*c) && *c != '\n').count() as u64;
-                names += u64::from(said.contains("gpj.sh"));
-                quoted += u64::from(said.contains("\\u{1b}]0;owned\\u{7}\\r\\nerror: none"));
+                obeyed += output.chars().filter(|c| is_obeyed(*c) && *c != '\n').count() as u64;
+                names += u64::from(output.contains("gpj.sh"));
+                quoted += u64::from(output.contains("\\u{1b}]0;owned\\u{7}\\r\\nerror: none"));
             }
             if is_over.load(Ordering::Relaxed) || self.interrupt.check().is_err() {
                 break;

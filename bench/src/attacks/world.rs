@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use namely_testbed::{Interrupt, Process, command};
 
-use super::kind::{Attack, Place};
+use super::kind::{Attack, RouterAddresses};
 use super::lan::{self, Lan};
 use super::plane::Neighbors;
 use super::tree;
@@ -21,16 +21,16 @@ use crate::programs::{Program, READY_LIMIT};
 use crate::scenario::Scenario;
 use crate::subject::{self, Site, SubjectName, free_ports};
 
-/// What is served.
+/// Prefix of the served files.
 const FILES: &str = "/attacked/files";
 
-/// Pings are answered below this.
+/// Prefix below which pings are answered.
 pub(crate) const PINGS: &str = "/attacked/pings";
 
-/// A route for this leads to a neighbour that never answers.
+/// Prefix with a route to a neighbor that never answers.
 const SILENT: &str = "/attacked/silent";
 
-/// Objects that are each fetched once.
+/// Number of objects that are each fetched once.
 const FRESH_OBJECTS: u64 = 1000;
 
 /// Size of each of them, octets.
@@ -39,24 +39,24 @@ const FRESH_OCTETS: u64 = 100_000;
 /// The folder of the objects that are each fetched once.
 const FRESH: &str = "fresh";
 
-/// Segments of an object of the producer on the link that are asked for one after the other.
+/// Number of requested segments per object of the producer on the link.
 const BESIDE_SEGMENTS: u64 = 16;
 
-/// How long an attacker may go on after its time before it is ended.
+/// Maximum delay of an attacker past its time. It is stopped afterwards.
 pub(super) const ATTACKER_GRACE: Duration = Duration::from_secs(20);
 
 /// Octets of a segment.
 const SEGMENT_OCTETS: u64 = 8192;
 
-/// A router with producers; all of it ends when dropped.
+/// A router with producers. All of it ends when dropped.
 pub(crate) struct World {
     /// The router.
     pub(crate) router: Process,
-    /// How to reach it.
-    pub(crate) place: Place,
-    /// The object that is fetched again and again.
+    /// Its addresses and names.
+    pub(crate) place: RouterAddresses,
+    /// The object that is fetched repeatedly.
     pub(crate) object: Object,
-    /// The file behind every object that is fetched once.
+    /// The file of every object that is fetched once.
     pub(crate) fresh: PathBuf,
     /// The neighbors on the virtual plane, if it runs one.
     pub(super) neighbors: Option<Arc<Neighbors>>,
@@ -69,23 +69,24 @@ pub(crate) struct World {
 
 /// The settings of the router under attack beside its defaults.
 pub(crate) struct Setting<'a> {
-    /// The attacks: it has a link and the virtual plane if one of them is there.
+    /// The attacks. The world has a link and the virtual plane if one of them needs it.
     pub(crate) attacks: &'a [Attack],
     /// Lines of namelyd's configuration file.
     pub(crate) lines: &'a str,
-    /// Size of the object that is fetched again and again.
+    /// Size of the object that is fetched repeatedly.
     pub(crate) object_octets: u64,
 }
 
 impl World {
-    /// Starts the router `name` at its default limits, and the producers, with everything in `dir`.
+    /// Starts the router `name` at its default limits, and the producers. All files are in `dir`.
     pub(crate) fn start(
         name: SubjectName,
         setting: &Setting<'_>,
         dir: &Path,
         interrupt: &Interrupt,
     ) -> Result<Self, Error> {
-        // Another user's attackers reach the router's sockets; keys and files stay unreadable.
+        // Attackers of another user have to reach the router's sockets. Keys and files stay
+        // unreadable.
         fs::set_permissions(dir, fs::Permissions::from_mode(0o711))
             .map_err(|e| Error::environment(format!("cannot open {} to others", dir.display()), e))?;
         let client = Program::find(&["namely"], "NAMELY_BIN_DIR", true);
@@ -99,7 +100,7 @@ impl World {
         let attacks = if is_namely { setting.attacks } else { &[] };
         let mut lan = Lan::make(attacks)?;
         let neighbors = Neighbors::make(attacks, address)?;
-        let mut place = Place {
+        let mut place = RouterAddresses {
             unix: dir.join("router0.sock"),
             memif: is_namely.then(|| dir.join("router0.memif")),
             udp: address,
@@ -170,7 +171,7 @@ impl World {
         Ok(world)
     }
 
-    /// `namely` at the router, reached by `link`.
+    /// Returns `namely` at the router, reached by `link`.
     pub(crate) fn namely(&self, link: Link) -> Namely {
         let router = match link {
             Link::Unix => format!("unix://{}", self.place.unix.display()),
@@ -182,12 +183,12 @@ impl World {
         Namely { client: self.client.clone(), dir: self.dir.clone(), router }
     }
 
-    /// `namely` at another router.
+    /// Returns `namely` at another router.
     pub(super) fn at(&self, router: String) -> Namely {
         Namely { router, ..self.namely(Link::Unix) }
     }
 
-    /// The objects of the virtual plane, which attackers know too.
+    /// Reads the objects of the virtual plane, which attackers know, too.
     fn learn_objects(&mut self, interrupt: &Interrupt) {
         let namely = self.namely(Link::Unix);
         let Some(plane) = &mut self.place.plane else { return };
@@ -199,7 +200,7 @@ impl World {
             values.filter_map(|object| u64::from_str_radix(object["id"].as_str()?, 16).ok()).collect();
     }
 
-    /// Runs `work` where the attackers of `attack` are: on the link, or on this machine.
+    /// Runs `work` at the location of the attackers of `attack`: on the link, or on this machine.
     pub(super) fn as_attacker<T: Send>(&self, attack: Attack, work: impl FnOnce() -> T + Send) -> T {
         match &self.lan {
             Some(lan) if attack.is_on_link() => lan.as_station(work),
@@ -207,42 +208,43 @@ impl World {
         }
     }
 
-    /// The producer beside the attackers on the link, if there is one: the names of its segments in
-    /// order, and the octets that each has.
+    /// Returns the producer beside the attackers on the link, if there is one: the names of its
+    /// segments in order, and the octets of each.
     pub(super) fn beside(&self) -> Option<Producer> {
         self.lan.as_ref()?;
         Some(Producer { version: self.place.fresh_version.clone(), file: fs::read(&self.fresh).ok()? })
     }
 
-    /// The name of the folder of files with escape sequences in their names.
+    /// Returns the name of the folder of files with escape sequences in their names.
     pub(super) fn strange(&self) -> String {
         format!("{FILES}/{}", tree::STRANGE)
     }
 
-    /// The name of a tree of a few files.
+    /// Returns the name of a tree of a few files.
     pub(super) fn tree(&self) -> String {
         format!("{FILES}/{}", tree::TREE)
     }
 
-    /// The name of the object without its version, and the names of those that are fetched once.
+    /// Returns the name of the object without its version, and the names of the objects that are
+    /// fetched once.
     pub(crate) fn names(&self) -> (String, impl Iterator<Item = String> + Clone + use<>) {
         let fresh = self.place.fresh.clone();
-        // The first has been asked for already.
+        // The first has been requested already.
         let once = (1..FRESH_OBJECTS).map(move |n| format!("{fresh}/{n}"));
         (format!("{FILES}/{}", Object::FILE_NAME), once)
     }
 }
 
-/// The producer on the link: its objects have one content.
+/// The producer on the link. All its objects have the same content.
 pub(super) struct Producer {
     version: String,
     file: Vec<u8>,
 }
 
 impl Producer {
-    /// The name and the content of segment `number`, of objects in turn. Few segments of each
-    /// object are asked for, so that the router looks for a producer often, but less often than a
-    /// face may.
+    /// Returns the name and the content of segment `number`, of successive objects. Few segments of
+    /// each object are requested. So the router searches for a producer often, but below the rate
+    /// limit of a face.
     pub(super) fn segment(&self, number: u64) -> (String, &[u8]) {
         let (object, segment) = (number / BESIDE_SEGMENTS % FRESH_OBJECTS, number % BESIDE_SEGMENTS);
         let name = format!("{}/{object}/{}/seg={segment}", lan::PREFIX, self.version);
@@ -251,7 +253,7 @@ impl Producer {
     }
 }
 
-/// How a client reaches the router.
+/// The client's connection to the router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Link {
     Unix,
@@ -259,7 +261,7 @@ pub(crate) enum Link {
     Memif,
 }
 
-/// How to run the client.
+/// The client command.
 #[derive(Clone, Debug)]
 pub(crate) struct Namely {
     client: PathBuf,
@@ -268,8 +270,7 @@ pub(crate) struct Namely {
 }
 
 impl Namely {
-    /// Runs it to its end, which must be a success within `limit`. Returns its log's text when it
-    /// fails.
+    /// Runs it to its end. It must succeed within `limit`. The error has the text of its log.
     pub(crate) fn run(
         &self,
         arguments: &[&str],
@@ -282,12 +283,12 @@ impl Namely {
         let process = Process::start(arguments[0], command, &self.dir, output)?;
         let log = process.log().to_path_buf();
         let result = process.wait(limit, interrupt);
-        // There are thousands of them in an hour.
+        // There are thousands of logs per hour.
         let _ = fs::remove_file(log);
         Ok(result.map(|_| ())?)
     }
 
-    /// Its output, if it succeeds within `limit`; the file `output` holds that too.
+    /// Returns its output, if it succeeds within `limit`. The file `output` holds the output, too.
     pub(crate) fn ask(
         &self,
         arguments: &[&str],
@@ -299,7 +300,7 @@ impl Namely {
         fs::read_to_string(output).ok()
     }
 
-    /// All its output, on both streams, whether it succeeds or not.
+    /// Returns its output on both streams, whether it succeeds or not.
     pub(super) fn told(&self, arguments: &[&str], limit: Duration, interrupt: &Interrupt) -> String {
         let mut command: Command = command(&self.client, &self.dir);
         command.args(["--router", &self.router]).args(arguments);
@@ -314,14 +315,19 @@ impl Namely {
         String::from_utf8_lossy(&told.concat()).into_owned()
     }
 
-    /// The directory that it runs in.
+    /// Returns its working directory.
     pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }
 }
 
-/// `namelyd` as it is without any settings but these and where it listens.
-fn start_namelyd(place: &Place, settings: &str, dir: &Path, interrupt: &Interrupt) -> Result<Process, Error> {
+/// Starts `namelyd` with only these settings and its listeners.
+fn start_namelyd(
+    place: &RouterAddresses,
+    settings: &str,
+    dir: &Path,
+    interrupt: &Interrupt,
+) -> Result<Process, Error> {
     let program = Program::find(&["namelyd"], "NAMELY_BIN_DIR", true);
     if let Some(missing) = program.missing() {
         return Err(Error::Usage(missing));
@@ -348,8 +354,8 @@ fn start_namelyd(place: &Place, settings: &str, dir: &Path, interrupt: &Interrup
     Ok(router)
 }
 
-/// Another router as `compare` starts it: its defaults but for where it listens and, NFD's being
-/// the same, how many packets it caches.
+/// Starts another router as `compare` does: its defaults, except for its listeners and the capacity
+/// of its content store, which equals NFD's default.
 fn start_other(
     name: SubjectName,
     dir: &Path,
@@ -363,7 +369,7 @@ fn start_other(
     network.routers.into_iter().next().ok_or_else(|| Error::Subject("no router was started".to_owned()))
 }
 
-/// Many names for one file: each is an object of its own to whoever fetches it.
+/// Creates many names for one file. Each is an object of its own to a consumer.
 fn fresh_objects(dir: &Path) -> Result<PathBuf, Error> {
     let source = Object::create(dir, 2, FRESH_OCTETS)?;
     let folder = dir.join(FRESH);
@@ -375,8 +381,8 @@ fn fresh_objects(dir: &Path) -> Result<PathBuf, Error> {
     Ok(source.path)
 }
 
-/// The largest of the values that a router has of this counter, in what `namely status --counters`
-/// printed as JSON.
+/// Returns the maximum of a router's values of this counter in the JSON output of `namely status
+/// --counters`.
 pub(super) fn most_of(printed: &str, counter: &str) -> Option<f64> {
     let lines = printed.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let is_it = |label: &str| label.rsplit('.').next() == Some(counter);
@@ -384,7 +390,7 @@ pub(super) fn most_of(printed: &str, counter: &str) -> Option<f64> {
     of_workers.filter_map(|line| line["value"].as_f64()).max_by(f64::total_cmp)
 }
 
-/// A counter of the whole router in the JSON of `namely status --counters`.
+/// Returns a counter of the whole router in the JSON of `namely status --counters`.
 pub(super) fn counter_in(printed: &[serde_json::Value], label: &str) -> Option<u64> {
     let is_it = |line: &&serde_json::Value| line["counter"] == label && line["face_id"].is_null();
     printed.iter().find(is_it)?["value"].as_u64()

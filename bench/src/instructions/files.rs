@@ -1,5 +1,5 @@
-//! The way of a file: `namely serve` and `namely get`, of which one is counted and the other runs
-//! beside it, with a router in lockstep between them.
+//! The transfer of a file by `namely serve` and `namely get`. One of them is counted. The other
+//! runs beside it, with a router in lockstep between them.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,20 +12,20 @@ use crate::error::Error;
 use crate::files::{Object, expect_same};
 use crate::programs::Program;
 
-/// Interests that the consumer has outstanding.
+/// Outstanding Interests of the consumer.
 const WINDOW: usize = 16;
 
-/// How long a program may take to end.
+/// Maximum time until a program ends.
 const END_LIMIT: Duration = Duration::from_secs(120);
 
-/// The program that is counted.
+/// The counted program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
     /// `namely serve`.
     Server,
     /// `namely get`.
     Client,
-    /// Neither: the file passes, and that is all.
+    /// Neither: the file is only transferred.
     None,
 }
 

@@ -1,21 +1,21 @@
-//! A router between one producer and one consumer, in lockstep: it waits until the consumer has a
-//! whole window of Interests outstanding, passes them in one write, waits for every answer and
-//! passes those in one write. So both programs do the same work in each run, however the machine
-//! schedules them.
+//! A router between one producer and one consumer, in lockstep. It waits until the consumer has a
+//! whole window of Interests outstanding, or sends no more, and forwards them in one write. Then it
+//! waits for the answers and forwards them in one write. Both programs therefore do the same work
+//! in each run, regardless of the machine's scheduling.
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::Duration;
 
+use namely_messages::{Block, ControlParameters, ControlResponse};
 use namely_security::{Signer, sign_data};
-use namely_wire::mgmt::{Block, ControlParameters, ControlResponse};
 use namely_wire::{DataBuilder, InterestView, LpView, Name, tlv};
 
-/// Silence after which an end is taken to have no more to send.
+/// If a program sends nothing for this time, the router expects no more packets in this round.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// Silence after which a program counts as stuck.
+/// If a program sends nothing for this time, the run fails.
 const STUCK: Duration = Duration::from_secs(120);
 
 /// A router that listens for its producer and its consumer.
@@ -25,7 +25,7 @@ pub(super) struct Lockstep {
     consumer: UnixListener,
 }
 
-/// The packet that comes next, or the reason that there is none.
+/// The next packet of a connection, or the reason why there is none.
 enum Next {
     Packet(Vec<u8>),
     Quiet,
@@ -43,7 +43,7 @@ impl Lockstep {
         Ok(Lockstep { producer: UnixListener::bind(producer)?, consumer: UnixListener::bind(consumer)? })
     }
 
-    /// Accepts the producer, and answers until it has registered its prefix.
+    /// Accepts the producer, and answers it until it has registered its prefix.
     pub(super) fn accept_producer(&self) -> io::Result<Producer> {
         let mut producer = Producer { end: End::accept(&self.producer)?, is_registered: false };
         while !producer.is_registered {
@@ -55,7 +55,7 @@ impl Lockstep {
         Ok(producer)
     }
 
-    /// Passes packets until the consumer closes its connection.
+    /// Forwards packets until the consumer closes its connection.
     pub(super) fn pass(&self, producer: &mut Producer, window: usize) -> io::Result<()> {
         let mut consumer = End::accept(&self.consumer)?;
         loop {
@@ -63,7 +63,7 @@ impl Lockstep {
             let mut count = 0;
             while count < window {
                 match consumer.next(if count == 0 { STUCK } else { QUIET })? {
-                    // A consumer that asks for its router's status gets along without.
+                    // Interests for the router's status receive no answer. The consumer needs none.
                     Next::Packet(packet) if is_local(&packet) => (),
                     Next::Packet(packet) => {
                         interests.extend(packet);
@@ -90,7 +90,8 @@ pub(super) struct Producer {
 }
 
 impl Producer {
-    /// Up to `count` answers. A name that the producer does not have stays without one.
+    /// Returns up to `count` answers. There are fewer if the producer does not answer a name within
+    /// [`QUIET`].
     fn answers(&mut self, mut count: usize) -> io::Result<Vec<u8>> {
         let mut answers = Vec::new();
         while count > 0 {
@@ -108,7 +109,8 @@ impl Producer {
         Ok(answers)
     }
 
-    /// Returns an answer, or carries out a registration.
+    /// Responds to a registration, drops other Interests for the router, and returns any other
+    /// packet as an answer.
     fn take(&mut self, packet: Vec<u8>) -> io::Result<Option<Vec<u8>>> {
         let Some(response) = registered(&packet) else { return Ok(Some(packet).filter(|p| !is_local(p))) };
         self.is_registered = true;
@@ -149,7 +151,7 @@ fn is_local(packet: &[u8]) -> bool {
         .is_some_and(|interest| interest.name.component(0).is_some_and(|first| first.value == b"localhost"))
 }
 
-/// The response to a registration.
+/// Returns the response to a registration.
 fn registered(packet: &[u8]) -> Option<Vec<u8>> {
     let interest = interest(packet)?;
     let prefix: Name = "/localhost/nfd/rib/register".parse().ok()?;

@@ -1,9 +1,10 @@
-//! `instructions`: the cost of fixed work in instructions, beside a snapshot: an exchange in the
-//! core, and a segment of a file in `namely serve` and `namely get`.
+//! `instructions` counts the instructions of fixed work, and compares the counts with a snapshot.
+//! The work is an exchange in the core, and a segment of a file in `namely serve` and in `namely
+//! get`.
 //!
-//! Instructions do not depend on how busy the machine is, so that a change of a few percent shows
-//! in one run. The count is the difference between the work done twice as often and once: the start
-//! of the program and of its tables cancels out.
+//! Instructions do not depend on the load of the machine, so a change of a few percent is visible
+//! in one run. A count is the difference between a run and another one with twice the repetitions,
+//! so that the start of the program and of its tables cancels out.
 
 mod files;
 mod lockstep;
@@ -32,9 +33,9 @@ pub struct Instructions {
 /// Options of counted work.
 #[derive(Debug, Args)]
 pub struct InstructionsWork {
-    /// Which work
+    /// The work
     pub work: Work,
-    /// How often it is done
+    /// Number of repetitions
     pub times: u64,
 }
 
@@ -67,17 +68,18 @@ pub enum Work {
     Get8000,
 }
 
-/// How often work of the core is done, and twice as often.
+/// Repetitions of work of the core. The second run has twice as many.
 const TIMES: u64 = 64 * BATCH as u64;
 
-/// Segments of a file, and of one twice as long. Both are whole groups of a manifest.
+/// Segments of a file. The second file is twice as long. Both lengths are whole groups of a
+/// manifest.
 const SEGMENTS: u64 = 2048;
 
-/// How far above its snapshot a count may be, and how far below before it is said to be worth
-/// renewing; in percent.
+/// Tolerance in percent. A count above it fails. A count below it suggests a renewal of the
+/// snapshot.
 const TOLERANCE_PERCENT: u64 = 3;
 
-/// ns of the core's clock for each packet.
+/// Advance of the core's clock for each packet, ns.
 const PACKET_NS: u64 = 250;
 
 impl Work {
@@ -94,7 +96,8 @@ impl Work {
         }
     }
 
-    /// The program that handles a file, and the octets of its segments; none for the core's work.
+    /// Returns the program that transfers a file, and the octets of its segments; none for work of
+    /// the core.
     fn file(self) -> Option<(Subject, u64)> {
         match self {
             Work::Serve1200 => Some((Subject::Server, 1200)),
@@ -105,7 +108,7 @@ impl Work {
         }
     }
 
-    /// Instructions of the work, done once.
+    /// Returns the number of instructions of one repetition.
     fn instructions(self) -> Result<u64, Error> {
         let Some((subject, octets)) = self.file() else {
             return Ok(counted(self, 2 * TIMES)?.saturating_sub(counted(self, TIMES)?) / TIMES);
@@ -114,7 +117,8 @@ impl Work {
         Ok(of(2 * SEGMENTS)?.saturating_sub(of(SEGMENTS)?) / SEGMENTS)
     }
 
-    /// Small tables that are full from the start, so that every exchange does the same.
+    /// Returns a case with small tables that are full from the start, so that every exchange does
+    /// the same work.
     fn case(self) -> Case {
         let case = Case {
             kind: Kind::Exchange,
@@ -137,7 +141,7 @@ impl Work {
     }
 }
 
-/// Does the work and nothing else; valgrind counts.
+/// Does only the work. valgrind, which runs this process, counts the instructions.
 pub fn work(options: &InstructionsWork) -> Result<(), Error> {
     if let Some((_, octets)) = options.work.file() {
         return files::pass(Subject::None, octets, options.times).map(drop);
@@ -152,7 +156,7 @@ pub fn work(options: &InstructionsWork) -> Result<(), Error> {
     worker.expect_sent(case.pending as u64 + case.warm_up, case.warm_up)?;
     match case.kind {
         Kind::CsHit => {
-            worker.ask_cached(options.times, case.cached as u64);
+            worker.request_cached(options.times, case.cached as u64);
             worker.expect_sent(0, options.times)
         }
         _ => {
@@ -164,7 +168,7 @@ pub fn work(options: &InstructionsWork) -> Result<(), Error> {
 
 type Counts = BTreeMap<String, u64>;
 
-/// Counts, and compares or renews.
+/// Counts the instructions of all work, and compares the counts with the snapshot or renews it.
 pub fn run(options: &Instructions) -> Result<(), Error> {
     if cfg!(debug_assertions) {
         return Err(Error::Usage("counts of a debug build mean nothing: build with --release".to_owned()));
@@ -188,7 +192,7 @@ pub fn run(options: &Instructions) -> Result<(), Error> {
 const ADVICE: &str = "more instructions than in the snapshot. If the change is worth it: \
     cargo run --release -p namely-bench -- instructions --renew";
 
-/// Instructions of a whole process that does `work` so many times.
+/// Returns the number of instructions of a whole process that repeats `work` `times` times.
 fn counted(work: Work, times: u64) -> Result<u64, Error> {
     let program = std::env::current_exe().map_err(|e| Error::environment("cannot find this program", e))?;
     let output = Command::new("valgrind")
@@ -197,25 +201,25 @@ fn counted(work: Work, times: u64) -> Result<u64, Error> {
         .args(["instructions-work", work.name(), &times.to_string()])
         .output()
         .map_err(|e| Error::environment("cannot start valgrind", e))?;
-    let said = String::from_utf8_lossy(&output.stderr);
+    let log = String::from_utf8_lossy(&output.stderr);
     if output.status.success() {
-        count_in(&said)
+        count_in(&log)
     } else {
-        Err(Error::Subject(format!("the work failed: {said}")))
+        Err(Error::Subject(format!("the work failed: {log}")))
     }
 }
 
-fn count_in(said: &str) -> Result<u64, Error> {
-    collected(said).ok_or_else(|| Error::Subject(format!("valgrind counted nothing: {said}")))
+fn count_in(log: &str) -> Result<u64, Error> {
+    collected(log).ok_or_else(|| Error::Subject(format!("valgrind counted nothing: {log}")))
 }
 
-/// The count in what callgrind says at its end.
-fn collected(said: &str) -> Option<u64> {
-    let line = said.lines().find_map(|line| line.split_once("Collected :"))?;
+/// Returns the count in the output of callgrind.
+fn collected(log: &str) -> Option<u64> {
+    let line = log.lines().find_map(|line| line.split_once("Collected :"))?;
     line.1.trim().parse().ok()
 }
 
-/// A line for each work, and whether any count is too high or cannot be compared.
+/// Returns a line for each work, and true if any count is too high or cannot be compared.
 fn compare(snapshot: &Counts, counts: &Counts) -> (Vec<String>, bool) {
     let mut failed = false;
     let line = |(name, count): (&String, &u64)| {
@@ -261,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn three_percent_more_pass_and_a_little_more_than_that_fails() {
+    fn instructions_may_grow_three_percent() {
         let snapshot = counts(&[("a", 1000)]);
         assert!(!compare(&snapshot, &counts(&[("a", 1030)])).1);
         assert!(compare(&snapshot, &counts(&[("a", 1031)])).1);
@@ -271,14 +275,14 @@ mod tests {
     }
 
     #[test]
-    fn the_count_is_found_in_what_callgrind_says() {
-        let said = "==1== Events    : Ir\n==1== Collected : 12345\n==1==\n";
-        assert_eq!(collected(said), Some(12345));
+    fn the_callgrind_count_is_parsed() {
+        let log = "==1== Events    : Ir\n==1== Collected : 12345\n==1==\n";
+        assert_eq!(collected(log), Some(12345));
         assert_eq!(collected("==1== nothing"), None);
     }
 
     #[test]
-    fn the_snapshot_in_the_repository_has_every_work() {
+    fn the_instruction_snapshot_has_every_work() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("instructions.json");
         let snapshot = read(&path).expect("the snapshot");
         let names: Vec<&str> = Work::value_variants().iter().map(|work| work.name()).collect();
@@ -287,12 +291,13 @@ mod tests {
     }
 
     #[test]
-    fn each_work_does_what_it_says_and_the_command_line_knows_it() {
+    fn the_command_line_names_each_work() {
         for kind in Work::value_variants() {
             let value = kind.to_possible_value().map(|v| v.get_name().to_owned());
             assert_eq!(value.as_deref(), Some(kind.name()));
             if kind.file().is_some() {
-                // `tests/instructions.rs` passes a file: only there are the programs at hand.
+                // `tests/instructions.rs` transfers files, because the programs are available only
+                // there.
                 continue;
             }
             work(&InstructionsWork { work: *kind, times: 2 * BATCH as u64 }).expect("done");

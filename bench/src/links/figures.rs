@@ -1,4 +1,4 @@
-//! What a run measured, and what runs come to.
+//! The measurements of a run, and their summaries.
 
 use serde_json::{Value, json};
 
@@ -6,21 +6,21 @@ use super::options::{Carrier, Row, Window};
 use crate::report::align;
 use crate::stats::{Summary, summarise};
 
-/// What one run of a row measured.
+/// Measurements of one run of a row.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Figures {
     pub(super) goodput_mbps: f64,
-    /// Seconds of CPU for each GiB: of the producer, its router, the consumer's router, and the
-    /// consumer. A link with one router, or none, has less.
+    /// Seconds of CPU per GiB: of the producer, its router, the consumer's router, and the
+    /// consumer. A link with one router, or none, has fewer values.
     pub(super) cpu_s_per_gib: [Option<f64>; 4],
-    /// Interests that the consumer sent again, and how often nothing came for a whole timeout.
+    /// Interests that the consumer retransmitted, and its timeouts without any packet.
     pub(super) retransmissions: Option<f64>,
     pub(super) timeouts: Option<f64>,
-    /// Data that came with a congestion mark.
+    /// Data with a congestion mark.
     pub(super) marks: Option<f64>,
-    /// Frames and packets that routers dropped at their faces.
+    /// Frames and packets dropped by routers at their faces.
     pub(super) dropped: Option<f64>,
-    /// Datagrams that the kernel had no buffer for, and segments that its TCP sent again.
+    /// Datagrams for which the kernel had no buffer, and segments that its TCP retransmitted.
     pub(super) kernel_lost: f64,
     pub(super) tcp_retransmitted: f64,
 }
@@ -33,7 +33,7 @@ pub(super) struct Runs {
     pub(super) failed: u32,
 }
 
-/// A column: its key in JSON, its heading, digits after the point, and where its value is.
+/// A column: its key in JSON, its heading, digits after the point, and its value.
 struct Column(&'static str, &'static str, usize, fn(&Figures) -> Option<f64>);
 
 const GOODPUT: Column = Column("goodput_mbps", "Mbit/s", 0, |f| Some(f.goodput_mbps));
@@ -80,7 +80,7 @@ impl Runs {
         cells
     }
 
-    /// The row for programs.
+    /// Returns the row as JSON.
     pub(super) fn value(&self, octets: u64) -> Value {
         let mut value = json!({
             "link": self.row.link.name(), "mtu": self.row.mtu, "window": self.row.window.to_string(),
@@ -96,7 +96,7 @@ impl Runs {
     }
 }
 
-/// The table and what it says of the targets.
+/// Returns the table and the comparison with the targets.
 pub(super) fn table(all: &[Runs]) -> String {
     let mut heading = ["link", "MTU", "window"].map(str::to_owned).to_vec();
     heading.extend(COLUMNS.iter().map(|column| column.1.to_owned()));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_compared_with_tcp_and_the_default_with_the_best_fixed_window() {
+    fn link_rows_compare_tcp_and_windows() {
         let all = [
             runs(Carrier::Tcp, Window::Default, &[2000.0]),
             runs(Carrier::Udp, Window::Default, &[900.0, 1000.0, 1700.0]),
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_of_which_every_run_failed_has_no_figures_and_says_so() {
+    fn a_failed_link_row_has_no_figures() {
         let failed = Runs { failed: 2, ..runs(Carrier::Udp, Window::Default, &[]) };
         assert_eq!(failed.cells().last().map(String::as_str), Some("2 of 2"));
         assert!(failed.value(1)["goodput_mbps"].is_null());

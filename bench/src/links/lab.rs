@@ -1,5 +1,5 @@
-//! Two namespaces with a pair of virtual devices between them, and in each a router with its
-//! defaults.
+//! Two namespaces with a pair of virtual devices between them, and a router with its defaults in
+//! each.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::plain;
 use crate::probe;
 use crate::programs::{Program, READY_LIMIT};
 
-/// Where the consumer is, and where the producer is.
+/// The consumer's node, and the producer's.
 const NODES: [&str; 2] = ["near", "far"];
 
 /// Their devices and addresses.
@@ -28,13 +28,13 @@ const STATIONS: [&str; 2] = ["02:00:00:00:54:01", "02:00:00:00:54:02"];
 const PORT: u16 = 6363;
 const PLAIN_PORT: u16 = 6000;
 
-/// What is served.
+/// Prefix of the served object.
 const PREFIX: &str = "/links";
 
-/// How long one fetch may take.
+/// Maximum time of one fetch.
 const FETCH_LIMIT: Duration = Duration::from_secs(180);
 
-/// What a run starts, all of it gone with this: processes before the namespaces.
+/// Everything that a run starts. It ends when dropped: processes before the namespaces.
 pub(super) struct Lab<'a> {
     routers: Vec<Process>,
     net: Net,
@@ -45,7 +45,7 @@ pub(super) struct Lab<'a> {
 }
 
 impl<'a> Lab<'a> {
-    /// Joins two namespaces for one run of `row`, with everything in `dir`.
+    /// Joins two namespaces for one run of `row`. All files are in `dir`.
     pub(super) fn build(row: Row, dir: &'a Path, interrupt: &'a Interrupt) -> Result<Self, Error> {
         let net = Net::new(&NODES).map_err(Error::Usage)?;
         let ends = [0, 1].map(|n| (NODES[n], DEVICES[n], format!("{}/24", ADDRESSES[n])));
@@ -94,7 +94,8 @@ impl<'a> Lab<'a> {
         Ok(router)
     }
 
-    /// The consumer's router asks the producer's; all else is as it is by default.
+    /// Returns the configuration of router `n`: the consumer's router has a route to the
+    /// producer's. All else is the default.
     fn configuration(&self, n: usize) -> String {
         let face = match self.row.link {
             Carrier::Tcp => format!("remote = \"tcp://{}:{PORT}\"", ADDRESSES[1]),
@@ -116,14 +117,14 @@ impl<'a> Lab<'a> {
         Ok(self.net.enter(NODES[n], || Process::start(what, command, self.dir, None))?)
     }
 
-    /// `namely` at router `n`.
+    /// Returns the command `namely` at router `n`.
     fn namely(&self, n: usize) -> Command {
         let mut command = command(self.client.path(), self.dir);
         command.arg("--router").arg(format!("unix://{}", self.socket(n).display()));
         command
     }
 
-    /// Fetches the object once and compares what came.
+    /// Fetches the object once and compares the copy.
     pub(super) fn measure(&self, object: &Object) -> Result<Figures, Error> {
         let before = self.kernel();
         let mut figures = match self.row.link {
@@ -161,7 +162,7 @@ impl<'a> Lab<'a> {
         let said: Value = serde_json::from_str(said.trim()).unwrap_or_default();
         let mut figures = rate(object, &outcome);
         for (n, (after, before)) in after.into_iter().zip(before).enumerate() {
-            // With one router the consumer's is the producer's.
+            // With one router, the consumer's is the producer's.
             if n < 2 || last > 0 {
                 figures.cpu_s_per_gib[n] = Some((after - before) / gib(object));
             }
@@ -174,7 +175,7 @@ impl<'a> Lab<'a> {
         Ok(figures)
     }
 
-    /// The same octets by the kernel's TCP, from a process to another.
+    /// Copies the same octets by the kernel's TCP from one process to another.
     fn copy(&self, object: &Object) -> Result<Figures, Error> {
         let own = std::env::current_exe().map_err(|e| Error::environment("cannot find this program", e))?;
         let (output, endpoint) = (self.dir.join("output"), format!("tcp://{}:{PLAIN_PORT}", ADDRESSES[1]));
@@ -199,7 +200,7 @@ impl<'a> Lab<'a> {
         Ok(figures)
     }
 
-    /// What a router's faces dropped.
+    /// Returns the number of packets dropped at a router's faces.
     fn dropped(&self, n: usize) -> Result<u64, Error> {
         let mut command = self.namely(n);
         command.args(["--json", "status", "--counters"]);
@@ -208,8 +209,8 @@ impl<'a> Lab<'a> {
         Ok(dropped_in(&fs::read_to_string(&output).unwrap_or_default()))
     }
 
-    /// Datagrams for which there was no buffer, and segments that TCP sent again, in both
-    /// namespaces.
+    /// Returns the datagrams for which there was no buffer, and the segments that TCP
+    /// retransmitted, in both namespaces.
     fn kernel(&self) -> (u64, u64) {
         let read = |node: &&str| {
             self.net.enter(node, || fs::read_to_string("/proc/thread-self/net/snmp").unwrap_or_default())
@@ -239,7 +240,7 @@ fn rate(object: &Object, outcome: &Outcome) -> Figures {
     }
 }
 
-/// The sum of a whole router's counters of its faces.
+/// Returns the sum of a router's counters of drops at its faces.
 fn dropped_in(printed: &str) -> u64 {
     let lines = printed.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let of_faces = |line: &Value| {
@@ -248,7 +249,7 @@ fn dropped_in(printed: &str) -> u64 {
     lines.filter(of_faces).filter_map(|line| line["value"].as_u64()).sum()
 }
 
-/// A field of `/proc/net/snmp`: a group has a line of headings and one of values.
+/// Returns a field of `/proc/net/snmp`. A group has a line of headings and a line of values.
 fn snmp(text: &str, group: &str, field: &str) -> Option<u64> {
     let mut lines = text.lines().filter(|line| line.starts_with(group));
     let column = lines.next()?.split_ascii_whitespace().position(|heading| heading == field)?;
@@ -260,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_field_of_the_kernels_counters_is_found_by_group_and_heading() {
+    fn a_kernel_counter_is_found_by_name() {
         let text = "Ip: Forwarding InErrors\nIp: 1 3\nUdp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors\n\
                     Udp: 5 0 2 7 42\nUdpLite: InDatagrams\nUdpLite: 9\n";
         assert_eq!(snmp(text, "Udp:", "RcvbufErrors"), Some(42));
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_faces_dropped_counts_once() {
+    fn dropped_packets_count_once() {
         let printed = "{\"counter\":\"link.codel\",\"face_id\":null,\"value\":3}\n\
                        {\"counter\":\"link.codel\",\"face_id\":260,\"value\":3}\n\
                        {\"counter\":\"forwarder.no_route\",\"face_id\":null,\"value\":9}\n\

@@ -1,11 +1,11 @@
-//! Links: what fetching an object costs over each kind of link between two routers, beside the
-//! kernel's TCP on the same network, and whether the window that the client chooses does as well
-//! as the best fixed one.
+//! Links: the cost of fetching an object over each kind of link between two routers, compared with
+//! the kernel's TCP on the same network. Also compares the client's own window with the best fixed
+//! one.
 //!
-//! Each run starts everything afresh: two network namespaces with a pair of virtual devices of the
-//! MTU in question, the routers with their defaults, the producer, the client. Rows alternate
-//! within every round. Every fetched file is compared with its source. Everything is gone when the
-//! command ends, however it ends but by SIGKILL.
+//! Each run builds a new network: two network namespaces with a pair of virtual devices of the
+//! row's MTU, the routers with their defaults, the producer, and the client. Each round measures
+//! every row once. Every fetched file is compared with its source. The command removes the network
+//! when it ends, unless SIGKILL ends it.
 
 mod figures;
 mod lab;
@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::files::{Object, directory};
 use crate::machine::Machine;
 
-/// Measures as `options` ask for and prints what it came to.
+/// Measures the rows of `options` and prints the results.
 pub fn run(options: &Links) -> Result<(), Error> {
     let interrupt = Interrupt::on_signals()?;
     let say = |line: &str| options.repeats.say(line);
@@ -37,7 +37,7 @@ pub fn run(options: &Links) -> Result<(), Error> {
     ));
     for round in 0..options.repeats.runs() as usize {
         for n in 0..all.len() {
-            // Each round begins with another one.
+            // Each round begins with the next row.
             let n = (n + round) % all.len();
             let runs = &mut all[n];
             let dir = directory("namely-links-", options.dir.as_deref())?;

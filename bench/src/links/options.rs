@@ -1,4 +1,4 @@
-//! What `links` is asked for.
+//! Options of `links`.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,22 +11,22 @@ use crate::options::Repeats;
 /// Options of `links`.
 #[derive(Debug, Args)]
 pub struct Links {
-    /// Which links; all when not given
+    /// The links to measure; all if not given
     #[arg(long, value_delimiter = ',')]
     pub link: Vec<Carrier>,
     /// MTUs of the network between the routers, octets
     #[arg(long, value_delimiter = ',', default_value = "1500,9000", value_parser = clap::value_parser!(u32).range(576..=9300))]
     pub mtu: Vec<u32>,
-    /// Windows of the consumer: `default`, or so many packets whatever happens
+    /// Windows of the consumer: `default`, or a fixed number of packets
     #[arg(long, value_delimiter = ',', default_value = "default")]
     pub window: Vec<Window>,
-    /// The object, MiB [default: 256; with --quick 8]
+    /// Size of the object, MiB [default: 256; with --quick 8]
     #[arg(long = "size", value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=4096))]
     pub size_mib: Option<u64>,
-    /// Where objects, outputs and sockets go; memory (/dev/shm) when not given
+    /// Directory of objects, outputs and sockets; memory (/dev/shm) if not given
     #[arg(long)]
     pub dir: Option<PathBuf>,
-    /// How often, and how it is told.
+    /// Number of runs, and form of the output.
     #[command(flatten)]
     pub repeats: Repeats,
 }
@@ -36,8 +36,8 @@ impl Links {
         self.size_mib.unwrap_or(if self.repeats.quick { 8 } else { 256 }) << 20
     }
 
-    /// What is compared, each once. A link that leaves the machine's network alone has no MTU, and
-    /// one without names no window.
+    /// Returns the compared rows, each once. A link without a network between routers has no MTU,
+    /// and a link without NDN has no window.
     pub(super) fn rows(&self) -> Vec<Row> {
         let wanted = |link: &Carrier| self.link.is_empty() || self.link.contains(link);
         let mut rows = Vec::new();
@@ -77,7 +77,7 @@ impl fmt::Display for Row {
     }
 }
 
-/// What lies between producer and consumer.
+/// The path between producer and consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Carrier {
     /// The kernel's TCP between two plain processes, without names: the network's ceiling.
@@ -93,7 +93,7 @@ pub enum Carrier {
 }
 
 impl Carrier {
-    /// As it is written.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Carrier::KernelTcp => "kernel-tcp",
@@ -113,12 +113,12 @@ impl Carrier {
     }
 }
 
-/// How many Interests of a fetch may be outstanding.
+/// Maximum number of outstanding Interests of a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Window {
-    /// As the client decides.
+    /// The client's own choice.
     Default,
-    /// So many.
+    /// A fixed number.
     Fixed(u16),
 }
 
@@ -129,7 +129,7 @@ impl FromStr for Window {
         match text.parse() {
             _ if text == "default" => Ok(Window::Default),
             Ok(packets @ 1..) => Ok(Window::Fixed(packets)),
-            _ => Err("say `default`, or how many packets, as in 64".to_owned()),
+            _ => Err("give `default`, or a number of packets, as in 64".to_owned()),
         }
     }
 }

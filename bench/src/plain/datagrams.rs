@@ -1,9 +1,9 @@
-//! Sockets of datagrams between two relays, UDP or Ethernet frames: one system call for each, as
-//! plain programs send and receive.
+//! Datagram sockets between two relays, over UDP or in Ethernet frames. Each datagram costs one
+//! system call, as in programs without batching.
 //!
-//! A frame has NDN's EtherType, as the routers' have, and is filled up to the least that Ethernet
-//! has; its payload therefore begins with its length. Frames of other stations, and for others, are
-//! not taken.
+//! A frame has NDN's EtherType, as the routers' frames have. Short frames are padded to Ethernet's
+//! minimum, so the payload begins with the length of the datagram. Frames to other addresses are
+//! ignored.
 
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -19,17 +19,17 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
 
 use super::endpoint::Endpoint;
 
-/// Octets of the length that a frame's payload begins with.
+/// Octets of the length at the start of a frame's payload.
 const LENGTH_OCTETS: usize = 2;
 
-/// The other end of datagrams.
+/// The remote end of datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// The one that the socket is connected with.
+    /// The peer to which the socket is connected.
     Connected,
     /// A UDP socket.
     Udp(SocketAddr),
-    /// A station of the device.
+    /// An Ethernet address on the network of the device.
     Station(MacAddress),
 }
 
@@ -53,16 +53,16 @@ pub enum Socket {
 }
 
 impl Socket {
-    /// Receives from whoever sends to `endpoint`.
+    /// Opens a socket that receives datagrams at `endpoint` from any peer.
     pub fn at(endpoint: &Endpoint) -> io::Result<Self> {
         match endpoint {
             Endpoint::Udp(address) => UdpSocket::bind(address).map(Socket::Udp),
             Endpoint::Ether(device, None) => Self::on(device),
-            other => Err(not_here(other)),
+            other => Err(unsupported_endpoint(other)),
         }
     }
 
-    /// For datagrams to and from `endpoint`.
+    /// Opens a socket for datagrams to and from `endpoint`.
     pub fn to(endpoint: &Endpoint) -> io::Result<(Self, Peer)> {
         match endpoint {
             Endpoint::Udp(address) => {
@@ -71,7 +71,7 @@ impl Socket {
                 Ok((Socket::Udp(socket), Peer::Connected))
             }
             Endpoint::Ether(device, Some(station)) => Ok((Self::on(device)?, Peer::Station(*station))),
-            other => Err(not_here(other)),
+            other => Err(unsupported_endpoint(other)),
         }
     }
 
@@ -82,7 +82,7 @@ impl Socket {
         Ok(Socket::Ether(socket, device.address))
     }
 
-    /// How long receiving waits; `None` for ever.
+    /// Sets the timeout of receiving; `None` for no timeout.
     pub fn wait_at_most(&self, limit: Option<Duration>) -> io::Result<()> {
         match self {
             Socket::Udp(socket) => socket.set_read_timeout(limit),
@@ -90,7 +90,7 @@ impl Socket {
         }
     }
 
-    /// A buffer for one datagram of so many octets.
+    /// Returns a buffer that can receive one datagram of `octets` octets.
     pub fn buffer(&self, octets: usize) -> Vec<u8> {
         match self {
             Socket::Udp(_) => vec![0; octets],
@@ -114,7 +114,7 @@ impl Socket {
         }
     }
 
-    /// The next datagram, and who sent it.
+    /// Receives the next datagram. Returns it with its sender.
     pub fn receive<'a>(&self, buffer: &'a mut [u8]) -> io::Result<(&'a [u8], Peer)> {
         match self {
             Socket::Udp(socket) => {
@@ -131,7 +131,8 @@ impl Socket {
     }
 }
 
-/// Where in a frame for `own` the datagram lies, and who sent it.
+/// Returns the position of the datagram in a frame, and its sender. `None` if the frame is not
+/// addressed to `own` or is truncated.
 fn payload(frame: &[u8], own: MacAddress) -> Option<(std::ops::Range<usize>, MacAddress)> {
     let (header, rest) = frame.split_first_chunk::<HEADER_OCTETS>()?;
     let (length, _) = rest.split_first_chunk::<LENGTH_OCTETS>()?;
@@ -142,7 +143,7 @@ fn payload(frame: &[u8], own: MacAddress) -> Option<(std::ops::Range<usize>, Mac
     is_ours.then_some((start..end, MacAddress([s0, s1, s2, s3, s4, s5])))
 }
 
-fn not_here(endpoint: &Endpoint) -> io::Error {
+fn unsupported_endpoint(endpoint: &Endpoint) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, format!("no datagrams at {endpoint}"))
 }
 
@@ -154,14 +155,14 @@ mod tests {
     const PEER: MacAddress = MacAddress([2, 0, 0, 0, 0, 2]);
 
     #[test]
-    fn a_frame_tells_its_datagram_from_its_padding() {
+    fn frame_padding_is_removed_from_a_datagram() {
         let frame = [&header(OWN, PEER) as &[u8], &[0, 2, 7, 8], padding(4)].concat();
         assert_eq!(frame.len(), 60);
         assert_eq!(payload(&frame, OWN), Some((16..18, PEER)));
     }
 
     #[test]
-    fn frames_for_others_and_such_that_are_cut_are_not_taken() {
+    fn foreign_and_truncated_frames_are_ignored() {
         let frame = [&header(OWN, PEER) as &[u8], &[0, 2, 7, 8]].concat();
         assert_eq!(payload(&frame, PEER), None);
         assert_eq!(payload(&frame[..17], OWN), None);

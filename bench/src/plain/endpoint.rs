@@ -9,12 +9,12 @@ use std::str::FromStr;
 
 use namely_wire::MacAddress;
 
-/// What a source and a relay print, on a line of its own, once they listen.
+/// Line that a source and a relay print once they listen.
 pub const READY: &str = "ready\n";
 
-/// Where a socket is: `unix:///path`, `tcp://127.0.0.1:6000`, `udp://127.0.0.1:6000`,
-/// `ether://eth0` for whoever sends to that device, or `ether://eth0/02:00:00:00:00:01` for one
-/// station beyond it.
+/// Address of a socket: `unix:///path`, `tcp://127.0.0.1:6000`, `udp://127.0.0.1:6000`,
+/// `ether://eth0` for any station that sends to that device, or `ether://eth0/02:00:00:00:00:01`
+/// for one station beyond it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Endpoint {
     /// A Unix stream socket.
@@ -28,7 +28,7 @@ pub enum Endpoint {
 }
 
 impl Endpoint {
-    /// Whether datagrams go there, not a stream.
+    /// Returns true for datagrams, false for a stream.
     pub fn is_datagrams(&self) -> bool {
         matches!(self, Endpoint::Udp(_) | Endpoint::Ether(..))
     }
@@ -89,7 +89,7 @@ impl Stream {
         }
     }
 
-    /// A second handle to the same connection.
+    /// Returns a second handle to the same connection.
     pub fn try_clone(&self) -> io::Result<Self> {
         match self {
             Stream::Unix(stream) => stream.try_clone().map(Stream::Unix),
@@ -97,7 +97,7 @@ impl Stream {
         }
     }
 
-    /// Says that nothing more will be sent.
+    /// Closes the sending direction.
     pub fn finish(&self) -> io::Result<()> {
         match self {
             Stream::Unix(stream) => stream.shutdown(Shutdown::Write),
@@ -152,7 +152,7 @@ impl Listener {
         }
     }
 
-    /// The next connection.
+    /// Accepts the next connection.
     pub fn accept(&self) -> io::Result<Stream> {
         match self {
             Listener::Unix(listener) => listener.accept().map(|(stream, _)| Stream::Unix(stream)),
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn endpoints_are_read_and_written_alike() {
+    fn endpoints_survive_a_round_trip() {
         for uri in [
             "unix:///run/x.sock",
             "tcp://127.0.0.1:6363",
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_endpoint_is_refused() {
+    fn invalid_endpoints_are_refused() {
         for uri in [
             "",
             "unix://relative",

@@ -10,8 +10,8 @@ use super::endpoint::{Endpoint, Listener, READY, Stream};
 /// Octets of one echoed message: about an Interest.
 const ECHO_OCTETS: usize = 64;
 
-/// Serves `file` from memory in writes of `unit` octets, or echoes when there is none: one client
-/// at a time. Ends only by a signal.
+/// Serves `file` from memory in writes of `unit` octets, or echoes if there is none. It serves one
+/// client at a time. Only a signal ends it.
 pub fn source(listen: &Endpoint, file: Option<&Path>, unit: usize) -> io::Result<()> {
     let content = file.map(std::fs::read).transpose()?;
     let listener = Listener::bind(listen)?;
@@ -28,7 +28,7 @@ pub fn source(listen: &Endpoint, file: Option<&Path>, unit: usize) -> io::Result
     }
 }
 
-/// Writes what comes from `connect` to the file `output`.
+/// Writes the octets from `connect` to the file `output`.
 pub fn sink(connect: &Endpoint, output: &Path, unit: usize) -> io::Result<()> {
     let mut stream = Stream::connect(connect)?;
     let mut file = File::create(output)?;

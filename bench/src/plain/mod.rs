@@ -1,9 +1,9 @@
-//! The machine's own ceiling: processes that only copy octets between sockets, with no names and no
+//! The machine's own ceiling: processes that only copy octets between sockets, without names and
 //! packets.
 //!
 //! A source serves one file (or echoes), a relay copies from its upstream to its client, a sink
-//! writes to a file: the same sockets and the same copies of payload as producer, router and
-//! consumer. They run as hidden subcommands, so that each is a process of its own as its
+//! writes to a file. They have the same sockets and the same copies of payload as producer, router
+//! and consumer. They run as hidden subcommands, so that each is a process of its own, as its
 //! counterpart is.
 
 pub mod datagrams;
@@ -25,7 +25,7 @@ pub use self::endpoint::READY;
 pub enum PlainCommand {
     /// Serve a file, or echo, to everyone who connects
     Source {
-        /// Where to listen
+        /// Endpoint to listen at
         #[arg(long)]
         listen: Endpoint,
         /// The file; without one, echo
@@ -37,10 +37,10 @@ pub enum PlainCommand {
     },
     /// Copy from an upstream to everyone who connects
     Relay {
-        /// Where to listen
+        /// Endpoint to listen at
         #[arg(long)]
         listen: Endpoint,
-        /// Where to get the octets
+        /// Endpoint that sends the octets
         #[arg(long)]
         upstream: Endpoint,
         /// Octets of one read, and of one datagram or frame
@@ -49,7 +49,7 @@ pub enum PlainCommand {
     },
     /// Write everything that comes to a file
     Sink {
-        /// Where to get the octets
+        /// Endpoint that sends the octets
         #[arg(long)]
         connect: Endpoint,
         /// The file
@@ -61,10 +61,10 @@ pub enum PlainCommand {
     },
     /// Send messages to an echo and print each round trip
     Ping {
-        /// Where the echo, or a relay to it, is
+        /// Endpoint of the echo, or of a relay to it
         #[arg(long)]
         connect: Endpoint,
-        /// How many
+        /// Number of round trips
         #[arg(long)]
         count: u32,
         /// Pause between two, ms

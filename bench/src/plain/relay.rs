@@ -6,21 +6,21 @@ use std::time::Duration;
 use super::datagrams::{Peer, Socket};
 use super::endpoint::{Endpoint, Listener, READY, Stream};
 
-/// Datagrams under way between two relays: less than a default socket buffer holds, so none is
+/// Outstanding datagrams between two relays. They fit into a default socket buffer, so none is
 /// lost.
 const DATAGRAMS_UNDER_WAY_MAX: u32 = 8;
 
-/// A datagram that takes longer than this on one machine is lost, and the copy with it.
+/// A datagram that takes longer than this on one machine is lost, and the copy fails.
 const DATAGRAM_WAIT: Duration = Duration::from_secs(5);
 
-/// First octet of a datagram: what it is.
+/// First octet of a datagram: its type.
 const OPEN: u8 = 0;
 const DATA: u8 = 1;
 const END: u8 = 2;
 const CREDIT: u8 = 3;
 
-/// Copies from `upstream` to everyone who connects to `listen`, `unit` octets at a time. Ends only
-/// by a signal.
+/// Copies from `upstream` to every client of `listen`, `unit` octets at a time. Only a signal ends
+/// it.
 pub fn relay(listen: &Endpoint, upstream: &Endpoint, unit: usize) -> io::Result<()> {
     let unit = unit.max(1);
     if listen.is_datagrams() {
@@ -32,8 +32,8 @@ pub fn relay(listen: &Endpoint, upstream: &Endpoint, unit: usize) -> io::Result<
     io::stdout().write_all(READY.as_bytes())?;
     loop {
         let client = listener.accept()?;
-        // One client at a time, on a thread that stays: the kernel forgets how exactly an ended
-        // thread was charged.
+        // One client at a time, on a thread that does not end: the kernel loses precision in the
+        // CPU time of ended threads.
         let copied = if upstream.is_datagrams() {
             copy_from_datagrams(upstream, client, unit)
         } else {
@@ -62,8 +62,8 @@ fn copy(mut from: Stream, mut to: Stream, unit: usize) -> io::Result<()> {
     }
 }
 
-/// The relay next to the client: asks the other relay, and returns credit for every half window it
-/// copied.
+/// The relay next to the client: requests the octets from the other relay, and returns credit for
+/// every half window that it copied.
 fn copy_from_datagrams(upstream: &Endpoint, mut client: Stream, unit: usize) -> io::Result<()> {
     let (socket, peer) = Socket::to(upstream)?;
     socket.wait_at_most(Some(DATAGRAM_WAIT))?;
@@ -120,7 +120,7 @@ fn copy_to_datagrams(socket: &Socket, peer: Peer, mut from: Stream, unit: usize)
     }
 }
 
-/// Reads until `buffer` is full or nothing more comes, so that datagrams have the size of segments.
+/// Reads until `buffer` is full or the stream ends, so that datagrams have the size of segments.
 fn fill(from: &mut Stream, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -140,8 +140,8 @@ mod tests {
     use crate::files::{Object, expect_same};
     use crate::plain::ends;
 
-    /// Copies `octets` octets through `relays`, of which each listens at the first and gets from
-    /// the second.
+    /// Copies `octets` octets through `relays`. Each listens at its first endpoint and reads from
+    /// its second.
     fn copies_unchanged(octets: u64, unit: usize, relays: &[(Endpoint, Endpoint)], source: Endpoint) {
         let dir = tempfile::tempdir().expect("temporary directory");
         let object = Object::create(dir.path(), 7, octets).expect("object");
@@ -153,8 +153,8 @@ mod tests {
             std::thread::spawn(move || relay(&listen, &upstream, unit));
         }
         let output = dir.path().join("output");
-        // The listeners come up in any order; until they have, a sink ends early or finds nobody.
-        namely_skip::eventually("the copy comes through unchanged", || {
+        // The listeners start in any order. Until all listen, a sink ends early or cannot connect.
+        namely_testkit::eventually("the copy comes through unchanged", || {
             let copied = ends::sink(&relays[0].0, &output, unit).is_ok();
             copied && expect_same(&object.path, &output).is_ok()
         });
@@ -172,9 +172,9 @@ mod tests {
     }
 
     #[test]
-    fn a_file_passes_two_relays_with_datagrams_between_them_unchanged() {
+    fn a_file_passes_two_datagram_relays_unchanged() {
         let dir = tempfile::tempdir().expect("temporary directory");
-        // An address that no other process uses, so that its free port stays free.
+        // No other process uses this address, so the port stays free.
         let [.., high, low] = std::process::id().to_be_bytes();
         let host = Ipv4Addr::new(127, high | 1, low, 1);
         let port = UdpSocket::bind((host, 0)).and_then(|s| s.local_addr()).expect("a free port");

@@ -1,7 +1,7 @@
-//! What is compared: a router and the file tools that its users have, behind one interface.
+//! The compared subjects: a router and its users' file tools, behind one interface.
 //!
-//! A subject only says how its programs are started; what is measured, how often and for how long
-//! is the same for all of them and decided elsewhere.
+//! A subject only defines how its programs are started. The metrics, repetitions and durations are
+//! the same for all subjects and defined elsewhere.
 
 mod namely;
 mod ndn_tools;
@@ -12,7 +12,7 @@ mod site;
 
 pub use self::site::{Fetch, Network, PREFIX, Publication, Site, Subject, SubjectName, free_ports};
 
-/// The subjects that a name stands for.
+/// Returns the subjects of a name.
 pub fn subjects(name: SubjectName) -> Vec<Box<dyn Subject>> {
     match name {
         SubjectName::Namely => namely::Namely::find_all().into_iter().map(boxed).collect(),

@@ -14,8 +14,8 @@ use crate::programs::{Program, READY_LIMIT};
 use crate::scenario::{Kind, Scenario, Transport};
 use namely_testbed::{Process, command};
 
-/// Its content store has a limit in octets too; as with the peers, only the limit in packets shall
-/// bind.
+/// The content store has a limit in octets, too. As with the peers, only the limit in packets shall
+/// apply.
 const CS_OCTETS_MAX: &str = "1GiB";
 
 /// namelyd with its own tools or with ndn-tools.
@@ -24,15 +24,16 @@ pub(super) struct Namely {
     name: &'static str,
     router: Program,
     client: Program,
-    /// What `namely serve` is told beside its defaults.
+    /// Arguments of `namely serve` beside its defaults.
     serve_arguments: &'static [&'static str],
-    /// Whether network devices are read by AF_XDP.
+    /// If set, AF_XDP reads the network devices.
     has_xdp: bool,
     tools: Option<NdnTools>,
 }
 
 impl Namely {
-    /// With its own tools by default, with BLAKE3 and with AF_XDP, and with ndn-tools.
+    /// Returns the variants: with its own tools by default, with BLAKE3 and with AF_XDP, and with
+    /// ndn-tools.
     pub(super) fn find_all() -> [Self; 4] {
         let with = |name, serve_arguments, tools| Namely {
             name,
@@ -50,7 +51,7 @@ impl Namely {
         ]
     }
 
-    /// Whether it differs from the default only in how segments are hashed.
+    /// Returns true if it differs from the default only in the hash of segments.
     fn is_variant(&self) -> bool {
         !self.serve_arguments.is_empty()
     }
@@ -81,8 +82,8 @@ impl Namely {
         Ok(router)
     }
 
-    /// A configuration file where one is needed: for the face over Ethernet, and over TCP, where
-    /// the router takes registrations by signature only, so that the producer gets a key and the
+    /// Writes a configuration file if one is needed: for the face over Ethernet, and over TCP. Over
+    /// TCP the router accepts only signed registrations, so the producer receives a key and the
     /// router its certificate.
     fn configuration(&self, site: &Site<'_>, index: usize) -> Result<Option<PathBuf>, Error> {
         let text = match site.scenario {
@@ -178,7 +179,7 @@ impl Subject for Namely {
             }
             (Some(_), _) if scenario.transport() == Transport::Memif => Some(NO_SHARED_MEMORY),
             (Some(_), _) if scenario.transport() == Transport::Tcp => {
-                Some("ndn-tools cannot sign with a key that the router was told to trust")
+                Some("ndn-tools cannot sign with a key that the router trusts")
             }
             _ => None,
         }

@@ -13,12 +13,12 @@ use crate::programs::{Program, READY_LIMIT};
 use crate::scenario::Scenario;
 use namely_testbed::{Process, command};
 
-/// How the client decides how many Interests are under way.
+/// The client's control of its outstanding Interests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pipeline {
-    /// A fixed number: what is fastest here, but has to be found by hand.
+    /// A fixed number. It is the fastest here, but has to be found by hand.
     Fixed,
-    /// CUBIC: what the tool does by itself.
+    /// CUBIC: the tool's default.
     Cubic,
 }
 
@@ -104,19 +104,19 @@ impl NdnTools {
     }
 }
 
-/// Waits until a ping server below [`PREFIX`] answers; all ping servers of NDN share the name.
+/// Waits until a ping server below [`PREFIX`] answers. All ping servers of NDN share the name.
 pub(super) fn wait_for_ping_server(site: &Site<'_>, network: &Network) -> Result<(), Error> {
     probe::wait_for_answer(&network.socket, &format!("{PREFIX}/ping/1"), READY_LIMIT, site.interrupt)
 }
 
-/// A client program that uses the router at `uri`.
+/// Returns the command of a client program that uses the router at `uri`.
 pub(super) fn client(program: &Path, site: &Site<'_>, uri: &str) -> Command {
     let mut command = command(program, site.dir);
     command.env("NDN_CLIENT_TRANSPORT", uri);
     command
 }
 
-/// The fixed window that is fastest: on UDP a larger one overruns the sockets' buffers and costs
+/// Returns the fastest fixed window. On UDP a larger one overruns the sockets' buffers and costs
 /// seconds.
 fn window(scenario: Scenario) -> u32 {
     if scenario.has_two_routers() { 8 } else { 64 }

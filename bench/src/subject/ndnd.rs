@@ -16,13 +16,13 @@ use namely_testbed::{Process, command};
 /// NDNd's default.
 const FORWARDING_THREADS: u32 = 8;
 
-/// NDNd's default. Its own client fails less often with it than with larger datagrams.
+/// NDNd's default. NDNd's own client fails less often with it than with larger datagrams.
 const MTU_DEFAULT: u32 = 1420;
 
-/// NFD's default: with the fixed window of ndn-tools NDNd is faster so.
+/// NFD's default. NDNd is faster with it if ndn-tools use a fixed window.
 const MTU_LARGE: u32 = 8800;
 
-/// NDNd, fetched from with its own tools or with ndn-tools.
+/// NDNd with its own tools or with ndn-tools.
 #[derive(Debug)]
 pub(super) struct Ndnd {
     ndnd: Program,
@@ -30,7 +30,7 @@ pub(super) struct Ndnd {
 }
 
 impl Ndnd {
-    /// With its own tools, and with ndn-tools.
+    /// Returns the variants: with its own tools, and with ndn-tools.
     pub(super) fn find_all() -> [Self; 2] {
         [None, Some(NdnTools::find())]
             .map(|tools| Ndnd { ndnd: Program::find(&["ndnd"], "NDND_BIN", false), tools })
@@ -49,14 +49,14 @@ impl Ndnd {
         Ok(router)
     }
 
-    /// Runs `ndnd fw …` at the consumer's router and returns what it printed.
+    /// Runs `ndnd fw …` at the consumer's router and returns its output.
     fn control(&self, site: &Site<'_>, arguments: &[&str]) -> Result<String, Error> {
         let uri = format!("unix://{}", site.socket(0).display());
         let output = site.dir.join("ndnd-fw.out");
         let mut command = client(self.ndnd.path(), site, &uri);
         command.arg("fw").args(arguments);
         Process::run("ndnd fw", command, site.dir, Some(&output), READY_LIMIT, site.interrupt)?;
-        fs::read_to_string(&output).map_err(|e| Error::environment("cannot read what ndnd fw printed", e))
+        fs::read_to_string(&output).map_err(|e| Error::environment("cannot read the output of ndnd fw", e))
     }
 
     fn publish_with_own_tool(
@@ -177,16 +177,16 @@ impl Subject for Ndnd {
             return tools.ping(site, network, count, interval_ms);
         }
         let mut command = client(self.ndnd.path(), site, &network.consumer);
-        // It waits for its timeout after the last ping, whether or not all have been answered.
+        // The client waits for its timeout after the last ping, even if all have been answered.
         let (count, interval) = (count.to_string(), interval_ms.to_string());
         command.args(["ping", PREFIX, "-c", &count, "-i", &interval, "-t", "1000"]);
         command
     }
 }
 
-/// The content store's limit holds for each thread. Where memory is measured they share the limit;
-/// elsewhere each must have room for a whole object, because Data without NDNd's own PIT token is
-/// kept by several threads.
+/// Returns the limit of the content store per thread. If memory is measured, the threads share the
+/// limit. Otherwise each must have room for a whole object, because several threads cache Data
+/// without NDNd's own PIT token.
 fn cs_packets_per_thread(scenario: Scenario) -> u32 {
     match scenario.kind() {
         Kind::Memory => scenario.cs_packets() / FORWARDING_THREADS,
@@ -194,14 +194,15 @@ fn cs_packets_per_thread(scenario: Scenario) -> u32 {
     }
 }
 
-/// The number after `FaceId=` in what `face-create` prints.
+/// Returns the number after `FaceId=` in the output of `face-create`.
 fn face_id(created: &str) -> Option<u64> {
     let (_, after) = created.split_once("FaceId=")?;
     after.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// NDNd's defaults (eight forwarding threads) but for: where it listens; how much it caches;
-/// registration over TCP, which is off; and the size of datagrams.
+/// Returns a configuration with NDNd's defaults (eight forwarding threads), except for its
+/// listeners, the capacity of the content store, registration over TCP, which is off, and the size
+/// of datagrams.
 fn configuration(site: &Site<'_>, index: usize, mtu: u32) -> String {
     format!(
         "core: {{log_level: ERROR}}
@@ -228,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_created_face_is_found_in_what_ndnd_prints() {
+    fn the_created_ndnd_face_is_parsed() {
         let printed = "Status=200 (OK)\n  BaseCongestionMarkInterval=100000000\n  FaceId=4\n  Flags=0\n";
         assert_eq!(face_id(printed), Some(4));
         assert_eq!(face_id("Status=409 (Conflict)\n"), None);

@@ -12,7 +12,7 @@ use crate::programs::{Program, READY_LIMIT};
 use crate::scenario::{Kind, Scenario, Transport};
 use namely_testbed::{Process, command};
 
-/// NFD, fetched from with one pipeline of ndncatchunks.
+/// NFD with one pipeline of ndncatchunks.
 #[derive(Debug)]
 pub(super) struct Nfd {
     nfd: Program,
@@ -22,7 +22,7 @@ pub(super) struct Nfd {
 }
 
 impl Nfd {
-    /// Both pipelines.
+    /// Returns both pipelines.
     pub(super) fn find_all() -> [Self; 2] {
         [Pipeline::Fixed, Pipeline::Cubic].map(|pipeline| Nfd {
             nfd: Program::find(&["nfd"], "NFD_BIN", false),
@@ -125,7 +125,8 @@ impl Subject for Nfd {
     }
 }
 
-/// NFD's defaults, but for where it listens and how much it caches; a local user may do everything.
+/// Returns a configuration with NFD's defaults, except for its listeners and the capacity of the
+/// content store. A local user may do everything.
 fn configuration(site: &Site<'_>, index: usize) -> String {
     format!(
         "log {{ default_level WARN }}

@@ -1,5 +1,4 @@
-//! The machine's own ceiling as a subject: plain processes in the places of producer, router and
-//! consumer.
+//! The machine's own ceiling as a subject: plain processes as producer, router and consumer.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,12 +16,12 @@ use namely_testbed::{Process, command};
 /// Plain processes that read and write in units of one size.
 #[derive(Debug)]
 pub(super) struct Relay {
-    /// Octets of one read and write; none means one segment of the scenario.
+    /// Octets of one read and write. None means one segment of the scenario.
     unit: Option<u64>,
 }
 
 impl Relay {
-    /// In units of a segment, and in units of 64 KiB.
+    /// Returns the variants: in units of a segment, and in units of 64 KiB.
     pub(super) fn all() -> [Self; 2] {
         [Relay { unit: None }, Relay { unit: Some(64 << 10) }]
     }
@@ -41,7 +40,7 @@ impl Relay {
         command
     }
 
-    /// Where the source listens.
+    /// Returns the address of the source.
     fn source(site: &Site<'_>) -> String {
         match site.scenario.transport() {
             Transport::Unix | Transport::Memif => {
@@ -114,7 +113,7 @@ impl Subject for Relay {
     fn start(&self, site: &Site<'_>) -> Result<Network, Error> {
         let source = Self::source(site);
         if site.scenario.kind() == Kind::Cached {
-            // What a router does with a cached object: send it from memory.
+            // A cached object: the router sends it from memory.
             let routers = vec![self.start_source(site, site.object)?];
             return Ok(Network {
                 routers,
@@ -170,7 +169,7 @@ impl Subject for Relay {
     }
 }
 
-/// Waits until a plain process says that it listens. Connecting to find out would start a copy.
+/// Waits until a plain process reports that it listens. A test connection would start a copy.
 fn wait_until_ready(site: &Site<'_>, process: &mut Process) -> Result<(), Error> {
     let deadline = Instant::now() + READY_LIMIT;
     loop {

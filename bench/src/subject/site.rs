@@ -1,4 +1,4 @@
-//! What a subject offers, and where it runs.
+//! The interface of a subject (a router with its file tools), and the environment of its run.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,13 +11,13 @@ use crate::error::Error;
 use crate::files::Object;
 use crate::scenario::{Scenario, Transport};
 
-/// Every object and every ping is published below this prefix.
+/// Prefix of every object and every ping.
 pub const PREFIX: &str = "/bench";
 
-/// Why most subjects take no part where applications share memory with their router.
+/// Reason of most subjects for not supporting shared memory with their router.
 pub(super) const NO_SHARED_MEMORY: &str = "it has no shared memory";
 
-/// What the command line calls a subject; one name may stand for several ways to use the same
+/// The name of a subject on the command line. One name may select several ways to use the same
 /// programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum SubjectName {
@@ -33,74 +33,75 @@ pub enum SubjectName {
 
 /// A router with its file tools.
 pub trait Subject {
-    /// Its name in the output.
+    /// Returns its name in the output.
     fn name(&self) -> &'static str;
 
-    /// Whose subject it is: ways to use the same programs share it.
+    /// Returns its name on the command line. Several ways to use the same programs share one name.
     fn family(&self) -> SubjectName;
 
-    /// How its client works in `scenario`, for the table.
+    /// Describes its client in `scenario`, for the table.
     fn mode(&self, scenario: Scenario) -> String;
 
-    /// Which program is not installed, and how to name it; `None` when all are.
+    /// Describes the missing program and how to specify its path; `None` if all are installed.
     fn missing(&self) -> Option<String>;
 
-    /// The same of its router alone.
+    /// Like [`Subject::missing`], for the programs of its router only.
     fn missing_router(&self) -> Option<String> {
         self.missing()
     }
 
-    /// The programs that would run.
+    /// Returns the programs that would run.
     fn programs(&self) -> Vec<PathBuf>;
 
-    /// Why it takes no part in `scenario`; `None` when it does.
+    /// Returns the reason why it does not support `scenario`; `None` if it does.
     fn unsupported(&self, scenario: Scenario) -> Option<&'static str>;
 
-    /// Starts the routers of `site`'s scenario and connects them; returns when they take
-    /// applications.
+    /// Starts the routers of `site`'s scenario and connects them. Returns when they accept
+    /// connections of applications.
     fn start(&self, site: &Site<'_>) -> Result<Network, Error>;
 
-    /// Publishes an object; returns when its first packet is answered.
+    /// Publishes an object. Returns when an Interest for its first packet is answered.
     fn publish(&self, site: &Site<'_>, network: &Network, object: &Object) -> Result<Publication, Error>;
 
-    /// The command that fetches `name` into `output`.
+    /// Returns the command that fetches `name` into `output`.
     fn fetch(&self, site: &Site<'_>, network: &Network, name: &str, output: &Path) -> Fetch;
 
-    /// Starts what answers pings; returns when it does.
+    /// Starts the ping server. Returns when it answers.
     fn serve_pings(&self, site: &Site<'_>, network: &Network) -> Result<Process, Error>;
 
-    /// The command that sends `count` pings and prints their round trips.
+    /// Returns the command that sends `count` pings and prints their round trips.
     fn ping(&self, site: &Site<'_>, network: &Network, count: u32, interval_ms: u64) -> Command;
 }
 
-/// Where and under which bounds one measurement runs.
+/// Resources of one measurement.
 #[derive(Debug)]
 pub struct Site<'a> {
     /// A directory of its own, for sockets, configurations, keys, logs and the output.
     pub dir: &'a Path,
-    /// What is measured.
+    /// The measured scenario.
     pub scenario: Scenario,
-    /// The object, for a subject whose router holds it from the start.
+    /// The object, for a router that serves it itself from its start.
     pub object: Option<&'a Object>,
     /// A free port for each of two routers.
     pub ports: [u16; 2],
-    /// Set when somebody wants to end.
+    /// Set by a signal that ends the program.
     pub interrupt: &'a Interrupt,
 }
 
 impl Site<'_> {
-    /// The Unix socket of router `index`.
+    /// Returns the Unix socket of router `index`.
     pub fn socket(&self, index: usize) -> PathBuf {
         self.dir.join(format!("router{index}.sock"))
     }
 
-    /// How many routers the scenario has; the consumer is at the first, the producer at the last.
+    /// Returns the number of routers of the scenario. The consumer connects to the first, the
+    /// producer to the last.
     pub fn routers(&self) -> usize {
         if self.scenario.has_two_routers() { 2 } else { 1 }
     }
 
-    /// Where applications reach router `index`: the scenario's transport, spelled with
-    /// `tcp_scheme`.
+    /// Returns the address of router `index` for applications over the scenario's transport. A TCP
+    /// address has the scheme `tcp_scheme`.
     pub fn application_uri(&self, index: usize, tcp_scheme: &str) -> String {
         match self.scenario.transport() {
             Transport::Unix => self.unix_uri(index),
@@ -109,37 +110,38 @@ impl Site<'_> {
         }
     }
 
-    /// The Unix socket of router `index` as an address.
+    /// Returns the Unix socket of router `index` as an address.
     pub fn unix_uri(&self, index: usize) -> String {
         format!("unix://{}", self.socket(index).display())
     }
 
-    /// Where router `index` arranges shared memory.
+    /// Returns the address of router `index` for shared memory.
     pub fn memif_uri(&self, index: usize) -> String {
         format!("memif://{}", self.socket(index).with_extension("memif").display())
     }
 
-    /// The UDP URI of router `index`, spelled with `scheme`.
+    /// Returns the UDP URI of router `index` with the scheme `scheme`.
     pub fn udp_uri(&self, index: usize, scheme: &str) -> String {
         format!("{scheme}://127.0.0.1:{}", self.ports[index])
     }
 }
 
-/// Running routers and where to reach them.
+/// Running routers and their addresses.
 #[derive(Debug)]
 pub struct Network {
-    /// The routers, the consumer's first. Ended when dropped.
+    /// The routers, the consumer's first. They end when dropped.
     pub routers: Vec<Process>,
-    /// The Unix socket of the consumer's router: readiness is asked there.
+    /// The Unix socket of the consumer's router. Readiness is probed there.
     pub socket: PathBuf,
-    /// Where consumers connect.
+    /// Address for consumers.
     pub consumer: String,
-    /// Where producers connect.
+    /// Address for producers.
     pub producer: String,
 }
 
 impl Network {
-    /// Routers at the places that `site` says, applications over TCP spelled with `tcp_scheme`.
+    /// Returns a network of `routers` at the addresses of `site`. TCP addresses for applications
+    /// have the scheme `tcp_scheme`.
     pub fn new(site: &Site<'_>, routers: Vec<Process>, tcp_scheme: &str) -> Self {
         Network {
             routers,
@@ -153,26 +155,27 @@ impl Network {
 /// A published object.
 #[derive(Debug)]
 pub struct Publication {
-    /// Who serves it; none when the router itself does.
+    /// The serving process; none if the router itself serves the object.
     pub producer: Option<Process>,
     /// The name to fetch, without a version.
     pub name: String,
-    /// The same with its version, for fetching it when nobody can say which version is the newest.
+    /// The versioned name. It is fetched if no producer can report the newest version.
     pub versioned_name: String,
-    /// From the producer's start to its first answer.
+    /// Time from the producer's start to its first answer.
     pub publish_time: Option<Duration>,
 }
 
-/// How to fetch.
+/// A fetch.
 #[derive(Debug)]
 pub struct Fetch {
     /// The client.
     pub command: Command,
-    /// Whether the content comes on standard output; otherwise the client writes the file itself.
+    /// True if the client writes the content to standard output, false if it writes the file
+    /// itself.
     pub content_on_stdout: bool,
 }
 
-/// Two ports that nobody listens on just now.
+/// Returns two TCP ports that have no listener at present.
 pub fn free_ports() -> Result<[u16; 2], Error> {
     let bind = || std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0));
     let ports = || {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use clap::ValueEnum;
 use namely_forwarder::Batch;
 
-/// Packets between two readings of the clock where a case says nothing else: as many as the
-/// router's workers give to the core at once.
+/// Default number of packets between two readings of the clock: the router's workers pass at most
+/// as many to the core at once.
 pub const BATCH: usize = Batch::<Arc<[u8]>>::PACKETS_MAX;
 
 /// One measured situation. The names on the command line and in the output are fixed.
@@ -51,7 +51,7 @@ pub enum TablesScenario {
     /// The same, 256 at once
     #[value(name = "core-batch-256")]
     CoreBatch256,
-    /// As core-4c-1M with two workers, who share all tables
+    /// As core-4c-1M with two workers that share all tables
     #[value(name = "core-2workers")]
     Core2Workers,
     /// As core-4c-1k without a content store, 1000 Interests pending
@@ -78,7 +78,7 @@ pub enum TablesScenario {
     /// 10 million routes: the same
     #[value(name = "fib-10M")]
     Fib10M,
-    /// What ASF remembers of 65,536 prefixes, as many as it may, and exchanges under them
+    /// ASF's state of 65,536 prefixes, which is its limit, and exchanges under them
     #[value(name = "strategy-asf-64k")]
     StrategyAsf64k,
     /// The same for multipath
@@ -89,29 +89,29 @@ pub enum TablesScenario {
     StrategySelfLearning64k,
 }
 
-/// What is measured.
+/// Kind of measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Interest in, forwarded; Data back, delivered.
+    /// An Interest is forwarded, and its Data delivered.
     Exchange,
     /// The same, and the memory of pending Interests.
     Pending,
     /// Interests answered by the content store, and its memory.
     CsHit,
-    /// Interests not answered by it.
+    /// Interests that the content store does not answer.
     CsMiss,
-    /// Interests of which it answers every other, and exchanges for the rest.
+    /// Interests of which the content store answers every other, and exchanges for the rest.
     CsHalf,
     /// The memory of routes, and the time to add one.
     Routes,
-    /// Exchanges under a strategy of this name, and the memory of what it remembers of a prefix.
+    /// Exchanges under a strategy of this name, and the memory of its state for a prefix.
     Strategy(&'static str),
 }
 
-/// A scenario's sizes.
+/// Sizes of a scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// What is measured.
+    /// The kind of measurement.
     pub kind: Kind,
     /// Components of each name.
     pub components: usize,
@@ -119,26 +119,26 @@ pub struct Case {
     pub routes: u64,
     /// Pending Interests while exchanges are measured.
     pub pending: usize,
-    /// Packets given to the core at once.
+    /// Packets passed to the core at once.
     pub batch: usize,
-    /// Room of the content store, in Data; 0 for none.
+    /// Capacity of the content store, in Data; 0 for none.
     pub cached: usize,
     /// Threads, each with faces and buffers of its own.
     pub workers: usize,
-    /// Time within the core that one run takes, ns, of each worker.
+    /// Time within the core of one run of each worker, ns.
     pub run_ns: u64,
     /// Exchanges before the first run.
     pub warm_up: u64,
 }
 
-/// Pending Interests where a scenario says nothing else.
+/// Default number of pending Interests of a scenario.
 const PENDING: usize = 1000;
 
-/// The content store's room where a scenario says nothing else: the router's default.
+/// Default capacity of the content store of a scenario: the router's default.
 const CACHED: usize = 65_536;
 
 impl TablesScenario {
-    /// The scenario's name on the command line and in the output.
+    /// Returns the scenario's name on the command line and in the output.
     pub fn name(self) -> &'static str {
         use TablesScenario::*;
         match self {
@@ -170,7 +170,7 @@ impl TablesScenario {
         }
     }
 
-    /// Its sizes; small ones if `quick`.
+    /// Returns its sizes; small ones if `quick`.
     pub fn case(self, quick: bool) -> Case {
         use TablesScenario::*;
         let core = Case {
@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_knows_each_scenario_by_its_name() {
+    fn the_command_line_names_each_table_scenario() {
         for scenario in TablesScenario::value_variants() {
             let value = scenario.to_possible_value().map(|v| v.get_name().to_owned());
             assert_eq!(value.as_deref(), Some(scenario.name()));

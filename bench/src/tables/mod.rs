@@ -1,10 +1,10 @@
-//! `tables`: the forwarding core alone, without I/O: exchanges a second, time of a lookup, octets
+//! `tables`: the forwarding core alone, without I/O: exchanges per second, time of a lookup, octets
 //! of an entry.
 //!
 //! Each scenario runs in a process of its own, so that resident memory is that of its tables only.
 //! Names are spread evenly over all routes: no lookup profits from an earlier one. Packets are
-//! written into the buffers of a pool just before they are given to the core, as a receiving socket
-//! would, and outside the timed part.
+//! written into the buffers of a pool just before they are passed to the core, as a receiving
+//! socket would, and outside the timed part.
 
 mod case;
 mod options;
@@ -25,10 +25,10 @@ pub use options::{Tables, TablesCase};
 pub use packets::{DATA_CONTENT_OCTETS, Names, Ring, Template};
 pub use workload::{Bench, Pace, Samples, Worker};
 
-/// How long one scenario may take.
+/// Maximum time of one scenario.
 const CASE_LIMIT: Duration = Duration::from_secs(600);
 
-/// Measures what `options` ask for and prints it.
+/// Measures the scenarios of `options` and prints the results.
 pub fn run(options: &Tables) -> Result<(), Error> {
     let interrupt = Interrupt::on_signals()?;
     let dir = tempfile::tempdir().map_err(|e| Error::environment("cannot create a directory", e))?;
@@ -53,7 +53,7 @@ pub fn run(options: &Tables) -> Result<(), Error> {
     report.foot(&format!("machine at the end: {}", Machine::read()))
 }
 
-/// One scenario in this process; prints each metric with its samples.
+/// Runs one scenario in this process. Prints each metric with its samples.
 pub fn run_case(options: &TablesCase) -> Result<(), Error> {
     let case = options.scenario.case(options.quick);
     for (metric, samples) in workload::measure(&case, options.runs)? {
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_are_read_as_they_are_printed() {
+    fn table_samples_survive_printing() {
         let samples = samples_in("ns_per_lookup 1.5 2\nbytes_per_entry 160\n").expect("samples");
         assert_eq!(samples, [(Metric::NsPerLookup, vec![1.5, 2.0]), (Metric::BytesPerEntry, vec![160.0])]);
         assert!(samples_in("goodput 1").is_err());

@@ -1,4 +1,4 @@
-//! What `tables` is asked for.
+//! Options of `tables`.
 
 use clap::{Args, ValueEnum};
 
@@ -8,16 +8,16 @@ use crate::options::Repeats;
 /// Options of `tables`.
 #[derive(Debug, Args)]
 pub struct Tables {
-    /// Which scenarios; all when not given
+    /// The scenarios to measure; all if not given
     #[arg(long, value_delimiter = ',')]
     pub scenario: Vec<TablesScenario>,
-    /// How often, and how it is told.
+    /// Number of runs, and form of the output.
     #[command(flatten)]
     pub repeats: Repeats,
 }
 
 impl Tables {
-    /// Which scenarios, each once.
+    /// Returns the selected scenarios, each once.
     pub fn scenarios(&self) -> impl Iterator<Item = TablesScenario> {
         let wanted = |s: &TablesScenario| self.scenario.is_empty() || self.scenario.contains(s);
         TablesScenario::value_variants().iter().copied().filter(wanted)

@@ -1,5 +1,5 @@
-//! Packets with as many distinct names as one likes, without encoding each: a template whose name
-//! is overwritten in place, in buffers that are used again once the core has let go of them.
+//! Packets with any number of distinct names, without encoding each. The name of a template is
+//! overwritten in place, in buffers that are reused once the core has released them.
 
 use std::sync::Arc;
 
@@ -8,23 +8,23 @@ use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
 /// Octets of content in each Data.
 pub const DATA_CONTENT_OCTETS: usize = 64;
 
-/// First components there are: as many as networks announce routes.
+/// Number of first components: as many as networks announce routes.
 const NETWORKS: u64 = 4096;
 
 /// The names of routes and the names under them.
 ///
 /// A route is `/net-NNNN/node-NNNNNNNN`, and for half of them `/svc-NNNNNNNN` below that: 25 or 39
-/// octets. A packet's name goes on with constant components and ends in a number of its own.
+/// octets. A packet's name continues with constant components and ends in a unique number.
 #[derive(Clone, Copy, Debug)]
 pub struct Names {
-    /// How many routes there are.
+    /// Number of routes.
     pub routes: u64,
     /// Components of a packet's name; 4 or more.
     pub components: usize,
 }
 
 impl Names {
-    /// The name of route number `route`.
+    /// Returns the name of route number `route`.
     pub fn route(&self, route: u64) -> Name {
         let name = Name::new()
             .join_generic(format!("net-{:04x}", route % NETWORKS))
@@ -46,7 +46,7 @@ impl Names {
     }
 }
 
-/// What a route's third component says.
+/// Returns the number in a route's third component.
 fn service(route: u64) -> u64 {
     scramble(route) & 0xffff_ffff
 }
@@ -58,7 +58,7 @@ fn scramble(n: u64) -> u64 {
     n ^ (n >> 31)
 }
 
-/// A packet whose name, and Nonce if it is an Interest, can be overwritten.
+/// A packet with an overwritable name and, in an Interest, Nonce.
 #[derive(Clone, Debug)]
 pub struct Template {
     octets: Vec<u8>,
@@ -70,18 +70,18 @@ pub struct Template {
     nonce: Option<usize>,
 }
 
-/// A Nonce that is found again in a template.
+/// A Nonce by which its position in a template is found.
 const NONCE: [u8; 4] = [0xa5, 0x5a, 0xc3, 0x3c];
 
 impl Template {
-    /// An Interest that stays pending for `lifetime_ms`.
+    /// Creates an Interest that stays pending for `lifetime_ms`.
     pub fn interest(names: Names, lifetime_ms: u64) -> Self {
         let octets = InterestBuilder::new(names.example()).nonce(NONCE).lifetime_ms(lifetime_ms).build();
         Template { nonce: Some(position(&octets, &NONCE)), ..Template::new(octets, names) }
     }
 
-    /// A Data with [`DATA_CONTENT_OCTETS`] of content and an empty digest: the core does not check
-    /// it.
+    /// Creates a Data with [`DATA_CONTENT_OCTETS`] of content and an empty digest. The core does
+    /// not verify it.
     pub fn data(names: Names) -> Self {
         let name = names.example();
         let unsigned = DataBuilder::new(name.as_name())
@@ -102,7 +102,8 @@ impl Template {
         }
     }
 
-    /// Writes the packet whose name has `number` into `buffer`; `nonce` only matters to Interests.
+    /// Writes the packet with `number` in its name into `buffer`. `nonce` only matters to
+    /// Interests.
     fn write(&self, buffer: &mut [u8], number: u64, nonce: u64) {
         let route = scramble(number) % self.routes;
         buffer.copy_from_slice(&self.octets);
@@ -127,7 +128,7 @@ fn hex(digits: &mut [u8], mut value: u64) {
     }
 }
 
-/// Buffers of one kind of packet, used in turn; one that the core still holds is passed over.
+/// Buffers of one kind of packet, used round-robin. A buffer that the core still holds is skipped.
 #[derive(Debug)]
 pub struct Ring {
     template: Template,
@@ -136,14 +137,14 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// A ring of `buffers`, all in memory from the start.
+    /// Creates a ring of `buffers`, all in memory from the start.
     pub fn new(template: Template, buffers: usize) -> Self {
         let buffers = (0..buffers).map(|_| template.octets.clone().into()).collect();
         Ring { template, buffers, at: 0 }
     }
 
-    /// The packet whose name has `number`, in a buffer that nobody else holds. A ring whose buffers
-    /// are all held grows.
+    /// Returns the packet with `number` in its name, in a buffer without other references. A ring
+    /// without a free buffer grows.
     pub fn packet(&mut self, number: u64, nonce: u64) -> Arc<[u8]> {
         for _ in 0..self.buffers.len() {
             let at = self.at;
@@ -168,7 +169,7 @@ mod tests {
     use namely_wire::{DataView, InterestView};
 
     #[test]
-    fn packets_have_distinct_names_below_their_routes_and_answer_one_another() {
+    fn table_packets_have_distinct_matching_names() {
         for components in [4, 8, 16] {
             let names = Names { routes: 100, components };
             let mut interests = Ring::new(Template::interest(names, 4000), 2);
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_that_is_held_is_not_overwritten() {
+    fn a_held_buffer_is_never_overwritten() {
         let names = Names { routes: 10, components: 4 };
         let mut ring = Ring::new(Template::data(names), 2);
         let held: Vec<Arc<[u8]>> = (0..5).map(|number| ring.packet(number, 0)).collect();

@@ -8,14 +8,14 @@ use crate::metric::Metric;
 use crate::report::{Line, align, print};
 use crate::stats::{Summary, summarise};
 
-/// What was measured so far.
+/// The results so far.
 pub(super) struct Report<'a> {
     options: &'a Tables,
     rows: Vec<Vec<String>>,
     rates: Vec<(TablesScenario, f64)>,
 }
 
-/// Columns: heading, metric.
+/// Columns: heading and metric.
 const COLUMNS: [(&str, Metric); 5] = [
     ("exchanges/s", Metric::Exchanges),
     ("ns/exchange", Metric::NsPerExchange),
@@ -24,7 +24,7 @@ const COLUMNS: [(&str, Metric); 5] = [
     ("octets/entry", Metric::BytesPerEntry),
 ];
 
-/// A ratio that has a target: what it is called, of which scenario, over which.
+/// A ratio that has a target: its label, its scenario, and the scenario that divides it.
 const RATIOS: [(&str, TablesScenario, TablesScenario); 2] = [
     ("10 million routes", TablesScenario::Core4c10M, TablesScenario::Core4c1M),
     ("2 workers", TablesScenario::Core2Workers, TablesScenario::Core4c1M),
@@ -38,12 +38,12 @@ impl<'a> Report<'a> {
         Report { options, rows: vec![heading], rates: Vec::new() }
     }
 
-    /// What stands above the results; on standard error where JSON lines are alone.
+    /// Prints the line above the results: on standard error if JSON lines are on standard output.
     pub(super) fn head(&self, line: &str) {
         self.options.repeats.say(line);
     }
 
-    /// Takes in a scenario; JSON lines are printed at once.
+    /// Adds a scenario. JSON lines are printed at once.
     pub(super) fn add(&mut self, scenario: TablesScenario, samples: &Samples) -> Result<(), Error> {
         let summary = |wanted: Metric| {
             let of_metric = samples.iter().find(|(metric, _)| *metric == wanted);
@@ -103,7 +103,7 @@ fn what(case: &Case) -> String {
         Kind::CsHit => format!("{components} components, {cached} Data cached, all asked for are"),
         Kind::CsMiss => format!("{components} components, {cached} Data cached, none asked for is"),
         Kind::CsHalf => {
-            format!("{components} components, {cached} Data cached, half of what is asked for is")
+            format!("{components} components, {cached} Data cached, half of the requested Data is")
         }
         Kind::Exchange | Kind::Pending => format!(
             "{components} components, {routes} routes, {pending} pending, cache for {cached}, {workers} worker(s)"

@@ -1,4 +1,4 @@
-//! What the core is made to do, and what of it is timed.
+//! Workloads of the core, and their timed part.
 
 use std::sync::{Arc, Barrier};
 use std::time::Instant;
@@ -18,16 +18,17 @@ use namely_testbed::procfs;
 /// All samples of one scenario.
 pub type Samples = Vec<(Metric, Vec<f64>)>;
 
-/// Longer than any run: no Interest ends before its Data comes.
+/// Longer than any run: no Interest expires before its Data arrives.
 const LIFETIME_MS: u64 = 600_000;
 
-/// Numbers of one worker's packets begin here times its place, so that no two workers share a name.
+/// Numbers of a worker's packets begin at its index times this value, so that no two workers share
+/// a name.
 const WORKER_NUMBERS: u64 = 1 << 40;
 
 type Packet = Arc<[u8]>;
 type Core = Forwarder<Packet, namely_host::CoreLock>;
 
-/// A forwarder with routes, and what workers need to use it.
+/// A forwarder with routes, and the state that workers need to use it.
 pub struct Bench {
     core: Core,
     names: Names,
@@ -36,7 +37,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// A forwarder without routes.
+    /// Creates a forwarder without routes.
     pub fn new(case: &Case) -> Result<Self, Error> {
         let mut config = Config::new(|_| [0; 32]);
         let room = case.cached.max(1);
@@ -66,7 +67,7 @@ impl Bench {
         Ok(())
     }
 
-    /// A worker with a downstream face and buffers of its own.
+    /// Creates a worker with a downstream face and buffers of its own.
     pub fn worker(&self, place: u64) -> Result<Worker<'_>, Error> {
         let spec = FaceProperties { local_fields: true, ..FaceProperties::application() };
         let downstream = self.core.face_register(spec).map_err(|e| Error::Usage(e.to_string()))?;
@@ -89,16 +90,16 @@ impl Bench {
     }
 }
 
-/// Where the time that the core is told comes from.
+/// Source of the core's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// From the time spent in the core.
+    /// The time spent in the core.
     Clock,
-    /// So many nanoseconds for each packet: the same work in each run, whatever the machine.
+    /// A fixed number of nanoseconds per packet: the same work in each run, on any machine.
     Fixed(u64),
 }
 
-/// Counts what the core sends.
+/// Counts the packets that the core sends.
 struct Sink {
     upstream: FaceId,
     interests: u64,
@@ -133,12 +134,12 @@ pub struct Worker<'a> {
 }
 
 impl Worker<'_> {
-    /// Where the core's time comes from, from now on.
+    /// Sets the source of the core's clock from now on.
     pub fn set_pace(&mut self, pace: Pace) {
         self.pace = pace;
     }
 
-    /// Sends `count` Interests that no Data answers yet.
+    /// Sends `count` Interests that are not answered yet.
     pub fn ask(&mut self, count: u64) {
         let end = self.asked + count;
         while self.asked < end {
@@ -151,7 +152,7 @@ impl Worker<'_> {
         }
     }
 
-    /// Answers the `count` Interests that have waited the longest.
+    /// Answers the `count` oldest pending Interests.
     pub fn answer(&mut self, count: u64) {
         let end = self.answered + count;
         while self.answered < end {
@@ -164,8 +165,8 @@ impl Worker<'_> {
         }
     }
 
-    /// `count` exchanges: Interests with new names, and Data for as many of those that have waited
-    /// the longest.
+    /// Does `count` exchanges: Interests with new names, and Data for as many of the oldest pending
+    /// ones.
     pub fn exchange(&mut self, count: u64) {
         let mut left = count;
         while left > 0 {
@@ -176,13 +177,13 @@ impl Worker<'_> {
         }
     }
 
-    /// Asks again for `count` names among the first `cached` ones.
-    pub fn ask_cached(&mut self, count: u64, cached: u64) {
+    /// Sends Interests again for `count` names among the first `cached` ones.
+    pub fn request_cached(&mut self, count: u64, cached: u64) {
         let batch = self.bench.case.batch;
         for start in (0..count).step_by(batch) {
             for _ in start..count.min(start + batch as u64) {
-                // A step that is coprime to nearly every size: names in no order that caches could
-                // profit from.
+                // The step is coprime to nearly every size. So the names are in an order from which
+                // caches cannot profit.
                 let packet = self.interest(self.nonce.wrapping_mul(0x9e37_79b9_7f4a_7c15) % cached);
                 self.push(self.downstream, Received::bare(packet));
             }
@@ -190,9 +191,9 @@ impl Worker<'_> {
         }
     }
 
-    /// Asks for `count` new names in a way that ends right after the content store: for a face that
-    /// is gone.
-    pub fn ask_uncached(&mut self, count: u64) {
+    /// Sends Interests for `count` new names whose next hop is a face that does not exist. Their
+    /// processing ends right after the content store.
+    pub fn request_uncached(&mut self, count: u64) {
         let headers = LpHeaders { next_hop_face_id: Some(u64::from(u32::MAX)), ..LpHeaders::default() };
         let batch = self.bench.case.batch;
         for start in (0..count).step_by(batch) {
@@ -214,10 +215,10 @@ impl Worker<'_> {
         assert!(self.batch.push(face, received).is_ok(), "no more than a batch holds");
     }
 
-    /// Gives the batch to the core, as one turn of a loop does: this alone is timed.
+    /// Passes the batch to the core, as one iteration of a worker does. Only this is timed.
     fn turn(&mut self) {
         let elapsed_ns = match self.pace {
-            // No clock is read: valgrind, under which this runs, maps none.
+            // The clock is not read: valgrind, under which this runs, maps none.
             Pace::Fixed(ns) => {
                 let packets = self.batch.len() as u64;
                 self.receive_batch();
@@ -240,7 +241,7 @@ impl Worker<'_> {
         self.bench.core.expire(self.now_ns, &mut self.sink);
     }
 
-    /// An error if the core sent anything but `interests` and `data` since the last time.
+    /// Returns an error unless the core sent exactly `interests` and `data` since the last call.
     pub fn expect_sent(&mut self, interests: u64, data: u64) -> Result<(), Error> {
         let sent = (std::mem::take(&mut self.sink.interests), std::mem::take(&mut self.sink.data));
         if sent == (interests, data) {
@@ -253,24 +254,24 @@ impl Worker<'_> {
     }
 
     /// Repeats `work`, in steps of a batch, until the core was busy for `ns`.
-    fn run(&mut self, ns: u64, mut work: impl FnMut(&mut Self, u64)) -> Done {
+    fn run(&mut self, ns: u64, mut work: impl FnMut(&mut Self, u64)) -> WorkResult {
         let batch = self.bench.case.batch as u64;
         let (start_ns, cpu_start_ns, mut count) = (self.timed_ns, self.cpu_ns, 0);
         while self.timed_ns - start_ns < ns {
             work(self, batch);
             count += batch;
         }
-        Done { count, ns: self.timed_ns - start_ns, cpu_ns: self.cpu_ns - cpu_start_ns }
+        WorkResult { count, ns: self.timed_ns - start_ns, cpu_ns: self.cpu_ns - cpu_start_ns }
     }
 }
 
-/// What one run of a worker came to.
+/// Result of one run of a worker.
 #[derive(Clone, Copy, Debug)]
-struct Done {
+struct WorkResult {
     count: u64,
     /// Wall time in the core.
     ns: u64,
-    /// CPU time in the core: what the work cost, even when other programs had the processor in
+    /// CPU time in the core: the cost of the work, even if other programs had the processor in
     /// between.
     cpu_ns: u64,
 }
@@ -335,7 +336,8 @@ fn exchanges(bench: &Bench, runs: u32) -> Result<Samples, Error> {
     Ok(samples)
 }
 
-/// Exchanges under a strategy, after enough of them for it to know nearly all prefixes.
+/// Measures exchanges under a strategy, after enough of them that it has state for nearly all
+/// prefixes.
 fn remembered(bench: &Bench, strategy: &str, runs: u32) -> Result<Samples, Error> {
     let strategy = Name::new().join_generic(strategy);
     let chosen = bench.core.strategies().set(Name::new().as_name(), strategy.as_name());
@@ -353,12 +355,12 @@ fn remembered(bench: &Bench, strategy: &str, runs: u32) -> Result<Samples, Error
     Ok(vec![(Metric::NsPerExchange, times), (Metric::BytesPerEntry, vec![octets / prefixes])])
 }
 
-/// One run of each worker, all at the same time.
-fn together(workers: &mut [Worker<'_>]) -> Result<Vec<Done>, Error> {
+/// Runs all workers once, at the same time.
+fn together(workers: &mut [Worker<'_>]) -> Result<Vec<WorkResult>, Error> {
     let barrier = Barrier::new(workers.len());
     let barrier = &barrier;
     let ended = || Error::Subject("a worker panicked".to_owned());
-    let results: Vec<Result<Done, Error>> = std::thread::scope(|scope| {
+    let results: Vec<Result<WorkResult, Error>> = std::thread::scope(|scope| {
         let start = |worker| scope.spawn(move || one_run(worker, barrier));
         let threads: Vec<_> = workers.iter_mut().map(start).collect();
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err(ended()))).collect()
@@ -366,7 +368,7 @@ fn together(workers: &mut [Worker<'_>]) -> Result<Vec<Done>, Error> {
     results.into_iter().collect()
 }
 
-fn one_run(worker: &mut Worker<'_>, barrier: &Barrier) -> Result<Done, Error> {
+fn one_run(worker: &mut Worker<'_>, barrier: &Barrier) -> Result<WorkResult, Error> {
     barrier.wait();
     let done = worker.run(worker.bench.case.run_ns, Worker::exchange);
     worker.expect_sent(done.count, done.count).map(|()| done)
@@ -382,8 +384,8 @@ fn cached(bench: &Bench, runs: u32) -> Result<Samples, Error> {
     let is_hit = bench.case.kind == Kind::CsHit;
     let mut times = Vec::new();
     for _ in 0..runs {
-        let Done { count, cpu_ns, .. } = worker.run(bench.case.run_ns, |worker, count| {
-            if is_hit { worker.ask_cached(count, room) } else { worker.ask_uncached(count) }
+        let WorkResult { count, cpu_ns, .. } = worker.run(bench.case.run_ns, |worker, count| {
+            if is_hit { worker.request_cached(count, room) } else { worker.request_uncached(count) }
         });
         worker.expect_sent(0, if is_hit { count } else { 0 })?;
         times.push(cpu_ns as f64 / count as f64);
@@ -395,8 +397,8 @@ fn cached(bench: &Bench, runs: u32) -> Result<Samples, Error> {
     Ok(samples)
 }
 
-/// Interests of which the content store answers every other; what is fetched for the rest stays out
-/// of it, so that it goes on answering.
+/// Measures Interests of which the content store answers every other. It does not cache the Data of
+/// the rest, so the share stays constant.
 fn half_cached(bench: &Bench, runs: u32) -> Result<Samples, Error> {
     let room = bench.case.cached as u64;
     let mut worker = bench.worker(0)?;
@@ -405,8 +407,8 @@ fn half_cached(bench: &Bench, runs: u32) -> Result<Samples, Error> {
     bench.core.cs().configure(&CsChange { admit: Some(false), ..CsChange::default() });
     let (mut rates, mut times) = (Vec::new(), Vec::new());
     for _ in 0..runs {
-        let Done { count, ns, cpu_ns } = worker.run(bench.case.run_ns, |worker, count| {
-            worker.ask_cached(count / 2, room);
+        let WorkResult { count, ns, cpu_ns } = worker.run(bench.case.run_ns, |worker, count| {
+            worker.request_cached(count / 2, room);
             worker.exchange(count - count / 2);
         });
         worker.expect_sent(count / 2, count)?;

@@ -1,5 +1,5 @@
-//! How many system calls processes make, counted by strace, which slows them down: in a run that is
-//! not timed.
+//! Numbers of system calls of processes, counted by strace. strace slows them down, so such a run
+//! is not timed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ fn strace() -> Program {
     Program::find(&["strace"], "STRACE_BIN", false)
 }
 
-/// Why nothing can be counted here.
+/// Returns the reason if calls cannot be counted here.
 pub(super) fn missing() -> Option<String> {
     strace().missing().or_else(|| (!may_attach()).then(|| NOT_ATTACHED.to_owned()))
 }
@@ -23,7 +23,8 @@ pub(super) fn missing() -> Option<String> {
 const NOT_ATTACHED: &str = "strace may not attach to a running process here: it takes root, or 0 in \
                             /proc/sys/kernel/yama/ptrace_scope";
 
-/// Whether strace may attach to a process that it did not start: tried on one that sleeps.
+/// Returns true if strace may attach to a process that it did not start. It is tried on a sleeping
+/// process.
 fn may_attach() -> bool {
     let Ok(mut sleeping) = Command::new("sleep").arg("60").spawn() else { return false };
     let pid = sleeping.id();
@@ -31,7 +32,7 @@ fn may_attach() -> bool {
     strace.args(["-q", "-o", "/dev/null", "-p", &pid.to_string()]).stderr(Stdio::null());
     let attached = strace.spawn().is_ok_and(|mut strace| {
         let attached = loop {
-            // One that is refused ends at once.
+            // strace ends at once if it is refused.
             match (is_traced(pid), strace.try_wait()) {
                 (true, _) => break true,
                 (false, Ok(None)) => std::thread::sleep(Duration::from_millis(5)),
@@ -47,7 +48,7 @@ fn may_attach() -> bool {
     attached
 }
 
-/// `inner` under strace, with its counts in a file of `dir`.
+/// Returns `inner` under strace, with its counts in a file of `dir`.
 pub(super) fn counted(inner: &Command, dir: &Path) -> (Command, PathBuf) {
     let counts = dir.join("client.calls");
     let mut command = command(strace().path(), dir);
@@ -55,7 +56,7 @@ pub(super) fn counted(inner: &Command, dir: &Path) -> (Command, PathBuf) {
     (command, counts)
 }
 
-/// Counts the system calls of processes that run already.
+/// Counts the system calls of running processes.
 pub(super) struct Counting(Vec<(Process, PathBuf)>);
 
 impl Counting {
@@ -75,10 +76,10 @@ impl Counting {
         Ok(Counting(counting))
     }
 
-    /// All calls so far.
+    /// Returns the number of all calls so far.
     pub(super) fn end(self) -> u64 {
         let end = |(process, counts): (Process, PathBuf)| {
-            // It writes what it counted when it is told to end.
+            // strace writes its counts when it is stopped.
             process.stop();
             read(&counts)
         };
@@ -92,18 +93,18 @@ fn is_traced(pid: u32) -> bool {
     tracer.is_some_and(|tracer| tracer.trim() != "0")
 }
 
-/// The number of calls that strace wrote into a file.
+/// Returns the number of calls that strace wrote into a file.
 pub(super) fn read(counts: &Path) -> u64 {
     total(&fs::read_to_string(counts).unwrap_or_default()).unwrap_or(0)
 }
 
-/// The fourth column of the line that ends in "total".
+/// Returns the fourth column of the line that ends in "total".
 fn total(table: &str) -> Option<u64> {
     let line = table.lines().rev().find(|line| line.ends_with(" total"))?;
     line.split_ascii_whitespace().nth(3)?.parse().ok()
 }
 
-/// Runs what [`counted`] gave; the calls that it made.
+/// Runs the command from [`counted`]. Returns the number of its calls.
 pub(super) fn run(command: Command, counts: &Path, dir: &Path, interrupt: &Interrupt) -> Result<u64, Error> {
     Process::run("strace", command, dir, None, 4 * READY_LIMIT, interrupt)?;
     Ok(read(counts))
@@ -114,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_total_is_found_with_and_without_errors() {
+    fn the_strace_total_is_parsed() {
         let table = "% time     seconds  usecs/call     calls    errors syscall\n\
                      ------ ----------- ----------- --------- --------- ----------------\n\
                      50.00    0.000010           2         5         1 openat\n\

@@ -1,4 +1,5 @@
-//! Who copies a tree: an rsync daemon and its client, or a router, `namely serve` and `namely get`.
+//! Contenders that copy a tree: an rsync daemon and its client, or a router, `namely serve` and
+//! `namely get`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,10 +13,10 @@ use crate::probe;
 use crate::programs::{Program, READY_LIMIT};
 use crate::subject::free_ports;
 
-/// What the tree is served as.
+/// Name of the served tree.
 const PREFIX: &str = "/trees/tree";
 
-/// How long the daemon has until it answers.
+/// Interval between two attempts to reach the daemon.
 const LOOK_PAUSE: Duration = Duration::from_millis(10);
 
 /// One way to copy a tree.
@@ -35,7 +36,7 @@ impl Contender {
         }
     }
 
-    /// What it lacks here.
+    /// Returns the missing requirement, if there is one.
     pub(super) fn missing(self) -> Option<String> {
         match self {
             Contender::Rsync => rsync().missing(),
@@ -56,16 +57,16 @@ fn client() -> Program {
     Program::find(&["namely"], "NAMELY_BIN_DIR", true)
 }
 
-/// A contender whose servers run; they end with this.
-pub(super) struct Served<'a> {
+/// A contender with running servers. They end when this is dropped.
+pub(super) struct RunningContender<'a> {
     contender: Contender,
     pub(super) servers: Vec<Process>,
     dir: &'a Path,
     port: u16,
 }
 
-impl<'a> Served<'a> {
-    /// Serves `tree`, with everything else in `dir`, and waits until it is served.
+impl<'a> RunningContender<'a> {
+    /// Serves `tree`, with all other files in `dir`, and waits until it is served.
     pub(super) fn start(
         contender: Contender,
         tree: &Path,
@@ -73,7 +74,7 @@ impl<'a> Served<'a> {
         interrupt: &Interrupt,
     ) -> Result<Self, Error> {
         let [port, _] = free_ports()?;
-        let mut served = Served { contender, servers: Vec::new(), dir, port };
+        let mut served = RunningContender { contender, servers: Vec::new(), dir, port };
         match contender {
             Contender::Rsync => served.start_daemon(tree, interrupt)?,
             Contender::Namely => served.start_serve(tree, interrupt)?,
@@ -123,7 +124,7 @@ impl<'a> Served<'a> {
         command
     }
 
-    /// What copies the tree to `copy`, or brings a copy that is there up to date.
+    /// Returns the command that copies the tree to `copy`, or updates an existing copy.
     pub(super) fn client(&self, copy: &Path) -> Command {
         match self.contender {
             Contender::Rsync => {
@@ -139,7 +140,7 @@ impl<'a> Served<'a> {
         }
     }
 
-    /// CPU time of the servers so far.
+    /// Returns the CPU time of the servers so far.
     pub(super) fn cpu(&self) -> Duration {
         self.servers.iter().map(Process::family_cpu_time).sum()
     }

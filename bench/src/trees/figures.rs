@@ -1,4 +1,4 @@
-//! What copies took.
+//! Measurements of copies.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,12 +9,12 @@ use super::contender::Contender;
 use crate::error::Error;
 use crate::stats::{Summary, summarise};
 
-/// What is timed.
+/// The timed operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
-    /// Into an empty place.
+    /// A copy into an empty directory.
     Copy,
-    /// With everything there.
+    /// A copy when everything is there already.
     Again,
 }
 
@@ -27,7 +27,7 @@ impl Kind {
     }
 }
 
-/// What one copy took.
+/// Measurements of one copy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Figures {
     pub(super) wall_s: f64,
@@ -107,7 +107,7 @@ impl Rows {
         rows
     }
 
-    /// namely's time beside rsync's.
+    /// Returns the ratio of namely's time to rsync's.
     pub(super) fn ratios(&self) -> Vec<String> {
         let of_namely = self.0.iter().filter(|(row, _)| row.contender == Contender::Namely.name());
         let line = |(row, runs): (&Row, &Runs)| {
@@ -118,7 +118,7 @@ impl Rows {
         of_namely.filter_map(line).collect()
     }
 
-    /// The rows for programs.
+    /// Returns the rows as JSON.
     pub(super) fn values(&self, files: u32, octets: u32) -> Vec<Value> {
         let summary = |s: Option<Summary>| s.map(|s| json!({"median": s.median, "min": s.min, "max": s.max}));
         let value = |(row, runs): (&Row, &Runs)| {
@@ -134,8 +134,7 @@ impl Rows {
     }
 }
 
-/// The kind of the file system that a directory is on; a number where it has no name here
-/// (statfs(2)).
+/// Returns the kind of a directory's file system; a number if it has no name here (statfs(2)).
 pub(super) fn file_system(dir: &Path) -> Result<String, Error> {
     let found = rustix::fs::statfs(dir)
         .map_err(|e| Error::environment(format!("cannot look at the file system of {}", dir.display()), e))?;
@@ -163,14 +162,14 @@ mod tests {
     }
 
     #[test]
-    fn the_ratio_is_of_medians_and_there_is_none_alone() {
+    fn the_ratio_compares_two_medians() {
         let both = rows(&[("namely", 1.0), ("namely", 2.0), ("namely", 9.0), ("rsync", 4.0)]);
         assert_eq!(both.ratios(), ["tmpfs, copy: 0.50 times the time of rsync"]);
         assert!(rows(&[("namely", 1.0)]).ratios().is_empty());
     }
 
     #[test]
-    fn calls_are_told_of_each_file() {
+    fn table_calls_are_per_file() {
         let mut one = rows(&[("namely", 1.0)]);
         one.count(Row { system: "tmpfs".into(), kind: Kind::Copy, contender: "namely" }, [1000, 250]);
         let table = one.table(200);

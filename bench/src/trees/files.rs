@@ -1,4 +1,4 @@
-//! A tree of small files, and whether a copy is the same.
+//! A tree of small files, and the comparison of its copy.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, FileTimes};
@@ -8,13 +8,13 @@ use std::time::{Duration, SystemTime};
 
 use crate::error::Error;
 
-/// Files of a directory.
+/// Files per directory.
 const PER_DIRECTORY: u32 = 100;
 
-/// The modification time of the first file; each has another one.
+/// The modification time of the first file. Each file has another one.
 const FIRST_MTIME: Duration = Duration::from_secs(1_600_000_000);
 
-/// Makes a tree of `files` files with `octets` octets each, no two of them alike.
+/// Creates a tree of `files` files with `octets` octets each. No two of them are alike.
 pub(super) fn make(tree: &Path, files: u32, octets: u32) -> Result<(), Error> {
     let make = || {
         for n in 0..files {
@@ -33,7 +33,7 @@ pub(super) fn make(tree: &Path, files: u32, octets: u32) -> Result<(), Error> {
 }
 
 fn content(n: u32, octets: u32) -> Vec<u8> {
-    // xorshift64*: any seed but 0.
+    // xorshift64*: the seed must not be 0.
     let mut state = u64::from(n) << 32 | 0x9E37_79B9;
     let mut next = || {
         state ^= state >> 12;
@@ -44,7 +44,8 @@ fn content(n: u32, octets: u32) -> Vec<u8> {
     (0..octets).map(|_| next()).collect()
 }
 
-/// An error of whoever copied unless `copy` has the same files, with the same octets and times.
+/// Returns an error of the contender unless `copy` has the same files, with the same octets and
+/// times.
 pub(super) fn expect_same(tree: &Path, copy: &Path) -> Result<(), Error> {
     let list =
         |of: &Path| list(of).map_err(|e| Error::environment(format!("cannot read {}", of.display()), e));
@@ -65,7 +66,7 @@ pub(super) fn expect_same(tree: &Path, copy: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// The files below a directory, and their times of modification.
+/// Returns the files below a directory, and their modification times.
 fn list(tree: &Path) -> io::Result<BTreeMap<PathBuf, SystemTime>> {
     let (mut files, mut directories) = (BTreeMap::new(), vec![PathBuf::new()]);
     while let Some(below) = directories.pop() {
@@ -87,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_is_the_same_only_with_all_names_octets_and_times() {
+    fn a_copy_matches_in_names_content_and_times() {
         let dir = tempfile::tempdir().expect("temporary directory");
         let (tree, copy) = (dir.path().join("tree"), dir.path().join("copy"));
         make(&tree, 150, 10).expect("tree");

@@ -1,8 +1,8 @@
-//! Trees of small files: how long copying one takes beside an rsync daemon, on each file system.
+//! Trees of small files: the time to copy one beside an rsync daemon, on each file system.
 //!
-//! Each run starts the servers afresh, copies the tree into an empty place, compares the copy with
-//! its source, and copies once more, when there is nothing to do. Contenders alternate within every
-//! round. Everything is gone when the command ends, however it ends but by SIGKILL.
+//! Each run starts the servers afresh, copies the tree into an empty directory, compares the copy
+//! with its source, and copies once more, when nothing is left to do. Contenders alternate within
+//! every round. Everything is removed when the command ends, unless SIGKILL ends it.
 
 mod calls;
 mod contender;
@@ -16,7 +16,7 @@ use std::time::Duration;
 use namely_testbed::{Interrupt, Process};
 
 use self::calls::Counting;
-use self::contender::{Contender, Served};
+use self::contender::{Contender, RunningContender};
 use self::figures::{Figures, Kind, Row, Rows};
 pub use self::options::Trees;
 use crate::error::Error;
@@ -24,10 +24,10 @@ use crate::files::directory;
 use crate::machine::Machine;
 use crate::report::align;
 
-/// How long one copy may take.
+/// Maximum time of one copy.
 const COPY_LIMIT: Duration = Duration::from_secs(600);
 
-/// Measures as `options` ask for and prints what it came to.
+/// Measures with `options` and prints the results.
 pub fn run(options: &Trees) -> Result<(), Error> {
     let interrupt = Interrupt::on_signals()?;
     let say = |line: &str| options.repeats.say(line);
@@ -60,7 +60,7 @@ pub fn run(options: &Trees) -> Result<(), Error> {
     Ok(())
 }
 
-/// All runs on the file system of `base`.
+/// Runs all rounds on the file system of `base`.
 fn measure(
     options: &Trees,
     base: &Path,
@@ -72,12 +72,12 @@ fn measure(
     let dir = directory("namely-trees-", Some(base))?;
     let tree = dir.path().join("tree");
     files::make(&tree, options.files(), options.octets)?;
-    // ext4 does not use inodes again that were freed a moment ago, and looks long for others: no
-    // copy goes before the last one is made.
+    // ext4 does not reuse recently freed inodes, and searches long for others. So no copy is
+    // removed before the last one is made.
     let mut kept = Vec::new();
     for round in 0..options.repeats.runs() as usize {
         for n in 0..contenders.len() {
-            // Each round begins with another one.
+            // Each round begins with another contender.
             let contender = contenders[(n + round) % contenders.len()];
             let row = |kind| Row { system: system.clone(), kind, contender: contender.name() };
             let run = Run { contender, tree: &tree, interrupt };
@@ -104,7 +104,7 @@ fn measure(
     Ok(())
 }
 
-/// One contender's run.
+/// A run of one contender.
 struct Run<'a> {
     contender: Contender,
     tree: &'a Path,
@@ -112,9 +112,9 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Copies into `dir`, which is empty, and again.
+    /// Copies into `dir`, which is empty, and copies again.
     fn timed(&self, dir: &Path) -> Result<[(Kind, Figures); 2], Error> {
-        let served = Served::start(self.contender, self.tree, dir, self.interrupt)?;
+        let served = RunningContender::start(self.contender, self.tree, dir, self.interrupt)?;
         let copy = dir.join("copy");
         let first = self.copy(&served, &copy, dir)?;
         files::expect_same(self.tree, &copy)?;
@@ -122,8 +122,8 @@ impl Run<'_> {
         Ok([(Kind::Copy, first), (Kind::Again, again)])
     }
 
-    fn copy(&self, served: &Served<'_>, copy: &Path, dir: &Path) -> Result<Figures, Error> {
-        // What was written before is not written back meanwhile.
+    fn copy(&self, served: &RunningContender<'_>, copy: &Path, dir: &Path) -> Result<Figures, Error> {
+        // Earlier writes must not be written back during the measurement.
         rustix::fs::sync();
         let before = served.cpu();
         let client = served.client(copy);
@@ -133,9 +133,9 @@ impl Run<'_> {
         Ok(Figures { wall_s, client_cpu_s, server_cpu_s })
     }
 
-    /// System calls of client and servers for a copy into an empty place.
+    /// Returns the system calls of client and servers for a copy into an empty directory.
     fn counted(&self, dir: &Path) -> Result<[u64; 2], Error> {
-        let served = Served::start(self.contender, self.tree, dir, self.interrupt)?;
+        let served = RunningContender::start(self.contender, self.tree, dir, self.interrupt)?;
         let pids: Vec<u32> = served.servers.iter().map(Process::id).collect();
         let counting = Counting::start(&pids, dir, self.interrupt)?;
         let (client, counts) = calls::counted(&served.client(&dir.join("copy")), dir);

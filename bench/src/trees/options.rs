@@ -1,4 +1,4 @@
-//! What `trees` is asked for.
+//! Options of `trees`.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ pub struct Trees {
     /// /var/tmp when not given
     #[arg(long = "dir", value_name = "DIR", value_delimiter = ',')]
     pub dirs: Vec<PathBuf>,
-    /// How often, and how it is told.
+    /// Number of runs, and form of the output.
     #[command(flatten)]
     pub repeats: Repeats,
 }

@@ -1,4 +1,4 @@
-/* Writes the object that the argument names to standard output: ./fetch /lab/run7 */
+/* Writes the object of this name to standard output: ./fetch /lab/run7 */
 #include <namely.h>
 #include <stdio.h>
 

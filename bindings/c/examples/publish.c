@@ -1,4 +1,4 @@
-/* Publishes what standard input holds (up to 64 KiB) as NAME for SECONDS:
+/* Publishes standard input (up to 64 KiB) as NAME for SECONDS:
    ./publish /lab/run7 60 < file */
 #include <namely.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #![allow(unsafe_code, reason = "a C interface takes pointers")]
 #![allow(
     clippy::missing_safety_doc,
-    reason = "the header says what each pointer must be: readable or writable, or null"
+    reason = "the header states for each pointer whether it must be readable, writable, or may be null"
 )]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -25,7 +25,11 @@ use crate::types::{
 };
 use crate::{failure, messages, objects, opened, options, poll, socket};
 
-/// Buffers of one datagram, as IOV_MAX of Linux.
+/// Buffers of one C datagram, as IOV_MAX of Linux.
+///
+/// # Limit
+/// The call is refused with `EINVAL`.
+/// - Tests: `c_programs_get_errors_beyond_the_limits`
 const BUFFERS_MAX: usize = 1024;
 
 /// Runs a call: its value, or -1 with errno and the sentence of `icn_lasterror`.
@@ -46,35 +50,35 @@ fn set_errno(failure: &Failure) {
     unsafe { *libc::__errno_location() = failure.errno };
 }
 
-/// The octets at `from`; none if `len` is 0, whatever `from` is.
+/// Returns the octets at `from`; none if `len` is 0, for any `from`.
 ///
 /// # Safety
-/// `from` is null or readable for `len` octets until the slice is no longer used, and nobody writes
-/// there meanwhile.
+/// `from` is null or readable for `len` octets until the slice is no longer used, and the octets
+/// are not written meanwhile.
 unsafe fn octets<'a>(from: *const c_void, len: size_t) -> Result<&'a [u8], Failure> {
     match (from.is_null(), len) {
         (_, 0) => Ok(&[]),
         (true, _) => Err(Errno(libc::EFAULT).into()),
         (false, len) if isize::try_from(len).is_err() => Err(Errno(libc::EINVAL).into()),
-        // SAFETY: not null, of a length that an object may have, and readable as the caller of this
-        // function says.
+        // SAFETY: not null, of a length that an object may have, and readable as this function's
+        // caller guarantees.
         (false, len) => Ok(unsafe { slice::from_raw_parts(from.cast(), len) }),
     }
 }
 
-/// The buffer at `to`; empty if `len` is 0.
+/// Returns the buffer at `to`; empty if `len` is 0.
 ///
 /// # Safety
-/// `to` is null or writable for `len` octets until the slice is no longer used, and nobody else
-/// uses them meanwhile.
+/// `to` is null or writable for `len` octets until the slice is no longer used, and the octets have
+/// no other user meanwhile.
 unsafe fn buffer<'a>(to: *mut c_void, len: size_t) -> Result<&'a mut [u8], Failure> {
     match (to.is_null(), len) {
         (_, 0) => Ok(&mut []),
         (true, _) => Err(Errno(libc::EFAULT).into()),
         (false, len) if isize::try_from(len).is_err() => Err(Errno(libc::EINVAL).into()),
-        // SAFETY: not null, of a length that an object may have, and writable as the caller of this
-        // function says. The memory comes from outside of Rust, so that its octets have values, if
-        // any; this crate only writes to it.
+        // SAFETY: not null, of a length that an object may have, and writable as this function's
+        // caller guarantees. The memory comes from outside of Rust, so that its octets have values,
+        // if any; this crate only writes to it.
         (false, len) => Ok(unsafe { slice::from_raw_parts_mut(to.cast(), len) }),
     }
 }
@@ -88,42 +92,42 @@ unsafe fn text<'a>(from: *const c_char) -> Result<&'a str, Failure> {
     if from.is_null() {
         return Err(Errno(libc::EFAULT).into());
     }
-    // SAFETY: not null, and ends with a zero as the caller of this function says.
+    // SAFETY: not null, and ends with a zero, as this function's caller guarantees.
     let text = unsafe { CStr::from_ptr(from) };
     text.to_str().map_err(|_| Failure::new(libc::EINVAL, "the text is not UTF-8"))
 }
 
-/// A value of the caller's, that may be null (EFAULT).
+/// A value of the caller's; a null pointer fails with EFAULT.
 ///
 /// # Safety
-/// `at` is null or points to a `T` that nobody else uses while the reference lives.
+/// `at` is null or points to a `T` that has no other user while the reference lives.
 unsafe fn target<'a, T>(at: *mut T) -> Result<&'a mut T, Failure> {
     if !at.is_aligned() {
         return Err(Errno(libc::EINVAL).into());
     }
-    // SAFETY: aligned, and null or a `T` of the caller's as the caller of this function says.
+    // SAFETY: aligned, and null or a `T` of the caller's, as this function's caller guarantees.
     unsafe { at.as_mut() }.ok_or_else(|| Errno(libc::EFAULT).into())
 }
 
-/// A value of the caller's that is only read and may be null (EFAULT).
+/// A value of the caller's that is only read; a null pointer fails with EFAULT.
 ///
 /// # Safety
-/// `at` is null or points to a `T` that nobody changes while the reference lives.
+/// `at` is null or points to a `T` that is not changed while the reference lives.
 unsafe fn source<'a, T>(at: *const T) -> Result<&'a T, Failure> {
     if !at.is_aligned() {
         return Err(Errno(libc::EINVAL).into());
     }
-    // SAFETY: aligned, and null or a `T` of the caller's as the caller of this function says.
+    // SAFETY: aligned, and null or a `T` of the caller's, as this function's caller guarantees.
     unsafe { at.as_ref() }.ok_or_else(|| Errno(libc::EFAULT).into())
 }
 
-/// The name at `address`, of which `len` octets are there.
+/// Returns the name at `address`, of which `len` octets are present.
 ///
 /// # Safety
 /// `address` is null or readable for `len` octets.
 unsafe fn name_at(address: *const sockaddr_icn, len: socklen_t) -> Result<Name, Failure> {
     let len = (len as usize).min(size_of::<sockaddr_icn>());
-    // SAFETY: readable for the octets that the caller says, of which no more are taken.
+    // SAFETY: readable for the octets that the caller states, of which no more are read.
     let given = unsafe { octets(address.cast(), len) }?;
     if given.len() < used_octets(0) {
         return Err(Failure::new(libc::EINVAL, "the address is shorter than its length fields"));
@@ -136,7 +140,7 @@ unsafe fn name_at(address: *const sockaddr_icn, len: socklen_t) -> Result<Name, 
 }
 
 /// Writes the address of `name` to `to`, as much as `*len` octets take, and its length to `len`.
-/// Null: not wanted.
+/// Does nothing if either is null.
 ///
 /// # Safety
 /// `len` is null or the caller's own; `to` is null or writable for `*len` octets.
@@ -146,7 +150,7 @@ unsafe fn write_name(name: &Name, to: *mut sockaddr_icn, len: *mut socklen_t) ->
     }
     let address = address_of(name)?;
     let used = used_octets(usize::from(address.sicn_octets));
-    // SAFETY: the caller's own, not null.
+    // SAFETY: the caller passes its own variable, which is not null.
     let len = unsafe { target(len) }?;
     let written = used.min(*len as usize);
     // SAFETY: `to` is writable for `*len` octets, `address` has at least `used`; they do not
@@ -166,7 +170,7 @@ unsafe fn vectors<'a>(iov: *mut iovec, count: size_t) -> Result<&'a [iovec], Fai
         (_, 0) => Ok(&[]),
         (true, _) => Err(Errno(libc::EFAULT).into()),
         (false, count) if count > BUFFERS_MAX || !iov.is_aligned() => Err(Errno(libc::EINVAL).into()),
-        // SAFETY: not null, aligned, and `count` vectors as the caller of this function says.
+        // SAFETY: not null, aligned, and `count` vectors, as this function's caller guarantees.
         (false, count) => Ok(unsafe { slice::from_raw_parts(iov, count) }),
     }
 }
@@ -189,7 +193,7 @@ pub extern "C" fn icn_socket(domain: c_int, r#type: c_int, protocol: c_int) -> c
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn icn_bind(socket: c_int, addr: *const sockaddr_icn, addrlen: socklen_t) -> c_int {
     run(|| {
-        // SAFETY: the caller's address and its length.
+        // SAFETY: the caller passes its address and its length.
         let prefix = unsafe { name_at(addr, addrlen) }?;
         // The threads that it starts take no signal that the program waits for.
         signals_blocked(|| socket::bind(socket, prefix))?;
@@ -197,8 +201,8 @@ pub unsafe extern "C" fn icn_bind(socket: c_int, addr: *const sockaddr_icn, addr
     })
 }
 
-/// Closes the socket. Calls that wait on it end with ECANCELED; what a producer published is gone,
-/// but for its store.
+/// Closes the socket. Calls that wait on it end with ECANCELED; a producer's publications are gone,
+/// except those in its store.
 ///
 /// Returns 0, or -1: EBADF, EBADFD.
 #[unsafe(no_mangle)]
@@ -207,7 +211,7 @@ pub extern "C" fn icn_close(socket: c_int) -> c_int {
 }
 
 /// Producer: publishes `len` octets as the object `name`, as the options of the socket say, and
-/// answers who waits for it. icn_publish does the same and says under which name.
+/// answers the Interests that wait for it. icn_publish also returns the name.
 ///
 /// Returns `len`, or -1: EADDRNOTAVAIL, ENAMETOOLONG, EMSGSIZE, ENOKEY, ENOBUFS, ENOSPC, ENOTCONN,
 /// EOPNOTSUPP (a consumer).
@@ -222,16 +226,16 @@ pub unsafe extern "C" fn icn_sendto(
 ) -> ssize_t {
     run(|| {
         socket::check_flags(flags, 0)?;
-        // SAFETY: the caller's address and its length, and its content, which it does not change
-        // during the call.
+        // SAFETY: the caller passes its address and its length, and its content, which it does not
+        // change during the call.
         let (name, content) = unsafe { (name_at(name, namelen)?, octets(buf, len)?) };
         messages::publish(socket, &name, content, None)?;
         Ok(content.len() as ssize_t)
     })
 }
 
-/// Producer: as icn_sendto; `options` (may be null) are for this object alone ("suite=ecdsa-p256
-/// manifest=off"), and `published` (may be null) is told its name and number of segments.
+/// Producer: as icn_sendto; `options` (may be null) apply to this object only ("suite=ecdsa-p256
+/// manifest=off"), and `published` (may be null) receives its name and number of segments.
 ///
 /// Returns 0, or -1 as icn_sendto; EINVAL and ENOPROTOOPT for `options`.
 #[unsafe(no_mangle)]
@@ -245,14 +249,14 @@ pub unsafe extern "C" fn icn_publish(
     published: *mut icn_published,
 ) -> c_int {
     run(|| {
-        // SAFETY: the caller's address and its length, and its content, which it does not change
-        // during the call.
+        // SAFETY: the caller passes its address and its length, and its content, which it does not
+        // change during the call.
         let (name, content) = unsafe { (name_at(name, namelen)?, octets(buf, len)?) };
         // SAFETY: null, or the caller's text.
         let options = if options.is_null() { None } else { Some(unsafe { text(options) }?) };
         let (versioned, segments) = messages::publish(socket, &name, content, options)?;
         if !published.is_null() {
-            // SAFETY: the caller's own, not null.
+            // SAFETY: the caller passes its own variable, which is not null.
             let published = unsafe { target(published) }?;
             *published = icn_published { pub_name: address_of(&versioned)?, pub_segments: segments };
         }
@@ -264,13 +268,13 @@ pub unsafe extern "C" fn icn_publish(
 /// it and waits for octets, each further call with the name continues where the last one ended, 0
 /// is its end (and it may be begun again). With ICN_WAITALL a call returns when the buffer is full
 /// or the object at its end. `name` becomes the name with the version that is fetched, if
-/// `*namelen` has room for it. Several objects may be read in turns; icn_forget gives one up.
+/// `*namelen` has room for it. Calls for several objects may alternate; icn_forget abandons one.
 ///
-/// Returns how many octets, 0 at the end, or -1: EAGAIN (nothing there yet, with ICN_DONTWAIT; the
-/// fetch goes on), EINTR (the same), ENODATA (unreliable: a segment was lost, the next call goes on
-/// behind it), ENETUNREACH, ENOENT, ETIMEDOUT, ENOKEY, EKEYREJECTED, EKEYEXPIRED, EKEYREVOKED,
-/// EBADMSG, EFBIG, EADDRNOTAVAIL, ENAMETOOLONG, ENOBUFS (ICN_OBJECTS_MAX begun), ENOTCONN,
-/// ECANCELED, EOPNOTSUPP.
+/// Returns the number of octets, 0 at the end, or -1: EAGAIN (nothing has arrived yet, with
+/// ICN_DONTWAIT; the fetch continues), EINTR (the same), ENODATA (unreliable: a segment was lost,
+/// the next call continues after it), ENETUNREACH, ENOENT, ETIMEDOUT, ENOKEY, EKEYREJECTED,
+/// EKEYEXPIRED, EKEYREVOKED, EBADMSG, EFBIG, EADDRNOTAVAIL, ENAMETOOLONG, ENOBUFS (ICN_OBJECTS_MAX
+/// begun), ENOTCONN, ECANCELED, EOPNOTSUPP.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn icn_recvfrom(
     socket: c_int,
@@ -281,10 +285,10 @@ pub unsafe extern "C" fn icn_recvfrom(
     namelen: *mut socklen_t,
 ) -> ssize_t {
     run(|| {
-        // SAFETY: the caller's own length of the address.
+        // SAFETY: the caller passes the length of its address.
         let given = *unsafe { target(namelen) }?;
-        // SAFETY: the caller's address of that length, and its buffer, which nobody else uses
-        // during the call.
+        // SAFETY: the caller passes its address of that length, and its buffer, which has no other
+        // user during the call.
         let (wanted, buffer) = unsafe { (name_at(name, given)?, buffer(buf, len)?) };
         let (octets, versioned) = objects::receive_object(socket, &wanted, buffer, flags)?;
         if versioned != wanted && used_octets(versioned.as_bytes().len()) <= given as usize {
@@ -295,20 +299,20 @@ pub unsafe extern "C" fn icn_recvfrom(
     })
 }
 
-/// Consumer: gives up an object that icn_recvfrom began.
+/// Consumer: abandons an object that icn_recvfrom began.
 ///
 /// Returns 0, or -1: ENOENT (none was begun).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn icn_forget(socket: c_int, name: *const sockaddr_icn, namelen: socklen_t) -> c_int {
     run(|| {
-        // SAFETY: the caller's address and its length.
+        // SAFETY: the caller passes its address and its length.
         let name = unsafe { name_at(name, namelen) }?;
         objects::forget(socket, &name).map(|()| 0)
     })
 }
 
-/// Consumer: where the next icn_recvfrom of the object reads; `whence` is SEEK_SET, SEEK_CUR or
-/// SEEK_END.
+/// Consumer: sets the position of the next icn_recvfrom of the object; `whence` is SEEK_SET,
+/// SEEK_CUR or SEEK_END.
 ///
 /// Returns the position in octets, or -1 as icn_recvfrom; EINVAL for a position before the object.
 #[unsafe(no_mangle)]
@@ -320,18 +324,18 @@ pub unsafe extern "C" fn icn_seek(
     whence: c_int,
 ) -> i64 {
     run(|| {
-        // SAFETY: the caller's address and its length.
+        // SAFETY: the caller passes its address and its length.
         let name = unsafe { name_at(name, namelen) }?;
         objects::seek(socket, &name, offset, whence)
     })
 }
 
-/// Consumer: `len` octets of the object from `offset` on, wherever icn_recvfrom is in it: only the
-/// segments that hold them are asked for. It waits, also on a socket that does not wait otherwise.
-/// The object is one of the ICN_OBJECTS_MAX that are being read until icn_forget, so that each call
+/// Consumer: `len` octets of the object from `offset` on, independent of icn_recvfrom's position.
+/// Only the segments that hold them are requested. It waits even on a non-blocking socket. The
+/// object is one of the ICN_OBJECTS_MAX that are being read until icn_forget, so that each call
 /// reads the same version.
 ///
-/// Returns how many octets, fewer than `len` at the object's end only, or -1 as icn_recvfrom;
+/// Returns the number of octets, fewer than `len` at the object's end only, or -1 as icn_recvfrom;
 /// EINVAL for an offset before the object.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn icn_pread(
@@ -343,15 +347,15 @@ pub unsafe extern "C" fn icn_pread(
     namelen: socklen_t,
 ) -> ssize_t {
     run(|| {
-        // SAFETY: the caller's address and its length, and its buffer, which nobody else uses
-        // during the call.
+        // SAFETY: the caller passes its address and its length, and its buffer, which has no other
+        // user during the call.
         let (name, buffer) = unsafe { (name_at(name, namelen)?, buffer(buf, len)?) };
         Ok(objects::read_range(socket, &name, buffer, offset)? as ssize_t)
     })
 }
 
-/// Consumer: what is known of the object `name` without fetching it: its size, for
-/// instance. It waits, also on a socket that does not wait otherwise.
+/// Consumer: the properties of the object `name`, such as its size, without fetching it. It waits
+/// even on a non-blocking socket.
 ///
 /// Returns 0, or -1 as icn_recvfrom.
 #[unsafe(no_mangle)]
@@ -362,28 +366,28 @@ pub unsafe extern "C" fn icn_stat(
     stat: *mut icn_stat,
 ) -> c_int {
     run(|| {
-        // SAFETY: the caller's address and its length, and its structure.
+        // SAFETY: the caller passes its address and its length, and its structure.
         let (name, stat) = unsafe { (name_at(name, namelen)?, target(stat)?) };
         *stat = objects::stat(socket, &name)?;
         Ok(0)
     })
 }
 
-/// Consumer: opens the object `name`, which is then held by a number of its own: one version of it,
-/// whatever is published meanwhile. Nothing of its content is asked for. It waits, also on a socket
-/// that does not wait otherwise, and so do all calls with the number. Threads may share it.
+/// Consumer: opens one version of the object `name`, which stays the same when others are
+/// published. No content is requested. The object has a number of its own. This call and all calls
+/// with the number wait, even on a non-blocking socket. Threads may share the number.
 ///
 /// Returns the number, or -1 as icn_recvfrom; EMFILE (ICN_OPEN_MAX are open).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn icn_open(socket: c_int, name: *const sockaddr_icn, namelen: socklen_t) -> c_int {
     run(|| {
-        // SAFETY: the caller's address and its length.
+        // SAFETY: the caller passes its address and its length.
         let name = unsafe { name_at(name, namelen) }?;
         opened::open(socket, &name)
     })
 }
 
-/// Closes what icn_open opened. Calls with it that are under way go on to their end.
+/// Closes an object that icn_open opened. Calls with it that are under way go on to their end.
 ///
 /// Returns 0, or -1: EBADF, EBADFD.
 #[unsafe(no_mangle)]
@@ -391,13 +395,13 @@ pub extern "C" fn icn_shut(object: c_int) -> c_int {
     run(|| opened::shut(object).map(|()| 0))
 }
 
-/// What is known of an open object; waits for nothing.
+/// The properties of an open object; never waits.
 ///
 /// Returns 0, or -1: EBADF.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn icn_fstat(object: c_int, stat: *mut icn_stat) -> c_int {
     run(|| {
-        // SAFETY: the caller's structure.
+        // SAFETY: the caller passes its structure.
         let stat = unsafe { target(stat) }?;
         *stat = opened::stat(object)?;
         Ok(0)
@@ -405,11 +409,13 @@ pub unsafe extern "C" fn icn_fstat(object: c_int, stat: *mut icn_stat) -> c_int 
 }
 
 /// `len` octets of an open object from `offset` on, verified. Only the segments that hold them are
-/// asked for; with ICN_AHEAD also what follows, which the next read with ICN_AHEAD finds there if
-/// it goes on where this one ended. Reads with ICN_AHEAD of one object take turns.
+/// requested. With ICN_AHEAD the octets after them are requested, too; the next read with ICN_AHEAD
+/// finds them if it continues where this one ended. Reads with ICN_AHEAD of one object run one
+/// after the other.
 ///
-/// Returns how many octets, fewer than `len` at the object's end only, or -1 as icn_recvfrom;
-/// EINVAL for an offset before the object, ENOBUFS if the socket has as much under way as it may.
+/// Returns the number of octets, fewer than `len` at the object's end only, or -1 as icn_recvfrom;
+/// EINVAL for an offset before the object, ENOBUFS if the socket's limit of requests under way is
+/// reached.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn icn_read_at(
     object: c_int,
@@ -419,13 +425,13 @@ pub unsafe extern "C" fn icn_read_at(
     flags: c_int,
 ) -> ssize_t {
     run(|| {
-        // SAFETY: the caller's buffer, which nobody else uses during the call.
+        // SAFETY: the caller passes its buffer, which has no other user during the call.
         let buffer = unsafe { buffer(buf, len) }?;
         Ok(opened::read_at(object, buffer, offset, flags)? as ssize_t)
     })
 }
 
-/// Ends reading ahead of an open object, and gives back its memory.
+/// Ends reading ahead of an open object, and frees its memory.
 ///
 /// Returns 0, or -1: EBADF.
 #[unsafe(no_mangle)]
@@ -433,11 +439,11 @@ pub extern "C" fn icn_calm(object: c_int) -> c_int {
     run(|| opened::calm(object).map(|()| 0))
 }
 
-/// Octets of an open object from many places at once: all are asked for side by side. `rng_read` of
-/// each range tells how many it got, fewer than wanted at the object's end only.
+/// Octets of an open object from many positions at once, requested in parallel. `rng_read` of each
+/// range becomes the number of its octets, fewer than requested only at the object's end.
 ///
-/// Returns how many octets in all, or -1 as icn_read_at, and nothing is read then; EINVAL for more
-/// than ICN_RANGES_MAX ranges or ICN_RANGES_OCTETS_MAX octets.
+/// Returns the number of octets in all, or -1 as icn_read_at, and then no range is read; EINVAL for
+/// more than ICN_RANGES_MAX ranges or ICN_RANGES_OCTETS_MAX octets.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn icn_readv_at(object: c_int, ranges: *mut icn_range, count: size_t) -> ssize_t {
     run(|| {
@@ -450,15 +456,15 @@ pub unsafe extern "C" fn icn_readv_at(object: c_int, ranges: *mut icn_range, cou
         if count > ICN_RANGES_MAX || !ranges.is_aligned() {
             return Err(Errno(libc::EINVAL).into());
         }
-        // SAFETY: not null, aligned, and `count` structures of the caller's, which nobody else uses
-        // during the call.
+        // SAFETY: not null, aligned, and `count` structures of the caller's, which have no other
+        // user during the call.
         let ranges = unsafe { slice::from_raw_parts_mut(ranges, count) };
         let wanted: Vec<_> = ranges.iter().map(|range| (range.rng_offset, range.rng_len)).collect();
         let read = opened::read_ranges(object, &wanted)?;
         let mut octets = 0;
         for (range, content) in ranges.iter_mut().zip(&read) {
-            // SAFETY: the caller's buffer of that length; each is written to before the next one is
-            // looked at.
+            // SAFETY: the caller passes its buffer of that length; each is written before the next
+            // slice is made.
             let buffer = unsafe { buffer(range.rng_base, range.rng_len) }?;
             buffer[..content.len()].copy_from_slice(content);
             range.rng_read = content.len();
@@ -468,10 +474,10 @@ pub unsafe extern "C" fn icn_readv_at(object: c_int, ranges: *mut icn_range, cou
     })
 }
 
-/// Consumer: calls `entry` with `arg` for each entry of the directory `name`, verified. It waits,
-/// also on a socket that does not wait otherwise.
+/// Consumer: calls `entry` with `arg` for each entry of the directory `name`, verified. It waits
+/// even on a non-blocking socket.
 ///
-/// Returns 0, what `entry` returned if it ended the listing, or -1 as icn_recvfrom.
+/// Returns 0, the value of `entry` if that ended the listing, or -1 as icn_recvfrom.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn icn_listdir(
     socket: c_int,
@@ -481,14 +487,14 @@ pub unsafe extern "C" fn icn_listdir(
     arg: *mut c_void,
 ) -> c_int {
     run(|| {
-        // SAFETY: the caller's address and its length.
+        // SAFETY: the caller passes its address and its length.
         let name = unsafe { name_at(name, namelen) }?;
         let entry = entry.ok_or(Errno(libc::EFAULT))?;
         let listing = opened::list(socket, &name)?;
         for one in rdr::listing(&listing).flatten() {
             let text = CString::new(one.name).map_err(|_| Errno(libc::EBADMSG))?;
-            // SAFETY: the caller's function, with its own argument and a text that lives as long as
-            // the call.
+            // SAFETY: the caller's function receives its own argument, and a text that lives as
+            // long as the call.
             let ended = unsafe { entry(arg, text.as_ptr(), one.name.len(), one.is_directory.into()) };
             if ended != 0 {
                 return Ok(ended);
@@ -499,8 +505,8 @@ pub unsafe extern "C" fn icn_listdir(
 }
 
 /// Consumer: sends one Interest for msg_name, with the content as ApplicationParameters if
-/// msg_iovlen is not 0; icn_recvmsg brings its Data. Producer: answers the request msg_request with
-/// the content, or says that there is no such thing (ICN_DENY), or refuses it (ICN_REFUSE); if
+/// msg_iovlen is not 0; icn_recvmsg receives its Data. Producer: answers the request msg_request
+/// with the content, denies that the object exists (ICN_DENY), or refuses it (ICN_REFUSE); if
 /// msg_request is 0, publishes the content as msg_name.
 ///
 /// Returns the octets of content, or -1: EMSGSIZE, ENOBUFS, EADDRNOTAVAIL, ENAMETOOLONG, EINVAL (no
@@ -508,18 +514,19 @@ pub unsafe extern "C" fn icn_listdir(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn icn_sendmsg(socket: c_int, msg: *const icn_msghdr, flags: c_int) -> ssize_t {
     run(|| {
-        // SAFETY: the caller's structure, which is only read, by this call and perhaps others.
+        // SAFETY: the caller passes its structure, which is only read, by this call and perhaps
+        // others.
         let msg = unsafe { source(msg) }?;
-        // SAFETY: the caller's vectors, readable for their lengths.
+        // SAFETY: the caller passes its vectors, readable for their lengths.
         let vectors = unsafe { vectors(msg.msg_iov, msg.msg_iovlen) }?;
         let mut content = Vec::new();
         for vector in vectors {
-            // SAFETY: as said, and not changed during the call.
+            // SAFETY: as above, and not changed during the call.
             content.extend_from_slice(unsafe { octets(vector.iov_base, vector.iov_len) }?);
         }
         let name = match msg.msg_name.is_null() {
             true => None,
-            // SAFETY: the caller's address and its length.
+            // SAFETY: the caller passes its address and its length.
             false => Some(unsafe { name_at(msg.msg_name, msg.msg_namelen) }?),
         };
         // SAFETY: null, or the caller's text.
@@ -537,11 +544,11 @@ pub unsafe extern "C" fn icn_sendmsg(socket: c_int, msg: *const icn_msghdr, flag
     })
 }
 
-/// Consumer: receives the next Data that answers an icn_sendmsg, verified; if there is none for a
-/// name, the call fails and msg_name says which. Producer: receives the next request that nothing
-/// published answers: its name, its parameters, and in msg_request its number, with which
-/// icn_sendmsg answers. With ICN_PUSH: what a consumer offers, its name, and in msg_request the
-/// number with which icn_pull fetches it; returned is how many octets it has.
+/// Consumer: receives the next Data that answers an icn_sendmsg, verified; if an Interest stays
+/// unanswered, the call fails and msg_name has its name. Producer: receives the next request that
+/// no publication answers: its name, its parameters, and in msg_request its number, with which
+/// icn_sendmsg answers. With ICN_PUSH: receives a consumer's offer: its name, and in msg_request
+/// the number for icn_pull. The call then returns the number of octets offered.
 ///
 /// Returns the octets that were written; content that does not fit is cut, and ICN_TRUNC is set in
 /// msg_flags (given as a flag, the whole length is returned). -1: EAGAIN, EINTR, ETIMEDOUT,
@@ -549,9 +556,9 @@ pub unsafe extern "C" fn icn_sendmsg(socket: c_int, msg: *const icn_msghdr, flag
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn icn_recvmsg(socket: c_int, msg: *mut icn_msghdr, flags: c_int) -> ssize_t {
     run(|| {
-        // SAFETY: the caller's structure, which nobody else uses during the call.
+        // SAFETY: the caller passes its structure, which has no other user during the call.
         let msg = unsafe { target(msg) }?;
-        // SAFETY: the caller's vectors, writable for their lengths.
+        // SAFETY: the caller passes its vectors, writable for their lengths.
         let vectors = unsafe { vectors(msg.msg_iov, msg.msg_iovlen) }?;
         let received = match messages::receive(socket, flags) {
             Ok(received) => received,
@@ -565,7 +572,7 @@ pub unsafe extern "C" fn icn_recvmsg(socket: c_int, msg: *mut icn_msghdr, flags:
         };
         let mut rest = &received.content[..];
         for vector in vectors {
-            // SAFETY: as said; each vector is written to before the next one is looked at.
+            // SAFETY: as above; each vector is written before the next one is read.
             let buffer = unsafe { buffer(vector.iov_base, vector.iov_len) }?;
             let (now, later) = rest.split_at(buffer.len().min(rest.len()));
             buffer[..now.len()].copy_from_slice(now);
@@ -585,10 +592,10 @@ pub unsafe extern "C" fn icn_recvmsg(socket: c_int, msg: *mut icn_msghdr, flags:
 }
 
 /// Producer: publishes the content as `name` and has the producer bound to `server` fetch it
-/// (reverse pull); waits until that has it and says so.
+/// (reverse pull); waits until that confirms the object.
 ///
-/// Returns 0, or -1 as icn_sendto; ENETUNREACH (no taker), ETIMEDOUT, EKEYREJECTED, EBADMSG (it has
-/// something else).
+/// Returns 0, or -1 as icn_sendto; ENETUNREACH (no producer accepts it), ETIMEDOUT, EKEYREJECTED,
+/// EBADMSG (it confirms other content).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn icn_push(
     socket: c_int,
@@ -599,16 +606,16 @@ pub unsafe extern "C" fn icn_push(
 ) -> c_int {
     run(|| {
         let whole = size_of::<sockaddr_icn>() as socklen_t;
-        // SAFETY: the caller's addresses, which are whole, and its content.
+        // SAFETY: the caller passes its addresses, which are whole, and its content.
         let (server, name, content) =
             unsafe { (name_at(server, whole)?, name_at(name, whole)?, octets(buf, len)?) };
         messages::push(socket, &server, &name, content).map(|()| 0)
     })
 }
 
-/// Producer: fetches what icn_recvmsg with ICN_PUSH received as `request`, by the consumer socket
-/// `consumer`, whose prefix and options decide what may be fetched and who is believed, and tells
-/// the client that it is there.
+/// Producer: fetches the object of `request`, which icn_recvmsg received with ICN_PUSH. The prefix
+/// and options of the consumer socket `consumer` limit the names that are fetched and the keys that
+/// are believed. Confirms the object to the client.
 ///
 /// Returns the octets of the object, or -1 as icn_recvfrom; EINVAL (no such request), EMSGSIZE
 /// (`len` is too small; it may be called again).
@@ -621,13 +628,13 @@ pub unsafe extern "C" fn icn_pull(
     len: size_t,
 ) -> ssize_t {
     run(|| {
-        // SAFETY: the caller's buffer, which nobody else uses during the call.
+        // SAFETY: the caller passes its buffer, which has no other user during the call.
         let room = unsafe { buffer(buf, len) }?;
         Ok(messages::pull(socket, request, consumer, room)? as ssize_t)
     })
 }
 
-/// Sets an option: `level` is SOL_ICN, `optname` one of ICN_OPT_…. Options that are words take text
+/// Sets an option: `level` is SOL_ICN, `optname` one of ICN_OPT_…. Options that are text take text
 /// of `optlen` octets (a zero at its end may be counted); numbers and switches take an int or an
 /// int64_t.
 ///
@@ -642,7 +649,7 @@ pub unsafe extern "C" fn icn_setsockopt(
     optlen: socklen_t,
 ) -> c_int {
     run(|| {
-        // SAFETY: the caller's value and its length.
+        // SAFETY: the caller passes its value and its length.
         let value = unsafe { octets(optval, optlen as size_t) }?;
         options::set(socket, level, optname, value).map(|()| 0)
     })
@@ -661,16 +668,17 @@ pub unsafe extern "C" fn icn_getsockopt(
     optlen: *mut socklen_t,
 ) -> c_int {
     run(|| {
-        // SAFETY: the caller's own length.
+        // SAFETY: the caller passes its own length.
         let len = unsafe { target(optlen) }?;
-        // SAFETY: the caller's memory of that length, which nobody else uses during the call.
+        // SAFETY: the caller passes its memory of that length, which has no other user during the
+        // call.
         let room = unsafe { buffer(optval, *len as size_t) }?;
         *len = options::get(socket, level, optname, room)? as socklen_t;
         Ok(0)
     })
 }
 
-/// The prefix that the socket is bound to.
+/// The prefix of a bound socket.
 ///
 /// Returns 0, or -1: ENOTCONN.
 #[unsafe(no_mangle)]
@@ -681,7 +689,7 @@ pub unsafe extern "C" fn icn_getsockname(
 ) -> c_int {
     run(|| {
         let prefix = socket::prefix(socket)?;
-        // SAFETY: the caller's address, writable for its length.
+        // SAFETY: the caller passes its address, writable for its length.
         unsafe { write_name(&prefix, addr, addrlen) }?;
         Ok(0)
     })
@@ -690,7 +698,7 @@ pub unsafe extern "C" fn icn_getsockname(
 /// Waits until one of `count` sockets and descriptors is ready, at most `timeout_ms` milliseconds
 /// (-1: without limit).
 ///
-/// Returns how many are ready, or -1: EINTR, EINVAL.
+/// Returns the number of ready ones, or -1: EINTR, EINVAL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn icn_poll(fds: *mut icn_pollfd, count: nfds_t, timeout_ms: c_int) -> c_int {
     run(|| {
@@ -701,8 +709,8 @@ pub unsafe extern "C" fn icn_poll(fds: *mut icn_pollfd, count: nfds_t, timeout_m
         let fds = match (fds.is_null(), count) {
             (_, 0) => &mut [][..],
             (true, _) => return Err(Errno(libc::EFAULT).into()),
-            // SAFETY: not null, aligned, and `count` structures of the caller's, which nobody else
-            // uses during the call.
+            // SAFETY: not null, aligned, and `count` structures of the caller's, which have no
+            // other user during the call.
             (false, count) => unsafe { slice::from_raw_parts_mut(fds, count) },
         };
         poll::poll(fds, timeout_ms)
@@ -710,7 +718,7 @@ pub unsafe extern "C" fn icn_poll(fds: *mut icn_pollfd, count: nfds_t, timeout_m
 }
 
 /// A descriptor that is readable when the socket is ready (ICN_POLLIN), for poll, select and epoll.
-/// It belongs to the socket: wait for it, and do nothing else with it.
+/// It belongs to the socket: only wait for it.
 ///
 /// Returns it, or -1: ENOTCONN.
 #[unsafe(no_mangle)]
@@ -724,7 +732,7 @@ pub extern "C" fn icn_fileno(socket: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn icn_pton(uri: *const c_char, addr: *mut sockaddr_icn) -> c_int {
     run(|| {
-        // SAFETY: the caller's text and address.
+        // SAFETY: the caller passes its text and address.
         let (uri, address) = unsafe { (text(uri)?, target(addr)?) };
         let name: Name =
             uri.parse().map_err(|e| Failure::new(libc::EINVAL, format!("'{uri}' is not a name: {e}")))?;
@@ -743,7 +751,7 @@ pub unsafe extern "C" fn icn_ntop(
     size: size_t,
 ) -> *const c_char {
     let written: c_int = run(|| {
-        // SAFETY: the caller's address, whole, and its buffer.
+        // SAFETY: the caller passes its address, whole, and its buffer.
         let (name, room) =
             unsafe { (name_at(addr, size_of::<sockaddr_icn>() as socklen_t)?, buffer(buf.cast(), size)?) };
         let uri = CString::new(name.to_string()).map_err(|_| Errno(libc::EINVAL))?;
@@ -754,14 +762,14 @@ pub unsafe extern "C" fn icn_ntop(
     if written < 0 { ptr::null() } else { buf }
 }
 
-/// What an errno of these functions means.
+/// The meaning of an errno of these functions.
 #[unsafe(no_mangle)]
 pub extern "C" fn icn_strerror(errnum: c_int) -> *const c_char {
     meaning(errnum).as_ptr()
 }
 
-/// Why the last call that failed in this thread failed, with the names that it was about. Valid
-/// until the next one fails.
+/// The reason of this thread's last failed call, with the names that it concerns. Valid until the
+/// next failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn icn_lasterror() -> *const c_char {
     failure::last(CStr::as_ptr)

@@ -1,4 +1,4 @@
-//! Names as addresses: what is in a `sockaddr_icn`, and its text.
+//! Names as addresses: the fields of a `sockaddr_icn`, and its text.
 //!
 //! Follows the NDN Packet Format Specification v0.3 for names and the URI form of the NDN naming
 //! conventions.
@@ -8,7 +8,7 @@ use namely_wire::{Name, NameRef};
 use crate::failure::Errno;
 use crate::types::{AF_ICN, ICN_NAME_OCTETS_MAX, sockaddr_icn};
 
-/// The name in an address; `octets_given` is how long the caller says that the structure is.
+/// The name in an address; `octets_given` is the caller's length of the structure.
 pub(crate) fn name_of(address: &sockaddr_icn, octets_given: usize) -> Result<Name, Errno> {
     if address.sicn_family != AF_ICN as u16 {
         return Err(Errno(libc::EAFNOSUPPORT));
@@ -32,7 +32,7 @@ pub(crate) fn address_of(name: &Name) -> Result<sockaddr_icn, Errno> {
     Ok(address)
 }
 
-/// Octets of an address whose name has `name_octets`: what lies behind the name need not be there.
+/// Octets of an address with a name of `name_octets`. The octets behind the name may be absent.
 pub(crate) fn used_octets(name_octets: usize) -> usize {
     std::mem::offset_of!(sockaddr_icn, sicn_name) + name_octets
 }
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn names_come_back_as_they_went_in() {
+    fn names_survive_the_address_round_trip() {
         for uri in ["/", "/a", "/a/b/v=7/seg=0", "/%00%FF/..."] {
             let address = address_of(&name(uri)).unwrap();
             let octets = used_octets(usize::from(address.sicn_octets));
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_2048_octets_fits_an_address_and_one_octet_more_does_not() {
+    fn an_address_holds_names_of_2048_octets() {
         let longest = Name::new().join_generic(vec![b'x'; ICN_NAME_OCTETS_MAX - 4]);
         assert_eq!(longest.as_bytes().len(), ICN_NAME_OCTETS_MAX);
         assert!(address_of(&longest).is_ok());
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn octets_that_are_no_name_are_refused() {
+    fn invalid_name_octets_are_refused() {
         let mut address = address_of(&name("/abc")).unwrap();
         address.sicn_name[1] = 200;
         assert_eq!(name_of(&address, size_of::<sockaddr_icn>()).unwrap_err(), Errno(libc::EINVAL));

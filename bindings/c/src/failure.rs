@@ -1,5 +1,4 @@
-//! What a call returns instead of a value: an errno of docs/sockets.md, and a sentence for a
-//! person.
+//! The error of a call: an errno of docs/sockets.md, and a sentence for a person.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -7,14 +6,18 @@ use std::ffi::{CStr, CString};
 
 use namely_wire::text::Plain;
 
-/// Octets of the sentence that `icn_lasterror` returns, at most.
+/// Octets of the sentence that `icn_lasterror` returns.
+///
+/// # Limit
+/// A longer sentence is cut.
+/// - Tests: `failure_sentences_are_escaped_and_bounded`
 const SENTENCE_OCTETS_MAX: usize = 1000;
 
-/// Why a call failed, as a number of errno.h.
+/// The reason for which a call failed, as a number of errno.h.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Errno(pub(crate) i32);
 
-/// What went wrong: the number, and a sentence.
+/// An error: the number, and a sentence.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     pub(crate) errno: i32,
@@ -26,7 +29,7 @@ impl Failure {
         Failure { errno, sentence: sentence.into() }
     }
 
-    /// A bug of the library: the call failed, the process goes on.
+    /// A bug of the library: the call failed, the process continues.
     pub(crate) fn panicked(panic: &(dyn Any + Send)) -> Self {
         let said = panic.downcast_ref::<&str>().copied();
         let said =
@@ -77,17 +80,17 @@ thread_local! {
 pub(crate) fn remember(failure: &Failure) {
     let mut octets = String::from(Plain::new(&failure.sentence)).into_bytes();
     octets.truncate(SENTENCE_OCTETS_MAX);
-    // A thread that ends has no sentence any more, and nobody to read it.
+    // A thread that is ending has no stored sentence any more, and no reader for it.
     let _ = LAST.try_with(|last| *last.borrow_mut() = CString::new(octets).unwrap_or_default());
 }
 
-/// Calls `with` with what was remembered in this thread.
+/// Calls `with` with this thread's last sentence.
 pub(crate) fn last<R>(with: impl FnOnce(&CStr) -> R) -> R {
     LAST.with(|last| with(&last.borrow()))
 }
 
-/// What an errno means on a socket of names (docs/sockets.md, Errors); of others, that it is not
-/// one of them.
+/// The meaning of an errno on a socket of names (docs/sockets.md, Errors). For any other errno, a
+/// text that it is not one of them.
 pub(crate) fn meaning(errno: i32) -> &'static CStr {
     match errno {
         0 => c"no error",
@@ -100,14 +103,14 @@ pub(crate) fn meaning(errno: i32) -> &'static CStr {
         libc::EMSGSIZE => c"the datagram does not fit a packet",
         libc::EFBIG => c"the object is larger than the option object_octets_max",
         libc::ENETUNREACH => c"no route to the name",
-        libc::ENOENT => c"the producer says that it does not exist",
+        libc::ENOENT => c"the producer denies that it exists",
         libc::ETIMEDOUT => c"no answer in time",
         libc::ENODATA => c"a segment was lost; the next call goes on behind it",
         libc::ENOKEY => c"a certificate is missing",
         libc::EKEYREJECTED => c"the key is not trusted for the name",
         libc::EKEYEXPIRED => c"the certificate has expired",
         libc::EKEYREVOKED => c"the certificate was revoked",
-        libc::EBADMSG => c"a segment or manifest does not fit what was signed",
+        libc::EBADMSG => c"a segment or manifest does not fit its signature or digest",
         libc::EAGAIN => c"the call would wait",
         libc::EINTR => c"a signal came",
         libc::ECANCELED => c"the socket was closed meanwhile",
@@ -134,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sentence_is_kept_without_zeros_and_within_its_limit() {
+    fn failure_sentences_are_escaped_and_bounded() {
         remember(&Failure::new(libc::EIO, format!("a\0b\x1b\n{}", "x".repeat(2 * SENTENCE_OCTETS_MAX))));
         last(|sentence| {
             assert!(sentence.to_bytes().starts_with(b"a\\u{0}b\\u{1b}\\nx"), "{sentence:?}");
@@ -143,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_an_error_with_what_it_said() {
+    fn a_panic_becomes_an_error_with_its_message() {
         let panic = std::panic::catch_unwind(|| panic!("lost {}", 7)).unwrap_err();
         let failure = Failure::panicked(panic.as_ref());
         assert_eq!(failure.errno, libc::EIO);

@@ -1,10 +1,10 @@
-//! `libnamely`: the sockets of `namely-socket` for C, as the (h)ICN paper has them (`icn_socket`,
-//! `icn_bind`, …; HT-03, HT-04). `namely.h` is made from this crate by cbindgen and kept beside it;
-//! a test holds the two together.
+//! `libnamely`: the sockets of `namely-socket` for C, with the functions of the (h)ICN paper
+//! (`icn_socket`, `icn_bind`, …; HT-03, HT-04). cbindgen makes `namely.h` from this crate. The
+//! header is stored beside it, and a test compares the two.
 //!
-//! Has no logic that the Rust sockets lack: it numbers sockets, translates addresses, options and
-//! errors, and remembers what a C program cannot hold (objects that are being read, requests that
-//! wait for an answer). No panic leaves it. Follows docs/c.md.
+//! The crate has no logic that the Rust sockets lack. It numbers sockets, translates addresses,
+//! options and errors, and stores the values that a C program cannot hold (objects that are being
+//! read, requests that wait for an answer). No panic leaves it. Follows docs/c.md.
 #![deny(unsafe_code)]
 
 mod abi;

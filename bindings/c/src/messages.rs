@@ -11,18 +11,18 @@ use crate::socket::{Role, check_flags, find};
 use crate::system::signals_blocked;
 use crate::types::{ICN_DENY, ICN_DONTWAIT, ICN_PUSH, ICN_REFUSE, ICN_TRUNC};
 
-/// What `icn_sendmsg` sends.
+/// The input of `icn_sendmsg`.
 pub(crate) struct Message<'a> {
     pub(crate) name: Option<&'a Name>,
     pub(crate) content: &'a [u8],
-    /// Whether there is content, were it empty.
+    /// Whether there is content, which may be empty.
     pub(crate) has_content: bool,
     pub(crate) request: u64,
     pub(crate) lifetime_ms: u32,
     pub(crate) options: Option<&'a str>,
 }
 
-/// What `icn_recvmsg` received.
+/// The output of `icn_recvmsg`.
 pub(crate) struct Received {
     pub(crate) name: Name,
     pub(crate) content: Vec<u8>,
@@ -92,7 +92,7 @@ pub(crate) fn send(number: c_int, message: &Message<'_>, flags: c_int) -> Result
     }
 }
 
-/// `icn_recvmsg`. A failure says what it was about, if anything.
+/// `icn_recvmsg`. A failure includes the name that it concerns, if any.
 pub(crate) fn receive(number: c_int, flags: c_int) -> Result<Received, (Failure, Option<Name>)> {
     fn early(failure: impl Into<Failure>) -> (Failure, Option<Name>) {
         (failure.into(), None)
@@ -134,7 +134,7 @@ pub(crate) fn receive(number: c_int, flags: c_int) -> Result<Received, (Failure,
     }
 }
 
-/// The name that was asked for, without the digest of the parameters that go with it.
+/// The requested name, without the digest of its parameters.
 fn without_digest(name: NameRef<'_>) -> Name {
     let digest = name.last().is_some_and(|last| last.is_parameters_digest());
     name.without_last(usize::from(digest)).to_name()
@@ -147,14 +147,14 @@ pub(crate) fn push(number: c_int, server: &Name, name: &Name, content: &[u8]) ->
     Ok(())
 }
 
-/// `icn_pull`: the octets of what was offered.
+/// `icn_pull`: the octets of a pushed object.
 pub(crate) fn pull(number: c_int, request: u64, by: c_int, buffer: &mut [u8]) -> Result<usize, Failure> {
     let socket = find(number)?;
     let (producer, consumer) = (socket.producer()?, find(by)?.consumer()?);
     let pushed = socket.requests.take_push(request, buffer.len())?;
     let content = signals_blocked(|| pushed.pull(&consumer, &producer))?;
     let room = buffer.get_mut(..content.len());
-    room.ok_or_else(|| Failure::new(libc::EMSGSIZE, "the object is larger than its client said"))?
+    room.ok_or_else(|| Failure::new(libc::EMSGSIZE, "the object is larger than its client announced"))?
         .copy_from_slice(&content);
     Ok(content.len())
 }

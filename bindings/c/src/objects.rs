@@ -1,7 +1,7 @@
-//! The calls that read objects: `icn_recvfrom`, which names an object instead of holding one, its
-//! relatives, and `icn_stat`.
+//! The calls that read objects: `icn_recvfrom`, which takes an object's name instead of a number,
+//! its relatives, and `icn_stat`.
 //!
-//! Follows docs/c.md. What is being read between two calls is in `reading`.
+//! Follows docs/c.md. The state of a read between two calls is in `reading`.
 
 use std::io::{self, Seek, SeekFrom};
 use std::os::fd::AsFd;
@@ -17,7 +17,7 @@ use crate::socket::{Socket, check_flags, find};
 use crate::system::signals_blocked;
 use crate::types::{ICN_DONTWAIT, ICN_WAITALL, icn_stat};
 
-/// Asks for what the stream is to read next, and watches its descriptor, which changes then.
+/// Requests the next octets of the stream, and watches its descriptor, which changes then.
 fn begin(stream: &mut ObjectStream, socket: &Socket) -> io::Result<()> {
     if stream.begins_anew() {
         socket.unwatch(stream.as_fd());
@@ -27,7 +27,7 @@ fn begin(stream: &mut ObjectStream, socket: &Socket) -> io::Result<()> {
     Ok(())
 }
 
-/// `icn_recvfrom`: the octets that come next, and the name of the version that is read.
+/// `icn_recvfrom`: the next octets, and the name of the version that is read.
 pub(crate) fn receive_object(
     number: c_int,
     name: &Name,
@@ -145,7 +145,7 @@ pub(crate) fn stat(number: c_int, name: &Name) -> Result<icn_stat, Failure> {
     Ok(stat_of(&info))
 }
 
-/// What a C program is told of an object.
+/// The properties of an object for a C program.
 pub(crate) fn stat_of(info: &ObjectInfo) -> icn_stat {
     let number = |known: Option<u64>| known.and_then(|n| i64::try_from(n).ok()).unwrap_or(-1);
     let version = info.name.components().last().and_then(|last| last.version());

@@ -1,8 +1,8 @@
 //! Objects that a C program holds by a number (`icn_open` and its relatives), and the listings of
 //! directories.
 //!
-//! Follows docs/c.md. Where nothing says that reading goes on (ICN_AHEAD), only what is read is
-//! asked for; so many objects may be open, and none of them keeps content.
+//! Follows docs/c.md. Without ICN_AHEAD, a read requests only its own octets. So many objects may
+//! be open, and none of them caches content.
 
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,12 +21,12 @@ use crate::types::{ICN_AHEAD, ICN_OPEN_MAX, ICN_RANGES_MAX, ICN_RANGES_OCTETS_MA
 
 static OPENED: Table<Opened, ICN_OPEN_MAX> = Table::new();
 
-/// An object that is open: one version of it, whatever is published meanwhile.
+/// An open object: one version of it, unaffected by later publications.
 struct Opened {
     consumer: Arc<Consumer>,
-    /// Asks for what is read, and for nothing else.
+    /// Requests the octets of each read, and nothing else.
     stream: ObjectStream,
-    /// What reads ahead, since a read said that more follow.
+    /// Reads ahead, from the first read with ICN_AHEAD on.
     ahead: Mutex<Option<Ahead>>,
 }
 
@@ -111,12 +111,13 @@ pub(crate) fn list(socket: c_int, name: &Name) -> Result<Vec<u8>, Failure> {
 }
 
 impl Opened {
-    /// Reads with what follows asked for ahead. What fails ends that: the next read begins anew.
+    /// Reads, and requests the following octets in advance. An error ends that: the next read
+    /// starts anew.
     fn read_ahead(&self, buffer: &mut [u8], from: u64) -> Result<usize, Failure> {
         let mut held = self.ahead();
         if held.is_none() {
-            // Another one than `stream`, whose ranges need no lock. That its version is known makes
-            // finding it free.
+            // Another stream than `stream`, whose ranges need no lock. Opening it needs no request,
+            // because its version is known.
             let stream = self.stream.again().map_err(Failure::from)?;
             *held = Some(Ahead { stream, position: 0 });
         }

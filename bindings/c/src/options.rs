@@ -1,5 +1,5 @@
-//! Options by number: which option of `namely-socket` each `ICN_OPT_…` is, and values as C has
-//! them.
+//! Options by number: the option of `namely-socket` for each `ICN_OPT_…`, and the values in the
+//! form of C.
 
 use libc::c_int;
 use namely_socket::OptionSpec;
@@ -94,7 +94,7 @@ fn text_of(kind: Kind, value: &[u8]) -> Result<String, Failure> {
         8 => value.try_into().ok().map(i64::from_ne_bytes),
         _ => None,
     };
-    let wrong = |what| Failure::new(libc::EINVAL, format!("the value is no {what}"));
+    let wrong = |what| Failure::new(libc::EINVAL, format!("the value must be {what}"));
     match kind {
         Kind::Number { .. } | Kind::ReadOnly => {
             Ok(number().ok_or_else(|| wrong("int or int64_t"))?.to_string())
@@ -112,7 +112,7 @@ fn octets_of(kind: Kind, text: &str, room: usize) -> Result<Vec<u8>, Failure> {
     let number: i64 = match kind {
         Kind::Text | Kind::Choice(_) => return Ok([text.as_bytes(), &[0]].concat()),
         Kind::Flag => i64::from(text == "true"),
-        // Above what an int64_t holds there is no limit that matters.
+        // A limit above the maximum of an int64_t has no effect.
         Kind::Number { .. } | Kind::ReadOnly => {
             text.parse::<u64>().map_or(i64::MAX, |n| n.try_into().unwrap_or(i64::MAX))
         }
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_c_become_text_and_come_back() {
+    fn c_option_values_convert_to_text_and_back() {
         let number = Kind::Number { min: 0, max: u64::MAX };
         assert_eq!(text_of(number, &7i32.to_ne_bytes()).unwrap(), "7");
         assert_eq!(text_of(number, &(1i64 << 40).to_ne_bytes()).unwrap(), "1099511627776");

@@ -9,12 +9,16 @@ use crate::socket::{Socket, find};
 use crate::system::poll_descriptors;
 use crate::types::{ICN_POLLIN, ICN_POLLNVAL, icn_pollfd};
 
-/// Sockets and descriptors of one call.
+/// Sockets and descriptors of one `icn_poll`.
+///
+/// # Limit
+/// The call is refused with `EINVAL`.
+/// - Tests: `c_programs_get_errors_beyond_the_limits`
 pub(crate) const POLLED_MAX: usize = 4096;
 
 /// Waits; how many of `polled` have something to report.
 pub(crate) fn poll(polled: &mut [icn_pollfd], timeout_ms: c_int) -> Result<c_int, Failure> {
-    // Held until the end: a socket that is closed meanwhile keeps its descriptor so long.
+    // Held until the end: a socket that is closed meanwhile retains its descriptor for that time.
     let sockets: Vec<Option<Result<Arc<Socket>, Failure>>> =
         polled.iter().map(|entry| (entry.socket >= 0).then(|| find(entry.socket))).collect();
     // Without the entries that wait for nothing: the kernel refuses more entries than the process

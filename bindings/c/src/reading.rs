@@ -1,8 +1,7 @@
-//! Objects that a C program is reading, which it names instead of holding them: those that were
-//! begun, by name, until their end.
+//! Objects that a C program reads by name instead of by number: from the first read to their end.
 //!
-//! Follows docs/c.md. Knows no socket: what a socket's descriptor watches is up to the calls
-//! (`objects`).
+//! Follows docs/c.md. The module knows no socket: the calls (`objects`) decide the descriptors that
+//! a socket watches.
 
 use std::future::Future;
 use std::io::{self, Read};
@@ -30,14 +29,14 @@ pub(crate) struct Object {
     reading: Mutex<Reading>,
 }
 
-/// How far an object is read.
+/// The progress of reading an object.
 pub(crate) enum Reading {
     Opening(Pending<Result<ObjectStream, FetchError>>),
     Open {
         stream: Box<ObjectStream>,
         /// The last read was not cut short, so there may be more at once.
         more: bool,
-        /// A segment was lost behind what was read last: the next read says so.
+        /// A segment was lost behind the last octets that were read. The next read reports it.
         lost: Option<Failure>,
     },
     Failed(Failure),
@@ -52,11 +51,11 @@ impl Objects {
         self.list().iter().find(|object| object.is(name)).cloned()
     }
 
-    /// The object that `name` began, or a new one, of which more than its description is asked for
-    /// if `at_once`.
+    /// Returns the object that `name` began, or begins a new one. If `at_once`, the request is not
+    /// only for its description.
     ///
     /// # Errors
-    /// ENOBUFS if there are [`ICN_OBJECTS_MAX`] already, and why the fetch cannot begin.
+    /// ENOBUFS if there are [`ICN_OBJECTS_MAX`] already, or the reason why the fetch cannot begin.
     pub(crate) fn begun(
         &self,
         name: &Name,
@@ -84,13 +83,13 @@ impl Objects {
         self.list().retain(|held| !Arc::ptr_eq(held, object));
     }
 
-    /// Returns true if an object has something that its descriptor does not tell; if not, `waker`
-    /// is woken once it has.
+    /// Returns true if an object has octets that its descriptor does not show. If not, `waker` is
+    /// woken once it has.
     pub(crate) fn are_ready(&self, waker: &namely_host::Waker) -> bool {
-        // An object that another thread reads is told about by that thread.
+        // An object that another thread reads is reported by that thread.
         let ready =
             |object: &Arc<Object>| object.reading.try_lock().is_ok_and(|mut reading| reading.is_ready(waker));
-        // All are asked, so that all have the waker.
+        // All are polled, so that all have the waker.
         self.list().iter().filter(|object| ready(object)).count() > 0
     }
 }
@@ -100,7 +99,7 @@ impl Object {
         self.name == *name || self.versioned.get() == Some(name)
     }
 
-    /// What is read, for one thread at a time.
+    /// Locks the state of the read, for one thread at a time.
     ///
     /// # Errors
     /// EAGAIN if another thread reads it and the call may not wait.
@@ -115,8 +114,8 @@ impl Object {
 }
 
 impl Reading {
-    /// Takes what has arrived of the object's description; `waker` is woken once there is
-    /// something.
+    /// Processes the arrived parts of the object's description. `waker` is woken once there is
+    /// more.
     fn advance(&mut self, waker: &Waker) {
         if let Reading::Opening(pending) = self
             && let Poll::Ready(found) = Pin::new(pending).poll(&mut Context::from_waker(waker))
@@ -158,11 +157,11 @@ impl Reading {
         Ok(())
     }
 
-    /// Goes on with opening: waits until the object was found or was not if the call may wait,
-    /// else takes what has arrived; `waker` is woken once there is more.
+    /// Continues with opening. If the call may wait, waits for the result, else processes the parts
+    /// that have arrived. `waker` is woken once there is more.
     ///
     /// # Errors
-    /// EINTR if a signal ended the wait; what came of the fetch is in the state.
+    /// EINTR if a signal ended the wait. The result of the fetch is in the state.
     pub(crate) fn open(
         &mut self,
         consumer: &Consumer,
@@ -204,7 +203,7 @@ impl Reading {
                     if octets == 0 {
                         return Err(failure);
                     }
-                    // What came before is handed out first.
+                    // The octets before the gap are returned first.
                     if failure.errno == libc::ENODATA {
                         *lost = Some(failure);
                         *more = true;
@@ -223,12 +222,12 @@ impl Reading {
     }
 }
 
-/// Returns true if the same call may succeed later, or goes on behind what was lost.
+/// Returns true if the same call may succeed later, or continues behind a lost segment.
 pub(crate) fn is_passing(failure: &Failure) -> bool {
     matches!(failure.errno, libc::EAGAIN | libc::EINTR | libc::ENODATA)
 }
 
-/// What an error of a stream has inside.
+/// The failure inside an error of a stream.
 pub(crate) fn of_stream(error: &io::Error) -> Failure {
     let inside = error.get_ref().and_then(|inside| inside.downcast_ref::<FetchError>());
     let errno = match inside {
@@ -240,7 +239,7 @@ pub(crate) fn of_stream(error: &io::Error) -> Failure {
     Failure::new(errno, error.to_string())
 }
 
-/// How long a call on a consumer may wait: its option `timeout_ms`.
+/// Maximum wait of a call on a consumer: its option `timeout_ms`.
 pub(crate) fn timeout(consumer: &Consumer) -> Option<Duration> {
     let ms = consumer.option("timeout_ms").ok().and_then(|text| text.parse().ok()).filter(|ms| *ms > 0);
     ms.map(Duration::from_millis)

@@ -1,5 +1,5 @@
-//! What a producer received and a C program has not answered yet, by the numbers that the program
-//! has of it (`msg_request`).
+//! Received requests of a producer that a C program has not answered yet, by their numbers in the
+//! program (`msg_request`).
 //!
 //! Follows docs/c.md. Holds a bounded number, and answers nothing itself.
 
@@ -11,8 +11,8 @@ use namely_socket::{Pushed, Request};
 use crate::failure::Failure;
 use crate::types::ICN_REQUESTS_MAX;
 
-/// The requests and pushes of one socket: at most [`ICN_REQUESTS_MAX`] of each kind, of which the
-/// oldest is given up for another one.
+/// The requests and pushes of one socket: at most [`ICN_REQUESTS_MAX`] of each kind. A new one
+/// replaces the oldest.
 #[derive(Default)]
 pub(crate) struct Requests(Mutex<Waiting>);
 
@@ -64,11 +64,11 @@ impl Requests {
         self.waiting().requests.insert(number, request);
     }
 
-    /// Takes a push out, whose object the caller has `room` octets for.
+    /// Removes a push if the caller has `room` octets for its object.
     ///
     /// # Errors
-    /// EINVAL if there is none of this number; EMSGSIZE if the client says that it is larger than
-    /// `room`: then it stays.
+    /// EINVAL if there is no push of this number. EMSGSIZE if its size, as stated by the client,
+    /// exceeds `room`; then it remains.
     pub(crate) fn take_push(&self, number: u64, room: usize) -> Result<Pushed, Failure> {
         let mut waiting = self.waiting();
         let offered = waiting.pushes.get(&number).ok_or_else(|| no_request(number))?.octets();

@@ -1,5 +1,6 @@
-//! What a number of `icn_socket` stands for: the options of a socket that is not bound yet, then a
-//! consumer or a producer of `namely-socket`, with what a C program cannot hold itself.
+//! The sockets behind the numbers of `icn_socket`: the options of a socket that is not bound yet,
+//! then a consumer or a producer of `namely-socket`, with the state that a C program cannot hold
+//! itself.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,10 +25,10 @@ static SOCKETS: Table<Socket, ICN_SOCKETS_MAX> = Table::new();
 /// A socket of a C program.
 pub(crate) struct Socket {
     nonblocking: bool,
-    /// Readable when a receive would not wait: the waker, what was received, and the objects that
-    /// are read.
+    /// Readable when a receive would not wait: the waker, the received messages, and the objects
+    /// that are read.
     descriptor: OwnedFd,
-    /// Readable for what has no descriptor of its own.
+    /// Readable for events without a descriptor of their own.
     pub(crate) waker: Waker,
     /// Objects that are being read.
     pub(crate) objects: Objects,
@@ -36,7 +37,7 @@ pub(crate) struct Socket {
     state: Mutex<SocketState>,
 }
 
-/// How far a socket is.
+/// The state of a socket.
 pub(crate) enum SocketState {
     NewConsumer(Box<ConsumerOptions>),
     NewProducer(Box<ProducerOptions>),
@@ -44,7 +45,7 @@ pub(crate) enum SocketState {
     Producer(Arc<Producer>),
 }
 
-/// What a bound socket is.
+/// The role of a bound socket.
 pub(crate) enum Role {
     Consumer(Arc<Consumer>),
     Producer(Arc<Producer>),
@@ -117,7 +118,7 @@ pub(crate) fn close(number: c_int) -> Result<(), Failure> {
         SocketState::Producer(producer) => producer.close(),
         SocketState::NewConsumer(_) | SocketState::NewProducer(_) => {}
     }
-    // Whoever waits for its descriptor looks again, and finds that it is gone.
+    // A thread that waits for its descriptor looks it up again, and finds it closed.
     socket.waker.wake();
     Ok(())
 }
@@ -162,7 +163,7 @@ impl Socket {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What it is bound as.
+    /// The role as which it is bound.
     pub(crate) fn role(&self) -> Result<Role, Failure> {
         match &*self.state() {
             SocketState::Consumer(consumer) => Ok(Role::Consumer(consumer.clone())),
@@ -204,7 +205,7 @@ impl Socket {
         let _ = epoll::delete(&self.descriptor, descriptor);
     }
 
-    /// Makes the waker readable if a receive would not wait for a reason that no descriptor tells.
+    /// Makes the waker readable if a receive would not wait for a reason that no descriptor shows.
     pub(crate) fn announce(&self) {
         self.waker.reset();
         if self.objects.are_ready(&self.waker) {
@@ -212,7 +213,7 @@ impl Socket {
         }
     }
 
-    /// Whether a call with these flags may wait.
+    /// Returns true if a call with these flags may wait.
     pub(crate) fn may_wait(&self, flags: c_int) -> bool {
         !self.nonblocking && flags & ICN_DONTWAIT == 0
     }

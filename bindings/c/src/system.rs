@@ -2,7 +2,7 @@
 //! `unsafe`: poll(2) on a C caller's descriptors, and the signals that a thread takes.
 //!
 //! Has `unsafe` (ARCHITECTURE.md, Invariants); knows no socket and no pointer of a caller.
-#![allow(unsafe_code, reason = "system calls on what the type system does not follow")]
+#![allow(unsafe_code, reason = "system calls on state outside the type system")]
 
 use std::mem::MaybeUninit;
 use std::{io, ptr};

@@ -1,9 +1,10 @@
-//! The sockets of the process, and the objects that it has open, by their numbers: tables of a
-//! fixed number of slots.
+//! The sockets of the process, and its open objects, by their numbers: tables of a fixed number of
+//! slots.
 //!
-//! A number holds a slot and how often the slot was released, so that the number of a closed socket
-//! stays unknown (EBADF) when its slot has another one. A child of fork never waits for a lock that
-//! a thread of its parent held: whose process a slot belongs to is read before the lock is taken.
+//! A number consists of a slot and the number of times that the slot was released. So the number of
+//! a closed socket stays unknown (EBADF) when its slot is reused. A child of fork never waits for a
+//! lock that a thread of its parent held: the process that owns a slot is read before the lock is
+//! taken.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
@@ -19,10 +20,10 @@ pub(crate) struct Table<T, const SLOTS: usize> {
 struct TableSlot<T> {
     /// The process that uses it, 0 if none does.
     process: AtomicU32,
-    held: Mutex<Held<T>>,
+    held: Mutex<TableEntry<T>>,
 }
 
-struct Held<T> {
+struct TableEntry<T> {
     round: u32,
     item: Option<Arc<T>>,
 }
@@ -33,14 +34,14 @@ impl<T, const SLOTS: usize> Table<T, SLOTS> {
         SLOTS.trailing_zeros()
     };
 
-    /// How often a slot is released before a number comes again.
+    /// Number of releases of a slot before one of its numbers is used again.
     const ROUNDS: u32 = 1 << (31 - Self::SLOT_BITS);
 
     pub(crate) const fn new() -> Self {
         // Numbers begin at one round, so that none is 0, 1 or 2: a descriptor passed by mistake is
         // not a socket.
         let slots = [const {
-            TableSlot { process: AtomicU32::new(0), held: Mutex::new(Held { round: 1, item: None }) }
+            TableSlot { process: AtomicU32::new(0), held: Mutex::new(TableEntry { round: 1, item: None }) }
         }; SLOTS];
         Table { slots }
     }
@@ -51,8 +52,8 @@ impl<T, const SLOTS: usize> Table<T, SLOTS> {
             if slot.process.load(Ordering::Acquire) != 0 {
                 continue;
             }
-            // A lock that is held is another thread's that takes the slot, here or in the parent
-            // before a fork.
+            // If the lock is held, another thread is taking the slot, here or in the parent before
+            // a fork.
             let Some(mut held) = try_lock(&slot.held) else { continue };
             if held.item.is_none() {
                 held.item = Some(Arc::new(item));
@@ -85,7 +86,7 @@ impl<T, const SLOTS: usize> Table<T, SLOTS> {
         Ok((number >> Self::SLOT_BITS, slot))
     }
 
-    fn find(&self, number: i32) -> Result<MutexGuard<'_, Held<T>>, Errno> {
+    fn find(&self, number: i32) -> Result<MutexGuard<'_, TableEntry<T>>, Errno> {
         let (round, slot) = self.slot(number)?;
         match slot.process.load(Ordering::Acquire) {
             0 => return Err(Errno(libc::EBADF)),
@@ -113,7 +114,7 @@ mod tests {
     type Table<T> = super::Table<T, ICN_SOCKETS_MAX>;
 
     #[test]
-    fn a_number_of_a_closed_socket_stays_unknown() {
+    fn a_closed_sockets_number_stays_invalid() {
         let table = Table::new();
         let first = table.insert("first").unwrap();
         assert_eq!(*table.get(first).unwrap(), "first");
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_1024_places_and_a_closed_one_is_used_again() {
+    fn the_table_reuses_its_1024_slots() {
         let table = Table::new();
         let numbers: Vec<i32> = (0..ICN_SOCKETS_MAX).map(|i| table.insert(i).unwrap()).collect();
         assert_eq!(table.insert(0).unwrap_err(), Errno(libc::EMFILE));
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_16384_places_for_open_objects() {
+    fn the_table_holds_16384_open_objects() {
         let table = super::Table::<_, ICN_OPEN_MAX>::new();
         for i in 0..ICN_OPEN_MAX {
             table.insert(i).unwrap();
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_come_again_after_two_million_rounds_and_never_become_negative() {
+    fn numbers_wrap_after_two_million_rounds() {
         let table = Table::new();
         let mut largest = 0;
         let first = table.insert(()).unwrap();
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_another_process_is_not_given_out() {
+    fn a_slot_of_another_process_is_refused() {
         let table = Table::new();
         let number = table.insert(()).unwrap();
         table.slots[0].process.store(std::process::id() + 1, Ordering::Release);

@@ -1,4 +1,4 @@
-/* What the programs of these tests expect to hold. */
+/* Assertions of the test programs. */
 #ifndef CHECK_H
 #define CHECK_H
 

@@ -29,10 +29,10 @@ struct socket {
 
 static struct socket sockets[SOCKETS_MAX];
 
-/* What a step answers; empty: ok alone. */
+/* The answer of a step; empty: ok alone. */
 static char words[LINE_OCTETS_MAX];
 
-/* What a step says of itself: 0, or -1 with errno, or UNKNOWN. */
+/* The result of a step: 0, or -1 with errno, or UNKNOWN. */
 enum { UNKNOWN = -2 };
 
 struct name {
@@ -136,13 +136,13 @@ static struct socket *entry(const char *id) {
 
 static int find(const char *id) {
     struct socket *found = entry(id);
-    return found != NULL ? found->number : -1; /* Calls then say EBADF. */
+    return found != NULL ? found->number : -1; /* Calls then fail with EBADF. */
 }
 
 static struct sockaddr_icn address(const char *uri) {
     struct sockaddr_icn addr;
     if (icn_pton(uri, &addr) != 0)
-        memset(&addr, 0, sizeof addr); /* Calls then say EAFNOSUPPORT. */
+        memset(&addr, 0, sizeof addr); /* Calls then fail with EAFNOSUPPORT. */
     return addr;
 }
 
@@ -254,7 +254,7 @@ static int step_fetch(int socket, const char *uri, int flags) {
     ssize_t got;
     while ((got = icn_recvfrom(socket, octets + len, room - len, flags, &name, &namelen)) > 0) {
         len += (size_t)got;
-        flags &= ~ICN_DONTWAIT; /* What has begun to come is read to its end. */
+        flags &= ~ICN_DONTWAIT; /* An object that has begun to arrive is read to its end. */
         if (len == room)
             octets = realloc(octets, room *= 2);
     }
@@ -293,7 +293,7 @@ static int step_read(int socket, char *const *step) {
     ssize_t got = -1;
     size_t read = 0;
     if (icn_seek(socket, &name, sizeof name, strtoll(step[3], NULL, 10), SEEK_SET) >= 0)
-        /* What comes before an error is handed out first. */
+        /* Content before an error is returned first. */
         do {
             got = icn_recvfrom(socket, octets + read, len - read, ICN_WAITALL, &name, &namelen);
             read += got > 0 ? (size_t)got : 0;
@@ -346,7 +346,7 @@ static int step_drain(int socket, const char *uri) {
     return (int)got;
 }
 
-/* Lets the process have so many more descriptors, wherever the numbers of those that it has
+/* Permits `more` further descriptors of the process, even if the numbers of its descriptors
    leave gaps. */
 static int step_descriptors(int more) {
     struct rlimit limit;
@@ -374,7 +374,7 @@ static int step_pread(int socket, char *const *step) {
     return got < 0 ? -1 : 0;
 }
 
-/* By an open object, which each step has for itself. */
+/* By an open object; each step opens one of its own. */
 static int step_ranges(int socket, char *const *step, int count) {
     struct sockaddr_icn name = address(step[2]);
     struct icn_range ranges[WORDS_MAX / 2];
@@ -446,7 +446,7 @@ static int step_send(int socket, const char *uri, const char *parameters) {
     return sent < 0 ? -1 : 0;
 }
 
-/* Receives a message; what is not wanted of it is a null pointer. */
+/* Receives a message; a null pointer for each part that is not needed. */
 static int receive(struct socket *socket, int flags, bool with_name, bool with_content) {
     static unsigned char octets[16384];
     struct sockaddr_icn name;
@@ -528,7 +528,7 @@ static int step_types(char *const *step) {
     return made < 0 ? -1 : icn_close(made);
 }
 
-/* What `after` does, in a thread of its own. */
+/* The work of `after`, in a thread of its own. */
 struct later {
     int ms;
     int socket;
@@ -561,7 +561,7 @@ static int step_after(char *const *step, int count) {
 
 static int run(char *const *step, int count);
 
-/* Does the rest of the step in a child, and answers what the child answers. */
+/* Does the rest of the step in a child, and returns the child's answer. */
 static int step_fork(char *const *step, int count) {
     int ends[2], status;
     struct { int done, error; } told = {UNKNOWN, 0};

@@ -1,10 +1,10 @@
-//! `namely.h` is what cbindgen makes of the sources: building the library needs no generator, and
-//! the header cannot differ from it.
+//! `namely.h` is generated from the sources by cbindgen: building the library needs no generator,
+//! and the header cannot differ from it.
 
 use std::path::Path;
 
 #[test]
-fn the_header_is_what_the_sources_say() {
+fn the_header_matches_the_sources() {
     let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = cbindgen::Config::from_file(crate_dir.join("cbindgen.toml")).expect("its configuration");
     let bindings = cbindgen::Builder::new()
@@ -23,6 +23,6 @@ fn the_header_is_what_the_sources_say() {
     let kept = std::fs::read_to_string(&header).unwrap_or_default();
     assert!(
         kept == made,
-        "namely.h is not what the sources say: `NAMELY_RENEW=1 cargo test -p namely-c --test integration header::` writes it"
+        "namely.h differs from the sources: `NAMELY_RENEW=1 cargo test -p namely-c --test integration header::` writes it"
     );
 }

@@ -1,4 +1,4 @@
-/* What a program may have at once, and one more. */
+/* The limits of a program, and one more of each. */
 #include <errno.h>
 #include <namely.h>
 #include <stdio.h>

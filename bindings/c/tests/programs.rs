@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use namely_interop::{Link, Router, World, eventually};
-use namely_skip::{Need, or_skip};
+use namely_testkit::{Need, or_skip};
 
-/// What a command prints. One that fails is a fault.
+/// The output of a command, which has to succeed.
 #[track_caller]
 fn output(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
@@ -20,14 +20,14 @@ fn has(tool: &str) -> Result<(), String> {
     Command::new(tool).arg("--version").output().map(drop).map_err(|e| format!("{tool} cannot be run: {e}"))
 }
 
-/// Among what goes to the compiler: links `libnamely.a`.
+/// Flag of the compiler that links `libnamely.a`.
 const STATIC: &str = "-static-namely";
 
-/// What runs a program and fails if it does anything wrong with memory.
+/// Runs a program and fails on any error with memory.
 const CHECKED: [&str; 5] =
     ["valgrind", "-q", "--error-exitcode=99", "--leak-check=full", "--errors-for-leak-kinds=definite"];
 
-/// Where the library is installed for one test.
+/// The folder in which the library is installed for one test.
 struct Installed {
     dir: tempfile::TempDir,
 }
@@ -75,7 +75,7 @@ impl Installed {
 }
 
 #[test]
-fn nothing_but_the_functions_of_the_header_is_exported() {
+fn only_functions_of_the_header_are_exported() {
     let Some(installed) = Installed::new() else { return };
     let library = installed.lib().join("libnamely.so");
     let listed = output(Command::new("nm").args(["-D", "--defined-only", "--format=posix"]).arg(&library));
@@ -94,7 +94,7 @@ fn nothing_but_the_functions_of_the_header_is_exported() {
 }
 
 #[test]
-fn programs_in_c_and_cpp_fetch_what_one_in_c_publishes_and_lose_no_memory() {
+fn c_and_cpp_programs_fetch_without_leaks() {
     let Some(installed) = Installed::new() else { return };
     let world = World::new();
     let router = Router::namelyd(&world, &[]);
@@ -142,7 +142,7 @@ fn programs_in_c_and_cpp_fetch_what_one_in_c_publishes_and_lose_no_memory() {
 }
 
 #[test]
-fn a_session_in_c_publishes_fetches_asks_polls_and_forks_without_a_fault_of_memory() {
+fn a_c_session_has_no_memory_errors() {
     let Some(installed) = Installed::new() else { return };
     let world = World::new();
     let router = Router::namelyd(&world, &[]);
@@ -155,8 +155,8 @@ fn a_session_in_c_publishes_fetches_asks_polls_and_forks_without_a_fault_of_memo
     if or_skip(Need::Valgrind, has("valgrind")).is_some() {
         runs.push((dynamic, &CHECKED[..]));
     }
-    // Where the compiler has the sanitizer: it knows of the stack and of static memory what
-    // valgrind does not.
+    // If the compiler has the sanitizer: it checks the stack and static memory, which valgrind does
+    // not.
     let sanitized = ["-std=c11", "-D_GNU_SOURCE", "-fsanitize=address", STATIC];
     if or_skip(Need::Cc, installed.has_sanitizer()).is_some() {
         runs.push((installed.compiled("cc", "tests/session.c", &sanitized), &[][..]));
@@ -172,7 +172,7 @@ fn a_session_in_c_publishes_fetches_asks_polls_and_forks_without_a_fault_of_memo
 }
 
 #[test]
-fn a_c_program_meets_the_limits_and_one_more_is_an_error() {
+fn c_programs_get_errors_beyond_the_limits() {
     let Some(installed) = Installed::new() else { return };
     let world = World::new();
     let router = Router::namelyd(&world, &[]);
@@ -181,18 +181,18 @@ fn a_c_program_meets_the_limits_and_one_more_is_an_error() {
 }
 
 #[test]
-fn the_documents_show_the_program_that_these_tests_run() {
+fn the_documents_show_the_tested_program() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let example = std::fs::read_to_string(root.join("bindings/c/examples/fetch.c")).unwrap();
     let code = &example[example.find("#include").unwrap()..];
-    for document in ["README.md", "docs/c.md"] {
+    for document in ["docs/tour.md", "docs/c.md"] {
         let text = std::fs::read_to_string(root.join(document)).unwrap();
         assert!(text.contains(&format!("```c\n{code}```")), "{document} shows another fetch.c");
     }
 }
 
 #[test]
-fn the_programs_of_the_documents_say_what_they_take() {
+fn the_documented_programs_print_their_usage() {
     let Some(installed) = Installed::new() else { return };
     for source in ["examples/fetch.c", "examples/publish.c"] {
         let program = installed.compiled("cc", source, &["-std=c11", "-D_GNU_SOURCE"]);

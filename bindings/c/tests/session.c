@@ -44,7 +44,7 @@ static int objects(int p, int c) {
     return 0;
 }
 
-/* By a number: at places, and with what follows asked for ahead. */
+/* By a number: at positions, and with the octets after them read ahead. */
 static int opened(int c) {
     struct sockaddr_icn name;
     struct icn_stat stat;
@@ -68,7 +68,7 @@ static int opened(int c) {
     return 0;
 }
 
-/* Whether every thread but this one blocks SIGUSR1, as /proc tells. */
+/* Whether every thread but this one blocks SIGUSR1, according to /proc. */
 static int others_block_signals(void) {
     DIR *tasks = opendir("/proc/self/task");
     struct dirent *task;
@@ -87,7 +87,7 @@ static int others_block_signals(void) {
             sscanf(line, "SigBlk: %llx", &blocked);
         }
         fclose(status);
-        /* Of a thread that is ending nothing is told. */
+        /* /proc has no status of a thread that is ending. */
         int blocks = strchr("XZ", state) != NULL || (blocked >> (SIGUSR1 - 1) & 1);
         if (!blocks)
             fprintf(stderr, "thread %s (%c) takes signals: it blocks %llx\n", name, state, blocked);
@@ -96,7 +96,7 @@ static int others_block_signals(void) {
     return closedir(tasks);
 }
 
-/* What many signatures vouch for: the threads that verify them take none of the program's
+/* Content with many signatures: the threads that verify them take none of the program's
    signals. */
 static int verified_by_several(int p, int c) {
     enum { OCTETS = 1000000 };
@@ -115,7 +115,7 @@ static int verified_by_several(int p, int c) {
     return 0;
 }
 
-/* Sockets, a pipe, and places that are none, in one call. */
+/* Sockets, a pipe, and unused entries, in one call. */
 static int polled(int p, int c, const int *ends, struct sockaddr_icn *name, char *question) {
     struct icn_pollfd fds[] = {
         {.socket = -1, .fd = ends[0], .events = ICN_POLLIN},
@@ -158,7 +158,7 @@ static int datagrams(int p, int c, int number) {
     return close(ends[0]) + close(ends[1]);
 }
 
-/* What the child may not do with the parent's sockets, and may with its own. */
+/* The child may not use the parent's sockets, and may use its own. */
 static int in_child(int p, int c) {
     struct sockaddr_icn name;
     socklen_t len = sizeof name;
@@ -184,7 +184,7 @@ int main(void) {
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
-        /* What the parent's threads hold nobody holds here: a checker of memory is to look at the
+        /* Memory of the parent's threads has no owner here: a checker of memory has to look at the
            parent only. */
         if (in_child(p, c) == 0)
             execlp("true", "true", (char *)NULL);

@@ -1,4 +1,5 @@
-//! Whether an answer is the expected one, and the words that it stands for later.
+//! The comparison of an answer with the expected one, and the words that it defines for later
+//! steps.
 
 use std::collections::HashMap;
 
@@ -7,7 +8,7 @@ use crate::content;
 /// Words of a case by the names that it gave them: `$x`, `{dir}`.
 pub type Words = HashMap<String, String>;
 
-/// `text` with the words put in. An error names what is not known.
+/// Substitutes the words in `text`. An error names the unknown word.
 pub fn filled(text: &str, words: &Words) -> Result<String, String> {
     let mut result = text.to_owned();
     for (word, value) in words.iter().filter(|(word, _)| word.starts_with('{')) {
@@ -55,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_taken_once_and_compared_then() {
+    fn a_variable_keeps_its_first_value() {
         let words = Words::from([("{}".into(), "/p".into())]);
         let brought = compare("ok $x 1", "ok /p/v=1 1", &words).unwrap();
         assert_eq!(filled("fetch c $x/a {}", &brought).unwrap(), "fetch c /p/v=1/a /p");

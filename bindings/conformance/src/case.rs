@@ -3,7 +3,7 @@
 /// One case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// What it shows.
+    /// The behavior that the case shows.
     pub title: String,
     /// Line on which it begins.
     pub line: usize,
@@ -22,6 +22,8 @@ pub struct Case {
 pub enum When {
     /// Before the next step.
     Now,
+    /// At once; the step is repeated until the answer is the expected one.
+    Until,
     /// By a later [`When::Collect`].
     Later,
     /// Reads the answer of the step that was started.
@@ -33,11 +35,11 @@ pub enum When {
 pub struct Step {
     /// Its line in the file.
     pub line: usize,
-    /// Who does it: `P`, `C`, `P2`, …, or `H` for the harness.
+    /// The driver of the step: `P`, `C`, `P2`, …, or `H` for the harness.
     pub who: String,
     /// When its answer is read.
     pub when: When,
-    /// What the driver is sent.
+    /// The line that the driver receives.
     pub text: String,
     /// The answers that are right.
     pub expected: Vec<String>,
@@ -79,13 +81,14 @@ pub fn parse(text: &str) -> Result<Vec<Case>, String> {
 }
 
 fn step(line: usize, who: &str, rest: &str) -> Result<Step, String> {
-    let (who, when) = match who.strip_suffix(['&', '?']) {
+    let (who, when) = match who.strip_suffix(['&', '?', '!']) {
         None => (who, When::Now),
         Some(shorter) if who.ends_with('&') => (shorter, When::Later),
+        Some(shorter) if who.ends_with('!') => (shorter, When::Until),
         Some(shorter) => (shorter, When::Collect),
     };
     if !who.starts_with(['P', 'C', 'H']) {
-        return Err(format!("line {line}: nobody is called '{who}'"));
+        return Err(format!("line {line}: there is no socket '{who}'"));
     }
     let (text, expected) = match rest.strip_prefix("=> ").map(|expected| ("", Some(expected))) {
         Some(only) => only,
@@ -95,9 +98,9 @@ fn step(line: usize, who: &str, rest: &str) -> Result<Step, String> {
     let step = Step { line, who: who.into(), when, text: text.trim().into(), expected };
     match (when, step.text.is_empty()) {
         (When::Collect, false) => {
-            Err(format!("line {line}: a step whose answer is collected says nothing else"))
+            Err(format!("line {line}: a step that collects an answer has no other words"))
         }
-        (When::Now | When::Later, true) => Err(format!("line {line}: no step")),
+        (When::Now | When::Until | When::Later, true) => Err(format!("line {line}: no step")),
         _ => Ok(step),
     }
 }
@@ -107,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_case_is_read_with_what_it_needs_and_expects() {
+    fn a_case_parses_with_needs_and_steps() {
         let cases = parse(
             "# comment\ncase one\n  needs fork types\n  not-over ndnd -- it sends no Nacks\n  P open p producer reliable\n  \
              C& fetch c {}/x\n  C? => ok @1:2 || error ENOENT\n",

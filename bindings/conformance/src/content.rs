@@ -1,4 +1,4 @@
-//! Content that cases describe instead of spelling it out, and what answers say of content.
+//! Content that cases describe instead of spelling it out, and its form in answers.
 
 /// Octets of a described content, at most.
 const SIZE_MAX: usize = 64 << 20;
@@ -17,12 +17,12 @@ pub fn parse(word: &str) -> Option<Vec<u8>> {
     Some(pattern(size, seed.parse().ok()?))
 }
 
-/// `size` octets that `seed` tells apart, and that differ from segment to segment.
+/// Returns `size` octets that differ by `seed` and from segment to segment.
 pub fn pattern(size: usize, seed: u64) -> Vec<u8> {
     (0..size as u64).map(|i| (seed + i + 7 * (i / 256) + 13 * (i / 65536)) as u8).collect()
 }
 
-/// What an answer says of content: its length and its CRC-32.
+/// The form of content in an answer: its length and its CRC-32.
 pub fn result(content: &[u8]) -> String {
     format!("{} {:08x}", content.len(), crc32(content))
 }
@@ -40,14 +40,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_are_those_of_zlib() {
+    fn results_match_zlib_checksums() {
         assert_eq!(result(b""), "0 00000000");
         assert_eq!(result(b"123456789"), "9 cbf43926");
         assert_eq!(parse("=hello").map(|c| result(&c)), Some("5 3610a686".into()));
     }
 
     #[test]
-    fn patterns_follow_the_rule_of_the_readme() {
+    fn patterns_follow_the_readme_rule() {
         let octets = pattern(70_000, 5);
         assert_eq!((octets[0], octets[255], octets[256]), (5, 4, 12));
         assert_eq!(octets[65_536], (5u64 + 65_536 + 7 * 256 + 13) as u8);

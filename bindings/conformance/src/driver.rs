@@ -7,10 +7,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// How long a step may take on a busy machine.
+/// Maximum time of a step on a busy machine.
 const STEP_MAX: Duration = Duration::from_secs(30);
 
-/// How long a driver may take to end when its input ends.
+/// Maximum time in which a driver ends after the end of its input.
 const END_MAX: Duration = Duration::from_secs(20);
 
 /// A running driver; killed when dropped.
@@ -22,7 +22,7 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Starts `command`; what it writes to standard error goes to `errors`.
+    /// Starts `command`; its standard error is redirected to `errors`.
     pub fn start(mut command: Command, errors: PathBuf) -> Result<Self, String> {
         let file = File::create(&errors).map_err(|e| format!("{}: {e}", errors.display()))?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(file);
@@ -84,11 +84,11 @@ impl Driver {
         let _ = self.child.wait();
     }
 
-    /// What it wrote to standard error.
+    /// Its output on standard error.
     fn said(&self) -> String {
         let said = std::fs::read(&self.errors).unwrap_or_default();
         let said = String::from_utf8_lossy(&said[said.len().saturating_sub(2000)..]).into_owned();
-        if said.is_empty() { said } else { format!("; it said: {said}") }
+        if said.is_empty() { said } else { format!("; its output: {said}") }
     }
 }
 

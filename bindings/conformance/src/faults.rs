@@ -1,5 +1,5 @@
-//! Producers that do wrong on purpose, behind a router as any other: what a consumer must survive
-//! and name.
+//! Producers with deliberate faults, behind a router as any other. A consumer must survive the
+//! fault and report it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,14 +12,14 @@ use namely_transport::serve::{Producer, register, serve};
 use namely_wire::ValidityPeriod;
 use namely_wire::{CACHE_POLICY_NO_CACHE, DataView, InterestView, LpHeaders, Name};
 
-/// What is wrong with a producer.
+/// The fault of a producer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Nothing.
     None,
     /// An octet of this segment's content is another one, always.
     Corrupt(u64),
-    /// The same, the first time that the segment is asked for.
+    /// The same, for the first Interest of the segment.
     CorruptOnce(u64),
     /// Interests for segments from this one on are not answered.
     SilentFrom(u64),
@@ -29,7 +29,7 @@ pub enum Fault {
     Expired,
     /// The key that signs is one of another namespace.
     Elsewhere,
-    /// The manifest counts one segment, whatever the object has.
+    /// The manifest counts one segment, for an object of any size.
     ShortManifest,
 }
 
@@ -59,7 +59,7 @@ impl Fault {
 /// A running producer; stopped when dropped.
 #[derive(Debug)]
 pub struct FaultyProducer {
-    /// The versioned name of what it serves.
+    /// The versioned name of its object.
     pub object: Name,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -88,7 +88,7 @@ impl FaultyProducer {
         let stop = Arc::new(AtomicBool::new(false));
         let seen = stop.clone();
         let thread = std::thread::spawn(move || {
-            // An error ends it: the case then says what did not come.
+            // An error ends the producer. The case then reports the missing answer.
             let _ = serve(&mut connection, &mut producer, &mut || !seen.load(Ordering::Relaxed));
         });
         Ok(FaultyProducer { object, stop, thread: Some(thread) })
@@ -104,7 +104,7 @@ impl Drop for FaultyProducer {
     }
 }
 
-enum Fate {
+enum FaultOutcome {
     Sent,
     Corrupted,
     Kept,
@@ -166,17 +166,17 @@ impl Faulty {
         Ok(Faulty { publication, fault, done_once: false, instead })
     }
 
-    /// What becomes of a segment.
-    fn fate(&mut self, segment: u64) -> Fate {
+    /// The treatment of a segment.
+    fn fate(&mut self, segment: u64) -> FaultOutcome {
         match self.fault {
-            Fault::Corrupt(wrong) if segment == wrong => Fate::Corrupted,
+            Fault::Corrupt(wrong) if segment == wrong => FaultOutcome::Corrupted,
             Fault::CorruptOnce(wrong) if segment == wrong && !self.done_once => {
                 self.done_once = true;
-                Fate::Corrupted
+                FaultOutcome::Corrupted
             }
-            Fault::Missing(missing) if segment == missing => Fate::Kept,
-            Fault::SilentFrom(first) if segment >= first => Fate::Kept,
-            _ => Fate::Sent,
+            Fault::Missing(missing) if segment == missing => FaultOutcome::Kept,
+            Fault::SilentFrom(first) if segment >= first => FaultOutcome::Kept,
+            _ => FaultOutcome::Sent,
         }
     }
 }
@@ -205,13 +205,13 @@ impl Producer for Faulty {
         if let (Some(segment), true, false) = (segment, is_segment, data.content.is_empty()) {
             let start = data.content.as_ptr().addr() - wire.as_ptr().addr();
             match self.fate(segment) {
-                Fate::Kept => return,
-                Fate::Corrupted => {
+                FaultOutcome::Kept => return,
+                FaultOutcome::Corrupted => {
                     wire[start] ^= 1;
-                    // A router that kept it would give it to whoever asks again.
+                    // A router that cached it would return it for the next Interest.
                     headers.cache_policy = Some(CACHE_POLICY_NO_CACHE);
                 }
-                Fate::Sent => {}
+                FaultOutcome::Sent => {}
             }
         }
         outbox.send(&headers, &wire);

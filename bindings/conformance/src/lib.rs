@@ -1,7 +1,7 @@
-//! The conformance test of the bindings: cases as text, drivers as processes that do what the steps
-//! say, and the comparison of what they answer (README.md says how both are written).
+//! The conformance test of the bindings: cases as text, drivers as processes that perform the
+//! steps, and the comparison of their answers (README.md describes both formats).
 //!
-//! Never knows a binding: what it sees of one is the lines that its driver prints.
+//! The crate knows no binding: it sees only the lines that a driver prints.
 #![forbid(unsafe_code)]
 
 pub mod answer;

@@ -15,7 +15,13 @@ use crate::content;
 use crate::driver::Driver;
 use crate::faults::{Fault, FaultyProducer};
 
-/// How a binding's driver is started.
+/// Maximum time for which a repeated step may have another answer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The pause before a step is repeated.
+const REPEATED_AFTER: Duration = Duration::from_millis(20);
+
+/// The command that starts a binding's driver.
 pub struct Binding {
     /// Its name in messages.
     pub name: &'static str,
@@ -23,7 +29,7 @@ pub struct Binding {
     pub command: Box<dyn Fn() -> Command + Sync>,
 }
 
-/// Where cases run.
+/// The environment in which cases run.
 pub struct Environment<'a> {
     /// The connector: `unix`, `memif`, `tcp`, `udp`, `ethernet`, `kernel`, `nfd`, `ndnd`.
     pub connector: &'static str,
@@ -37,16 +43,16 @@ pub struct Environment<'a> {
     pub prefix: &'static str,
 }
 
-/// What came of all cases.
+/// The result of all cases.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// How many went as expected.
+    /// Number of cases with the expected results.
     pub passed: usize,
     /// The case that took longest, and how long.
     pub slowest: (Duration, String),
-    /// Titles of those that are not for this binding or place.
+    /// Titles of the cases that are not for this binding or environment.
     pub left_out: Vec<String>,
-    /// What went otherwise.
+    /// The cases that failed.
     pub failed: Vec<String>,
 }
 
@@ -81,13 +87,13 @@ struct Session<'a> {
     producers: &'a Binding,
     consumers: &'a Binding,
     place: &'a Environment<'a>,
-    /// Running drivers by who they are, with their features.
+    /// Running drivers by the name in steps, with their features.
     drivers: HashMap<String, (Driver, Vec<String>)>,
     started: usize,
 }
 
 impl Session<'_> {
-    /// Whether it went as expected; false if it is not for this binding or place.
+    /// Returns true if the case passed, and false if it is not for this binding or environment.
     fn case(&mut self, number: usize, case: &Case) -> Result<bool, String> {
         let here = self.place.connector.to_owned();
         if case.not_over.contains(&here) || !(case.over.is_empty() || case.over.contains(&here)) {
@@ -130,6 +136,7 @@ impl Session<'_> {
         faulty: &mut Vec<FaultyProducer>,
     ) -> Result<Words, String> {
         let text = filled(&step.text, words)?;
+        let right = |answer: &str| step.expected.iter().find_map(|expected| compare(expected, answer, words));
         let answer = match (step.who.as_str(), step.when) {
             ("H", _) => self.own(&text, faulty)?,
             (who, When::Later) => {
@@ -138,9 +145,19 @@ impl Session<'_> {
             }
             (who, When::Collect) => self.driver(who)?.0.answer()?,
             (who, When::Now) => self.driver(who)?.0.ask(&text)?,
+            (who, When::Until) => {
+                let driver = &mut self.driver(who)?.0;
+                let begun = Instant::now();
+                loop {
+                    let answer = driver.ask(&text)?;
+                    if right(&answer).is_some() || begun.elapsed() > PATIENCE {
+                        break answer;
+                    }
+                    std::thread::sleep(REPEATED_AFTER);
+                }
+            }
         };
-        let right = step.expected.iter().find_map(|expected| compare(expected, &answer, words));
-        right.ok_or_else(|| format!("'{answer}' instead of '{}'", step.expected.join("' or '")))
+        right(&answer).ok_or_else(|| format!("'{answer}' instead of '{}'", step.expected.join("' or '")))
     }
 
     /// A step of the harness itself.

@@ -8,8 +8,8 @@ use std::process::Command;
 use namely_conformance::case::{Case, parse};
 use namely_conformance::run::{Binding, Environment, run};
 use namely_interop::{Link, Router, World, programs, python_package};
-use namely_skip::{Need, or_skip, skip};
 use namely_testbed::Net;
+use namely_testkit::{Need, or_skip, skip};
 
 /// Above the prefixes of all cases; the drivers have a key for it.
 const PREFIX: &str = "/conformance";
@@ -17,8 +17,7 @@ const PREFIX: &str = "/conformance";
 /// Environment variable with a part of the titles of the cases to run; unset: all.
 const ONLY_VARIABLE: &str = "NAMELY_CONFORMANCE_CASE";
 
-/// Environment variables with the driver of C, where it is compiled already, and with a Python that
-/// has the package.
+/// Environment variables with a compiled driver of C, and with a Python that has the package.
 const C_DRIVER_VARIABLE: &str = "NAMELY_C_DRIVER";
 const PYTHON_VARIABLE: &str = "NAMELY_PYTHON_DRIVER";
 
@@ -32,13 +31,13 @@ fn root() -> PathBuf {
 fn cases() -> Vec<Case> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("cases.txt");
     let text = std::fs::read_to_string(path).expect("cases.txt");
-    let cases = parse(&text).expect("cases as the README says");
+    let cases = parse(&text).expect("cases in the README's format");
     assert!(cases.len() > 10, "cases.txt has cases");
     let only = std::env::var(ONLY_VARIABLE).unwrap_or_default();
     cases.into_iter().filter(|case| case.title.contains(&only)).collect()
 }
 
-/// The drivers that can be had here; of the others it is said why not.
+/// The available drivers; for each other one the reason for its absence is printed.
 fn bindings(world: &World) -> Vec<Binding> {
     let rust = Binding { name: "rust", command: Box::new(|| Command::new(programs().join("driver-rust"))) };
     let mut bindings = vec![rust];
@@ -83,8 +82,7 @@ fn c_driver(world: &World) -> Result<PathBuf, String> {
     Ok(driver)
 }
 
-/// What a command prints. One that is there and fails is a fault, not something that this machine
-/// lacks.
+/// The output of a command. A command that exists and fails is a fault, not a missing need.
 fn output(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
     let said = String::from_utf8_lossy(&output.stderr);
@@ -109,7 +107,7 @@ fn every_case_at(
     every_case_in(&world, connector, uri(&router), || router.log());
 }
 
-/// The same over the router at `uri`, which tells what happened by `log`.
+/// Runs every case over the router at `uri`. `log` returns the router's log.
 fn every_case_in(world: &World, connector: &'static str, uri: String, log: impl Fn() -> String) {
     let (cases, bindings, home) = (cases(), bindings(world), world.path("namely"));
     let place = Environment { connector, router: uri, home: &home, dir: world.dir(), prefix: PREFIX };
@@ -129,7 +127,7 @@ fn every_case_in(world: &World, connector: &'static str, uri: String, log: impl 
     assert!(failed.is_empty(), "{}\n{}", failed.join("\n"), log());
 }
 
-/// Every case by producers of one binding and consumers of one. What failed.
+/// Runs every case with producers of one binding and consumers of one. Returns the failures.
 fn one_run(cases: &[Case], producers: &Binding, consumers: &Binding, place: &Environment<'_>) -> Vec<String> {
     let started = std::time::Instant::now();
     let report = run(cases, producers, consumers, place);
@@ -152,22 +150,22 @@ fn namelyd(world: &World, certificate: &Path) -> Result<Router, String> {
 }
 
 #[test]
-fn every_binding_does_every_case_over_unix_sockets() {
+fn bindings_pass_every_case_over_unix_sockets() {
     every_case("unix", Link::Unix, namelyd);
 }
 
 #[test]
-fn every_binding_does_every_case_over_shared_memory() {
+fn bindings_pass_every_case_over_shared_memory() {
     every_case("memif", Link::Memif, namelyd);
 }
 
 #[test]
-fn every_binding_does_every_case_over_tcp() {
+fn bindings_pass_every_case_over_tcp() {
     every_case("tcp", Link::Tcp, namelyd);
 }
 
 #[test]
-fn every_binding_does_every_case_over_udp() {
+fn bindings_pass_every_case_over_udp() {
     every_case("udp", Link::Udp, |world, certificate| {
         Ok(Router::namelyd_without_udp_limits(world, &[certificate]))
     });
@@ -176,7 +174,7 @@ fn every_binding_does_every_case_over_udp() {
 /// Drivers and router are in two namespaces that a veth pair joins; each socket of a driver is a
 /// station of its own.
 #[test]
-fn every_binding_does_every_case_over_ethernet() {
+fn bindings_pass_every_case_over_ethernet() {
     const ROUTER: &str = "02:00:00:00:00:0a";
     let Some(net) = or_skip(Need::Namespaces, Net::new(&["router", "apps"])) else { return };
     let pair =
@@ -186,8 +184,8 @@ fn every_binding_does_every_case_over_ethernet() {
         return;
     }
     let (uri, namespace) = (format!("ether://[{ROUTER}%veth0]"), net.name("router"));
-    // No registry is reached from the namespace, and what failed once is not tried again, by no
-    // test of this process. What cannot be installed `bindings` says.
+    // No registry is reached from the namespace, so the package is installed before. A failed
+    // installation is not repeated by any test of this process; `bindings` reports it.
     let _ = python_package();
     net.enter("apps", || {
         every_case_at(
@@ -201,18 +199,18 @@ fn every_binding_does_every_case_over_ethernet() {
 }
 
 #[test]
-fn every_binding_does_every_case_over_nfd() {
+fn bindings_pass_every_case_over_nfd() {
     every_case("nfd", Link::Unix, |world, _| Router::nfd(world));
 }
 
 #[test]
-fn every_binding_does_every_case_over_ndnd() {
+fn bindings_pass_every_case_over_ndnd() {
     every_case("ndnd", Link::Unix, |world, _| Router::ndnd(world));
 }
 
 /// No router at all: the forwarder in the kernel, of a guest that `kernel/run --tools` boots.
 #[test]
-fn every_binding_does_every_case_over_the_kernel() {
+fn bindings_pass_every_case_over_the_kernel() {
     if std::env::var_os("NAMELY_GUEST").is_none() {
         return skip(Need::Guest, "it loads a module: `kernel/run --tools` runs it in a guest");
     }

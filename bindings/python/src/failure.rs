@@ -21,15 +21,15 @@ pub(crate) struct Failure {
 
 /// An error of the sockets.
 pub(crate) trait Fault: Display {
-    /// As a system call would say it.
+    /// The errno, as of a system call.
     fn errno(&self) -> i32;
 
-    /// What the caller can do about it, if there is something to say.
+    /// A hint for the caller, if there is one.
     fn hint(&self) -> Option<&'static str> {
         None
     }
 
-    /// Returns true if the call goes on, and only the wait for it ended.
+    /// Returns true if the call continues, and only the wait for it ended.
     fn is_interim(&self) -> bool {
         false
     }
@@ -41,13 +41,13 @@ impl Failure {
         Failure { errno: errno.raw_os_error(), message: message.to_string(), name: None }
     }
 
-    /// The failure of what was done with the object `name`.
+    /// The failure of an operation on the object `name`.
     pub(crate) fn of(error: &impl Fault, name: Option<&str>) -> Self {
         let hint = error.hint().map_or_else(String::new, |hint| format!("; {hint}"));
         Failure { errno: error.errno(), message: format!("{error}{hint}"), name: name.map(Into::into) }
     }
 
-    /// The same, of the object `name`.
+    /// Returns the same failure for the object `name`.
     pub(crate) fn with_name(self, name: &str) -> Self {
         Failure { name: Some(name.into()), ..self }
     }

@@ -1,6 +1,5 @@
 //! `namely._native`: the sockets of `namely-socket` and the management client of `namely-client` as
-//! Python classes, below the Python of `python/namely`, which is what
-//! applications import (docs/python.md).
+//! Python classes. Applications import the Python of `python/namely` above them (docs/python.md).
 //!
 //! Every wait releases the interpreter. It never calls into Python from a thread of the sockets,
 //! and has no logic that the Rust sockets lack.

@@ -1,11 +1,11 @@
-//! A router's management: `namely-client`, whose values go to Python as tuples.
+//! A router's management: `namely-client`, with its values as tuples for Python.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use namely_client::{Client, ClientError, CsChanges, FaceProperties, RouteOptions, default_signer};
+use namely_messages::{CsInfo, FaceEventNotification, cs_flags};
+use namely_messages::{FaceQueryFilter, FaceStatus, RouteOrigin, face_flags, route_flags};
 use namely_socket::CallError;
-use namely_wire::mgmt::{CsInfo, FaceEventNotification, cs_flags};
-use namely_wire::mgmt::{FaceQueryFilter, FaceStatus, RouteOrigin, face_flags, route_flags};
 use pyo3::prelude::*;
 use rustix::io::Errno;
 use rustix::process::{Pid, getpid};
@@ -23,8 +23,8 @@ type Counts = (u64, u64, u64, u64);
 /// FaceId, remote end, local end, scope, persistency, link type.
 type Identity = (u64, String, String, &'static str, &'static str, &'static str);
 
-/// What a face is; MTU, ms to its end, reliability, congestion marking, local fields; what came in
-/// and went out.
+/// Identity of a face; MTU, ms to its end, reliability, congestion marking, local fields; received
+/// and sent counts.
 type Face = (Identity, (Option<u64>, Option<u64>, bool, bool, bool), Counts, Counts);
 
 /// Number, kind, FaceId, remote end, local end, scope, persistency.
@@ -37,7 +37,7 @@ type Route = (String, u64, String, u64, bool, bool, Option<u64>);
 type ContentStore = (u64, u64, u64, u64, bool, bool, Option<String>);
 
 /// Version, start and present in ms since the Unix epoch; entries of name tree, FIB, PIT,
-/// measurements and content store; what came in and went out (no octets); satisfied and unsatisfied
+/// measurements and content store; received and sent counts (no octets); satisfied and unsatisfied
 /// Interests.
 type Status = ((String, u64, u64), (u64, u64, u64, u64, u64), Counts, Counts, (u64, u64));
 
@@ -178,7 +178,6 @@ impl Router {
         Ok(of_entry.collect())
     }
 
-    /// `inherits`: child inherit and capture.
     #[expect(clippy::too_many_arguments, reason = "a route has as many properties")]
     fn add_route(
         &self,
@@ -187,11 +186,11 @@ impl Router {
         face_id: u64,
         origin: &str,
         cost: u64,
-        inherits: (bool, bool),
+        child_inherit: bool,
+        capture: bool,
         expires: Option<f64>,
     ) -> PyResult<()> {
         let (prefix, origin) = (parse(prefix)?, of_route(origin)?);
-        let (child_inherit, capture) = inherits;
         let expires = seconds(expires, None);
         let options = RouteOptions { origin, cost, child_inherit, capture, expires };
         self.call(py, move |client| client.add_route(&prefix, face_id, &options))
@@ -204,7 +203,7 @@ impl Router {
 
     fn strategies(&self, py: Python<'_>) -> PyResult<Vec<(String, String)>> {
         let choices = self.call(py, Client::strategies)?;
-        let text = |choice: &namely_wire::mgmt::StrategyChoice| {
+        let text = |choice: &namely_messages::StrategyChoice| {
             (choice.prefix.to_string(), choice.strategy.to_string())
         };
         Ok(choices.iter().map(text).collect())

@@ -16,7 +16,7 @@ use crate::failure::{Failure, Fault};
 use crate::value::Value;
 use crate::waiting::{seconds, waited};
 
-/// What all calls have in common.
+/// The common interface of all calls.
 trait Call: Send {
     /// The result, waited for; none when the wait ended before the call.
     fn wait(&mut self, timeout: Duration) -> Option<Result<Value, Failure>>;
@@ -24,18 +24,18 @@ trait Call: Send {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Value, Failure>>;
 }
 
-struct Of<T, E> {
+struct CallOf<T, E> {
     call: namely_socket::Pending<Result<T, E>>,
     name: Option<String>,
 }
 
-impl<T: Into<Value>, E: Fault + From<CallError>> Of<T, E> {
+impl<T: Into<Value>, E: Fault + From<CallError>> CallOf<T, E> {
     fn over(&self, result: Result<T, E>) -> Result<Value, Failure> {
         result.map(Into::into).map_err(|error| Failure::of(&error, self.name.as_deref()))
     }
 }
 
-impl<T: Into<Value> + Send, E: Fault + From<CallError> + Send> Call for Of<T, E> {
+impl<T: Into<Value> + Send, E: Fault + From<CallError> + Send> Call for CallOf<T, E> {
     fn wait(&mut self, timeout: Duration) -> Option<Result<Value, Failure>> {
         match self.call.wait(Some(timeout)) {
             Err(error) if error.is_interim() => None,
@@ -52,7 +52,7 @@ impl<T: Into<Value> + Send, E: Fault + From<CallError> + Send> Call for Of<T, E>
 #[pyclass(frozen, generic, module = "namely._native")]
 pub(crate) struct Pending {
     call: Mutex<CallState>,
-    /// The longest wait unless another is asked for: the socket's `timeout_ms`.
+    /// Maximum wait unless the caller sets another: the socket's `timeout_ms`.
     timeout: Option<Duration>,
 }
 
@@ -63,7 +63,7 @@ enum CallState {
 }
 
 impl Pending {
-    /// The call that `call` is, which is about `name`.
+    /// Wraps `call`, which concerns `name`.
     pub(crate) fn new<T, E>(
         call: namely_socket::Pending<Result<T, E>>,
         name: Option<&str>,
@@ -73,7 +73,7 @@ impl Pending {
         T: Into<Value> + Send + 'static,
         E: Fault + From<CallError> + Send + 'static,
     {
-        let call: Box<dyn Call> = Box::new(Of { call, name: name.map(Into::into) });
+        let call: Box<dyn Call> = Box::new(CallOf { call, name: name.map(Into::into) });
         Pending { call: Mutex::new(CallState::Running(call)), timeout }
     }
 
@@ -97,8 +97,8 @@ impl Pending {
 
 #[pymethods]
 impl Pending {
-    /// The result, waited for, at most `timeout` seconds; none: as long as the socket's option
-    /// `timeout_ms` says.
+    /// Waits for the result, at most `timeout` seconds; without `timeout` as long as the socket's
+    /// option `timeout_ms` allows.
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Py<PyAny>> {
         waited(py, seconds(timeout, self.timeout), |slice| self.wait_for(slice))?
             .into_python(py, self.timeout)
@@ -112,7 +112,7 @@ impl Pending {
         }
     }
 
-    /// Whether the result is there. If not, `bell` says `key` once it is.
+    /// Returns true if the result is there. If not, `bell` reports `key` once it is.
     fn arm(&self, bell: &Bell, key: u64) -> bool {
         let mut state = self.state();
         let CallState::Running(call) = &mut *state else { return true };
@@ -126,7 +126,7 @@ impl Pending {
         }
     }
 
-    /// The longest that a wait takes, in seconds, as the socket's option `timeout_ms` says.
+    /// The longest time that a wait takes, in seconds: the socket's option `timeout_ms`.
     #[getter]
     fn timeout(&self) -> Option<f64> {
         self.timeout.map(|timeout| timeout.as_secs_f64())
@@ -171,7 +171,7 @@ impl Bell {
 
     /// The keys of the calls that are over, each once; the descriptor is no longer readable.
     fn take(&self) -> Vec<u64> {
-        // Reset first: what is rung after that rings again.
+        // Reset first, so that a ring after the reset wakes again.
         self.shared.waker.reset();
         std::mem::take(&mut *self.shared.rung.lock().unwrap_or_else(PoisonError::into_inner))
     }

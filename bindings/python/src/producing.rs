@@ -1,4 +1,4 @@
-//! What comes to a producer: requests that nothing published answers, and what clients push.
+//! Input of a producer: requests that no publication answers, and pushes of clients.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

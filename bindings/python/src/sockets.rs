@@ -22,7 +22,7 @@ use crate::waiting::{on_a_thread, seconds, waited};
 /// Options by name and text.
 type Options = Vec<(String, String)>;
 
-/// Lets other threads run Python while `call` takes its time; what goes wrong is about `name`.
+/// Releases the interpreter for other threads while `call` runs. An error concerns `name`.
 fn detached<T: Send, E: Fault + Send>(
     py: Python<'_>,
     name: &str,
@@ -31,7 +31,7 @@ fn detached<T: Send, E: Fault + Send>(
     py.detach(|| call().map_err(|error| Failure::of(&error, Some(name)))).map_err(Into::into)
 }
 
-/// One attempt of a call that waits: none if it is to be tried again.
+/// Evaluates one attempt of a call that waits. Returns none if the call must be tried again.
 fn attempt<T, E: Fault>(result: Result<T, E>) -> Option<Result<T, Failure>> {
     match result {
         Err(error) if error.is_interim() => None,
@@ -60,13 +60,13 @@ pub(crate) fn options(role: &str, set: Options) -> PyResult<Options> {
     all.collect()
 }
 
-/// How long a call waits, from the option `timeout_ms`.
+/// Maximum wait of a call, from the option `timeout_ms`.
 fn timeout(option: Result<String, OptionError>) -> Option<Duration> {
     let ms = option.ok().and_then(|ms| ms.parse().ok());
     ms.filter(|ms| *ms > 0).map(Duration::from_millis)
 }
 
-/// What both sockets have.
+/// The common parts of both sockets.
 macro_rules! socket {
     ($class:ident, $options:ident, { $($methods:tt)* }) => {
         #[doc = concat!("A `", stringify!($class), "`.")]
@@ -103,8 +103,8 @@ macro_rules! socket {
 
         impl Drop for $class {
             fn drop(&mut self) {
-                // Closing waits for the socket's thread and for the router: not while nobody else
-                // may run Python.
+                // Closing waits for the socket's thread and for the router. The interpreter is
+                // released meanwhile.
                 Python::attach(|py| py.detach(|| self.socket.close()));
             }
         }
@@ -163,7 +163,7 @@ macro_rules! socket {
     };
 }
 
-/// One Interest; what is none is as the socket's options say.
+/// Makes one Interest. The socket's options supply the absent values.
 fn datagram(name: &str, parameters: Option<&[u8]>, lifetime: Option<f64>) -> Result<Datagram, Failure> {
     let lifetime = lifetime.map(|lifetime| Duration::try_from_secs_f64(lifetime.max(0.0)));
     let lifetime = lifetime.transpose().map_err(|error| Failure::new(Errno::INVAL, error))?;
@@ -277,18 +277,18 @@ socket!(Producer, ProducerOptions, {
         Ok(Offer::new(socket.clone(), pushed))
     }
 
-    /// Name, octets and signer of the receipt; `server` comes with whom to believe that it is the
-    /// server.
+    /// Name, octets and signer of the receipt; `trust`: the rules by which the server is believed.
+    #[expect(clippy::too_many_arguments, reason = "a push has as many properties")]
     fn push(
         &self,
         py: Python<'_>,
-        server: (String, Option<String>),
+        server: String,
+        trust: Option<String>,
         name: &str,
         content: Vec<u8>,
         timeout: f64,
         options: Options,
     ) -> PyResult<(String, u64, Option<String>)> {
-        let (server, trust) = server;
         let trust = match trust {
             Some(text) => {
                 let mut options = ConsumerOptions::default();

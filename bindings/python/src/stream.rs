@@ -13,14 +13,20 @@ use crate::failure::{Failure, Fault};
 use crate::pending::Pending;
 use crate::waiting::waited;
 
-/// The most that one call reads, octets: so much memory is set aside for it.
+/// Octets of one read of a stream in Python.
+///
+/// A read allocates so much memory at most.
+///
+/// # Limit
+/// The read is short.
+/// - Tests: `test_a_read_takes_a_mebibyte_at_most`
 const READ_OCTETS_MAX: usize = 1 << 20;
 
 /// An object that is being read; given up when it is closed or dropped.
 #[pyclass(frozen, module = "namely._native")]
 pub(crate) struct Stream {
     stream: Mutex<Option<ObjectStream>>,
-    /// What ended a read that had octets to hand out: the next one says so.
+    /// The error that ended a read which had octets to return. The next read reports it.
     later: Mutex<Option<Failure>>,
     name: String,
     octets: Option<u64>,
@@ -73,7 +79,7 @@ impl Stream {
                 Failure::new(Errno::INVAL, "no place in a file is before its beginning")
             }
             None if error.kind() == io::ErrorKind::Unsupported => {
-                Failure::new(Errno::OPNOTSUPP, "the producer does not say how large the object is")
+                Failure::new(Errno::OPNOTSUPP, "the producer did not announce the object's size")
                     .with_name(&self.name)
             }
             None => {
@@ -111,7 +117,7 @@ impl Stream {
             let mut buf = vec![0; octets.min(READ_OCTETS_MAX)];
             self.with(|stream| {
                 let mut filled = stream.read_timeout(&mut buf, slice)?;
-                // What is there already comes along.
+                // Octets that are available already are added.
                 while filled > 0 && filled < buf.len() {
                     match stream.try_read(&mut buf[filled..]) {
                         Ok(more) if more > 0 => filled += more,
@@ -129,8 +135,8 @@ impl Stream {
         Ok(PyBytes::new(py, &read))
     }
 
-    /// `octets` octets from `from` on, wherever the stream is; fewer at the end. They alone are
-    /// asked for.
+    /// `octets` octets from `from` on, wherever the stream is; fewer at the end. Only these are
+    /// requested.
     fn read_range(&self, from: u64, octets: usize) -> PyResult<Pending> {
         let stream = self.stream();
         let Some(stream) = stream.as_ref() else { return Err(closed().into()) };
@@ -139,7 +145,8 @@ impl Stream {
         Ok(Pending::new(call, Some(&self.name), self.timeout))
     }
 
-    /// The octets of each range (where it begins, and how many): all are asked for side by side.
+    /// The octets of each range (its start, and its length). All ranges are requested at the same
+    /// time.
     fn read_ranges(&self, ranges: Vec<(u64, usize)>) -> PyResult<Pending> {
         let stream = self.stream();
         let Some(stream) = stream.as_ref() else { return Err(closed().into()) };

@@ -1,5 +1,5 @@
-//! What calls bring, and how Python gets it: as tuples, of which the package's Python makes types
-//! with names.
+//! The results of calls, and their form in Python: tuples, from which the package's Python makes
+//! named types.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub(crate) enum Value {
     Octets(Vec<u8>),
     /// The content of several ranges of one.
     Ranges(Vec<Vec<u8>>),
-    /// What is known of an object.
+    /// The properties of an object.
     Info(ObjectInfo),
     /// An answer to a datagram.
     Received(Received),
@@ -39,7 +39,7 @@ macro_rules! from {
 from! { Vec<u8> => Octets, Vec<Vec<u8>> => Ranges, ObjectInfo => Info, Received => Received, ObjectStream => Stream }
 
 impl Value {
-    /// `timeout` is how long each call on it may wait, for what has calls.
+    /// `timeout` is the maximum wait of each call on the value, if it has calls.
     pub(crate) fn into_python(self, py: Python<'_>, timeout: Option<Duration>) -> PyResult<Py<PyAny>> {
         match self {
             Value::Octets(octets) => PyBytes::new(py, &octets).into_py_any(py),
@@ -58,8 +58,8 @@ impl Value {
     }
 }
 
-/// Versioned name, octets, segments, what vouches for them, signer, whether it is a directory, time
-/// of the last change in ns.
+/// Versioned name, octets, segments, the kind of their authentication, signer, whether it is a
+/// directory, time of the last change in ns.
 type InfoTuple = (String, Option<u64>, Option<u64>, &'static str, Option<String>, bool, Option<u64>);
 
 fn info_tuple(info: &ObjectInfo) -> InfoTuple {

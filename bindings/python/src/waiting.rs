@@ -1,4 +1,4 @@
-//! How a thread waits: without the interpreter, and with an eye on its signals.
+//! The wait of a thread, which releases the interpreter and checks for signals.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -12,8 +12,8 @@ use crate::failure::Failure;
 /// before the wait does not end it.
 const SIGNALS_AFTER: Duration = Duration::from_millis(500);
 
-/// What `attempt` brings, which gets the time that it may take and brings nothing when that is over
-/// or a signal came. Without `timeout` for ever.
+/// Returns the result of `attempt`. `attempt` receives the time that it may take, and returns
+/// nothing when that has passed or a signal arrived. Without `timeout` it waits for ever.
 pub(crate) fn waited<T: Send>(
     py: Python<'_>,
     timeout: Option<Duration>,
@@ -33,8 +33,8 @@ pub(crate) fn waited<T: Send>(
     }
 }
 
-/// What `call` brings, on a thread of its own: a call that no signal ends. When one does, the
-/// thread goes on alone.
+/// Returns the result of `call`, which runs on a thread of its own because no signal ends it. After
+/// a signal the thread continues alone.
 pub(crate) fn on_a_thread<T: Send + 'static>(
     py: Python<'_>,
     call: impl FnOnce() -> Result<T, Failure> + Send + 'static,
@@ -43,7 +43,7 @@ pub(crate) fn on_a_thread<T: Send + 'static>(
     let thread = std::thread::Builder::new().name("namely-call".into());
     thread
         .spawn(move || {
-            // Nobody may be there to hear it any more.
+            // The receiver may be gone.
             let _ = sender.send(call());
         })
         .map_err(|error| Failure::new(Errno::AGAIN, format!("no thread to be had: {error}")))?;
@@ -54,7 +54,7 @@ pub(crate) fn on_a_thread<T: Send + 'static>(
     })
 }
 
-/// Seconds as Python has them; none for what is too long to be waited for.
+/// Seconds from Python; `None` for a time too long to wait for.
 pub(crate) fn seconds(timeout: Option<f64>, default: Option<Duration>) -> Option<Duration> {
     match timeout {
         Some(seconds) => Duration::try_from_secs_f64(seconds.max(0.0)).ok(),

@@ -19,14 +19,14 @@ START_LIMIT_S = 20.0
 
 
 def namely(*arguments: str | os.PathLike[str]) -> str:
-    """Runs `namely ARGUMENTS`; what it printed."""
+    """Runs `namely ARGUMENTS`; returns its output."""
     done = subprocess.run([BINARIES / "namely", *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"namely {arguments}: {done.stderr}"
     return done.stdout
 
 
 def eventually(holds: Callable[[], bool], what: str) -> None:
-    """Waits until something holds."""
+    """Waits until the condition holds."""
     end = time.monotonic() + START_LIMIT_S
     while not holds():
         assert time.monotonic() < end, f"{what}: not so"
@@ -34,7 +34,7 @@ def eventually(holds: Callable[[], bool], what: str) -> None:
 
 
 def listens(path: pathlib.Path) -> bool:
-    """Whether somebody listens on a Unix socket."""
+    """Whether a Unix socket has a listener."""
     with socket.socket(socket.AF_UNIX) as probe:
         return probe.connect_ex(str(path)) == 0
 
@@ -90,7 +90,7 @@ def interruptible() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pathlib.Path]:
-    """A folder that is everybody's home: nothing of the user's is read or written. A key there may sign below `/lab`."""
+    """A folder that is the home of all programs: no file of the user is read or written. A key there may sign below `/lab`."""
     folder = tmp_path_factory.mktemp("world")
     for variable in ("XDG_RUNTIME_DIR", "XDG_DATA_HOME", "NDN_CLIENT_TRANSPORT", "NAMELY_PASSPHRASE"):
         os.environ.pop(variable, None)

@@ -64,7 +64,7 @@ def options(words: tuple[str, ...]) -> dict[str, str]:
 
 
 def without_digest(name: str) -> str:
-    """What was asked for, without the digest of the parameters."""
+    """The requested name, without the digest of the parameters."""
     before, _, last = name.rpartition("/")
     return before if last.startswith("params-sha256=") else name
 
@@ -201,7 +201,7 @@ class Driver:
                 parts.append(part)
 
     def step_descriptors(self, more: str) -> None:
-        # Wherever the numbers of the descriptors that it has leave gaps.
+        # Also where the numbers of its descriptors leave gaps.
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         free = (number for number in itertools.count() if not os.path.islink(f"/proc/self/fd/{number}"))
         first = next(itertools.islice(free, int(more), None))

@@ -1,6 +1,6 @@
-//! Runs the tests of the Python package, which are Python themselves: makes a virtual environment
-//! under the target directory, builds the wheel and installs it there, and lets pytest run what
-//! lies beside this file.
+//! Runs the tests of the Python package, which are written in Python: makes a virtual environment
+//! under the target directory, builds the wheel and installs it there, and lets pytest run the
+//! tests beside this file.
 //!
 //! `NAMELY_PYTHON=all` installs pandas and uproot too (large), and runs the tests that read with
 //! them; `NAMELY_PYTHON=off` runs nothing. Arguments that are no option go to pytest:
@@ -10,7 +10,7 @@
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use namely_skip::{Need, or_skip};
+use namely_testkit::{Need, or_skip};
 
 fn main() -> ExitCode {
     let which = std::env::var("NAMELY_PYTHON").unwrap_or_default();
@@ -19,7 +19,7 @@ fn main() -> ExitCode {
         println!("NAMELY_PYTHON=off: the suite is run by itself");
         return ExitCode::SUCCESS;
     }
-    // As the standard harness is asked for the list of tests.
+    // The standard harness lists its tests with the same argument.
     if std::env::args().any(|argument| argument == "--list") {
         println!("suite: test");
         return ExitCode::SUCCESS;
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     });
     let Some(python) = or_skip(Need::Python, python) else { return ExitCode::SUCCESS };
     let mut pytest = Command::new(python);
-    // With the reasons of what is skipped.
+    // With the reasons of skipped tests.
     pytest
         .args(["-m", "pytest", "-rs", "--rootdir"])
         .arg(package)

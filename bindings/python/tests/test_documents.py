@@ -1,4 +1,4 @@
-"""What README.md and docs/python.md show in Python runs, and gives what they say."""
+"""The Python examples of docs/tour.md and docs/python.md run and print the documented output."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def test_the_readmes_python_runs(tmp_path: pathlib.Path, serve: Callable[..., Se
     pytest.importorskip("pandas", reason="pandas is not installed (NAMELY_PYTHON=all installs it)")
     (tmp_path / "numbers.txt").write_text("".join(f"{n}\n" for n in range(1, 1_000_001)))
     serve(tmp_path, "/lab/data")
-    [block] = blocks("README.md")
+    [block] = blocks("docs/tour.md")
     assert len(block.splitlines()) <= 12
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
-        exec(compile(block, "README.md", "exec"), {})
+        exec(compile(block, "docs/tour.md", "exec"), {})
     printed = [line.partition("# prints ")[2] for line in block.splitlines() if "# prints " in line]
     assert said.getvalue().splitlines() == printed
 

@@ -1,4 +1,4 @@
-"""The conformance driver understands what bindings/conformance/README.md says (its cases are run from there)."""
+"""The conformance driver understands the steps of bindings/conformance/README.md (its cases are run from there)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""fsspec, and what is built on it, read by name what `namely serve` publishes."""
+"""fsspec, and packages above it, read the files of `namely serve` by name."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_pandas_reads_by_name() -> None:
 
 
 def root_files() -> pathlib.Path | None:
-    """The ROOT files beside the checkout, or where NAMELY_SHARED_DATA says."""
+    """The ROOT files beside the checkout, or in the folder NAMELY_SHARED_DATA."""
     beside = pathlib.Path(__file__).resolve().parents[4] / "shared" / "data"
     folder = pathlib.Path(os.environ.get("NAMELY_SHARED_DATA", beside)) / "hep"
     return folder if folder.is_dir() else None
@@ -207,8 +207,8 @@ def test_uproot_reads_the_experiments_files_by_name(serve: Serve, monkeypatch: p
         assert len(muons[0]) == 2421
         assert awkward.array_equal(*muons)
     name = "nanoAOD_2015_CMS_Open_Data_ttbar.root"
-    # What uproot asks for is mostly the file's own description: that, and the rest of the segments
-    # at its edges, is fetched.
+    # uproot reads mostly the file's own description: that, and the rest of the segments at its
+    # edges, is fetched.
     asked: list[int] = []
     cat_file = NamelyFileSystem.cat_file
 

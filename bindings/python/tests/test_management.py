@@ -1,4 +1,4 @@
-"""A router that is managed from Python does what its own commands show, and the other way round."""
+"""Changes from Python appear in the output of `namely`, and the other way round."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from namely import management
 
 
 def shown(router: RealRouter, *command: str) -> list[dict[str, object]]:
-    """What a command of `namely` shows of the router."""
+    """The output of a command of `namely` about the router."""
     printed = run_namely(*command, "--json", "--router", router.uri)
     return [json.loads(line) for line in printed.splitlines()]
 

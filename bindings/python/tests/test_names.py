@@ -1,4 +1,4 @@
-"""Names are text; what is no name is said to be none."""
+"""Names are text; other text is an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pip installed: complete, typed, and with examples that run."""
+"""The installed package: complete, typed, and with examples that run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Production on demand, sessions and their certificates, and what is pushed."""
+"""Production on demand, sessions and their certificates, and pushes."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_a_session_has_a_certificate_that_its_end_revokes() -> None:
         assert unsigned.certificate is None
 
     def is_refused() -> bool:
-        # Each consumer remembers for a while what it heard of a certificate.
+        # Each consumer caches the status of a certificate for a while.
         with Consumer("/lab/p", timeout_ms=20_000) as consumer:
             try:
                 consumer.fetch(published.name)

@@ -1,4 +1,4 @@
-"""What one socket publishes another fetches; and every wrong use is an exception that says so."""
+"""One socket publishes and another one fetches; every wrong use is an exception with the reason."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def test_no_key_may_sign_there() -> None:
 
 
 def test_a_key_that_is_not_trusted(tmp_path: pathlib.Path) -> None:
-    """Wrong key: that of a stranger's key chain, whose identity is the same."""
+    """Wrong key: that of a stranger's key chain with the same identity."""
     os.environ["NAMELY_HOME"], home = str(tmp_path), os.environ["NAMELY_HOME"]
     try:
         run_namely("key", "new", "/lab")

@@ -1,4 +1,4 @@
-"""Objects as files, and what is known of them before they are fetched."""
+"""Objects as files, and their properties before they are fetched."""
 
 from __future__ import annotations
 

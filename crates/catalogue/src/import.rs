@@ -1,6 +1,6 @@
-//! A catalogue of what the databases of CMS tell: DBS's `files` with `detail`, or its `blockdump`,
+//! Imports a catalogue from the databases of CMS: DBS's `files` with `detail`, or its `blockdump`,
 //! and Rucio's files of datasets (`dids/bulkfiles`, or `dids/<scope>/<block>/files` with the block
-//! said beside it). Each is JSON: one list, or a record after the other.
+//! given separately). Each is JSON: one list, or one record after the other.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -9,10 +9,14 @@ use serde_json::{Map, Value};
 
 use crate::{Block, Catalogue, CatalogueError, Fault, File, Limits, SIZE_MAX, block_id, is_name, same_id};
 
-/// Maximum octets of JSON that are read at once.
+/// Octets of JSON per answer that is imported into a catalogue.
+///
+/// # Limit
+/// The import is refused.
+/// - Tests: `a_catalogue_ends_at_its_limits`
 pub const JSON_OCTETS_MAX: u64 = 512 << 20;
 
-/// Who told it.
+/// The database that an answer is from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// DBS 3: `logical_file_name`, `block_name`, `file_size`, `adler32`.
@@ -21,28 +25,28 @@ pub enum Source {
     Rucio,
 }
 
-/// What is imported, of one answer after the other.
+/// An import of one answer after the other.
 #[derive(Debug, Default)]
 pub struct Import {
     limits: Limits,
-    /// Files by block; each with the record that told it.
+    /// Files by block and name.
     blocks: BTreeMap<String, BTreeMap<String, File>>,
     /// The block of each file.
     files: BTreeMap<String, String>,
-    /// Files that DBS says are not valid, which are left out.
+    /// Number of files that DBS marks as invalid; they are left out.
     pub invalid: u64,
 }
 
 impl Import {
-    /// Nothing yet.
+    /// Creates an empty import.
     pub fn new(limits: Limits) -> Self {
         Import { limits, ..Import::default() }
     }
 
-    /// Takes an answer in. `block`: of files that do not say theirs.
+    /// Adds an answer. `block` is the block of files without one of their own.
     ///
     /// # Errors
-    /// [`CatalogueError`] with the record that is wrong; those before it are taken.
+    /// [`CatalogueError`] with the faulty record; the records before it have been added.
     pub fn add(
         &mut self,
         json: impl Read,
@@ -110,7 +114,7 @@ impl Import {
         let lacks = |field: &str| Fault::Json(format!("a record without `{field}`: ask for all details"));
         let name = fields.get(name).and_then(Value::as_str).ok_or_else(|| lacks(name))?;
         let block = fields.get(parent).and_then(Value::as_str).or(block);
-        let block = block.ok_or_else(|| Fault::Json(format!("{name} has no `{parent}`: say its block")))?;
+        let block = block.ok_or_else(|| Fault::Json(format!("{name} has no `{parent}`: name its block")))?;
         for text in [block, name] {
             if !is_name(text) {
                 return Err(Fault::Name(text.to_owned()));
@@ -128,11 +132,11 @@ impl Import {
                 let message = format!("{} is in {other} and in {block}: a file is in one block", file.name);
                 return Err(Fault::Json(message));
             }
-            // Told twice, as of a file with several replicas.
+            // The same file again, as for a file with several replicas.
             Some(_) => {
                 let known = self.blocks.get(block).and_then(|files| files.get(&file.name));
                 let is_same = known.is_some_and(|known| known.octets == file.octets);
-                let message = || format!("{} was told with another size before", file.name);
+                let message = || format!("{} appeared with another size before", file.name);
                 return if is_same { Ok(()) } else { Err(Fault::Json(message())) };
             }
             None => {}
@@ -148,7 +152,7 @@ impl Import {
         Ok(())
     }
 
-    /// What was told, in the order of names.
+    /// Returns the imported catalogue, sorted by name.
     ///
     /// # Errors
     /// A block is too large, or two have one id; the line is that of the block in the text.
@@ -172,7 +176,7 @@ impl Import {
     }
 }
 
-/// The checksum of a file, if it has one: some have `NOTSET`.
+/// Returns the checksum of a file, if it has one: some have `NOTSET`.
 fn checksum(fields: &Map<String, Value>) -> Option<u32> {
     let text = fields.get("adler32")?.as_str()?;
     (1..=8).contains(&text.len()).then(|| u32::from_str_radix(text, 16).ok())?
@@ -207,9 +211,9 @@ mod tests {
     }
 
     #[test]
-    fn what_dbs_tells_is_a_catalogue() {
+    fn a_dbs_listing_becomes_a_catalogue() {
         assert_eq!(text(&imported(DBS, Source::Dbs, None).unwrap()), TEXT);
-        // A record after the other, and dumps of blocks.
+        // One record after the other, and dumps of blocks.
         let lines = r#"{"logical_file_name": "/store/data/R/P/T/v1/a.root", "block_name": "/P/R-v1/T#1", "file_size": 10}
             {"block": {"block_name": "/P/R-v1/T#2", "block_size": 20},
              "files": [{"logical_file_name": "/store/data/R/P/T/v1/b.root", "file_size": 20, "adler32": "00a0ff17"}]}"#;
@@ -221,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_rucio_tells_is_a_catalogue() {
+    fn a_rucio_listing_becomes_a_catalogue() {
         let bulk = r#"
             {"parent_scope": "cms", "parent_name": "/P/R-v1/T#2", "scope": "cms", "bytes": 20, "adler32": "00a0ff17",
              "name": "/store/data/R/P/T/v1/b.root", "guid": null, "events": null}
@@ -233,11 +237,11 @@ mod tests {
         let of_one = r#"[{"scope": "cms", "name": "/f", "bytes": 1}]"#;
         assert_eq!(imported(of_one, Source::Rucio, Some("/b#1")).unwrap().blocks[0].name, "/b#1");
         let said = imported(of_one, Source::Rucio, None).unwrap_err().to_string();
-        assert_eq!(said, "1: /f has no `parent_name`: say its block");
+        assert_eq!(said, "1: /f has no `parent_name`: name its block");
     }
 
     #[test]
-    fn a_record_that_is_wrong_is_told_with_its_number_and_what_to_do() {
+    fn an_invalid_record_is_reported_by_number() {
         let record = |name: &str, block: &str, size: &str| {
             format!(r#"{{"logical_file_name": "{name}", "block_name": "{block}", "file_size": {size}}}"#)
         };
@@ -258,7 +262,7 @@ mod tests {
             (record("f", "/b#1", "1"), "1: `f` is no name"),
             (record("/f", "/b\\t", "1"), "1: `/b\t` is no name"),
             (good.clone() + &record("/f", "/b#2", "1"), "2: /f is in /b#1 and in /b#2"),
-            (good.clone() + &record("/f", "/b#1", "2"), "2: /f was told with another size before"),
+            (good.clone() + &record("/f", "/b#1", "2"), "2: /f appeared with another size before"),
         ] {
             let said = imported(&json, Source::Dbs, None).unwrap_err().to_string();
             assert!(said.starts_with(what), "{json}: {said}");
@@ -266,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_blocks_and_files_as_may_be_are_imported_and_one_more_is_not() {
+    fn an_import_ends_at_its_limits() {
         let record = |n: usize, block: usize| {
             format!(r#"{{"name": "/f{n}", "parent_name": "/b{block}", "bytes": 1}}"#)
         };
@@ -278,7 +282,7 @@ mod tests {
         assert!(at(&[0, 1, 1]).is_ok());
         assert!(matches!(at(&[0, 1, 2]), Err(Fault::TooManyBlocks(2))));
         assert!(matches!(at(&[0, 1, 1, 1]), Err(Fault::TooManyFiles(3))));
-        // Octets of a block, together.
+        // The sum of a block's octets.
         let half = SIZE_MAX / 2 + 1;
         let json = format!(r#"[{{"name": "/f", "bytes": {half}}}, {{"name": "/g", "bytes": {half}}}]"#);
         assert!(matches!(imported(&json, Source::Rucio, Some("/b")).unwrap_err().fault, Fault::Size(_)));

@@ -1,9 +1,9 @@
-//! A catalogue: blocks of data, the files in each, and their sizes (VI-04). A router that keeps
-//! whole blocks learns from it which block a file's name is of.
+//! A catalogue: blocks of data, the files in each, and their sizes (VI-04). A router that caches
+//! whole blocks looks up a file's block in it.
 //!
-//! It is a text file, read by [`read`] and written by [`Catalogue::write`]; [`import`] makes one of
-//! what DBS and Rucio tell. What comes out is plain data. Nothing here opens a file, knows a
-//! router, or takes a catalogue that is wrong in part.
+//! It is a text file, read by [`read`] and written by [`Catalogue::write`]; [`import`] makes one
+//! from answers of DBS and Rucio. The result is plain data. This crate opens no file, knows no
+//! router, and accepts no catalogue that is faulty in part.
 //!
 //! ```text
 //! # a comment; empty lines are left out
@@ -44,21 +44,37 @@ use namely_wire::tlv::Writer;
 pub use self::error::{CatalogueError, Fault};
 pub use self::text::{LINE_OCTETS_MAX, TEXT_OCTETS_MAX, read};
 
-/// Maximum number of blocks.
+/// Blocks of a catalogue.
+///
+/// # Limit
+/// The catalogue is refused, and the error names the line.
+/// - Tests: `a_catalogue_ends_at_its_limits`,
+///   `an_import_ends_at_its_limits`
 pub const BLOCKS_MAX: usize = 65_536;
 
-/// Maximum number of files in all blocks together.
+/// Files in all blocks of a catalogue together.
+///
+/// # Limit
+/// The catalogue is refused, and the error names the line.
+/// - Tests: `a_catalogue_ends_at_its_limits`,
+///   `an_import_ends_at_its_limits`
 pub const FILES_MAX: usize = 1 << 20;
 
-/// Maximum octets of a block or file.
+/// Octets of a block or file in a catalogue.
+///
+/// # Limit
+/// The catalogue is refused, and the error names the line.
+/// - Value: 1 to 2^63 - 1
+/// - Tests: `sizes_are_accepted_up_to_their_limit`,
+///   `an_invalid_line_is_reported_with_its_place`
 pub const SIZE_MAX: u64 = i64::MAX as u64;
 
-/// How much a catalogue may have.
+/// Limits of a catalogue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most blocks.
+    /// Maximum number of blocks.
     pub blocks_max: usize,
-    /// Most files, in all blocks together.
+    /// Maximum number of files, in all blocks together.
     pub files_max: usize,
 }
 
@@ -68,10 +84,10 @@ impl Default for Limits {
     }
 }
 
-/// Blocks of data and what is in them.
+/// Blocks of data and their files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Catalogue {
-    /// Which version it is: routers that exchange what they count say theirs.
+    /// Its version: routers that exchange counts send it with them.
     pub version: u64,
     /// The blocks, in the order of the text.
     pub blocks: Vec<Block>,
@@ -82,7 +98,7 @@ pub struct Catalogue {
 pub struct Block {
     /// Its name, such as `/SingleMuon/Run2017F-17Nov2017-v1/MINIAOD#13f6ce2c`.
     pub name: String,
-    /// By what routers name it to each other: see [`block_id`].
+    /// Its identifier between routers: see [`block_id`].
     pub id: u64,
     /// Octets of its files together.
     pub octets: u64,
@@ -97,12 +113,12 @@ pub struct File {
     pub name: String,
     /// Its octets.
     pub octets: u64,
-    /// Adler-32 of them, if that is known.
+    /// Adler-32 of its content, if known.
     pub adler32: Option<u32>,
 }
 
 impl Catalogue {
-    /// The block that a file is in.
+    /// Returns the block of a file.
     pub fn block_of(&self, file: &str) -> Option<&Block> {
         self.blocks.iter().find(|block| block.files.iter().any(|known| known.name == file))
     }
@@ -120,7 +136,7 @@ impl Catalogue {
     /// Writes the text.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// The errors of `out`.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "catalogue\t{}", self.version)?;
         for block in &self.blocks {
@@ -136,13 +152,13 @@ impl Catalogue {
     }
 }
 
-/// The name in NDN of a block or file: what is between slashes.
+/// Converts the name of a block or file to an NDN name: each part between slashes is a component.
 pub fn to_name(name: &str) -> Name {
     name.split('/').skip(1).fold(Name::new(), |name, part| name.join_generic(part))
 }
 
-/// How routers name a block to each other: the first eight octets of the SHA-256 of its name's TLV,
-/// as a number in network order.
+/// The identifier of a block between routers: the first eight octets of the SHA-256 of its name's
+/// TLV, as a number in network order.
 pub fn block_id(name: &str) -> u64 {
     let mut tlv = Writer::new();
     to_name(name).as_name().encode(&mut tlv);
@@ -150,8 +166,8 @@ pub fn block_id(name: &str) -> u64 {
     digest.first_chunk().map_or(0, |first| u64::from_be_bytes(*first))
 }
 
-/// Whether it can be the name of a block or a file: parts between slashes, none of them empty, `.`
-/// or `..`, without blanks and control characters.
+/// Returns true if `name` is a valid name of a block or a file: parts between slashes, none of them
+/// empty, `.` or `..`, without blanks and control characters.
 fn is_name(name: &str) -> bool {
     let is_part = |part: &str| {
         !matches!(part, "" | "." | "..") && !part.chars().any(|c| c.is_whitespace() || c.is_control())
@@ -159,7 +175,7 @@ fn is_name(name: &str) -> bool {
     name.strip_prefix('/').is_some_and(|rest| rest.split('/').all(is_part))
 }
 
-/// Two blocks with one id, by their places.
+/// Returns the positions of two blocks with one id.
 fn same_id(blocks: &[Block]) -> Option<(usize, usize)> {
     let mut ids: Vec<(u64, usize)> = blocks.iter().map(|block| block.id).zip(0..).collect();
     ids.sort_unstable();

@@ -1,19 +1,27 @@
-//! Reading the text of a catalogue, line by line.
+//! Reads the text of a catalogue, line by line.
 
 use std::io::{BufRead, Read};
 
 use crate::{Block, Catalogue, CatalogueError, Fault, File, Limits, SIZE_MAX, block_id, is_name, same_id};
 
-/// Maximum octets of a line, with its end.
+/// Octets of a line of a catalogue, with its end.
+///
+/// # Limit
+/// The catalogue is refused, and the error names the line.
+/// - Tests: `a_catalogue_ends_at_its_limits`
 pub const LINE_OCTETS_MAX: u64 = 4096;
 
-/// Maximum octets of the text of a catalogue.
+/// Octets of the text of a catalogue.
+///
+/// # Limit
+/// The catalogue is refused, and the error names the line.
+/// - Tests: `a_catalogue_ends_at_its_limits`
 pub const TEXT_OCTETS_MAX: u64 = 512 << 20;
 
 /// Reads a catalogue.
 ///
 /// # Errors
-/// [`CatalogueError`]: the first line that is wrong. Nothing of it is taken then.
+/// [`CatalogueError`]: the first faulty line. The whole catalogue is refused then.
 pub fn read(text: impl BufRead, limits: Limits) -> Result<Catalogue, CatalogueError> {
     let mut reading = Reading { limits, ..Reading::default() };
     let mut text = text.take(TEXT_OCTETS_MAX + 1);
@@ -179,13 +187,13 @@ mod tests {
         read(text.as_bytes(), Limits::default())
     }
 
-    /// What is said of a catalogue with these lines behind the first.
+    /// Returns the error of a catalogue with these lines after the first.
     fn said(lines: &str) -> String {
         parse(&format!("catalogue\t1\n{lines}")).unwrap_err().of_file("c.tsv".as_ref())
     }
 
     #[test]
-    fn a_line_that_is_wrong_is_told_with_file_line_and_what_to_do() {
+    fn an_invalid_line_is_reported_with_its_place() {
         for (lines, what) in [
             ("/b#1", "c.tsv:2: write a block as `name TAB octets`"),
             ("/b#1\t1\tx", "c.tsv:2: write a block"),
@@ -204,7 +212,7 @@ mod tests {
             ("/b\t1\n\t/f\t1\t123", "c.tsv:3: `123` is no Adler-32"),
             ("\t/f\t1", "c.tsv:2: a file before any block"),
             ("/b\t1\n# more\n\n/c\t1\n\t/f\t1", "c.tsv:2: /b has no files"),
-            ("/b\t1\n\t/f\t2", "c.tsv:2: /b says 1 octets and its files have 2: write 2"),
+            ("/b\t1\n\t/f\t2", "c.tsv:2: /b has 1 octets and its files have 2: write 2"),
             ("/b\t1\n\t/f\t1\n/b\t1\n\t/g\t1", "c.tsv:4: /b is in line 2 too"),
             (
                 "/b\t1\n\t/f\t1\n/c\t1\n\t/f\t1",
@@ -224,19 +232,19 @@ mod tests {
     }
 
     #[test]
-    fn a_size_at_its_limit_passes_and_so_do_ends_of_lines_of_other_systems() {
+    fn sizes_are_accepted_up_to_their_limit() {
         let text =
             format!("# made today\r\n\r\ncatalogue\t0\r\n/b\t{SIZE_MAX}\r\n\t/f\t{SIZE_MAX}\tFFffFFff");
         let catalogue = parse(&text).unwrap();
         assert_eq!(catalogue.blocks[0].files[0].octets, SIZE_MAX);
         assert_eq!(catalogue.blocks[0].files[0].adler32, Some(u32::MAX));
-        // Two of them are more than a block may have, and more than 2^64 with a third.
+        // Two of them exceed a block's limit, and three exceed 2^64.
         let files: String = (0..3).map(|n| format!("\t/f{n}\t{SIZE_MAX}\n")).collect();
         assert!(said(&format!("/b\t{SIZE_MAX}\n{files}")).contains("its files have 18446744073709551615"));
     }
 
     #[test]
-    fn blocks_files_and_lines_up_to_their_limits_pass_and_one_more_does_not() {
+    fn a_catalogue_ends_at_its_limits() {
         let limits = Limits { blocks_max: 3, files_max: 5 };
         let text = |blocks: usize, files: usize| {
             let mut text = "catalogue\t1\n".to_owned();
@@ -255,14 +263,14 @@ mod tests {
         assert!(parse(&line(LINE_OCTETS_MAX as usize)).is_ok());
         let error = parse(&line(LINE_OCTETS_MAX as usize + 1)).unwrap_err();
         assert!(matches!(error, CatalogueError { line: 2, fault: Fault::TooLong(LINE_OCTETS_MAX) }));
-        // A line that never ends is read no further than that.
+        // A line without an end is read no further than the limit.
         let endless = std::io::BufReader::new(std::io::repeat(b'x'));
         assert!(matches!(read(endless, limits).unwrap_err().fault, Fault::TooLong(LINE_OCTETS_MAX)));
     }
 
-    /// Nobody finds two names for it: the hash is as good as it should be.
+    /// The id is set by hand, because a collision of the hash cannot be found.
     #[test]
-    fn two_blocks_with_one_id_are_refused() {
+    fn blocks_with_equal_ids_are_refused() {
         let mut reading = Reading { limits: Limits::default(), ..Reading::default() };
         for line in ["catalogue\t1", "/a\t1", "\t/f\t1", "/b\t1", "\t/g\t1"] {
             reading.line += 1;
@@ -270,11 +278,11 @@ mod tests {
         }
         reading.blocks[1].id = reading.blocks[0].id;
         let error = reading.end().unwrap_err();
-        assert!(error.to_string().starts_with("4: routers could not tell it from /a in line 2"), "{error}");
+        assert!(error.to_string().starts_with("4: routers confuse it with /a in line 2"), "{error}");
     }
 
     #[test]
-    fn a_block_is_named_by_the_hash_of_its_name() {
+    fn a_block_id_is_its_names_hash() {
         // SHA-256 of the TLV 07 06 08 01 61 08 01 62.
         let tlv = [7, 6, 8, 1, b'a', 8, 1, b'b'];
         let digest = namely_security::sha256(&tlv);
@@ -283,7 +291,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_read_is_written_as_it_was(
+        fn a_catalogue_survives_a_round_trip(
             blocks in prop::collection::vec((1..9_usize, any::<bool>()), 0..6),
             version: u64,
         ) {
@@ -305,7 +313,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_is_too_much(text in "(catalogue\t1\n)?([/a#\t\n0-9]|\\PC){0,80}") {
+        fn arbitrary_catalogue_text_never_panics(text in "(catalogue\t1\n)?([/a#\t\n0-9]|\\PC){0,80}") {
             let _ = parse(&text);
         }
     }

@@ -1,16 +1,16 @@
-//! The command line. Each command's own arguments stand beside its code.
+//! The command line. Arguments of a command are defined beside its code.
 
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::*;
 use crate::options::Global;
 
-/// Named Data Networking: ask for data by name.
+/// Named Data Networking: request data by name.
 #[derive(Debug, Parser)]
 #[command(
     name = "namely",
     version,
-    about = "Named Data Networking: ask for data by name; the network finds it, caches it and proves who made it",
+    about = "Named Data Networking: request data by name; the network finds it, caches it and proves its producer",
     after_help = EXAMPLES,
     max_term_width = 110,
     subcommand_required = true,
@@ -20,7 +20,7 @@ pub struct Cli {
     /// Options of every command.
     #[command(flatten)]
     pub global: Global,
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -34,8 +34,9 @@ const EXAMPLES: &str = "Examples:
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 no router, 4 no such data, 5 no answer in time,
 6 not verified, 7 refused by the router, 69 and 78 as namelyd, 130 interrupted.";
 
-/// The command that `word` probably means: one letter off, or two in a word of five letters or
-/// more. Clap's own measure finds nothing in short words with two letters swapped.
+/// Returns the command that `word` probably means. The command differs in one letter, or in two if
+/// the word has five letters or more. Clap's own measure finds no match for short words with two
+/// letters swapped.
 pub fn nearest(word: &str) -> Option<String> {
     let command = Cli::command();
     let names = command.get_subcommands().filter(|command| !command.is_hide_set());
@@ -44,7 +45,7 @@ pub fn nearest(word: &str) -> Option<String> {
     distances.min().filter(|(distance, _)| *distance <= allowed).map(|(_, name)| name.to_owned())
 }
 
-/// Why there is no command called `word`, where this program was built without it.
+/// Returns the reason why the command `word` is missing, if this program was built without it.
 pub fn left_out(word: &str) -> Option<String> {
     let built = [
         ("completions", "generate", cfg!(feature = "generate")),
@@ -58,7 +59,7 @@ pub fn left_out(word: &str) -> Option<String> {
     ];
     let (_, feature, _) = built.into_iter().find(|(command, _, is_built)| *command == word && !is_built)?;
     Some(format!(
-        "this namely was built without `{word}`: build it with its default features, or with --features {feature}"
+        "this namely was built without `{word}`: rebuild it with its default features, or with --features {feature}"
     ))
 }
 
@@ -75,11 +76,11 @@ pub enum Command {
     Get(get::Get),
     /// List a directory by name, verified
     Ls(ls::Ls),
-    /// Show size, time and signer of what a name stands for, verified
+    /// Show size, time and signer of a file or directory, verified
     Stat(ls::Stat),
     /// Publish a file or standard input under a name
     Put(put::Put),
-    /// Carry HTTP through named data, so that caches on the way answer
+    /// Carry HTTP over named data, so that caches on the path answer
     #[cfg(feature = "proxy")]
     #[command(subcommand)]
     Proxy(proxy::Proxy),
@@ -90,36 +91,36 @@ pub enum Command {
     /// Measure throughput and latency through a router with generated load
     #[command(subcommand)]
     Perf(perf::Perf),
-    /// Send one Interest and print what answers
+    /// Send one Interest and print the answer
     Peek(peek::Peek),
     /// Answer one Interest with standard input
     Poke(poke::Poke),
-    /// Wait until the router is there, and until names can be asked for
+    /// Wait until the router runs, and until prefixes are registered
     Wait(wait::Wait),
-    /// Show what the router is doing
+    /// Show the state of the router
     Status(status::Status),
-    /// Show what passes through the router just now, in the terminal
+    /// Show the router's current traffic, in the terminal
     #[cfg(feature = "top")]
     Top(top::Top),
-    /// Show routers while they work on a web page
+    /// Show running routers on a web page
     #[cfg(feature = "dashboard")]
     Dashboard(dashboard::Dashboard),
-    /// Say what the router would do with a name now, and why
+    /// Explain how the router would forward a name now
     Why(why::Why),
-    /// Show what becomes of each packet below a prefix
+    /// Show each packet below a prefix, and the router's decisions
     Trace(trace::Trace),
     /// List, create, change and destroy faces
     #[command(subcommand)]
     Face(face::Face),
-    /// List where the router listens
+    /// List the addresses that the router listens on
     #[command(subcommand)]
     Channel(channel::Channel),
-    /// List who is on the links of the router
+    /// List the neighbors on the router's links
     Neighbors(neighbors::Neighbors),
     /// List, add and remove routes
     #[command(subcommand)]
     Route(route::Route),
-    /// List and undo bindings: prefixes of applications below what a route leads to `local`
+    /// List and remove bindings: prefixes of applications below a route to `local`
     #[command(subcommand)]
     Bind(bind::Bind),
     /// List, set and unset forwarding strategies
@@ -134,32 +135,32 @@ pub enum Command {
     /// Manage your keys
     #[command(subcommand)]
     Key(key::Key),
-    /// Manage certificates and whom you trust
+    /// Manage certificates and trust anchors
     #[command(subcommand)]
     Cert(cert::Cert),
     /// Show packets as text, from hex, a file of packets or a capture
     #[cfg(feature = "dissect")]
     Dissect(dissect::Dissect),
-    /// Run networks of routers on this machine, as a file describes them
+    /// Run networks of routers on this machine, from a description in a file
     #[cfg(feature = "testbed")]
     #[command(subcommand)]
     Testbed(testbed::Bed),
-    /// Work out what a router with a content store can take, or lose
+    /// Compute the capacity and the loss of routers with content stores
     #[cfg(feature = "model")]
     #[command(subcommand)]
     Model(model::Model),
     /// Check and make catalogues of blocks and files, and names of CMS
     #[command(subcommand)]
     Catalogue(catalogue::Cat),
-    /// Print what NFD's configuration is as namelyd's
+    /// Translate NFD's configuration to namelyd's
     Migrate(migrate::Migrate),
-    /// Show what the router's virtual plane of VIP keeps, directs and hears
+    /// Show the router's virtual plane of VIP: objects, next hops, neighbors
     #[command(subcommand)]
     Vip(vip::Vip),
     /// Print the version
     #[command(after_help = "Example:\n  namely version --json")]
     Version,
-    /// Print what may stand at the end of a command line, for shells
+    /// Print completions of a command line, for shells
     #[command(hide = true)]
     Complete(complete::Complete),
     /// Print shell completions
@@ -179,7 +180,7 @@ mod tests {
 
     use super::*;
 
-    /// Every argument of every command that is a name.
+    /// Returns every argument of type name, of every command.
     fn names(command: &Command, path: &str) -> Vec<(String, Arg)> {
         let is_name = |arg: &&Arg| arg.get_value_parser().type_id() == TypeId::of::<Name>();
         let path = format!("{path} {}", command.get_name());
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_was_left_out_is_said_to_be_and_no_other_is() {
+    fn only_omitted_commands_are_reported_as_omitted() {
         for word in
             ["completions", "dashboard", "dissect", "man", "model", "proxy", "testbed", "top", "demo", "x"]
         {
@@ -200,11 +201,11 @@ mod tests {
     }
 
     #[test]
-    fn every_command_takes_names_that_begin_with_a_slash_and_no_others() {
+    fn name_arguments_begin_with_a_slash() {
         let all = names(&Cli::command(), "");
         assert!(all.len() >= 25, "{}", all.len());
         for (path, arg) in all {
-            // The same parser, alone.
+            // A command with this argument alone parses the text.
             let alone = Arg::new("name").value_parser(arg.get_value_parser().clone()).required(true);
             let parse = |text: &str| {
                 let command = Command::new("x").arg(alone.clone());

@@ -1,4 +1,4 @@
-//! One module per command: its arguments and what it does.
+//! One module per command: its arguments and its implementation.
 
 pub mod bind;
 pub mod catalogue;
@@ -50,7 +50,7 @@ use crate::failure::Failure;
 use crate::output::Output;
 
 impl Command {
-    /// Where the command logs each request, if it is to.
+    /// Returns the target of the command's access log, if the command logs each request.
     pub fn access_log(&self) -> Option<&'static str> {
         match self {
             #[cfg(feature = "proxy")]

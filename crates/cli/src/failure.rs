@@ -1,45 +1,43 @@
-//! How a command fails: an exit status that scripts can rely on, what went wrong, and what to do
-//! next.
-
-use std::fmt;
+//! Failures of commands: an exit status that scripts can rely on, a message, and a remedy.
 
 /// Exit statuses of every command; 2 is clap's (wrong usage).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// Anything without a status of its own: a file, the environment.
+    /// Any failure without a status of its own: a file, the environment.
     Failed = 1,
     /// No router was reached.
     NoRouter = 3,
-    /// The network has no such data: no route, a Nack, or the producer's own 'no'.
+    /// The network has no such data: there is no route, or a router or the producer refused.
     NotFound = 4,
     /// No answer in time.
     Timeout = 5,
-    /// Data came but was not what a trusted producer signed.
+    /// Data arrived, but without the signature of a trusted producer.
     NotVerified = 6,
     /// The router refused the command.
     Refused = 7,
-    /// The router cannot listen where it is to: as `namelyd`.
+    /// The router cannot listen on its address. The status is that of `namelyd`.
     CannotListen = 69,
-    /// The router's configuration is wrong: as `namelyd`.
+    /// The router's configuration is wrong. The status is that of `namelyd`.
     Configuration = 78,
     /// Interrupted by a signal.
     Interrupted = 130,
 }
 
 /// A failed command.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
 pub struct Failure {
     /// The exit status.
     pub exit: Exit,
-    /// What went wrong, in one sentence.
+    /// The error, in one sentence.
     pub message: String,
-    /// What the person can do about it.
+    /// A remedy for the user.
     pub hint: Option<String>,
 }
 
 impl Failure {
-    /// A failure that says what went wrong.
+    /// Creates a failure with a message.
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
         Failure { exit, message: message.into(), hint: None }
     }
@@ -49,22 +47,14 @@ impl Failure {
         Self::new(Exit::Failed, message)
     }
 
-    /// Adds what to do next.
+    /// Adds a remedy.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 }
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Failure {}
-
-/// A file operation failed.
+/// The failure of an operation on a file.
 pub fn io_failure(what: &str, path: &std::path::Path, error: std::io::Error) -> Failure {
     Failure::failed(format!("cannot {what} {}: {error}", path.display()))
 }

@@ -1,5 +1,4 @@
-//! What the commands that fetch share: options of their socket, the progress bar, and how a fetch
-//! fails.
+//! Shared parts of commands that fetch: options of the socket, the progress bar, and errors.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -26,7 +25,7 @@ use crate::silence::{SILENCE, Silence};
 /// How data is fetched.
 #[derive(Debug, Args)]
 pub struct Transfer {
-    /// How the fetch follows the network: cubic, raaqm, bbr, nbcc, aimd, or fixed:N.
+    /// Congestion control: cubic, raaqm, bbr, nbcc, aimd, or fixed:N.
     #[arg(long, value_name = "ALGORITHM", default_value = "cubic", value_parser = congestion, help_heading = "Transfer")]
     congestion: String,
     /// Largest window, packets.
@@ -38,8 +37,8 @@ pub struct Transfer {
     /// Threads that verify one object; 0: one for each processor, within limits.
     #[arg(long, value_name = "N", default_value = "0", value_parser = verify_threads, help_heading = "Transfer")]
     verify_threads: String,
-    /// Whether certificates were revoked: `check` asks and goes on where nobody answers, `require`
-    /// goes on only with an answer, `off` does not ask.
+    /// Check of revocation: `check` queries the status of certificates and continues without an
+    /// answer, `require` continues only with an answer, `off` does not query.
     #[arg(long, value_name = "WHEN", default_value = "check", value_parser = revocation, help_heading = "Trust")]
     revocation: String,
 }
@@ -56,7 +55,7 @@ fn revocation(text: &str) -> Result<String, OptionError> {
     value_of("revocation", text)
 }
 
-/// A value of the socket option `key`, as long as the socket takes it.
+/// Checks a value of the socket option `key`.
 fn value_of(key: &str, text: &str) -> Result<String, OptionError> {
     ConsumerOptions::default().set(key, text).map(|()| text.to_owned())
 }
@@ -75,7 +74,7 @@ impl Transfer {
     }
 }
 
-/// A socket for what is named below `prefix`, as a command's options say.
+/// Opens a socket for names below `prefix`, with a command's options.
 pub fn consumer(
     ctx: &Context<'_>,
     prefix: Name,
@@ -94,12 +93,12 @@ pub fn consumer(
     Consumer::bind(prefix, options).map_err(bind_failure)
 }
 
-/// A socket for whatever name a command was given.
+/// Opens a socket for any name.
 pub fn consumer_of_all(ctx: &Context<'_>, trust: &Trust, transfer: &Transfer) -> Result<Consumer, Failure> {
     consumer(ctx, Name::new(), trust.of_socket(), Some(transfer))
 }
 
-/// A socket that cannot be bound.
+/// Converts the failure to bind a socket.
 pub fn bind_failure(error: BindError) -> Failure {
     match error {
         BindError::Connection(error) => connection_failure(error),
@@ -115,7 +114,7 @@ pub fn bind_failure(error: BindError) -> Failure {
     }
 }
 
-/// A progress bar at a terminal, and the flag that stops the fetch.
+/// The progress bar at a terminal, and the flag that stops the fetch.
 #[derive(Debug)]
 pub struct Watch {
     bar: Option<Bar>,
@@ -124,19 +123,20 @@ pub struct Watch {
     stop: Arc<AtomicBool>,
 }
 
-/// How fast octets come now, and since when none do.
+/// The current rate of octets, and the start of a pause.
 #[derive(Debug, Default)]
 struct Pace {
-    /// When how many octets had come, over the last [`PACE`].
+    /// Times and total octets over the last [`PACE`].
     samples: VecDeque<(Instant, u64)>,
+    /// Time of the last progress.
     moved: Option<Instant>,
 }
 
-/// The time over which the present rate is taken.
+/// Period over which the current rate is measured.
 const PACE: Duration = Duration::from_secs(3);
 
 impl Pace {
-    /// The present rate as text, or for how long nothing has come, and from where.
+    /// Formats the current rate or, in a pause, its length and the silent face.
     fn text(&mut self, now: Instant, octets: u64, silence: Option<&Silence>) -> String {
         if self.samples.back().is_none_or(|(_, last)| *last != octets) {
             self.moved = Some(now);
@@ -150,7 +150,7 @@ impl Pace {
         let silent = self.moved.map_or(Duration::ZERO, |moved| now - moved);
         if silent >= SILENCE {
             let face = silence.and_then(Silence::face).map_or_else(String::new, |uri| format!(" from {uri}"));
-            return format!("nothing for {} s{face}", silent.as_secs());
+            return format!("no data for {} s{face}", silent.as_secs());
         }
         let (from, first) = self.samples.front().copied().unwrap_or((now, octets));
         let seconds = (now - from).as_secs_f64();
@@ -160,14 +160,14 @@ impl Pace {
 }
 
 impl Watch {
-    /// A watch over what is fetched of `name`; the bar is shown only where someone can see it.
+    /// Creates a watch for the fetch of `name`. The bar is shown only at a terminal.
     pub fn new(ctx: &Context<'_>, name: &Name) -> Result<Self, Failure> {
         let bar = ctx.out.bar("{bar:24} {percent:>3}% {msg}");
         let silence = Silence::watch(ctx, name);
         Ok(Watch { bar, pace: RefCell::default(), silence, stop: crate::stop::flag()? })
     }
 
-    /// Shows how far the fetch is; whether to go on.
+    /// Shows the progress of a fetch. Returns `Flow::Stop` if the command is stopped.
     pub fn see(&self, label: &str, progress: &Progress) -> Flow {
         self.silence.heard(progress.octets_done);
         if let Some(bar) = &self.bar {
@@ -179,9 +179,10 @@ impl Watch {
         self.flow()
     }
 
-    /// The same of a tree: one line for all of it.
+    /// Shows the progress of a tree's fetch, in one line. Returns `Flow::Stop` if the command is
+    /// stopped.
     pub fn see_tree(&self, progress: &TreeProgress) -> Flow {
-        // A listing that comes is no silence, either.
+        // Arriving listings count as progress, too.
         self.silence.heard(progress.octets + progress.octets_listed + progress.files_wanted);
         if let Some(bar) = &self.bar {
             self.silence.has_bar();
@@ -192,7 +193,7 @@ impl Watch {
         self.flow()
     }
 
-    /// Says something above the progress bar, or where there is none.
+    /// Prints a remark, above the progress bar if there is one.
     pub fn remark(&self, out: &Output, text: impl Into<Text>) {
         match &self.bar {
             Some(bar) => bar.suspend(|| out.remark(text)),
@@ -216,7 +217,7 @@ fn tree_text(p: &TreeProgress, pace: &str) -> String {
     )
 }
 
-/// So many files: `1 file`, `2 files`.
+/// Formats a number of files: `1 file`, `2 files`.
 pub fn files_text(files: u64) -> String {
     if files == 1 { "1 file".into() } else { format!("{files} files") }
 }
@@ -233,18 +234,18 @@ fn progress_text(p: &Progress, pace: &str) -> String {
     )
 }
 
-/// A rate as networks count it: `1.52 Gbit/s`.
+/// Formats a rate in bits: `1.52 Gbit/s`.
 pub fn rate_text(octets_per_second: f64) -> String {
     let bits = octets_per_second * 8.0;
     if bits >= 1e9 { format!("{:.2} Gbit/s", bits / 1e9) } else { format!("{:.1} Mbit/s", bits / 1e6) }
 }
 
-/// The share that the first router's cache served.
+/// Formats the share of packets from the first router's cache.
 fn cache_text(p: &Progress) -> String {
     p.cache_share().map_or_else(|| "cache share unknown".into(), |s| format!("{:.0}% from cache", s * 100.0))
 }
 
-/// One line about a fetch that is over.
+/// Formats one line about a completed fetch.
 pub fn summary_text(p: &Progress) -> String {
     format!(
         "{} in {:.2} s, {}, {} retransmissions, {}",
@@ -256,7 +257,7 @@ pub fn summary_text(p: &Progress) -> String {
     )
 }
 
-/// The same for programs.
+/// Returns the values of [`summary_text`] as JSON, for programs.
 pub fn summary_json(p: &Progress) -> Value {
     json!({
         "octets": p.octets, "segments": p.segments, "elapsed_s": p.elapsed_ns as f64 / 1e9,
@@ -266,7 +267,7 @@ pub fn summary_json(p: &Progress) -> Value {
     })
 }
 
-/// A fetch that failed.
+/// Converts a failed fetch.
 pub fn get_failure(error: GetError) -> Failure {
     let exit = match (error.fetch_error(), &error) {
         (Some(error), _) => exit_of(error),
@@ -297,7 +298,7 @@ pub fn get_failure(error: GetError) -> Failure {
             _ => failure,
         };
     };
-    // The library says what to do, and the command how.
+    // The library's text has the remedy, and the command adds the option for it.
     let option = match &error {
         GetError::IsDirectory { .. } => " with --recursive",
         GetError::Older { .. } => ": --allow-older",
@@ -305,7 +306,7 @@ pub fn get_failure(error: GetError) -> Failure {
         GetError::Interrupted { kept_octets: 1.., .. } | GetError::NoSpace { kept_octets: 1.., .. } => {
             " with --resume"
         }
-        GetError::Busy { .. } | GetError::Foreign { .. } => " with -o PATH",
+        GetError::Busy { .. } | GetError::UntrustedFile { .. } => " with -o PATH",
         _ => "",
     };
     failure.hint(format!("{hint}{option}"))
@@ -342,7 +343,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trees_total_is_the_least_it_can_be_until_all_is_listed() {
+    fn a_partial_listing_gives_a_minimum_total() {
         let mut progress = TreeProgress {
             files: 1,
             octets: 1024,
@@ -357,18 +358,18 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_is_the_present_one_and_a_stall_is_said() {
+    fn progress_shows_the_recent_rate() {
         let (mut pace, start) = (Pace::default(), Instant::now());
         let at = |ms| start + Duration::from_millis(ms);
         for i in 0..=100_u64 {
             pace.text(at(i * 100), i * 1_250_000, None);
         }
         assert_eq!(pace.text(at(10_000), 125_000_000, None), "100.0 Mbit/s");
-        // A tenth as fast from now on: soon that is what it says, whatever came before.
+        // The rate falls to a tenth. The text soon shows the new rate, because old samples expire.
         for i in 1..=40_u64 {
             pace.text(at(10_000 + i * 100), 125_000_000 + i * 125_000, None);
         }
         assert_eq!(pace.text(at(14_000), 130_000_000, None), "10.0 Mbit/s");
-        assert_eq!(pace.text(at(17_000), 130_000_000, None), "nothing for 3 s");
+        assert_eq!(pace.text(at(17_000), 130_000_000, None), "no data for 3 s");
     }
 }

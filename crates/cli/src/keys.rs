@@ -1,13 +1,12 @@
-//! The user's key chain as commands use it: which key signs what, whom to trust, and where a
-//! passphrase comes from. A passphrase is never printed, logged or kept longer than the command
-//! needs it.
+//! The user's key chain for commands: the choice of keys, trust, and passphrases. A passphrase is
+//! never printed or logged, and is dropped as soon as the command no longer needs it.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use namely_files::{ResumeSecret, Vouched};
+use namely_files::{IssuedCertificate, ResumeSecret};
 use namely_host::clock::unix_ns;
 use namely_security::{
     Certificate, KeyChain, KeyChainError, KeyEntry, KeyType, NewKey, Passphrase, Signer, TrustPolicy,
@@ -23,16 +22,16 @@ use crate::signing;
 /// Environment variable with the passphrase of private keys.
 pub const PASSPHRASE_VARIABLE: &str = "NAMELY_PASSPHRASE";
 
-/// How long a self-signed certificate is valid unless told otherwise.
+/// Default validity of a self-signed certificate in days.
 pub const VALIDITY_DAYS: u32 = 3650;
 
-/// The user's key chain.
+/// Opens the user's key chain.
 pub fn key_chain() -> Result<KeyChain, Failure> {
     KeyChain::open_default().map_err(key_failure)
 }
 
-/// The signer of Data named `name`: the key of the longest identity above it. Without one, says how
-/// to make it; `digest` asks for none.
+/// Returns the signer of Data named `name`: the key of the longest identity above the name. Without
+/// such a key, the failure has the command that creates one. With `digest`, no key is needed.
 pub fn data_signer(name: &Name, digest: bool) -> Result<Signer, Failure> {
     if digest {
         return Ok(Signer::digest_sha256());
@@ -45,8 +44,8 @@ pub fn data_signer(name: &Name, digest: bool) -> Result<Signer, Failure> {
     }
 }
 
-/// Like [`data_signer`]; without a key for `prefix`, one is made, so that publishing works from the
-/// first minute.
+/// Returns the signer of Data below `prefix`. Creates a key for `prefix` if there is none, so that
+/// publishing needs no setup.
 pub fn data_signer_or_new(ctx: &Context<'_>, prefix: &Name) -> Result<Signer, Failure> {
     let chain = key_chain()?;
     if let Some(entry) = chain.key_above(prefix.as_name()).map_err(key_failure)? {
@@ -68,39 +67,42 @@ pub fn data_signer_or_new(ctx: &Context<'_>, prefix: &Name) -> Result<Signer, Fa
     signer_of(&chain, &entry)
 }
 
-/// The certificates of the keys that may sign below `prefix`, of each key the one to publish under
-/// first: a producer answers for them, so that clients find the key that signed what they fetch.
-/// Where the key that issued one is here too, and needs no passphrase, it says that it is good.
-pub fn certificates_for(prefix: &Name) -> Result<Vec<Vouched>, Failure> {
+/// Returns the certificates of the keys that may sign below `prefix`, for each key the preferred
+/// certificate first. A producer serves them, so that clients find the key of the data's signature.
+/// A certificate has an issuer that vouches for it if the issuer's key is in this key chain and
+/// needs no passphrase.
+pub fn certificates_for(prefix: &Name) -> Result<Vec<IssuedCertificate>, Failure> {
     let chain = key_chain()?;
     let keys = chain.list().map_err(key_failure)?.keys;
     let issuer_of = |certificate: &Certificate| {
         let name = key_name_of_locator(certificate.signer_name()?).ok()?;
         let entry = keys.iter().find(|key| key.name.as_name() == name && !key.encrypted)?;
-        // One that signs itself is believed as it is, or not.
+        // A self-signed certificate is trusted as an anchor or not at all, so no issuer vouches for
+        // it.
         let is_own = certificate.key_name() == name;
         if is_own { None } else { signer_of(&chain, entry).ok() }
     };
     let now_s = unix_ns() / 1_000_000_000;
     let below = keys.iter().filter(|k| k.identity().is_prefix_of(prefix.as_name()));
     let certificates = below.flat_map(|k| k.clone().certificates_at(now_s));
-    Ok(certificates.map(|certificate| Vouched { issuer: issuer_of(&certificate), certificate }).collect())
+    Ok(certificates
+        .map(|certificate| IssuedCertificate { issuer: issuer_of(&certificate), certificate })
+        .collect())
 }
 
-/// What the journals of partial files are known by. Without one, which is said in the log, fetches
-/// are not gone on with.
+/// Returns the secret that authenticates the journals of partial files; `None`, which is logged, if
+/// it is not available. Fetches are not resumed then.
 pub fn resume_secret() -> Option<ResumeSecret> {
     match KeyChain::open_default().and_then(|chain| chain.local_secret()) {
         Ok(octets) => Some(ResumeSecret::new(octets)),
         Err(error) => {
-            tracing::info!(%error, "interrupted fetches cannot be gone on with");
+            tracing::info!(%error, "interrupted fetches cannot be resumed");
             None
         }
     }
 }
 
-/// The key that `which` means of the user's key chain, and what signs with it as commands are
-/// signed.
+/// Returns the key `which` of the user's key chain, and a signer for commands with it.
 pub fn command_signer(which: &Name) -> Result<(KeyEntry, Signer), Failure> {
     let chain = key_chain()?;
     let entry = chain.key(Some(which.as_name())).map_err(key_failure)?;
@@ -109,8 +111,8 @@ pub fn command_signer(which: &Name) -> Result<(KeyEntry, Signer), Failure> {
     Ok((entry, signer))
 }
 
-/// A signer that names its key, so that what it signs outlives the certificates that the key has
-/// now.
+/// Returns a signer whose KeyLocator names the key instead of a certificate, so that signatures
+/// stay valid with the key's later certificates.
 fn signer_of(chain: &KeyChain, entry: &KeyEntry) -> Result<Signer, Failure> {
     signing::valid_certificate(entry.clone())?;
     let passphrase = if entry.encrypted { Some(passphrase_for(&entry.name)?) } else { None };
@@ -118,12 +120,12 @@ fn signer_of(chain: &KeyChain, entry: &KeyEntry) -> Result<Signer, Failure> {
     Ok(Signer::new(entry.name.clone(), Arc::new(key)))
 }
 
-/// The passphrase of the key `name`.
+/// Reads the passphrase of the key `name`.
 pub fn passphrase_for(name: &Name) -> Result<Passphrase, Failure> {
     passphrase(&format!("Passphrase of {name}: "))
 }
 
-/// A passphrase from the environment or, at a terminal, from the person.
+/// Reads a passphrase from the environment or, at a terminal, from the user.
 pub fn passphrase(prompt: &str) -> Result<Passphrase, Failure> {
     if let Ok(text) = std::env::var(PASSPHRASE_VARIABLE) {
         return Ok(Passphrase::new(text));
@@ -132,27 +134,27 @@ pub fn passphrase(prompt: &str) -> Result<Passphrase, Failure> {
         return Err(Failure::failed("a passphrase is needed")
             .hint(format!("set {PASSPHRASE_VARIABLE}, or run the command at a terminal")));
     }
-    let text = output::ask_secret(prompt)
+    let text = output::prompt_secret(prompt)
         .map_err(|e| Failure::failed(format!("cannot read the passphrase: {e}")))?;
     Ok(Passphrase::new(text))
 }
 
-/// A failed key chain operation; its message already says what to do.
+/// Converts a failed operation of the key chain, whose message already has a remedy.
 pub fn key_failure(error: KeyChainError) -> Failure {
     Failure::failed(error.to_string())
 }
 
-/// Whom a fetching command trusts.
+/// The trust of a fetching command.
 #[derive(Debug, Default, Args)]
 pub struct Trust {
-    /// Trust this certificate too, beside your own keys and the certificates of
-    /// `namely cert trust`; may repeat.
+    /// Trust this certificate too, besides your own keys and the certificates of `namely cert
+    /// trust`; may repeat.
     #[arg(long, value_name = "FILE", help_heading = "Trust")]
     trust: Vec<PathBuf>,
-    /// Trust as this policy file says, and nobody else.
+    /// Trust according to this policy file only.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["digest_only", "insecure"], help_heading = "Trust")]
     policy: Option<PathBuf>,
-    /// Check that data is intact, not who made it.
+    /// Check the integrity of data, not its producer.
     #[arg(long, conflicts_with = "insecure", help_heading = "Trust")]
     digest_only: bool,
     /// Check nothing at all.
@@ -161,7 +163,7 @@ pub struct Trust {
 }
 
 impl Trust {
-    /// The same for a socket.
+    /// Converts these options to the trust of a socket.
     pub fn of_socket(&self) -> namely_socket::Trust {
         use namely_socket::Trust;
         let beside = match &self.policy {

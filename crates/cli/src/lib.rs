@@ -1,8 +1,9 @@
-//! The `namely` command as a library: arguments, output, and one module per command. `main` only
-//! calls [`main`], so that tests and the man-page generator see the same command tree.
+//! The `namely` command as a library: arguments, output, and one module for each command. The
+//! program only calls [`main`], so that tests and the generator of man pages use the same command
+//! tree.
 //!
-//! What goes to standard output is the answer (text, or JSON lines with `--json`); everything else
-//! (progress, hints, errors) goes to standard error. Exit statuses are [`failure::Exit`].
+//! Answers go to standard output (text, or JSON lines with `--json`). Everything else (progress,
+//! hints, errors) goes to standard error. Exit statuses are [`failure::Exit`].
 #![forbid(unsafe_code)]
 
 pub mod args;
@@ -28,7 +29,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// Parses the command line, runs the command and turns its failure into a message and an exit
+/// Parses the command line, runs the command and converts its failure to a message and an exit
 /// status.
 pub fn main() -> ExitCode {
     let (cli, hint) = command_line();
@@ -36,10 +37,10 @@ pub fn main() -> ExitCode {
     if let Some(hint) = hint {
         out.remark(hint);
     }
-    // A router has settings of its own, which its configuration says: its log's level, core dumps.
+    // `namely up` reads the log level and the setting of core dumps from its configuration.
     if !matches!(cli.command, args::Command::Up(_)) {
         init_log(cli.global.verbose, cli.command.access_log());
-        // Most commands hold keys.
+        // Most commands hold private keys in memory.
         if !namely_host::keep_from_dumps() {
             tracing::warn!(
                 "core dumps are on: a crash writes this program's memory, with its keys, to a file"
@@ -55,8 +56,8 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// The command line, and a hint if it was said in the words of another program. A wrong one ends
-/// the process, as help does.
+/// Returns the command line, and a hint if it has the syntax of another program. A wrong command
+/// line or a request for help ends the process.
 fn command_line() -> (args::Cli, Option<String>) {
     let error = match args::Cli::try_parse() {
         Ok(cli) => return (cli, None),
@@ -71,7 +72,7 @@ fn command_line() -> (args::Cli, Option<String>) {
         if let Some(why) = args::left_out(word) {
             output::say(format!("hint: {why}"));
         } else if let Some(near) = args::nearest(word).filter(|_| is_command && !is_suggested) {
-            output::say(format!("hint: `namely {near}` is probably meant"));
+            output::say(format!("hint: did you mean `namely {near}`?"));
         }
     }
     let Some(ours) = theirs.and_then(|line| nfdc::translated(&line)).filter(|_| error.use_stderr()) else {
@@ -83,15 +84,16 @@ fn command_line() -> (args::Cli, Option<String>) {
     }
 }
 
-/// Logs of the libraries: warnings by default, one level more per `-v`; `NAMELY_LOG` overrides
-/// both. With `access` what a gateway logs there, whatever the level.
+/// Initializes logging of the libraries. Warnings are logged by default, and each `-v` adds a
+/// level; `NAMELY_LOG` overrides both. `access` is the target of a gateway's access log, which is
+/// logged at any level.
 fn init_log(verbose: u8, access: Option<&str>) {
     let level = [LevelFilter::WARN, LevelFilter::INFO, LevelFilter::DEBUG, LevelFilter::TRACE]
         [usize::from(verbose.min(3))];
     let filter = std::env::var("NAMELY_LOG").ok().and_then(|text| text.parse::<Targets>().ok());
     let filter = filter.unwrap_or_else(|| Targets::new().with_default(level));
     let filter = access.into_iter().fold(filter, |all, target| all.with_target(target, LevelFilter::INFO));
-    // A second initialisation (tests that call commands in one process) keeps the first subscriber.
+    // A second call fails and keeps the first subscriber, as in tests that call several commands.
     let lines = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(output::Logged);
     let _ = tracing_subscriber::registry().with(filter).with(lines).try_init();
 }

@@ -1,4 +1,4 @@
-//! `namely`, the one command people type.
+//! `namely`, the command for users.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

@@ -1,25 +1,26 @@
-//! The words of NFD's `nfdc` for what namely's commands call otherwise, for who has them in the
-//! fingers: `namely face create remote udp://192.0.2.1 persistency permanent`, `namely fib list`.
+//! The syntax of NFD's `nfdc`, for its users:
+//! `namely face create remote udp://192.0.2.1 persistency permanent`, `namely fib list`.
 //!
-//! Only a command line that is none of namely's is looked up here, so that no word of `nfdc` takes
-//! one of ours.
+//! A command line is translated only if namely does not accept it. So no word of `nfdc` can shadow
+//! a word of namely's own syntax.
 
 /// A command of `nfdc`.
 struct Command {
-    /// Its words, the longer ones of two that begin alike first.
+    /// The words of the command. If they are a prefix of another command, that command precedes
+    /// this one in [`COMMANDS`].
     words: &'static [&'static str],
-    /// namely's.
+    /// The words of namely's command.
     ours: &'static [&'static str],
-    /// Arguments by their places, which may be preceded by these words.
-    places: &'static [&'static str],
-    /// Words with a value that are options here.
+    /// Keywords that may precede positional arguments, in order.
+    positional: &'static [&'static str],
+    /// Keywords with a value, which are options of namely's command.
     options: &'static [&'static str],
-    /// Words without.
+    /// Keywords without a value, which are options of namely's command.
     flags: &'static [&'static str],
 }
 
 const fn plain(words: &'static [&'static str], ours: &'static [&'static str]) -> Command {
-    Command { words, ours, places: &[], options: &[], flags: &[] }
+    Command { words, ours, positional: &[], options: &[], flags: &[] }
 }
 
 const COMMANDS: [Command; 20] = [
@@ -31,38 +32,38 @@ const COMMANDS: [Command; 20] = [
     plain(&["rib", "list"], &["route", "list"]),
     plain(&["rib"], &["route", "list"]),
     Command {
-        places: &["remote"],
+        positional: &["remote"],
         options: &["local", "persistency", "reliability", "congestion-marking", "mtu"],
         ..plain(&["face", "create"], &["face", "create"])
     },
-    Command { places: &["face"], ..plain(&["face", "destroy"], &["face", "destroy"]) },
-    Command { places: &["id"], ..plain(&["face", "show"], &["face", "show"]) },
+    Command { positional: &["face"], ..plain(&["face", "destroy"], &["face", "destroy"]) },
+    Command { positional: &["id"], ..plain(&["face", "show"], &["face", "show"]) },
     Command { options: &["remote", "scheme"], ..plain(&["face", "list"], &["face", "list"]) },
     plain(&["face"], &["face", "list"]),
     Command {
-        places: &["prefix", "nexthop"],
+        positional: &["prefix", "nexthop"],
         options: &["origin", "cost", EXPIRES],
         flags: &["no-inherit", "capture"],
         ..plain(&["route", "add"], &["route", "add"])
     },
     Command {
-        places: &["prefix", "nexthop"],
+        positional: &["prefix", "nexthop"],
         options: &["origin"],
         ..plain(&["route", "remove"], &["route", "remove"])
     },
     plain(&["route"], &["route", "list"]),
     Command { options: &["capacity", "admit", "serve"], ..plain(&["cs", "config"], &["cs", "config"]) },
-    Command { places: &["prefix"], options: &["count"], ..plain(&["cs", "erase"], &["cs", "erase"]) },
-    Command { places: &["prefix", "strategy"], ..plain(&["strategy", "set"], &["strategy", "set"]) },
-    Command { places: &["prefix"], ..plain(&["strategy", "unset"], &["strategy", "unset"]) },
+    Command { positional: &["prefix"], options: &["count"], ..plain(&["cs", "erase"], &["cs", "erase"]) },
+    Command { positional: &["prefix", "strategy"], ..plain(&["strategy", "set"], &["strategy", "set"]) },
+    Command { positional: &["prefix"], ..plain(&["strategy", "unset"], &["strategy", "unset"]) },
     plain(&["cs"], &["cs", "info"]),
 ];
 
-/// The option that has milliseconds there and seconds here.
+/// The option with a value in milliseconds in `nfdc`, and in seconds in namely.
 const EXPIRES: &str = "expires";
 
-/// A command line of `nfdc` in namely's words, both without the program's name; `None` if it is
-/// none. What stands before the command stays as it is.
+/// Translates a command line of `nfdc` without the program's name; `None` if the line is no such
+/// command. Words before the command stay unchanged.
 pub fn translated(line: &[String]) -> Option<Vec<String>> {
     let begin = line
         .iter()
@@ -70,32 +71,32 @@ pub fn translated(line: &[String]) -> Option<Vec<String>> {
     let (before, words) = line.split_at(begin);
     let is_meant =
         |known: &&Command| known.words.iter().zip(words).filter(|(a, b)| a == b).count() == known.words.len();
-    let known = COMMANDS.iter().find(is_meant)?;
-    let mut rest = words.iter().skip(known.words.len());
-    let mut places = known.places.iter();
+    let command = COMMANDS.iter().find(is_meant)?;
+    let mut rest = words.iter().skip(command.words.len());
+    let mut positional = command.positional.iter();
     let mut ours: Vec<String> = before.to_vec();
-    ours.extend(known.ours.iter().map(|word| (*word).to_owned()));
+    ours.extend(command.ours.iter().map(|word| (*word).to_owned()));
     while let Some(word) = rest.next() {
         let is = |words: &[&str]| words.contains(&word.as_str());
-        if is(known.flags) {
+        if is(command.flags) {
             ours.push(format!("--{word}"));
-        } else if is(known.options) {
+        } else if is(command.options) {
             let value = rest.next()?;
             ours.push(format!("--{word}"));
             ours.push(if word == EXPIRES { seconds(value)? } else { value.clone() });
-        } else if is(known.places) {
-            places.next()?;
+        } else if is(command.positional) {
+            positional.next()?;
             ours.push(rest.next()?.clone());
         } else {
-            // Options that namely has for every command stand anywhere.
-            let _ = word.starts_with('-') || places.next().is_some();
+            // Global options may be anywhere.
+            let _ = word.starts_with('-') || positional.next().is_some();
             ours.push(word.clone());
         }
     }
     Some(ours)
 }
 
-/// Whole seconds that are no shorter than so many milliseconds.
+/// Rounds milliseconds up to whole seconds.
 fn seconds(milliseconds: &str) -> Option<String> {
     milliseconds.parse::<u64>().ok().map(|ms| ms.div_ceil(1000).to_string())
 }
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_nfdc_become_those_of_namely_which_take_them() {
+    fn nfdc_words_translate_to_valid_commands() {
         for (theirs, ours) in [
             ("status report", "status --report"),
             ("fib", "route fib"),
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nfdc_would_not_take_either_is_left_as_it_is() {
+    fn invalid_nfdc_commands_stay_invalid() {
         for line in ["nonsense", "face create remote", "route add prefix", "route add /a 1 expires soon"] {
             let ours = translated(&words(line));
             let parsed = ours.as_ref().map(|ours| {

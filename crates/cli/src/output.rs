@@ -1,8 +1,8 @@
-//! What a person or a program sees: aligned tables and lines, or one JSON object a line.
+//! Output for people and programs: aligned tables and lines, or one JSON object per line.
 //!
-//! Nothing else of this crate writes to the terminal: `rules/outputs.rs` in the tests fails where a
-//! source does. Names of files and words of routers and of the system are in most of what is
-//! written; it is [`Text`] or JSON, so that a terminal obeys none of them.
+//! No other code of this crate writes to the terminal; the test `rules/outputs.rs` enforces this.
+//! Most output contains file names, or text of routers and of the system. Such output is written as
+//! [`Text`] or JSON, so that a terminal executes no control sequence in foreign text.
 
 use std::cell::Cell as Flag;
 use std::io::{self, IsTerminal, Write};
@@ -16,20 +16,20 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::failure::{Exit, Failure};
 
-/// Lines for a person. A string is one line whatever is in it, a list has a line each; what a
-/// terminal obeys is escaped, ends of lines within one as well.
+/// Lines for people. A string is one line regardless of its content, and each entry of a list is a
+/// line. Control characters are escaped, including line breaks within a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text(Vec<Plain>);
 
 impl Text {
-    /// The lines of a text that this program laid out, such as a configuration: what others said in
-    /// it has no ends of lines.
+    /// Returns the lines of a text that this program formatted, such as a configuration. Foreign
+    /// text in `text` must not contain line breaks.
     pub fn laid_out(text: &str) -> Self {
         Text(text.lines().map(Plain::from).collect())
     }
 
-    /// A message and where it ends: what follows the first line is marked, so that words of others
-    /// with ends of lines pass for nothing else.
+    /// Formats a message. Lines after the first are marked, so that line breaks in foreign text
+    /// cannot imitate other output.
     fn message(what: &str, message: &str) -> Self {
         let mut lines = message.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
         let first = Plain::from(format!("{what}{}", lines.next().unwrap_or_default()));
@@ -37,7 +37,7 @@ impl Text {
         Text(std::iter::once(first).chain(more).collect())
     }
 
-    /// The lines, each with its end.
+    /// Returns all lines as one string, each with a line break.
     fn ended(&self) -> String {
         self.0.iter().flat_map(|line| [line.as_str(), "\n"]).collect()
     }
@@ -67,7 +67,7 @@ impl<const N: usize> From<[String; N]> for Text {
     }
 }
 
-/// Where answers and remarks go.
+/// Output of answers and remarks.
 #[derive(Debug)]
 pub struct Output {
     json: bool,
@@ -76,28 +76,29 @@ pub struct Output {
 }
 
 impl Output {
-    /// `json`: answers as JSON lines. `quiet`: no remarks and no progress.
+    /// Creates the output. With `json`, answers are JSON lines. With `quiet`, there are no remarks
+    /// and no progress bars.
     pub fn new(json: bool, quiet: bool) -> Self {
         Output { json, quiet, is_closed: Flag::new(false) }
     }
 
-    /// Whether answers are JSON lines.
+    /// Returns true if answers are JSON lines.
     pub fn is_json(&self) -> bool {
         self.json
     }
 
-    /// Whether remarks are said.
+    /// Returns true if remarks are printed.
     pub fn is_remarking(&self) -> bool {
         !self.quiet && !self.json
     }
 
-    /// One answer, in the form that was asked for.
+    /// Prints one answer in the requested form.
     pub fn answer<T: Into<Text>>(&self, text: impl FnOnce() -> T, value: impl FnOnce() -> Value) {
         if self.json { self.json(&value()) } else { self.line(text()) }
     }
 
-    /// Rows as an aligned table, or each as a JSON object whose keys are the column titles in lower
-    /// case.
+    /// Prints rows as an aligned table, or each row as a JSON object. The keys of the objects are
+    /// the column titles in lower case.
     pub fn table(&self, columns: &[&str], rows: &[Vec<Cell>]) {
         if self.json {
             for row in rows {
@@ -112,12 +113,12 @@ impl Output {
         }
     }
 
-    /// A JSON value as a line.
+    /// Prints a JSON value as a line.
     pub fn json(&self, value: &Value) {
         self.write(&(text::json(value.to_string()) + "\n"));
     }
 
-    /// A remark for the person at the terminal.
+    /// Prints a remark for the user at the terminal.
     pub fn remark(&self, text: impl Into<Text>) {
         if self.is_remarking() {
             say(text);
@@ -139,28 +140,27 @@ impl Output {
         }
     }
 
-    /// Lines, whatever form was asked for. A closed pipe (`namely … | head`) ends the output, not
-    /// the program's work: what is left is dropped. What only goes on for its output asks
-    /// [`Output::is_closed`].
+    /// Prints lines, with and without `--json`. A closed pipe (`namely … | head`) ends the output,
+    /// but not the command: further output is dropped. A command whose only purpose is its output
+    /// checks [`Output::is_closed`].
     pub fn line(&self, text: impl Into<Text>) {
         self.write(&text.into().ended());
     }
 
-    /// Clears the terminal, if there is one to look at.
+    /// Clears the screen if standard output is a terminal.
     pub fn clear(&self) {
         if !self.json && io::stdout().is_terminal() {
-            // To the upper left, and nothing below.
+            // The first sequence moves to the upper left corner, the second clears the screen.
             self.write("\x1b[H\x1b[2J");
         }
     }
 
-    /// Standard output for octets that were asked for as they are: the content of a file, a packet,
-    /// a certificate.
+    /// Returns standard output for raw octets: the content of a file, a packet, a certificate.
     pub fn content(&self) -> impl Write + use<> {
         io::stdout().lock()
     }
 
-    /// Asks the person at the terminal.
+    /// Prints a question at the terminal, and reads the answer.
     ///
     /// # Errors
     /// Standard input cannot be read.
@@ -171,7 +171,8 @@ impl Output {
         Ok(answer)
     }
 
-    /// A progress bar, if somebody looks at it. `template` is of indicatif.
+    /// Returns a progress bar if standard error is a terminal and remarks are printed. `template`
+    /// has the format of indicatif.
     pub fn bar(&self, template: &str) -> Option<Bar> {
         let is_seen = self.is_remarking() && io::stderr().is_terminal();
         is_seen.then(|| {
@@ -187,10 +188,11 @@ impl Output {
         }
     }
 
-    /// Waits, and returns true, at once if it can, when nobody reads the output any more.
+    /// Waits for `wait` at most. Returns true as soon as the reader of the output has closed it.
     pub fn is_closed(&self, wait: Duration) -> bool {
         let stdout = io::stdout();
-        // Without a wish of ours the kernel tells errors: that the other end of a pipe was closed.
+        // Without requested events the kernel reports only errors, such as the closing of a pipe's
+        // other end.
         let mut polled = [PollFd::new(&stdout, PollFlags::empty())];
         let wait = Timespec::try_from(wait).unwrap_or(Timespec { tv_sec: 0, tv_nsec: 0 });
         if !self.is_closed.get() && poll(&mut polled, Some(&wait)).is_ok_and(|ready| ready > 0) {
@@ -200,30 +202,30 @@ impl Output {
     }
 }
 
-/// Lines on standard error, from wherever in the program.
+/// Prints lines on standard error, also without an [`Output`].
 pub fn say(text: impl Into<Text>) {
     complain(&text.into().ended());
 }
 
-/// Asks the person at the terminal for what is not shown there.
+/// Asks for a secret at the terminal, without echo.
 ///
 /// # Errors
-/// There is no terminal, or it cannot be read.
-pub fn ask_secret(question: impl Into<Plain>) -> io::Result<String> {
+/// There is no terminal, or the terminal cannot be read.
+pub fn prompt_secret(question: impl Into<Plain>) -> io::Result<String> {
     rpassword::prompt_password(question.into())
 }
 
-/// Nobody is left to tell of a failure.
+/// Writes to standard error. Errors are ignored, because no output is left to report them.
 fn complain(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// A progress bar, which goes when it is dropped.
+/// A progress bar, which is cleared when it is dropped.
 #[derive(Debug)]
 pub struct Bar(ProgressBar);
 
 impl Bar {
-    /// Sets the progress, of `all` steps.
+    /// Sets the progress to `done` of `all` steps.
     pub fn set(&self, done: u64, all: u64) {
         self.0.set_length(all.max(1));
         self.0.set_position(done);
@@ -234,7 +236,7 @@ impl Bar {
         self.0.set_message(String::from(text.into()));
     }
 
-    /// Does something while the bar is not in the way.
+    /// Calls `work` while the bar is hidden.
     pub fn suspend(&self, work: impl FnOnce()) {
         self.0.suspend(work);
     }
@@ -246,7 +248,7 @@ impl Drop for Bar {
     }
 }
 
-/// Standard error for the logs of libraries: a line for each event.
+/// Standard error for the logs of libraries, with a line for each event.
 #[derive(Clone, Copy, Debug)]
 pub struct Logged;
 
@@ -270,23 +272,23 @@ impl Write for Logged {
     }
 }
 
-/// One cell of a table: text is left-aligned, a number right-aligned and a JSON number.
+/// A cell of a table. Text is left-aligned. A number is right-aligned, and is a number in JSON.
 #[derive(Clone, Debug)]
 pub enum Cell {
     /// Text.
     Text(String),
-    /// A name as text has it, and the octets' text that JSON has.
+    /// A name: a URI in text, and its original spelling in JSON.
     Named {
-        /// As commands take it.
+        /// The name in the form that commands accept.
         uri: String,
-        /// As its owner wrote it.
+        /// The name in its owner's spelling.
         original: String,
     },
     /// A number.
     Number(u64),
-    /// A number of which text has so many digits after the point, and JSON all.
+    /// A number, and its decimals in text. JSON has all decimals.
     Real(f64, usize),
-    /// A share that may be very small: in text with a power of ten where six digits do not show it.
+    /// A share that may be very small. Text has a power of ten if six decimals do not suffice.
     Small(f64),
     /// Nothing; JSON null.
     None,
@@ -366,7 +368,7 @@ fn layout(columns: &[&str], rows: &[Vec<Cell>]) -> Vec<String> {
         .collect()
 }
 
-/// Octets as a person reads them: `1.5 MiB`.
+/// Formats octets for people: `1.5 MiB`.
 pub fn octets_text(octets: u64) -> String {
     let mut value = octets as f64;
     for unit in ["B", "KiB", "MiB", "GiB"] {
@@ -385,7 +387,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_line_up_and_numbers_are_right_aligned() {
+    fn output_columns_line_up() {
         let rows = vec![
             vec![Cell::from(1), Cell::from("unix:///run/a.sock"), Cell::None],
             vec![Cell::from(300), Cell::from("x"), Cell::from(7)],
@@ -401,7 +403,7 @@ mod tests {
         );
     }
 
-    /// Strings in which what a terminal obeys is frequent.
+    /// Strings in which control characters are frequent.
     fn foreign() -> impl Strategy<Value = String> {
         let obeyed =
             prop::sample::select(vec!['\x07', '\n', '\r', '\x1b', '\x7f', '\u{9b}', '\u{2028}', '\u{202e}']);
@@ -416,7 +418,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_string_takes_another_line_or_the_terminal(a in foreign(), b in foreign()) {
+        fn printed_strings_stay_on_one_line(a in foreign(), b in foreign()) {
             prop_assert!(is_clean(&Text::from(a.clone()).ended(), 1));
             prop_assert!(is_clean(&Text::from([a.clone(), b.clone()]).ended(), 2));
             let rows = vec![vec![Cell::from(a.clone()), Cell::Named { uri: b.clone(), original: a.clone() }]];
@@ -430,7 +432,7 @@ mod tests {
         }
 
         #[test]
-        fn json_has_nothing_that_is_obeyed_and_parses_to_the_original(a in foreign(), b in foreign()) {
+        fn json_output_escapes_control_characters(a in foreign(), b in foreign()) {
             let line = text::json(serde_json::json!({ b.clone(): [a.clone()], "n": 7 }).to_string());
             prop_assert!(!line.contains(text::is_obeyed), "{line}");
             let parsed: Value = serde_json::from_str(&line).unwrap();
@@ -439,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_read_in_binary_units() {
+    fn sizes_print_in_binary_units() {
         assert_eq!(octets_text(1023), "1023 B");
         assert_eq!(octets_text(1536), "1.5 KiB");
         assert_eq!(octets_text(5 << 40), "5.0 TiB");

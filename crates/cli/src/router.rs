@@ -1,46 +1,46 @@
-//! The router that a command manages or talks to, and what its errors mean to a person.
+//! The router that a command connects to, and messages for its errors.
 
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use namely_client::{Client, ClientError, default_signer};
+use namely_messages::status_code;
 use namely_nnet::Control;
 use namely_security::Signer;
-use namely_transport::connection::{CommandError, Connection, ConnectionError, Options, Reach};
-use namely_wire::mgmt::status_code;
+use namely_transport::connection::{CommandError, Connection, ConnectionError, Options, Reachability};
 use namely_wire::text::Plain;
 use namely_wire::{FaceUri, NackReason, Name};
 
 use crate::context::Context;
 use crate::failure::{Exit, Failure};
 
-/// How often a router that is waited for is looked for.
+/// Interval of connection attempts while waiting for a router.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// The management of the router that the options name.
+/// Connects to the management of the selected router.
 pub fn connect(ctx: &Context<'_>) -> Result<Client, Failure> {
     connect_as(ctx, default_signer())
 }
 
-/// The same, with commands that `signer` signs.
+/// Connects to the management of the selected router. `signer` signs the commands.
 pub fn connect_as(ctx: &Context<'_>, signer: Signer) -> Result<Client, Failure> {
     let connection = open_once(ctx, signer)?;
     if *connection.uri() == FaceUri::Kernel {
         return Err(Failure::new(
             Exit::Refused,
-            "the kernel's forwarder does not speak the management protocol",
+            "the kernel's forwarder does not support the management protocol",
         )
         .hint("use `namely kernel`, or name another router with --router"));
     }
     Ok(Client::over(connection))
 }
 
-/// A connection to the router that the options name, for commands to it.
+/// Opens a connection to the selected router, for commands to it.
 fn open_once(ctx: &Context<'_>, signer: Signer) -> Result<Connection, Failure> {
     open(ctx, Options { reconnect: Duration::ZERO, signer, ..Options::default() })
 }
 
-/// The prefixes that the router's programs have registered or bound, and those that have routes.
+/// Returns the prefixes that programs have registered or bound, and those with routes.
 pub fn known_prefixes(ctx: &Context<'_>) -> Result<Vec<Name>, Failure> {
     let connection = open_once(ctx, default_signer())?;
     if *connection.uri() == FaceUri::Kernel {
@@ -55,7 +55,7 @@ pub fn known_prefixes(ctx: &Context<'_>) -> Result<Vec<Name>, Failure> {
     Ok(routes.chain(bound).collect())
 }
 
-/// A connection to the router that the options name.
+/// Opens a connection to the selected router.
 pub fn open(ctx: &Context<'_>, options: Options) -> Result<Connection, Failure> {
     let options = Options { trust_router_of: ctx.global.trusted(), ..options };
     Connection::find(ctx.global.router.as_deref(), options).map_err(connection_failure)
@@ -80,15 +80,15 @@ impl From<ClientError> for Failure {
 
 /// How long a command that serves waits for its router.
 #[derive(Clone, Copy, Debug, Args)]
-pub struct Waiting {
-    /// How long to wait for a router, s: at the start, and when it goes away.
+pub struct RouterWait {
+    /// How long to wait for a router, s: at the start, and when the connection is lost.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     wait_router: u64,
 }
 
-impl Waiting {
-    /// A connection to the router that the options name, which is waited for; none if `go_on` says
-    /// no before.
+impl RouterWait {
+    /// Opens a connection to the selected router, and waits for the router; `None` if `go_on`
+    /// returns false first.
     pub fn open(
         self,
         ctx: &Context<'_>,
@@ -96,7 +96,7 @@ impl Waiting {
     ) -> Result<Option<Connection>, Failure> {
         let wait = Duration::from_secs(self.wait_router);
         let end = Instant::now() + wait;
-        let mut is_said = false;
+        let mut is_reported = false;
         while go_on() {
             let options =
                 Options { signer: default_signer(), trust_router_of: ctx.global.trusted(), reconnect: wait };
@@ -105,7 +105,7 @@ impl Waiting {
                 Err(ConnectionError::NoRouter(none)) if !none.is_strangers() && Instant::now() < end => none,
                 Err(error) => return Err(connection_failure(error)),
             };
-            if !std::mem::replace(&mut is_said, true) {
+            if !std::mem::replace(&mut is_reported, true) {
                 ctx.out.remark(format!("{none}; waiting {} s for it: {}", wait.as_secs(), none.hint()));
             }
             std::thread::sleep(LOOK);
@@ -114,7 +114,7 @@ impl Waiting {
     }
 }
 
-/// A failure to reach a router.
+/// Converts a failure to reach a router.
 pub fn connection_failure(error: ConnectionError) -> Failure {
     let exit = match &error {
         ConnectionError::NoRouter(_) | ConnectionError::Lost { .. } | ConnectionError::BadRouter(_) => {
@@ -129,7 +129,7 @@ pub fn connection_failure(error: ConnectionError) -> Failure {
     Failure { hint, ..Failure::new(exit, error.to_string()) }
 }
 
-/// A failure to carry out a command.
+/// Converts a failed command.
 pub fn command_failure(error: CommandError) -> Failure {
     match error {
         CommandError::Connection(error) => connection_failure(error),
@@ -142,10 +142,10 @@ pub fn command_failure(error: CommandError) -> Failure {
             match response.code {
                 401 | 403 => failure.hint(
                     "use the router's Unix socket, or sign with a key it trusts: `namely why --manage`, or \
-                     `--register PREFIX`, tells what it lacks",
+                     `--register PREFIX`, shows the missing right",
                 ),
                 status_code::CONFLICT => failure
-                    .hint("`namely bind list` shows which prefixes are bound, `namely face list` by whom"),
+                    .hint("`namely bind list` lists the bound prefixes, `namely face list` their faces"),
                 _ => failure,
             }
         }
@@ -164,39 +164,39 @@ pub fn command_failure(error: CommandError) -> Failure {
     }
 }
 
-/// Says why there is no route to `name` where a route leads to this host's applications and none of
-/// them has bound it.
+/// Replaces the message about a missing route to `name`, if a route leads to the applications of
+/// the router's host and none of them has bound the name.
 pub fn explain_unbound(failure: Failure, connection: Connection, name: &Name) -> Failure {
     match Client::over(connection).unbound_below(name) {
         Ok(Some(prefix)) => failure.hint(format!(
             "{prefix} leads to the applications of the router's host, and none of them has bound {name} or a \
-             prefix of it: `namely bind list` shows what is bound"
+             prefix of it: `namely bind list` lists the bindings"
         )),
         _ => failure,
     }
 }
 
-/// Tells the person that nothing comes to a prefix yet.
-pub fn remark_on_reach(ctx: &Context<'_>, router: &FaceUri, prefix: &Name, reach: Reach) {
-    if reach == Reach::NoRouteYet {
+/// Remarks that no Interests reach a prefix yet.
+pub fn remark_on_reach(ctx: &Context<'_>, router: &FaceUri, prefix: &Name, reach: Reachability) {
+    if reach == Reachability::NoRouteYet {
         let command = if *router == FaceUri::Kernel { "namely kernel route" } else { "namely route" };
         ctx.out.remark(format!(
-            "{prefix} is bound, but no route leads there: nothing is asked for before there is one; the router's \
-             operator makes it with `{command} add PREFIX local`, PREFIX being {prefix} or the beginning of it"
+            "{prefix} is bound, but no route leads there, so no Interests arrive; the router's \
+             operator adds one with `{command} add PREFIX local`, where PREFIX is {prefix} or a prefix of it"
         ));
     }
 }
 
-/// What to do about an answer that did not come.
+/// Returns the hint for a missing answer.
 pub fn why_hint(name: impl std::fmt::Display) -> String {
-    format!("`namely why {name}` tells how far the router gets with it")
+    format!("`namely why {name}` shows how the router handles it")
 }
 
-/// An Interest that was refused.
+/// Converts a refused Interest.
 pub fn nack_failure(what: &str, reason: NackReason) -> Failure {
     match reason {
         NackReason::NoRoute => Failure::new(Exit::NotFound, format!("no route to {what}")).hint(format!(
-            "`namely why {what}` tells what the router knows; add a route with `namely route add`, to the kernel's \
+            "`namely why {what}` shows what the router knows; add a route with `namely route add`, to the kernel's \
              forwarder with `namely kernel route add`"
         )),
         NackReason::Congestion => {

@@ -1,10 +1,10 @@
-//! Publishing for a long time: what is signed names its key, of which some certificate has to be
-//! valid as long as anything is served. Certificates that are taken in meanwhile are noticed;
-//! without a valid one the command ends and says so.
+//! Long-running publication. Signatures name the key, so one of the key's certificates has to be
+//! valid as long as data is served. A certificate that is imported meanwhile is served, too. If no
+//! certificate is valid any more, the command ends with an error.
 
 use std::time::{Duration, Instant};
 
-use namely_files::Vouched;
+use namely_files::IssuedCertificate;
 use namely_host::clock::unix_ns;
 use namely_security::validity::UtcTime;
 use namely_security::{Certificate, KeyEntry, Signer};
@@ -17,55 +17,56 @@ use crate::failure::Failure;
 use crate::keys::{certificates_for, key_chain, key_failure};
 use crate::router::connection_failure;
 
-/// The shortest and the longest time between two looks into the key chain.
+/// Minimum and maximum interval between two checks of the key chain.
 const LOOK: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
-/// Somebody who answers for certificates.
+/// A producer that serves certificates.
 pub trait Certified: Producer {
-    /// Answers for these from now on.
-    fn set_certificates(&mut self, certificates: Vec<Vouched>);
+    /// Replaces the certificates that the producer serves.
+    fn set_certificates(&mut self, certificates: Vec<IssuedCertificate>);
 }
 
 impl Certified for namely_files::FileServer {
-    fn set_certificates(&mut self, certificates: Vec<Vouched>) {
+    fn set_certificates(&mut self, certificates: Vec<IssuedCertificate>) {
         self.set_certificates(certificates);
     }
 }
 
 impl Certified for namely_files::Put {
-    fn set_certificates(&mut self, certificates: Vec<Vouched>) {
+    fn set_certificates(&mut self, certificates: Vec<IssuedCertificate>) {
         self.set_certificates(certificates);
     }
 }
 
-/// The certificate to publish under with the key `entry` ([`KeyEntry::certificates_at`]); none if
-/// it has none at all.
+/// Returns the preferred certificate of the key `entry` ([`KeyEntry::certificates_at`]); `None` if
+/// the key has no certificate. Fails if this certificate has expired.
 pub fn valid_certificate(entry: KeyEntry) -> Result<Option<Certificate>, Failure> {
     let now_s = unix_ns() / 1_000_000_000;
     match entry.certificates_at(now_s).into_iter().next() {
         Some(ended) if ended.validity().not_after_s < now_s => Err(Failure::failed(format!(
-            "nothing is signed any more: certificate {} ended on {}",
+            "signing has ended: certificate {} expired on {}",
             ended.name(),
             UtcTime(ended.validity().not_after_s)
         ))
-        .hint("have a newer one issued (`namely cert issue`) and take it in with `namely cert import FILE`")),
+        .hint("have a newer one issued (`namely cert issue`) and import it with `namely cert import FILE`")),
         certificate => Ok(certificate),
     }
 }
 
-/// Serves what `signer` signs below `prefix` until `go_on` says no, or the certificates of its key
-/// have ended.
+/// Serves data of `signer` below `prefix` until `go_on` returns false. Fails when the certificates
+/// of the signer's key have expired.
 pub fn serve_signed<P: Certified>(
     ctx: &Context<'_>,
     connection: &mut Connection,
     producer: &mut P,
-    (signer, prefix): (&Signer, &Name),
+    signer: &Signer,
+    prefix: &Name,
     go_on: &mut dyn FnMut() -> bool,
 ) -> Result<(), Failure> {
     let mut is_warned = false;
     let mut is_connected = true;
     loop {
-        let pause = look(ctx, producer, signer, prefix, &mut is_warned)?;
+        let pause = renew_certificates(ctx, producer, signer, prefix, &mut is_warned)?;
         let next = Instant::now() + pause;
         while Instant::now() < next {
             let turn = next.min(Instant::now() + LOOK.0);
@@ -76,15 +77,16 @@ pub fn serve_signed<P: Certified>(
             }
             if connection.is_connected() != is_connected {
                 is_connected = !is_connected;
-                let what = if is_connected { "is there again" } else { "went away; waiting for it" };
+                let what = if is_connected { "is back" } else { "is gone; waiting for it" };
                 ctx.out.remark(format!("the router at {} {what}", connection.uri()));
             }
         }
     }
 }
 
-/// Looks which certificates there are now; when to look again.
-fn look<P: Certified>(
+/// Reads the current certificates and passes them to the producer. Returns the time until the next
+/// check.
+fn renew_certificates<P: Certified>(
     ctx: &Context<'_>,
     producer: &mut P,
     signer: &Signer,
@@ -102,7 +104,7 @@ fn look<P: Certified>(
     let is_late = rest_s <= third_s;
     if is_late && !*is_warned {
         ctx.out.remark(format!(
-            "certificate {} ends on {}: take in a newer one with `namely cert import FILE`",
+            "certificate {} expires on {}: import a newer one with `namely cert import FILE`",
             certificate.name(),
             UtcTime(validity.not_after_s)
         ));

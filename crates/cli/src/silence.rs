@@ -1,28 +1,28 @@
-//! Who is waited for: when nothing has come for a while, the face that the router asks is named, so
-//! that a person knows which neighbour is silent.
+//! Detection of silence. After some time without data, the command reports the face that the router
+//! forwards to, so that the user knows the neighbor that does not answer.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use namely_client::{Client, default_signer};
+use namely_messages::FaceScope;
 use namely_transport::connection::{Connection, Options};
 use namely_wire::Name;
-use namely_wire::mgmt::FaceScope;
 
 use crate::context::Context;
 use crate::output::say;
 
-/// After so long without anything the person is told.
+/// Time without data after which the user is notified.
 pub const SILENCE: Duration = Duration::from_secs(2);
 
-/// How often the silence is measured.
+/// Interval at which the silence is measured.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// How long the router may take to tell its faces.
+/// Maximum time for the router to report its faces.
 const ASK: Duration = Duration::from_secs(2);
 
-/// Watches for silence, on a thread of its own that ends with it.
+/// Watches for silence on a thread, which ends with this value.
 #[derive(Debug)]
 pub struct Silence {
     shared: Arc<Shared>,
@@ -31,8 +31,8 @@ pub struct Silence {
 #[derive(Debug)]
 struct Shared {
     started: Instant,
-    /// When something came last, ms after the start.
-    heard_ms: AtomicU64,
+    /// Time of the last data, in ms after the start.
+    data_ms: AtomicU64,
     octets: AtomicU64,
     is_over: AtomicBool,
     is_bar: AtomicBool,
@@ -41,11 +41,11 @@ struct Shared {
 }
 
 impl Silence {
-    /// Watches while `name` is asked for.
+    /// Watches while `name` is being fetched.
     pub fn watch(ctx: &Context<'_>, name: &Name) -> Self {
         let shared = Arc::new(Shared {
             started: Instant::now(),
-            heard_ms: AtomicU64::new(0),
+            data_ms: AtomicU64::new(0),
             octets: AtomicU64::new(u64::MAX),
             is_over: AtomicBool::new(false),
             is_bar: AtomicBool::new(false),
@@ -53,22 +53,23 @@ impl Silence {
         });
         let silence = Silence { shared: shared.clone() };
         let (router, trusted) = (ctx.global.router.clone(), ctx.global.trusted());
-        let (name, says) = (name.clone(), ctx.out.is_remarking());
-        // Without the thread nobody is told, and everything else goes on.
+        let (name, is_remarking) = (name.clone(), ctx.out.is_remarking());
+        // Without the thread there is no notification, but the fetch continues.
         let _ = std::thread::Builder::new().name("silence".into()).spawn(move || {
-            let mut is_told = false;
+            let mut is_reported = false;
             while !shared.is_over.load(Ordering::Relaxed) {
                 std::thread::sleep(LOOK);
                 if shared.silent_for() < SILENCE {
-                    is_told = false;
+                    is_reported = false;
                     *shared.face() = None;
-                } else if !std::mem::replace(&mut is_told, true) {
-                    let face = asked_face(router.as_deref(), &trusted, &name);
+                } else if !std::mem::replace(&mut is_reported, true) {
+                    let face = query_face(router.as_deref(), &trusted, &name);
+                    // The silence or the fetch may have ended during the query.
                     if shared.silent_for() < SILENCE || shared.is_over.load(Ordering::Relaxed) {
                         continue;
                     }
-                    if says && !shared.is_bar.load(Ordering::Relaxed) {
-                        shared.say(&name, face.as_ref());
+                    if is_remarking && !shared.is_bar.load(Ordering::Relaxed) {
+                        shared.report(&name, face.as_ref());
                     }
                     *shared.face() = face.map(|(_, uri)| uri);
                 }
@@ -77,19 +78,20 @@ impl Silence {
         silence
     }
 
-    /// So many octets have come.
+    /// Records the total of received octets.
     pub fn heard(&self, octets: u64) {
         if self.shared.octets.swap(octets, Ordering::Relaxed) != octets {
-            self.shared.hear();
+            self.shared.record_time();
         }
     }
 
-    /// There is a progress bar, which tells of the silence from now on.
+    /// Reports that a progress bar shows the silence, so that no remark is printed.
     pub fn has_bar(&self) {
         self.shared.is_bar.store(true, Ordering::Relaxed);
     }
 
-    /// Where what does not come is asked for, if it does not come and the router told.
+    /// Returns the face that does not answer, if there is a silence and the router reported the
+    /// face.
     pub fn face(&self) -> Option<String> {
         self.shared.face().clone()
     }
@@ -106,22 +108,22 @@ impl Shared {
         self.face.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn hear(&self) {
+    fn record_time(&self) {
         let now_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.heard_ms.store(now_ms, Ordering::Relaxed);
+        self.data_ms.store(now_ms, Ordering::Relaxed);
     }
 
     fn silent_for(&self) -> Duration {
-        self.started.elapsed().saturating_sub(Duration::from_millis(self.heard_ms.load(Ordering::Relaxed)))
+        self.started.elapsed().saturating_sub(Duration::from_millis(self.data_ms.load(Ordering::Relaxed)))
     }
 
-    fn say(&self, name: &Name, face: Option<&(u64, String)>) {
+    fn report(&self, name: &Name, face: Option<&(u64, String)>) {
         let seconds = self.silent_for().as_secs();
         match face {
             Some((id, uri)) => {
                 say([
                     format!("no answer for {seconds} s to {name} from {uri}"),
-                    format!("  hint: `namely face show {id}` tells whether anything comes from there"),
+                    format!("  hint: `namely face show {id}` shows whether packets arrive from there"),
                 ]);
             }
             None => say(format!("no answer for {seconds} s to {name}")),
@@ -129,8 +131,8 @@ impl Shared {
     }
 }
 
-/// The face that the router would send an Interest for `name` to: its number and remote address.
-fn asked_face(router: Option<&str>, trusted: &str, name: &Name) -> Option<(u64, String)> {
+/// Returns the number and the remote address of the face that the router would forward `name` to.
+fn query_face(router: Option<&str>, trusted: &str, name: &Name) -> Option<(u64, String)> {
     let options =
         Options { signer: default_signer(), trust_router_of: trusted.to_owned(), reconnect: Duration::ZERO };
     let asked = Instant::now();
@@ -144,7 +146,7 @@ fn asked_face(router: Option<&str>, trusted: &str, name: &Name) -> Option<(u64, 
     }
     let faces = client.faces().ok()?;
     let face = faces.into_iter().find(|face| face.face_id == id)?;
-    // The address of an application of this host says nothing.
+    // The address of a local application's face does not identify the application to the user.
     let is_local = face.face_scope == FaceScope::Local;
     Some((id, if is_local { format!("an application of this host (face {id})") } else { face.uri }))
 }

@@ -1,14 +1,15 @@
-//! Routers and applications that do not see each other's processes, as in two containers that
-//! share a Unix socket: the kernel says who is at the other end, but no process id.
+//! Routers and applications that do not see each other's processes, as in two containers that share
+//! a Unix socket: the kernel reports the user of the peer, but no process id.
 
 use crate::common;
 
 use std::process::Command;
 
 use common::{Home, ended};
-use namely_skip::{Need, skip};
+use namely_testkit::{Need, skip};
 
-/// The same command with process ids of its own; `None`, which it says, where the system refuses.
+/// Returns `command` in a process namespace of its own. Skips the test and returns `None` if the
+/// system refuses.
 fn apart(command: &Command) -> Option<Command> {
     let mut words = vec!["--pid", "--fork", "--kill-child"];
     if !rustix::process::geteuid().is_root() {
@@ -34,7 +35,7 @@ fn apart(command: &Command) -> Option<Command> {
 }
 
 #[test]
-fn an_application_finds_a_router_whose_process_it_does_not_see() {
+fn applications_find_routers_across_containers() {
     let home = Home::with_router();
     for words in [&["status"][..], &["route", "add", "/far", "local"]] {
         let Some(mut command) = apart(&home.namely(words)) else { return };
@@ -44,7 +45,7 @@ fn an_application_finds_a_router_whose_process_it_does_not_see() {
 }
 
 #[test]
-fn a_router_knows_the_user_of_an_application_whose_process_it_does_not_see() {
+fn routers_identify_users_across_containers() {
     let mut home = Home::new();
     let Some(router) = apart(&home.namely(["up", "--no-config", "--listen", &home.router_uri()])) else {
         return;

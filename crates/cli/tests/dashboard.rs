@@ -1,4 +1,4 @@
-//! `namely dashboard` as a command: what it prints, which routers it shows, and how it ends.
+//! `namely dashboard` as a command: its output, its routers, and its end.
 
 use crate::common;
 
@@ -23,7 +23,7 @@ fn printed(home: &Home) -> (String, String) {
     found.unwrap()
 }
 
-/// The body of what is answered.
+/// Posts a request and returns the body of the response.
 fn post(address: &str, token: &str, path: &str, body: &Value) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     let body = body.to_string();
@@ -39,7 +39,7 @@ fn post(address: &str, token: &str, path: &str, body: &Value) -> String {
 }
 
 #[test]
-fn it_shows_the_routers_that_it_is_given_and_lists_what_is_served() {
+fn the_dashboard_shows_the_given_routers() {
     let mut home = Home::with_router();
     let other = format!("unix://{}", home.path("other.sock").display());
     home.start_router_at(&[&other]);
@@ -64,7 +64,7 @@ fn it_shows_the_routers_that_it_is_given_and_lists_what_is_served() {
 }
 
 #[test]
-fn a_port_in_use_and_an_open_address_are_said_in_a_clear_line() {
+fn dashboard_listen_problems_print_clear_lines() {
     let mut home = Home::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();

@@ -1,24 +1,24 @@
-//! Two routers in two network namespaces that speak over Ethernet, without addresses of IP, by
-//! AF_PACKET and by AF_XDP. Without root, or without `ip`, these tests say that they are skipped.
+//! Two routers in two network namespaces that communicate over Ethernet, without IP addresses, by
+//! AF_PACKET and by AF_XDP. Without root, or without `ip`, these tests are skipped.
 
 use crate::common;
 
 use std::fs;
 use std::process::Command;
 
-use namely_skip::{Need, skip};
+use namely_testkit::{Need, skip};
 
 use common::pair::{MACS, Pair, fetch, serve};
 use common::{Home, write_file};
 
 const GROUP: &str = "ether://[01:00:5e:00:17:aa]";
 
-/// What stands at the end of a configuration, by whether AF_XDP is to read devices.
+/// The end of a configuration, which turns AF_XDP on or off.
 fn xdp(value: &str) -> String {
     format!("[faces.ethernet]\nxdp = \"{value}\"\n")
 }
 
-/// False, with the reason printed, where the devices of a net cannot be read by AF_XDP.
+/// Returns true if AF_XDP can read the devices of a net. Otherwise prints the reason.
 fn has_xdp(net: &Pair) -> bool {
     let mut home = Home::new();
     let config = home.path("probe.toml");
@@ -90,7 +90,7 @@ fn a_file_crosses_two_namespaces_over_vxlan() {
 }
 
 #[test]
-fn a_file_crosses_a_multicast_group_and_a_configured_neighbour() {
+fn a_file_crosses_a_multicast_group() {
     let Some(net) = Pair::new("multi") else { return };
     cross_a_group_and_meet_a_neighbour(&net, "");
     if has_xdp(&net) {
@@ -112,14 +112,14 @@ fn cross_a_group_and_meet_a_neighbour(net: &Pair, xdp: &str) {
     assert_eq!(of_group["local"], "dev://veth0");
     home.ok(["route", "add", "/lab", &of_group["face_id"].to_string(), "--router", &near]);
     fetch(&home, &near, "f");
-    home.wait_for("the neighbour", || home.ok(["route", "list", "--router", &near]).contains("/nowhere"));
+    home.wait_for("the neighbor", || home.ok(["route", "list", "--router", &near]).contains("/nowhere"));
     let refused = home.run(["face", "create", GROUP, "--local", "dev://veth0", "--router", &near]);
     assert_ne!(refused.code, Some(0), "groups are configured");
 }
 
-/// Several workers put together what several senders have cut into fragments.
+/// Several workers reassemble fragments of several senders.
 #[test]
-fn fragments_of_a_sender_come_together_when_workers_share_a_device() {
+fn workers_sharing_a_device_reassemble_fragments() {
     let Some(net) = Pair::new("share") else { return };
     const STATIONS: usize = 4;
     for n in 0..STATIONS {
@@ -211,7 +211,7 @@ fn follow_a_device(net: &Pair, xdp: &str) {
 
 /// The program and the sockets go with the router, and the next one can have the device at once.
 #[test]
-fn a_killed_router_leaves_no_program_on_its_device() {
+fn a_killed_router_leaves_no_xdp_program() {
     let Some(net) = Pair::new("kill") else { return };
     if !has_xdp(&net) {
         return;
@@ -227,12 +227,12 @@ fn a_killed_router_leaves_no_program_on_its_device() {
         assert!(program());
         // With SIGKILL.
         drop(home);
-        assert!(!program(), "nobody is there to take it away");
+        assert!(!program(), "the program is still on the device");
     }
 }
 
 #[test]
-fn without_the_right_to_see_frames_the_router_says_which_it_needs() {
+fn a_missing_net_raw_capability_is_named() {
     if !rustix::process::geteuid().is_root() {
         skip(Need::Root, "only root can drop a capability");
         return;
@@ -251,7 +251,7 @@ fn without_the_right_to_see_frames_the_router_says_which_it_needs() {
 }
 
 #[test]
-fn without_the_rights_for_xdp_the_router_says_which_it_needs_and_auto_goes_on() {
+fn missing_xdp_capabilities_are_named() {
     let Some(net) = Pair::new("rights") else { return };
     if !has_xdp(&net) {
         return;

@@ -1,5 +1,5 @@
-//! Files by name through the real router: what arrives, what is refused and why, and what is left
-//! behind.
+//! Files by name through the real router: results, refusals with their reasons, and files that
+//! remain.
 
 use crate::common;
 
@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use common::{Home, write_file};
 use namely_security::{Certificate, KeyChain, KeyType, NewKey};
-use namely_skip::{Need, skip};
 use namely_socket::{Producer, ProducerOptions, PublishOptions};
+use namely_testkit::{Need, skip};
 use namely_wire::Name;
 use namely_wire::ValidityPeriod;
 use rustix::process::{Pid, Signal, kill_process};
@@ -30,7 +30,7 @@ fn same(a: &Path, b: &Path) {
     assert!(fs::read(a).unwrap() == fs::read(b).unwrap(), "{} and {} differ", a.display(), b.display());
 }
 
-/// What lies in a directory, sorted.
+/// The entries of a directory, sorted.
 fn entries(dir: &Path) -> Vec<String> {
     let mut names: Vec<String> =
         fs::read_dir(dir).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
@@ -39,7 +39,7 @@ fn entries(dir: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_file_arrives_verified_under_its_own_name() {
+fn get_writes_a_verified_file() {
     let home = lab();
     let got = &home.json(["get", "/lab/a.bin"])[0];
     same(&home.path("data/a.bin"), &home.path("a.bin"));
@@ -52,7 +52,7 @@ fn a_file_arrives_verified_under_its_own_name() {
 }
 
 #[test]
-fn a_tree_arrives_whole_and_again_only_what_changed() {
+fn a_second_tree_fetch_transfers_only_changes() {
     let home = lab();
     let first = &home.json(["get", "/lab", "--recursive", "-o", "copy"])[0];
     assert_eq!((first["files"].as_u64(), first["unchanged"].as_u64()), (Some(2), Some(0)));
@@ -62,14 +62,14 @@ fn a_tree_arrives_whole_and_again_only_what_changed() {
 }
 
 #[test]
-fn standard_output_gets_the_verified_content() {
+fn get_writes_verified_content_to_stdout() {
     let home = lab();
     let output = home.namely(["get", "/lab/a.bin", "-o", "-", "--quiet"]).output().unwrap();
     assert!(output.status.success() && output.stdout == fs::read(home.path("data/a.bin")).unwrap());
 }
 
 #[test]
-fn a_stranger_is_not_believed_until_the_certificate_is_trusted() {
+fn get_needs_a_trusted_certificate() {
     let home = lab();
     let stranger = Home::new();
     let get = |home: &Home| {
@@ -93,14 +93,14 @@ fn lab_socket(_: &Home, lab: &Home) -> String {
 }
 
 #[test]
-fn an_expired_certificate_is_named_and_nothing_is_left() {
+fn get_refuses_an_expired_certificate() {
     let mut home = Home::with_router();
     fs::create_dir(home.path("data")).unwrap();
     write_file(&home.path("data/f"), 10, 3);
     certify(&home, 1, 4);
     home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
     let name = home.json(["get", "/lab/f"])[0]["name"].as_str().unwrap().to_owned();
-    home.wait_for("its end", || home.background_log().contains("nothing is signed any more"));
+    home.wait_for("its end", || home.background_log().contains("signing has ended"));
     // The router's cache has all of it still.
     let error = home.fails(6, ["get", &name, "-o", "out"]);
     assert!(error.contains("/lab/KEY/") && error.contains("expired"), "{error}");
@@ -108,7 +108,7 @@ fn an_expired_certificate_is_named_and_nothing_is_left() {
 }
 
 #[test]
-fn namely_get_refuses_what_a_revoked_key_signed() {
+fn get_refuses_a_revoked_key() {
     let home = Home::with_router();
     certify(&home, 1, 1000);
     let options = ProducerOptions {
@@ -130,7 +130,7 @@ fn namely_get_refuses_what_a_revoked_key_signed() {
     fs::remove_file(home.path("after")).unwrap_or_default();
     home.fails(6, ["get", &name, "-o", "after"]);
     assert!(!home.path("after").exists(), "nothing unverified is left");
-    // Who does not want to know is not told.
+    // `--revocation off` fetches the data without a check.
     home.ok(["get", &name, "-o", "after", "--revocation", "off", "--verify-threads", "2"]);
     assert_eq!(fs::read(home.path("after")).unwrap(), [7; 20_000]);
     let unknown = home.fails(2, ["get", &name, "--revocation", "never"]);
@@ -138,7 +138,7 @@ fn namely_get_refuses_what_a_revoked_key_signed() {
 }
 
 #[test]
-fn what_does_not_exist_and_what_has_no_route_are_told_apart() {
+fn get_distinguishes_no_object_from_no_route() {
     let home = lab();
     let missing = home.fails(4, ["get", "/lab/missing.bin"]);
     assert!(missing.contains("no such object") && missing.contains("`namely ls /"), "{missing}");
@@ -152,7 +152,7 @@ fn what_does_not_exist_and_what_has_no_route_are_told_apart() {
 }
 
 #[test]
-fn caches_answer_when_the_producer_is_gone() {
+fn caches_answer_without_the_producer() {
     let mut home = Home::with_router();
     fs::create_dir(home.path("data")).unwrap();
     write_file(&home.path("data/f"), 50_000, 4);
@@ -167,7 +167,7 @@ fn caches_answer_when_the_producer_is_gone() {
 }
 
 #[test]
-fn a_router_that_restarts_finds_its_producers_again() {
+fn producers_return_to_a_restarted_router() {
     let mut home = Home::new();
     let router = home.start_router();
     fs::create_dir(home.path("data")).unwrap();
@@ -180,15 +180,15 @@ fn a_router_that_restarts_finds_its_producers_again() {
     same(&home.path("data/f"), &home.path("out"));
 }
 
-/// Waits until a part of the file `out` is there; the journal tells how much a later fetch need not
-/// get again.
+/// Waits until a part of the file `out` is stored; the journal records the part that a later fetch
+/// may skip.
 fn wait_for_journal(home: &Home) {
     let journal = home.path("out.namely-part.journal");
     home.wait_for("a journal of the part", || fs::metadata(&journal).is_ok_and(|m| m.len() > 0));
 }
 
 #[test]
-fn a_get_that_was_killed_goes_on_with_resume() {
+fn a_killed_get_continues_with_resume() {
     let mut home = Home::with_router();
     fs::create_dir(home.path("data")).unwrap();
     write_file(&home.path("data/big"), 50_000_000, 6);
@@ -206,7 +206,7 @@ fn a_get_that_was_killed_goes_on_with_resume() {
 }
 
 #[test]
-fn a_get_outlives_its_producer_and_says_whom_it_waits_for() {
+fn a_get_outlives_its_producer() {
     let mut home = Home::with_router();
     fs::create_dir(home.path("data")).unwrap();
     write_file(&home.path("data/big"), 25_000_000, 9);
@@ -220,12 +220,12 @@ fn a_get_outlives_its_producer_and_says_whom_it_waits_for() {
     home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
     home.wait_for("the rest", || home.path("out").exists());
     same(&home.path("data/big"), &home.path("out"));
-    home.wait_for("who signed it", || home.background_log().contains("signed by /lab/KEY/"));
+    home.wait_for("the signer", || home.background_log().contains("signed by /lab/KEY/"));
     home.stop(get);
 }
 
 #[test]
-fn each_congestion_control_fetches_a_file_and_an_unknown_one_is_refused_with_the_list() {
+fn every_congestion_control_fetches_a_file() {
     let mut home = Home::with_router();
     fs::create_dir(home.path("data")).unwrap();
     write_file(&home.path("data/file"), 8_000_000, 8);
@@ -241,7 +241,7 @@ fn each_congestion_control_fetches_a_file_and_an_unknown_one_is_refused_with_the
 }
 
 #[test]
-fn ctrl_c_keeps_what_was_verified_for_resume() {
+fn ctrl_c_keeps_verified_data_for_resume() {
     let mut home = Home::with_router();
     fs::create_dir(home.path("data")).unwrap();
     write_file(&home.path("data/big"), 50_000_000, 7);
@@ -258,7 +258,7 @@ fn ctrl_c_keeps_what_was_verified_for_resume() {
 }
 
 #[test]
-fn a_full_disk_is_named_and_leaves_nothing_under_the_final_name() {
+fn a_full_disk_leaves_no_final_file() {
     let home = lab();
     if !rustix::process::geteuid().is_root() {
         skip(Need::Root, "only root can mount a small disk");
@@ -283,7 +283,7 @@ fn a_full_disk_is_named_and_leaves_nothing_under_the_final_name() {
 }
 
 #[test]
-fn what_a_program_prints_is_published_and_fetched() {
+fn put_publishes_standard_input() {
     let mut home = Home::with_router();
     write_file(&home.path("input"), 20_001, 8);
     let mut put = home.namely(["put", "/lab/printed"]);
@@ -295,7 +295,7 @@ fn what_a_program_prints_is_published_and_fetched() {
 }
 
 #[test]
-fn per_packet_signatures_of_every_kind_of_key_are_verified() {
+fn get_verifies_packets_of_every_key_type() {
     let mut home = Home::with_router();
     fs::create_dir(home.path("data")).unwrap();
     write_file(&home.path("data/f"), 30_000, 9);
@@ -312,7 +312,7 @@ fn per_packet_signatures_of_every_kind_of_key_are_verified() {
 }
 
 #[test]
-fn the_demonstration_runs_and_says_where_packets_came_from() {
+fn the_demo_reports_packet_sources() {
     let home = Home::new();
     write_file(&home.path("file"), 300_000, 10);
     let legs = home.json(["demo", "--file", "file"]);
@@ -325,8 +325,8 @@ fn the_demonstration_runs_and_says_where_packets_came_from() {
     assert!(text.contains("both copies are equal to the file"), "{text}");
 }
 
-/// A self-signed certificate of `/lab` that is valid for so many seconds, for the key of the home's
-/// key chain or a new one.
+/// Creates a self-signed certificate of `/lab` that is valid for `seconds`, for the key of the
+/// home's key chain or a new one.
 fn certify(home: &Home, version: u64, seconds: u64) {
     let chain = KeyChain::open(home.path("home/keys")).unwrap();
     let identity: Name = "/lab".parse().unwrap();
@@ -344,7 +344,7 @@ fn certify(home: &Home, version: u64, seconds: u64) {
 }
 
 #[test]
-fn a_server_follows_newer_certificates_and_ends_with_the_last_of_them() {
+fn a_server_follows_newer_certificates() {
     let mut home = Home::with_router();
     fs::create_dir_all(home.path("data")).unwrap();
     write_file(&home.path("data/a.bin"), 100_000, 1);
@@ -354,21 +354,21 @@ fn a_server_follows_newer_certificates_and_ends_with_the_last_of_them() {
     home.ok(["get", "/lab/a.bin", "-o", "before"]);
     certify(&home, 2, 9);
     home.wait_for("the end of the first certificate", || first.elapsed() > Duration::from_secs(6));
-    // What was signed under the first certificate, and what is signed now.
+    // Data signed under the first certificate, and data signed now.
     write_file(&home.path("data/b.bin"), 1000, 1);
     for file in ["a.bin", "b.bin"] {
         home.ok(["get", &format!("/lab/{file}"), "-o", file]);
         same(&home.path(&format!("data/{file}")), &home.path(file));
     }
-    home.wait_for("its end", || home.background_log().contains("nothing is signed any more"));
+    home.wait_for("its end", || home.background_log().contains("signing has ended"));
     let log = home.background_log();
-    assert!(log.contains("take in a newer one with `namely cert import FILE`"), "a warning before\n{log}");
+    assert!(log.contains("import a newer one with `namely cert import FILE`"), "a warning before\n{log}");
     let refused = home.fails(1, ["serve", "data", "--prefix", "/lab"]);
-    assert!(refused.contains("ended on") && refused.contains("`namely cert import FILE`"), "{refused}");
+    assert!(refused.contains("expired on") && refused.contains("`namely cert import FILE`"), "{refused}");
 }
 
 #[test]
-fn a_directory_is_listed_and_a_file_put_into_a_directory_and_described() {
+fn a_served_directory_is_listed() {
     let home = lab();
     let names: Vec<String> =
         home.json(["ls", "/lab"]).iter().map(|row| row["name"].as_str().unwrap().to_owned()).collect();
@@ -390,7 +390,7 @@ fn a_directory_is_listed_and_a_file_put_into_a_directory_and_described() {
 }
 
 #[test]
-fn a_tree_that_is_there_is_not_fetched_again_unless_it_is_asked_for() {
+fn an_unchanged_tree_is_not_refetched() {
     let home = lab();
     let first = &home.json(["get", "/lab", "-r", "copy"])[0];
     let count = first["files"].as_u64().unwrap();
@@ -402,7 +402,7 @@ fn a_tree_that_is_there_is_not_fetched_again_unless_it_is_asked_for() {
 }
 
 #[test]
-fn a_file_is_published_by_its_path_and_a_path_is_no_name() {
+fn put_publishes_a_file_by_path() {
     let mut home = Home::with_router();
     fs::write(home.path("numbers.txt"), "1 2 3").unwrap();
     home.serve("/lab/numbers", ["put", "numbers.txt", "/lab/numbers"]);
@@ -410,12 +410,12 @@ fn a_file_is_published_by_its_path_and_a_path_is_no_name() {
     assert_eq!(fs::read_to_string(home.path("copy")).unwrap(), "1 2 3");
     let keys = home.json(["key", "list"]).len();
     let why = home.fails(1, ["put", "data/numbers.txt"]);
-    assert!(why.contains("is no name") && why.contains("put FILE /NAME"), "{why}");
+    assert!(why.contains("is not a name") && why.contains("put FILE /NAME"), "{why}");
     assert_eq!(home.json(["key", "list"]).len(), keys, "no key is left by a mistake");
 }
 
 #[test]
-fn a_certificate_is_trusted_by_name_once_its_fingerprint_is_compared() {
+fn a_certificate_is_trusted_by_fingerprint() {
     let mut home = Home::with_router();
     fs::create_dir(home.path("data")).unwrap();
     fs::write(home.path("data/f"), "x").unwrap();
@@ -430,7 +430,7 @@ fn a_certificate_is_trusted_by_name_once_its_fingerprint_is_compared() {
     };
     assert_eq!(other(&["get", "/lab/data/f", "-o", "copy"]).0, Some(6));
     let (code, said) = other(&["cert", "trust", "--from", "/lab/data"]);
-    assert!(code == Some(6) && said.contains(&fingerprint), "nobody compared it: {said}");
+    assert!(code == Some(6) && said.contains(&fingerprint), "not compared: {said}");
     let wrong = fingerprint.replace(|c: char| c.is_ascii_digit(), "0");
     let (code, said) = other(&["cert", "trust", "--from", "/lab/data", "--fingerprint", &wrong]);
     assert!(code == Some(6) && said.contains("another fingerprint"), "{said}");
@@ -438,7 +438,8 @@ fn a_certificate_is_trusted_by_name_once_its_fingerprint_is_compared() {
     let (code, said) = other(&["cert", "trust", "--from", "/lab/data", "--fingerprint", &fingerprint]);
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(other(&["get", "/lab/data/f", "-o", "copy"]).0, Some(0));
-    // What `cert trusted` shows, the identity as well as the certificate, can be taken back.
+    // `cert distrust` accepts both names that `cert trusted` shows: the identity and the
+    // certificate.
     let (code, said) = other(&["cert", "distrust", "/lab/data"]);
     assert_eq!(code, Some(0), "{said}");
     let (code, said) = other(&["cert", "distrust", "/lab/data"]);
@@ -446,7 +447,7 @@ fn a_certificate_is_trusted_by_name_once_its_fingerprint_is_compared() {
 }
 
 #[test]
-fn a_copy_is_brought_up_to_date_as_rsync_would() {
+fn get_delete_mirrors_the_served_tree() {
     let home = lab();
     home.ok(["get", "/lab", "-r", "copy"]);
     fs::write(home.path("copy/old"), "x").unwrap();
@@ -455,7 +456,7 @@ fn a_copy_is_brought_up_to_date_as_rsync_would() {
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
     fs::write(home.path("data/new"), "123").unwrap();
 
-    // What the directory was like may lie in the router's cache for a second.
+    // The router's cache may have the old listing of the directory for a second.
     let run = || home.run(["get", "/lab", "-r", "copy", "--delete", "--dry-run"]);
     home.wait_for("the new index", || run().stdout.contains("would fetch new"));
     let dry = run();
@@ -480,7 +481,7 @@ fn a_copy_is_brought_up_to_date_as_rsync_would() {
 }
 
 #[test]
-fn whoever_peeks_at_a_prefix_learns_what_is_served_there() {
+fn peek_shows_objects_below_a_prefix() {
     let home = lab();
     let seen = home.ok(["peek", "/lab/sub", "--prefix"]);
     assert!(seen.contains("/lab/sub/32=metadata/"), "{seen}");
@@ -489,9 +490,9 @@ fn whoever_peeks_at_a_prefix_learns_what_is_served_there() {
 }
 
 #[test]
-fn a_neighbour_that_is_silent_is_named() {
+fn get_names_a_silent_neighbor() {
     let home = Home::with_router();
-    // Nobody listens there, and nobody says so: the socket is bound and never read.
+    // The socket is bound but never read, so packets vanish without an error.
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let uri = format!("udp4://{}", silent.local_addr().unwrap());
     home.ok(["route", "add", "/far", &uri]);
@@ -506,7 +507,7 @@ fn a_neighbour_that_is_silent_is_named() {
 /// VI-01, VI-02: a file of CMS by the name that its logical name and a site's have, and a part of
 /// it.
 #[test]
-fn a_file_of_cms_is_fetched_by_its_name_and_a_range_of_it_is_cut_at_the_source() {
+fn a_cms_file_is_fetched_by_name() {
     let mut home = Home::with_router();
     let lfn = "/store/data/Run2017F/SingleMuon/MINIAOD/17Nov2017-v1/60000/C47DBE62.root";
     let path = home.path("data").join(&lfn[1..]);

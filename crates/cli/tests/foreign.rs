@@ -1,5 +1,5 @@
-//! What strangers call their files, and what a router says, at a terminal: it is shown, and nothing
-//! of it is obeyed.
+//! File names of strangers and texts of routers at a terminal: they are printed, and the terminal
+//! executes none of their control sequences.
 
 use crate::common;
 
@@ -33,7 +33,7 @@ fn home() -> Home {
 }
 
 #[test]
-fn names_of_files_are_listed_as_get_takes_them() {
+fn listed_names_are_valid_get_arguments() {
     let home = home();
     let listed = home.run(["ls", "/lab"]);
     all_is_shown(&listed);
@@ -59,7 +59,7 @@ fn names_of_files_are_listed_as_get_takes_them() {
 }
 
 #[test]
-fn a_tree_of_such_names_is_fetched_and_told_of() {
+fn a_tree_of_hostile_names_is_fetched() {
     let home = home();
     let told = |words: &[&str], parts: &[&str]| {
         let end = home.run(["get", "/lab", "--recursive", "copy"].iter().chain(words));
@@ -69,7 +69,7 @@ fn a_tree_of_such_names_is_fetched_and_told_of() {
     };
     told(&["--dry-run"], &["would fetch \\u{1b}]0;owned\\u{7}x"]);
     told(&["--dry-run", "--json"], &["\"\\u001b]0;owned\\u0007x\""]);
-    // What lies in the way, and what the producer does not have.
+    // Entries that block the fetch, and entries that the producer does not have.
     for part in ["one", "two"] {
         fs::create_dir_all(home.path("copy").join(NAMES[0]).join(part)).unwrap();
     }
@@ -79,7 +79,7 @@ fn a_tree_of_such_names_is_fetched_and_told_of() {
 }
 
 #[test]
-fn catalogues_and_paths_are_told_of_safely() {
+fn hostile_catalogues_are_printed_escaped() {
     let home = Home::new();
     let lines: [&str; 4] = [
         "catalogue\t1\n\x1b[2J/block#1\tx\u{202e}",
@@ -124,7 +124,7 @@ fn liars(home: &Home) -> [String; 3] {
 }
 
 #[test]
-fn words_of_a_lying_router_are_quoted_and_obeyed_by_nothing() {
+fn lying_router_replies_are_printed_escaped() {
     let home = Home::new();
     fs::create_dir(home.path("data")).unwrap();
     let commands: [&[&str]; 6] = [

@@ -1,4 +1,4 @@
-//! What needs the forwarder in the kernel: `kernel/run --tools` runs this program in a guest;
+//! Tests that need the forwarder in the kernel: `kernel/run --tools` runs this program in a guest;
 //! elsewhere its tests are skipped.
 
 mod common;

@@ -2,8 +2,6 @@
 
 use crate::common;
 
-use std::net::UdpSocket;
-
 use common::Home;
 use serde_json::Value;
 
@@ -17,9 +15,7 @@ struct Router {
 impl Router {
     fn start(may_say: bool) -> Self {
         let mut home = Home::new();
-        let free = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let uri = format!("udp4://127.0.0.1:{}", free.local_addr().unwrap().port());
-        drop(free);
+        let uri = format!("udp4://{}", namely_testkit::free_address());
         write(&home, &uri, may_say);
         let up = home.namely(["up", "--config", "router.toml"]);
         let child = home.spawn(up);
@@ -27,7 +23,7 @@ impl Router {
         Router { home, child, uri }
     }
 
-    /// Lets it say what it does, or not, while it runs.
+    /// Allows or forbids its explanations while it runs.
     fn set(&self, may_say: bool) {
         write(&self.home, &self.uri, may_say);
         let reloads = || self.home.background_log().matches("configuration reloaded").count();
@@ -53,14 +49,14 @@ fn write(home: &Home, uri: &str, may_say: bool) {
     std::fs::write(home.path("router.toml"), text).unwrap();
 }
 
-/// Of each hop its URI and whether it answers.
+/// Returns the URI of each hop, and true if the hop answers.
 fn hops(way: &Value) -> Vec<(Option<&str>, bool)> {
     let hops = way["hops"].as_array().unwrap_or_else(|| panic!("{way:#}"));
     hops.iter().map(|hop| (hop["uri"].as_str(), hop["answers"].as_bool().unwrap())).collect()
 }
 
 #[test]
-fn a_name_is_followed_through_three_routers_to_where_it_ends_and_past_one_that_says_nothing() {
+fn why_follows_a_name_across_routers() {
     let (a, b, mut c) = (Router::start(false), Router::start(true), Router::start(true));
     a.route("/lab", &b);
     b.route("/lab", &c);
@@ -85,7 +81,7 @@ fn a_name_is_followed_through_three_routers_to_where_it_ends_and_past_one_that_s
 
     b.set(false);
     let way = a.way("/lab/note");
-    assert_eq!(hops(&way), [(Some(&*at_b), false), (None, true)], "b passes it on, and says nothing");
+    assert_eq!(hops(&way), [(Some(&*at_b), false), (None, true)], "b forwards it, and does not answer");
     assert_eq!(way["cause"], "ok");
 
     c.set(false);
@@ -95,7 +91,7 @@ fn a_name_is_followed_through_three_routers_to_where_it_ends_and_past_one_that_s
 }
 
 #[test]
-fn a_circle_of_routers_is_told() {
+fn why_reports_a_routing_loop() {
     let [a, b, c] = [(); 3].map(|()| Router::start(true));
     a.route("/round", &b);
     b.route("/round", &c);
@@ -103,7 +99,7 @@ fn a_circle_of_routers_is_told() {
     let way = a.way("/round/x");
     assert_eq!(way["cause"], "loop", "{way:#}");
     assert_eq!(hops(&way), [(Some(&*b.uri), true), (Some(&*c.uri), true)]);
-    // One router's own faults come first, and need nobody else.
+    // Faults of the own router come first, and need no other router.
     let way = a.way("/nowhere");
     assert_eq!((&way["cause"], &way["hops"]), (&"no_route".into(), &Value::Null));
 }

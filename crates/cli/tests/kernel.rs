@@ -12,7 +12,7 @@ use std::process::Command;
 use common::world::{MODULE, World, load};
 use common::{Home, LIMIT, write_file};
 use namely_nnet::{Control, ControlError, module, proc};
-use namely_skip::found_within;
+use namely_testkit::found_within;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// A counter of the forwarder of a namespace.
@@ -22,7 +22,7 @@ fn counter(world: &World, node: &str, file: &str, name: &str) -> u64 {
 }
 
 #[test]
-fn a_file_crosses_two_namespaces_with_no_router_and_is_verified() {
+fn a_file_crosses_namespaces_without_a_router() {
     let Some(mut world) = World::routed() else { return };
     fs::create_dir(world.home.path("data")).unwrap();
     write_file(&world.home.path("data/f"), 1_000_000, 1);
@@ -30,11 +30,11 @@ fn a_file_crosses_two_namespaces_with_no_router_and_is_verified() {
     let got = world.json("desk", &["get", "/lab/data/f", "-o", "out"]);
     assert!(fs::read(world.home.path("data/f")).unwrap() == fs::read(world.home.path("out")).unwrap());
     assert_eq!(got["octets"].as_u64(), Some(1_000_000), "{got}");
-    assert!(got.to_string().contains("/lab/data/KEY/"), "it says who signed it: {got}");
+    assert!(got.to_string().contains("/lab/data/KEY/"), "it names the signer: {got}");
     let served = counter(&world, "lab", "stats", "in_interests");
     assert!(served > 100, "each segment was asked for: {served}");
 
-    // Again: the content store of the near kernel has it, and nobody else is asked.
+    // The second time the content store of the near kernel answers, and no other node is queried.
     let asked = counter(&world, "desk", "stats", "out_interests");
     world.ok("desk", &["get", "/lab/data/f", "-o", "again"]);
     let asked_again = counter(&world, "desk", "stats", "out_interests") - asked;
@@ -43,7 +43,7 @@ fn a_file_crosses_two_namespaces_with_no_router_and_is_verified() {
 }
 
 #[test]
-fn a_tree_of_files_and_one_put_by_itself_are_fetched() {
+fn the_kernel_carries_file_trees() {
     let Some(mut world) = World::routed() else { return };
     fs::create_dir_all(world.home.path("tree/below")).unwrap();
     for (file, octets) in [("tree/a", 0), ("tree/b", 20_000), ("tree/below/c", 100)] {
@@ -62,7 +62,7 @@ fn a_tree_of_files_and_one_put_by_itself_are_fetched() {
 }
 
 #[test]
-fn a_video_is_played_in_real_time_while_a_file_crosses_the_same_link() {
+fn a_video_plays_beside_a_file_transfer() {
     let Some(mut world) = World::routed() else { return };
     let program = std::env::var("NAMELY_VIDEO").expect("kernel/tools names it");
     world.ok("lab", &["key", "new", "/lab"]);
@@ -89,12 +89,13 @@ fn a_video_is_played_in_real_time_while_a_file_crosses_the_same_link() {
     eprintln!("a video of 2 Mbit/s beside a file: {quality}");
     assert_eq!((&quality["segments"], &quality["octets"]), (&20.into(), &2_500_000.into()), "{quality}");
     assert_eq!((&quality["missed"], &quality["wrong"]), (&0.into(), &0.into()), "{quality}");
-    // Of ten seconds, on an emulated processor that verifies what it plays.
+    // The stall is at most 1 s of 10 s, on an emulated processor that verifies the stream as it
+    // plays.
     assert!(quality["stalled_ms"].as_f64().unwrap() <= 1000.0, "{quality}");
 }
 
 #[test]
-fn peek_ping_and_perf_work_with_no_router() {
+fn client_commands_work_without_a_router() {
     let Some(mut world) = World::routed() else { return };
     world.serve("lab", "/lab/ping", &["pingserver", "/lab"]);
     let ping = world.ok("desk", &["ping", "/lab", "--count", "5", "--interval", "20"]);
@@ -118,7 +119,7 @@ fn peek_ping_and_perf_work_with_no_router() {
 }
 
 #[test]
-fn what_another_application_has_bound_is_refused_and_is_free_when_it_has_ended() {
+fn the_kernel_refuses_a_bound_prefix() {
     let Some(mut world) = World::routed() else { return };
     let first = world.serve("lab", "/lab/x/ping", &["pingserver", "/lab/x"]);
     for prefix in ["/lab/x", "/lab/x/ping/below"] {
@@ -133,7 +134,7 @@ fn what_another_application_has_bound_is_refused_and_is_free_when_it_has_ended()
 }
 
 #[test]
-fn a_prefix_without_a_route_is_bound_and_it_is_said_how_to_make_one() {
+fn an_unrouted_bind_prints_a_hint() {
     let Some(mut world) = World::new() else { return };
     let far = "/far".repeat(60);
     world.serve("lab", &far, &["pingserver", &far]);
@@ -145,7 +146,7 @@ fn a_prefix_without_a_route_is_bound_and_it_is_said_how_to_make_one() {
 }
 
 #[test]
-fn faces_routes_strategies_and_the_content_store_go_there_and_back() {
+fn kernel_tables_are_set_and_listed() {
     let Some(world) = World::new() else { return };
     let ok = |words: &[&str]| world.ok("lab", &[&["kernel"], words].concat());
     let fails = |code: i32, words: &[&str]| {
@@ -199,7 +200,7 @@ fn faces_routes_strategies_and_the_content_store_go_there_and_back() {
 }
 
 #[test]
-fn who_has_no_rights_binds_and_lists_but_changes_no_route() {
+fn unprivileged_users_cannot_change_routes() {
     let Some(world) = World::routed() else { return };
     let routes = world.ok("lab", &["kernel", "route", "list"]);
     for words in [
@@ -213,11 +214,11 @@ fn who_has_no_rights_binds_and_lists_but_changes_no_route() {
     ] {
         let refused = world.as_nobody("lab", words);
         assert_eq!(refused.code, Some(7), "{words:?}: {refused:?}");
-        assert!(refused.stderr.contains("CAP_"), "it says what is missing: {refused:?}");
+        assert!(refused.stderr.contains("CAP_"), "it names the missing right: {refused:?}");
     }
     let listed = world.as_nobody("lab", &["kernel", "route", "list"]);
     assert_eq!((listed.code, &*listed.stdout), (Some(0), &*routes));
-    // An application of nobody's binds, and the FIB is as it was.
+    // An application of an unprivileged user binds, and the FIB is unchanged.
     let name: namely_wire::Name = "/lab/nobody".parse().unwrap();
     let socket = world.net.enter("lab", namely_nnet::Socket::open).unwrap();
     socket.bind(name.as_name()).unwrap();
@@ -228,7 +229,7 @@ fn who_has_no_rights_binds_and_lists_but_changes_no_route() {
 }
 
 #[test]
-fn the_module_is_loaded_and_unloaded_by_the_command() {
+fn kernel_commands_load_and_unload_the_module() {
     let Some(world) = World::new() else { return };
     let home = &world.home;
     assert!(home.ok(["kernel", "load"]).contains("loaded already"));
@@ -258,7 +259,7 @@ fn the_module_is_loaded_and_unloaded_by_the_command() {
 }
 
 #[test]
-fn a_forwarder_that_has_stopped_is_told_to_who_asks_it_and_to_who_served_by_it() {
+fn a_stopped_forwarder_is_reported() {
     let Some(mut world) = World::new() else { return };
     world.home.ok(["kernel", "unload"]);
     load(&world.home, &["planted=1"]);
@@ -284,9 +285,9 @@ fn commands_for_guests(document: &str) -> Vec<&str> {
 }
 
 #[test]
-fn the_commands_that_documents_show_for_the_kernel_run() {
+fn documented_kernel_commands_run() {
     let documents = [
-        ("README.md", include_str!("../../../README.md")),
+        ("docs/tour.md", include_str!("../../../docs/tour.md")),
         ("docs/kernel.md", include_str!("../../../docs/kernel.md")),
     ];
     for (document, text) in documents {
@@ -297,7 +298,8 @@ fn the_commands_that_documents_show_for_the_kernel_run() {
     drop(net);
     for (document, text) in documents {
         home.run(["kernel", "unload"]);
-        // Where the module lies in a guest, `namely kernel load` finds it as elsewhere.
+        // If the module is installed in a guest, `namely kernel load` finds it as on other
+        // machines.
         let installed = Path::new("/lib/modules").join(module::release()).join("updates");
         fs::create_dir_all(&installed).unwrap();
         fs::copy(MODULE, installed.join("nnet.ko")).unwrap();
@@ -312,7 +314,7 @@ fn the_commands_that_documents_show_for_the_kernel_run() {
         let mut shell = Command::new("sh");
         shell.args(["-c", &script]).current_dir(&folder).env_remove("NAMELY_ROUTER");
         shell.env("HOME", &folder).env("NAMELY_HOME", folder.join("home"));
-        // What is still served ends with the shell's group.
+        // Servers that still run end with the shell's process group.
         shell.process_group(0).stdout(printed.try_clone().unwrap()).stderr(printed);
         let mut shell = shell.spawn().unwrap();
         let group = Pid::from_raw(shell.id() as i32).unwrap();

@@ -1,4 +1,4 @@
-//! A router whose forwarder is the kernel's (`namelyd --kernel`, docs/kernel.md). These tests load
+//! A router that uses the kernel's forwarder (`namelyd --kernel`, docs/kernel.md). These tests load
 //! a module, so they run in a guest, where `kernel/run --tools` puts them; elsewhere they are
 //! skipped.
 
@@ -13,12 +13,13 @@ use namely_wire::{DataView, InterestBuilder, Name};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{RecvFlags, SendFlags};
 
-/// A router of a namespace, and how its clients name it.
+/// Starts a router in a namespace. Returns the URI by which its clients connect.
 fn start(world: &mut World, node: &str, options: &[&str]) -> String {
     start_configured(world, node, "", options).1
 }
 
-/// The same with a configuration; its place among what runs as well.
+/// As `start`, with a configuration. Also returns the router's position among the background
+/// commands.
 fn start_configured(world: &mut World, node: &str, config: &str, options: &[&str]) -> (usize, String) {
     let uri = format!("unix://{}", world.home.path(&format!("{node}.sock")).display());
     let file = world.home.path(&format!("{node}.toml"));
@@ -37,9 +38,9 @@ fn wait_for_route(world: &World, node: &str, prefix: &str) {
 }
 
 #[test]
-fn without_the_module_or_the_right_a_router_says_what_to_type() {
+fn a_missing_kernel_module_prints_a_hint() {
     if namely_nnet::module::is_loaded() {
-        return println!("the module is loaded here: another test tells of the right");
+        return println!("the module is loaded here: another test checks the right");
     }
     let home = Home::new();
     let uri = home.router_uri();
@@ -52,16 +53,16 @@ fn without_the_module_or_the_right_a_router_says_what_to_type() {
 }
 
 #[test]
-fn clients_of_the_router_and_of_the_kernel_reach_each_other_and_those_of_the_router_too() {
+fn router_and_kernel_clients_reach_each_other() {
     let Some(mut world) = World::new() else { return };
     let said = world.as_nobody("lab", &["up", "--kernel", "--no-config", "--listen", "tcp://127.0.0.1:6363"]);
     assert_eq!(said.code, Some(1), "{said:?}");
-    assert!(said.stderr.contains("CAP_NET_ADMIN"), "it says what is missing: {said:?}");
+    assert!(said.stderr.contains("CAP_NET_ADMIN"), "it names the missing right: {said:?}");
     let memif = format!("memif://{}", world.home.path("lab.memif").display());
     let listen = ["--listen", "tcp://127.0.0.1:6363", "--listen", "udp://127.0.0.1:6363", "--listen", &memif];
     let uri = start(&mut world, "lab", &listen);
 
-    // What a client of the router serves is fetched by a program that has a socket of the kernel.
+    // A program with a socket of the kernel fetches data from a client of the router.
     fs::create_dir(world.home.path("data")).unwrap();
     write_file(&world.home.path("data/f"), 100_000, 1);
     let serve = world.namely("lab", to(&uri, &["serve", "data", "--prefix", "/lab/data"]));
@@ -96,7 +97,7 @@ fn to<'a>(router: &'a str, words: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn management_acts_on_the_kernel_and_shows_what_it_has() {
+fn router_management_acts_on_the_kernel() {
     let Some(mut world) = World::new() else { return };
     let uri = start(&mut world, "lab", &[]);
     let ok = |words: &[&str]| world.ok("lab", &to(&uri, words));
@@ -133,11 +134,11 @@ fn management_acts_on_the_kernel_and_shows_what_it_has() {
     let refused = world.run("lab", &to(&uri, &["cs", "config", "--capacity", "4000000000"]));
     assert_eq!(refused.code, Some(7), "{refused:?}");
 
-    // The kernel's applications ask it as well.
+    // The kernel's applications reach it, too.
     let status = asked(&world, "/localhost/nfd/status/general");
     assert!(!status.is_empty());
 
-    // What is told the kernel by others is seen, and is left alone when the router ends.
+    // Routes that others add to the kernel are listed, and remain when the router ends.
     kernel(&["route", "add", "/others", "local"]);
     assert!(ok(&["route", "list"]).contains("/others"));
     ok(&["face", "destroy", &group]);
@@ -147,7 +148,7 @@ fn management_acts_on_the_kernel_and_shows_what_it_has() {
     assert!(routes.contains("/others") && !routes.contains("/far"), "{routes}");
 }
 
-/// What an application with a socket of the kernel is answered.
+/// The answer to an application with a socket of the kernel.
 fn asked(world: &World, name: &str) -> Vec<u8> {
     let socket = world.net.enter("lab", Socket::open).unwrap();
     let name: Name = name.parse().unwrap();
@@ -161,7 +162,7 @@ fn asked(world: &World, name: &str) -> Vec<u8> {
 }
 
 #[test]
-fn one_router_manages_a_forwarder_and_a_second_one_is_told_so() {
+fn a_forwarder_has_one_managing_router() {
     let Some(mut world) = World::new() else { return };
     start(&mut world, "lab", &[]);
     let second = format!("unix://{}", world.home.path("second.sock").display());
@@ -173,7 +174,7 @@ fn one_router_manages_a_forwarder_and_a_second_one_is_told_so() {
 }
 
 #[test]
-fn two_routers_find_each_other_and_have_the_kernel_make_faces_and_routes() {
+fn kernel_routers_find_each_other() {
     let Some(mut world) = World::new() else { return };
     let beat = "[discovery]\nheartbeat_ms = 1000\n";
     let listen = ["--listen", "dev://cable"];
@@ -189,7 +190,7 @@ fn two_routers_find_each_other_and_have_the_kernel_make_faces_and_routes() {
     assert!(neighbours.contains("/lab"), "{neighbours}");
     assert!(world.ok("desk", &to(&at_desk, &["route", "list"])).contains("/lab"));
 
-    // From a client of one router to one of the other, over what they have found.
+    // From a client of one router to one of the other, over the discovered faces.
     fs::write(world.home.path("answer"), "hello").unwrap();
     let mut poke = world.namely("lab", to(&at_lab, &["poke", "/lab/hello", "--digest"]));
     poke.stdin(fs::File::open(world.home.path("answer")).unwrap());
@@ -197,7 +198,7 @@ fn two_routers_find_each_other_and_have_the_kernel_make_faces_and_routes() {
     wait_for_route(&world, "lab", "/lab/hello");
     assert_eq!(world.ok("desk", &to(&at_desk, &["peek", "/lab/hello", "--payload"])), "hello");
 
-    // Who ends says goodbye, and leaves nothing behind.
+    // A router that ends sends a goodbye, and leaves no state behind.
     world.home.stop(lab);
     world.home.wait_for("the goodbye", || stations(&world, "desk") == 0);
     assert!(!world.ok("desk", &["kernel", "route", "list"]).contains("/lab"));
@@ -206,7 +207,7 @@ fn two_routers_find_each_other_and_have_the_kernel_make_faces_and_routes() {
 }
 
 #[test]
-fn a_router_whose_forwarder_has_stopped_ends_and_says_why() {
+fn a_router_ends_when_its_forwarder_stops() {
     let Some(mut world) = World::new() else { return };
     world.home.ok(["kernel", "unload"]);
     load(&world.home, &["planted=1"]);
@@ -214,14 +215,14 @@ fn a_router_whose_forwarder_has_stopped_ends_and_says_why() {
     let stopped = world.net.enter("lab", || Control::open().unwrap().plant_panic());
     assert!(stopped.is_err());
     let said = || world.home.background_log().contains("the kernel's forwarder has stopped");
-    world.home.wait_for("the router to say so", said);
-    world.home.wait_for("its end", || world.home.background_log().contains("could not go on"));
+    world.home.wait_for("the message of the router", said);
+    world.home.wait_for("its end", || world.home.background_log().contains("has failed"));
     drop(world);
     Home::new().ok(["kernel", "unload"]);
 }
 
 #[test]
-fn neighbours_over_udp_are_reached_and_what_is_of_this_machine_does_not_cross() {
+fn kernel_routers_reach_udp_neighbors() {
     let Some(mut world) = World::new() else { return };
     // A router that forwards by itself, and one that forwards by the kernel beside it.
     let plain = format!("unix://{}", world.home.path("plain.sock").display());
@@ -239,7 +240,7 @@ fn neighbours_over_udp_are_reached_and_what_is_of_this_machine_does_not_cross() 
         assert!(ping.contains("2 sent, 2 answered"), "{router}: {ping}");
     }
 
-    // Who stands for another machine takes a right, and is told nothing of this one.
+    // A client that represents another machine needs a right, and receives no data of this machine.
     let refused = world.net.enter("lab", || {
         let uid = rustix::process::Uid::from_raw(65_534);
         std::thread::scope(|scope| {

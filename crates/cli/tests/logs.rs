@@ -1,4 +1,4 @@
-//! What a router writes to standard error: one line an event, and of one cause not without end.
+//! A router's log on standard error: one line per event, and a limited number of lines per cause.
 
 use crate::common;
 
@@ -11,7 +11,7 @@ use namely_client::Client;
 use namely_security::Signer;
 use serde_json::Value;
 
-/// A router whose log is a file.
+/// A router that logs to a file.
 fn router(home: &Home, options: &[&str]) -> Child {
     let log = File::create(home.path("log")).unwrap();
     let mut up: Command = home.namely(["up", "--no-config", "--listen", &home.router_uri()]);
@@ -29,7 +29,7 @@ fn lines(home: &Home, mut child: Child) -> Vec<String> {
 }
 
 #[test]
-fn a_log_of_json_is_an_object_a_line_and_of_one_cause_as_many_as_may_be() {
+fn json_logs_have_one_object_per_line() {
     let home = Home::new();
     let child = router(&home, &["--log-format", "json"]);
     let mut client = Client::find(Some(&home.router_uri()), Signer::digest_sha256()).unwrap();
@@ -49,7 +49,7 @@ fn a_log_of_json_is_an_object_a_line_and_of_one_cause_as_many_as_may_be() {
 }
 
 #[test]
-fn a_log_of_text_has_a_time_a_level_and_key_value() {
+fn text_logs_have_time_level_and_fields() {
     let home = Home::new();
     let child = router(&home, &[]);
     home.json(["trace", "/lab", "--for", "0.1"]);

@@ -21,7 +21,7 @@ fn routes_are_added_listed_and_removed() {
 }
 
 #[test]
-fn a_route_with_an_expiration_goes_away() {
+fn an_expiring_route_disappears() {
     let home = Home::with_router();
     home.ok(["route", "add", "/soon/gone", "udp://127.0.0.1:16398", "--expires", "1"]);
     assert!(home.json(["route", "list"]).iter().any(|r| r["prefix"] == "/soon/gone"));
@@ -69,12 +69,12 @@ fn the_content_store_is_configured_and_erased() {
     assert_eq!((info["capacity"].as_u64(), info["serve"].as_bool()), (Some(123), Some(false)));
     assert_eq!(info["policy"], "arc");
     assert_eq!(home.json(["status"])[0]["cs"]["policy"], "arc");
-    assert!(home.fails(7, ["cs", "config", "--policy", "clock"]).contains("s3-fifo"), "says which there are");
+    assert!(home.fails(7, ["cs", "config", "--policy", "clock"]).contains("s3-fifo"), "lists the policies");
     home.ok(["cs", "erase", "/"]);
 }
 
 #[test]
-fn a_prefix_routed_to_local_reaches_the_server_that_bound_it_and_peek_says_when_none_has() {
+fn a_local_route_reaches_the_bound_server() {
     let mut home = Home::with_router();
     assert!(home.ok(["route", "add", "/lab", "local"]).contains("face 1"));
     let why = home.fails(4, ["peek", "/lab/data/32=metadata", "-p", "-f"]);
@@ -109,7 +109,7 @@ fn a_prefix_routed_to_local_reaches_the_server_that_bound_it_and_peek_says_when_
 }
 
 #[test]
-fn without_a_route_to_local_servers_register_also_below_one_another() {
+fn servers_register_without_a_local_route() {
     let mut home = Home::with_router();
     std::fs::create_dir(home.path("data")).unwrap();
     home.serve("/lab/data", ["serve", "data", "--prefix", "/lab/data"]);
@@ -118,7 +118,7 @@ fn without_a_route_to_local_servers_register_also_below_one_another() {
 }
 
 #[test]
-fn the_log_of_a_router_has_the_level_that_was_said() {
+fn the_router_log_level_is_configurable() {
     for (words, is_debug) in [(&["--log", "debug"][..], true), (&["-vv"], true), (&[], false)] {
         let mut home = Home::new();
         let uri = home.router_uri();
@@ -133,7 +133,7 @@ fn the_log_of_a_router_has_the_level_that_was_said() {
 }
 
 #[test]
-fn a_router_that_cannot_listen_or_is_configured_wrongly_ends_with_namelyds_status() {
+fn a_failing_router_exits_with_namelyds_status() {
     let home = Home::with_router();
     let uri = home.router_uri();
     let why = home.fails(69, ["up", "--no-config", "--listen", &uri]);
@@ -147,7 +147,7 @@ fn a_router_that_cannot_listen_or_is_configured_wrongly_ends_with_namelyds_statu
 }
 
 #[test]
-fn a_router_listens_where_the_commands_look_for_it() {
+fn commands_find_the_default_router() {
     let mut home = Home::new();
     let command = home.namely(["up", "--no-config"]);
     home.spawn(command);
@@ -156,7 +156,7 @@ fn a_router_listens_where_the_commands_look_for_it() {
 }
 
 #[test]
-fn nothing_is_made_for_a_router_that_is_not_there() {
+fn no_key_is_made_without_a_router() {
     let home = Home::new();
     std::fs::create_dir(home.path("data")).unwrap();
     std::fs::write(home.path("f"), "x").unwrap();
@@ -169,11 +169,11 @@ fn nothing_is_made_for_a_router_that_is_not_there() {
 }
 
 #[test]
-fn face_events_are_printed_as_they_happen() {
+fn face_events_are_printed_live() {
     let mut home = Home::with_router();
     let command = home.namely(["face", "events", "--json"]);
     home.spawn(command);
-    // The subscription is in place when a later event shows up; events before it are nobody's loss.
+    // The subscription is active when a later event arrives; earlier events are not needed.
     let mut port = 17000;
     home.wait_for("an event", || {
         port += 1;
@@ -184,7 +184,7 @@ fn face_events_are_printed_as_they_happen() {
 }
 
 #[test]
-fn status_shows_what_the_router_does() {
+fn status_shows_the_routers_activity() {
     let home = Home::with_router();
     let text = home.ok(["status"]);
     assert!(text.contains("faces") && text.contains("PIT"), "{text}");
@@ -193,7 +193,7 @@ fn status_shows_what_the_router_does() {
 }
 
 #[test]
-fn status_counts_faces_and_routes_without_reading_them() {
+fn status_counts_faces_without_listing_them() {
     let home = Home::with_router();
     let datasets = || {
         let counters = home.json(["status", "--counters"]);
@@ -210,7 +210,7 @@ fn status_counts_faces_and_routes_without_reading_them() {
 }
 
 #[test]
-fn status_shows_what_was_dropped_and_why() {
+fn status_shows_drops_by_reason() {
     let home = Home::with_router();
     home.fails(4, ["peek", "/nowhere"]);
     let counters = home.json(["status", "--counters"]);
@@ -219,7 +219,7 @@ fn status_shows_what_was_dropped_and_why() {
 }
 
 #[test]
-fn a_name_without_a_route_fails_at_once() {
+fn an_unroutable_name_fails_at_once() {
     let home = Home::with_router();
     let start = Instant::now();
     let error = home.fails(4, ["peek", "/nowhere"]);
@@ -228,7 +228,7 @@ fn a_name_without_a_route_fails_at_once() {
 }
 
 #[test]
-fn without_a_router_every_command_says_how_to_start_one() {
+fn commands_without_router_print_a_hint() {
     let home = Home::new();
     for command in [&["status"][..], &["peek", "/a"], &["face", "list"], &["ping", "/a", "-c", "1"]] {
         let error = home.fails(3, command);
@@ -237,7 +237,7 @@ fn without_a_router_every_command_says_how_to_start_one() {
 }
 
 #[test]
-fn ping_reaches_a_ping_server_and_fails_without_one() {
+fn ping_needs_a_ping_server() {
     let mut home = Home::with_router();
     home.serve("/lab/here", ["pingserver", "/lab/here"]);
     let result = &home.json(["ping", "/lab/here", "--count", "5", "--interval", "1"])[0];
@@ -247,7 +247,7 @@ fn ping_reaches_a_ping_server_and_fails_without_one() {
 }
 
 #[test]
-fn poke_answers_one_interest_with_standard_input() {
+fn poke_answers_one_interest_from_stdin() {
     let mut home = Home::with_router();
     std::fs::write(home.path("text"), "hello").unwrap();
     let mut poke = home.namely(["poke", "/lab/greeting", "--digest"]);
@@ -258,7 +258,7 @@ fn poke_answers_one_interest_with_standard_input() {
 }
 
 #[test]
-fn a_script_waits_for_a_router_and_for_who_serves_a_name() {
+fn wait_returns_when_a_prefix_is_served() {
     let mut home = Home::new();
     let why = home.fails(3, ["wait", "--timeout", "0"]);
     assert!(why.contains("namely up"), "{why}");
@@ -273,7 +273,7 @@ fn a_script_waits_for_a_router_and_for_who_serves_a_name() {
 }
 
 #[test]
-fn the_shell_is_told_faces_prefixes_keys_and_strategies() {
+fn completion_lists_faces_prefixes_and_keys() {
     let home = Home::with_router();
     home.ok(["route", "add", "/lab", "udp://127.0.0.1:6399"]);
     home.ok(["key", "new", "/me"]);
@@ -291,7 +291,7 @@ fn the_shell_is_told_faces_prefixes_keys_and_strategies() {
     }
     assert!(complete(&["key", "delete", "/me"])[0].starts_with("/me/KEY/"));
     assert!(complete(&["cert", "show", "/me"])[0].starts_with("/me/KEY/"));
-    // Without a router nothing is offered, and nothing said.
+    // Without a router there are no completions, and no messages.
     let end = home.run(["complete", "--router", "unix:///nonexistent", "--", "face", "show", ""]);
     assert!(end.stdout.is_empty() && end.stderr.is_empty(), "{end:?}");
 
@@ -318,7 +318,7 @@ fn the_shell_is_told_faces_prefixes_keys_and_strategies() {
 }
 
 #[test]
-fn a_pipe_that_was_closed_is_no_failure() {
+fn a_closed_pipe_is_no_failure() {
     let home = Home::with_router();
     for words in [&["status", "--report"][..], &["completions", "bash"]] {
         let (reader, writer) = std::io::pipe().unwrap();
@@ -328,9 +328,9 @@ fn a_pipe_that_was_closed_is_no_failure() {
     }
 }
 
-/// `… | head`: what only goes on for its output ends when nobody reads that.
+/// `… | head`: a command whose only purpose is its output ends when its output is closed.
 #[test]
-fn what_repeats_itself_ends_when_nobody_reads_it() {
+fn watching_ends_when_its_pipe_closes() {
     use std::io::Read;
     let home = Home::with_router();
     for words in [&["status", "--watch", "600"][..], &["status", "--watch", "0.1", "--json"]] {
@@ -344,7 +344,7 @@ fn what_repeats_itself_ends_when_nobody_reads_it() {
 }
 
 #[test]
-fn what_a_client_sends_and_gets_is_shown_with_v_thrice() {
+fn verbosity_three_prints_each_packet() {
     let home = Home::with_router();
     let end = home.run(["status", "-vvv"]);
     for part in [
@@ -360,7 +360,7 @@ fn what_a_client_sends_and_gets_is_shown_with_v_thrice() {
 
 /// A word that was forgotten, or a file, is no name.
 #[test]
-fn names_without_a_slash_are_refused_by_every_command_alike() {
+fn every_command_refuses_names_without_slash() {
     let home = Home::new();
     for words in [
         &["get", "lab/x"][..],
@@ -373,14 +373,14 @@ fn names_without_a_slash_are_refused_by_every_command_alike() {
     ] {
         let said = home.fails(2, words.iter().copied());
         assert!(
-            said.contains("is no name: a name begins with a slash") && said.contains("`/lab/x`"),
+            said.contains("is not a name: a name begins with a slash") && said.contains("`/lab/x`"),
             "{words:?}: {said}"
         );
     }
 }
 
 #[test]
-fn channels_are_listed_and_a_report_holds_all() {
+fn channel_list_shows_the_listeners() {
     let home = Home::with_router();
     let uri = home.router_uri();
     assert!(home.json(["channel", "list"]).iter().any(|row| row["local"] == uri.as_str()));
@@ -398,7 +398,7 @@ fn channels_are_listed_and_a_report_holds_all() {
 }
 
 #[test]
-fn the_content_stores_disk_is_filled_shown_pinned_changed_and_erased() {
+fn cs_commands_manage_the_disk() {
     let mut home = Home::new();
     let uri = home.router_uri();
     let disk = ["--cs-packets-max", "16", "--cs-disk", "cache", "--cs-disk-admission", "all"];
@@ -419,7 +419,7 @@ fn the_content_stores_disk_is_filled_shown_pinned_changed_and_erased() {
     assert_eq!(info["disk"]["pinned"][0], "/lab/a.bin");
     assert!(info["disk"]["counters"]["written"].as_u64().unwrap() > 30, "{info}");
     let text = home.ok(["cs", "info"]);
-    for word in ["disk      /", "/cache (", "stored ", "passed by ", "pinned    /lab/a.bin"] {
+    for word in ["disk      /", "/cache (", "stored ", "bypassed ", "pinned    /lab/a.bin"] {
         assert!(text.contains(word), "{word}: {text}");
     }
     let in_memory = home.json(["cs", "list"]);
@@ -446,7 +446,7 @@ fn the_content_stores_disk_is_filled_shown_pinned_changed_and_erased() {
 }
 
 #[test]
-fn a_device_is_given_to_a_content_store_and_filled_and_listed() {
+fn cs_format_prepares_a_device() {
     let mut home = Home::new();
     let device = home.path("device");
     let mut octets = vec![0; 8 << 20];
@@ -476,7 +476,7 @@ fn a_device_is_given_to_a_content_store_and_filled_and_listed() {
 }
 
 #[test]
-fn without_a_disk_the_content_store_says_how_to_have_one() {
+fn cs_commands_without_disk_print_a_hint() {
     let home = Home::with_router();
     assert_eq!(home.json(["cs", "info"])[0]["disk"], serde_json::Value::Null);
     let refused = home.run(["cs", "pin", "/x"]);
@@ -484,7 +484,7 @@ fn without_a_disk_the_content_store_says_how_to_have_one() {
 }
 
 #[test]
-fn top_shows_once_what_passes_and_what_is_dropped_in_text_and_json() {
+fn top_once_prints_text_and_json() {
     let home = Home::with_router();
     let ping = home.namely(["peek", "/nobody/has/this"]).output().unwrap();
     assert!(!ping.status.success());
@@ -498,13 +498,13 @@ fn top_shows_once_what_passes_and_what_is_dropped_in_text_and_json() {
         lines[0]["faces"].as_array().unwrap().iter().map(|face| face["face_id"].as_u64().unwrap()).collect();
     assert!(ids.len() >= 3 && ids.is_sorted(), "{ids:?}");
     assert!(lines[0]["in"]["interests"].as_f64().unwrap() > 0.0, "its own Interests: {}", lines[0]);
-    // Not at a terminal it says what to type.
+    // Without a terminal the error names the option to use.
     let said = home.fails(1, ["top"]);
     assert!(said.contains("namely top --once"), "{said}");
 }
 
 #[test]
-fn a_signal_leaves_the_terminal_of_top_as_it_was() {
+fn top_restores_the_terminal_on_signals() {
     let home = Home::with_router();
     let top = home.namely(["top"]);
     // A terminal, in which `timeout` sends the signal as a person at another one would.
@@ -521,7 +521,7 @@ fn a_signal_leaves_the_terminal_of_top_as_it_was() {
         };
     }
     let Ok(output) = script.output() else {
-        return namely_skip::skip(namely_skip::Need::Programs, "no `script`, which makes a terminal");
+        return namely_testkit::skip(namely_testkit::Need::Programs, "no `script`, which makes a terminal");
     };
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.contains("\x1b[?1049h") && said.contains("pauses"), "it was drawn: {said:?}");

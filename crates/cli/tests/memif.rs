@@ -5,11 +5,11 @@ use crate::common;
 use std::fs;
 
 use common::Home;
-use namely_transport::connection::{Candidate, NamedBy};
+use namely_transport::connection::{AddressSource, Candidate};
 use namely_transport::connection::{Connection, Options};
 
-/// A home whose router offers shared memory beside its socket, and the router's place among the
-/// children.
+/// A home with a router that offers shared memory beside its socket, and the router's position
+/// among the children.
 fn usual() -> (Home, usize) {
     let mut home = Home::new();
     let (unix, memif) = (home.router_uri(), memif_uri(&home));
@@ -22,11 +22,11 @@ fn memif_uri(home: &Home) -> String {
 }
 
 #[test]
-fn shared_memory_is_used_where_a_router_offers_it_and_the_socket_where_not() {
+fn clients_prefer_shared_memory_when_offered() {
     let (home, _) = usual();
     let candidates = |home: &Home| {
         [memif_uri(home), home.router_uri()]
-            .map(|uri| Candidate { uri: uri.parse().unwrap(), named_by: NamedBy::UsualPlace })
+            .map(|uri| Candidate { uri: uri.parse().unwrap(), named_by: AddressSource::DefaultAddress })
             .to_vec()
     };
     let connection = Connection::open(candidates(&home), Options::default()).unwrap();
@@ -39,7 +39,7 @@ fn shared_memory_is_used_where_a_router_offers_it_and_the_socket_where_not() {
 }
 
 #[test]
-fn a_file_comes_through_shared_memory_verified_and_once_more_after_the_router_restarted() {
+fn shared_memory_survives_a_router_restart() {
     let (mut home, router) = usual();
     let uri = memif_uri(&home);
     fs::create_dir(home.path("data")).unwrap();
@@ -60,7 +60,7 @@ fn a_file_comes_through_shared_memory_verified_and_once_more_after_the_router_re
 }
 
 #[test]
-fn a_client_that_is_killed_in_a_burst_leaves_no_face_behind() {
+fn a_killed_client_leaves_no_face() {
     let (mut home, _) = usual();
     let uri = memif_uri(&home);
     home.serve("/perf", ["perf", "server", "--router", &uri]);

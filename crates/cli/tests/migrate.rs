@@ -1,11 +1,11 @@
-//! `namely migrate`: configurations of NFD, and what namelyd makes of the outcome.
+//! `namely migrate`: configurations of NFD, and the reaction of namelyd to the results.
 
 use crate::common;
 
 use std::path::{Path, PathBuf};
 
 use common::Home;
-use namely_skip::{Need, skip};
+use namely_testkit::{Need, skip};
 
 const NFD_CONF: &str = r#"
 ; A router with most of what there is.
@@ -159,7 +159,7 @@ fn migrated(home: &Home, conf: &Path) -> toml::Table {
     home.ok(["migrate", conf.to_str().unwrap(), "--quiet"]).parse().unwrap()
 }
 
-/// What namelyd says of the outcome.
+/// The output of namelyd for the result.
 fn check(home: &Home, conf: &Path) {
     let toml = home.path("namely.toml");
     std::fs::write(&toml, home.ok(["migrate", conf.to_str().unwrap(), "--quiet"])).unwrap();
@@ -168,7 +168,7 @@ fn check(home: &Home, conf: &Path) {
 }
 
 #[test]
-fn each_key_of_nfd_is_the_key_that_does_the_same() {
+fn each_nfd_key_maps_to_its_equivalent() {
     let home = Home::new();
     let path = write(&home, &NFD_CONF.replace("SOCKET", "/run/nfd/nfd.sock"));
     let folder = path.parent().unwrap().display().to_string();
@@ -201,13 +201,13 @@ fn each_key_of_nfd_is_the_key_that_does_the_same() {
 }
 
 #[test]
-fn what_has_no_equivalent_is_told_with_its_line_and_what_to_do() {
+fn unmigrated_keys_are_reported_with_lines() {
     let home = Home::new();
     let path = write(&home, &NFD_CONF.replace("SOCKET", "/run/nfd/nfd.sock"));
     let answer = home.json(["migrate", path.to_str().unwrap()]).remove(0);
     let notes = answer["notes"].as_array().unwrap();
     let expected = [
-        ("general.group", "no group"),
+        ("general.group", "first group"),
         ("log.FibManager", "[log] level"),
         ("forwarder.default_hop_limit", "none"),
         ("tables.cs_policy", "fifo"),
@@ -236,7 +236,7 @@ fn what_has_no_equivalent_is_told_with_its_line_and_what_to_do() {
 }
 
 #[test]
-fn a_router_starts_with_what_came_out_and_nfds_programs_find_its_socket() {
+fn a_router_starts_with_the_migrated_file() {
     let home = Home::new();
     let socket = home.path("nfd.sock");
     let conf = "face_system\n{\nunix\n{\npath SOCKET\n}\nudp\n{\nport 0\nmcast no\n}\n}\nrib\n{\nlocalhost_security\n{\ntrust-anchor\n{\ntype any\n}\n}\n}\n";
@@ -254,7 +254,7 @@ fn a_router_starts_with_what_came_out_and_nfds_programs_find_its_socket() {
 }
 
 #[test]
-fn an_empty_file_is_a_router_for_nobody_and_says_so_in_toml() {
+fn an_empty_nfd_conf_listens_nowhere() {
     let home = Home::new();
     let path = write(&home, "");
     let table = migrated(&home, &path);
@@ -263,17 +263,17 @@ fn an_empty_file_is_a_router_for_nobody_and_says_so_in_toml() {
 }
 
 #[test]
-fn what_is_no_nfd_conf_is_refused_with_its_line() {
+fn an_invalid_nfd_conf_reports_its_line() {
     let home = Home::new();
     let path = write(&home, "a\n{\n");
     let said = home.fails(1, ["migrate", path.to_str().unwrap()]);
-    assert!(said.contains("no nfd.conf: line 2"), "{said}");
+    assert!(said.contains("not an nfd.conf: line 2"), "{said}");
     let said = home.fails(1, ["migrate", "/nonexistent/nfd.conf"]);
     assert!(said.contains("cannot read /nonexistent/nfd.conf"), "{said}");
 }
 
 #[test]
-fn a_file_of_a_mebibyte_is_read_and_one_octet_more_is_not() {
+fn an_nfd_conf_may_have_a_mebibyte() {
     let home = Home::new();
     let path = write(&home, &";".repeat(1 << 20));
     migrated(&home, &path);
@@ -282,7 +282,7 @@ fn a_file_of_a_mebibyte_is_read_and_one_octet_more_is_not() {
 }
 
 #[test]
-fn the_sample_that_comes_with_nfd_is_taken_as_a_whole() {
+fn the_nfd_sample_migrates_completely() {
     let beside = std::env::var_os("NFD_BIN").map(|nfd| PathBuf::from(nfd).join("../../etc/ndn"));
     let folders = [beside, Some("/etc/ndn".into()), Some("/usr/local/etc/ndn".into())];
     let samples = folders.into_iter().flatten().map(|folder| folder.join("nfd.conf.sample"));
@@ -302,7 +302,7 @@ fn the_sample_that_comes_with_nfd_is_taken_as_a_whole() {
 }
 
 #[test]
-fn commands_in_the_words_of_nfdc_are_done_with_a_hint_of_ours() {
+fn nfdc_commands_run_with_a_hint() {
     let home = Home::with_router();
     let ended = home.run(["face", "create", "remote", "udp4://127.0.0.1:9", "persistency", "permanent"]);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
@@ -311,7 +311,7 @@ fn commands_in_the_words_of_nfdc_are_done_with_a_hint_of_ours() {
     home.ok(["route", "add", "prefix", "/a", "nexthop", "udp4://127.0.0.1:9", "cost", "7"]);
     let fib = home.ok(["fib", "list"]);
     assert!(fib.contains("/a"), "{fib}");
-    // What neither takes is told in our words.
+    // A command that neither program accepts is reported in namely's words.
     let said = home.fails(2, ["fib", "make"]);
     assert!(said.contains("unrecognized subcommand"), "{said}");
 }

@@ -1,21 +1,20 @@
-//! Two routers in two network namespaces, joined by a veth pair: what crosses a network, where
-//! there is one. Without root, or without `ip`, these tests say that they are skipped; the loopback
-//! twins are in `files.rs`.
+//! Tests of two routers in two network namespaces, joined by a veth pair. Without root, or without
+//! `ip`, these tests are skipped; the loopback twins are in `files.rs`.
 
 use crate::common;
 
 use std::fs;
 use std::process::Command;
 
-use namely_skip::{Need, skip};
+use namely_testkit::{Need, skip};
 
 use common::{Home, write_file};
 use namely_testbed::Net;
 
 const NODES: [&str; 2] = ["far", "near"];
 
-/// Two namespaces with addresses 10.9.0.1 and 10.9.0.2; none, after saying why, where there can be
-/// none.
+/// Two namespaces with addresses 10.9.0.1 and 10.9.0.2; none, with a skip, if they cannot be
+/// created.
 fn two() -> Option<Net> {
     let net = Net::new(&NODES).and_then(|net| {
         let ends = [(NODES[0], "veth0", "10.9.0.1/24"), (NODES[1], "veth0", "10.9.0.2/24")];
@@ -67,7 +66,7 @@ fn a_file_crosses_two_namespaces_over_tcp() {
 
 /// Root there or not.
 #[test]
-fn who_comes_from_another_namespace_gives_no_commands_and_learns_why() {
+fn commands_from_another_namespace_are_refused() {
     let Some(net) = two() else { return };
     let mut home = Home::new();
     let far = router(&net, &mut home, NODES[0], &["tcp://10.9.0.1:6363"]);
@@ -86,7 +85,7 @@ fn who_comes_from_another_namespace_gives_no_commands_and_learns_why() {
 }
 
 #[test]
-fn a_lossy_slow_link_delays_and_does_not_corrupt() {
+fn a_lossy_slow_link_corrupts_nothing() {
     let Some(net) = two() else { return };
     for node in NODES {
         if let Err(why) =
@@ -109,16 +108,16 @@ fn a_lossy_slow_link_delays_and_does_not_corrupt() {
     assert!(fs::read(home.path("data/f")).unwrap() == fs::read(home.path("out")).unwrap());
 }
 
-/// Neighbours are found, and what one of them offers is found by asking them: nobody has said where
-/// `/lab` is, nor who is there.
+/// Neighbors are discovered, and a neighbor's prefix is found by queries: the configuration names
+/// neither the route to `/lab` nor the neighbor.
 #[test]
-fn what_one_host_serves_another_gets_with_no_configuration() {
+fn hosts_exchange_files_without_configuration() {
     let Some(net) = two() else { return };
     let mut home = Home::new();
     let far = router(&net, &mut home, NODES[0], &["dev://veth0"]);
     let near = router(&net, &mut home, NODES[1], &["dev://veth0"]);
     for router in [&far, &near] {
-        home.wait_for("a neighbour", || !home.json(["neighbors", "--router", router]).is_empty());
+        home.wait_for("a neighbor", || !home.json(["neighbors", "--router", router]).is_empty());
     }
     fs::create_dir(home.path("data")).unwrap();
     write_file(&home.path("data/f"), 3_000_000, 3);

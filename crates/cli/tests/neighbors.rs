@@ -1,5 +1,5 @@
-//! `namely neighbors`, and a file fetched from a neighbour that was found, on two routers in two
-//! network namespaces. Without root, or without `ip`, these tests say that they are skipped.
+//! `namely neighbors`, and a file fetched from a discovered neighbor, on two routers in two network
+//! namespaces. Without root, or without `ip`, these tests are skipped.
 
 use crate::common;
 
@@ -13,22 +13,22 @@ fn router(net: &Pair, home: &mut Home, i: usize, discovery: &str) -> String {
     net.router(home, i, &["dev://veth0"], &format!("[discovery]\n{discovery}"))
 }
 
-/// The neighbours that a router has.
+/// The neighbors of a router.
 fn neighbours(home: &Home, router: &str) -> Vec<serde_json::Value> {
     let all = home.json(["neighbors", "--router", router]);
     all.into_iter().filter(|entry| entry["state"] == "neighbour").collect()
 }
 
 #[test]
-fn who_is_on_a_link_is_listed_and_what_it_announces_is_fetched_whatever_the_mtus() {
+fn neighbors_are_listed_with_their_prefixes() {
     let Some(net) = Pair::new("get") else { return };
     assert!(net.ip(0, "link set veth0 mtu 9000") && net.ip(1, "link set veth0 mtu 127"));
     let mut home = Home::new();
     let far = router(&net, &mut home, 0, "prefixes = [\"/lab\"]");
     let alone = home.run(["neighbors", "--router", &far]);
-    assert!(alone.stderr.contains("nobody else is on dev://veth0"), "{alone:?}");
+    assert!(alone.stderr.contains("no neighbor on dev://veth0"), "{alone:?}");
     let near = router(&net, &mut home, 1, "open = true");
-    home.wait_for("the neighbour and its prefix", || {
+    home.wait_for("the neighbor and its prefix", || {
         let all = neighbours(&home, &near);
         all.len() == 1 && all[0]["prefixes"] == serde_json::json!(["/lab"])
     });
@@ -42,12 +42,12 @@ fn who_is_on_a_link_is_listed_and_what_it_announces_is_fetched_whatever_the_mtus
 }
 
 #[test]
-fn a_prefix_that_no_rule_accepts_is_shown_as_refused() {
+fn unaccepted_prefixes_are_shown_as_refused() {
     let Some(net) = Pair::new("refuse") else { return };
     let mut home = Home::new();
     router(&net, &mut home, 0, "prefixes = [\"/\"]");
     let near = router(&net, &mut home, 1, "");
-    home.wait_for("the neighbour", || neighbours(&home, &near).len() == 1);
+    home.wait_for("the neighbor", || neighbours(&home, &near).len() == 1);
     assert_eq!(neighbours(&home, &near)[0]["refused"], serde_json::json!(["/"]));
     let table = home.run(["neighbors", "--router", &near]);
     assert!(table.stdout.contains("/ (refused)"), "{table:?}");
@@ -69,13 +69,13 @@ fn a_prefix_that_no_rule_accepts_is_shown_as_refused() {
 }
 
 #[test]
-fn what_a_neighbour_offers_is_fetched_without_configuration_and_by_unicast() {
+fn neighbors_deliver_by_unicast_without_configuration() {
     let Some(net) = Pair::new("learn") else { return };
     assert!(net.ip(1, "link set veth0 mtu 1400"));
     let mut home = Home::new();
     let far = router(&net, &mut home, 0, "");
     let near = router(&net, &mut home, 1, "");
-    home.wait_for("the neighbours", || {
+    home.wait_for("the neighbors", || {
         [&far, &near].iter().all(|router| neighbours(&home, router).len() == 1)
     });
     serve(&mut home, 300_000, &far);
@@ -90,7 +90,7 @@ fn what_a_neighbour_offers_is_fetched_without_configuration_and_by_unicast() {
 }
 
 #[test]
-fn a_name_that_is_announced_is_learned_as_a_whole_by_who_trusts_its_key() {
+fn trusted_announcements_teach_whole_prefixes() {
     let Some(net) = Pair::new("announce") else { return };
     let mut home = Home::new();
     home.ok(["key", "new", "/lab"]);
@@ -99,7 +99,7 @@ fn a_name_that_is_announced_is_learned_as_a_whole_by_who_trusts_its_key() {
     let trust = format!("[authorization]\nannouncement_anchors = [{certificate:?}]");
     let far = net.router(&mut home, 0, &["dev://veth0"], "");
     let near = net.router(&mut home, 1, &["dev://veth0"], &trust);
-    home.wait_for("the neighbours", || {
+    home.wait_for("the neighbors", || {
         [&far, &near].iter().all(|router| neighbours(&home, router).len() == 1)
     });
     fs::create_dir(home.path("data")).unwrap();
@@ -115,7 +115,7 @@ fn a_name_that_is_announced_is_learned_as_a_whole_by_who_trusts_its_key() {
 }
 
 #[test]
-fn what_an_application_announces_over_ethernet_is_learned_as_a_whole() {
+fn application_announcements_are_learned_over_ethernet() {
     let Some(net) = Pair::new("app") else { return };
     let [_, app_name] = &net.names;
     let link = format!("link add veth1 address 02:00:00:00:01:0a type veth peer name veth1 netns {app_name}");
@@ -132,7 +132,7 @@ fn what_an_application_announces_over_ethernet_is_learned_as_a_whole() {
     let trust = format!("[authorization]\nannouncement_anchors = [{certificate:?}]");
     let far = net.router(&mut home, 0, &["dev://veth0", "dev://veth1"], &commands);
     let near = net.router(&mut home, 1, &["dev://veth0"], &trust);
-    home.wait_for("the neighbours", || {
+    home.wait_for("the neighbors", || {
         [&far, &near].iter().all(|router| neighbours(&home, router).len() == 1)
     });
     fs::create_dir(home.path("data")).unwrap();
@@ -153,12 +153,12 @@ fn group(home: &Home, router: &str) -> serde_json::Value {
 }
 
 #[test]
-fn a_discovery_asks_neighbours_too_when_the_groups_mtu_has_changed() {
+fn discovery_asks_neighbors_after_mtu_changes() {
     let Some(net) = Pair::new("ask") else { return };
     let mut home = Home::new();
     let far = router(&net, &mut home, 0, "");
     let near = router(&net, &mut home, 1, "");
-    home.wait_for("the neighbours", || {
+    home.wait_for("the neighbors", || {
         [&far, &near].iter().all(|router| neighbours(&home, router).len() == 1)
     });
     serve(&mut home, 10_000, &far);
@@ -173,7 +173,7 @@ fn a_discovery_asks_neighbours_too_when_the_groups_mtu_has_changed() {
 }
 
 #[test]
-fn a_route_learned_by_the_group_moves_to_the_neighbour_that_delivers() {
+fn a_group_route_moves_to_its_neighbor() {
     let Some(net) = Pair::new("move") else { return };
     let mut home = Home::new();
     let near = router(&net, &mut home, 1, "");
@@ -187,10 +187,10 @@ fn a_route_learned_by_the_group_moves_to_the_neighbour_that_delivers() {
         learned.map(|route| route["face_id"].clone()).collect::<Vec<_>>()
     };
     assert_eq!(learned(&home), [group(&home, &near)["face_id"].clone()]);
-    // The same station with another router, which says hello.
+    // The same station with another router, which sends hellos.
     home.stop(1);
     let again = router(&net, &mut home, 0, "");
-    home.wait_for("the neighbour", || neighbours(&home, &near).len() == 1);
+    home.wait_for("the neighbor", || neighbours(&home, &near).len() == 1);
     let face = neighbours(&home, &near)[0]["face_id"].clone();
     assert!(!learned(&home).contains(&face), "it has delivered nothing");
     let serve = home.namely(["serve", "data", "--prefix", "/lab", "--router", &again]);

@@ -26,7 +26,7 @@ fn keys_are_made_listed_chosen_and_deleted() {
 }
 
 #[test]
-fn a_directory_that_cannot_be_served_is_named_before_a_key_is_made() {
+fn a_missing_directory_makes_no_key() {
     let home = Home::new();
     let error = home.fails(1, ["serve", "/no/such/directory", "--prefix", "/lab"]);
     assert!(error.contains("/no/such/directory"), "{error}");
@@ -50,7 +50,7 @@ fn an_encrypted_key_needs_its_passphrase() {
 }
 
 #[test]
-fn a_key_moves_to_another_home_in_a_safe_bag() {
+fn a_key_moves_in_a_safe_bag() {
     let (here, there) = (Home::new(), Home::new());
     let key = here.ok(["key", "new", "/lab/mover"]);
     let bag = here.path("bag");
@@ -62,7 +62,7 @@ fn a_key_moves_to_another_home_in_a_safe_bag() {
 }
 
 #[test]
-fn a_certificate_is_issued_imported_shown_and_trusted() {
+fn certificates_are_issued_imported_and_trusted() {
     let home = Home::new();
     home.ok(["key", "new", "/lab"]);
     home.ok(["key", "new", "/lab/dave"]);
@@ -82,7 +82,7 @@ fn a_certificate_is_issued_imported_shown_and_trusted() {
 }
 
 #[test]
-fn a_file_that_is_no_certificate_is_named() {
+fn an_invalid_certificate_file_is_named() {
     let home = Home::new();
     fs::write(home.path("junk"), "not a certificate").unwrap();
     let error = home.fails(1, ["cert", "trust", "junk"]);
@@ -91,7 +91,7 @@ fn a_file_that_is_no_certificate_is_named() {
 }
 
 #[test]
-fn packets_are_dissected_from_hex_and_from_a_capture() {
+fn dissect_reads_hex_and_captures() {
     let home = Home::new();
     let packet: &[u8] = &[5, 11, 7, 3, 8, 1, b'a', 10, 4, 1, 2, 3, 4];
     let hex: String = packet.iter().map(|b| format!("{b:02x} ")).collect();
@@ -107,7 +107,7 @@ fn packets_are_dissected_from_hex_and_from_a_capture() {
 }
 
 #[test]
-fn hostile_octets_are_dissected_without_a_crash() {
+fn dissect_survives_hostile_octets() {
     let home = Home::new();
     for hex in
         ["64", "64 0c 53 08 10 00 00 00 00 00 00 00 50 00", "05 ff ff ff ff ff ff ff ff ff", "00 00 00"]
@@ -139,7 +139,7 @@ fn pcap_of_udp(payload: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_model_of_a_router_shows_its_stages_and_the_one_that_bounds_it() {
+fn the_router_model_names_its_bottleneck() {
     let home = Home::new();
     let text = home.ok(["model", "router", "--cs", "4.7k", "--pit", "4k", "--fib", "4k", "--cs-hit", "0.5"]);
     assert!(text.contains("bottleneck       cs lookup") && text.contains("at most          4700"), "{text}");
@@ -159,7 +159,7 @@ fn a_model_of_a_router_shows_its_stages_and_the_one_that_bounds_it() {
 }
 
 #[test]
-fn a_model_of_bypass_shows_packets_loss_and_utilisation_and_draws_them() {
+fn the_bypass_model_prints_and_draws() {
     let home = Home::new();
     let lines = home.json(["model", "bypass", "5x3", "drop-10", "--load", "1", "--simulate=100000"]);
     let [five, one] = &lines[..] else { panic!("{lines:?}") };
@@ -177,7 +177,7 @@ fn a_model_of_bypass_shows_packets_loss_and_utilisation_and_draws_them() {
 }
 
 #[test]
-fn every_command_has_a_help_text_with_an_example() {
+fn every_help_text_has_an_example() {
     let home = Home::new();
     let mut commands = vec![Vec::new()];
     while let Some(path) = commands.pop() {
@@ -199,7 +199,7 @@ fn every_command_has_a_help_text_with_an_example() {
 }
 
 #[test]
-fn the_version_is_told_by_a_word_and_by_an_option() {
+fn version_works_as_command_and_option() {
     let home = Home::new();
     let told = home.ok(["version"]);
     assert!(told.starts_with("namely ") && told == home.ok(["--version"]), "{told}");
@@ -218,7 +218,7 @@ fn completions_and_man_pages_are_generated() {
     assert!(add.contains(".TH") && add.contains("prefix"));
     assert!(page("man8/namelyd.8").contains("no\\-config"));
     assert!(page("man5/namely.toml.5").contains("cs_packets_max = 65536"));
-    // man(1) reads them without a word, where it is installed.
+    // If man(1) is installed, it reads the pages without a warning.
     for path in ["man1/namely.1", "man1/namely-get.1", "man5/namely.toml.5", "man8/namelyd.8"] {
         let mut man = std::process::Command::new("man");
         man.args(["--warnings", "-l"]).arg(home.path("pages").join(path)).env("MANPAGER", "cat");
@@ -234,7 +234,7 @@ fn completions_and_man_pages_are_generated() {
 }
 
 #[test]
-fn a_gateway_without_a_router_says_so_by_its_exit_status() {
+fn a_gateway_without_router_fails() {
     let home = Home::new();
     for args in [&["proxy", "ingress"][..], &["proxy", "egress", "example.org"]] {
         let said = home.fails(3, args);
@@ -243,7 +243,7 @@ fn a_gateway_without_a_router_says_so_by_its_exit_status() {
 }
 
 #[test]
-fn a_key_gives_itself_a_newer_certificate() {
+fn a_key_renews_its_own_certificate() {
     let home = Home::new();
     home.ok(["key", "new", "/lab", "--days", "1"]);
     let first = &home.json(["cert", "show", "/lab"])[0];
@@ -257,7 +257,7 @@ fn a_key_gives_itself_a_newer_certificate() {
 }
 
 #[test]
-fn a_catalogue_is_made_of_what_dbs_and_rucio_tell_checked_and_looked_up() {
+fn catalogues_import_from_dbs_and_rucio() {
     let home = Home::new();
     let file = "/store/data/Run2017F/SingleMuon/MINIAOD/17Nov2017-v1/60000/C47DBE62.root";
     let block = "/SingleMuon/Run2017F-17Nov2017-v1/MINIAOD#13f6ce2c";
@@ -279,9 +279,9 @@ fn a_catalogue_is_made_of_what_dbs_and_rucio_tell_checked_and_looked_up() {
         assert!(told.contains(&what), "{told}");
     }
     assert!(home.fails(1, ["catalogue", "name", "/store/user/x.root"]).contains("no dataset follows"));
-    // What is wrong is told by file and line, and what was there stays.
+    // An error is reported with file and line, and the existing file remains.
     let without = home.fails(1, ["catalogue", "import", "rucio", "rucio.json", "-o", "a.tsv"]);
-    assert!(without.contains("rucio.json, record 1: ") && without.contains("say its block"), "{without}");
+    assert!(without.contains("rucio.json, record 1: ") && without.contains("name its block"), "{without}");
     assert_eq!(fs::read_to_string(home.path("a.tsv")).unwrap(), text);
     fs::write(home.path("c.tsv"), text.replace("\t4000000000\t00", "\t0\t00")).unwrap();
     let wrong = home.fails(1, ["catalogue", "check", "c.tsv"]);

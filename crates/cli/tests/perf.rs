@@ -1,4 +1,4 @@
-//! `namely perf`, over a real router: what the client prints is what happened.
+//! `namely perf`, over a real router: the client's figures match the traffic.
 
 use crate::common;
 
@@ -14,7 +14,7 @@ fn number(value: &Value, key: &str) -> f64 {
 }
 
 #[test]
-fn a_window_is_measured_each_second_and_in_all() {
+fn perf_measures_each_second_and_total() {
     let mut home = Home::with_router();
     home.serve("/perf", ["perf", "server"]);
     let lines = home.json(["perf", "client", "--duration", "2", "--window", "16"]);
@@ -27,14 +27,14 @@ fn a_window_is_measured_each_second_and_in_all() {
     let quantiles = ["min_us", "p50_us", "p90_us", "p99_us", "p99_9_us", "max_us"].map(|k| number(total, k));
     assert!(quantiles[0] > 0.0 && quantiles.is_sorted(), "{quantiles:?}");
     assert_eq!((total["wrong"].as_u64(), total["nacks"].as_u64()), (Some(0), Some(0)));
-    // What was under way at the end has no answer, and nothing else.
+    // Only Interests that were pending at the end have no answer.
     let unanswered =
         number(total, "interests") - number(total, "exchanges") - number(total, "retransmissions");
     assert!((0.0..=16.0).contains(&unanswered), "{total}");
 }
 
 #[test]
-fn every_signature_is_made_and_verified() {
+fn perf_signs_with_every_signature_type() {
     for sign in ["null", "sha256", "ed25519", "hmac"] {
         let mut home = Home::with_router();
         home.serve(
@@ -50,7 +50,7 @@ fn every_signature_is_made_and_verified() {
 }
 
 #[test]
-fn each_flow_gets_its_share_over_connections_of_its_own() {
+fn each_perf_flow_has_its_connection() {
     let mut home = Home::with_router();
     home.serve("/perf/2", ["perf", "server", "--flows", "3", "--payload", "1200"]);
     let lines = home.json(["perf", "client", "--flows", "3", "--duration", "1"]);
@@ -60,7 +60,7 @@ fn each_flow_gets_its_share_over_connections_of_its_own() {
 }
 
 #[test]
-fn a_rate_is_kept_and_not_exceeded() {
+fn perf_keeps_the_requested_rate() {
     let mut home = Home::with_router();
     home.serve("/perf", ["perf", "server", "--payload", "100"]);
     let lines = home.json(["perf", "client", "--rate", "500", "--duration", "2"]);
@@ -72,7 +72,7 @@ fn a_rate_is_kept_and_not_exceeded() {
 }
 
 #[test]
-fn distinct_names_are_not_answered_by_the_cache_and_a_cached_set_is() {
+fn only_cached_names_hit_the_cache() {
     let mut home = Home::with_router();
     home.serve("/perf", ["perf", "server", "--payload", "100"]);
     let hits = || home.json(["cs", "info"])[0]["hits"].as_u64().unwrap();
@@ -89,7 +89,7 @@ fn distinct_names_are_not_answered_by_the_cache_and_a_cached_set_is() {
 }
 
 #[test]
-fn names_are_as_long_as_asked_for() {
+fn perf_names_have_the_requested_length() {
     let mut home = Home::with_router();
     home.serve("/perf", ["perf", "server", "--payload", "100"]);
     let client =
@@ -101,22 +101,22 @@ fn names_are_as_long_as_asked_for() {
 }
 
 #[test]
-fn without_a_server_it_fails_at_once_and_says_why() {
+fn perf_without_a_server_fails_immediately() {
     let home = Home::with_router();
     let error = home.fails(4, ["perf", "client", "--duration", "600"]);
     assert!(error.contains("no route to /perf") && error.contains("perf server"), "{error}");
 }
 
 #[test]
-fn a_payload_of_another_size_is_no_success() {
+fn perf_fails_on_wrong_payload_sizes() {
     let mut home = Home::with_router();
     home.serve("/perf", ["perf", "server", "--payload", "1200"]);
     let error = home.fails(6, ["perf", "client", "--duration", "1", "--payload", "1300"]);
-    assert!(error.contains("not what the server should send"), "{error}");
+    assert!(error.contains("differ from the server's data"), "{error}");
 }
 
 #[test]
-fn a_server_that_stops_is_seen_as_timeouts_or_refusals_and_the_client_ends_in_time() {
+fn a_client_survives_a_stopped_server() {
     let mut home = Home::with_router();
     let server = home.serve("/perf", ["perf", "server"]);
     let client = home.namely(["perf", "client", "--duration", "4", "--lifetime", "200", "--json"]);
@@ -157,7 +157,7 @@ fn lines_of<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
 }
 
 #[test]
-fn manifests_verify_few_signatures_and_packets_one_each_whenever_they_are_made() {
+fn manifests_reduce_signature_verifications() {
     let home = Home::with_router();
     let lines = home.json([
         "perf",
@@ -189,7 +189,7 @@ fn manifests_verify_few_signatures_and_packets_one_each_whenever_they_are_made()
 }
 
 #[test]
-fn consumers_of_objects_at_once_get_their_shares() {
+fn concurrent_object_consumers_get_their_shares() {
     let home = Home::with_router();
     let args = ["perf", "object", "--suite", "none", "--manifest", "off", "--production", "async"];
     let lines = home.json(args.into_iter().chain(["--consumers", "1,2", "--size", "2", "--runs", "2"]));
@@ -200,7 +200,7 @@ fn consumers_of_objects_at_once_get_their_shares() {
 }
 
 #[test]
-fn requests_are_answered_signed_and_verified_one_at_a_time() {
+fn requests_are_answered_signed_and_verified() {
     let home = Home::with_router();
     let lines = home.json(["perf", "request", "--suite", "none,ed25519", "--count", "20", "--interval", "0"]);
     let requests = lines_of(&lines, "request");
@@ -212,7 +212,7 @@ fn requests_are_answered_signed_and_verified_one_at_a_time() {
 }
 
 #[test]
-fn signatures_and_hashes_are_measured_in_a_loop_and_alone() {
+fn perf_crypto_measures_every_operation() {
     let lines = Home::new().json(["perf", "crypto", "--runs", "2"]);
     let operations = lines_of(&lines, "crypto");
     assert_eq!(operations.len(), 10);

@@ -1,5 +1,5 @@
-//! `namely testbed`: the examples run, and whatever happens nothing stays behind. Where there can
-//! be no namespaces, these tests say that they are skipped.
+//! `namely testbed`: the examples run, and nothing remains after any end. These tests are skipped
+//! if namespaces are not available.
 
 use crate::common;
 
@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 
 use common::Home;
 use common::testbed::{can_build, own_options, run};
-use namely_skip::{Need, skip, until};
+use namely_testkit::{Need, skip, until};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ fn exit(summary: &Value, program: &str, node: &str) -> Option<i64> {
 }
 
 #[test]
-fn three_routers_on_a_bridge_find_one_another_and_exchange_a_file_without_configuration() {
+fn three_bridged_routers_exchange_a_file() {
     if !can_build(own_options()) {
         return;
     }
@@ -46,7 +46,7 @@ fn three_routers_on_a_bridge_find_one_another_and_exchange_a_file_without_config
 
 /// NB-13: announcements as they are on the wire.
 #[test]
-fn a_neighbour_is_told_of_a_busy_disk_again_and_again_and_when_it_is_over() {
+fn a_busy_disk_is_announced_repeatedly() {
     if !can_build(own_options()) {
         return;
     }
@@ -55,7 +55,7 @@ fn a_neighbour_is_told_of_a_busy_disk_again_and_again_and_when_it_is_over() {
     assert_eq!(summary["well"], true, "{summary:#}");
     let capture = home.path("results/a-eth0.pcap");
     let seen = home.ok(["dissect", capture.to_str().unwrap()]);
-    // A packet begins with when it was seen and between whom.
+    // A packet begins with its time and its two ends.
     let mut packets = Vec::new();
     for line in seen.lines() {
         if line.contains(" -> ") {
@@ -77,12 +77,12 @@ fn a_neighbour_is_told_of_a_busy_disk_again_and_again_and_when_it_is_over() {
     let counters = fs::read_to_string(home.path("results/a/counters.json")).unwrap();
     let counters: Vec<Value> = counters.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let heard = counters.iter().find(|counter| counter["counter"] == "forwarder.congestion_heard").unwrap();
-    // What crossed before the capture began, or after it ended, is not in it.
+    // Packets before the start or after the end of the capture are not in it.
     assert!(heard["value"].as_u64() >= Some((busy.len() + free.len()) as u64), "{heard}");
 }
 
 #[test]
-fn nine_routers_in_a_grid_carry_a_file_around_a_link_that_is_cut() {
+fn nine_routers_route_around_a_cut_link() {
     if !can_build(own_options()) {
         return;
     }
@@ -113,7 +113,7 @@ fn nine_routers_in_a_grid_carry_a_file_around_a_link_that_is_cut() {
 }
 
 #[test]
-fn an_example_that_nobody_reads_to_its_end_is_no_failure() {
+fn testbed_init_survives_a_closed_pipe() {
     let home = Home::new();
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
@@ -123,7 +123,7 @@ fn an_example_that_nobody_reads_to_its_end_is_no_failure() {
 }
 
 #[test]
-fn wrong_files_are_refused_with_their_line_and_examples_pass() {
+fn invalid_testbed_files_report_their_line() {
     let home = Home::new();
     for file in fs::read_dir(docs()).unwrap().flatten() {
         let listed = home.json(["testbed", "check", file.path().to_str().unwrap()]);
@@ -140,7 +140,7 @@ fn wrong_files_are_refused_with_their_line_and_examples_pass() {
     assert!(fs::read_to_string(home.path("init.svg")).unwrap().ends_with("</svg>\n"));
 }
 
-/// A testbed of two nodes whose program writes `up` into its folder, and then does `then`.
+/// A testbed of two nodes with a program that writes `up` into its folder, and then does `then`.
 fn small(home: &Home, then: &str) -> PathBuf {
     let file = home.path("small.toml");
     let text = format!(
@@ -152,8 +152,8 @@ fn small(home: &Home, then: &str) -> PathBuf {
     file
 }
 
-/// Processes whose working directory is below this home, but for `but`: every program and router of
-/// a testbed is.
+/// Processes with a working directory below this home, except `but`: every program and router of a
+/// testbed is one.
 fn left(home: &Home) -> Vec<u32> {
     let results = home.path("results").canonicalize().unwrap();
     let pids = fs::read_dir("/proc").unwrap().flatten();
@@ -175,7 +175,7 @@ fn start(home: &Home, file: &Path) -> Child {
     child
 }
 
-/// How a testbed that gets a signal ends: its exit status, once nothing of it is left.
+/// Returns the exit status of a testbed that receives a signal, once all its parts are gone.
 fn ends_by(signal: Signal) -> Option<Option<i32>> {
     if !can_build(own_options()) {
         return None;
@@ -209,13 +209,13 @@ fn sigterm_ends_everything_in_order() {
 }
 
 #[test]
-fn sigkill_of_the_command_leaves_nothing_behind() {
+fn a_killed_testbed_leaves_nothing_behind() {
     let Some(code) = ends_by(Signal::KILL) else { return };
     assert_eq!(code, None);
 }
 
 #[test]
-fn a_program_that_fails_fails_the_testbed_and_leaves_nothing_behind() {
+fn a_failing_program_fails_the_testbed() {
     if !can_build(own_options()) {
         return;
     }
@@ -228,7 +228,7 @@ fn a_program_that_fails_fails_the_testbed_and_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_testbed_needs_no_root_where_users_may_have_namespaces() {
+fn user_namespaces_run_testbeds_without_root() {
     let is_root = rustix::process::geteuid().is_root();
     let nobody = ["--reuid=65534", "--regid=65534", "--clear-groups"];
     let mut probe = Command::new("setpriv");
@@ -240,7 +240,7 @@ fn a_testbed_needs_no_root_where_users_may_have_namespaces() {
     if !is_root && !can_build(own_options()) {
         return;
     }
-    // Somebody else's home: what they can read and write.
+    // The home of another user, with the files that this user can read and write.
     let home = Home::new();
     let mine = home.path("mine");
     fs::create_dir(&mine).unwrap();
@@ -248,7 +248,7 @@ fn a_testbed_needs_no_root_where_users_may_have_namespaces() {
         fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
     }
     fs::rename(small(&home, "ping -c 1 10.0.0.1 || namely status"), mine.join("small.toml")).unwrap();
-    // The programs may lie where nobody else can read.
+    // The programs may be in a folder that other users cannot read.
     let programs = Path::new(env!("CARGO_BIN_EXE_namely"));
     fs::copy(programs, mine.join("namely")).unwrap();
     let mut command = Command::new(mine.join("namely"));
@@ -264,7 +264,7 @@ fn a_testbed_needs_no_root_where_users_may_have_namespaces() {
 }
 
 #[test]
-fn three_routers_in_a_line_learn_what_to_keep() {
+fn three_routers_learn_their_cache_contents() {
     if !can_build(own_options()) {
         return;
     }

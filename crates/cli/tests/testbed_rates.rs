@@ -1,4 +1,4 @@
-//! The rates that links of a testbed carry.
+//! Rates of shaped links in a testbed.
 
 use std::fs;
 
@@ -7,8 +7,8 @@ use serde_json::Value;
 use crate::common::Home;
 use crate::common::testbed::{can_build, own_options, run};
 
-/// A testbed in which `a` serves a file to `b` over a link of this shape; the rate at which it
-/// came, Mbit/s, and what carried it.
+/// Runs a testbed in which `a` serves a file to `b` over a link of this shape. Returns the goodput
+/// in Mbit/s, and the name of the link's emulator.
 fn carried(shape: &str, octets: usize) -> (f64, String) {
     let home = Home::new();
     let file = home.path("rate.toml");
@@ -28,13 +28,13 @@ fn carried(shape: &str, octets: usize) -> (f64, String) {
 }
 
 #[test]
-fn a_link_carries_its_rate_and_no_more_whatever_emulates_it() {
+fn an_emulated_link_keeps_its_rate() {
     if !can_build(own_options()) {
         return;
     }
     for delay in ["", "\ndelay = \"1ms\""] {
-        // The window is half a second of this rate: the queue takes it whole, so that nothing is
-        // lost, and a busy machine may be late by as much without the link standing idle.
+        // The window is half a second of this rate. It fits into the queue, so no packet is lost.
+        // A busy machine may be late by half a second before the link becomes idle.
         let shape = format!("rate = \"2mbit\"\nqueue = \"1s\"{delay}");
         let (rate, carrier) = carried(&shape, 1_000_000);
         assert!((1.0..2.1).contains(&rate), "{rate} Mbit/s by {carrier}");

@@ -71,7 +71,7 @@ fn sent(line: &Value) -> Vec<(&str, u64)> {
 }
 
 #[test]
-fn an_interest_is_followed_to_its_answer_and_what_is_of_others_is_not_shown() {
+fn a_trace_follows_matching_interests_only() {
     let mut home = Home::with_router();
     let mut trace = Tracing::start(&home, &["/lab"]);
 
@@ -84,7 +84,7 @@ fn an_interest_is_followed_to_its_answer_and_what_is_of_others_is_not_shown() {
     assert_eq!(sent(&refused), [("Nack", asker)]);
     assert_eq!(refused["sent"][0]["nack"], "NoRoute");
 
-    // Somebody who takes datagrams and says nothing.
+    // A peer that receives datagrams and never answers.
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     home.ok(["route", "add", "/lab/far", &format!("udp://{}", silent.local_addr().unwrap())]);
     // The consumer stays: the entry of one that leaves ends with its face and never expires.
@@ -136,13 +136,13 @@ fn an_interest_is_followed_to_its_answer_and_what_is_of_others_is_not_shown() {
 }
 
 #[test]
-fn as_many_traces_as_may_be_are_taken_and_each_that_ends_makes_room() {
+fn an_ended_trace_frees_its_slot() {
     let home = Home::with_router();
     let mut traces: Vec<_> = (0..4).map(|n| Tracing::start(&home, &[&format!("/{n}")])).collect();
     let refused = home.fails(7, ["trace", "/4"]);
-    assert!(refused.contains("4 traces are under way, as many as may be"), "{refused}");
+    assert!(refused.contains("4 traces are active, which is the limit"), "{refused}");
     assert_eq!(traces.pop().unwrap().interrupt(), Some(0));
-    // One whose client is killed goes with its face.
+    // A trace ends with the face of its killed client.
     drop(traces.pop());
     home.wait_for("the face to go", || home.json(["trace", "/4", "--for", "0.1"]).len() == 1);
     let mut counted = Tracing::start(&home, &["/lab", "--count", "1"]);
@@ -153,7 +153,7 @@ fn as_many_traces_as_may_be_are_taken_and_each_that_ends_makes_room() {
 }
 
 #[test]
-fn what_the_content_stores_disk_is_asked_and_answers_is_shown() {
+fn a_trace_shows_disk_lookups() {
     let mut home = Home::new();
     let uri = home.router_uri();
     let disk = ["--cs-packets-max", "16", "--cs-disk", "cache", "--cs-disk-admission", "all"];
@@ -180,7 +180,7 @@ fn what_the_content_stores_disk_is_asked_and_answers_is_shown() {
 }
 
 #[test]
-fn a_trace_of_everything_does_not_tell_of_itself() {
+fn a_trace_omits_its_own_packets() {
     let home = Home::with_router();
     let mut all = Tracing::start(&home, &["/"]);
     home.ok(["status"]);
@@ -189,7 +189,7 @@ fn a_trace_of_everything_does_not_tell_of_itself() {
     assert_eq!(all.interrupt(), Some(0));
 }
 
-/// Ends who asks, whatever happens.
+/// Stops the requesting thread in every case.
 struct Stops<'a>(&'a AtomicBool);
 
 impl Drop for Stops<'_> {
@@ -199,7 +199,7 @@ impl Drop for Stops<'_> {
 }
 
 #[test]
-fn the_hottest_prefixes_are_told_to_who_asks_for_them() {
+fn hot_prefixes_are_listed_on_request() {
     let home = Home::with_router();
     let uri = home.router_uri();
     let stop = AtomicBool::new(false);
@@ -213,7 +213,7 @@ fn the_hottest_prefixes_are_told_to_who_asks_for_them() {
         });
         let _stops = Stops(&stop);
         let args = ["top", "--once", "--interval", "0.1", "--prefixes"];
-        // A busy machine may give who asks no turn in so short a time.
+        // A busy machine may not schedule the requesting thread in so short a time.
         home.wait_for("both prefixes", || {
             let top = home.json(args).remove(0);
             let told = top["prefixes"].as_array().unwrap().iter();

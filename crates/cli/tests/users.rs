@@ -1,5 +1,5 @@
-//! Users of one machine kept apart: what one of them puts in the way of another is not taken for
-//! the other's own. Needs root, to become other users.
+//! Users of one machine are isolated: a file or socket of one user is not taken for that of
+//! another. Needs root, to become other users.
 
 use crate::common;
 
@@ -9,11 +9,11 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use namely_skip::{Need, skip};
+use namely_testkit::{Need, skip};
 
 use common::{Ended, Home, ended};
 
-/// The user who is in the way.
+/// The user who interferes.
 const NOBODY: u32 = 65534;
 
 /// A home where other users can go in, with a `namely` that they can run; none without root.
@@ -30,8 +30,8 @@ impl Shared {
         }
         let home = Home::new();
         let namely = home.path("namely");
-        // By a process of its own: what this one had open for writing, a child that another test
-        // has just forked would keep from being run.
+        // Another process copies the file: a child that another test has just forked would hold a
+        // descriptor of this process open for writing, which prevents execution.
         let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_namely")).arg(&namely).status().unwrap();
         assert!(copied.success());
         allow(home.path("."), 0o755);
@@ -39,7 +39,7 @@ impl Shared {
         Some(Shared { home, namely })
     }
 
-    /// `namely` as the user `uid`, who has a home below this one and knows of no router.
+    /// `namely` as the user `uid`, with a home below this one and no configured router.
     fn namely_of(&self, uid: u32, args: &[&str]) -> Command {
         let home = self.folder_of(uid, &format!("home-{uid}"), 0o700);
         let mut command = Command::new(&self.namely);
@@ -79,7 +79,7 @@ fn allow(path: impl AsRef<Path>, mode: u32) {
 }
 
 #[test]
-fn another_users_router_is_refused_unless_that_user_is_trusted() {
+fn another_users_router_needs_trust() {
     let Some(mut shared) = Shared::new() else { return };
     let socket = shared.folder_of(NOBODY, "of-nobody", 0o755).join("namely.sock");
     shared.start_router_of(NOBODY, &socket);
@@ -116,9 +116,9 @@ fn another_users_router_is_refused_unless_that_user_is_trusted() {
 }
 
 #[test]
-fn a_router_that_another_user_put_into_the_usual_place_is_not_taken_for_ones_own() {
+fn another_users_default_socket_is_refused() {
     let Some(mut shared) = Shared::new() else { return };
-    // A user whom nobody else has, and its place in /tmp, where another user was first.
+    // An unused user id, and its folder in /tmp, which another user has created first.
     let uid = 1_900_000_000 + std::process::id();
     let place = tempfile::Builder::new().prefix(&format!("namely-{uid}")).rand_bytes(0).tempdir_in("/tmp");
     let place = place.unwrap();
@@ -130,7 +130,7 @@ fn a_router_that_another_user_put_into_the_usual_place_is_not_taken_for_ones_own
     assert_eq!(refused.code, Some(3), "{refused:?}");
     assert!(refused.stderr.contains("uid 65534"), "{refused:?}");
 
-    // With a runtime directory, in which nobody else can be, /tmp is not looked at.
+    // With a private runtime directory, /tmp is not used.
     let runtime = shared.folder_of(uid, "runtime", 0o700);
     let mut command = shared.namely_of(uid, &["status"]);
     let nobody = ended(command.env("XDG_RUNTIME_DIR", runtime).output().unwrap());
@@ -139,11 +139,11 @@ fn a_router_that_another_user_put_into_the_usual_place_is_not_taken_for_ones_own
 }
 
 #[test]
-fn another_user_is_told_which_rule_allows_and_what_to_add_where_none_does() {
+fn refused_users_see_the_missing_rule() {
     let Some(mut shared) = Shared::new() else { return };
     let (socket, file) = (shared.home.path("ruled.sock"), shared.home.path("namely.toml"));
     let rules = format!("[[authorization.user]]\nuser = {NOBODY}\nregister = [\"/lab\"]\n");
-    // The rule for somebody else is told to nobody.
+    // The rule for another user is not reported.
     fs::write(&file, rules + "[[authorization.user]]\nuser = 4321\nregister = [\"/secret\"]\n").unwrap();
     let uri = format!("unix://{}", socket.display());
     let file = file.display().to_string();

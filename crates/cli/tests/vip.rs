@@ -7,7 +7,7 @@ use std::fs;
 use common::Home;
 
 #[test]
-fn what_the_plane_knows_is_told_in_words_and_as_json() {
+fn vip_commands_print_text_and_json() {
     let mut home = Home::new();
     let catalogue = home.path("blocks.tsv").display().to_string();
     fs::write(&catalogue, "catalogue\t7\n/big\t20000\n\t/big/a\t20000\n/small\t100\n\t/small/a\t100\n")
@@ -34,7 +34,7 @@ fn what_the_plane_knows_is_told_in_words_and_as_json() {
     assert!(text.stdout.contains("2 registered, 19.6 KiB") && text.stderr.contains("OPEN"), "{text:?}");
     let line = home.ok(["vip", "catalogue"]);
     assert!(line.contains("blocks.tsv: version 7, 2 blocks, 2 files; 2 registered"), "{line}");
-    // Something is asked for, in vain: it counts.
+    // An Interest without an answer counts, too.
     home.run(["peek", "/lab/small/a/0", "--lifetime", "50"]);
     home.wait_for("its score", || home.json(["vip", "objects"])[1]["score"].as_f64() > Some(0.9));
     let objects = home.json(["vip", "objects"]);
@@ -43,7 +43,7 @@ fn what_the_plane_knows_is_told_in_words_and_as_json() {
     let top = home.json(["vip", "top", "1"]);
     assert_eq!((top.len(), &top[0]["object"], &top[0]["tier"]), (1, &"/small".into(), &0.into()));
     let neighbours = home.run(["vip", "neighbours"]);
-    assert!(neighbours.stdout.contains("none heard"), "{neighbours:?}");
+    assert!(neighbours.stdout.contains("none received"), "{neighbours:?}");
     assert!(neighbours.stderr.contains("no face leads to udp4://127.0.0.1:9"), "{neighbours:?}");
     let neighbour = home.json(["vip", "neighbours"]).remove(0);
     assert_eq!((&neighbour["router"], neighbour["face_id"].is_null()), (&"desk".into(), true));
@@ -52,7 +52,7 @@ fn what_the_plane_knows_is_told_in_words_and_as_json() {
 }
 
 #[test]
-fn a_router_without_the_plane_says_how_to_have_one() {
+fn vip_commands_without_plane_print_a_hint() {
     let home = Home::with_router();
     for command in ["status", "objects", "neighbours", "top", "catalogue"] {
         let said = home.fails(1, ["vip", command]);

@@ -1,4 +1,5 @@
-//! Commands that serve: they wait for their router, and keep their keys to themselves.
+//! Commands that serve: they wait for their router, write their keys into no core dump, and
+//! continue after a stop by SIGSTOP.
 
 use crate::common;
 
@@ -9,7 +10,7 @@ use common::Home;
 use rustix::process::{Pid, Signal, kill_process};
 
 #[test]
-fn a_server_waits_for_its_router_at_the_start_and_when_it_goes_away() {
+fn a_server_waits_for_its_router() {
     let mut home = Home::new();
     fs::create_dir(home.path("data")).unwrap();
     fs::write(home.path("data/f"), "content").unwrap();
@@ -22,14 +23,14 @@ fn a_server_waits_for_its_router_at_the_start_and_when_it_goes_away() {
     home.ok(["get", "/lab/f", "-o", "got"]);
 
     home.stop(router);
-    home.wait_for("a word about its loss", || home.background_log().contains("went away; waiting for it"));
+    home.wait_for("a word about its loss", || home.background_log().contains("is gone; waiting for it"));
     home.start_router();
     home.wait_for("/lab again", || has_route(&home));
-    home.wait_for("a word about its return", || home.background_log().contains("is there again"));
+    home.wait_for("a word about its return", || home.background_log().contains("is back"));
 }
 
 #[test]
-fn a_server_that_shall_not_wait_ends_without_a_router() {
+fn a_nonwaiting_server_ends_without_a_router() {
     let home = Home::new();
     fs::create_dir(home.path("data")).unwrap();
     for command in [&["serve", "data", "--prefix", "/lab"][..], &["put", "/lab/x"]] {
@@ -39,10 +40,10 @@ fn a_server_that_shall_not_wait_ends_without_a_router() {
 }
 
 #[test]
-fn no_image_of_a_process_with_keys_is_left_behind() {
+fn processes_with_keys_dump_no_core() {
     let mut home = Home::with_router();
     let mut shell = Command::new("sh");
-    // As a person who wants cores would have it.
+    // The limit of a user who enables core dumps.
     shell.args(["-c", "ulimit -c unlimited 2>/dev/null; exec \"$0\" pingserver /lab"]);
     shell.arg(env!("CARGO_BIN_EXE_namely")).env("NAMELY_HOME", home.path("home"));
     shell.env("NAMELY_ROUTER", home.router_uri());
@@ -54,7 +55,18 @@ fn no_image_of_a_process_with_keys_is_left_behind() {
 }
 
 #[test]
-fn stopped_programs_go_on_where_they_were() {
+fn serving_a_missing_directory_hints_at_the_remedy() {
+    let home = Home::new();
+    fs::write(home.path("file"), "content").unwrap();
+    for path in ["missing", "file"] {
+        let error = home.fails(1, ["serve", path, "--prefix", "/lab"]);
+        assert!(error.contains(&format!("cannot serve {path}: ")) && error.contains("namely put"), "{error}");
+    }
+    assert!(!home.path("home/keys/keys").exists(), "no key is made for a mistyped directory");
+}
+
+#[test]
+fn stopped_programs_continue_after_sigcont() {
     let mut home = Home::new();
     let router = home.start_router();
     fs::create_dir(home.path("data")).unwrap();
@@ -63,7 +75,7 @@ fn stopped_programs_go_on_where_they_were() {
     let mut get = home.namely(["get", "/lab/f", "-o", "got"]).spawn().unwrap();
     let pids = [home.pid(router), home.pid(server), get.id()];
     let is_running = |get: &mut std::process::Child| get.try_wait().unwrap().is_none();
-    // A system call that waits with a timeout fails when its process was stopped (signal(7)).
+    // After a stop, a system call that waits with a timeout fails with EINTR (signal(7)).
     for _ in 0..100 {
         for pid in pids.into_iter().take_while(|_| is_running(&mut get)) {
             let pid = Pid::from_raw(pid as i32).unwrap();

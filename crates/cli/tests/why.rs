@@ -1,4 +1,4 @@
-//! `namely why`, asked of real routers in which something is wrong.
+//! Tests of `namely why` at real routers with faults.
 
 use crate::common;
 
@@ -8,16 +8,16 @@ use std::sync::Arc;
 use common::Home;
 use namely_client::{Client, ClientError};
 use namely_host::clock::unix_ns;
-use namely_security::{Certificate, KeyChain, KeyType, NewKey, PrivateKey, Signer, sign_interest};
-use namely_skip::eventually;
-use namely_transport::connection::{Answer, CommandError};
-use namely_wire::mgmt::{
+use namely_messages::{
     Block, Command as Management, ControlParameters, ControlResponse, ExplainedRight, Scope, blocks,
 };
+use namely_security::{Certificate, KeyChain, KeyType, NewKey, PrivateKey, Signer, sign_interest};
+use namely_testkit::eventually;
+use namely_transport::connection::{Answer, CommandError};
 use namely_wire::{DataView, InterestBuilder, Name, ValidityPeriod};
 use serde_json::Value;
 
-/// What comes of a name, or of `--face`.
+/// The explanation of a name, or of `--face`.
 fn why(home: &Home, what: &[&str]) -> Value {
     let mut lines = home.json(["why"].iter().chain(what));
     assert_eq!(lines.len(), 1);
@@ -38,14 +38,14 @@ fn step<'a>(answer: &'a Value, at: &str) -> &'a str {
     step["found"].as_str().unwrap()
 }
 
-/// An Interest that nobody is to answer, asked in the background.
+/// Sends an Interest without expecting an answer, in the background.
 fn ask(home: &mut Home, name: &str) {
     let command: Command = home.namely(["peek", name, "--lifetime", "20000"]);
     home.spawn(command);
 }
 
 #[test]
-fn a_name_is_explained_from_no_route_to_its_answer_in_the_cache() {
+fn why_explains_routes_and_cached_data() {
     let mut home = Home::with_router();
     let answer = is_because(&home, &["/lab/note"], "no_route", "serve");
     assert!(step(&answer, "strategy").starts_with("best-route, chosen for /"), "{answer:#}");
@@ -69,9 +69,9 @@ fn a_name_is_explained_from_no_route_to_its_answer_in_the_cache() {
 }
 
 #[test]
-fn an_answer_that_does_not_come_is_traced_to_the_face_that_owes_it() {
+fn why_finds_the_silent_face() {
     let mut home = Home::with_router();
-    // Somebody who takes datagrams and says nothing.
+    // A peer that receives datagrams and never answers.
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port();
     home.ok(["route", "add", "/far", &format!("udp://127.0.0.1:{port}")]);
@@ -89,13 +89,13 @@ fn an_answer_that_does_not_come_is_traced_to_the_face_that_owes_it() {
 }
 
 #[test]
-fn a_port_where_nobody_listens_is_told_by_the_face() {
+fn why_reports_a_port_without_listener() {
     let mut home = Home::with_router();
-    let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let free = namely_testkit::free_port();
     home.ok(["route", "add", "/far", &format!("udp://127.0.0.1:{free}")]);
-    // The kernel tells of the port with the datagram after the one that found nobody there.
+    // The kernel reports the closed port at the datagram after the rejected one.
     let mut n = 0;
-    eventually("the face tells of the port", || {
+    eventually("the face reports the closed port", || {
         n += 1;
         ask(&mut home, &format!("/far/{n}"));
         why(&home, &["/far/x"])["cause"] == "unreachable"
@@ -105,23 +105,23 @@ fn a_port_where_nobody_listens_is_told_by_the_face() {
 }
 
 #[test]
-fn a_route_to_who_asks_leads_nowhere_and_a_failed_command_ends_with_the_line_to_type() {
+fn a_failed_command_suggests_namely_why() {
     let home = Home::with_router();
-    let hint = "`namely why /no/where` tells what the router knows";
+    let hint = "`namely why /no/where` shows what the router knows";
     assert!(home.fails(4, ["peek", "/no/where"]).contains(hint));
     assert!(home.fails(4, ["get", "/no/where", "-o", "-"]).contains("`namely why /no/where"));
-    // Somebody who takes datagrams and says nothing.
+    // A peer that receives datagrams and never answers.
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     home.ok(["route", "add", "/far", &format!("udp://{}", silent.local_addr().unwrap())]);
     let error = home.fails(5, ["peek", "/far/x", "--lifetime", "100"]);
-    assert!(error.contains("`namely why /far/x` tells how far the router gets with it"), "{error}");
+    assert!(error.contains("`namely why /far/x` shows how the router handles it"), "{error}");
     let usage = home.fails(2, ["why"]);
     assert!(usage.contains("<NAME|--face <FACE>|--register <PREFIX>|--bind <PREFIX>|--manage>"), "{usage}");
     assert!(home.fails(4, ["why", "--face", "77777"]).contains("there is no face 77777"));
 }
 
 #[test]
-fn the_text_lines_up_and_ends_with_what_to_do() {
+fn why_text_ends_with_a_hint() {
     let home = Home::with_router();
     let text = home.ok(["why", "/no/where"]);
     let lines: Vec<&str> = text.lines().collect();
@@ -132,9 +132,9 @@ fn the_text_lines_up_and_ends_with_what_to_do() {
 }
 
 #[test]
-fn rights_are_told_before_a_command_is_sent_as_the_command_then_finds_them() {
+fn why_predicts_the_rights_of_commands() {
     let mut home = Home::new();
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = namely_testkit::free_port();
     let tcp = format!("tcp://127.0.0.1:{port}");
     home.start_router_at(&[&home.router_uri(), &tcp]);
     let answer = is_because(&home, &["--register", "/lab"], "ok", "");
@@ -157,7 +157,7 @@ fn of(prefix: &str) -> ControlParameters {
     ControlParameters { name: Some(name(prefix)), ..ControlParameters::default() }
 }
 
-/// A router that believes keys only, reached over TCP, and keys of which each has a fault.
+/// A router that accepts keys only, reached over TCP, and keys with one fault each.
 struct Keyed {
     home: Home,
     chain: KeyChain,
@@ -169,12 +169,13 @@ impl Keyed {
     fn new() -> Self {
         let home = Home::new();
         let chain = KeyChain::open(home.path("home/keys")).unwrap();
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = namely_testkit::free_port();
         let rules = "[authorization]\nloopback = \"nothing\"\n".into();
         Keyed { home, chain, tcp: format!("tcp://127.0.0.1:{port}"), rules }
     }
 
-    /// A key of `identity`, valid for so many seconds from now.
+    /// Creates a key of `identity`, with a certificate that is valid from `from_s` to `to_s`,
+    /// relative to the present time.
     fn key(&self, identity: &str, (from_s, to_s): (i64, i64)) -> Certificate {
         let now_s = unix_ns() as i64 / 1_000_000_000;
         let validity =
@@ -206,14 +207,14 @@ impl Keyed {
         self.chain.signer(Some(name(identity).as_name()), None).unwrap()
     }
 
-    /// What is told before a command is sent.
+    /// Returns the explanation of a command that is not sent.
     #[track_caller]
     fn told(&self, asked: &[&str], identity: &str, cause: &str, next: &str) -> String {
         let what = [asked, &["--as", identity, "--router", &self.tcp]].concat();
         step(&is_because(&self.home, &what, cause, next), "signed").to_owned()
     }
 
-    /// The same question, and then the command; that both have the same answer.
+    /// Asks for the explanation, sends the command, and checks that both have the same result.
     #[track_caller]
     fn agrees(&self, command: (Management, &str), identity: &str, cause: &str, next: &str) {
         let asked: &[&str] = match command.0 {
@@ -232,7 +233,7 @@ impl Keyed {
         }
     }
 
-    /// What comes of an Interest for `command` that `identity` signs at `time_ms`.
+    /// The response to an Interest for `command` that `identity` signs at `time_ms`.
     fn send(&self, command: Management, prefix: &str, identity: &str, time_ms: u64) -> ControlResponse {
         let builder = InterestBuilder::new(command.name(Scope::Localhost, &of(prefix))).must_be_fresh();
         let wire = sign_interest(&builder, b"", &self.signer(identity), time_ms).unwrap();
@@ -260,7 +261,7 @@ impl Keyed {
 const YEAR_S: i64 = 365 * 86_400;
 
 #[test]
-fn what_is_wrong_with_a_signature_is_told_before_a_command_is_sent_as_the_command_then_finds_it() {
+fn why_predicts_signature_faults() {
     let mut net = Keyed::new();
     let good = net.key("/good", (-10, YEAR_S));
     net.rule(&good, "register = [\"/lab\"]\nbind = [\"/app\"]");
@@ -306,16 +307,16 @@ fn what_is_wrong_with_a_signature_is_told_before_a_command_is_sent_as_the_comman
     let told = why(&net.home, &["--register", "/lab", "--as", "/issued", "--router", &net.tcp]);
     assert!(told["so"].as_str().unwrap().contains("/operator/KEY/"), "{told:#}");
 
-    // Clocks: by the time that a signature says.
+    // Clocks: the time in the signature.
     let now_ms = || unix_ns() / 1_000_000;
     net.are_refused_alike("/good", now_ms() + 200_000, "outside_grace", "s ahead of this clock");
     net.are_refused_alike("/good", now_ms() - 200_000, "outside_grace", "s behind this clock");
     net.are_refused_alike("/good", now_ms() - 100_000, "before_start", "before this router started");
     let ahead_ms = now_ms() + 100_000;
     assert_eq!(net.send(register, "/lab", "/good", ahead_ms).code, 200);
-    net.are_refused_alike("/good", ahead_ms, "replayed", "not newer");
+    net.are_refused_alike("/good", ahead_ms, "replayed", "was accepted");
     net.agrees((register, "/lab"), "/good", "replayed", "until it is past");
-    // Who asks changes nothing: of another key the same time is new as often as it asks.
+    // A query changes nothing: for another key the same time stays new after any number of queries.
     let ask = || net.send(Management::RightsManage, "/", "/operator", ahead_ms);
     assert_eq!((ask().body, ask().code), (ask().body, 200));
     assert_eq!(net.send(manage, "/", "/operator", ahead_ms).code, 200);
@@ -323,7 +324,7 @@ fn what_is_wrong_with_a_signature_is_told_before_a_command_is_sent_as_the_comman
 }
 
 #[test]
-fn who_has_no_key_and_no_rule_is_told_so_and_keys_that_there_are_not_are_named() {
+fn why_reports_missing_keys_and_rules() {
     let mut net = Keyed::new();
     net.start();
     let router = ["--router", net.tcp.as_str()];

@@ -1,28 +1,28 @@
-//! Prefixes that this host's applications have bound: namely's router only (docs/sockets.md).
+//! Prefixes bound by applications of this host: namely's router only (docs/sockets.md).
 
+use namely_messages::{Binding, Command, ControlParameters, Dataset};
 use namely_wire::Name;
-use namely_wire::mgmt::{Binding, Command, ControlParameters, Dataset};
 
 use crate::{Client, ClientError};
 
-/// The face from the FIB to the applications of the router's host: routable prefixes lead there,
+/// The face from the FIB to the applications of the router's host. Routable prefixes lead to it,
 /// and applications bind prefixes below them.
 pub const FACE_LOCAL: u64 = 1;
 
-/// What people call [`FACE_LOCAL`].
+/// Name of [`FACE_LOCAL`] for users.
 pub(crate) const LOCAL: &str = "local";
 
 impl Client {
-    /// All bound prefixes (`bpt/list`).
+    /// Returns all bound prefixes (`bpt/list`).
     ///
     /// # Errors
-    /// See [`ClientError`]: the router is gone, has no such table, does not answer, or answers
-    /// nonsense.
+    /// See [`ClientError`]: the router is gone, has no such table, does not answer, or its answer
+    /// is malformed.
     pub fn bindings(&mut self) -> Result<Vec<Binding>, ClientError> {
         self.entries(Dataset::BptList)
     }
 
-    /// Takes a bound prefix from the application at `face_id` (`bpt/unbind`).
+    /// Removes a bound prefix of the application at `face_id` (`bpt/unbind`).
     ///
     /// # Errors
     /// [`ClientError::Command`]: that face has not bound it, or the router refuses.
@@ -31,11 +31,11 @@ impl Client {
         self.command(Command::BptUnbind, &ControlParameters { name, face_id, ..Default::default() }).map(drop)
     }
 
-    /// The routable prefix that leads `name` to the applications of this host, if one does and none
-    /// has bound a prefix of `name`: the reason why there is no route to it.
+    /// Returns the routable prefix that leads `name` to the applications of this host, if there is
+    /// one and none of them has bound a prefix of `name`. In this case there is no route to `name`.
     ///
     /// # Errors
-    /// As of [`Client::bindings`].
+    /// Those of [`Client::bindings`].
     pub fn unbound_below(&mut self, name: &Name) -> Result<Option<Name>, ClientError> {
         let longest = self
             .fib()?

@@ -1,11 +1,11 @@
-//! The connection to a router, and commands over it. The other files add the calls of each table.
+//! The connection to a router, and commands over it. Other files add the methods for each table.
 
 use std::time::Duration;
 
+use namely_messages::{Command, ControlParameters};
 use namely_security::{KeyChain, Signer};
 use namely_transport::connection::{Connection, Options};
 use namely_wire::FaceUri;
-use namely_wire::mgmt::{Command, ControlParameters};
 
 use crate::error::ClientError;
 
@@ -16,32 +16,34 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to the router at the address `router`, or to the first that [`Connection::find`]
-    /// finds. `signer` signs commands; a digest does where the router knows the user by its socket.
+    /// Connects to the router at the address `router`, or without one to the first that
+    /// [`Connection::find`] finds. `signer` signs commands. A digest suffices if the router
+    /// identifies the user by its socket.
     ///
     /// # Errors
-    /// [`ClientError::Connection`]: no router was reached, or `router` is no address of one.
+    /// [`ClientError::Connection`]: no router was reached, or `router` is not an address of one.
     pub fn find(router: Option<&str>, signer: Signer) -> Result<Self, ClientError> {
         let options = Options { reconnect: Duration::ZERO, signer, ..Options::default() };
         Ok(Client { connection: Connection::find(router, options)? })
     }
 
-    /// Over a connection that is there already. What comes on it meanwhile is dropped.
+    /// Creates a client over an existing connection. Each call drops unrelated packets that arrive
+    /// meanwhile.
     pub fn over(connection: Connection) -> Self {
         Client { connection }
     }
 
-    /// The router's address.
+    /// Returns the router's address.
     pub fn router(&self) -> &FaceUri {
         self.connection.uri()
     }
 
-    /// The connection itself, for packets that are not management.
+    /// Returns the connection, for packets that are not management.
     pub fn connection(&mut self) -> &mut Connection {
         &mut self.connection
     }
 
-    /// Carries out any command of the protocol, and returns the parameters in the router's answer.
+    /// Executes any command of the protocol, and returns the parameters in the router's answer.
     ///
     /// # Errors
     /// [`ClientError::Connection`] and [`ClientError::Command`]: the router is gone, refuses, or
@@ -56,9 +58,8 @@ impl Client {
     }
 }
 
-/// What signs commands unless told otherwise: the default key of the user's key chain, if there is
-/// one that needs no passphrase; else a digest, which a router on the same host takes from its
-/// users.
+/// Returns the default signer of commands: the default key of the user's key chain if it needs no
+/// passphrase, otherwise a digest. A router on the same host accepts a digest from its users.
 pub fn default_signer() -> Signer {
     let of_key = |chain: KeyChain| match chain.key(None) {
         Ok(entry) if !entry.encrypted => chain.signer(None, None).ok(),
@@ -67,7 +68,7 @@ pub fn default_signer() -> Signer {
     KeyChain::open_default().ok().and_then(of_key).unwrap_or_else(Signer::digest_sha256)
 }
 
-/// Mask and Flags that set those of `switches` that are there; `None` when none is.
+/// Returns Mask and Flags for the switches that are not `None`; `None` twice if all are.
 pub(crate) fn flags(switches: &[(Option<bool>, u64)]) -> (Option<u64>, Option<u64>) {
     let mut set = None;
     for (switch, bit) in switches {

@@ -1,7 +1,7 @@
 //! Datasets: lists that the router publishes in segments (NFD StatusDataset).
 
+use namely_messages::{Block, Dataset, FaceQueryFilter, blocks};
 use namely_transport::connection::Answer;
-use namely_wire::mgmt::{Block, Dataset, FaceQueryFilter, blocks};
 use namely_wire::{ContentType, DataView, InterestBuilder, Name};
 
 use crate::{Client, ClientError};
@@ -9,16 +9,16 @@ use crate::{Client, ClientError};
 /// Maximum number of segments of a dataset that are fetched: 8 MB of entries.
 pub const DATASET_SEGMENTS_MAX: u64 = 1024;
 
-/// How many lifetimes an Interest of a dataset is waited for.
+/// Number of attempts for an Interest of a dataset.
 const ATTEMPTS: u32 = 3;
 
 impl Client {
-    /// The entries of a dataset.
+    /// Returns the entries of a dataset.
     pub(crate) fn entries<T: Block>(&mut self, dataset: Dataset) -> Result<Vec<T>, ClientError> {
         self.filtered(dataset, &FaceQueryFilter::default())
     }
 
-    /// The entries of a dataset that `filter`, if it has one, lets through.
+    /// Returns the entries of a dataset that match `filter`, if it has one.
     pub(crate) fn filtered<T: Block>(
         &mut self,
         dataset: Dataset,
@@ -28,7 +28,7 @@ impl Client {
         blocks(&content).collect::<Result<_, _>>().map_err(ClientError::Malformed)
     }
 
-    /// All segments of a dataset, joined.
+    /// Returns all segments of a dataset, joined.
     pub(crate) fn dataset(
         &mut self,
         dataset: Dataset,
@@ -41,7 +41,7 @@ impl Client {
         })
     }
 
-    /// All segments of what is published under `prefix`, joined.
+    /// Returns all segments of the data under `prefix`, joined.
     pub(crate) fn content(&mut self, prefix: Name) -> Result<Vec<u8>, ClientError> {
         let first = InterestBuilder::new(prefix.clone()).can_be_prefix().must_be_fresh();
         let mut wire = self.fetch(&first)?;

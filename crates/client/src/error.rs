@@ -1,54 +1,67 @@
-//! Why a router's management did not do what was asked.
+//! Errors of a router's management.
 
 use std::fmt;
 use std::io;
 
+use namely_messages::status_code;
 use namely_transport::connection::{CommandError, ConnectionError};
-use namely_wire::mgmt::status_code;
 use namely_wire::{DecodeError, FaceUriError, NackReason, Name};
 use rustix::io::Errno;
 
 use crate::DATASET_SEGMENTS_MAX;
 
-/// Why a router's management did not do what was asked.
-#[derive(Debug)]
+/// An operation of a router's management failed.
+#[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// Environment or caller: no router was reached, or it went away.
-    Connection(ConnectionError),
-    /// Caller or router: a command was refused, or not answered.
+    /// Environment or caller: no router was reached, or the connection closed.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
+    /// Caller or router: the router refused a command, or did not answer.
+    #[error(transparent)]
     Command(CommandError),
     /// Router: it has no such dataset, or no management at all.
+    #[error(fmt = refused)]
     Refused(NackReason),
-    /// Router: who asks may not see that, since he may not manage it.
+    /// Router: the caller may not read this, because it may not manage the router.
+    #[error("the router reports that only to users who may manage it")]
     NotForYou,
-    /// Router: it does not answer.
+    /// Router: no answer.
+    #[error("the router's management does not answer")]
     NoAnswer,
-    /// Router: its answer cannot be read.
-    Malformed(DecodeError),
+    /// Router: the answer cannot be decoded.
+    #[error("the router's answer is malformed: {0}")]
+    Malformed(#[source] DecodeError),
     /// Router: a dataset has more than [`DATASET_SEGMENTS_MAX`] segments.
+    #[error("{0} has more than {DATASET_SEGMENTS_MAX} segments")]
     TooLong(Name),
-    /// Caller: the text is no address of a face.
+    /// Caller: the text is not an address of a face.
+    #[error("{uri} is not the address of a face: {error}")]
     BadFaceUri {
         /// The text.
         uri: String,
-        /// What is wrong with it.
+        /// The parser's error.
+        #[source]
         error: FaceUriError,
     },
     /// Caller or environment: a face's host has no address.
+    #[error("no face can lead to {uri}: {error}")]
     Lookup {
-        /// The face's address.
+        /// Address of the face.
         uri: String,
-        /// What the system says.
+        /// The system's error.
+        #[source]
         error: io::Error,
     },
     /// Caller: there is no such face.
+    #[error("there is no face {0}")]
     NoSuchFace(String),
-    /// Caller: the text is no name of a strategy.
+    /// Caller: the text is not a name of a strategy.
+    #[error("{0} is not the name of a strategy")]
     BadStrategy(String),
 }
 
 impl ClientError {
-    /// What the person can do about it, if anything.
+    /// Returns a remedy for the user, if there is one.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             ClientError::Connection(error) => error.hint(),
@@ -61,7 +74,7 @@ impl ClientError {
         }
     }
 
-    /// The number by which a system call would tell it.
+    /// Returns the error number of the closest system error.
     pub fn errno(&self) -> i32 {
         let errno = match self {
             ClientError::Connection(error) | ClientError::Command(CommandError::Connection(error)) => {
@@ -90,44 +103,18 @@ impl ClientError {
     }
 }
 
-impl fmt::Display for ClientError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ClientError::Connection(error) => error.fmt(f),
-            ClientError::Command(error) => error.fmt(f),
-            ClientError::Refused(NackReason::NoRoute) => f.write_str("no route to the router's management"),
-            ClientError::Refused(reason) => {
-                write!(f, "the router's management was refused: Nack {reason}")
-            }
-            ClientError::NotForYou => f.write_str("the router tells that only who may manage it"),
-            ClientError::NoAnswer => f.write_str("the router's management does not answer"),
-            ClientError::Malformed(error) => write!(f, "the router's answer is malformed: {error}"),
-            ClientError::TooLong(name) => {
-                write!(f, "{name} has more than {DATASET_SEGMENTS_MAX} segments")
-            }
-            ClientError::BadFaceUri { uri, error } => {
-                write!(f, "{uri} is not the address of a face: {error}")
-            }
-            ClientError::Lookup { uri, error } => write!(f, "no face can lead to {uri}: {error}"),
-            ClientError::NoSuchFace(face) => write!(f, "there is no face {face}"),
-            ClientError::BadStrategy(text) => write!(f, "{text} is not the name of a strategy"),
-        }
-    }
-}
-
-impl std::error::Error for ClientError {}
-
-impl From<ConnectionError> for ClientError {
-    fn from(error: ConnectionError) -> Self {
-        ClientError::Connection(error)
-    }
-}
-
 impl From<CommandError> for ClientError {
     fn from(error: CommandError) -> Self {
         match error {
             CommandError::Connection(error) => ClientError::Connection(error),
             other => ClientError::Command(other),
         }
+    }
+}
+
+fn refused(reason: &NackReason, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match reason {
+        NackReason::NoRoute => f.write_str("no route to the router's management"),
+        reason => write!(f, "the router's management was refused: Nack {reason}"),
     }
 }

@@ -2,32 +2,33 @@
 
 use std::time::{Duration, Instant};
 
-use namely_transport::connection::{Answer, CommandError};
-use namely_wire::mgmt::{
+use namely_messages::{
     Block, ChannelStatus, Command, ControlParameters, Dataset, EventRequest, FaceEventNotification,
     FacePersistency, FaceQueryFilter, FaceStatus, face_flags, status_code,
 };
+use namely_transport::connection::{Answer, CommandError};
 use namely_wire::{DataView, DecodeError, Endpoint, FaceUri, InterestBuilder, types};
 
 use crate::bindings::{FACE_LOCAL, LOCAL};
 use crate::client::flags;
 use crate::{Client, ClientError};
 
-/// Longest lifetime of an Interest that waits for the next face event.
+/// Maximum lifetime of an Interest for the next face event.
 const EVENT_LIFETIME: Duration = Duration::from_secs(60);
 
-/// What of a face can be changed; `None` leaves it as it is, or as the router makes it.
+/// Properties of a face that can be changed. `None` leaves a property unchanged. A new face
+/// receives the router's default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaceProperties {
-    /// When the face goes away.
+    /// Condition for the removal of the face.
     pub persistency: Option<FacePersistency>,
-    /// Largest link packet, octets.
+    /// Largest link packet in octets.
     pub mtu: Option<u64>,
-    /// Whether lost link packets are sent again.
+    /// Whether lost link packets are retransmitted.
     pub reliability: Option<bool>,
-    /// Whether a long send queue marks packets.
+    /// Whether packets are marked while the send queue is long.
     pub congestion_marking: Option<bool>,
-    /// Whether NextHopFaceId, IncomingFaceId and CachePolicy are understood.
+    /// Whether the face accepts NextHopFaceId, IncomingFaceId and CachePolicy.
     pub local_fields: Option<bool>,
 }
 
@@ -43,49 +44,49 @@ impl FaceProperties {
     }
 }
 
-/// A face that was asked for.
+/// The result of [`Client::create_face`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CreatedFace {
     /// FaceId.
     pub face_id: u64,
     /// Its remote URI in the router's canonical form.
     pub uri: String,
-    /// Whether it was there before.
+    /// Whether the face existed before.
     pub existed: bool,
 }
 
 impl Client {
-    /// All faces (`faces/list`).
+    /// Returns all faces (`faces/list`).
     ///
     /// # Errors
-    /// See [`ClientError`]: the router is gone, refuses, does not answer, or answers nonsense.
+    /// See [`ClientError`]: the router is gone, refuses, does not answer, or its answer is
+    /// malformed.
     pub fn faces(&mut self) -> Result<Vec<FaceStatus>, ClientError> {
         self.entries(Dataset::FacesList)
     }
 
-    /// The faces that `filter` matches (`faces/query`).
+    /// Returns the faces that match `filter` (`faces/query`).
     ///
     /// # Errors
-    /// As of [`Client::faces`].
+    /// Those of [`Client::faces`].
     pub fn query_faces(&mut self, filter: &FaceQueryFilter) -> Result<Vec<FaceStatus>, ClientError> {
         self.filtered(Dataset::FacesQuery, filter)
     }
 
-    /// Where the router listens for new faces (`faces/channels`).
+    /// Returns the channels on which the router accepts new faces (`faces/channels`).
     ///
     /// # Errors
-    /// As of [`Client::faces`].
+    /// Those of [`Client::faces`].
     pub fn channels(&mut self) -> Result<Vec<ChannelStatus>, ClientError> {
         self.entries(Dataset::FacesChannels)
     }
 
-    /// Creates a face to `remote`, from `local` where that matters, or finds the one that is there
-    /// (`faces/create`). A host name is looked up here, because it means what it means to the
-    /// caller.
+    /// Creates a face to `remote`, from `local` if the kind of face needs it, or finds the existing
+    /// one (`faces/create`). A host name is resolved on the caller's host, not on the router's.
     ///
     /// # Errors
-    /// [`ClientError::BadFaceUri`] and [`ClientError::Lookup`]: an address is none.
-    /// [`ClientError::Command`]: the router refuses, or cannot.
+    /// [`ClientError::BadFaceUri`] and [`ClientError::Lookup`]: an address is not valid.
+    /// [`ClientError::Command`]: the router refuses, or cannot create the face.
     pub fn create_face(
         &mut self,
         remote: &str,
@@ -97,7 +98,7 @@ impl Client {
         let parameters = ControlParameters { uri: Some(uri.clone()), local_uri, ..properties.parameters() };
         let (response, existed) = match self.connection.command(Command::FacesCreate, &parameters) {
             Ok(response) => (response, false),
-            // The answer to a conflict describes the face that is there.
+            // The answer to a conflict describes the existing face.
             Err(CommandError::Refused(refused))
                 if refused.code == status_code::CONFLICT && !refused.body.is_empty() =>
             {
@@ -113,7 +114,7 @@ impl Client {
     /// Changes a face (`faces/update`).
     ///
     /// # Errors
-    /// [`ClientError::Command`]: there is no such face, or its properties cannot be set so.
+    /// [`ClientError::Command`]: there is no such face, or it does not support the properties.
     pub fn update_face(
         &mut self,
         face_id: u64,
@@ -123,7 +124,7 @@ impl Client {
         self.command(Command::FacesUpdate, &parameters)
     }
 
-    /// Destroys a face, if it is there (`faces/destroy`).
+    /// Destroys a face, if it exists (`faces/destroy`).
     ///
     /// # Errors
     /// [`ClientError::Command`]: the router refuses.
@@ -132,10 +133,11 @@ impl Client {
         self.command(Command::FacesDestroy, &parameters).map(drop)
     }
 
-    /// The FaceId of a face given by number, by remote URI, or as `local`.
+    /// Returns the FaceId of a face given by number, by remote URI, or as `local`.
     ///
     /// # Errors
-    /// [`ClientError::NoSuchFace`]: no face has that URI. A number is not looked up.
+    /// [`ClientError::NoSuchFace`]: no face has that URI. A number is not checked. Otherwise those
+    /// of [`Client::faces`] and of an invalid URI.
     pub fn find_face(&mut self, face: &str) -> Result<u64, ClientError> {
         if let Some(face_id) = number(face) {
             return Ok(face_id);
@@ -146,10 +148,10 @@ impl Client {
         found.map(|status| status.face_id).ok_or_else(|| ClientError::NoSuchFace(face.into()))
     }
 
-    /// Like [`Client::find_face`]; a URI without a face gets one.
+    /// Like [`Client::find_face`], but creates a face for a URI without one.
     ///
     /// # Errors
-    /// As of [`Client::create_face`].
+    /// Those of [`Client::create_face`].
     pub fn find_or_create_face(&mut self, face: &str) -> Result<u64, ClientError> {
         match number(face) {
             Some(face_id) => Ok(face_id),
@@ -157,12 +159,12 @@ impl Client {
         }
     }
 
-    /// Waits for the face event behind the one numbered `after`, for `timeout` at most, or for
-    /// ever; without `after` for the newest one. `None` if there was none in time (`faces/events`).
+    /// Waits for the face event that follows number `after`, or for the newest one without `after`
+    /// (`faces/events`). Returns `None` after `timeout`; without a timeout it waits for ever.
     ///
     /// # Errors
-    /// [`ClientError::Connection`]: the router is gone. [`ClientError::Malformed`]: its
-    /// notification cannot be read.
+    /// [`ClientError::Connection`]: the router is gone. [`ClientError::Refused`]: it answers with a
+    /// Nack. [`ClientError::Malformed`]: its notification cannot be decoded.
     pub fn next_face_event(
         &mut self,
         after: Option<u64>,
@@ -184,7 +186,7 @@ impl Client {
             let reply = match self.connection.express(&interest)? {
                 Answer::Data(reply) => reply,
                 Answer::Nack(reason) => return Err(ClientError::Refused(reason)),
-                // Nobody answers until there is an event.
+                // The router answers only when an event occurs.
                 Answer::Timeout => continue,
             };
             let view = DataView::parse(&reply.wire).map_err(ClientError::Malformed)?;
@@ -196,12 +198,13 @@ impl Client {
     }
 }
 
-/// The FaceId that is meant by a number or a name of a face.
+/// Returns the FaceId for a number or for `local`; `None` for a URI.
 fn number(face: &str) -> Option<u64> {
     if face == LOCAL { Some(FACE_LOCAL) } else { face.parse().ok() }
 }
 
-/// The form in which routers take and list a URI: with family, numeric address and port.
+/// Returns a URI in the router's canonical form. A URI of TCP or UDP has a family, a numeric
+/// address and a port.
 fn canonical(uri: &str) -> Result<String, ClientError> {
     let parsed: FaceUri = uri.parse().map_err(|error| ClientError::BadFaceUri { uri: uri.into(), error })?;
     let address = |endpoint: &Endpoint| {

@@ -1,42 +1,46 @@
-//! Which prefixes Interests are for, by a look at those of a moment: routers do not count by
-//! prefixes, and a trace that lasts would slow them.
+//! Prefixes of Interests, from a short sample: routers do not count by prefixes, and a long trace
+//! would slow them.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use namely_wire::mgmt::{TraceEntry, TracedKind};
+use namely_messages::{TraceEntry, TracedKind};
 use namely_wire::{Component, Name};
 
 use crate::{Client, ClientError};
 
-/// How long Interests are looked at.
+/// Duration of the sample.
 const MOMENT: Duration = Duration::from_millis(50);
 
-/// How long that may take in all, with what is read of it.
+/// Maximum duration of the trace, with the time for reading it.
 const TIME_MAX: Duration = Duration::from_secs(2);
 
-/// Components of the prefixes that are told.
+/// Number of components of the returned prefixes.
 const COMPONENTS: usize = 2;
 
-/// Prefixes that are told: those with most Interests.
+/// Prefixes that `namely top` and the dashboard's page list.
+///
+/// # Limit
+/// Prefixes with fewer Interests are not listed.
+/// - Tests: `hot_prefixes_are_limited`
 pub const HOT_PREFIXES_MAX: usize = 10;
 
-/// A prefix, and its part of the Interests of a moment.
+/// A prefix, and its share of a sample of Interests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HotPrefix {
     /// The prefix.
     pub prefix: Name,
-    /// How much of all Interests, from 0 to 1.
+    /// Share of all Interests, from 0 to 1.
     pub part: f64,
 }
 
 impl Client {
-    /// Looks at the Interests of 50 ms; the hottest prefix is the first. The router's own are left
-    /// out. While it lasts the router traces packets, and at no other time.
+    /// Samples the Interests of 50 ms, and returns the most frequent prefixes first. The router's
+    /// own Interests are excluded. The router traces packets only during the sample.
     ///
     /// # Errors
-    /// [`ClientError`]: who asks may not manage the router, which is what tracing needs, or it
-    /// traces nothing, or it is gone.
+    /// [`ClientError`]: the caller may not manage the router, which tracing requires; or the router
+    /// does not trace, or is gone.
     pub fn hot_prefixes(&mut self) -> Result<Vec<HotPrefix>, ClientError> {
         let id = self.start_trace(&Name::new(), TIME_MAX)?;
         std::thread::sleep(MOMENT);
@@ -82,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn interests_are_counted_by_their_first_components_and_the_router_s_own_are_not() {
+    fn hot_prefixes_exclude_the_routers_own_interests() {
         let interest = |uri: &str| entry(uri, TracedKind::Interest);
         let entries = [
             interest("/a/b/1"),
@@ -99,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_prefixes_are_told_as_may_be_and_one_more_is_not() {
+    fn hot_prefixes_are_limited() {
         for n in [HOT_PREFIXES_MAX, HOT_PREFIXES_MAX + 1] {
             let entries: Vec<_> = (0..n).map(|n| entry(&format!("/{n}"), TracedKind::Interest)).collect();
             assert_eq!(hottest(&entries).len(), HOT_PREFIXES_MAX);

@@ -1,11 +1,11 @@
-//! A router's management, seen from a client: faces and channels, routes and FIB, strategies, the
-//! content store, status and counters.
+//! A client for a router's management: faces and channels, routes and FIB, strategies, the content
+//! store, status and counters.
 //!
-//! [`Client`] works against any router that speaks the NFD management protocol, over the client's
-//! connection of `namely-transport`; it returns the protocol's own values ([`namely_wire::mgmt`]).
-//! A router on the same host knows who asks by the socket; over the network a command needs a key
-//! that the router trusts. Answers are the word of the router that the connection leads to: they
-//! are not verified. It never makes a decision of a router, and is not for the forwarding path.
+//! [`Client`] works with any router that supports the NFD management protocol, over the client's
+//! connection of `namely-transport`. It returns the protocol's own values ([`namely_messages`]). A
+//! router on the same host identifies the user by the socket; over the network a command needs a
+//! key that the router trusts. Answers are not verified: they are as trustworthy as the connection
+//! to the router. The crate makes no decision of a router, and is not for the forwarding path.
 //!
 //! ```no_run
 //! use namely_client::{Client, FaceProperties, RouteOptions, default_signer};

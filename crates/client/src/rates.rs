@@ -1,35 +1,36 @@
-//! What passed between two looks at a router: a [`Sample`] is what it tells at one time, [`Rates`]
-//! the numbers a second between two of them. For whoever shows a router while it works.
+//! Traffic of a router for live displays: a [`Sample`] is a snapshot of its datasets, and [`Rates`]
+//! are the numbers per second between two samples.
 
 use std::collections::HashMap;
 use std::time::Instant;
 
-use namely_wire::mgmt::{Counter, CsDiskStatus, CsInfo, FaceStatus, GeneralStatus};
+use namely_messages::{Counter, CsDiskStatus, CsInfo, FaceStatus, GeneralStatus};
 
 use crate::{Client, ClientError};
 
-/// What a router tells at one time.
+/// A snapshot of a router.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// When it had told all.
+    /// Time at which the snapshot was complete.
     pub at: Instant,
-    /// The router as a whole.
+    /// Totals of the router.
     pub status: GeneralStatus,
     /// Its faces.
     pub faces: Vec<FaceStatus>,
-    /// What was dropped and why; empty of another router than namely's.
+    /// Counters of drops and other events, with a few current values such as the octets in the
+    /// content store; empty for routers other than namely's.
     pub counters: Vec<Counter>,
-    /// Its content store in memory.
+    /// Content store in memory.
     pub cs: CsInfo,
-    /// The content store's disk, if there is one.
+    /// Disk of the content store, if there is one.
     pub disk: Option<CsDiskStatus>,
 }
 
 impl Sample {
-    /// Asks a router. Another than namely's tells no counters of drops and no disk.
+    /// Takes a snapshot. From other routers than namely's it has no counters and no disk.
     ///
     /// # Errors
-    /// As of [`Client::status`].
+    /// Those of [`Client::status`].
     pub fn take(router: &mut Client) -> Result<Self, ClientError> {
         Ok(Sample {
             status: router.status()?,
@@ -42,43 +43,43 @@ impl Sample {
     }
 }
 
-/// The same for a time between two samples: numbers a second.
+/// Rates between two samples, per second.
 #[derive(Clone, Debug)]
 pub struct Rates {
-    /// The router as a whole.
+    /// Totals of the router.
     pub heading: Heading,
-    /// In the order of the later sample.
+    /// The faces, in the order of the later sample.
     pub faces: Vec<FaceRates>,
-    /// What is counted just now, the most frequent first, and then what was counted before.
+    /// All counters: by decreasing rate, then by decreasing total.
     pub events: Vec<Event>,
 }
 
-/// A router as a whole.
+/// Totals of a router.
 #[derive(Clone, Debug)]
 pub struct Heading {
     /// The router's name and version.
     pub version: String,
-    /// For how long it has run, s.
+    /// Uptime in s.
     pub up_s: u64,
-    /// Faces.
+    /// Number of faces.
     pub faces: usize,
-    /// Routes of all names; `None` if the router does not say.
+    /// Number of routes; `None` if the router does not report it.
     pub routes: Option<u64>,
-    /// Interests that pend.
+    /// Pending Interests.
     pub pit_entries: u64,
     /// Prefixes with next hops.
     pub fib_entries: u64,
-    /// Interests a second, in and out.
+    /// Interests per second, in and out.
     pub interests: [f64; 2],
-    /// Data a second, in and out.
+    /// Data per second, in and out.
     pub data: [f64; 2],
-    /// Nacks a second, in and out.
+    /// Nacks per second, in and out.
     pub nacks: [f64; 2],
-    /// Of the Interests that ended, the part that Data satisfied; `None` if none ended.
+    /// Share of satisfied Interests among those that ended; `None` if none ended.
     pub satisfied: Option<f64>,
     /// Tiers of the content store, memory first.
     pub tiers: Vec<Tier>,
-    /// The longest turn of each worker since it began, us.
+    /// Longest loop iteration of each worker since its start, us.
     pub turns_us: Vec<(String, u64)>,
 }
 
@@ -89,15 +90,15 @@ pub struct Tier {
     pub name: &'static str,
     /// Data stored.
     pub entries: u64,
-    /// Octets that they take.
+    /// Octets of the stored Data.
     pub octets: u64,
-    /// Hits a second.
+    /// Hits per second.
     pub hits: f64,
-    /// Misses a second.
+    /// Misses per second.
     pub misses: f64,
 }
 
-/// What passes a face a second, in and out.
+/// Traffic of a face per second, in and out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FaceRates {
     /// FaceId.
@@ -114,27 +115,27 @@ pub struct FaceRates {
     pub nacks: [f64; 2],
 }
 
-/// Something that is counted.
+/// A counter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// What; docs/counters.md lists it.
+    /// Its label. docs/counters.md lists all labels.
     pub name: String,
-    /// The face that it belongs to; `None` for the whole router.
+    /// Its face; `None` for the whole router.
     pub face: Option<u64>,
-    /// How often a second.
+    /// Rate per second.
     pub rate: f64,
-    /// How often in all.
+    /// Total.
     pub total: u64,
 }
 
 impl Rates {
-    /// What passed from one sample to a later one of the same router.
+    /// Returns the rates between a sample and a later one of the same router.
     pub fn between(before: &Sample, now: &Sample) -> Self {
         let seconds = now.at.duration_since(before.at).as_secs_f64().max(1e-3);
         let rate = |before: u64, now: u64| now.saturating_sub(before) as f64 / seconds;
         let known: HashMap<u64, &FaceStatus> = before.faces.iter().map(|face| (face.face_id, face)).collect();
         let faces = now.faces.iter().map(|face| {
-            // Who came meanwhile has all that it did from this time.
+            // All traffic of a new face belongs to this period.
             let nothing = FaceStatus::default();
             let old = known.get(&face.face_id).filter(|old| old.uri == face.uri).map_or(&nothing, |old| *old);
             FaceRates {
@@ -202,7 +203,8 @@ fn heading(before: &Sample, now: &Sample, rate: impl Fn(u64, u64) -> f64) -> Hea
     }
 }
 
-/// No counter but what is there now, as the turns of workers are none.
+/// Excluded from the events, because it is a current value. So are the longest iterations of
+/// workers.
 const CS_OCTETS: &str = "forwarder.cs_octets";
 
 fn events(before: &Sample, now: &Sample, rate: impl Fn(u64, u64) -> f64) -> Vec<Event> {

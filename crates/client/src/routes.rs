@@ -1,29 +1,29 @@
-//! Routes of the RIB, and the FIB that the router makes of them (NFD RIB and FIB Management).
+//! Routes of the RIB, and the resulting FIB of the router (NFD RIB and FIB Management).
 
 use std::time::Duration;
 
+use namely_messages::{Command, ControlParameters, Dataset, FibEntry, RibEntry, RouteOrigin, route_flags};
 use namely_wire::Name;
-use namely_wire::mgmt::{Command, ControlParameters, Dataset, FibEntry, RibEntry, RouteOrigin, route_flags};
 
 use crate::{Client, ClientError};
 
-/// How a route is to be.
+/// Properties of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouteOptions {
-    /// Who the route comes from. A prefix has one route for each face and origin.
+    /// Origin of the route. A prefix has one route for each face and origin.
     pub origin: RouteOrigin,
-    /// Lower is better.
+    /// Cost; lower is better.
     pub cost: u64,
-    /// Whether it serves longer prefixes that have routes of their own, too.
+    /// Whether longer prefixes with routes of their own also use it.
     pub child_inherit: bool,
-    /// Whether routes of shorter prefixes do not serve this one.
+    /// Whether this prefix ignores routes of shorter prefixes.
     pub capture: bool,
-    /// After how long the router removes it; `None` is never.
+    /// Time after which the router removes it; `None`: never.
     pub expires: Option<Duration>,
 }
 
 impl Default for RouteOptions {
-    /// A static route that serves all below its prefix and stays.
+    /// A static route for all names below its prefix, without expiration.
     fn default() -> Self {
         let origin = RouteOrigin::STATIC;
         RouteOptions { origin, cost: 0, child_inherit: true, capture: false, expires: None }
@@ -31,26 +31,27 @@ impl Default for RouteOptions {
 }
 
 impl Client {
-    /// All routes (`rib/list`).
+    /// Returns all routes (`rib/list`).
     ///
     /// # Errors
-    /// See [`ClientError`]: the router is gone, refuses, does not answer, or answers nonsense.
+    /// See [`ClientError`]: the router is gone, refuses, does not answer, or its answer is
+    /// malformed.
     pub fn rib(&mut self) -> Result<Vec<RibEntry>, ClientError> {
         self.entries(Dataset::RibList)
     }
 
-    /// Where Interests really go (`fib/list`).
+    /// Returns the FIB, sorted by prefix (`fib/list`).
     ///
     /// # Errors
-    /// As of [`Client::rib`].
+    /// Those of [`Client::rib`].
     pub fn fib(&mut self) -> Result<Vec<FibEntry>, ClientError> {
-        // A router that has much sends it as it lies there.
+        // A router with a large FIB sends it unsorted.
         let mut entries: Vec<FibEntry> = self.entries(Dataset::FibList)?;
         entries.sort_by(|a, b| a.prefix.cmp(&b.prefix));
         Ok(entries)
     }
 
-    /// Has Interests below `prefix` go to a face, or changes that route (`rib/register`).
+    /// Adds a route from `prefix` to a face, or changes that route (`rib/register`).
     ///
     /// # Errors
     /// [`ClientError::Command`]: there is no such face, or the router refuses.
@@ -72,7 +73,7 @@ impl Client {
         self.command(Command::RibRegister, &parameters).map(drop)
     }
 
-    /// Removes a route, if it is there (`rib/unregister`).
+    /// Removes a route, if it exists (`rib/unregister`).
     ///
     /// # Errors
     /// [`ClientError::Command`]: the router refuses.

@@ -1,18 +1,18 @@
 //! Strategies, the content store, status and counters (NFD Strategy Choice, CS and Forwarder Status
 //! Management).
 
-use namely_transport::connection::CommandError;
-use namely_wire::mgmt::{
+use namely_messages::{
     Command, ControlParameters, Counter, CsDiskStatus, CsInfo, CsList, CsListQuery, CsPacket, Dataset,
     Explained, ExplainedRight, FaceQueryFilter, GeneralStatus, NeighborStatus, StrategyChoice, VipNeighbour,
     VipObject, VipStatus, blocks, cs_flags, explain_name, status_code, strategy_name,
 };
+use namely_transport::connection::CommandError;
 use namely_wire::{DecodeError, Name};
 
 use crate::client::flags;
 use crate::{Client, ClientError};
 
-/// What of the content store is to change; `None` leaves it as it is.
+/// Changes to the content store. `None` leaves a property unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CsChanges {
     /// Maximum number of packets.
@@ -21,51 +21,52 @@ pub struct CsChanges {
     pub admit: Option<bool>,
     /// Whether stored Data may answer.
     pub serve: Option<bool>,
-    /// What leaves first; namely's router only, as what follows.
+    /// Replacement policy. This and the following only with namely's router.
     pub policy: Option<String>,
-    /// Most octets of its disk.
+    /// Maximum octets on its disk.
     pub disk_octets: Option<u64>,
-    /// What is written to its disk: `hit` or `all`.
+    /// Data to be written to its disk: `hit` or `all`.
     pub disk_admission: Option<String>,
-    /// Requests to its disk that pend from which on it is passed by.
+    /// Pending requests to its disk from which it is bypassed.
     pub disk_threshold: Option<u64>,
-    /// In which order its disk reads and writes: `fifo`, `data-first` or `weighted`.
+    /// Order of its disk's reads and writes: `fifo`, `data-first` or `weighted`.
     pub disk_queue: Option<String>,
 }
 
-/// How the content store is configured.
+/// Configuration of the content store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CsConfig {
     /// Maximum number of packets.
     pub capacity: u64,
-    /// Flags: see [`cs_flags`]; `None` if the router does not say.
+    /// Flags: see [`cs_flags`]; `None` if the router does not report them.
     pub flags: Option<u64>,
-    /// What leaves first; `None` if the router does not say.
+    /// Replacement policy; `None` if the router does not report it.
     pub policy: Option<String>,
-    /// Most octets of its disk; `None` if it has none.
+    /// Maximum octets on its disk; `None` if it has none.
     pub disk_octets: Option<u64>,
-    /// What is written to its disk.
+    /// Data to be written to its disk.
     pub disk_admission: Option<String>,
-    /// Requests to its disk that pend from which on it is passed by.
+    /// Pending requests to its disk from which it is bypassed.
     pub disk_threshold: Option<u64>,
-    /// In which order its disk reads and writes.
+    /// Order of its disk's reads and writes.
     pub disk_queue: Option<String>,
 }
 
 impl Client {
-    /// Which strategy forwards below which prefix (`strategy-choice/list`).
+    /// Returns the strategies of all prefixes (`strategy-choice/list`).
     ///
     /// # Errors
-    /// See [`ClientError`]: the router is gone, refuses, does not answer, or answers nonsense.
+    /// See [`ClientError`]: the router is gone, refuses, does not answer, or its answer is
+    /// malformed.
     pub fn strategies(&mut self) -> Result<Vec<StrategyChoice>, ClientError> {
         self.entries(Dataset::StrategyChoiceList)
     }
 
-    /// Chooses the strategy below `prefix` by its full name or a short one such as `multicast`, and
+    /// Sets the strategy below `prefix` by its full name or a short one such as `multicast`, and
     /// returns its full name (`strategy-choice/set`).
     ///
     /// # Errors
-    /// [`ClientError::BadStrategy`]: `strategy` is no name. [`ClientError::Command`]: the router
+    /// [`ClientError::BadStrategy`]: `strategy` is not a name. [`ClientError::Command`]: the router
     /// has no such strategy, or refuses.
     pub fn set_strategy(&mut self, prefix: &Name, strategy: &str) -> Result<Name, ClientError> {
         let strategy = strategy_name(strategy).ok_or_else(|| ClientError::BadStrategy(strategy.into()))?;
@@ -78,7 +79,7 @@ impl Client {
         Ok(answer.strategy.unwrap_or(strategy))
     }
 
-    /// Takes back the choice at `prefix`, if there is one (`strategy-choice/unset`).
+    /// Removes the choice at `prefix`, if there is one (`strategy-choice/unset`).
     ///
     /// # Errors
     /// [`ClientError::Command`]: the router refuses; the choice at `/` stays.
@@ -87,16 +88,16 @@ impl Client {
         self.command(Command::StrategyChoiceUnset, &parameters).map(drop)
     }
 
-    /// Capacity, contents and hits of the content store (`cs/info`).
+    /// Returns capacity, contents and hits of the content store (`cs/info`).
     ///
     /// # Errors
-    /// As of [`Client::strategies`].
+    /// Those of [`Client::strategies`].
     pub fn cs_info(&mut self) -> Result<CsInfo, ClientError> {
         let entries = self.entries(Dataset::CsInfo)?;
         entries.into_iter().next().ok_or(ClientError::Malformed(DecodeError::Truncated))
     }
 
-    /// Changes the content store, and returns how it is configured then (`cs/config`).
+    /// Changes the content store, and returns its new configuration (`cs/config`).
     ///
     /// # Errors
     /// [`ClientError::Command`]: the router has no such policy, or refuses.
@@ -126,11 +127,11 @@ impl Client {
         })
     }
 
-    /// Erases stored Data below `prefix` in memory and, without `count`, on disk; `count` packets
-    /// (1 or more) at most. Returns how many there were in memory (`cs/erase`).
+    /// Erases stored Data below `prefix` in memory and, without `count`, on disk; at most `count`
+    /// packets (1 or more). Returns the number that was erased in memory (`cs/erase`).
     ///
     /// # Errors
-    /// [`ClientError::Command`]: the router refuses; what was erased before stays erased.
+    /// [`ClientError::Command`]: the router refuses. Packets erased before stay erased.
     pub fn erase_cs(&mut self, prefix: &Name, count: Option<u64>) -> Result<u64, ClientError> {
         let mut erased = 0;
         loop {
@@ -140,7 +141,7 @@ impl Client {
             let answer = self.command(Command::CsErase, &parameters)?;
             let gone = answer.count.unwrap_or_default().min(left.unwrap_or(u64::MAX));
             erased += gone;
-            // The router erases a bounded number at a time; Capacity in its answer says that more
+            // The router erases a bounded number at a time. Capacity in its answer means that more
             // may remain.
             let may_be_more = answer.capacity.is_some() && gone > 0;
             if !may_be_more || count.is_some_and(|count| erased >= count) {
@@ -149,18 +150,18 @@ impl Client {
         }
     }
 
-    /// What the content store's disk is, holds and did (`cs/disk`), if it has one; namely's router
-    /// only.
+    /// Returns properties, contents and counters of the content store's disk (`cs/disk`), if it has
+    /// one; namely's router only.
     ///
     /// # Errors
-    /// As of [`Client::strategies`].
+    /// Those of [`Client::strategies`].
     pub fn cs_disk(&mut self) -> Result<Option<CsDiskStatus>, ClientError> {
         Ok(self.entries(Dataset::CsDisk)?.into_iter().next())
     }
 
-    /// Calls `each` with what the content store has in memory below `prefix`, in no order
-    /// (`cs/list`); namely's router only, and for who may manage it without a key. What comes and
-    /// goes meanwhile may be told or not.
+    /// Calls `each` with the packets in the content store's memory below `prefix`, in no particular
+    /// order (`cs/list`); namely's router only, and for callers that may manage it without a key.
+    /// Packets stored or evicted meanwhile may be listed or not.
     ///
     /// # Errors
     /// [`ClientError::NotForYou`], and those of [`Client::strategies`].
@@ -178,12 +179,13 @@ impl Client {
         }
     }
 
-    /// Whether the router would let a command through that this connection's signer signs, and by
-    /// which rule, or why not (`rights/register`, `bind` and `manage`); `None` if the router cannot
-    /// tell. Nothing is changed by it. `asks` is one of the three, `name` what it is about.
+    /// Returns the decision of the router on a command from this connection's signer, with the
+    /// deciding rule or the reason (`rights/register`, `bind` and `manage`); `None` if the router
+    /// does not support the query. It changes nothing. `asks` is one of the three commands, and
+    /// `name` is its subject.
     ///
     /// # Errors
-    /// As of [`Client::command`]; [`ClientError::Malformed`]: what answered is no answer.
+    /// Those of [`Client::command`]; [`ClientError::Malformed`]: the answer cannot be decoded.
     pub fn ask_right(
         &mut self,
         asks: Command,
@@ -200,8 +202,8 @@ impl Client {
         right.transpose().map_err(ClientError::Malformed)
     }
 
-    /// What the router would do with an Interest for `name` now, table by table (`name/explain`);
-    /// namely's router only, and for users of its machine.
+    /// Returns the router's current handling of an Interest for `name`, table by table
+    /// (`name/explain`); namely's router only, and for users of its machine.
     ///
     /// # Errors
     /// [`ClientError::NotForYou`], and those of [`Client::strategies`].
@@ -211,17 +213,17 @@ impl Client {
         explained.unwrap_or(Err(DecodeError::Truncated)).map_err(ClientError::Malformed)
     }
 
-    /// From now on what the content store's disk has below `prefix` stays (`cs/pin`); namely's
+    /// Pins `prefix`: Data below it on the content store's disk is not evicted (`cs/pin`); namely's
     /// router only.
     ///
     /// # Errors
-    /// [`ClientError::Command`]: the content store has no disk, or as many pins as it may have.
+    /// [`ClientError::Command`]: the content store has no disk, or its maximum of pins.
     pub fn pin_cs(&mut self, prefix: &Name) -> Result<(), ClientError> {
         let parameters = ControlParameters { name: Some(prefix.clone()), ..Default::default() };
         self.command(Command::CsPin, &parameters).map(drop)
     }
 
-    /// Takes back a pin (`cs/unpin`); namely's router only.
+    /// Removes a pin (`cs/unpin`); namely's router only.
     ///
     /// # Errors
     /// [`ClientError::Command`]: `prefix` is not pinned, or the content store has no disk.
@@ -230,54 +232,55 @@ impl Client {
         self.command(Command::CsUnpin, &parameters).map(drop)
     }
 
-    /// What the router is and does on the whole (`status/general`).
+    /// Returns properties and totals of the router (`status/general`).
     ///
     /// # Errors
-    /// As of [`Client::strategies`].
+    /// Those of [`Client::strategies`].
     pub fn status(&mut self) -> Result<GeneralStatus, ClientError> {
         let content = self.dataset(Dataset::StatusGeneral, &FaceQueryFilter::default())?;
         GeneralStatus::decode(&content).map_err(ClientError::Malformed)
     }
 
-    /// The router itself on each link, its neighbours there, and stations in quarantine
+    /// Returns, for each link, the router itself, its neighbors, and link addresses in quarantine
     /// (`neighbors/list`); namely's router only.
     ///
     /// # Errors
-    /// As of [`Client::strategies`].
+    /// Those of [`Client::strategies`].
     pub fn neighbors(&mut self) -> Result<Vec<NeighborStatus>, ClientError> {
         self.entries(Dataset::NeighborsList)
     }
 
-    /// What the virtual plane of VIP is and did (`vip/status`), if the router runs one; namely's
-    /// router only.
+    /// Returns properties and counters of the virtual plane of VIP (`vip/status`), if the router
+    /// runs one; namely's router only.
     ///
     /// # Errors
-    /// As of [`Client::strategies`].
+    /// Those of [`Client::strategies`].
     pub fn vip_status(&mut self) -> Result<Option<VipStatus>, ClientError> {
         Ok(self.entries(Dataset::VipStatus)?.into_iter().next())
     }
 
-    /// The objects that are registered for VIP (`vip/objects`); namely's router only.
+    /// Returns the objects that are registered for VIP (`vip/objects`); namely's router only.
     ///
     /// # Errors
-    /// As of [`Client::strategies`].
+    /// Those of [`Client::strategies`].
     pub fn vip_objects(&mut self) -> Result<Vec<VipObject>, ClientError> {
         self.entries(Dataset::VipObjects)
     }
 
-    /// The neighbours with which VIPs are exchanged (`vip/neighbours`); namely's router only.
+    /// Returns the neighbors that exchange VIPs with the router (`vip/neighbours`); namely's
+    /// router only.
     ///
     /// # Errors
-    /// As of [`Client::strategies`].
+    /// Those of [`Client::strategies`].
     pub fn vip_neighbours(&mut self) -> Result<Vec<VipNeighbour>, ClientError> {
         self.entries(Dataset::VipNeighbours)
     }
 
-    /// What was dropped and why, of the router and of each face (`status/counters`); namely's
-    /// router only.
+    /// Returns the counters of drops by cause, of the router and of each face (`status/counters`);
+    /// namely's router only.
     ///
     /// # Errors
-    /// As of [`Client::strategies`].
+    /// Those of [`Client::strategies`].
     pub fn counters(&mut self) -> Result<Vec<Counter>, ClientError> {
         self.entries(Dataset::StatusCounters)
     }

@@ -1,9 +1,10 @@
-//! Traces of packets (module `trace`) and of names hop by hop, which namely's routers have only.
+//! Traces of packets (module `trace`), and queries about a name to routers some hops away. Only
+//! namely's routers support them.
 
 use std::time::Duration;
 
+use namely_messages::{Block, Command, ControlParameters, HopAnswer, TraceEntry, blocks, hop_name};
 use namely_transport::connection::Answer;
-use namely_wire::mgmt::{Block, Command, ControlParameters, HopAnswer, TraceEntry, blocks, hop_name};
 use namely_wire::{DataView, InterestBuilder, NackReason, Name};
 
 use crate::{Client, ClientError};
@@ -13,19 +14,19 @@ use crate::{Client, ClientError};
 pub struct TracePart {
     /// Packets, in the order in which they were processed.
     pub entries: Vec<TraceEntry>,
-    /// Packets that the router could not keep until they were read.
+    /// Packets that the trace lacks because the router discarded them before they were read.
     pub lost: u64,
-    /// More can be read at once.
+    /// Whether more entries can be read immediately.
     pub is_more: bool,
 }
 
 impl Client {
-    /// Has the router take down what becomes of packets below `prefix`, for `time` at most, and
-    /// returns the trace's number (`trace/start`). It ends too when it is not read for some
-    /// seconds, and with this connection.
+    /// Starts a trace of packets below `prefix`, for `time` at most, and returns its number
+    /// (`trace/start`). The trace also ends if it is not read for some seconds, and when this
+    /// connection closes.
     ///
     /// # Errors
-    /// [`ClientError::Command`]: the router has as many traces as it may, cannot, or refuses.
+    /// [`ClientError::Command`]: the router has its maximum of traces, cannot trace, or refuses.
     pub fn start_trace(&mut self, prefix: &Name, time: Duration) -> Result<u64, ClientError> {
         let parameters = ControlParameters {
             name: Some(prefix.clone()),
@@ -35,10 +36,10 @@ impl Client {
         Ok(self.command(Command::TraceStart, &parameters)?.trace_id.unwrap_or_default())
     }
 
-    /// What was taken down since the last time (`trace/read`).
+    /// Returns the entries since the last read (`trace/read`).
     ///
     /// # Errors
-    /// [`ClientError::Command`]: the trace is over.
+    /// [`ClientError::Command`]: the trace has ended.
     pub fn read_trace(&mut self, trace: u64) -> Result<TracePart, ClientError> {
         let response = self.connection.command(Command::TraceRead, &of(trace))?;
         let parameters = response.parameters().map_err(ClientError::Malformed)?.unwrap_or_default();
@@ -53,7 +54,7 @@ impl Client {
     /// Ends a trace (`trace/stop`).
     ///
     /// # Errors
-    /// [`ClientError::Command`]: it is over.
+    /// [`ClientError::Command`]: the trace has ended already.
     pub fn stop_trace(&mut self, trace: u64) -> Result<(), ClientError> {
         self.command(Command::TraceStop, &of(trace)).map(drop)
     }
@@ -63,36 +64,37 @@ fn of(trace: u64) -> ControlParameters {
     ControlParameters { trace_id: Some(trace), ..ControlParameters::default() }
 }
 
-/// What came of a question about a name, some hops away.
+/// Outcome of [`Client::ask_hop`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HopOutcome {
-    /// The router there says where the name goes. Nobody has verified it.
+    /// The next hops for the name at the queried router. Their signature is not verified.
     Answer(HopAnswer),
-    /// Some router on the way refused the Interest.
+    /// A router on the path sent a Nack.
     Refused(NackReason),
-    /// Nothing came.
+    /// No answer arrived in time.
     Silence,
 }
 
-/// How long a router may take that is some hops away, ms.
+/// InterestLifetime of each attempt, ms.
 const HOP_LIFETIME_MS: u64 = 1_000;
 
-/// How often it is asked.
+/// Number of attempts.
 const HOP_ATTEMPTS: u32 = 2;
 
 impl Client {
-    /// Asks the router that is `hops` behind this one where Interests for `name` go from there; it
-    /// answers if its operator lets it. `number` is to be new for each call, and one more too.
+    /// Queries a router for its next hops for `name`. It is `hops` hops beyond the connected router
+    /// on the path of `name`, and answers if its operator permits that. Each call needs a `number`
+    /// such that neither it nor `number + 1` was used before.
     ///
     /// # Errors
-    /// [`ClientError::Connection`]: the router is gone. [`ClientError::Malformed`]: what answered
-    /// is no answer.
+    /// [`ClientError::Connection`]: the router is gone. [`ClientError::Malformed`]: the answer
+    /// cannot be decoded.
     pub fn ask_hop(&mut self, name: &Name, hops: u8, number: u64) -> Result<HopOutcome, ClientError> {
         for attempt in 0..HOP_ATTEMPTS {
-            // Another name each time: the Nonce of one that has come round stays known.
+            // A new name for each attempt: routers remember the Nonce of a looped Interest.
             let asked = hop_name(name, number.wrapping_add(attempt.into()));
             let interest = InterestBuilder::new(asked).must_be_fresh().lifetime_ms(HOP_LIFETIME_MS);
-            // This router takes one, too.
+            // One more, because the connected router decrements HopLimit, too.
             match self.connection.express(&interest.hop_limit(hops.saturating_add(1)))? {
                 Answer::Data(reply) => {
                     let view = DataView::parse(&reply.wire).map_err(ClientError::Malformed)?;

@@ -1,15 +1,16 @@
-//! The management client over the real router: what one call changes another one shows.
+//! The management client over the real router: the changes of one call appear in another one's
+//! result.
 
 use std::time::Duration;
 
 use namely_client::{Client, ClientError, CsChanges, FaceProperties, RouteOptions};
 use namely_daemon::Router;
 use namely_daemon::config::Config;
-use namely_security::Signer;
-use namely_transport::connection::{Answer, CommandError};
-use namely_wire::mgmt::{
+use namely_messages::{
     FaceEventKind, FacePersistency, FaceQueryFilter, RouteOrigin, face_flags, route_flags, strategy_name,
 };
+use namely_security::Signer;
+use namely_transport::connection::{Answer, CommandError};
 use namely_wire::{FaceUri, InterestBuilder, Name};
 
 /// A router on a Unix socket in a directory of its own.
@@ -50,7 +51,7 @@ fn name(uri: &str) -> Name {
 }
 
 #[test]
-fn faces_are_created_found_changed_and_destroyed() {
+fn client_faces_are_created_changed_and_destroyed() {
     let world = World::new();
     let mut client = world.client();
     assert_eq!(client.router().to_string(), world.uri());
@@ -80,7 +81,7 @@ fn faces_are_created_found_changed_and_destroyed() {
 }
 
 #[test]
-fn what_is_no_face_is_refused_before_the_router_hears_of_it() {
+fn an_invalid_face_never_reaches_the_router() {
     let world = World::new();
     let mut client = world.client();
     let properties = FaceProperties::default();
@@ -97,7 +98,7 @@ fn what_is_no_face_is_refused_before_the_router_hears_of_it() {
 }
 
 #[test]
-fn routes_are_added_listed_in_rib_and_fib_and_removed() {
+fn client_routes_are_added_listed_and_removed() {
     let world = World::new();
     let mut client = world.client();
     let face = client.find_or_create_face("udp4://127.0.0.1:16302").unwrap();
@@ -127,7 +128,7 @@ fn routes_are_added_listed_in_rib_and_fib_and_removed() {
 }
 
 #[test]
-fn strategies_are_chosen_and_taken_back() {
+fn strategies_are_set_and_unset() {
     let world = World::new();
     let mut client = world.client();
     let multicast = strategy_name("multicast").unwrap();
@@ -144,7 +145,7 @@ fn strategies_are_chosen_and_taken_back() {
 }
 
 #[test]
-fn the_content_store_is_configured_shown_and_erased() {
+fn the_client_configures_and_erases_the_cache() {
     let world = World::new();
     let mut client = world.client();
     let changes = CsChanges {
@@ -157,14 +158,14 @@ fn the_content_store_is_configured_shown_and_erased() {
     assert_eq!((config.capacity, config.policy.as_deref()), (123, Some("arc")));
     let info = client.cs_info().unwrap();
     assert_eq!((info.capacity, info.policy.as_deref()), (123, Some("arc")));
-    assert_eq!(info.flags, namely_wire::mgmt::cs_flags::ENABLE_ADMIT);
+    assert_eq!(info.flags, namely_messages::cs_flags::ENABLE_ADMIT);
     assert_eq!(client.erase_cs(&name("/"), None).unwrap(), info.entries);
     let none = client.erase_cs(&name("/"), Some(0)).unwrap_err();
     assert_eq!(none.errno(), rustix::io::Errno::INVAL.raw_os_error(), "{none}");
 }
 
 #[test]
-fn status_and_counters_count_what_the_connection_does() {
+fn status_counters_follow_the_connection() {
     let world = World::new();
     let mut client = world.client();
     let interest = InterestBuilder::new(name("/nowhere"));
@@ -178,7 +179,7 @@ fn status_and_counters_count_what_the_connection_does() {
 }
 
 #[test]
-fn a_dataset_of_several_segments_arrives_whole() {
+fn a_segmented_dataset_arrives_whole() {
     let world = World::new();
     let mut client = world.client();
     let face = client.find_or_create_face("udp4://127.0.0.1:16303").unwrap();
@@ -192,7 +193,7 @@ fn a_dataset_of_several_segments_arrives_whole() {
 }
 
 #[test]
-fn face_events_come_one_after_the_other() {
+fn face_events_arrive_in_order() {
     let world = World::new();
     let (mut client, mut other) = (world.client(), world.client());
     let properties = FaceProperties::default();
@@ -212,7 +213,7 @@ fn face_events_come_one_after_the_other() {
 }
 
 #[test]
-fn without_a_router_the_error_says_how_to_start_one() {
+fn a_missing_router_error_has_a_hint() {
     let dir = tempfile::tempdir().unwrap();
     let uri = format!("unix://{}", dir.path().join("none.sock").display());
     let error = Client::find(Some(&uri), Signer::digest_sha256()).unwrap_err();
@@ -222,7 +223,7 @@ fn without_a_router_the_error_says_how_to_start_one() {
 }
 
 #[test]
-fn a_router_that_went_away_is_an_error_and_no_wait() {
+fn a_lost_router_is_an_error_at_once() {
     let mut world = World::new();
     let mut client = world.client();
     client.status().unwrap();

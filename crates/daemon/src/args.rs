@@ -1,4 +1,4 @@
-//! The command line of `namelyd`, which is also that of `namely up`.
+//! The command line of `namelyd` and of `namely up`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,21 +15,21 @@ Examples:
   namelyd
       serve this machine: the user's Unix socket, TCP and UDP on 127.0.0.1:6363
   namelyd --listen unix:///tmp/a.sock --listen udp://0.0.0.0:6363 --route /=udp://192.0.2.1
-      also take neighbours in, and send what is not here to one of them
+      also accept neighbors, and send all other Interests to one of them
   namelyd --config /etc/namely/namely.toml --check
-      say what is wrong with a configuration, without starting
+      report errors of a configuration, without starting
 
   namelyd --kernel --listen dev://eth0
-      speak for the forwarder in the kernel, and find neighbours for it
+      manage the forwarder in the kernel, and discover neighbors for it
 
-Signals: HUP reads the configuration again, TERM and INT stop the router.
+Signals: HUP reloads the configuration, TERM and INT stop the router.
 Exit status: 0 stopped, 1 failed, 2 wrong options, 69 cannot listen, 78 wrong configuration.";
 
 /// A router for Named Data Networking.
 #[derive(Debug, clap::Parser)]
 #[command(name = "namelyd", version, after_help = EXAMPLES)]
 pub struct CommandLine {
-    /// All of it.
+    /// The options.
     #[command(flatten)]
     pub daemon: DaemonArgs,
 }
@@ -39,7 +39,7 @@ pub fn command() -> clap::Command {
     <CommandLine as clap::CommandFactory>::command()
 }
 
-/// What can be said on the command line. It overrides the configuration file.
+/// The options of the command line. They override the configuration file.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct DaemonArgs {
     /// Configuration file; by default ~/.config/namely/namely.toml or /etc/namely/namely.toml, if
@@ -55,26 +55,26 @@ pub struct DaemonArgs {
     #[arg(long)]
     pub check: bool,
 
-    /// Listen here, beside the user's local sockets: udp://ADDRESS:PORT, tcp://ADDRESS:PORT,
-    /// ws://ADDRESS:PORT or dev://INTERFACE; unix:///PATH or memif:///PATH takes the place of the
-    /// local sockets (repeatable)
+    /// Listen here, besides the user's local sockets: udp://ADDRESS:PORT, tcp://ADDRESS:PORT,
+    /// ws://ADDRESS:PORT or dev://INTERFACE; unix:///PATH or memif:///PATH replaces the local
+    /// sockets (repeatable)
     #[arg(short, long, value_name = "URI", value_parser = parse_listen)]
     pub listen: Vec<FaceUri>,
 
-    /// Listen where --listen says and nowhere else; so does --no-config
+    /// Listen only on the addresses of --listen; --no-config has the same effect
     #[arg(long, requires = "listen")]
     pub only: bool,
 
-    /// Route PREFIX to a neighbour, as in /=udp://192.0.2.1:6363 (repeatable)
+    /// Route PREFIX to a neighbor, as in /=udp://192.0.2.1:6363 (repeatable)
     #[arg(long, value_name = "PREFIX=URI", value_parser = parse_route)]
     pub route: Vec<StaticRoute>,
 
-    /// Forward by the kernel, where its forwarder is loaded (`namely kernel load`), and manage
-    /// that; takes CAP_NET_ADMIN
+    /// Forward with the kernel's forwarder, which has to be loaded (`namely kernel load`), and
+    /// manage it; needs CAP_NET_ADMIN
     #[arg(long)]
     pub kernel: bool,
 
-    /// Do not look for neighbours on the network devices that are listened on
+    /// Do not discover neighbors on the network devices that are listened on
     #[arg(long)]
     pub no_discovery: bool,
 
@@ -82,37 +82,37 @@ pub struct DaemonArgs {
     #[arg(long, value_name = "THREADS", value_parser = parse_workers)]
     pub workers: Option<usize>,
 
-    /// Most packets in the content store; 0 for none
+    /// Maximum number of packets in the content store; 0 for none
     #[arg(long, value_name = "PACKETS")]
     pub cs_packets_max: Option<usize>,
 
-    /// Most octets in the content store, as in 512MiB
+    /// Maximum octets in the content store, such as 512MiB
     #[arg(long, value_name = "SIZE", value_parser = values::parse_octets)]
     pub cs_octets_max: Option<u64>,
 
-    /// Folder of the content store's disk, which is made if there is none; or a block device
+    /// Folder of the content store's disk, which is created if it is missing; or a block device
     /// without a file system
     #[arg(long, value_name = "DIR|DEVICE")]
     pub cs_disk: Option<PathBuf>,
 
-    /// Most octets on the content store's disk, as in 512MiB: 1GiB of a folder and all of a device
-    /// if not said
+    /// Maximum octets on the content store's disk, such as 512MiB; by default 1GiB of a folder and
+    /// all of a device
     #[arg(long, value_name = "SIZE", value_parser = parse_budget)]
     pub cs_disk_octets_max: Option<u64>,
 
-    /// What is written to the content store's disk when it leaves memory: what was asked for again
-    /// there, that and what comes again (the default), or all
+    /// Packets that are written to the content store's disk when they leave memory: those with a
+    /// hit there (hit), also those that memory evicted before (again, the default), or all
     #[arg(long, value_name = "hit|again|all")]
     pub cs_disk_admission: Option<Admission>,
 
-    /// Serve metrics for Prometheus here, as in 127.0.0.1:9464
+    /// Serve metrics for Prometheus here, such as 127.0.0.1:9464
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_metrics)]
     pub metrics: Option<SocketAddr>,
 
-    /// What to log: error, warn, info, debug, trace, or target=level pairs
+    /// The log level: error, warn, info, debug, trace, or target=level pairs
     #[arg(long, value_name = "LEVEL", env = "NAMELY_LOG", value_parser = parse_log)]
     pub log: Option<String>,
-    /// How log lines are written
+    /// The format of log lines
     #[arg(long, value_name = "FORMAT")]
     pub log_format: Option<LogFormat>,
 }
@@ -127,7 +127,7 @@ impl DaemonArgs {
         }
     }
 
-    /// The configuration: the file's, or the default, with what was said on the command line.
+    /// The configuration: the file or the default, overridden by the options.
     pub fn load(&self) -> Result<Config, ConfigError> {
         let mut config = match self.config_file() {
             Some(path) => Config::load(&path)?,
@@ -138,27 +138,23 @@ impl DaemonArgs {
         Ok(config)
     }
 
-    /// What is said of a disk that there is not was meant otherwise.
+    /// Refuses options of the disk if the content store has no disk.
     fn check_disk(&self, config: &Config) -> Result<(), ConfigError> {
         let said = [
             ("--cs-disk-octets-max", self.cs_disk_octets_max.is_some()),
             ("--cs-disk-admission", self.cs_disk_admission.is_some()),
         ];
         match said.into_iter().find(|(_, is_said)| *is_said && config.cs.disk.folder.is_none()) {
-            Some((option, _)) => Err(ConfigError {
-                path: None,
-                line: None,
-                reason: format!(
-                    "{option} is of a disk, and the content store has none: add --cs-disk DIR, or `folder` under [cs.disk] \
+            Some((option, _)) => Err(format!(
+                "{option} is of a disk, and the content store has none: add --cs-disk DIR, or `folder` under [cs.disk] \
                  in the configuration file"
-                ),
-            }),
+            ).into()),
             None => Ok(()),
         }
     }
 
-    /// Where to listen by what was said here: applications of this machine find the router, unless
-    /// they were given a place of their own or are not wanted.
+    /// The listeners for `--listen`. The local sockets are added, unless an option replaces or
+    /// excludes them.
     fn listeners(&self) -> Vec<FaceUri> {
         let is_local = |uri: &FaceUri| matches!(uri, FaceUri::Unix(_) | FaceUri::Memif { .. });
         let is_all = self.only || self.no_config || self.listen.iter().any(is_local);
@@ -259,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn listeners_are_beside_the_local_sockets_unless_told_otherwise() {
+    fn extra_listeners_keep_the_local_sockets() {
         let schemes = |words: &[&str]| {
             let listen = parse(words).unwrap().listeners();
             listen.iter().map(|uri| uri.scheme().to_string()).collect::<Vec<_>>().join(" ")
@@ -272,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_file_flags_change_the_default() {
+    fn flags_change_the_default_without_file() {
         let args = parse(&["--no-config", "-l", "unix:///x/y", "-l", "tcp://127.0.0.1:6363"]).unwrap();
         let config = args.load().unwrap();
         assert_eq!(config.faces.listen.len(), 2);
@@ -280,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_a_disk_need_a_disk_wherever_it_is_named() {
+    fn disk_options_need_a_disk() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("namely.toml");
         std::fs::write(&path, "[cs.disk]\nfolder = \"/x\"\n").unwrap();
@@ -294,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_what_is_allowed() {
+    fn invalid_arguments_report_the_allowed_values() {
         for (words, hint) in [
             (["--listen", "tcp://name:1"], "numeric"),
             (["--listen", "/run/x"], "unix:///path"),

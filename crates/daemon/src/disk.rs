@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use namely_dataplane as dataplane;
 use namely_host::disk::{Folder, Writers};
+use namely_messages::{Counter, CsDiskStatus};
 use namely_mgmt::CsDiskChange;
-use namely_store::tier::{Status, Tier, TierError, is_device};
+use namely_tier::{Status, Tier, TierError, is_device};
 use namely_wire::NameRef;
-use namely_wire::mgmt::{Counter, CsDiskStatus};
 use parking_lot::Mutex;
 
 use crate::config::{Admission, CsDisk, Queue, check_budget};
@@ -25,20 +25,20 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// Opens the disk that `config` describes; `None` if it has none.
+    /// Opens the disk of `config`; `None` if it has none.
     ///
     /// # Errors
-    /// [`Failure`]: the folder is another router's, user's or version's, or cannot be written.
+    /// [`Failure`]: the folder belongs to another router, user or version, or is not writable.
     pub(crate) fn open(config: &CsDisk) -> Result<Option<Arc<Self>>, Failure> {
         let Some(folder) = &config.folder else { return Ok(None) };
         make_folder(config, None)?;
         let tier = Tier::open(folder, &config.options()).map_err(|error| refused(folder, error))?;
         let Status { records, octets, engine, .. } = tier.status();
-        // For who has another working directory.
+        // Absolute, because clients may have another working directory.
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.clone()).display().to_string();
         tracing::info!(folder, records, octets, engine, "the content store has a disk");
         Ok(Some(Arc::new(Disk {
-            shared: Arc::new(dataplane::Disk::new(tier, config.prototype.of_workers())),
+            shared: Arc::new(dataplane::Disk::new(tier, config.variant.0.clone())),
             folder,
             queue: Mutex::new(config.queue),
         })))
@@ -54,15 +54,15 @@ impl Disk {
         self.shared.tier()
     }
 
-    /// Applies what a reload changes.
+    /// Applies the changes of a reload.
     pub(crate) fn apply(&self, config: &CsDisk) {
-        self.tier().set_admission(config.admission.of_tier());
+        self.tier().set_admission(config.admission.to_tier());
         self.set_queue(config.queue);
         self.tier().set_pending_threshold(config.threshold);
         self.tier().set_octets_max(config.budget());
     }
 
-    /// Puts everything on the disk. Nobody asks it any more.
+    /// Writes all pending data and closes the disk. No requests may follow.
     pub(crate) fn close(self: Arc<Self>) {
         let closed =
             Arc::into_inner(self).and_then(|disk| Arc::into_inner(disk.shared)).map(dataplane::Disk::close);
@@ -84,20 +84,23 @@ fn refused(folder: &Path, error: TierError) -> Failure {
     };
     let failure = Failure::new(exit, format!("cs.disk: {error}"));
     match error {
-        TierError::Foreign { .. } => failure.hint(format!("namely cs format --force {}", folder.display())),
+        TierError::UntrustedFile { .. } => {
+            failure.hint(format!("namely cs format --force {}", folder.display()))
+        }
         TierError::ReadOnly(_) if is_device(folder) => failure.hint(DEVICE_HINT),
         _ => failure,
     }
 }
 
-/// How a router that is not root gets a device.
+/// The advice for a router without the right to open a device.
 const DEVICE_HINT: &str =
     "for a device: give it to the router's user by a rule of udev (docs/content-store.md, On a device)";
 
-/// Makes the disk's folder if there is none, for the user `uid` if the router is to become that.
+/// Makes the disk's folder if it does not exist. It is owned by `uid` if the router will change to
+/// that user.
 ///
 /// # Errors
-/// [`Failure`]: it cannot be made.
+/// [`Failure`]: the folder cannot be made.
 pub(crate) fn make_folder(config: &CsDisk, uid: Option<u32>) -> Result<(), Failure> {
     let Some(folder) = &config.folder else { return Ok(()) };
     if folder.exists() {
@@ -105,13 +108,14 @@ pub(crate) fn make_folder(config: &CsDisk, uid: Option<u32>) -> Result<(), Failu
     }
     if folder.starts_with("/dev") && !folder.starts_with("/dev/shm") {
         let failure = format!("cs.disk: there is no device {}", folder.display());
-        return Err(Failure::new(Exit::Configuration, failure).hint("lsblk shows which there are"));
+        return Err(Failure::new(Exit::Configuration, failure).hint("`lsblk` lists the devices"));
     }
-    make_and_give(folder, uid).map_err(|error| cannot_make(folder, &error.to_string()))
+    make_owned(folder, uid).map_err(|error| cannot_make(folder, &error.to_string()))
 }
 
-/// Root gives away what it made, and nothing that somebody put in its place.
-fn make_and_give(folder: &Path, uid: Option<u32>) -> io::Result<()> {
+/// Makes the folder and changes its owner to `uid`. The opened folder is checked first, so that
+/// root never changes the owner of a folder that has replaced it.
+fn make_owned(folder: &Path, uid: Option<u32>) -> io::Result<()> {
     let name = folder.file_name().ok_or(io::ErrorKind::AlreadyExists)?;
     let above = Folder::open(folder.parent().unwrap_or(Path::new("")))?;
     above.make_folder(name, 0o700)?;
@@ -122,8 +126,8 @@ fn make_and_give(folder: &Path, uid: Option<u32>) -> io::Result<()> {
 }
 
 fn cannot_make(folder: &Path, why: &str) -> Failure {
-    Failure::new(Exit::Configuration, format!("cs.disk: cannot make {}: {why}", folder.display()))
-        .hint("make it by hand and give it to the router's user, or name another with --cs-disk DIR")
+    Failure::new(Exit::Configuration, format!("cs.disk: cannot create {}: {why}", folder.display()))
+        .hint("create it by hand for the router's user, or name another with --cs-disk DIR")
 }
 
 impl namely_mgmt::CsDisk for Disk {
@@ -154,7 +158,7 @@ impl namely_mgmt::CsDisk for Disk {
             self.tier().set_octets_max(octets);
         }
         if let Some(admission) = admission {
-            self.tier().set_admission(admission.of_tier());
+            self.tier().set_admission(admission.to_tier());
         }
         if let Some(threshold) = change.threshold {
             self.tier().set_pending_threshold(usize::try_from(threshold).unwrap_or(usize::MAX));
@@ -178,36 +182,37 @@ impl namely_mgmt::CsDisk for Disk {
     }
 }
 
-/// What docs/counters.md lists.
+/// The counters of the disk that docs/counters.md lists.
 pub(crate) fn counters(status: &Status) -> Vec<Counter> {
+    let of = &status.counters;
     [
-        ("hits", status.hits),
-        ("hits_memory", status.hits_memory),
-        ("misses", status.misses),
-        ("bypassed_filter", status.bypassed_filter),
-        ("false_positives", status.false_positives),
-        ("bypassed_reads", status.bypassed_reads),
-        ("bypassed_writes", status.bypassed_writes),
-        ("refused_reads", status.refused_reads),
-        ("stale", status.stale),
-        ("written", status.written),
-        ("written_octets", status.written_octets),
-        ("known", status.known),
-        ("no_room", status.no_room),
-        ("resting", status.resting),
-        ("evicted", status.evicted),
-        ("reinserted", status.reinserted),
-        ("erased", status.erased),
-        ("damaged", status.damaged),
-        ("collisions", status.collisions),
-        ("read_errors", status.read_errors),
-        ("write_errors", status.write_errors),
-        ("disk_reads", status.disk_reads),
-        ("read_octets", status.read_octets),
+        ("hits", of.hits),
+        ("hits_memory", of.hits_memory),
+        ("misses", of.misses),
+        ("bypassed_filter", of.bypassed_filter),
+        ("false_positives", of.false_positives),
+        ("bypassed_reads", of.bypassed_reads),
+        ("bypassed_writes", of.bypassed_writes),
+        ("refused_reads", of.refused_reads),
+        ("stale", of.stale),
+        ("written", of.written),
+        ("written_octets", of.written_octets),
+        ("known", of.known),
+        ("no_room", of.no_room),
+        ("resting", of.resting),
+        ("evicted", of.evicted),
+        ("reinserted", of.reinserted),
+        ("erased", of.erased),
+        ("damaged", of.damaged),
+        ("collisions", of.collisions),
+        ("read_errors", of.read_errors),
+        ("write_errors", of.write_errors),
+        ("disk_reads", of.disk_reads),
+        ("read_octets", of.read_octets),
         ("read_ns", status.read_ns),
-        ("disk_writes", status.disk_writes),
-        ("read_ahead", status.read_ahead),
-        ("syncs", status.syncs),
+        ("disk_writes", of.disk_writes),
+        ("read_ahead", of.read_ahead),
+        ("syncs", of.syncs),
     ]
     .map(|(label, value)| Counter::new(label, value))
     .to_vec()

@@ -1,62 +1,68 @@
-//! How the router ends: an exit status that service managers can rely on, what went wrong, and what
-//! to do.
+//! The end of the router: an exit status for service managers, a message, and a hint.
 
 use std::fmt;
 use std::io::{self, Write};
 
 use namely_wire::text::Plain;
 
+use crate::config::ConfigError;
+
 /// Exit statuses of `namelyd`. 0 is a clean stop; 2 is clap's (wrong command line).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// The environment: no thread, no memory, a file that cannot be read.
+    /// The environment: no thread, no memory, a file that is not readable.
     Failed = 1,
-    /// An address to listen on cannot be had: another router has it, or the user may not.
+    /// An address is not available for listening: it is in use, or the user has no right to it.
     CannotListen = 69,
-    /// The configuration is wrong (`EX_CONFIG`): starting again will not help.
+    /// The configuration is wrong (`EX_CONFIG`): a restart does not help.
     Configuration = 78,
 }
 
-/// Why the router did not start, or ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The reason that the router did not start, or stopped.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}{}", .hint.as_ref().map_or_else(String::new, |hint| format!("\n  {hint}")))]
 pub struct Failure {
     /// The exit status.
     pub exit: Exit,
-    /// What went wrong, in one sentence.
+    /// The message, in one sentence.
     pub message: String,
-    /// What the person can do about it.
+    /// A hint for the operator.
     pub hint: Option<String>,
 }
 
 impl Failure {
-    /// A failure that says what went wrong.
+    /// A failure with a message.
     pub fn new(exit: Exit, message: impl Into<String>) -> Self {
         Failure { exit, message: message.into(), hint: None }
     }
 
-    /// Adds what to do next.
+    /// A failure of the environment: no thread, no memory, no randomness.
+    pub(crate) fn failed(message: impl ToString) -> Self {
+        Self::new(Exit::Failed, message.to_string())
+    }
+
+    /// A failed system call: `message`, and the system's error.
+    pub(crate) fn system<E: fmt::Display>(message: &str) -> impl FnOnce(E) -> Self {
+        move |error| Self::failed(format!("{message}: {error}"))
+    }
+
+    /// Adds a hint.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Says it on standard error, as `program`.
+    /// Writes the failure to standard error, as `program`.
     pub fn report(&self, program: &str) {
         let hint = self.hint.as_ref().map_or_else(String::new, |hint| format!("  {}\n", Plain::new(hint)));
-        // Nobody is left to tell of a failure.
+        // An error on standard error cannot be reported.
         let _ = write!(io::stderr(), "{program}: {}\n{hint}", Plain::new(&self.message));
     }
 }
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)?;
-        match &self.hint {
-            Some(hint) => write!(f, "\n  {hint}"),
-            None => Ok(()),
-        }
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Failure::new(Exit::Configuration, error.to_string())
     }
 }
-
-impl std::error::Error for Failure {}

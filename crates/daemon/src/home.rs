@@ -9,18 +9,18 @@ use namely_mgmt::Control;
 use crate::config::Config;
 use crate::kernel::Kernel;
 
-/// The forwarder, as management, services and the threads that make faces reach it.
+/// The forwarder, for management, services and the threads that make faces.
 #[derive(Clone)]
-pub(crate) struct Home {
+pub(crate) struct RouterHandle {
     pub(crate) plane: Arc<DataPlane>,
     pub(crate) core: Arc<Core>,
-    /// The kernel's forwarder, where that forwards.
+    /// The kernel's forwarder, if the kernel forwards packets.
     pub(crate) kernel: Option<Arc<Kernel>>,
 }
 
-impl Home {
-    /// Faces and tables as management acts on them: the kernel's, where that forwards. It has
-    /// nothing of any service.
+impl RouterHandle {
+    /// Faces and tables for management: those of the kernel if it forwards packets. Services are
+    /// not included.
     pub(crate) fn control(&self) -> Control<'_> {
         let nothing_else = Control {
             faces: &*self.plane,
@@ -36,12 +36,12 @@ impl Home {
         }
     }
 
-    /// The number by which everybody knows a face of the core.
+    /// The published number of a face of the core.
     pub(crate) fn number(&self, face: FaceId) -> u64 {
         self.kernel.as_ref().and_then(|kernel| kernel.number(face)).unwrap_or(face.0)
     }
 
-    /// Goes from the strategies and the content store of `old` to those of `new`.
+    /// Applies the changes of strategies and the content store from `old` to `new`.
     pub(crate) fn apply(&self, old: &Config, new: &Config) {
         match &self.kernel {
             Some(kernel) => kernel.apply(old, new),

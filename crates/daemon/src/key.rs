@@ -1,5 +1,5 @@
-//! The router's key on its links, for neighbour discovery and VIP: what it signs, and whether
-//! others have signed what they say.
+//! The router's link key, which signs its messages of neighbor discovery and VIP, and the
+//! verification of other routers' messages.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::config::Config;
 use crate::discovery::WatchedLink;
 use crate::exit::{Exit, Failure};
 
-/// When the certificate that a key chain wants ends, s since the Unix epoch: in the year 9999.
-/// Nobody looks at it.
+/// End of validity of the certificate that a key chain requires, s since the Unix epoch: in the
+/// year 9999. It is never checked.
 const FOREVER_S: u64 = 253_402_300_799;
 
 /// The router's key, if it needs one.
@@ -26,21 +26,23 @@ const FOREVER_S: u64 = 253_402_300_799;
 pub(crate) struct RouterKey(Option<Arc<PrivateKey>>);
 
 impl RouterKey {
-    /// Reads the key of `config`'s router from the folder that keeps it, in which it is made if it
-    /// is not there; without such a folder a fresh one. Done before rights are given up: afterwards
-    /// nobody but the key's owner reads it, and the router writes no files.
+    /// Reads the router's key from the folder in `config`, or generates it there. Without a folder,
+    /// generates a new key at each start. A router without watched links and without VIP receives
+    /// no key. Must be called before the process drops its privileges: afterwards it may neither
+    /// read the key nor write files.
     ///
     /// # Errors
-    /// The folder cannot be read or written, or others may.
+    /// The folder is not readable or writable, or other users may access it.
     pub(crate) fn read(config: &Config) -> Result<Self, Failure> {
         if WatchedLink::all(config).is_empty() && config.vip.is_none() {
             return Ok(RouterKey(None));
         }
         let made = match folder(config) {
-            None => PrivateKey::generate(KeyType::Ed25519)
-                .map_err(|error| Failure::new(Exit::Failed, format!("no key for neighbours: {error}")))?,
+            None => {
+                PrivateKey::generate(KeyType::Ed25519).map_err(Failure::system("no key for neighbors"))?
+            }
             Some(folder) => Self::from_key_chain(&folder).map_err(|error| {
-                let why = format!("the key for neighbours in {}: {error}", folder.display());
+                let why = format!("the key for neighbors in {}: {error}", folder.display());
                 Failure::new(Exit::Configuration, why).hint("see `key_chain` under [discovery]")
             })?,
         };
@@ -64,12 +66,12 @@ impl RouterKey {
         key_chain.private_key(entry.name.as_name(), None)
     }
 
-    /// The key's octets, and what signs with it.
+    /// The public key's octets, and the signer.
     ///
     /// # Errors
-    /// There is none, or one of another kind, in words.
-    pub(crate) fn signer(&self) -> Result<(Key, Signer), String> {
-        let none = || "the router has no Ed25519 key for neighbours".to_owned();
+    /// [`Failure`]: there is no key, or one of another type.
+    pub(crate) fn signer(&self) -> Result<(Key, Signer), Failure> {
+        let none = || Failure::failed("the router has no Ed25519 key for neighbors");
         let private = self.0.clone().ok_or_else(none)?;
         let key = private.public().ed25519_octets().ok_or_else(none)?;
         let id = &sha256(private.public().spki())[..8];
@@ -78,14 +80,14 @@ impl RouterKey {
     }
 }
 
-/// The folder that keeps the router's key: that of the configuration, or in systemd's state folder
-/// of the service.
+/// The folder of the router's key: from the configuration, or in systemd's state directory of the
+/// service.
 pub(crate) fn folder(config: &Config) -> Option<PathBuf> {
     let of_service = || std::env::var_os("STATE_DIRECTORY").map(|folder| PathBuf::from(folder).join("keys"));
     config.discovery.key_chain.clone().or_else(of_service)
 }
 
-/// Whether this Interest or Data was signed with `key`.
+/// Returns true if this Interest or Data has a valid signature of `key`.
 pub(crate) fn is_signed_by(packet: &[u8], key: &Key) -> bool {
     let Ok(key) = PublicKey::from_ed25519(key) else { return false };
     if let Ok(interest) = InterestView::parse(packet) {

@@ -1,8 +1,9 @@
 //! The router as a library: configuration and control of a data plane (`namely-dataplane`).
 //!
-//! `namelyd` calls [`run`]; another program hosts a [`Router`].
+//! `namelyd` calls [`run`]; another program embeds a [`Router`].
 #![deny(unsafe_code)]
 
+mod accepted_commands;
 mod args;
 pub mod config;
 mod control;
@@ -17,9 +18,8 @@ mod metrics;
 mod privileges;
 mod router;
 mod run;
-mod service;
 mod services;
-mod taken;
+mod systemd;
 mod threads;
 #[cfg_attr(not(feature = "vip"), path = "vip/absent.rs")]
 mod vip;

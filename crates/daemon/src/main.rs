@@ -1,4 +1,4 @@
-//! `namelyd`: the router as a program of its own. What it does is in the library.
+//! `namelyd`: the router as a separate program. The library contains its functions.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use namely_daemon::CommandLine;
 
-/// The tables are large.
+/// Huge pages, because the tables are large.
 #[global_allocator]
 static MEMORY: namely_host::HugePages = namely_host::HugePages;
 

@@ -1,4 +1,4 @@
-//! A running router: the data plane, the control thread, and what they share.
+//! A running router: the data plane, the control thread, and their shared parts.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -9,53 +9,58 @@ use std::time::Duration;
 
 use namely_host::disk::Folder;
 use namely_io::ethernet::DEFAULT_GROUP;
+use namely_messages::Scope;
 use namely_mgmt::{Now, Policy};
 use namely_transport::memif_beside;
-use namely_wire::mgmt::Scope;
 use namely_wire::{FaceUri, MacAddress};
 
+use crate::accepted_commands::AcceptedCommandsFile;
 use crate::config::{Config, default_listeners, default_socket};
 use crate::control::{ControlThread, Order, OrderSender, Reload, management};
 use crate::disk::Disk;
 use crate::exit::{Exit, Failure};
-use crate::home::Home;
-use crate::kernel::{self, Kernel, Opened};
+use crate::home::RouterHandle;
+use crate::kernel::{self, Kernel, KernelHandle};
 use crate::key::RouterKey;
-use crate::service::GivenSocket;
-use crate::services::{self, Services, Start};
-use crate::taken::TakenFile;
+use crate::services::{self, Services, StartContext};
+use crate::systemd::ActivationSocket;
 use crate::threads::start_beside;
 use namely_dataplane::{Core, DataPlane, DataPlaneOptions, ListenSpec, MulticastOptions, spill};
 
-/// How long a router that was told to stop has for that. A service manager that gives it less kills
-/// it.
+/// Time from SIGTERM to the end of the router.
+///
+/// A service manager with a shorter limit kills the process.
+///
+/// # Limit
+/// Threads that still run are logged and end with the process.
+/// - Tests: `sigterm_ends_the_router_immediately`
 const STOP_MAX: Duration = Duration::from_millis(900);
 
-/// How much of that is for what the content store has in memory and its disk is to have.
+/// Part of this limit for writing the content store's memory to its disk.
 const SPILL_MAX: Duration = Duration::from_millis(400);
 
 /// A running router. Dropping it stops it.
 pub struct Router {
     orders: OrderSender,
     control: Option<JoinHandle<()>>,
-    home: Home,
-    /// The content store's disk, where it has one, to which it is spilled at the end.
+    home: RouterHandle,
+    /// The content store's disk, if it has one. The memory is written to it at the stop.
     disk: Option<Arc<Disk>>,
     services: Services,
     listening: Vec<FaceUri>,
 }
 
 impl Router {
-    /// Starts a router. When this returns, it listens.
+    /// Starts a router. It listens when this returns.
     ///
     /// # Errors
-    /// [`Failure`] says what is wrong and with which exit status a program should end.
+    /// [`Failure`] contains the error and the exit status for a program.
     pub fn start(config: Config) -> Result<Router, Failure> {
         Self::start_with(config, || {})
     }
 
-    /// Starts a router that calls `ended` when it no longer runs: it was stopped, or it cannot go
-    /// on.
+    /// Starts a router that calls `ended` when it no longer runs: after a stop, or after a fatal
+    /// error.
     ///
     /// # Errors
     /// As [`Router::start`].
@@ -64,46 +69,46 @@ impl Router {
         Self::start_keyed(config, key, None, Vec::new(), ended)
     }
 
-    /// The same with the key that was read before, the file of commands that were taken, and
-    /// sockets that listen already.
+    /// As `start_with`, with a key read before, the file of accepted commands, and
+    /// listening sockets.
     pub(crate) fn start_keyed(
         config: Config,
         key: RouterKey,
-        taken: Option<TakenFile>,
-        given: Vec<GivenSocket>,
+        taken: Option<AcceptedCommandsFile>,
+        given: Vec<ActivationSocket>,
         ended: impl FnOnce() + Send + 'static,
     ) -> Result<Router, Failure> {
         Self::start_services(services::list::all(), config, key, taken, given, ended)
     }
 
-    /// The same with these services.
+    /// As `start_keyed`, with these services.
     pub(crate) fn start_services(
         services: Services,
         config: Config,
         key: RouterKey,
-        taken: Option<TakenFile>,
-        given: Vec<GivenSocket>,
+        taken: Option<AcceptedCommandsFile>,
+        given: Vec<ActivationSocket>,
         ended: impl FnOnce() + Send + 'static,
     ) -> Result<Router, Failure> {
-        // Before anybody can connect: whoever signs a command then signs it after the start.
+        // Taken before the first connection, so that commands for this router are signed after it.
         let time = crate::control::now();
         let policy = policy(&config)?;
-        let opened = Opened::of(&config)?;
-        let core: Arc<Core> = Arc::new(config.forwarder(seed()?).map_err(wrong_configuration)?);
+        let opened = KernelHandle::of(&config)?;
+        let core: Arc<Core> = Arc::new(config.forwarder(seed()?)?);
         let disk = Disk::open(&config.cs.disk)?;
         let (plane, inbox) =
             DataPlane::start_with(options(&config), core.clone(), disk.as_deref().map(Disk::shared))
-                .map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
+                .map_err(Failure::failed)?;
         route_management(&config, &core, &plane)?;
         plane.explain_to_network(config.authorization.explain_to_network);
         let plane = Arc::new(plane);
         let kernel = opened.map(|opened| opened.join(&config, &plane, &core)).transpose()?.map(Arc::new);
         let (orders, received) = OrderSender::new(&inbox);
-        // From here on a failure drops `router`, which stops every part that has started.
+        // From here on, an error drops `router`, which stops all parts that have started.
         let mut router = Router {
             orders: orders.clone(),
             control: None,
-            home: Home { plane, core, kernel },
+            home: RouterHandle { plane, core, kernel },
             disk,
             services,
             listening: Vec::new(),
@@ -113,90 +118,87 @@ impl Router {
         let mut control =
             ControlThread::new(home, services, inbox, orders, received, config, management(policy, time));
         if let Some(taken) = taken {
-            control.keep_taken(taken, time);
+            control.record_accepted(taken, time);
         }
         let thread = start_beside("namely-control", move || {
-            let _ended = Ended(Some(ended));
+            let _ended = EndNotifier(Some(ended));
             control.run();
         })
-        .map_err(|error| Failure::new(Exit::Failed, format!("no control thread: {error}")))?;
+        .map_err(Failure::system("no control thread"))?;
         router.control = Some(thread);
         Ok(router)
     }
 
-    /// Starts services and listens; returns the addresses.
+    /// Starts the services and the listeners. Returns the addresses.
     fn begin(
         &self,
         config: &Config,
         key: &RouterKey,
-        given: Vec<GivenSocket>,
+        given: Vec<ActivationSocket>,
         time: Now,
     ) -> Result<Vec<FaceUri>, Failure> {
         let Router { home, orders, services, .. } = self;
-        let start = Start { config, home, disk: self.disk.as_ref(), key, orders, services, time };
+        let start = StartContext { config, home, disk: self.disk.as_ref(), key, orders, services, time };
         services.iter().try_for_each(|service| service.prepare(&start))?;
         let listening = listen(config, home, given)?;
         services.iter().try_for_each(|service| service.start(&start))?;
         Ok(listening)
     }
 
-    /// What is wrong with a configuration beyond its form: limits, strategies, users, certificates.
+    /// Checks a configuration beyond its syntax: limits, strategies, users, certificates.
     ///
     /// # Errors
-    /// [`Failure`] names the key.
+    /// [`Failure`] contains the key.
     pub fn check(config: &Config) -> Result<(), Failure> {
         policy(config)?;
-        kernel::check(config).map_err(wrong_configuration)?;
-        let services = services::list::all();
-        services.iter().try_for_each(|service| service.check(config)).map_err(wrong_configuration)?;
-        let core: Result<Core, String> = config.forwarder(0);
-        core.map(drop).map_err(wrong_configuration)
+        kernel::check(config)?;
+        services::list::all().iter().try_for_each(|service| service.check(config))?;
+        let _: Core = config.forwarder(0)?;
+        Ok(())
     }
 
-    /// The addresses on which it listens, with the ports that were given where 0 was asked for.
+    /// The listening addresses, with the assigned ports if 0 was configured.
     pub fn listening(&self) -> &[FaceUri] {
         &self.listening
     }
 
-    /// Where metrics are served, if they are, with the port that was given where 0 was asked for.
+    /// The address of metrics, if they are served, with the assigned port if 0 was configured.
     pub fn metrics(&self) -> Option<SocketAddr> {
         self.services.iter().find_map(|service| service.address())
     }
 
-    /// Switches to another configuration, as far as that is possible without a restart.
+    /// Applies another configuration, as far as that is possible without a restart.
     ///
     /// # Errors
-    /// When the configuration is wrong; the present one then stays in force.
+    /// The configuration is wrong; the current one stays in force.
     pub fn reload(&self, config: Config) -> Result<(), Failure> {
         let policy = policy(&config)?;
-        let core: Result<Core, String> = config.forwarder(0);
-        core.map(drop).map_err(wrong_configuration)?;
-        self.services.iter().try_for_each(|service| service.check(&config)).map_err(wrong_configuration)?;
+        let _: Core = config.forwarder(0)?;
+        self.services.iter().try_for_each(|service| service.check(&config))?;
         self.orders.send(Order::Reload(Box::new(Reload { config, policy })));
         Ok(())
     }
 
-    /// Returns true if both threads, the control thread and the data plane, answer within
-    /// `patience`.
+    /// Returns true if the control thread and the data plane both respond within `patience`.
     pub fn is_well(&self, patience: Duration) -> bool {
         self.health().is_well(patience)
     }
 
-    /// What tells whether the router is well, from any thread.
+    /// A handle that checks the router's health from any thread.
     pub(crate) fn health(&self) -> Health {
         Health(self.orders.clone())
     }
 
-    /// Stops: sockets are closed and removed.
+    /// Stops the router: closes and removes its sockets.
     pub fn stop(mut self) {
         self.halt();
     }
 
-    /// Stops within [`STOP_MAX`]. False if threads were left behind that had not ended then, which
-    /// only the end of the process ends.
+    /// Stops within [`STOP_MAX`]. Returns false if threads are still running then; they end with
+    /// the process.
     pub(crate) fn stop_in_time(self) -> bool {
         let (ended, is_ended) = sync_channel(1);
-        // Without a thread there is nobody to look at the clock.
+        // A separate thread, because the stop itself may block.
         let stopping = std::thread::Builder::new().name("namely-stop".into()).spawn(move || {
             self.stop();
             ended.send(()).ok();
@@ -220,7 +222,7 @@ impl Router {
         self.home.plane.stop();
         if let Some(disk) = self.disk.take() {
             spill(&self.home.core, disk.shared(), SPILL_MAX);
-            // The list holds the disk, and so would keep it open.
+            // The services hold the disk, and would keep it open.
             self.services = Services::default();
             disk.close();
         }
@@ -233,20 +235,20 @@ impl Drop for Router {
     }
 }
 
-/// Whether a router is well.
+/// Checks the health of a router.
 pub(crate) struct Health(OrderSender);
 
 impl Health {
     /// As [`Router::is_well`].
     pub(crate) fn is_well(&self, patience: Duration) -> bool {
-        crate::service::is_answered(patience, |answer| self.0.send(Order::Answer(answer)))
+        crate::systemd::is_answered(patience, |answer| self.0.send(Order::Answer(answer)))
     }
 }
 
-/// Signals that the control thread has ended, however it did.
-struct Ended<F: FnOnce()>(Option<F>);
+/// Signals the end of the control thread, even after a panic.
+struct EndNotifier<F: FnOnce()>(Option<F>);
 
-impl<F: FnOnce()> Drop for Ended<F> {
+impl<F: FnOnce()> Drop for EndNotifier<F> {
     fn drop(&mut self) {
         if let Some(ended) = self.0.take() {
             ended();
@@ -258,15 +260,9 @@ fn policy(config: &Config) -> Result<Policy, Failure> {
     config.authorization.policy().map_err(|error| Failure::new(Exit::Configuration, error.to_string()))
 }
 
-fn wrong_configuration(why: String) -> Failure {
-    Failure::new(Exit::Configuration, why)
-}
-
-/// The secret that keys the name hashes.
+/// The secret key of the name hashes.
 fn seed() -> Result<u128, Failure> {
-    let octets = namely_host::random().map_err(|errno| {
-        Failure::new(Exit::Failed, format!("the system gives no random numbers: {errno}"))
-    })?;
+    let octets = namely_host::random().map_err(Failure::system("the system gives no random numbers"))?;
     Ok(u128::from_ne_bytes(octets))
 }
 
@@ -288,7 +284,7 @@ fn options(config: &Config) -> DataPlaneOptions {
     options.io.memif = config.faces.memif.options();
     options.io.ethernet = config.faces.ethernet.options();
     if config.kernel.enabled {
-        // Each face has a socket in the kernel.
+        // Each face has a socket in the kernel, too.
         options.kernel = true;
         options.io = options.io.for_two_sockets_each();
     }
@@ -297,31 +293,36 @@ fn options(config: &Config) -> DataPlaneOptions {
     let threshold = usize::try_from(config.faces.congestion_threshold_octets).unwrap_or(usize::MAX);
     options.codel.target_ns = config.faces.codel_target_us.saturating_mul(1000);
     options.codel.interval_ns = config.faces.codel_interval_ms.saturating_mul(1_000_000);
-    // 0 means never: no queue is so long.
+    // 0 means never: no queue reaches this length.
     options.codel.threshold_octets = if threshold == 0 { usize::MAX } else { threshold };
     options
 }
 
-/// Leads management's names to the router's own face.
+/// Routes management's names to the router's own face.
 fn route_management(config: &Config, core: &Core, plane: &DataPlane) -> Result<(), Failure> {
     let mut scopes = vec![Scope::Localhost];
-    // Programs of this machine that have a UDP face for remote ask there.
+    // Local programs that treat their UDP face as remote use this prefix.
     if config.authorization.localhop_rib || config.authorization.loopback_udp {
         scopes.push(Scope::Localhop);
     }
     for scope in scopes {
         core.fib()
             .add_nexthop(scope.prefix().as_name(), plane.internal_face(), 0)
-            .map_err(|error| Failure::new(Exit::Failed, format!("no route for management: {error}")))?;
+            .map_err(Failure::system("no route for management"))?;
     }
     Ok(())
 }
 
-fn listen(config: &Config, home: &Home, given: Vec<GivenSocket>) -> Result<Vec<FaceUri>, Failure> {
-    let Home { plane, kernel, .. } = home;
+fn listen(
+    config: &Config,
+    home: &RouterHandle,
+    given: Vec<ActivationSocket>,
+) -> Result<Vec<FaceUri>, Failure> {
+    let RouterHandle { plane, kernel, .. } = home;
     let mut listening = Vec::new();
-    // Also where the configuration does not name them: who hands them over wants them served.
-    for GivenSocket { uri, socket } in given {
+    // They are served even if the configuration does not contain them, because the service manager
+    // passed them for that.
+    for ActivationSocket { uri, socket } in given {
         let spec = ListenSpec::Given { uri, socket };
         listening.push(plane.listen(spec).map_err(|error| cannot_listen(error.to_string()))?);
     }
@@ -339,9 +340,9 @@ fn listen(config: &Config, home: &Home, given: Vec<GivenSocket>) -> Result<Vec<F
         let spec = listen_spec(uri, config)?;
         match plane.listen(spec) {
             Ok(local) => listening.push(local),
-            // Nobody asked for these by name, and there is one such port for all users.
+            // These are defaults, and all users share this port.
             Err(error) if is_dispensable(uri, config) => {
-                tracing::warn!("{error}: this router does without, and has its local sockets");
+                tracing::warn!("{error}: this router continues with its local sockets");
             }
             Err(error) => return Err(cannot_listen(error.to_string())),
         }
@@ -366,8 +367,8 @@ fn listen(config: &Config, home: &Home, given: Vec<GivenSocket>) -> Result<Vec<F
     Ok(listening)
 }
 
-/// Whether a router starts without listening on `uri`: a port or shared memory that nobody asked
-/// for.
+/// Returns true if the router starts without listening on `uri`: a port or shared memory from the
+/// defaults.
 fn is_dispensable(uri: &FaceUri, config: &Config) -> bool {
     matches!(uri, FaceUri::Tcp(_) | FaceUri::Udp(_) | FaceUri::Memif { .. })
         && config.faces.listen == default_listeners()
@@ -375,7 +376,7 @@ fn is_dispensable(uri: &FaceUri, config: &Config) -> bool {
 
 fn listen_spec(uri: &FaceUri, config: &Config) -> Result<ListenSpec, Failure> {
     let spec = ListenSpec::new(uri, config.faces.unix_mode)
-        .ok_or_else(|| wrong_configuration(format!("cannot listen on {uri}")))?;
+        .ok_or_else(|| Failure::new(Exit::Configuration, format!("cannot listen on {uri}")))?;
     if let Some(path) = spec.path().filter(is_default) {
         make_default_directory(path, rustix::process::geteuid().as_raw())
             .map_err(|why| cannot_listen(format!("listening on {uri}: {why}")))?;
@@ -387,11 +388,11 @@ fn is_default(path: &&Path) -> bool {
     *path == default_socket() || *path == memif_beside(default_socket())
 }
 
-/// Makes the directories of the default sockets that `config` listens on, for the user `uid` if the
-/// router is to become that.
+/// Makes the directories of the default sockets in `config`. They are owned by `uid` if the router
+/// will change to that user.
 ///
 /// # Errors
-/// [`Failure`]: they cannot be made, or are somebody else's.
+/// [`Failure`]: they cannot be made, or belong to another user.
 pub(crate) fn make_default_directories(config: &Config, uid: Option<u32>) -> Result<(), Failure> {
     let owner = uid.unwrap_or_else(|| rustix::process::geteuid().as_raw());
     for uri in &config.faces.listen {
@@ -404,20 +405,21 @@ pub(crate) fn make_default_directories(config: &Config, uid: Option<u32>) -> Res
     Ok(())
 }
 
-/// Makes the directory of the default socket, which is to be `uid`'s. In a place where everybody
-/// may write, another user's directory of that name would let that user take the socket's place.
+/// Makes the directory of the default socket, owned by `uid`. In a world-writable parent, a
+/// directory of another user would let that user replace the socket.
 fn make_default_directory(socket: &Path, uid: u32) -> Result<(), String> {
     let Some(directory) = socket.parent() else { return Ok(()) };
     let (above, Some(name)) = (directory.parent().unwrap_or(Path::new("")), directory.file_name()) else {
         return Ok(());
     };
-    let fault = |error| format!("cannot make {}: {error}", directory.display());
+    let fault = |error| format!("cannot create {}: {error}", directory.display());
     let above = Folder::open(above).map_err(|error| fault(error.into()))?;
     match above.make_folder(name, 0o755) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(fault(error)),
         _ => {}
     }
-    // What is looked at is what is given away, whatever anybody puts in its place.
+    // The opened directory is both checked and given away, so that it cannot be replaced in
+    // between.
     let opened = above.below(Path::new(name)).map_err(fault)?;
     let owner = opened.stat().map_err(fault)?.st_uid;
     let own = rustix::process::geteuid().as_raw();
@@ -425,7 +427,7 @@ fn make_default_directory(socket: &Path, uid: u32) -> Result<(), String> {
         return Err(format!("{} belongs to user {owner}: remove it, or use --listen", directory.display()));
     }
     if owner != uid && own == 0 {
-        // Whoever the router becomes makes and removes sockets there.
+        // The user of the router must be able to make and remove sockets there.
         let given = rustix::fs::fchown(&opened, Some(rustix::process::Uid::from_raw(uid)), None);
         given.map_err(|errno| format!("cannot give {} to user {uid}: {errno}", directory.display()))?;
     }
@@ -438,14 +440,14 @@ fn cannot_listen(why: String) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use namely_skip::{Need, eventually, skip};
+    use namely_testkit::{Need, eventually, skip};
     use namely_wire::Name;
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     use super::*;
 
     #[test]
-    fn a_router_does_without_what_nobody_asked_for_but_not_without_its_socket() {
+    fn default_listeners_are_optional_except_the_socket() {
         let mut config = Config::default();
         for uri in &config.faces.listen {
             let is_socket = matches!(uri, FaceUri::Unix(_));
@@ -457,18 +459,18 @@ mod tests {
     }
 
     #[test]
-    fn the_default_directory_is_made_and_may_be_there_already() {
+    fn the_default_directory_is_created_or_reused() {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("namely/namely.sock");
         for _ in 0..2 {
             make_default_directory(&socket, rustix::process::geteuid().as_raw()).unwrap();
         }
         let mode = socket.parent().unwrap().metadata().unwrap().permissions().mode();
-        assert_eq!(mode & 0o022, 0, "nobody else may put a socket there");
+        assert_eq!(mode & 0o022, 0, "other users must not put a socket there");
     }
 
     #[test]
-    fn the_default_directory_is_given_to_the_user_that_the_router_becomes() {
+    fn the_default_directory_gets_the_routers_user() {
         if !rustix::process::geteuid().is_root() {
             skip(Need::Root, "only root can give a directory away");
             return;
@@ -482,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn a_default_directory_of_another_user_is_refused() {
+    fn a_foreign_default_directory_is_refused() {
         if !rustix::process::geteuid().is_root() {
             skip(Need::Root, "only root can make a directory of another user");
             return;
@@ -493,10 +495,10 @@ mod tests {
         assert!(why.contains("belongs to user 65534"), "{why}");
     }
 
-    /// Interests come in, all of which stay pending: whenever they have reached the middle of the
-    /// last chunk of the PIT, the control thread makes the next one.
+    /// All received Interests stay pending. Each time they fill half of the last chunk of the PIT,
+    /// the control thread makes the next one.
     #[test]
-    fn the_control_thread_makes_chunks_before_packets_need_them() {
+    fn pit_chunks_are_allocated_in_advance() {
         use std::io::Write;
         use std::os::unix::net::UnixStream;
 

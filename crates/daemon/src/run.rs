@@ -11,19 +11,20 @@ use signal_hook::iterator::Signals;
 
 use crate::args::DaemonArgs;
 use crate::config::{Config, default_socket};
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 use crate::key::RouterKey;
 use crate::log;
 use crate::privileges;
 use crate::router::Router;
-use crate::service::{self, Watchdog};
+use crate::systemd::{self, Watchdog};
 
-/// Runs a router until a signal ends it: what `namelyd` and `namely up` do.
+/// Runs a router until a signal stops it, for `namelyd` and `namely up`.
 ///
 /// # Errors
-/// [`Failure`] says what is wrong, what to do, and with which exit status to end.
+/// [`Failure`] contains the error, a hint and the exit status.
 pub fn run(args: &DaemonArgs) -> Result<(), Failure> {
-    // The same file at each reload: whoever the router becomes may find others, or none.
+    // Every reload reads the same file, because the user of the router may have other default
+    // files.
     let args = &DaemonArgs { config: args.config_file(), ..args.clone() };
     if args.check {
         let file = check(args)?.map_or("the default".into(), |path| path.display().to_string());
@@ -32,42 +33,41 @@ pub fn run(args: &DaemonArgs) -> Result<(), Failure> {
     }
     let config = load(args)?;
     log::set(&config.log.level, config.log.format);
-    let given = service::take()?;
+    let given = systemd::take()?;
     let key = RouterKey::read(&config)?;
     let taken = privileges::give_up(&config, args.config.as_deref())?;
-    // Before anything is announced: a signal that comes at once must not end the process by itself.
-    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])
-        .map_err(|error| Failure::new(Exit::Failed, format!("no signals: {error}")))?;
+    // Set up before the first announcement, because an early signal must not kill the process.
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM]).map_err(Failure::system("no signals"))?;
     let end_of_signals = signals.handle();
     let router = Router::start_keyed(config, key, taken, given, move || end_of_signals.close())?;
     announce(router.listening(), router.metrics());
-    service::ready();
+    systemd::ready();
     let watchdog = Watchdog::start(router.health());
     let stop = wait_for_stop(&mut signals, args, &router);
-    service::stopping();
+    systemd::stopping();
     drop(watchdog);
     if !router.stop_in_time() {
-        tracing::error!("the router did not end in time: what it still does ends with the process");
+        tracing::error!("the router did not end in time: its remaining work ends with the process");
     }
     match stop {
         Some(signal) => {
             tracing::info!("stopped by signal {signal}");
             Ok(())
         }
-        None => Err(Failure::new(Exit::Failed, "the router could not go on; its log says why")),
+        None => Err(Failure::failed("the router has failed; its log has the reason")),
     }
 }
 
-/// Checks the configuration without starting anything; the file that it is in, if it is in one.
+/// Checks the configuration without starting a router. Returns its file, if there is one.
 ///
 /// # Errors
-/// [`Failure`] says what is wrong, and where.
+/// [`Failure`] contains the error and its position.
 pub fn check(args: &DaemonArgs) -> Result<Option<PathBuf>, Failure> {
     Router::check(&load(args)?)?;
     Ok(args.config_file())
 }
 
-/// Reloads until a signal says stop; `None` if the router ended by itself.
+/// Handles reloads until a signal stops the router; `None` if the router stopped by itself.
 fn wait_for_stop(signals: &mut Signals, args: &DaemonArgs, router: &Router) -> Option<i32> {
     for signal in signals {
         if signal != SIGHUP {
@@ -79,19 +79,19 @@ fn wait_for_stop(signals: &mut Signals, args: &DaemonArgs, router: &Router) -> O
 }
 
 fn load(args: &DaemonArgs) -> Result<Config, Failure> {
-    args.load().map_err(|error| Failure::new(Exit::Configuration, error.to_string()))
+    Ok(args.load()?)
 }
 
 fn reload(args: &DaemonArgs, router: &Router) {
-    service::reloading();
+    systemd::reloading();
     if let Err(failure) = load(args).and_then(|config| router.reload(config)) {
-        tracing::error!("not reloaded, the configuration in force stays: {failure}");
+        tracing::error!("not reloaded, the old configuration stays in force: {failure}");
     }
-    service::ready();
+    systemd::ready();
 }
 
-/// Prints where the router is and what to do next. Scripts read the lines that begin with
-/// 'listening on' and 'ready'.
+/// Prints the addresses and a first command. Scripts read the lines that begin with 'listening on'
+/// and 'ready'.
 fn announce(listening: &[FaceUri], metrics: Option<SocketAddr>) {
     say(concat!("namelyd ", env!("CARGO_PKG_VERSION")));
     for uri in listening {
@@ -103,7 +103,7 @@ fn announce(listening: &[FaceUri], metrics: Option<SocketAddr>) {
     let default = default_socket();
     let is_default =
         |uri: &&FaceUri| matches!(uri, FaceUri::Unix(path) if default.as_os_str() == path.as_str());
-    // Over anything else commands need a key that the configuration names.
+    // Commands over any other face need a configured key.
     let is_for_applications = |uri: &&FaceUri| match uri {
         FaceUri::Unix(_) | FaceUri::Memif { .. } => true,
         FaceUri::Tcp(_) => uri.address().is_some_and(|address| address.ip().is_loopback()),
@@ -119,7 +119,7 @@ fn announce(listening: &[FaceUri], metrics: Option<SocketAddr>) {
     say(&format!("ready; try: namely{router} status, or namely{router} serve DIR --prefix /NAME"));
 }
 
-/// Standard output may be closed: nothing depends on it.
+/// Standard output may be closed; that is no error.
 fn say(line: &str) {
     let mut output = std::io::stdout();
     writeln!(output, "{}", Plain::new(line)).and_then(|()| output.flush()).ok();

@@ -8,12 +8,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use common::{Client, Daemon, PATIENCE, namelyd, run};
-use namely_skip::{Need, skip};
+use namely_messages::{Dataset, Scope};
+use namely_testkit::{Need, skip};
 use namely_wire::InterestBuilder;
-use namely_wire::mgmt::{Dataset, Scope};
 
-/// `namelyd` with one descriptor as the third, and what the environment is to say of it; `PID` is
-/// the process itself.
+/// `namelyd` with one descriptor as the third, and the environment that describes it; `PID` is the
+/// process itself.
 fn activated(given: impl Into<OwnedFd>, environment: &str, arguments: &[&str]) -> Command {
     let plain = namelyd();
     let mut command = Command::new("sh");
@@ -42,7 +42,7 @@ fn status() -> InterestBuilder {
 }
 
 #[test]
-fn who_connects_before_the_start_and_between_two_is_answered() {
+fn early_connections_are_answered_after_start() {
     let dir = tempfile::tempdir().unwrap();
     let (socket, uri) = listener(dir.path());
     for _ in 0..2 {
@@ -54,7 +54,7 @@ fn who_connects_before_the_start_and_between_two_is_answered() {
         let daemon = Daemon::spawn(command, tempfile::tempdir().unwrap()).unwrap_or_else(|e| panic!("{e}"));
         let listening: Vec<String> = daemon.listening().iter().map(ToString::to_string).collect();
         assert_eq!(listening, [&*uri], "once, though it is configured too");
-        assert!(early.receive(PATIENCE).is_some(), "who waited is answered");
+        assert!(early.receive(PATIENCE).is_some(), "the waiting client is answered");
         Client::unix(&dir.path().join("x.sock")).fetch(status());
         let (status, _) = daemon.stop();
         assert_eq!(status.code(), Some(0));
@@ -63,7 +63,7 @@ fn who_connects_before_the_start_and_between_two_is_answered() {
 }
 
 #[test]
-fn a_socket_that_the_configuration_does_not_name_is_served_beside_it() {
+fn an_unconfigured_activated_socket_is_served() {
     let dir = tempfile::tempdir().unwrap();
     let (socket, uri) = listener(dir.path());
     let other = format!("unix://{}/own.sock", dir.path().display());
@@ -77,7 +77,7 @@ fn a_socket_that_the_configuration_does_not_name_is_served_beside_it() {
 }
 
 #[test]
-fn what_a_router_cannot_listen_on_is_named_and_ends_it() {
+fn an_unusable_activated_socket_ends_the_router() {
     let dir = tempfile::tempdir().unwrap();
     let own = format!("unix://{}/own.sock", dir.path().display());
     let refused = |given: OwnedFd, environment: &str, said: &str| {
@@ -87,9 +87,9 @@ fn what_a_router_cannot_listen_on_is_named_and_ends_it() {
     };
     let one = "LISTEN_PID=PID LISTEN_FDS=1 LISTEN_FDNAMES=applications";
     let file = || std::fs::File::open("/dev/null").unwrap();
-    refused(file().into(), one, "descriptor 3 (applications) is no socket");
+    refused(file().into(), one, "descriptor 3 (applications) is not a socket");
     let udp = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    refused(udp.into(), one, "descriptor 3 (applications) is no Unix socket");
+    refused(udp.into(), one, "descriptor 3 (applications) is not a Unix socket");
     let datagrams = UnixDatagram::bind(dir.path().join("datagrams")).unwrap();
     refused(datagrams.into(), one, "and not a stream");
     let (socket, _) = listener(dir.path());
@@ -103,7 +103,7 @@ fn what_a_router_cannot_listen_on_is_named_and_ends_it() {
 }
 
 #[test]
-fn sockets_for_another_process_are_left_and_said() {
+fn sockets_for_another_process_are_ignored() {
     let dir = tempfile::tempdir().unwrap();
     let (socket, uri) = listener(dir.path());
     let own = format!("unix://{}/own.sock", dir.path().display());
@@ -115,7 +115,7 @@ fn sockets_for_another_process_are_left_and_said() {
 }
 
 #[test]
-fn systemd_starts_the_router_when_a_program_connects() {
+fn systemd_starts_the_router_on_connect() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.sock");
     let plain = namelyd();
@@ -128,7 +128,7 @@ fn systemd_starts_the_router_when_a_program_connects() {
         return;
     };
     // It becomes the router when this connects.
-    let _first = namely_skip::until("it listens", || std::os::unix::net::UnixStream::connect(&path).ok());
+    let _first = namely_testkit::until("it listens", || std::os::unix::net::UnixStream::connect(&path).ok());
     let mut client = Client::unix(&path);
     let answer = client.express(&status().nonce([1, 2, 3, 4]).build(), PATIENCE);
     started.kill().unwrap();
@@ -137,7 +137,7 @@ fn systemd_starts_the_router_when_a_program_connects() {
 }
 
 #[test]
-fn the_units_are_as_systemd_wants_them() {
+fn the_units_pass_systemd_verification() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/systemd");
     let socket = std::fs::read_to_string(folder.join("namelyd.socket")).unwrap();
     for line in ["ListenStream=/run/namely/namely.sock", "ListenStream=/run/nfd/nfd.sock"] {

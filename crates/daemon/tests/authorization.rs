@@ -1,4 +1,4 @@
-//! Who may give commands: users of the socket, holders of keys, and nobody else.
+//! The right to give commands: users of the socket and holders of keys have it, others do not.
 
 use crate::common;
 
@@ -9,10 +9,10 @@ use std::time::Duration;
 use common::client::{name, named, unix_ms};
 use common::other_user::{as_nobody, connect_as_other_user, connect_as_other_user_by_tcp};
 use common::{Client, Daemon, PATIENCE, write};
+use namely_messages::{Command, ControlParameters, Dataset, GeneralStatus, Scope};
 use namely_security::{Certificate, KeyType, PrivateKey, Signer, sign_interest};
-use namely_skip::{Need, skip};
-use namely_skip::{eventually, until};
-use namely_wire::mgmt::{Command, ControlParameters, Dataset, GeneralStatus, Scope};
+use namely_testkit::{Need, skip};
+use namely_testkit::{bound_again, eventually, until};
 use namely_wire::{InterestBuilder, NackReason, ValidityPeriod};
 
 /// Users are known over UDP, too.
@@ -40,12 +40,12 @@ fn config_with_key(certificate: &str, rights: &str) -> String {
 fn refused(client: &mut Client, command: Command, parameters: &ControlParameters) -> String {
     let response = client.command(command, parameters);
     assert_eq!(response.code, 403, "{command}: {}", response.text);
-    assert!(!response.text.is_empty(), "the refusal says why");
+    assert!(!response.text.is_empty(), "the refusal has a reason");
     response.text
 }
 
 #[test]
-fn a_command_over_tcp_needs_a_signature_by_a_configured_key() {
+fn tcp_commands_need_a_configured_key() {
     let dir = tempfile::tempdir().unwrap();
     let (alice, certificate) = key(dir.path(), "/alice/KEY/1", 0);
     let (mallory, _) = key(dir.path(), "/mallory/KEY/1", 0);
@@ -63,7 +63,7 @@ fn a_command_over_tcp_needs_a_signature_by_a_configured_key() {
     assert!(response.text.contains("not signed"), "{}", response.text);
 
     let text = refused(&mut client, Command::RibRegister, &named("/alice/x"));
-    assert!(text.contains("no key"), "a digest is nobody's: {text}");
+    assert!(text.contains("no key"), "a digest has no owner: {text}");
     client.signer = mallory;
     let text = refused(&mut client, Command::RibRegister, &named("/alice/x"));
     assert!(text.contains("/mallory/KEY/1"), "{text}");
@@ -77,7 +77,7 @@ fn a_command_over_tcp_needs_a_signature_by_a_configured_key() {
 }
 
 #[test]
-fn a_command_with_a_damaged_signature_is_refused() {
+fn a_damaged_command_signature_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let (alice, certificate) = key(dir.path(), "/alice/KEY/1", 0);
     let daemon = Daemon::start_with(&config_with_key(&certificate, "manage = true"), &[]);
@@ -112,7 +112,7 @@ fn a_replayed_command_is_refused() {
     replay[at + 2..at + 6].copy_from_slice(&[7, 7, 7, 7]);
     let response = thief.respond_to(&replay);
     assert_eq!(response.code, 403);
-    assert!(response.text.contains("not newer"), "{}", response.text);
+    assert!(response.text.contains("was accepted"), "{}", response.text);
     assert_eq!(client.routes("/alice/x"), []);
 
     // And one that was made an hour ago.
@@ -123,7 +123,7 @@ fn a_replayed_command_is_refused() {
 }
 
 #[test]
-fn a_command_that_a_former_router_took_is_refused_by_its_successor() {
+fn replayed_commands_are_refused_after_restart() {
     let dir = tempfile::tempdir().unwrap();
     let (alice, certificate) = key(dir.path(), "/alice/KEY/1", 0);
     let config = config_with_key(&certificate, "manage = true");
@@ -147,9 +147,9 @@ fn a_command_that_a_former_router_took_is_refused_by_its_successor() {
     client.register("/alice/x");
 }
 
-/// A crash, and a start as soon as can be; and a host whose clock is a minute ahead.
+/// A crash, and a start as soon as possible; and a host with a clock that is a minute ahead.
 #[test]
-fn a_command_is_not_taken_again_by_a_router_that_starts_at_once() {
+fn replays_are_refused_after_immediate_restart() {
     let dir = tempfile::tempdir().unwrap();
     let (alice, certificate) = key(dir.path(), "/alice/KEY/1", 0);
     let config = config_with_key(&certificate, "manage = true");
@@ -168,7 +168,7 @@ fn a_command_is_not_taken_again_by_a_router_that_starts_at_once() {
 }
 
 #[test]
-fn an_application_registers_over_loopback_tcp_as_its_user_and_manages_nothing() {
+fn loopback_tcp_applications_register_as_their_user() {
     let daemon = Daemon::start();
     let mut client = Client::tcp(daemon.tcp());
     client.register("/by/tcp");
@@ -181,7 +181,7 @@ fn an_application_registers_over_loopback_tcp_as_its_user_and_manages_nothing() 
 }
 
 #[test]
-fn an_application_registers_over_loopback_udp_as_its_user_where_that_is_on() {
+fn loopback_udp_applications_register_as_their_user() {
     let mut daemon = Daemon::start_with(UDP, &[]);
     for (scope, prefix) in [(Scope::Localhost, "/by/local/udp"), (Scope::Localhop, "/by/udp")] {
         let mut client = Client::udp(daemon.udp());
@@ -205,9 +205,9 @@ fn an_application_registers_over_loopback_udp_as_its_user_where_that_is_on() {
     assert!(text.contains("no key"), "{text}");
 }
 
-/// What other machines may ask is something else: it gives users no rights by their sockets.
+/// Rights of other machines are separate: they give users no rights by their sockets.
 #[test]
-fn users_are_not_known_over_udp_where_only_localhop_is_on() {
+fn localhop_over_udp_identifies_no_users() {
     let daemon = Daemon::start_with("[authorization]\nlocalhop_rib = true\n", &[]);
     let mut client = Client::udp(daemon.udp());
     client.scope = Scope::Localhop;
@@ -215,22 +215,22 @@ fn users_are_not_known_over_udp_where_only_localhop_is_on() {
     assert!(text.contains("authorization.loopback_udp"), "{text}");
 }
 
-/// A face outlives the socket that it was made for: whoever has the address when a command comes is
-/// who gave it.
+/// A face outlives the socket that it was made for: a command belongs to the process that has the
+/// address when the command arrives.
 #[test]
-fn a_command_over_udp_is_of_who_has_the_port_when_it_comes() {
+fn udp_commands_belong_to_the_port_owner() {
     if !rustix::process::geteuid().is_root() {
         skip(Need::Root, "only root can give sockets another owner");
         return;
     }
     let daemon = Daemon::start_with(UDP, &[]);
-    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-    let address = socket.local_addr().unwrap();
+    let address = namely_testkit::free_address();
+    let socket = std::net::UdpSocket::bind(address).unwrap();
     socket.connect(daemon.udp()).unwrap();
     let mut client = Client::udp_from(socket);
     client.register("/first");
     drop(client);
-    let socket = std::net::UdpSocket::bind(address).unwrap();
+    let socket = bound_again(|| std::net::UdpSocket::bind(address));
     rustix::fs::fchown(&socket, Some(rustix::fs::Uid::from_raw(65_534)), None).unwrap();
     socket.connect(daemon.udp()).unwrap();
     let mut client = Client::udp_from(socket);
@@ -238,9 +238,9 @@ fn a_command_over_udp_is_of_who_has_the_port_when_it_comes() {
     assert!(text.contains("user 65534"), "{text}");
 }
 
-/// What a program passes on comes from that program, for the router and for the kernel.
+/// Commands that a program forwards come from that program, for the router and for the kernel.
 #[test]
-fn what_comes_through_a_forwarded_udp_port_has_the_rights_of_who_forwards_it() {
+fn forwarded_udp_commands_have_the_forwarders_rights() {
     use std::net::UdpSocket;
     if !rustix::process::geteuid().is_root() {
         skip(Need::Root, "only root can give sockets another owner");
@@ -253,9 +253,9 @@ fn what_comes_through_a_forwarded_udp_port_has_the_rights_of_who_forwards_it() {
     let mut client = Client::udp(inward.local_addr().unwrap());
     std::thread::spawn(move || {
         let mut octets = [0; 9000];
-        while let Ok((length, from)) = namely_skip::uninterrupted(|| inward.recv_from(&mut octets)) {
+        while let Ok((length, from)) = namely_testkit::uninterrupted(|| inward.recv_from(&mut octets)) {
             onward.send(&octets[..length]).unwrap();
-            let length = namely_skip::uninterrupted(|| onward.recv(&mut octets)).unwrap();
+            let length = namely_testkit::uninterrupted(|| onward.recv(&mut octets)).unwrap();
             inward.send_to(&octets[..length], from).unwrap();
         }
     });
@@ -263,10 +263,10 @@ fn what_comes_through_a_forwarded_udp_port_has_the_rights_of_who_forwards_it() {
     assert!(text.contains("user 65534"), "{text}");
 }
 
-/// Frames that a translation of addresses or another network namespace makes look like loopback's
-/// come from a port that no socket here has; so does what is left of a program that has ended.
+/// Frames that a translation of addresses or another network namespace disguises as loopback's come
+/// from a port that no socket here has; so do late frames of a program that has ended.
 #[test]
-fn a_command_from_a_port_that_no_socket_here_has_is_refused_and_counted() {
+fn commands_from_unknown_ports_are_refused() {
     use rustix::net::{AddressFamily, SendFlags, SocketType, ipproto, sendto, socket};
     if !rustix::process::geteuid().is_root() {
         skip(Need::Root, "only root sends from a port that it does not have");
@@ -277,7 +277,7 @@ fn a_command_from_a_port_that_no_socket_here_has_is_refused_and_counted() {
     let unknown = |watcher: &mut Client| watcher.counter("management.senders_unknown");
     assert_eq!(unknown(&mut watcher), 0);
     let raw = socket(AddressFamily::INET, SocketType::RAW, Some(ipproto::UDP)).unwrap();
-    let free = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let free = namely_testkit::free_port();
     let command = Command::RibRegister.name(Scope::Localhost, &named("/from/nowhere"));
     let interest = watcher.command_interest(command, b"");
     let list = InterestBuilder::new(Dataset::RibList.prefix(Scope::Localhost)).can_be_prefix();
@@ -294,9 +294,9 @@ fn a_command_from_a_port_that_no_socket_here_has_is_refused_and_counted() {
     assert_eq!(watcher.routes("/from/nowhere"), []);
 }
 
-/// A datagram does not tell which of the sockets of its address sent it.
+/// A datagram does not identify which of the sockets of its address sent it.
 #[test]
-fn a_command_from_an_address_that_two_users_share_is_nobodys() {
+fn a_shared_address_identifies_no_user() {
     use rustix::net::sockopt::set_socket_reuseaddr;
     use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
     if !rustix::process::geteuid().is_root() {
@@ -325,9 +325,9 @@ fn a_command_from_an_address_that_two_users_share_is_nobodys() {
 }
 
 /// A program that forwards a port, as containers' proxies do, has the rights of its own user, and
-/// who is behind it has no others.
+/// its clients have no others.
 #[test]
-fn what_comes_through_a_forwarded_port_has_the_rights_of_who_forwards_it() {
+fn forwarded_tcp_commands_have_the_forwarders_rights() {
     use std::net::{TcpListener, TcpStream};
     if !rustix::process::geteuid().is_root() {
         skip(Need::Root, "only root can give sockets another owner");
@@ -348,7 +348,7 @@ fn what_comes_through_a_forwarded_port_has_the_rights_of_who_forwards_it() {
 }
 
 #[test]
-fn the_setting_says_how_far_users_are_believed_over_loopback_tcp() {
+fn the_loopback_setting_limits_users_rights() {
     let mut daemon = Daemon::start_with("[authorization]\nloopback = \"manage\"\n", &[]);
     let mut client = Client::tcp(daemon.tcp());
     client.ok(Command::CsErase, &named("/"));
@@ -358,21 +358,21 @@ fn the_setting_says_how_far_users_are_believed_over_loopback_tcp() {
 }
 
 #[test]
-fn rules_for_users_are_enforced_over_loopback_tcp() {
+fn user_rules_apply_over_loopback_tcp() {
     if !rustix::process::geteuid().is_root() {
         skip(Need::Root, "only root can become another user");
         return;
     }
     let rules = "[[authorization.user]]\nuser = 65534\nregister = [\"/nobody\"]\n";
     let daemon = Daemon::start_with(rules, &[]);
-    as_nobody(&daemon, "authorization::registers_over_tcp_under_the_own_prefix_only");
+    as_nobody(&daemon, "authorization::another_user_registers_over_tcp");
 }
 
 #[test]
-fn a_command_of_a_connection_that_was_closed_is_nobodys() {
+fn a_closed_connection_identifies_no_user() {
     let daemon = Daemon::start_with("[tables]\nnack_no_route = false\n", &[]);
     let mut watcher = daemon.connect();
-    // What is sent after a reset is read by nobody; what was sent before the end is.
+    // Commands after a reset are not read; commands before the end are.
     let mut client = Client::tcp(daemon.tcp());
     let own = client.own_face_by_list();
     let command = Command::RibRegister.name(Scope::Localhost, &named("/gone"));
@@ -384,7 +384,7 @@ fn a_command_of_a_connection_that_was_closed_is_nobodys() {
 }
 
 #[test]
-fn what_a_web_page_makes_a_browser_send_registers_nothing() {
+fn browsers_cannot_register_for_web_pages() {
     use std::io::Write;
     let daemon = Daemon::start();
     let command = Command::RibRegister.name(Scope::Localhost, &named("/page"));
@@ -402,8 +402,8 @@ fn what_a_web_page_makes_a_browser_send_registers_nothing() {
 }
 
 #[test]
-#[ignore = "run as another user by rules_for_users_are_enforced_over_loopback_tcp"]
-fn registers_over_tcp_under_the_own_prefix_only() {
+#[ignore = "run as another user by user_rules_apply_over_loopback_tcp"]
+fn another_user_registers_over_tcp() {
     let Some(mut client) = connect_as_other_user_by_tcp() else { return };
     client.register("/nobody/x");
     let text = refused(&mut client, Command::RibRegister, &named("/somebody"));
@@ -422,7 +422,7 @@ fn an_expired_certificate_gives_no_rights() {
 }
 
 #[test]
-fn localhost_commands_do_not_pass_udp_and_localhop_ones_need_a_signature() {
+fn localhost_commands_do_not_pass_udp() {
     let dir = tempfile::tempdir().unwrap();
     let (alice, certificate) = key(dir.path(), "/alice/KEY/1", 0);
     let daemon = Daemon::start_with(&config_with_key(&certificate, "register = [\"/alice\"]"), &[]);
@@ -440,12 +440,12 @@ fn localhost_commands_do_not_pass_udp_and_localhop_ones_need_a_signature() {
 
     let mut consumer = daemon.connect();
     consumer.ask("/alice/x/1");
-    assert_eq!(client.serve_one(b"from a neighbour"), name("/alice/x/1"));
-    assert_eq!(consumer.receive(PATIENCE).unwrap().data().content, b"from a neighbour");
+    assert_eq!(client.serve_one(b"from a neighbor"), name("/alice/x/1"));
+    assert_eq!(consumer.receive(PATIENCE).unwrap().data().content, b"from a neighbor");
 }
 
 #[test]
-fn localhop_does_not_answer_unless_it_is_configured() {
+fn localhop_is_silent_unless_configured() {
     let daemon = Daemon::start();
     let mut client = Client::udp(daemon.udp());
     let interest = client.command_interest(Command::RibRegister.name(Scope::Localhop, &named("/x")), b"");
@@ -453,13 +453,13 @@ fn localhop_does_not_answer_unless_it_is_configured() {
 }
 
 #[test]
-fn another_user_binds_below_the_operators_prefixes_and_may_do_nothing_else_by_default() {
+fn another_user_may_only_bind_by_default() {
     if !rustix::process::geteuid().is_root() {
         skip(Need::Root, "only root can become another user");
         return;
     }
     let daemon = Daemon::start_with("[network]\nlocal = [\"/lab\"]\n", &[]);
-    as_nobody(&daemon, "authorization::binds_below_local_and_no_more");
+    as_nobody(&daemon, "authorization::another_user_binds_below_local_only");
 }
 
 #[test]
@@ -471,7 +471,7 @@ fn rules_for_users_are_enforced() {
     let rules = "[network]\nlocal = [\"/lab\"]\n[authorization]\nbind_below_local = false\n\
                  [[authorization.user]]\nuser = 65534\nregister = [\"/nobody\"]\nbind = [\"/bound\"]\n";
     let daemon = Daemon::start_with(rules, &[]);
-    as_nobody(&daemon, "authorization::registers_under_the_own_prefix_only");
+    as_nobody(&daemon, "authorization::another_user_registers_its_prefix_only");
 }
 
 #[test]
@@ -485,8 +485,8 @@ fn a_rule_lets_another_user_manage() {
 }
 
 #[test]
-#[ignore = "run as another user by another_user_binds_below_the_operators_prefixes_and_may_do_nothing_else_by_default"]
-fn binds_below_local_and_no_more() {
+#[ignore = "run as another user by another_user_may_only_bind_by_default"]
+fn another_user_binds_below_local_only() {
     let Some(mut client) = connect_as_other_user() else { return };
     let bound = client.command(Command::BptBind, &named("/lab/nobody"));
     assert_eq!((bound.code, bound.text.as_str()), (200, "OK"));
@@ -517,7 +517,7 @@ fn binds_below_local_and_no_more() {
 
 #[test]
 #[ignore = "run as another user by rules_for_users_are_enforced"]
-fn registers_under_the_own_prefix_only() {
+fn another_user_registers_its_prefix_only() {
     let Some(mut client) = connect_as_other_user() else { return };
     client.register("/nobody/x");
     refused(&mut client, Command::RibRegister, &named("/somebody"));

@@ -1,14 +1,14 @@
-//! The local path: routable prefixes that lead to `local`, and applications that bind prefixes
-//! below them.
+//! Tests of the local path: routable prefixes lead to the face `local`, and applications bind
+//! prefixes below them.
 
 use crate::common;
 
 use common::client::{name, named};
 use common::{Client, Daemon, PATIENCE};
-use namely_skip::until;
-use namely_wire::mgmt::{
+use namely_messages::{
     Binding, Command, ControlParameters, Dataset, FacePersistency, FibEntry, bind_flags, blocks,
 };
+use namely_testkit::until;
 use namely_wire::{InterestBuilder, NackReason};
 
 /// The face from the FIB to the applications of this host.
@@ -29,7 +29,7 @@ fn fib(client: &mut Client) -> Vec<FibEntry> {
     blocks(&content).map(Result::unwrap).collect()
 }
 
-/// Binds; whether a route leads there. The response says so in words, too.
+/// Binds a prefix. Returns true if a route leads to it. The text of the response has to agree.
 fn bind(client: &mut Client, prefix: &str) -> bool {
     let response = client.command(Command::BptBind, &named(prefix));
     assert_eq!(response.code, 200, "{prefix}: {}", response.text);
@@ -46,14 +46,14 @@ fn refused(client: &mut Client, prefix: &str, code: u64) -> String {
     response.text
 }
 
-/// Asks for `uri` until the router says that there is no route.
+/// Sends Interests for `uri` until the router reports that there is no route.
 fn has_no_route(daemon: &Daemon, uri: &str) {
     let mut consumer = daemon.connect();
     let interest = InterestBuilder::new(name(uri)).nonce(consumer.next_nonce()).build();
     assert_eq!(consumer.express(&interest, PATIENCE).unwrap().unwrap_err(), NackReason::NoRoute);
 }
 
-/// Asks for `uri`, which `producer` answers.
+/// Sends an Interest for `uri`, and expects the Data of `producer`.
 fn arrives(daemon: &Daemon, producer: &mut Client, uri: &str) {
     let mut consumer = daemon.connect();
     consumer.ask(uri);
@@ -62,7 +62,7 @@ fn arrives(daemon: &Daemon, producer: &mut Client, uri: &str) {
 }
 
 #[test]
-fn a_route_to_local_leads_to_who_bound_the_prefix_and_to_a_nack_where_nobody_did() {
+fn local_routes_reach_the_bound_application() {
     let daemon = Daemon::start();
     let (mut operator, mut application) = (daemon.connect(), daemon.connect());
     operator.ok(Command::RibRegister, &to_local("/lab"));
@@ -82,7 +82,7 @@ fn a_route_to_local_leads_to_who_bound_the_prefix_and_to_a_nack_where_nobody_did
 }
 
 #[test]
-fn a_prefix_that_overlaps_a_bound_one_is_refused_until_its_application_has_gone() {
+fn overlapping_binds_are_refused() {
     let daemon = Daemon::start();
     let (mut first, mut second) = (daemon.connect(), daemon.connect());
     first.ok(Command::RibRegister, &to_local("/lab"));
@@ -104,7 +104,7 @@ fn a_prefix_that_overlaps_a_bound_one_is_refused_until_its_application_has_gone(
 }
 
 #[test]
-fn a_prefix_that_is_bound_without_a_route_is_asked_for_once_there_is_one() {
+fn an_early_bind_works_once_routed() {
     let daemon = Daemon::start();
     let (mut operator, mut application) = (daemon.connect(), daemon.connect());
     let only_if_routed = ControlParameters { flags: Some(bind_flags::ROUTED), ..named("/lab/a") };
@@ -116,7 +116,8 @@ fn a_prefix_that_is_bound_without_a_route_is_asked_for_once_there_is_one() {
     operator.ok(Command::RibRegister, &to_local("/lab"));
     arrives(&daemon, &mut application, "/lab/a/2");
     assert_eq!(bindings(&mut operator), [("/lab/a".into(), own, true)]);
-    // A route of a longer prefix leads elsewhere, so it is not the operator's one that leads here.
+    // The route of a longer prefix leads to another face, so the operator's route does not apply
+    // below that prefix.
     let mut elsewhere = daemon.connect();
     elsewhere.ok(Command::FibAddNexthop, &named("/lab/a/x"));
     assert_eq!(application.command(Command::BptUnbind, &named("/lab/a")).code, 200);
@@ -124,7 +125,7 @@ fn a_prefix_that_is_bound_without_a_route_is_asked_for_once_there_is_one() {
 }
 
 #[test]
-fn several_sockets_of_an_application_bind_several_prefixes_below_one_fib_entry() {
+fn sockets_bind_prefixes_without_fib_entries() {
     let daemon = Daemon::start();
     let mut operator = daemon.connect();
     operator.ok(Command::RibRegister, &to_local("/lab"));
@@ -142,13 +143,13 @@ fn several_sockets_of_an_application_bind_several_prefixes_below_one_fib_entry()
 }
 
 #[test]
-fn the_face_local_is_listed_and_can_neither_be_changed_nor_destroyed() {
+fn the_local_face_is_immutable() {
     let daemon = Daemon::start();
     let (mut operator, mut application) = (daemon.connect(), daemon.connect());
     operator.ok(Command::RibRegister, &to_local("/lab"));
     bind(&mut application, "/lab/a");
     arrives(&daemon, &mut application, "/lab/a/1");
-    // A worker's batch is counted when it has ended, which may be after its packets came.
+    // A worker counts a batch at its end, which may be after the test has received the packets.
     let local = until("the Interest is counted", || {
         let faces = operator.faces();
         let local = faces.into_iter().find(|face| face.face_id == LOCAL).unwrap();
@@ -161,7 +162,7 @@ fn the_face_local_is_listed_and_can_neither_be_changed_nor_destroyed() {
         let response = operator.command(command, &it);
         assert_eq!(response.code, 409, "{command}: {}", response.text);
     }
-    assert_eq!(operator.command(Command::BptBind, &to_local("/x")).code, 410, "local is nobody's socket");
+    assert_eq!(operator.command(Command::BptBind, &to_local("/x")).code, 410, "local is not a socket");
     let mut neighbour = Client::udp(daemon.udp());
     neighbour.ask("/nowhere");
     neighbour.receive(PATIENCE).unwrap();
@@ -172,7 +173,7 @@ fn the_face_local_is_listed_and_can_neither_be_changed_nor_destroyed() {
 }
 
 #[test]
-fn the_configuration_leads_prefixes_to_local_and_a_reload_changes_them() {
+fn a_reload_changes_the_local_prefixes() {
     let mut daemon = Daemon::start_with("[network]\nlocal = [\"/lab\", \"/org\"]\n", &[]);
     let mut client = daemon.connect();
     assert_eq!(client.routes("/lab")[0].face_id, LOCAL);

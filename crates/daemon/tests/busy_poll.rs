@@ -1,5 +1,5 @@
-//! A worker that looks for a while before it sleeps: only where that is asked for, and never for
-//! longer. Alone in its process, so that its thread can be told by its name.
+//! A worker that polls for a while before it sleeps: only if configured, and never for longer.
+//! Alone in its process, so that its thread is identified by its name.
 
 use crate::support;
 
@@ -11,11 +11,11 @@ use support::{Router, data, interest};
 
 const ROUNDS: u64 = 100;
 
-/// Ticks of 10 ms, of 50, that an idle worker may be charged with: whoever polled on would be
-/// charged with most. Above none, since a tick is charged whole to the thread that it meets.
+/// Ticks of 10 ms, of 50, that an idle worker may be charged with: a worker that polled on would be
+/// charged with most. Above none, since a tick is charged whole to the running thread.
 const IDLE_TICKS_MAX: u64 = 3;
 
-/// Of the data plane's thread: how often it went to sleep, and how long it ran, in ticks of the
+/// Returns the number of sleeps of the data plane's thread, and its CPU time in ticks of the
 /// system's clock.
 fn worker() -> (u64, u64) {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
@@ -33,8 +33,8 @@ fn worker() -> (u64, u64) {
     workers.next().expect("the data plane has a thread")
 }
 
-/// How often a worker sleeps in so many round trips, and how many ticks it runs in half a second of
-/// idleness after them.
+/// Returns the number of sleeps of a worker during the round trips, and the ticks that it runs in
+/// half a second of idleness after them.
 fn observe(busy_poll_us: u32) -> (u64, u64) {
     let mut options = DataPlaneOptions { workers: NonZeroUsize::new(1), ..DataPlaneOptions::default() };
     options.io.busy_poll_us = busy_poll_us;
@@ -48,11 +48,11 @@ fn observe(busy_poll_us: u32) -> (u64, u64) {
         producer.receive();
         producer.send(&data(&name, 100));
         consumer.receive();
-        // Long enough that whoever does not poll goes to sleep, far shorter than the polling.
+        // Long enough that a worker without polling goes to sleep, far shorter than the polling.
         std::thread::sleep(Duration::from_millis(1));
     }
     let (after, _) = worker();
-    // What was pending when it was satisfied may be looked at once more.
+    // An entry that was pending when it was satisfied may be visited once more.
     std::thread::sleep(Duration::from_millis(300));
     let (_, idle) = worker();
     std::thread::sleep(Duration::from_millis(500));
@@ -60,7 +60,7 @@ fn observe(busy_poll_us: u32) -> (u64, u64) {
 }
 
 #[test]
-fn a_worker_polls_only_when_asked_to_and_sleeps_when_nothing_comes() {
+fn workers_busy_poll_only_on_request() {
     let (sleeps, ticks) = observe(0);
     assert!(sleeps >= ROUNDS, "without polling it sleeps between packets: {sleeps}");
     assert!(ticks <= IDLE_TICKS_MAX, "idleness costs nothing: {ticks} ticks");

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use common::client::{name, named};
 use common::{Client, Daemon, PATIENCE};
-use namely_security::{Signer, sign_data};
-use namely_skip::until;
-use namely_wire::mgmt::{
+use namely_messages::{
     Block, Command, ControlParameters, ControlResponse, CsInfo, Dataset, FacePersistency, FibEntry,
     RouteOrigin, Scope, StrategyChoice, blocks, cs_flags, face_flags, route_flags,
 };
+use namely_security::{Signer, sign_data};
+use namely_testkit::until;
 use namely_wire::{Announcement, DataBuilder, InterestBuilder, NackReason, Name, SignatureInfo, tlv::Writer};
 
 fn uri(uri: impl ToString) -> ControlParameters {
@@ -22,7 +22,7 @@ fn face(face_id: u64) -> ControlParameters {
     ControlParameters { face_id: Some(face_id), ..Default::default() }
 }
 
-/// A port of this machine where nobody answers.
+/// A port of this machine that does not answer.
 fn silent_port() -> (std::net::UdpSocket, String) {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let uri = format!("udp4://{}", socket.local_addr().unwrap());
@@ -34,7 +34,7 @@ fn list<T: Block>(client: &mut Client, dataset: Dataset) -> Vec<T> {
 }
 
 #[test]
-fn a_registered_prefix_gets_its_interests_at_once() {
+fn a_registered_prefix_receives_interests_immediately() {
     let daemon = Daemon::start();
     let (mut producer, mut consumer) = (daemon.connect(), daemon.connect());
     let own = producer.own_face();
@@ -65,7 +65,7 @@ fn an_unregistered_prefix_has_no_route() {
 }
 
 #[test]
-fn a_route_ends_when_its_time_is_over() {
+fn a_registered_route_expires() {
     let daemon = Daemon::start();
     let mut client = daemon.connect();
     let parameters = ControlParameters { expiration_period_ms: Some(700), ..named("/short") };
@@ -78,7 +78,7 @@ fn a_route_ends_when_its_time_is_over() {
 }
 
 #[test]
-fn routes_go_with_their_face() {
+fn a_closed_face_loses_its_routes() {
     let daemon = Daemon::start();
     let mut watcher = daemon.connect();
     let mut application = daemon.connect();
@@ -89,7 +89,7 @@ fn routes_go_with_their_face() {
 }
 
 #[test]
-fn routes_of_different_origins_stand_side_by_side() {
+fn routes_of_different_origins_coexist() {
     let daemon = Daemon::start();
     let mut client = daemon.connect();
     for (origin, cost) in [(RouteOrigin::STATIC, 20), (RouteOrigin::NLSR, 10), (RouteOrigin::NLSR, 15)] {
@@ -105,7 +105,7 @@ fn routes_of_different_origins_stand_side_by_side() {
 }
 
 #[test]
-fn registering_for_a_face_that_is_not_there_fails() {
+fn registering_for_a_missing_face_fails() {
     let daemon = Daemon::start();
     let response = daemon
         .connect()
@@ -134,7 +134,7 @@ fn a_prefix_announcement_makes_a_route() {
 }
 
 #[test]
-fn a_face_is_created_listed_updated_and_destroyed() {
+fn a_face_is_created_updated_and_destroyed() {
     let daemon = Daemon::start();
     let mut client = daemon.connect();
     let (_neighbour, remote) = silent_port();
@@ -164,7 +164,7 @@ fn a_face_is_created_listed_updated_and_destroyed() {
 }
 
 #[test]
-fn a_second_face_to_the_same_remote_is_the_first() {
+fn an_existing_face_is_reused() {
     let daemon = Daemon::start();
     let mut client = daemon.connect();
     let (_neighbour, remote) = silent_port();
@@ -175,7 +175,7 @@ fn a_second_face_to_the_same_remote_is_the_first() {
 }
 
 #[test]
-fn a_face_to_a_host_name_is_created_when_the_name_is_looked_up() {
+fn face_creation_resolves_host_names() {
     let daemon = Daemon::start();
     let mut client = daemon.connect();
     let (neighbour, _) = silent_port();
@@ -200,7 +200,7 @@ fn a_tcp_face_reaches_another_router() {
 }
 
 #[test]
-fn faces_that_cannot_be_are_refused_with_the_reason() {
+fn impossible_faces_are_refused_with_reasons() {
     let daemon = Daemon::start();
     let mut client = daemon.connect();
     let on_demand =
@@ -232,14 +232,14 @@ fn faces_that_cannot_be_are_refused_with_the_reason() {
         assert_eq!(response.code, code, "{parameters:?}: {}", response.text);
         assert!(response.text.contains(hint), "{}", response.text);
     }
-    // A port where nobody listens: the connection is refused at once.
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // A port without a listener: the connection is refused at once.
+    let port = namely_testkit::free_address();
     let response = client.command(Command::FacesCreate, &uri(format!("tcp4://{port}")));
     assert_eq!(response.code, 504, "{}", response.text);
 }
 
 #[test]
-fn next_hops_are_added_and_removed() {
+fn nexthops_are_added_and_removed() {
     let daemon = Daemon::start();
     let mut client = daemon.connect();
     let own = client.own_face();
@@ -258,7 +258,7 @@ fn next_hops_are_added_and_removed() {
 }
 
 #[test]
-fn strategies_are_chosen_by_full_or_short_name() {
+fn strategies_have_full_and_short_names() {
     let daemon = Daemon::start();
     let mut client = daemon.connect();
     let choice = |strategy: &str| ControlParameters { strategy: Some(name(strategy)), ..named("/s") };
@@ -274,11 +274,11 @@ fn strategies_are_chosen_by_full_or_short_name() {
     assert_eq!(client.command(Command::StrategyChoiceUnset, &named("/")).code, 400);
     let unknown = client.command(Command::StrategyChoiceSet, &choice("/no-such-strategy"));
     assert_eq!(unknown.code, 404);
-    assert!(unknown.text.contains("best-route"), "says which there are: {}", unknown.text);
+    assert!(unknown.text.contains("best-route"), "lists the strategies: {}", unknown.text);
 }
 
 #[test]
-fn the_content_store_is_configured_filled_and_erased() {
+fn content_store_commands_configure_and_erase() {
     let daemon = Daemon::start();
     let (mut producer, mut client) = (daemon.connect(), daemon.connect());
     producer.register("/cs");
@@ -313,7 +313,7 @@ fn the_content_store_is_configured_filled_and_erased() {
 
 /// `IS-36`.
 #[test]
-fn the_policy_of_the_content_store_changes_at_run_time_and_an_unknown_one_is_refused_with_the_list() {
+fn the_cs_policy_changes_at_run_time() {
     let daemon = Daemon::start();
     let (mut producer, mut client) = (daemon.connect(), daemon.connect());
     producer.register("/cs");
@@ -338,7 +338,7 @@ fn the_policy_of_the_content_store_changes_at_run_time_and_an_unknown_one_is_ref
 }
 
 #[test]
-fn one_erase_takes_a_bounded_number_and_says_that_more_is_left() {
+fn one_erase_command_is_bounded() {
     let daemon = Daemon::start();
     let (mut producer, mut client) = (daemon.connect(), daemon.connect());
     producer.register("/many");
@@ -354,7 +354,7 @@ fn one_erase_takes_a_bounded_number_and_says_that_more_is_left() {
 }
 
 #[test]
-fn commands_of_the_older_form_are_taken_from_the_socket() {
+fn the_older_command_format_is_accepted() {
     let daemon = Daemon::start();
     let mut client = daemon.connect();
     // Timestamp, nonce, signature info and signature value are components behind the parameters.
@@ -376,7 +376,7 @@ fn commands_of_the_older_form_are_taken_from_the_socket() {
 }
 
 #[test]
-fn what_cannot_be_decoded_is_answered_400_and_what_does_not_exist_404() {
+fn undecodable_commands_get_status_400() {
     let daemon = Daemon::start();
     let mut client = daemon.connect();
     let mut ask = |uri: &str| {
@@ -391,12 +391,12 @@ fn what_cannot_be_decoded_is_answered_400_and_what_does_not_exist_404() {
     assert_eq!(ask("/localhost/nfd/rib/nothing").0, 404);
     assert_eq!(ask("/localhost/nfd/nothing/at/all").0, 404);
     assert_eq!(ask("/localhost/nfd").0, 404);
-    // The router goes on.
+    // The router continues to work.
     client.register("/fine");
 }
 
 #[test]
-fn commands_without_what_they_need_are_refused() {
+fn commands_with_missing_parameters_are_refused() {
     let daemon = Daemon::start();
     let mut client = daemon.connect();
     for command in [
@@ -417,7 +417,7 @@ fn commands_without_what_they_need_are_refused() {
 }
 
 #[test]
-fn answers_are_not_cached() {
+fn management_answers_are_not_cached() {
     let daemon = Daemon::start();
     let mut client = daemon.connect();
     client.register("/one");

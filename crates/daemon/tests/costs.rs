@@ -1,11 +1,11 @@
-//! What an idle router costs, and what a face's end costs while other faces are busy.
+//! The costs of an idle router, and of a face's end while other faces are busy.
 
 use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 use namely_dataplane::DataPlaneOptions;
+use namely_messages::FacePersistency;
 use namely_mgmt::Faces;
-use namely_wire::mgmt::FacePersistency;
 
 use crate::common::Daemon;
 use crate::support::{Load, Router, produce};
@@ -14,7 +14,7 @@ fn options(workers: usize) -> DataPlaneOptions {
     DataPlaneOptions { workers: NonZeroUsize::new(workers), ..DataPlaneOptions::default() }
 }
 
-/// How long each of 200 faces takes to be destroyed, sorted.
+/// Returns the times in which each of 200 faces is destroyed, sorted.
 fn destroyed(router: &Router) -> Vec<Duration> {
     let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let remote = format!("udp4://{}", peer.local_addr().unwrap());
@@ -36,8 +36,8 @@ fn destroyed(router: &Router) -> Vec<Duration> {
     waits
 }
 
-/// IS-15: whoever destroys a face waits for no worker. What it takes under load is compared with
-/// what it takes in an idle router of the same run.
+/// IS-15: the destruction of a face waits for no worker. Its time under load is compared with that
+/// in an idle router of the same run.
 #[test]
 fn destroying_a_face_under_load_is_quick() {
     let router = Router::start_with(options(1));
@@ -49,8 +49,8 @@ fn destroying_a_face_under_load_is_quick() {
     let loaded = destroyed(&router);
     drop(load);
     println!("median {:?}, p99 {:?}; idle {:?} and {:?}", loaded[100], loaded[197], idle[100], idle[197]);
-    // A turn of the worker may be in the way of a lock, and the load may have the processor for a
-    // slice. Who waited for a worker to come to it would wait for a queue of them, each time.
+    // A worker's iteration may hold a lock, and the load may have the processor for a slice. A
+    // destruction that waited for a worker would wait for a queue of them, each time.
     let allowed = Duration::from_millis(100);
     assert!(loaded[197] < idle[197] + allowed, "idle {idle:?}, under load {loaded:?}");
     drop(router);

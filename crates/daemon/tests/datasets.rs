@@ -4,16 +4,16 @@ use crate::common;
 
 use common::client::{name, named, read_event};
 use common::{Client, Daemon, PATIENCE};
-use namely_skip::until;
-use namely_wire::mgmt::{
+use namely_messages::{
     ChannelStatus, Command, ControlParameters, Counter, Dataset, EventRequest, FaceEventKind,
     FacePersistency, FaceQueryFilter, FaceScope, FaceStatus, FibEntry, GeneralStatus, RibEntry, Scope,
     blocks,
 };
+use namely_testkit::until;
 use namely_wire::{ContentType, InterestBuilder};
 
 #[test]
-fn the_general_status_counts_what_passed() {
+fn the_general_status_counts_packets() {
     let daemon = Daemon::start();
     let (mut producer, mut client) = (daemon.connect(), daemon.connect());
     producer.register("/x");
@@ -34,7 +34,7 @@ fn the_general_status_counts_what_passed() {
 }
 
 #[test]
-fn what_is_dropped_can_be_read_by_reason() {
+fn drops_are_listed_by_reason() {
     let daemon = Daemon::start();
     let mut client = daemon.connect();
     let mut udp = Client::udp(daemon.udp());
@@ -54,7 +54,7 @@ fn what_is_dropped_can_be_read_by_reason() {
 }
 
 #[test]
-fn the_face_list_shows_each_kind_of_face() {
+fn the_face_list_shows_every_kind() {
     let daemon = Daemon::start();
     let mut client = daemon.connect();
     let mut tcp = Client::tcp(daemon.tcp());
@@ -101,7 +101,7 @@ fn a_face_query_filters() {
 }
 
 #[test]
-fn the_channels_are_what_the_router_listens_on() {
+fn channels_match_the_listeners() {
     let daemon = Daemon::start();
     let content = daemon.connect().dataset(Dataset::FacesChannels);
     let mut channels: Vec<String> =
@@ -113,7 +113,7 @@ fn the_channels_are_what_the_router_listens_on() {
 }
 
 #[test]
-fn a_long_dataset_comes_in_segments_of_one_state() {
+fn dataset_segments_share_one_state() {
     let daemon = Daemon::start();
     let mut client = daemon.connect();
     // Far more than one segment takes.
@@ -129,7 +129,7 @@ fn a_long_dataset_comes_in_segments_of_one_state() {
         };
         assert!(count >= least, "{dataset}: {count}");
     }
-    // A state stays what it was while it is read.
+    // A version of a dataset does not change while it is read.
     let prefix = Dataset::RibList.prefix(Scope::Localhost);
     let first = client.fetch(InterestBuilder::new(prefix).can_be_prefix().must_be_fresh());
     let versioned = first.data().name.without_last(1).to_name();
@@ -145,7 +145,7 @@ fn a_long_dataset_comes_in_segments_of_one_state() {
 
 /// More than is made at once: other commands are served in between.
 #[test]
-fn a_dataset_that_is_made_in_parts_is_whole_and_others_are_answered_meanwhile() {
+fn a_long_dataset_does_not_block_commands() {
     let routes = 3 * namely_forwarder::WALK_PLACES + 1;
     let prefixes: Vec<String> = (0..routes).map(|n| format!("\"/many/{n}\"")).collect();
     let config = format!("[network]\nlocal = [{}]\n", prefixes.join(", "));
@@ -170,7 +170,7 @@ fn a_dataset_that_is_made_in_parts_is_whole_and_others_are_answered_meanwhile() 
 }
 
 #[test]
-fn face_events_come_in_order_and_wait_for_a_slow_subscriber() {
+fn face_events_wait_for_slow_subscribers() {
     let daemon = Daemon::start();
     let mut watcher = daemon.connect();
     let first = InterestBuilder::new(EventRequest::prefix(Scope::Localhost)).can_be_prefix();
@@ -187,7 +187,7 @@ fn face_events_come_in_order_and_wait_for_a_slow_subscriber() {
     drop(client);
     let (next, event) = watcher.face_event(Some(seq + 1));
     assert_eq!((next, event.kind, event.face_id), (seq + 1, FaceEventKind::Destroyed, own));
-    // Three more happen before anybody asks.
+    // Three more events happen before the next request.
     for _ in 0..3 {
         daemon.connect().own_face();
     }
@@ -197,7 +197,7 @@ fn face_events_come_in_order_and_wait_for_a_slow_subscriber() {
 }
 
 #[test]
-fn a_permanent_face_goes_down_and_up_with_its_neighbour() {
+fn a_permanent_face_goes_down_and_up() {
     let near = Daemon::start();
     let far = Daemon::start();
     let address = far.tcp();

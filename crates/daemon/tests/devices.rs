@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use namely_dataplane::{DataPlaneOptions, ListenSpec};
 use namely_forwarder::FaceId;
 use namely_io::FaceState;
+use namely_messages::FacePersistency;
 use namely_mgmt::{FaceSettings, FaceSpec, Faces};
-use namely_skip::eventually;
+use namely_testkit::eventually;
 use namely_wire::InterestBuilder;
-use namely_wire::mgmt::FacePersistency;
 use namespace::Namespace;
 use support::{App, Load, PATIENCE, Router, data, name, produce, uri};
 
@@ -29,8 +29,8 @@ fn add_pair(namespace: &Namespace) -> bool {
         && namespace.ip("link set vb up")
 }
 
-/// How long each removal of the device under `face` takes. What it is removed from is up before
-/// each, and again after the last.
+/// Durations of removals of the device under `face`. The face is up before each, and again after
+/// the last.
 fn removals(namespace: &Namespace, router: &Router, face: FaceId) -> Vec<Duration> {
     let is_up = || router.plane.port_status(face).is_some_and(|status| status.state == FaceState::Up);
     let mut took: Vec<Duration> = (0..ROUNDS)
@@ -68,7 +68,7 @@ fn is_answered(router: &Router, suffix: &str) {
 }
 
 #[test]
-fn a_device_is_removed_under_load_as_from_an_idle_router_and_forwarding_goes_on() {
+fn a_device_is_removed_under_load() {
     let Some(namespace) = Namespace::new() else { return };
     if !add_pair(&namespace) {
         return;
@@ -95,8 +95,9 @@ fn a_device_is_removed_under_load_as_from_an_idle_router_and_forwarding_goes_on(
         let loaded = removals(&namespace, &near, face);
         drop(load);
         println!("median {:?}, longest {:?}; idle {:?} and {:?}", loaded[7], loaded[14], idle[7], idle[14]);
-        // The load may have the processor for some slices, `ip` being a process of its own. A
-        // removal that waited for what is queued for the device would not end before the load does.
+        // The load may have the processor for some slices, because `ip` is a process of its own. A
+        // removal that waited for the packets queued for the device would not end before the load
+        // does.
         let allowed = Duration::from_millis(500);
         assert!(loaded[ROUNDS - 1] < idle[ROUNDS - 1] + allowed, "idle {idle:?}, under load {loaded:?}");
 

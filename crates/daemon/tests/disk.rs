@@ -1,5 +1,5 @@
-//! A content store on disk at a real `namelyd`: what it keeps, and what becomes of forwarding when
-//! the disk is full, slow, damaged, in use, or the router is killed.
+//! A content store on disk at a real `namelyd`: the retained packets, and forwarding when the disk
+//! is full, slow, damaged, in use, or the router is killed.
 
 use crate::common;
 
@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 use common::client::{name, named};
 use common::{Client, Daemon, PATIENCE, namelyd, run};
+use namely_messages::{Command, ControlParameters, CsDiskStatus, CsInfo, Dataset, blocks};
 use namely_security::{Signer, sign_data};
-use namely_skip::until;
-use namely_wire::mgmt::{Command, ControlParameters, CsDiskStatus, CsInfo, Dataset, blocks};
+use namely_testkit::until;
 use namely_wire::{DataBuilder, InterestBuilder, LpHeaders, NackReason, Name, encode_lp_packet};
 
 /// Octets of content of a Data.
@@ -39,7 +39,7 @@ impl Lab {
         Lab { daemon, folder }
     }
 
-    /// On a file that stands for a device.
+    /// Starts a router whose disk is a file in the place of a device.
     fn on_device() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let device = std::fs::File::create_new(folder.path().join("cs")).unwrap();
@@ -51,7 +51,7 @@ impl Lab {
         self.folder.path().join("cs")
     }
 
-    /// The same folder after a stop.
+    /// Stops the router, and starts another one in the same folder.
     fn restart(self, more: &str) -> Self {
         let (status, _) = self.daemon.stop();
         assert_eq!(status.code(), Some(0));
@@ -70,7 +70,7 @@ impl Lab {
         assert!((0..count).all(|i| is_kept(&mut client, prefix, i)));
     }
 
-    /// How many of `count` Data below `prefix` come although nobody produces them; each is right.
+    /// The number of `count` Data below `prefix` that arrive without a producer; each is right.
     fn kept(&self, prefix: &str, count: usize) -> usize {
         let mut client = self.daemon.connect();
         (0..count).filter(|i| is_kept(&mut client, prefix, *i)).count()
@@ -97,7 +97,7 @@ fn content(prefix: &str, i: usize) -> Vec<u8> {
     format!("{prefix}/{i} ").into_bytes().into_iter().cycle().take(CONTENT_OCTETS).collect()
 }
 
-/// Whether Data comes; if so, it is the right one.
+/// Returns true if Data arrives. It must be the right one.
 fn is_kept(client: &mut Client, prefix: &str, i: usize) -> bool {
     let interest = InterestBuilder::new(name(&format!("{prefix}/{i}"))).nonce(client.next_nonce()).build();
     match client.express(&interest, PATIENCE).expect("an answer") {
@@ -156,21 +156,21 @@ fn data(name: &Name, content: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_cache_larger_than_memory_survives_a_restart() {
+fn a_disk_cache_survives_a_restart() {
     let lab = Lab::start("");
     lab.fill("/x", 300);
     let held: CsInfo = blocks(&lab.daemon.connect().dataset(Dataset::CsInfo)).next().unwrap().unwrap();
     assert_eq!((held.entries, held.capacity), (16, 16));
     assert_eq!(lab.kept("/x", 300), 300, "while it runs");
     let lab = lab.restart("");
-    assert_eq!(lab.kept("/x", 300), 300, "what was in memory at the end, too");
+    assert_eq!(lab.kept("/x", 300), 300, "packets that were in memory at the end, too");
     let status = lab.status();
     assert_eq!((status.records, status.count("hits")), (300, 300));
     assert!(!is_kept(&mut lab.daemon.connect(), "/x", 300));
 }
 
 #[test]
-fn what_nobody_asked_for_again_is_written_only_where_all_is_admitted() {
+fn hit_admission_skips_unrequested_data() {
     let lab = Lab::start("");
     let change = |admission: &str| ControlParameters {
         cs_disk_admission: Some(admission.into()),
@@ -191,7 +191,7 @@ fn what_nobody_asked_for_again_is_written_only_where_all_is_admitted() {
 }
 
 #[test]
-fn what_left_memory_before_is_written_when_it_leaves_it_again() {
+fn again_admission_writes_data_evicted_twice() {
     let folder = tempfile::tempdir().unwrap();
     let file = config(&folder.path().join("cs"), "").replace("admission = \"all\"\n", "");
     let lab = Lab { daemon: Daemon::start_with(&file, &[]), folder };
@@ -205,7 +205,7 @@ fn what_left_memory_before_is_written_when_it_leaves_it_again() {
 }
 
 #[test]
-fn limits_of_the_disk_change_while_it_is_used_and_by_a_reload() {
+fn disk_limits_change_at_run_time() {
     let mut lab = Lab::start("");
     let mut client = lab.daemon.connect();
     let change = ControlParameters {
@@ -228,7 +228,7 @@ fn limits_of_the_disk_change_while_it_is_used_and_by_a_reload() {
 }
 
 #[test]
-fn a_pinned_prefix_is_written_and_stays_and_an_erased_one_is_gone_for_good() {
+fn a_pinned_prefix_stays_on_disk() {
     let lab = Lab::start("octets_max = \"1MiB\"\n");
     let mut client = lab.daemon.connect();
     let hit = ControlParameters { cs_disk_admission: Some("hit".into()), ..ControlParameters::default() };
@@ -237,7 +237,7 @@ fn a_pinned_prefix_is_written_and_stays_and_an_erased_one_is_gone_for_good() {
     lab.fill("/pinned", 3);
     lab.fill("/other", 40);
     assert_eq!((lab.status().records, lab.status().pinned), (3, vec![name("/pinned")]));
-    // Several times what the disk holds goes through it, as fast as it takes it.
+    // Several times the disk's capacity passes through it, as fast as it accepts packets.
     let all = ControlParameters { cs_disk_admission: Some("all".into()), ..ControlParameters::default() };
     client.ok(Command::CsConfig, &all);
     let mut rounds = 0..;
@@ -255,7 +255,7 @@ fn a_pinned_prefix_is_written_and_stays_and_an_erased_one_is_gone_for_good() {
 }
 
 #[test]
-fn a_cache_on_a_device_survives_restarts_and_kills() {
+fn a_device_cache_survives_kills() {
     let mut lab = Lab::on_device();
     let octets_max = lab.status().octets_max;
     assert!((48 << 20..64 << 20).contains(&octets_max), "all of it: {octets_max}");
@@ -275,7 +275,7 @@ fn a_cache_on_a_device_survives_restarts_and_kills() {
 }
 
 #[test]
-fn a_device_that_holds_something_else_or_is_not_there_is_refused_with_the_cure() {
+fn an_unsuitable_device_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let device = folder.path().join("device");
     let mut octets = vec![0; 8 << 20];
@@ -295,12 +295,12 @@ struct Loop(PathBuf);
 impl Loop {
     fn new(image: &Path) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
-            namely_skip::skip(namely_skip::Need::Root, "only root can make a device");
+            namely_testkit::skip(namely_testkit::Need::Root, "only root can make a device");
             return None;
         }
         let made = std::process::Command::new("losetup").args(["--find", "--show"]).arg(image).output();
         let Some(made) = made.ok().filter(|made| made.status.success()) else {
-            namely_skip::skip(namely_skip::Need::Mount, "no loop device");
+            namely_testkit::skip(namely_testkit::Need::Mount, "no loop device");
             return None;
         };
         Some(Loop(PathBuf::from(String::from_utf8(made.stdout).unwrap().trim())))
@@ -314,7 +314,7 @@ impl Drop for Loop {
 }
 
 #[test]
-fn a_cache_on_a_block_device_survives_a_restart() {
+fn a_block_device_cache_survives_restarts() {
     let folder = tempfile::tempdir().unwrap();
     let image = folder.path().join("image");
     std::fs::File::create_new(&image).unwrap().set_len(64 << 20).unwrap();
@@ -333,7 +333,7 @@ fn a_cache_on_a_block_device_survives_a_restart() {
 }
 
 #[test]
-fn a_folder_that_another_router_has_is_refused_with_the_cure() {
+fn a_folder_in_use_is_refused() {
     let lab = Lab::start("");
     let said = refusal(&lab.disk());
     assert!(said.contains("in use") && said.contains("another folder"), "{said}");
@@ -341,7 +341,7 @@ fn a_folder_that_another_router_has_is_refused_with_the_cure() {
 }
 
 #[test]
-fn a_folder_with_somebodys_files_is_not_taken_for_a_disk() {
+fn a_folder_with_other_files_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("thesis.tex"), "mine").unwrap();
     let said = refusal(folder.path());
@@ -350,7 +350,7 @@ fn a_folder_with_somebodys_files_is_not_taken_for_a_disk() {
 }
 
 #[test]
-fn a_folder_of_another_version_or_user_is_refused_with_the_cure() {
+fn a_folder_of_another_version_is_refused() {
     let lab = Lab::start("");
     lab.fill("/x", 100);
     let segment = lab.segments().remove(0);
@@ -361,7 +361,7 @@ fn a_folder_of_another_version_or_user_is_refused_with_the_cure() {
     let said = refusal(&disk);
     assert!(said.contains("version") && said.contains("remove"), "{said}");
     if !rustix::process::geteuid().is_root() {
-        return namely_skip::skip(namely_skip::Need::Root, "only root can give a folder away");
+        return namely_testkit::skip(namely_testkit::Need::Root, "only root can give a folder away");
     }
     let nobody = Some(rustix::process::Uid::from_raw(common::other_user::NOBODY));
     rustix::fs::chown(&disk, nobody, None).unwrap();
@@ -370,7 +370,7 @@ fn a_folder_of_another_version_or_user_is_refused_with_the_cure() {
     drop(folder);
 }
 
-/// What a router says that does not start with this folder.
+/// The error of a router that does not start with this folder.
 fn refusal(folder: &Path) -> String {
     let dir = tempfile::tempdir().unwrap();
     let mut command = namelyd();
@@ -382,7 +382,7 @@ fn refusal(folder: &Path) -> String {
 }
 
 #[test]
-fn damaged_records_are_never_served_and_their_interests_go_upstream() {
+fn damaged_records_are_never_served() {
     let lab = Lab::start("");
     lab.fill("/x", 300);
     let lab = lab.restart("");
@@ -392,7 +392,7 @@ fn damaged_records_are_never_served_and_their_interests_go_upstream() {
     let kept = lab.kept("/x", 300);
     let status = lab.status();
     assert!(kept < 300 && status.count("damaged") > 0, "{kept} kept, {status:?}");
-    // From upstream again, with what is right.
+    // From upstream again, with the right content.
     lab.fill("/x", 300);
 }
 
@@ -411,12 +411,12 @@ fn damage(segment: &Path) {
 }
 
 #[test]
-fn reads_that_fail_send_their_interests_upstream_and_are_told() {
+fn failed_disk_reads_send_interests_upstream() {
     let mut lab = Lab::start("");
     lab.fill("/x", 300);
     lab = lab.restart("");
     for segment in lab.segments() {
-        // What lies behind the end cannot be read.
+        // Records after the end cannot be read.
         std::fs::OpenOptions::new().write(true).open(segment).unwrap().set_len(4096).unwrap();
     }
     assert_eq!(lab.kept("/x", 300), 0);
@@ -427,7 +427,7 @@ fn reads_that_fail_send_their_interests_upstream_and_are_told() {
 }
 
 #[test]
-fn a_slow_disk_holds_up_neither_misses_nor_memory() {
+fn a_slow_disk_does_not_delay_misses() {
     let lab = Lab::start("");
     lab.fill("/x", 300);
     // A request takes a second; four are in threads, the rest wait up to the threshold.
@@ -452,7 +452,7 @@ fn a_slow_disk_holds_up_neither_misses_nor_memory() {
 }
 
 #[test]
-fn an_interest_that_takes_what_is_below_its_name_is_answered_from_the_disk() {
+fn a_prefix_interest_is_answered_from_disk() {
     let lab = Lab::start("");
     lab.fill("/x", 40);
     let lab = lab.restart("");
@@ -462,13 +462,13 @@ fn an_interest_that_takes_what_is_below_its_name_is_answered_from_the_disk() {
     let found = packet.data().name.to_name();
     assert!(name("/x").as_name().is_prefix_of(found.as_name()) && found.as_name().len() == 2, "{found}");
     assert_eq!(lab.status().count("hits"), 1);
-    // Who wants just that name is told that there is no such Data.
+    // An Interest for exactly that name receives a Nack.
     let interest = InterestBuilder::new(name("/x")).nonce(client.next_nonce()).build();
     assert!(client.express(&interest, PATIENCE).expect("an answer").is_err());
 }
 
 #[test]
-fn each_path_through_a_store_with_a_disk_is_timed() {
+fn each_store_path_is_timed() {
     let lab = Lab::start("");
     lab.fill("/x", 300);
     // Each read takes 20 ms, and two that pend are enough for one that has a way around.
@@ -487,13 +487,13 @@ fn each_path_through_a_store_with_a_disk_is_timed() {
     let mean_ns = |path: &str| status.count(&format!("{path}_ns")) / status.count(path);
     assert!(mean_ns("time_disk") >= 20_000_000, "{status:?}");
     assert!(status.count("time_disk_ns_p99") >= status.count("time_disk_ns_p50"), "{status:?}");
-    // A disk that is asked is not waited for.
+    // No worker waits for a read of the disk.
     assert!(mean_ns("time_issue") < mean_ns("time_disk"), "{status:?}");
     assert!(mean_ns("time_busy") < mean_ns("time_disk"), "{status:?}");
 }
 
 #[test]
-fn neighbours_that_ask_a_saturated_disk_are_told_until_it_is_over() {
+fn a_saturated_disk_is_announced_to_neighbors() {
     let lab = Lab::start("");
     lab.fill("/x", 300);
     let disk = "slow = \"20/s\"\nengine = \"threads\"\nthreads = 1\nthreshold = 8\nannounce_ms = 50\n";
@@ -513,8 +513,8 @@ fn neighbours_that_ask_a_saturated_disk_are_told_until_it_is_over() {
     told("free");
 }
 
-/// A router on a disk of its own, which `script` makes at `$1` in a namespace of the router; none
-/// after saying that it cannot be had here.
+/// Starts a router on a disk of its own, which `script` creates at `$1` in a namespace of the
+/// router. Skips the test and returns none if the disk cannot be created.
 fn on_a_disk(script: &str) -> Option<(Daemon, PathBuf)> {
     let dir = tempfile::tempdir().unwrap();
     let disk = dir.path().join("small");
@@ -534,14 +534,14 @@ fn on_a_disk(script: &str) -> Option<(Daemon, PathBuf)> {
         Ok(daemon) => Some((daemon, disk)),
         Err(output) if output.contains("cs.disk") => panic!("{output}"),
         Err(output) => {
-            namely_skip::skip(namely_skip::Need::Mount, format_args!("no such disk: {output}"));
+            namely_testkit::skip(namely_testkit::Need::Mount, format_args!("no such disk: {output}"));
             None
         }
     }
 }
 
 /// Makes a disk of 24 MiB in a file that takes all of a file system in memory, `$1.back`. The
-/// device goes when nobody has the disk mounted any more.
+/// device is removed when the disk is no longer mounted.
 const LOOP: &str = "mkdir $1.back; mount -t tmpfs -o size=25m none $1.back; truncate -s 24m $1.back/disk; \
     device=$(losetup --find --show $1.back/disk); mkfs.ext4 -q $device || { losetup -d $device; exit 1; }; \
     mount -o errors=remount-ro $device $1; losetup -d $device";
@@ -549,39 +549,39 @@ const LOOP: &str = "mkdir $1.back; mount -t tmpfs -o size=25m none $1.back; trun
 /// Only root of the machine has devices in files.
 fn on_a_device() -> Option<(Daemon, PathBuf)> {
     if !rustix::process::geteuid().is_root() {
-        namely_skip::skip(namely_skip::Need::Root, "only root can make a device");
+        namely_testkit::skip(namely_testkit::Need::Root, "only root can make a device");
         return None;
     }
     on_a_disk(LOOP)
 }
 
 #[test]
-fn a_full_disk_costs_what_would_have_been_cached_and_nothing_else() {
+fn a_full_disk_only_stops_caching() {
     let Some((mut daemon, _)) = on_a_disk("mount -t tmpfs -o size=6m none $1") else { return };
     let mut client = daemon.connect();
     let _producer = Producer::new(&daemon, "/x");
     assert!((0..4000).all(|i| is_kept(&mut client, "/x", i)), "forwarding goes on");
-    let status = until("it is told", || Some(status(&mut client)).filter(|status| status.trouble.is_some()));
+    let status = until("its report", || Some(status(&mut client)).filter(|status| status.trouble.is_some()));
     assert!(status.trouble.unwrap().contains("no space left"));
     let line = daemon.wait_for_log("no space left");
     assert!(line.contains("lower") || line.contains("free"), "{line}");
 }
 
 #[test]
-fn a_disk_that_is_mounted_read_only_meanwhile_is_read_and_told_of() {
+fn a_read_only_disk_still_answers() {
     let Some((mut daemon, disk)) = on_a_device() else { return };
     let _producer = Producer::new(&daemon, "/x");
     let mut client = daemon.connect();
     assert!((0..600).all(|i| is_kept(&mut client, "/x", i)));
     let is_at_rest = |s: &CsDiskStatus| s.count("disk_writes") > 0 && s.pending == 0;
     let before = until("the disk is at rest", || Some(status(&mut client)).filter(is_at_rest));
-    // What an error of the file system does, by its own hook for that.
+    // The effect of an error of the file system, by its own hook for that.
     let mounts = std::fs::read_to_string(format!("/proc/{}/mounts", daemon.pid())).unwrap();
     let mount = mounts.lines().find(|line| line.split(' ').nth(1) == disk.to_str()).expect("a mount");
     let device = mount.strip_prefix("/dev/").and_then(|rest| rest.split(' ').next()).expect("a device");
     std::fs::write(format!("/sys/fs/ext4/{device}/trigger_fs_error"), "a test").unwrap();
     assert!((600..3000).all(|i| is_kept(&mut client, "/x", i)), "forwarding goes on");
-    let status = until("it is told", || Some(status(&mut client)).filter(|status| status.trouble.is_some()));
+    let status = until("its report", || Some(status(&mut client)).filter(|status| status.trouble.is_some()));
     assert!(status.count("write_errors") > 0, "{status:?}");
     let line = daemon.wait_for_log("cannot be written");
     assert!(line.contains("mount its file system for writing"), "{line}");
@@ -591,7 +591,7 @@ fn a_disk_that_is_mounted_read_only_meanwhile_is_read_and_told_of() {
 }
 
 #[test]
-fn a_device_that_is_pulled_sends_its_interests_upstream_and_is_told_of() {
+fn a_removed_device_sends_interests_upstream() {
     let Some((mut daemon, disk)) = on_a_device() else { return };
     let _producer = Producer::new(&daemon, "/x");
     let mut client = daemon.connect();
@@ -603,13 +603,13 @@ fn a_device_that_is_pulled_sends_its_interests_upstream_and_is_told_of() {
     let filled = std::fs::write(back.join("rest"), vec![0; 26 << 20]);
     assert!(filled.is_err(), "nothing is left for the device");
     assert!((0..1500).all(|i| is_kept(&mut client, "/x", i)), "all comes from upstream");
-    let status = until("it is told", || Some(status(&mut client)).filter(|status| status.trouble.is_some()));
+    let status = until("its report", || Some(status(&mut client)).filter(|status| status.trouble.is_some()));
     assert!(status.count("read_errors") > 0, "{status:?}");
     daemon.wait_for_log("see the kernel's log for what the disk has");
 }
 
 #[test]
-fn a_folder_on_a_read_only_mount_is_refused_with_the_cure() {
+fn a_read_only_mount_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let script =
         "mount -t tmpfs none \"$1\" && mkdir \"$1/cs\" && mount -o remount,ro \"$1\" && shift && exec \"$@\"";
@@ -619,7 +619,7 @@ fn a_folder_on_a_read_only_mount_is_refused_with_the_cure() {
     command.arg("--cs-disk").arg(dir.path().join("cs"));
     let (status, _, said) = run(command);
     if said.contains("mount:") || said.contains("unshare") {
-        return namely_skip::skip(namely_skip::Need::Mount, said);
+        return namely_testkit::skip(namely_testkit::Need::Mount, said);
     }
     assert_eq!(status, 78, "{said}");
     assert!(
@@ -628,7 +628,7 @@ fn a_folder_on_a_read_only_mount_is_refused_with_the_cure() {
     );
 }
 
-/// Asks a slow disk for much, with nobody else to ask.
+/// Requests many packets from a slow disk, without another source.
 fn asks_for_much(lab: &Lab) -> Client {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(lab.daemon.udp()).unwrap();
@@ -636,7 +636,7 @@ fn asks_for_much(lab: &Lab) -> Client {
     let (mut peer, mut watching) = (Client::udp_from(socket), lab.daemon.connect());
     (0..400).for_each(|i| {
         peer.ask(&format!("/x/{i}"));
-        // A socket takes so many datagrams at once.
+        // A socket accepts about 50 datagrams at once.
         if i % 50 == 49 {
             until("the router has read them", || {
                 let face = watching.faces().into_iter().find(|face| face.uri == uri)?;
@@ -649,7 +649,7 @@ fn asks_for_much(lab: &Lab) -> Client {
 }
 
 #[test]
-fn one_peer_is_at_the_disk_and_another_an_application_and_root_are_served() {
+fn one_peer_cannot_monopolize_the_disk() {
     let lab = Lab::start("");
     lab.fill("/x", 450);
     let lab = lab.restart("slow = \"20/s\"\nengine = \"threads\"\nthreads = 1\nthreshold = 8\n");
@@ -664,24 +664,24 @@ fn one_peer_is_at_the_disk_and_another_an_application_and_root_are_served() {
     }
     let is_root = rustix::process::geteuid().is_root();
     if is_root {
-        common::other_user::as_nobody(&lab.daemon, "disk::of_a_slow_disk_another_user_is_served");
+        common::other_user::as_nobody(&lab.daemon, "disk::a_slow_disk_serves_another_user");
     } else {
-        namely_skip::skip(namely_skip::Need::Root, "only root becomes another user");
+        namely_testkit::skip(namely_testkit::Need::Root, "only root becomes another user");
     }
     let status = lab.status();
     assert!(status.pending > 50, "the peer's reads still wait: {status:?}");
 }
 
 #[test]
-#[ignore = "run as another user by one_peer_is_at_the_disk_and_another_an_application_and_root_are_served"]
-fn of_a_slow_disk_another_user_is_served() {
+#[ignore = "run as another user by one_peer_cannot_monopolize_the_disk"]
+fn a_slow_disk_serves_another_user() {
     let Some(mut client) = common::other_user::connect_as_other_user() else { return };
     assert!((430..433).all(|i| is_kept(&mut client, "/x", i)));
 }
 
 #[test]
-fn whatever_a_killed_router_leaves_is_right_and_its_successor_goes_on() {
-    // NAMELY_KILLS=100 for as many as the requirement says.
+fn a_killed_routers_cache_stays_valid() {
+    // NAMELY_KILLS=100 is the number that the requirement names.
     let kills = std::env::var("NAMELY_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(5);
     let mut lab = Lab::start("octets_max = \"4MiB\"\n");
     for round in 0..kills {
@@ -696,7 +696,7 @@ fn whatever_a_killed_router_leaves_is_right_and_its_successor_goes_on() {
         load.join().expect("a producer");
         lab = Lab::again(lab.folder, "octets_max = \"4MiB\"\n");
     }
-    // Each that comes is compared.
+    // Each Data that arrives is compared.
     lab.kept("/load", 600);
 }
 
@@ -712,10 +712,10 @@ fn under_load(daemon: &Daemon, stop: Arc<AtomicBool>) -> JoinHandle<()> {
 }
 
 #[test]
-fn an_idle_disk_is_never_passed_by_and_one_with_threshold_0_always() {
+fn the_disk_threshold_controls_bypassing() {
     let lab = Lab::start("");
     lab.fill("/x", 100);
-    // Behind the threshold there is the disk, not what waits to be written.
+    // The threshold counts requests to the disk, not packets that wait to be written.
     let lab = lab.restart("");
     let _producer = Producer::new(&lab.daemon, "/x");
     let mut client = lab.daemon.connect();

@@ -1,5 +1,5 @@
-//! Peers that flood, lie, sleep or go away, at a real `namelyd`: others get their answers, what is
-//! dropped is counted, and memory stays within its limits.
+//! Peers that flood, send wrong packets, sleep or disconnect, at a real `namelyd`: others receive
+//! their answers, drops are counted, and memory stays within its limits.
 
 use crate::common;
 
@@ -11,11 +11,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use common::{Client, Daemon, PATIENCE};
+use namely_messages::{Counter, Dataset, blocks};
 use namely_security::{Signer, sign_data};
-use namely_wire::mgmt::{Counter, Dataset, blocks};
 use namely_wire::{DataBuilder, InterestBuilder, LpHeaders, Name, encode_lp_packet};
 
-/// What the router may take beyond what it took at rest while its tables fill: the default limits
+/// Memory that the router may use beyond its use at rest while its tables fill: the default limits
 /// allow 131,072 pending Interests of one face, and small packets.
 const FLOOD_OCTETS_MAX: u64 = 256 << 20;
 
@@ -35,7 +35,7 @@ fn resident(daemon: &Daemon) -> u64 {
     status(&text, "VmRSS:").expect("a size") << 10
 }
 
-/// How often the threads of the router went to sleep, and their CPU time in clock ticks.
+/// Returns the number of sleeps of the router's threads, and their CPU time in clock ticks.
 fn wakes_and_ticks(daemon: &Daemon) -> (u64, u64) {
     let (mut wakes, mut ticks) = (0, 0);
     for task in std::fs::read_dir(format!("/proc/{}/task", daemon.pid())).expect("a process").flatten() {
@@ -86,7 +86,7 @@ impl Running {
         });
     }
 
-    /// A producer that reads what it is asked for and answers nothing.
+    /// A producer that reads its Interests and answers none.
     fn swallow(&mut self, daemon: &Daemon, prefix: &str) {
         let mut client = daemon.connect();
         client.register(prefix);
@@ -97,8 +97,8 @@ impl Running {
         });
     }
 
-    /// Interests for distinct names below `prefix`, as fast as the router reads them. Nobody reads
-    /// what comes back.
+    /// Interests for distinct names below `prefix`, as fast as the router reads them. The answers
+    /// are not read.
     fn flood(&mut self, daemon: &Daemon, prefix: &str) -> Arc<AtomicU64> {
         let mut stream = UnixStream::connect(daemon.socket()).expect("the router's socket");
         stream.set_write_timeout(Some(Duration::from_millis(200))).expect("a timeout");
@@ -128,7 +128,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // A thread that failed has said so.
+            // A thread that failed has printed its panic.
             let _ = thread.join();
         }
     }
@@ -156,7 +156,7 @@ fn p99(sorted: &[Duration]) -> Duration {
 }
 
 #[test]
-fn an_interest_flood_on_one_face_loses_no_ping_of_another() {
+fn an_interest_flood_spares_other_faces() {
     let daemon = Daemon::start();
     let mut running = Running::new();
     running.produce(&daemon, "/ping", |name| name);
@@ -165,7 +165,7 @@ fn an_interest_flood_on_one_face_loses_no_ping_of_another() {
     let quiet = p99(&ping(&mut pinger, "/ping", 300));
     let rest = resident(&daemon);
     let sent = running.flood(&daemon, "/hole");
-    namely_skip::until("the flood runs", || (sent.load(Ordering::Relaxed) > 1000).then_some(()));
+    namely_testkit::until("the flood runs", || (sent.load(Ordering::Relaxed) > 1000).then_some(()));
     let (start, before) = (Instant::now(), sent.load(Ordering::Relaxed));
     let mut trips = Vec::new();
     while start.elapsed() < Duration::from_secs(3) {
@@ -177,12 +177,12 @@ fn an_interest_flood_on_one_face_loses_no_ping_of_another() {
     trips.sort();
     println!("{rate:.0} Interests/s; p99 {:?}, quiet {quiet:?}, {} pings", p99(&trips), trips.len());
     assert!(rate > 1000.0, "the flood is one: {rate}/s");
-    // Timed, since to be answered soon is what is tested. Four threads of this test share the
-    // machine with the router: what is not the router's fault must not fail it.
+    // Timed, since prompt answers are tested. Four threads of this test share the machine with the
+    // router: delays of others must not fail it.
     let bound = 5 * quiet.max(Duration::from_millis(20));
     assert!(p99(&trips) < bound, "p99 {:?}, without the flood {quiet:?}", p99(&trips));
-    // What was too much for the flooder's share of the PIT was refused, and what it did not read
-    // was dropped.
+    // Interests beyond the flooder's share of the PIT were refused, and packets that it did not
+    // read were dropped.
     let mut client = daemon.connect();
     let (full, queue) =
         (counter(&mut client, "forwarder.pit_face_full"), counter(&mut client, "link.queue_full"));
@@ -190,7 +190,7 @@ fn an_interest_flood_on_one_face_loses_no_ping_of_another() {
 }
 
 #[test]
-fn a_producer_that_answers_with_wrong_names_satisfies_nothing_and_is_counted() {
+fn wrongly_named_data_satisfies_nothing() {
     let daemon = Daemon::start();
     let mut running = Running::new();
     // Another name of the same length, and the token that belongs to the Interest.
@@ -205,7 +205,7 @@ fn a_producer_that_answers_with_wrong_names_satisfies_nothing_and_is_counted() {
         consumer.send(&InterestBuilder::new(name).nonce(nonce).lifetime_ms(60_000).build());
     }
     let mut watcher = daemon.connect();
-    namely_skip::until("the wrong answers are counted", || {
+    namely_testkit::until("the wrong answers are counted", || {
         (counter(&mut watcher, "forwarder.unsolicited") >= 2000).then_some(())
     });
     assert!(consumer.receive(Duration::from_millis(100)).is_none(), "nothing answers");
@@ -214,7 +214,7 @@ fn a_producer_that_answers_with_wrong_names_satisfies_nothing_and_is_counted() {
 }
 
 #[test]
-fn names_made_to_look_alike_cost_no_more_than_others() {
+fn lookalike_names_cost_no_extra_time() {
     let daemon = Daemon::start();
     let mut client = daemon.connect();
     // Refused for lack of a route: each name is hashed, looked up in every table and forgotten. The
@@ -241,17 +241,16 @@ fn names_made_to_look_alike_cost_no_more_than_others() {
 }
 
 #[test]
-fn a_thousand_idle_faces_cost_no_wake_ups_and_no_time() {
+fn a_thousand_idle_faces_cost_nothing() {
     let daemon = Daemon::start();
     let mut client = daemon.connect();
     let idle: Vec<UnixStream> = (0..1000)
         .map(|_| UnixStream::connect(daemon.socket()).expect("a socket; `ulimit -n` above 1100"))
         .collect();
-    namely_skip::until("every connection has its face", || {
+    namely_testkit::until("every connection has its face", || {
         (client.faces().len() >= idle.len()).then_some(())
     });
-    // What was asked for last is forgotten when its time is over. That nothing happens is seen by
-    // waiting only.
+    // The last requests expire. Only a wait shows that nothing happens.
     thread::sleep(Duration::from_secs(1));
     let before = wakes_and_ticks(&daemon);
     thread::sleep(Duration::from_secs(2));
@@ -259,7 +258,7 @@ fn a_thousand_idle_faces_cost_no_wake_ups_and_no_time() {
     let (wakes, ticks) = (after.0 - before.0, after.1 - before.1);
     // The control thread looks after its own timers once a second.
     assert!(wakes <= 8, "{wakes} wake-ups in 2 s");
-    // A tick of 10 ms is charged to whoever it meets: of 200, a router that does something for a
-    // thousand faces each time would be met by many.
+    // A tick of 10 ms is charged to the running thread: of 200, a router that works for a thousand
+    // faces each time would be charged with many.
     assert!(ticks <= wakes.max(2), "{ticks} clock ticks in 2 s");
 }

@@ -1,4 +1,4 @@
-//! Who sends commands without pause keeps nobody else waiting for the router's answers.
+//! A client that sends commands without pause does not delay the router's answers to others.
 
 use crate::common;
 
@@ -11,16 +11,16 @@ use std::time::{Duration, Instant};
 use common::client::named;
 use common::other_user::{connect_as_other_user, start_as_nobody};
 use common::{Client, Daemon};
-use namely_skip::until;
-use namely_skip::{Need, skip};
+use namely_messages::{Command, Counter, Dataset, GeneralStatus, Scope, blocks};
+use namely_testkit::until;
+use namely_testkit::{Need, skip};
 use namely_wire::InterestBuilder;
-use namely_wire::mgmt::{Command, Counter, Dataset, GeneralStatus, Scope, blocks};
 
-/// What is promised: an answer within a second. A loaded machine gets more, and half of the
-/// answers must come in time.
+/// The promise: an answer within a second. A loaded machine has more time, and half of the answers
+/// must arrive in time.
 const PROMISED: Duration = Duration::from_secs(1);
 
-/// Sends commands and requests for the largest dataset without pause, and drops what comes back.
+/// Sends commands and requests for the largest dataset without pause, and drops the answers.
 fn flood(socket: &Path, is_over: &AtomicBool) {
     let mut stream = UnixStream::connect(socket).unwrap();
     let mut drain = stream.try_clone().unwrap();
@@ -44,7 +44,7 @@ fn flood(socket: &Path, is_over: &AtomicBool) {
     reading.join().unwrap();
 }
 
-/// Asks for the status again and again; each answer must come, and half of them in time.
+/// Requests the status repeatedly. Each answer must arrive, and half of them in time.
 fn status_answers_in_time(client: &mut Client) {
     let mut took: Vec<Duration> = (0..20)
         .map(|_| {
@@ -65,7 +65,7 @@ fn counter(client: &mut Client, label: &str) -> u64 {
 }
 
 #[test]
-fn a_user_who_floods_the_router_with_commands_keeps_root_and_others_waiting_for_nothing() {
+fn a_flooding_user_delays_no_other() {
     if !rustix::process::geteuid().is_root() {
         skip(Need::Root, "only root can become another user");
         return;
@@ -78,13 +78,13 @@ fn a_user_who_floods_the_router_with_commands_keeps_root_and_others_waiting_for_
     });
     status_answers_in_time(&mut root);
     root.register("/in/time");
-    // Who is known by an address only has a share too.
+    // A client that is known only by its address has a share, too.
     let mut other = Client::tcp(daemon.tcp());
     status_answers_in_time(&mut other);
 }
 
 #[test]
-fn a_program_that_floods_the_router_keeps_no_other_program_of_its_user_waiting() {
+fn a_flooding_program_delays_no_other() {
     let daemon = Daemon::start();
     let mut client = daemon.connect();
     let is_over = AtomicBool::new(false);
@@ -102,7 +102,7 @@ fn a_program_that_floods_the_router_keeps_no_other_program_of_its_user_waiting()
 }
 
 #[test]
-#[ignore = "run as another user by a_user_who_floods_the_router_with_commands_keeps_root_and_others_waiting_for_nothing"]
+#[ignore = "run as another user by a_flooding_user_delays_no_other"]
 fn floods() {
     let Some(client) = connect_as_other_user() else { return };
     drop(client);

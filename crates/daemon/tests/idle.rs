@@ -1,4 +1,4 @@
-//! A router with nothing to do does nothing. Alone in its process, so that its thread can be told
+//! A router with nothing to do does nothing. Alone in its process, so that its thread is identified
 //! by its name.
 
 use crate::support;
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use support::{Router, data, interest};
 
-/// How often the data plane's thread has gone to sleep.
+/// Returns the number of sleeps of the data plane's thread.
 fn sleeps() -> u64 {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     let workers: Vec<u64> = tasks
@@ -24,7 +24,7 @@ fn sleeps() -> u64 {
 }
 
 #[test]
-fn an_idle_data_plane_with_faces_routes_and_cached_data_never_wakes_up() {
+fn an_idle_data_plane_never_wakes_up() {
     let router = Router::start();
     router.listen_udp();
     let ((mut consumer, _), (mut producer, face)) = (router.connect(), router.connect());
@@ -36,7 +36,7 @@ fn an_idle_data_plane_with_faces_routes_and_cached_data_never_wakes_up() {
         producer.send(&data(&format!("/a/{n}"), 100));
         consumer.receive();
     }
-    // What was pending when it was satisfied may be looked at once more.
+    // An entry that was pending when it was satisfied may be visited once more.
     std::thread::sleep(Duration::from_millis(300));
     let before = sleeps();
     std::thread::sleep(Duration::from_secs(1));

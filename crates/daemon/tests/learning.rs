@@ -1,4 +1,4 @@
-//! Routers that know their neighbours and no routes: what one offers, another finds.
+//! Routers with neighbors and without routes: one finds the data that another offers.
 
 use crate::common;
 
@@ -9,12 +9,12 @@ use common::client::{name, named};
 use common::{Client, PATIENCE};
 use namely_daemon::Router;
 use namely_daemon::config::{Config, StaticFace};
+use namely_messages::{Command, ControlParameters, FacePersistency, RouteOrigin, Scope, face_flags};
 use namely_security::{Certificate, KeyType, PrivateKey, Signer};
-use namely_skip::until;
-use namely_wire::mgmt::{Command, ControlParameters, FacePersistency, RouteOrigin, Scope, face_flags};
+use namely_testkit::until;
 use namely_wire::{Announcement, FaceUri, ValidityPeriod};
 
-/// A router that asks its neighbours for what it has no route to.
+/// A router that queries its neighbors for names without a route.
 fn config(socket: &Path, neighbours: &[&Router]) -> Config {
     let mut config = Config::default();
     config.faces.listen =
@@ -35,8 +35,8 @@ fn config(socket: &Path, neighbours: &[&Router]) -> Config {
     config
 }
 
-/// A producer's router, one in the middle and a consumer's, each the neighbour of the one before;
-/// who has `anchors` is believed by the last two.
+/// A producer's router, one in the middle and a consumer's, each the neighbor of the one before;
+/// the last two trust the holder of `anchors`.
 struct Chain {
     producer: Client,
     at_middle: Client,
@@ -58,14 +58,14 @@ impl Chain {
         let [mut producer, mut at_middle, mut consumer] = sockets.map(|socket| Client::unix(&socket));
         producer.register("/alice");
         for client in [&mut consumer, &mut at_middle] {
-            until("there is a face to the neighbour", || {
+            until("there is a face to the neighbor", || {
                 client.faces().iter().any(|face| face.uri.starts_with("udp4")).then_some(())
             });
         }
         Chain { producer, at_middle, consumer, _routers: [far, middle, near] }
     }
 
-    /// The consumer asks for `name`, which the producer answers with this announcement.
+    /// The consumer requests `name`, and the producer answers with this announcement.
     fn fetch(&mut self, name: &str, announcement: &[u8]) {
         self.fetch_content(name, b"found", announcement);
     }
@@ -126,7 +126,7 @@ fn later_s() -> u64 {
 }
 
 #[test]
-fn an_announced_prefix_is_learned_as_a_whole_two_routers_away_and_for_ten_minutes_at_most() {
+fn announced_prefixes_are_learned_two_routers_away() {
     let dir = tempfile::tempdir().unwrap();
     let (anchor, ours) = key(dir.path(), "/alice/KEY/1");
     let mut chain = Chain::new(dir.path(), &[anchor]);
@@ -145,7 +145,7 @@ fn an_announced_prefix_is_learned_as_a_whole_two_routers_away_and_for_ten_minute
 }
 
 #[test]
-fn an_announcement_goes_on_with_fragments_and_over_reliable_links() {
+fn announcements_cross_fragments_and_reliable_links() {
     let dir = tempfile::tempdir().unwrap();
     let (anchor, ours) = key(dir.path(), "/alice/KEY/1");
     for (mtu, is_reliable, octets) in [(600, false, 5000), (1400, true, 100), (600, true, 5000)] {
@@ -162,7 +162,7 @@ fn an_announcement_goes_on_with_fragments_and_over_reliable_links() {
 }
 
 #[test]
-fn an_announcement_without_room_in_the_first_frame_is_counted_and_teaches_the_object_alone() {
+fn an_oversized_announcement_teaches_the_object() {
     let dir = tempfile::tempdir().unwrap();
     let (anchor, ours) = key(dir.path(), "/alice/KEY/1");
     let mut chain = Chain::new(dir.path(), &[anchor]);
@@ -173,7 +173,7 @@ fn an_announcement_without_room_in_the_first_frame_is_counted_and_teaches_the_ob
 }
 
 #[test]
-fn announcements_that_are_not_to_be_believed_teach_the_object_alone() {
+fn untrusted_announcements_teach_the_object_only() {
     let dir = tempfile::tempdir().unwrap();
     let (anchor, ours) = key(dir.path(), "/alice/KEY/1");
     let (anchor_of_all, of_all) = key(dir.path(), "/KEY/1");
@@ -201,7 +201,7 @@ fn announcements_that_are_not_to_be_believed_teach_the_object_alone() {
 }
 
 #[test]
-fn without_anchors_an_announcement_teaches_the_object_alone() {
+fn announcements_without_anchors_teach_the_object() {
     let dir = tempfile::tempdir().unwrap();
     let (_, ours) = key(dir.path(), "/alice/KEY/1");
     let mut chain = Chain::new(dir.path(), &[]);
@@ -211,7 +211,7 @@ fn without_anchors_an_announcement_teaches_the_object_alone() {
 }
 
 #[test]
-fn a_name_that_no_route_leads_to_is_found_two_routers_away_and_a_short_route_is_learned() {
+fn discovery_finds_names_two_routers_away() {
     let dir = tempfile::tempdir().unwrap();
     let Chain { mut producer, mut at_middle, mut consumer, _routers } = Chain::new(dir.path(), &[]);
     consumer.ask("/alice/file/v=1/seg=0");
@@ -229,7 +229,7 @@ fn a_name_that_no_route_leads_to_is_found_two_routers_away_and_a_short_route_is_
 }
 
 #[test]
-fn what_an_application_has_announced_by_command_goes_along_with_its_answers_to_discoveries() {
+fn answers_carry_the_applications_announcement() {
     let dir = tempfile::tempdir().unwrap();
     let (anchor, ours) = key(dir.path(), "/alice/KEY/1");
     let mut chain = Chain::new(dir.path(), &[anchor]);
@@ -240,7 +240,7 @@ fn what_an_application_has_announced_by_command_goes_along_with_its_answers_to_d
         let response = producer.respond_to(&interest);
         assert_eq!(response.code, 200, "{}", response.text);
     };
-    // Taken back, it is said no more.
+    // A withdrawn announcement is no longer sent.
     announce(&mut chain.producer, "/alice/b");
     let origin = Some(RouteOrigin::PREFIX_ANNOUNCEMENT);
     chain.producer.ok(Command::RibUnregister, &ControlParameters { origin, ..named("/alice/b") });

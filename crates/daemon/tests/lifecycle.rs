@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use common::client::{name, named};
 use common::{Client, Daemon, PATIENCE, namelyd, run};
-use namely_skip::until;
+use namely_messages::{Command, CsInfo, Dataset, RouteOrigin, StrategyChoice, blocks};
+use namely_testkit::until;
 use namely_wire::Name;
-use namely_wire::mgmt::{Command, CsInfo, Dataset, RouteOrigin, StrategyChoice, blocks};
 
 #[test]
-fn it_says_what_it_listens_on_and_what_to_do_next() {
+fn the_router_prints_its_listeners() {
     let dir = tempfile::tempdir().unwrap();
     let mut command = namelyd();
     let socket = format!("unix://{}/x.sock", dir.path().display());
@@ -26,7 +26,7 @@ fn it_says_what_it_listens_on_and_what_to_do_next() {
 }
 
 #[test]
-fn what_to_do_next_names_a_socket_that_applications_can_use_or_nothing() {
+fn the_startup_hint_names_a_usable_socket() {
     for (listen, ready) in [
         (&["ws://127.0.0.1:0", "memif:///SOCKET"][..], "ready; try: namely --router memif:///SOCKET status,"),
         (&["tcp://127.0.0.1:0"], "ready; try: namely --router tcp4://127.0.0.1:"),
@@ -54,7 +54,7 @@ fn what_to_do_next_names_a_socket_that_applications_can_use_or_nothing() {
 }
 
 #[test]
-fn help_has_an_example_and_the_exit_statuses() {
+fn help_shows_example_and_exit_statuses() {
     let mut command = namelyd();
     command.arg("--help");
     let (status, output, _) = run(command);
@@ -65,7 +65,7 @@ fn help_has_an_example_and_the_exit_statuses() {
 }
 
 #[test]
-fn check_tells_a_right_configuration_from_a_wrong_one_without_starting() {
+fn check_validates_without_starting() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("namely.toml");
     let check = |text: &str| {
@@ -105,7 +105,7 @@ fn wrong_options_end_with_status_2() {
 }
 
 #[test]
-fn a_second_router_on_one_socket_is_told_so_and_leaves_the_first_alone() {
+fn a_second_router_leaves_the_first_alone() {
     let daemon = Daemon::start();
     let mut client = daemon.connect();
     client.register("/x");
@@ -124,7 +124,7 @@ fn a_second_router_on_one_socket_is_told_so_and_leaves_the_first_alone() {
 }
 
 #[test]
-fn a_socket_in_a_place_that_may_not_be_written_is_refused() {
+fn an_unwritable_socket_place_is_refused() {
     let mut command = namelyd();
     command.args(["--no-config", "--listen", "unix:///proc/namely.sock"]);
     let (status, _, error) = run(command);
@@ -133,7 +133,7 @@ fn a_socket_in_a_place_that_may_not_be_written_is_refused() {
 }
 
 #[test]
-fn sigterm_and_sigint_remove_the_socket_and_end_with_status_0() {
+fn sigterm_and_sigint_remove_the_socket() {
     for signal in [rustix::process::Signal::TERM, rustix::process::Signal::INT] {
         let daemon = Daemon::start();
         let mut client = daemon.connect();
@@ -147,16 +147,16 @@ fn sigterm_and_sigint_remove_the_socket_and_end_with_status_0() {
 }
 
 #[test]
-fn a_router_that_was_killed_leaves_a_socket_that_its_successor_takes_over() {
+fn a_stale_socket_is_taken_over() {
     let daemon = Daemon::start();
     let dir = daemon.kill();
-    assert!(dir.path().join("x.sock").exists(), "nobody could remove it");
+    assert!(dir.path().join("x.sock").exists(), "it could not be removed");
     let daemon = Daemon::start_in(dir, "", &[]);
     daemon.connect().register("/x");
 }
 
 #[test]
-fn a_restarted_router_does_not_know_old_routes_and_takes_new_ones() {
+fn a_restarted_router_forgets_old_routes() {
     let daemon = Daemon::start();
     daemon.connect().register("/x");
     let (_, dir) = daemon.stop();
@@ -167,7 +167,7 @@ fn a_restarted_router_does_not_know_old_routes_and_takes_new_ones() {
 }
 
 #[test]
-fn faces_and_routes_of_the_configuration_are_made() {
+fn configured_faces_and_routes_are_made() {
     let far = Daemon::start();
     let mut producer = far.connect();
     producer.register("/far");
@@ -200,12 +200,12 @@ fn cs_info(client: &mut Client) -> CsInfo {
 }
 
 #[test]
-fn a_neighbour_who_comes_gets_the_routes_that_are_his() {
+fn a_new_neighbor_gets_its_routes() {
     let config = "[[autoreg]]\nprefixes = [\"/edge\"]\nfrom = [\"127.0.0.0/8\"]\ncost = 7\n\
                   [[autoreg]]\nprefixes = [\"/elsewhere\"]\nfrom = [\"192.0.2.0/24\"]\n";
     let daemon = Daemon::start_with(config, &[]);
     let mut client = daemon.connect();
-    assert_eq!(client.routes("/edge"), [], "applications are no neighbours");
+    assert_eq!(client.routes("/edge"), [], "applications are no neighbors");
     let mut neighbour = Client::udp(daemon.udp());
     neighbour.ask("/hello");
     let route = until("the route is made", || client.routes("/edge").first().copied());
@@ -218,7 +218,7 @@ fn a_neighbour_who_comes_gets_the_routes_that_are_his() {
 }
 
 #[test]
-fn a_configured_neighbour_that_is_not_there_yet_is_tried_until_it_is() {
+fn an_absent_neighbor_is_retried() {
     let far = Daemon::start();
     let address = far.tcp();
     let dir = far.kill();
@@ -233,7 +233,7 @@ fn a_configured_neighbour_that_is_not_there_yet_is_tried_until_it_is() {
 }
 
 #[test]
-fn a_configured_neighbour_in_shared_memory_is_waited_for_and_reached() {
+fn an_absent_memif_neighbor_is_awaited() {
     let folder = tempfile::tempdir().unwrap();
     let uri = format!("memif://{}", folder.path().join("far.memif").display());
     let near = Daemon::start_with(&format!("[[face]]\nremote = \"{uri}\"\nroutes = [\"/far\"]\n"), &[]);
@@ -251,25 +251,25 @@ fn a_configured_neighbour_in_shared_memory_is_waited_for_and_reached() {
     let answered =
         until("the answer", || client.receive(PATIENCE).filter(|packet| packet.headers.nack.is_none()));
     assert_eq!(answered.data().content, b"through shared memory");
-    let asked = namely_wire::mgmt::ControlParameters { uri: Some(uri), ..Default::default() };
+    let asked = namely_messages::ControlParameters { uri: Some(uri), ..Default::default() };
     let again = client.command(Command::FacesCreate, &asked);
     assert_eq!(again.code, 409, "{}", again.text);
 }
 
 #[test]
-fn a_configured_neighbour_that_is_destroyed_comes_back() {
+fn a_destroyed_configured_neighbor_returns() {
     let far = Daemon::start();
     let config = format!("[[face]]\nremote = \"udp4://{}\"\nroutes = [\"/far\"]\n", far.udp());
     let near = Daemon::start_with(&config, &[]);
     let mut client = near.connect();
     let route = until("the route is made", || client.routes("/far").first().copied());
-    let destroy = namely_wire::mgmt::ControlParameters { face_id: Some(route.face_id), ..Default::default() };
+    let destroy = namely_messages::ControlParameters { face_id: Some(route.face_id), ..Default::default() };
     client.ok(Command::FacesDestroy, &destroy);
     until("the route is made again", || client.routes("/far").first().copied());
 }
 
 #[test]
-fn a_reload_changes_what_it_can_and_says_what_needs_a_restart() {
+fn a_reload_applies_the_possible_changes() {
     let far = Daemon::start();
     let far_udp = far.udp();
     let mut daemon =
@@ -295,16 +295,16 @@ fn a_reload_changes_what_it_can_and_says_what_needs_a_restart() {
 }
 
 #[test]
-fn a_reload_that_needs_a_restart_names_the_keys() {
+fn a_reload_logs_keys_needing_restart() {
     let mut daemon = Daemon::start();
     daemon.reload("[tables]\npit_entries_max = 9\n");
     let line = daemon.wait_for_log("restart");
     assert!(line.contains("tables.pit_entries_max"), "{line}");
-    assert!(!line.contains("faces.listen"), "what the command line says still holds: {line}");
+    assert!(!line.contains("faces.listen"), "the options of the command line still hold: {line}");
 }
 
 #[test]
-fn a_broken_file_on_reload_changes_nothing_and_is_logged() {
+fn a_broken_reload_changes_nothing() {
     let mut daemon = Daemon::start_with("[tables]\ncs_packets_max = 100\n", &[]);
     let mut client = daemon.connect();
     for text in ["[tables]\ncs_packets_maxx = 7\n", "[[authorization.user]]\nuser = \"no such user\"\n"] {
@@ -318,7 +318,7 @@ fn a_broken_file_on_reload_changes_nothing_and_is_logged() {
 }
 
 #[test]
-fn a_reload_changes_who_may_do_what() {
+fn a_reload_changes_the_authorization() {
     // Over TCP only keys count here, so the rights of a key show the change.
     const KEYS_ONLY: &str = "[authorization]\nloopback = \"nothing\"\n";
     let key = std::sync::Arc::new(
@@ -346,14 +346,14 @@ fn a_reload_changes_who_may_do_what() {
 }
 
 #[test]
-fn systemd_hears_of_ready_health_reload_and_stop() {
+fn systemd_is_notified_of_every_state() {
     let dir = tempfile::tempdir().unwrap();
     let notify = UnixDatagram::bind(dir.path().join("notify")).unwrap();
     notify.set_read_timeout(Some(PATIENCE)).unwrap();
     let next = |what: &str| loop {
         let mut text = [0; 512];
-        let octets = namely_skip::uninterrupted(|| notify.recv(&mut text))
-            .unwrap_or_else(|_| panic!("systemd is not told {what}"));
+        let octets = namely_testkit::uninterrupted(|| notify.recv(&mut text))
+            .unwrap_or_else(|_| panic!("systemd gets no {what}"));
         let text = String::from_utf8_lossy(&text[..octets]).into_owned();
         if text.contains(what) {
             return text;

@@ -1,20 +1,20 @@
-//! How much many routers on one bridge say, and how soon one is missed.
+//! The traffic of many routers on one bridge, and the time until a missing one is noticed.
 
 use std::time::{Duration, Instant};
 
-use namely_skip::eventually;
+use namely_testkit::eventually;
 
 use crate::segment::{Net, counter};
 
 #[test]
-fn thirty_routers_on_a_bridge_find_one_another_and_say_little() {
+fn thirty_bridged_routers_find_one_another() {
     const ROUTERS: usize = 30;
     let Some(net) = Net::new(&[1500; ROUTERS]) else { return };
     let mut all: Vec<_> = (0..ROUTERS).map(|i| net.plain_router(i)).collect();
     for router in &mut all {
         net.wait_for_neighbours(router, ROUTERS - 1);
     }
-    // In rest: what a device has sent in two heartbeats of three seconds.
+    // In rest: the octets that a device has sent in two heartbeats of three seconds.
     std::thread::sleep(Duration::from_secs(1));
     let sent = || -> Vec<u64> { (0..ROUTERS).map(|i| net.sent_octets(i)).collect() };
     let (before, began) = (sent(), Instant::now());
@@ -30,7 +30,7 @@ fn thirty_routers_on_a_bridge_find_one_another_and_say_little() {
 }
 
 #[test]
-fn a_router_that_dies_is_withdrawn_within_three_heartbeats() {
+fn a_dead_router_expires_after_three_heartbeats() {
     let Some(net) = Net::new(&[1500, 1500]) else { return };
     let mut a = net.router(0, "open = true", &[]);
     let dying = net.router(1, "prefixes = [\"/dying\"]", &[]);

@@ -1,6 +1,5 @@
-//! What the router costs and how quick it is. These tests measure time and load the machine, so
-//! they run one after the other in a suite of their own: `cargo test -p namely-daemon --test
-//! measures`.
+//! Costs and delays of the router. These tests measure time and load the machine, so they run one
+//! after the other in a suite of their own: `cargo test -p namely-daemon --test measures`.
 
 mod beside;
 mod beside_costs;

@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 
 use common::client::name;
 use common::{Daemon, PATIENCE, namelyd, run};
-use namely_skip::until;
-use namely_skip::{Need, skip};
+use namely_testkit::until;
+use namely_testkit::{Need, skip};
 use namely_wire::InterestBuilder;
 
-/// A free port of loopback, as likely as not still free when it is asked for.
+/// Returns a port of loopback that is free at this moment.
 fn port() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    namely_testkit::free_address()
 }
 
 fn start(config: &str) -> (Daemon, SocketAddr) {
@@ -49,7 +49,7 @@ fn value(text: &str, series: &str) -> Option<f64> {
 }
 
 #[test]
-fn what_the_router_counts_is_served_under_the_names_of_the_documents() {
+fn metrics_have_their_documented_names() {
     let (daemon, address) = start("[strategy]\n\"/a\" = \"multicast\"\n");
     let mut client = daemon.connect();
     client.register("/a");
@@ -74,13 +74,13 @@ fn what_the_router_counts_is_served_under_the_names_of_the_documents() {
     assert_eq!(value(&text, &version), Some(1.0));
     let chosen = text.lines().find(|line| line.contains("strategy/multicast/")).unwrap();
     assert!(chosen.starts_with("namely_strategy_prefixes{") && chosen.ends_with(" 1.0"), "{chosen}");
-    // What a second metric shows of the same is the same.
+    // A second metric of the same counter has the same value.
     let in_json = client.counter("forwarder.no_route");
     assert_eq!(value(&scrape(address), dropped), Some(in_json as f64));
 }
 
 #[test]
-fn a_disk_below_the_content_store_shows_its_tiers_and_times() {
+fn metrics_show_the_disk_tiers() {
     let dir = tempfile::tempdir().unwrap();
     let disk = format!("[cs.disk]\nfolder = \"{}\"\nadmission = \"all\"\n", dir.path().join("cs").display());
     let (_daemon, address) = start(&disk);
@@ -93,7 +93,7 @@ fn a_disk_below_the_content_store_shows_its_tiers_and_times() {
 }
 
 #[test]
-fn round_trips_are_told_as_each_strategy_that_measures_them_saw_them() {
+fn round_trips_are_exported_per_strategy() {
     let (daemon, address) =
         start("[strategy]\n\"/a\" = \"asf\"\n\"/b\" = \"weighted-load-balancer\"\n\"/c\" = \"asf\"\n");
     let of = |text: &str, what: &str, strategy: &str| {
@@ -112,7 +112,7 @@ fn round_trips_are_told_as_each_strategy_that_measures_them_saw_them() {
     producer.register("/b");
     producer.register("/c");
     producer.register("/best-route");
-    // One for each strategy that measures, whatever was chosen and how often.
+    // One for each measuring strategy, regardless of the choices and their number.
     let series =
         |text: &str| text.lines().filter(|of| of.starts_with("namely_round_trip_seconds_count{")).count();
     assert_eq!((series(&scrape(address)), count(&scrape(address))), (4, [Some(0.0); 2]));
@@ -131,7 +131,7 @@ fn round_trips_are_told_as_each_strategy_that_measures_them_saw_them() {
 }
 
 #[test]
-fn faces_beyond_the_limit_are_shown_as_one() {
+fn faces_beyond_the_limit_are_merged() {
     let series = |text: &str| {
         let of_faces = text.lines().filter(|line| line.starts_with("namely_face_interests_total{"));
         let inward = of_faces.filter(|line| line.contains("direction=\"in\""));
@@ -150,7 +150,7 @@ fn faces_beyond_the_limit_are_shown_as_one() {
 }
 
 #[test]
-fn what_else_is_asked_for_is_refused_with_what_to_ask_for() {
+fn other_metrics_requests_get_a_hint() {
     let (_daemon, address) = start("");
     for (request, status, hint) in [
         ("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "404 ", "/metrics"),
@@ -166,7 +166,7 @@ fn what_else_is_asked_for_is_refused_with_what_to_ask_for() {
 }
 
 #[test]
-fn a_request_may_have_so_many_octets_and_no_more() {
+fn metrics_requests_have_a_size_limit() {
     const REQUEST_OCTETS_MAX: usize = 8192;
     let (_daemon, address) = start("");
     for (octets, status) in [(REQUEST_OCTETS_MAX, "200 "), (REQUEST_OCTETS_MAX + 1, "431 ")] {
@@ -179,11 +179,11 @@ fn a_request_may_have_so_many_octets_and_no_more() {
 }
 
 #[test]
-fn scrapers_that_say_nothing_are_ended_and_packets_go_on_meanwhile() {
+fn silent_scrapers_are_disconnected() {
     const CONNECTIONS_MAX: usize = 8;
     let (daemon, address) = start("");
     let mut idle: Vec<_> = (0..CONNECTIONS_MAX).map(|_| TcpStream::connect(address).unwrap()).collect();
-    // The router serves its applications, whatever holds its scrapers.
+    // The router serves its applications, regardless of its scrapers.
     let (mut producer, mut consumer) = (daemon.connect(), daemon.connect());
     producer.register("/p");
     consumer.ask("/p/x");
@@ -193,22 +193,26 @@ fn scrapers_that_say_nothing_are_ended_and_packets_go_on_meanwhile() {
     let mut octets = [0; 16];
     for stream in &mut idle {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        assert_eq!(namely_skip::uninterrupted(|| stream.read(&mut octets)).unwrap(), 0, "the router ends it");
+        assert_eq!(
+            namely_testkit::uninterrupted(|| stream.read(&mut octets)).unwrap(),
+            0,
+            "the router ends it"
+        );
     }
     assert!(since.elapsed() < PATIENCE);
     let text = until("there is room again", || std::panic::catch_unwind(|| scrape(address)).ok());
     assert!(value(&text, "namely_events_total{name=\"metrics.too_slow\"}") >= Some(8.0), "{text}");
 }
 
-/// Waits until a counter has come to so many: a text is given again for a moment.
+/// Waits until a counter has reached `least`. The router returns the same text again for a moment.
 fn counted(address: SocketAddr, name: &str, least: f64) {
     let series = format!("namely_events_total{{name=\"{name}\"}}");
     until(name, || value(&scrape(address), &series).filter(|value| *value >= least));
 }
 
-/// Eight connections that say half a request, and one more before each scrape.
+/// Eight connections that send half a request, and one more before each scrape.
 #[test]
-fn half_requests_do_not_keep_a_scraper_out() {
+fn half_requests_do_not_block_scrapers() {
     let (_daemon, address) = start("");
     let half = || {
         let mut stream = TcpStream::connect(address).unwrap();
@@ -224,7 +228,7 @@ fn half_requests_do_not_keep_a_scraper_out() {
 }
 
 #[test]
-fn metrics_are_for_no_page_of_another_site() {
+fn metrics_are_refused_to_other_sites() {
     let (_daemon, address) = start("[metrics]\nhosts = [\"router.example\"]\n");
     for (lines, status) in [
         ("GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:9464", "200 "),
@@ -244,7 +248,7 @@ fn metrics_are_for_no_page_of_another_site() {
 }
 
 #[test]
-fn an_address_that_is_taken_ends_the_start_with_what_to_do() {
+fn a_used_metrics_address_ends_the_start() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let dir = tempfile::tempdir().unwrap();
     let mut command = namelyd();
@@ -265,7 +269,7 @@ fn a_router_with_scrapers_stops_in_time() {
     assert!(status.success() && since.elapsed() < Duration::from_secs(5), "{status} {:?}", since.elapsed());
 }
 
-/// Where `.ci/run` puts Debian's package, or what is on the path.
+/// The folder in which `.ci/run` puts Debian's package, or else the path.
 fn tool(name: &str) -> Option<PathBuf> {
     let unpacked =
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/prometheus/usr/bin").join(name);
@@ -275,7 +279,7 @@ fn tool(name: &str) -> Option<PathBuf> {
 }
 
 #[test]
-fn promtool_finds_no_fault_and_a_prometheus_server_reads_it() {
+fn prometheus_accepts_the_metrics() {
     let (Some(promtool), Some(prometheus)) = (tool("promtool"), tool("prometheus")) else {
         return skip(Need::Prometheus, "neither on the path nor unpacked below target/prometheus");
     };
@@ -340,7 +344,7 @@ fn promtool_finds_no_fault_and_a_prometheus_server_reads_it() {
     server.wait().unwrap();
     // Nothing is dropped just now, and no links are watched.
     empty.retain(|expression| !["_events_total", "_neighbors"].iter().any(|name| expression.contains(name)));
-    assert_eq!(empty, Vec::<String>::new(), "the dashboard asks for what is not there");
+    assert_eq!(empty, Vec::<String>::new(), "the dashboard uses a metric that does not exist");
 }
 
 /// The dashboard's queries, as Grafana sends them.
@@ -360,18 +364,18 @@ fn of_dashboard() -> Vec<String> {
 }
 
 #[test]
-fn two_thousand_faces_are_told_in_a_bounded_text() {
-    if !namely_skip::descriptors(4096) {
+fn metrics_of_many_faces_are_bounded() {
+    if !namely_testkit::descriptors(4096) {
         return;
     }
     let (daemon, address) = start("[faces]\nfaces_max = 4096\nfaces_per_address_max = 4096\n");
     let mut client = daemon.connect();
     client.own_face();
-    // Datagrams from so many ports make as many faces.
+    // Datagrams from different ports create as many faces.
     let to = daemon.udp();
     let interest = InterestBuilder::new(name("/x")).nonce([1; 4]).lifetime_ms(10).build();
     let peers: Vec<_> = (0..2000).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
-    // So many datagrams at once may find no room in a receive buffer: then they come again.
+    // A receive buffer may have no room for all datagrams at once, so they are sent again.
     until("all have come", || {
         for peer in &peers {
             peer.send_to(&interest, to).unwrap();
@@ -379,7 +383,7 @@ fn two_thousand_faces_are_told_in_a_bounded_text() {
         Some(()).filter(|()| value(&scrape(address), "namely_faces") >= Some(1900.0))
     });
     let text = scrape(address);
-    // So that a server knows what to reckon with: docs/metrics.md says how many series a face has.
+    // So that operators can size a server: docs/metrics.md has the number of series of a face.
     let per_face = text.len() / 2000;
     assert!(per_face < 1200, "{per_face} octets a face");
 }

@@ -1,4 +1,5 @@
-//! What the real program gives up: its user, what root may do, files, system calls, core dumps.
+//! The rights that the real program drops: its user, root's privileges, files, system calls, core
+//! dumps.
 
 use crate::common;
 
@@ -11,8 +12,8 @@ use common::client::{name, named};
 use common::other_user::NOBODY;
 use common::{Daemon, PATIENCE, namelyd, run, write};
 use namely_security::{Certificate, KeyType, PrivateKey};
-use namely_skip::until;
-use namely_skip::{Need, skip};
+use namely_testkit::until;
+use namely_testkit::{Need, skip};
 use namely_wire::ValidityPeriod;
 use tempfile::TempDir;
 
@@ -42,7 +43,7 @@ fn folder_of_nobody() -> TempDir {
     dir
 }
 
-/// A certificate in a file; what a reload is given to read.
+/// Writes a certificate, for a rule that a reload reads.
 fn certificate(path: &Path) {
     let key = std::sync::Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
     let validity = ValidityPeriod { not_before_s: 0, not_after_s: 253_402_300_799 };
@@ -55,7 +56,7 @@ fn rule(path: &Path) -> String {
     format!("[[authorization.key]]\ncertificate = \"{}\"\nregister = [\"/ops\"]\n", path.display())
 }
 
-/// Whether the kernel confines files: told by the log.
+/// Returns true if the kernel confines files, according to the log.
 fn confines_files(daemon: &mut Daemon) -> bool {
     !daemon.wait_for_log("files are").contains("not confined")
 }
@@ -82,7 +83,7 @@ fn it_lives(mut daemon: Daemon, more: &str) {
 }
 
 #[test]
-fn a_router_that_root_starts_becomes_its_user_and_keeps_nothing_of_roots() {
+fn a_root_started_router_drops_privileges() {
     if !is_root() {
         return;
     }
@@ -92,7 +93,7 @@ fn a_router_that_root_starts_becomes_its_user_and_keeps_nothing_of_roots() {
     for set in ["CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"] {
         assert_eq!(status(&daemon, set), "0000000000000000", "{set}");
     }
-    // Each thread has what it was started with.
+    // Each thread has the rights that it was started with.
     for task in std::fs::read_dir(format!("/proc/{}/task", daemon.pid())).unwrap() {
         let text = std::fs::read_to_string(task.unwrap().path().join("status")).unwrap();
         assert!(text.contains("CapPrm:\t0000000000000000") && text.contains("NoNewPrivs:\t1"), "{text}");
@@ -101,7 +102,7 @@ fn a_router_that_root_starts_becomes_its_user_and_keeps_nothing_of_roots() {
 }
 
 #[test]
-fn a_router_for_a_low_port_or_ethernet_keeps_just_the_rights_for_that() {
+fn a_router_keeps_only_needed_capabilities() {
     if !is_root() {
         return;
     }
@@ -117,7 +118,7 @@ fn a_router_for_a_low_port_or_ethernet_keeps_just_the_rights_for_that() {
 
 /// The config names no user, and this machine has none for routers.
 #[test]
-fn root_without_a_user_for_routers_keeps_only_what_faces_need() {
+fn root_keeps_only_capabilities_for_faces() {
     if !is_root() || namely_host::users::ids_of("namely").is_some() {
         return;
     }
@@ -137,7 +138,7 @@ fn root_without_a_user_for_routers_keeps_only_what_faces_need() {
 }
 
 #[test]
-fn a_user_that_is_asked_for_and_does_not_exist_is_an_error() {
+fn a_requested_user_must_exist() {
     if !is_root() {
         return;
     }
@@ -152,21 +153,21 @@ fn a_user_that_is_asked_for_and_does_not_exist_is_an_error() {
 }
 
 #[test]
-fn a_router_gives_up_new_rights_core_dumps_and_calls_whoever_starts_it() {
+fn every_router_confines_itself() {
     let daemon = Daemon::start_with("[process]\nuser = \"root\"\n", &[]);
     assert_eq!(status(&daemon, "NoNewPrivs"), "1");
     assert_eq!(status(&daemon, "Seccomp"), "2", "a filter");
     let limits = std::fs::read_to_string(format!("/proc/{}/limits", daemon.pid())).unwrap();
     let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
     assert_eq!(core.split_whitespace().nth(4), Some("0"), "{core}");
-    // What belongs to a process that may be dumped belongs to its user; others are root's.
+    // Files of a process that may be dumped belong to its user; others are root's.
     let owner = std::fs::metadata(format!("/proc/{}/environ", daemon.pid())).unwrap().uid();
     assert_eq!(owner, 0);
     it_lives(daemon, "[process]\nuser = \"root\"\n");
 }
 
 #[test]
-fn what_is_turned_off_stays_and_is_said_aloud() {
+fn disabled_confinement_is_logged() {
     let off = "[process]\nuser = \"root\"\ncore_dumps = true\nconfine_files = false\nconfine_calls = false\n";
     let mut daemon = Daemon::start_with(off, &[]);
     for said in ["core dumps are on", "confine_files is off", "confine_calls is off"] {
@@ -183,7 +184,7 @@ fn what_is_turned_off_stays_and_is_said_aloud() {
 }
 
 #[test]
-fn a_router_opens_no_file_that_its_configuration_did_not_name() {
+fn a_router_opens_only_configured_files() {
     let mut daemon = Daemon::start();
     if !confines_files(&mut daemon) {
         skip(Need::Kernel, "this kernel has no Landlock");
@@ -198,7 +199,7 @@ fn a_router_opens_no_file_that_its_configuration_did_not_name() {
 }
 
 #[test]
-fn another_user_starts_a_router_whose_folder_is_not_there_yet() {
+fn another_user_starts_with_a_missing_folder() {
     if !is_root() {
         return;
     }
@@ -221,7 +222,7 @@ fn another_user_starts_a_router_whose_folder_is_not_there_yet() {
     command.uid(NOBODY).gid(NOBODY);
     let daemon = Daemon::spawn(command, tempfile::tempdir().unwrap()).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(std::fs::metadata(&socket).unwrap().uid(), NOBODY);
-    common::Client::unix(&socket).ok(namely_wire::mgmt::Command::RibRegister, &named("/x"));
+    common::Client::unix(&socket).ok(namely_messages::Command::RibRegister, &named("/x"));
     let (status, _) = daemon.stop();
     assert_eq!((status.code(), socket.exists()), (Some(0), false));
 }

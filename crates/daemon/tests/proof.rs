@@ -1,33 +1,33 @@
-//! What a neighbour gets before it has delivered anything: nothing of what a producer without
-//! discovery has. And what goes to a group reaches neighbours that its frames are too long for.
+//! A neighbor that has not delivered anything receives none of the traffic of a producer without
+//! discovery. Packets to a group also reach neighbors for which its frames are too long.
 
 use std::time::Duration;
 
-use namely_wire::mgmt::{Command, ControlParameters};
+use namely_messages::{Command, ControlParameters};
 
 use crate::beside::{Scene, Station};
 use crate::common::PATIENCE;
 use crate::common::client::named;
 use crate::segment::{Net, mac, neighbours};
-use namely_skip::until;
+use namely_testkit::until;
 
 #[test]
-fn a_silent_neighbour_costs_a_producer_without_discovery_no_fetch() {
+fn a_silent_neighbor_costs_no_fetch() {
     let Some(mut scene) = Scene::new(Station::Silent) else { return };
     let fetched = scene.fetch(100);
     assert_eq!((fetched.lost, fetched.wrong), (0, 0), "{fetched:?}");
 }
 
 #[test]
-fn a_refusing_neighbour_costs_a_producer_without_discovery_no_fetch() {
+fn a_refusing_neighbor_costs_no_fetch() {
     let Some(mut scene) = Scene::new(Station::Refusing) else { return };
     let fetched = scene.fetch(100);
     assert_eq!((fetched.lost, fetched.wrong), (0, 0), "{fetched:?}");
 }
 
 #[test]
-fn a_lying_neighbour_is_asked_no_more_once_a_consumer_has_said_so() {
-    // It answers sooner than the producer, each time that it is asked.
+fn a_lying_neighbor_is_avoided_after_report() {
+    // It answers each Interest sooner than the producer.
     let takes = Duration::from_millis(3);
     let Some(mut scene) = Scene::with_producer(Station::Lying, takes) else { return };
     assert_eq!(scene.fetch(1).wrong, 1);
@@ -36,7 +36,7 @@ fn a_lying_neighbour_is_asked_no_more_once_a_consumer_has_said_so() {
 }
 
 #[test]
-fn a_neighbour_below_the_floor_receives_by_unicast_what_goes_to_the_group() {
+fn small_neighbors_receive_group_packets_by_unicast() {
     let Some(net) = Net::new(&[1500, 1500, 300]) else { return };
     let mut a = net.router(0, "", &[]);
     let _b = net.router(1, "", &[]);
@@ -45,7 +45,7 @@ fn a_neighbour_below_the_floor_receives_by_unicast_what_goes_to_the_group() {
     net.wait_for_neighbours(&mut small, 2);
     let faces = a.client.faces();
     let group = faces.iter().find(|face| face.uri == "ether://[01:00:5e:00:17:aa]").unwrap();
-    assert_eq!(group.mtu, Some(1500), "nobody's frames are cut for it");
+    assert_eq!(group.mtu, Some(1500), "it does not limit the frames of others");
     // A route to the group, along which an Interest goes that is longer than its frames.
     let route = ControlParameters { face_id: Some(group.face_id), ..named("/small") };
     a.client.ok(Command::RibRegister, &route);
@@ -65,7 +65,7 @@ fn a_neighbour_below_the_floor_receives_by_unicast_what_goes_to_the_group() {
     let heard = neighbours(&mut a);
     let of_small = heard.iter().find(|neighbour| neighbour.station == mac(2)).unwrap();
     assert_eq!(of_small.mtu, Some(300));
-    // It stays, though it hears no multicast hello.
+    // It stays a neighbor, although it receives no multicast hello.
     std::thread::sleep(Duration::from_secs(4));
     net.wait_for_neighbours(&mut small, 2);
     until("both are there", || (neighbours(&mut a).len() == 2).then_some(()));

@@ -1,19 +1,19 @@
-//! What applications register is told to a routing daemon, which answers.
+//! The router announces registrations of applications to a routing daemon, which answers.
 
 use crate::common;
 
 use std::time::Duration;
 
 use common::{Daemon, PATIENCE};
-use namely_wire::mgmt::{Block, ControlResponse, status_code};
+use namely_messages::{Block, ControlResponse, status_code};
 
 #[test]
-fn a_routing_daemon_is_told_again_until_it_answers_and_no_more_then() {
+fn readvertise_retries_until_the_daemon_answers() {
     let daemon = Daemon::start_with("[readvertise]\norigins = [\"app\"]\n", &[]);
     let (mut routing, mut app) = (daemon.connect(), daemon.connect());
     app.register("/app");
     routing.register("/localhost/nlsr");
-    let first = routing.receive(PATIENCE).expect("it is told");
+    let first = routing.receive(PATIENCE).expect("an announcement");
     let verb = first.interest().name.prefix(4).to_name();
     assert_eq!(verb.to_string(), "/localhost/nlsr/rib/register");
     // It did not answer.

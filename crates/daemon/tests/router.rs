@@ -1,4 +1,4 @@
-//! Routers inside another program.
+//! Tests of routers that are embedded in another program.
 
 use crate::common;
 
@@ -9,11 +9,11 @@ use common::client::{name, named};
 use common::{Client, PATIENCE};
 use namely_daemon::config::{Config, StaticRoute};
 use namely_daemon::{Exit, Router};
-use namely_skip::until;
+use namely_messages::Command;
+use namely_testkit::until;
 use namely_wire::FaceUri;
-use namely_wire::mgmt::Command;
 
-/// A router on a socket and a UDP port.
+/// Returns the configuration of a router with a Unix socket and a UDP port.
 fn config(socket: &Path) -> Config {
     let mut config = Config::default();
     config.faces.listen =
@@ -46,14 +46,14 @@ fn two_routers_in_one_process_exchange_data() {
 }
 
 #[test]
-fn a_running_router_is_well() {
+fn a_running_router_is_healthy() {
     let dir = tempfile::tempdir().unwrap();
     let router = Router::start(config(&dir.path().join("s"))).unwrap();
     assert!(router.is_well(PATIENCE));
 }
 
 #[test]
-fn a_router_tells_when_it_has_ended() {
+fn a_router_reports_its_end() {
     let dir = tempfile::tempdir().unwrap();
     let (sender, ended) = mpsc::channel();
     let router = Router::start_with(config(&dir.path().join("s")), move || sender.send(()).unwrap()).unwrap();
@@ -63,7 +63,7 @@ fn a_router_tells_when_it_has_ended() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_and_leaves_nothing_behind() {
+fn an_invalid_router_leaves_nothing_behind() {
     let dir = tempfile::tempdir().unwrap();
     let socket = dir.path().join("s");
     let mut wrong = config(&socket);
@@ -75,7 +75,7 @@ fn what_cannot_be_is_refused_and_leaves_nothing_behind() {
     let mut taken = config(&socket);
     taken.faces.listen.push("tcp://192.0.2.1:1".parse().unwrap());
     assert_eq!(Router::start(taken).err().unwrap().exit, Exit::CannotListen);
-    assert!(!socket.exists(), "what was opened before is closed again");
+    assert!(!socket.exists(), "sockets that were opened before are closed again");
 
     let router = Router::start(config(&socket)).unwrap();
     assert_eq!(router.reload(wrong).unwrap_err().exit, Exit::Configuration);

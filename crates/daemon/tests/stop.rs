@@ -1,4 +1,4 @@
-//! SIGTERM ends the router at once, whatever its peers do.
+//! SIGTERM ends the router at once, regardless of its peers.
 
 use crate::common;
 
@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 
 use common::client::{name, named};
 use common::{Client, Daemon};
-use namely_skip::until;
-use namely_wire::mgmt::{Command, ControlParameters, Dataset, Scope};
+use namely_messages::{Command, ControlParameters, Dataset, Scope};
+use namely_testkit::until;
 use namely_wire::{FaceUri, InterestBuilder};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 
-/// What is promised is a second; a loaded machine gets more.
+/// The router promises to stop within a second. The test allows more, for a loaded machine.
 const STOPPED_IN: Duration = Duration::from_secs(4);
 
-/// A TCP port that takes no further connection: who connects waits.
+/// A TCP port with a full backlog: a further client waits in its connect.
 struct Full {
     address: SocketAddr,
     _listener: OwnedFd,
@@ -40,7 +40,7 @@ fn full_port() -> Full {
     Full { address, _listener: listener, _queued: queued }
 }
 
-/// Asks for a hundred thousand answers, reads none, and stays.
+/// Sends 40,000 Interests, reads no answer, and returns the open connection.
 fn ask_without_reading(daemon: &Daemon) -> TcpStream {
     let mut stream = TcpStream::connect(daemon.tcp()).unwrap();
     let mut octets = Vec::new();
@@ -51,12 +51,13 @@ fn ask_without_reading(daemon: &Daemon) -> TcpStream {
         octets.extend(InterestBuilder::new(missing).nonce(n.to_le_bytes()).build());
     }
     stream.set_write_timeout(Some(Duration::from_secs(10))).unwrap();
-    // The router may stop reading: the rest then waits in the sockets.
+    // The router may stop reading. Then the rest waits in the socket buffers, or is not sent.
     stream.write_all(&octets).ok();
     stream
 }
 
-/// Connects and says half of what is needed.
+/// Connects ten times to each WebSocket, TCP and memif listener, and sends at most the beginning of
+/// a handshake or packet.
 fn half_handshakes(daemon: &Daemon) -> (Vec<TcpStream>, Vec<OwnedFd>) {
     let (mut tcp, mut unix) = (Vec::new(), Vec::new());
     for uri in daemon.listening() {
@@ -86,7 +87,7 @@ fn half_handshakes(daemon: &Daemon) -> (Vec<TcpStream>, Vec<OwnedFd>) {
 }
 
 #[test]
-fn sigterm_ends_the_router_at_once_whatever_its_peers_do() {
+fn sigterm_ends_the_router_immediately() {
     let folder = tempfile::tempdir().unwrap();
     let memif = format!("memif://{}/x.memif", folder.path().display());
     let full = full_port();
@@ -98,7 +99,7 @@ fn sigterm_ends_the_router_at_once_whatever_its_peers_do() {
     let mut daemon = Daemon::start_with(&config, &["--listen", "ws://127.0.0.1:0", "--listen", &memif]);
     let _half = half_handshakes(&daemon);
     let _deaf = [ask_without_reading(&daemon), ask_without_reading(&daemon)];
-    // More connections in the making than the control thread has permits for commands.
+    // 32 commands whose connections cannot be completed while the router runs.
     let mut asking: Vec<Client> = (0..8).map(|_| daemon.connect()).collect();
     for (n, client) in asking.iter_mut().enumerate() {
         for k in 0..4 {
@@ -109,7 +110,7 @@ fn sigterm_ends_the_router_at_once_whatever_its_peers_do() {
             client.send(&command);
         }
     }
-    // And one that sends commands until the router is gone.
+    // One client sends commands until the router closes its connection.
     let mut flooding = UnixStream::connect(daemon.socket()).unwrap();
     let flood = std::thread::spawn(move || {
         for n in 0u32.. {

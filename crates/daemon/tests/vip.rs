@@ -8,27 +8,27 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use namely_skip::until;
+use namely_testkit::until;
 use namely_wire::{DataBuilder, SignatureInfo};
 use plane::{Router, join};
 
 #[test]
-fn two_routers_tell_each_other_counts_and_vips_signed_over_udp() {
+fn vip_routers_exchange_signed_counts() {
     let mut a = Router::start("a", "memory = 0");
     let mut b = Router::start("b", "memory = 10_000");
     join(&mut a, &mut b);
     for router in [&mut a, &mut b] {
-        until("the neighbour's counts are good", || router.neighbours()[0].fresh_ms.is_some().then_some(()));
+        until("the neighbor's counts are good", || router.neighbours()[0].fresh_ms.is_some().then_some(()));
     }
-    // What is asked for at `a` becomes VIPs, which go to `b` and are entered there.
+    // Requests at `a` become VIPs, which go to `b` and are entered there.
     let mut app = a.daemon.connect();
     (0..100).for_each(|n| app.ask(&format!("/cms/hot/a/{n}")));
     let hot = until("it is entered at b", || b.objects().into_iter().find(|object| object.score > 0));
     assert_eq!(hot.name, "/hot");
     until("all of it", || (b.objects()[0].score >= 1_000_000).then_some(()));
     assert_eq!(a.objects()[0].asked, 1 << 20, "100 segments are one object");
-    assert_eq!(b.objects()[0].asked, 0, "what a neighbour asks is no demand");
-    until("what came most is kept", || (b.objects()[0].tier == Some(0)).then_some(()));
+    assert_eq!(b.objects()[0].asked, 0, "an Interest of a neighbor is not demand");
+    until("the most requested object is kept", || (b.objects()[0].tier == Some(0)).then_some(()));
     assert_eq!(b.objects()[1].tier, None);
     let face = a.neighbours()[0].face_id;
     assert_eq!(a.objects()[0].face_id, face, "it is asked for where its VIPs went");
@@ -39,7 +39,7 @@ fn two_routers_tell_each_other_counts_and_vips_signed_over_udp() {
     }
 }
 
-/// Sends Data that nobody asked for without pause, and counts when the router could take no more.
+/// Sends unsolicited Data without pause, and counts the times when the router could take no more.
 fn flood(socket: &Path, is_over: &AtomicBool, full: &AtomicU64) {
     let mut stream = UnixStream::connect(socket).expect("the router listens");
     stream.set_nonblocking(true).expect("a socket");
@@ -69,10 +69,10 @@ impl Drop for Over<'_> {
 }
 
 #[test]
-fn slots_go_out_while_every_worker_has_more_than_it_can_do() {
+fn vip_slots_continue_under_overload() {
     let (mut a, mut b) = (Router::start("a", "memory = 0"), Router::start("b", "memory = 0"));
     join(&mut a, &mut b);
-    until("the neighbour's counts are good", || a.neighbours()[0].fresh_ms.is_some().then_some(()));
+    until("the neighbor's counts are good", || a.neighbours()[0].fresh_ms.is_some().then_some(()));
     let (socket, is_over) = (a.daemon.socket(), AtomicBool::new(false));
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let full: Vec<AtomicU64> = (0..2 * processors).map(|_| AtomicU64::new(0)).collect();
@@ -87,16 +87,16 @@ fn slots_go_out_while_every_worker_has_more_than_it_can_do() {
         }
         // A machine on which much else runs may make it late once.
         assert!(a.count("slots_missed") <= missed + 1, "the plane has its share of the processors");
-        assert!(a.neighbours()[0].fresh_ms.is_some(), "the neighbour is heard");
+        assert!(a.neighbours()[0].fresh_ms.is_some(), "the neighbor's counts arrive");
     });
 }
 
 #[test]
-fn a_new_catalogue_replaces_the_old_one_and_a_wrong_one_does_not() {
+fn a_wrong_catalogue_keeps_the_old_one() {
     let mut router = Router::start("a", "memory = 10_000");
     let mut producer = router.producer("/cms");
     let mut app = router.daemon.connect();
-    // Half of the hot object is asked for, and answered.
+    // Half of the hot object is requested and answered.
     for n in 0..50 {
         app.ask(&format!("/cms/hot/a/{n}"));
         producer.serve_one(b"x");
@@ -106,10 +106,10 @@ fn a_new_catalogue_replaces_the_old_one_and_a_wrong_one_does_not() {
     let wrong = "catalogue\t2\n/hot\t10000\n\t/hot/a\tmany\n";
     std::fs::write(router.catalogue(), wrong).unwrap();
     let line = router.reload("");
-    let expected = "not reloaded, the configuration in force stays";
+    let expected = "not reloaded, the old configuration stays in force";
     assert!(line.contains(expected) && line.contains("blocks.tsv:3: `many` is no size"), "{line}");
     assert_eq!((router.status().version, router.objects().len()), (1, 2));
-    // The hot one moves to another place, and another one comes.
+    // The hot object moves to another line of the catalogue, and a further object is added.
     let new = "catalogue\t3\n/new\t5000\n\t/new/a\t5000\n/hot\t10000\n\t/hot/a\t9000\n\t/hot/b\t1000\n";
     std::fs::write(router.catalogue(), new).unwrap();
     let line = router.reload("");
@@ -119,10 +119,10 @@ fn a_new_catalogue_replaces_the_old_one_and_a_wrong_one_does_not() {
     let names: Vec<&str> = objects.iter().map(|object| object.name.as_str()).collect();
     assert_eq!(names, ["/new", "/hot"]);
     assert_eq!(objects[0].score, 0);
-    assert!(objects[1].score >= 500_000, "it keeps what it has: {}", objects[1].score);
+    assert!(objects[1].score >= 500_000, "it keeps its score: {}", objects[1].score);
     // Its new file counts for it.
     let asked = |router: &mut Router| router.objects()[1].asked;
-    assert_eq!(asked(&mut router), 0, "what was asked for since it was registered");
+    assert_eq!(asked(&mut router), 0, "requests since it was registered");
     app.ask("/cms/hot/b/0");
     producer.serve_one(b"x");
     until("it counts", || (asked(&mut router) > 0).then_some(()));
@@ -132,7 +132,7 @@ fn a_new_catalogue_replaces_the_old_one_and_a_wrong_one_does_not() {
 }
 
 #[test]
-fn what_is_wrong_with_vip_is_said_before_the_router_starts() {
+fn vip_errors_prevent_the_start() {
     let dir = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
         std::fs::write(dir.path().join(name), text).unwrap();
@@ -188,7 +188,7 @@ fn what_is_wrong_with_vip_is_said_before_the_router_starts() {
 }
 
 #[test]
-fn what_the_plane_keeps_is_held_whole_until_another_object_is_worth_more() {
+fn a_kept_object_stays_until_outranked() {
     let mut a = Router::start("a", "memory = 10_000\nunregistered = \"refuse\"");
     let mut b = Router::start("b", "unregistered = \"refuse\"");
     join(&mut a, &mut b);
@@ -212,7 +212,7 @@ fn what_the_plane_keeps_is_held_whole_until_another_object_is_worth_more() {
     let heard = producer.heard();
     read("hot", 0..100);
     assert_eq!(producer.heard(), heard);
-    // What is no object's is not kept.
+    // Data of no object is not cached.
     (0..3).for_each(|_| read("else", 0..1));
     assert_eq!(producer.heard(), heard + 3);
     // The cold one becomes the hotter one, and takes the other's place whole.
@@ -230,7 +230,7 @@ fn what_the_plane_keeps_is_held_whole_until_another_object_is_worth_more() {
 }
 
 #[test]
-fn the_blocks_that_are_asked_for_most_are_registered_and_the_others_are_as_data_of_no_object() {
+fn only_popular_blocks_are_registered() {
     let settings = "memory = 10_000\nregister = \"top:1\"\nregister_interval_s = 1";
     let mut a = Router::start("a", settings);
     let mut b = Router::start("b", "unregistered = \"refuse\"");
@@ -250,13 +250,13 @@ fn the_blocks_that_are_asked_for_most_are_registered_and_the_others_are_as_data_
             app.receive(common::PATIENCE).expect("it is answered");
         }
     };
-    // Of no object for the content store, whose policy keeps it.
+    // The content store's policy caches Data of no object.
     read("cold");
     let heard = producer.heard();
     read("cold");
     assert_eq!(producer.heard(), heard);
     until("it is asked for most, and registered", || (registered(&mut a) == "/cold").then_some(()));
-    assert!(a.objects()[0].asked > 0, "what was asked for before is told");
+    assert!(a.objects()[0].asked > 0, "earlier requests are counted");
     // From now on it counts, and is kept whole.
     read("cold");
     until("it scores", || (a.objects()[0].score > 0).then_some(()));

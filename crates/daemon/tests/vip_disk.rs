@@ -6,8 +6,8 @@ use crate::plane;
 use std::path::Path;
 
 use common::Client;
-use namely_skip::until;
-use namely_wire::mgmt::{CsDiskStatus, Dataset, blocks};
+use namely_messages::{CsDiskStatus, Dataset, blocks};
+use namely_testkit::until;
 use plane::{Router, content, join};
 
 /// The last lines of a configuration: a disk in a folder, each read of which takes a ms more.
@@ -22,7 +22,7 @@ fn joined(settings: &str) -> (Router, Router) {
     (a, b)
 }
 
-/// A neighbour to which a router leads what it has no Data for.
+/// A neighbor that a router forwards Interests to when it has no Data.
 fn with_a_way(a: &mut Router) -> Router {
     let mut b = Router::start("b", "unregistered = \"refuse\"");
     join(a, &mut b);
@@ -30,12 +30,12 @@ fn with_a_way(a: &mut Router) -> Router {
     b
 }
 
-/// How many of an object's 100 segments come; each is right.
+/// Returns the number of an object's 100 segments that arrive. Each must be right.
 fn read(app: &mut Client, object: &str) -> usize {
     (0..100).filter(|n| comes(app, &format!("/cms/{object}/a/{n}"), 100)).count()
 }
 
-/// Whether Data comes; if so, it is the one with that name.
+/// Returns true if Data arrives. It must have that name.
 fn comes(app: &mut Client, name: &str, octets: usize) -> bool {
     app.ask(name);
     let packet = app.receive(common::PATIENCE).expect("Data or a Nack");
@@ -51,14 +51,14 @@ fn disk_status(router: &mut Router) -> CsDiskStatus {
     blocks(&router.client.dataset(Dataset::CsDisk)).next().expect("a disk").expect("a status")
 }
 
-/// Where the hot and the cold one are to be kept.
+/// Returns the tiers for the hot and the cold object.
 fn tiers(router: &mut Router) -> [Option<u64>; 2] {
     let objects = router.objects();
     [objects[0].tier, objects[1].tier]
 }
 
 #[test]
-fn the_object_most_asked_for_is_kept_in_memory_the_next_on_disk_and_both_without_their_producer() {
+fn objects_are_placed_by_popularity() {
     let folder = tempfile::tempdir().unwrap();
     let settings = format!("memory = 10_000\nunregistered = \"refuse\"\n{}", disk(folder.path()));
     let (mut a, mut b) = joined(&settings);
@@ -78,7 +78,7 @@ fn the_object_most_asked_for_is_kept_in_memory_the_next_on_disk_and_both_without
     drop(producer);
     drop(b);
     ["hot", "cold"].iter().for_each(|object| assert_eq!(read(&mut app, object), 100, "{object}"));
-    // The consumer of a busy machine asks some of them twice.
+    // On a busy machine the consumer requests some of them twice.
     let hits = a.client.counter("forwarder.cs_disk_hits");
     assert!((100..200).contains(&hits), "the cold one alone was read there: {hits}");
     // A router that starts again has no route, but its disk.
@@ -93,7 +93,7 @@ fn the_object_most_asked_for_is_kept_in_memory_the_next_on_disk_and_both_without
 }
 
 #[test]
-fn an_object_that_fits_the_disk_to_the_octet_is_kept_there_and_one_that_is_an_octet_larger_is_not() {
+fn an_object_may_fill_the_disk_exactly() {
     for (octets, expected) in [(10_000, [Some(1), None]), (9_999, [None, None]), (20_000, [Some(1); 2])] {
         let folder = tempfile::tempdir().unwrap();
         let settings = format!("disk_octets_max = {octets}\n{}", disk(folder.path()));
@@ -104,9 +104,9 @@ fn an_object_that_fits_the_disk_to_the_octet_is_kept_there_and_one_that_is_an_oc
         ["hot", "hot", "cold"].iter().for_each(|object| assert_eq!(read(&mut app, object), 100));
         until("they are counted", || (a.objects()[1].score >= 1_000_000).then_some(()));
         let slot = a.status().slot;
-        until("what is kept is placed", || (a.status().slot > slot + 1).then_some(()));
+        until("kept objects are placed", || (a.status().slot > slot + 1).then_some(()));
         assert_eq!(tiers(&mut a), expected, "{octets}");
-        // What is planned for it is answered from there, what is not is not kept.
+        // Objects planned for it are answered from there, others are not cached.
         for (object, tier) in ["hot", "cold"].into_iter().zip(expected) {
             assert_eq!(read(&mut app, object), 100);
             let hits = a.client.counter("forwarder.cs_disk_hits");
@@ -118,7 +118,7 @@ fn an_object_that_fits_the_disk_to_the_octet_is_kept_there_and_one_that_is_an_oc
 }
 
 #[test]
-fn where_moving_costs_three_vips_an_object_has_a_place_once_more_of_it_was_asked_for() {
+fn the_move_cost_delays_placement() {
     let folder = tempfile::tempdir().unwrap();
     let settings = format!("memory = 10_000\nmove_cost = 3\nscore_half_life_s = 0\n{}", disk(folder.path()));
     let (mut a, mut b) = joined(&settings);
@@ -128,7 +128,7 @@ fn where_moving_costs_three_vips_an_object_has_a_place_once_more_of_it_was_asked
         (0..times).for_each(|_| assert_eq!(read(&mut app, "hot"), 100));
         until("it is counted", || (a.objects()[0].score >= a.objects()[0].asked).then_some(()));
         let slot = a.status().slot;
-        until("what is kept is placed", || (a.status().slot > slot + 1).then_some(()));
+        until("kept objects are placed", || (a.status().slot > slot + 1).then_some(()));
         a.objects()[0].tier
     };
     assert_eq!(ask(&mut a, 2), None, "both tiers have room");
@@ -136,7 +136,7 @@ fn where_moving_costs_three_vips_an_object_has_a_place_once_more_of_it_was_asked
 }
 
 #[test]
-fn a_disk_that_fails_is_left_out_of_the_plan_which_goes_on_with_memory_alone() {
+fn a_failed_disk_leaves_the_plan() {
     let folder = tempfile::tempdir().unwrap();
     let settings = format!("memory = 10_000\nunregistered = \"refuse\"\n{}", disk(folder.path()));
     let (mut a, mut b) = joined(&settings);
@@ -146,7 +146,7 @@ fn a_disk_that_fails_is_left_out_of_the_plan_which_goes_on_with_memory_alone() {
     until("both are to be kept", || (tiers(&mut a) == [Some(0), Some(1)]).then_some(()));
     assert_eq!(read(&mut app, "cold"), 100);
     assert_eq!(a.count("disk_left_out"), 0);
-    // When it has started again, what it wrote cannot be read.
+    // After a restart, its records on disk cannot be read.
     let dir = a.daemon.stop().1;
     let mut a = Router::start_in(dir, "a", &settings);
     let segments = std::fs::read_dir(folder.path().join("cs")).unwrap().flatten().map(|entry| entry.path());
@@ -174,12 +174,12 @@ fn a_disk_that_fails_is_left_out_of_the_plan_which_goes_on_with_memory_alone() {
 }
 
 #[test]
-fn a_full_disk_is_left_out_of_the_plan_and_all_data_come_and_are_right_until_it_has_room_again() {
+fn a_full_disk_leaves_the_plan() {
     if !rustix::process::geteuid().is_root() {
-        return namely_skip::skip(namely_skip::Need::Root, "only root can mount a small disk");
+        return namely_testkit::skip(namely_testkit::Need::Root, "only root can mount a small disk");
     }
     let dir = tempfile::tempdir().unwrap();
-    // What is no object is written to the disk too, and fills it before it has what it may have.
+    // Data of no object is written to the disk too, and fills it before it reaches its limit.
     let settings = format!(
         "memory = 10_000\n{}\nadmission = \"all\"\noctets_max = \"16MiB\"\n[tables]\ncs_packets_max = 16",
         disk(&dir.path().join("disk"))
@@ -188,7 +188,7 @@ fn a_full_disk_is_left_out_of_the_plan_and_all_data_come_and_are_right_until_it_
         Ok(router) => router,
         Err(said) if said.contains("cs.disk") => panic!("{said}"),
         Err(said) => {
-            return namely_skip::skip(namely_skip::Need::Mount, format_args!("no such disk: {said}"));
+            return namely_testkit::skip(namely_testkit::Need::Mount, format_args!("no such disk: {said}"));
         }
     };
     let mut b = with_a_way(&mut a);
@@ -200,14 +200,15 @@ fn a_full_disk_is_left_out_of_the_plan_and_all_data_come_and_are_right_until_it_
     assert_eq!(a.count("disk_left_out"), 0);
     // It is full.
     assert!((0..1000).all(|n| comes(&mut app, &format!("/other/{n}"), 4000)), "forwarding goes on");
-    let status = until("it is told", || Some(disk_status(&mut a)).filter(|status| status.trouble.is_some()));
+    let status = until("its report", || Some(disk_status(&mut a)).filter(|status| status.trouble.is_some()));
     assert!(status.trouble.as_ref().unwrap().contains("no space left"), "{status:?}");
     assert!(status.count("write_errors") > 0, "{status:?}");
     a.daemon.wait_for_log("no space left");
     until("it is left out", || (a.count("disk_left_out") > 0).then_some(()));
     assert_eq!(a.status().disk_room, Some(0));
-    // The plan goes on with memory: what is asked for most by now is kept there, the other nowhere.
-    until("the plan follows what is asked for", || {
+    // The plan continues with memory: the most requested object is now kept there, the other
+    // nowhere.
+    until("the plan follows the requests", || {
         assert_eq!(read(&mut app, "cold"), 100, "all come");
         (tiers(&mut a) == [None, Some(0)]).then_some(())
     });
@@ -220,7 +221,7 @@ fn a_full_disk_is_left_out_of_the_plan_and_all_data_come_and_are_right_until_it_
     assert!(refused.count("resting") + refused.count("no_room") > 0, "{refused:?}");
     let heard = producer.heard();
     assert_eq!(read(&mut app, "cold"), 100);
-    assert_eq!(producer.heard(), heard, "nobody else is asked");
+    assert_eq!(producer.heard(), heard, "no other router is queried");
     // Its file system grows.
     let mut grow = std::process::Command::new("nsenter");
     grow.args(["--mount", "--target", &a.daemon.pid().to_string(), "mount", "-o", "remount,size=40m"]);

@@ -1,5 +1,5 @@
-//! What a neighbour of the virtual plane says that is wrong, old, too much or not its own: each is
-//! refused and counted, and honest neighbours keep their slots.
+//! Messages of a neighbor of the virtual plane that are wrong, old, too many or forged: each is
+//! refused and counted, and honest neighbors keep their slots.
 
 use crate::common;
 use crate::plane;
@@ -14,14 +14,14 @@ use std::time::{Duration, Instant};
 use common::Client;
 use namely_hostile::{BOOT, Neighbor};
 use namely_security::Signer;
-use namely_skip::until;
+use namely_testkit::until;
 use namely_vip::UNIT;
 use namely_vip::limits::REQUESTS_MAX;
-use namely_vip::message::{self, About, Body, Message, Offer};
+use namely_vip::message::{self, Body, Message, Offer, RequestKind};
 use namely_wire::{InterestView, Name};
 use plane::{PERIOD_MS, Router, join};
 
-/// A neighbour that says what a test wants.
+/// A neighbor that sends the messages of a test.
 struct Fake {
     client: Client,
     port: u16,
@@ -44,10 +44,11 @@ impl Fake {
     /// A request of A.
     fn request(&mut self, router: &str) -> Vec<u8> {
         router.clone_into(&mut self.neighbor.router);
-        self.neighbor.ask_counts(PERIOD_MS, self.client.next_nonce()).unwrap()
+        self.neighbor.counts_request(PERIOD_MS, self.client.next_nonce()).unwrap()
     }
 
-    /// Asks until it is answered: what asks first comes before the router knows its neighbour.
+    /// Sends requests until one is answered, because the first may arrive before the router has its
+    /// neighbor.
     fn introduce(&mut self, router: &mut Router) {
         until("it is answered", || {
             let request = self.request("fake");
@@ -56,23 +57,23 @@ impl Fake {
         });
     }
 
-    /// The next request of the router about counts or VIPs, with what it has to be answered by.
-    fn asked(&mut self, about: About) -> Asked {
+    /// Returns the next request of the router for counts or VIPs, with the data for its answer.
+    fn asked(&mut self, about: RequestKind) -> Asked {
         until("the router asks", || self.asked_in_a_slot(about))
     }
 
-    /// The same if it comes in the time of a slot.
-    fn asked_in_a_slot(&mut self, about: About) -> Option<Asked> {
+    /// Returns the next request if it arrives within the duration of a slot.
+    fn asked_in_a_slot(&mut self, about: RequestKind) -> Option<Asked> {
         let end = Instant::now() + Duration::from_millis(PERIOD_MS);
         while Instant::now() < end {
             let Some(packet) = self.client.receive(Duration::from_millis(PERIOD_MS)) else { continue };
             let Ok(message) = Message::parse(&packet.wire) else { continue };
             let (name, token) = (message.name.to_name(), packet.headers.pit_token);
             match (message.body, about) {
-                (Body::AskCounts { boot, slot, .. }, About::Counts) => {
+                (Body::AskCounts { boot, slot, .. }, RequestKind::Counts) => {
                     return Some(Asked { name, token, boot, slot });
                 }
-                (Body::AskOffers { boot, slot, .. }, About::Offers) => {
+                (Body::AskOffers { boot, slot, .. }, RequestKind::Offers) => {
                     return Some(Asked { name, token, boot, slot });
                 }
                 _ => {}
@@ -99,7 +100,7 @@ fn other_signer() -> Signer {
     Neighbor::with_new_key("fake").unwrap().signer
 }
 
-/// A router whose one neighbour is a fake.
+/// A router whose one neighbor is a fake.
 fn router() -> (Router, Fake) {
     let mut router = Router::start("me", "memory = 10_000");
     let fake = Fake::new(&router);
@@ -114,9 +115,9 @@ fn counted(router: &mut Router, label: &str, before: u64) {
 }
 
 #[test]
-fn requests_unsigned_wrongly_signed_or_repeated_are_refused_and_counted() {
+fn invalid_vip_requests_are_refused() {
     let (mut router, mut fake) = router();
-    // Signed, it is heard and answered.
+    // Signed, it is accepted and answered.
     fake.introduce(&mut router);
     let told = router.count("counts_told");
     let right = fake.request("fake");
@@ -127,7 +128,7 @@ fn requests_unsigned_wrongly_signed_or_repeated_are_refused_and_counted() {
     until("a slot goes by", || (router.status().slot > 3).then_some(()));
     let mut again = right.clone();
     fake.client.send(&again);
-    // Another nonce, as the forwarder drops what loops.
+    // Another nonce, because the forwarder drops looping Interests.
     let octets = [&[0x0a, 4], &InterestView::parse(&again).unwrap().nonce.unwrap()[..]].concat();
     let nonce = again.windows(6).position(|w| w == octets).unwrap() + 2;
     again[nonce] ^= 1;
@@ -148,7 +149,7 @@ fn requests_unsigned_wrongly_signed_or_repeated_are_refused_and_counted() {
     let other = other_signer();
     let own = std::mem::replace(&mut fake.neighbor.signer, other);
     refused(&mut router, &mut fake, "fake", "bad_signature");
-    // A digest shows nothing of who made it.
+    // A digest does not identify its signer.
     fake.neighbor.signer = Signer::digest_sha256();
     refused(&mut router, &mut fake, "fake", "bad_signature");
     let of_fake = |router: &mut Router| router.neighbours()[0].counters.clone();
@@ -161,30 +162,30 @@ fn requests_unsigned_wrongly_signed_or_repeated_are_refused_and_counted() {
 }
 
 #[test]
-fn answers_unsigned_or_late_are_refused_and_counts_of_any_size_are_cut() {
+fn invalid_vip_answers_are_refused() {
     let (mut router, mut fake) = router();
-    // It is known since it asked.
+    // The router has an entry for it since its request.
     fake.introduce(&mut router);
     let hot = router.objects()[0].id;
     let counts = |count: u64| message::counts(BOOT, 1, PERIOD_MS, [(hot, count)].into_iter());
     // Wrongly signed.
-    let asked = fake.asked(About::Counts);
+    let asked = fake.asked(RequestKind::Counts);
     let other = other_signer();
     let own = std::mem::replace(&mut fake.neighbor.signer, other);
     fake.answer(&asked, &counts(1));
     counted(&mut router, "bad_signature", 0);
     fake.neighbor.signer = own;
     assert_eq!(router.neighbours()[0].fresh_ms, None);
-    // Of another life: it answers what is asked just now, so it has started anew.
-    let asked = fake.asked(About::Counts);
+    // Of another boot: it answers a current request, so it has restarted.
+    let asked = fake.asked(RequestKind::Counts);
     fake.answer(&asked, &message::counts(BOOT + 1, 1, PERIOD_MS, [].into_iter()));
     counted(&mut router, "restarts", 0);
     // Of as much as can be written.
-    let asked = fake.asked(About::Counts);
+    let asked = fake.asked(RequestKind::Counts);
     fake.answer(&asked, &counts(u64::MAX));
     counted(&mut router, "count_cut", 0);
     counted(&mut router, "counts_heard", 0);
-    // The answer to what is not asked any more finds no Interest that waits for it.
+    // A late answer finds no pending Interest.
     let late = asked;
     let before = router.count("counts_heard");
     until("its slot has gone", || (router.status().slot > late.slot + 6).then_some(()));
@@ -197,7 +198,7 @@ fn answers_unsigned_or_late_are_refused_and_counts_of_any_size_are_cut() {
 }
 
 #[test]
-fn vips_beyond_the_link_are_cut_and_those_that_are_nobodys_skipped() {
+fn vips_beyond_the_link_are_cut() {
     let (mut router, mut fake) = router();
     let hot = router.objects()[0].id;
     let offer = |slot, id, vips| Offer { slot, id, vips };
@@ -205,8 +206,8 @@ fn vips_beyond_the_link_are_cut_and_those_that_are_nobodys_skipped() {
     until("they are cut", || {
         let request = fake.request("fake");
         fake.client.send(&request);
-        // It asks for none before it knows its neighbour.
-        let asked = fake.asked_in_a_slot(About::Offers)?;
+        // It requests none before it has discovered its neighbor.
+        let asked = fake.asked_in_a_slot(RequestKind::Offers)?;
         fake.answer(&asked, &message::offers(BOOT, asked.boot, 1, offers.into_iter()));
         (router.count("offer_cut") > 0).then_some(())
     });
@@ -217,7 +218,7 @@ fn vips_beyond_the_link_are_cut_and_those_that_are_nobodys_skipped() {
 }
 
 #[test]
-fn ten_thousand_requests_of_one_neighbour_leave_another_its_slots() {
+fn a_request_flood_spares_other_neighbors() {
     let mut a = Router::start("a", "memory = 0");
     let mut b = Router::start("b", "memory = 10_000");
     join(&mut a, &mut b);
@@ -226,7 +227,7 @@ fn ten_thousand_requests_of_one_neighbour_leave_another_its_slots() {
     let to_a = Router::neighbour(a.daemon.udp().port(), "a", &key_a, "");
     b.reload(&format!("{}{to_a}", fake.config()));
     until("both have faces", || b.neighbours().iter().all(|of| of.face_id.is_some()).then_some(()));
-    until("a is heard", || b.neighbours()[1].fresh_ms.is_some().then_some(()));
+    until("a's counts arrive", || b.neighbours()[1].fresh_ms.is_some().then_some(()));
     let slot = b.status().slot;
     let heard = b.count("counts_heard");
     let requests: Vec<Vec<u8>> = (0..10_000).map(|_| fake.request("fake")).collect();
@@ -238,20 +239,20 @@ fn ten_thousand_requests_of_one_neighbour_leave_another_its_slots() {
     }
     let took = began.elapsed();
     until("some were refused", || (b.count("rate_limited") + b.count("queue_full") > 1000).then_some(()));
-    // Slots began in their time, and the honest neighbour was heard in them.
+    // Slots began on time, and the honest neighbor's counts arrived in them.
     let slots = took.as_millis() as u64 / PERIOD_MS;
     assert!(b.status().slot + 2 >= slot + slots, "{} slots of {slots}", b.status().slot - slot);
-    until("the honest neighbour is heard", || (b.count("counts_heard") >= heard + 3).then_some(()));
+    until("the honest neighbor's counts arrive", || (b.count("counts_heard") >= heard + 3).then_some(()));
     let (slots, told) = (b.status().slot - slot + 1, b.count("counts_told") - told);
     assert!(told <= slots * (u64::from(REQUESTS_MAX) + 2), "{told} answers in {slots} slots");
 }
 
 #[test]
-fn a_neighbour_that_stops_carries_nothing_and_one_that_starts_anew_is_heard_again() {
+fn a_stopped_neighbor_carries_nothing() {
     let mut a = Router::start("a", "memory = 0");
     let mut b = Router::start("b", "memory = 10_000");
     join(&mut a, &mut b);
-    until("b is heard", || a.neighbours()[0].fresh_ms.is_some().then_some(()));
+    until("b's counts arrive", || a.neighbours()[0].fresh_ms.is_some().then_some(()));
     let boot = a.neighbours()[0].boot;
     let (port, dir) = (b.daemon.udp().port(), b.daemon.stop().1);
     until("its counts are not used any more", || a.neighbours()[0].fresh_ms.is_none().then_some(()));
@@ -263,15 +264,15 @@ fn a_neighbour_that_stops_carries_nothing_and_one_that_starts_anew_is_heard_agai
     command.args(["--config", dir.path().join("namely.toml").to_str().unwrap(), "--log", "debug"]);
     command.args(["--listen", &format!("unix://{}", dir.path().join("x.sock").display())]);
     command.args(["--listen", &format!("udp://127.0.0.1:{port}")]);
-    assert!(text.contains("[[vip.neighbour]]"), "the reload wrote its neighbour");
+    assert!(text.contains("[[vip.neighbour]]"), "the reload wrote its neighbor");
     let _b = common::Daemon::spawn(command, dir).expect("it starts again");
-    until("it is heard again", || a.neighbours()[0].fresh_ms.is_some().then_some(()));
+    until("its counts arrive again", || a.neighbours()[0].fresh_ms.is_some().then_some(()));
     assert_ne!(a.neighbours()[0].boot, boot, "it has another life");
     counted(&mut a, "restarts", 0);
 }
 
 #[test]
-fn what_comes_by_another_face_than_the_neighbours_is_counted_and_not_heard() {
+fn counts_from_another_face_are_ignored() {
     let (mut router, fake) = router();
     let mut stranger = Fake::new(&router);
     stranger.neighbor.signer = fake.neighbor.signer.clone();
@@ -283,8 +284,8 @@ fn what_comes_by_another_face_than_the_neighbours_is_counted_and_not_heard() {
     assert_eq!(seen.len(), 1);
 }
 
-/// A neighbour that tells its counts in each slot, and answers Interests for objects until it is
-/// told to be silent.
+/// A neighbor that sends its counts in each slot, and answers Interests for objects until it is set
+/// to be silent.
 struct Alive {
     heard: Arc<Mutex<Vec<Name>>>,
     is_silent: Arc<AtomicBool>,
@@ -347,7 +348,7 @@ impl Drop for Alive {
 }
 
 #[test]
-fn an_object_is_asked_for_where_its_vips_went_and_another_way_when_that_is_silent() {
+fn interests_follow_their_vips() {
     let mut router = Router::start("me", "memory = 0");
     let (cheap, dear) = (Fake::new(&router), Fake::new(&router));
     let of = |fake: &Fake, name, cost: u32| {
@@ -360,8 +361,8 @@ fn an_object_is_asked_for_where_its_vips_went_and_another_way_when_that_is_silen
     sorted.sort_unstable();
     // The cheaper way is full, the other one has room.
     let (cheap, dear) = (Alive::new(cheap, "cheap", sorted), Alive::new(dear, "dear", Vec::new()));
-    until("both are heard", || router.neighbours().iter().all(|of| of.fresh_ms.is_some()).then_some(()));
-    // The one that is heard first is the only way until the next slot.
+    until("both are known", || router.neighbours().iter().all(|of| of.fresh_ms.is_some()).then_some(()));
+    // The first neighbor whose counts arrive is the only way until the next slot.
     until("the cheaper way is known", || {
         (router.objects()[0].face_id == router.neighbours()[0].face_id).then_some(())
     });
@@ -374,25 +375,27 @@ fn an_object_is_asked_for_where_its_vips_went_and_another_way_when_that_is_silen
         (router.objects()[0].face_id == to_dear).then_some(to_dear)
     });
     assert_ne!(face, router.neighbours()[0].face_id);
-    // What came first has locked its way, for 200 ms or two round trips from the last of it on.
+    // The first Interests have locked their way, for 200 ms or two round trips from the last of
+    // them on.
     let mut slots = 0;
     let fresh = until("it follows the direction", || {
         slots += 1;
         router.let_pass(slots);
         let uri = format!("/cms/hot/a/{}", 1000 + slots);
         app.ask(&uri);
-        until("one of them hears it", || (cheap.has_heard(&uri) || dear.has_heard(&uri)).then_some(()));
+        until("one of them receives it", || (cheap.has_heard(&uri) || dear.has_heard(&uri)).then_some(()));
         dear.has_heard(&uri).then_some(uri)
     });
     assert!(!cheap.has_heard(&fresh));
-    // The one that draws all by claiming nothing is silent: after one retransmission it is left.
+    // The silent neighbor, which draws all traffic by claiming nothing: it is left after one
+    // retransmission.
     dear.is_silent.store(true, Relaxed);
     let mut round = 0;
     until("others of the object go another way too", || {
         round += 1;
         let [lost, next] = ["lost", "next"].map(|what| format!("/cms/hot/a/{what}/{round}"));
         app.ask(&lost);
-        until("one of them hears it", || (cheap.has_heard(&lost) || dear.has_heard(&lost)).then_some(()));
+        until("one of them receives it", || (cheap.has_heard(&lost) || dear.has_heard(&lost)).then_some(()));
         if !dear.has_heard(&lost) {
             // The silent one is still left out.
             return None;
@@ -403,7 +406,7 @@ fn an_object_is_asked_for_where_its_vips_went_and_another_way_when_that_is_silen
         });
         // It is left for 200 ms or two round trips, which a busy machine may miss.
         app.ask(&next);
-        until("one of them hears it", || (cheap.has_heard(&next) || dear.has_heard(&next)).then_some(()));
+        until("one of them receives it", || (cheap.has_heard(&next) || dear.has_heard(&next)).then_some(()));
         (!dear.has_heard(&next)).then_some(())
     });
 }

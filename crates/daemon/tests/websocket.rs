@@ -6,8 +6,8 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use common::{Daemon, PATIENCE};
+use namely_messages::{Block, ChannelStatus, Command, Dataset, FacePersistency, FaceScope, Scope, blocks};
 use namely_security::Signer;
-use namely_wire::mgmt::{Block, ChannelStatus, Command, Dataset, FacePersistency, FaceScope, Scope, blocks};
 use namely_wire::{DataBuilder, InterestBuilder, LpView, NackReason, Name};
 use tungstenite::client::IntoClientRequest;
 use tungstenite::http::header::ORIGIN;
@@ -16,7 +16,7 @@ use tungstenite::{Message, WebSocket};
 struct Page(WebSocket<TcpStream>);
 
 impl Page {
-    /// What a page makes of its browser.
+    /// A page that its browser opens.
     fn open(daemon: &Daemon) -> Self {
         Self::connect(daemon, Some("http://127.0.0.1:9696"))
     }
@@ -44,7 +44,7 @@ impl Page {
         }
     }
 
-    /// Whether nothing comes for some time.
+    /// Returns true if nothing arrives for some time.
     fn hears_nothing(&mut self) -> bool {
         self.0.get_ref().set_read_timeout(Some(Duration::from_millis(300))).expect("a timeout");
         self.0.read().is_err()
@@ -64,7 +64,7 @@ fn interest(uri: &str) -> Vec<u8> {
 }
 
 #[test]
-fn a_page_fetches_what_an_application_serves() {
+fn web_pages_fetch_application_data() {
     let daemon = daemon();
     let mut application = daemon.connect();
     application.register("/app");
@@ -83,12 +83,12 @@ fn a_page_fetches_what_an_application_serves() {
 }
 
 #[test]
-fn its_face_is_on_demand_not_local_and_listed_as_nfd_lists_it() {
+fn a_websocket_face_is_on_demand() {
     let daemon = daemon();
     let page = Page::open(&daemon);
     let near = page.0.get_ref().local_addr().expect("connected");
     let mut client = daemon.connect();
-    let face = namely_skip::until("the face", || {
+    let face = namely_testkit::until("the face", || {
         client.faces().into_iter().find(|face| face.uri == format!("wsclient://{near}"))
     });
     let local = daemon.listening().iter().find(|uri| uri.scheme() == "ws").expect("a listener");
@@ -98,13 +98,13 @@ fn its_face_is_on_demand_not_local_and_listed_as_nfd_lists_it() {
     let uris: Vec<String> = blocks::<ChannelStatus>(&channels).flatten().map(|c| c.local_uri).collect();
     assert!(uris.contains(&local.to_string()), "{uris:?}");
     drop(page);
-    namely_skip::until("the face's end", || {
+    namely_testkit::until("the face's end", || {
         client.faces().iter().all(|f| f.face_id != face.face_id).then_some(())
     });
 }
 
 #[test]
-fn a_page_reaches_no_management_and_registers_nothing_without_a_key() {
+fn a_page_reaches_no_management() {
     let daemon = daemon();
     let mut page = Page::open(&daemon);
     page.send(&interest("/localhost/nfd/status/general"));
@@ -119,7 +119,7 @@ fn a_page_reaches_no_management_and_registers_nothing_without_a_key() {
 }
 
 #[test]
-fn a_program_without_a_browser_registers_as_its_user_and_a_page_needs_a_key() {
+fn a_page_needs_a_key_to_register() {
     let daemon = daemon();
     let mut signing = daemon.connect();
     let mut command = |prefix| {
@@ -134,7 +134,7 @@ fn a_program_without_a_browser_registers_as_its_user_and_a_page_needs_a_key() {
     let answer = program.receive();
     let data = LpView::parse(&answer).expect("a link packet").fragment.expect("a packet").to_vec();
     let data = namely_wire::DataView::parse(&data).expect("an answer").content.to_vec();
-    assert_eq!(namely_wire::mgmt::ControlResponse::decode(&data).expect("a response").code, 200);
+    assert_eq!(namely_messages::ControlResponse::decode(&data).expect("a response").code, 200);
     assert_eq!(signing.routes("/program").len(), 1);
     assert!(page.hears_nothing() && signing.routes("/page").is_empty());
 }

@@ -1,5 +1,5 @@
 // A chart of two series over the last two minutes, drawn as SVG. A library would be ten times the
-// size of what is needed here: two lines, four lines of a grid, and the newest numbers.
+// size of the needed parts: two lines, four lines of a grid, and the newest numbers.
 
 import { h, s, say } from "./dom.js";
 
@@ -52,7 +52,7 @@ export class Chart {
     const all = points.flatMap((point) => point.values).filter((value) => value !== null);
     const top = this.max ?? ceiling(Math.max(...all, this.step ?? 1));
     const now = points.at(-1)?.at ?? 0;
-    // What is there of two minutes has the whole width.
+    // The points of at most two minutes take the whole width.
     const span = Math.min(SPAN_MS, Math.max(20000, now - (points[0]?.at ?? now)));
     say(this.since, span === SPAN_MS ? "2 min ago" : `${Math.round(span / 1000)} s ago`);
     const x = (at) => LEFT + (this.width - LEFT) * (1 - (now - at) / span);

@@ -1,6 +1,6 @@
-// Elements of text. Nothing here makes markup of a string: what routers and people say is text.
+// Elements of text. Nothing here makes markup of a string: texts of routers and people remain text.
 
-/** Rows that a table has until somebody scrolls to further ones; from how many on, and for how long, ms, rows keep their places. */
+/** Rows that a table has before the user scrolls to further ones; the number from which on, and the time in ms for which, rows keep their places. */
 const ROWS_AT_FIRST = 100;
 const ROWS_AT_REST = 30;
 const REST_MS = 5000;
@@ -31,7 +31,7 @@ export function say(element, text) {
 /**
  * A table whose rows are kept by key: an update writes only cells that differ.
  * columns: {label, number, key(row) to sort by, text(row) or cell(row, td), className, width in rem}
- * Where columns have widths, a cell that changes moves no other: what many rows need.
+ * If columns have widths, a changed cell moves no other one, which matters for many rows.
  */
 export class Table {
   constructor({ label, columns, keyOf, sort = null, descending = true, empty = "Nothing." }) {
@@ -58,7 +58,7 @@ export class Table {
     this.showOrder();
   }
 
-  /** Who comes near the end sees further rows. */
+  /** Scrolling near the end adds further rows. */
   scrolled() {
     const { scrollTop, clientHeight, scrollHeight } = this.element;
     if (this.last.length <= this.rowsShown || scrollTop + clientHeight < scrollHeight - 300) return;

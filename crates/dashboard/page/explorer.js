@@ -1,10 +1,10 @@
-// What is below a name: listed and fetched by the dashboard through the router, verified there.
+// Data below a name: listed and fetched by the dashboard through the router, verified there.
 
 import { h, say } from "./dom.js";
 import { octets, whole } from "./format.js";
 import { post, router, state } from "./state.js";
 
-/** The names that a name begins with: [label, name] of each. */
+/** The prefixes of a name: [label, name] of each. */
 export function crumbs(name) {
   const components = name.split("/").filter(Boolean);
   return components.map((label, index) => [label, `/${components.slice(0, index + 1).join("/")}`]);
@@ -28,8 +28,8 @@ export class Explorer {
 
   update() {
     this.go.disabled = !state.tokenWorks;
-    say(this.hint, state.tokenWorks ? "Fetched through the router, and shown only if it was signed by somebody whom you trust."
-      : "To fetch names, open the address that `namely dashboard` printed: behind the # is the token.");
+    say(this.hint, state.tokenWorks ? "Fetched through the router, and shown only with a trusted signature."
+      : "To fetch names, open the address that `namely dashboard` printed: the token is after the #.");
     const prefixes = [...new Set((router()?.sections.routes?.shown ?? []).map((route) => route.prefix))].filter((prefix) => !prefix.startsWith("/localhost") && !prefix.endsWith("…")).slice(0, 60);
     const shape = `${prefixes.join()} ${state.tokenWorks}`;
     if (shape === this.shape) return;
@@ -72,6 +72,6 @@ export class Explorer {
 
   content({ text, hex, shown, cut }) {
     const lines = text ?? (hex.match(/.{1,32}/g) ?? []).map((line) => line.replace(/../g, "$& ")).join("\n");
-    return h("div", { class: "stack" }, cut || text === undefined ? h("p", { class: "muted" }, `${text === undefined ? "No text: the first octets" : "The beginning"} of ${octets(shown)} that were fetched`) : null, h("pre", { tabindex: "0" }, lines));
+    return h("div", { class: "stack" }, cut || text === undefined ? h("p", { class: "muted" }, `${text === undefined ? "No text: the first octets" : "The beginning"} of ${octets(shown)} fetched`) : null, h("pre", { tabindex: "0" }, lines));
   }
 }

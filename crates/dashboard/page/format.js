@@ -1,4 +1,4 @@
-// Numbers as people read them, always with what they count.
+// Numbers for people, always with their unit.
 
 const SI = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
 
@@ -48,7 +48,7 @@ export const percent = (part) => (part === null || !Number.isFinite(part) ? "–
 export const whole = (value) => (value === null || value === undefined ? "–" : value.toLocaleString("en").replaceAll(",", "\u202f"));
 export const plural = (count, one, many = `${one}s`) => `${whole(count)} ${count === 1 ? one : many}`;
 
-/** The kind of a face by its address, which gives colour and shape. */
+/** The kind of a face by its address, which selects color and shape. */
 export function kindOf(face) {
   const scheme = face.uri.split(":")[0];
   if (scheme === "internal" || scheme === "null" || scheme === "contentstore" || scheme === "local") return "other";

@@ -1,4 +1,4 @@
-// The page: which view is shown, of which router, and whether what it shows is of now.
+// The page: the view, its router, and whether its data is current.
 
 import { h, say } from "./dom.js";
 import { Explorer } from "./explorer.js";
@@ -6,7 +6,7 @@ import { duration, plural, whole } from "./format.js";
 import { begin, onChange, router, state, takeToken, tell } from "./state.js";
 import { makeViews, updateControls } from "./views.js";
 
-/** How long it is said that a router has started anew, ms. */
+/** Duration of the note that a router has restarted, ms. */
 const NOTE_MS = 30000;
 
 const by = (id) => document.getElementById(id);
@@ -55,7 +55,7 @@ function update() {
   updateFrame();
 }
 
-/** What is around the view, which tells of the router even while the view is paused. */
+/** The frame of the view, which shows the router even while the view is paused. */
 function updateFrame() {
   const now = router();
   main.classList.toggle("old", state.link === "gone" || Boolean(now?.sections.trouble));
@@ -87,11 +87,11 @@ function updateHead(now) {
 
 function updateBanners(now) {
   const banners = [];
-  if (state.link === "token") banners.push(["", "This page needs its token.", "Open the address that `namely dashboard` printed: behind the # is the token."]);
-  else if (state.link === "gone") banners.push(["", "The dashboard does not answer; trying again.", "What is shown is what was known last. Is `namely dashboard` running?"]);
+  if (state.link === "token") banners.push(["", "This page needs its token.", "Open the address that `namely dashboard` printed: the token is after the #."]);
+  else if (state.link === "gone") banners.push(["", "The dashboard does not answer; retrying.", "The page shows the last known data. Is `namely dashboard` running?"]);
   const trouble = now?.sections.trouble;
-  if (trouble && state.link === "live") banners.push(["", `${trouble.what}; looking again.`, trouble.hint ?? ""]);
-  if (now?.restarted && Date.now() - now.restarted.at < NOTE_MS) banners.push(["note", now.restarted.text, "Rates begin anew."]);
+  if (trouble && state.link === "live") banners.push(["", `${trouble.what}; retrying.`, trouble.hint ?? ""]);
+  if (now?.restarted && Date.now() - now.restarted.at < NOTE_MS) banners.push(["note", now.restarted.text, "Rates start again."]);
   const text = JSON.stringify(banners);
   const box = by("banners");
   if (box.text === text) return;
@@ -102,7 +102,7 @@ function updateBanners(now) {
 function pause() {
   state.isPaused = !state.isPaused;
   by("pause").setAttribute("aria-pressed", String(state.isPaused));
-  say(by("pause"), state.isPaused ? "Go on" : "Pause");
+  say(by("pause"), state.isPaused ? "Resume" : "Pause");
   update();
 }
 
@@ -147,6 +147,6 @@ onChange(() => (state.isPaused ? updateFrame() : update()));
 show();
 begin();
 setInterval(tell, 5000);
-// For who measures it.
+// For measurements.
 performance.mark("page-ready");
 

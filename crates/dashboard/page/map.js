@@ -185,7 +185,7 @@ export class Map_ {
     const uri = item.stranger ? `${item.stranger.station} (${item.stranger.state})` : item.face.uri;
     say(label, isLabelled ? (uri.length > 28 ? `${uri.slice(0, 27)}…` : uri) : "");
     say(rate, isLabelled ? flow : "");
-    say(title, `${item.id ? `face ${item.id}, ` : ""}${uri}${item.neighbour ? `, neighbour ${item.neighbour.key}` : ""}${flow ? `, ${flow}` : ", quiet"}`);
+    say(title, `${item.id ? `face ${item.id}, ` : ""}${uri}${item.neighbour ? `, neighbor ${item.neighbour.key}` : ""}${flow ? `, ${flow}` : ", quiet"}`);
   }
 
   drawHub({ router, index, x, y }) {

@@ -1,4 +1,4 @@
-// What is known of the routers: read from the stream of events, kept, and told to who shows it.
+// The known state of the routers: read from the stream of events, retained, and passed to the views.
 
 const HISTORY = 120;
 const TOKEN = "namely-token";
@@ -18,7 +18,7 @@ let isTold = false;
 
 export const onChange = (listener) => listeners.add(listener);
 
-/** Tells all, once a frame at most. */
+/** Notifies all views, once a frame at most. */
 export function tell() {
   if (isTold) return;
   isTold = true;
@@ -48,14 +48,14 @@ export function takeToken() {
 
 const headers = () => (state.token ? { Authorization: `Bearer ${state.token}` } : {});
 
-/** Asks the dashboard to do something; its answer, or an error with what it said. */
+/** Sends a command to the dashboard; returns its answer, or an error with its text. */
 export async function post(path, body) {
   const response = await fetch(path, {
     method: "POST", headers: { ...headers(), "Content-Type": "application/json" }, body: JSON.stringify({ router: state.chosen, ...body }),
   });
   const answer = await response.json().catch(() => ({}));
   if (!response.ok) {
-    const error = new Error(answer.error ?? `the dashboard says ${response.status}`);
+    const error = new Error(answer.error ?? `the dashboard answers ${response.status}`);
     error.hint = answer.hint;
     throw error;
   }
@@ -95,7 +95,7 @@ async function listen() {
   return true;
 }
 
-/** Which names a router is asked for, told to `say` until the controller `stop` ends it; how it was answered. */
+/** Passes the requested names of a router to `say` until the controller `stop` ends it; returns the status. */
 export async function listenNames(index, stop, say) {
   const response = await fetch(`/api/names?router=${index}`, { headers: headers(), signal: stop.signal });
   if (response.ok) {
@@ -110,7 +110,7 @@ export async function listenNames(index, stop, say) {
 /** Each event of a stream, to its end. EventSource could not send the token. */
 async function readEvents(response, stop, each) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  // The dashboard says something at least every five seconds.
+  // The dashboard sends an event at least every five seconds.
   let watchdog = setTimeout(() => stop.abort(), 15000);
   for (let rest = ""; ;) {
     const { value, done } = await reader.read();
@@ -136,7 +136,7 @@ function take(text) {
   if (name === "state") {
     data.routers.forEach((whole, index) => {
       const known = (state.routers[index] ??= newRouter());
-      // What was known stays in sight until something newer is.
+      // Old data stays visible until newer data arrives.
       known.isStale = Object.keys(whole.sections).length === 0;
       if (known.isStale) return;
       known.faces = new Map(Object.entries(whole.faces));
@@ -160,7 +160,7 @@ function merge(known, sections) {
   const before = known.sections.router;
   const now = sections.router;
   if (now && before && now.start_ms !== before.start_ms) {
-    known.restarted = { at: Date.now(), text: `The router started anew at ${new Date(now.start_ms).toLocaleTimeString()}.` };
+    known.restarted = { at: Date.now(), text: `The router restarted at ${new Date(now.start_ms).toLocaleTimeString()}.` };
     known.history = [];
   }
   Object.assign(known.sections, sections);

@@ -18,7 +18,7 @@ export function toast(text) {
   toastTimer = setTimeout(() => element.replaceChildren(), 6000);
 }
 
-/** Asks first, when there is a question; then says what came of it. */
+/** Asks first, if there is a question; then shows the result. */
 async function act(body, question) {
   if (question && !(await confirmed(question))) return false;
   try {
@@ -151,7 +151,7 @@ class Faces {
         sized(5.5, number("Nacks/s", (item) => item.nacks[0] + item.nacks[1])),
         sized(5, { label: "MTU", number: true, key: (item) => item.mtu ?? 0, text: (item) => orDash(whole)(item.mtu) }),
         sized(7.5, { label: "Is", key: what, text: what, className: "short" }),
-        sized(6, actions("Destroy", "Destroys the face, with its routes", (item) => act({ do: "face_destroy", face: Number(item.id) }, `Destroy face ${item.id} to ${item.uri}? Its routes go with it.`))),
+        sized(6, actions("Destroy", "Destroys the face, with its routes", (item) => act({ do: "face_destroy", face: Number(item.id) }, `Destroy face ${item.id} to ${item.uri}? Its routes are removed, too.`))),
       ],
     });
     const create = form("Create a face", [textField("New face to", "uri", "udp://192.0.2.7")], "Create", ({ uri }) => act({ do: "face_create", uri }));
@@ -196,11 +196,11 @@ class Routes {
       label: "Strategies", keyOf: (item) => item.prefix, sort: 0, descending: false,
       columns: [
         name("Below", (item) => item.prefix), name("Strategy", (item) => item.strategy.replace(/^.*\/strategy\//, "")),
-        actions("Unset", "Takes the choice back", (item) => act({ do: "strategy_unset", prefix: item.prefix }, `Take back the strategy of ${item.prefix}?`)),
+        actions("Unset", "Removes the choice", (item) => act({ do: "strategy_unset", prefix: item.prefix }, `Unset the strategy of ${item.prefix}?`)),
       ],
     });
     this.neighbours = new Table({
-      label: "Neighbours", keyOf: (item) => `${item.link} ${item.station}`, sort: 0, descending: false, empty: "No neighbours: discovery is off, or nobody is on the links.",
+      label: "Neighbors", keyOf: (item) => `${item.link} ${item.station}`, sort: 0, descending: false, empty: "No neighbors: discovery is off, or no router is on the links.",
       columns: [
         name("Link", (item) => item.link), name("Station", (item) => item.station || "this router"), { label: "State", key: (item) => item.state, text: (item) => item.state },
         number("Face", (item) => item.face, orDash(String)), number("MTU, octets", (item) => item.mtu, orDash(whole)), number("Heard", (item) => item.silent_s, orDash((s) => `${s} s ago`)),
@@ -214,7 +214,7 @@ class Routes {
       "Set strategy", ({ prefix, strategy }) => act({ do: "strategy_set", prefix, strategy }));
     const card = (title, head, table) => h("section", { class: "card" }, h("div", { class: "head" }, h("h2", {}, title), head), table.element);
     this.element = h("div", { class: "stack" }, card("Routes", [this.filter, this.count, h("span", { class: "grow" }), add], this.table),
-      h("div", { class: "split" }, card("Neighbours", [], this.neighbours), card("Strategies", [h("span", { class: "grow" }), set], this.strategies)),
+      h("div", { class: "split" }, card("Neighbors", [], this.neighbours), card("Strategies", [h("span", { class: "grow" }), set], this.strategies)),
       h("datalist", { id: "strategies" }, names.map((value) => h("option", { value }))));
   }
 
@@ -238,7 +238,7 @@ class Store {
   constructor() {
     this.tiers = h("div", { class: "split" });
     this.chart = new Chart({ title: "Hits in memory", names: ["hits"], show: percent, max: 1 });
-    const erase = form("Erase Data", [textField("Erase what is below", "prefix", "/lab", { pattern: "/.*" })], "Erase", ({ prefix }) => act({ do: "store_erase", prefix }, `Erase all Data below ${prefix} from the content store?`));
+    const erase = form("Erase Data", [textField("Erase Data below", "prefix", "/lab", { pattern: "/.*" })], "Erase", ({ prefix }) => act({ do: "store_erase", prefix }, `Erase all Data below ${prefix} from the content store?`));
     this.element = h("div", { class: "stack" }, this.tiers, this.chart.element, h("section", { class: "card" }, h("h2", {}, "Change"), erase));
   }
 
@@ -251,7 +251,7 @@ class Store {
     if (text === this.text) return;
     this.text = text;
     const cards = store.tiers.map(of);
-    if (store.tiers.length === 1) cards.push(h("section", { class: "card" }, h("h2", {}, "Disk"), h("p", { class: "muted" }, "This content store has memory alone. `[cs.disk]` in the configuration gives it a tier on disk.")));
+    if (store.tiers.length === 1) cards.push(h("section", { class: "card" }, h("h2", {}, "Disk"), h("p", { class: "muted" }, "This content store is in memory only. `[cs.disk]` in the configuration adds a tier on disk.")));
     this.tiers.replaceChildren(...cards);
   }
 
@@ -271,21 +271,21 @@ class Store {
     const lifetime = store.hits + store.misses;
     return this.card("Memory", store.capacity > 0 ? tier.entries / store.capacity : 0, [
       ["Data", `${whole(tier.entries)} of ${whole(store.capacity)}`], ["Takes", octets(tier.octets)], ["Hits now", this.ratio(tier)],
-      ["Hits so far", `${percent(lifetime > 0 ? store.hits / lifetime : null)} of ${whole(lifetime)}`], ["What leaves first", store.policy],
-      ["Takes Data in", store.admit ? "yes" : "no"], ["Answers", store.serve ? "yes" : "no"],
+      ["Hits so far", `${percent(lifetime > 0 ? store.hits / lifetime : null)} of ${whole(lifetime)}`], ["Eviction policy", store.policy],
+      ["Admits Data", store.admit ? "yes" : "no"], ["Answers", store.serve ? "yes" : "no"],
     ]);
   }
 
   disk(tier, disk) {
     return this.card("Disk", disk.octets_max > 0 ? tier.octets / disk.octets_max : 0, [
       ["Data", whole(tier.entries)], ["Takes", `${octets(tier.octets)} of ${octets(disk.octets_max)}`], ["Hits now", this.ratio(tier)],
-      ["Requests that pend", `${whole(disk.pending)}, passed by from ${whole(disk.threshold)} on`], ["Writes", disk.admission], ["By", disk.engine], ["Index in memory", octets(disk.memory_octets)],
+      ["Pending requests", `${whole(disk.pending)}, bypassed from ${whole(disk.threshold)} on`], ["Writes", disk.admission], ["By", disk.engine], ["Index in memory", octets(disk.memory_octets)],
       ["Folder", disk.folder], ["Pinned", disk.pinned?.length ? disk.pinned.join(" ") : null], ["Trouble", disk.trouble],
     ]);
   }
 }
 
-/** What docs/counters.md says of a counter: words, and whether it is a drop. */
+/** The meaning of a counter in docs/counters.md: words, and whether it is a drop. */
 function about(counter) {
   const words = state.words ?? {};
   return words[counter] ?? words[counter.slice(counter.lastIndexOf(".") + 1)] ?? ["–", false];
@@ -302,13 +302,13 @@ class Drops {
     this.onlyNow = h("input", { type: "checkbox", onchange: () => this.update(router()) });
     this.all = h("input", { type: "checkbox", onchange: () => this.update(router()) });
     this.table = new Table({
-      label: "Drops", keyOf: (item) => `${item.name} ${item.face}`, sort: 2, empty: "Nothing was dropped.",
+      label: "Drops", keyOf: (item) => `${item.name} ${item.face}`, sort: 2, empty: "No packet was dropped.",
       columns: [
         name("Counter", (item) => item.name), number("Face", (item) => item.face, orDash(String)), number("A second", (item) => item.rate), number("In all", (item) => item.total, whole),
-        { label: "The packet, or what is counted", className: "words", text: (item) => meaning(item.name) },
+        { label: "The packet, or the counted event", className: "words", text: (item) => meaning(item.name) },
       ],
     });
-    this.element = h("section", { class: "card" }, h("div", { class: "head" }, h("h2", {}, "Drops, and what they mean"), this.filter, field("only now", this.onlyNow), field("with what is no drop", this.all)), this.table.element);
+    this.element = h("section", { class: "card" }, h("div", { class: "head" }, h("h2", {}, "Drops, and their meaning"), this.filter, field("only now", this.onlyNow), field("other counters, too", this.all)), this.table.element);
   }
 
   update({ sections }) {
@@ -325,18 +325,18 @@ class Vip {
 
   constructor() {
     this.about = h("p", { class: "muted" });
-    const tier = (item) => (item.source ? "comes from here" : item.tier === null ? "not kept" : item.tier === 0 ? "in memory" : `tier ${item.tier}`);
+    const tier = (item) => (item.source ? "source" : item.tier === null ? "not kept" : item.tier === 0 ? "in memory" : `tier ${item.tier}`);
     this.objects = new Table({
       label: "Objects", keyOf: (item) => item.name, sort: 4, empty: "No object is registered.",
       columns: [name("Object", (item) => item.name), number("Size", (item) => item.octets, octets), { label: "Is", key: tier, text: tier }, number("Held", (item) => item.held, octets),
-        number("Score, VIPs", (item) => item.score), number("Wait, VIPs", (item) => item.count), number("Asked, VIPs", (item) => item.asked), number("Asked for at face", (item) => item.face, orDash(String))],
+        number("Score, VIPs", (item) => item.score), number("Wait, VIPs", (item) => item.count), number("Asked, VIPs", (item) => item.asked), number("Next hop: face", (item) => item.face, orDash(String))],
     });
     this.neighbours = new Table({
-      label: "Neighbours of the exchange", keyOf: (item) => item.remote, sort: 0, descending: false,
-      columns: [name("Neighbour", (item) => item.router || item.remote), number("Face", (item) => item.face, orDash(String)), number("Fresh for, ms", (item) => item.fresh_ms, orDash(whole)), number("Under way, VIPs", (item) => item.under_way)],
+      label: "Neighbors of the exchange", keyOf: (item) => item.remote, sort: 0, descending: false,
+      columns: [name("Neighbor", (item) => item.router || item.remote), number("Face", (item) => item.face, orDash(String)), number("Fresh for, ms", (item) => item.fresh_ms, orDash(whole)), number("Under way, VIPs", (item) => item.under_way)],
     });
     this.element = h("div", { class: "stack" }, h("section", { class: "card" }, h("div", { class: "head" }, h("h2", {}, "Objects of VIP"), this.about), this.objects.element),
-      h("section", { class: "card" }, h("h2", {}, "Neighbours"), this.neighbours.element));
+      h("section", { class: "card" }, h("h2", {}, "Neighbors"), this.neighbours.element));
   }
 
   isThere = ({ sections }) => Boolean(sections.vip);
@@ -347,13 +347,13 @@ class Vip {
       say(this.about, "This router runs no virtual plane.");
       return;
     }
-    say(this.about, `${plural(vip.objects_total, "object")}, ${octets(vip.octets)}; room for ${octets(vip.room)}; slot ${whole(vip.slot)} of ${vip.period_ms} ms${vip.open ? "; OPEN: neighbours are believed without a signature" : ""}`);
+    say(this.about, `${plural(vip.objects_total, "object")}, ${octets(vip.octets)}; room for ${octets(vip.room)}; slot ${whole(vip.slot)} of ${vip.period_ms} ms${vip.open ? "; OPEN: unsigned counts of neighbors are accepted" : ""}`);
     this.objects.update(vip.objects);
     this.neighbours.update(vip.neighbours);
   }
 }
 
-/** Which names are asked for just now. The router is looked at for it while this is seen alone. */
+/** The currently requested names. The router is sampled only while this view is visible. */
 class Names {
   title = "Names";
 
@@ -361,10 +361,10 @@ class Names {
     this.filter = filterBox("Filter names", () => this.update());
     this.about = h("p", { class: "muted" });
     this.table = new Table({
-      label: "Names", keyOf: (item) => item.prefix, sort: 1, empty: "No Interest came in this moment.",
+      label: "Names", keyOf: (item) => item.prefix, sort: 1, empty: "No Interest in this sample.",
       columns: [name("Interests below", (item) => item.prefix), number("Part of all", (item) => item.part, percent)],
     });
-    this.element = h("section", { class: "card" }, h("div", { class: "head" }, h("h2", {}, "Asked for just now"), this.filter), this.about, this.table.element);
+    this.element = h("section", { class: "card" }, h("div", { class: "head" }, h("h2", {}, "Requested now"), this.filter), this.about, this.table.element);
     document.addEventListener("visibilitychange", () => this.watch());
   }
 
@@ -373,7 +373,7 @@ class Names {
     this.watch();
   }
 
-  /** Listens while it is seen, to the router that is chosen. */
+  /** Reads the stream of the chosen router while the view is visible. */
   watch() {
     const wanted = this.isShown && document.visibilityState === "visible" && !state.isPaused && state.token ? state.chosen : null;
     if (wanted === this.wanted) return;
@@ -400,9 +400,9 @@ class Names {
   update() {
     this.watch();
     const trouble = this.told?.trouble;
-    const text = !state.token || this.refused ? "Shown to who has the token alone: open the address that the command printed."
-      : trouble ? `${trouble.what}. ${trouble.hint ?? "To be told what others ask for one has to be allowed to manage the router."}`
-      : "The first two components of the names of Interests, by a look at 50 ms of each second.";
+    const text = !state.token || this.refused ? "Requires the token: open the address that the command printed."
+      : trouble ? `${trouble.what}. ${trouble.hint ?? "This view needs the right to manage the router."}`
+      : "The first two components of the names of Interests, from a sample of 50 ms of each second.";
     say(this.about, text);
     const wanted = this.filter.value.trim();
     this.table.update((this.told?.names ?? []).filter((item) => item.prefix.includes(wanted)));
@@ -415,7 +415,7 @@ class System {
   constructor() {
     this.facts = h("dl", { class: "facts" });
     this.workers = new Table({
-      label: "Workers", keyOf: (item) => item.worker, sort: 0, descending: false, empty: "The router tells nothing of its workers.",
+      label: "Workers", keyOf: (item) => item.worker, sort: 0, descending: false, empty: "The router does not report its workers.",
       columns: [name("Worker", (item) => item.worker), number("Longest turn so far", (item) => item.longest_turn_us, (us) => `${(us / 1000).toFixed(1)} ms`)],
     });
     this.element = h("div", { class: "split" }, h("section", { class: "card" }, h("h2", {}, "Router"), this.facts), h("section", { class: "card" }, h("h2", {}, "Workers"), this.workers.element));

@@ -1,17 +1,27 @@
-//! What the page does to a router for who has the token.
+//! The actions by which a holder of the token changes a router.
 
 use namely_client::{FaceProperties, RouteOptions};
+use namely_messages::RouteOrigin;
 use namely_wire::Name;
-use namely_wire::mgmt::RouteOrigin;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::reach::{Reach, Trouble};
+use crate::reach::{RouterError, RouterLink};
 
-/// Longest body of a request, octets.
+/// Octets of the body of a request to a dashboard.
+///
+/// # Limit
+/// The request is refused with 413.
+/// - Counter: `refused`
+/// - Tests: `oversized_heads_and_bodies_are_refused`
 pub const BODY_OCTETS_MAX: usize = 16 * 1024;
 
-/// Commands that are under way at once.
+/// Commands of a dashboard in progress at once.
+///
+/// # Limit
+/// A further command is refused with 503.
+/// - Counter: `refused_busy`
+/// - Tests: `excess_actions_are_refused_as_busy`
 pub const ACTIONS_MAX: usize = 4;
 
 /// A command to a router.
@@ -22,7 +32,7 @@ pub(crate) enum Action {
     FaceCreate { uri: String },
     /// Destroys a face.
     FaceDestroy { face: u64 },
-    /// Has names below a prefix asked for at a face, by number or address.
+    /// Adds a route for a prefix to a face, given by number or address.
     RouteAdd { prefix: String, face: String, cost: u64 },
     /// Removes a route.
     RouteRemove { prefix: String, face: u64, origin: String },
@@ -30,21 +40,21 @@ pub(crate) enum Action {
     StrategySet { prefix: String, strategy: String },
     /// Takes that back.
     StrategyUnset { prefix: String },
-    /// Erases what the content store has below a prefix.
+    /// Erases the content store's entries below a prefix.
     StoreErase { prefix: String },
 }
 
 impl Action {
-    /// The action that a request's body says, without `router`, which says where.
+    /// Parses a request's body into the index of the router and the action.
     pub(crate) fn parse(mut body: Value) -> Result<(usize, Action), String> {
-        let object = body.as_object_mut().ok_or("the body is no object")?;
+        let object = body.as_object_mut().ok_or("the body is not an object")?;
         let router = object.remove("router").and_then(|router| router.as_u64()).ok_or("which router?")?;
         let action = serde_json::from_value(body).map_err(|error| error.to_string())?;
         Ok((usize::try_from(router).unwrap_or(usize::MAX), action))
     }
 
-    /// Carries it out, and says what was done.
-    pub(crate) fn carry_out(&self, reach: &Reach) -> Result<String, Trouble> {
+    /// Carries out the action and returns a report of it.
+    pub(crate) fn carry_out(&self, reach: &RouterLink) -> Result<String, RouterError> {
         let mut client = reach.client()?;
         match self {
             Action::FaceCreate { uri } => {
@@ -64,9 +74,9 @@ impl Action {
             Action::RouteRemove { prefix, face, origin } => {
                 let prefix = name(prefix)?;
                 let origin: RouteOrigin =
-                    origin.parse().map_err(|_| wrong(format!("{origin} is no origin of routes")))?;
+                    origin.parse().map_err(|_| wrong(format!("{origin} is not an origin of routes")))?;
                 client.remove_route(&prefix, *face, origin)?;
-                Ok(format!("{prefix} leads to face {face} no more"))
+                Ok(format!("{prefix} no longer leads to face {face}"))
             }
             Action::StrategySet { prefix, strategy } => {
                 let prefix = name(prefix)?;
@@ -76,7 +86,7 @@ impl Action {
             Action::StrategyUnset { prefix } => {
                 let prefix = name(prefix)?;
                 client.unset_strategy(&prefix)?;
-                Ok(format!("{prefix} has no strategy of its own any more"))
+                Ok(format!("{prefix} has no strategy of its own now"))
             }
             Action::StoreErase { prefix } => {
                 let prefix = name(prefix)?;
@@ -88,15 +98,15 @@ impl Action {
 }
 
 /// A name that begins with a slash, so that no other word is taken for one.
-pub(crate) fn name(text: &str) -> Result<Name, Trouble> {
+pub(crate) fn name(text: &str) -> Result<Name, RouterError> {
     if !text.starts_with('/') {
         return Err(wrong("a name begins with a slash"));
     }
-    text.parse().map_err(|error| wrong(format!("{text} is no name: {error}")))
+    text.parse().map_err(|error| wrong(format!("{text} is not a name: {error}")))
 }
 
-fn wrong(what: impl Into<String>) -> Trouble {
-    Trouble { what: what.into(), hint: None }
+fn wrong(what: impl Into<String>) -> RouterError {
+    RouterError { what: what.into(), hint: None }
 }
 
 #[cfg(test)]
@@ -106,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_body_is_one_action_of_one_router_and_nothing_else() {
+    fn a_body_holds_exactly_one_action() {
         let right = json!({"router": 1, "do": "route_remove", "prefix": "/a", "face": 3, "origin": "static"});
         assert!(matches!(Action::parse(right), Ok((1, Action::RouteRemove { face: 3, .. }))));
         for wrong in [

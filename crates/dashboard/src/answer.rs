@@ -1,4 +1,4 @@
-//! What a request is answered with.
+//! The responses to requests.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -18,25 +18,25 @@ use serde_json::{Value, json};
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::act::{ACTIONS_MAX, Action, BODY_OCTETS_MAX};
+use crate::connection_slots::ConnectionSlot;
 use crate::explore::{self, EXPLORATIONS_MAX};
 use crate::feed::{Feed, Stream};
 use crate::guard::{Guard, Refusal, harden};
 use crate::page;
-use crate::places::Place;
-use crate::reach::{Reach, Trouble};
+use crate::reach::{RouterError, RouterLink};
 use crate::server::REQUEST_TIMEOUT;
 use crate::{Counters, Options, meanings};
 
-/// After how long without a change a page is told that the connection is alive.
+/// Without a change for this long, a page receives an event that shows the connection is alive.
 const BEAT: Duration = Duration::from_secs(5);
 
 type Body = BoxBody<Bytes, Infallible>;
 
-/// What answers need.
+/// The state that responses need.
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) feed: Arc<Feed>,
-    pub(crate) reach: Vec<Reach>,
+    pub(crate) reach: Vec<RouterLink>,
     pub(crate) interval: Duration,
     pub(crate) counters: Arc<Counters>,
     guard: Arc<Guard>,
@@ -47,7 +47,7 @@ pub(crate) struct Site {
 
 impl Site {
     pub(crate) fn new(options: Options, guard: Arc<Guard>, feed: Arc<Feed>, counters: Arc<Counters>) -> Self {
-        let reach = options.routers.into_iter().map(|router| Reach {
+        let reach = options.routers.into_iter().map(|router| RouterLink {
             router,
             trust_router_of: options.trust_router_of.clone(),
             trust: options.trust.clone(),
@@ -73,14 +73,18 @@ impl Site {
     }
 }
 
-pub(crate) async fn answer(site: &Arc<Site>, place: &Place, request: Request<Incoming>) -> Response<Body> {
+pub(crate) async fn answer(
+    site: &Arc<Site>,
+    place: &ConnectionSlot,
+    request: Request<Incoming>,
+) -> Response<Body> {
     Counters::count(&site.counters.requests);
     let is_passing = place.is_kept() && !has_token(site, &request);
     if place.is_kept() && !is_passing {
         place.show_token();
     }
     let mut response = match site.guard.check_host(&request) {
-        // A browser asks for the page's files without the token.
+        // A browser requests the page's files without the token.
         Ok(()) if is_passing && page::file(request.uri().path()).is_none() => full(site),
         Ok(()) => admitted(site, request).await,
         Err(refusal) => refused(site, refusal),
@@ -104,7 +108,7 @@ async fn admitted(site: &Arc<Site>, request: Request<Incoming>) -> Response<Body
             Ok(()) => events(site, has_token(site, &request)),
             Err(refusal) => refused(site, refusal),
         },
-        // What is asked for is for who may change the router alone.
+        // The names of current requests are only for holders of the token.
         (true, "/api/names") => match site.guard.check_token(request.headers()) {
             Ok(()) => names(site, request.uri().query()),
             Err(refusal) => refused(site, refusal),
@@ -124,7 +128,7 @@ async fn admitted(site: &Arc<Site>, request: Request<Incoming>) -> Response<Body
             Some((_, kind, text)) => said(StatusCode::OK, kind, *text),
             None => fault(site, StatusCode::NOT_FOUND, "there is no such page"),
         },
-        _ => fault(site, StatusCode::METHOD_NOT_ALLOWED, "this is read by GET, and told by POST to /api/act"),
+        _ => fault(site, StatusCode::METHOD_NOT_ALLOWED, "use GET to read, POST to /api/act for commands"),
     }
 }
 
@@ -136,10 +140,10 @@ fn refused(site: &Site, refusal: Refusal) -> Response<Body> {
         Refusal::Page(PageRefusal::Host) => (
             &site.counters.refused_host,
             StatusCode::MISDIRECTED_REQUEST,
-            "this page is not called so: use an address, localhost, or a name that was given with --host",
+            "unknown host name: use an address, localhost, or a name that was given with --host",
         ),
         Refusal::Page(PageRefusal::Site) => {
-            (&site.counters.refused_host, StatusCode::FORBIDDEN, "a page of another site asks")
+            (&site.counters.refused_host, StatusCode::FORBIDDEN, "the request is of a page of another site")
         }
         Refusal::Token => (
             &site.counters.refused_token,
@@ -161,17 +165,15 @@ fn busy(site: &Site, what: &str) -> Response<Body> {
     later(what)
 }
 
-/// The places that are left are for who has the token.
+/// The remaining slots are reserved for holders of the token.
 fn full(site: &Site) -> Response<Body> {
     Counters::count(&site.counters.refused_full);
     later("connections")
 }
 
 fn later(what: &str) -> Response<Body> {
-    let mut response = tell(
-        StatusCode::SERVICE_UNAVAILABLE,
-        &json!({"error": format!("as many {what} as may be are under way")}),
-    );
+    let mut response =
+        tell(StatusCode::SERVICE_UNAVAILABLE, &json!({"error": format!("too many {what} are active")}));
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     response
 }
@@ -187,7 +189,7 @@ fn said(status: StatusCode, kind: &'static str, text: impl Into<Bytes>) -> Respo
     response
 }
 
-/// A command or an exploration, whose body says which.
+/// Serves a command or an exploration, as its path and body request.
 async fn asked(site: &Arc<Site>, path: &str, request: Request<Incoming>) -> Response<Body> {
     let body = Limited::new(request.into_body(), BODY_OCTETS_MAX).collect();
     let octets = match tokio::time::timeout(REQUEST_TIMEOUT, body).await {
@@ -202,7 +204,7 @@ async fn asked(site: &Arc<Site>, path: &str, request: Request<Incoming>) -> Resp
         }
     };
     let Ok(body) = serde_json::from_slice::<Value>(&octets) else {
-        return fault(site, StatusCode::BAD_REQUEST, "the body is no JSON");
+        return fault(site, StatusCode::BAD_REQUEST, "the body is not JSON");
     };
     if path == "/api/act" { acted(site, body).await } else { explored(site, &body).await }
 }
@@ -229,7 +231,7 @@ async fn explored(site: &Arc<Site>, body: &Value) -> Response<Body> {
     let router = body.get("router").and_then(Value::as_u64).and_then(|router| usize::try_from(router).ok());
     let name = body.get("name").and_then(Value::as_str).map(str::to_owned);
     let (Some(router), Some(name)) = (router, name) else {
-        return fault(site, StatusCode::BAD_REQUEST, "the body says a router and a name");
+        return fault(site, StatusCode::BAD_REQUEST, "the body needs a router and a name");
     };
     let Ok(_place) = site.explorations.try_acquire() else { return busy(site, "explorations") };
     match on_router(site, router, move |reach| explore::explore(reach, &name)).await {
@@ -239,20 +241,20 @@ async fn explored(site: &Arc<Site>, body: &Value) -> Response<Body> {
     }
 }
 
-/// On a thread that may wait; `None` if there is no such router.
+/// Runs `work` on a thread that may block. Returns `None` if there is no such router.
 async fn on_router<T: Send + 'static>(
     site: &Arc<Site>,
     router: usize,
-    work: impl FnOnce(&Reach) -> Result<T, Trouble> + Send + 'static,
-) -> Option<Result<T, Trouble>> {
+    work: impl FnOnce(&RouterLink) -> Result<T, RouterError> + Send + 'static,
+) -> Option<Result<T, RouterError>> {
     site.reach.get(router)?;
     let site = site.clone();
     let done = tokio::task::spawn_blocking(move || site.reach.get(router).map(work)).await;
-    done.unwrap_or_else(|_| Some(Err(Trouble { what: "a fault of the page's own".into(), hint: None })))
+    done.unwrap_or_else(|_| Some(Err(RouterError { what: "a fault of the page's own".into(), hint: None })))
 }
 
-/// A router or the network said no.
-fn troubled(trouble: &Trouble) -> Response<Body> {
+/// Responds to an error of a router or the network.
+fn troubled(trouble: &RouterError) -> Response<Body> {
     tell(StatusCode::BAD_GATEWAY, &json!({"error": trouble.what, "hint": trouble.hint}))
 }
 
@@ -263,7 +265,8 @@ fn events(site: &Site, has_token: bool) -> Response<Body> {
     }
 }
 
-/// The names that the router `router=N` is asked for, as long as the stream is read.
+/// Streams the names that the router `router=N` receives Interests for, as long as the stream is
+/// read.
 fn names(site: &Site, query: Option<&str>) -> Response<Body> {
     let router = query.and_then(|query| query.strip_prefix("router=")?.parse().ok());
     match router.filter(|router| *router < site.reach.len()) {
@@ -273,10 +276,11 @@ fn names(site: &Site, query: Option<&str>) -> Response<Body> {
 }
 
 fn streamed(stream: Stream) -> Response<Body> {
-    // One event waits here, so that a page which takes none is noticed by those that it misses.
+    // The channel holds one event, so that a page that reads nothing is noticed by the events that
+    // it misses.
     let (pieces, queue) = mpsc::channel(1);
     tokio::spawn(pump(stream, pieces));
-    let mut response = Response::new(StreamBody::new(Pieces(queue)).boxed());
+    let mut response = Response::new(StreamBody::new(BodyStream(queue)).boxed());
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     response
 }
@@ -298,9 +302,9 @@ async fn pump(mut stream: Stream, pieces: mpsc::Sender<Bytes>) {
     }
 }
 
-struct Pieces(mpsc::Receiver<Bytes>);
+struct BodyStream(mpsc::Receiver<Bytes>);
 
-impl futures_core::Stream for Pieces {
+impl futures_core::Stream for BodyStream {
     type Item = Result<Frame<Bytes>, Infallible>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {

@@ -1,4 +1,4 @@
-//! A client's connection, which ends when the client takes nothing for too long.
+//! A client's connection, which ends when the client reads nothing for too long.
 
 use std::io;
 use std::pin::Pin;
@@ -12,18 +12,23 @@ use tokio::time::{Sleep, sleep};
 
 use crate::Counters;
 
-/// How long a client may take nothing of what there is for it; then its connection ends.
+/// Time for which a client reads none of its waiting octets.
+///
+/// # Limit
+/// The connection is closed.
+/// - Counter: `slow`
+/// - Tests: `a_stalled_client_is_disconnected`
 pub const SLOW_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Octets that wait in the kernel until a client's connection takes no more: few, so that a page
-/// which does not keep up is not shown what was long ago.
+/// Octets that wait in the kernel until a client reads them. They are few, so that a slow page does
+/// not show an old state.
 const UNSENT_OCTETS: u32 = 256 * 1024;
 
 pub(crate) struct Connection {
     stream: TcpStream,
     counters: Arc<Counters>,
     timeout: Duration,
-    /// Until when it may take nothing more.
+    /// The timer of a blocked write: when it ends, the connection is too slow.
     blocked: Option<Pin<Box<Sleep>>>,
 }
 
@@ -132,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_takes_nothing_is_given_up_and_one_that_takes_little_stays() {
+    fn a_stalled_client_is_disconnected() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let (done, slow) = write_to(None).await;

@@ -19,7 +19,7 @@ pub struct Counters {
     pub refused_busy: AtomicU64,
     /// Clients that took too long to send a request or to read the answer.
     pub slow: AtomicU64,
-    /// Times that a page got the whole state anew, because it had not kept up with changes.
+    /// Times that a page received the whole state again, because it had not kept up with changes.
     pub lagged: AtomicU64,
     /// Looks at routers.
     pub looks: AtomicU64,

@@ -1,5 +1,5 @@
-//! What is below a name: fetched through a router by the socket library, verified, and no more of
-//! it than a page shows.
+//! The objects and names below a name. They are fetched through a router by the socket library and
+//! verified, up to the amount that a page shows.
 
 use std::io::Read;
 use std::time::{Duration, Instant};
@@ -11,28 +11,45 @@ use serde_json::{Value, json};
 
 use crate::act::name;
 use crate::look::text;
-use crate::reach::{Reach, Trouble};
+use crate::reach::{RouterError, RouterLink};
 
-/// Explorations that are under way at once.
+/// Explorations of names in progress at once.
+///
+/// # Limit
+/// A further exploration is refused with 503.
+/// - Counter: `refused_busy`
+/// - Tests: `excess_actions_are_refused_as_busy`
 pub const EXPLORATIONS_MAX: usize = 4;
 
-/// Octets of an object that are fetched to be shown.
+/// Octets of an object that a dashboard fetches for display.
+///
+/// # Limit
+/// The rest is not fetched.
+/// - Tests: `the_page_fetches_verified_content`
 pub const PREVIEW_OCTETS_MAX: usize = 64 * 1024;
 
-/// Octets of a directory's listing that is read.
+/// Octets of a directory's listing that a dashboard fetches.
+///
+/// # Limit
+/// A longer listing is refused.
+/// - Tests: `a_listing_has_a_size_limit`
 pub const LISTING_OCTETS_MAX: u64 = 1 << 20;
 
-/// Entries of a directory that are shown.
+/// Entries of a directory that a dashboard lists.
+///
+/// # Limit
+/// The rest is counted.
+/// - Tests: `shown_directory_entries_are_limited`
 pub const ENTRIES_MAX: usize = 1000;
 
-/// How long an exploration may take.
+/// Maximum time of an exploration.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Octets that are shown as numbers, of what is no text.
+/// Maximum number of octets of binary content that are shown in hexadecimal.
 const HEX_OCTETS: usize = 512;
 
-/// What `wanted` stands for, and how it begins.
-pub(crate) fn explore(reach: &Reach, wanted: &str) -> Result<Value, Trouble> {
+/// Resolves `wanted` and returns the beginning of its content.
+pub(crate) fn explore(reach: &RouterLink, wanted: &str) -> Result<Value, RouterError> {
     let wanted = name(wanted)?;
     let consumer =
         Consumer::bind(Name::new(), reach.consumer(TIMEOUT, LISTING_OCTETS_MAX)).map_err(unbound)?;
@@ -51,13 +68,13 @@ pub(crate) fn explore(reach: &Reach, wanted: &str) -> Result<Value, Trouble> {
     Ok(json!({"kind": "object", "about": about, "content": content(&octets, info.octets)}))
 }
 
-fn listed(consumer: &Consumer, directory: &Name) -> Result<Vec<u8>, Trouble> {
+fn listed(consumer: &Consumer, directory: &Name) -> Result<Vec<u8>, RouterError> {
     consumer.fetch(&listing_name(directory.as_name())).map_err(unfetched)
 }
 
 fn directory(of: &Name, octets: &[u8]) -> Value {
     let (mut shown, mut total) = (Vec::new(), 0_usize);
-    // An entry that cannot be read ends the list: what follows has no beginning.
+    // An entry that cannot be read ends the list, because the beginning of the next is unknown.
     for entry in listing(octets).map_while(Result::ok) {
         total += 1;
         if shown.len() < ENTRIES_MAX {
@@ -71,7 +88,7 @@ fn directory(of: &Name, octets: &[u8]) -> Value {
     json!({"total": total, "entries": shown})
 }
 
-fn beginning(consumer: &Consumer, info: &ObjectInfo) -> Result<Vec<u8>, Trouble> {
+fn beginning(consumer: &Consumer, info: &ObjectInfo) -> Result<Vec<u8>, RouterError> {
     let end = Instant::now() + TIMEOUT;
     let mut stream = consumer.open(&info.name).map_err(unfetched)?;
     stream.set_limit(PREVIEW_OCTETS_MAX as u64);
@@ -80,7 +97,7 @@ fn beginning(consumer: &Consumer, info: &ObjectInfo) -> Result<Vec<u8>, Trouble>
     while octets.len() < PREVIEW_OCTETS_MAX && Instant::now() < end {
         let room = piece.len().min(PREVIEW_OCTETS_MAX - octets.len());
         let read = stream.read(piece.get_mut(..room).unwrap_or_default());
-        match read.map_err(|error| Trouble { what: error.to_string(), hint: None })? {
+        match read.map_err(|error| RouterError { what: error.to_string(), hint: None })? {
             0 => break,
             read => octets.extend_from_slice(piece.get(..read).unwrap_or_default()),
         }
@@ -109,12 +126,12 @@ fn content(octets: &[u8], total: Option<u64>) -> Value {
     }
 }
 
-fn unbound(error: BindError) -> Trouble {
-    Trouble { what: error.to_string(), hint: error.hint().map(Into::into) }
+fn unbound(error: BindError) -> RouterError {
+    RouterError { what: error.to_string(), hint: error.hint().map(Into::into) }
 }
 
-fn unfetched(error: FetchError) -> Trouble {
-    Trouble { what: error.to_string(), hint: error.hint().map(Into::into) }
+fn unfetched(error: FetchError) -> RouterError {
+    RouterError { what: error.to_string(), hint: error.hint().map(Into::into) }
 }
 
 #[cfg(test)]
@@ -129,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_text_and_anything_else_is_octets() {
+    fn non_text_content_becomes_octets() {
         assert_eq!(content("zu Ende: ä".as_bytes(), Some(11))["text"], "zu Ende: ä");
         assert_eq!(content(b"\xff\x00", Some(2))["hex"], "ff00");
         assert_eq!(content(b"a\0", Some(2))["hex"], "6100");
@@ -143,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listing_at_the_limit_is_fetched_and_a_longer_one_is_not() {
+    fn a_listing_has_a_size_limit() {
         let dir = tempfile::tempdir().unwrap();
         let socket = dir.path().join("namely.sock").to_str().unwrap().to_owned();
         let mut config = Config::default();
@@ -151,7 +168,7 @@ mod tests {
         let _router = Router::start(config).unwrap();
         let router = Some(format!("unix://{socket}"));
         let trust = Trust::Policy(TrustPolicy::digest_only().into());
-        let reach = Reach { router: router.clone(), trust_router_of: String::new(), trust };
+        let reach = RouterLink { router: router.clone(), trust_router_of: String::new(), trust };
         let options = ProducerOptions { router, suite: Suite::DigestSha256, ..ProducerOptions::default() };
         let producer = Producer::bind("/lab".parse().unwrap(), options).unwrap();
         let consumer = Consumer::bind(Name::new(), reach.consumer(TIMEOUT, LISTING_OCTETS_MAX)).unwrap();
@@ -167,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_entries_of_a_directory_are_shown_and_no_more() {
+    fn shown_directory_entries_are_limited() {
         for (n, shown) in [(ENTRIES_MAX, ENTRIES_MAX), (ENTRIES_MAX + 1, ENTRIES_MAX)] {
             let names: Vec<String> = (0..n).map(|i| format!("f{i}")).collect();
             let entries = names.iter().map(|name| ListingEntry::new(name.as_bytes(), false).unwrap());

@@ -1,8 +1,8 @@
-//! What is known of the routers, and who is told of changes.
+//! The last known state of the routers, and the streams that receive its changes.
 //!
-//! A page gets the whole state first and then changes alone: sections that are another text than
-//! before, and of faces those that differ. A page that does not keep up gets the whole state anew
-//! in the place of what it missed, so that what waits for it is bounded.
+//! A page receives the whole state first and then only changes: the sections whose value differs,
+//! and the faces that differ. A page that does not keep up receives the whole state again in place
+//! of the changes it missed. This bounds the events that wait for it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,24 +14,44 @@ use tokio::sync::broadcast;
 
 use crate::Counters;
 
-/// Pages that are told of changes at once.
+/// Pages of a dashboard that receive a stream at once.
+///
+/// # Limit
+/// A further stream is refused with 503.
+/// - Counter: `refused_busy`
+/// - Tests: `an_excess_page_gets_503`, `page_streams_have_a_limit`
 pub const STREAMS_MAX: usize = 16;
 
-/// Those among them that are kept for who has the token.
+/// Streams of a dashboard that are reserved for holders of the token.
+///
+/// # Limit
+/// A further stream without the token is refused with 503.
+/// - Counter: `refused_busy`
+/// - Tests: `some_streams_are_reserved_for_the_token`,
+///   `tokenless_programs_do_not_block_operators`
 pub const STREAMS_FOR_TOKEN: usize = 4;
 
 const _: () = assert!(STREAMS_FOR_TOKEN < STREAMS_MAX);
 
-/// What is told of names to a page that does not take it; the oldest goes.
+/// Events of names that wait for a page that does not read.
+///
+/// # Limit
+/// The oldest event is dropped.
+/// - Tests: `late_listeners_receive_the_newest_names`
 const NAMES_WAITING_MAX: usize = 2;
 
-/// Changes that wait for a page; one that is further behind gets the whole state anew.
+/// Changes that wait for a page of a dashboard.
+///
+/// # Limit
+/// The page receives the whole state instead.
+/// - Counter: `lagged`
+/// - Tests: `a_lagging_page_receives_full_state`
 pub const CHANGES_WAITING_MAX: usize = 16;
 
-/// What is known of a router.
+/// The last known state of a router.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Look {
-    /// By what they are called; the page knows them.
+pub(crate) struct RouterSnapshot {
+    /// The sections by name, which the page knows.
     pub(crate) sections: BTreeMap<&'static str, Value>,
     pub(crate) faces: BTreeMap<u64, Value>,
 }
@@ -39,40 +59,41 @@ pub(crate) struct Look {
 #[derive(Debug)]
 pub(crate) struct Feed {
     inner: Mutex<Inner>,
-    /// Told when somebody begins to watch, when a router was changed, and at the end.
+    /// Notified when the first page begins to watch, when a router was changed, and at the end.
     bell: Condvar,
     changes: broadcast::Sender<Arc<str>>,
-    /// Of each router: which names are asked for. Who listens is who wants to know.
+    /// For each router, the names of its current requests. A receiver exists while a page requests
+    /// them.
     names: Vec<broadcast::Sender<Arc<str>>>,
     counters: Arc<Counters>,
 }
 
 #[derive(Debug)]
 struct Inner {
-    routers: Vec<Look>,
+    routers: Vec<RouterSnapshot>,
     streams: usize,
     /// Those among them without the token.
     streams_without_token: usize,
-    /// Counts what makes a look due before its time.
+    /// Counts the events that make a poll due before its time.
     rings: u64,
     is_stopped: bool,
 }
 
-/// A page that is told of changes. Dropping it gives its place to another.
+/// A page's subscription to changes. Dropping it frees its slot.
 #[derive(Debug)]
 pub(crate) struct Stream {
     feed: Arc<Feed>,
     changes: broadcast::Receiver<Arc<str>>,
-    /// The whole state, where that comes next.
+    /// The whole state, if that is the next event.
     whole: Option<Arc<str>>,
-    /// Of what is asked for: each event is whole.
+    /// Whether it is a stream of names, each event of which is complete.
     is_of_names: bool,
     has_token: bool,
 }
 
 impl Feed {
     pub(crate) fn new(routers: usize, counters: Arc<Counters>) -> Arc<Self> {
-        let (names, routers) = (routers, vec![Look::default(); routers]);
+        let (names, routers) = (routers, vec![RouterSnapshot::default(); routers]);
         Arc::new(Feed {
             inner: Mutex::new(Inner {
                 routers,
@@ -92,16 +113,16 @@ impl Feed {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A stream of changes, for who has the token or not; `None` if there are as many as may be.
+    /// Subscribes to changes, with or without the token. Returns `None` if no stream is free.
     pub(crate) fn watch(self: &Arc<Self>, has_token: bool) -> Option<Stream> {
         let inner = self.enter(has_token)?;
         let (changes, whole) = (self.changes.subscribe(), Some(inner.whole()));
         Some(Stream { feed: self.clone(), changes, whole, is_of_names: false, has_token })
     }
 
-    /// A stream of the names that a router is asked for, which it is looked at for while there is
-    /// one; `None` if there are as many streams as may be, or no such router. It is for who has the
-    /// token.
+    /// Subscribes to the names that a router receives Interests for; the router is polled for them
+    /// while such a stream exists. Returns `None` if no stream is free or the router does not
+    /// exist. The stream is for a holder of the token.
     pub(crate) fn watch_names(self: &Arc<Self>, router: usize) -> Option<Stream> {
         let names = self.names.get(router)?;
         let _inner = self.enter(true)?;
@@ -114,7 +135,7 @@ impl Feed {
         })
     }
 
-    /// A place for one more stream.
+    /// Reserves a slot for one more stream.
     fn enter(&self, has_token: bool) -> Option<MutexGuard<'_, Inner>> {
         let mut inner = self.inner();
         let is_open = has_token || inner.streams_without_token < STREAMS_MAX - STREAMS_FOR_TOKEN;
@@ -128,14 +149,15 @@ impl Feed {
         Some(inner)
     }
 
-    /// Whether somebody wants to know which names a router is asked for.
+    /// Returns true if a stream of the names of a router exists.
     pub(crate) fn wants_names(&self, router: usize) -> bool {
         self.names.get(router).is_some_and(|names| names.receiver_count() > 0)
     }
 
-    /// Which names a router is asked for, or why that is not known.
-    pub(crate) fn found_names(&self, router: usize, names: &Value) {
-        // Nobody may be there to hear it any more.
+    /// Publishes the names that a router receives Interests for, or the reason why they are
+    /// unknown.
+    pub(crate) fn publish_names(&self, router: usize, names: &Value) {
+        // The last receiver may be gone.
         let _ = self.names.get(router).map(|to| to.send(event("names", names)));
     }
 
@@ -154,8 +176,9 @@ impl Feed {
         Counters::count(&self.counters.looks);
     }
 
-    /// Waits for `interval`, or until it rings, and in any case until somebody watches. `None` at
-    /// the end; else whether nobody had watched meanwhile, so that what was known is old.
+    /// Waits for `interval` or until notified, and in any case until a page watches. Returns `None`
+    /// at the end. Otherwise returns whether there was no page meanwhile, so that the known state
+    /// is old.
     pub(crate) fn pause(&self, interval: Duration) -> Option<bool> {
         let mut inner = self.inner();
         let (rings, due) = (inner.rings, Instant::now() + interval);
@@ -177,8 +200,8 @@ impl Feed {
         }
     }
 
-    /// What a router is found to be.
-    pub(crate) fn found(&self, router: usize, look: Look) {
+    /// Stores the state of a router and publishes the changes.
+    pub(crate) fn found(&self, router: usize, look: RouterSnapshot) {
         let mut inner = self.inner();
         let Some(known) = inner.routers.get_mut(router) else { return };
         let change = known.change_to(&look);
@@ -186,8 +209,8 @@ impl Feed {
         self.tell(router, change);
     }
 
-    /// A section of a router; what else is known of it stays.
-    pub(crate) fn found_section(&self, router: usize, name: &'static str, section: Value) {
+    /// Stores one section of a router and leaves the rest unchanged.
+    pub(crate) fn store_section(&self, router: usize, name: &'static str, section: Value) {
         let mut inner = self.inner();
         let Some(known) = inner.routers.get_mut(router) else { return };
         let mut look = known.clone();
@@ -197,11 +220,12 @@ impl Feed {
         self.tell(router, change);
     }
 
-    /// Under the lock, so that a stream's whole state and what follows it leave nothing out.
+    /// Called under the lock, so that no change is lost between a stream's whole state and its
+    /// first event.
     fn tell(&self, router: usize, change: Option<Value>) {
         let Some(Value::Object(mut change)) = change else { return };
         change.insert("router".into(), router.into());
-        // Nobody may be there to hear it.
+        // The last receiver may be gone.
         _ = self.changes.send(event("change", &Value::Object(change)));
     }
 }
@@ -214,9 +238,9 @@ impl Inner {
     }
 }
 
-impl Look {
-    /// What makes this one to `next`; `None` if they are the same.
-    fn change_to(&self, next: &Look) -> Option<Value> {
+impl RouterSnapshot {
+    /// The difference from this one to `next`; `None` if they are equal.
+    fn change_to(&self, next: &RouterSnapshot) -> Option<Value> {
         let is_new = |(name, section): &(&&'static str, &Value)| self.sections.get(*name) != Some(section);
         let sections: Map<String, Value> = next
             .sections
@@ -272,9 +296,9 @@ impl Drop for Stream {
         let mut inner = self.feed.inner();
         inner.streams -= 1;
         inner.streams_without_token -= usize::from(!self.has_token);
-        // Who comes later is not to see what was long ago.
+        // A page that connects later must not see an old state.
         if inner.streams == 0 {
-            inner.routers.iter_mut().for_each(|look| *look = Look::default());
+            inner.routers.iter_mut().for_each(|look| *look = RouterSnapshot::default());
         }
     }
 }
@@ -289,8 +313,8 @@ mod tests {
         Feed::new(1, Arc::default())
     }
 
-    fn look(section: u64, faces: &[(u64, u64)]) -> Look {
-        Look {
+    fn look(section: u64, faces: &[(u64, u64)]) -> RouterSnapshot {
+        RouterSnapshot {
             sections: [("a", section.into()), ("b", 0.into())].into(),
             faces: faces.iter().map(|&(id, n)| (id, n.into())).collect(),
         }
@@ -305,16 +329,16 @@ mod tests {
     }
 
     #[test]
-    fn a_page_obeys_nothing_of_what_strangers_say() {
+    fn pages_receive_escaped_text() {
         let feed = feed();
         let mut names = feed.watch_names(0).unwrap();
-        feed.found_names(0, &json!({ "said": "a\u{202e}b\u{9b}c\\u{1}" }));
+        feed.publish_names(0, &json!({ "said": "a\u{202e}b\u{9b}c\\u{1}" }));
         let (_, data) = next(&mut names);
         assert_eq!(data["said"], "a\\u{202e}b\\u{9b}c\\u{1}");
     }
 
     #[test]
-    fn a_page_gets_the_whole_and_then_what_changes() {
+    fn a_page_receives_state_then_changes() {
         let feed = feed();
         let mut stream = feed.watch(true).unwrap();
         feed.found(0, look(1, &[(1, 1), (2, 1)]));
@@ -331,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_changes_wait_for_a_page_and_one_more_is_the_whole_state() {
+    fn a_lagging_page_receives_full_state() {
         for (changes, lagged) in [(CHANGES_WAITING_MAX, 0), (CHANGES_WAITING_MAX + 1, 1)] {
             let feed = feed();
             let mut stream = feed.watch(true).unwrap();
@@ -347,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn some_pages_are_kept_for_who_has_the_token() {
+    fn some_streams_are_reserved_for_the_token() {
         let feed = feed();
         let others = STREAMS_MAX - STREAMS_FOR_TOKEN;
         let mut without: Vec<_> = (0..others).map(|_| feed.watch(false).unwrap()).collect();
@@ -359,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_pages_are_told_and_no_more() {
+    fn page_streams_have_a_limit() {
         let feed = feed();
         let mut all: Vec<_> = (0..STREAMS_MAX).map(|_| feed.watch(true).unwrap()).collect();
         assert!(feed.watch(true).is_none());
@@ -368,14 +392,14 @@ mod tests {
     }
 
     #[test]
-    fn names_are_wanted_while_somebody_listens_for_them_and_who_is_late_hears_the_newest() {
+    fn late_listeners_receive_the_newest_names() {
         let feed = feed();
         let page = feed.watch(true).unwrap();
         assert!(!feed.wants_names(0) && feed.watch_names(1).is_none());
         let mut names = feed.watch_names(0).unwrap();
         assert!(feed.wants_names(0) && !feed.wants_names(1));
         let told = NAMES_WAITING_MAX as u64 + 1;
-        (1..=told).for_each(|n| feed.found_names(0, &json!({ "n": n })));
+        (1..=told).for_each(|n| feed.publish_names(0, &json!({ "n": n })));
         assert_eq!(next(&mut names), ("names".into(), json!({"n": told + 1 - NAMES_WAITING_MAX as u64})));
         drop(names);
         assert!(!feed.wants_names(0));
@@ -387,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_looked_at_while_nobody_watches() {
+    fn unwatched_routers_are_not_polled() {
         let feed = feed();
         let looker = feed.clone();
         let waits = std::thread::spawn(move || looker.pause(Duration::ZERO));

@@ -1,7 +1,7 @@
-//! Who may ask: the token, the host that a browser believes to talk to, and what a browser may do
-//! with the page.
+//! Authorization of requests: the token, the host that a browser believes to talk to, and the
+//! permissions of the page in a browser.
 //!
-//! Which hosts and sites may be named is `namely_host::web`'s to say.
+//! `namely_host::web` decides the hosts and sites that may be named.
 
 use std::net::SocketAddr;
 
@@ -9,14 +9,14 @@ use http::header::{self, HeaderValue};
 use http::{HeaderMap, Request};
 use namely_host::web::{PageHosts, PageRefusal};
 
-/// What a browser may do with the page: nothing but what comes from here, no scripts or styles in
-/// the text, in no frame.
+/// The permissions of the page in a browser: only content of this server, no inline scripts or
+/// styles, in no frame.
 const CSP: HeaderValue = HeaderValue::from_static(
     "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
      require-trusted-types-for 'script'; trusted-types 'none'",
 );
 
-/// Who may ask, and for what.
+/// Decides whether a request is authorized.
 #[derive(Debug)]
 pub(crate) struct Guard {
     token: String,
@@ -24,7 +24,7 @@ pub(crate) struct Guard {
     reading_needs_token: bool,
 }
 
-/// Why a request is not answered.
+/// The reason for which a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// It is not for this page, or a page of another site sent it.
@@ -50,27 +50,27 @@ impl Guard {
         self.reading_needs_token
     }
 
-    /// Whether a request is for this page, and comes from it or from no page.
+    /// Checks that a request is addressed to this page, and was sent by this page or by no page.
     pub(crate) fn check_host<B>(&self, request: &Request<B>) -> Result<(), Refusal> {
         let fields = request.headers().iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
         self.hosts.check(&request.uri().to_string(), fields).map_err(Refusal::Page)
     }
 
-    /// Whether a request may read what the routers tell.
+    /// Checks that a request may read the routers' state.
     pub(crate) fn check_reading(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         if self.reading_needs_token { self.check_token(headers) } else { Ok(()) }
     }
 
-    /// Whether a request has the token.
+    /// Checks that a request has the token.
     pub(crate) fn check_token(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         let given = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
         let given = given.and_then(|value| value.strip_prefix(b"Bearer ")).unwrap_or_default();
-        // Hashes are compared in constant time, and tell nothing of how much of a token is right.
+        // Hashes are compared in constant time, and reveal nothing of how much of a token is right.
         if blake3::hash(given) == blake3::hash(self.token.as_bytes()) { Ok(()) } else { Err(Refusal::Token) }
     }
 }
 
-/// What every answer says.
+/// Sets the headers of every response.
 pub(crate) fn harden(headers: &mut HeaderMap) {
     let fixed = [
         (header::CONTENT_SECURITY_POLICY, CSP),
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_another_host_or_of_another_site_is_refused() {
+    fn foreign_hosts_and_sites_are_refused() {
         let guard = Guard::new(([127, 0, 0, 1], 9465).into(), vec!["lab.example".into()]).unwrap();
         for (target, host, field, checked) in [
             ("/", "lab.example:80", None, Ok(())),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_token_is_asked_for_by_others_for_reading_too() {
+    fn remote_reading_needs_the_token() {
         for (address, is_needed) in
             [("127.0.0.1:1", false), ("[::1]:1", false), ("0.0.0.0:1", true), ("192.0.2.1:1", true)]
         {

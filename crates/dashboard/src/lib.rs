@@ -1,10 +1,11 @@
-//! A web page that shows routers while they work: what passes their faces, routes and strategies,
-//! the content store, drops with what they mean, and what is below a name (docs/dashboard.md).
+//! A web page that shows routers while they work: the traffic of their faces, routes and
+//! strategies, the content store, drops with their meaning, and the objects below a name
+//! (docs/dashboard.md).
 //!
-//! It runs in a process of its own and is a client of each router, like every other: it reads
-//! management's datasets while somebody looks, and streams what has changed to the page by
-//! server-sent events. It never runs inside a router, never asks another host for a part of the
-//! page, and changes a router only for who has its token.
+//! It runs in a process of its own and is a client of each router, like every other. It reads
+//! management's datasets while a page watches, and streams the changes to the page by server-sent
+//! events. It never runs inside a router, never requests a part of the page from another host, and
+//! changes a router only for a holder of its token.
 //!
 //! ```no_run
 //! use namely_dashboard::{Dashboard, Options};
@@ -18,6 +19,7 @@
 mod act;
 mod answer;
 mod connection;
+mod connection_slots;
 mod counters;
 mod explore;
 mod feed;
@@ -25,12 +27,10 @@ mod guard;
 mod look;
 mod options;
 mod page;
-mod places;
 mod reach;
 mod server;
 mod words;
 
-use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -43,41 +43,31 @@ use self::guard::Guard;
 
 pub use self::act::{ACTIONS_MAX, BODY_OCTETS_MAX};
 pub use self::connection::SLOW_TIMEOUT;
+pub use self::connection_slots::{CONNECTIONS_FOR_TOKEN, CONNECTIONS_MAX};
 pub use self::counters::Counters;
 pub use self::explore::{ENTRIES_MAX, EXPLORATIONS_MAX, LISTING_OCTETS_MAX, PREVIEW_OCTETS_MAX};
 pub use self::feed::{CHANGES_WAITING_MAX, STREAMS_FOR_TOKEN, STREAMS_MAX};
 pub use self::look::{COUNTERS_MAX, FACES_MAX, OBJECTS_MAX, ROUTES_MAX, TEXT_CHARS_MAX};
 pub use self::options::{Options, ROUTERS_MAX};
-pub use self::places::{CONNECTIONS_FOR_TOKEN, CONNECTIONS_MAX};
 pub use self::server::{REQUEST_OCTETS_MAX, REQUEST_TIMEOUT};
 pub use self::words::{Meaning, meanings};
 
-/// Why there is no page.
-#[derive(Debug)]
+/// The reason for which the dashboard did not start.
+#[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// Environment: the address cannot be listened on.
-    Listen(SocketAddr, io::Error),
+    #[error("cannot listen on {0}: {1}")]
+    Listen(SocketAddr, #[source] io::Error),
     /// Environment: the system has no room for its threads.
-    Threads(io::Error),
+    #[error("cannot start threads: {0}")]
+    Threads(#[source] io::Error),
     /// Environment: the system has no randomness for a token.
+    #[error("the system has no randomness for a token")]
     Token,
     /// Caller: no router, or more than [`ROUTERS_MAX`].
+    #[error("{0} routers are more than the {ROUTERS_MAX} of one page")]
     Routers(usize),
 }
-
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StartError::Listen(address, error) => write!(f, "cannot listen on {address}: {error}"),
-            StartError::Threads(error) => write!(f, "cannot start threads: {error}"),
-            StartError::Token => f.write_str("the system has no randomness for a token"),
-            StartError::Routers(0) => f.write_str("there is no router to show"),
-            StartError::Routers(n) => write!(f, "{n} routers are more than the {ROUTERS_MAX} of one page"),
-        }
-    }
-}
-
-impl std::error::Error for StartError {}
 
 /// A page that is served. Dropping it ends it.
 #[derive(Debug)]
@@ -91,10 +81,10 @@ pub struct Dashboard {
 }
 
 impl Dashboard {
-    /// Listens, and looks at the routers from when somebody watches.
+    /// Listens, and polls the routers once a page watches.
     ///
     /// # Errors
-    /// See [`StartError`]. A router that is not there is no error: the page says so.
+    /// See [`StartError`]. An unreachable router is not an error: the page shows it.
     pub fn start(options: Options) -> Result<Self, StartError> {
         let routers = options.routers.len();
         if !(1..=ROUTERS_MAX).contains(&routers) {
@@ -118,19 +108,20 @@ impl Dashboard {
             let site = site.clone();
             thread::Builder::new()
                 .name(format!("look-{router}"))
-                .spawn(move || look::look_on(&site.feed, router, &site.reach[router], site.interval))
+                .spawn(move || look::poll_router(&site.feed, router, &site.reach[router], site.interval))
                 .map_err(StartError::Threads)?;
         }
         runtime.spawn(server::accept(listener, site));
         Ok(Dashboard { address, guard, counters, feed, runtime: Some(runtime) })
     }
 
-    /// Where it listens.
+    /// The address at which the dashboard listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The page's address with the token, which a browser does not send to anybody.
+    /// The page's address with the token. The token is in the fragment, which a browser does not
+    /// send.
     pub fn url(&self) -> String {
         format!("http://{}/#token={}", self.address, self.guard.token())
     }
@@ -140,12 +131,13 @@ impl Dashboard {
         self.guard.token()
     }
 
-    /// Whether programs of other machines may come, so that reading needs the token, too.
-    pub fn is_open_to_others(&self) -> bool {
+    /// Returns true if programs of other machines may connect, so that reading needs the token,
+    /// too.
+    pub fn is_reachable_remotely(&self) -> bool {
         self.guard.reading_needs_token()
     }
 
-    /// What was asked for, and what was refused.
+    /// The counters of served and refused requests.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -154,7 +146,7 @@ impl Dashboard {
 impl Drop for Dashboard {
     fn drop(&mut self) {
         self.feed.stop();
-        // What waits for a router's answer is not waited for.
+        // Requests that wait for a router's response are not waited for.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }

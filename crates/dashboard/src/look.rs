@@ -1,47 +1,67 @@
-//! One look after the other at a router, as long as somebody watches.
+//! Polls a router repeatedly, as long as a page watches.
 
 use std::time::Duration;
 
 use namely_client::rates::{Event, FaceRates, Heading, Rates, Sample};
 use namely_client::{Client, HotPrefix};
-use namely_wire::Name;
-use namely_wire::mgmt::{
+use namely_messages::{
     CsDiskStatus, CsInfo, FaceStatus, NeighborStatus, RibEntry, Route, StrategyChoice, VipNeighbour,
     VipObject, VipStatus, cs_flags, face_flags, route_flags,
 };
+use namely_wire::Name;
 use serde_json::{Value, json};
 
-use crate::feed::{Feed, Look};
-use crate::reach::{Reach, Trouble};
+use crate::feed::{Feed, RouterSnapshot};
+use crate::reach::{RouterError, RouterLink};
 
-/// Faces of a router that are shown: those by which most passes.
+/// Faces of a router that a dashboard lists.
+///
+/// # Limit
+/// The faces with the most traffic are listed, and the number of all.
+/// - Tests: `shown_faces_and_routes_are_limited`
 pub const FACES_MAX: usize = 2000;
 
-/// Routes, and choices of a strategy, of a router that are shown: the first.
+/// Routes, and choices of a strategy, that a dashboard lists.
+///
+/// # Limit
+/// The first ones are listed, and the number of all.
+/// - Tests: `shown_faces_and_routes_are_limited`
 pub const ROUTES_MAX: usize = 1000;
 
-/// Counters of a router that are shown: the most frequent.
+/// Counters of a router that a dashboard lists.
+///
+/// # Limit
+/// The most frequent counters are listed, and the number of all.
+/// - Tests: `shown_faces_and_routes_are_limited`
 pub const COUNTERS_MAX: usize = 1000;
 
-/// Objects of VIP that are shown: those of which most VIPs came.
+/// VIP objects of a router that a dashboard lists.
+///
+/// # Limit
+/// The objects that received the most VIPs are listed, and the number of all.
+/// - Tests: `shown_faces_and_routes_are_limited`
 pub const OBJECTS_MAX: usize = 500;
 
-/// Characters of a name or address that are shown; the rest is cut.
+/// Characters of a name or address that a dashboard prints.
+///
+/// # Limit
+/// A longer text is cut and ends with `…`.
+/// - Tests: `long_texts_are_cut`
 pub const TEXT_CHARS_MAX: usize = 400;
 
-/// What seldom changes is asked for at every so many looks.
+/// Data that seldom changes is requested at every `SELDOM`th poll.
 const SELDOM: u64 = 5;
 
-/// When the second look follows the first, which has no rates.
+/// Delay of the second poll after the first, which has no rates.
 const SOON: Duration = Duration::from_millis(250);
 
 /// Looks at a router until the feed ends.
-pub(crate) fn look_on(feed: &Feed, index: usize, reach: &Reach, interval: Duration) {
-    let mut eye = Eye::new(reach);
+pub(crate) fn poll_router(feed: &Feed, index: usize, reach: &RouterLink, interval: Duration) {
+    let mut eye = RouterPoller::new(reach);
     let mut wait = interval;
     while let Some(was_alone) = feed.pause(wait) {
         if was_alone {
-            // Rates over the time in which nobody looked would be none of now.
+            // Rates over the time without a page would not be current.
             eye.before = None;
         }
         feed.looked();
@@ -50,36 +70,36 @@ pub(crate) fn look_on(feed: &Feed, index: usize, reach: &Reach, interval: Durati
                 wait = if is_first { SOON.min(interval) } else { interval };
                 feed.found(index, look);
                 if feed.wants_names(index) {
-                    feed.found_names(index, &eye.names());
+                    feed.publish_names(index, &eye.names());
                 }
             }
             Err(trouble) => {
                 wait = interval;
-                eye = Eye::new(reach);
+                eye = RouterPoller::new(reach);
                 let address = reach.router.as_deref().unwrap_or("the usual places");
                 let trouble = json!({"what": trouble.what, "hint": trouble.hint, "address": text(address)});
-                feed.found_names(index, &json!({ "trouble": trouble }));
-                feed.found_section(index, "trouble", trouble);
+                feed.publish_names(index, &json!({ "trouble": trouble }));
+                feed.store_section(index, "trouble", trouble);
             }
         }
     }
 }
 
-struct Eye<'a> {
-    reach: &'a Reach,
+struct RouterPoller<'a> {
+    reach: &'a RouterLink,
     client: Option<Client>,
     before: Option<Sample>,
     looks: u64,
     seldom: Vec<(&'static str, Value)>,
 }
 
-impl<'a> Eye<'a> {
-    fn new(reach: &'a Reach) -> Self {
-        Eye { reach, client: None, before: None, looks: 0, seldom: Vec::new() }
+impl<'a> RouterPoller<'a> {
+    fn new(reach: &'a RouterLink) -> Self {
+        RouterPoller { reach, client: None, before: None, looks: 0, seldom: Vec::new() }
     }
 
-    /// What the router is, and whether nothing was known of it before.
-    fn look(&mut self) -> Result<(Look, bool), Trouble> {
+    /// Reads the router's state. Also returns whether nothing was known of it before.
+    fn look(&mut self) -> Result<(RouterSnapshot, bool), RouterError> {
         let client = match &mut self.client {
             Some(client) => client,
             none => none.insert(self.reach.client()?),
@@ -91,7 +111,7 @@ impl<'a> Eye<'a> {
             self.seldom = seldom(client, now.status.routes)?;
         }
         self.looks += 1;
-        let mut look = Look { faces: faces(&now.faces, &rates.faces), ..Look::default() };
+        let mut look = RouterSnapshot { faces: faces(&now.faces, &rates.faces), ..RouterSnapshot::default() };
         look.sections.extend(self.seldom.iter().cloned());
         look.sections.insert("trouble", Value::Null);
         look.sections.insert("router", router(client, &now, &rates.heading));
@@ -102,20 +122,21 @@ impl<'a> Eye<'a> {
         Ok((look, before.is_none()))
     }
 
-    /// Which names the router is asked for just now. Who may not manage it is told that alone.
+    /// The names that the router receives Interests for. Without permission to manage it, only that
+    /// is reported.
     fn names(&mut self) -> Value {
         let Some(client) = &mut self.client else { return json!({"names": []}) };
         match client.hot_prefixes() {
             Ok(hot) => json!({"names": hot.iter().map(hot_prefix).collect::<Vec<_>>()}),
             Err(error) => {
-                let trouble = Trouble::from(error);
+                let trouble = RouterError::from(error);
                 json!({"trouble": {"what": text(&trouble.what), "hint": trouble.hint}})
             }
         }
     }
 }
 
-/// What people may have written themselves: never longer than a page can show.
+/// Limits text that people may have written to a length that a page can show.
 pub(crate) fn text(text: &str) -> String {
     match text.char_indices().nth(TEXT_CHARS_MAX) {
         Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
@@ -206,9 +227,9 @@ fn counters(events: &[Event]) -> Value {
     shown.map(counter).collect()
 }
 
-/// What seldom changes. Of a router that has more routes than are shown, all are read to show the
-/// first of them, and less often.
-fn seldom(client: &mut Client, routes: Option<u64>) -> Result<Vec<(&'static str, Value)>, Trouble> {
+/// The sections that seldom change. If a router has more routes than are shown, all are read to
+/// show the first of them, and less often.
+fn seldom(client: &mut Client, routes: Option<u64>) -> Result<Vec<(&'static str, Value)>, RouterError> {
     let rib = client.rib()?;
     let total = routes.unwrap_or(rib.iter().map(|entry| entry.routes.len() as u64).sum());
     let strategies = client.strategies()?;
@@ -264,7 +285,7 @@ fn neighbour(status: &NeighborStatus) -> Value {
     })
 }
 
-/// Units of one VIP in what a router tells.
+/// Units of one VIP in a router's reports.
 const VIP_UNIT: f64 = (1 << 20) as f64;
 
 fn vip_section(status: &VipStatus, mut objects: Vec<VipObject>, neighbours: &[VipNeighbour]) -> Value {
@@ -295,18 +316,18 @@ fn vip_section(status: &VipStatus, mut objects: Vec<VipObject>, neighbours: &[Vi
 mod tests {
     use std::time::Instant;
 
-    use namely_wire::mgmt::GeneralStatus;
+    use namely_messages::GeneralStatus;
 
     use super::*;
 
     #[test]
-    fn a_text_at_the_limit_stays_and_a_longer_one_is_cut() {
+    fn long_texts_are_cut() {
         assert_eq!(text(&"ä".repeat(TEXT_CHARS_MAX)), "ä".repeat(TEXT_CHARS_MAX));
         assert_eq!(text(&"ä".repeat(TEXT_CHARS_MAX + 1)), format!("{}…", "ä".repeat(TEXT_CHARS_MAX)));
     }
 
     #[test]
-    fn so_many_faces_counters_routes_and_objects_are_shown_and_no_more() {
+    fn shown_faces_and_routes_are_limited() {
         let face = |id| FaceStatus { face_id: id, uri: format!("unix://{id}"), ..FaceStatus::default() };
         for (n, shown) in [(FACES_MAX, FACES_MAX), (FACES_MAX + 1, FACES_MAX)] {
             let mut now = Sample {

@@ -3,13 +3,17 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Routers of one page.
+/// Routers of one dashboard.
+///
+/// # Limit
+/// The dashboard does not start.
+/// - Tests: `shown_routers_are_limited`
 pub const ROUTERS_MAX: usize = 32;
 
 /// The routers that the page shows, and the clients that it serves.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where it listens; port 0 is any.
+    /// The address at which the dashboard listens; port 0 is any.
     pub listen: SocketAddr,
     /// The routers' addresses; `None` is the one in the usual places.
     pub routers: Vec<Option<String>>,
@@ -17,9 +21,9 @@ pub struct Options {
     pub trust_router_of: String,
     /// The trust in producers of fetched Data.
     pub trust: namely_socket::Trust,
-    /// Names by which browsers may call it, beside addresses and `localhost`.
+    /// Names by which browsers may address the server, beside addresses and `localhost`.
     pub hosts: Vec<String>,
-    /// How often routers are looked at while somebody watches.
+    /// Interval at which routers are polled while a page watches.
     pub interval: Duration,
 }
 

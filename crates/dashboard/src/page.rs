@@ -1,7 +1,7 @@
-//! The page's own files, compiled in: plain modules, so that what is served is what is in the
-//! sources.
+//! The page's own files, compiled in. They are plain modules, so that the served files are
+//! identical to the sources.
 
-/// A file of the page: its path, what it is, its text.
+/// A file of the page: its path, its media type, its text.
 pub(crate) type File = (&'static str, &'static str, &'static str);
 
 const HTML: &str = "text/html; charset=utf-8";
@@ -35,11 +35,11 @@ mod tests {
     const PAGE_OCTETS_MAX: usize = 300_000;
 
     #[test]
-    fn the_page_is_small_and_names_no_other_host() {
+    fn the_page_names_no_other_host() {
         let octets: usize = FILES.iter().map(|(_, _, text)| text.len()).sum();
         assert!(octets < PAGE_OCTETS_MAX, "{octets} octets");
         for (path, _, text) in FILES {
-            // What names the kind of a document is no address that anybody asks.
+            // The name of a document's kind is not an address that a browser requests.
             let text = text.replace("http://www.w3.org/2000/svg", "");
             assert!(!text.contains("http://") && !text.contains("https://"), "{path} names a host");
             let sinks =

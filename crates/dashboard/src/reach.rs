@@ -1,4 +1,4 @@
-//! How one of the routers is reached: for its management, and for what is fetched through it.
+//! The connection to one of the routers, for its management and for fetching through it.
 
 use std::time::Duration;
 
@@ -9,38 +9,38 @@ use namely_wire::FaceUri;
 
 /// A router of the page.
 #[derive(Debug)]
-pub(crate) struct Reach {
+pub(crate) struct RouterLink {
     pub(crate) router: Option<String>,
     pub(crate) trust_router_of: String,
     pub(crate) trust: Trust,
 }
 
-/// What went wrong, and what can be done about it.
+/// An error and a hint for its remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Trouble {
+pub(crate) struct RouterError {
     pub(crate) what: String,
     pub(crate) hint: Option<String>,
 }
 
-impl From<ClientError> for Trouble {
+impl From<ClientError> for RouterError {
     fn from(error: ClientError) -> Self {
-        Trouble { what: error.to_string(), hint: error.hint().map(Into::into) }
+        RouterError { what: error.to_string(), hint: error.hint().map(Into::into) }
     }
 }
 
-impl Reach {
+impl RouterLink {
     /// Its management, by a connection of its own.
-    pub(crate) fn client(&self) -> Result<Client, Trouble> {
+    pub(crate) fn client(&self) -> Result<Client, RouterError> {
         let options = Options {
             reconnect: Duration::ZERO,
             signer: default_signer(),
             trust_router_of: self.trust_router_of.clone(),
         };
         let connection = Connection::find(self.router.as_deref(), options)
-            .map_err(|error| Trouble::from(ClientError::from(error)))?;
+            .map_err(|error| RouterError::from(ClientError::from(error)))?;
         if *connection.uri() == FaceUri::Kernel {
-            return Err(Trouble {
-                what: "the kernel's forwarder does not speak the management protocol".into(),
+            return Err(RouterError {
+                what: "the kernel's forwarder does not support the management protocol".into(),
                 hint: Some("name another router with --router".into()),
             });
         }

@@ -1,4 +1,4 @@
-//! Who comes is served, up to a number at once.
+//! Accepts and serves clients, up to a maximum number at once.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -12,35 +12,45 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::Counters;
 use crate::answer::{Site, answer};
 use crate::connection::{Connection, SLOW_TIMEOUT};
-use crate::places::{Place, Places};
+use crate::connection_slots::{ConnectionSlot, ConnectionSlots};
 
-/// Longest request line and headers, octets.
+/// Octets of the request line and headers of a dashboard's client.
+///
+/// # Limit
+/// The request is refused with 431.
+/// - Counter: `refused`
+/// - Tests: `oversized_heads_and_bodies_are_refused`
 pub const REQUEST_OCTETS_MAX: usize = 16 * 1024;
 
-/// How long a client may take to send a request, or to send the next one.
+/// Time for a client to send a request, or the next one.
+///
+/// # Limit
+/// The connection is closed.
+/// - Counter: `slow`
+/// - Tests: `half_a_request_times_out`
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The same in a place that is kept for who has the token.
+/// [`REQUEST_TIMEOUT`] in a slot that is reserved for holders of the token.
 const KEPT_TIMEOUT: Duration = Duration::from_secs(2);
 
 const FULL: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
 pub(crate) async fn accept(listener: TcpListener, site: Arc<Site>) {
-    let places = Arc::<Places>::default();
+    let slots = Arc::<ConnectionSlots>::default();
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => match places.enter() {
-                Some(place) => {
-                    let timeout = if place.is_kept() { KEPT_TIMEOUT } else { REQUEST_TIMEOUT };
-                    tokio::spawn(converse(stream, site.clone(), Arc::new(place), timeout));
+            Ok((stream, _)) => match slots.enter() {
+                Some(slot) => {
+                    let timeout = if slot.is_kept() { KEPT_TIMEOUT } else { REQUEST_TIMEOUT };
+                    tokio::spawn(converse(stream, site.clone(), Arc::new(slot), timeout));
                 }
                 None => {
                     Counters::count(&site.counters.refused_full);
                     refuse(stream).await;
                 }
             },
-            // No descriptor is left: a client that goes will free one.
+            // Probably no descriptor is left. A client that disconnects frees one.
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a client");
                 tokio::time::sleep(Duration::from_millis(100)).await;
@@ -49,20 +59,21 @@ pub(crate) async fn accept(listener: TcpListener, site: Arc<Site>) {
     }
 }
 
-/// What a new socket does not take at once is not worth waiting for.
+/// Sends a refusal if the socket is writable within 10 ms. A longer wait would delay the next
+/// client.
 async fn refuse(stream: TcpStream) {
     if tokio::time::timeout(Duration::from_millis(10), stream.writable()).await.is_ok() {
         let _ = stream.try_write(FULL);
     }
 }
 
-async fn converse(stream: TcpStream, site: Arc<Site>, place: Arc<Place>, timeout: Duration) {
+async fn converse(stream: TcpStream, site: Arc<Site>, slot: Arc<ConnectionSlot>, timeout: Duration) {
     let counters = site.counters.clone();
     let connection = Connection::new(stream, counters.clone(), SLOW_TIMEOUT);
-    let asked_at = place.clone();
+    let request_slot = slot.clone();
     let service = service_fn(move |request| {
-        let (site, place) = (site.clone(), asked_at.clone());
-        async move { Ok::<_, Infallible>(answer(&site, &place, request).await) }
+        let (site, slot) = (site.clone(), request_slot.clone());
+        async move { Ok::<_, Infallible>(answer(&site, &slot, request).await) }
     });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -71,7 +82,7 @@ async fn converse(stream: TcpStream, site: Arc<Site>, place: Arc<Place>, timeout
         .serve_connection(TokioIo::new(connection), service);
     let served = tokio::select! {
         served = serving => served,
-        () = place.gives_way() => {
+        () = slot.evicted() => {
             Counters::count(&counters.refused_full);
             return;
         }
@@ -94,8 +105,9 @@ mod tests {
     use crate::guard::Guard;
     use crate::{Dashboard, Options};
 
-    /// What a client hears that says `request`, where a request may take `timeout`.
-    fn heard(request: &[u8], timeout: Duration) -> (Vec<u8>, Arc<Counters>) {
+    /// Returns the response to `request` and the counters of a server with this `timeout` for
+    /// requests.
+    fn reply(request: &[u8], timeout: Duration) -> (Vec<u8>, Arc<Counters>) {
         let counters = Arc::new(Counters::default());
         let guard = Arc::new(Guard::new(([127, 0, 0, 1], 0).into(), Vec::new()).unwrap());
         let site = Site::new(Options::default(), guard, Feed::new(1, counters.clone()), counters.clone());
@@ -104,9 +116,9 @@ mod tests {
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let address = listener.local_addr().unwrap();
         runtime.spawn(async move {
-            let place = Arc::new(Arc::<Places>::default().enter().unwrap());
+            let slot = Arc::new(Arc::<ConnectionSlots>::default().enter().unwrap());
             let (stream, _) = listener.accept().await.unwrap();
-            converse(stream, Arc::new(site), place, timeout).await;
+            converse(stream, Arc::new(site), slot, timeout).await;
         });
         let mut stream = std::net::TcpStream::connect(address).unwrap();
         stream.write_all(request).unwrap();
@@ -116,17 +128,17 @@ mod tests {
     }
 
     #[test]
-    fn half_a_request_is_waited_for_so_long_and_no_longer() {
-        let (answer, counters) = heard(b"GET / HTTP/1.1\r\nHost: localhost\r\n", Duration::from_millis(100));
+    fn half_a_request_times_out() {
+        let (answer, counters) = reply(b"GET / HTTP/1.1\r\nHost: localhost\r\n", Duration::from_millis(100));
         assert!(!answer.starts_with(b"HTTP/1.1 200"));
         assert_eq!(counters.slow.load(Ordering::Relaxed), 1);
         let whole = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-        let (answer, counters) = heard(whole, Duration::from_secs(60));
+        let (answer, counters) = reply(whole, Duration::from_secs(60));
         assert!(answer.starts_with(b"HTTP/1.1 200") && counters.slow.load(Ordering::Relaxed) == 0);
     }
 
     #[test]
-    fn so_many_routers_are_shown_and_no_more() {
+    fn shown_routers_are_limited() {
         let options = |routers: usize| Options {
             routers: vec![Some("unix:///nowhere/namely.sock".into()); routers],
             ..Options::default()

@@ -17,12 +17,12 @@ use namely_socket::PublishOptions;
 use namely_wire::InterestBuilder;
 use serde_json::json;
 
-use namely_skip::eventually;
+use namely_testkit::eventually;
 
 use self::common::{Events, World, answer};
 
 #[test]
-fn every_answer_tells_browsers_to_take_nothing_from_elsewhere() {
+fn answers_forbid_foreign_resources() {
     let world = World::new();
     let paths =
         ["/", "/style.css", "/main.js", "/views.js", "/icon.svg", "/api/words", "/api/token", "/nowhere"];
@@ -54,7 +54,7 @@ fn every_answer_tells_browsers_to_take_nothing_from_elsewhere() {
 }
 
 #[test]
-fn a_request_by_another_name_or_of_another_site_is_refused() {
+fn requests_for_other_hosts_are_refused() {
     let world = World::new();
     for (lines, status) in [
         ("GET / HTTP/1.1\r\nHost: 127.0.0.1", 200),
@@ -77,7 +77,7 @@ fn a_request_by_another_name_or_of_another_site_is_refused() {
 }
 
 #[test]
-fn what_changes_something_needs_the_token_and_the_right_one() {
+fn changes_need_the_right_token() {
     let world = World::new();
     let body = json!({"router": 0, "do": "route_add", "prefix": "/lab", "face": "1", "cost": 7}).to_string();
     let has_it = || world.client().rib().unwrap().iter().any(|entry| entry.prefix.to_string() == "/lab");
@@ -107,20 +107,20 @@ fn what_changes_something_needs_the_token_and_the_right_one() {
 }
 
 #[test]
-fn where_others_can_come_reading_needs_the_token_too() {
+fn public_pages_need_the_token() {
     let world = World::listening("0.0.0.0:0");
-    assert!(world.page.is_open_to_others());
+    assert!(world.page.is_reachable_remotely());
     assert_eq!(world.get("/api/events").status, 401);
-    assert_eq!(world.get("/").status, 200, "the page itself says nothing");
+    assert_eq!(world.get("/").status, 200, "the page itself has no data");
     let token = world.page.token();
     let request =
         format!("GET /api/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n");
     assert_eq!(Events::of(world.connect(), &request).status, 200);
-    assert!(!World::new().page.is_open_to_others());
+    assert!(!World::new().page.is_reachable_remotely());
 }
 
 #[test]
-fn a_page_hears_at_once_what_the_router_is_and_then_what_changes() {
+fn a_page_follows_the_routers_state() {
     let world = World::new();
     let mut events = world.watch();
     assert_eq!(events.event().0, "state");
@@ -136,14 +136,14 @@ fn a_page_hears_at_once_what_the_router_is_and_then_what_changes() {
     events.until("the rate of the page's own Interests", |_, data| {
         data["sections"]["router"]["interests"][0].as_f64().is_some_and(|rate| rate > 0.0)
     });
-    // What is the same is not told again.
+    // Unchanged data is not sent again.
     events.until("a change without routes", |name, data| {
         name == "change" && data["sections"]["routes"].is_null()
     });
 }
 
 #[test]
-fn names_that_are_asked_for_are_told_to_who_has_the_token_while_somebody_looks_and_cost_nothing_else() {
+fn hot_names_require_the_token() {
     let world = World::new();
     let ask = |query: &str, token: &str| {
         let token =
@@ -152,7 +152,7 @@ fn names_that_are_asked_for_are_told_to_who_has_the_token_while_somebody_looks_a
         Events::of(world.connect(), &request)
     };
     let token = world.page.token();
-    assert_eq!(ask("?router=0", "").status, 401, "others' names are nobody's business");
+    assert_eq!(ask("?router=0", "").status, 401, "names of others need the token");
     for query in ["", "?router=", "?router=1", "?router=-1", "?names=0"] {
         assert_eq!(ask(query, token).status, 400, "{query}");
     }
@@ -168,7 +168,7 @@ fn names_that_are_asked_for_are_told_to_who_has_the_token_while_somebody_looks_a
     };
     let _page = world.watch();
     after_looks(3);
-    assert_eq!(commands(), 0, "nobody looks at names");
+    assert_eq!(commands(), 0, "names are not sampled");
     let mut names = ask("?router=0", token);
     assert_eq!(names.status, 200);
     let stop = AtomicBool::new(false);
@@ -180,7 +180,7 @@ fn names_that_are_asked_for_are_told_to_who_has_the_token_while_somebody_looks_a
                 client.connection().express(&InterestBuilder::new(name)).unwrap();
             }
         });
-        let told = names.until("what is asked for", |name, data| {
+        let told = names.until("the requested names", |name, data| {
             name == "names" && data["names"][0]["prefix"] == "/lab/%3Cb%3E"
         });
         stop.store(true, Ordering::Relaxed);
@@ -198,7 +198,7 @@ fn names_that_are_asked_for_are_told_to_who_has_the_token_while_somebody_looks_a
 }
 
 #[test]
-fn a_router_that_goes_and_comes_again_is_said_and_followed() {
+fn the_page_follows_a_restarted_router() {
     let mut world = World::new();
     let mut events = world.watch();
     let first = events.until("the router", |_, data| data["sections"]["router"].is_object());
@@ -212,7 +212,7 @@ fn a_router_that_goes_and_comes_again_is_said_and_followed() {
 }
 
 #[test]
-fn a_name_is_fetched_verified_and_no_more_of_it_than_is_shown() {
+fn the_page_fetches_verified_content() {
     let world = World::new();
     let producer = world.producer("/lab");
     let hostile = "<img src=x onerror=alert(1)>";
@@ -242,7 +242,7 @@ fn a_name_is_fetched_verified_and_no_more_of_it_than_is_shown() {
 }
 
 #[test]
-fn so_many_connections_are_served_and_one_more_hears_503() {
+fn an_excess_connection_gets_503() {
     let world = World::new();
     let others = CONNECTIONS_MAX - CONNECTIONS_FOR_TOKEN;
     let mut all: Vec<_> = (0..others).map(|_| world.connect()).collect();
@@ -260,7 +260,7 @@ fn so_many_connections_are_served_and_one_more_hears_503() {
 }
 
 #[test]
-fn so_many_pages_watch_and_one_more_hears_503() {
+fn an_excess_page_gets_503() {
     let world = World::new();
     let all: Vec<_> = (STREAMS_FOR_TOKEN..STREAMS_MAX).map(|_| world.watch()).collect();
     assert!(all.iter().all(|events| events.status == 200));
@@ -272,7 +272,7 @@ fn so_many_pages_watch_and_one_more_hears_503() {
 /// Half requests and streams of a program without the token, as many as there may be, and more of
 /// them while the operator comes.
 #[test]
-fn programs_without_the_token_do_not_keep_the_operator_out() {
+fn tokenless_programs_do_not_block_operators() {
     let world = World::new();
     let token = world.page.token();
     let _streams: Vec<_> = (0..STREAMS_MAX).map(|_| world.watch()).collect();
@@ -295,7 +295,7 @@ fn programs_without_the_token_do_not_keep_the_operator_out() {
 }
 
 #[test]
-fn heads_and_bodies_at_their_limits_are_read_and_longer_ones_are_not() {
+fn oversized_heads_and_bodies_are_refused() {
     let world = World::new();
     let head = |octets: usize| {
         let lines = "GET / HTTP/1.1\r\nHost: localhost\r\nX: ";
@@ -318,8 +318,8 @@ fn heads_and_bodies_at_their_limits_are_read_and_longer_ones_are_not() {
 }
 
 #[test]
-fn so_many_explorations_and_commands_are_under_way_and_one_more_is_told_to_come_again() {
-    // A router that takes connections and never says anything.
+fn excess_actions_are_refused_as_busy() {
+    // A router that accepts connections and never answers.
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("silent.sock");
     let _silent = std::os::unix::net::UnixListener::bind(&path).unwrap();
@@ -356,7 +356,7 @@ fn request_with_token(page: &Dashboard, path: &str, body: &serde_json::Value) ->
 }
 
 #[test]
-fn a_port_in_use_is_said() {
+fn a_used_port_is_reported() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let options = Options { listen: taken.local_addr().unwrap(), ..Options::default() };
     match Dashboard::start(options) {

@@ -1,8 +1,8 @@
 //! Many datagrams in one system call: `recvmmsg(2)` and `sendmmsg(2)`, and several datagrams in one
-//! buffer: `UDP_SEGMENT` and `UDP_GRO` of udp(7). And when the kernel took one in: `SIOCGSTAMPNS`
-//! of socket(7).
+//! buffer: `UDP_SEGMENT` and `UDP_GRO` of udp(7). Also the time at which the kernel received a
+//! datagram: `SIOCGSTAMPNS` of socket(7).
 //!
-//! It never keeps memory of its own: what is received lies in the caller's buffer, what is sent in
+//! It never keeps memory of its own: received octets lie in the caller's buffer, octets to send in
 //! the caller's slices.
 #![allow(unsafe_code)]
 
@@ -24,19 +24,19 @@ pub const MESSAGES_OUT_MAX: usize = 64;
 /// Room for one message: no datagram and no coalesced run is longer.
 const MESSAGE_OCTETS: usize = 64 << 10;
 
-/// From one message's room to the next. A little more than the room, so that the beginnings of
-/// short messages do not all fall into one set of the processor's cache.
+/// The distance between the buffers of two messages. A little more than a buffer, so that the
+/// beginnings of short messages do not all map to one set of the processor's cache.
 const STRIDE_OCTETS: usize = MESSAGE_OCTETS + 128;
 
 /// The buffer that [`receive`] fills completely.
 pub const RECEIVE_OCTETS: usize = receive_octets(MESSAGES_IN_MAX);
 
-/// The buffer into which [`receive`] receives so many messages.
+/// The octets of the buffer into which [`receive`] receives `messages` messages.
 pub const fn receive_octets(messages: usize) -> usize {
     messages * STRIDE_OCTETS
 }
 
-/// One control message whose value is an integer.
+/// One control message with an integer.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Control {
@@ -44,7 +44,7 @@ struct Control {
     value: [u8; 8],
 }
 
-/// Length of a control message with a value of so many octets, as `CMSG_LEN` has it.
+/// Length of a control message with a value of `value_octets` octets, as `CMSG_LEN` computes it.
 const fn control_octets(value_octets: usize) -> usize {
     mem::offset_of!(Control, value) + value_octets
 }
@@ -64,7 +64,7 @@ const _: () = {
     }
 };
 
-/// What one call received.
+/// The result of one receiving call.
 #[derive(Debug)]
 pub struct Received {
     messages: [Message; MESSAGES_IN_MAX],
@@ -81,11 +81,11 @@ struct Message {
 }
 
 impl Received {
-    /// Where in the buffer each datagram is, and who sent it (if that was asked for).
+    /// Returns the range of each datagram in the buffer, and its sender if requested.
     pub fn datagrams(&self) -> impl Iterator<Item = (Range<usize>, Option<SocketAddr>)> + '_ {
         self.messages[..self.count].iter().enumerate().flat_map(|(index, message)| {
             let (start, end) = (index * STRIDE_OCTETS, index * STRIDE_OCTETS + message.octets);
-            // A datagram without any octets is one all the same.
+            // A datagram without octets counts, too.
             let count = message.octets.div_ceil(message.datagram_octets).max(1);
             (0..count).map(move |n| {
                 let at = start + n * message.datagram_octets;
@@ -100,8 +100,8 @@ impl Received {
     }
 }
 
-/// Lets the kernel hand over several datagrams of one peer as one message, cut by
-/// [`Received::datagrams`]. Kernels that cannot, do not.
+/// Lets the kernel deliver several datagrams of one peer as one message, split by
+/// [`Received::datagrams`]. Without effect on kernels that lack this.
 pub fn coalesce(socket: impl AsFd) {
     let on: libc::c_int = 1;
     // SAFETY: the value is a live integer of the length given; the descriptor is borrowed, hence
@@ -117,11 +117,11 @@ pub fn coalesce(socket: impl AsFd) {
     };
 }
 
-/// Receives what is there, as far as `buffer` has room ([`RECEIVE_OCTETS`] make full use of it),
-/// without waiting. Senders are told `with_names` only.
+/// Receives waiting datagrams, as far as `buffer` has room ([`RECEIVE_OCTETS`] make full use of
+/// it), without waiting. Senders are reported `with_names` only.
 ///
 /// # Errors
-/// [`Errno::AGAIN`] when nothing is there; otherwise what the system says.
+/// [`Errno::AGAIN`] when nothing waits; otherwise the system's error.
 pub fn receive(socket: impl AsFd, buffer: &mut [u8], with_names: bool) -> Result<Received, Errno> {
     let room = (buffer.len() / STRIDE_OCTETS).min(MESSAGES_IN_MAX);
     // SAFETY: zeros are a value of each of these structures of integers and pointers.
@@ -142,9 +142,9 @@ pub fn receive(socket: impl AsFd, buffer: &mut [u8], with_names: bool) -> Result
         }
     }
     // SAFETY: the first `room` headers point to slices, controls and names that live until the end
-    // of this function and have the lengths given; each slice points into a chunk of its own of
+    // of this function and have the lengths given; each slice points into its own chunk of
     // `buffer`, borrowed mutably all the while. The kernel writes into nothing else, and any octets
-    // are a value of what it writes.
+    // are a value of the types that it writes.
     let count = check(unsafe {
         libc::recvmmsg(
             socket.as_fd().as_raw_fd(),
@@ -203,10 +203,10 @@ pub struct Outgoing<'a> {
 }
 
 /// Sends the first [`MESSAGES_OUT_MAX`] messages, as far as the socket takes them, without waiting.
-/// Returns how many it took.
+/// Returns the number of accepted messages.
 ///
 /// # Errors
-/// Why the first message was not taken.
+/// The reason for which the first message was not sent.
 pub fn send<'a>(socket: impl AsFd, messages: impl Iterator<Item = Outgoing<'a>>) -> Result<usize, Errno> {
     // SAFETY: zeros are a value of each of these structures of integers and pointers.
     let (mut headers, mut controls): ([libc::mmsghdr; MESSAGES_OUT_MAX], [Control; MESSAGES_OUT_MAX]) =
@@ -240,12 +240,12 @@ pub fn send<'a>(socket: impl AsFd, messages: impl Iterator<Item = Outgoing<'a>>)
     })
 }
 
-/// How long what was received from this socket last had lain there, by the system's clock, which
-/// may be set meanwhile. What came before the first call, or soon after it, waited for no time: the
-/// kernel begins to note the time with that call.
+/// Returns the time that the last received datagram of this socket waited, by the system's clock,
+/// which may be set meanwhile. Datagrams that arrived before the first call, or soon after it, have
+/// no waiting time: the kernel begins to record times with that call.
 ///
 /// # Errors
-/// Caller: nothing was received yet (`NOENT`). Environment: the socket notes no time (`NOTTY`).
+/// Caller: nothing was received yet (`NOENT`). Environment: the socket records no time (`NOTTY`).
 pub fn waited(socket: impl AsFd) -> Result<Duration, Errno> {
     /// The request of socket(7), the same on every processor; `libc` has it for some only.
     const SIOCGSTAMPNS: u32 = 0x8907;
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_of_several_senders_arrive_by_one_call_with_their_names() {
+    fn one_call_receives_datagrams_of_several_senders() {
         for address in ["127.0.0.1:0", "[::1]:0"] {
             let Ok(to) = UdpSocket::bind(address) else { continue };
             let senders: Vec<UdpSocket> = (0..3).map(|_| UdpSocket::bind(address).unwrap()).collect();
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_messages_are_read_as_the_buffer_has_room_for() {
+    fn reads_are_limited_by_the_buffer() {
         let (from, to) = pair("127.0.0.1:0");
         for n in 0..5 {
             from.send(&[n]).unwrap();
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_leaves_as_one_message_and_arrives_as_the_datagrams_it_was_made_of() {
+    fn a_run_arrives_as_separate_datagrams() {
         for (is_coalesced, sizes) in [(true, [500, 500, 500, 20]), (false, [500, 500, 500, 500])] {
             let (from, to) = pair("127.0.0.1:0");
             if is_coalesced {
@@ -332,11 +332,11 @@ mod tests {
     }
 
     #[test]
-    fn the_time_that_a_datagram_lay_in_its_socket_is_told() {
+    fn the_socket_delay_is_measured() {
         let (from, to) = pair("127.0.0.1:0");
         assert_eq!(waited(&to).unwrap_err(), Errno::NOENT);
         let mut told = Vec::new();
-        // The kernel begins to note the time soon after it was first asked.
+        // The kernel begins to record times soon after the first request.
         for _ in 0..50 {
             let before = Instant::now();
             from.send(&[0]).unwrap();
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn the_errors_of_the_system_are_told() {
+    fn socket_errors_are_returned() {
         let (from, to) = pair("127.0.0.1:0");
         drop(to);
         let octets = vec![0; 70_000];

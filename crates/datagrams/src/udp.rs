@@ -1,7 +1,7 @@
 //! Datagrams out of one socket: runs of equal length as one message (`UDP_SEGMENT`), and many
 //! messages by one call.
 //!
-//! It never waits, and keeps nothing of what it sends.
+//! It never waits, and retains nothing of the sent data.
 
 use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,19 +12,32 @@ use rustix::net::{AddressFamily, sockopt};
 
 use crate::mmsg::{self, MESSAGES_OUT_MAX, Outgoing};
 
-/// Datagrams of one run: what every kernel with `UDP_SEGMENT` takes.
+/// Datagrams of one length that the kernel receives as one message.
+///
+/// Every kernel with `UDP_SEGMENT` accepts this number.
+///
+/// # Limit
+/// The next message begins.
+/// - Tests: `a_run_has_at_most_64_datagrams`
 const RUN_DATAGRAMS_MAX: usize = 64;
 
-/// Octets of one run: what an IP packet may be long, with any headers.
+/// Octets of the datagrams that the kernel receives as one message.
+///
+/// They fit the longest IP packet, with any headers.
+///
+/// # Limit
+/// The next message begins.
+/// - Tests: `a_run_has_at_most_64_datagrams`
 const RUN_OCTETS_MAX: usize = 65_000;
 
-/// Calls of [`UdpSender::send`] between two looks at the path's MTU, which grows without a word.
+/// Calls of [`UdpSender::send`] between two checks of the path's MTU, which may grow without
+/// notice.
 const CALLS_PER_LOOK: u32 = 1024;
 
 /// Slices of one datagram.
 const SLICES_MAX: usize = 4;
 
-/// What can be sent as one datagram.
+/// Data that can be sent as one datagram.
 pub trait Datagram {
     /// Octets in all.
     fn octets(&self) -> usize;
@@ -32,7 +45,7 @@ pub trait Datagram {
     /// Its octets, in order; slices may be empty.
     fn slices(&self) -> [&[u8]; SLICES_MAX];
 
-    /// Returns true if it leaves in a message of its own, so that it does not get lost with others.
+    /// Returns true if it must be sent in a separate message, so that it is not lost with others.
     fn is_alone(&self) -> bool {
         false
     }
@@ -47,8 +60,8 @@ impl<P: AsRef<[u8]>> Datagram for Frame<P> {
         Frame::slices(self)
     }
 
-    /// A run of which one datagram is too long for the path may get lost as a whole: systems pass
-    /// runs on uncut.
+    /// A probe must not share a run: systems forward runs uncut, so one datagram that is too long
+    /// for the path may lose the whole run.
     fn is_alone(&self) -> bool {
         self.is_probe()
     }
@@ -64,12 +77,12 @@ impl Datagram for [u8] {
     }
 }
 
-/// How a connected socket takes datagrams, and how long they may be on their way.
+/// The capabilities of a connected socket for datagrams, and the MTU of its path.
 #[derive(Clone, Copy, Debug)]
 pub struct UdpSender {
     /// Longest datagram of a run; 0: no runs.
     run_octets_max: usize,
-    /// As last told by [`UdpSender::path_change`].
+    /// The last value that [`UdpSender::path_change`] returned.
     path_octets: Option<usize>,
     /// The path may be another one.
     is_stale: bool,
@@ -84,10 +97,10 @@ impl Default for UdpSender {
 
 impl UdpSender {
     /// Sends datagrams from the front of `datagrams`, as far as a connected socket takes them by
-    /// one system call. Returns how many it took.
+    /// one system call. Returns the number of accepted datagrams.
     ///
     /// # Errors
-    /// Why the first datagram was not taken.
+    /// The reason for which the first datagram was not sent.
     pub fn send<'a, D: Datagram + ?Sized + 'a>(
         &mut self,
         socket: impl AsFd,
@@ -97,14 +110,15 @@ impl UdpSender {
         self.calls = self.calls.wrapping_add(1);
         self.is_stale |= self.calls.is_multiple_of(CALLS_PER_LOOK);
         let mut was_told = false;
-        // A refusal makes runs shorter, so that this ends.
+        // A refusal makes runs shorter, so the loop ends.
         loop {
             let mut runs = [Run::default(); MESSAGES_OUT_MAX];
             let waiting = datagrams.clone().take(RUN_DATAGRAMS_MAX).map(|d| (d.octets(), d.is_alone()));
             let count = cut(waiting, self.run_octets_max, &mut runs);
             match send_runs(socket, datagrams.clone(), &runs[..count]) {
                 Ok(taken) => return Ok(runs[..taken.min(count)].iter().map(|run| run.frames).sum()),
-                // It may be what a router said of an earlier datagram; this one was not tried then.
+                // It may be a router's report about an earlier datagram. The present one was not
+                // tried then.
                 Err(Errno::MSGSIZE) if !was_told => {
                     was_told = true;
                     self.is_stale = true;
@@ -115,8 +129,8 @@ impl UdpSender {
         }
     }
 
-    /// The longest datagram that reaches the peer in one piece, octets, if it is another one than
-    /// this told last. Asked of the system when there is reason to.
+    /// Returns the longest datagram that reaches the peer in one piece, octets, if it changed since
+    /// the last report. The system is queried only if there is a reason.
     pub fn path_change(&mut self, socket: impl AsFd) -> Option<usize> {
         if !std::mem::take(&mut self.is_stale) {
             return None;
@@ -129,8 +143,8 @@ impl UdpSender {
         (before != Some(now)).then_some(now)
     }
 
-    /// The system refused a run of datagrams of `octets`: no more such runs. Whether that was the
-    /// reason, and the same datagrams may be sent one by one.
+    /// The system refused a run of datagrams of `octets`, so no more such runs are made. Returns
+    /// true if the run was the reason, and the same datagrams may be sent one by one.
     fn refuse(&mut self, socket: BorrowedFd<'_>, octets: usize, errno: Errno) -> bool {
         self.run_octets_max = match errno {
             // The kernel cuts runs but not datagrams: each must fit into the path's MTU.
@@ -144,19 +158,19 @@ impl UdpSender {
     }
 }
 
-/// Lets the kernel learn the MTU of the path of a connected socket (RFC 1191, RFC 8201): a datagram
-/// that fits into what is known of the path is not to be cut on the way; longer ones are cut here.
-/// So systems are set usually. Where a router cannot pass one, the socket's next call fails with
-/// [`Errno::MSGSIZE`], and the path's MTU is another.
+/// Enables path MTU discovery of a connected socket (RFC 1191, RFC 8201). A datagram that fits the
+/// known MTU must not be fragmented on the way; longer ones are fragmented here. That is the usual
+/// setting of systems. If a router cannot pass a datagram, the socket's next call fails with
+/// [`Errno::MSGSIZE`], and the path's MTU has changed.
 pub fn discover_path(socket: impl AsFd) {
     let socket = socket.as_fd();
-    // Where this is refused the system's setting holds.
+    // If this is refused, the system's setting applies.
     let _ = sockopt::set_ip_mtu_discover(socket, sockopt::Ipv4PathMtuDiscovery::WANT)
         .or_else(|_| sockopt::set_ipv6_mtu_discover(socket, sockopt::Ipv6PathMtuDiscovery::WANT));
 }
 
-/// The longest datagram that reaches the peer of a socket in one piece, octets; `None` where the
-/// system does not say.
+/// Returns the longest datagram that reaches the peer of a socket in one piece, octets; `None` if
+/// the system does not report it.
 pub fn path_octets(socket: impl AsFd) -> Option<usize> {
     let socket = socket.as_fd();
     let is_v4 = sockopt::socket_domain(socket).ok()? == AddressFamily::INET;
@@ -169,7 +183,7 @@ pub fn path_octets(socket: impl AsFd) -> Option<usize> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Run {
     frames: usize,
-    /// Of each datagram but the last, which may be shorter.
+    /// Octets of each datagram except the last, which may be shorter.
     datagram_octets: usize,
     octets: usize,
     /// The last one is shorter, or alone: none can follow it.
@@ -195,8 +209,7 @@ impl Run {
     }
 }
 
-/// Cuts datagrams of the given lengths, some of which are alone, into runs. Returns how many there
-/// are.
+/// Cuts datagrams of the given lengths, some of which are alone, into runs. Returns their number.
 fn cut(
     datagrams: impl Iterator<Item = (usize, bool)>,
     run_octets_max: usize,
@@ -216,7 +229,8 @@ fn cut(
     count
 }
 
-/// Sends runs from the front by one system call. Returns how many of them the socket took.
+/// Sends runs from the front by one system call. Returns the number of those that the socket
+/// accepted.
 fn send_runs<'a, D: Datagram + ?Sized + 'a>(
     socket: BorrowedFd<'_>,
     mut datagrams: impl Iterator<Item = &'a D>,
@@ -256,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_of_one_length_make_a_run_and_a_shorter_one_ends_it() {
+    fn a_run_ends_with_a_shorter_datagram() {
         assert_eq!(runs_of(&[9, 9, 9], 100), [vec![9, 9, 9]]);
         assert_eq!(runs_of(&[9, 9, 4, 4, 9], 100), [vec![9, 9, 4], vec![4], vec![9]]);
         assert_eq!(runs_of(&[4, 9, 9], 100), [vec![4], vec![9, 9]]);
@@ -265,13 +279,13 @@ mod tests {
     }
 
     #[test]
-    fn who_is_alone_is_in_no_run() {
+    fn a_single_datagram_is_no_run() {
         assert_eq!(runs_of(&[900, 900, 777, 500, 500], 8800), [vec![900, 900], vec![777], vec![500, 500]]);
         assert_eq!(runs_of(&[777, 777], 8800), [[777], [777]]);
     }
 
     #[test]
-    fn a_run_has_at_most_64_datagrams_and_65000_octets() {
+    fn a_run_has_at_most_64_datagrams() {
         let lengths = |runs: Vec<Vec<usize>>| runs.iter().map(Vec::len).collect::<Vec<_>>();
         assert_eq!(lengths(runs_of(&[100; 64], 8800)), [64]);
         assert_eq!(lengths(runs_of(&[100; 65], 8800)), [64, 1]);
@@ -282,7 +296,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn runs_are_what_the_kernel_will_cut_into_the_same_datagrams(
+        fn runs_match_the_kernels_segmentation(
             octets in prop::collection::vec(prop_oneof![Just(8000usize), Just(100), 0usize..9000], 0..64),
             octets_max in prop_oneof![Just(0usize), Just(1452), Just(65535)],
         ) {

@@ -3,7 +3,7 @@
 use std::io::IoSlice;
 
 use namely_datagrams::ethernet::ring::{Ring, join, sending_socket};
-use namely_datagrams::ethernet::{DEFAULT_GROUP, FrameSender, Station, frame, monitor};
+use namely_datagrams::ethernet::{DEFAULT_GROUP, EtherSocket, FrameSender, frame, monitor};
 use namely_datagrams::mmsg::{self, Outgoing};
 use namely_wire::MacAddress;
 use rustix::io::Errno;
@@ -11,11 +11,11 @@ use rustix::io::Errno;
 #[path = "../../io/tests/support/namespace.rs"]
 mod namespace;
 
-/// Frames that a small ring has no room for: more than its slots.
+/// More frames than the small ring of these tests has slots.
 const MANY: u64 = 2000;
 
 #[test]
-fn frames_pass_through_a_ring_and_those_it_has_no_room_for_are_counted() {
+fn a_full_ring_counts_dropped_frames() {
     let Some(namespace) = namespace::Namespace::new() else { return };
     if !namespace.ip("link add va type veth peer name vb") {
         return;
@@ -37,10 +37,10 @@ fn frames_pass_through_a_ring_and_those_it_has_no_room_for_are_counted() {
         };
         for (to, octets) in [(b.address, 1500), (DEFAULT_GROUP, 2), (b.address, 46)] {
             let expected = send(to, &vec![7; octets]);
-            let is_there = ring.receive(|arrived| {
+            let has_frame = ring.receive(|arrived| {
                 assert_eq!((arrived.octets, arrived.is_cut, arrived.vlan), (&*expected, false, None));
             });
-            assert!(is_there);
+            assert!(has_frame);
         }
         assert!(!ring.receive(|_| ()));
         for _ in 0..MANY {
@@ -60,19 +60,19 @@ fn frames_pass_through_a_ring_and_those_it_has_no_room_for_are_counted() {
 }
 
 #[test]
-fn a_station_hears_its_peer_and_nobody_else_and_counts_what_it_has_no_room_for() {
+fn a_station_receives_only_from_its_peer() {
     let [peer, other, own, second_own] = [10, 11, 12, 13].map(|last| MacAddress([2, 0, 0, 0, 0, last]));
     let Some(namespace) = namespace::Namespace::new() else { return };
     if !namespace.ip("link add va type veth peer name vb") {
         return;
     }
     namespace.enter(|| {
-        assert_eq!(Station::open("vb", peer, own, 1 << 20).unwrap_err(), Errno::NETDOWN);
-        assert_eq!(Station::open("nothing", peer, own, 1 << 20).unwrap_err(), Errno::NODEV);
+        assert_eq!(EtherSocket::open("vb", peer, own, 1 << 20).unwrap_err(), Errno::NETDOWN);
+        assert_eq!(EtherSocket::open("nothing", peer, own, 1 << 20).unwrap_err(), Errno::NODEV);
         assert!(namespace.ip("link set va up") && namespace.ip("link set vb up"));
         let a = monitor::device("va").unwrap().unwrap();
-        let mut station = Station::open("vb", peer, own, 1 << 20).unwrap();
-        let mut second = Station::open("vb", peer, second_own, 1 << 20).unwrap();
+        let mut station = EtherSocket::open("vb", peer, own, 1 << 20).unwrap();
+        let mut second = EtherSocket::open("vb", peer, second_own, 1 << 20).unwrap();
         assert_eq!(station.mtu_octets(), 1500);
         let send = |from: MacAddress, to: MacAddress, packets: &[&[u8]]| {
             let sender = FrameSender::open(a.index, to, from).unwrap();
@@ -83,34 +83,34 @@ fn a_station_hears_its_peer_and_nobody_else_and_counts_what_it_has_no_room_for()
         }
         send(peer, own, &[b"\x05\x01a", b"\x05\x70", b"\x05\x02bc", b"\x05\x01d"]);
         send(peer, second_own, &[b"\x05\x01e"]);
-        let mut heard = Vec::new();
-        let mut listen = |station: &mut Station, goes_on: bool| {
-            let looked = station.receive(100, &mut |packet| {
-                heard.push(packet.to_vec());
-                goes_on
+        let mut arrived_packets = Vec::new();
+        let mut receive_packets = |station: &mut EtherSocket, continues: bool| {
+            let report = station.receive(100, &mut |packet| {
+                arrived_packets.push(packet.to_vec());
+                continues
             });
-            (looked.unwrap(), std::mem::take(&mut heard))
+            (report.unwrap(), std::mem::take(&mut arrived_packets))
         };
-        let (looked, first) = listen(&mut station, false);
-        assert_eq!((looked.packets, first), (1, vec![b"\x05\x01a".to_vec()]));
-        let (looked, rest) = listen(&mut station, true);
-        assert_eq!((looked.malformed, rest), (1, vec![b"\x05\x02bc".to_vec(), b"\x05\x01d".to_vec()]));
-        assert_eq!(listen(&mut second, true).1, [b"\x05\x01e"]);
+        let (report, first) = receive_packets(&mut station, false);
+        assert_eq!((report.packets, first), (1, vec![b"\x05\x01a".to_vec()]));
+        let (report, rest) = receive_packets(&mut station, true);
+        assert_eq!((report.malformed, rest), (1, vec![b"\x05\x02bc".to_vec(), b"\x05\x01d".to_vec()]));
+        assert_eq!(receive_packets(&mut second, true).1, [b"\x05\x01e"]);
 
         for _ in 0..MANY / 50 {
             send(peer, own, &[&b"\x05\x01y"[..]; 50]);
         }
         let (mut received, mut lost) = (0, 0);
         loop {
-            let (looked, packets) = listen(&mut station, true);
+            let (report, packets) = receive_packets(&mut station, true);
             received += packets.len() as u64;
-            lost += looked.lost;
-            if looked.packets == 0 {
+            lost += report.lost;
+            if report.packets == 0 {
                 break;
             }
         }
         send(peer, own, &[b"\x05\x01y"]);
-        lost += listen(&mut station, true).0.lost;
+        lost += receive_packets(&mut station, true).0.lost;
         assert!(received < MANY);
         assert_eq!(received + lost, MANY);
 

@@ -1,5 +1,5 @@
-//! How fast one data plane moves packets between two applications on one machine, and what that
-//! costs it.
+//! The rate at which one data plane moves packets between two applications on one machine, and the
+//! cost of it.
 //!
 //! A consumer and a producer that do next to nothing exchange Interests and Data through the
 //! router, each on its own thread; with `udp`, through two routers with a UDP face between them.
@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 use namely_dataplane::{ControlEvent, Core, DataPlane, DataPlaneOptions, Inbox, ListenSpec};
 use namely_forwarder::{Config, FaceId};
 use namely_link::stream::packet_octets;
+use namely_messages::{FaceEventKind, FacePersistency};
 use namely_mgmt::{FaceSettings, FaceSpec, Faces};
-use namely_wire::mgmt::{FaceEventKind, FacePersistency};
 use namely_wire::{
     DataBuilder, FaceUri, InterestBuilder, LpHeaders, Name, PitToken, SignatureInfo, encode_lp_packet,
 };
@@ -33,7 +33,7 @@ trait Stream: Read + Write + Send {}
 
 impl<T: Read + Write + Send> Stream for T {}
 
-/// Where a packet's running number stands: 8 octets in its name.
+/// The position of a packet's running number: 8 octets in its name.
 struct Template {
     octets: Vec<u8>,
     number_at: usize,
@@ -87,7 +87,7 @@ impl Cutter {
     }
 }
 
-/// Keeps `window` Interests, with PIT tokens, pending until told to stop.
+/// Keeps `window` Interests, with PIT tokens, pending until `stop` is set.
 fn consume(stream: Box<dyn Stream>, window: u64, received: &AtomicU64, stop: &AtomicBool) {
     let headers = LpHeaders { pit_token: PitToken::new(b"token 8o"), ..LpHeaders::default() };
     let packet = InterestBuilder::new(name()).nonce(*b"nonc").build();

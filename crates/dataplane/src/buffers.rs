@@ -1,18 +1,17 @@
-//! Memory for packets: buffers of one size, cut from chunks that are asked of the system as a
-//! whole.
+//! Memory for packets: buffers of one size, cut from chunks that are mapped as a whole.
 //!
-//! A chunk that may have huge pages costs one page fault where its buffers alone would cost a
-//! thousand, and none of them a system call: while a content store fills, each packet takes memory
-//! that nobody had before. A chunk whose buffers have all come back goes back to the system.
+//! While a content store fills, each packet takes new memory. A chunk in a huge page costs one page
+//! fault instead of 512 (for pages of 4 KiB), and a buffer costs no system call. A chunk can be
+//! unmapped once all its buffers were returned.
 //!
-//! With `unsafe` code. The invariants, on which each block below rests:
+//! This module has `unsafe` code. Each block below relies on these invariants:
 //! 1. `start..start + octets` of a [`Chunk`] is mapped readable and writable, zeroed at first, from
-//!    [`Chunk::map`] to [`Chunk::unmap`], which only a chunk whose buffers are all in `free` or
-//!    were never handed out gets to.
-//! 2. Buffer n of a chunk lies at `start + n * stride`, which is a multiple of 16: a [`Header`],
-//!    then `stride` less 16 octets. It belongs to exactly one [`OwnedBuffer`], or to as many
-//!    [`SharedBuffer`] as its header counts, at any time.
-//! 3. The octets of a buffer are written through a [`OwnedBuffer`] only, and read through
+//!    [`Chunk::map`] to [`Chunk::unmap`]. Only a chunk whose buffers are all in `free` or were
+//!    never handed out is passed to [`Chunk::unmap`].
+//! 2. Buffer n of a chunk lies at `start + n * stride`, which is a multiple of 16. It consists of a
+//!    [`Header`] and `stride - 16` octets. At any time it belongs to exactly one [`OwnedBuffer`],
+//!    or to as many [`SharedBuffer`] as its header counts.
+//! 3. The octets of a buffer are written through an [`OwnedBuffer`] only, and read through
 //!    [`SharedBuffer`] and [`OwnedBuffer`].
 
 use std::mem::ManuallyDrop;
@@ -22,33 +21,40 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
-/// Octets of a huge page, and of all chunks but the first ones.
+/// Octets of a chunk of packet buffers.
+///
+/// It is the size of a huge page, and of all chunks except the first ones.
+///
+/// # Limit
+/// Another chunk is mapped.
+/// - Value: 2 MiB; the first chunk has 64 KiB, and each further one twice as many
+/// - Tests: `a_chunk_hands_out_each_buffer_once`
 pub(super) const CHUNK_OCTETS_MAX: usize = 2 << 20;
 
-/// Octets of the first chunk of a size; the next ones are twice as large each, so that a size that
-/// is hardly used takes little.
+/// Octets of the first chunk of a size. Each following chunk is twice as large, so a rarely used
+/// size takes little memory.
 pub(super) const CHUNK_OCTETS_MIN: usize = 64 << 10;
 
-/// Octets that the system is asked for at once.
+/// Minimum number of octets that one system call populates.
 const POPULATED_OCTETS: usize = 64 << 10;
 
 const _: () = assert!(CHUNK_OCTETS_MAX.is_multiple_of(POPULATED_OCTETS));
 
-/// Octets of a buffer that are asked for ahead: what follows them the processor asks for by itself.
+/// Octets of a buffer that are prefetched. The processor prefetches the following ones by itself.
 const PREFETCHED_OCTETS: usize = 1536;
 
 const CACHE_LINE_OCTETS: usize = 64;
 
-/// Octets before those of a buffer.
+/// Octets of the header before a buffer's octets.
 pub(super) const HEADER_OCTETS: usize = size_of::<Header>();
 
 const _: () = assert!(HEADER_OCTETS == 16);
 
-/// What stands before a buffer's octets.
+/// The header before a buffer's octets.
 #[repr(C, align(16))]
 struct Header {
     references: AtomicU32,
-    /// The number of the chunk among those of its size.
+    /// The number of the chunk within its size.
     chunk: u32,
     /// The number of its size.
     class: u32,
@@ -61,56 +67,59 @@ pub(super) struct Chunk {
     start: NonNull<u8>,
     octets: usize,
     stride: usize,
-    /// How many buffers were handed out ever, from the front.
+    /// Number of different buffers that were handed out so far. They lie at the front of the chunk.
     touched: usize,
-    /// Those of them that came back.
+    /// Buffers that were handed out and returned.
     free: Vec<OwnedBuffer>,
-    /// Octets from the front that the system was asked to give at once.
+    /// Octets from the front that `populate` need not populate: those it has populated, or all of a
+    /// small chunk.
     populated: usize,
 }
 
-// SAFETY: the mapping belongs to the process; by invariant 2 whoever has the chunk has its free
-// buffers, and nothing else of it is reached through the chunk.
+// SAFETY: the mapping belongs to the process. By invariant 2 the owner of the chunk owns the free
+// buffers, and the chunk accesses no other buffer that was handed out.
 unsafe impl Send for Chunk {}
 
-/// A buffer that nobody else has. It is never dropped but given back to its chunk; otherwise its
-/// memory stays.
+/// A buffer with one owner. It must be returned to its chunk instead of being dropped; otherwise
+/// its memory leaks.
 #[derive(Debug)]
 pub(super) struct OwnedBuffer(NonNull<Header>);
 
-// SAFETY: by invariant 2 its owner is the only one to reach the buffer.
+// SAFETY: by invariant 2 only the owner of the `OwnedBuffer` accesses the buffer.
 unsafe impl Send for OwnedBuffer {}
 
-/// A buffer that several may read. The last of them gets a [`OwnedBuffer`].
+/// A buffer that several owners may read. The release of the last one returns the [`OwnedBuffer`].
 #[derive(Debug)]
 pub(super) struct SharedBuffer(NonNull<Header>);
 
 // SAFETY: by invariant 3 the octets do not change while there is a `SharedBuffer`, and the count of
 // references is atomic.
 unsafe impl Send for SharedBuffer {}
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for SharedBuffer {}
 
 impl Chunk {
-    /// A chunk of `octets`, a power of two, whose buffers are `stride` octets apart. With `is_huge`
-    /// it lies so that it may have huge pages, and the system is asked for them.
+    /// Maps a chunk of `octets`, a power of two, whose buffers are `stride` octets apart. With
+    /// `is_huge` the chunk is aligned for huge pages, and `map` requests them from the system.
     ///
     /// # Errors
     /// Environment: there is no memory.
     pub(super) fn map(octets: usize, stride: usize, is_huge: bool) -> Result<Self, Errno> {
         debug_assert!(stride.is_multiple_of(HEADER_OCTETS) && (2 * HEADER_OCTETS..=octets).contains(&stride));
+        // A mapping of twice the size contains an aligned range of the size, wherever it lies.
         let mapped = if is_huge { 2 * octets } else { octets };
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping at a place of the kernel's choice; nothing that exists is replaced.
+        // SAFETY: a new mapping at an address that the kernel chooses; no existing mapping is
+        // replaced.
         let start = unsafe {
             rustix::mm::mmap_anonymous(std::ptr::null_mut(), mapped, protection, MapFlags::PRIVATE)?
         };
         let mut start = NonNull::new(start.cast::<u8>()).ok_or(Errno::NOMEM)?;
         if is_huge {
             let before = start.as_ptr().align_offset(octets);
-            // SAFETY: both ends of the mapping of twice the octets around an aligned part, `before`
-            // being less than `octets`; nobody knows of them. Advice does not change what memory
-            // holds.
+            // SAFETY: the mapping has `2 * octets`, and `before` is less than `octets`. So the
+            // unmapped ranges before and after the aligned range lie inside it, and no other code
+            // has their addresses. Advice does not change the contents of memory.
             unsafe {
                 let aligned = start.as_ptr().add(before);
                 if before > 0 {
@@ -118,11 +127,12 @@ impl Chunk {
                 }
                 rustix::mm::munmap(aligned.add(octets).cast(), octets - before)?;
                 start = NonNull::new_unchecked(aligned);
-                // Where the system has no huge pages, small ones do.
+                // Without huge pages the system uses small ones.
                 let _ = rustix::mm::madvise(start.as_ptr().cast(), octets, Advice::LinuxHugepage);
             }
         }
-        // The first chunks of a size that is hardly used take no more than is touched.
+        // Small chunks are never populated ahead, so a rarely used size takes only the pages it
+        // touches.
         let populated = if octets < CHUNK_OCTETS_MAX { octets } else { 0 };
         Ok(Chunk { start, octets, stride, touched: 0, free: Vec::new(), populated })
     }
@@ -132,9 +142,10 @@ impl Chunk {
         self.octets
     }
 
-    /// A buffer, rather one that was used before; `None` if there is none left. `class` and `chunk`
-    /// are what [`OwnedBuffer::place`] is to say of it.
+    /// Returns a buffer, preferably a used one; `None` if there is none left.
+    /// [`OwnedBuffer::place`] later returns `class` and `chunk`.
     pub(super) fn take(&mut self, class: u32, chunk: u32) -> Option<OwnedBuffer> {
+        // The pages of a used buffer are populated already.
         if let Some(spare) = self.free.pop() {
             return Some(spare);
         }
@@ -147,6 +158,7 @@ impl Chunk {
         }
         self.touched += 1;
         let octets = (self.stride - HEADER_OCTETS) as u32;
+        // An owned buffer has no count; `share` sets it.
         let header = Header { references: AtomicU32::new(0), chunk, class, octets };
         // SAFETY: buffer number `touched` lies inside the mapping (checked above), is aligned
         // (invariant 2: start and stride are multiples of 16) and was not handed out before.
@@ -157,16 +169,16 @@ impl Chunk {
         }
     }
 
-    /// Asks the system for the pages of the next buffers, up to `least` octets from the start and
-    /// some more: where there is no huge page, a page fault for each page costs a fifth more.
+    /// Populates the pages of the next buffers, at least up to `least` octets from the start.
+    /// Without a huge page, a page fault for each page would take a fifth more time than this call.
     #[cold]
     fn populate(&mut self, least: usize) {
         let from = self.populated;
         let end = least.next_multiple_of(POPULATED_OCTETS).min(self.octets);
         self.populated = end;
-        // SAFETY: both ends lie inside the mapping (invariant 1), on pages' borders: `from` and
-        // `end` are multiples of `POPULATED_OCTETS`. What memory holds does not change. A system
-        // that cannot do this gives pages one by one.
+        // SAFETY: both ends lie inside the mapping (invariant 1), on page boundaries: `from` and
+        // `end` are multiples of `POPULATED_OCTETS`. The contents of memory do not change. A system
+        // without this advice populates pages one by one.
         let _ = unsafe {
             rustix::mm::madvise(self.start.add(from).as_ptr().cast(), end - from, Advice::LinuxPopulateWrite)
         };
@@ -174,46 +186,47 @@ impl Chunk {
 
     /// Takes back a buffer of this chunk.
     pub(super) fn put(&mut self, spare: OwnedBuffer) {
+        // A lower address wraps to an offset that the assertion rejects.
         let offset = (spare.0.as_ptr() as usize).wrapping_sub(self.start.as_ptr() as usize);
         assert!(offset < self.octets, "a buffer of another chunk");
         self.free.push(spare);
     }
 
-    /// Returns true if there is a buffer to take.
+    /// Returns true if a buffer is available.
     pub(super) fn has_room(&self) -> bool {
         !self.free.is_empty() || (self.touched + 1) * self.stride <= self.octets
     }
 
-    /// Octets of the buffers that came back.
+    /// Octets of the buffers that were returned.
     pub(super) fn octets_free(&self) -> usize {
         self.free.len() * self.stride
     }
 
-    /// Returns true if all of its buffers are here.
+    /// Returns true if all buffers that were handed out were returned.
     pub(super) fn is_unused(&self) -> bool {
         self.free.len() == self.touched
     }
 
-    /// Gives the memory back to the system.
+    /// Returns the memory to the system.
     pub(super) fn unmap(self) {
         assert!(self.is_unused(), "somebody has a buffer of this chunk");
         // SAFETY: invariant 1, just checked: `free` holds as many different buffers of this chunk
-        // (`put`) as were handed out, and they go with it. Unmapping what is mapped does not fail.
+        // (`put`) as were handed out, and they are dropped with it. Unmapping a mapped range does
+        // not fail.
         let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.octets) };
     }
 }
 
 impl OwnedBuffer {
-    /// The buffer's size, the chunk that it belongs to, both as [`Chunk::take`] was told.
+    /// Returns the buffer's size class and the number of its chunk, as passed to [`Chunk::take`].
     pub(super) fn place(&self) -> (usize, u32) {
-        // SAFETY: the buffer is mapped as long as it is not in its chunk (invariant 1), with a
-        // header (invariant 2).
+        // SAFETY: the buffer is mapped as long as it is not in `free` of its chunk (invariant 1),
+        // with a header (invariant 2).
         let header = unsafe { self.0.as_ref() };
         (header.class as usize, header.chunk)
     }
 
-    /// Asks the processor for the first cache lines of a buffer of `octets` octets, without waiting
-    /// for them.
+    /// Prefetches the first cache lines of a buffer of `octets` octets, without waiting for them.
     #[inline]
     pub(super) fn prefetch(&self, octets: usize) {
         let start = self.0.as_ptr().cast::<u8>().cast_const();
@@ -225,19 +238,19 @@ impl OwnedBuffer {
     /// The buffer's octets.
     #[inline]
     pub(super) fn octets_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `octets_of`, and by invariant 2 nobody else reaches them while `self` is
-        // borrowed.
+        // SAFETY: as in `SharedBuffer::octets`, and by invariant 2 no other code reaches them while
+        // `self` is borrowed.
         unsafe {
             let octets = self.0.as_ref().octets as usize;
             std::slice::from_raw_parts_mut(self.0.add(1).as_ptr().cast(), octets)
         }
     }
 
-    /// From now on several may read it.
+    /// Converts this buffer into one that several owners may read.
     #[inline]
     pub(super) fn share(self) -> SharedBuffer {
-        // SAFETY: as in `place`. Nobody else reads the count: it becomes known by what
-        // `SharedBuffer` is sent over.
+        // SAFETY: as in `place`. Relaxed: another thread reads the count only after it has received
+        // the `SharedBuffer`, and that transfer synchronizes.
         unsafe { self.0.as_ref() }.references.store(1, Ordering::Relaxed);
         SharedBuffer(self.0)
     }
@@ -247,25 +260,28 @@ impl SharedBuffer {
     /// The buffer's octets.
     #[inline]
     pub(super) fn octets(&self) -> &[u8] {
-        // SAFETY: a buffer with a `SharedBuffer` is in no chunk, hence mapped (invariant 1); behind
-        // its header lie as many octets as that says (invariant 2), which were zeroed by the system
-        // or written since, and which nobody writes meanwhile (invariant 3).
+        // SAFETY: a buffer with a `SharedBuffer` is not in `free` of its chunk, hence mapped
+        // (invariant 1). Behind its header lie as many octets as the header states (invariant 2).
+        // All are initialized, because the system zeroed them. No code writes them while a
+        // `SharedBuffer` exists (invariant 3).
         unsafe {
             let octets = self.0.as_ref().octets as usize;
             std::slice::from_raw_parts(self.0.add(1).as_ptr().cast(), octets)
         }
     }
 
-    /// Releases the buffer; whoever is the last gets it.
+    /// Releases the buffer. Returns it if this was the last reference.
     #[inline]
     pub(super) fn release(self) -> Option<OwnedBuffer> {
         let this = ManuallyDrop::new(self);
-        // SAFETY: as in `octets`; the count includes this reference until the next line is done.
+        // SAFETY: as in `octets`. The count includes this reference until `fetch_sub` has
+        // subtracted it.
         let is_last = unsafe { this.0.as_ref() }.references.fetch_sub(1, Ordering::Release) == 1;
         if !is_last {
             return None;
         }
-        // What others read of it they have read before it is written again.
+        // With the Release of the other threads, their reads happen before the buffer is written
+        // again.
         fence(Ordering::Acquire);
         Some(OwnedBuffer(this.0))
     }
@@ -276,7 +292,7 @@ impl Clone for SharedBuffer {
     fn clone(&self) -> Self {
         // SAFETY: as in `octets`.
         let before = unsafe { self.0.as_ref() }.references.fetch_add(1, Ordering::Relaxed);
-        // As many clones would take more memory than there is; a count that wraps would be unsound.
+        // A count that wraps would be unsound. No router has so many references to one packet.
         assert!(before < u32::MAX / 2, "too many references to a packet");
         SharedBuffer(self.0)
     }
@@ -287,7 +303,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chunk_hands_out_each_buffer_once_and_goes_when_all_are_back() {
+    fn a_chunk_hands_out_each_buffer_once() {
         for (octets, stride) in [(CHUNK_OCTETS_MIN, 48), (CHUNK_OCTETS_MAX, 8192)] {
             let mut chunk = Chunk::map(octets, stride, octets == CHUNK_OCTETS_MAX).unwrap();
             let mut taken: Vec<OwnedBuffer> = std::iter::from_fn(|| chunk.take(3, 7)).collect();
@@ -306,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_asked_for_a_little_ahead_of_buffers_and_never_past_the_chunk() {
+    fn pages_are_populated_just_ahead_of_buffers() {
         for stride in [1088, 8256, 9280] {
             let mut chunk = Chunk::map(CHUNK_OCTETS_MAX, stride, false).unwrap();
             let mut taken = Vec::new();
@@ -326,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_buffer_comes_back_from_the_last_who_has_it() {
+    fn a_shared_buffer_returns_from_its_last_holder() {
         let mut chunk = Chunk::map(CHUNK_OCTETS_MIN, 1024, false).unwrap();
         let mut spare = chunk.take(0, 0).unwrap();
         spare.octets_mut()[0] = 9;
@@ -351,7 +367,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "somebody has a buffer of this chunk")]
-    fn a_chunk_of_which_somebody_has_a_buffer_is_not_unmapped() {
+    fn a_chunk_in_use_stays_mapped() {
         let mut chunk = Chunk::map(CHUNK_OCTETS_MIN, 1024, false).unwrap();
         let _spare = chunk.take(0, 0).unwrap();
         chunk.unmap();

@@ -1,29 +1,29 @@
 //! The control thread's handle on the data plane.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::hash::RandomState;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
 
-use namely_forwarder::{FaceError, FaceId, FaceProperties, HolderId};
-use namely_io::{DropCounters, EventLoop, OpenError, PortStatus, Workers};
+use namely_forwarder::{FaceError, FaceId, FaceProperties, OwnerId};
+use namely_io::labels::{received, sent};
+use namely_io::{DropCounters, EventLoop, FaceSnapshot, OpenError, Workers};
+#[cfg(feature = "vip")]
+use namely_messages::FacePersistency;
+use namely_messages::{Counter, FaceStatus};
 use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec, Faces, UpdateFaceError};
 use namely_nnet::Socket;
-#[cfg(feature = "vip")]
-use namely_wire::mgmt::FacePersistency;
-use namely_wire::mgmt::{Counter, FaceStatus};
 use namely_wire::{FaceUri, LpHeaders, Name};
 use parking_lot::Mutex;
 
+use crate::capture::CaptureQueue;
 use crate::command::{Command, Reply};
-use crate::disk::{Disk, DiskPort};
+use crate::disk::{Disk, WorkerDisk};
 use crate::dispatcher::{Dispatcher, Queue};
 use crate::inbox::{self, Inbox};
 use crate::relay::Relay;
 use crate::shared::DataPlaneShared;
-use crate::tap::Tap;
 use crate::trace::Trace;
 #[cfg(feature = "vip")]
 use crate::vip::VipInbox;
@@ -38,25 +38,16 @@ pub struct DataPlane {
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// Why the data plane did not start.
-#[derive(Debug)]
+/// The reason for which the data plane did not start.
+#[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// Environment: the system refused a resource.
+    #[error("the data plane did not start: {0}")]
     System(String),
-    /// Configuration: the forwarder takes no face.
-    Face(FaceError),
+    /// Configuration: the forwarder accepts no face.
+    #[error("the data plane did not start: {0}")]
+    Face(#[source] FaceError),
 }
-
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StartError::System(why) => write!(f, "the data plane did not start: {why}"),
-            StartError::Face(error) => write!(f, "the data plane did not start: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for StartError {}
 
 impl From<OpenError> for StartError {
     fn from(error: OpenError) -> Self {
@@ -65,15 +56,19 @@ impl From<OpenError> for StartError {
 }
 
 impl DataPlane {
-    /// Starts the data plane's workers. It has one face, the internal one, and listens nowhere.
+    /// Starts the data plane's workers. At first it has only the internal face, and no listener.
     ///
     /// # Errors
-    /// When the system gives no epoll instance, randomness or thread.
+    /// [`StartError`]: the system provides no epoll instance, randomness or thread, or the
+    /// forwarder accepts no face.
     pub fn start(options: DataPlaneOptions, core: Arc<Core>) -> Result<(DataPlane, Inbox), StartError> {
         Self::start_with(options, core, None)
     }
 
-    /// The same, with the disk of the content store.
+    /// Starts the workers with the disk of the content store.
+    ///
+    /// # Errors
+    /// As [`DataPlane::start`].
     pub fn start_with(
         options: DataPlaneOptions,
         core: Arc<Core>,
@@ -91,17 +86,21 @@ impl DataPlane {
         }
         let (handles, loops) = Workers::new(options.io, options.dispatcher.links.clone(), workers)?;
         let spec = FaceProperties { local_fields: true, ..FaceProperties::application() };
-        let internal_face = core.face_register_for(spec, HolderId::ROUTER).map_err(StartError::Face)?;
+        let internal_face = core.face_register_for(spec, OwnerId::ROUTER).map_err(StartError::Face)?;
         let (outbox, inbox) = inbox::pair();
         let wakers = loops.iter().map(EventLoop::waker);
         let queues = wakers.map(|waker| Queue::new(options.dispatcher.queue_packets, waker)).collect();
         let shared = DataPlaneShared::new(options, core, internal_face, outbox, queues);
         let shared = Arc::new(shared.map_err(StartError::System)?);
+        // Random, so that no peer can choose names that all map to one worker. All workers share
+        // it, so that each name maps to the same worker everywhere.
         let hasher = RandomState::new();
+        // Created before the threads: if one of them cannot start, dropping `plane` stops the
+        // others.
         let plane = DataPlane { shared: shared.clone(), workers: handles, threads: Mutex::default() };
         for (index, event_loop) in loops.into_iter().enumerate() {
             let dispatcher = Dispatcher::new(&shared.options.dispatcher, hasher.clone(), index, workers);
-            let disk = disk.map(|disk| DiskPort::new(disk.clone(), event_loop.waker()));
+            let disk = disk.map(|disk| WorkerDisk::new(disk.clone(), event_loop.waker()));
             let worker = Worker::new(shared.clone(), dispatcher, disk);
             let stopped = Stopped(shared.clone());
             let thread = std::thread::Builder::new()
@@ -122,12 +121,12 @@ impl DataPlane {
         self.shared.internal_face
     }
 
-    /// Listens. Returns the address, with the port that was given where 0 was asked for.
+    /// Opens a listener. Returns its address, with the assigned port if the requested one is 0.
     ///
     /// # Errors
-    /// [`ListenError`] says what to do.
+    /// [`ListenError`], with the action to take.
     pub fn listen(&self, spec: ListenSpec) -> Result<FaceUri, ListenError> {
-        // What becomes a face at once is read by the worker that opens it.
+        // A UDP multicast listener is a face. The worker that opens it also reads it.
         let worker = match &spec {
             ListenSpec::Multicast(options) => self
                 .workers
@@ -138,7 +137,7 @@ impl DataPlane {
             .unwrap_or_else(|| Err(ListenError(STOPPED.into())))
     }
 
-    /// Stops listening on an address that [`DataPlane::channels`] shows; false if there is none.
+    /// Stops listening on an address from [`DataPlane::channels`]. Returns false if there is none.
     /// Its faces stay.
     pub fn stop_listening(&self, local: FaceUri) -> bool {
         // Workers help each other to listen on a network device.
@@ -147,11 +146,11 @@ impl DataPlane {
         stopped.contains(&Some(true))
     }
 
-    /// Makes a face. A persistent TCP face is made when the peer has accepted the connection, which
-    /// this call waits for; all others at once.
+    /// Creates a face. For a persistent TCP face the call waits until the peer has accepted the
+    /// connection. All others are created at once.
     ///
     /// # Errors
-    /// [`CreateFaceError`] says whose fault it is.
+    /// [`CreateFaceError`], by the party at fault.
     pub fn create_face(&self, spec: FaceSpec) -> Result<FaceStatus, CreateFaceError> {
         // The worker that listens knows which network devices are listened on.
         let worker = match &spec.remote {
@@ -162,16 +161,17 @@ impl DataPlane {
         made.unwrap_or(Err(CreateFaceError::Stopped))
     }
 
-    /// What NFD's datasets have no place for: whether a face is up, what waits to be sent, drops by
-    /// reason with those of the kernel, and who is at the other end. The internal face has no port.
-    pub fn port_status(&self, face: FaceId) -> Option<PortStatus> {
+    /// Returns the status that NFD's datasets lack: whether a face is up, the waiting octets, drops
+    /// by reason including those of the kernel, and the peer's credentials. `None` for the internal
+    /// face, and for an unknown one.
+    pub fn port_status(&self, face: FaceId) -> Option<FaceSnapshot> {
         let port = self.shared.port(face)?;
         Some(with_kernel_drops(port.status(), &namely_io::udp::kernel_drops()))
     }
 
-    /// The user at the other end of a connection that an application of this machine has made over
-    /// loopback, or else why nobody can say: of TCP the kernel is asked once for each face, of UDP,
-    /// where that is wanted, each time. `None` for any other face.
+    /// Returns the user at the other end of a connection that an application of this machine made
+    /// over loopback, or the reason for which it is unknown. The kernel is queried once for each
+    /// TCP face, and each time for UDP, if enabled. `None` for any other face.
     pub fn owner(&self, face: FaceId) -> Option<Result<u32, String>> {
         let port = self.shared.port(face)?;
         if matches!(port.remote(), FaceUri::Udp(_)) && !self.shared.options.loopback_udp {
@@ -182,12 +182,12 @@ impl DataPlane {
         port.look_up_owner().map(|owner| owner.map_err(|why| why.to_string()))
     }
 
-    /// How many packets were dispatched to each worker by another one.
+    /// The number of packets that other workers dispatched to each worker.
     pub fn dispatched(&self) -> Vec<u64> {
         self.shared.queues.iter().map(Queue::count).collect()
     }
 
-    /// Drops of all faces and listeners that are or were, by reason.
+    /// Drops of all present and former faces and listeners, by reason.
     pub fn drops(&self) -> DropCounters {
         let mut drops = self.shared.drops();
         for index in 0..self.workers.count() {
@@ -196,36 +196,38 @@ impl DataPlane {
         drops
     }
 
-    /// Sends a packet into the forwarder from the internal face. False if the data plane has
-    /// stopped.
+    /// Passes a packet to the forwarder as if it had arrived on the internal face. Returns false if
+    /// the data plane has stopped.
     pub fn inject(&self, packet: impl Into<Packet>, headers: LpHeaders) -> bool {
         self.inject_from(self.shared.internal_face, packet, headers)
     }
 
-    /// The same from another face of the router's own.
+    /// As [`DataPlane::inject`], for another of the router's own faces.
     pub fn inject_from(&self, face: FaceId, packet: impl Into<Packet>, headers: LpHeaders) -> bool {
         self.workers.send(LISTENING, Command::Inject(face, packet.into(), headers))
     }
 
-    /// Makes the face of the virtual plane of VIP, which gets what it is sent from the inbox.
+    /// Creates the face of VIP's virtual plane. The virtual plane takes the packets of this face
+    /// from the returned inbox.
     ///
     /// # Errors
-    /// There are as many faces as may be, or the plane has one.
+    /// The table of faces is full, or the plane has a face already.
     #[cfg(feature = "vip")]
     pub fn make_vip_face(&self) -> Result<Arc<VipInbox>, FaceError> {
         let spec = FaceProperties { local_fields: true, ..FaceProperties::application() };
-        let face = self.shared.core.face_register_for(spec, HolderId::ROUTER)?;
+        let face = self.shared.core.face_register_for(spec, OwnerId::ROUTER)?;
         let inbox = Arc::new(VipInbox::new(face));
         self.shared.vip.set(inbox.clone()).map_err(|_| FaceError::TableFull)?;
         Ok(inbox)
     }
 
-    /// The face that leads to a far end, by a device if there are several. One that was asked for
-    /// comes before one that a worker made because the peer had spoken just then.
+    /// Returns the face to a peer. `local` names the device if there are several. A face that was
+    /// created on request takes precedence over an on-demand face, which a worker creates when the
+    /// peer happens to send first.
     #[cfg(feature = "vip")]
     pub fn face_to(&self, remote: &FaceUri, local: Option<&FaceUri>) -> Option<FaceId> {
         let known = self.shared.by_remote(remote, local)?;
-        let is_asked_for = |status: &PortStatus| {
+        let is_asked_for = |status: &FaceSnapshot| {
             status.persistency != FacePersistency::OnDemand
                 && status.remote == *remote
                 && local.is_none_or(|local| status.local == *local)
@@ -239,45 +241,44 @@ impl DataPlane {
         Some(wanted.map_or(FaceId(known.face_id), |(id, _)| id))
     }
 
-    /// Sends a packet on a face, past the forwarder.
+    /// Sends a packet on a face without the forwarder.
     pub fn send(&self, face: FaceId, packet: impl Into<Packet>) {
         self.workers.send(LISTENING, Command::Send(face, packet.into()));
     }
 
-    /// Waits until what was sent by [`DataPlane::send`] is on its way.
+    /// Waits until the worker has processed the packets of earlier calls of [`DataPlane::send`].
     pub fn settle(&self) {
         self.call(LISTENING, Command::Answer);
     }
 
-    /// Where packets about neighbours go from now on: before the first face is there.
-    pub fn set_tap(&self, tap: Arc<Tap>) {
+    /// Sets the queue for packets about neighbors. Must be called before the first face is created.
+    pub fn set_tap(&self, tap: Arc<CaptureQueue>) {
         let _ = self.shared.tap.set(tap);
     }
 
-    /// From now on these faces, and no others, receive what is sent to a group.
+    /// Sets the faces that receive copies of packets to a group.
     pub fn copy_to(&self, group: FaceId, faces: Vec<FaceId>) {
         self.shared.copies.set(group, faces);
     }
 
-    /// From now on the MTU of a face grows only when somebody says so.
+    /// From now on the MTU of a face grows only by management.
     pub fn hold_mtu(&self, face: FaceId) {
         if let Some(port) = self.shared.port(face) {
             port.hold_mtu();
         }
     }
 
-    /// Tells the data plane that something expires earlier than it knows: a route was added with an
-    /// expiration.
+    /// Notifies the data plane of a new earliest expiry: a route with an expiration was added.
     pub fn refresh_timers(&self) {
         self.workers.send(LISTENING, Command::RefreshTimers);
     }
 
-    /// The sockets of faces, where the kernel forwards.
+    /// The sockets of faces, if the kernel forwards.
     pub fn relay(&self) -> Option<&Relay> {
         self.shared.relay.as_ref()
     }
 
-    /// Answers for management to the kernel's applications, by this socket.
+    /// Serves management to the kernel's applications through this socket.
     ///
     /// # Errors
     /// [`CreateFaceError`].
@@ -286,26 +287,28 @@ impl DataPlane {
         made.unwrap_or(Err(CreateFaceError::Stopped))
     }
 
-    /// Has every worker take a turn, in which it shares its spare buffers; waits for none.
+    /// Makes every worker run one iteration of its loop, in which it shares its spare buffers. Does
+    /// not wait.
     pub fn wake_workers(&self) {
         (0..self.workers.count()).for_each(|index| {
+            // Any command wakes the worker, and this one does nothing else by itself.
             self.workers.send(index, Command::RefreshTimers);
         });
     }
 
-    /// Whether questions that follow a name hop by hop, and end here, come to the internal face.
+    /// Sets whether explain requests that follow a name hop by hop, and end here, are sent to the
+    /// internal face.
     pub fn explain_to_network(&self, is_on: bool) {
         let face = if is_on { self.shared.internal_face } else { FaceId::NONE };
         self.shared.core.set_explainer(face);
     }
 
-    /// How many workers there are.
+    /// The number of workers.
     pub fn workers(&self) -> usize {
         self.workers.count()
     }
 
-    /// Has every worker take down packets of these traces from now on, and of no other; waits for
-    /// all.
+    /// Has every worker record packets of exactly these traces from now on. Waits for all workers.
     pub fn trace(&self, traces: &[Arc<Trace>]) {
         (0..self.workers.count()).for_each(|index| {
             self.call(index, |reply| Command::Trace(traces.to_vec(), reply));
@@ -317,8 +320,8 @@ impl DataPlane {
         (0..self.workers.count()).all(|index| self.call(index, Command::Answer).is_some())
     }
 
-    /// Tells the workers to stop, and waits for nobody: what is queued is sent as far as sockets
-    /// take it, then they close. Calls that wait on other threads end as refused.
+    /// Requests the workers to stop, without waiting. Queued frames are sent as far as the sockets
+    /// accept them, then the sockets close. Pending calls of other threads fail.
     pub fn request_stop(&self) {
         for index in 0..self.workers.count() {
             self.workers.send_at_once(index, Command::Stop);
@@ -328,6 +331,7 @@ impl DataPlane {
     /// Stops the data plane, and waits until its workers have ended.
     pub fn stop(&self) {
         self.request_stop();
+        // Taken out, so that a second call joins nothing.
         for thread in std::mem::take(&mut *self.threads.lock()) {
             if thread.join().is_err() {
                 tracing::error!("the data plane ended by a panic");
@@ -337,29 +341,31 @@ impl DataPlane {
 
     /// Sends a command and waits for its answer; `None` if the data plane has stopped.
     fn call<T>(&self, worker: usize, command: impl FnOnce(Reply<T>) -> Command) -> Option<T> {
+        // Room for the answer, so that the worker never waits for the caller.
         let (reply, answer) = sync_channel(1);
         if !self.workers.send(worker, command(reply)) {
             return None;
         }
+        // A worker that ends drops the command, and with it the other end of the channel.
         answer.recv().ok()
     }
 }
 
-/// The worker that listens, and does what any could do.
+/// The worker that listens, and that serves commands which any worker could serve.
 const LISTENING: usize = 0;
 
 fn multicast_uri(group: std::net::SocketAddr) -> FaceUri {
     FaceUri::Udp(namely_wire::Endpoint::Address(group))
 }
 
-/// A worker's thread.
+/// Runs a worker's event loop until it stops.
 fn work(mut event_loop: EventLoop<Worker>, mut worker: Worker) {
     if let Err(errno) = event_loop.run(&mut worker) {
         tracing::error!("the data plane cannot wait for its sockets: {errno}");
     }
 }
 
-/// Tells the control thread that a worker has ended, however it did.
+/// Notifies the control thread when a worker ends, even by a panic.
 struct Stopped(Arc<DataPlaneShared>);
 
 impl Drop for Stopped {
@@ -409,7 +415,7 @@ impl Faces for DataPlane {
     /// Waits for no worker.
     fn destroy_face(&self, face: FaceId) -> Result<(), UpdateFaceError> {
         self.shared.destroy_face(face)?;
-        // What tables hold of it is swept in turns.
+        // Table entries that refer to it are swept gradually.
         self.refresh_timers();
         Ok(())
     }
@@ -428,7 +434,7 @@ impl Faces for DataPlane {
         let total = self.drops();
         let mut counters: Vec<Counter> = total.iter().map(|(reason, n)| counter(None, reason, n)).collect();
         let internal = (self.shared.internal_face, self.shared.internal_drops());
-        counters.push(counter(Some(internal.0.0), "queue_full", internal.1));
+        counters.push(counter(Some(internal.0.0), sent::QUEUE_FULL, internal.1));
         let kernel_drops = namely_io::udp::kernel_drops();
         for (face, port) in self.shared.ports() {
             let drops = with_kernel_drops(port.status(), &kernel_drops).counters.drops;
@@ -443,17 +449,18 @@ impl Faces for DataPlane {
         counters.extend(turns.map(|(worker, us)| turn("longest_turn_us", worker, us)));
         let turns = self.workers.longest_turns_cpu_us().enumerate();
         counters.extend(turns.map(|(worker, us)| turn("longest_turn_cpu_us", worker, us)));
+        // A counter of 0 would only make the dataset longer.
         counters.retain(|counter| counter.value > 0);
         counters
     }
 }
 
-/// Adds what the kernel dropped before the router saw it.
-fn with_kernel_drops(mut port: PortStatus, kernel_drops: &HashMap<u64, u64>) -> PortStatus {
+/// Adds the frames that the kernel dropped before the router could read them.
+fn with_kernel_drops(mut port: FaceSnapshot, kernel_drops: &HashMap<u64, u64>) -> FaceSnapshot {
     if let Some(drops) = port.socket_inode.and_then(|inode| kernel_drops.get(&inode))
         && *drops > 0
     {
-        port.counters.drops.add("kernel_buffer_full", *drops);
+        port.counters.drops.add(received::KERNEL_BUFFER_FULL, *drops);
     }
     port
 }

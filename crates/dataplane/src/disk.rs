@@ -1,22 +1,23 @@
-//! The content store's disk as a worker has it: what the forwarder asks goes to the store, and what
-//! the store has read comes back here. No worker of `namelyd` waits for it; one of an experiment
-//! that hosts a router can ([`Prototype`]).
+//! A worker's access to the content store's disk: requests of the forwarder are passed to the
+//! store, and completed reads are returned. A worker of `namelyd` never waits for the disk; a
+//! worker of an experiment that embeds a router can ([`DiskVariant`]).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use namely_forwarder::{Completion, Leaving, Ticket, Tier, TierAnswer, TierWrite, Wanted};
-use namely_host::shares::Holder;
+use namely_forwarder::{Completion, EvictedData, Ticket, Tier, TierAnswer, TierRequest, TierWrite};
+use namely_host::shares::Owner;
 use namely_host::{Waker, clock};
-use namely_store::tier::{
-    self, Asked, Below, Bypass, Caller, Outcome, ReadId, StoredData, TierError, Written,
+use namely_tier::{
+    self as tier, Bypass, Caller, LookupResult, NameMatch, ReadId, ReadOutcome, StoredData, TierError,
+    WriteOutcome,
 };
 use namely_wire::DataView;
 
-use crate::line::Line;
 use crate::times::{AllTimes, Path, TIMED_NS, Times};
+use crate::variant::{DiskVariant, WorkerVariant};
 use crate::{Core, Packet};
 
 /// One ms, ns.
@@ -26,48 +27,39 @@ const MS_NS: u64 = 1_000_000;
 #[derive(Debug)]
 pub struct Disk {
     tier: tier::Tier,
-    prototype: Prototype,
-    /// Packets that wait for a worker which waits for the disk.
+    variant: Option<Arc<dyn DiskVariant>>,
+    /// Packets in the queue of a variant.
     waiting: AtomicU64,
-    /// How long packets take, as workers time them.
+    /// The times that packets take, as workers measure them.
     times: AllTimes,
 }
 
-/// The behavior of NB-Cache's prototype. Only experiments select it, to compare with it; no
-/// configuration key does.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Prototype {
-    /// The worker reads and writes, and waits meanwhile.
-    pub blocks: bool,
-    /// It hears so much later of a read than it is done.
-    pub heard_late: Duration,
-}
-
 impl Disk {
-    /// A disk for the workers of one data plane.
-    pub fn new(tier: tier::Tier, prototype: Prototype) -> Self {
-        Disk { tier, prototype, waiting: AtomicU64::new(0), times: AllTimes::default() }
+    /// Creates the disk for the workers of one data plane, with the variant of an experiment.
+    pub fn new(tier: tier::Tier, variant: Option<Arc<dyn DiskVariant>>) -> Self {
+        Disk { tier, variant, waiting: AtomicU64::new(0), times: AllTimes::default() }
     }
 
-    /// The store on it.
+    /// Returns the store on the disk.
     pub fn tier(&self) -> &tier::Tier {
         &self.tier
     }
 
-    /// How long packets take, as workers time them.
+    /// The times that packets take, as workers measure them.
     pub fn times(&self) -> &AllTimes {
         &self.times
     }
 
-    /// Packets that wait for a worker which waits for the disk.
+    /// Returns the length of a variant's queue, as a worker published it last.
     pub fn waiting(&self) -> u64 {
+        // Relaxed: only the status reads the number.
         self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Puts everything on the disk.
+    /// Closes the store, with all pending Data on the disk.
     ///
     /// # Errors
-    /// [`TierError`]: not everything is there.
+    /// [`TierError`]: some of the Data is not on the disk.
     pub fn close(self) -> Result<(), TierError> {
         self.tier.close()
     }
@@ -75,144 +67,135 @@ impl Disk {
 
 /// A worker's access to the disk.
 #[derive(Debug)]
-pub(super) struct DiskPort {
+pub(super) struct WorkerDisk {
     disk: Arc<Disk>,
     caller: Caller,
     times: Arc<Times>,
-    /// When each read began that is not over, ns, by its ticket: as many as pend at most.
+    /// When each pending read began, ns, by its ticket.
     reading: HashMap<u64, u64>,
-    /// From then on a batch is timed again, ns.
+    /// The earliest start of the next timed batch, ns.
     timed_from_ns: u64,
-    /// What waits for a worker that waits for the disk.
-    pub(super) line: Option<Line>,
-    /// Whether it has waited since it was last asked.
-    has_waited: bool,
-    /// Reads that are over and are not told of yet, with when they are.
+    pub(super) variant: Option<Box<dyn WorkerVariant>>,
+    /// Completed reads that are not reported yet, with the time of each report.
     late: VecDeque<(u64, tier::Completion)>,
 }
 
-impl DiskPort {
-    /// `waker` makes the worker call [`DiskPort::completed`].
+impl WorkerDisk {
+    /// `waker` makes the worker call [`WorkerDisk::completed`].
     pub(super) fn new(disk: Arc<Disk>, waker: Waker) -> Self {
         let (caller, times) = (disk.tier.caller_of(waker), disk.times.add());
-        let line = disk.prototype.blocks.then(Line::default);
-        DiskPort {
+        let variant = disk.variant.as_ref().map(|variant| variant.worker());
+        WorkerDisk {
             caller,
             disk,
             times,
             reading: HashMap::new(),
             timed_from_ns: 0,
-            line,
-            has_waited: false,
+            variant,
             late: VecDeque::new(),
         }
     }
 
-    /// Whether the disk has as much to do as the threshold says: what pends at it or, where the
-    /// worker waits for it, what waits for the worker.
+    /// Returns true if the disk's pending work has reached the threshold.
     fn is_busy(&self) -> bool {
-        match &self.line {
-            None => self.caller.is_busy(),
-            Some(line) => line.len() >= self.disk.tier.pending_threshold(),
-        }
+        let of_variant = self.variant.as_ref().and_then(|variant| variant.is_busy(&self.disk.tier));
+        of_variant.unwrap_or_else(|| self.caller.is_busy())
     }
 
-    /// Tells who looks at the disk how much waits in the line.
-    pub(super) fn show_line(&self) {
-        let waiting = self.line.as_ref().map_or(0, Line::len);
+    /// Publishes the length of the variant's queue to readers of the disk's status.
+    pub(super) fn show_queue(&self) {
+        let waiting = self.variant.as_ref().map_or(0, |variant| variant.len());
         self.disk.waiting.store(waiting as u64, Ordering::Relaxed);
     }
 
-    /// Does what the disk is to do, and waits for it, in a router that waits.
-    fn wait(&mut self) {
-        if self.line.is_some() {
-            self.disk.tier.turn();
-            self.has_waited = true;
+    fn requested(&mut self) {
+        if let Some(variant) = &mut self.variant {
+            variant.requested(&self.disk.tier);
         }
     }
 
-    /// Whether the worker has waited for the disk since this was last asked.
-    pub(super) fn take_has_waited(&mut self) -> bool {
-        std::mem::take(&mut self.has_waited)
-    }
-
-    /// When a read is told of that is over, if there is one.
+    /// Returns when the next delayed read is reported, if there is one.
     pub(super) fn due_ns(&self) -> Option<u64> {
         self.late.front().map(|(due_ns, _)| *due_ns)
     }
 
-    /// The next read that is over, and told of.
+    /// Returns the next completed read whose report is due.
     fn next_completed(&mut self, now_ns: u64) -> Option<tier::Completion> {
-        let late_ns = self.disk.prototype.heard_late.as_nanos() as u64;
+        let late_ns = self.variant.as_ref().map_or(0, |variant| variant.report_delay().as_nanos() as u64);
         if late_ns == 0 {
             return self.caller.completed();
         }
         while let Some(read) = self.caller.completed() {
             self.late.push_back((now_ns + late_ns, read));
         }
+        // All reports are delayed by the same time, so the queue is in their order.
         self.late.pop_front_if(|(due_ns, _)| *due_ns <= now_ns).map(|(_, read)| read)
     }
 
-    /// When the batch began that is about to be forwarded, if it is one that is timed.
+    /// Returns the start of the batch about to be forwarded, if it is timed.
     fn begin_timing(&mut self, now_ns: u64) -> Option<u64> {
         if now_ns < self.timed_from_ns {
             return None;
         }
         self.timed_from_ns = now_ns + TIMED_NS;
+        // Not `now_ns`, which is the start of the iteration: the batch begins later.
         Some(clock::monotonic_ns())
     }
 
-    /// A read that is over, for [`namely_forwarder::Forwarder::tier_completed`].
+    /// Returns the next completed read, for [`namely_forwarder::Forwarder::tier_completed`].
     pub(super) fn completed(&mut self, now_ns: u64) -> Option<(Ticket, Completion<Packet>)> {
         let read = self.next_completed(now_ns)?;
-        if let (Some(begun_ns), Outcome::Found(_)) = (self.reading.remove(&read.id.0), &read.outcome) {
+        // Removed for any outcome, so that the map has pending reads only.
+        if let (Some(begun_ns), ReadOutcome::Found(_)) = (self.reading.remove(&read.id.0), &read.outcome) {
             self.times.record(Path::Disk, now_ns.saturating_sub(begun_ns));
         }
         let completion = match read.outcome {
-            Outcome::Found(data) => found(&data, now_ns, self.is_busy()),
-            Outcome::Absent => Completion::Absent,
-            Outcome::Failed => Completion::Failed,
+            ReadOutcome::Found(data) => found(&data, now_ns, self.is_busy()),
+            ReadOutcome::Absent => Completion::Absent,
+            ReadOutcome::Failed => Completion::Failed,
         };
         Some((Ticket::from_bits(read.id.0), completion))
     }
 
-    fn read(&mut self, wanted: &Wanted<'_>, holder: Holder, now_ns: u64) -> TierAnswer {
+    fn read(&mut self, wanted: &TierRequest<'_>, holder: Owner, now_ns: u64) -> TierAnswer {
         let fresh_at_ms = wanted.must_be_fresh.then(clock::unix_ms);
         let bypass = if wanted.may_bypass { Bypass::Possible } else { Bypass::Impossible };
-        let below = if wanted.can_be_prefix { Below::Wanted } else { Below::Unwanted };
+        let below = if wanted.can_be_prefix { NameMatch::Prefix } else { NameMatch::Exact };
         let id = ReadId(wanted.ticket.to_bits());
-        let asked = self.caller.read_for(holder, id, (wanted.name, below), fresh_at_ms, bypass);
+        let asked = self.caller.read_for(holder, id, wanted.name, below, fresh_at_ms, bypass);
         match asked {
-            Asked::Absent => TierAnswer::Absent,
-            Asked::Busy => TierAnswer::Busy,
-            Asked::Reading => {
-                self.wait();
+            LookupResult::Absent => TierAnswer::Absent,
+            LookupResult::Busy => TierAnswer::Busy,
+            LookupResult::Reading => {
+                self.requested();
                 self.reading.insert(id.0, now_ns);
                 TierAnswer::Reading
             }
         }
     }
 
-    fn write(&mut self, leaving: &Leaving<Packet>, now_ns: u64) -> TierWrite {
+    fn write(&mut self, leaving: &EvictedData<Packet>, now_ns: u64) -> TierWrite {
         let Ok(data) = DataView::parse(&leaving.packet) else { return TierWrite::Refused };
+        // The policy is not consulted about objects that VIP has placed on the disk.
         if !leaving.is_planned && !self.disk.tier.admits(data.name, leaving.was_asked_for) {
             return TierWrite::Refused;
         }
         let fresh_ms = leaving.fresh_until_ns.saturating_sub(now_ns) / MS_NS;
+        // Wall-clock time, because the disk outlives the monotonic clock.
         let expires_ms = clock::unix_ms().saturating_add(fresh_ms);
         let written = self.caller.write(data.name, &leaving.packet, expires_ms);
-        if written != Written::Known {
-            self.wait();
+        if written != WriteOutcome::Duplicate {
+            self.requested();
         }
         match written {
-            Written::Taken => TierWrite::Taken,
-            Written::Busy => TierWrite::Busy,
-            Written::Known => TierWrite::Refused,
+            WriteOutcome::Accepted => TierWrite::Accepted,
+            WriteOutcome::Busy => TierWrite::Busy,
+            WriteOutcome::Duplicate => TierWrite::Refused,
         }
     }
 }
 
-/// What the forwarder is told of Data that was read.
+/// Converts Data that was read to the forwarder's completion.
 fn found(data: &StoredData, now_ns: u64, is_busy: bool) -> Completion<Packet> {
     let fresh_ms = data.fresh_for_ms(clock::unix_ms());
     let fresh_until_ns = match fresh_ms {
@@ -223,30 +206,30 @@ fn found(data: &StoredData, now_ns: u64, is_busy: bool) -> Completion<Packet> {
     Completion::Found { packet: Packet::from(data.packet()), fresh_until_ns, is_busy }
 }
 
-/// The disk of a worker during one call of the core, and how long the packets of that call take.
+/// The disk of a worker during one call of the core, with the timing of the packets of that call.
 pub(super) struct DiskAccess<'a> {
-    port: &'a mut DiskPort,
+    port: &'a mut WorkerDisk,
     now_ns: u64,
-    /// When the packet began that is being forwarded, if it is timed.
+    /// The start of the packet that is being forwarded, if it is timed.
     timed_ns: Option<u64>,
-    /// Whether that one is over, so that the next one begins then.
+    /// Whether that packet has ended, so that the next one begins.
     is_over: bool,
-    /// The path that it takes and that ends when it is sent.
+    /// The path of the packet, recorded when it is sent.
     path: Option<Path>,
 }
 
 impl<'a> DiskAccess<'a> {
-    pub(super) fn new(port: &'a mut DiskPort, now_ns: u64) -> Self {
+    pub(super) fn new(port: &'a mut WorkerDisk, now_ns: u64) -> Self {
         DiskAccess { port, now_ns, timed_ns: None, is_over: true, path: None }
     }
 
-    /// For a batch that begins now, whose packets are timed if it is time for that.
-    pub(super) fn timed(port: &'a mut DiskPort, now_ns: u64) -> Self {
+    /// As `new`, for a batch that begins now. Its packets are timed if a measurement is due.
+    pub(super) fn timed(port: &'a mut WorkerDisk, now_ns: u64) -> Self {
         let timed_ns = port.begin_timing(now_ns);
         DiskAccess { timed_ns, ..DiskAccess::new(port, now_ns) }
     }
 
-    /// A packet was sent: one that is timed is over.
+    /// A packet was sent. Ends its timing.
     #[inline]
     pub(super) fn sent(&mut self) {
         if let Some(begun_ns) = self.timed_ns {
@@ -255,7 +238,7 @@ impl<'a> DiskAccess<'a> {
         }
     }
 
-    /// The packet that was timed is over, and the next one begins.
+    /// Records the timed packet; the next one begins now.
     #[cold]
     fn end_packet(&mut self, begun_ns: u64, path: Option<Path>) {
         let now_ns = clock::monotonic_ns();
@@ -265,8 +248,8 @@ impl<'a> DiskAccess<'a> {
         (self.timed_ns, self.is_over) = (Some(now_ns), true);
     }
 
-    /// [`Tier::read`] for the holder of a face.
-    pub(super) fn read_for(&mut self, wanted: &Wanted<'_>, holder: Holder) -> TierAnswer {
+    /// As [`Tier::read`], on behalf of the owner of a face.
+    pub(super) fn read_for(&mut self, wanted: &TierRequest<'_>, holder: Owner) -> TierAnswer {
         let answer = self.port.read(wanted, holder, self.now_ns);
         self.path = match answer {
             TierAnswer::Absent => Some(Path::Absent),
@@ -280,21 +263,21 @@ impl<'a> DiskAccess<'a> {
     }
 }
 
-/// The router itself reads.
+/// Reads of the router itself, on behalf of root.
 impl Tier<Packet> for DiskAccess<'_> {
-    fn read(&mut self, wanted: &Wanted<'_>) -> TierAnswer {
-        self.read_for(wanted, Holder::Root)
+    fn read(&mut self, wanted: &TierRequest<'_>) -> TierAnswer {
+        self.read_for(wanted, Owner::Root)
     }
 
     fn is_busy(&self) -> bool {
         self.port.is_busy()
     }
 
-    fn write(&mut self, leaving: Leaving<Packet>) -> TierWrite {
+    fn write(&mut self, leaving: EvictedData<Packet>) -> TierWrite {
         self.port.write(&leaving, self.now_ns)
     }
 
-    /// What came before may have been sent nowhere: its path is not this one's.
+    /// The previous packet may not have been sent. Its path must not be recorded for this one.
     #[inline]
     fn packet_begins(&mut self) {
         if let Some(begun_ns) = &mut self.timed_ns {
@@ -310,15 +293,16 @@ impl Tier<Packet> for DiskAccess<'_> {
     }
 }
 
-/// Data that is offered to the disk before it is waited for, when the router ends.
+/// Packets that are offered to the disk between two waits, when the router stops.
 const SPILLED_AT_ONCE: usize = 256;
 
-/// Offers what is in memory to the disk, as far as it takes that within `time`: for a router that
-/// ends.
+/// Offers the Data in memory to the disk, as far as the disk accepts it within `time`. Called when
+/// the router stops.
 pub fn spill(core: &Core, disk: &Arc<Disk>, time: Duration) {
     let end = Instant::now() + time;
+    // Without a descriptor nothing is offered. Only cached Data is lost.
     let Ok(waker) = Waker::new() else { return };
-    let mut port = DiskPort::new(disk.clone(), waker);
+    let mut port = WorkerDisk::new(disk.clone(), waker);
     let mut tier = DiskAccess::new(&mut port, clock::monotonic_ns());
     let mut spilled = 0;
     while Instant::now() < end {
@@ -326,8 +310,9 @@ pub fn spill(core: &Core, disk: &Arc<Disk>, time: Duration) {
             0 => break,
             gone => spilled += gone,
         }
+        // Waits for the disk, which refuses further Data while too much is pending.
         if let Err(error) = disk.tier.sync() {
-            return tracing::warn!("what is in memory does not get to the disk: {error}");
+            return tracing::warn!("cannot write the packets in memory to the disk: {error}");
         }
     }
     tracing::debug!(packets = spilled, "the content store's memory was offered to its disk");
@@ -357,13 +342,13 @@ mod tests {
         }
     }
 
-    /// The forwarder of a router with a disk, and what a worker has of that.
-    fn with_disk() -> (Core, DiskPort, tempfile::TempDir) {
+    /// The forwarder of a router with a disk, and a worker's access to the disk.
+    fn with_disk() -> (Core, WorkerDisk, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let tier = tier::Tier::open(&folder.path().join("cs"), &tier::Options::new(1 << 30)).unwrap();
-        let disk = Arc::new(Disk::new(tier, Prototype::default()));
+        let disk = Arc::new(Disk::new(tier, None));
         let core = Core::new(Config::new(namely_security::sha256), 1).unwrap();
-        (core, DiskPort::new(disk, Waker::new().unwrap()), folder)
+        (core, WorkerDisk::new(disk, Waker::new().unwrap()), folder)
     }
 
     fn received(packet: Vec<u8>) -> Received<Packet> {
@@ -375,9 +360,9 @@ mod tests {
     }
 
     #[test]
-    fn an_interest_that_is_sent_nowhere_gives_the_next_packet_no_path() {
+    fn an_unsent_interest_leaves_no_path_behind() {
         let (core, mut port, _folder) = with_disk();
-        // Who is many hears no Nack.
+        // A group receives no Nack.
         let many = core.face_register(FaceProperties::group()).unwrap();
         let [consumer, producer] =
             [(); 2].map(|()| core.face_register(FaceProperties::application()).unwrap());

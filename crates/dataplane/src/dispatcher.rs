@@ -1,12 +1,12 @@
-//! The software dispatcher (`IS-39`): packets of links that the system cannot spread over cores go
-//! from the worker that reads the link to the others, by their name or at random.
+//! The software dispatcher (`IS-39`): the packets of links that the system cannot spread over cores
+//! are handed from the worker that reads the link to other workers, by their name or at random.
 //!
-//! The reading worker does what must be done in the order of arrival: it reads the socket, and puts
-//! fragments together. What comes of that, one network packet, waits in the queue of another
-//! worker, which runs the forwarder and sends. By name, packets of one name keep their order; at
-//! random, nothing keeps any.
+//! The reading worker does the work that depends on the order of arrival: it reads the socket and
+//! reassembles fragments. Each resulting network packet waits in the queue of another worker, which
+//! runs the forwarder and sends. By name, packets of one name stay in order; at random, they may be
+//! reordered.
 //!
-//! Each worker has one queue, with a limit: what finds no room is dropped and counted.
+//! Each worker has one bounded queue. A packet for a full queue is dropped and counted.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -19,23 +19,34 @@ use parking_lot::Mutex;
 
 use crate::Packet;
 
-/// The counter, at the face, of packets that found no room in a worker's queue.
-pub(super) const FULL: &str = "dispatcher_full";
-
 /// Packets that are handed over together, so that the other worker begins before all are read.
 const BATCH_PACKETS: usize = 32;
 
-/// Packets of its queue that a worker takes in one turn, before its own sockets have theirs.
+/// Dispatched packets that a worker takes in one turn.
+///
+/// It serves its own sockets after that.
+///
+/// # Limit
+/// The rest is taken in the next turn.
+/// - Tests: `packets_per_dispatch_turn_are_bounded`
 const TAKEN_PER_TURN: usize = 256;
 
-/// How packets are dispatched.
+/// The options of the dispatch of packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DispatcherOptions {
-    /// Whose, and whether the worker that reads them does nothing else.
+    /// The dispatched links, and whether the worker that reads them does nothing else.
     pub links: DispatchedLinks,
-    /// To whom.
+    /// The choice of the worker.
     pub by: DispatchBy,
-    /// Maximum number of packets that wait for one worker; further ones are dropped.
+    /// Dispatched packets that wait for one worker.
+    ///
+    /// # Limit
+    /// The packet is dropped.
+    /// - Value: 1024
+    /// - Setting: `faces.dispatcher.queue_packets`
+    /// - Counter: `dispatcher_full`
+    /// - Tests: `a_full_queue_drops_further_packets`,
+    ///   `packets_dropped_between_workers_are_counted`
     pub queue_packets: usize,
 }
 
@@ -46,25 +57,25 @@ impl Default for DispatcherOptions {
     }
 }
 
-/// To which worker a packet goes.
+/// The choice of the worker for a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DispatchBy {
-    /// To the one that the whole name's hash says: packets of one name keep their order.
+    /// By the hash of the whole name: packets of one name stay in order.
     #[default]
     Name,
-    /// To any.
+    /// Any worker, at random.
     Random,
 }
 
-/// A packet, and the face that it came from.
+/// A packet and its incoming face.
 pub(super) type Dispatched = (FaceId, Received<Packet>);
 
 /// The packets that wait for one worker.
 pub(super) struct Queue {
     packets: Mutex<VecDeque<Dispatched>>,
-    /// How many there are; read without the lock.
+    /// Number of waiting packets; read without the lock.
     waiting: AtomicUsize,
-    /// How many there ever were.
+    /// Number of packets that were ever put in.
     count: AtomicU64,
     limit: usize,
     waker: Waker,
@@ -81,15 +92,19 @@ impl Queue {
         }
     }
 
-    /// Puts in what there is room for, in order, and wakes the worker if it may sleep. What is left
-    /// stays in `batch`.
+    /// Puts in as many packets as there is room for, in order, and wakes the worker if it may
+    /// sleep. The rest stays in `batch`.
     fn put(&self, batch: &mut Vec<Dispatched>) {
         let mut packets = self.packets.lock();
         let (was_empty, room) = (packets.is_empty(), self.limit - packets.len());
         let count = room.min(batch.len());
         packets.extend(batch.drain(..count));
         self.count.fetch_add(count as u64, Ordering::Relaxed);
+        // Stored under the lock, so that the last value is the length. Release pairs with the
+        // Acquire of `has_some`.
         self.waiting.store(packets.len(), Ordering::Release);
+        // The first packet wakes the worker. Later ones need not: the worker does not sleep again
+        // while `has_some` is true.
         let is_woken = was_empty && !packets.is_empty();
         drop(packets);
         if is_woken {
@@ -97,7 +112,7 @@ impl Queue {
         }
     }
 
-    /// Takes a turn's worth out.
+    /// Takes out the packets for one iteration of the worker's loop.
     pub(super) fn take(&self, into: &mut Vec<Dispatched>) {
         if self.has_some() {
             let mut packets = self.packets.lock();
@@ -112,17 +127,18 @@ impl Queue {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Returns true if more waits.
+    /// Returns true if packets wait.
     pub(super) fn has_some(&self) -> bool {
+        // Acquire pairs with the Release stores under the lock. This call takes no lock.
         self.waiting.load(Ordering::Acquire) > 0
     }
 }
 
-/// What one worker needs to hand packets to others.
+/// The state with which one worker hands packets to others.
 pub(super) struct Dispatcher {
     by: DispatchBy,
     own: usize,
-    /// The workers that packets go to are those from this one on.
+    /// Packets are dispatched to the workers from this index on.
     first: usize,
     is_on: bool,
     /// Packets that are about to be handed over, by worker.
@@ -134,7 +150,7 @@ pub(super) struct Dispatcher {
 impl Dispatcher {
     /// The dispatcher of worker `own` of `workers`, all of which have the same `hasher`.
     pub(super) fn new(options: &DispatcherOptions, hasher: RandomState, own: usize, workers: usize) -> Self {
-        // Not zero, from which this generator never gets away.
+        // Never zero, because the generator would stay at zero.
         let random = hasher.hash_one(own) | 1;
         let first = usize::from(options.links.own_worker && workers > 1);
         let batches = (0..workers).map(|_| Vec::new()).collect();
@@ -142,19 +158,19 @@ impl Dispatcher {
         Dispatcher { by: options.by, own, first, is_on, batches, hasher, random }
     }
 
-    /// Returns true if some link's packets are dispatched, and there is somebody to dispatch to.
+    /// Returns true if packets of some link are dispatched and there is another worker.
     #[inline]
     pub(super) fn is_on(&self) -> bool {
         self.is_on
     }
 
-    /// Returns the worker that gets a packet; `None` if that is this one, or nobody else is there.
+    /// Returns the worker for a packet; `None` if it is this one, or there is no other.
     pub(super) fn choose(&mut self, packet: &[u8]) -> Option<usize> {
         let spread = match self.by {
             DispatchBy::Name => self.hasher.hash_one(name_octets(packet)),
             DispatchBy::Random => self.next_random(),
         };
-        // The upper half is as good as the lower, and a product needs no division.
+        // The upper half is as random as the lower, and a product needs no division.
         let workers = (self.batches.len() - self.first) as u64;
         let chosen = self.first + (((spread >> 32) * workers) >> 32) as usize;
         (chosen != self.own).then_some(chosen)
@@ -168,7 +184,7 @@ impl Dispatcher {
         self.random
     }
 
-    /// Adds a packet for another worker. What found no room there goes to `dropped`.
+    /// Adds a packet for another worker. Packets that find no room there are reported to `dropped`.
     pub(super) fn add(
         &mut self,
         queues: &[Queue],
@@ -183,7 +199,7 @@ impl Dispatcher {
         }
     }
 
-    /// Hands over what is left at the end of a turn.
+    /// Hands over the remaining packets at the end of an iteration.
     pub(super) fn flush(&mut self, queues: &[Queue], dropped: &mut dyn FnMut(FaceId)) {
         for (queue, batch) in queues.iter().zip(&mut self.batches) {
             if !batch.is_empty() {
@@ -198,7 +214,7 @@ fn hand_over(queue: &Queue, batch: &mut Vec<Dispatched>, dropped: &mut dyn FnMut
     batch.drain(..).for_each(|(face, _)| dropped(face));
 }
 
-/// The name of an Interest or Data, as its TLV's value; nothing where there is none.
+/// Returns the name of an Interest or Data, as its TLV's value; empty if there is none.
 fn name_octets(packet: &[u8]) -> &[u8] {
     let name = tlv::read_tlv(packet).and_then(|packet| packet.children().require(namely_wire::types::NAME));
     name.map_or(&[], |name| name.value)
@@ -230,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_goes_to_one_worker_and_names_go_to_all() {
+    fn a_name_stays_with_one_worker() {
         for own_worker in [false, true] {
             let mut dispatcher = dispatcher(DispatchBy::Name, own_worker, 4);
             let mut counts = [0; 4];
@@ -248,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn at_random_one_name_goes_to_all_workers_alike_but_never_to_the_dispatchers_own() {
+    fn random_dispatch_spreads_a_name_evenly() {
         let packet = packet("/a");
         for own_worker in [false, true] {
             let mut dispatcher = dispatcher(DispatchBy::Random, own_worker, 3);
@@ -262,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_takes_packets_in_order_up_to_its_limit_and_the_rest_is_dropped() {
+    fn a_full_queue_drops_further_packets() {
         let queues = queues(2, 100);
         let mut dispatcher = dispatcher(DispatchBy::Name, false, 2);
         let mut dropped = Vec::new();
@@ -281,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn one_turn_takes_a_bounded_number_of_packets() {
+    fn packets_per_dispatch_turn_are_bounded() {
         let queues = queues(1, 1000);
         let mut batch: Vec<Dispatched> = (0..600).map(dispatched).collect();
         queues[0].put(&mut batch);
@@ -295,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_name_is_dispatched_all_the_same() {
+    fn packets_without_a_name_are_dispatched() {
         assert_eq!(name_octets(&[5, 0]), b"");
         assert_eq!(name_octets(&[]), b"");
         assert_eq!(name_octets(&packet("/a/b")), [8, 1, b'a', 8, 1, b'b']);

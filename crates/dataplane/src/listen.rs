@@ -1,7 +1,6 @@
-//! What the router can be asked to listen on: how it is written, and how it is opened. The one
-//! place that knows it of every kind of face.
+//! The addresses on which the router can listen: how they are written and opened. This is the only
+//! module that distinguishes the kinds of faces for listening.
 
-use std::fmt;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -20,9 +19,9 @@ pub enum ListenSpec {
         /// File mode of the socket, such as 0o666.
         mode: u32,
     },
-    /// A Unix stream socket that listens already, and whose file is somebody else's.
+    /// A Unix stream socket that listens already and whose file belongs to another process.
     Given {
-        /// Where it listens.
+        /// Its address.
         uri: FaceUri,
         /// The socket, which does not block.
         socket: OwnedFd,
@@ -36,14 +35,14 @@ pub enum ListenSpec {
     },
     /// A TCP port.
     Tcp(std::net::SocketAddr),
-    /// A UDP port: every remote address gets an on-demand face.
+    /// A UDP port: every remote address receives an on-demand face.
     Udp(std::net::SocketAddr),
     /// A TCP port for WebSocket connections, as browsers make them. Its faces are never local.
     #[cfg(feature = "websocket")]
     WebSocket(std::net::SocketAddr),
     /// One UDP multicast face on one interface.
     Multicast(namely_io::MulticastOptions),
-    /// A network device: every station that sends to it gets an on-demand face.
+    /// A network device: each link address that sends to it receives an on-demand face.
     Ethernet(String),
     /// One Ethernet multicast face.
     EthernetGroup {
@@ -55,11 +54,11 @@ pub enum ListenSpec {
 }
 
 impl ListenSpec {
-    /// How the addresses are written that a router can listen on.
+    /// The URIs on which a router can listen.
     pub const URIS: &str = "unix:///path, memif:///path, tcp://ADDRESS:PORT, udp://ADDRESS:PORT, \
         ws://ADDRESS:PORT or dev://INTERFACE";
 
-    /// What listening on `uri` is, with `mode` for the file of a socket that has one; `None` if a
+    /// Returns the listener for `uri`, with `mode` for its socket file if it has one; `None` if a
     /// router cannot listen on it.
     pub fn new(uri: &FaceUri, mode: u32) -> Option<Self> {
         match uri {
@@ -76,13 +75,13 @@ impl ListenSpec {
         }
     }
 
-    /// The feature without which this router cannot listen on `uri`, if it was built without it.
+    /// Returns the feature that listening on `uri` requires and that this build lacks.
     pub fn missing_feature(uri: &FaceUri) -> Option<&'static str> {
         let is_missing = !cfg!(feature = "websocket") && matches!(uri, FaceUri::Ws(_));
         is_missing.then_some("websocket")
     }
 
-    /// The socket file, of what has one.
+    /// Returns the path of the socket file, if there is one.
     pub fn path(&self) -> Option<&Path> {
         match self {
             ListenSpec::Unix { path, .. } | ListenSpec::Memif { path, .. } => Some(path),
@@ -90,11 +89,12 @@ impl ListenSpec {
         }
     }
 
-    /// Opens it at a worker; UDP for peers of these networks, or of all if there are none. `None`
-    /// for a group, which is one face and no listener.
+    /// Opens the listener at a worker. A UDP listener accepts peers of the networks
+    /// `interests_from`, or all peers if the list is empty. Returns `None` for a multicast group,
+    /// which is a face and not a listener.
     ///
     /// # Errors
-    /// The environment's: an address in use, a device that is not there.
+    /// [`OpenError`], such as an address in use, or a device that does not exist.
     pub(super) fn open<H: Handler>(
         self,
         io: &mut Faces<H>,
@@ -102,7 +102,7 @@ impl ListenSpec {
     ) -> Option<Result<FaceUri, OpenError>> {
         Some(match self {
             ListenSpec::Unix { path, mode } => io.listen_unix(&path, mode),
-            ListenSpec::Given { uri, socket } => io.listen_given(socket, uri),
+            ListenSpec::Given { uri, socket } => io.listen_passed(socket, uri),
             ListenSpec::Memif { path, mode } => io.listen_memif(&path, mode),
             ListenSpec::Tcp(address) => io.listen_tcp(address),
             ListenSpec::Udp(address) => io.listen_udp_from(address, interests_from.clone()),
@@ -114,14 +114,8 @@ impl ListenSpec {
     }
 }
 
-/// Why the router does not listen; always the environment's or the configuration's fault.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The reason for which the router does not listen; always the environment's or the configuration's
+/// fault.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub struct ListenError(pub String);
-
-impl fmt::Display for ListenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for ListenError {}

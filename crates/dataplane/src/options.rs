@@ -17,20 +17,21 @@ pub struct DataPlaneOptions {
     pub workers: Option<NonZeroUsize>,
     /// Sockets and queues.
     pub io: IoOptions,
-    /// When the send queue of a new face is bad: it then marks packets, and drops some if that does
-    /// not help.
+    /// When the send queue of a new face counts as bad. The face then marks packets, and drops some
+    /// if the queue stays bad.
     pub codel: CodelConfig,
-    /// Links whose packets are handed to other workers than the one that reads them.
+    /// Links whose packets the reading worker hands to other workers.
     pub dispatcher: DispatcherOptions,
-    /// Largest link packet sent on new UDP faces, octets. Peers take no more than 8800.
+    /// Largest link packet sent on new UDP faces, octets. Peers accept at most 8800.
     pub udp_mtu: usize,
-    /// Networks whose addresses get a face by sending to a UDP port; empty: all.
+    /// Networks whose addresses receive a face when they send to a UDP listener. Empty means all
+    /// networks.
     pub interests_from: Arc<[Subnet]>,
-    /// Whether users of this machine are known by the sockets that their datagrams come from, and
-    /// may ask for management by them.
+    /// Whether users of this machine are identified by the sockets that send their datagrams, and
+    /// may use management over them.
     pub loopback_udp: bool,
-    /// Whether packets are forwarded by the kernel, to which each face has a socket, and here only
-    /// what is for management.
+    /// Whether the kernel forwards packets. Each face then has a socket to the kernel, and only
+    /// packets for management are handled here.
     pub kernel: bool,
 }
 
@@ -50,7 +51,7 @@ impl Default for DataPlaneOptions {
 }
 
 impl DataPlaneOptions {
-    /// How many workers there will be.
+    /// Returns the number of workers.
     pub fn workers(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         self.workers.map_or_else(cores, NonZeroUsize::get).min(namely_io::WORKERS_MAX)

@@ -1,13 +1,13 @@
-//! Packets in buffers that are used again: at a steady rate nothing is allocated for a packet.
+//! Packets in recycled buffers: at a steady rate nothing is allocated for a packet.
 //!
-//! A buffer has one of a few sizes. Each thread keeps two magazines of spare buffers of each size;
-//! full and empty magazines go to and from a depot that all threads share, so that buffers come
-//! back from a worker that only sends to one that only receives, at the cost of one lock for
-//! [`MAGAZINE_BUFFERS`] packets. All of this is bounded; what finds no room goes back to its
-//! [`Chunk`], and what finds no buffer takes one from there. What nobody needed for a while goes
-//! back to the chunks ([`give_back_spares`]), and they to the system. Where much of the chunks is
-//! free then, the threads' own spare buffers follow ([`share_spares`]): each of them could be the
-//! one that keeps a chunk from going.
+//! A buffer has one of a few sizes. Each thread has two caches of spare buffers of each size
+//! (magazines). Full and empty magazines are exchanged with a depot that all threads share, so
+//! buffers return from a worker that only sends to one that only receives, at the cost of one lock
+//! for [`MAGAZINE_BUFFERS`] packets. Magazines and depot are bounded. A buffer beyond the bounds
+//! returns to its [`Chunk`], and new buffers are taken from chunks. Unused spare buffers return to
+//! the chunks after a while ([`release_spares`]), and unused chunks to the system. If much of the
+//! chunks is free then, the threads return their own spare buffers too ([`share_spares`]), because
+//! each of them may be the only one that keeps a chunk mapped.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -23,41 +23,70 @@ use parking_lot::Mutex;
 
 use crate::buffers::{CHUNK_OCTETS_MAX, CHUNK_OCTETS_MIN, Chunk, HEADER_OCTETS, OwnedBuffer, SharedBuffer};
 
-/// Sizes of buffers with their headers, octets: about steps by half, so that a stored packet takes
-/// at most a half more than its length (the smallest ones aside), and odd multiples of a cache
-/// line, so that the beginnings of packets do not fight for the same few places of a cache. The
-/// last but one holds any packet that a link delivers.
+/// Sizes of buffers with their headers, octets. Above 1088 and up to 9280 each size is at most a
+/// half larger than the one before, so that a stored packet of such a length takes at most a half
+/// more than its length. All sizes but the first are odd multiples of a cache line, so that the
+/// beginnings of packets do not compete for the same few sets of a cache. The last but one holds
+/// any packet that a link delivers.
 const SIZES: [usize; 12] = [128, 320, 576, 1088, 1600, 2112, 3136, 4160, 6208, 8256, 9280, LONGEST];
 
-/// For what does not come from a network; longer packets there are not.
+/// For packets that do not come from a network. Longer packets do not occur.
 const LONGEST: usize = (128 << 10) + 64;
 
-/// Spare buffers of a magazine.
+/// Spare packet buffers of one size in a magazine of a thread.
+///
+/// A thread has two magazines of each size. It retains one of the two for longer than a second.
+///
+/// # Limit
+/// A full magazine moves to the depot of all threads.
+/// - Value: 64 in each of 2 magazines
+/// - Tests: `spare_buffers_return_from_other_threads`
 const MAGAZINE_BUFFERS: usize = 64;
 
-/// The same of the longest ones, which are rare.
+/// Spare packet buffers of the longest size in a magazine.
+///
+/// This size is rare.
+///
+/// # Limit
+/// A full magazine moves to the depot of all threads.
+/// - Value: 4 in each of 2 magazines
+/// - Tests: `spare_buffers_return_from_other_threads`
 const LONGEST_MAGAZINE_BUFFERS: usize = 4;
 
 /// Buffers that a thread takes from a chunk at once.
 const TAKEN_AT_ONCE: usize = 8;
 
-/// Octets of spare buffers of one size that the depot holds at most.
+/// Octets of spare packet buffers of one size for all threads.
+///
+/// Buffers that were not needed for a second are returned while packets pass, and twice more when
+/// no packets pass.
+///
+/// # Limit
+/// Buffers return to their chunks, and chunks with all of their buffers to the system.
+/// - Value: 16 MiB
+/// - Tests: `spare_buffers_return_from_other_threads`,
+///   `unneeded_spare_buffers_return_to_the_system`
 const DEPOT_OCTETS_MAX: usize = 16 << 20;
 
-/// Octets that may be free in the chunks of a size before threads give back all that they have of
-/// it: what is taken anew comes from the first chunks, so that the others become free.
+/// Free octets in the chunks of one size of packet buffers.
+///
+/// New buffers are taken from the first chunks, so that the others become free.
+///
+/// # Limit
+/// Each thread returns all its spare buffers of the size within a second.
+/// - Value: 512 KiB
+/// - Tests: `spare_buffers_of_threads_pin_no_chunks`
 const SPARSE_OCTETS: usize = CHUNK_OCTETS_MAX / 4;
 
-/// The forwarding core in this home.
+/// The forwarding core, with this crate's packets and the host's lock.
 pub type Core = namely_forwarder::Router<Packet, namely_host::CoreLock>;
 
-/// A packet as the router keeps it: the one copy that it makes of what arrived. Clones share the
-/// octets.
+/// A packet in memory: the one copy of an arrived packet. Clones share the octets.
 #[derive(Clone)]
 pub struct Packet {
-    /// A buffer, longer than the packet or as long; `None` after the packet was dropped.
+    /// A buffer at least as long as the packet; `None` after the packet was dropped.
     buffer: Option<SharedBuffer>,
-    /// Where the packet lies in it.
+    /// The packet's offset in it.
     start: u32,
     octets: u32,
 }
@@ -72,52 +101,65 @@ impl Packet {
 }
 
 /// Spare buffers of one size.
-type Magazine = Vec<OwnedBuffer>;
+type BufferCache = Vec<OwnedBuffer>;
 
 #[derive(Default)]
-struct Reserve {
-    loaded: Magazine,
-    previous: Magazine,
-    /// What of [`RECALLS`] was followed.
+struct ThreadBuffers {
+    loaded: BufferCache,
+    previous: BufferCache,
+    /// The last value of [`RECALLS`] that this thread has followed.
     recalls: u32,
 }
 
-/// What all threads share of one size.
-struct Depot {
-    full: Vec<Magazine>,
-    /// The fewest that were there since it was last asked what can be spared.
+/// The state of one size that all threads share.
+struct SharedBuffers {
+    full: Vec<BufferCache>,
+    /// The lowest number of full magazines since the last call of `release_spares`.
     full_least: usize,
-    empty: Vec<Magazine>,
-    /// By their numbers, which buffers know.
+    empty: Vec<BufferCache>,
+    /// The chunks by number. The header of each buffer has the number of its chunk.
     chunks: Vec<Option<Chunk>>,
-    /// The numbers of those that have buffers. The first is taken from, so that the others come to
-    /// have all of theirs back.
+    /// The numbers of chunks with buffers. Buffers are taken from the first one, so that the others
+    /// become unused.
     with_room: BTreeSet<u32>,
 }
 
-static DEPOTS: [Mutex<Depot>; SIZES.len()] = [const { Mutex::new(Depot::new()) }; SIZES.len()];
+static DEPOTS: [Mutex<SharedBuffers>; SIZES.len()] =
+    [const { Mutex::new(SharedBuffers::new()) }; SIZES.len()];
 
-/// How often all threads were asked for their spare buffers of each size.
+/// Number of requests to all threads to return their spare buffers of each size.
 static RECALLS: [AtomicU32; SIZES.len()] = [const { AtomicU32::new(0) }; SIZES.len()];
 
-/// Buffers that came from chunks.
+/// Buffers that were taken from chunks.
 static BUFFERS_MADE: AtomicU64 = AtomicU64::new(0);
 
-/// Whether huge pages are worth it. The system gives one in a tenth of the time that as many small
-/// pages take, but it may first have to move others' memory for it, or wait for a host that had
-/// taken back what its guest did not use.
+/// Decides whether new chunks have huge pages. At best the system provides a huge page in a tenth
+/// of the time that small pages of the same total size take. But it may first have to move the
+/// memory of other processes, or wait for a hypervisor that reclaimed unused memory of its guest.
 #[derive(Debug)]
 struct HugePages {
-    /// Chunks that will go without, and how many went without the last time.
+    /// The number of chunks to map without huge pages, and that number at the last pause.
     left: u32,
     pause: u32,
 }
 
-/// The longest that a huge page may take, ns of this thread: about what as many small pages take.
+/// Time of a thread for a huge page.
+///
+/// As many small pages take about as long.
+///
+/// # Limit
+/// The next chunks have small pages.
+/// - Tests: `slow_huge_pages_are_retried_ever_later`
 const HUGE_PAGE_NS_MAX: u64 = 500_000;
 
-/// Chunks that go without huge pages after one that took too long, at first and at most: twice as
-/// many each time.
+/// Chunks without huge pages after one that took too long.
+///
+/// It is the number at first and at most.
+///
+/// # Limit
+/// The next chunk has huge pages again.
+/// - Value: 16, twice as many each time, at most 1024
+/// - Tests: `slow_huge_pages_are_retried_ever_later`
 const PAUSE_CHUNKS: (u32, u32) = (16, 1024);
 
 static HUGE_PAGES: Mutex<HugePages> = Mutex::new(HugePages { left: 0, pause: 0 });
@@ -131,7 +173,7 @@ impl HugePages {
         false
     }
 
-    /// A chunk with a huge page was touched for the first time; that took so long.
+    /// Records how long the first access to a chunk with a huge page took.
     fn note(&mut self, took_ns: u64) {
         let is_slow = took_ns > HUGE_PAGE_NS_MAX;
         self.pause = if is_slow { (2 * self.pause).clamp(PAUSE_CHUNKS.0, PAUSE_CHUNKS.1) } else { 0 };
@@ -140,33 +182,35 @@ impl HugePages {
 }
 
 thread_local! {
-    static RESERVE: RefCell<[Reserve; SIZES.len()]> = RefCell::default();
+    static RESERVE: RefCell<[ThreadBuffers; SIZES.len()]> = RefCell::default();
 }
 
-/// Magazines whose buffers go back to their chunks under one hold of a depot's lock, for which
-/// workers wait.
+/// Magazines whose buffers are returned to their chunks before a depot's lock is released. Workers
+/// wait for that lock.
 const MAGAZINES_GIVEN_BACK: usize = 4;
 
-/// Gives back the spare buffers that nobody needed since this was last called. For a thread that
-/// nobody waits for, every second or so.
-pub fn give_back_spares() {
+/// Returns to their chunks the spare buffers that were not needed since the last call. Called about
+/// once a second, by a thread for which no other thread waits.
+pub fn release_spares() {
     for (depot, recalls) in DEPOTS.iter().zip(&RECALLS) {
-        while depot.lock().give_back_spares(MAGAZINES_GIVEN_BACK) {}
+        // The lock is released between the rounds.
+        while depot.lock().release_spares(MAGAZINES_GIVEN_BACK) {}
         if depot.lock().is_sparse() {
-            // Relaxed: a thread that sees it later follows it later.
+            // Relaxed: a thread may read it later and follow it later.
             recalls.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
 
-/// Lets other threads have the spare buffers of this one, but a magazine of each size; and gives
-/// back all of a size whose chunks hold much that is free.
+/// Makes the spare buffers of this thread available to others, except one magazine of each size.
+/// Returns all spare buffers of a size to their chunks if [`release_spares`] found much of these
+/// chunks free.
 pub fn share_spares() {
     RESERVE.with(|spares| {
         for (class, reserve) in spares.borrow_mut().iter_mut().enumerate() {
             let recalls = RECALLS[class].load(Ordering::Relaxed);
             if mem::replace(&mut reserve.recalls, recalls) != recalls {
-                reserve.give_back_all(class);
+                reserve.release_all(class);
             } else if !reserve.previous.is_empty() {
                 let spare = mem::take(&mut reserve.previous);
                 reserve.previous = DEPOTS[class].lock().exchange(class, spare);
@@ -175,14 +219,14 @@ pub fn share_spares() {
     });
 }
 
-/// How many buffers had to be taken from the memory of chunks since the process started.
+/// Returns the number of buffers that were taken from chunks since the process started.
 pub fn buffers_made() -> u64 {
     BUFFERS_MADE.load(Ordering::Relaxed)
 }
 
-impl Depot {
+impl SharedBuffers {
     const fn new() -> Self {
-        Depot {
+        SharedBuffers {
             full: Vec::new(),
             full_least: 0,
             empty: Vec::new(),
@@ -193,10 +237,12 @@ impl Depot {
 
     /// Takes a few buffers from chunks; at least one.
     #[cold]
-    fn cut(&mut self, class: usize, into: &mut Magazine) {
+    fn cut(&mut self, class: usize, into: &mut BufferCache) {
         while into.len() < TAKEN_AT_ONCE {
             let number = match self.with_room.first() {
                 Some(number) => *number,
+                // A chunk is mapped only if no buffer was found. Otherwise the few buffers found so
+                // far suffice.
                 None if into.is_empty() => self.grow(class),
                 None => break,
             };
@@ -209,29 +255,33 @@ impl Depot {
         BUFFERS_MADE.fetch_add(into.len() as u64, Ordering::Relaxed);
     }
 
-    /// Takes a magazine of spare buffers, if there is room. Returns an empty one.
-    fn exchange(&mut self, class: usize, mut magazine: Magazine) -> Magazine {
-        if (self.full.len() + 1) * magazine_buffers(class) * SIZES[class] > DEPOT_OCTETS_MAX {
+    /// Stores a magazine of spare buffers, or returns its buffers to their chunks if the depot is
+    /// full. Returns an empty magazine.
+    fn exchange(&mut self, class: usize, mut magazine: BufferCache) -> BufferCache {
+        if (self.full.len() + 1) * cache_buffers(class) * SIZES[class] > DEPOT_OCTETS_MAX {
             magazine.drain(..).for_each(|spare| self.give_back(spare));
             return magazine;
         }
         self.full.push(magazine);
-        self.empty.pop().unwrap_or_else(|| Vec::with_capacity(magazine_buffers(class)))
+        self.empty.pop().unwrap_or_else(|| Vec::with_capacity(cache_buffers(class)))
     }
 
-    /// Asks the system for another chunk. Its number.
+    /// Maps another chunk. Returns its number.
     fn grow(&mut self, class: usize) -> u32 {
         let place = self.chunks.iter().position(Option::is_none).unwrap_or(self.chunks.len());
-        // Twice as large each time, from one that has room for a few.
+        // Each chunk is twice as large as the one before. The first has room for a few buffers.
         let least = CHUNK_OCTETS_MIN.max((2 * SIZES[class]).next_power_of_two());
         let octets = (least << place.min(16)).min(CHUNK_OCTETS_MAX);
+        // This lock nests under the depot's, and is held for no system call.
         let is_huge = octets == CHUNK_OCTETS_MAX && HUGE_PAGES.lock().is_worth_a_try();
         let mut chunk = Chunk::map(octets, SIZES[class], is_huge).unwrap_or_else(|_| {
-            // As with any other memory that a process does not get.
+            // As for any other failed allocation of the process.
             std::alloc::handle_alloc_error(std::alloc::Layout::new::<[u8; CHUNK_OCTETS_MIN]>())
         });
         if is_huge {
+            // The thread's own time: preemption does not count against huge pages.
             let before_ns = thread_cpu_ns();
+            // The first buffer's header is the first access to the page.
             chunk.take(class as u32, place as u32).into_iter().for_each(|first| chunk.put(first));
             HUGE_PAGES.lock().note(thread_cpu_ns().saturating_sub(before_ns));
         }
@@ -243,8 +293,8 @@ impl Depot {
         place as u32
     }
 
-    /// Gives a buffer back to its chunk, and a chunk that has all of its buffers to the system,
-    /// unless it is one of the few small ones.
+    /// Returns a buffer to its chunk. Unmaps the chunk if all its buffers are back, unless it is
+    /// one of the few small ones.
     fn give_back(&mut self, spare: OwnedBuffer) {
         let (_, number) = spare.place();
         let Some(slot) = self.chunks.get_mut(number as usize) else { return };
@@ -253,6 +303,7 @@ impl Depot {
             self.with_room.insert(number);
         }
         chunk.put(spare);
+        // The slot of the chunk stays, because buffers know their chunks by number.
         if chunk.is_unused() && chunk.octets() == CHUNK_OCTETS_MAX {
             self.with_room.remove(&number);
             slot.take().into_iter().for_each(Chunk::unmap);
@@ -264,11 +315,12 @@ impl Depot {
         self.chunks.iter().flatten().map(Chunk::octets_free).sum::<usize>() > SPARSE_OCTETS
     }
 
-    /// Where there were magazines all the time since this was last called, gives back all that are
-    /// there, at most so many at once: which of them are in the way of a chunk's going is not
-    /// known, and what is needed again comes from the first chunks. Small chunks that have all of
-    /// their buffers go too, but the first. Returns true if there are more.
-    fn give_back_spares(&mut self, magazines_max: usize) -> bool {
+    /// If there were full magazines all the time since the last call, returns their buffers to the
+    /// chunks, at most `magazines_max` magazines at once. All are returned because any of them may
+    /// keep a chunk mapped; buffers that are needed again come from the first chunks. Small chunks
+    /// with all of their buffers are unmapped too, except the first. Returns true if there are
+    /// more.
+    fn release_spares(&mut self, magazines_max: usize) -> bool {
         if self.full_least > 0 {
             for _ in 0..self.full.len().min(magazines_max) {
                 let magazine = self.full.pop().unwrap_or_default();
@@ -290,8 +342,8 @@ impl Depot {
     }
 }
 
-impl Reserve {
-    /// A buffer; `None` only when chunks have none to give, which does not happen.
+impl ThreadBuffers {
+    /// Returns a buffer; `None` only if chunks have none, which does not happen.
     fn take(&mut self, class: usize) -> Option<OwnedBuffer> {
         if self.loaded.is_empty() {
             mem::swap(&mut self.loaded, &mut self.previous);
@@ -308,7 +360,8 @@ impl Reserve {
             }
         }
         let taken = self.loaded.pop();
-        // Nobody has touched it for as long as the content store kept what was in it.
+        // The next buffer has probably left the processor's cache, because the content store may
+        // have held its last packet for long.
         if let Some(next) = self.loaded.last() {
             next.prefetch(SIZES[class]);
         }
@@ -316,7 +369,7 @@ impl Reserve {
     }
 
     fn give(&mut self, class: usize, buffer: OwnedBuffer) {
-        let most = magazine_buffers(class);
+        let most = cache_buffers(class);
         if self.loaded.len() >= most {
             mem::swap(&mut self.loaded, &mut self.previous);
         }
@@ -327,9 +380,9 @@ impl Reserve {
     }
 }
 
-impl Reserve {
-    /// Gives all spare buffers back to their chunks.
-    fn give_back_all(&mut self, class: usize) {
+impl ThreadBuffers {
+    /// Returns all spare buffers to their chunks.
+    fn release_all(&mut self, class: usize) {
         for magazine in [&mut self.loaded, &mut self.previous] {
             if !magazine.is_empty() {
                 let mut depot = DEPOTS[class].lock();
@@ -339,8 +392,8 @@ impl Reserve {
     }
 }
 
-/// What a thread that ends has goes back.
-impl Drop for Reserve {
+/// Returns the buffers of a thread that ends.
+impl Drop for ThreadBuffers {
     fn drop(&mut self) {
         for spare in self.loaded.drain(..).chain(self.previous.drain(..)) {
             let (class, _) = spare.place();
@@ -349,22 +402,25 @@ impl Drop for Reserve {
     }
 }
 
-/// How many buffers a magazine of a size holds.
-fn magazine_buffers(class: usize) -> usize {
+/// Returns the number of buffers that a magazine of a size holds.
+fn cache_buffers(class: usize) -> usize {
     if class + 1 == SIZES.len() { LONGEST_MAGAZINE_BUFFERS } else { MAGAZINE_BUFFERS }
 }
 
-/// The size that holds so many octets.
+/// Returns the index of the smallest size that holds `octets` octets.
 fn class_of(octets: usize) -> usize {
     let class = SIZES.iter().position(|size| octets <= size - HEADER_OCTETS);
     class.expect("no packet is longer than the longest buffer")
 }
 
-/// A buffer that nobody else has.
+/// Returns a buffer with one owner.
 fn take(class: usize) -> OwnedBuffer {
+    // `with` would panic in a thread whose cache is gone.
     let spare = RESERVE.try_with(|spares| spares.borrow_mut()[class].take(class)).ok().flatten();
-    // Of a thread that ends.
-    spare.unwrap_or_else(|| Reserve::default().take(class).expect("chunks give a buffer or end the process"))
+    // A thread that ends has no cache any more.
+    spare.unwrap_or_else(|| {
+        ThreadBuffers::default().take(class).expect("chunks give a buffer or end the process")
+    })
 }
 
 impl From<&[u8]> for Packet {
@@ -401,7 +457,7 @@ impl Buffer for Packet {
         Packet::filled(octets, fill)
     }
 
-    /// Its place here, or a copy if that takes a smaller buffer.
+    /// Returns the part in the same buffer, or a copy if a smaller buffer can hold it.
     fn into_part(mut self, part: Range<usize>) -> Self {
         if class_of(part.len()) != class_of(self.octets as usize) {
             return self.as_ref()[part].into();
@@ -418,7 +474,7 @@ impl PacketBuf for Packet {
         Some(Packet::filled(len, write))
     }
 
-    fn octets_held(&self) -> usize {
+    fn memory_octets(&self) -> usize {
         self.buffer.as_ref().map_or(0, |buffer| buffer.octets().len() + HEADER_OCTETS)
     }
 }
@@ -446,7 +502,7 @@ impl Drop for Packet {
         let kept = RESERVE.try_with(|spares| {
             spare.take().into_iter().for_each(|spare| spares.borrow_mut()[class].give(class, spare));
         });
-        // A thread that ends keeps nothing.
+        // A thread that ends retains no buffers.
         if kept.is_err() {
             spare.into_iter().for_each(|spare| DEPOTS[class].lock().give_back(spare));
         }
@@ -458,7 +514,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_of_every_length_keep_their_octets_and_clones_share_them() {
+    fn packets_of_every_length_keep_their_octets() {
         let at_limits = SIZES.iter().flat_map(|size| [size - HEADER_OCTETS - 1, size - HEADER_OCTETS]);
         for octets in at_limits.chain([0, 1, 113, 8800, 9232, 70_000]) {
             let original: Vec<u8> = (0..octets).map(|n| n as u8).collect();
@@ -468,7 +524,7 @@ mod tests {
             let other = Packet::from(vec![9; octets]);
             assert_eq!(clone.as_ref(), original);
             assert_eq!(
-                clone.octets_held(),
+                clone.memory_octets(),
                 SIZES[class_of(octets)],
                 "the content store is charged with the buffer"
             );
@@ -477,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_a_packet_stays_where_it_is_unless_a_smaller_buffer_holds_it() {
+    fn a_packet_part_moves_only_to_smaller_buffers() {
         let octets: Vec<u8> = (0..1000).map(|n| n as u8).collect();
         for (range, is_here) in
             [(0..1000, true), (7..1000, true), (7..995, true), (10..30, false), (5..5, false)]
@@ -489,12 +545,12 @@ mod tests {
             assert_eq!(stayed, is_here, "{range:?}");
             assert_eq!(packet.as_ref(), &octets[range.clone()]);
             assert_eq!(packet.clone().as_ref(), &octets[range]);
-            assert_eq!(packet.octets_held(), SIZES[class_of(packet.len())]);
+            assert_eq!(packet.memory_octets(), SIZES[class_of(packet.len())]);
         }
     }
 
     #[test]
-    fn huge_pages_that_take_long_are_left_alone_for_ever_longer_until_one_does_not() {
+    fn slow_huge_pages_are_retried_ever_later() {
         let mut pages = HugePages { left: 0, pause: 0 };
         let mut waits = |took_ns| {
             assert!(pages.is_worth_a_try());
@@ -510,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn a_buffer_is_not_used_again_while_somebody_has_it() {
+    fn a_held_buffer_is_not_reused() {
         let held: Vec<Packet> = (0..1000).map(|n| Packet::from(vec![n as u8; 100])).collect();
         let clones: Vec<Packet> = held.to_vec();
         drop(held);
@@ -519,11 +575,11 @@ mod tests {
         drop(others);
     }
 
-    /// What is about depots is done by one test at a time, as they are the process's.
+    /// Tests of depots run one at a time, because depots are global to the process.
     static DEPOTS_TESTED: Mutex<()> = Mutex::new(());
 
     #[test]
-    fn spare_buffers_come_back_from_other_threads_up_to_the_limit() {
+    fn spare_buffers_return_from_other_threads() {
         let _alone = DEPOTS_TESTED.lock();
         // A size that no other test uses.
         let (size, class) = (4000, class_of(4000));
@@ -543,7 +599,7 @@ mod tests {
             dropped.recv().unwrap();
             made_later.push(buffers_made() - before);
         }
-        // The other thread keeps two magazines at most; other tests make a few buffers of other
+        // The other thread retains two magazines at most; other tests make a few buffers of other
         // sizes meanwhile.
         assert!(made_later[0] >= 10 * MAGAZINE_BUFFERS as u64, "{made_later:?}");
         let at_most = 3 * made_later[0];
@@ -561,7 +617,7 @@ mod tests {
     }
 
     #[test]
-    fn spare_buffers_that_threads_keep_hold_no_chunks_from_going() {
+    fn spare_buffers_of_threads_pin_no_chunks() {
         let _alone = DEPOTS_TESTED.lock();
         // A size that no other test uses.
         let (size, class) = (2600, class_of(2600));
@@ -572,7 +628,7 @@ mod tests {
         let held = packets(10_000);
         let most = chunks();
         assert!(most >= 10, "{most}");
-        // The last that a thread drops, which it keeps, are from every chunk.
+        // The last packets that a thread drops, and whose buffers it retains, are from every chunk.
         let (last, first) = held.into_iter().enumerate().partition::<Vec<_>, _>(|(n, _)| n % 100 == 0);
         let (share, told) = std::sync::mpsc::channel::<()>();
         let (dropped, is_dropped) = std::sync::mpsc::channel();
@@ -585,14 +641,14 @@ mod tests {
             });
         });
         is_dropped.recv().unwrap();
-        (0..3).for_each(|_| give_back_spares());
+        (0..3).for_each(|_| release_spares());
         let kept = chunks();
         assert!(kept > most / 2, "{kept} chunks are held by the buffers that the thread keeps");
         for _ in 0..2 {
             share.send(()).unwrap();
             is_dropped.recv().unwrap();
             share_spares();
-            give_back_spares();
+            release_spares();
         }
         drop(share);
         other.join().unwrap();
@@ -600,7 +656,7 @@ mod tests {
     }
 
     #[test]
-    fn spare_buffers_that_nobody_needs_go_back_to_the_system_and_others_stay() {
+    fn unneeded_spare_buffers_return_to_the_system() {
         let _alone = DEPOTS_TESTED.lock();
         // A size that no other test uses.
         let class = class_of(6000);
@@ -613,17 +669,17 @@ mod tests {
         assert!(most >= 4000 * 6208);
         drop(held);
         assert!(octets() >= 12 << 20, "they are kept for others");
-        give_back_spares();
-        // So many are needed again and again.
+        release_spares();
+        // Each round needs 1000 buffers again.
         for _ in 0..6 {
             drop(packets(1000));
-            give_back_spares();
+            release_spares();
         }
         assert!((1000 * 6208..most / 2).contains(&octets()), "{} octets of {most}", octets());
         share_spares();
-        give_back_spares();
-        give_back_spares();
-        // This thread, and those of other tests, keep a few.
+        release_spares();
+        release_spares();
+        // This thread, and those of other tests, retain a few.
         assert!(octets() <= 3 * CHUNK_OCTETS_MAX, "{} octets", octets());
     }
 }

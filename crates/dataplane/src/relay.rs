@@ -1,52 +1,53 @@
-//! Faces of a router that forwards by the kernel (docs/kernel.md): each has a socket of the
-//! kernel's forwarder, by which its packets go there and come back. What that does with them is its
-//! own: here nothing is looked at but whether an Interest is for this router's management.
+//! Faces of a router whose packets the kernel forwards (docs/kernel.md). Each has a socket of the
+//! kernel's forwarder, through which its packets pass in both directions. Packets are inspected
+//! here only to find Interests for this router's management.
 //!
-//! A face has two numbers, that of this router's table of faces, by which workers know it, and that
-//! which its socket has in the kernel, by which everybody else does.
+//! A face has two numbers: its number in this router's table of faces, used by workers, and the
+//! number of its socket in the kernel, used everywhere else.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use namely_forwarder::FaceId;
-use namely_io::{FaceTag, PacketSocket, Reach};
+use namely_io::{FaceTag, PacketSocket, RemoteKind};
 use namely_nnet::{OpenError, Socket};
 use namely_wire::tlv;
 use parking_lot::Mutex;
 
-use crate::shared::Port;
+use crate::shared::FaceSender;
 
-/// What marks the tag of a socket's port beside the number of the face that it belongs to.
+/// The bit that distinguishes the tag of a socket's port from the number of its face.
 const OF_KERNEL: u64 = 1 << 63;
 
-/// The tag of the port by which the packets of a face go to the kernel.
+/// Returns the tag of the port through which the packets of a face reach the kernel.
 pub(super) fn tag(face: FaceId) -> FaceTag {
     FaceTag(face.0 | OF_KERNEL)
 }
 
-/// The face whose packets a tag's port carries to the kernel; `None` for a face's own tag.
+/// Returns the face whose packets the port with this tag carries to the kernel; `None` for a face's
+/// own tag.
 pub(super) fn face_of(tag: FaceId) -> Option<FaceId> {
     (tag.0 & OF_KERNEL != 0).then_some(FaceId(tag.0 & !OF_KERNEL))
 }
 
 /// The faces and their sockets.
 #[derive(Default)]
-pub struct Relay(Mutex<Joints>);
+pub struct Relay(Mutex<RelayFaces>);
 
 #[derive(Default)]
-struct Joints {
-    by_face: HashMap<FaceId, Joint>,
+struct RelayFaces {
+    by_face: HashMap<FaceId, RelayFace>,
     by_number: HashMap<u64, FaceId>,
 }
 
 /// A face and its socket.
-struct Joint {
+struct RelayFace {
     /// The socket's face in the kernel.
     number: u64,
-    /// `None` of the face by which the kernel's applications reach management.
+    /// `None` for the face by which the kernel's applications reach management.
     socket: Option<Arc<Socket>>,
     /// `None` until a worker serves the socket.
-    port: Option<Arc<Port>>,
+    port: Option<Arc<FaceSender>>,
 }
 
 impl Relay {
@@ -54,36 +55,37 @@ impl Relay {
     ///
     /// # Errors
     /// [`OpenError`].
-    pub(super) fn open(&self, face: FaceId, reach: Reach) -> Result<(), OpenError> {
+    pub(super) fn open(&self, face: FaceId, reach: RemoteKind) -> Result<(), OpenError> {
         let socket = match reach {
-            Reach::Local => Socket::open(),
-            Reach::Neighbour | Reach::Group => Socket::open_remote(reach == Reach::Group),
+            RemoteKind::Local => Socket::open(),
+            RemoteKind::Neighbour | RemoteKind::Group => Socket::open_remote(reach == RemoteKind::Group),
         }?;
         let number = socket.face().map_err(OpenError::System)?;
-        self.0.lock().enter(face, Joint { number, socket: Some(Arc::new(socket)), port: None });
+        self.0.lock().enter(face, RelayFace { number, socket: Some(Arc::new(socket)), port: None });
         Ok(())
     }
 
-    /// The face by which the kernel's applications reach this router: it is itself such a socket,
-    /// with this number.
+    /// Records the face by which the kernel's applications reach this router. It is itself such a
+    /// socket, with this number.
     pub(super) fn know(&self, face: FaceId, number: u64) {
-        self.0.lock().enter(face, Joint { number, socket: None, port: None });
+        self.0.lock().enter(face, RelayFace { number, socket: None, port: None });
     }
 
-    /// The socket of a face, to be served.
+    /// Returns the socket of a face, for a worker to serve.
     pub(super) fn to_serve(&self, face: FaceId) -> Option<PacketSocket> {
         self.socket(face).map(|socket| socket as PacketSocket)
     }
 
-    /// A worker serves the socket of a face by this port. False if the face has gone meanwhile.
-    pub(super) fn serve(&self, face: FaceId, port: &Arc<Port>) -> bool {
+    /// Records the port by which a worker serves the socket of a face. Returns false if the face
+    /// was closed meanwhile.
+    pub(super) fn serve(&self, face: FaceId, port: &Arc<FaceSender>) -> bool {
         let mut joints = self.0.lock();
         let joint = joints.by_face.get_mut(&face);
         joint.map(|joint| joint.port = Some(port.clone())).is_some()
     }
 
     /// The port of a face's socket.
-    pub(super) fn port(&self, face: FaceId) -> Option<Arc<Port>> {
+    pub(super) fn port(&self, face: FaceId) -> Option<Arc<FaceSender>> {
         self.0.lock().by_face.get(&face)?.port.clone()
     }
 
@@ -102,13 +104,15 @@ impl Relay {
         self.0.lock().by_number.get(&number).copied()
     }
 
-    /// A face has gone, and its socket goes with it.
+    /// Removes a closed face with its socket.
     pub(super) fn forget(&self, face: FaceId) {
         let mut joints = self.0.lock();
         let Some(joint) = joints.by_face.remove(&face) else { return };
+        // The kernel may have given the number to another face meanwhile.
         if joints.by_number.get(&joint.number) == Some(&face) {
             joints.by_number.remove(&joint.number);
         }
+        // Released first, because closing a port writes its waiting frames.
         drop(joints);
         if let Some(port) = joint.port {
             port.close();
@@ -116,14 +120,15 @@ impl Relay {
     }
 }
 
-impl Joints {
-    fn enter(&mut self, face: FaceId, joint: Joint) {
+impl RelayFaces {
+    fn enter(&mut self, face: FaceId, joint: RelayFace) {
         self.by_number.insert(joint.number, face);
         self.by_face.insert(face, joint);
     }
 }
 
-/// Whether this is an Interest for a router's management: below /localhost/nfd or /localhop/nfd.
+/// Returns true if this is an Interest for a router's management: below /localhost/nfd or
+/// /localhop/nfd.
 pub(super) fn is_for_management(packet: &[u8]) -> bool {
     let Ok(interest) = tlv::read_tlv(packet) else { return false };
     if interest.typ != namely_wire::types::INTEREST {
@@ -132,6 +137,7 @@ pub(super) fn is_for_management(packet: &[u8]) -> bool {
     let Ok(name) = interest.children().require(namely_wire::types::NAME) else { return false };
     let Ok(first) = tlv::read_tlv(name.value) else { return false };
     let rest = name.value.get(first.raw.len()..).unwrap_or_default();
+    // 0x08 is the TYPE of a GenericNameComponent (NDN packet format, Name).
     matches!(first.value, b"localhost" | b"localhop") && rest.starts_with(b"\x08\x03nfd")
 }
 
@@ -142,14 +148,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tag_says_whose_packets_a_port_carries() {
+    fn a_port_tag_identifies_its_face() {
         let face = FaceId(300);
         assert_eq!(face_of(FaceId(tag(face).0)), Some(face));
         assert_eq!(face_of(face), None);
     }
 
     #[test]
-    fn interests_for_management_are_told_by_their_names() {
+    fn management_interests_are_recognized_by_name() {
         let interest = |name: &str| InterestBuilder::new(name.parse().unwrap()).build();
         for name in ["/localhost/nfd/rib/register", "/localhop/nfd/rib", "/localhost/nfd"] {
             assert!(is_for_management(&interest(name)), "{name}");

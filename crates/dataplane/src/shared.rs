@@ -1,33 +1,34 @@
-//! What the workers and the control thread share: the core, the directory of faces, and what is
-//! said to the control thread.
+//! The state that the workers and the control thread share: the core, the directory of faces, and
+//! the messages to the control thread.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use namely_forwarder::{FaceId, FaceLayer, FaceProperties, HolderId, Learned};
-use namely_io::{DropCounters, FaceTag, PortStatus, Reach};
+use namely_forwarder::{FaceId, FaceLayer, FaceProperties, Learned, OwnerId};
+use namely_io::{DropCounters, FaceSnapshot, FaceTag, RemoteKind};
 use namely_link::{CodelConfig, LinkConfig, LinkSender};
-use namely_mgmt::{CreateFaceError, FaceSettings, UpdateFaceError};
-use namely_wire::mgmt::{
+use namely_messages::{
     FaceEventKind, FaceEventNotification, FacePersistency, FaceScope, FaceStatus, LinkType,
 };
+use namely_mgmt::{CreateFaceError, FaceSettings, UpdateFaceError};
 use namely_wire::{FaceUri, Name, NameRef};
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::copies::Copies;
+use crate::application_announcements::ApplicationAnnouncements;
+use crate::capture::CaptureQueue;
 use crate::dispatcher::Queue;
+use crate::group_faces::GroupFaces;
 use crate::inbox::{ControlPacket, Full, Outbox};
-use crate::offers::Offers;
+use crate::labels::listener;
 use crate::relay::Relay;
-use crate::tap::Tap;
 use crate::vip::VipInbox;
 use crate::{Core, DataPlaneOptions, Packet, status};
 
 /// The sending half of a face.
-pub(super) type Port = namely_io::FacePort<Packet>;
+pub(super) type FaceSender = namely_io::FaceSender<Packet>;
 
-/// What the workers and the control thread share.
+/// The state that the workers and the control thread share.
 pub(super) struct DataPlaneShared {
     pub(super) options: DataPlaneOptions,
     pub(super) core: Arc<Core>,
@@ -35,43 +36,43 @@ pub(super) struct DataPlaneShared {
     pub(super) internal_face: FaceId,
     pub(super) outbox: Outbox,
     internal_drops: AtomicU64,
-    /// Taken to make or end a face, so that each is told of in the order of what happened.
+    /// Held while a face is created or closed, so that events are reported in their order.
     changes: Mutex<()>,
     directory: Mutex<Directory>,
-    /// Where the Sequence of the next link begins.
+    /// The first Sequence of the next link.
     next_sequence: AtomicU64,
     pub(super) expiry: Mutex<Expiry>,
     /// Packets that were dispatched, for each worker.
     pub(super) queues: Vec<Queue>,
-    /// Faces that receive what is sent to groups.
-    pub(super) copies: Copies,
-    /// Where packets about neighbours go.
-    pub(super) tap: OnceLock<Arc<Tap>>,
-    /// Where packets for VIP go, where its plane runs.
+    /// Faces that receive copies of packets to groups.
+    pub(super) copies: GroupFaces,
+    /// The queue of packets about neighbors.
+    pub(super) tap: OnceLock<Arc<CaptureQueue>>,
+    /// The queue of packets for VIP, if its plane runs.
     pub(super) vip: OnceLock<Arc<VipInbox>>,
-    /// What applications have announced.
-    offers: Mutex<Offers>,
-    /// Drops of faces that are gone, and of peers that got none.
+    /// The announcements of applications.
+    offers: Mutex<ApplicationAnnouncements>,
+    /// Drops of closed faces, and of peers that were refused.
     retired_drops: Mutex<DropCounters>,
-    /// The sockets of faces, where the kernel forwards.
+    /// The sockets of faces, if the kernel forwards.
     pub(super) relay: Option<Relay>,
 }
 
-/// When the core has something to do. Whoever holds it does that.
+/// The time at which the core has work due. The worker that holds the lock does that work.
 #[derive(Debug, Default)]
 pub(super) struct Expiry {
-    /// The time for which some worker has set its timer, ns.
+    /// The time for which a worker has set its timer, ns.
     pub(super) armed_ns: Option<u64>,
 }
 
-/// The faces by the ways in which they are looked up.
+/// The faces by the keys with which they are looked up.
 #[derive(Default)]
 struct Directory {
-    by_id: BTreeMap<FaceId, Arc<Port>>,
+    by_id: BTreeMap<FaceId, Arc<FaceSender>>,
     by_remote: HashMap<Far, FaceId>,
 }
 
-/// A far end, and the device that leads there if it matters.
+/// A remote URI, and for Ethernet the device that leads there.
 type Far = (FaceUri, Option<FaceUri>);
 
 impl DataPlaneShared {
@@ -93,10 +94,11 @@ impl DataPlaneShared {
             internal_drops: AtomicU64::new(0),
             changes: Mutex::default(),
             directory: Mutex::default(),
+            // Random, so that peers do not join fragments of an earlier run with new ones.
             next_sequence: AtomicU64::new(u64::from_ne_bytes(random)),
             expiry: Mutex::default(),
             queues,
-            copies: Copies::default(),
+            copies: GroupFaces::default(),
             tap: OnceLock::new(),
             vip: OnceLock::new(),
             offers: Mutex::default(),
@@ -104,32 +106,33 @@ impl DataPlaneShared {
         })
     }
 
-    /// Makes a face of a port that has none yet. With `is_asked`, somebody asked for it, and it is
-    /// refused if another worker has made one to the same remote meanwhile. So is one of a peer
-    /// that spoke over UDP just when a face to it was made that sends from the same address.
+    /// Creates the face of a port that has none yet. With `is_asked` the face was requested, and it
+    /// is refused if there is a face to the same remote already, such as one that another worker
+    /// has just created. A face for a peer that sent over UDP is refused if there is a face to that
+    /// peer with the same local address.
     ///
     /// # Errors
-    /// [`CreateFaceError`]; the port is for the caller to close.
+    /// [`CreateFaceError`]; the caller must close the port.
     pub(super) fn open_face(
         &self,
-        port: &Arc<Port>,
+        port: &Arc<FaceSender>,
         settings: &FaceSettings,
         is_asked: bool,
         now_ns: u64,
     ) -> Result<FaceStatus, CreateFaceError> {
         let port_status = port.status();
         let config = LinkConfig {
-            // Nothing is lost on the way to an application of this machine.
-            codel: CodelConfig { drops: port_status.reach != Reach::Local, ..self.options.codel },
+            // The link to an application of this machine is lossless.
+            codel: CodelConfig { drops: port_status.reach != RemoteKind::Local, ..self.options.codel },
             reassembly: self.options.io.reassembly,
             ..LinkConfig::new(status::link_kind(&port_status, self.options.udp_mtu))
         };
         let config =
             status::configure(config, settings, &port_status).map_err(CreateFaceError::BadSetting)?;
-        // Far enough apart that no two links' numbers meet.
+        // Far enough apart that the numbers of two links never overlap.
         let first_sequence = self.next_sequence.fetch_add(1 << 40, Ordering::Relaxed);
         port.set_link(LinkSender::new(config, first_sequence));
-        // Until the face is told of, nobody else may take its number.
+        // Until the face is reported, its number must not be reused.
         let _changing = self.changes.lock();
         let known =
             unique_remote(&port_status).and_then(|(remote, local)| self.by_remote(&remote, local.as_ref()));
@@ -140,7 +143,7 @@ impl DataPlaneShared {
         }
         let id = self
             .core
-            .face_register_for(self.core_spec(&port_status, &config), HolderId(port.holder().number()))
+            .face_register_for(self.core_spec(&port_status, &config), OwnerId(port.holder().number()))
             .map_err(|_| CreateFaceError::TooManyFaces)?;
         if let Some(relay) = self.relay.as_ref().filter(|_| port_status.remote != FaceUri::Kernel)
             && let Err(error) = relay.open(id, port_status.reach)
@@ -158,24 +161,24 @@ impl DataPlaneShared {
         if let Some(tap) = self.tap.get()
             && tap.know(id, port, &port_status.local)
         {
-            port.show_first();
+            port.inspect_first();
         }
         self.set_discovery(id, &face);
-        // From here on its packets come in. The core knows the face already, and whoever is asked
-        // for its port finds it.
+        // From here on its packets are delivered. The core has the face already, and its port can
+        // be looked up.
         port.set_tag(FaceTag(id.0));
-        // Whoever hears of the face may send on it at once.
+        // A thread that receives the event may send on the face at once.
         self.tell(FaceEventKind::Created, &face);
         Ok(face)
     }
 
-    /// Ends a face, whose port was as given. Nothing if it has ended already: `port` says which
-    /// face is meant, as numbers are given again.
+    /// Closes a face with this port and status. Returns false if it is closed already. Numbers of
+    /// faces are reused, so `port` identifies the face.
     pub(super) fn close_face(
         &self,
         id: FaceId,
-        port: &Arc<Port>,
-        port_status: PortStatus,
+        port: &Arc<FaceSender>,
+        port_status: FaceSnapshot,
         now_ns: u64,
     ) -> bool {
         let _changing = self.changes.lock();
@@ -189,25 +192,27 @@ impl DataPlaneShared {
         {
             directory.by_remote.remove(&remote);
         }
-        // The core may be about to look up a port under locks of its own.
+        // Released before the core is called, because the core may hold its own locks while it
+        // looks up a port.
         drop(directory);
         if let Some(tap) = self.tap.get() {
             tap.forget(id);
         }
         self.offers.lock().forget_face(id);
-        // It is there: faces are released nowhere else.
+        // The release succeeds: faces are released nowhere else.
         let _ = self.core.face_release(id);
         self.retired_drops.lock().merge(&port_status.counters.drops);
         let face = status::face_status(id, &port_status, &port.link_config(), now_ns);
         self.tell(FaceEventKind::Destroyed, &face);
+        // After the event, which has the number of the face from the relay.
         if let Some(relay) = &self.relay {
             relay.forget(id);
         }
         true
     }
 
-    /// Tells of a face that went down or came up.
-    pub(super) fn tell_state(&self, id: FaceId, kind: FaceEventKind) {
+    /// Reports a face that went down or is up again.
+    pub(super) fn report_state(&self, id: FaceId, kind: FaceEventKind) {
         if let Some(face) = self.face(id) {
             self.tell(kind, &face);
         }
@@ -222,17 +227,17 @@ impl DataPlaneShared {
         self.outbox.face(event);
     }
 
-    pub(super) fn port(&self, id: FaceId) -> Option<Arc<Port>> {
+    pub(super) fn port(&self, id: FaceId) -> Option<Arc<FaceSender>> {
         self.directory.lock().by_id.get(&id).cloned()
     }
 
-    /// The face that leads to a far end, by a device if there are several.
+    /// Returns the face to a remote. `local` names the device of an Ethernet face.
     pub(super) fn by_remote(&self, remote: &FaceUri, local: Option<&FaceUri>) -> Option<FaceStatus> {
         let id = *self.directory.lock().by_remote.get(&far(remote, local))?;
         self.face(id)
     }
 
-    /// What management shows of a face but its packets by kind.
+    /// Returns the status of a face for management, except its packets by kind.
     pub(super) fn face(&self, id: FaceId) -> Option<FaceStatus> {
         if id == self.internal_face {
             return Some(status::internal_status(id, ""));
@@ -253,12 +258,13 @@ impl DataPlaneShared {
         faces.chain(own.into_iter().flatten().filter_map(|id| self.face(id))).collect()
     }
 
-    /// As many as [`DataPlaneShared::faces`] shows.
+    /// The number of faces that [`DataPlaneShared::faces`] returns.
     pub(super) fn count_faces(&self) -> usize {
+        // The internal face and `local` have no port.
         self.directory.lock().by_id.len() + 2 + usize::from(self.vip_face().is_some())
     }
 
-    /// The face of the virtual plane of VIP, where one runs.
+    /// The face of the virtual plane of VIP, if one runs.
     fn vip_face(&self) -> Option<FaceId> {
         self.vip.get().map(|inbox| inbox.face())
     }
@@ -267,12 +273,12 @@ impl DataPlaneShared {
         id == self.internal_face || id == FaceId::LOCAL || Some(id) == self.vip_face()
     }
 
-    /// The faces that have ports: all but the internal one.
-    pub(super) fn ports(&self) -> Vec<(FaceId, Arc<Port>)> {
+    /// The faces that have ports: all but the router's own.
+    pub(super) fn ports(&self) -> Vec<(FaceId, Arc<FaceSender>)> {
         self.directory.lock().by_id.iter().map(|(id, port)| (*id, port.clone())).collect()
     }
 
-    /// What the internal face dropped because the control thread was behind.
+    /// Packets that the internal face dropped because the control thread was behind.
     pub(super) fn internal_drops(&self) -> u64 {
         self.internal_drops.load(Ordering::Relaxed)
     }
@@ -288,20 +294,23 @@ impl DataPlaneShared {
         let port = self.port(id).ok_or(UpdateFaceError::NoSuchFace)?;
         let config = status::configure(port.link_config(), settings, &port.status())
             .map_err(UpdateFaceError::BadSetting)?;
+        // The last setting that can be refused, so a refusal changes nothing.
         if let Some(persistency) = settings.persistency {
             port.set_persistency(persistency).map_err(UpdateFaceError::BadSetting)?;
         }
         port.reconfigure(config);
+        // It fails only if the face ended meanwhile.
         let _ = self.core.faces().set_local_fields(id, config.local_fields);
         let face = describe(id, &port);
-        // An MTU or a flag says nothing of who is asked, which neighbour discovery may have said.
+        // An MTU or a flag does not change whether discoveries are sent to the face. Neighbor
+        // discovery may have set that.
         if settings.persistency.is_some() {
             self.set_discovery(id, &face);
         }
         Ok(face)
     }
 
-    /// Ends a face at once, whatever the workers do just now.
+    /// Closes a face at once, regardless of the workers' state.
     pub(super) fn destroy_face(&self, id: FaceId) -> Result<(), UpdateFaceError> {
         if self.is_own(id) {
             return Err(UpdateFaceError::BadSetting("the router's own face cannot be destroyed"));
@@ -313,13 +322,13 @@ impl DataPlaneShared {
         if is_closed { Ok(()) } else { Err(UpdateFaceError::NoSuchFace) }
     }
 
-    /// Drops of all faces that are or were.
+    /// Drops of all present and former faces.
     pub(super) fn drops(&self) -> DropCounters {
         let mut drops = self.retired_drops.lock().clone();
         self.ports().iter().for_each(|(_, port)| drops.merge(&port.status().counters.drops));
         let internal = self.internal_drops();
         if internal > 0 {
-            drops.add("internal_queue_full", internal);
+            drops.add(listener::INTERNAL_QUEUE_FULL, internal);
         }
         drops
     }
@@ -334,80 +343,81 @@ impl DataPlaneShared {
         match self.outbox.packet(packet) {
             Ok(()) => {}
             Err(Full::All) => drop(self.internal_drops.fetch_add(1, Ordering::Relaxed)),
-            Err(Full::Share) => self.count("control_share_full"),
+            Err(Full::Share) => self.count(listener::CONTROL_SHARE_FULL),
         }
     }
 
-    /// Enters the route to an object that Data has shown: at once, as whoever gets the Data may ask
-    /// along it before any other thread runs. The rest is the control thread's, to which it is told
-    /// with the announcement that came with the Data.
+    /// Enters the route to an object that Data has revealed. The route is entered at once, because
+    /// the receiver of the Data may send Interests along it before any other thread runs. The
+    /// control thread does the rest; it receives the route with the announcement of the Data.
     pub(super) fn learned(&self, learned: Learned<'_>, announcement: &[u8], now_ns: u64) {
         let Some(object) = learned.object() else { return };
         if self.core.learn(&object.to_name(), learned.face, now_ns).is_err() {
-            self.count("route_not_learned");
+            self.count(listener::ROUTE_NOT_LEARNED);
         }
         if !self.outbox.learned(&learned, object, announcement) {
-            self.count("learned_queue_full");
+            self.count(listener::LEARNED_QUEUE_FULL);
         }
     }
 
-    /// An application has announced a prefix until `ends_ns`, or takes that back.
+    /// Records that an application has announced a prefix until `ends_ns`, or has withdrawn it.
     pub(super) fn announce(&self, id: FaceId, prefix: &Name, announcement: Option<(&[u8], u64)>) {
-        let is_local = self.port(id).is_some_and(|port| port.status().reach == Reach::Local);
+        let is_local = self.port(id).is_some_and(|port| port.status().reach == RemoteKind::Local);
         let mut offers = self.offers.lock();
         let Some((octets, ends_ns)) = announcement.filter(|_| is_local) else {
             return offers.forget(id, prefix);
         };
         let now_ns = namely_host::clock::monotonic_ns();
         if !offers.keep(id, prefix, octets, ends_ns, now_ns) {
+            // The counters have a lock of their own.
             drop(offers);
-            self.count("announced_prefixes_full");
+            self.count(listener::ANNOUNCED_PREFIXES_FULL);
         }
     }
 
-    /// What goes along with Data of an application that answers a discovery.
+    /// Returns the announcement to attach to Data of an application that answers a discovery.
     pub(super) fn offered(&self, id: FaceId, data: NameRef<'_>, now_ns: u64) -> Option<Arc<[u8]>> {
         self.offers.lock().find(id, data, now_ns)
     }
 
-    /// How the forwarder sees a port_status.
-    fn core_spec(&self, port_status: &PortStatus, config: &LinkConfig) -> FaceProperties {
+    /// Returns the forwarder's properties of the face of a port.
+    fn core_spec(&self, port_status: &FaceSnapshot, config: &LinkConfig) -> FaceProperties {
         let scope = status::scope(port_status.reach);
         FaceProperties {
             layer: if scope == FaceScope::Local { FaceLayer::Upper } else { FaceLayer::Lower },
             scope,
             link_type: status::link_type(port_status.reach),
             local_fields: config.local_fields,
-            asks_management: self.options.loopback_udp && is_udp_of_this_machine(port_status),
+            is_management_client: self.options.loopback_udp && is_udp_of_this_machine(port_status),
         }
     }
 
-    /// Says whether discoveries go to a face: to groups, and to those that somebody wanted. Not to
-    /// whoever happened to send something.
+    /// Sets whether discoveries are sent to a face: to groups and to requested faces, but not to
+    /// any peer that happened to send something.
     fn set_discovery(&self, id: FaceId, status: &FaceStatus) {
         let is_wanted = status.face_scope == FaceScope::NonLocal
             && (status.link_type != LinkType::PointToPoint
                 || status.face_persistency != FacePersistency::OnDemand);
         if self.core.discovery().set(id, is_wanted).is_err() {
-            self.count("discovery_faces_full");
+            self.count(listener::DISCOVERY_FACES_FULL);
         }
     }
 
-    /// The right to do what is due in the core; `None` while another worker does it.
+    /// Returns the right to do the work due in the core; `None` while another worker does it.
     pub(super) fn try_expiry(&self) -> Option<MutexGuard<'_, Expiry>> {
         self.expiry.try_lock()
     }
 }
 
-fn describe(id: FaceId, port: &Port) -> FaceStatus {
+fn describe(id: FaceId, port: &FaceSender) -> FaceStatus {
     status::face_status(id, &port.status(), &port.link_config(), namely_host::clock::monotonic_ns())
 }
 
-/// The remote end, where only one face may lead.
-fn unique_remote(port_status: &PortStatus) -> Option<Far> {
+/// Returns the remote end if only one face may lead to it.
+fn unique_remote(port_status: &FaceSnapshot) -> Option<Far> {
     match port_status.remote {
         FaceUri::Tcp(_) | FaceUri::Udp(_) | FaceUri::Ether(_) | FaceUri::Memif { .. }
-            if port_status.reach != Reach::Group =>
+            if port_status.reach != RemoteKind::Group =>
         {
             Some(far(&port_status.remote, Some(&port_status.local)))
         }
@@ -420,8 +430,8 @@ fn far(remote: &FaceUri, local: Option<&FaceUri>) -> Far {
     (remote.clone(), device.cloned())
 }
 
-/// Whether a program of this machine sends here over UDP, of its own accord.
-fn is_udp_of_this_machine(port_status: &PortStatus) -> bool {
+/// Returns true for the on-demand face of a program of this machine that sends over UDP.
+fn is_udp_of_this_machine(port_status: &FaceSnapshot) -> bool {
     let address = match &port_status.remote {
         FaceUri::Udp(_) => port_status.remote.address(),
         _ => None,

@@ -1,40 +1,43 @@
-//! The worker's side of one call of the core: the ports that packets go to, the disk below the
+//! The worker's side of one call of the core: the ports for outgoing packets, the disk below the
 //! content store in memory, and the traces.
 
 use std::sync::Arc;
 
-use namely_forwarder::{FaceId, Learned, Leaving, Outgoing, Output, Tier, TierAnswer, TierWrite, Wanted};
-use namely_host::shares::Holder;
-use namely_io::Reach;
+use namely_forwarder::{
+    EvictedData, FaceId, Learned, Outgoing, Output, Tier, TierAnswer, TierRequest, TierWrite,
+};
+use namely_host::shares::Owner;
+use namely_io::RemoteKind;
 use namely_link::{Outbound, Patch};
 use namely_wire::NameRef;
 
 use crate::Packet;
-use crate::announced::Announced;
 use crate::disk::DiskAccess;
-use crate::dispatcher;
 use crate::inbox::ControlPacket;
-use crate::shared::{DataPlaneShared, Port};
+use crate::labels::{DISPATCHER_FULL, listener};
+use crate::pending_announcements::PendingAnnouncements;
+use crate::shared::{DataPlaneShared, FaceSender};
 use crate::trace::PacketTrace;
 use crate::worker::Io;
 
-/// The ports that this worker has sent on, so that no lock but the port's own is taken for a
-/// packet.
-pub(super) struct Ports {
+/// The ports on which this worker has sent, so that only the port's own lock is taken for a packet.
+pub(super) struct SenderCache {
     shared: Arc<DataPlaneShared>,
-    by_number: Vec<Option<Arc<Port>>>,
-    /// How many faces were closed when this was last swept.
+    by_number: Vec<Option<Arc<FaceSender>>>,
+    /// Number of faces that were closed at the last sweep.
     pub(super) swept: u64,
 }
 
-impl Ports {
+impl SenderCache {
     pub(super) fn new(shared: Arc<DataPlaneShared>) -> Self {
-        Ports { shared, by_number: Vec::new(), swept: 0 }
+        SenderCache { shared, by_number: Vec::new(), swept: 0 }
     }
 
     #[inline]
-    pub(super) fn get(&mut self, id: FaceId) -> Option<&Arc<Port>> {
+    pub(super) fn get(&mut self, id: FaceId) -> Option<&Arc<FaceSender>> {
+        // Lower numbers are assigned to no face with a port.
         let place = usize::try_from(id.0.checked_sub(FaceId::FIRST.0)?).ok()?;
+        // Numbers of faces are reused, so a closed port may belong to a former face.
         let is_known = matches!(self.by_number.get(place), Some(Some(port)) if !port.is_closed());
         if !is_known {
             self.look_up(id, place);
@@ -45,7 +48,7 @@ impl Ports {
     #[cold]
     fn look_up(&mut self, id: FaceId, place: usize) {
         let port = self.shared.port(id);
-        // Numbers are dense: they are places in the core's table of faces.
+        // Numbers are dense: they are indices in the core's table of faces.
         if port.is_some() && self.by_number.len() <= place {
             self.by_number.resize_with(place + 1, || None);
         }
@@ -54,15 +57,15 @@ impl Ports {
         }
     }
 
-    /// Counts a packet that found no room at another worker.
+    /// Counts a packet that was dropped because the queue of a worker was full.
     pub(super) fn drop_one(&mut self, id: FaceId) {
         if let Some(port) = self.get(id) {
-            port.count_receive_drop(dispatcher::FULL);
+            port.count_receive_drop(DISPATCHER_FULL);
         }
     }
 
-    /// Releases the ports of faces that have gone. `closed` is read before the ports' flags: a face
-    /// that is closed later changes it again.
+    /// Releases the ports of closed faces. `closed` counts closed faces, and is read before the
+    /// ports' flags. So a face that closes later changes the count, and the next call sweeps again.
     pub(super) fn sweep(&mut self, closed: u64) {
         if closed != self.swept {
             self.swept = closed;
@@ -71,24 +74,24 @@ impl Ports {
     }
 }
 
-/// The sending half, which every sink of a worker has.
+/// The sending half, common to all sinks of a worker.
 pub(super) struct Egress {
     shared: Arc<DataPlaneShared>,
-    pub(super) ports: Ports,
+    pub(super) ports: SenderCache,
     /// Packets of one call to the control thread. The worker hands them over after the call, when
-    /// its counters are added up: a client that reads counters finds its own Interest counted.
+    /// its counters are added up, so a client that reads counters finds its own Interest counted.
     internal: Vec<ControlPacket>,
-    /// Announcements that came with packets of the batch.
-    pub(super) announced: Announced,
+    /// Announcements of the packets of the batch.
+    pub(super) announced: PendingAnnouncements,
 }
 
 impl Egress {
     pub(super) fn new(shared: Arc<DataPlaneShared>) -> Self {
-        let ports = Ports::new(shared.clone());
-        Egress { shared, ports, internal: Vec::new(), announced: Announced::default() }
+        let ports = SenderCache::new(shared.clone());
+        Egress { shared, ports, internal: Vec::new(), announced: PendingAnnouncements::default() }
     }
 
-    /// A call of the core has ended.
+    /// Ends a call of the core: hands over the packets to the control thread.
     #[inline]
     pub(super) fn end_call(&mut self) {
         self.announced.clear();
@@ -96,10 +99,10 @@ impl Egress {
     }
 }
 
-/// Takes packets of the forwarder to the faces' ports. With `DISK` the worker may have a disk, and
-/// with `TRACE` packets may be traced; without them, the compiler removes these calls. So the
-/// pipelines exist three times: without either, with a disk, and with both for the few packets that
-/// are traced.
+/// Passes packets of the forwarder to the faces' ports. With `DISK` the worker may have a disk, and
+/// with `TRACE` packets may be traced. Without them the compiler removes these calls. The pipelines
+/// are therefore compiled three times: without either, with a disk, and with both for the few
+/// traced packets.
 pub(super) struct Sink<'a, const DISK: bool, const TRACE: bool> {
     io: &'a mut Io,
     egress: &'a mut Egress,
@@ -144,13 +147,14 @@ impl<'a, const DISK: bool, const TRACE: bool> Output<Packet> for Sink<'a, DISK, 
     #[cold]
     fn offered(&mut self, face: FaceId, data: NameRef<'_>, packet: &Packet) {
         let shared = &self.egress.shared;
+        // An announcement that arrived with the Data takes precedence.
         if self.egress.announced.with(packet).is_some() {
             return;
         }
         if let Some(announcement) = shared.offered(face, data, self.io.now_ns())
             && !self.egress.announced.keep(packet, &announcement)
         {
-            shared.count("announcement_dropped");
+            shared.count(listener::ANNOUNCEMENT_DROPPED);
         }
     }
 }
@@ -159,9 +163,9 @@ impl<'a, const DISK: bool, const TRACE: bool> Output<Packet> for Sink<'a, DISK, 
 impl<const DISK: bool, const TRACE: bool> Tier<Packet> for Sink<'_, DISK, TRACE> {
     const MAY_BE: bool = DISK;
 
-    fn read(&mut self, wanted: &Wanted<'_>) -> TierAnswer {
-        // The face may have gone; the router itself asks then.
-        let holder = self.egress.ports.get(wanted.face).map_or(Holder::Root, |port| port.holder());
+    fn read(&mut self, wanted: &TierRequest<'_>) -> TierAnswer {
+        // If the face is closed, the router itself counts as the reader.
+        let holder = self.egress.ports.get(wanted.face).map_or(Owner::Root, |port| port.holder());
         self.disk.as_mut().map_or(TierAnswer::NoTier, |disk| disk.read_for(wanted, holder))
     }
 
@@ -169,7 +173,7 @@ impl<const DISK: bool, const TRACE: bool> Tier<Packet> for Sink<'_, DISK, TRACE>
         self.disk.as_ref().is_some_and(DiskAccess::is_busy)
     }
 
-    fn write(&mut self, leaving: Leaving<Packet>) -> TierWrite {
+    fn write(&mut self, leaving: EvictedData<Packet>) -> TierWrite {
         self.disk.as_mut().map_or(TierWrite::NoTier, |disk| disk.write(leaving))
     }
 
@@ -198,7 +202,7 @@ impl<'a, const DISK: bool, const TRACE: bool> Sink<'a, DISK, TRACE> {
         Sink { io, egress, disk, trace }
     }
 
-    /// The packet is over: its record goes to its traces.
+    /// Ends the packet. Its record is added to its traces.
     pub(super) fn end_trace(self) {
         if let Some(trace) = self.trace {
             trace.end();
@@ -217,14 +221,16 @@ impl<'a, const DISK: bool, const TRACE: bool> Sink<'a, DISK, TRACE> {
         };
         let Outgoing { packet, headers, hop_limit } = outgoing;
         let hop_limit = hop_limit.map(|(offset, value)| Patch { offset, value });
-        // The port counts announcements that find no room. Applications learn no routes.
+        // The port counts announcements that it cannot send. Applications learn no routes, so they
+        // receive none.
         if !self.egress.announced.is_empty()
             && let Some(announcement) = self.egress.announced.with(&packet)
-            && port.reach() != Reach::Local
+            && port.reach() != RemoteKind::Local
         {
             let _ = self.io.send_announced(port, Outbound { headers, packet, hop_limit }, announcement);
             return;
         }
+        // The port counts a packet that it refuses.
         let _ = self.io.send(port, Outbound { headers, packet, hop_limit });
     }
 
@@ -233,9 +239,10 @@ impl<'a, const DISK: bool, const TRACE: bool> Sink<'a, DISK, TRACE> {
         let incoming = headers.incoming_face_id.map(FaceId);
         let port = incoming.and_then(|id| self.egress.ports.get(id));
         let credentials = port.and_then(|port| port.credentials());
-        let owned = |port: &Arc<Port>| port.owner().map_or(port.holder(), Holder::uid);
-        let holder = port.map_or(Holder::Root, owned);
-        let is_local = port.is_some_and(|port| port.reach() == Reach::Local);
+        // Once the user of a loopback connection is known, it pays instead of its address.
+        let owned = |port: &Arc<FaceSender>| port.owner().map_or(port.holder(), Owner::uid);
+        let holder = port.map_or(Owner::Root, owned);
+        let is_local = port.is_some_and(|port| port.reach() == RemoteKind::Local);
         let packet = outgoing.packet;
         self.egress.internal.push(ControlPacket { packet, headers, incoming, is_local, credentials, holder });
     }

@@ -1,16 +1,16 @@
-//! Faces as management shows them, and what it may ask of their links.
+//! The status of faces for management, and the settings of their links.
 
 use namely_forwarder::{FaceId, PacketCounts};
-use namely_io::{Carrier, PortStatus, Reach};
+use namely_io::{Carrier, FaceSnapshot, RemoteKind};
 use namely_link::{LinkConfig, LinkKind};
+use namely_messages::{FacePersistency, FaceScope, FaceStatus, LinkType, face_flags};
 use namely_mgmt::FaceSettings;
 use namely_wire::FaceUri;
-use namely_wire::mgmt::{FacePersistency, FaceScope, FaceStatus, LinkType, face_flags};
 
 const MS_NS: u64 = 1_000_000;
 
-/// Everything management shows of a face but its packets by kind.
-pub(super) fn face_status(id: FaceId, port: &PortStatus, config: &LinkConfig, now_ns: u64) -> FaceStatus {
+/// Returns the status of a face for management, except its packets by kind.
+pub(super) fn face_status(id: FaceId, port: &FaceSnapshot, config: &LinkConfig, now_ns: u64) -> FaceStatus {
     FaceStatus {
         face_id: id.0,
         uri: port.remote.to_string(),
@@ -24,6 +24,7 @@ pub(super) fn face_status(id: FaceId, port: &PortStatus, config: &LinkConfig, no
         mtu: match config.kind {
             LinkKind::Stream => None,
             LinkKind::Datagram { mtu } => {
+                // Probes may have found that the path carries less.
                 Some(port.frame_octets_max.map_or(mtu, |found| found.min(mtu)) as u64)
             }
         },
@@ -36,7 +37,7 @@ pub(super) fn face_status(id: FaceId, port: &PortStatus, config: &LinkConfig, no
     }
 }
 
-/// The forwarder's counts, which it alone has.
+/// Adds the packet counts, which only the forwarder has.
 pub(super) fn set_packets(face: &mut FaceStatus, packets: &PacketCounts) {
     face.in_interests = packets.in_interests;
     face.in_data = packets.in_data;
@@ -47,23 +48,24 @@ pub(super) fn set_packets(face: &mut FaceStatus, packets: &PacketCounts) {
 }
 
 /// `/localhost` packets pass Unix sockets, shared memory, and TCP from this machine to itself.
-pub(super) fn scope(reach: Reach) -> FaceScope {
-    if reach == Reach::Local { FaceScope::Local } else { FaceScope::NonLocal }
+pub(super) fn scope(reach: RemoteKind) -> FaceScope {
+    if reach == RemoteKind::Local { FaceScope::Local } else { FaceScope::NonLocal }
 }
 
-pub(super) fn link_type(reach: Reach) -> LinkType {
-    if reach == Reach::Group { LinkType::MultiAccess } else { LinkType::PointToPoint }
+pub(super) fn link_type(reach: RemoteKind) -> LinkType {
+    if reach == RemoteKind::Group { LinkType::MultiAccess } else { LinkType::PointToPoint }
 }
 
 fn flag(is_set: bool, bit: u64) -> u64 {
     if is_set { bit } else { 0 }
 }
 
-/// What carries the frames of a port.
-pub(super) fn link_kind(port: &PortStatus, udp_mtu: usize) -> LinkKind {
+/// Returns the kind of link that carries the frames of a port.
+pub(super) fn link_kind(port: &FaceSnapshot, udp_mtu: usize) -> LinkKind {
     match port.carrier {
         Carrier::Datagrams => {
             let udp_mtu = port.path_mtu.map_or(udp_mtu, |path| path.min(udp_mtu));
+            // A device or peer with an MTU of its own determines it. `udp_mtu` is for the others.
             LinkKind::Datagram { mtu: port.mtu.map_or(udp_mtu, |_| mtu_max(port)) }
         }
         Carrier::Stream => LinkKind::Stream,
@@ -71,11 +73,11 @@ pub(super) fn link_kind(port: &PortStatus, udp_mtu: usize) -> LinkKind {
 }
 
 /// The largest MTU that a face can have, octets.
-fn mtu_max(port: &PortStatus) -> usize {
+fn mtu_max(port: &FaceSnapshot) -> usize {
     port.mtu.unwrap_or(usize::MAX).clamp(namely_link::MTU_OCTETS_MIN, namely_wire::LP_PACKET_OCTETS_MAX)
 }
 
-/// The internal face, as management shows it.
+/// Returns the status of the internal face for management.
 pub(super) fn internal_status(id: FaceId, what: &str) -> FaceStatus {
     let uri = FaceUri::Internal.to_string() + what;
     FaceStatus {
@@ -98,18 +100,18 @@ pub(super) fn local_status(to_local: u64) -> FaceStatus {
     FaceStatus { out_interests: to_local, flags: 0, ..internal_status(FaceId::LOCAL, "local") }
 }
 
-/// Applies what a caller asks of a link.
+/// Applies the settings that a caller requests for a link.
 ///
 /// # Errors
-/// What is impossible on this kind of face, in words.
+/// A sentence about the setting that this kind of face does not support.
 pub(super) fn configure(
     mut config: LinkConfig,
     settings: &FaceSettings,
-    port: &PortStatus,
+    port: &FaceSnapshot,
 ) -> Result<LinkConfig, &'static str> {
     let reach = port.reach;
-    if settings.local_fields == Some(true) && reach != Reach::Local {
-        // NextHopFaceId would let a neighbour choose this router's next hops.
+    if settings.local_fields == Some(true) && reach != RemoteKind::Local {
+        // NextHopFaceId would let a neighbor choose this router's next hops.
         return Err("local fields are for applications on this machine: leave them out");
     }
     if let LinkKind::Datagram { mtu } = &mut config.kind {
@@ -122,7 +124,9 @@ pub(super) fn configure(
         return Err("a stream has no MTU: leave it out");
     }
     if let Some(reliability) = settings.reliability {
-        if reliability && (config.kind == LinkKind::Stream || reach == Reach::Group) {
+        // A stream loses nothing, and in a group no single peer acknowledges (NDNLPv2, link
+        // reliability).
+        if reliability && (config.kind == LinkKind::Stream || reach == RemoteKind::Group) {
             return Err("link reliability is for UDP and Ethernet faces to one peer: leave it out");
         }
         config.reliability = reliability;

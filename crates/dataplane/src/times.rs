@@ -1,22 +1,23 @@
-//! How long packets take through a content store with a disk: the paths of NB-Cache's Table II.
+//! The times that packets take through a content store with a disk: the paths of NB-Cache's Table
+//! II.
 //!
-//! Each worker has a histogram of each path, which it alone changes; who shows them adds them up.
-//! Of the paths that end within a turn one batch is timed in [`TIMED_NS`], so that a router which
-//! has much to do pays for no more than that; every read is timed.
+//! Each worker has a histogram of each path, which only that worker changes; readers add them up.
+//! For paths that end within an iteration, at most one batch per [`TIMED_NS`] is timed, which
+//! bounds the cost for a busy router. Every read is timed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use namely_wire::mgmt::Counter;
+use namely_messages::Counter;
 use parking_lot::Mutex;
 
-/// One batch is timed in so long.
+/// At most one batch is timed in this time, ns.
 pub(super) const TIMED_NS: u64 = 100_000;
 
 /// Buckets of a doubling.
 const PARTS: u64 = 4;
 
-/// The first bucket ends here; the last one has what is longer than a minute.
+/// The end of the first bucket. The last one holds times of more than a minute.
 const SHORTEST_NS: u64 = 64;
 
 /// Doublings from [`SHORTEST_NS`] on.
@@ -27,19 +28,21 @@ const BUCKETS: usize = (PARTS * DOUBLINGS) as usize + 1;
 /// A way through the content store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Path {
-    /// Memory answers.
+    /// Timed Interests that memory answered.
     Memory,
-    /// The disk is asked to read; the Interest waits.
+    /// Timed Interests for which the disk began a read, up to the next step of the worker.
     Issue,
-    /// From then on until the worker has what was read.
+    /// Interests that the disk answered, from the start of the read until the worker has the Data.
+    /// All are timed.
     Disk,
-    /// It is not on disk, and goes on: first-stage bypass.
+    /// Timed Interests that were forwarded because their Data is not on disk: the first-stage
+    /// bypass.
     Absent,
-    /// The disk is busy, and it goes on: second-stage bypass.
+    /// Timed Interests that were forwarded because the disk is busy: the second-stage bypass.
     Busy,
 }
 
-/// What each path is called in counters.
+/// The names of each path's counters.
 const LABELS: [(Path, [&str; 4]); 5] = [
     (Path::Memory, ["time_memory", "time_memory_ns", "time_memory_ns_p50", "time_memory_ns_p99"]),
     (Path::Issue, ["time_issue", "time_issue_ns", "time_issue_ns_p50", "time_issue_ns_p99"]),
@@ -48,15 +51,15 @@ const LABELS: [(Path, [&str; 4]); 5] = [
     (Path::Busy, ["time_busy", "time_busy_ns", "time_busy_ns_p50", "time_busy_ns_p99"]),
 ];
 
-/// How long packets took by one path.
+/// The times that packets took by one path.
 #[derive(Debug)]
 pub struct PathTimes {
-    /// What it is called in counters, without `time_`.
+    /// Its name in counters, without `time_`.
     pub path: &'static str,
     /// The sum of all, seconds.
     pub sum_s: f64,
-    /// How many took less than so many seconds and no less than the bucket before. The last bucket
-    /// has no end.
+    /// The number of times below each bound, in seconds, and not below the previous one. The last
+    /// bucket has no bound.
     pub buckets: Vec<(f64, u64)>,
 }
 
@@ -70,6 +73,7 @@ impl Times {
     }
 
     pub(super) fn record(&self, path: Path, ns: u64) {
+        // The variants are in the order of `LABELS`.
         if let Some(histogram) = self.0.get(path as usize) {
             histogram.record(ns);
         }
@@ -81,15 +85,15 @@ impl Times {
 pub struct AllTimes(Mutex<Vec<Arc<Times>>>);
 
 impl AllTimes {
-    /// A further worker's.
+    /// Adds the times of a further worker.
     pub(super) fn add(&self) -> Arc<Times> {
         let times = Arc::new(Times::new());
         self.0.lock().push(times.clone());
         times
     }
 
-    /// Of each path, in buckets that end at four times the one before: a series for each is kept by
-    /// who scrapes them.
+    /// Returns the histogram of each path, in buckets that each end at four times the one before.
+    /// The coarse buckets limit the number of series that a scraper stores.
     pub fn histograms(&self) -> Vec<PathTimes> {
         let all = self.0.lock();
         let of_path = |(path, labels): (Path, [&'static str; 4])| {
@@ -104,8 +108,8 @@ impl AllTimes {
         LABELS.into_iter().map(of_path).collect()
     }
 
-    /// Of each path: packets timed, the sum of their times, the median, and what 99 of 100 take at
-    /// most.
+    /// Returns for each path: packets timed, the sum of their times, the median, and the 99th
+    /// percentile.
     pub fn counters(&self) -> Vec<Counter> {
         let all = self.0.lock();
         let of_path = |(path, labels): (Path, [&'static str; 4])| {
@@ -146,11 +150,12 @@ impl Histogram {
     fn add(&self, other: &Histogram) {
         increase(&self.sum_ns, other.sum_ns.load(Ordering::Relaxed));
         for (own, other) in self.buckets.iter().zip(&other.buckets) {
+            // Relaxed: a reader may miss the latest times.
             increase(own, other.load(Ordering::Relaxed));
         }
     }
 
-    /// Two doublings a bucket, with their ends in seconds.
+    /// Returns buckets of two doublings each, with their ends in seconds.
     fn coarse(&self) -> Vec<(f64, u64)> {
         let octaves = self.buckets.chunks((2 * PARTS) as usize).enumerate();
         let coarse = octaves.map(|(n, buckets)| {
@@ -172,6 +177,7 @@ impl Histogram {
         let mut seen = 0;
         for (n, bucket) in self.buckets.iter().enumerate() {
             seen += bucket.load(Ordering::Relaxed);
+            // Without any times the rank is 0, which no bucket has.
             if rank > 0 && seen >= rank {
                 return end_ns(n);
             }
@@ -180,7 +186,7 @@ impl Histogram {
     }
 }
 
-/// No read-modify-write: nobody else writes.
+/// No read-modify-write is needed, because only one thread writes.
 fn increase(value: &AtomicU64, by: u64) {
     value.store(value.load(Ordering::Relaxed).wrapping_add(by), Ordering::Relaxed);
 }
@@ -195,7 +201,7 @@ fn bucket(ns: u64) -> usize {
     (bucket as usize).min(BUCKETS - 1)
 }
 
-/// Where a bucket ends.
+/// Returns the end of a bucket.
 fn end_ns(bucket: usize) -> u64 {
     let quarters = PARTS + bucket as u64 % PARTS;
     (SHORTEST_NS / PARTS * quarters) << (bucket as u64 / PARTS)
@@ -206,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_lies_in_the_bucket_that_ends_next_above_it() {
+    fn a_time_falls_in_the_next_bucket() {
         for ns in [0, 63, 64, 79, 80, 127, 128, 1_000, 193_400, 18_699_000, 60_000_000_000] {
             let n = bucket(ns);
             assert!(ns < end_ns(n), "{ns}: {}", end_ns(n));
@@ -217,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_times_of_all_workers_are_shown_together() {
+    fn times_of_all_workers_are_summed() {
         let all = AllTimes::default();
         let workers = [all.add(), all.add()];
         (0..98).for_each(|_| workers[0].record(Path::Disk, 1_000));

@@ -1,41 +1,60 @@
-//! Packets below a prefix, taken down while they are processed, for who traces it.
+//! Traces: records of the packets below a prefix, taken while they are processed.
 //!
-//! Nothing of this runs, and no packet is looked at for it, while there is no trace. What a worker
-//! takes down lies in a ring of its own, of which the oldest goes when nobody reads it: a trace
-//! never makes a packet wait.
+//! Without a trace none of this runs, and no packet is inspected. Each worker records into its own
+//! ring. A full ring drops its oldest entry if it is not read, so a trace never delays a packet.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use namely_forwarder::{FaceId, Outgoing, Received, Step, Tracer};
 use namely_host::clock;
-use namely_wire::mgmt::{Command, Scope, TraceEntry, TraceSent, TraceStep, TracedKind};
+use namely_messages::{Command, Scope, TraceEntry, TraceSent, TraceStep, TracedKind};
 use namely_wire::{InterestView, Name, NameRef, tlv, types};
 use parking_lot::Mutex;
 
 use crate::Packet;
 
-/// Packets that a worker keeps of a trace until they are read.
+/// Records of a trace that a worker retains until they are read.
+///
+/// # Limit
+/// The oldest record is overwritten.
+/// - Counter: `lost` of the trace
+/// - Tests: `a_full_ring_keeps_the_newest_packets`
 pub const TRACE_RING_ENTRIES: usize = 512;
 
-/// Octets of a packet's name that are kept: of a longer one the components that fit.
+/// Octets of a traced packet's name that are recorded.
+///
+/// # Limit
+/// Of a longer name, the components that fit are recorded.
+/// - Counter: `left_out` of the packet
+/// - Tests: `an_arrival_entry_cuts_a_long_name`
 pub const TRACE_NAME_OCTETS_MAX: usize = 512;
 
-/// What is kept of what was decided of a packet.
+/// Decisions about a traced packet that are recorded.
+///
+/// # Limit
+/// Further decisions are only counted.
+/// - Counter: `left_out` of the packet
+/// - Tests: `steps_past_the_trace_limit_are_counted`
 pub const TRACE_STEPS_MAX: usize = 16;
 
-/// What is kept of where a packet went.
+/// Outgoing packets of a traced packet that are recorded.
+///
+/// # Limit
+/// Further packets are only counted.
+/// - Counter: `left_out` of the packet
+/// - Tests: `steps_past_the_trace_limit_are_counted`
 pub const TRACE_SENT_MAX: usize = 16;
 
 /// A trace of packets below a prefix.
 #[derive(Debug)]
 pub struct Trace {
     prefix: Name,
-    /// Of each worker.
+    /// One ring for each worker.
     rings: Box<[Mutex<Ring>]>,
 }
 
-/// What one worker has taken down.
+/// The records of one worker.
 #[derive(Debug, Default)]
 struct Ring {
     entries: VecDeque<TraceEntry>,
@@ -52,7 +71,7 @@ impl Trace {
         self.prefix.is_prefix_of(name)
     }
 
-    /// Keeps a packet that a worker has taken down; the oldest of its ring goes if that is full.
+    /// Adds a record of a worker. The oldest of its ring is dropped if that is full.
     pub fn put(&self, worker: usize, entry: TraceEntry) {
         let Some(ring) = self.rings.get(worker) else { return };
         let mut ring = ring.lock();
@@ -63,11 +82,12 @@ impl Trace {
         ring.entries.push_back(entry);
     }
 
-    /// Adds what all workers have taken down to `entries`, in the order of time, and returns how
-    /// much was lost.
+    /// Moves the records of all workers to `entries`, in the order of time. Returns the number of
+    /// lost ones.
     pub fn take(&self, entries: &mut VecDeque<TraceEntry>) -> u64 {
         let mut lost = 0;
         for ring in &self.rings {
+            // Taken as a whole, so that the worker waits for the lock only briefly.
             let taken = std::mem::take(&mut *ring.lock());
             entries.extend(taken.entries);
             lost += taken.lost;
@@ -76,24 +96,25 @@ impl Trace {
         lost
     }
 
-    /// Packets that all workers keep together, at most.
+    /// Maximum number of records of all workers together.
     pub fn entries_max(&self) -> usize {
         self.rings.len() * TRACE_RING_ENTRIES
     }
 }
 
-/// The traces there are, as a worker knows them.
+/// The active traces, as a worker holds them.
 pub(super) type Traces = Vec<Arc<Trace>>;
 
-/// Returns true if a packet with a name that is traced is to be taken down. The commands that read
-/// traces are not: each would be one more to read.
+/// Returns true if a packet must be recorded because its name is traced. Commands that read traces
+/// are not recorded, because each would add one more record to read.
 pub(super) fn is_traced(traces: &Traces, packet: &[u8]) -> bool {
     let Some(name) = name_of(packet) else { return false };
-    traces.iter().any(|trace| trace.wants(name)) && !is_about_traces(name)
+    traces.iter().any(|trace| trace.wants(name)) && !is_trace_command(name)
 }
 
-fn is_about_traces(name: NameRef<'_>) -> bool {
+fn is_trace_command(name: NameRef<'_>) -> bool {
     let own = Command::TraceRead.prefix(Scope::Localhost);
+    // Without the verb, so that all commands about traces match.
     own.as_name().without_last(1).is_prefix_of(name)
 }
 
@@ -111,7 +132,7 @@ fn kind_of(packet: &[u8], is_nack: bool) -> TracedKind {
     }
 }
 
-/// What has come.
+/// Returns the record of an arrived packet.
 pub(super) fn arrived(face: FaceId, received: &Received<Packet>) -> TraceEntry {
     let octets: &[u8] = &received.packet;
     let nack = received.headers.nack;
@@ -128,10 +149,11 @@ pub(super) fn arrived(face: FaceId, received: &Received<Packet>) -> TraceEntry {
     entry
 }
 
-/// An entry about a packet, of now.
+/// Returns an entry about a packet, with the present time.
 fn about(packet: &[u8]) -> TraceEntry {
     let name = name_of(packet).unwrap_or_default();
     let fits = |n: &usize| name.prefix(*n).encoded_octets() <= TRACE_NAME_OCTETS_MAX;
+    // Most names fit as a whole, and are not measured by component.
     let kept =
         if fits(&name.len()) { name.len() } else { (0..name.len()).take_while(fits).last().unwrap_or(0) };
     TraceEntry {
@@ -143,8 +165,8 @@ fn about(packet: &[u8]) -> TraceEntry {
     }
 }
 
-/// The core is about to process Data that the disk has read. Its name is that of the packet sent
-/// for it.
+/// Returns the record of Data that was read from the disk. It receives its name from the packet
+/// that is sent for it.
 pub(super) fn disk_read() -> TraceEntry {
     TraceEntry { kind: TracedKind::DiskRead, ..about(&[]) }
 }
@@ -153,7 +175,7 @@ pub(super) fn disk_read() -> TraceEntry {
 pub(super) struct PacketTrace<'a> {
     traces: &'a Traces,
     worker: usize,
-    /// The packet that is being processed; none while time passes.
+    /// The packet that is being processed; `None` while the core does work that became due.
     entry: Option<TraceEntry>,
 }
 
@@ -162,12 +184,12 @@ impl<'a> PacketTrace<'a> {
         PacketTrace { traces, worker, entry }
     }
 
-    /// A packet leaves.
+    /// Records an outgoing packet.
     pub(super) fn sent(&mut self, face: FaceId, outgoing: &Outgoing<Packet>) {
         self.entry.iter_mut().for_each(|entry| note_sent(entry, face, outgoing));
     }
 
-    /// The packet is over.
+    /// Ends the packet and adds its record to the traces.
     pub(super) fn end(mut self) {
         if let Some(entry) = self.entry.take() {
             self.put(&entry);
@@ -181,7 +203,7 @@ impl<'a> PacketTrace<'a> {
     }
 }
 
-/// Takes down what was decided.
+/// Records a decision.
 fn note_step(entry: &mut TraceEntry, step: Step) {
     if entry.steps.len() >= TRACE_STEPS_MAX {
         entry.left_out += 1;
@@ -192,7 +214,8 @@ fn note_step(entry: &mut TraceEntry, step: Step) {
     entry.steps.push(TraceStep { what, number: number.map(|n| n as u64) });
 }
 
-/// Takes down what leaves. What a disk has read is about what is sent of it.
+/// Records an outgoing packet. The record of a disk read takes its name from the packet that is
+/// sent for it.
 fn note_sent(entry: &mut TraceEntry, face: FaceId, outgoing: &Outgoing<Packet>) {
     if entry.kind == TracedKind::DiskRead && entry.name.is_empty() {
         let TraceEntry { name, is_cut, octets, .. } = about(&outgoing.packet);
@@ -237,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_keeps_as_many_packets_as_it_may_and_of_more_the_newest_and_counts_the_others() {
+    fn a_full_ring_keeps_the_newest_packets() {
         let name: Name = "/a".parse().unwrap();
         let trace = Trace::new(name.clone(), 2);
         let put = |n: usize| {
@@ -262,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_come_is_told_with_as_much_of_its_name_as_is_kept() {
+    fn an_arrival_entry_cuts_a_long_name() {
         // Components of 16 octets.
         let of = |n: usize| (0..n).fold(Name::new(), |name, _| name.join_generic([7; 14]));
         let most = TRACE_NAME_OCTETS_MAX / 16 - 1;
@@ -278,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_was_decided_and_sent_as_much_is_told_as_may_be_and_the_rest_is_counted() {
+    fn steps_past_the_trace_limit_are_counted() {
         let Received { packet, headers } = interest(&"/a".parse().unwrap());
         let outgoing = Outgoing { packet, headers, hop_limit: None };
         let mut entry = disk_read();
@@ -300,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_traced_below_a_prefix_and_commands_of_traces_never() {
+    fn names_below_the_prefix_are_traced() {
         let traces: Traces = vec![Arc::new(Trace::new("/a/b".parse().unwrap(), 1))];
         let is = |traces: &Traces, uri: &str| is_traced(traces, &interest(&uri.parse().unwrap()).packet);
         assert!(is(&traces, "/a/b") && is(&traces, "/a/b/c"));

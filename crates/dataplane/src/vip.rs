@@ -1,6 +1,6 @@
-//! What comes for VIP, on its way from workers to the thread that runs the virtual plane. Each
-//! neighbour has a queue of its own and they take turns, so that one which sends without pause
-//! fills nobody else's.
+//! Packets for VIP, on their way from workers to the thread that runs the virtual plane. Each
+//! neighbor has its own queue, and they are served round-robin, so a neighbor that sends without
+//! pause does not fill the queue of another.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -10,10 +10,15 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::Packet;
 
-/// Packets of one neighbour that wait. One more is dropped and counted (`vip.queue_full`).
+/// Packets of a neighbor that wait for the plane.
+///
+/// # Limit
+/// A further packet is dropped.
+/// - Counter: `vip.queue_full`
+/// - Tests: `a_neighbor_cannot_take_anothers_places`
 pub(crate) const VIP_PACKETS_WAITING_MAX: usize = 64;
 
-/// Between workers, which put packets in, and the one thread that takes them out.
+/// The queue between workers, which put packets in, and the one thread that takes them out.
 #[derive(Debug)]
 pub struct VipInbox {
     face: FaceId,
@@ -25,7 +30,7 @@ pub struct VipInbox {
 struct Queue {
     /// In the order of the configuration.
     neighbours: Vec<Waiting>,
-    /// Whose turn it is.
+    /// The neighbor to serve next.
     turn: usize,
     is_woken: bool,
     strangers: u64,
@@ -38,45 +43,46 @@ struct Waiting {
     dropped: u64,
 }
 
-/// Why a wait ended.
+/// The event that ended a wait.
 #[derive(Debug)]
 pub enum VipEvent {
-    /// A packet of the neighbour with this index.
+    /// A packet of the neighbor with this index.
     Packet(usize, Packet),
     /// [`VipInbox::wake`] was called.
     Woken,
-    /// The time has come.
+    /// The time `due` was reached.
     Due,
 }
 
 impl VipInbox {
-    /// Of the face that the plane has.
+    /// Creates the inbox of the plane's face.
     pub fn new(face: FaceId) -> Self {
         VipInbox { face, queue: Mutex::default(), filled: Condvar::new() }
     }
 
-    /// The face that the plane has.
+    /// Returns the plane's face.
     pub fn face(&self) -> FaceId {
         self.face
     }
 
-    /// Says by which face each neighbour comes. What waits of faces that stay goes on waiting.
+    /// Sets the face of each neighbor. Waiting packets of faces that stay are retained.
     pub fn set_neighbours(&self, faces: &[Option<FaceId>]) {
         let mut queue = self.queue.lock();
         queue.neighbours.resize_with(faces.len(), Waiting::default);
         for (waiting, face) in queue.neighbours.iter_mut().zip(faces) {
             if waiting.face != *face {
                 waiting.face = *face;
+                // The packets of the former face may be another neighbor's.
                 waiting.packets.clear();
             }
         }
     }
 
-    /// A worker has a packet that the forwarder sent to the face.
+    /// Queues a packet that the forwarder sent to the face.
     pub(super) fn hear(&self, outgoing: Outgoing<Packet>) {
         let from = outgoing.headers.incoming_face_id.map(FaceId);
         let mut queue = self.queue.lock();
-        // What a neighbour refuses (Nack) comes back as the Interest that it was.
+        // The packet of a Nack is this router's own Interest, so it is no packet of the neighbor.
         let is_told = from.is_some() && outgoing.headers.nack.is_none();
         let known = queue.neighbours.iter_mut().find(|waiting| is_told && waiting.face == from);
         let Some(waiting) = known else {
@@ -92,14 +98,14 @@ impl VipInbox {
         self.filled.notify_one();
     }
 
-    /// Waits for what comes next, until `due`.
+    /// Waits for the next event, until `due`.
     pub fn next(&self, due: Instant) -> VipEvent {
         let mut queue = self.queue.lock();
         loop {
             if std::mem::take(&mut queue.is_woken) {
                 return VipEvent::Woken;
             }
-            // Before packets: what is due is not put off by who sends without pause.
+            // Checked before packets, so that a sender without pause cannot delay due work.
             let left = due.saturating_duration_since(Instant::now());
             if left == Duration::ZERO {
                 return VipEvent::Due;
@@ -117,12 +123,12 @@ impl VipInbox {
         self.filled.notify_one();
     }
 
-    /// Packets of each neighbour that found its queue full.
+    /// Packets of each neighbor that found its queue full.
     pub fn dropped(&self) -> Vec<u64> {
         self.queue.lock().neighbours.iter().map(|waiting| waiting.dropped).collect()
     }
 
-    /// Packets that came by no neighbour's face, or were refusals.
+    /// Packets that arrived by no neighbor's face, or were Nacks.
     pub fn strangers(&self) -> u64 {
         self.queue.lock().strangers
     }
@@ -134,6 +140,7 @@ impl Queue {
         for step in 0..count {
             let neighbour = (self.turn + step) % count;
             if let Some(packet) = self.neighbours[neighbour].packets.pop_front() {
+                // The remainder above wraps a turn that is past the last neighbor.
                 self.turn = neighbour + 1;
                 return Some((neighbour, packet));
             }
@@ -161,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_packets_of_a_neighbour_wait_and_one_more_takes_nobody_elses_place() {
+    fn a_neighbor_cannot_take_anothers_places() {
         let inbox = VipInbox::new(FaceId(300));
         inbox.set_neighbours(&[Some(FaceId(301)), None, Some(FaceId(302))]);
         (0..=VIP_PACKETS_WAITING_MAX).for_each(|_| heard(&inbox, 301));
@@ -179,20 +186,20 @@ mod tests {
     }
 
     #[test]
-    fn packets_by_other_faces_are_counted_and_not_heard() {
+    fn packets_of_other_faces_are_counted() {
         let inbox = VipInbox::new(FaceId(300));
         heard(&inbox, 301);
         inbox.set_neighbours(&[Some(FaceId(301))]);
         heard(&inbox, 302);
         assert_eq!((next(&inbox), inbox.strangers()), (None, 2));
-        // A face that went takes along what waited.
+        // The waiting packets of a closed face are dropped.
         heard(&inbox, 301);
         inbox.set_neighbours(&[Some(FaceId(303))]);
         assert_eq!(next(&inbox), None);
     }
 
     #[test]
-    fn a_wake_and_what_is_due_come_before_packets() {
+    fn wakes_and_due_work_precede_packets() {
         let inbox = VipInbox::new(FaceId(300));
         inbox.set_neighbours(&[Some(FaceId(301))]);
         heard(&inbox, 301);

@@ -1,4 +1,4 @@
-//! A worker's thread: what it does with frames, events and commands.
+//! A worker's thread: it handles frames, events and commands.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -6,67 +6,72 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use namely_forwarder::{Batch, FaceId, Received};
-use namely_host::shares::Holder;
-use namely_io::{CloseReason, DropCounters, Event, FaceTag, Faces, Handler, OpenError, PortStatus};
+use namely_host::shares::Owner;
+use namely_io::{CloseReason, DropCounters, Event, FaceSnapshot, FaceTag, Faces, Handler, OpenError};
 use namely_link::{CodelConfig, LinkConfig, LinkKind, LinkSender, Outbound};
+use namely_messages::{FaceEventKind, FacePersistency, FaceStatus};
 use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec};
 use namely_nnet::Socket;
-use namely_wire::mgmt::{FaceEventKind, FacePersistency, FaceStatus};
 use namely_wire::{FaceUri, LpHeaders};
 
 use crate::command::{Command, Reply};
-use crate::disk::{DiskAccess, DiskPort};
+use crate::disk::{DiskAccess, WorkerDisk};
 use crate::dispatcher::{Dispatched, Dispatcher, Queue};
-use crate::line;
+use crate::labels::listener;
 use crate::relay;
-use crate::shared::{DataPlaneShared, Port};
+use crate::shared::{DataPlaneShared, FaceSender};
 use crate::sink::{Egress, Sink};
 use crate::trace::{self, PacketTrace, Traces};
+use crate::variant::{QueueFull, TAKEN_PER_ITERATION, WorkerVariant};
 use crate::{ListenError, ListenSpec, Packet, packet};
 
 pub(super) type Io = Faces<Worker>;
 
-/// How long a worker leaves to another what is due in the core, ns: no pending Interest is held
-/// longer past its time than that.
+/// Time for which a worker leaves the core's due work to another worker, ns. A pending Interest
+/// outlives its lifetime by at most this.
 const EXPIRY_SLACK_NS: u64 = 1_000_000;
 
-/// How often a worker that is awake lets others have its spare buffers, ns.
+/// Interval at which an active worker shares its spare buffers, ns.
 const SHARE_PAUSE_NS: u64 = 1_000_000_000;
 
 pub(super) struct Worker {
     shared: Arc<DataPlaneShared>,
     /// Persistent faces that wait for their peer.
-    connecting: Vec<Connecting>,
+    connecting: Vec<ConnectingFace>,
     egress: Egress,
     dispatcher: Dispatcher,
     /// Room for packets that others have dispatched here.
     taken: Vec<Dispatched>,
-    /// Packets that were read in this turn and are not processed yet.
+    /// Packets that were read in this iteration and are not processed yet.
     batch: Batch<Packet>,
-    /// The time for which this worker has set its timer for the core's sake.
+    /// The time for which this worker has set its timer for the core's work.
     expire_due_ns: Option<u64>,
-    /// Whether packets were forwarded since the core last said what is due.
+    /// Whether packets were forwarded since the core last reported its due time.
     is_expire_stale: bool,
-    /// When this worker, if it is awake, lets others have its spare buffers.
+    /// When this worker, if it is active, next shares its spare buffers.
     share_ns: u64,
-    /// The content store's disk, where it has one.
-    disk: Option<DiskPort>,
-    /// Whether some packets go elsewhere than to the forwarder at once, or are traced.
+    /// The content store's disk, if it has one.
+    disk: Option<WorkerDisk>,
+    /// Whether some packets are not passed to the forwarder at once, or are traced.
     is_diverted: bool,
-    /// What is traced.
+    /// The active traces.
     traces: Traces,
-    /// The ports to the kernel of the faces whose packets were relayed, where it forwards.
-    to_kernel: HashMap<FaceId, Arc<Port>>,
+    /// The ports to the kernel of the faces whose packets were relayed, if the kernel forwards.
+    to_kernel: HashMap<FaceId, Arc<FaceSender>>,
 }
 
-struct Connecting {
-    port: Arc<Port>,
+struct ConnectingFace {
+    port: Arc<FaceSender>,
     spec: FaceSpec,
     reply: Reply<Result<FaceStatus, CreateFaceError>>,
 }
 
 impl Worker {
-    pub(super) fn new(shared: Arc<DataPlaneShared>, dispatcher: Dispatcher, disk: Option<DiskPort>) -> Self {
+    pub(super) fn new(
+        shared: Arc<DataPlaneShared>,
+        dispatcher: Dispatcher,
+        disk: Option<WorkerDisk>,
+    ) -> Self {
         Worker {
             connecting: Vec::new(),
             is_diverted: diverts(&shared, &dispatcher, disk.as_ref()),
@@ -84,14 +89,14 @@ impl Worker {
         }
     }
 
-    /// The worker that the dispatcher chooses for a packet; `None` for this one, which it is for
+    /// Returns the worker that the dispatcher chooses for a packet; `None` for this one, as for
     /// every packet of a face that is not dispatched.
     fn dispatched_to(&mut self, face: FaceId, packet: &Packet) -> Option<usize> {
         let is_dispatched = self.egress.ports.get(face).is_some_and(|port| port.is_dispatched());
         if is_dispatched { self.dispatcher.choose(packet) } else { None }
     }
 
-    /// Takes a packet where some go to another worker, or wait for this one.
+    /// Handles a packet if some packets are handed to another worker, or wait for this one.
     fn divert(&mut self, io: &mut Io, face: FaceId, received: Received<Packet>) {
         if self.shared.relay.is_some() {
             return self.relay(io, face, received);
@@ -104,47 +109,47 @@ impl Worker {
             self.dispatcher.add(&self.shared.queues, worker, packet, &mut |face| ports.drop_one(face));
             return;
         }
-        let line = self.disk.as_mut().and_then(|disk| disk.line.as_mut());
-        match line.filter(|_| !line::is_of_management(&received.packet)) {
-            None => self.pass(io, face, received),
-            Some(line) => {
-                if let Some((face, _)) = line.put((face, received)) {
-                    self.egress.ports.drop_one(face);
-                }
-            }
+        let put = match self.variant() {
+            Some(variant) => variant.put(face, received),
+            None => Ok(Some(received)),
+        };
+        match put {
+            Ok(Some(received)) => self.pass(io, face, received),
+            Ok(None) => {}
+            Err(QueueFull) => self.egress.ports.drop_one(face),
         }
     }
 
-    /// Takes a packet where the kernel forwards: to there, or from there to the face that it is
-    /// for.
+    /// Relays a packet if the kernel forwards: to the kernel, or from the kernel to its face.
     fn relay(&mut self, io: &mut Io, face: FaceId, received: Received<Packet>) {
         let Received { packet, headers } = received;
         let outbound = |packet| Outbound { headers, packet, hop_limit: None };
-        // What does not get in is counted at the port.
+        // Packets that find no room are counted at the port.
         if let Some(face) = relay::face_of(face) {
             if let Some(port) = self.egress.ports.get(face) {
                 let _ = io.send(port, outbound(packet));
             }
             return;
         }
-        match self.port_to_kernel(face).filter(|_| !relay::is_for_management(&packet)) {
+        match self.kernel_face_sender(face).filter(|_| !relay::is_for_management(&packet)) {
             Some(port) => drop(io.send(&port, outbound(packet))),
-            // Of management, or of the face by which the kernel's applications come to it.
+            // A packet for management, or of the face by which the kernel's applications reach it.
             None => self.forward(io, face, Received { packet, headers }),
         }
     }
 
-    fn port_to_kernel(&mut self, face: FaceId) -> Option<Arc<Port>> {
+    fn kernel_face_sender(&mut self, face: FaceId) -> Option<Arc<FaceSender>> {
         if let Some(port) = self.to_kernel.get(&face).filter(|port| !port.is_closed()) {
             return Some(port.clone());
         }
         let port = self.shared.relay.as_ref()?.port(face)?;
+        // Cached, because the relay has a lock that all workers share.
         self.to_kernel.insert(face, port.clone());
         Some(port)
     }
 
     /// Serves the kernel's socket of a new face.
-    fn join_kernel(&mut self, io: &mut Io, face: FaceId, holder: Holder) -> Result<(), CreateFaceError> {
+    fn join_kernel(&mut self, io: &mut Io, face: FaceId, holder: Owner) -> Result<(), CreateFaceError> {
         let Some(relay) = &self.shared.relay else { return Ok(()) };
         let Some(socket) = relay.to_serve(face) else { return Ok(()) };
         let port = io.open_packets(socket, holder).map_err(failure)?;
@@ -164,33 +169,37 @@ impl Worker {
         Err(CreateFaceError::Failed("it went at the same moment".into()))
     }
 
-    /// Forwards what waits for a worker that waits for its disk, until it has waited: then sockets
-    /// have their turn, and what was read is sent. Returns true if more waits.
-    fn forward_line(&mut self, io: &mut Io) -> bool {
-        for _ in 0..line::TAKEN_PER_TURN {
-            let next = self.disk.as_mut().and_then(|disk| disk.line.as_mut()?.take());
-            let Some((face, received)) = next else { break };
+    fn variant(&mut self) -> Option<&mut Box<dyn WorkerVariant>> {
+        self.disk.as_mut().and_then(|disk| disk.variant.as_mut())
+    }
+
+    /// Forwards the packets in the queue of a variant, until the worker has waited for the disk
+    /// once. Then sockets are served and the results are sent. Returns true if more packets wait.
+    fn forward_queued(&mut self, io: &mut Io) -> bool {
+        for _ in 0..TAKEN_PER_ITERATION {
+            let Some((face, received)) = self.variant().and_then(|variant| variant.take()) else { break };
             self.pass(io, face, received);
             self.forward_batch(io);
-            if self.disk.as_mut().is_some_and(DiskPort::take_has_waited) {
+            if self.variant().is_some_and(|variant| variant.take_has_waited()) {
                 break;
             }
         }
-        let Some(disk) = &self.disk else { return false };
-        disk.show_line();
-        disk.line.as_ref().is_some_and(|line| line.len() > 0)
+        self.disk.iter().for_each(WorkerDisk::show_queue);
+        self.variant().is_some_and(|variant| !variant.is_empty())
     }
 
-    /// Hands over what was dispatched in this turn, and forwards what others have dispatched here.
-    /// Returns true if more of that waits.
+    /// Hands over the packets that were dispatched in this iteration, and forwards those that other
+    /// workers have dispatched here. Returns true if more of the latter wait.
     fn forward_dispatched(&mut self, io: &mut Io) -> bool {
         let ports = &mut self.egress.ports;
+        // First, so that the other workers begin at once.
         self.dispatcher.flush(&self.shared.queues, &mut |face| ports.drop_one(face));
         if !self.shared.queues.get(io.worker()).is_some_and(Queue::has_some) {
             return false;
         }
         let shared = self.shared.clone();
         let Some(queue) = shared.queues.get(io.worker()) else { return false };
+        // Taken out and put back, so that its memory is reused in each turn.
         let mut taken = std::mem::take(&mut self.taken);
         queue.take(&mut taken);
         for (face, received) in taken.drain(..) {
@@ -200,7 +209,8 @@ impl Worker {
         queue.has_some()
     }
 
-    /// The same for a packet that may be traced: then alone, after those that came before it.
+    /// Forwards a packet that may be traced. A traced packet is forwarded alone, after those that
+    /// arrived before it.
     fn pass(&mut self, io: &mut Io, face: FaceId, received: Received<Packet>) {
         if self.traces.is_empty() || !trace::is_traced(&self.traces, &received.packet) {
             return self.forward(io, face, received);
@@ -221,7 +231,7 @@ impl Worker {
     /// Runs a packet through the forwarder, together with others of this turn.
     #[inline]
     fn forward(&mut self, io: &mut Io, face: FaceId, received: Received<Packet>) {
-        // What is full is processed at once, so there is room.
+        // A full batch is processed at once, so there is room.
         let is_in = self.batch.push(face, received).is_ok();
         debug_assert!(is_in, "a full batch waits");
         if self.batch.is_full() {
@@ -229,8 +239,8 @@ impl Worker {
         }
     }
 
-    /// Runs the packets that wait through the forwarder and sends what comes of them. Done before
-    /// anything else may change the faces that they came from, and before the worker sleeps.
+    /// Runs the waiting packets through the forwarder and sends the results. Done before their
+    /// incoming faces can change, and before the worker sleeps.
     fn forward_batch(&mut self, io: &mut Io) {
         if self.batch.is_empty() {
             return;
@@ -255,12 +265,13 @@ impl Worker {
     fn after_batch(&mut self) {
         self.egress.end_call();
         self.is_expire_stale = true;
+        // The control thread grows the tables, because a worker must not wait for memory.
         if self.shared.core.is_growth_due() {
             self.shared.outbox.wake();
         }
     }
 
-    /// Lets the forwarder go on with what the disk has read.
+    /// Passes completed reads of the disk to the forwarder.
     fn complete_reads(&mut self, io: &mut Io) {
         let Worker { shared, egress, disk, is_expire_stale, traces, .. } = self;
         let Some(disk) = disk else { return };
@@ -277,11 +288,11 @@ impl Worker {
         egress.end_call();
     }
 
-    /// Makes a face of a port that is read here. A port that becomes none is closed.
+    /// Makes a face of a port that is read here. Closes the port on failure.
     fn open_face(
         &mut self,
         io: &mut Io,
-        port: &Arc<Port>,
+        port: &Arc<FaceSender>,
         settings: &FaceSettings,
         is_asked: bool,
     ) -> Result<FaceStatus, CreateFaceError> {
@@ -289,44 +300,45 @@ impl Worker {
         let face = opened.inspect_err(|_| io.close(port))?;
         let id = FaceId(face.face_id);
         let joined = self.join_kernel(io, id, port.holder());
+        // All packets of a face without a socket of the kernel would be lost.
         joined.inspect_err(|_| {
             let _ = self.shared.destroy_face(id);
         })?;
         Ok(face)
     }
 
-    /// Takes out the wish that a port was opened for, if it still waits for its peer.
-    fn take_connecting(&mut self, port: &Arc<Port>) -> Option<Connecting> {
+    /// Takes out the request for which a port was opened, if it still waits for its peer.
+    fn take_connecting(&mut self, port: &Arc<FaceSender>) -> Option<ConnectingFace> {
         let index = self.connecting.iter().position(|connecting| Arc::ptr_eq(&connecting.port, port))?;
         Some(self.connecting.swap_remove(index))
     }
 
-    fn on_accepted(&mut self, io: &mut Io, port: &Arc<Port>) {
+    fn on_accepted(&mut self, io: &mut Io, port: &Arc<FaceSender>) {
         if !self.shared.outbox.has_room(port.holder()) {
-            self.shared.count("control_busy");
+            self.shared.count(listener::CONTROL_BUSY);
             io.close(port);
         } else if let Err(error) = self.open_face(io, port, &FaceSettings::default(), false) {
             tracing::debug!("a peer is refused: {error}");
             let has_face = matches!(error, CreateFaceError::Exists(_));
-            self.shared.count(if has_face { "face_exists" } else { "too_many_faces" });
+            self.shared.count(if has_face { listener::FACE_EXISTS } else { listener::TOO_MANY_FACES });
         }
     }
 
-    fn on_up(&mut self, io: &mut Io, port: &Arc<Port>) {
-        let Some(Connecting { spec, reply, .. }) = self.take_connecting(port) else {
-            return self.tell_state(port, FaceEventKind::Up);
+    fn on_up(&mut self, io: &mut Io, port: &Arc<FaceSender>) {
+        let Some(ConnectingFace { spec, reply, .. }) = self.take_connecting(port) else {
+            return self.report_state(port, FaceEventKind::Up);
         };
         answer(reply, self.open_face(io, port, &spec.settings, true));
     }
 
-    fn tell_state(&self, port: &Port, kind: FaceEventKind) {
+    fn report_state(&self, port: &FaceSender, kind: FaceEventKind) {
         if let Some(FaceTag(number)) = port.tag() {
-            self.shared.tell_state(FaceId(number), kind);
+            self.shared.report_state(FaceId(number), kind);
         }
     }
 
-    fn on_closed(&mut self, port: &Arc<Port>, reason: CloseReason, status: PortStatus, now_ns: u64) {
-        if let Some(Connecting { spec, reply, .. }) = self.take_connecting(port) {
+    fn on_closed(&mut self, port: &Arc<FaceSender>, reason: CloseReason, status: FaceSnapshot, now_ns: u64) {
+        if let Some(ConnectingFace { spec, reply, .. }) = self.take_connecting(port) {
             let why = format!("connecting to {}: {reason}", spec.remote);
             answer(reply, Err(CreateFaceError::Failed(why)));
             return;
@@ -335,7 +347,7 @@ impl Worker {
         if let Some(FaceTag(number)) = port.tag() {
             if let Some(face) = relay::face_of(FaceId(number)) {
                 tracing::error!("the kernel's forwarder takes nothing any more: {reason}");
-                // The face may have gone before its socket.
+                // The face may have closed before its socket.
                 let _ = self.shared.destroy_face(face);
                 return;
             }
@@ -367,7 +379,7 @@ impl Worker {
             Command::Send(face, packet) => {
                 if let Some(port) = self.egress.ports.get(face) {
                     let headers = LpHeaders::default();
-                    // What does not get in is counted at the port.
+                    // Packets that find no room are counted at the port.
                     let _ = io.send(port, Outbound { headers, packet, hop_limit: None });
                 }
             }
@@ -399,10 +411,10 @@ impl Worker {
         }
     }
 
-    /// Makes the face by which the kernel's applications come to management.
+    /// Creates the face through which the kernel's applications reach management.
     fn manage(&mut self, io: &mut Io, socket: Arc<Socket>) -> Result<FaceStatus, CreateFaceError> {
         let number = socket.face().map_err(|errno| CreateFaceError::Failed(errno.to_string()))?;
-        let port = io.open_packets(socket, Holder::Root).map_err(failure)?;
+        let port = io.open_packets(socket, Owner::Root).map_err(failure)?;
         let face = self.open_face(io, &port, &FaceSettings::default(), false)?;
         if let Some(relay) = &self.shared.relay {
             relay.know(FaceId(face.face_id), number);
@@ -414,7 +426,7 @@ impl Worker {
     fn open_group(
         &mut self,
         io: &mut Io,
-        open: impl FnOnce(&mut Io) -> Result<Arc<Port>, OpenError>,
+        open: impl FnOnce(&mut Io) -> Result<Arc<FaceSender>, OpenError>,
     ) -> Result<FaceUri, ListenError> {
         let port = open(io).map_err(|error| ListenError(error.to_string()))?;
         let opened = self.open_face(io, &port, &FaceSettings::default(), false);
@@ -427,17 +439,18 @@ impl Worker {
         spec: FaceSpec,
         reply: Reply<Result<FaceStatus, CreateFaceError>>,
     ) {
+        // Checked before a socket is opened. `open_face` checks again under its lock.
         if let Some(face) = self.shared.by_remote(&spec.remote, spec.local.as_ref()) {
             return answer(reply, Err(CreateFaceError::Exists(Box::new(face))));
         }
-        match open_port(io, &spec) {
-            Ok(port) if is_waited_for(&spec) => self.connecting.push(Connecting { port, spec, reply }),
+        match open_face_sender(io, &spec) {
+            Ok(port) if is_asynchronous(&spec) => self.connecting.push(ConnectingFace { port, spec, reply }),
             Ok(port) => answer(reply, self.open_face(io, &port, &spec.settings, true)),
             Err(error) => answer(reply, Err(error)),
         }
     }
 
-    /// Does what is due in the core, unless another worker is at it or has set its timer for it.
+    /// Does the core's due work, unless another worker does it or has set its timer for it.
     fn expire(&mut self, io: &mut Io) {
         let now_ns = io.now_ns();
         let is_due = self.expire_due_ns.is_some_and(|due_ns| due_ns <= now_ns);
@@ -446,9 +459,12 @@ impl Worker {
         }
         let shared = self.shared.clone();
         let Some(mut expiry) = shared.try_expiry() else {
+            // The other worker may have begun before this worker's packets, so this one checks
+            // again.
             self.expire_due_ns = Some(now_ns.saturating_add(EXPIRY_SLACK_NS));
             return;
         };
+        // If its time has passed, the other worker may be in a long iteration.
         let is_left_to_another = expiry
             .armed_ns
             .is_some_and(|armed_ns| armed_ns > now_ns && armed_ns <= now_ns.saturating_add(EXPIRY_SLACK_NS));
@@ -487,7 +503,7 @@ impl Handler for Worker {
     #[cold]
     fn announced(&mut self, packet: &Packet, announcement: &[u8]) {
         if !self.egress.announced.keep(packet, announcement) {
-            self.shared.count("announcement_dropped");
+            self.shared.count(listener::ANNOUNCEMENT_DROPPED);
         }
     }
 
@@ -497,13 +513,14 @@ impl Handler for Worker {
     }
 
     fn event(&mut self, io: &mut Io, event: Event<Packet>) {
+        // The batch may have packets of the face that closes.
         self.forward_batch(io);
         match event {
             Event::Accepted(port) => self.on_accepted(io, &port),
             Event::Up(port) => self.on_up(io, &port),
             Event::Down(port, reason) => {
                 tracing::debug!("face down: {reason}");
-                self.tell_state(&port, FaceEventKind::Down);
+                self.report_state(&port, FaceEventKind::Down);
             }
             Event::Closed { port, reason, status } => self.on_closed(&port, reason, *status, io.now_ns()),
         }
@@ -515,6 +532,7 @@ impl Handler for Worker {
     }
 
     fn tick(&mut self, io: &mut Io) -> Option<u64> {
+        // Before `sweep`, which records the number.
         if self.is_diverted && self.egress.ports.swept != io.closed() {
             self.to_kernel.retain(|_, port| !port.is_closed());
         }
@@ -522,7 +540,7 @@ impl Handler for Worker {
         let mut is_more = self.forward_dispatched(io);
         self.forward_batch(io);
         if self.is_diverted {
-            is_more |= self.forward_line(io);
+            is_more |= self.forward_queued(io);
         }
         self.complete_reads(io);
         self.expire(io);
@@ -530,29 +548,34 @@ impl Handler for Worker {
             self.share_ns = io.now_ns().saturating_add(SHARE_PAUSE_NS);
             packet::share_spares();
         }
-        let read_due_ns = self.disk.as_ref().and_then(DiskPort::due_ns);
+        let read_due_ns = self.disk.as_ref().and_then(WorkerDisk::due_ns);
         if is_more { Some(0) } else { self.expire_due_ns.into_iter().chain(read_due_ns).min() }
     }
 }
 
-/// Answers a command. Whoever asked may have stopped waiting; an answer that nobody takes is no
-/// fault.
+/// Answers a command. The caller may have stopped waiting, so a failure to send is ignored.
 fn answer<T>(reply: Reply<T>, value: T) {
     let _ = reply.send(value);
 }
 
-/// Whether packets of a worker go elsewhere than to the forwarder at once.
-fn diverts(shared: &DataPlaneShared, dispatcher: &Dispatcher, disk: Option<&DiskPort>) -> bool {
-    dispatcher.is_on() || shared.relay.is_some() || disk.is_some_and(|disk| disk.line.is_some())
+/// Returns true if packets of a worker are not passed to the forwarder at once.
+fn diverts(shared: &DataPlaneShared, dispatcher: &Dispatcher, disk: Option<&WorkerDisk>) -> bool {
+    dispatcher.is_on() || shared.relay.is_some() || disk.is_some_and(has_queue)
 }
 
-/// Returns true if making the face ends only when the peer has answered.
-fn is_waited_for(spec: &FaceSpec) -> bool {
+/// Returns true if packets wait in front of the worker of a variant.
+fn has_queue(disk: &WorkerDisk) -> bool {
+    disk.variant.as_ref().is_some_and(|variant| variant.has_queue())
+}
+
+/// Returns true if the face is created only once the peer has answered.
+fn is_asynchronous(spec: &FaceSpec) -> bool {
+    // A permanent face is made at once, because its peer may be absent for any time.
     matches!(spec.remote, FaceUri::Tcp(_) | FaceUri::Memif { .. })
         && spec.persistency() != FacePersistency::Permanent
 }
 
-fn open_port(io: &mut Io, spec: &FaceSpec) -> Result<Arc<Port>, CreateFaceError> {
+fn open_face_sender(io: &mut Io, spec: &FaceSpec) -> Result<Arc<FaceSender>, CreateFaceError> {
     let unsupported = || {
         CreateFaceError::Unsupported(format!(
             "no face can be made to {}: use tcp4://, tcp6://, udp4://, udp6:// or ether:// with the address of one host, or \

@@ -8,7 +8,7 @@ use namely_forwarder::Config;
 use support::{App, Router, data, interest};
 
 #[test]
-fn packets_travel_and_are_cached_and_evicted_in_buffers_that_are_there() {
+fn forwarding_reuses_existing_buffers() {
     let mut config = Config::new(|_| [0; 32]);
     config.cs.packets_max = 200;
     let router = Router::start_with_config(DataPlaneOptions::default(), config);

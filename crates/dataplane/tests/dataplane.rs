@@ -8,14 +8,14 @@ use std::time::Duration;
 use namely_dataplane::{CONTROL_EVENTS_MAX, ControlEvent, ControlPacket, ListenSpec};
 use namely_forwarder::FaceId;
 use namely_io::FaceState;
+use namely_messages::{FaceEventKind, FaceEventNotification, FacePersistency, FaceScope, face_flags};
 use namely_mgmt::{CreateFaceError, FaceSettings, Faces, UpdateFaceError};
-use namely_skip::eventually;
-use namely_wire::mgmt::{FaceEventKind, FaceEventNotification, FacePersistency, FaceScope, face_flags};
+use namely_testkit::eventually;
 use namely_wire::{LpHeaders, NackReason, PitToken};
 use support::{App, PATIENCE, Router, data, data_of, interest, name, spec, uri, with_token};
 
 #[test]
-fn an_interest_reaches_the_producer_and_its_data_comes_back_with_the_token() {
+fn data_returns_with_the_interest_token() {
     let router = Router::start();
     let ((mut consumer, _), (mut producer, face)) = (router.connect(), router.connect());
     router.route("/a", face);
@@ -31,10 +31,10 @@ fn an_interest_reaches_the_producer_and_its_data_comes_back_with_the_token() {
     assert_eq!(headers.pit_token, PitToken::new(&[9; 32]));
 }
 
-/// What CoDel would drop of a large window, after marks that the application ignores, it would only
-/// ask for again.
+/// The application ignores marks, so CoDel would drop from a large window, and the application
+/// would request the dropped Data again.
 #[test]
-fn an_application_that_keeps_its_queue_standing_gets_everything_all_the_same() {
+fn a_standing_application_queue_loses_nothing() {
     const PACKETS: usize = 4000;
     const WINDOW: usize = 600;
     let router = Router::start();
@@ -62,7 +62,7 @@ fn an_application_that_keeps_its_queue_standing_gets_everything_all_the_same() {
 }
 
 #[test]
-fn the_largest_data_with_a_token_passes_a_stream() {
+fn the_largest_data_passes_a_stream() {
     let router = Router::start();
     let ((mut consumer, _), (mut producer, face)) = (router.connect(), router.connect());
     router.route("/a", face);
@@ -73,7 +73,7 @@ fn the_largest_data_with_a_token_passes_a_stream() {
 }
 
 #[test]
-fn without_a_route_the_nack_carries_the_token() {
+fn a_no_route_nack_carries_the_token() {
     let router = Router::start();
     let (mut consumer, _) = router.connect();
     consumer.send(&with_token(&interest("/nowhere"), &[5; 7]));
@@ -84,7 +84,7 @@ fn without_a_route_the_nack_carries_the_token() {
 }
 
 #[test]
-fn two_routers_exchange_over_udp_and_over_tcp() {
+fn two_routers_exchange_over_udp_and_tcp() {
     for scheme in ["udp4", "tcp4"] {
         let (near, far) = (Router::start(), Router::start());
         let address = if scheme == "udp4" { far.listen_udp() } else { far.listen_tcp() };
@@ -126,7 +126,7 @@ fn data_crosses_a_small_mtu_in_fragments() {
 }
 
 #[test]
-fn the_routers_own_face_asks_the_control_thread_and_gets_its_answer() {
+fn the_routers_face_reaches_the_control_thread() {
     let router = Router::start();
     let (mut consumer, face) = router.connect();
     router.route("/localhost/nfd", router.plane.internal_face());
@@ -147,7 +147,7 @@ fn the_routers_own_face_asks_the_control_thread_and_gets_its_answer() {
 }
 
 #[test]
-fn faces_are_listed_with_what_they_carried() {
+fn the_face_list_includes_traffic_counts() {
     let router = Router::start();
     let ((mut consumer, consumer_face), (mut producer, producer_face)) = (router.connect(), router.connect());
     router.route("/a", producer_face);
@@ -155,7 +155,7 @@ fn faces_are_listed_with_what_they_carried() {
     producer.receive();
     producer.send(&data("/a/b", 50));
     consumer.receive();
-    // What was written is counted when the writer comes back from its system call.
+    // Octets are counted when the writer returns from its system call.
     let is_counted = |face| router.status(face).out_octets > 0;
     eventually("both are counted", || is_counted(consumer_face) && is_counted(producer_face));
     let faces = router.plane.faces();
@@ -172,7 +172,7 @@ fn faces_are_listed_with_what_they_carried() {
 }
 
 #[test]
-fn an_application_that_leaves_takes_its_face_and_routes() {
+fn a_closed_application_removes_face_and_routes() {
     let router = Router::start();
     let ((mut consumer, _), (producer, face)) = (router.connect(), router.connect());
     router.route("/a", face);
@@ -220,7 +220,7 @@ fn a_face_is_made_changed_and_destroyed() {
 }
 
 #[test]
-fn impossible_faces_and_settings_are_refused_with_the_reason() {
+fn impossible_faces_are_refused_with_reasons() {
     let router = Router::start();
     for remote in
         ["unix:///x", "fd://5", "udp4://224.0.23.170:56363", "tcp4://0.0.0.0:6363", "udp4://1.2.3.4:0"]
@@ -244,7 +244,7 @@ fn impossible_faces_and_settings_are_refused_with_the_reason() {
 }
 
 #[test]
-fn a_tcp_face_is_made_when_the_peer_has_accepted_or_not_at_all() {
+fn a_tcp_face_requires_an_accepted_connection() {
     let router = Router::start();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let remote = format!("tcp4://{}", listener.local_addr().unwrap());
@@ -261,16 +261,16 @@ fn a_tcp_face_is_made_when_the_peer_has_accepted_or_not_at_all() {
 }
 
 #[test]
-fn a_permanent_tcp_face_waits_for_its_peer() {
+fn a_permanent_tcp_face_awaits_its_peer() {
     let router = Router::start();
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let address = namely_testkit::free_address();
     let made = router.face_to(&format!("tcp4://{address}"), FacePersistency::Permanent);
     let state = || router.plane.port_status(made).unwrap().state;
     assert_ne!(state(), FaceState::Up);
     router.event(FaceEventKind::Created);
     router.event(FaceEventKind::Down);
     assert_ne!(state(), FaceState::Up);
-    let listener = TcpListener::bind(address).unwrap();
+    let listener = namely_testkit::bound_again(|| TcpListener::bind(address));
     assert_eq!((router.event_face(FaceEventKind::Up), state()), (made, FaceState::Up));
     drop(listener);
 }
@@ -308,7 +308,7 @@ fn pending_interests_expire_without_traffic() {
 }
 
 #[test]
-fn a_stopped_data_plane_says_so_and_closes_its_sockets() {
+fn a_stopped_data_plane_closes_its_sockets() {
     let router = Router::start();
     let (mut app, _) = router.connect();
     let path = router.path();
@@ -321,7 +321,7 @@ fn a_stopped_data_plane_says_so_and_closes_its_sockets() {
 }
 
 #[test]
-fn peers_wait_while_the_control_thread_is_far_behind_and_it_misses_no_event() {
+fn a_busy_control_thread_misses_no_event() {
     let router = Router::start();
     let connect = || std::os::unix::net::UnixStream::connect(router.path()).unwrap();
     let refused = || router.plane.drops().of("control_busy");
@@ -348,7 +348,7 @@ fn peers_wait_while_the_control_thread_is_far_behind_and_it_misses_no_event() {
 
 /// The control thread, here the test, is at something else all the while.
 #[test]
-fn a_route_that_data_has_shown_is_there_before_who_asked_can_ask_along_it() {
+fn a_learned_route_serves_the_next_interest() {
     let router = Router::start();
     let strategy = name("/self-learning");
     router.core.strategies().set(name("/").as_name(), strategy.as_name()).unwrap();
@@ -363,14 +363,14 @@ fn a_route_that_data_has_shown_is_there_before_who_asked_can_ask_along_it() {
     router.face_to(&far_uri, FacePersistency::Permanent);
     let mut buffer = [0; 2000];
     near.send(&interest("/a/b/seg=0")).unwrap();
-    namely_skip::uninterrupted(|| far.recv(&mut buffer)).unwrap();
+    namely_testkit::uninterrupted(|| far.recv(&mut buffer)).unwrap();
     far.send(&data("/a/b/seg=0", 100)).unwrap();
-    namely_skip::uninterrupted(|| near.recv(&mut buffer)).unwrap();
+    namely_testkit::uninterrupted(|| near.recv(&mut buffer)).unwrap();
     for n in 1..5 {
         let headers = LpHeaders { non_discovery: true, ..LpHeaders::default() };
         let asked = namely_wire::encode_lp_packet(&headers, &interest(&format!("/a/b/seg={n}")));
         near.send(&asked).unwrap();
-        let octets = namely_skip::uninterrupted(|| far.recv(&mut buffer))
+        let octets = namely_testkit::uninterrupted(|| far.recv(&mut buffer))
             .expect("it goes along the route and is not refused");
         let view = namely_wire::LpView::parse(&buffer[..octets]).unwrap();
         assert_eq!((view.headers.non_discovery, view.headers.nack), (true, None));

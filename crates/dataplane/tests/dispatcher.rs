@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use namely_dataplane::{DataPlaneOptions, DispatchBy, DispatchedLinks, DispatcherOptions, ListenSpec};
 use namely_forwarder::Config;
-use namely_skip::eventually;
-use namely_wire::mgmt::FaceEventKind;
+use namely_messages::FaceEventKind;
+use namely_testkit::eventually;
 use namely_wire::{FaceUri, InterestBuilder, InterestView, LpView};
 use support::{App, Router, data, name};
 
@@ -31,7 +31,7 @@ fn interest(uri: &str, nonce: u32) -> Vec<u8> {
     InterestBuilder::new(name(uri)).nonce(nonce.to_be_bytes()).build()
 }
 
-/// One application asks for so many names, and another one answers.
+/// One application requests `count` names, and another one answers.
 fn exchange(router: &Router, count: u32) {
     let ((mut consumer, _), (mut producer, face)) = (router.connect(), router.connect());
     router.route("/a", face);
@@ -59,7 +59,7 @@ fn exchange(router: &Router, count: u32) {
 }
 
 #[test]
-fn packets_of_a_connection_are_spread_over_workers_and_all_arrive() {
+fn a_connection_is_spread_over_workers() {
     for by in [DispatchBy::Name, DispatchBy::Random] {
         let router = start(by, false, 1024);
         exchange(&router, 1000);
@@ -71,7 +71,7 @@ fn packets_of_a_connection_are_spread_over_workers_and_all_arrive() {
 }
 
 #[test]
-fn a_dispatcher_with_a_core_of_its_own_forwards_nothing_itself() {
+fn a_dedicated_dispatcher_forwards_nothing() {
     let router = start(DispatchBy::Name, true, 1024);
     exchange(&router, 500);
     let dispatched = router.plane.dispatched();
@@ -95,7 +95,7 @@ fn other_links_are_not_dispatched() {
 }
 
 #[test]
-fn what_finds_no_room_at_another_worker_is_counted_and_nothing_else_is_lost() {
+fn packets_dropped_between_workers_are_counted() {
     let router = start(DispatchBy::Name, true, 1);
     let (mut consumer, face) = router.connect();
     const COUNT: u32 = 2000;
@@ -106,7 +106,7 @@ fn what_finds_no_room_at_another_worker_is_counted_and_nothing_else_is_lost() {
     let dropped = || router.dropped(face, "dispatcher_full");
     consumer.stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let mut refused = 0;
-    // Whatever was forwarded is answered: there is no route.
+    // Each forwarded Interest receives a Nack: there is no route.
     eventually("each was taken or dropped", || counters().in_interests + dropped() == u64::from(COUNT));
     writer.join().unwrap();
     while refused < counters().out_nacks {

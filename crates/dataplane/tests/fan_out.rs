@@ -1,5 +1,5 @@
-//! A Data that many consumers wait for lies in one buffer, whatever time each of them takes to read
-//! it (IS-28, IS-32). Alone in its process, whose memory is counted.
+//! A Data for many consumers lies in one buffer, however slowly each of them reads it (IS-28,
+//! IS-32). Alone in its process, because memory is counted.
 
 mod support;
 
@@ -7,7 +7,7 @@ use std::fs;
 
 use namely_dataplane::{DataPlaneOptions, buffers_made};
 use namely_forwarder::Config;
-use namely_skip::eventually;
+use namely_testkit::eventually;
 use namely_wire::InterestBuilder;
 use support::{Router, data, name};
 
@@ -21,7 +21,7 @@ fn resident() -> usize {
 }
 
 #[test]
-fn a_data_that_waits_for_many_consumers_lies_in_one_buffer() {
+fn many_consumers_share_one_data_buffer() {
     let mut config = Config::new(|_| [0; 32]);
     config.cs.packets_max = 0;
     let router = Router::start_with_config(DataPlaneOptions::default(), config);
@@ -46,8 +46,8 @@ fn a_data_that_waits_for_many_consumers_lies_in_one_buffer() {
         consumers.iter().all(|(_, face)| counters(*face).out_data == NAMES as u64)
     });
     let (buffers, octets) = (buffers_made() - buffers, resident().saturating_sub(octets));
-    // A socket takes some 25 packets that nobody reads; the rest waits in the router: 3000 packets,
-    // 24 MB, if they were copied.
+    // A socket takes some 25 unread packets; the rest waits in the router: 3000 packets, 24 MB, if
+    // they were copied.
     assert!(buffers < 4 * NAMES as u64, "{buffers} buffers for {NAMES} Data");
     assert!(octets < 6 << 20, "{octets} octets of memory for {NAMES} Data");
 

@@ -1,4 +1,4 @@
-//! Octets and behaviour that broke other routers: each is counted, and the face and the router live
+//! Octets and behavior that broke other routers: each is counted, and the face and the router live
 //! on.
 
 use crate::support;
@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use namely_dataplane::DataPlaneOptions;
 use namely_forwarder::FaceId;
 use namely_io::IoOptions;
-use namely_skip::eventually;
-use namely_wire::mgmt::FaceEventKind;
+use namely_messages::FaceEventKind;
+use namely_testkit::eventually;
 use namely_wire::tlv::Writer;
 use namely_wire::{LpFraming, LpHeaders, LpView, NackReason, encode_lp_header};
 use support::{App, PATIENCE, Router, data, interest, with_token};
@@ -34,11 +34,11 @@ impl Peer {
         peer
     }
 
-    /// What comes next; questions whether this peer receives stay without an answer.
+    /// The next link packet; checks whether this peer receives stay without an answer.
     fn receive(&self) -> Vec<u8> {
         loop {
             let mut octets = vec![0; 65536];
-            let length = namely_skip::uninterrupted(|| self.socket.recv(&mut octets)).unwrap();
+            let length = namely_testkit::uninterrupted(|| self.socket.recv(&mut octets)).unwrap();
             octets.truncate(length);
             if LpView::parse(&octets).is_ok_and(|view| view.tx_sequence.is_none()) {
                 return octets;
@@ -46,7 +46,7 @@ impl Peer {
         }
     }
 
-    /// The face answers: an Interest without a route gets its Nack.
+    /// The face answers: an Interest without a route receives its Nack.
     fn assert_alive(&self, n: usize) {
         let asked = interest(&format!("/alive/{n}"));
         self.socket.send(&asked).unwrap();
@@ -96,7 +96,7 @@ fn noise(seed: u64, octets: usize) -> Vec<u8> {
 }
 
 #[test]
-fn datagrams_of_any_octets_leave_the_face_as_it_was() {
+fn random_datagrams_leave_the_face_unchanged() {
     let router = Router::start();
     let peer = Peer::new(&router, router.listen_udp());
     let whole = data("/a", 400);
@@ -117,7 +117,7 @@ fn datagrams_of_any_octets_leave_the_face_as_it_was() {
 }
 
 #[test]
-fn frag_counts_of_any_size_are_refused() {
+fn excessive_frag_counts_are_refused() {
     let router = Router::start();
     let peer = Peer::new(&router, router.listen_udp());
     let counts = [401, 1 << 28, 1 << 32, 1 << 60, u64::MAX];
@@ -130,7 +130,7 @@ fn frag_counts_of_any_size_are_refused() {
 }
 
 #[test]
-fn twenty_thousand_first_fragments_are_bounded_and_the_face_goes_on() {
+fn a_first_fragment_flood_is_bounded() {
     let router = Router::start();
     let peer = Peer::new(&router, router.listen_udp());
     for n in 0..20_000u64 {
@@ -148,7 +148,7 @@ fn twenty_thousand_first_fragments_are_bounded_and_the_face_goes_on() {
 }
 
 #[test]
-fn tokens_of_any_length_are_echoed_or_refused() {
+fn pit_tokens_are_echoed_or_refused() {
     let router = Router::start();
     let (mut app, face) = router.connect();
     for octets in 1..=32 {
@@ -178,7 +178,7 @@ fn packets_inside_packets_are_refused() {
 }
 
 #[test]
-fn nine_kilobyte_packets_are_refused_and_the_stream_stays_in_step() {
+fn oversized_packets_keep_the_stream_in_step() {
     let router = Router::start();
     let ((mut consumer, _), (mut producer, face)) = (router.connect(), router.connect());
     router.route("/a", face);
@@ -192,7 +192,7 @@ fn nine_kilobyte_packets_are_refused_and_the_stream_stays_in_step() {
 }
 
 #[test]
-fn a_name_of_thousands_of_components_is_refused() {
+fn overlong_names_are_refused() {
     let router = Router::start();
     let (mut app, _) = router.connect();
     let mut w = Writer::new();
@@ -210,7 +210,7 @@ fn a_name_of_thousands_of_components_is_refused() {
 }
 
 #[test]
-fn a_tcp_length_of_two_to_the_fortieth_costs_its_connection_only() {
+fn a_huge_length_closes_only_its_connection() {
     let router = Router::start();
     let address = router.listen_tcp();
     let mut good = App::new(TcpStream::connect(address).unwrap());
@@ -225,7 +225,7 @@ fn a_tcp_length_of_two_to_the_fortieth_costs_its_connection_only() {
 }
 
 #[test]
-fn garbage_between_good_packets_of_a_stream_costs_what_it_must() {
+fn unknown_elements_in_streams_are_skipped() {
     let router = Router::start();
     let (mut app, face) = router.connect();
     // Well-formed elements of unknown TYPE can be passed over.
@@ -235,13 +235,13 @@ fn garbage_between_good_packets_of_a_stream_costs_what_it_must() {
         assert_eq!(app.receive_parts().1, interest("/alive"));
     }
     assert_eq!(router.dropped(face, "unexpected_type"), 3);
-    // What is no TLV cannot.
+    // Octets that are no TLV end the face.
     app.send(&[0xff; 32]);
     assert_eq!(router.event_face(FaceEventKind::Destroyed), face);
 }
 
 #[test]
-fn a_consumer_that_never_reads_is_bounded_and_harms_no_other() {
+fn a_consumer_that_never_reads_is_bounded() {
     let io = IoOptions {
         queue_octets_max: 1 << 20,
         send_buffer_octets: 64 << 10,
@@ -267,7 +267,7 @@ fn a_consumer_that_never_reads_is_bounded_and_harms_no_other() {
 }
 
 #[test]
-fn a_face_closed_mid_burst_takes_nothing_with_it() {
+fn a_face_closed_mid_burst_harms_nothing() {
     let router = Router::start();
     let ((mut consumer, consumer_face), (mut producer, face)) = (router.connect(), router.connect());
     router.route("/a", face);
@@ -291,12 +291,12 @@ fn a_face_closed_mid_burst_takes_nothing_with_it() {
 }
 
 #[test]
-fn a_connection_half_closed_in_the_middle_of_a_packet_ends() {
+fn a_connection_half_closed_mid_packet_ends() {
     let router = Router::start();
     let (mut app, face) = router.connect();
     app.send(&interest("/half")[..5]);
     app.stream.shutdown(Shutdown::Write).unwrap();
     assert_eq!(router.event_face(FaceEventKind::Destroyed), face);
     app.stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-    assert_eq!(namely_skip::uninterrupted(|| app.stream.read(&mut [0; 1])).unwrap(), 0);
+    assert_eq!(namely_testkit::uninterrupted(|| app.stream.read(&mut [0; 1])).unwrap(), 0);
 }

@@ -1,4 +1,4 @@
-//! One peer is at a limit of the core; an application and another neighbour are served.
+//! One peer is at a limit of the core; an application and another neighbor are served.
 
 use crate::support;
 
@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use namely_dataplane::DataPlaneOptions;
 use namely_forwarder::{Config, DropReason, PitLimits};
-use namely_skip::eventually;
+use namely_messages::FaceEventKind;
+use namely_testkit::eventually;
 use namely_wire::InterestBuilder;
-use namely_wire::mgmt::FaceEventKind;
 use support::{App, Router, data, interest, name, produce};
 
 /// Fewer Interests than the defaults have, so that one core fills the table at once.
@@ -41,10 +41,10 @@ fn for_an_hour(uri: &str) -> Vec<u8> {
     InterestBuilder::new(name(uri)).nonce([7; 4]).lifetime_ms(3_600_000).build()
 }
 
-/// Interests for an hour by neighbours who go: while they are there an application is served at
-/// their cost, and when they are gone nothing of them stays.
+/// Interests for an hour by neighbors that leave: while they are there an application is served at
+/// their expense, and when they are gone nothing of them stays.
 #[test]
-fn neighbours_who_fill_the_pit_and_go_stop_nobody() {
+fn a_pit_flood_blocks_no_application() {
     let router = router();
     let address = router.listen_tcp();
     let (mut producer, upstream) = router.connect();
@@ -72,10 +72,10 @@ fn neighbours_who_fill_the_pit_and_go_stop_nobody() {
     eventually("nothing is pending", || router.core.table_sizes().pit == 0);
 }
 
-/// A neighbour who was asked for nothing answers first: neither who waits nor the content store
-/// gets what it says.
+/// A neighbor without an Interest of ours answers first: neither the consumer nor the content store
+/// receives its Data.
 #[test]
-fn a_third_neighbour_answers_for_nobody() {
+fn unsolicited_neighbor_data_poisons_nothing() {
     let router = router();
     let address = router.listen_tcp();
     let (mut producer, upstream) = router.connect();
@@ -108,7 +108,8 @@ fn connect_as_another_user(router: &Router) -> UnixStream {
     .unwrap()
 }
 
-/// Asks and waits for the answer; how long the longest of so many took.
+/// Sends `times` Interests, each after the answer to the previous one, and returns the longest time
+/// of an answer.
 fn longest<S: Read + Write>(app: &mut App<S>, prefix: &str, times: u32) -> Duration {
     let ask = |n| {
         let (uri, start) = (format!("{prefix}/{n}"), Instant::now());
@@ -119,10 +120,10 @@ fn longest<S: Read + Write>(app: &mut App<S>, prefix: &str, times: u32) -> Durat
     (0..times).map(ask).max().unwrap_or_default()
 }
 
-/// Hosts ask for what nobody has as fast as they can: another host, an application of another user
-/// and one of root have their answers.
+/// Hosts send Interests without a producer as fast as they can: another host, an application of
+/// another user and one of root receive their answers.
 #[test]
-fn hosts_who_ask_for_what_nobody_has_hold_up_no_host_no_application_and_no_root() {
+fn unanswered_hosts_delay_no_other_holder() {
     let router = Router::start();
     let folder = router.path().parent().unwrap().to_path_buf();
     std::fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();

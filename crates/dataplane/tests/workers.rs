@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use namely_dataplane::{ControlEvent, DataPlaneOptions, ListenSpec};
 use namely_forwarder::FaceId;
+use namely_messages::{FaceEventKind, FacePersistency, FaceStatus};
 use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec, Faces};
-use namely_skip::eventually;
+use namely_testkit::eventually;
 use namely_wire::InterestBuilder;
-use namely_wire::mgmt::{FaceEventKind, FacePersistency, FaceStatus};
 use support::{App, PATIENCE, Router, data, interest, produce, spec, uri, with_token};
 
 fn options(workers: usize) -> DataPlaneOptions {
@@ -23,7 +23,7 @@ fn options(workers: usize) -> DataPlaneOptions {
 }
 
 #[test]
-fn packets_cross_between_workers_and_each_consumer_gets_its_own() {
+fn packets_cross_workers_to_their_consumers() {
     let router = Router::start_with(options(3));
     let (producer, face) = router.connect();
     router.route("/a", face);
@@ -52,13 +52,13 @@ fn packets_cross_between_workers_and_each_consumer_gets_its_own() {
 }
 
 #[test]
-fn faces_come_go_and_are_destroyed_while_packets_flow_on_several_workers() {
+fn faces_change_while_several_workers_forward() {
     let router = Router::start_with(options(4));
     let (producer, face) = router.connect();
     router.route("/a", face);
     let producing = std::thread::spawn(move || produce(producer));
     let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-    // Consumers that connect, ask for a while, and leave in the middle of what they asked for.
+    // Consumers that connect, fetch for a while, and leave with Interests pending.
     let asking: Vec<_> = (0..4)
         .map(|who| {
             let (path, stop, answered) = (router.path(), stop.clone(), answered.clone());
@@ -97,7 +97,7 @@ fn faces_come_go_and_are_destroyed_while_packets_flow_on_several_workers() {
         if own.len() == peers.len() {
             own.drain(..).for_each(|face| router.plane.destroy_face(face).unwrap());
         }
-        // Whatever applications have at present, one of them loses it.
+        // One of the present applications loses its face.
         let is_application = |shown: &&FaceStatus| shown.local_uri.starts_with("unix://");
         if let Some(victim) =
             router.plane.faces().iter().rfind(|shown| is_application(shown) && shown.face_id != face.0)
@@ -131,7 +131,7 @@ fn faces_come_go_and_are_destroyed_while_packets_flow_on_several_workers() {
 }
 
 #[test]
-fn of_many_who_ask_for_a_face_to_one_remote_at_once_one_gets_it() {
+fn concurrent_creates_make_one_face() {
     let router = Router::start_with(options(4));
     for _ in 0..20 {
         let peer = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -146,10 +146,10 @@ fn of_many_who_ask_for_a_face_to_one_remote_at_once_one_gets_it() {
     }
 }
 
-/// IS-33: what is asked for with CanBePrefix at one worker is answered by what comes in at another,
-/// under a longer name, from the PIT and from the content store.
+/// IS-33: an Interest with CanBePrefix at one worker is answered by Data with a longer name at
+/// another one, from the PIT and from the content store.
 #[test]
-fn can_be_prefix_at_one_worker_is_answered_by_what_comes_in_at_another() {
+fn can_be_prefix_is_answered_across_workers() {
     let router = Router::start_with(options(2));
     // A new face goes to the worker that reads the fewest: of two that come one after the other
     // each has its own, so of these four consumers two are with the producer and two are not.
@@ -187,7 +187,7 @@ fn can_be_prefix_at_one_worker_is_answered_by_what_comes_in_at_another() {
 }
 
 #[test]
-fn a_peer_that_speaks_while_a_face_to_it_is_made_has_one_face() {
+fn traffic_during_face_creation_makes_one_face() {
     let router = Router::start_with(options(4));
     let local = router.plane.listen(ListenSpec::Udp(([127, 0, 0, 1], 0).into())).unwrap();
     let address = local.address().unwrap();

@@ -1,144 +1,145 @@
-//! What the state machine wants done.
+//! Actions that the state machine requests from its host.
 
 use alloc::vec::Vec;
 
 use namely_wire::Name;
 
 use crate::interface::InterfaceId;
+use crate::link_address::{Face, Key, LinkAddress};
 use crate::message::{OwnHello, OwnReply};
-use crate::station::{Face, Key, Station};
 
-/// One station that a message goes to. A station that is no neighbour yet has no face: the message
-/// goes to it past all faces.
+/// The recipient of a message. A recipient that is no neighbor yet has no face, so the message is
+/// sent to its link address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recipient {
-    /// Where it is.
-    pub station: Station,
-    /// Its face, if there is one.
+    /// The link address.
+    pub station: LinkAddress,
+    /// The face, if there is one.
     pub face: Option<Face>,
-    /// The longest frame that it takes, octets.
+    /// The longest frame that the recipient accepts, octets.
     pub mtu: usize,
 }
 
-/// Something that the home of the state machine carries out, in order.
+/// An action that the host of the state machine carries out. The host must carry out all actions in
+/// order, because an action may set an MTU for the next one only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Sign and send a hello: to the group of the interface, or to one station. Then
-    /// [`crate::Discovery::hello_sent`] is called.
+    /// Sign and send a hello, either to the group of the interface or to one link address. Then
+    /// call [`crate::Discovery::hello_sent`].
     SendHello {
-        /// Where.
+        /// The interface.
         interface: InterfaceId,
-        /// To one station only.
+        /// The only recipient; `None` multicasts the hello.
         to: Option<Recipient>,
-        /// What.
+        /// The hello.
         hello: OwnHello,
     },
-    /// Sign and send a reply to one station.
+    /// Sign and send a reply to one link address.
     SendReply {
-        /// Where.
+        /// The interface.
         interface: InterfaceId,
-        /// To whom.
+        /// The recipient.
         to: Recipient,
-        /// What.
+        /// The reply.
         reply: OwnReply,
     },
-    /// Check a signature, and call [`crate::Discovery::verified`].
+    /// Check a signature and call [`crate::Discovery::verified`].
     Verify {
-        /// Which.
+        /// Passed back to [`crate::Discovery::verified`].
         ticket: u64,
-        /// Whose signature it claims to be.
+        /// The key that the signature must match.
         key: Key,
         /// The Interest or Data.
         packet: Vec<u8>,
     },
-    /// Make a unicast face, and call [`crate::Discovery::face_made`].
+    /// Make a unicast face and call [`crate::Discovery::face_made`].
     MakeFace {
-        /// Through which interface.
+        /// The interface.
         interface: InterfaceId,
-        /// Where to.
-        station: Station,
+        /// The remote link address.
+        station: LinkAddress,
         /// The longest frame to send, octets.
         mtu: usize,
     },
     /// Destroy a face.
     DestroyFace {
-        /// Which.
+        /// The face.
         face: Face,
     },
-    /// Change the longest frame of a face.
+    /// Change the MTU of a face.
     SetMtu {
-        /// Which.
+        /// The face.
         face: Face,
-        /// Octets.
+        /// The longest frame, octets.
         mtu: usize,
     },
     /// Change the longest frame that is multicast on an interface.
     SetGroupMtu {
-        /// Which.
+        /// The interface.
         interface: InterfaceId,
-        /// Octets.
+        /// The longest frame, octets.
         mtu: usize,
     },
-    /// Lead a prefix to a face.
+    /// Add a route for a prefix to a face.
     AddRoute {
         /// The face.
         face: Face,
         /// The prefix.
         prefix: Name,
     },
-    /// Take that back.
+    /// Remove the route of an earlier `AddRoute`.
     RemoveRoute {
         /// The face.
         face: Face,
         /// The prefix.
         prefix: Name,
     },
-    /// Write a line to the log: at most one for each event.
+    /// Write a line to the log. Each event causes one line at most.
     Note {
-        /// On which interface.
+        /// The interface.
         interface: InterfaceId,
-        /// About whom.
-        station: Station,
-        /// What happened.
+        /// The link address of the neighbor or peer.
+        station: LinkAddress,
+        /// The event.
         note: Note,
     },
 }
 
-/// An event that people should know of.
+/// An event for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// A neighbour is there.
+    /// A station became a proven neighbor.
     Proven {
-        /// The MTU of its face, octets.
+        /// The MTU of the neighbor's face, octets.
         mtu: usize,
-        /// Its key.
+        /// The neighbor's key.
         key: Key,
     },
-    /// It was not heard of for three heartbeats.
+    /// No message of the neighbor arrived for three heartbeats.
     Expired,
-    /// It said goodbye.
+    /// The neighbor sent a goodbye.
     Left,
-    /// Its MTU changed; octets.
+    /// The MTU of the neighbor's face changed; octets.
     Mtu(usize),
-    /// It announces a prefix, which is a route now.
+    /// The neighbor announces a prefix, which is now a route.
     Accepted(Name),
-    /// It announces a prefix that no rule accepts.
+    /// The neighbor announces a prefix that no rule accepts.
     Refused(Name),
-    /// It speaks under another key than before: an impostor, or a router that was set up anew.
+    /// The peer uses another key than before. It is an impostor, or a router with a new key.
     OtherKey,
-    /// Its MTU is smaller than the configuration allows.
+    /// The peer's MTU is smaller than the configuration allows.
     MtuTooSmall(usize),
-    /// It is not listened to for some time.
+    /// Messages of the peer are dropped until its quarantine ends.
     Quarantined,
-    /// There is no room for it.
+    /// The table of neighbors is full.
     NoRoom,
 }
 
-/// Whether a signature was right.
+/// The result of checking a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// It was.
-    Right,
-    /// It was not.
-    Wrong,
+    /// The signature is valid.
+    Valid,
+    /// The signature is not valid.
+    Invalid,
 }

@@ -1,43 +1,79 @@
-//! Settings of neighbour discovery.
+//! Settings of neighbor discovery.
 
 use alloc::vec::Vec;
 
 use namely_wire::{Name, NameRef};
 
-use crate::station::Key;
+use crate::link_address::Key;
 
-/// Settings of neighbour discovery.
+/// Settings of neighbor discovery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Time between two hellos (T_h), ns. A neighbour that is silent for three of them is gone.
+    /// Time between two hellos (T_h), ns. After three such times of silence, a neighbor is removed.
     pub heartbeat_ns: u64,
-    /// Smallest MTU that a neighbour may have, octets. Who has a smaller one is refused.
+    /// Smallest MTU of a neighbor.
+    ///
+    /// # Limit
+    /// A peer with a smaller MTU does not become a neighbor.
+    /// - Value: 64 octets
+    /// - Setting: `discovery.mtu_octets_min`
+    /// - Counter: `discovery.mtu_too_small`
+    /// - Tests: `an_mtu_below_the_minimum_is_refused`
     pub mtu_octets_min: usize,
-    /// Floor of what is multicast, octets: a neighbour with a smaller MTU shrinks nobody's frames,
-    /// it receives what the group receives by unicast.
+    /// Floor of the group MTU.
+    ///
+    /// A neighbor with a smaller MTU does not reduce the group MTU.
+    ///
+    /// # Limit
+    /// Multicast packets are sent by unicast to a neighbor with a smaller MTU.
+    /// - Value: 576 octets
+    /// - Setting: `discovery.group_mtu_octets_min`
+    /// - Tests: `a_group_mtu_stops_at_its_floor`
     pub group_mtu_octets_min: usize,
-    /// Neighbours on one interface. Those that are there stay; a further one is refused.
+    /// Neighbors on one interface.
+    ///
+    /// # Limit
+    /// A further neighbor is refused, and the existing ones stay.
+    /// - Value: 256, of which half may be unproven
+    /// - Setting: `discovery.neighbours_max`
+    /// - Counter: `discovery.too_many_neighbours`
+    /// - Tests: `known_neighbors_stay_when_the_table_is_full`,
+    ///   `unproven_neighbors_get_half_the_table`
     pub neighbours_max: usize,
-    /// Neighbours on all interfaces.
+    /// Neighbors on all interfaces.
+    ///
+    /// # Limit
+    /// A further neighbor is refused, and the existing ones stay.
+    /// - Value: 1024
+    /// - Setting: `discovery.neighbours_total_max`
+    /// - Counter: `discovery.too_many_neighbours`
+    /// - Tests: `known_neighbors_stay_when_the_table_is_full`
     pub neighbours_total_max: usize,
-    /// Faults of a station at which it is quarantined. One is forgiven each second.
+    /// Faults of a peer.
+    ///
+    /// # Limit
+    /// Messages of the peer are dropped for the time `discovery.quarantine_s`.
+    /// - Value: 16, of which one is forgiven each second
+    /// - Setting: `discovery.quarantine_faults`
+    /// - Counter: `discovery.quarantined`
+    /// - Tests: `repeated_bad_signatures_cause_quarantine`
     pub quarantine_faults: u64,
-    /// For how long, ns.
+    /// Duration of a quarantine, ns.
     pub quarantine_ns: u64,
-    /// What this router announces.
+    /// Prefixes that this router announces.
     pub prefixes: Vec<Name>,
-    /// Which prefixes of neighbours become routes.
+    /// Rules for the prefixes of neighbors that become routes.
     pub accept: Vec<AcceptRule>,
-    /// Whether all do. For a lab.
+    /// Whether all prefixes are accepted. For a lab.
     pub open: bool,
 }
 
-/// Prefixes that a neighbour may announce.
+/// Prefixes that a neighbor may announce.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcceptRule {
-    /// This prefix, and any below it.
+    /// The rule covers this prefix and all prefixes below it.
     pub prefix: Name,
-    /// Whose: the neighbour's key.
+    /// The key of the neighbor that may announce them.
     pub key: Key,
 }
 
@@ -59,7 +95,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether a neighbour with this key may announce a prefix.
+    /// Returns true if a neighbor with this key may announce a prefix.
     pub(crate) fn accepts(&self, key: &Key, prefix: NameRef<'_>) -> bool {
         let by_rule = |rule: &AcceptRule| rule.key == *key && rule.prefix.is_prefix_of(prefix);
         self.open || self.accept.iter().any(by_rule)

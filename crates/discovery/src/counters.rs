@@ -1,108 +1,62 @@
-//! What discovery did and what it refused, by reason.
+//! Counters of discovery: messages, neighbors, and refusals by reason.
 
-macro_rules! counters {
-    ($($(#[$doc:meta])* $variant:ident => $label:literal),* $(,)?) => {
-        /// Something that is counted.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Counter {
-            $($(#[$doc])* $variant),*
-        }
-
-        impl Counter {
-            /// All of them, in the order of their numbers.
-            pub const ALL: &[Counter] = &[$(Counter::$variant),*];
-
-            /// Its name among the router's counters, after `discovery.`.
-            pub fn label(self) -> &'static str {
-                match self {
-                    $(Counter::$variant => $label),*
-                }
-            }
-        }
-    };
-}
+use namely_messages::counters;
 
 counters! {
-    /// Hellos that were multicast.
+    /// A counted event. Its label follows `discovery.` among the router's counters.
+    Counter in Counters;
+    /// Hellos sent to the multicast group.
     HellosSent => "hellos_sent",
-    /// Hellos that were sent to one station.
+    /// Hellos sent to one link address.
     ChallengesSent => "challenges_sent",
     /// Replies sent.
     RepliesSent => "replies_sent",
-    /// Hellos heard whose signature was right.
+    /// Hellos received with a valid signature.
     HellosHeard => "hellos_heard",
-    /// Replies heard that were asked for and right.
+    /// Replies received that answered a hello and had a valid signature.
     RepliesHeard => "replies_heard",
-    /// Neighbours that were proven.
+    /// Neighbors that were proven.
     NeighboursProven => "neighbours_proven",
-    /// Neighbours that were not heard of any more.
+    /// Neighbors removed after three heartbeats without a message.
     NeighboursExpired => "neighbours_expired",
-    /// Neighbours that said goodbye.
+    /// Neighbors that sent a goodbye.
     NeighboursLeft => "neighbours_left",
-    /// Neighbours that never replied.
+    /// Neighbors that never replied.
     NeighboursUnproven => "neighbours_unproven",
-    /// Faces that could not be made.
+    /// Neighbors for which no face could be made.
     FacesRefused => "faces_refused",
-    /// No message of discovery, though the name says so.
+    /// Packets with a name of discovery that cannot be decoded.
     Malformed => "malformed",
-    /// The name and the frame's source do not agree.
+    /// Messages that name another link address than the source of the frame.
     Spoofed => "spoofed",
-    /// A station outside the network of the link.
+    /// Messages from outside the network of a UDP link. Nothing is sent to such addresses.
     OtherNetwork => "other_network",
-    /// A station that is bound to another key.
+    /// Messages signed with another key than before from the same link address.
     OtherKey => "other_key",
-    /// A hello no later than the last of its sender.
+    /// Hellos that are not newer than the last one of their sender.
     Replayed => "replayed",
-    /// A reply to no hello of this router.
+    /// Replies that match no hello of this router.
     Unsolicited => "unsolicited",
-    /// A reply that came too late.
+    /// Replies that came too late.
     Late => "late",
-    /// A signature that is wrong.
+    /// Messages with an invalid signature.
     BadSignature => "bad_signature",
-    /// An MTU below what is configured.
+    /// Messages with an MTU below the configured minimum.
     MtuTooSmall => "mtu_too_small",
-    /// An MTU that was lowered too often.
+    /// Messages that lower the MTU too often.
     MtuLoweredTooOften => "mtu_lowered_too_often",
     /// Prefixes that no rule accepts.
     PrefixesRefused => "prefixes_refused",
-    /// A station that sent too many messages.
+    /// Messages over the rate limit of their sender.
     RateLimited => "rate_limited",
-    /// Stations that are no neighbours sent too many messages together.
+    /// Messages over the rate limit of all peers that are no neighbors.
     StrangersLimited => "strangers_limited",
-    /// A station in quarantine.
+    /// Messages of a quarantined peer.
     Quarantined => "quarantined",
-    /// There are as many neighbours as there may be.
+    /// New peers refused because the table of neighbors is full.
     TooManyNeighbours => "too_many_neighbours",
-    /// Too many signatures wait.
+    /// Messages dropped because too many signatures wait to be checked.
     VerifyFull => "verify_full",
-    /// It came from an interface that is not there.
+    /// Messages from an interface that is unknown or down.
     NoInterface => "no_interface",
-}
-
-/// Counts, by [`Counter`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Counters([u64; Counter::ALL.len()]);
-
-impl Default for Counters {
-    fn default() -> Self {
-        Counters([0; Counter::ALL.len()])
-    }
-}
-
-impl Counters {
-    pub(crate) fn count(&mut self, counter: Counter) {
-        if let Some(count) = self.0.get_mut(counter as usize) {
-            *count += 1;
-        }
-    }
-
-    /// How often.
-    pub fn get(&self, counter: Counter) -> u64 {
-        self.0.get(counter as usize).copied().unwrap_or(0)
-    }
-
-    /// All, by label.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        Counter::ALL.iter().map(|counter| (counter.label(), self.get(*counter)))
-    }
 }

@@ -1,41 +1,56 @@
-//! An interface, as the state machine sees it.
+//! The state of an interface.
 
 use alloc::collections::VecDeque;
 use core::net::IpAddr;
 
 use crate::limits::{CHALLENGE_TRIES_MAX, OUTSTANDING_MAX, REPLY_NS, REPLY_REMEMBERED_NS};
-use crate::station::Station;
+use crate::link_address::LinkAddress;
 
-/// An interface, by a number that the home gives.
+/// The number of an interface, assigned by the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct InterfaceId(pub u32);
 
-/// An interface as it is now.
+/// Key of a neighbor in the table: interface and link address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct NeighborKey {
+    pub(crate) interface: InterfaceId,
+    pub(crate) station: LinkAddress,
+}
+
+impl NeighborKey {
+    /// The key without the part that the source of a frame does not contain
+    /// ([`LinkAddress::host`]).
+    pub(crate) fn host(self) -> Self {
+        NeighborKey { station: self.station.host(), ..self }
+    }
+}
+
+/// The current state of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkState {
-    /// Where neighbours reach this router on it.
-    pub station: Station,
-    /// Its longest frame, octets.
+    /// The link address of this router.
+    pub station: LinkAddress,
+    /// The longest frame of the link, octets.
     pub mtu: usize,
-    /// Leading bits of its IP address that are the network's; 0 where every address is on the link.
+    /// Prefix length of the link's IP network; 0 if every address is on the link.
     pub network_bits: u8,
 }
 
 impl LinkState {
-    /// Whether a station has an address of the link's network.
-    pub(crate) fn contains(&self, station: Station) -> bool {
+    /// Returns true if a link address belongs to the link's network.
+    pub(crate) fn contains(&self, station: LinkAddress) -> bool {
         match (self.station, station) {
-            (Station::Ether(_), Station::Ether(_)) => true,
-            (Station::Udp(own), Station::Udp(peer)) => {
-                is_of_network(own.ip().to_canonical(), peer.ip().to_canonical(), self.network_bits)
+            (LinkAddress::Ether(_), LinkAddress::Ether(_)) => true,
+            (LinkAddress::Udp(own), LinkAddress::Udp(peer)) => {
+                shares_prefix(own.ip().to_canonical(), peer.ip().to_canonical(), self.network_bits)
             }
             _ => false,
         }
     }
 }
 
-/// Whether the first bits of two addresses are the same.
-fn is_of_network(own: IpAddr, peer: IpAddr, bits: u8) -> bool {
+/// Returns true if the first `bits` bits of two addresses are equal.
+fn shares_prefix(own: IpAddr, peer: IpAddr, bits: u8) -> bool {
     let differing = match (own, peer) {
         (IpAddr::V4(own), IpAddr::V4(peer)) => (own.to_bits() ^ peer.to_bits()).leading_zeros(),
         (IpAddr::V6(own), IpAddr::V6(peer)) => (own.to_bits() ^ peer.to_bits()).leading_zeros(),
@@ -44,44 +59,44 @@ fn is_of_network(own: IpAddr, peer: IpAddr, bits: u8) -> bool {
     differing >= u32::from(bits)
 }
 
-/// What is known of an interface that is up.
+/// An interface that is up.
 #[derive(Debug)]
 pub(crate) struct Interface {
     pub(crate) link: LinkState,
     pub(crate) up_ns: u64,
-    /// A number that is another one each time that it comes up: neighbours then know that this
-    /// router has forgotten them.
+    /// A random number, drawn each time that the interface comes up. A new number shows the
+    /// neighbors that this router has lost its state about them.
     pub(crate) session: u64,
-    /// When the next hello is due, ns.
+    /// Time of the next hello, ns.
     pub(crate) hello_ns: u64,
-    /// The longest frame that is multicast, as last told.
+    /// The last reported group MTU.
     pub(crate) group_mtu: usize,
     outstanding: VecDeque<Outstanding>,
 }
 
-/// A hello to which a reply may come.
+/// A hello that may still be answered.
 #[derive(Debug)]
 struct Outstanding {
     digest: [u8; 32],
-    to: Option<Station>,
+    to: Option<LinkAddress>,
     at_ns: u64,
     /// The MTU that the hello stated.
     mtu: usize,
     is_answered: bool,
-    /// Replies to it whose signature was looked at.
+    /// Number of replies to this hello whose signatures were checked.
     tries: u32,
 }
 
-/// How a reply stands to the hellos that were sent.
+/// How a reply matches the hellos that were sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Match {
-    /// Asked for by a multicast hello.
+    /// The reply answers a multicast hello.
     Due,
-    /// Asked for by a challenge of this station.
+    /// The reply answers a challenge to this link address.
     Challenge,
-    /// It came too late, or again.
+    /// The reply is late, repeated, or one of too many.
     Late,
-    /// Nobody asked for it.
+    /// The reply answers no hello.
     Nothing,
 }
 
@@ -90,7 +105,7 @@ impl Interface {
         Interface { link, up_ns: now_ns, session, hello_ns, group_mtu: 0, outstanding: VecDeque::new() }
     }
 
-    pub(crate) fn sent(&mut self, digest: [u8; 32], to: Option<Station>, now_ns: u64) {
+    pub(crate) fn sent(&mut self, digest: [u8; 32], to: Option<LinkAddress>, now_ns: u64) {
         while let Some(first) = self.outstanding.front()
             && (first.at_ns.saturating_add(REPLY_REMEMBERED_NS) <= now_ns
                 || self.outstanding.len() >= OUTSTANDING_MAX)
@@ -102,8 +117,8 @@ impl Interface {
         self.outstanding.push_back(hello);
     }
 
-    /// Whether a reply from `station` to the hello with this digest is due.
-    pub(crate) fn awaits(&mut self, digest: &[u8], station: Station, now_ns: u64) -> Match {
+    /// Matches a reply from `station` to the hello with this digest.
+    pub(crate) fn awaits(&mut self, digest: &[u8], station: LinkAddress, now_ns: u64) -> Match {
         let Some(hello) = self.outstanding.iter_mut().rev().find(|hello| hello.digest == digest) else {
             return Match::Nothing;
         };
@@ -119,14 +134,14 @@ impl Interface {
         }
     }
 
-    /// Whether the hello with this digest stated the MTU that the interface still has. A reply to
-    /// an older one agrees on an MTU that is no longer true, and no later message would correct it.
+    /// Returns true if the hello with this digest contained the current MTU of the interface. The
+    /// reply to an older hello agrees on an obsolete MTU, and no later message would correct it.
     pub(crate) fn stated_this_mtu(&self, digest: &[u8]) -> bool {
         let hello = self.outstanding.iter().rev().find(|hello| hello.digest == digest);
         hello.is_some_and(|hello| hello.mtu == self.link.mtu)
     }
 
-    /// The one reply to a challenge has come.
+    /// Marks a challenge as answered, because only one reply to it is accepted.
     pub(crate) fn answered(&mut self, digest: &[u8]) {
         if let Some(hello) = self.outstanding.iter_mut().rev().find(|hello| hello.digest == digest) {
             hello.is_answered = hello.to.is_some();

@@ -1,4 +1,4 @@
-//! The state machine: interfaces, neighbours, and when what is due.
+//! The state machine: interfaces, neighbors and timers.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -6,75 +6,73 @@ use alloc::vec::Vec;
 use crate::action::{Action, Note, Recipient};
 use crate::config::Config;
 use crate::counters::{Counter, Counters};
-use crate::interface::{Interface, InterfaceId, LinkState};
+use crate::interface::{Interface, InterfaceId, LinkState, NeighborKey};
 use crate::limits::{CHALLENGE_NS, CHALLENGES_MAX, FIRST_NS, HELLO_GAP_NS};
-use crate::message::{About, Message, OwnHello, OwnReply};
+use crate::link_address::{Face, Key, LinkAddress};
+use crate::message::{Message, OwnHello, OwnReply, RouterInfo};
 use crate::neighbour::{FaceState, Neighbour, NeighbourStatus, Phase};
-use crate::station::{Face, Key, Station};
 use crate::suspects::Suspects;
 
-/// A neighbour is known by where it is.
-pub(crate) type Place = (InterfaceId, Station);
-
-/// A packet of discovery that was heard.
+/// A received packet of discovery.
 #[derive(Clone, Copy, Debug)]
-pub struct Heard<'a> {
-    /// On which interface.
+pub struct ReceivedPacket<'a> {
+    /// The interface.
     pub interface: InterfaceId,
-    /// Where the frame came from.
-    pub source: Station,
-    /// It was sent to this station only.
+    /// The source of the frame.
+    pub source: LinkAddress,
+    /// True if the frame was sent to this router's link address only.
     pub is_unicast: bool,
     /// The Interest or Data.
     pub packet: &'a [u8],
 }
 
-/// Neighbour discovery on all links of a router. See the crate's documentation for how it is
-/// driven.
+/// Neighbor discovery on all links of a router. The crate's documentation describes how to drive
+/// it.
 #[derive(Debug)]
 pub struct Discovery {
     pub(crate) config: Config,
     pub(crate) key: Key,
-    /// When a hello was last multicast on each interface, those that have gone too, ns.
+    /// Time of the last multicast hello on each interface, ns. Removed interfaces are included.
     pub(crate) sent_ns: BTreeMap<InterfaceId, u64>,
     random: u64,
     pub(crate) interfaces: BTreeMap<InterfaceId, Interface>,
-    pub(crate) neighbours: BTreeMap<Place, Neighbour>,
+    pub(crate) neighbours: BTreeMap<NeighborKey, Neighbour>,
     pub(crate) suspects: Suspects,
-    pub(crate) verifying: BTreeMap<u64, Verifying>,
+    pub(crate) verifying: BTreeMap<u64, PendingVerification>,
     pub(crate) next_ticket: u64,
     pub(crate) counters: Counters,
-    /// When something is due; 0 after a change.
+    /// Time of the next timer; 0 after a change.
     pub(crate) due_ns: u64,
-    /// Rises with each change of the neighbours' faces.
+    /// Incremented by each change of the neighbors' faces.
     pub(crate) changes: u64,
 }
 
-/// A neighbour's face, for who decides where packets go.
+/// A neighbor's face, for the forwarding decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NeighbourFace {
-    /// On which interface.
+    /// The interface.
     pub interface: InterfaceId,
     /// The face.
     pub face: Face,
-    /// Its MTU is below the floor of what is multicast: it receives that by unicast.
+    /// True if the MTU of the face is below the floor of the group MTU. Multicast packets are then
+    /// also sent to this face.
     pub is_small: bool,
 }
 
 /// A message whose signature is being checked.
 #[derive(Debug)]
-pub(crate) struct Verifying {
+pub(crate) struct PendingVerification {
     pub(crate) message: Message,
-    pub(crate) place: Place,
-    pub(crate) source: Station,
+    pub(crate) place: NeighborKey,
+    pub(crate) source: LinkAddress,
     pub(crate) is_unicast: bool,
-    /// It answers a challenge of this very station.
+    /// True if the message answers a challenge of this link address.
     pub(crate) is_challenged: bool,
 }
 
 impl Discovery {
-    /// Discovery of a router with this key, on no interface yet. `random` is secret and never used
-    /// again.
+    /// Creates the discovery of a router with this key, without interfaces. `random` must be secret
+    /// and used only once.
     pub fn new(config: Config, key: Key, random: u64, now_ns: u64) -> Self {
         Discovery {
             config,
@@ -97,31 +95,31 @@ impl Discovery {
         &self.config
     }
 
-    /// What happened so far.
+    /// The counters.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// How many neighbours there are, those that are only found among them.
+    /// Number of neighbors, unproven ones included.
     pub fn len(&self) -> usize {
         self.neighbours.len()
     }
 
-    /// Returns true if there is none.
+    /// Returns true if there are no neighbors.
     pub fn is_empty(&self) -> bool {
         self.neighbours.is_empty()
     }
 
-    /// Stations that are remembered beside neighbours.
+    /// Number of link addresses with retained state that are not neighbors.
     pub fn stations(&self) -> usize {
         self.suspects.len()
     }
 
-    /// The neighbours, by interface and station.
+    /// The neighbors, by interface and station.
     pub fn neighbours(&self, now_ns: u64) -> impl Iterator<Item = NeighbourStatus> + '_ {
         self.neighbours.iter().map(move |(place, neighbour)| NeighbourStatus {
-            interface: place.0,
-            station: place.1,
+            interface: place.interface,
+            station: place.station,
             phase: neighbour.phase,
             face: neighbour.made(),
             mtu: neighbour.mtu,
@@ -133,35 +131,37 @@ impl Discovery {
         })
     }
 
-    /// The faces of the neighbours, by interface and station.
+    /// The faces of the neighbors, by interface and station.
     pub fn faces(&self) -> impl Iterator<Item = NeighbourFace> + '_ {
         let floor = self.config.group_mtu_octets_min;
         self.neighbours.iter().filter(|(_, neighbour)| neighbour.is_proven()).filter_map(
-            move |((interface, _), neighbour)| {
+            move |(NeighborKey { interface, .. }, neighbour)| {
                 let (interface, is_small) = (*interface, neighbour.mtu < floor);
                 neighbour.made().map(|face| NeighbourFace { interface, face, is_small })
             },
         )
     }
 
-    /// A number that is another one after each change of [`Discovery::faces`].
+    /// A generation number that changes with each change of [`Discovery::faces`].
     pub fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// Something has changed: what is due is looked for anew.
+    /// Marks a change, so that the next `tick` recomputes all timers, and [`Discovery::changes`]
+    /// returns a new number.
     pub(crate) fn changed(&mut self) {
         self.due_ns = 0;
         self.changes = self.changes.wrapping_add(1);
     }
 
-    /// Stations that are not listened to, and for how long still, ns.
-    pub fn quarantined(&self, now_ns: u64) -> Vec<(InterfaceId, Station, u64)> {
+    /// Quarantined link addresses and their remaining time, ns.
+    pub fn quarantined(&self, now_ns: u64) -> Vec<(InterfaceId, LinkAddress, u64)> {
         let all = self.suspects.quarantined(now_ns);
         all.map(|(id, station, until_ns)| (id, station, until_ns.saturating_sub(now_ns))).collect()
     }
 
-    /// An interface is up, or has another station or MTU; `None` when it went down or away.
+    /// Reports that an interface is up, or has another link address or MTU; `None` reports that it
+    /// is down or removed.
     pub fn interface(
         &mut self,
         id: InterfaceId,
@@ -172,7 +172,7 @@ impl Discovery {
         self.changed();
         let Some(link) = state else {
             if self.interfaces.remove(&id).is_some() {
-                let gone = |place: &Place| place.0 == id;
+                let gone = |place: &NeighborKey| place.interface == id;
                 self.remove_all(gone, Note::Expired, now_ns, out);
             }
             return;
@@ -188,12 +188,13 @@ impl Discovery {
         self.fit_mtus(id, out);
     }
 
-    /// The MTUs of all faces of an interface, by what both ends can take.
+    /// Recomputes the MTUs of all faces of an interface from the limits of both ends.
     fn fit_mtus(&mut self, id: InterfaceId, out: &mut Vec<Action>) {
         let Some(interface) = self.interfaces.get(&id) else { return };
         let own = interface.link.mtu;
-        for (_, neighbour) in self.neighbours.iter_mut().filter(|(place, _)| place.0 == id) {
-            // Told again even if it is the same: an interface whose MTU changed changes its faces.
+        for (_, neighbour) in self.neighbours.iter_mut().filter(|(place, _)| place.interface == id) {
+            // The MTU is reported even if it is the same, because a new MTU of an interface also
+            // changes the MTUs of its faces.
             neighbour.agreed_mtu = None;
             neighbour.mtu = neighbour.fitting_mtu(own);
             if let Some(face) = neighbour.made() {
@@ -205,11 +206,11 @@ impl Discovery {
         }
     }
 
-    /// What is multicast must fit every neighbour but those below the floor, which receive it by
-    /// unicast. A station that proved nothing shrinks nobody's frames.
+    /// Sets the group MTU, which must fit each proven neighbor except those below the floor. These
+    /// receive multicast packets by unicast. An unproven peer does not reduce the group MTU.
     pub(crate) fn fit_group(&mut self, id: InterfaceId, out: &mut Vec<Action>) {
         let floor = self.config.group_mtu_octets_min;
-        let of_interface = self.neighbours.iter().filter(|(place, n)| place.0 == id && n.is_proven());
+        let of_interface = self.neighbours.iter().filter(|(place, n)| place.interface == id && n.is_proven());
         let mtus = of_interface.map(|(_, neighbour)| neighbour.mtu).filter(|mtu| *mtu >= floor);
         self.set_group_mtu(id, mtus.min().unwrap_or(usize::MAX), out);
     }
@@ -223,8 +224,8 @@ impl Discovery {
         }
     }
 
-    /// Does what is due; returns when to call again, ns. While nothing has changed and nothing is
-    /// due no neighbour is looked at.
+    /// Runs the timers that are due and returns the time of the next call, ns. Without a change or
+    /// a due timer, no neighbor is visited.
     pub fn tick(&mut self, now_ns: u64, out: &mut Vec<Action>) -> Option<u64> {
         if now_ns >= self.due_ns {
             self.due_ns = self.do_due(now_ns, out).unwrap_or(u64::MAX);
@@ -242,16 +243,16 @@ impl Discovery {
         }
         let heartbeat_ns = self.config.heartbeat_ns;
         let is_due = |neighbour: &Neighbour| neighbour.due_ns(heartbeat_ns) <= now_ns;
-        let due: Vec<Place> =
+        let due: Vec<NeighborKey> =
             self.neighbours.iter().filter(|(_, n)| is_due(n)).map(|(place, _)| *place).collect();
-        due.into_iter().for_each(|place| self.look_at(place, now_ns, out));
+        due.into_iter().for_each(|place| self.run_timer(place, now_ns, out));
         let hellos = self.interfaces.values().map(|interface| interface.hello_ns);
         let neighbours = self.neighbours.values().map(|neighbour| neighbour.due_ns(heartbeat_ns));
         hellos.chain(neighbours).min()
     }
 
-    /// Multicasts a hello, and says when the next one is due: a little early by chance, so that
-    /// routers that were started together do not speak together.
+    /// Multicasts a hello and sets the time of the next one. By random jitter, that is a little
+    /// early, so that routers that were started together do not send together.
     fn send_hello(&mut self, id: InterfaceId, now_ns: u64, out: &mut Vec<Action>) {
         let jitter_ns = self.draw() % (self.config.heartbeat_ns / 5).max(1);
         let Some(interface) = self.interfaces.get_mut(&id) else { return };
@@ -261,21 +262,25 @@ impl Discovery {
         self.sent_ns.insert(id, now_ns);
         self.counters.count(Counter::HellosSent);
         let Some(about) = self.about(id) else { return };
-        // Who is there is not known yet. Other packets are not cut so: that would cost them more
-        // than what is lost.
+        // The neighbors are not known yet, so the hello must fit the smallest MTU. After the hello,
+        // `fit_group` restores the larger MTU for other packets: to fragment these would cost more
+        // than the loss.
         if is_first {
             self.set_group_mtu(id, self.config.mtu_octets_min, out);
         }
         out.push(Action::SendHello { interface: id, to: None, hello: OwnHello(about) });
         self.fit_group(id, out);
-        // The hello may be longer than what these can receive.
-        let is_small = |(place, n): &(&Place, &Neighbour)| place.0 == id && n.is_proven() && n.mtu < floor;
-        let small: Vec<Place> = self.neighbours.iter().filter(is_small).map(|(place, _)| *place).collect();
+        // The hello may be longer than these neighbors can receive, so they are challenged by
+        // unicast.
+        let is_small =
+            |(place, n): &(&NeighborKey, &Neighbour)| place.interface == id && n.is_proven() && n.mtu < floor;
+        let small: Vec<NeighborKey> =
+            self.neighbours.iter().filter(is_small).map(|(place, _)| *place).collect();
         small.into_iter().for_each(|place| self.challenge(place, now_ns, out));
     }
 
-    /// A neighbour is due: a challenge, or its end.
-    fn look_at(&mut self, place: Place, now_ns: u64, out: &mut Vec<Action>) {
+    /// Handles a due timer of a neighbor: sends a challenge or removes the neighbor.
+    fn run_timer(&mut self, place: NeighborKey, now_ns: u64, out: &mut Vec<Action>) {
         let heartbeat_ns = self.config.heartbeat_ns;
         let Some(neighbour) = self.neighbours.get_mut(&place) else { return };
         let is_unproven = neighbour.phase == Phase::Found && neighbour.challenges >= CHALLENGES_MAX;
@@ -292,40 +297,47 @@ impl Discovery {
         }
     }
 
-    /// Sends a hello to one station, which must reply.
-    pub(crate) fn challenge(&mut self, place: Place, now_ns: u64, out: &mut Vec<Action>) {
+    /// Challenges one link address: sends a hello that it must answer.
+    pub(crate) fn challenge(&mut self, place: NeighborKey, now_ns: u64, out: &mut Vec<Action>) {
         let heartbeat_ns = self.config.heartbeat_ns;
-        let about = self.about(place.0);
+        let about = self.about(place.interface);
         let Some(neighbour) = self.neighbours.get_mut(&place) else { return };
         neighbour.challenges = neighbour.challenges.saturating_add(1);
         let wait_ns = if neighbour.phase == Phase::Found { CHALLENGE_NS } else { heartbeat_ns / 2 };
         neighbour.challenge_ns = now_ns.saturating_add(wait_ns);
         let Some(about) = about else { return };
         self.counters.count(Counter::ChallengesSent);
-        let to = Some(Recipient { station: place.1, face: neighbour.made(), mtu: neighbour.mtu });
-        out.push(Action::SendHello { interface: place.0, to, hello: OwnHello(about) });
+        let to = Some(Recipient { station: place.station, face: neighbour.made(), mtu: neighbour.mtu });
+        out.push(Action::SendHello { interface: place.interface, to, hello: OwnHello(about) });
     }
 
-    /// A hello was signed: the digest that ends its name.
-    pub fn hello_sent(&mut self, interface: InterfaceId, to: Option<Station>, digest: [u8; 32], now_ns: u64) {
+    /// Reports a signed hello. `digest` is the parameters digest that ends its name.
+    pub fn hello_sent(
+        &mut self,
+        interface: InterfaceId,
+        to: Option<LinkAddress>,
+        digest: [u8; 32],
+        now_ns: u64,
+    ) {
         if let Some(interface) = self.interfaces.get_mut(&interface) {
             interface.sent(digest, to, now_ns);
         }
     }
 
-    /// A face that was asked for is there, or cannot be.
+    /// Reports that a requested face was made; `None` reports that it could not be made.
     pub fn face_made(
         &mut self,
         interface: InterfaceId,
-        station: Station,
+        station: LinkAddress,
         made: Option<Face>,
         out: &mut Vec<Action>,
     ) {
         self.changed();
-        let place = (interface, station);
-        let waiting = self.neighbours.get_mut(&place).filter(|n| n.face == FaceState::Asked);
+        let place = NeighborKey { interface, station };
+        let waiting = self.neighbours.get_mut(&place).filter(|n| n.face == FaceState::Requested);
         let (Some(neighbour), Some(face)) = (waiting, made) else {
             match made {
+                // The neighbor was removed while the face was made.
                 Some(face) => out.push(Action::DestroyFace { face }),
                 None => {
                     self.counters.count(Counter::FacesRefused);
@@ -334,30 +346,33 @@ impl Discovery {
             }
             return;
         };
-        neighbour.face = FaceState::Made(face);
+        neighbour.face = FaceState::Created(face);
         self.update_routes(place, out);
     }
 
-    /// Answers a hello.
-    pub(crate) fn reply(&mut self, place: Place, name: namely_wire::Name, out: &mut Vec<Action>) {
-        let (Some(own), Some(neighbour)) = (self.about(place.0), self.neighbours.get(&place)) else { return };
-        let to = Recipient { station: place.1, face: neighbour.made(), mtu: neighbour.mtu };
+    /// Sends the reply to a hello.
+    pub(crate) fn reply(&mut self, place: NeighborKey, name: namely_wire::Name, out: &mut Vec<Action>) {
+        let (Some(own), Some(neighbour)) = (self.about(place.interface), self.neighbours.get(&place)) else {
+            return;
+        };
+        let to = Recipient { station: place.station, face: neighbour.made(), mtu: neighbour.mtu };
         let agreed = neighbour.mtu;
         self.counters.count(Counter::RepliesSent);
-        out.push(Action::SendReply { interface: place.0, to, reply: OwnReply { name, own, agreed } });
+        out.push(Action::SendReply { interface: place.interface, to, reply: OwnReply { name, own, agreed } });
     }
 
-    /// A face is gone that somebody else has destroyed, or that failed.
-    pub fn face_gone(&mut self, face: Face, now_ns: u64, out: &mut Vec<Action>) {
+    /// Reports that a face failed or was destroyed by another part of the router.
+    pub fn face_closed(&mut self, face: Face, now_ns: u64, out: &mut Vec<Action>) {
         let place = self.neighbours.iter().find(|(_, n)| n.made() == Some(face)).map(|(place, _)| *place);
         let Some(place) = place else { return };
+        // The face no longer exists, so `remove` must not destroy it.
         if let Some(neighbour) = self.neighbours.get_mut(&place) {
-            neighbour.face = FaceState::Asked;
+            neighbour.face = FaceState::Requested;
         }
         self.remove(place, Some(Note::Expired), now_ns, out);
     }
 
-    /// The router stops: everybody is told.
+    /// Announces the stop of the router on all interfaces.
     pub fn goodbye(&mut self, out: &mut Vec<Action>) {
         for id in self.interfaces.keys() {
             if let Some(mut about) = self.about(*id) {
@@ -368,37 +383,44 @@ impl Discovery {
         }
     }
 
-    /// Ends a neighbour: its face goes, and with it its routes.
-    pub(crate) fn remove(&mut self, place: Place, note: Option<Note>, now_ns: u64, out: &mut Vec<Action>) {
+    /// Removes a neighbor with its face and its routes.
+    pub(crate) fn remove(
+        &mut self,
+        place: NeighborKey,
+        note: Option<Note>,
+        now_ns: u64,
+        out: &mut Vec<Action>,
+    ) {
         let Some(neighbour) = self.neighbours.remove(&place) else { return };
         self.changed();
-        // What was never proven may have been anybody's.
+        // The key of an unproven neighbor is not retained, because any peer could have used the
+        // link address.
         if neighbour.phase == Phase::Proven && note != Some(Note::Left) {
-            self.suspects.remember((place.0, place.1.host()), neighbour.key, now_ns);
+            self.suspects.remember(place, neighbour.key, now_ns);
         }
         if let Some(face) = neighbour.made() {
             out.push(Action::DestroyFace { face });
         }
         if let Some(note) = note {
-            out.push(Action::Note { interface: place.0, station: place.1, note });
+            out.push(Action::Note { interface: place.interface, station: place.station, note });
         }
     }
 
     fn remove_all(
         &mut self,
-        is_gone: impl Fn(&Place) -> bool,
+        is_gone: impl Fn(&NeighborKey) -> bool,
         note: Note,
         now_ns: u64,
         out: &mut Vec<Action>,
     ) {
-        let gone: Vec<Place> = self.neighbours.keys().filter(|place| is_gone(place)).copied().collect();
+        let gone: Vec<NeighborKey> = self.neighbours.keys().filter(|place| is_gone(place)).copied().collect();
         gone.into_iter().for_each(|place| self.remove(place, Some(note.clone()), now_ns, out));
     }
 
-    /// What this router says of itself on an interface.
-    fn about(&self, id: InterfaceId) -> Option<About> {
+    /// The description of this router in its messages on an interface.
+    fn about(&self, id: InterfaceId) -> Option<RouterInfo> {
         let Interface { link, session, .. } = self.interfaces.get(&id)?;
-        Some(About {
+        Some(RouterInfo {
             station: link.station,
             mtu: link.mtu,
             prefixes: self.config.prefixes.clone(),
@@ -407,7 +429,8 @@ impl Discovery {
         })
     }
 
-    /// A number that others cannot foresee from few of them; nothing secret depends on it.
+    /// Returns a pseudorandom number that is hard to predict from a few others. No secret depends
+    /// on it.
     pub(crate) fn draw(&mut self) -> u64 {
         // xorshift64*
         self.random ^= self.random >> 12;

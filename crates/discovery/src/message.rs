@@ -1,7 +1,7 @@
 //! The two messages: hello (NDI), an Interest, and reply (NRD), a Data.
 //!
-//! `/ndp/<station>/<MTU>[/prefix=<prefix>]...` in text, as in NDN-NDP; the parameters digest that
-//! ends the name of a signed Interest stands for nonce, time and key.
+//! The name of a hello is `/ndp/<station>/<MTU>[/prefix=<prefix>]...` in text, as in NDN-NDP. It
+//! ends in the parameters digest of a signed Interest, which covers nonce, time and key.
 
 use alloc::format;
 use alloc::string::ToString;
@@ -11,7 +11,7 @@ use namely_wire::tlv::{self, Reader, Writer};
 use namely_wire::{DataView, InterestView, Name, NameRef, SignatureType};
 
 use crate::limits::{MESSAGE_OCTETS_MAX, MTU_OCTETS_MAX, PREFIX_OCTETS_MAX, PREFIXES_MAX};
-use crate::station::{Key, Station};
+use crate::link_address::{Key, LinkAddress};
 
 /// The component that all names of discovery begin with.
 pub const DISCOVERY: &str = "ndp";
@@ -26,7 +26,7 @@ const SESSION: u32 = 131;
 const TIME_MS: u32 = 133;
 const MTU: u32 = 137;
 
-/// Whether a packet's name begins with `/ndp`: told from its first octets, whatever the rest is.
+/// Returns true if a packet's name begins with `/ndp`. Only the first octets are read.
 #[inline]
 pub fn concerns_discovery(packet: &[u8]) -> bool {
     let value = match packet {
@@ -42,30 +42,30 @@ pub fn concerns_discovery(packet: &[u8]) -> bool {
     name.starts_with(&[8, 3, b'n', b'd', b'p'])
 }
 
-/// What a router says of itself on a link.
+/// The description of a router in its messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct About {
-    /// Where it is.
-    pub station: Station,
-    /// Its longest frame, octets; 0 as a goodbye.
+pub struct RouterInfo {
+    /// The link address.
+    pub station: LinkAddress,
+    /// The router's longest frame, octets; 0 in a goodbye.
     pub mtu: usize,
-    /// What it announces.
+    /// The prefixes that the router announces.
     pub prefixes: Vec<Name>,
-    /// Its key.
+    /// The router's key.
     pub key: Key,
-    /// A number that it chose at random when its interface came up.
+    /// A random number that the router drew when its interface came up.
     pub session: u64,
 }
 
-impl About {
-    /// The name of its hello, without the parameters digest.
+impl RouterInfo {
+    /// The name of the router's hello, without the parameters digest.
     fn name(&self) -> Name {
         let name = Name::new().join_generic(DISCOVERY).join_generic(self.station.to_string());
         let name = name.join_generic(self.mtu.to_string());
         self.prefixes.iter().fold(name, |name, prefix| name.join_generic(format!("prefix={prefix}")))
     }
 
-    /// Reads the name of a hello. `Err` for any other.
+    /// Reads the name of a hello. Any other name is an error.
     fn parse(name: NameRef<'_>, key: Key, session: u64) -> Result<Self, Malformed> {
         let mut texts = name.components().filter(|c| !c.is_parameters_digest()).map(|component| {
             let is_text = component == namely_wire::Component::generic(component.value);
@@ -75,7 +75,7 @@ impl About {
         if next()? != DISCOVERY {
             return Err(Malformed);
         }
-        let station: Station = next()?.parse().map_err(|()| Malformed)?;
+        let station: LinkAddress = next()?.parse().map_err(|()| Malformed)?;
         let mtu = parse_mtu(next()?).ok_or(Malformed)?;
         let mut prefixes = Vec::new();
         for text in texts {
@@ -88,11 +88,11 @@ impl About {
         if !station.is_unicast() {
             return Err(Malformed);
         }
-        Ok(About { station, mtu, prefixes, key, session })
+        Ok(RouterInfo { station, mtu, prefixes, key, session })
     }
 }
 
-/// Digits without leading zeros, within bounds.
+/// Parses digits without leading zeros, up to the limit.
 fn parse_mtu(text: &str) -> Option<usize> {
     let is_canonical =
         text.bytes().all(|b| b.is_ascii_digit()) && (text.len() == 1 || !text.starts_with('0'));
@@ -102,15 +102,15 @@ fn parse_mtu(text: &str) -> Option<usize> {
 
 /// A hello to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OwnHello(pub(crate) About);
+pub struct OwnHello(pub(crate) RouterInfo);
 
 impl OwnHello {
-    /// Its name, to which signing adds the parameters digest.
+    /// The name of the hello, to which the signer adds the parameters digest.
     pub fn name(&self) -> Name {
         self.0.name()
     }
 
-    /// Its ApplicationParameters.
+    /// The ApplicationParameters of the hello.
     pub fn parameters(&self) -> Vec<u8> {
         let mut w = Writer::new();
         w.tlv(KEY, &self.0.key).nni(SESSION, self.0.session);
@@ -121,15 +121,16 @@ impl OwnHello {
 /// A reply to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnReply {
-    /// The name of the hello that it answers.
+    /// The name of the hello that the reply answers.
     pub name: Name,
-    pub(crate) own: About,
-    /// The MTU that both can take.
+    pub(crate) own: RouterInfo,
+    /// The MTU that both ends support.
     pub(crate) agreed: usize,
 }
 
 impl OwnReply {
-    /// Its Content. `time_ms` is later than that of all that this router signed before.
+    /// The Content of the reply. `time_ms` must be later than that of every earlier signature of
+    /// this router.
     pub fn content(&self, time_ms: u64) -> Vec<u8> {
         let mut w = Writer::new();
         self.own.name().as_name().encode(&mut w);
@@ -141,24 +142,24 @@ impl OwnReply {
     }
 }
 
-/// No message of discovery.
+/// The packet is no valid message of discovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
-/// A message that was heard. Its signature is still to be checked.
+/// A received message. Its signature is not checked yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Who sent it, as it says.
-    pub from: About,
-    /// When it was signed, ms, by its sender's clock.
+    /// The sender's description of itself.
+    pub from: RouterInfo,
+    /// The signing time, ms, by the sender's clock.
     pub time_ms: u64,
     /// The name, with the parameters digest.
     pub name: Name,
-    /// That digest.
+    /// The parameters digest.
     pub digest: [u8; 32],
-    /// A reply; else a hello.
+    /// True for a reply, false for a hello.
     pub is_reply: bool,
-    /// What a reply says that both can take, octets.
+    /// The MTU that a reply states for both ends, octets.
     pub agreed_mtu: Option<usize>,
 }
 
@@ -166,7 +167,7 @@ impl Message {
     /// Reads an Interest or a Data.
     ///
     /// # Errors
-    /// [`Malformed`]: it is not what docs/discovery.md says.
+    /// [`Malformed`]: the packet does not have the format of docs/discovery.md.
     pub fn parse(packet: &[u8]) -> Result<Self, Malformed> {
         if packet.len() > MESSAGE_OCTETS_MAX {
             return Err(Malformed);
@@ -183,7 +184,7 @@ impl Message {
         let is_signed = info.signature_type == SignatureType::Ed25519 && view.signature_value.is_some();
         let time_ms = info.time_ms.filter(|_| is_signed && info.nonce.is_some()).ok_or(Malformed)?;
         let fields = Fields::read(view.application_parameters.unwrap_or(&[]))?;
-        let from = About::parse(view.name, fields.key.ok_or(Malformed)?, fields.session)?;
+        let from = RouterInfo::parse(view.name, fields.key.ok_or(Malformed)?, fields.session)?;
         let digest = digest(view.name)?;
         let name = view.name.to_name();
         Ok(Message { from, time_ms, name, digest, is_reply: false, agreed_mtu: None })
@@ -196,9 +197,9 @@ impl Message {
         }
         let fields = Fields::read(view.content)?;
         let name = fields.name.ok_or(Malformed)?;
-        let from = About::parse(name, fields.key.ok_or(Malformed)?, fields.session)?;
+        let from = RouterInfo::parse(name, fields.key.ok_or(Malformed)?, fields.session)?;
         let (time_ms, agreed) = (fields.time_ms.ok_or(Malformed)?, fields.mtu.ok_or(Malformed)?);
-        // What both can take is no more than what one can.
+        // The MTU for both ends cannot exceed the MTU of the sender.
         if agreed > from.mtu {
             return Err(Malformed);
         }

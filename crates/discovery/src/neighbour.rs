@@ -1,55 +1,56 @@
-//! A neighbour: what is known of it, and how far it has come.
+//! The state of a neighbor.
 
 use alloc::vec::Vec;
 
 use namely_wire::Name;
 
 use crate::interface::InterfaceId;
+use crate::link_address::{Face, Key, LinkAddress};
 use crate::message::Message;
-use crate::station::{Face, Key, Station};
 use crate::suspects::Bucket;
 
-/// How far a neighbour has come.
+/// The phase of a neighbor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Its hello was heard. It has not replied to a challenge yet, and has nothing.
+    /// A message of the neighbor was received. The neighbor has not answered a challenge yet, so it
+    /// has no face and no routes.
     Found,
-    /// It has replied to a challenge: it is there, and has the key.
+    /// The neighbor has answered a challenge, which proves its link address and its key.
     Proven,
 }
 
-/// A neighbour as people see it.
+/// The status of a neighbor, for management.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NeighbourStatus {
-    /// On which interface.
+    /// The interface.
     pub interface: InterfaceId,
-    /// Where.
-    pub station: Station,
-    /// How far it has come.
+    /// The link address.
+    pub station: LinkAddress,
+    /// The phase.
     pub phase: Phase,
-    /// Its face, when that is made.
+    /// The face, if it exists.
     pub face: Option<Face>,
     /// The MTU of the face, octets.
     pub mtu: usize,
-    /// The MTU that it says it has, octets.
+    /// The MTU that the neighbor stated, octets.
     pub peer_mtu: usize,
-    /// Its key.
+    /// The neighbor's key.
     pub key: Key,
-    /// How long ago it was last heard, ns.
+    /// Time since the last message of the neighbor, ns.
     pub silent_ns: u64,
-    /// Its prefixes that are routes.
+    /// The announced prefixes that are routes.
     pub accepted: Vec<Name>,
-    /// Its prefixes that no rule accepts.
+    /// The announced prefixes that no rule accepts.
     pub refused: Vec<Name>,
 }
 
-/// Where the neighbour's face is.
+/// The state of the neighbor's face.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FaceState {
-    /// It is not proven.
+    /// The neighbor is not proven.
     None,
-    Asked,
-    Made(Face),
+    Requested,
+    Created(Face),
 }
 
 #[derive(Debug)]
@@ -59,21 +60,21 @@ pub(crate) struct Neighbour {
     pub(crate) phase: Phase,
     pub(crate) face: FaceState,
     pub(crate) peer_mtu: usize,
-    /// What its last reply says that both can take, until either end says another MTU.
+    /// The MTU for both ends in the neighbor's last reply, until either end states another MTU.
     pub(crate) agreed_mtu: Option<usize>,
     pub(crate) mtu: usize,
-    /// The latest time that it signed, by its clock, ms.
+    /// The signing time of the last accepted message, by the neighbor's clock, ms.
     pub(crate) time_ms: u64,
     pub(crate) heard_ns: u64,
-    /// When it is challenged next: a station that was found for the first time, a neighbour if it
-    /// stays silent.
+    /// Time of the next challenge. A new link address is challenged at first, and a proven neighbor
+    /// only if it stays silent.
     pub(crate) challenge_ns: u64,
     pub(crate) challenges: u32,
     pub(crate) lowered_ns: Option<u64>,
     pub(crate) announced: Vec<Name>,
     pub(crate) accepted: Vec<Name>,
     pub(crate) refused: Vec<Name>,
-    /// The hello that is answered with the first challenge.
+    /// The hello to answer together with the first challenge.
     pub(crate) unanswered: Option<Name>,
     pub(crate) bucket: Bucket,
 }
@@ -97,13 +98,13 @@ impl Neighbour {
             accepted: Vec::new(),
             refused: Vec::new(),
             unanswered: (!message.is_reply).then(|| message.name.clone()),
-            bucket: Bucket::of_station(now_ns),
+            bucket: Bucket::address_bucket(now_ns),
         }
     }
 
     pub(crate) fn made(&self) -> Option<Face> {
         match self.face {
-            FaceState::Made(face) => Some(face),
+            FaceState::Created(face) => Some(face),
             _ => None,
         }
     }
@@ -112,17 +113,17 @@ impl Neighbour {
         self.phase == Phase::Proven
     }
 
-    /// The longest frame that both ends take; `own` is this router's.
+    /// The longest frame that both ends support; `own` is the MTU of this router.
     pub(crate) fn fitting_mtu(&self, own: usize) -> usize {
         own.min(self.peer_mtu).min(self.agreed_mtu.unwrap_or(usize::MAX))
     }
 
-    /// When it must be looked at again: for a challenge, or its end, ns.
+    /// Time of the next timer, ns: the next challenge or the removal.
     pub(crate) fn due_ns(&self, heartbeat_ns: u64) -> u64 {
         self.challenge_ns.min(self.end_ns(heartbeat_ns))
     }
 
-    /// When it is gone if nothing is heard of it.
+    /// Time of the removal, ns, if no message of the neighbor arrives.
     pub(crate) fn end_ns(&self, heartbeat_ns: u64) -> u64 {
         self.heard_ns.saturating_add(heartbeat_ns.saturating_mul(3))
     }

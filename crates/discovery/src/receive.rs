@@ -1,19 +1,19 @@
-//! What is heard: what is refused before a signature is looked at, and what follows from one that
-//! was right.
+//! Received messages: the checks before a signature is verified, and the effects of a message with
+//! a valid signature.
 
 use alloc::vec::Vec;
 
 use crate::action::{Action, Note, Proof};
 use crate::config::Config;
 use crate::counters::Counter;
-use crate::interface::{InterfaceId, Match};
+use crate::interface::{InterfaceId, Match, NeighborKey};
 use crate::limits::{LOWERED_NS, SPREAD_ABOVE, SPREAD_NS, SPREAD_NS_MAX, VERIFYING_MAX};
-use crate::machine::{Discovery, Heard, Place, Verifying};
+use crate::link_address::LinkAddress;
+use crate::machine::{Discovery, PendingVerification, ReceivedPacket};
 use crate::message::Message;
 use crate::neighbour::{FaceState, Neighbour, Phase};
-use crate::station::Station;
 
-/// Why a message is refused, and whether that is held against where it came from.
+/// The reason of a refusal, and whether the refusal counts as a fault of the sender.
 struct Refusal {
     counter: Counter,
     is_fault: bool,
@@ -28,40 +28,51 @@ fn refusal(counter: Counter) -> Refusal {
 }
 
 impl Discovery {
-    /// A packet was heard whose name begins with `/ndp`.
-    pub fn hear(&mut self, heard: Heard<'_>, now_ns: u64, out: &mut Vec<Action>) {
-        if let Err(refusal) = self.admit(heard, now_ns, out) {
+    /// Processes a received packet whose name begins with `/ndp`.
+    pub fn hear(&mut self, received: ReceivedPacket<'_>, now_ns: u64, out: &mut Vec<Action>) {
+        if let Err(refusal) = self.admit(received, now_ns, out) {
             self.counters.count(refusal.counter);
             if refusal.is_fault {
-                self.blame(heard.interface, heard.source, now_ns, out);
+                self.count_fault(received.interface, received.source, now_ns, out);
             }
         }
     }
 
-    fn blame(&mut self, interface: InterfaceId, source: Station, now_ns: u64, out: &mut Vec<Action>) {
+    fn count_fault(
+        &mut self,
+        interface: InterfaceId,
+        source: LinkAddress,
+        now_ns: u64,
+        out: &mut Vec<Action>,
+    ) {
         let (faults, quarantine_ns) = (self.config.quarantine_faults, self.config.quarantine_ns);
-        let at = (interface, source.host());
+        let at = NeighborKey { interface, station: source.host() };
         if self.suspects.fault(at, faults, quarantine_ns, now_ns).is_newly_quarantined {
-            out.push(Action::Note { interface, station: at.1, note: Note::Quarantined });
+            out.push(Action::Note { interface, station: at.station, note: Note::Quarantined });
         }
     }
 
-    /// Looks at what is cheap to see, and asks for the signature to be checked.
-    fn admit(&mut self, heard: Heard<'_>, now_ns: u64, out: &mut Vec<Action>) -> Result<(), Refusal> {
-        let Heard { interface: id, source, is_unicast, packet } = heard;
+    /// Runs the cheap checks, then requests the check of the signature.
+    fn admit(
+        &mut self,
+        received: ReceivedPacket<'_>,
+        now_ns: u64,
+        out: &mut Vec<Action>,
+    ) -> Result<(), Refusal> {
+        let ReceivedPacket { interface: id, source, is_unicast, packet } = received;
         let interface = self.interfaces.get_mut(&id).ok_or(refusal(Counter::NoInterface))?;
         let own = interface.link.station;
-        let at = (id, source.host());
         let mut message = Message::parse(packet).map_err(|_| fault(Counter::Malformed))?;
         let station = message.from.station;
         if station == own {
-            // It came back, or somebody has the same address, which nothing here can mend.
+            // The message is this router's own, or another node has the same address. Discovery
+            // cannot resolve such a conflict.
             return Ok(());
         }
-        if station.host() != at.1 {
+        if station.host() != source.host() {
             return Err(fault(Counter::Spoofed));
         }
-        // Whose source is forged, that would only be the target of what is sent there.
+        // If the source is forged, this address would become the target of replies.
         if !interface.link.contains(station) {
             return Err(refusal(Counter::OtherNetwork));
         }
@@ -75,43 +86,46 @@ impl Discovery {
                 Match::Nothing => return Err(fault(Counter::Unsolicited)),
             }
         }
-        // Anybody can send what is wrong in the name of a neighbour. So what that neighbour was
-        // challenged to say is let in: by this it stays, and by this alone.
-        if !is_challenged && self.suspects.is_quarantined(at, now_ns) {
+        let place = NeighborKey { interface: id, station };
+        // Any peer can send wrong messages in the name of a neighbor, and so cause its quarantine.
+        // An answer to a challenge is therefore admitted during a quarantine, and prevents the
+        // removal of the neighbor.
+        if !is_challenged && self.suspects.is_quarantined(place, now_ns) {
             return Err(refusal(Counter::Quarantined));
         }
-        let place = (id, station);
-        // Over IP a datagram may come from anywhere: who is new speaks to the group, which does not
-        // leave the link.
-        let is_uninvited = is_unicast && !message.is_reply && matches!(station, Station::Udp(_));
-        let how = (&message, is_challenged, is_uninvited);
-        self.check_sender(place, at, how, now_ns, out)?;
+        // A UDP datagram can come from any network. A new peer must therefore send to the group,
+        // because multicast does not leave the link.
+        let is_uninvited = is_unicast && !message.is_reply && matches!(station, LinkAddress::Udp(_));
+        self.check_sender(place, &message, is_challenged, is_uninvited, now_ns, out)?;
         if self.verifying.len() >= VERIFYING_MAX {
             return Err(refusal(Counter::VerifyFull));
         }
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         let key = message.from.key;
-        self.verifying.insert(ticket, Verifying { message, place, source, is_unicast, is_challenged });
+        self.verifying
+            .insert(ticket, PendingVerification { message, place, source, is_unicast, is_challenged });
         out.push(Action::Verify { ticket, key, packet: packet.to_vec() });
         Ok(())
     }
 
-    /// Whether this station may say this now.
+    /// Checks if this link address may send this message now.
     fn check_sender(
         &mut self,
-        place: Place,
-        at: Place,
-        (message, is_challenged, is_uninvited): (&Message, bool, bool),
+        place: NeighborKey,
+        message: &Message,
+        is_challenged: bool,
+        is_uninvited: bool,
         now_ns: u64,
         out: &mut Vec<Action>,
     ) -> Result<(), Refusal> {
         if let Some(neighbour) = self.neighbours.get_mut(&place) {
             if neighbour.key != message.from.key {
-                return Err(self.other_key(place, at, now_ns, out));
+                return Err(self.other_key(place, now_ns, out));
             }
             if is_challenged {
-                // By this it stays, however much others send in its name.
+                // No rate limit applies: other peers may have used up the tokens in the neighbor's
+                // name, and then only the answer prevents the removal of the neighbor.
                 return Ok(());
             }
             if !message.is_reply && message.time_ms <= neighbour.time_ms {
@@ -122,83 +136,76 @@ impl Discovery {
         if is_uninvited {
             return Err(fault(Counter::Unsolicited));
         }
-        if self.suspects.key(at, now_ns).is_some_and(|key| key != message.from.key) {
-            return Err(self.other_key(place, at, now_ns, out));
+        if self.suspects.key(place, now_ns).is_some_and(|key| key != message.from.key) {
+            return Err(self.other_key(place, now_ns, out));
         }
         let mtu = message.from.mtu;
         if mtu == 0 {
-            // A goodbye of somebody who was not here.
+            // The message is a goodbye of a router that was no neighbor.
             return Err(refusal(Counter::Replayed));
         }
         if mtu < self.config.mtu_octets_min {
-            return Err(self.too_small(place, at, mtu, now_ns, out));
+            return Err(self.too_small(place, mtu, now_ns, out));
         }
-        self.check_room(place, at, now_ns, out)?;
+        self.check_room(place, now_ns, out)?;
         if !self.suspects.admit_stranger(now_ns) {
             return Err(refusal(Counter::StrangersLimited));
         }
-        self.suspects.admit(at, now_ns).then_some(()).ok_or(refusal(Counter::RateLimited))
+        self.suspects.admit(place, now_ns).then_some(()).ok_or(refusal(Counter::RateLimited))
     }
 
-    fn other_key(&mut self, place: Place, at: Place, now_ns: u64, out: &mut Vec<Action>) -> Refusal {
-        if self.suspects.is_first_note(at, now_ns) {
-            out.push(Action::Note { interface: place.0, station: place.1, note: Note::OtherKey });
+    fn other_key(&mut self, place: NeighborKey, now_ns: u64, out: &mut Vec<Action>) -> Refusal {
+        if self.suspects.is_first_note(place, now_ns) {
+            out.push(Action::Note {
+                interface: place.interface,
+                station: place.station,
+                note: Note::OtherKey,
+            });
         }
         fault(Counter::OtherKey)
     }
 
-    fn too_small(
-        &mut self,
-        place: Place,
-        at: Place,
-        mtu: usize,
-        now_ns: u64,
-        out: &mut Vec<Action>,
-    ) -> Refusal {
-        if self.suspects.is_first_note(at, now_ns) {
+    fn too_small(&mut self, place: NeighborKey, mtu: usize, now_ns: u64, out: &mut Vec<Action>) -> Refusal {
+        if self.suspects.is_first_note(place, now_ns) {
             let note = Note::MtuTooSmall(mtu);
-            out.push(Action::Note { interface: place.0, station: place.1, note });
+            out.push(Action::Note { interface: place.interface, station: place.station, note });
         }
         refusal(Counter::MtuTooSmall)
     }
 
-    /// Whether there is room for another neighbour. Those that are there stay.
-    fn check_room(
-        &mut self,
-        place: Place,
-        at: Place,
-        now_ns: u64,
-        out: &mut Vec<Action>,
-    ) -> Result<(), Refusal> {
-        let of_interface = self.neighbours.range((place.0, FIRST)..).take_while(|(p, _)| p.0 == place.0);
+    /// Checks that there is room for another neighbor. Existing neighbors are not evicted.
+    fn check_room(&mut self, place: NeighborKey, now_ns: u64, out: &mut Vec<Action>) -> Result<(), Refusal> {
+        let first = NeighborKey { station: FIRST, ..place };
+        let of_interface = self.neighbours.range(first..).take_while(|(p, _)| p.interface == place.interface);
         let (count, found) = of_interface.fold((0, 0), |(count, found), (_, neighbour)| {
             (count + 1, found + usize::from(neighbour.phase == Phase::Found))
         });
         let Config { neighbours_max, neighbours_total_max, .. } = self.config;
-        // Half of the room is for those that have shown that they are there.
+        // Half of the slots are reserved for proven neighbors.
         let has_room = count < neighbours_max
             && found < neighbours_max.div_ceil(2)
             && self.neighbours.len() < neighbours_total_max;
         if has_room {
             return Ok(());
         }
-        if self.suspects.is_first_note(at, now_ns) {
-            out.push(Action::Note { interface: place.0, station: place.1, note: Note::NoRoom });
+        if self.suspects.is_first_note(place, now_ns) {
+            out.push(Action::Note { interface: place.interface, station: place.station, note: Note::NoRoom });
         }
         Err(refusal(Counter::TooManyNeighbours))
     }
 
-    /// What became of a signature.
+    /// Reports the result of a signature check.
     pub fn verified(&mut self, ticket: u64, proof: Proof, now_ns: u64, out: &mut Vec<Action>) {
         let Some(verifying) = self.verifying.remove(&ticket) else { return };
-        if proof == Proof::Wrong {
+        if proof == Proof::Invalid {
             self.counters.count(Counter::BadSignature);
-            return self.blame(verifying.place.0, verifying.source, now_ns, out);
+            return self.count_fault(verifying.place.interface, verifying.source, now_ns, out);
         }
-        // Something may have changed meanwhile.
-        let Verifying { message, place, is_unicast, is_challenged, .. } = verifying;
+        // Interfaces and neighbors may have changed since the check was requested, so their state
+        // is read again.
+        let PendingVerification { message, place, is_unicast, is_challenged, .. } = verifying;
         self.changed();
-        let Some(interface) = self.interfaces.get_mut(&place.0) else { return };
+        let Some(interface) = self.interfaces.get_mut(&place.interface) else { return };
         if message.is_reply {
             self.counters.count(Counter::RepliesHeard);
             interface.answered(&message.digest);
@@ -209,24 +216,25 @@ impl Discovery {
             Some(neighbour) if neighbour.key != message.from.key => {
                 self.counters.count(Counter::OtherKey);
             }
-            Some(_) => self.hear_neighbour(place, &message, (is_unicast, is_challenged), now_ns, out),
-            None => self.meet(place, &message, is_challenged, now_ns, out),
+            Some(_) => self.receive_neighbour(place, &message, is_unicast, is_challenged, now_ns, out),
+            None => self.add_neighbour(place, &message, is_challenged, now_ns, out),
         }
     }
 
-    /// Somebody new. Whoever answers a multicast hello may have heard it without being where it
-    /// says: only an answer to a challenge proves that.
-    fn meet(
+    /// Adds a new neighbor. A reply to a multicast hello does not prove the link address, because
+    /// the sender may have received the hello at another address. Only an answer to a challenge
+    /// proves it.
+    fn add_neighbour(
         &mut self,
-        place: Place,
+        place: NeighborKey,
         message: &Message,
         is_challenged: bool,
         now_ns: u64,
         out: &mut Vec<Action>,
     ) {
-        let Some(interface) = self.interfaces.get(&place.0) else { return };
+        let Some(interface) = self.interfaces.get(&place.interface) else { return };
         let mtu = interface.link.mtu.min(message.from.mtu);
-        if let Err(refusal) = self.check_room(place, (place.0, place.1.host()), now_ns, out) {
+        if let Err(refusal) = self.check_room(place, now_ns, out) {
             return self.counters.count(refusal.counter);
         }
         let due_ns = now_ns.saturating_add(if message.is_reply { 0 } else { self.spread_ns() });
@@ -236,7 +244,7 @@ impl Discovery {
         }
     }
 
-    /// How late a reply to somebody new is: where there are many, not all speak at once.
+    /// The delay of the reply to a new peer. With many neighbors, the delays spread the replies.
     fn spread_ns(&mut self) -> u64 {
         let neighbours = self.neighbours.len();
         if neighbours <= SPREAD_ABOVE {
@@ -246,12 +254,13 @@ impl Discovery {
         self.draw() % most_ns
     }
 
-    /// A neighbour said something new.
-    fn hear_neighbour(
+    /// Applies a new message of a neighbor.
+    fn receive_neighbour(
         &mut self,
-        place: Place,
+        place: NeighborKey,
         message: &Message,
-        (is_unicast, is_challenged): (bool, bool),
+        is_unicast: bool,
+        is_challenged: bool,
         now_ns: u64,
         out: &mut Vec<Action>,
     ) {
@@ -262,16 +271,16 @@ impl Discovery {
         }
         let Some(neighbour) = self.neighbours.get_mut(&place) else { return };
         if !message.is_reply && message.time_ms <= neighbour.time_ms {
-            // Two of the same were checked at once.
+            // Two copies of the same message were checked at the same time.
             return self.counters.count(Counter::Replayed);
         }
-        // What it replies to is of now, whatever its clock says.
+        // A reply answers a recent hello, so it is current regardless of its clock.
         neighbour.time_ms = message.time_ms;
         neighbour.heard_ns = now_ns;
-        // In quarantine it stays, and changes nothing.
-        let is_quarantined = self.suspects.is_quarantined((place.0, place.1.host()), now_ns);
+        // A quarantined neighbor stays, but its messages change nothing.
+        let is_quarantined = self.suspects.is_quarantined(place, now_ns);
         if !is_quarantined {
-            self.take_mtu(place, (message.from.mtu, message.agreed_mtu), now_ns, out);
+            self.apply_mtu(place, message.from.mtu, message.agreed_mtu, now_ns, out);
         }
         if is_challenged {
             self.prove(place, message, now_ns, out);
@@ -290,8 +299,8 @@ impl Discovery {
         self.update_routes(place, out);
     }
 
-    /// The station has answered a challenge: it is a neighbour, and gets a face.
-    fn prove(&mut self, place: Place, message: &Message, now_ns: u64, out: &mut Vec<Action>) {
+    /// Marks a neighbor as proven, because it has answered a challenge, and requests its face.
+    fn prove(&mut self, place: NeighborKey, message: &Message, now_ns: u64, out: &mut Vec<Action>) {
         let heartbeat_ns = self.config.heartbeat_ns;
         let Some(neighbour) = self.neighbours.get_mut(&place) else { return };
         neighbour.challenges = 0;
@@ -300,8 +309,8 @@ impl Discovery {
             return;
         }
         neighbour.phase = Phase::Proven;
-        neighbour.face = FaceState::Asked;
-        let ((interface, station), mtu) = (place, neighbour.mtu);
+        neighbour.face = FaceState::Requested;
+        let (NeighborKey { interface, station }, mtu) = (place, neighbour.mtu);
         self.counters.count(Counter::NeighboursProven);
         let note = Note::Proven { mtu, key: message.from.key };
         out.push(Action::Note { interface, station, note });
@@ -309,23 +318,26 @@ impl Discovery {
         self.fit_group(interface, out);
     }
 
-    /// The neighbour says what its MTU is and, in a reply, what both can take.
-    fn take_mtu(
+    /// Applies the neighbor's MTU and, from a reply, the MTU for both ends.
+    fn apply_mtu(
         &mut self,
-        place: Place,
-        (peer_mtu, agreed_mtu): (usize, Option<usize>),
+        place: NeighborKey,
+        peer_mtu: usize,
+        agreed_mtu: Option<usize>,
         now_ns: u64,
         out: &mut Vec<Action>,
     ) {
         let min = self.config.mtu_octets_min;
-        let Some(own) = self.interfaces.get(&place.0).map(|interface| interface.link.mtu) else { return };
+        let Some(own) = self.interfaces.get(&place.interface).map(|interface| interface.link.mtu) else {
+            return;
+        };
         let Some(neighbour) = self.neighbours.get_mut(&place) else { return };
         if peer_mtu < min || agreed_mtu.is_some_and(|mtu| mtu < min) {
             return self.counters.count(Counter::MtuTooSmall);
         }
         let before = (neighbour.peer_mtu, neighbour.agreed_mtu);
         neighbour.peer_mtu = peer_mtu;
-        // A hello that says the same as before says nothing of what was agreed on.
+        // A hello with an unchanged MTU does not change the agreed MTU.
         if agreed_mtu.is_some() || peer_mtu != before.0 {
             neighbour.agreed_mtu = agreed_mtu;
         }
@@ -347,18 +359,19 @@ impl Discovery {
         if let Some(face) = neighbour.made() {
             out.push(Action::SetMtu { face, mtu });
         }
-        out.push(Action::Note { interface: place.0, station: place.1, note: Note::Mtu(mtu) });
-        self.fit_group(place.0, out);
+        out.push(Action::Note { interface: place.interface, station: place.station, note: Note::Mtu(mtu) });
+        self.fit_group(place.interface, out);
     }
 
-    /// Makes routes of what a proven neighbour announces and may, and of nothing else.
-    pub(crate) fn update_routes(&mut self, place: Place, out: &mut Vec<Action>) {
+    /// Adds routes for the accepted prefixes of a proven neighbor, and removes the routes of
+    /// prefixes that are no longer announced.
+    pub(crate) fn update_routes(&mut self, place: NeighborKey, out: &mut Vec<Action>) {
         let Discovery { neighbours, config, counters, .. } = self;
         let Some(neighbour) = neighbours.get_mut(&place) else { return };
         let Some(face) = neighbour.made().filter(|_| neighbour.phase == Phase::Proven) else { return };
         let key = neighbour.key;
         let wanted = |prefix: &namely_wire::Name| config.accepts(&key, prefix.as_name());
-        let (interface, station) = place;
+        let NeighborKey { interface, station } = place;
         for prefix in &neighbour.announced {
             if neighbour.accepted.contains(prefix) {
                 continue;
@@ -388,5 +401,5 @@ impl Discovery {
     }
 }
 
-/// The least station.
-const FIRST: Station = Station::Ether([0; 6]);
+/// The least link address.
+const FIRST: LinkAddress = LinkAddress::Ether([0; 6]);

@@ -1,29 +1,30 @@
-//! Settings that change while the machine runs.
+//! Changes of the settings at run time.
 
 use alloc::vec::Vec;
 
 use crate::action::{Action, Note};
 use crate::config::Config;
+use crate::interface::NeighborKey;
 use crate::limits::HELLO_GAP_NS;
-use crate::machine::{Discovery, Place};
+use crate::machine::Discovery;
 
 impl Discovery {
-    /// Has other settings from now on: what the router announces is said at once, and the
-    /// neighbours that are there are judged anew. Where there are more than there may be now, they
-    /// stay.
+    /// Replaces the settings. A hello with changed prefixes is sent at once, and existing neighbors
+    /// are checked against the new settings. Neighbors above a lowered maximum stay.
     pub fn reconfigure(&mut self, config: Config, now_ns: u64, out: &mut Vec<Action>) {
         self.changed();
         let before = core::mem::replace(&mut self.config, config);
         let heartbeat_ns = self.config.heartbeat_ns;
-        // Neighbours reckon with the time between hellos that they have themselves.
-        let is_said_anew = before.prefixes != self.config.prefixes || before.heartbeat_ns != heartbeat_ns;
+        // A changed heartbeat counts, too, because neighbors measure silence by their own
+        // heartbeat, which may be much shorter than the time to the next planned hello.
+        let is_hello_due = before.prefixes != self.config.prefixes || before.heartbeat_ns != heartbeat_ns;
         for (id, interface) in &mut self.interfaces {
-            if is_said_anew {
+            if is_hello_due {
                 let sent_ns = self.sent_ns.get(id).copied().unwrap_or(0);
                 interface.hello_ns = now_ns.max(sent_ns.saturating_add(HELLO_GAP_NS)).min(interface.hello_ns);
             }
         }
-        let places: Vec<Place> = self.neighbours.keys().copied().collect();
+        let places: Vec<NeighborKey> = self.neighbours.keys().copied().collect();
         for place in places {
             let Some(neighbour) = self.neighbours.get_mut(&place) else { continue };
             let peer_mtu = neighbour.peer_mtu;
@@ -32,12 +33,12 @@ impl Discovery {
                 continue;
             }
             neighbour.challenge_ns = neighbour.challenge_ns.min(now_ns.saturating_add(heartbeat_ns / 2 * 3));
-            self.judge_routes(place, out);
+            self.recheck_routes(place, out);
         }
     }
 
-    /// Takes back routes that no rule accepts any more, and looks anew at what was refused.
-    fn judge_routes(&mut self, place: Place, out: &mut Vec<Action>) {
+    /// Removes routes that no rule accepts any more, and checks refused prefixes again.
+    fn recheck_routes(&mut self, place: NeighborKey, out: &mut Vec<Action>) {
         let Some(neighbour) = self.neighbours.get_mut(&place) else { return };
         let (key, made) = (neighbour.key, neighbour.made());
         let config = &self.config;

@@ -1,20 +1,20 @@
-//! What is remembered of stations that are no neighbours, or behave badly: how many messages they
-//! may send, their faults, and which key they had.
+//! State of link addresses that are not neighbors or that misbehaved: rate limits, faults and
+//! former keys.
 
 use alloc::collections::BTreeMap;
 
-use crate::interface::InterfaceId;
+use crate::interface::{InterfaceId, NeighborKey};
 use crate::limits::{
     KEY_NS, STATION_BURST, STATION_PER_SECOND, STATIONS_MAX, STRANGERS_BURST, STRANGERS_PER_SECOND,
 };
-use crate::station::{Key, Station};
+use crate::link_address::{Key, LinkAddress};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Tokens that come back with time.
+/// A token bucket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bucket {
-    /// Billionths of a token.
+    /// The level, in billionths of a token.
     level: u64,
     at_ns: u64,
     burst: u64,
@@ -26,11 +26,11 @@ impl Bucket {
         Bucket { level: burst * SECOND_NS, at_ns: now_ns, burst, per_second }
     }
 
-    pub(crate) fn of_station(now_ns: u64) -> Self {
+    pub(crate) fn address_bucket(now_ns: u64) -> Self {
         Self::new(STATION_BURST, STATION_PER_SECOND, now_ns)
     }
 
-    /// Takes a token, if there is one.
+    /// Takes a token if there is one.
     pub(crate) fn take(&mut self, now_ns: u64) -> bool {
         let passed_ns = now_ns.saturating_sub(self.at_ns);
         self.at_ns = now_ns;
@@ -51,7 +51,7 @@ struct Suspect {
     faults: u64,
     at_ns: u64,
     quarantined_ns: Option<u64>,
-    /// The key that it had as a neighbour, and until when that counts, ns.
+    /// The key that the link address had as a neighbor, and the end of its reservation, ns.
     key: Option<(Key, u64)>,
     is_noted: bool,
 }
@@ -59,14 +59,15 @@ struct Suspect {
 /// The stations of all links.
 #[derive(Debug)]
 pub(crate) struct Suspects {
-    stations: BTreeMap<(InterfaceId, Station), Suspect>,
+    /// The stations by [`NeighborKey::host`], without the port.
+    stations: BTreeMap<NeighborKey, Suspect>,
     strangers: Bucket,
     swept_ns: u64,
 }
 
-/// What a fault led to.
+/// The result of a fault.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Outcome {
+pub(crate) struct FaultOutcome {
     pub(crate) is_newly_quarantined: bool,
 }
 
@@ -76,78 +77,81 @@ impl Suspects {
         Suspects { stations: BTreeMap::new(), strangers, swept_ns: now_ns }
     }
 
-    /// How many are remembered.
+    /// Number of entries.
     pub(crate) fn len(&self) -> usize {
         self.stations.len()
     }
 
-    /// A stranger's message may be looked at.
+    /// Takes a token from the bucket that all peers without the state of a neighbor share.
     pub(crate) fn admit_stranger(&mut self, now_ns: u64) -> bool {
         self.strangers.take(now_ns)
     }
 
-    /// This station may send another message; one that cannot be remembered may.
-    pub(crate) fn admit(&mut self, at: (InterfaceId, Station), now_ns: u64) -> bool {
-        self.entry(at, now_ns).is_none_or(|suspect| suspect.bucket.take(now_ns))
+    /// Takes a token of this link address. Also returns true if the table has no room for the
+    /// address: then only the bucket of `admit_stranger` limits it.
+    pub(crate) fn admit(&mut self, place: NeighborKey, now_ns: u64) -> bool {
+        self.entry(place, now_ns).is_none_or(|suspect| suspect.bucket.take(now_ns))
     }
 
-    pub(crate) fn is_quarantined(&self, at: (InterfaceId, Station), now_ns: u64) -> bool {
-        let until_ns = self.stations.get(&at).and_then(|suspect| suspect.quarantined_ns);
+    pub(crate) fn is_quarantined(&self, place: NeighborKey, now_ns: u64) -> bool {
+        let until_ns = self.stations.get(&place.host()).and_then(|suspect| suspect.quarantined_ns);
         until_ns.is_some_and(|until_ns| now_ns < until_ns)
     }
 
-    /// Stations in quarantine, and until when, ns.
-    pub(crate) fn quarantined(&self, now_ns: u64) -> impl Iterator<Item = (InterfaceId, Station, u64)> {
+    /// Quarantined link addresses and the end of their quarantine, ns.
+    pub(crate) fn quarantined(&self, now_ns: u64) -> impl Iterator<Item = (InterfaceId, LinkAddress, u64)> {
         self.stations.iter().filter_map(move |(at, suspect)| {
             suspect
                 .quarantined_ns
                 .filter(|until_ns| now_ns < *until_ns)
-                .map(|until_ns| (at.0, at.1, until_ns))
+                .map(|until_ns| (at.interface, at.station, until_ns))
         })
     }
 
-    /// A station did what it should not: `faults` and `quarantine_ns` as configured.
+    /// Counts a fault of a peer; `faults` and `quarantine_ns` are the configured limits.
     pub(crate) fn fault(
         &mut self,
-        at: (InterfaceId, Station),
+        place: NeighborKey,
         faults: u64,
         quarantine_ns: u64,
         now_ns: u64,
-    ) -> Outcome {
-        let Some(suspect) = self.entry(at, now_ns) else { return Outcome::default() };
+    ) -> FaultOutcome {
+        let Some(suspect) = self.entry(place, now_ns) else { return FaultOutcome::default() };
         let forgiven = now_ns.saturating_sub(suspect.at_ns);
         suspect.at_ns = now_ns;
         suspect.faults = suspect.faults.saturating_sub(forgiven).saturating_add(SECOND_NS);
-        let is_in = suspect.quarantined_ns.is_some_and(|until_ns| now_ns < until_ns);
-        let is_newly_quarantined = !is_in && suspect.faults >= faults.saturating_mul(SECOND_NS);
+        let is_quarantined = suspect.quarantined_ns.is_some_and(|until_ns| now_ns < until_ns);
+        let is_newly_quarantined = !is_quarantined && suspect.faults >= faults.saturating_mul(SECOND_NS);
         if is_newly_quarantined {
             suspect.quarantined_ns = Some(now_ns.saturating_add(quarantine_ns));
             suspect.faults = 0;
         }
-        Outcome { is_newly_quarantined }
+        FaultOutcome { is_newly_quarantined }
     }
 
-    /// Returns true the first time that it is asked for a station: people are told of it once.
-    pub(crate) fn is_first_note(&mut self, at: (InterfaceId, Station), now_ns: u64) -> bool {
-        let suspect = self.entry(at, now_ns);
+    /// Returns true for the first note about a link address, so that only one note is logged.
+    pub(crate) fn is_first_note(&mut self, place: NeighborKey, now_ns: u64) -> bool {
+        let suspect = self.entry(place, now_ns);
         suspect.is_some_and(|suspect| !core::mem::replace(&mut suspect.is_noted, true))
     }
 
-    /// A neighbour went without a goodbye: nobody else takes its place for some time.
-    pub(crate) fn remember(&mut self, at: (InterfaceId, Station), key: Key, now_ns: u64) {
-        if let Some(suspect) = self.entry(at, now_ns) {
+    /// Reserves the link address of a neighbor that left without a goodbye: for some time, only the
+    /// neighbor's key may use it.
+    pub(crate) fn remember(&mut self, place: NeighborKey, key: Key, now_ns: u64) {
+        if let Some(suspect) = self.entry(place, now_ns) {
             suspect.key = Some((key, now_ns.saturating_add(KEY_NS)));
         }
     }
 
-    /// The key that a station is bound to from before.
-    pub(crate) fn key(&self, at: (InterfaceId, Station), now_ns: u64) -> Option<Key> {
-        let (key, until_ns) = self.stations.get(&at)?.key?;
+    /// The key that a link address is still bound to.
+    pub(crate) fn key(&self, place: NeighborKey, now_ns: u64) -> Option<Key> {
+        let (key, until_ns) = self.stations.get(&place.host())?.key?;
         (now_ns < until_ns).then_some(key)
     }
 
-    /// The memory of a station; `None` if there is no room for it.
-    fn entry(&mut self, at: (InterfaceId, Station), now_ns: u64) -> Option<&mut Suspect> {
+    /// The entry of a link address; `None` if the table is full.
+    fn entry(&mut self, place: NeighborKey, now_ns: u64) -> Option<&mut Suspect> {
+        let at = place.host();
         if self.stations.len() >= STATIONS_MAX && !self.stations.contains_key(&at) {
             self.sweep(now_ns);
             if self.stations.len() >= STATIONS_MAX {
@@ -155,7 +159,7 @@ impl Suspects {
             }
         }
         Some(self.stations.entry(at).or_insert_with(|| Suspect {
-            bucket: Bucket::of_station(now_ns),
+            bucket: Bucket::address_bucket(now_ns),
             faults: 0,
             at_ns: now_ns,
             quarantined_ns: None,
@@ -164,7 +168,7 @@ impl Suspects {
         }))
     }
 
-    /// Forgets those of whom there is nothing to remember any more; once a second at most.
+    /// Removes entries without current state, at most once a second.
     fn sweep(&mut self, now_ns: u64) {
         if now_ns.saturating_sub(self.swept_ns) < SECOND_NS {
             return;

@@ -1,5 +1,5 @@
-//! A station that means harm, on a link with two honest routers: what it says is refused and
-//! counted, and they keep each other.
+//! A hostile station on a link with two honest routers: its messages are refused and counted, and
+//! the routers keep each other.
 
 use crate::segment;
 
@@ -8,7 +8,8 @@ use namely_discovery::limits::{
     STRANGERS_BURST, STRANGERS_PER_SECOND, VERIFYING_MAX,
 };
 use namely_discovery::{
-    Action, Config, Counter, Discovery, Heard, LinkState, Note, Phase, Proof, Station, concerns_discovery,
+    Action, Config, Counter, Discovery, LinkAddress, LinkState, Note, Phase, Proof, ReceivedPacket,
+    concerns_discovery,
 };
 use namely_wire::{InterestView, Name};
 use segment::{LINK, MS, SECOND, Segment, hello_of, key, station};
@@ -34,7 +35,7 @@ fn unharmed(link: &mut Segment) {
 }
 
 #[test]
-fn a_hello_that_names_another_station_than_it_came_from_is_refused() {
+fn a_hello_with_a_false_station_is_refused() {
     let mut link = link();
     let hello = hello_of(station(1), "1500", &["/"], &key(1), u64::MAX);
     link.inject(0, station(EVIL), false, &hello);
@@ -43,7 +44,7 @@ fn a_hello_that_names_another_station_than_it_came_from_is_refused() {
 }
 
 #[test]
-fn a_station_with_another_key_is_refused_and_told_of_once() {
+fn a_station_with_another_key_is_refused() {
     let mut link = link();
     for time_ms in 0..5 {
         let hello = hello_of(station(1), "1500", &["/"], &key(EVIL), u64::MAX - time_ms);
@@ -56,7 +57,7 @@ fn a_station_with_another_key_is_refused_and_told_of_once() {
 }
 
 #[test]
-fn a_neighbours_key_is_remembered_after_it_went_without_a_word() {
+fn a_neighbors_key_outlives_its_silence() {
     let mut link = link();
     link.crash(1);
     link.run(10 * SECOND);
@@ -69,9 +70,9 @@ fn a_neighbours_key_is_remembered_after_it_went_without_a_word() {
 }
 
 #[test]
-fn what_an_impostor_with_a_forged_source_says_is_never_proven() {
+fn a_forged_source_is_never_proven() {
     let mut link = link();
-    // It has a key of its own and a source that nobody has: what is sent there comes to nobody.
+    // It has a key of its own and a source address of no station: packets to that address vanish.
     link.inject(0, station(EVIL), false, &hello_of(station(EVIL), "1500", &["/"], &key(EVIL), 1));
     assert_eq!(link.nodes[0].machine.len(), 2, "found, so that it can be challenged");
     assert_eq!(link.nodes[0].mtus.len(), 1, "but it has no face");
@@ -82,14 +83,14 @@ fn what_an_impostor_with_a_forged_source_says_is_never_proven() {
 }
 
 #[test]
-fn hellos_and_goodbyes_that_are_sent_again_change_nothing() {
+fn replayed_hellos_and_goodbyes_change_nothing() {
     let mut link = link();
     let old = link.nodes[1].last_hello.clone();
     link.run(10 * SECOND);
     let heard = link.count(0, Counter::HellosHeard);
     (0..3).for_each(|_| link.inject(0, station(1), false, &old));
     assert_eq!((link.count(0, Counter::Replayed), link.count(0, Counter::HellosHeard)), (3, heard));
-    // To who never heard of that router, it proves nothing.
+    // A router without an earlier hello of that station accepts it as no proof.
     let late = link.add(1500, Config::default());
     link.up(late);
     link.crash(1);
@@ -99,7 +100,7 @@ fn hellos_and_goodbyes_that_are_sent_again_change_nothing() {
 }
 
 #[test]
-fn replies_to_nothing_and_old_and_repeated_ones_are_refused_before_their_signature() {
+fn stale_replies_are_refused_before_verification() {
     let mut link = link();
     let old = link.nodes[1].last_reply.clone();
     let verified = link.nodes[0].verified;
@@ -116,7 +117,7 @@ fn replies_to_nothing_and_old_and_repeated_ones_are_refused_before_their_signatu
 }
 
 #[test]
-fn a_wrong_signature_is_counted_and_enough_of_them_end_in_quarantine() {
+fn repeated_bad_signatures_cause_quarantine() {
     let mut link = link();
     let threshold = Config::default().quarantine_faults;
     let hello = |link: &mut Segment, n: u64| {
@@ -138,7 +139,7 @@ fn a_wrong_signature_is_counted_and_enough_of_them_end_in_quarantine() {
 }
 
 #[test]
-fn a_neighbour_in_whose_name_others_speak_stays_by_its_replies() {
+fn a_forged_neighbor_stays_by_its_replies() {
     let mut link = link();
     for n in 0..60u64 {
         // Faults enough for quarantine, all the time, from its own address.
@@ -156,7 +157,7 @@ fn a_neighbour_in_whose_name_others_speak_stays_by_its_replies() {
 }
 
 #[test]
-fn ten_thousand_replies_a_second_cost_no_signature() {
+fn ten_thousand_replies_cost_no_verification() {
     let mut link = link();
     let verified = link.nodes[0].verified;
     let reply = reply_to_nothing(station(EVIL), &key(EVIL));
@@ -165,13 +166,13 @@ fn ten_thousand_replies_a_second_cost_no_signature() {
         link.run(100 * MS);
     }
     assert_eq!(link.count(0, Counter::Unsolicited), 10_000);
-    assert!(link.nodes[0].verified <= verified + 4, "only the neighbour's own");
+    assert!(link.nodes[0].verified <= verified + 4, "only the neighbor's own");
     assert_eq!(link.nodes[0].machine.quarantined(link.now_ns).len(), 1);
     unharmed(&mut link);
 }
 
 /// A reply to a hello that was never sent.
-fn reply_to_nothing(from: Station, key: &namely_discovery::Key) -> Vec<u8> {
+fn reply_to_nothing(from: LinkAddress, key: &namely_discovery::Key) -> Vec<u8> {
     let hello = hello_of(station(0), "1500", &[], key, 5);
     let name = InterestView::parse(&hello).unwrap().name.to_name();
     let numbers = [133, 1, 1, 137, 2, 5, 0xdc];
@@ -180,7 +181,7 @@ fn reply_to_nothing(from: Station, key: &namely_discovery::Key) -> Vec<u8> {
 }
 
 /// The Name element of a hello without its digest.
-fn hello_of_name(from: Station) -> Vec<u8> {
+fn hello_of_name(from: LinkAddress) -> Vec<u8> {
     let name = Name::new().join_generic("ndp").join_generic(from.to_string()).join_generic("1500");
     let mut w = namely_wire::tlv::Writer::new();
     name.as_name().encode(&mut w);
@@ -188,7 +189,7 @@ fn hello_of_name(from: Station) -> Vec<u8> {
 }
 
 #[test]
-fn the_smallest_mtu_is_taken_and_one_octet_less_refused() {
+fn an_mtu_below_the_minimum_is_refused() {
     for (mtu, is_taken) in [("64", true), ("63", false), ("1", false), ("65535", true)] {
         let mut link = link();
         link.inject(0, station(EVIL), false, &hello_of(station(EVIL), mtu, &[], &key(EVIL), 1));
@@ -199,7 +200,7 @@ fn the_smallest_mtu_is_taken_and_one_octet_less_refused() {
 }
 
 #[test]
-fn there_are_as_many_neighbours_as_may_be_and_those_that_are_there_stay() {
+fn known_neighbors_stay_when_the_table_is_full() {
     for config in [
         Config { neighbours_max: 4, ..Config::default() },
         Config { neighbours_total_max: 4, ..Config::default() },
@@ -227,7 +228,7 @@ fn fill(config: Config) {
 }
 
 #[test]
-fn half_of_the_room_is_for_neighbours_that_have_shown_that_they_are_there() {
+fn unproven_neighbors_get_half_the_table() {
     let mut link = link();
     let half = Config::default().neighbours_max / 2;
     for n in 100..100 + half + 1 {
@@ -240,7 +241,7 @@ fn half_of_the_room_is_for_neighbours_that_have_shown_that_they_are_there() {
 }
 
 #[test]
-fn a_station_may_send_so_much_and_no_more() {
+fn a_station_has_a_message_quota() {
     let mut link = link();
     let send = |link: &mut Segment, n: u64| {
         link.inject(0, station(1), false, &hello_of(station(1), "1500", &[], &key(1), u64::MAX / 2 + n));
@@ -256,7 +257,7 @@ fn a_station_may_send_so_much_and_no_more() {
 }
 
 #[test]
-fn strangers_together_may_send_so_much_and_no_more() {
+fn unknown_stations_share_a_message_quota() {
     let mut link = link();
     link.run(10 * SECOND);
     let verified = link.nodes[0].verified;
@@ -276,7 +277,7 @@ fn strangers_together_may_send_so_much_and_no_more() {
 }
 
 #[test]
-fn no_more_stations_are_remembered_than_may_be() {
+fn remembered_stations_are_limited() {
     let mut link = link();
     for n in 0..STATIONS_MAX + 1000 {
         link.inject(0, station(1000 + n), false, &[5, 7, 7, 5, 8, 3, b'n', b'd', b'p']);
@@ -290,14 +291,15 @@ fn no_more_stations_are_remembered_than_may_be() {
 }
 
 #[test]
-fn no_more_signatures_wait_than_may() {
+fn pending_verifications_are_limited() {
     let state = LinkState { station: station(0), mtu: 1500, network_bits: 0 };
     let mut machine = Discovery::new(Config { neighbours_max: 4096, ..Config::default() }, key(0), 1, SECOND);
     let mut out = Vec::new();
     machine.interface(LINK, Some(state), SECOND, &mut out);
     for n in 0..=VERIFYING_MAX {
         let packet = hello_of(station(100 + n), "1500", &[], &key(100 + n), 1);
-        let heard = Heard { interface: LINK, source: station(100 + n), is_unicast: false, packet: &packet };
+        let heard =
+            ReceivedPacket { interface: LINK, source: station(100 + n), is_unicast: false, packet: &packet };
         machine.hear(heard, SECOND, &mut out);
     }
     let tickets: Vec<u64> = out
@@ -308,14 +310,14 @@ fn no_more_signatures_wait_than_may() {
         })
         .collect();
     assert_eq!((tickets.len(), machine.counters().get(Counter::VerifyFull)), (VERIFYING_MAX, 1));
-    // What was checked makes room, and an answer that nobody waits for changes nothing.
-    machine.verified(tickets[0], Proof::Wrong, SECOND, &mut out);
-    machine.verified(u64::MAX, Proof::Right, SECOND, &mut out);
+    // A finished verification frees its slot, and a result without a ticket changes nothing.
+    machine.verified(tickets[0], Proof::Invalid, SECOND, &mut out);
+    machine.verified(u64::MAX, Proof::Valid, SECOND, &mut out);
     assert_eq!(machine.counters().get(Counter::BadSignature), 1);
 }
 
 #[test]
-fn malformed_messages_are_counted_and_nothing_else() {
+fn malformed_discovery_messages_are_only_counted() {
     let long = format!("/{}", "x".repeat(PREFIX_OCTETS_MAX));
     let many = ["/a"; PREFIXES_MAX + 1];
     let name = |texts: &[&str]| texts.iter().fold(Name::new(), |name, text| name.join_generic(text));
@@ -356,7 +358,7 @@ fn malformed_messages_are_counted_and_nothing_else() {
 }
 
 #[test]
-fn prefixes_are_taken_up_to_their_limits() {
+fn announced_prefixes_are_limited() {
     let longest = format!("/{}", "x".repeat(PREFIX_OCTETS_MAX - 1));
     for prefixes in [vec!["/a"; PREFIXES_MAX], vec![&*longest]] {
         let mut link = link();
@@ -366,7 +368,7 @@ fn prefixes_are_taken_up_to_their_limits() {
 }
 
 #[test]
-fn names_below_ndp_are_known_by_their_first_octets() {
+fn ndp_names_are_known_by_first_octets() {
     let hello = hello_of(station(1), "1500", &[], &key(1), 1);
     assert!(concerns_discovery(&hello));
     for end in 0..9 {
@@ -376,7 +378,7 @@ fn names_below_ndp_are_known_by_their_first_octets() {
         let packet = namely_wire::InterestBuilder::new(other.parse().unwrap()).build();
         assert!(!concerns_discovery(&packet), "{other}");
     }
-    // The longest lengths, and what is no packet.
+    // The longest lengths, and octets that are not a packet.
     let long = segment::reply(&"/ndp/x".parse().unwrap(), &[0; 300], &key(1));
     assert!(concerns_discovery(&long));
     assert!(!concerns_discovery(&[100, 9, 7, 7, 8, 3, b'n', b'd', b'p']));

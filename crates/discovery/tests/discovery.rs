@@ -1,4 +1,4 @@
-//! Nodes on one link in virtual time: how neighbours find one another, stay and go.
+//! Nodes on one link in virtual time: how neighbors find one another, stay and go.
 
 use crate::segment;
 
@@ -22,7 +22,7 @@ fn link(mtus: &[usize]) -> Segment {
 }
 
 #[test]
-fn a_new_neighbour_is_usable_at_once_and_not_a_heartbeat_later() {
+fn a_new_neighbor_is_usable_at_once() {
     let mut link = link(&[1500]);
     let b = link.add(1500, config());
     link.up(b);
@@ -37,15 +37,15 @@ fn a_new_neighbour_is_usable_at_once_and_not_a_heartbeat_later() {
 }
 
 #[test]
-fn the_mtu_of_each_pair_is_the_smaller_one() {
+fn each_pair_uses_the_smaller_mtu() {
     let link = link(&[9000 - 200, 1400, 8800]);
     assert_eq!((link.mtu(0, 1), link.mtu(1, 0)), (Some(1400), Some(1400)));
     assert_eq!((link.mtu(0, 2), link.mtu(2, 0)), (Some(8800), Some(8800)));
-    assert_eq!(link.nodes[0].group_mtu, 1400, "what is multicast fits the smallest who is there");
+    assert_eq!(link.nodes[0].group_mtu, 1400, "multicast fits the smallest MTU");
 }
 
 #[test]
-fn the_first_hello_fits_everybody_who_may_be_there_and_nothing_else_is_cut_so() {
+fn the_first_hello_assumes_the_smallest_mtu() {
     let mut link = Segment::new();
     let a = link.add(8800, config());
     link.up(a);
@@ -55,7 +55,7 @@ fn the_first_hello_fits_everybody_who_may_be_there_and_nothing_else_is_cut_so() 
 }
 
 #[test]
-fn an_mtu_that_changes_reaches_the_neighbour_at_once_and_goes_up_again() {
+fn a_changed_mtu_reaches_the_neighbor_at_once() {
     let mut link = link(&[1500, 1500]);
     link.set_mtu(0, 127);
     link.run(100 * MS);
@@ -72,7 +72,7 @@ fn an_mtu_that_changes_reaches_the_neighbour_at_once_and_goes_up_again() {
 }
 
 #[test]
-fn a_reply_to_a_hello_with_another_mtu_agrees_on_nothing() {
+fn a_reply_with_a_stale_mtu_is_ignored() {
     let mut link = link(&[1500, 1500]);
     link.set_mtu(1, 127);
     let hello = link.nodes[1].last_group_hello.clone();
@@ -85,7 +85,7 @@ fn a_reply_to_a_hello_with_another_mtu_agrees_on_nothing() {
 }
 
 #[test]
-fn a_neighbour_that_dies_is_gone_within_three_heartbeats_and_not_sooner_than_two() {
+fn a_dead_neighbor_leaves_within_three_heartbeats() {
     let mut link = link(&[1500, 1500]);
     link.run(10 * SECOND);
     link.crash(1);
@@ -98,7 +98,7 @@ fn a_neighbour_that_dies_is_gone_within_three_heartbeats_and_not_sooner_than_two
 }
 
 #[test]
-fn a_goodbye_ends_a_neighbour_at_once_and_another_key_may_come() {
+fn a_goodbye_removes_a_neighbor_at_once() {
     let mut link = link(&[1500, 1500]);
     link.goodbye(1);
     link.run(MS);
@@ -111,7 +111,7 @@ fn a_goodbye_ends_a_neighbour_at_once_and_another_key_may_come() {
 }
 
 #[test]
-fn neighbours_stay_for_hours_on_a_link_that_loses_every_tenth_frame() {
+fn neighbors_survive_ten_percent_loss() {
     let mut link = link(&[1500, 1500, 1500]);
     link.loses = 10;
     for _ in 0..200 {
@@ -122,7 +122,7 @@ fn neighbours_stay_for_hours_on_a_link_that_loses_every_tenth_frame() {
 }
 
 #[test]
-fn an_interface_that_goes_down_takes_its_neighbours_and_they_are_back_at_once() {
+fn an_interface_going_down_removes_its_neighbors() {
     let mut link = link(&[1500, 1500]);
     link.down(0);
     assert!(link.proven(0).is_empty() && link.nodes[0].mtus.is_empty());
@@ -133,7 +133,7 @@ fn an_interface_that_goes_down_takes_its_neighbours_and_they_are_back_at_once() 
 }
 
 #[test]
-fn an_interface_that_flaps_costs_a_few_messages() {
+fn a_flapping_interface_costs_few_messages() {
     let mut link = link(&[1500, 1500]);
     let before = link.nodes[0].sent;
     for _ in 0..1000 {
@@ -149,7 +149,7 @@ fn an_interface_that_flaps_costs_a_few_messages() {
 }
 
 #[test]
-fn two_hundred_neighbours_cost_a_few_kilobits_each_and_no_storm() {
+fn two_hundred_neighbors_cause_no_storm() {
     const NODES: usize = 200;
     let mut link = Segment::new();
     for _ in 0..NODES {
@@ -162,7 +162,7 @@ fn two_hundred_neighbours_cost_a_few_kilobits_each_and_no_storm() {
         assert_eq!(link.proven(n).len(), NODES - 1, "{n}");
     }
     let before: Vec<u64> = link.nodes.iter().map(|node| node.sent_octets).collect();
-    // Two heartbeats, so that nobody says more than two or three hellos.
+    // Two heartbeats, so that no node sends more than two or three hellos.
     link.run(6 * SECOND);
     let most = link.nodes.iter().zip(before).map(|(node, before)| node.sent_octets - before).max().unwrap();
     let bits_per_second = most * 8 / 6;
@@ -177,7 +177,7 @@ fn two_hundred_neighbours_cost_a_few_kilobits_each_and_no_storm() {
 }
 
 #[test]
-fn only_a_rule_makes_a_route_of_what_a_neighbour_announces() {
+fn announcements_become_routes_only_by_rule() {
     let announces = |prefixes: &[&str]| Config {
         prefixes: prefixes.iter().map(|prefix| prefix.parse().unwrap()).collect(),
         ..config()
@@ -200,7 +200,7 @@ fn only_a_rule_makes_a_route_of_what_a_neighbour_announces() {
             link.nodes[consumer].routes.iter().map(|(_, name)| name.to_string()).collect();
         assert_eq!(routes, expected);
         assert_eq!(link.count(consumer, Counter::PrefixesRefused), 2 - expected.len() as u64);
-        // Routes go with their neighbour.
+        // Routes go with their neighbor.
         link.goodbye(producer);
         link.run(SECOND);
         assert!(link.nodes[consumer].routes.is_empty());
@@ -208,7 +208,7 @@ fn only_a_rule_makes_a_route_of_what_a_neighbour_announces() {
 }
 
 #[test]
-fn a_router_that_was_started_anew_with_its_key_is_back_at_once() {
+fn a_restarted_neighbor_returns_at_once() {
     let mut link = link(&[1500, 1500]);
     let (now_ns, state) = (link.now_ns, link.nodes[1].link);
     link.nodes[1].machine = namely_discovery::Discovery::new(config(), key(1), 77, now_ns);
@@ -218,11 +218,11 @@ fn a_router_that_was_started_anew_with_its_key_is_back_at_once() {
 }
 
 #[test]
-fn settings_change_while_neighbours_are_there() {
+fn settings_change_while_neighbors_are_present() {
     let names = |prefixes: &[&str]| prefixes.iter().map(|prefix| prefix.parse().unwrap()).collect();
     let mut link = link(&[1500, 1280]);
     link.run(4 * SECOND);
-    // What is announced is said at once, and what a rule accepts is a route at once.
+    // A new announcement is sent at once, and an accepted prefix becomes a route at once.
     let rule = AcceptRule { prefix: "/lab".parse().unwrap(), key: key(0) };
     link.reconfigure(0, Config { prefixes: names(&["/lab", "/other"]), ..config() });
     link.run(100 * MS);
@@ -236,7 +236,7 @@ fn settings_change_while_neighbours_are_there() {
     assert_eq!(routes(&link), ["/lab", "/other"]);
     link.reconfigure(1, config());
     assert!(routes(&link).is_empty());
-    // A shorter time between hellos, by which a dead neighbour is gone sooner.
+    // A shorter time between hellos, by which a dead neighbor is gone sooner.
     (0..2).for_each(|n| link.reconfigure(n, Config { heartbeat_ns: 500 * MS, ..config() }));
     let before = link.nodes[1].sent;
     link.run(5 * SECOND);
@@ -244,7 +244,7 @@ fn settings_change_while_neighbours_are_there() {
     link.crash(0);
     link.run(1600 * MS);
     assert!(link.proven(1).is_empty());
-    // And who has too small an MTU now is no neighbour.
+    // A station with too small an MTU is no longer a neighbor.
     link.up(0);
     link.run(2 * SECOND);
     assert_eq!(link.proven(0), [1]);

@@ -1,16 +1,16 @@
-//! Stations drawn at random that mix hellos, replies, silence and lies on one link with three
-//! honest routers. Whatever they say, a station has nothing before it has answered a challenge,
-//! and the honest keep each other.
+//! Stations drawn at random that mix hellos, replies, silence and forgeries on one link with three
+//! honest routers. Regardless of their messages, a station has nothing before it has answered a
+//! challenge, and the honest routers keep each other.
 
 use crate::segment;
 
 use std::collections::HashSet;
 
-use namely_discovery::{Config, Phase, Station};
+use namely_discovery::{Config, LinkAddress, Phase};
 use segment::{MS, SECOND, Segment, hello_of, key, reply_of, station};
 
 const MTUS: [usize; 3] = [1500, 1500, 1400];
-/// Stations of the attacker: the first half of them can receive what is sent to them.
+/// Stations of the attacker: the first half of them can receive the packets sent to them.
 const FIRST_EVIL: usize = 50;
 const EVIL: usize = 24;
 
@@ -32,8 +32,8 @@ impl Draw {
 struct Liar {
     link: Segment,
     draw: Draw,
-    /// Who has answered a challenge, and to whom.
-    answered: HashSet<(usize, Station)>,
+    /// Stations that have answered a challenge, each with the challenger.
+    answered: HashSet<(usize, LinkAddress)>,
     /// Messages in the name of a station, of which each may be worth some in return.
     said: u64,
     heard: Vec<Vec<u8>>,
@@ -68,7 +68,7 @@ impl Liar {
         self.link.run(ms * MS);
     }
 
-    fn send(&mut self, victim: usize, source: Station, is_unicast: bool, packet: Vec<u8>) {
+    fn send(&mut self, victim: usize, source: LinkAddress, is_unicast: bool, packet: Vec<u8>) {
         self.said += 1;
         self.link.inject(victim, source, is_unicast, &packet);
         self.heard.push(packet);
@@ -82,7 +82,7 @@ impl Liar {
         self.send(victim, station(n), is_unicast, packet);
     }
 
-    /// A reply to what everybody on the link has heard.
+    /// A reply to a hello that every station on the link has received.
     fn answer_overheard(&mut self, victim: usize, n: usize) {
         let hello = self.link.nodes[victim].last_group_hello.clone();
         let mtu = self.draw.of(&[64, 600, 1500]);
@@ -90,7 +90,7 @@ impl Liar {
         self.send(victim, station(n), true, packet);
     }
 
-    /// Some of the stations receive what is sent to them, and answer some of it.
+    /// Some of the stations receive the packets sent to them, and answer some of them.
     fn answer_challenge(&mut self) {
         while let Some((from, to, packet)) = self.link.caught.pop() {
             let Some(n) = (FIRST_EVIL..FIRST_EVIL + EVIL / 2).find(|n| station(*n) == to) else { continue };
@@ -104,7 +104,7 @@ impl Liar {
         }
     }
 
-    /// Something that was said before, by whomever, from whatever address.
+    /// Repeats an earlier message of any station, from any address.
     fn repeat(&mut self, victim: usize, n: usize) {
         if self.heard.is_empty() {
             return;
@@ -117,7 +117,7 @@ impl Liar {
         self.send(victim, station(n), true, packet);
     }
 
-    /// In the name of an honest router: its signature is not to be had.
+    /// Sends a hello in the name of an honest router, without that router's valid signature.
     fn forge(&mut self, victim: usize) {
         let of = (victim + 1) % MTUS.len();
         let signer = self.draw.of(&[key(of), key(FIRST_EVIL)]);
@@ -140,10 +140,10 @@ impl Liar {
                 assert_eq!(neighbour.face.is_some(), neighbour.phase == Phase::Proven, "{seed}: a face");
                 faces += usize::from(neighbour.face.is_some());
             }
-            assert_eq!(node.mtus.len(), faces, "{seed}: faces of neighbours, and no others");
+            assert_eq!(node.mtus.len(), faces, "{seed}: faces of neighbors, and no others");
             assert!(node.group_mtu >= 576, "{seed}: {} octets to the group", node.group_mtu);
             assert!(node.routes.is_empty(), "{seed}: a route without a rule");
-            assert!(node.machine.len() <= 16, "{seed}: too many neighbours");
+            assert!(node.machine.len() <= 16, "{seed}: too many neighbors");
             let others: Vec<usize> = (0..MTUS.len()).filter(|other| *other != n).collect();
             for other in others {
                 assert_eq!(link.mtu(n, other), Some(own.min(MTUS[other])), "{seed}: of {other} at {n}");
@@ -154,17 +154,17 @@ impl Liar {
                 .iter()
                 .filter(|(to, _)| to.is_some_and(|to| (0..MTUS.len()).all(|honest| station(honest) != to)));
             let sent: u64 = to_others.filter(|(to, _)| !self.answers(n, to.unwrap())).map(|(_, n)| *n).sum();
-            assert!(sent <= 4 * self.said, "{seed}: {sent} messages to who answered nothing");
+            assert!(sent <= 4 * self.said, "{seed}: {sent} messages to stations without an answer");
         }
     }
 
-    fn answers(&self, n: usize, to: Station) -> bool {
+    fn answers(&self, n: usize, to: LinkAddress) -> bool {
         self.answered.contains(&(n, to))
     }
 }
 
 #[test]
-fn stations_that_lie_have_nothing_before_they_answer_a_challenge() {
+fn a_lying_station_has_nothing_before_its_proof() {
     let seeds = std::env::var("NAMELY_RANDOM_INPUTS").ok().and_then(|n| n.parse().ok()).unwrap_or(60);
     let mut proven = 0;
     for seed in 1..=seeds {

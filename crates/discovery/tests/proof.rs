@@ -1,9 +1,12 @@
-//! State only after proof: who has not answered a challenge of one's own has no face, no route and
-//! no word in what others send, and who has may not shrink what is multicast below its floor.
+//! State only after proof: a station that has not answered a router's own challenge has no face, no
+//! route and no influence on the packets of others, and a proven one cannot shrink multicast frames
+//! below the floor.
 
 use crate::segment;
 
-use namely_discovery::{Action, Config, Counter, Discovery, Heard, LinkState, Phase, Proof, Station};
+use namely_discovery::{
+    Action, Config, Counter, Discovery, LinkAddress, LinkState, Phase, Proof, ReceivedPacket,
+};
 use segment::{LINK, MS, SECOND, Segment, hello_of, key, reply_of, station};
 
 const EVIL: usize = 66;
@@ -29,7 +32,7 @@ fn link(mtus: &[usize]) -> Segment {
 }
 
 #[test]
-fn forged_replies_to_an_overheard_hello_prove_nobody() {
+fn forged_replies_to_a_hello_prove_nothing() {
     let mut link = link(&[1500, 1500]);
     let hello = overheard(&mut link);
     for n in 1000..1256 {
@@ -46,7 +49,7 @@ fn forged_replies_to_an_overheard_hello_prove_nobody() {
 }
 
 #[test]
-fn a_station_that_proved_nothing_shrinks_no_group() {
+fn an_unproven_station_never_shrinks_the_group() {
     let mut link = link(&[1500, 1500]);
     for n in 0..20 {
         let evil = station(EVIL + n);
@@ -57,13 +60,13 @@ fn a_station_that_proved_nothing_shrinks_no_group() {
 }
 
 #[test]
-fn a_group_shrinks_to_its_floor_and_not_one_octet_below() {
+fn a_group_mtu_stops_at_its_floor() {
     for (mtu, group_mtu) in [(576, 576), (575, 1500)] {
         let mut link = link(&[1500, 1500, mtu]);
         assert_eq!(link.nodes[0].group_mtu, group_mtu, "{mtu}");
         let faces: Vec<bool> = link.nodes[0].machine.faces().map(|face| face.is_small).collect();
         assert_eq!(faces, [false, mtu < 576]);
-        // Who is below it hears the hellos all the same, and stays.
+        // A station below the floor receives the hellos, and stays.
         link.run(60 * SECOND);
         assert_eq!((link.proven(0), link.proven(2)), (vec![1, 2], vec![0, 1]));
         let expired = |n| link.count(n, Counter::NeighboursExpired);
@@ -81,7 +84,7 @@ fn a_group_shrinks_to_its_floor_and_not_one_octet_below() {
 
 /// A router whose UDP link has the network 10.9.7.0/24.
 fn udp() -> Discovery {
-    let own = Station::Udp("10.9.7.1:6363".parse().unwrap());
+    let own = LinkAddress::Udp("10.9.7.1:6363".parse().unwrap());
     let mut machine = Discovery::new(Config::default(), key(0), 1, SECOND);
     let state = LinkState { station: own, mtu: 1472, network_bits: 24 };
     machine.interface(LINK, Some(state), SECOND, &mut Vec::new());
@@ -89,16 +92,17 @@ fn udp() -> Discovery {
 }
 
 #[test]
-fn a_station_outside_the_network_of_the_link_is_sent_nothing() {
+fn a_station_outside_the_subnet_gets_nothing() {
     for (host, is_inside) in
         [("10.9.7.255", true), ("10.9.8.0", false), ("10.9.6.255", false), ("192.0.2.1", false)]
     {
         let mut machine = udp();
-        let target = Station::Udp(format!("{host}:6363").parse().unwrap());
+        let target = LinkAddress::Udp(format!("{host}:6363").parse().unwrap());
         let mut sent = 0;
         for n in 0..25u64 {
             let packet = hello_of(target, "1472", &[], &key(9), n + 1);
-            let heard = Heard { interface: LINK, source: target, is_unicast: false, packet: &packet };
+            let heard =
+                ReceivedPacket { interface: LINK, source: target, is_unicast: false, packet: &packet };
             let now_ns = SECOND + n * 100 * MS;
             let mut out = Vec::new();
             machine.hear(heard, now_ns, &mut out);
@@ -109,7 +113,7 @@ fn a_station_outside_the_network_of_the_link_is_sent_nothing() {
                     _ => None,
                 })
                 .collect();
-            tickets.into_iter().for_each(|ticket| machine.verified(ticket, Proof::Right, now_ns, &mut out));
+            tickets.into_iter().for_each(|ticket| machine.verified(ticket, Proof::Valid, now_ns, &mut out));
             machine.tick(now_ns, &mut out);
             let is_to_target = |action: &&Action| match action {
                 Action::SendHello { to, .. } => to.is_some(),
@@ -134,7 +138,7 @@ fn quarantine(link: &mut Segment, n: usize) {
 }
 
 #[test]
-fn quarantine_applies_to_replies_of_strangers_and_neighbours() {
+fn quarantine_covers_replies_of_all_stations() {
     let mut link = link(&[1500, 1500]);
     let hello = overheard(&mut link);
     for n in [1, EVIL] {
@@ -148,7 +152,7 @@ fn quarantine_applies_to_replies_of_strangers_and_neighbours() {
 }
 
 #[test]
-fn a_neighbour_in_quarantine_stays_by_its_answers_and_changes_nothing_by_them() {
+fn a_quarantined_neighbor_stays_by_its_answers() {
     let mut link = link(&[1500, 1500]);
     let open = Config { open: true, ..Config::default() };
     link.reconfigure(0, open);
@@ -164,7 +168,7 @@ fn a_neighbour_in_quarantine_stays_by_its_answers_and_changes_nothing_by_them() 
 }
 
 #[test]
-fn what_a_reply_says_that_both_can_take_is_the_mtu_until_either_says_another() {
+fn a_replys_mtu_holds_until_changed() {
     let mut link = link(&[1500]);
     let evil = station(EVIL);
     link.inject(0, evil, false, &hello_of(evil, "1500", &[], &key(EVIL), 1));
@@ -172,7 +176,7 @@ fn what_a_reply_says_that_both_can_take_is_the_mtu_until_either_says_another() {
     link.inject(0, evil, true, &reply_of(evil, (1500, 900), &challenge, &key(EVIL), 2));
     assert_eq!(link.mtu(0, EVIL), Some(900));
     link.inject(0, evil, false, &hello_of(evil, "1500", &[], &key(EVIL), 3));
-    assert_eq!(link.mtu(0, EVIL), Some(900), "a hello does not say it");
+    assert_eq!(link.mtu(0, EVIL), Some(900), "a hello does not set it");
     link.inject(0, evil, false, &hello_of(evil, "1400", &[], &key(EVIL), 4));
     assert_eq!(link.mtu(0, EVIL), Some(1400));
     link.set_mtu(0, 1300);
@@ -180,7 +184,7 @@ fn what_a_reply_says_that_both_can_take_is_the_mtu_until_either_says_another() {
 }
 
 #[test]
-fn a_neighbour_that_starts_again_with_an_earlier_clock_is_back_after_a_challenge() {
+fn an_earlier_clock_needs_a_new_challenge() {
     let mut link = link(&[1500, 1500]);
     let (now_ns, state) = (link.now_ns, link.nodes[1].link);
     link.nodes[1].machine = Discovery::new(Config::default(), key(1), 77, now_ns);

@@ -1,38 +1,37 @@
-//! The certificates that a producer answers for, so that clients find the key that signed what they
-//! fetch, and whether one of these is revoked.
+//! The certificates that a producer serves, so that clients find the key that signed the Data they
+//! fetch, and its revocation status.
 
 use namely_host::clock::unix_ms;
 use namely_security::{Certificate, RevocationStatement, RevocationStatus, Signer, revocation_prefix};
 use namely_transport::connection::Outbox;
 use namely_wire::{InterestView, LpHeaders, NackReason, Name};
 
-/// For how long a statement that a certificate is good is given out again, and for how long it is
-/// fresh, ms.
+/// Time in ms for which a signed statement is served again, and the freshness of the statement.
 const STATEMENT_MS: u64 = 1_000;
 
-/// A certificate, with the key that issued it where that is at hand.
+/// A certificate, with its issuer's key if that is available.
 #[derive(Clone, Debug)]
-pub struct Vouched {
+pub struct IssuedCertificate {
     /// The certificate.
     pub certificate: Certificate,
-    /// What signs that it is not revoked.
+    /// Signs the statements that the certificate is not revoked.
     pub issuer: Option<Signer>,
 }
 
-impl From<Certificate> for Vouched {
+impl From<Certificate> for IssuedCertificate {
     fn from(certificate: Certificate) -> Self {
-        Vouched { certificate, issuer: None }
+        IssuedCertificate { certificate, issuer: None }
     }
 }
 
-/// What became of an Interest.
+/// The handling of an Interest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// It is about no certificate.
+    /// The Interest is not for a certificate.
     Other,
-    /// It was answered.
+    /// The Interest was answered.
     Sent,
-    /// Nobody here can say whether the certificate is revoked; who asks need not wait.
+    /// The certificate's revocation status is unknown here; the requester receives a Nack.
     NotKnown,
 }
 
@@ -42,14 +41,14 @@ pub(crate) struct Certificates {
     entries: Vec<Entry>,
 }
 
-/// A certificate with the names that Interests for it have. Every Interest for a segment is
-/// compared with them, so they are made once.
+/// A certificate with the names of the Interests for it. They are computed once, because every
+/// Interest for a segment is compared with them.
 #[derive(Debug)]
 struct Entry {
-    vouched: Vouched,
+    vouched: IssuedCertificate,
     /// Components of the key's name.
     key_components: usize,
-    /// The prefix of its statements.
+    /// The prefix of the certificate's statements.
     statements: Option<Name>,
     latest: Option<Statement>,
 }
@@ -62,15 +61,14 @@ struct Statement {
 }
 
 impl Certificates {
-    pub(crate) fn set(&mut self, certificates: impl IntoIterator<Item = Vouched>) {
+    pub(crate) fn set(&mut self, certificates: impl IntoIterator<Item = IssuedCertificate>) {
         self.entries = certificates.into_iter().map(Entry::new).collect();
     }
 
-    /// The prefixes to be asked under: `prefix`, and those of keys and statements that lie
-    /// elsewhere.
+    /// The prefixes to register: `prefix`, and those of keys and statements outside it.
     pub(crate) fn prefixes(&self, prefix: &Name) -> Vec<Name> {
         let mut prefixes = vec![prefix.clone()];
-        for Entry { vouched: Vouched { certificate, issuer }, statements, .. } in &self.entries {
+        for Entry { vouched: IssuedCertificate { certificate, issuer }, statements, .. } in &self.entries {
             let key = certificate.key_name().to_name();
             let statements = issuer.as_ref().and(statements.clone());
             for name in [Some(key), statements].into_iter().flatten() {
@@ -82,7 +80,7 @@ impl Certificates {
         prefixes
     }
 
-    /// Answers `interest` if it is about a certificate.
+    /// Answers `interest` if it is for a certificate or a statement.
     pub(crate) fn answer(
         &mut self,
         interest: &InterestView<'_>,
@@ -110,30 +108,30 @@ impl Certificates {
     }
 }
 
-impl Vouched {
-    /// The statement that the certificate is not revoked.
+impl IssuedCertificate {
+    /// Signs the statement that the certificate is not revoked.
     fn good(&self, now_ms: u64) -> Option<Vec<u8>> {
         let statement = RevocationStatement { status: RevocationStatus::Good, time_ms: now_ms };
         let signed = statement.sign(&self.certificate, STATEMENT_MS, self.issuer.as_ref()?);
-        signed.inspect_err(|error| tracing::warn!(%error, "nothing says that a certificate is good")).ok()
+        signed.inspect_err(|error| tracing::warn!(%error, "cannot sign the status of a certificate")).ok()
     }
 }
 
 impl Entry {
-    fn new(vouched: Vouched) -> Self {
+    fn new(vouched: IssuedCertificate) -> Self {
         let statements = revocation_prefix(vouched.certificate.name()).ok();
         Entry { key_components: vouched.certificate.key_name().len(), statements, vouched, latest: None }
     }
 
-    /// Whether `interest` requests this certificate: by its name, or by that of its key.
+    /// Returns whether `interest` requests this certificate: by its name, or by that of its key.
     fn matches(&self, interest: &InterestView<'_>) -> bool {
         let name = self.vouched.certificate.name();
-        // A shorter prefix means an object, though certificates may lie below it too.
+        // A shorter prefix requests an object, although certificates may lie below it, too.
         let is_of_key = interest.can_be_prefix && interest.name.len() >= self.key_components;
         interest.name == name || (is_of_key && interest.name.is_prefix_of(name))
     }
 
-    /// The latest statement, signed anew if it is too old.
+    /// Returns the latest statement, signed again if it is too old.
     fn statement(&mut self, now_ms: u64) -> Option<&Statement> {
         let is_recent = |statement: &Statement| now_ms.saturating_sub(statement.made_ms) < STATEMENT_MS;
         if !self.latest.as_ref().is_some_and(is_recent) {
@@ -163,7 +161,7 @@ mod tests {
         (certificate, Signer::new(name, key))
     }
 
-    /// What becomes of an Interest, and the link packet that is sent.
+    /// Returns the handling of an Interest, and the link packet that is sent.
     fn ask(certificates: &mut Certificates, name: Name) -> (Answer, Vec<u8>) {
         let (near, mut far) = UnixStream::pair().unwrap();
         let mut connection = Connection::from_stream(near).unwrap();
@@ -178,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_the_issuers_key_says_that_a_certificate_is_good_and_others_that_they_cannot_say() {
+    fn only_the_issuer_vouches_for_a_certificate() {
         let (anchor, issuer) = key("/lab/KEY/1");
         let (request, _) = key("/lab/dave/KEY/2");
         let validity = request.validity();
@@ -189,7 +187,7 @@ mod tests {
         let asked = revocation_prefix(issued.name()).unwrap();
 
         let mut certificates = Certificates::default();
-        certificates.set([Vouched { certificate: issued.clone(), issuer: Some(issuer) }]);
+        certificates.set([IssuedCertificate { certificate: issued.clone(), issuer: Some(issuer) }]);
         assert!(certificates.prefixes(&prefix).contains(&asked), "it is asked for it");
         let (answer, sent) = ask(&mut certificates, asked.clone());
         let data = LpView::parse(&sent).unwrap().fragment.unwrap().to_vec();
@@ -203,7 +201,7 @@ mod tests {
         let again = ask(&mut certificates, asked.clone());
         assert_eq!(again.1, sent, "it is signed once a second");
 
-        certificates.set([Vouched::from(issued.clone())]);
+        certificates.set([IssuedCertificate::from(issued.clone())]);
         assert!(!certificates.prefixes(&prefix).contains(&asked));
         let (answer, sent) = ask(&mut certificates, asked);
         let nack = LpView::parse(&sent).unwrap().headers.nack;

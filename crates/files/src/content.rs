@@ -1,4 +1,4 @@
-//! What an object is made of: a file that is read when it is asked for, or octets in memory.
+//! The content of an object: a file that is read on request, or octets in memory.
 
 use std::io::IoSliceMut;
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,16 +14,15 @@ use crate::pack::Pack;
 /// The content of one version of an object.
 #[derive(Debug)]
 pub(crate) enum Content {
-    /// A file, or a range of it. It must stay as it was when it was opened.
+    /// A file, or a range of it. The file must not change after it was opened.
     File {
-        /// The file.
         fd: OwnedFd,
-        /// What tells whether it is still the same.
-        mark: Mark,
-        /// Where the content begins in it, and its octets.
+        /// Detects changes of the file.
+        mark: FileStamp,
+        /// Start of the content in the file, and its octets.
         range: (u64, u64),
     },
-    /// Octets.
+    /// Octets in memory.
     Memory(Vec<u8>),
     /// The index of a tree.
     Index(Arc<TreeIndex>),
@@ -31,21 +30,21 @@ pub(crate) enum Content {
     Pack(Pack),
 }
 
-/// What changes when a file changes. Not the inode's own time: that changes too when a file loses
-/// its name, and what was begun to be fetched may be fetched to the end. Who changes a file and
-/// sets its time back deceives the server; a client then finds that segments and manifest do not
-/// agree.
+/// Attributes that change when a file changes. The inode's change time is not among them: it also
+/// changes when a file is unlinked, and fetches in progress may still finish then. A user who
+/// changes a file and restores its time deceives the server; clients then find that segments and
+/// manifest do not match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Mark {
+pub(crate) struct FileStamp {
     pub(crate) mtime_ns: u64,
     size: u64,
     device: u64,
     inode: u64,
 }
 
-impl Mark {
+impl FileStamp {
     pub(crate) fn of(stat: &Stat) -> Self {
-        Mark {
+        FileStamp {
             mtime_ns: time_ns(stat.st_mtime, stat.st_mtime_nsec),
             size: u64::try_from(stat.st_size).unwrap_or(0),
             device: stat.st_dev,
@@ -65,29 +64,39 @@ pub(crate) fn time_ns(seconds: i64, nanoseconds: u64) -> u64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
 }
 
-/// Why content cannot be read.
+/// An error of reading content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadError {
-    /// The file is another by now.
+    /// The file has changed.
     Changed,
-    /// The system does not read it.
+    /// The system's error.
     System(Errno),
 }
 
 impl Content {
-    /// A file as it is now.
+    /// Creates the content of a file in its present state.
     pub(crate) fn file(fd: OwnedFd, stat: &Stat) -> Self {
-        let mark = Mark::of(stat);
+        let mark = FileStamp::of(stat);
         Content::File { fd, mark, range: (0, mark.size()) }
     }
 
-    /// A range of a file as it is now; none if the file ends before it.
+    /// Octets of a byte range of a file.
+    ///
+    /// Creates the content of a range of a file in its present state. Returns none if the range
+    /// begins after the end of the file.
+    ///
+    /// # Limit
+    /// The range is cut at the end of the file; the producer denies a range that begins after it.
+    /// - Value: those of the file from its beginning on
+    /// - Counter: `past_end`, `refused_ranges`
+    /// - Tests: `a_file_range_arrives_verified`,
+    ///   `an_invalid_range_is_denied`
     pub(crate) fn range(fd: OwnedFd, stat: &Stat, range: ByteRange) -> Option<Self> {
-        let mark = Mark::of(stat);
+        let mark = FileStamp::of(stat);
         Some(Content::File { fd, mark, range: range.within(mark.size())? })
     }
 
-    /// Octets in all.
+    /// Returns the octets of the whole content.
     pub(crate) fn octets(&self) -> u64 {
         match self {
             Content::File { range: (_, octets), .. } => *octets,
@@ -97,16 +106,16 @@ impl Content {
         }
     }
 
-    /// Appends exactly `octets` from `offset` on. Whatever was appended to `out` when this fails is
-    /// no content.
+    /// Appends exactly `octets` octets from `offset` on. After an error, the octets appended to
+    /// `out` are invalid.
     pub(crate) fn read(&self, offset: u64, octets: usize, out: &mut Vec<u8>) -> Result<(), ReadError> {
         let start = out.len();
         out.resize(start + octets, 0);
         self.read_into(offset, &mut [IoSliceMut::new(&mut out[start..])])
     }
 
-    /// Fills all of `parts`, one after the other, with what lies from `offset` on. When this fails,
-    /// what they hold is no content.
+    /// Fills all of `parts`, one after the other, with the octets from `offset` on. After an error,
+    /// their octets are invalid.
     pub(crate) fn read_into(&self, offset: u64, parts: &mut [IoSliceMut<'_>]) -> Result<(), ReadError> {
         match self {
             Content::Memory(content) => copy(content, offset, parts),
@@ -117,8 +126,8 @@ impl Content {
                 let end = offset.checked_add(wanted as u64).filter(|end| end <= octets);
                 end.ok_or(ReadError::Changed)?;
                 read_file(fd, start + offset, parts)?;
-                // Looked at after reading: a file that changed before or meanwhile shows it now.
-                if Mark::of(&fstat(fd).map_err(ReadError::System)?) == *mark {
+                // Checked after reading, so that a change before or during the read is detected.
+                if FileStamp::of(&fstat(fd).map_err(ReadError::System)?) == *mark {
                     Ok(())
                 } else {
                     Err(ReadError::Changed)
@@ -127,12 +136,12 @@ impl Content {
         }
     }
 
-    /// Returns true if it is still what it was.
+    /// Returns true if the content has not changed.
     pub(crate) fn is_unchanged(&self) -> bool {
         match self {
-            // What was sent of a pack stays what it was.
+            // Segments of a pack that were sent stay valid.
             Content::Memory(_) | Content::Index(_) | Content::Pack(_) => true,
-            Content::File { fd, mark, .. } => fstat(fd).is_ok_and(|stat| Mark::of(&stat) == *mark),
+            Content::File { fd, mark, .. } => fstat(fd).is_ok_and(|stat| FileStamp::of(&stat) == *mark),
         }
     }
 }
@@ -149,7 +158,7 @@ fn copy(content: &[u8], offset: u64, parts: &mut [IoSliceMut<'_>]) -> Result<(),
 }
 
 fn read_file(fd: impl AsFd, mut offset: u64, mut parts: &mut [IoSliceMut<'_>]) -> Result<(), ReadError> {
-    // Passes by parts without octets.
+    // Skips parts without octets.
     IoSliceMut::advance_slices(&mut parts, 0);
     while !parts.is_empty() {
         match preadv(&fd, parts, offset) {
@@ -178,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_anywhere_until_it_changes() {
+    fn file_content_is_read_until_it_changes() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"0123456789").unwrap();
         let content = content(&file);
@@ -198,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_of_a_file_is_read_and_nothing_around_it() {
+    fn a_file_range_is_read_exactly() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"0123456789").unwrap();
         let of = |range: &str| {
@@ -219,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_cut_short_is_changed() {
+    fn a_truncated_file_counts_as_changed() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"0123456789").unwrap();
         let content = content(&file);
@@ -228,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_read_within_its_bounds() {
+    fn memory_content_is_read_within_bounds() {
         let content = Content::Memory(b"0123".to_vec());
         let mut out = Vec::new();
         content.read(1, 3, &mut out).unwrap();

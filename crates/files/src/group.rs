@@ -1,4 +1,4 @@
-//! The segments that one manifest covers: read and hashed once, kept until they are sent.
+//! The segments that one manifest covers: read and hashed once, and cached until they are sent.
 
 use std::io::IoSliceMut;
 
@@ -9,10 +9,10 @@ use namely_wire::NameRef;
 use crate::content::{Content, ReadError};
 use crate::published::Packaging;
 
-/// Segments read and hashed at once.
+/// Segments that are read and hashed per step.
 pub(crate) const CHUNK_SEGMENTS: u64 = 16;
 
-/// What a group is cut from.
+/// The source of a group's segments.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
     pub(crate) content: &'a Content,
@@ -23,12 +23,12 @@ pub(crate) struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Octets of the packet of `segment`.
+    /// Returns the octets of the packet of `segment`.
     fn packet_octets(&self, segment: u64) -> usize {
         self.writer.octets(segment, self.place(segment).1)
     }
 
-    /// Where the content of `segment` is, and its octets.
+    /// Returns the offset of the content of `segment`, and its octets.
     pub(crate) fn place(&self, segment: u64) -> (u64, usize) {
         let offset = segment.saturating_mul(self.segment_octets as u64);
         let left = self.content.octets().saturating_sub(offset);
@@ -36,8 +36,9 @@ impl Source<'_> {
     }
 }
 
-/// A group that is being read: a few segments at a time, so that making a manifest does not hold up
-/// the segments that are asked for meanwhile. Content is read to where it is hashed and sent from.
+/// A group that is being read. Each step reads a few segments, so that making a manifest does not
+/// delay segments that are requested meanwhile. Content is read directly into the packets, and is
+/// hashed and sent from there.
 #[derive(Debug)]
 pub(crate) struct GroupBuilder {
     index: u64,
@@ -47,11 +48,11 @@ pub(crate) struct GroupBuilder {
     end: u64,
 }
 
-/// Segments' packets, one behind the other.
+/// Packets of segments, one after the other.
 #[derive(Debug, Default)]
 struct Packets {
     octets: Vec<u8>,
-    /// Where each of them ends.
+    /// The end of each packet.
     ends: Vec<usize>,
 }
 
@@ -68,8 +69,8 @@ impl Packets {
 }
 
 impl GroupBuilder {
-    /// Group `index` of `source`; it must exist. `room` is memory to use, whatever it holds: memory
-    /// that was just used costs no page faults.
+    /// Begins group `index` of `source`, which must exist. `room` is memory to reuse; its content
+    /// is ignored. Memory in recent use costs no page faults.
     pub(crate) fn new(index: u64, source: &Source<'_>, mut room: Vec<u8>) -> Self {
         let first = index * MANIFEST_ENTRIES;
         let end = source.segments.min(first + MANIFEST_ENTRIES);
@@ -91,11 +92,11 @@ impl GroupBuilder {
     }
 
     /// Octets of memory held.
-    pub(crate) fn octets_kept(&self) -> usize {
+    pub(crate) fn memory_octets(&self) -> usize {
         self.packets.octets.capacity()
     }
 
-    /// Reads and hashes the next few segments. Whether there are more.
+    /// Reads and hashes the next few segments. Returns whether there are more.
     pub(crate) fn step(&mut self, source: &Source<'_>) -> Result<bool, ReadError> {
         let end = self.end.min(self.next + CHUNK_SEGMENTS);
         if self.next == end {
@@ -124,7 +125,7 @@ impl GroupBuilder {
         Ok(self.next < self.end)
     }
 
-    /// The finished group, its manifest signed.
+    /// Reads the remaining segments and signs the manifest.
     pub(crate) fn finish(
         mut self,
         object: NameRef<'_>,
@@ -141,7 +142,7 @@ impl GroupBuilder {
     }
 }
 
-/// Why a group cannot be made.
+/// An error of making a group.
 #[derive(Debug)]
 pub(crate) enum GroupError {
     Content(ReadError),
@@ -155,22 +156,22 @@ pub(crate) struct Group {
     pub(crate) manifest: Manifest,
     /// The manifest's packet.
     pub(crate) wire: Vec<u8>,
-    /// The segments; none when they are not kept.
+    /// The segments; empty after `release`.
     packets: Packets,
 }
 
 impl Group {
-    /// The packet of `segment`, if it is kept.
+    /// Returns the packet of `segment`, if it is cached.
     pub(crate) fn packet(&self, segment: u64) -> Option<&[u8]> {
         self.packets.get(usize::try_from(segment.checked_sub(self.index * MANIFEST_ENTRIES)?).ok()?)
     }
 
     /// Octets of memory held.
-    pub(crate) fn octets_kept(&self) -> usize {
+    pub(crate) fn memory_octets(&self) -> usize {
         self.packets.octets.capacity()
     }
 
-    /// Forgets the segments; they are made again when they are asked for. Returns their memory.
+    /// Drops the cached segments and returns their memory. The segments are made again on request.
     pub(crate) fn release(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.packets).octets
     }

@@ -1,7 +1,8 @@
-//! Files by name: a directory served, a file or a tree fetched, standard input published.
+//! Serves a directory by name, fetches files and trees, and publishes standard input.
 //!
-//! This crate never holds a whole file in memory, and never leaves anything under a final file name
-//! that was not verified. The protocol is described in `docs/files.md`.
+//! A file is read and written in parts. Only small files are held in memory as a whole: those of a
+//! pack, and input of [`put`] up to [`put::MEMORY_OCTETS_MAX`]. A file receives its final name only
+//! after its octets were verified. The protocol is described in `docs/files.md`.
 //!
 //! ```no_run
 //! use namely_files::{GetOptions, get};
@@ -27,7 +28,7 @@ pub mod put;
 mod root;
 pub mod server;
 
-pub use certificates::Vouched;
-pub use get::{GetError, GetOptions, Got, ResumeSecret, get, get_object, get_to_writer, get_tree};
+pub use certificates::IssuedCertificate;
+pub use get::{FetchedFile, GetError, GetOptions, ResumeSecret, get, get_object, get_to_writer, get_tree};
 pub use put::{Input, Put, PutOptions};
 pub use server::{FileServer, ServeCounters, ServeError, ServeOptions};

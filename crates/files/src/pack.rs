@@ -1,8 +1,9 @@
-//! The small files of a tree as one object: each is a record, an octet that says what follows and
-//! as many octets as the index says that the file has.
+//! The small files of a tree as one object. Each file is a record: an octet for its kind, and as
+//! many octets as the file has according to the index.
 //!
-//! Files are read when their part of the pack is asked for. A file that is not what the index says
-//! has a record of zeros that says so, and its client asks for it by its own name.
+//! Files are read when their part of the pack is requested. A file that differs from the index has
+//! a record of the kind of changed files, with zeros. The client requests such a file by its own
+//! name.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -14,24 +15,24 @@ use namely_wire::tree_index::IndexEntry;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat, fstat, openat, statat};
 use rustix::io::{Errno, pread};
 
-use crate::content::{Mark, ReadError};
-use crate::index::{PackedFile, Told, TreeIndex};
+use crate::content::{FileStamp, ReadError};
+use crate::index::{PackRecord, PackedFile, TreeIndex};
 use crate::root::Root;
 
 /// The first octet of a record: content follows.
 pub(crate) const RECORD_CONTENT: u8 = 0;
-/// The file is another by now; zeros follow.
+/// The file has changed; zeros follow.
 pub(crate) const RECORD_CHANGED: u8 = 1;
-/// The producer cannot read it; zeros follow.
+/// The producer cannot read the file; zeros follow.
 pub(crate) const RECORD_UNREADABLE: u8 = 2;
 
 /// The pack of one version of an index.
 pub(crate) struct Pack {
     root: Arc<Root>,
     index: Arc<TreeIndex>,
-    /// The directory of the file read last: files of a directory lie together.
+    /// The directory of the file read last: files of a directory lie together in the pack.
     directory: RefCell<Option<(u32, OwnedFd)>>,
-    /// What was read of a file, or zeros.
+    /// Octets read from a file, or zeros.
     buffer: RefCell<Vec<u8>>,
 }
 
@@ -50,8 +51,8 @@ impl Pack {
         self.index.pack_octets()
     }
 
-    /// Fills `parts` with what lies from `offset` on. An error if a file changed whose content was
-    /// sent before: this version can be sent no longer.
+    /// Fills `parts` with the octets from `offset` on. Returns an error if a file changed after
+    /// some of its content was sent: this version can no longer be served.
     pub(crate) fn read_into(&self, offset: u64, parts: &mut [IoSliceMut<'_>]) -> Result<(), ReadError> {
         let wanted: u64 = parts.iter().map(|part| part.len() as u64).sum();
         let end = offset.checked_add(wanted).filter(|end| *end <= self.octets()).ok_or(ReadError::Changed)?;
@@ -62,7 +63,7 @@ impl Pack {
             let file = self.index.packed.get(next).ok_or(ReadError::Changed)?;
             let start = next.checked_sub(1).and_then(|i| self.index.packed.get(i)).map_or(0, |f| f.end);
             let upto = end.min(file.end);
-            self.read_record(file, (at - start, upto - start), &mut out)?;
+            self.read_record(file, at - start, upto - start, &mut out)?;
             at = upto;
             next += 1;
         }
@@ -73,7 +74,8 @@ impl Pack {
     fn read_record(
         &self,
         file: &PackedFile,
-        (from, to): (u64, u64),
+        from: u64,
+        to: u64,
         out: &mut Scatter<'_, '_>,
     ) -> Result<(), ReadError> {
         let mut buffer = self.buffer.borrow_mut();
@@ -81,27 +83,27 @@ impl Pack {
         let octets = (to - from.max(1)) as usize;
         buffer.clear();
         buffer.resize(octets, 0);
-        let told = match file.told() {
-            before @ (Told::Changed | Told::Unreadable) => before,
+        let record = match file.told() {
+            before @ (PackRecord::Changed | PackRecord::Unreadable) => before,
             before => match (self.read_file(file, from.max(1) - 1, &mut buffer), before) {
-                (Ok(()), _) => Told::Content,
-                (Err(_), Told::Content) => return Err(ReadError::Changed),
-                (Err(ReadError::Changed), _) => Told::Changed,
+                (Ok(()), _) => PackRecord::Content,
+                (Err(_), PackRecord::Content) => return Err(ReadError::Changed),
+                (Err(ReadError::Changed), _) => PackRecord::Changed,
                 (Err(ReadError::System(errno)), _) => {
                     tracing::debug!(%errno, "a file of a pack cannot be read");
-                    Told::Unreadable
+                    PackRecord::Unreadable
                 }
             },
         };
-        file.set_told(told);
-        if told != Told::Content {
+        file.set_record(record);
+        if record != PackRecord::Content {
             buffer.fill(0);
         }
         if from == 0 {
-            out.put(&[match told {
-                Told::Content | Told::Nothing => RECORD_CONTENT,
-                Told::Changed => RECORD_CHANGED,
-                Told::Unreadable => RECORD_UNREADABLE,
+            out.put(&[match record {
+                PackRecord::Content | PackRecord::Nothing => RECORD_CONTENT,
+                PackRecord::Changed => RECORD_CHANGED,
+                PackRecord::Unreadable => RECORD_UNREADABLE,
             }]);
         }
         out.put(&buffer);
@@ -118,19 +120,19 @@ impl Pack {
                 &directory.insert((id, opened)).1
             }
         };
-        // Looked at first, so that a pipe that has taken its place is not opened.
+        // Checked first, so that a pipe that has replaced the file is not opened.
         let found = statat(directory, entry.name, AtFlags::SYMLINK_NOFOLLOW).map_err(read_error)?;
         expect_same(&found, &entry)?;
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = openat(directory, entry.name, flags, Mode::empty()).map_err(read_error)?;
         read_all(&fd, offset, buffer)?;
-        // Looked at after reading: a file that changed before or meanwhile shows it now.
+        // Checked after reading, so that a change before or during the read is detected.
         expect_same(&fstat(&fd).map_err(ReadError::System)?, &entry)
     }
 }
 
 fn expect_same(found: &Stat, entry: &IndexEntry<'_>) -> Result<(), ReadError> {
-    let mark = Mark::of(found);
+    let mark = FileStamp::of(found);
     let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
     let is_same = is_file && mark.mtime_ns == entry.mtime_ns && mark.size() == entry.octets;
     if is_same { Ok(()) } else { Err(ReadError::Changed) }
@@ -151,7 +153,7 @@ fn read_all(fd: &OwnedFd, mut offset: u64, mut buffer: &mut [u8]) -> Result<(), 
     Ok(())
 }
 
-/// What is there no longer has changed; what may not be read is said to be unreadable.
+/// A file that no longer exists counts as changed; a file without read permission as unreadable.
 fn read_error(errno: Errno) -> ReadError {
     match errno {
         Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::XDEV | Errno::NXIO => ReadError::Changed,
@@ -167,7 +169,7 @@ struct Scatter<'a, 'b> {
 }
 
 impl Scatter<'_, '_> {
-    /// Writes `octets`, which have room.
+    /// Writes `octets`; the caller ensures that there is room.
     fn put(&mut self, mut octets: &[u8]) {
         while let Some(part) = self.parts.get_mut(self.part) {
             let room = part.get_mut(self.at..).unwrap_or_default();

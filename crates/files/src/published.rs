@@ -1,5 +1,5 @@
-//! One version of an object, served from its content: segments written where they will be sent
-//! from, manifests made when they are asked for.
+//! One version of an object, served from its content. Segments are written directly into the
+//! packets to send, and manifests are made on request.
 
 use std::collections::VecDeque;
 
@@ -12,15 +12,20 @@ use namely_wire::{Component, DataBuilder, LpHeaders, Name, NameRef, PACKET_OCTET
 use crate::content::{Content, ReadError};
 use crate::group::{CHUNK_SEGMENTS, Group, GroupBuilder, GroupError, Source};
 
-/// Manifests of one object that are kept with the digests they list; the one used longest ago gives
-/// way. Several clients at different places of a large file each need their own.
+/// Cached manifests of one object, with the digests that they list.
+///
+/// Clients at different positions of a large file each need their own.
+///
+/// # Limit
+/// The least recently used manifest is evicted, and made again for a later request.
+/// - Tests: `cached_manifests_are_limited`
 pub(crate) const GROUPS_MAX: usize = 16;
 
-/// Of these, groups whose content is kept too: a client asks for a manifest one group ahead of its
-/// segments, and another client may be a little behind.
+/// Maximum number of groups whose content is cached, too: a client requests a manifest one group
+/// ahead of its segments, and another client may be a little behind.
 const GROUPS_KEPT_MAX: usize = 3;
 
-/// How objects are cut and signed.
+/// Segment size, freshness and signing of objects.
 #[derive(Clone, Debug)]
 pub(crate) struct Packaging {
     pub(crate) segment_octets: usize,
@@ -38,20 +43,20 @@ pub(crate) struct PublishedObject {
     segments: u64,
     segment_octets: usize,
     groups: VecDeque<Group>,
-    /// The group that will be asked for next, read while the segments before it are sent.
+    /// The group that is requested next. It is read while the segments before it are sent.
     upcoming: Option<GroupBuilder>,
 }
 
-/// Why there is no such packet.
+/// The reason why a packet is unavailable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Unavailable {
-    /// The number is past the last.
+    /// The number of the segment or manifest is past the last one.
     PastEnd,
-    /// The content cannot be read any more.
+    /// The content can no longer be read.
     Content(ReadError),
     /// The packet would be too large.
     TooLarge,
-    /// It cannot be signed.
+    /// The packet cannot be signed.
     Signing(CryptoError),
 }
 
@@ -78,7 +83,7 @@ impl From<GroupError> for Unavailable {
 }
 
 impl PublishedObject {
-    /// The object with the versioned name `name`.
+    /// Creates the object with the versioned name `name`.
     pub(crate) fn new(name: Name, content: Content, packaging: &Packaging) -> Self {
         let segments = segment_count(content.octets(), packaging.segment_octets as u64);
         let (freshness_ms, hash) = (packaging.freshness_ms, packaging.signing.hash());
@@ -147,17 +152,17 @@ impl PublishedObject {
                 self.writer.write(segment, octets, digest, buf, fill).map(|_| ())
             })?;
         }
-        // As many as are read then.
+        // After each chunk of sent segments, one step reads as many segments.
         if segment.is_multiple_of(CHUNK_SEGMENTS) {
             self.prepare();
         }
         Ok(octets)
     }
 
-    /// Reads a bit of the group that will be asked for next.
+    /// Reads a chunk of the group that is requested next.
     fn prepare(&mut self) {
         let Some(mut upcoming) = self.upcoming.take() else { return };
-        // A file that cannot be read now is found out when the manifest is asked for.
+        // An error is reported when the manifest is requested.
         if upcoming.step(&self.source()).is_ok() {
             self.upcoming = Some(upcoming);
         }
@@ -182,7 +187,7 @@ impl PublishedObject {
         if wire.len() > PACKET_OCTETS_MAX { Err(Unavailable::TooLarge) } else { Ok(wire) }
     }
 
-    /// Queues manifest `index`, made now if it is not kept.
+    /// Queues manifest `index`. Makes it if it is not cached.
     pub(crate) fn send_manifest(
         &mut self,
         index: u64,
@@ -227,17 +232,18 @@ impl PublishedObject {
     }
 
     #[cfg(test)]
-    pub(crate) fn groups_kept(&self) -> usize {
+    pub(crate) fn cached_groups(&self) -> usize {
         self.groups.len()
     }
 
-    /// Octets of content held besides the content itself.
-    pub(crate) fn octets_kept(&self) -> usize {
-        let upcoming = self.upcoming.as_ref().map_or(0, GroupBuilder::octets_kept);
-        upcoming + self.groups.iter().map(Group::octets_kept).sum::<usize>()
+    /// Octets of memory held in addition to the content itself.
+    pub(crate) fn memory_octets(&self) -> usize {
+        let upcoming = self.upcoming.as_ref().map_or(0, GroupBuilder::memory_octets);
+        upcoming + self.groups.iter().map(Group::memory_octets).sum::<usize>()
     }
 
-    /// Forgets what [`PublishedObject::octets_kept`] counts; it is read again when it is asked for.
+    /// Drops the memory counted by [`PublishedObject::memory_octets`]; segments are read again on
+    /// request.
     pub(crate) fn release(&mut self) {
         self.upcoming = None;
         self.groups.iter_mut().for_each(|group| drop(group.release()));

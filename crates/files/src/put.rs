@@ -1,4 +1,4 @@
-//! One object published from a stream of octets, such as standard input: from memory if it is
+//! Publishes one object from a stream of octets, such as standard input: from memory if it is
 //! small, else from an unnamed temporary file.
 
 use std::fs::File;
@@ -14,12 +14,18 @@ use namely_wire::rdr::{Metadata, metadata_name};
 use namely_wire::{DataBuilder, InterestView, LpHeaders, NackReason, Name, NameRef};
 use rustix::fs::{Mode, OFlags, fstat, openat};
 
-use crate::certificates::{Answer, Certificates, Vouched};
+use crate::certificates::{Answer, Certificates, IssuedCertificate};
 use crate::content::Content;
 use crate::published::{Packaging, PublishedObject, Unavailable};
 use crate::server::{Facet, Part, Request, ServeCounters, ServeError, segment_octets_max};
 
-/// Octets that [`Input::read`] keeps in memory.
+/// Octets of the input of `put` that are held in memory.
+///
+/// [`Input::read`] reads it.
+///
+/// # Limit
+/// Larger input is written to an unnamed temporary file.
+/// - Tests: `large_input_goes_to_an_unnamed_file`
 pub const MEMORY_OCTETS_MAX: usize = 64 << 20;
 
 /// Content to publish.
@@ -27,8 +33,8 @@ pub const MEMORY_OCTETS_MAX: usize = 64 << 20;
 pub struct Input(Content);
 
 impl Input {
-    /// Reads `input` to its end. What exceeds `memory_octets_max` goes to a temporary file in
-    /// `spool_directory` that has no name and is gone when the process is.
+    /// Reads `input` to its end. Input of more than `memory_octets_max` is written to a temporary
+    /// file in `spool_directory`. The file has no name, and is removed when the process ends.
     ///
     /// # Errors
     /// The input or the spool file cannot be read or written.
@@ -48,27 +54,27 @@ impl Input {
         Ok(Input(Content::file(file.into(), &stat)))
     }
 
-    /// Octets in all.
+    /// Returns the octets of the whole content.
     pub fn octets(&self) -> u64 {
         self.0.octets()
     }
 
-    /// Returns true if it is kept in memory.
+    /// Returns true if the content is in memory.
     pub fn is_in_memory(&self) -> bool {
         matches!(self.0, Content::Memory(_))
     }
 }
 
-/// How an object is published.
+/// Options of publishing an object.
 #[derive(Clone, Debug)]
 pub struct PutOptions {
-    /// Its name, without version.
+    /// The object's name, without version.
     pub name: Name,
-    /// Its version.
+    /// The object's version.
     pub version: u64,
     /// Octets of content in each segment but the last.
     pub segment_octets: usize,
-    /// How segments are signed.
+    /// The signing of segments.
     pub signing: Signing,
     /// FreshnessPeriod of segments and manifests, ms.
     pub freshness_ms: u64,
@@ -77,7 +83,7 @@ pub struct PutOptions {
 }
 
 impl PutOptions {
-    /// The defaults.
+    /// Creates the default options.
     pub fn new(name: Name, version: u64) -> Self {
         PutOptions {
             name,
@@ -145,15 +151,15 @@ impl Put {
         })
     }
 
-    /// Answers for `certificates` too.
-    pub fn with_certificates(mut self, certificates: Vec<Vouched>) -> Self {
+    /// Serves `certificates`, too.
+    pub fn with_certificates(mut self, certificates: Vec<IssuedCertificate>) -> Self {
         self.certificates.set(certificates);
         self
     }
 
-    /// Answers for `certificates` instead, the first of each key that is asked for by its key's
-    /// name.
-    pub fn set_certificates(&mut self, certificates: Vec<Vouched>) {
+    /// Replaces the certificates. An Interest for a key's name is answered with the first
+    /// certificate of that key.
+    pub fn set_certificates(&mut self, certificates: Vec<IssuedCertificate>) {
         self.certificates.set(certificates);
     }
 
@@ -162,7 +168,7 @@ impl Put {
         self.object.name()
     }
 
-    /// What was answered, and what was not and why.
+    /// Returns the counters of answered and unanswered Interests.
     pub fn counters(&self) -> ServeCounters {
         self.counters
     }

@@ -1,7 +1,7 @@
-//! The directory that is served: opens what lies in it and nothing else.
+//! The served directory. Only files and directories in it are opened.
 //!
-//! Neither `..` nor a symbolic link leads out of it, also while somebody moves directories about:
-//! see [`open_beneath`].
+//! Neither `..` nor a symbolic link leads out of it, even while directories are being moved: see
+//! [`open_beneath`].
 
 use std::ffi::OsStr;
 use std::io;
@@ -15,13 +15,23 @@ use namely_wire::{Component, types};
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat};
 use rustix::io::Errno;
 
-/// Most components of a path below the served directory.
+/// Components of a path below the served directory.
+///
+/// # Limit
+/// The producer denies that the path exists.
+/// - Counter: `refused_paths`
+/// - Tests: `a_path_with_too_many_components_is_refused`
 pub(crate) const PATH_COMPONENTS_MAX: usize = 64;
 
-/// Most octets of a directory's listing.
+/// Octets of a directory's listing.
+///
+/// # Limit
+/// The producer denies that the listing exists.
+/// - Counter: `too_large`
+/// - Tests: `a_listing_names_only_servable_entries`
 pub(crate) const LISTING_OCTETS_MAX: usize = 16 << 20;
 
-/// A directory and the way into it.
+/// A directory, and the rule for links in it.
 #[derive(Debug)]
 pub(crate) struct Root {
     directory: OwnedFd,
@@ -30,7 +40,7 @@ pub(crate) struct Root {
     links_lead_out: bool,
 }
 
-/// Something that was opened.
+/// An open file or directory.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) fd: OwnedFd,
@@ -43,14 +53,14 @@ impl Opened {
     }
 }
 
-/// Why a path is not opened.
+/// The reason why a path is not opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Denied {
-    /// There is nothing there, or nothing that is a file or a directory.
+pub(crate) enum PathError {
+    /// There is no entry, or the entry is neither a file nor a directory.
     Absent,
-    /// The path is no path: `..`, a slash, a zero octet, too long, or it leads out.
+    /// The path is invalid: `..`, a slash, a zero octet, too long, or it leads out.
     BadPath,
-    /// The system refuses.
+    /// The system's error.
     System(Errno),
 }
 
@@ -65,24 +75,28 @@ impl Root {
     }
 
     /// Opens the file or directory that `components` name.
-    pub(crate) fn find<'a>(&self, components: impl Iterator<Item = Component<'a>>) -> Result<Opened, Denied> {
+    pub(crate) fn find<'a>(
+        &self,
+        components: impl Iterator<Item = Component<'a>>,
+    ) -> Result<Opened, PathError> {
         self.open_at(&relative_path(components)?)
     }
 
-    /// Opens the directory at `path` to read what is in it.
-    pub(crate) fn open_directory(&self, path: &Path) -> Result<Opened, Denied> {
+    /// Opens the directory at `path` to read its entries.
+    pub(crate) fn open_directory(&self, path: &Path) -> Result<Opened, PathError> {
         let opened = self.open_at(&at_root(path))?;
-        if opened.is_directory() { Ok(opened) } else { Err(Denied::Absent) }
+        if opened.is_directory() { Ok(opened) } else { Err(PathError::Absent) }
     }
 
-    /// Opens the directory at `path` as a place to open its files from.
+    /// Opens the directory at `path` to open files relative to it.
     pub(crate) fn open_path_of_directory(&self, path: &Path) -> Result<OwnedFd, Errno> {
         self.open_path(&at_root(path), OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC)
     }
 
-    fn open_at(&self, path: &Path) -> Result<Opened, Denied> {
+    fn open_at(&self, path: &Path) -> Result<Opened, PathError> {
         let found = self.look_at(path)?;
-        // Whatever else is moved about meanwhile, this is what was looked at.
+        // Opened again by its descriptor, so that this is the file that was checked, even if the
+        // path has changed.
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let fd = if found.is_directory() {
             openat(&found.fd, ".", flags | OFlags::DIRECTORY, Mode::empty())
@@ -90,28 +104,28 @@ impl Root {
             open_again(&found.fd, flags)
         };
         let fd = match fd {
-            // Without /proc: it has to be the same still.
+            // Without /proc, open the path again and check that it is still the same file.
             Err(Errno::NOENT) => {
                 let again = self.open_path(path, flags).map_err(denied)?;
-                let stat = fstat(&again).map_err(Denied::System)?;
+                let stat = fstat(&again).map_err(PathError::System)?;
                 if (stat.st_dev, stat.st_ino) != (found.stat.st_dev, found.stat.st_ino) {
-                    return Err(Denied::Absent);
+                    return Err(PathError::Absent);
                 }
                 again
             }
-            fd => fd.map_err(Denied::System)?,
+            fd => fd.map_err(PathError::System)?,
         };
         Ok(Opened { fd, stat: found.stat })
     }
 
-    /// Finds the file or directory at `path` without opening it: opening a pipe lets its writer go
-    /// on, and opening a device may do anything.
-    pub(crate) fn look_at(&self, path: &Path) -> Result<Opened, Denied> {
+    /// Finds the file or directory at `path` without opening it. Opening a pipe unblocks its
+    /// writer, and opening a device may have any effect.
+    pub(crate) fn look_at(&self, path: &Path) -> Result<Opened, PathError> {
         let fd = self.open_path(path, OFlags::PATH | OFlags::CLOEXEC).map_err(denied)?;
-        let stat = fstat(&fd).map_err(Denied::System)?;
+        let stat = fstat(&fd).map_err(PathError::System)?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile | FileType::Directory => Ok(Opened { fd, stat }),
-            _ => Err(Denied::Absent),
+            _ => Err(PathError::Absent),
         }
     }
 
@@ -119,25 +133,25 @@ impl Root {
         if self.links_lead_out {
             openat(&self.directory, path, flags, Mode::empty())
         } else {
-            open_beneath(&self.directory, path, flags, Links::Inside)
+            open_beneath(&self.directory, path, flags, Links::Beneath)
         }
     }
 
-    /// The listing of the directory `opened`, which is at `components`: files and directories whose
-    /// names a client can ask for, in the order of their names. None if it takes more than
-    /// `octets_max`.
+    /// Returns the listing of the directory `opened`, which is at `components`: files and
+    /// directories with names that a client can request, sorted by name. Returns none if the
+    /// listing exceeds `octets_max`.
     pub(crate) fn listing<'a>(
         &self,
         opened: &Opened,
         components: impl Iterator<Item = Component<'a>>,
         octets_max: usize,
-    ) -> Result<Option<Vec<u8>>, Denied> {
+    ) -> Result<Option<Vec<u8>>, PathError> {
         let mut path = relative_path(components)?;
         let mut entries = Vec::new();
         let mut octets = 0;
-        let directory = rustix::fs::Dir::read_from(opened.fd.as_fd()).map_err(Denied::System)?;
+        let directory = rustix::fs::Dir::read_from(opened.fd.as_fd()).map_err(PathError::System)?;
         for entry in directory {
-            let entry = entry.map_err(Denied::System)?;
+            let entry = entry.map_err(PathError::System)?;
             let name = entry.file_name().to_bytes();
             if std::str::from_utf8(name).is_err() || ListingEntry::new(name, false).is_none() {
                 continue;
@@ -166,21 +180,23 @@ impl Root {
     }
 }
 
-/// The path of the directory itself is no empty one.
+/// Returns the path of the root itself as `.`, because an empty path cannot be opened.
 fn at_root(path: &Path) -> PathBuf {
     if path.as_os_str().is_empty() { PathBuf::from(".") } else { path.to_owned() }
 }
 
-fn denied(errno: Errno) -> Denied {
+fn denied(errno: Errno) -> PathError {
     match errno {
-        Errno::NOENT | Errno::NOTDIR | Errno::NXIO | Errno::NODEV => Denied::Absent,
-        Errno::XDEV | Errno::LOOP | Errno::NAMETOOLONG => Denied::BadPath,
-        errno => Denied::System(errno),
+        Errno::NOENT | Errno::NOTDIR | Errno::NXIO | Errno::NODEV => PathError::Absent,
+        Errno::XDEV | Errno::LOOP | Errno::NAMETOOLONG => PathError::BadPath,
+        errno => PathError::System(errno),
     }
 }
 
-/// The path that name components stand for: `.` if there are none.
-pub(crate) fn relative_path<'a>(components: impl Iterator<Item = Component<'a>>) -> Result<PathBuf, Denied> {
+/// Converts name components to a path: `.` if there are none.
+pub(crate) fn relative_path<'a>(
+    components: impl Iterator<Item = Component<'a>>,
+) -> Result<PathBuf, PathError> {
     let mut path = PathBuf::new();
     let mut count = 0;
     for component in components {
@@ -188,7 +204,7 @@ pub(crate) fn relative_path<'a>(components: impl Iterator<Item = Component<'a>>)
         let plain =
             component.typ == types::GENERIC_COMPONENT && ListingEntry::new(component.value, false).is_some();
         if !plain || count > PATH_COMPONENTS_MAX {
-            return Err(Denied::BadPath);
+            return Err(PathError::BadPath);
         }
         path.push(OsStr::from_bytes(component.value));
     }
@@ -205,7 +221,7 @@ mod tests {
     use namely_wire::Name;
     use std::os::unix::fs::symlink;
 
-    fn find(root: &Root, uri: &str) -> Result<Opened, Denied> {
+    fn find(root: &Root, uri: &str) -> Result<Opened, PathError> {
         let name: Name = uri.parse().unwrap();
         root.find(name.components())
     }
@@ -225,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_lies_beneath_the_root_is_opened() {
+    fn only_paths_beneath_the_root_are_opened() {
         let dir = tree();
         let root = Root::open(&dir.path().join("served"), false).unwrap();
         for uri in ["/file", "/sub", "/sub/other", "/inside", "/"] {
@@ -233,18 +249,18 @@ mod tests {
         }
         for uri in ["/outside", "/absolute", "/loop", "/.....", "/....", "/sub/...../..%2Fsecret", "/%2Fetc"]
         {
-            assert_eq!(find(&root, uri).err(), Some(Denied::BadPath), "{uri}");
+            assert_eq!(find(&root, uri).err(), Some(PathError::BadPath), "{uri}");
         }
         for uri in ["/a%00b", "/...", "/32=file", "/v=1"] {
-            assert_eq!(find(&root, uri).err(), Some(Denied::BadPath), "{uri}");
+            assert_eq!(find(&root, uri).err(), Some(PathError::BadPath), "{uri}");
         }
         for uri in ["/nothing", "/file/below", "/sub/nothing", "/%FF"] {
-            assert_eq!(find(&root, uri).err(), Some(Denied::Absent), "{uri}");
+            assert_eq!(find(&root, uri).err(), Some(PathError::Absent), "{uri}");
         }
     }
 
     #[test]
-    fn without_openat2_links_are_refused_and_the_rest_is_opened() {
+    fn links_are_refused_without_openat2() {
         let dir = tree();
         let root = Root::open(&dir.path().join("served"), false).unwrap();
         let open = |path: &str| open_by_component(&root.directory, Path::new(path), OFlags::RDONLY).map(drop);
@@ -256,15 +272,15 @@ mod tests {
     }
 
     #[test]
-    fn links_lead_out_only_where_that_is_wanted() {
+    fn links_leave_the_root_only_when_allowed() {
         let dir = tree();
         let root = Root::open(&dir.path().join("served"), true).unwrap();
         assert!(find(&root, "/outside").is_ok());
-        assert_eq!(find(&root, "/...../secret").err(), Some(Denied::BadPath));
+        assert_eq!(find(&root, "/...../secret").err(), Some(PathError::BadPath));
     }
 
     #[test]
-    fn pipes_and_devices_are_not_there_and_never_opened() {
+    fn pipes_and_devices_are_never_opened() {
         use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
         let dir = tree();
         let served = dir.path().join("served");
@@ -282,28 +298,28 @@ mod tests {
         let mut events = [0; 256];
         for links_lead_out in [false, true] {
             let root = Root::open(&served, links_lead_out).unwrap();
-            assert_eq!(find(&root, "/pipe").err(), Some(Denied::Absent));
-            assert_eq!(find(&root, "/to-pipe").err(), Some(Denied::Absent));
+            assert_eq!(find(&root, "/pipe").err(), Some(PathError::Absent));
+            assert_eq!(find(&root, "/to-pipe").err(), Some(PathError::Absent));
             let opened = find(&root, "/").unwrap();
             root.listing(&opened, std::iter::empty(), LISTING_OCTETS_MAX).unwrap().unwrap();
             assert_eq!(rustix::io::read(&opens, &mut events).err(), Some(Errno::AGAIN), "it was opened");
         }
-        // The same is noticed of who does open it.
+        // Verifies that the watch reports an open.
         drop(open_named(&served.join("pipe"), OFlags::RDONLY | OFlags::NONBLOCK).unwrap());
         assert!(rustix::io::read(&opens, &mut events).unwrap() > 0);
     }
 
     #[test]
-    fn a_path_of_too_many_components_is_refused() {
+    fn a_path_with_too_many_components_is_refused() {
         let dir = tree();
         let root = Root::open(&dir.path().join("served"), false).unwrap();
         let path = |components: usize| "/x".repeat(components);
-        assert_eq!(find(&root, &path(PATH_COMPONENTS_MAX)).err(), Some(Denied::Absent));
-        assert_eq!(find(&root, &path(PATH_COMPONENTS_MAX + 1)).err(), Some(Denied::BadPath));
+        assert_eq!(find(&root, &path(PATH_COMPONENTS_MAX)).err(), Some(PathError::Absent));
+        assert_eq!(find(&root, &path(PATH_COMPONENTS_MAX + 1)).err(), Some(PathError::BadPath));
     }
 
     #[test]
-    fn a_listing_names_what_can_be_asked_for() {
+    fn a_listing_names_only_servable_entries() {
         let dir = tree();
         let served = dir.path().join("served");
         std::fs::write(served.join("with space & ünïcode\n"), "").unwrap();

@@ -26,7 +26,7 @@ fn metadata(connection: &mut Connection, object: &Name) -> Metadata {
 }
 
 #[test]
-fn a_directorys_metadata_leads_to_its_listing() {
+fn directory_metadata_names_its_listing() {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("d")).unwrap();
     fs::write(dir.path().join("d/file"), "x").unwrap();
@@ -43,9 +43,9 @@ fn a_directorys_metadata_leads_to_its_listing() {
     assert_eq!(DataView::parse(&first).unwrap().content, b"file\0");
 }
 
-/// VI-06: the metadata of a file is what stat(2) says of it.
+/// VI-06: the metadata of a file agrees with stat(2).
 #[test]
-fn a_files_metadata_is_what_the_system_says_of_it() {
+fn file_metadata_matches_the_file_system() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("f");
     for (octets, mode) in [(0, 0o600), (1, 0o755), (100, 0o644), (1001, 0o444)] {
@@ -68,7 +68,7 @@ fn a_files_metadata_is_what_the_system_says_of_it() {
 }
 
 #[test]
-fn what_cannot_exist_is_refused_at_once_and_not_by_silence() {
+fn impossible_names_are_refused_at_once() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("f"), vec![7; 1000]).unwrap();
     let (signer, _) = key_of("/p");

@@ -1,5 +1,5 @@
-//! A target that another user of the machine may write too: nothing outside of it is touched, and
-//! nothing of another user's is taken for what the producer signed.
+//! A target that another user of the machine may write, too: nothing outside of it is changed, and
+//! no file of another user is taken for the producer's.
 
 use std::cell::Cell;
 use std::fs;
@@ -11,13 +11,13 @@ use namely_files::GetOptions;
 use namely_files::get::PART_SUFFIX;
 use namely_files::index::PACKED_OCTETS_MAX;
 use namely_host::disk::step::between;
-use namely_skip::{Need, skip};
+use namely_testkit::{Need, skip};
 use proptest::prelude::*;
 
 use crate::common::{content, names_in};
 use crate::trees::{SYNC, Site, tree};
 
-/// A user who is neither this one nor root.
+/// A user other than this one and root.
 const NOBODY: u32 = 65_534;
 
 fn set_mode(path: &Path, mode: u32) {
@@ -35,13 +35,13 @@ fn forge(path: &Path) {
 }
 
 #[test]
-fn a_link_in_place_of_a_directory_leads_no_file_out() {
+fn a_swapped_directory_link_leads_nowhere() {
     let large = content(PACKED_OCTETS_MAX as usize + 1, 5);
     let site = Site::disturbed(|served| {
         let top = served.parent().unwrap().to_owned();
         let (sub, away, outside) = (top.join("got/sub"), top.join("got/away"), top.join("outside"));
         Box::new(move |interest| {
-            // The directory was made, and its large file is being asked for.
+            // The directory was created, and its large file is being requested.
             if interest.name.to_string().contains("/sub/large") && fs::rename(&sub, &away).is_ok() {
                 symlink(&outside, &sub).unwrap();
             }
@@ -55,7 +55,7 @@ fn a_link_in_place_of_a_directory_leads_no_file_out() {
 }
 
 #[test]
-fn files_that_another_user_has_or_may_write_are_fetched_again() {
+fn files_others_can_write_are_fetched_again() {
     let site = Site::new();
     site.write("small", "small");
     site.write("sub/large", content(PACKED_OCTETS_MAX as usize + 1, 5));
@@ -85,7 +85,7 @@ fn files_that_another_user_has_or_may_write_are_fetched_again() {
 }
 
 #[test]
-fn a_file_of_another_user_is_not_taken_in_a_folder_where_each_has_its_own() {
+fn another_users_file_is_not_accepted() {
     if !rustix::process::geteuid().is_root() {
         return skip(Need::Root, "only root can give files away");
     }
@@ -101,7 +101,7 @@ fn a_file_of_another_user_is_not_taken_in_a_folder_where_each_has_its_own() {
 }
 
 #[test]
-fn a_link_that_comes_after_the_look_changes_no_mode_outside() {
+fn a_late_link_changes_no_mode_outside() {
     let site = Site::new();
     site.write("f", "x");
     set_mode(&site.served().join("f"), 0o755);
@@ -133,7 +133,7 @@ fn a_link_that_comes_after_the_look_changes_no_mode_outside() {
     }
 }
 
-/// What another user does in a target that all may write.
+/// An act of another user in a target that all may write.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     /// A directory becomes a link that leads out.
@@ -148,9 +148,9 @@ enum Act {
     Forge(usize),
     /// A file becomes a pipe.
     Pipe(usize),
-    /// What is being written becomes the other user's file.
+    /// Replaces a partial file by the other user's file.
     ForgeParts,
-    /// What is being written becomes a link to a file outside.
+    /// Replaces a partial file by a link to a file outside.
     LinkParts,
 }
 
@@ -160,7 +160,7 @@ const FILES: [&str; 5] = ["t", "a/one", "a/two", "b/large", "c/d/deep"];
 /// Path, content, permissions, owner and inode.
 type Found = (PathBuf, Option<Vec<u8>>, u32, u32, u64);
 
-/// The target, and what lies outside of it.
+/// The target, and the folder outside of it.
 #[derive(Clone, Debug)]
 struct World {
     got: PathBuf,
@@ -178,7 +178,7 @@ impl World {
         };
         let directory = |which: usize| self.got.join(DIRECTORIES[which % DIRECTORIES.len()]);
         let dear = self.outside.join("dear");
-        // Any of it fails where what it is for is not there.
+        // Each fails if its file is not there.
         let _ = match act {
             Act::LinkDirectory(which) => {
                 let _ = fs::rename(directory(which), self.got.join("aside"));
@@ -264,7 +264,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// Fetches while somebody does each of `acts` before the system call of that number.
+/// Fetches while another user does each of `acts` before the system call of that number.
 fn fetch_beside(site: &Site, world: &World, acts: &[(usize, Act)], options: GetOptions) -> bool {
     let (world, acts, mut calls) = (world.clone(), acts.to_vec(), 0);
     let hook = move |_: &'static str| {
@@ -293,7 +293,7 @@ fn site_and_world() -> (Site, World) {
         fs::write(world.outside.join(dear), dear).unwrap();
         set_mode(&world.outside.join(dear), 0o600);
     }
-    // All of it was made for everybody to write.
+    // All of it is writable for all users.
     for top in [site.served(), site.got()] {
         for below in ["", "a", "b", "c", "c/d"] {
             fs::create_dir_all(top.join(below)).unwrap();
@@ -307,7 +307,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn whatever_another_user_renames_nothing_outside_changes_and_nothing_false_is_taken(
+    fn hostile_renames_never_affect_a_fetched_tree(
         first in proptest::collection::vec((0..60usize, act()), 0..5),
         second in proptest::collection::vec((0..60usize, act()), 0..5),
     ) {
@@ -329,7 +329,7 @@ proptest! {
 }
 
 #[test]
-fn a_file_put_in_place_of_what_is_being_written_is_not_said_to_have_been_fetched() {
+fn a_swapped_part_is_never_reported_as_fetched() {
     for act in [Act::ForgeParts, Act::LinkParts] {
         for at in 0..80 {
             let (site, world) = site_and_world();

@@ -1,4 +1,4 @@
-//! What was read from a stream, published and fetched.
+//! Input from a stream, published and fetched.
 
 use crate::common;
 
@@ -18,7 +18,7 @@ fn input(octets: &[u8]) -> Input {
 }
 
 #[test]
-fn small_input_stays_in_memory_and_large_input_goes_to_a_file_that_nobody_sees() {
+fn large_input_goes_to_an_unnamed_file() {
     let directory = tempfile::tempdir().unwrap();
     for (octets, in_memory) in [(0, true), (MEMORY_OCTETS_MAX, true), (MEMORY_OCTETS_MAX + 1, false)] {
         let octets = content(octets, 1);
@@ -31,7 +31,7 @@ fn small_input_stays_in_memory_and_large_input_goes_to_a_file_that_nobody_sees()
 }
 
 #[test]
-fn what_was_put_is_fetched_as_it_was() {
+fn a_put_object_is_fetched_unchanged() {
     for signing in
         [Signing::Manifest(ManifestHash::Sha256), Signing::Manifest(ManifestHash::Blake3), Signing::PerPacket]
     {
@@ -51,7 +51,7 @@ fn what_was_put_is_fetched_as_it_was() {
 }
 
 #[test]
-fn a_segment_size_that_does_not_fit_is_refused() {
+fn an_invalid_segment_size_is_refused() {
     let (signer, _) = key_of("/p");
     let options = PutOptions { segment_octets: 8800, ..PutOptions::new(name("/p/o"), 3) };
     let refused = Put::new(input(b"x"), options, signer).unwrap_err();

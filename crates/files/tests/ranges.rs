@@ -39,7 +39,7 @@ fn fetched(consumer: &Consumer, object: &Name) -> Result<Vec<u8>, GetError> {
 }
 
 #[test]
-fn a_range_of_a_file_arrives_verified_and_ends_with_the_file() {
+fn a_file_range_arrives_verified() {
     let file = content(25_000, 3);
     for signing in [Signing::Manifest(namely_security::ManifestHash::Sha256), Signing::PerPacket] {
         let (_directory, consumer) = served(&file, 50, signing);
@@ -57,7 +57,7 @@ fn a_range_of_a_file_arrives_verified_and_ends_with_the_file() {
 }
 
 #[test]
-fn what_is_no_range_of_a_file_is_said_not_to_exist_by_its_producer() {
+fn an_invalid_range_is_denied() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("f"), content(1000, 1)).unwrap();
     fs::write(directory.path().join("empty"), "").unwrap();
@@ -111,7 +111,7 @@ fn what_is_no_range_of_a_file_is_said_not_to_exist_by_its_producer() {
 }
 
 #[test]
-fn a_range_is_kept_as_a_file_and_is_not_of_two_versions() {
+fn a_range_never_mixes_two_versions() {
     let (directory, consumer) = served(&content(5000, 1), 100, Signing::PerPacket);
     let object = range("100-4099").name_of(name("/p/f").as_name());
     let found = find_file(&consumer, &object).unwrap();

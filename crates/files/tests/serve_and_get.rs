@@ -1,5 +1,5 @@
-//! Files served and fetched: every size, every kind of change, every refusal, and what is left on
-//! disk.
+//! Files served and fetched: every size, every kind of change, every refusal, and the files that
+//! remain on disk.
 
 use crate::common;
 
@@ -11,8 +11,8 @@ use common::{believing, connect, content, key_of, name, names_in, resuming, unwa
 use namely_files::get::{PART_SUFFIX, TreeEvent, find_file};
 use namely_files::{FileServer, GetError, GetOptions, ServeOptions, get, get_to_writer, get_tree};
 use namely_security::{ManifestHash, Signer, Verified};
-use namely_skip::until;
 use namely_socket::{Consumer, ConsumerOptions, FetchError, Flow, Sink};
+use namely_testkit::until;
 use namely_transport::object::{ObjectError, Part, Progress};
 use namely_transport::publish::Signing;
 
@@ -54,29 +54,28 @@ impl Site {
         self.directory.path().join("got")
     }
 
-    fn get(&self, uri: &str) -> Result<namely_files::Got, GetError> {
+    fn get(&self, uri: &str) -> Result<namely_files::FetchedFile, GetError> {
         get(&self.consumer, &name(uri), &self.got().join("file"), GetOptions::default(), &mut unwatched)
     }
 
-    fn tree(&self, uri: &str, options: GetOptions) -> Result<namely_files::get::TreeGot, GetError> {
+    fn tree(&self, uri: &str, options: GetOptions) -> Result<namely_files::get::FetchedTree, GetError> {
         get_tree(&self.consumer, &name(uri), &self.got(), options, &mut |_: TreeEvent<'_>| Flow::Continue)
     }
 
-    /// Fetches the tree until `is_new` says that its index was made after what changed: a server
-    /// tells an index again for some times as long as it took to make it, which on a busy machine
-    /// is more than a moment.
+    /// Fetches the tree until `is_new` accepts the result. A server reuses an index for some times
+    /// as long as making it took, which on a busy machine is more than a moment.
     fn tree_anew(
         &self,
         uri: &str,
         options: GetOptions,
-        is_new: impl Fn(&namely_files::get::TreeGot) -> bool,
-    ) -> namely_files::get::TreeGot {
+        is_new: impl Fn(&namely_files::get::FetchedTree) -> bool,
+    ) -> namely_files::get::FetchedTree {
         until("a new index", || Some(self.tree(uri, options).unwrap()).filter(&is_new))
     }
 }
 
 #[test]
-fn files_of_every_edge_size_arrive_as_they_are() {
+fn files_of_every_edge_size_arrive_unchanged() {
     for signing in
         [Signing::Manifest(ManifestHash::Sha256), Signing::Manifest(ManifestHash::Blake3), Signing::PerPacket]
     {
@@ -97,7 +96,7 @@ fn files_of_every_edge_size_arrive_as_they_are() {
 }
 
 #[test]
-fn the_file_has_the_producers_time() {
+fn a_fetched_file_has_the_producers_time() {
     let site = Site::new(8000);
     fs::write(site.served("f"), "x").unwrap();
     let time = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
@@ -108,7 +107,7 @@ fn the_file_has_the_producers_time() {
 }
 
 #[test]
-fn the_end_of_a_file_of_five_gigabytes_is_read_without_the_rest() {
+fn the_end_of_a_huge_file_is_readable() {
     let site = Site::new(8000);
     let octets = 5_000_000_000u64;
     let file = fs::File::create(site.served("big")).unwrap();
@@ -133,7 +132,7 @@ fn the_end_of_a_file_of_five_gigabytes_is_read_without_the_rest() {
 }
 
 #[test]
-fn a_file_that_changed_has_a_new_version_and_the_old_one_is_gone() {
+fn a_changed_file_gets_a_new_version() {
     let site = Site::new(100);
     fs::write(site.served("f"), content(5_000, 1)).unwrap();
     let old = find_file(&site.consumer, &name("/p/f")).unwrap();
@@ -153,7 +152,7 @@ fn a_file_that_changed_has_a_new_version_and_the_old_one_is_gone() {
 }
 
 #[test]
-fn a_file_that_changes_all_the_time_is_never_mixed() {
+fn a_constantly_changing_file_is_never_mixed() {
     let (signer, anchor) = key_of("/p");
     let mut impatient = believing(anchor);
     impatient.read.fetch.silence_ns_max = 200_000_000;
@@ -191,7 +190,7 @@ fn a_file_that_changes_all_the_time_is_never_mixed() {
 }
 
 #[test]
-fn a_file_that_lost_its_name_is_fetched_to_the_end_by_who_began() {
+fn an_unlinked_file_is_fetched_to_its_end() {
     let site = Site::new(100);
     let file = content(5_000, 1);
     fs::write(site.served("f"), &file).unwrap();
@@ -206,7 +205,7 @@ fn a_file_that_lost_its_name_is_fetched_to_the_end_by_who_began() {
 }
 
 #[test]
-fn what_is_missing_or_leads_out_is_not_found_and_nothing_is_left() {
+fn a_missing_file_leaves_nothing_behind() {
     let site = Site::new(8000);
     fs::write(site.directory.path().join("secret"), "secret").unwrap();
     symlink("../secret", site.served("link")).unwrap();
@@ -222,7 +221,7 @@ fn what_is_missing_or_leads_out_is_not_found_and_nothing_is_left() {
 }
 
 #[test]
-fn a_wrong_key_is_named_and_nothing_is_left() {
+fn a_wrong_key_is_named_by_the_fetch() {
     let (stranger, _) = key_of("/p");
     let (_, anchor) = key_of("/p");
     let site = Site::signed_by(stranger, believing(anchor), |_| {});
@@ -234,7 +233,7 @@ fn a_wrong_key_is_named_and_nothing_is_left() {
 }
 
 #[test]
-fn a_directory_is_fetched_only_when_that_is_asked_for() {
+fn a_directory_needs_an_explicit_request() {
     let site = Site::new(8000);
     fs::create_dir(site.served("d")).unwrap();
     fs::write(site.served("f"), "x").unwrap();
@@ -246,7 +245,7 @@ fn a_directory_is_fetched_only_when_that_is_asked_for() {
 }
 
 #[test]
-fn a_tree_arrives_whole_whatever_its_files_are_called() {
+fn a_tree_arrives_with_arbitrary_file_names() {
     let site = Site::new(100);
     let files =
         ["plain", "with space", "ünïcode ☃", "new\nline", "-rf *", "a=b", "v=1", "%41", "...", "q?#&;"];
@@ -263,7 +262,7 @@ fn a_tree_arrives_whole_whatever_its_files_are_called() {
     }
     assert!(site.got().join("deeper/empty").is_dir());
 
-    // What is there already is not fetched again; what changed is.
+    // Present files are not fetched again; changed ones are.
     fs::write(site.served("d/plain"), "changed").unwrap();
     let again = site.tree_anew("/p/d", resuming(), |got| got.files > 0);
     assert_eq!((again.files, again.unchanged), (1, 19));
@@ -271,7 +270,7 @@ fn a_tree_arrives_whole_whatever_its_files_are_called() {
 }
 
 #[test]
-fn one_file_of_a_tree_that_cannot_be_fetched_does_not_keep_the_others() {
+fn one_failed_file_leaves_the_tree_others() {
     let site = Site::new(8000);
     fs::create_dir(site.served("d")).unwrap();
     for file in ["a", "b", "c"] {
@@ -286,7 +285,7 @@ fn one_file_of_a_tree_that_cannot_be_fetched_does_not_keep_the_others() {
 }
 
 #[test]
-fn a_target_that_cannot_be_written_is_named() {
+fn an_unwritable_target_is_named() {
     let site = Site::new(8000);
     fs::write(site.served("f"), "x").unwrap();
     let missing = site.got().join("missing/file");
@@ -296,13 +295,13 @@ fn a_target_that_cannot_be_written_is_named() {
         assert!(matches!(error, GetError::Target { .. }), "{error}");
         assert!(error.to_string().contains(&*target.to_string_lossy()), "{error}");
     }
-    // What is no regular file is written as it is.
+    // A target that is no regular file is written directly.
     let null = Path::new("/dev/null");
     get(&site.consumer, &name("/p/f"), null, GetOptions::default(), &mut unwatched).unwrap();
 }
 
 #[test]
-fn an_existing_file_is_replaced_only_by_a_complete_one() {
+fn only_a_complete_file_replaces_another() {
     let site = Site::new(100);
     fs::write(site.got().join("file"), "old").unwrap();
     fs::write(site.served("f"), content(5_000, 1)).unwrap();
@@ -317,7 +316,7 @@ fn an_existing_file_is_replaced_only_by_a_complete_one() {
 }
 
 #[test]
-fn two_fetches_of_one_file_do_not_write_into_each_other() {
+fn two_fetches_of_one_file_stay_separate() {
     let site = Site::new(100);
     fs::write(site.served("f"), content(5_000, 1)).unwrap();
     let part = site.got().join(format!("file{PART_SUFFIX}"));
@@ -330,7 +329,7 @@ fn two_fetches_of_one_file_do_not_write_into_each_other() {
 }
 
 #[test]
-fn a_fetch_that_was_stopped_goes_on_where_it_was() {
+fn a_stopped_fetch_resumes() {
     let site = Site::new(50);
     // Four manifests' worth.
     let file = content(45_000, 3);
@@ -345,7 +344,7 @@ fn a_fetch_that_was_stopped_goes_on_where_it_was() {
     let started = get(&site.consumer, &name("/p/f"), &target, options, &mut stop_midway);
     let kept = match started {
         Err(GetError::Interrupted { kept_octets, .. }) => kept_octets,
-        // A fast machine may be done before the watcher is asked.
+        // A fast machine may be done before the watcher is polled.
         Ok(_) => return,
         Err(error) => panic!("{error}"),
     };
@@ -361,7 +360,7 @@ fn a_fetch_that_was_stopped_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_partial_file_of_another_version_is_not_gone_on_with() {
+fn a_part_of_another_version_is_not_resumed() {
     let site = Site::new(50);
     fs::write(site.served("f"), content(45_000, 3)).unwrap();
     let target = site.got().join("file");
@@ -376,7 +375,7 @@ fn a_partial_file_of_another_version_is_not_gone_on_with() {
 }
 
 #[test]
-fn more_files_than_are_kept_open_are_served_all_the_same() {
+fn more_files_than_open_slots_are_served() {
     let site = Site::new(100);
     fs::create_dir(site.served("d")).unwrap();
     for i in 0..=namely_files::server::OBJECTS_MAX {
@@ -389,7 +388,7 @@ fn more_files_than_are_kept_open_are_served_all_the_same() {
 }
 
 #[test]
-fn a_directory_or_segment_size_that_cannot_be_served_is_refused_with_a_reason() {
+fn an_unservable_directory_is_refused_with_a_reason() {
     let (signer, _) = key_of("/p");
     let options = ServeOptions::new(name("/p"));
     let error = FileServer::new(Path::new("/nonexistent"), options.clone(), signer.clone()).unwrap_err();
@@ -425,7 +424,7 @@ impl namely_transport::serve::Producer for Packets {
 }
 
 #[test]
-fn a_listing_cannot_lead_out_of_the_target() {
+fn a_listing_never_leaves_the_target() {
     use namely_security::sign_data;
     use namely_wire::rdr::{Metadata, listing_name, metadata_name};
     for listing in [&b"../evil\0"[..], b"..\0", b"/tmp/evil\0", b"a/b\0", b"unfinished"] {
@@ -459,7 +458,7 @@ fn a_listing_cannot_lead_out_of_the_target() {
 }
 
 #[test]
-fn directories_are_followed_as_deep_as_the_limit_and_no_deeper() {
+fn directory_depth_is_limited() {
     let site = Site::new(8000);
     let depth_max = namely_files::get::DEPTH_MAX;
     // A path of a server has as many components at most, so the last directory is one that it

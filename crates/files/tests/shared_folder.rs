@@ -1,5 +1,5 @@
-//! Partial files and journals where others write too, and where writing them fails: whatever is
-//! found, what gets the final name is what the producer signed.
+//! Partial files and journals where other users write, too, and where writing them fails: only
+//! content that the producer signed receives the final name.
 
 use crate::common;
 
@@ -12,15 +12,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use common::{believing, connect, content, key_of, name, names_in, resuming, unwatched};
 use namely_files::get::PART_SUFFIX;
 use namely_files::{FileServer, GetError, GetOptions, ResumeSecret, ServeOptions, get};
-use namely_skip::{Need, skip};
 use namely_socket::{Consumer, Flow};
+use namely_testkit::{Need, skip};
 use namely_transport::connection::Outbox;
 use namely_transport::serve::Producer;
 use namely_wire::{InterestView, LpHeaders, Name};
 
 const OCTETS: usize = 45_000;
 
-/// A file server that says nothing of segments past the middle of a file while it stalls.
+/// A file server that does not answer for segments past the middle of a file while it stalls.
 struct Stalling {
     server: FileServer,
     stalls: Arc<AtomicBool>,
@@ -77,7 +77,7 @@ impl Shared {
         self.at(&format!("file{PART_SUFFIX}.journal"))
     }
 
-    fn get(&self, options: GetOptions) -> Result<namely_files::Got, GetError> {
+    fn get(&self, options: GetOptions) -> Result<namely_files::FetchedFile, GetError> {
         get(&self.consumer, &name("/p/f"), &self.at("file"), options, &mut unwatched)
     }
 
@@ -95,7 +95,7 @@ impl Shared {
         }
     }
 
-    /// Fetches to the end, going on with what there is; the octets that had been there.
+    /// Fetches to the end, resuming from the present files; returns the octets that were resumed.
     fn finishes(&self) -> u64 {
         let got = self.get(resuming()).unwrap();
         assert!(fs::read(self.at("file")).unwrap() == self.file, "something else got the final name");
@@ -106,7 +106,7 @@ impl Shared {
 }
 
 #[test]
-fn pipes_and_links_in_place_of_part_and_journal_are_refused_and_nothing_waits() {
+fn pipes_and_links_as_parts_are_refused() {
     let shared = Shared::new();
     let dear = shared.at("dear");
     fs::write(&dear, "dear").unwrap();
@@ -120,20 +120,20 @@ fn pipes_and_links_in_place_of_part_and_journal_are_refused_and_nothing_waits() 
         let fifo = rustix::fs::FileType::Fifo;
         rustix::fs::mknodat(rustix::fs::CWD, &bait, fifo, mode, 0).unwrap();
         let error = shared.get(resuming()).unwrap_err();
-        assert!(matches!(&error, GetError::Foreign { path, .. } if *path == bait), "{error}");
+        assert!(matches!(&error, GetError::UntrustedFile { path, .. } if *path == bait), "{error}");
         assert!(error.hint().is_some(), "{error}");
         fs::remove_file(&bait).unwrap();
 
         symlink(&dear, &bait).unwrap();
         let error = shared.get(resuming()).unwrap_err();
-        assert!(matches!(error, GetError::Foreign { .. }), "{error}");
+        assert!(matches!(error, GetError::UntrustedFile { .. }), "{error}");
         assert_eq!(fs::read(&dear).unwrap(), b"dear");
         fs::remove_file(&bait).unwrap();
     }
 }
 
 #[test]
-fn part_and_journal_of_another_user_are_refused_and_the_user_named() {
+fn another_users_part_is_refused_by_name() {
     if !rustix::process::geteuid().is_root() {
         return skip(Need::Root, "only root can give files away");
     }
@@ -142,7 +142,7 @@ fn part_and_journal_of_another_user_are_refused_and_the_user_named() {
         shared.interrupted("/p/f");
         std::os::unix::fs::chown(&path, Some(65_534), None).unwrap();
         let error = shared.get(resuming()).unwrap_err();
-        assert!(matches!(error, GetError::Foreign { .. }), "{error}");
+        assert!(matches!(error, GetError::UntrustedFile { .. }), "{error}");
         assert!(error.to_string().contains("uid 65534"), "{error}");
         assert!(!shared.at("file").exists());
         std::os::unix::fs::chown(&path, Some(0), None).unwrap();
@@ -152,7 +152,7 @@ fn part_and_journal_of_another_user_are_refused_and_the_user_named() {
 }
 
 #[test]
-fn a_part_that_another_name_leads_to_is_left_alone() {
+fn a_hard_linked_part_is_left_alone() {
     let shared = Shared::new();
     let dear = shared.at("dear");
     fs::write(&dear, "dear").unwrap();
@@ -163,12 +163,12 @@ fn a_part_that_another_name_leads_to_is_left_alone() {
 }
 
 #[test]
-fn only_what_this_user_noted_of_this_very_file_is_gone_on_with() {
+fn only_an_own_matching_journal_is_resumed() {
     let shared = Shared::new();
     let kept = shared.interrupted("/p/f");
     assert_eq!(shared.finishes(), kept, "its own journal counts");
 
-    // What another secret signed, as if another user had written it.
+    // A journal signed with another secret, as another user would write it.
     shared.interrupted("/p/f");
     let others = GetOptions { secret: Some(ResumeSecret::new([8; 32])), ..resuming() };
     assert_eq!(shared.get(others).unwrap().resumed_octets, 0);
@@ -190,7 +190,7 @@ fn only_what_this_user_noted_of_this_very_file_is_gone_on_with() {
 }
 
 #[test]
-fn a_part_or_journal_torn_anywhere_never_makes_a_wrong_file() {
+fn a_torn_journal_never_corrupts_a_file() {
     let shared = Shared::new();
     shared.interrupted("/p/f");
     let journal_octets = fs::metadata(shared.journal()).unwrap().len();
@@ -201,7 +201,7 @@ fn a_part_or_journal_torn_anywhere_never_makes_a_wrong_file() {
         assert_eq!(shared.finishes(), 0, "journal cut at {cut}");
     }
     for cut in (0..kept + 1000).step_by(2_499) {
-        // How far it came this time.
+        // The progress of this fetch.
         let kept = shared.interrupted("/p/f");
         let part = fs::OpenOptions::new().write(true).open(shared.part()).unwrap();
         let octets = part.metadata().unwrap().len();
@@ -212,7 +212,7 @@ fn a_part_or_journal_torn_anywhere_never_makes_a_wrong_file() {
 }
 
 #[test]
-fn a_fetched_file_has_the_permissions_that_umask_leaves() {
+fn a_fetched_file_respects_the_umask() {
     let shared = Shared::new();
     let probe = shared.at("probe");
     fs::write(&probe, "").unwrap();

@@ -1,5 +1,5 @@
-//! Trees of many small files: what comes is what is served, whatever changes meanwhile, and nothing
-//! outside the target is touched.
+//! Trees of many small files: the fetched tree equals the served one under any change meanwhile,
+//! and nothing outside the target is touched.
 
 use crate::common;
 
@@ -12,19 +12,19 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use common::{answer_all, believing, connect, content, key_of, name, names_in};
-use namely_files::get::{FAILED_MAX, TreeEvent, TreeGot};
+use namely_files::get::{FAILED_MAX, FetchedTree, TreeEvent};
 use namely_files::index::{INDEX_ENTRIES_MAX, PACKED_OCTETS_MAX};
 use namely_files::{FileServer, GetError, GetOptions, ServeOptions, get_tree};
-use namely_skip::until;
 use namely_socket::{Consumer, Flow};
+use namely_testkit::until;
 use namely_transport::connection::Outbox;
 use namely_transport::serve::Producer;
 use namely_wire::{InterestView, LpHeaders, Name};
 
-/// What is done when the Interest of this number comes.
+/// Called for each Interest before the server answers.
 pub(crate) type Interfere = Box<dyn FnMut(&InterestView<'_>) + Send>;
 
-/// A file server in whose way somebody stands.
+/// A file server with a test's interference.
 struct Disturbed {
     server: FileServer,
     interfere: Interfere,
@@ -82,7 +82,7 @@ impl Site {
         fs::write(path, content).unwrap();
     }
 
-    pub(crate) fn fetch(&self, options: GetOptions) -> Result<TreeGot, GetError> {
+    pub(crate) fn fetch(&self, options: GetOptions) -> Result<FetchedTree, GetError> {
         self.watch(options, &mut |_| Flow::Continue)
     }
 
@@ -90,11 +90,11 @@ impl Site {
         &self,
         options: GetOptions,
         watch: &mut dyn FnMut(TreeEvent<'_>) -> Flow,
-    ) -> Result<TreeGot, GetError> {
+    ) -> Result<FetchedTree, GetError> {
         get_tree(&self.consumer, &name("/p"), &self.got(), options, watch)
     }
 
-    /// How many names with `part` in them were asked for since the last time.
+    /// Returns the number of names with `part` that were requested since the last call.
     fn asked(&self, part: &str) -> usize {
         let asked = std::mem::take(&mut *self.asked.lock().unwrap());
         asked.into_iter().filter(|name| name.contains(part)).collect::<BTreeSet<_>>().len()
@@ -112,7 +112,7 @@ pub(crate) const SYNC: GetOptions = GetOptions {
     dry_run: false,
 };
 
-/// What is below `path`: of each file its content, permissions and time, of each directory its
+/// The contents of `path`: of each file its content, permissions and time, of each directory its
 /// time.
 pub(crate) fn tree(path: &Path) -> BTreeMap<PathBuf, (Option<Vec<u8>>, u32, i64)> {
     let mut found = BTreeMap::new();
@@ -135,7 +135,7 @@ pub(crate) fn tree(path: &Path) -> BTreeMap<PathBuf, (Option<Vec<u8>>, u32, i64)
 }
 
 #[test]
-fn a_tree_of_files_of_every_size_arrives_with_permissions_and_times() {
+fn a_tree_arrives_with_permissions_and_times() {
     let site = Site::new();
     let sizes = [0, 1, 7_999, 8_000, 8_001, 20_000, PACKED_OCTETS_MAX - 1, PACKED_OCTETS_MAX];
     for (seed, octets) in sizes.into_iter().chain([PACKED_OCTETS_MAX + 1, 300_000]).enumerate() {
@@ -165,7 +165,7 @@ fn a_tree_of_files_of_every_size_arrives_with_permissions_and_times() {
 }
 
 #[test]
-fn thousands_of_small_files_come_as_one_object_and_a_second_time_not_at_all() {
+fn unchanged_small_files_are_not_fetched_again() {
     let site = Site::new();
     for file in 0..3000 {
         site.write(format!("{}/{file}", file % 30), content(100 + file % 900, file));
@@ -191,7 +191,7 @@ fn thousands_of_small_files_come_as_one_object_and_a_second_time_not_at_all() {
     assert_eq!((got.files, got.unchanged), (0, 3000));
     assert_eq!(site.asked("32=pack"), 0);
 
-    // What changed comes, and little else; an index may be told again for a moment.
+    // Changed files are fetched, and little else; the old index may be served for a moment.
     site.write("7/7", "another");
     site.write("29/new", "new");
     let got = until("a new index", || Some(site.fetch(SYNC).unwrap()).filter(|got| got.files > 0));
@@ -201,7 +201,7 @@ fn thousands_of_small_files_come_as_one_object_and_a_second_time_not_at_all() {
 }
 
 #[test]
-fn names_may_have_any_octets() {
+fn tree_names_may_have_any_octets() {
     let site = Site::new();
     let long = "x".repeat(255);
     let names: [&[u8]; 7] =
@@ -219,7 +219,7 @@ fn names_may_have_any_octets() {
 }
 
 #[test]
-fn a_file_that_changed_after_it_was_listed_is_asked_for_again_and_comes_as_it_is() {
+fn a_file_changed_after_listing_is_refetched() {
     let site = Site::disturbed(|served| {
         let (served, mut is_done) = (served.to_owned(), false);
         Box::new(move |interest| {
@@ -250,7 +250,7 @@ fn a_file_that_changed_after_it_was_listed_is_asked_for_again_and_comes_as_it_is
 }
 
 #[test]
-fn a_pack_that_is_gone_is_asked_for_by_its_new_index() {
+fn a_missing_pack_needs_a_new_index() {
     // The file changes when its beginning was sent and its end was not: no mixture may arrive.
     let site = Site::disturbed(|served| {
         let (path, mut is_done) = (served.join("large"), false);
@@ -273,7 +273,7 @@ fn a_pack_that_is_gone_is_asked_for_by_its_new_index() {
 }
 
 #[test]
-fn a_fetch_that_is_stopped_goes_on_where_it_was() {
+fn a_stopped_tree_fetch_resumes() {
     let site = Site::new();
     for file in 0..600 {
         site.write(file.to_string(), content(20_000, file));
@@ -296,7 +296,7 @@ fn a_fetch_that_is_stopped_goes_on_where_it_was() {
 }
 
 #[test]
-fn what_the_producer_has_no_more_goes_when_that_is_wanted_and_links_are_not_followed() {
+fn a_sync_deletes_files_the_producer_removed() {
     let site = Site::new();
     site.write("kept", "x");
     site.write("d/kept", "x");
@@ -314,7 +314,7 @@ fn what_the_producer_has_no_more_goes_when_that_is_wanted_and_links_are_not_foll
     fs::remove_dir_all(got.join("was-link")).unwrap();
     symlink(&outside, got.join("was-link")).unwrap();
 
-    // A dry run says what would go and lets it be.
+    // A dry run lists the deletions and does none.
     let dry = GetOptions { delete: true, dry_run: true, ..SYNC };
     let mut told = Vec::new();
     let would = site.watch(dry, &mut |event| {
@@ -340,12 +340,12 @@ fn what_the_producer_has_no_more_goes_when_that_is_wanted_and_links_are_not_foll
 }
 
 #[test]
-fn a_dry_run_into_nothing_makes_nothing() {
+fn a_dry_run_creates_nothing() {
     let site = Site::new();
     site.write("d/f", "123");
     let mut told = Vec::new();
     let got = site.watch(GetOptions { dry_run: true, ..SYNC }, &mut |event| {
-        if let TreeEvent::Wanted(path, octets) = event {
+        if let TreeEvent::PlannedFile(path, octets) = event {
             told.push((path.to_owned(), octets));
         }
         Flow::Continue
@@ -356,7 +356,7 @@ fn a_dry_run_into_nothing_makes_nothing() {
 }
 
 #[test]
-fn what_cannot_be_fetched_is_told_and_counted() {
+fn failed_tree_files_are_reported_and_counted() {
     let site = Site::new();
     site.write("f", "x");
     site.write("d/f", "x");
@@ -383,16 +383,16 @@ fn what_cannot_be_fetched_is_told_and_counted() {
             "d/broken: a link that leads out or nowhere"
         ]
     );
-    // What the producer has is not deleted, though it cannot be had.
+    // A file that the producer lists but cannot serve is not deleted.
     fs::write(site.got().join("pipe"), "mine").unwrap();
     site.fetch(GetOptions { delete: true, ..SYNC }).unwrap();
     assert!(site.got().join("pipe").exists());
 }
 
 #[test]
-fn a_file_that_its_producer_cannot_read_is_a_failure_and_the_others_come() {
+fn an_unreadable_file_fails_alone() {
     if rustix::process::geteuid().is_root() {
-        return namely_skip::skip(namely_skip::Need::Kernel, "root reads everything");
+        return namely_testkit::skip(namely_testkit::Need::Kernel, "root reads everything");
     }
     let site = Site::new();
     site.write("f", "x");
@@ -406,7 +406,7 @@ fn a_file_that_its_producer_cannot_read_is_a_failure_and_the_others_come() {
 }
 
 #[test]
-fn of_what_fails_all_is_counted_and_so_much_kept_as_the_limit_allows() {
+fn stored_failures_are_limited() {
     let site = Site::new();
     for file in 0..=FAILED_MAX {
         site.write(file.to_string(), "x");
@@ -417,7 +417,7 @@ fn of_what_fails_all_is_counted_and_so_much_kept_as_the_limit_allows() {
 }
 
 #[test]
-fn directories_beyond_an_index_have_one_of_their_own() {
+fn directories_beyond_an_index_get_their_own() {
     let site = Site::new();
     for directory in ["a", "b"] {
         fs::create_dir(site.served().join(directory)).unwrap();
@@ -434,18 +434,18 @@ fn directories_beyond_an_index_have_one_of_their_own() {
         Flow::Continue
     });
     assert_eq!(got.unwrap().files as usize, INDEX_ENTRIES_MAX);
-    // While a listing comes, nothing is known.
+    // The progress reports no files until the first listing is complete.
     let first = at_least.iter().find(|(files, _)| *files > 0);
     assert_eq!(first, Some(&(INDEX_ENTRIES_MAX as u64 / 2, false)));
     assert_eq!(site.asked("32=index/32=metadata"), 2);
 }
 
 #[test]
-fn an_index_cannot_lead_out_of_the_target_or_take_memory_as_it_likes() {
+fn an_index_never_leaves_the_target() {
     use namely_wire::tree_index::{IndexEntry, IndexItem, IndexWriter};
     let entry = |name: &'static [u8], octets| IndexEntry { name, mode: 0o644, mtime_ns: 1, octets };
     let cases: [&[IndexItem<'_>]; 4] = [
-        // Each is read only after what comes before it.
+        // Each item is read only after the item before it.
         &[IndexItem::Directory(b""), IndexItem::Packed(entry(b"x", PACKED_OCTETS_MAX + 1))],
         &[IndexItem::Directory(b""), IndexItem::Packed(entry(b"..", 1))],
         &[IndexItem::Directory(b"../up")],

@@ -1,4 +1,5 @@
-//! Old answers: whoever can answer in a producer's place has what the producer signed long ago.
+//! Old answers: a peer that can answer in a producer's place has old packets with the producer's
+//! signature.
 
 use crate::common;
 
@@ -8,10 +9,10 @@ use std::time::{Duration, SystemTime};
 
 use common::{believing, connect, key_of, name, unwatched};
 use namely_files::{FileServer, GetError, GetOptions, Input, Put, PutOptions, ServeOptions, get};
-use namely_skip::{Need, skip};
+use namely_testkit::{Need, skip};
 
 #[test]
-fn an_older_version_replaces_a_newer_one_only_where_that_is_allowed() {
+fn an_older_version_needs_permission_to_replace() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
     fs::create_dir(at("served")).unwrap();
@@ -41,7 +42,7 @@ fn an_older_version_replaces_a_newer_one_only_where_that_is_allowed() {
     assert_eq!(fs::read(at("f")).unwrap(), b"new");
     fetch(GetOptions { allow_older: true, ..GetOptions::default() }).unwrap();
     assert_eq!(fs::read(at("f")).unwrap(), b"old");
-    // What somebody else put there is nobody's version.
+    // A file that another program put there has no version.
     fs::remove_file(at("f")).unwrap();
     fs::write(at("f"), "mine").unwrap();
     set("older", 2000);
@@ -50,7 +51,7 @@ fn an_older_version_replaces_a_newer_one_only_where_that_is_allowed() {
 }
 
 #[test]
-fn an_answer_older_than_wanted_or_of_a_time_to_come_is_refused() {
+fn stale_and_future_versions_are_refused() {
     let target = tempfile::tempdir().unwrap();
     let target = target.path().join("f");
     let now_ms = namely_host::clock::unix_ns() / 1_000_000;

@@ -1,6 +1,6 @@
-//! What the content store costs: a hit among many Data, and an insertion that evicts, each as a
+//! The cost of the content store: a hit among many Data, and an insertion that evicts, each as a
 //! whole `receive()` from the parsed packet to the answer, on one thread. The cost of an insertion
-//! is what Data costs more than with a store that admits nothing.
+//! is the difference to a store that admits nothing.
 //!
 //! `cargo run --release -p namely-forwarder --example cs_cost [PACKETS] [POLICY]`
 

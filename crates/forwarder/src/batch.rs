@@ -1,11 +1,11 @@
-//! Packets that were read together and are processed together, so that the core waits for memory
-//! once for many of them instead of once, or several times, for each.
+//! Batches of packets. In a batch, the waits for memory of many packets overlap; otherwise the core
+//! waits once or several times for each packet.
 //!
-//! What the first lookups of a packet will read is known as soon as its name is hashed. So a batch
-//! is hashed first; then the table lines of all its packets are prefetched (`prefetch`), whose
-//! misses overlap because nothing waits for them; then the packets are processed one by one, in the
-//! order in which they came, as [`crate::Forwarder::receive`] does. Asking ahead decides nothing: a
-//! table that changes meanwhile costs a miss.
+//! The first lookups of a packet are known as soon as its name is hashed. So all names of a batch
+//! are hashed first. Then the cache lines of the tables that its packets need are prefetched
+//! (`prefetch`); these misses overlap because nothing waits for them. Then the packets are
+//! processed one by one, in order of arrival, as by [`crate::Forwarder::receive`]. Prefetches do
+//! not affect results: if a table changes meanwhile, the lookup costs a cache miss.
 
 use alloc::alloc::{Layout, handle_alloc_error};
 use alloc::boxed::Box;
@@ -18,44 +18,53 @@ use crate::face_id::FaceId;
 use crate::hash::NameHashes;
 use crate::packet::Received;
 use crate::pit::Satisfied;
-use crate::pool::{Apart, boxed};
+use crate::pool::{HeapPart, boxed};
 use crate::reserve::Reserve;
 
-/// Packets that are read ahead together: more than the processor has misses under way at once, and
-/// few enough for their table lines to stay in its first cache.
+/// Packets that are prefetched together: more than the processor's concurrent misses, and few
+/// enough for their table lines to stay in its first-level cache.
 const AHEAD: usize = 32;
 
-/// Packets to be processed together, each with the face that it came from, and the memory that
-/// processing them takes: none of it is on the stack.
+/// Packets to be processed together, each with its ingress face. The batch also owns the work
+/// memory of their processing, so that it is not on the stack.
 pub struct Batch<B> {
     pub(crate) packets: Vec<(FaceId, Received<B>)>,
     packets_max: usize,
-    // Used again for each group: making them anew would clear more memory than a packet has.
+    // Reused for each group of packets: to initialize a new array, more memory would be written
+    // than a packet occupies.
     pub(crate) hashes: Box<[NameHashes]>,
-    pub(crate) work: Apart<Work<B>>,
+    pub(crate) work: HeapPart<BatchScratch<B>>,
 }
 
-/// What a batch is processed with.
-pub(crate) struct Work<B> {
+/// The work memory of a batch.
+pub(crate) struct BatchScratch<B> {
     pub(crate) reserve: Reserve,
-    /// Of a name of a forwarding hint.
+    /// Hashes of a name in a forwarding hint.
     pub(crate) hint: RefCell<Box<[NameHashes]>>,
-    /// What the Data that is processed has satisfied.
+    /// The entries that the current Data has satisfied.
     pub(crate) satisfied: Satisfied<B>,
 }
 
 impl<B> Batch<B> {
-    /// Maximum number of packets that a batch of [`Batch::new`] holds.
+    /// Packets of a batch.
+    ///
+    /// [`Batch::with_room`] makes a batch of another capacity.
+    ///
+    /// # Limit
+    /// A full batch returns a further packet to its caller; namelyd processes a batch as soon as it
+    /// is full.
+    /// - Value: 64, or the argument of `Batch::with_room`
+    /// - Tests: `a_full_batch_returns_the_packet`
     pub const PACKETS_MAX: usize = 64;
 
-    /// An empty batch, with memory for as many packets as it may hold. Without memory the process
-    /// ends: see [`Batch::with_room`].
+    /// An empty batch with capacity for `PACKETS_MAX` packets. Aborts the process if the allocation
+    /// fails: see [`Batch::with_room`].
     pub fn new() -> Self {
         let layout = Layout::new::<[(FaceId, Received<B>); 64]>();
         Batch::with_room(Self::PACKETS_MAX).unwrap_or_else(|_| handle_alloc_error(layout))
     }
 
-    /// An empty batch for so many packets, which allocates nothing from then on.
+    /// An empty batch with capacity for `packets_max` packets. It allocates nothing afterwards.
     ///
     /// # Errors
     ///
@@ -65,8 +74,8 @@ impl<B> Batch<B> {
         packets.try_reserve_exact(packets_max).map_err(|_| ConfigError::OutOfMemory)?;
         let hashes = boxed(AHEAD, NameHashes::new)?;
         let hint = RefCell::new(boxed(1, NameHashes::new)?);
-        let work = || Ok(Work { reserve: Reserve::new(0), hint, satisfied: Satisfied::new() });
-        Ok(Batch { packets, packets_max, hashes, work: Apart::new(work)? })
+        let work = || Ok(BatchScratch { reserve: Reserve::new(0), hint, satisfied: Satisfied::new() });
+        Ok(Batch { packets, packets_max, hashes, work: HeapPart::new(work)? })
     }
 
     /// Adds a packet behind the others.
@@ -83,9 +92,9 @@ impl<B> Batch<B> {
         Ok(())
     }
 
-    /// What one packet beside the batch may be processed with, while no packet waits.
+    /// The work memory for one packet outside the batch, while the batch is empty.
     pub(crate) fn work_memory(&mut self) -> (&Reserve, &RefCell<Box<[NameHashes]>>, &mut NameHashes) {
-        let Work { reserve, hint, .. } = &*self.work;
+        let BatchScratch { reserve, hint, .. } = &*self.work;
         (reserve, hint, &mut self.hashes[0])
     }
 
@@ -99,7 +108,7 @@ impl<B> Batch<B> {
         self.packets.is_empty()
     }
 
-    /// Returns true if it is time to process the batch: no more packets fit.
+    /// Returns true if the batch is full and must be processed.
     pub fn is_full(&self) -> bool {
         self.packets.len() >= self.packets_max
     }

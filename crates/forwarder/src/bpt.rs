@@ -1,9 +1,9 @@
-//! The binding prefix table: which local application serves which prefix (`IS-05`). Consulted only
-//! for Interests that the FIB sent to the face `local`.
+//! The binding prefix table: the local applications and the prefixes that they serve (`IS-05`).
+//! Used only for Interests that the FIB sent to the face `local`.
 //!
-//! Rule 1 (`IS-06`): a prefix that is bound is neither equal to, nor a proper prefix of, another
-//! bound prefix; the check and the bind happen under one lock, so of two concurrent binds exactly
-//! one wins. Rule 2 (`IS-07`): a prefix that no route leads to may be bound; the answer says so.
+//! Rule 1 (`IS-06`): a bound prefix is neither equal to, nor a proper prefix of, another bound
+//! prefix. The check and the bind happen under one lock, so exactly one of two concurrent binds
+//! succeeds. Rule 2 (`IS-07`): a prefix without a route may be bound; the result reports that.
 
 use core::fmt;
 
@@ -18,19 +18,20 @@ use crate::lock_order::WriterLock;
 use crate::name_keys::Work;
 use crate::ordered::Ordered;
 use crate::prefix_table::{Key, NameOctets, NoBlock, Pair, Pairs, PrefixTable, Writer};
-use crate::shares::{Charged, Holder, Ledger};
+use crate::shares::{ChargeOutcome, Owner, OwnerAccounting};
 use crate::slab::{ENTRIES_MAX, Id, NONE};
 
-/// What a successful bind can say.
+/// The result of a successful bind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// The FIB leads Interests for the prefix to the face `local`.
+    /// The FIB has a route for the prefix to the face `local`.
     Routed,
-    /// No FIB entry leads there yet: until one does, the application gets no Interest (rule 2).
+    /// The FIB has no such route yet. Until it has one, the application receives no Interest (rule
+    /// 2).
     NotRouted,
 }
 
-/// Why a bind was refused.
+/// The reason for which a bind was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BindError {
     /// The prefix equals a bound one, extends one, or is extended by one.
@@ -41,10 +42,10 @@ pub enum BindError {
     NotUpper,
     /// `bindings_max` prefixes are bound.
     TableFull,
-    /// The holder of the face has bound `bindings_per_holder_max` prefixes, or names of
+    /// The owner of the face has bound `bindings_per_holder_max` prefixes, or names of
     /// `bindings_octets_per_holder_max` octets.
-    HolderFull,
-    /// There is no memory for it.
+    OwnerFull,
+    /// There is not enough memory for the binding.
     NoMemory,
 }
 
@@ -64,7 +65,7 @@ impl fmt::Display for BindError {
             BindError::NoFace => "no such face: list the faces to see which exist",
             BindError::NotUpper => "only an application's face can bind a prefix",
             BindError::TableFull => "too many prefixes are bound: release some or raise bindings_max",
-            BindError::HolderFull => "this user has bound as many prefixes, or as long ones, as one may",
+            BindError::OwnerFull => "this user has bound as many prefixes, or as long ones, as one may",
             BindError::NoMemory => "there is no memory for it: try again later",
         })
     }
@@ -72,7 +73,7 @@ impl fmt::Display for BindError {
 
 impl core::error::Error for BindError {}
 
-/// A name that is bound, or on the way to names that are.
+/// A bound name, or a prefix of one.
 #[derive(Clone, Copy, Debug, Default)]
 struct Node {
     face: Option<FaceKey>,
@@ -81,7 +82,7 @@ struct Node {
 }
 
 impl Node {
-    /// Low bit of the second number: whether the first one is a face.
+    /// The low bit of the second number is set if the first one is a face.
     fn pair(self) -> Pair {
         let bound = u64::from(self.face.is_some());
         (self.face.map_or(0, FaceKey::bits), u64::from(self.beneath) << 1 | bound)
@@ -101,24 +102,24 @@ pub(crate) struct Bpt<R> {
 
 struct Control {
     writer: Writer,
-    /// Which entries each face has bound.
+    /// The entries that each face has bound.
     by_face: Ordered<(FaceKey, Id), ()>,
-    /// Those that have any.
+    /// Faces with bindings.
     binders: Ordered<FaceKey, Binder>,
-    ledger: Ledger,
+    ledger: OwnerAccounting,
     len: usize,
 }
 
-/// A face that has bound names.
+/// A face with bindings.
 #[derive(Clone, Copy)]
 struct Binder {
-    /// Who pays.
-    who: Holder,
+    /// The owner that is charged.
+    who: Owner,
     names: usize,
 }
 
 impl<R: RawMutex> Bpt<R> {
-    /// `holder_max` is what one holder may have.
+    /// An empty table with these limits.
     pub(crate) fn new(limits: &BindingLimits) -> Result<Self, ConfigError> {
         let (bindings_max, holder_max) = (limits.entries_max, limits.per_holder_max());
         let nodes_max = bindings_max.saturating_mul(NODES_PER_BINDING).min(ENTRIES_MAX);
@@ -127,38 +128,41 @@ impl<R: RawMutex> Bpt<R> {
             writer: Writer::default(),
             by_face: Ordered::with_room(bindings_max)?,
             binders: Ordered::default(),
-            ledger: Ledger::new(holder_max),
+            ledger: OwnerAccounting::new(holder_max),
             len: 0,
         };
         Ok(Bpt { table, control: WriterLock::new(control), bindings_max })
     }
 
-    /// Makes the next memory; returns true if any was made.
+    /// Allocates the next memory; returns true if any was allocated.
     pub(crate) fn grow(&self) -> Result<bool, ConfigError> {
         self.table.grow()
     }
 
-    /// Makes the memory for `names` more names of so many octets each, with the names above them.
+    /// Allocates the memory for `names` more names of `octets` octets each, and for the nodes of
+    /// their prefixes.
     pub(crate) fn make_room(&self, names: usize, octets: usize) -> Result<(), ConfigError> {
-        // A component has two octets at least, and a name so many of them at most.
+        // A component has at least two octets, and a name at most `COMPONENTS_MAX` components.
         let above = 1 + (octets / 2).min(namely_wire::COMPONENTS_MAX);
         self.table.make_room(names.saturating_mul(above), octets)
     }
 
     pub(crate) fn len(&self) -> usize {
+        // Under the lock, because the table counts nodes; only the control path needs the number.
         self.control.lock().len
     }
 
-    /// The face that bound a prefix of `key`. Rule 1 leaves at most one.
+    /// The face that bound a prefix of `key`. By rule 1 there is at most one.
     pub(crate) fn find(&self, key: Key<'_>) -> Option<FaceKey> {
         self.table.find_longest(self.control.mutex(), key, bound_to)
     }
 
-    /// Binds the name of `key` for a face, for which `who` pays. If it is refused, nothing has
-    /// changed.
-    pub(crate) fn bind(&self, key: Key<'_>, face: FaceKey, who: Holder) -> Result<(), BindError> {
+    /// Binds the name of `key` for a face of owner `who`. A refused bind changes nothing.
+    pub(crate) fn bind(&self, key: Key<'_>, face: FaceKey, who: Owner) -> Result<(), BindError> {
         let Control { writer, by_face, binders, ledger, len } = &mut *self.control.lock();
         let n = key.hashes.len();
+        // A node of this name is bound or has bound names below it, so this check is one direction
+        // of rule 1. The lookup after it is the other one.
         let extended = self.table.find(writer, key, n).is_some();
         if extended || self.table.find_longest_locked(writer, key, bound_to).is_some() {
             return Err(BindError::InUse);
@@ -166,13 +170,13 @@ impl<R: RawMutex> Bpt<R> {
         if *len >= self.bindings_max {
             return Err(BindError::TableFull);
         }
-        // The memory of the lists first: after that only a node can be refused, and those before it
-        // are taken back.
+        // The memory of the lists is reserved first, and then the owner is charged. After that only
+        // the insertion of a node can fail; the nodes before it are then removed again.
         by_face.reserve().and_then(|()| binders.reserve()).map_err(|_| BindError::NoMemory)?;
         match ledger.charge(who, key.octets.len()) {
-            Charged::Yes => {}
-            Charged::Full => return Err(BindError::HolderFull),
-            Charged::NoMemory => return Err(BindError::NoMemory),
+            ChargeOutcome::Yes => {}
+            ChargeOutcome::Full => return Err(BindError::OwnerFull),
+            ChargeOutcome::NoMemory => return Err(BindError::NoMemory),
         }
         for prefix in 0..=n {
             let changed = self.change(writer, key, prefix, |node| match prefix == n {
@@ -180,8 +184,8 @@ impl<R: RawMutex> Bpt<R> {
                 false => node.beneath += 1,
             });
             if let Err(none) = changed {
-                // Readers may have seen the nodes above, which bind nothing: only the last one
-                // names the face.
+                // Readers may have seen the nodes above, which bind nothing: only the last one has
+                // the face.
                 (0..prefix).for_each(|prefix| self.leave(writer, key, prefix));
                 ledger.credit(who, key.octets.len());
                 return Err(none.into());
@@ -189,14 +193,14 @@ impl<R: RawMutex> Bpt<R> {
         }
         let names = binders.get(&face).map_or(0, |binder| binder.names);
         let bound = self.table.find(writer, key, n).unwrap_or(NONE);
-        // There is room for both.
+        // There is capacity for both.
         let _ = by_face.insert((face, bound), ());
         let _ = binders.insert(face, Binder { who, names: names + 1 });
         *len += 1;
         Ok(())
     }
 
-    /// Undoes a bind of `face`; returns true if there was one.
+    /// Removes a binding of `face`; returns true if there was one.
     pub(crate) fn unbind(&self, key: Key<'_>, face: FaceKey) -> bool {
         let control = &mut *self.control.lock();
         let bound = self.table.find(&control.writer, key, key.hashes.len());
@@ -221,7 +225,7 @@ impl<R: RawMutex> Bpt<R> {
         true
     }
 
-    /// Unbinds up to `count` names of a face that is gone; returns how many.
+    /// Unbinds up to `count` names of a released face; returns their number.
     pub(crate) fn remove_face(
         &self,
         hasher: &NameHasher,
@@ -240,19 +244,19 @@ impl<R: RawMutex> Bpt<R> {
         count
     }
 
-    /// How many names `face` has bound.
+    /// The number of names that `face` has bound.
     pub(crate) fn count_of(&self, face: FaceKey) -> usize {
         self.control.lock().binders.get(&face).map_or(0, |binder| binder.names)
     }
 
-    /// Whether `face` has bound this very name.
+    /// Returns true if `face` has bound exactly this name.
     pub(crate) fn holds(&self, key: Key<'_>, face: FaceKey) -> bool {
         let Control { writer, .. } = &*self.control.lock();
         let bound = self.table.find(writer, key, key.hashes.len());
         bound.is_some_and(|id| self.node(writer, id).face == Some(face))
     }
 
-    /// Shows the bindings of some places; see [`PrefixTable::walk`].
+    /// Visits the bindings of some slots; see [`PrefixTable::walk`].
     pub(crate) fn walk(
         &self,
         from: Id,
@@ -270,9 +274,9 @@ impl<R: RawMutex> Bpt<R> {
         self.table.pairs(writer, id).next().map(Node::from_pair).unwrap_or_default()
     }
 
-    /// One name fewer is bound below this prefix; without any it leaves the table.
+    /// Subtracts one from the number of bound names below this prefix; at zero its node is removed.
     fn leave(&self, writer: &mut Writer, key: Key<'_>, prefix: usize) {
-        // A node that is there changes in place.
+        // An existing node changes in place.
         let _ = self.change(writer, key, prefix, |node| node.beneath -= 1);
         let empty = self.table.find(writer, key, prefix).filter(|id| self.node(writer, *id).beneath == 0);
         if let Some(id) = empty {
@@ -280,7 +284,7 @@ impl<R: RawMutex> Bpt<R> {
         }
     }
 
-    /// Changes a node, which is made if it does not exist.
+    /// Changes a node; creates it if it does not exist.
     fn change(
         &self,
         writer: &mut Writer,
@@ -302,8 +306,8 @@ fn bound_to(_: usize, mut pairs: Pairs<'_>) -> Option<FaceKey> {
     pairs.next().and_then(|pair| Node::from_pair(pair).face)
 }
 
-/// Nodes that a binding may take on average: one for each component of its name, less what it
-/// shares with others.
+/// Average number of nodes of a binding: one for each component of its name, less those shared with
+/// others.
 const NODES_PER_BINDING: usize = 16;
 
 #[cfg(test)]

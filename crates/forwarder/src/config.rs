@@ -1,5 +1,5 @@
-//! What a home of the core chooses: limits, policies, and the functions that the core does not
-//! bring.
+//! The configuration of the core by its embedder: limits, policies, and functions that the core
+//! lacks.
 
 use crate::error::ConfigError;
 use alloc::vec::Vec;
@@ -13,51 +13,72 @@ use crate::limits::{
 };
 use crate::tier::TierMarking;
 
-/// SHA-256, supplied by the home: the core has no cryptography of its own.
+/// SHA-256, supplied by the embedder: the core has no cryptography of its own.
 pub type Sha256 = fn(&[u8]) -> [u8; 32];
 
-/// Everything that can be chosen when a forwarder is made. The defaults suit a router for one
-/// machine.
+/// The configuration of a forwarder. The defaults suit a router for one machine.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Maximum number of faces at once. When full, [`crate::FaceError::TableFull`].
+    /// Faces of a forwarder.
+    ///
+    /// The error is [`crate::FaceError::TableFull`].
+    ///
+    /// # Limit
+    /// A further face is refused.
+    /// - Value: 16,384; in a router 1024 more than `faces.faces_max`
+    /// - Tests: `a_face_past_the_limit_is_refused`
     pub faces_max: usize,
-    /// Of the PIT.
+    /// Limits of the PIT.
     pub pit: PitLimits,
-    /// Longest time an Interest is kept pending, ms; a longer InterestLifetime is cut to it.
+    /// Time that an Interest is pending.
+    ///
+    /// # Limit
+    /// A longer InterestLifetime is shortened to it.
+    /// - Value: 1 h
+    /// - Setting: `tables.interest_lifetime_ms_max`
+    /// - Tests: `a_lifetime_is_cut_to_the_limit`
     pub interest_lifetime_ms_max: u64,
-    /// The same for Interests from non-local faces, which end no later than local ones.
+    /// Time that an Interest from a non-local face is pending.
+    ///
+    /// It is at most `interest_lifetime_ms_max`.
+    ///
+    /// # Limit
+    /// A longer InterestLifetime is shortened to it.
+    /// - Value: 60 s
+    /// - Setting: `tables.interest_lifetime_remote_ms_max`
+    /// - Tests: `a_neighbor_lifetime_is_cut_sooner`
     pub interest_lifetime_remote_ms_max: u64,
-    /// Of the content store.
+    /// Limits of the content store.
     pub cs: CsLimits,
-    /// Which Data leaves the content store first.
+    /// The eviction policy of the content store.
     pub cs_policy: CsPolicy,
-    /// True if the content store takes Data in.
+    /// True if the content store admits Data.
     pub cs_admit: bool,
     /// True if the content store answers Interests.
     pub cs_serve: bool,
-    /// Who marks Data that comes from a tier below the content store in memory.
+    /// The rule by which Data from the tier below the content store is marked.
     pub cs_marking: TierMarking,
-    /// How often a router whose tier has too much to do says so to those that ask it, ns; 0: never.
+    /// The interval at which a router with an overloaded tier announces this to its neighbors, ns;
+    /// 0: never.
     pub cs_announce_ns: u64,
-    /// What happens to Data that no pending Interest requested.
+    /// The policy for Data that no pending Interest requested.
     pub unsolicited: UnsolicitedPolicy,
-    /// Of the FIB.
+    /// Limits of the FIB.
     pub fib: FibLimits,
-    /// Of the RIB of a [`crate::Router`].
+    /// Limits of the RIB of a [`crate::Router`].
     pub rib: RibLimits,
-    /// Of the BPT.
+    /// Limits of the BPT.
     pub bindings: BindingLimits,
-    /// Of strategy choices, and of the strategies' memory.
+    /// Limits of strategy choices, and of the strategies' memory.
     pub strategies: StrategyLimits,
-    /// Of registered objects.
+    /// Limits of registered objects.
     pub objects: ObjectLimits,
-    /// Of the dead-nonce list.
+    /// Limits of the dead-nonce list.
     pub dead_nonces: DeadNonceLimits,
-    /// Names of the regions this router is in: an Interest whose forwarding hint has reached one of
-    /// them goes on by its own name.
+    /// Names of this router's regions: an Interest whose forwarding hint has reached one of them is
+    /// forwarded by its own name.
     pub regions: Vec<Name>,
-    /// True if an Interest that cannot go anywhere is answered with a NoRoute Nack.
+    /// True if an Interest without a route is answered with a NoRoute Nack.
     pub nack_no_route: bool,
     /// SHA-256, for implicit digests.
     pub sha256: Sha256,
@@ -77,6 +98,7 @@ impl Config {
             cs_serve: true,
             cs_marking: TierMarking::default(),
             cs_announce_ns: 0,
+            // NFD's default: otherwise any peer could fill the cache.
             unsolicited: UnsolicitedPolicy::DropAll,
             fib: FibLimits::default(),
             rib: RibLimits::default(),
@@ -90,7 +112,7 @@ impl Config {
         }
     }
 
-    /// Refuses limits that no table can have.
+    /// Refuses limits beyond the capacity of the tables, and zero for limits that must not be zero.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         needed("faces_max", self.faces_max)?;
         self.pit.check()?;
@@ -104,7 +126,7 @@ impl Config {
     }
 }
 
-/// What happens to Data that no pending Interest requested.
+/// The policy for Data that no pending Interest requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnsolicitedPolicy {
     /// Drop it.
@@ -125,7 +147,7 @@ mod tests {
     use alloc::string::ToString;
 
     #[test]
-    fn the_defaults_are_accepted_and_impossible_limits_are_named() {
+    fn impossible_limits_are_refused_by_name() {
         let config = Config::new(|_| [0; 32]);
         assert_eq!(config.check(), Ok(()));
         let zero = Config { pit: PitLimits { entries_max: 0, ..config.pit }, ..config.clone() };

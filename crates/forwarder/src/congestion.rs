@@ -1,19 +1,21 @@
-//! What neighbours tell each other of the load of their tiers, after NB-Cache (its section III-E):
-//! a router whose tier has too much to do says so to those who ask it, again and again while it is
-//! so, and once when it is over. Who hears it labels the face for as long as was said, and passes
-//! its own load on to other faces, or marks Data when there is none.
+//! Announcements of tier load between neighbors, after NB-Cache (its section III-E). A router whose
+//! tier is overloaded announces it to the neighbors that send it Interests, repeatedly while the
+//! overload lasts, and announces its end once. A neighbor that receives the announcement labels the
+//! face for the announced time, and moves its own load to other faces, or marks Data when there is
+//! none.
 //!
-//! An announcement is an Interest that asks for nothing: `/localhop/nb-cc/busy` or
-//! `/localhop/nb-cc/free`, with HopLimit 1, whose InterestLifetime is how long the label lasts. A
-//! router that does not know it has no route for it and drops it.
+//! An announcement is an Interest that requests no Data: `/localhop/nb-cc/busy` or
+//! `/localhop/nb-cc/free`, with HopLimit 1. Its InterestLifetime is the time that the label lasts.
+//! A router without support for it has no route for it and drops it.
 //!
-//! Who can send on a neighbour's link can label that link and no other; it could as well drop what
-//! goes there. Labels are soft state: one that is not renewed ends by itself.
+//! A peer that can send on a neighbor's link can label that link and no other. Such a peer could
+//! also drop the packets that are sent there. Labels are soft state: one that is not renewed ends
+//! by itself.
 
 use alloc::vec::Vec;
 
 use lock_api::RawMutex;
-use namely_wire::mgmt::LinkType;
+use namely_messages::LinkType;
 use namely_wire::{InterestBuilder, InterestView, LpHeaders, Name, NameRef};
 
 use crate::face_id::FaceKey;
@@ -29,18 +31,29 @@ const PREFIX: &[u8] = b"\x08\x08localhop\x08\x05nb-cc";
 const BUSY: &[u8] = b"\x08\x04busy";
 const FREE: &[u8] = b"\x08\x04free";
 
-/// Announcements that may be lost in a row before a label ends, plus one.
+/// Time that an announcement labels a face, in intervals between announcements: so all but one of
+/// this number may be lost in a row before the label ends.
 const PERIODS: u64 = 3;
 
-/// Longest time that one announcement labels a face, ms.
+/// Time that one announcement of congestion labels a face.
+///
+/// # Limit
+/// The label ends.
+/// - Tests:
+///   `a_congestion_label_ends_at_its_limit`
 pub const LABEL_MS_MAX: u64 = 10_000;
 
-/// Maximum number of neighbours that are told of congestion. A further one is not, and counted.
+/// Neighbors that receive announcements of congestion.
+///
+/// # Limit
+/// A further neighbor receives none.
+/// - Counter: `congestion_untold`
+/// - Tests: `busy_announcements_past_the_limit_are_counted`
 pub const TOLD_FACES_MAX: usize = 256;
 
-/// The neighbours that were told of congestion, and when they are told again.
+/// The neighbors that have received an announcement, and the time of the next one.
 #[derive(Default)]
-struct Told {
+struct NotifiedFaces {
     faces: Vec<FaceKey>,
     next_ns: u64,
 }
@@ -51,8 +64,8 @@ pub(crate) fn is_announcement(name: NameRef<'_>) -> bool {
     name.as_bytes().starts_with(PREFIX)
 }
 
-/// Labels the face that an announcement came from. One that came from an application, or from a
-/// link with several peers, says nothing of where Interests go.
+/// Labels the face that an announcement came from. An announcement from an application, or on a
+/// link with several peers, is refused: it does not identify a next hop.
 #[cold]
 pub(crate) fn hear(counters: &TierCounters, ingress: &FaceHold<'_>, view: &InterestView<'_>, now_ns: u64) {
     let is_neighbour = !ingress.is_local() && ingress.link_type() == LinkType::PointToPoint;
@@ -66,33 +79,33 @@ pub(crate) fn hear(counters: &TierCounters, ingress: &FaceHold<'_>, view: &Inter
     counters.announcements_heard.add(1);
 }
 
-/// The reports of this router's tier load to its neighbors.
+/// The announcements of this router's tier load to its neighbors.
 pub(crate) struct Announcements<R> {
-    /// How often it is said, ns; 0: never.
+    /// The interval of announcements, ns; 0: never.
     interval_ns: u64,
-    /// Taken alone.
-    told: LeafLock<R, Told>,
+    /// Locked with no other lock held.
+    told: LeafLock<R, NotifiedFaces>,
 }
 
-/// Strategy and counters of an announcement.
+/// Counters and random numbers for an announcement.
 #[derive(Clone, Copy)]
-pub(crate) struct Announcing<'t> {
+pub(crate) struct AnnouncementContext<'t> {
     pub(crate) counters: &'t TierCounters,
     pub(crate) random: &'t Random,
 }
 
 impl<R: RawMutex> Announcements<R> {
     pub(crate) fn new(interval_ns: u64) -> Self {
-        Announcements { interval_ns, told: LeafLock::new(Told::default()) }
+        Announcements { interval_ns, told: LeafLock::new(NotifiedFaces::default()) }
     }
 
-    /// The tier had too much to do when an Interest of `downstream` came: so that is told, now and
-    /// until it is over.
+    /// Announces that the tier was overloaded when an Interest from `downstream` arrived.
+    /// Announcements repeat until the overload ends.
     #[cold]
     pub(crate) fn tell<B: PacketBuf>(
         &self,
         downstream: &FaceHold<'_>,
-        with: Announcing<'_>,
+        with: AnnouncementContext<'_>,
         now_ns: u64,
         out: &mut impl Output<B>,
     ) {
@@ -111,46 +124,49 @@ impl<R: RawMutex> Announcements<R> {
         if told.faces.is_empty() {
             told.next_ns = now_ns.saturating_add(self.interval_ns);
         }
+        // Counted as a full list, because the neighbor misses the announcements in both cases.
         if told.faces.try_reserve(1).is_err() {
             drop(told);
             return with.counters.announcements_full.add(1);
         }
         told.faces.push(downstream.key());
-        // The lock is given back first: the home may call back from `Output::send`.
+        // The lock is released first, because the embedder may call back from `Output::send`.
         drop(told);
         self.announce(downstream, true, with, out);
     }
 
-    /// Tells neighbours again, or that it is over; returns when to do so next.
-    pub(crate) fn tell_due<B: PacketBuf>(
+    /// Repeats the announcement to neighbors, or announces the end; returns the time of the next
+    /// call.
+    pub(crate) fn announce_due<B: PacketBuf>(
         &self,
         faces: &Faces<R>,
-        with: Announcing<'_>,
+        with: AnnouncementContext<'_>,
         now_ns: u64,
         out: &mut impl Output<B>,
     ) -> Option<u64> {
         let told = self.told.lock();
-        let Told { faces: known, next_ns } = &*told;
+        let NotifiedFaces { faces: known, next_ns } = &*told;
         if known.is_empty() || now_ns < *next_ns {
             return (!known.is_empty()).then_some(*next_ns);
         }
         drop(told);
-        self.tell_again(faces, with, now_ns, out)
+        self.repeat_announcement(faces, with, now_ns, out)
     }
 
     #[cold]
-    fn tell_again<B: PacketBuf>(
+    fn repeat_announcement<B: PacketBuf>(
         &self,
         faces: &Faces<R>,
-        with: Announcing<'_>,
+        with: AnnouncementContext<'_>,
         now_ns: u64,
         out: &mut impl Output<B>,
     ) -> Option<u64> {
-        // Asked with no lock held: the home may take one of its own to answer.
+        // Called with no lock held: the embedder may take a lock of its own to answer.
         let is_busy = out.tier().is_some_and(|tier| tier.is_busy());
         let mut told = self.told.lock();
         told.faces.retain(|face| faces.is_registered(*face));
         told.next_ns = now_ns.saturating_add(self.interval_ns);
+        // A copy, because packets are sent with no lock held.
         let known = if is_busy { told.faces.clone() } else { core::mem::take(&mut told.faces) };
         let next_ns = (!told.faces.is_empty()).then_some(told.next_ns);
         drop(told);
@@ -166,7 +182,7 @@ impl<R: RawMutex> Announcements<R> {
         &self,
         face: &FaceHold<'_>,
         is_busy: bool,
-        with: Announcing<'_>,
+        with: AnnouncementContext<'_>,
         out: &mut impl Output<B>,
     ) {
         let lifetime_ns = self.interval_ns.saturating_mul(PERIODS);
@@ -190,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_announcement_is_known_by_its_name() {
+    fn congestion_announcements_are_recognized_by_name() {
         let name: Name = "/localhop/nb-cc/busy".parse().unwrap();
         assert_eq!(name.as_name().as_bytes().strip_prefix(PREFIX), Some(BUSY));
         let name: Name = "/localhop/nb-cc/free".parse().unwrap();

@@ -1,9 +1,9 @@
-//! The control path: changes of each table by administrators, routing and applications, and
-//! snapshots of it.
+//! The control path: administrators, routing and applications change the tables and take snapshots
+//! of them.
 //!
-//! Each table has a type here that borrows the table and the parts that a change of it touches. Its
-//! methods can take no other lock. None of these waits for a packet to be processed, and long walks
-//! release the lock of their table in between.
+//! Each table has a type here that borrows the table and the parts that its changes affect. Its
+//! methods can take no lock of another part. None of them waits for a packet to be processed, and
+//! long walks release the lock of their table in between.
 
 mod bindings;
 mod cs;
@@ -23,7 +23,7 @@ pub use objects::ObjectControl;
 pub use pit::PitControl;
 pub use strategies::StrategyControl;
 
-/// How full the tables are.
+/// The number of entries in each table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableSizes {
     /// Pending Interests.
@@ -32,10 +32,10 @@ pub struct TableSizes {
     pub fib: usize,
     /// Bound prefixes.
     pub bindings: usize,
-    /// Remembered Nonces.
+    /// Dead Nonces.
     pub dead_nonces: usize,
     /// Cached Data.
     pub cs: usize,
-    /// Prefixes that strategies remember.
+    /// Prefixes with memory of a strategy.
     pub strategy_prefixes: usize,
 }

@@ -1,4 +1,4 @@
-//! One counter, of which the sets of counters are made.
+//! One counter, the element of the sets of counters.
 
 use crate::sync::plain::{AtomicU64, Ordering};
 
@@ -8,7 +8,7 @@ pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
     pub(crate) fn add(&self, n: u64) {
-        // Relaxed here and below: a count orders nothing else.
+        // Relaxed here and below: no other memory is ordered by a counter.
         self.0.fetch_add(n, Ordering::Relaxed);
     }
 

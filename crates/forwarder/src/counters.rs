@@ -1,4 +1,4 @@
-//! What is counted: packets by kind, per face and in all, and every drop by its reason.
+//! Counters: packets by kind, per face and in total, and every drop by its reason.
 
 use alloc::boxed::Box;
 use core::cell::Cell;
@@ -8,54 +8,58 @@ use crate::error::ConfigError;
 use crate::pool::boxed;
 use crate::tier::TierCounts;
 
-/// Why a packet was dropped. Each has one counter; [`DropReason::label`] is its stable name.
+/// The reason for which a packet was dropped. Each has one counter; [`DropReason::label`] is its
+/// stable name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DropReason {
     /// The octets are not one Interest or Data.
     Malformed,
-    /// The packet is larger than [`namely_wire::PACKET_OCTETS_MAX`].
+    /// The packet has more than 8,800 octets.
     TooLarge,
     /// The packet came from a face that does not exist.
     UnknownFace,
-    /// The packet was meant for a face that is gone: the black hole of an orphaned face.
+    /// The egress face of the packet was released or is an orphan.
     FaceGone,
-    /// A `/localhost` packet came from a non-local face, or was to leave through one by
+    /// A `/localhost` packet came from a non-local face, or would have left through one by
     /// NextHopFaceId.
     Scope,
-    /// An Interest arrived with HopLimit 0.
+    /// An Interest arrived with HopLimit 0, so it may not be forwarded.
     HopLimit,
-    /// An Interest came back: its Nonce was seen before.
+    /// An Interest looped: its Nonce was seen before.
     Loop,
-    /// A new Interest was refused because the PIT is full.
+    /// A new Interest was refused because the PIT is full and no owner was found that has more
+    /// entries than its own.
     PitFull,
-    /// A new Interest was refused because its face has too many pending ones.
+    /// A new Interest was refused because its face has too many pending Interests.
     PitFaceFull,
-    /// A new Interest was refused because its face's holder has too many pending ones.
-    PitHolderFull,
-    /// A pending Interest of a holder that has many gave way to a new one of who has fewer.
+    /// A new Interest was refused because its face's owner has too many pending Interests.
+    PitOwnerFull,
+    /// A pending Interest was evicted from an owner with many for a new one of an owner with fewer.
+    /// It is answered with a Congestion Nack.
     PitEvicted,
-    /// An Interest has too many downstream faces already.
+    /// An Interest already has the maximum number of downstream faces.
     InRecordsFull,
-    /// An Interest was to go to one more upstream face than its entry may record.
+    /// An Interest was not sent to a further upstream because its entry has too many out-records.
     OutRecordsFull,
-    /// An Interest has no upstream face to go to.
+    /// An Interest has no upstream face: there is no route, or only one to its own face.
     NoRoute,
-    /// An Interest names a NextHopFaceId that does not exist.
+    /// An Interest has a NextHopFaceId that does not exist.
     NextHopGone,
     /// An Interest carries NextHopFaceId but its face has not enabled local fields.
     NextHopRefused,
     /// The FIB led to the `local` face, but no application has bound a prefix of the name.
     NotBound,
-    /// Data came that no pending Interest requested, and the policy does not cache it.
+    /// Data came that no pending Interest requested, or from a face to which no Interest for it was
+    /// sent, and `cs_unsolicited` does not admit it to the content store. No face receives it.
     Unsolicited,
     /// A Nack matches no pending Interest, no upstream face, or not its Nonce.
     NackUnmatched,
-    /// A Nack came from a multi-access or ad-hoc link, where it means nothing.
+    /// A Nack came from a multi-access or ad-hoc link, where Nacks are not used.
     NackLinkType,
     /// No packet buffer was free.
     NoBuffer,
-    /// There was no memory for what was to be recorded of an Interest: a further downstream, or
-    /// further upstreams, to which it then does not go.
+    /// There was no memory for a record of an Interest: a further downstream, which is refused with
+    /// a Congestion Nack, or further upstreams, to which it is then not sent.
     NoMemory,
 }
 
@@ -71,7 +75,7 @@ impl DropReason {
         DropReason::Loop,
         DropReason::PitFull,
         DropReason::PitFaceFull,
-        DropReason::PitHolderFull,
+        DropReason::PitOwnerFull,
         DropReason::PitEvicted,
         DropReason::InRecordsFull,
         DropReason::OutRecordsFull,
@@ -98,7 +102,7 @@ impl DropReason {
             DropReason::Loop => "loop",
             DropReason::PitFull => "pit_full",
             DropReason::PitFaceFull => "pit_face_full",
-            DropReason::PitHolderFull => "pit_holder_full",
+            DropReason::PitOwnerFull => "pit_holder_full",
             DropReason::PitEvicted => "pit_evicted",
             DropReason::InRecordsFull => "in_records_full",
             DropReason::OutRecordsFull => "out_records_full",
@@ -119,16 +123,17 @@ impl DropReason {
 #[derive(Debug)]
 pub(crate) struct Counters {
     drops: [Counter; DropReason::ALL.len()],
+    // Not among the hot ones: it changes only when an Interest expires or is refused.
     pub(crate) unsatisfied: Counter,
     pub(crate) faces_freed: Counter,
     pub(crate) faces_orphaned: Counter,
     hot: Box<[HotCounters]>,
 }
 
-/// Parts of the counters that every packet moves.
+/// Parts of the counters that every packet changes.
 const HOT_PARTS: usize = 16;
 
-/// Counters that every packet moves, by [`HotCounter`], on a cache line of their own.
+/// Counters that every packet changes, by [`HotCounter`], on a cache line of their own.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(crate) struct HotCounters([Counter; 6]);
@@ -145,6 +150,7 @@ impl Counters {
     }
 
     pub(crate) fn dropped(&self, reason: DropReason) {
+        // In range: `DropReason::ALL` has one element for each reason, which a test checks.
         self.drops[reason as usize].add(1);
     }
 
@@ -153,18 +159,21 @@ impl Counters {
     }
 
     /// The part for packets that came from the face in `slot`. A face is read by one worker, so
-    /// that workers seldom share one.
+    /// workers seldom share a part.
     pub(crate) fn of(&self, slot: u32) -> &HotCounters {
+        // By the face and not by the thread, because the core does not know the threads that call
+        // it.
         &self.hot[slot as usize % HOT_PARTS]
     }
 
     /// The sum of a counter over all parts.
     pub(crate) fn sum(&self, what: HotCounter) -> u64 {
+        // Not a snapshot: a part may grow during the sum, and the next call includes that.
         self.hot.iter().map(|part| part.0[what as usize].value()).sum()
     }
 }
 
-/// What a face's packets are counted by.
+/// The kinds of a face's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Packets {
     InInterests,
@@ -184,8 +193,9 @@ impl FaceCounters {
         self.0[packets as usize].add(n);
     }
 
-    /// Starts again from 0, for another face.
+    /// Resets the counters to 0, for another face.
     pub(crate) fn reset(&self) {
+        // Without a lock: the cell has no user yet, so no other thread counts.
         self.0.iter().for_each(Counter::reset);
     }
 
@@ -196,8 +206,8 @@ impl FaceCounters {
     }
 }
 
-/// Packets of a face that a worker has counted for itself and not for all yet: a counter that all
-/// may see costs a locked operation each time.
+/// Packets of a face that a worker has counted locally and not added to the shared counters yet: a
+/// shared counter costs a locked operation each time.
 #[derive(Debug, Default)]
 pub(crate) struct FaceTally([Cell<u32>; 6]);
 
@@ -205,13 +215,16 @@ impl FaceTally {
     #[inline]
     pub(crate) fn add(&self, packets: Packets) {
         let tally = &self.0[packets as usize];
+        // Cannot overflow: the tally is settled when the batch ends.
         tally.set(tally.get() + 1);
     }
 
-    /// Adds what was counted to the face's counters.
+    /// Adds the local counts to the face's counters.
     pub(crate) fn settle(&self, counters: &FaceCounters) {
         for (tally, counter) in self.0.iter().zip(&counters.0) {
             match tally.take() {
+                // Most kinds are 0 after a batch, and an addition of 0 is a locked operation as
+                // well.
                 0 => {}
                 n => counter.add(u64::from(n)),
             }
@@ -219,7 +232,7 @@ impl FaceTally {
     }
 }
 
-/// What [`HotCounters`] count.
+/// The counters of [`HotCounters`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HotCounter {
     /// [`ForwarderCounters::satisfied`].
@@ -236,7 +249,7 @@ pub(crate) enum HotCounter {
     CsMisses,
 }
 
-/// The same as [`FaceTally`] for [`HotCounters`].
+/// As [`FaceTally`], for [`HotCounters`].
 #[derive(Debug, Default)]
 pub(crate) struct HotTally([Cell<u32>; 6]);
 
@@ -247,7 +260,7 @@ impl HotTally {
         tally.set(tally.get() + n);
     }
 
-    /// Adds what was counted to one part of the counters.
+    /// Adds the local counts to one part of the counters.
     pub(crate) fn settle(&self, counters: &HotCounters) {
         for (tally, counter) in self.0.iter().zip(&counters.0) {
             match tally.take() {
@@ -277,6 +290,7 @@ pub struct PacketCounts {
 
 impl PacketCounts {
     pub(crate) fn add(&mut self, other: PacketCounts) {
+        // Not saturating: 64 bits of packets do not overflow during the life of a router.
         self.in_interests += other.in_interests;
         self.in_data += other.in_data;
         self.in_nacks += other.in_nacks;
@@ -286,16 +300,16 @@ impl PacketCounts {
     }
 }
 
-/// A reading of all counters of a forwarder.
+/// A snapshot of all counters of a forwarder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForwarderCounters {
-    /// Packets of all faces, those released included.
+    /// Packets of all faces, including released ones.
     pub packets: PacketCounts,
-    /// Pending Interests that Data satisfied, the content store's hits included.
+    /// Pending Interests that Data satisfied, including the content store's hits.
     pub satisfied: u64,
     /// Pending Interests that expired or were refused.
     pub unsatisfied: u64,
-    /// Retransmissions that the strategy held back: aggregated with what is pending.
+    /// Retransmissions that the strategy suppressed: aggregated with the pending Interest.
     pub suppressed: u64,
     /// Interests that took the network-layer forwarding path: FIB to a face (`IS-02`).
     pub to_network: u64,
@@ -306,41 +320,42 @@ pub struct ForwarderCounters {
     pub faces_freed: u64,
     /// Faces that a packet still held when they were released.
     pub faces_orphaned: u64,
-    /// Faces that are orphans now: released, and held by who has a packet for them.
+    /// Faces that are orphans now: released, and still held for a packet.
     pub orphans: u64,
-    /// How often a strategy found no room to remember a prefix or a face of it.
+    /// The number of times that a strategy found no room for a record of a prefix or of a face.
     pub strategy_memory_full: u64,
-    /// What the tier below the content store in memory did.
+    /// Counts of the tier below the content store.
     pub tier: TierCounts,
-    /// What became of Data of registered objects.
+    /// Counts of the Data of registered objects.
     pub objects: ObjectCounts,
     /// Drops in the order of [`DropReason::ALL`].
     pub drops: [u64; DropReason::ALL.len()],
 }
 
-/// What memory holds of all objects, and what became of their Data. All are 0 for a core
-/// without them.
+/// The cached Data of all objects, and counts of their Data. All are 0 without registered objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ObjectCounts {
-    /// Objects that have room.
+    /// Objects with a reservation.
     pub held: usize,
-    /// Data, those of objects on their way out among them.
+    /// Data, including that of objects that are being evicted.
     pub packets: usize,
-    /// Octets that these hold on to.
+    /// Octets that these occupy.
     pub octets: u64,
-    /// Octets that objects have as their room.
+    /// Octets that are reserved for objects.
     pub reserved: u64,
-    /// Data that came in.
+    /// Data admitted to memory.
     pub admitted: u64,
-    /// Data that were not to be kept, or found no room.
+    /// Data that the plan does not cache in memory, or that found no room because no cached object
+    /// is worth less.
     pub refused: u64,
-    /// Data that were given to the tier, which may have refused them.
+    /// Data offered on arrival to the disk, where the plan keeps its object. The disk may have
+    /// refused it.
     pub to_tier: u64,
-    /// Objects that left.
+    /// Objects evicted for one that is worth more, or removed with a catalogue.
     pub evicted: u64,
-    /// Data that left with them.
+    /// Data evicted with them.
     pub evicted_data: u64,
-    /// Data of no object that were refused (`ObjectControl::only`).
+    /// Data of no object that was refused because only objects are cached.
     pub unregistered: u64,
 }
 
@@ -348,6 +363,7 @@ impl ObjectCounts {
     /// Each counter with its stable name.
     pub fn labelled(&self) -> [(&'static str, u64); 6] {
         [
+            // Only counters: the held objects, and their packets and octets, are gauges.
             ("objects_admitted_data", self.admitted),
             ("objects_refused_data", self.refused),
             ("objects_data_to_disk", self.to_tier),
@@ -359,7 +375,7 @@ impl ObjectCounts {
 }
 
 impl ForwarderCounters {
-    /// Drops for `reason`.
+    /// The drops for `reason`.
     pub fn dropped(&self, reason: DropReason) -> u64 {
         self.drops[reason as usize]
     }
@@ -371,7 +387,7 @@ mod tests {
     use alloc::collections::BTreeSet;
 
     #[test]
-    fn each_reason_has_its_own_counter_and_label() {
+    fn each_drop_reason_has_its_own_counter() {
         for (i, reason) in DropReason::ALL.iter().enumerate() {
             assert_eq!(*reason as usize, i);
         }

@@ -1,13 +1,12 @@
-//! The dead-nonce list: Nonces of Interests that are no longer pending, remembered for a while so
-//! that a looping Interest that outlived its PIT entry is still recognized.
+//! The dead-nonce list: Nonces of Interests that are no longer pending, stored for a while so that
+//! a looping Interest that outlived its PIT entry is still recognized.
 //!
-//! Names are not kept. A key mixes the Nonce into the name's keyed 64-bit hash; the one thing a
-//! false match could do is refuse an Interest once, whose sender then tries again with another
-//! Nonce.
+//! Names are not stored. A key mixes the Nonce into the name's keyed 64-bit hash. A false match can
+//! only refuse an Interest once; its sender then retries with another Nonce.
 //!
 //! The list is in parts, chosen by the key, each with a lock of its own. A part is a ring: the
-//! oldest Nonce gives its place to the newest. Memory is reserved when the list is made, and one
-//! look costs the same however many there are.
+//! newest Nonce replaces the oldest. Memory is reserved when the list is made, and the cost of a
+//! lookup does not depend on the number of Nonces.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -24,11 +23,11 @@ use crate::pool::boxed;
 use crate::slab::{Id, NONE};
 use crate::sync::{AtomicU32, Ordering};
 
-/// Parts of a large list, and the fewest Nonces of a part.
+/// Parts of a large list, and the minimum number of Nonces of a part.
 const PARTS: usize = if cfg!(loom) { 1 } else { 16 };
 const PART_ENTRIES_MIN: usize = 1024;
 
-/// Remembered Nonces, oldest first out.
+/// The dead Nonces; the oldest is removed first.
 pub(crate) struct DeadNonces<R> {
     parts: Box<[Part<R>]>,
     lifetime_ns: u64,
@@ -37,15 +36,16 @@ pub(crate) struct DeadNonces<R> {
 #[repr(align(64))]
 struct Part<R> {
     ring: LeafLock<R, Ring>,
-    /// Nonces in the ring, written under its lock: nobody locks an empty one to look into it.
+    /// Nonces in the ring. Written under its lock; read without, so that an empty ring need not be
+    /// locked.
     len: AtomicU32,
 }
 
-/// Nonces in the order they came, and chains of those with like keys.
+/// Nonces in order of arrival, and hash chains of them.
 struct Ring {
     heads: Box<[Id]>,
     nonces: Vec<DeadNonce>,
-    /// Where the oldest is, counted from 0.
+    /// The index of the oldest, counted from 0.
     oldest: usize,
     len: usize,
     entries_max: usize,
@@ -55,7 +55,7 @@ struct Ring {
 struct DeadNonce {
     key: u64,
     forgotten_at_ns: u64,
-    /// The next of its chain; ids are places counted from 1.
+    /// The next of its chain; ids are indices counted from 1.
     next: Id,
 }
 
@@ -85,8 +85,8 @@ impl<R: RawMutex> DeadNonces<R> {
         let key = key(name_hash, nonce);
         let part = self.part(key);
         // A Nonce that another worker adds at this moment may be missed, as if this Interest had
-        // come before it. Acquire pairs with the Release of `add`: one that was added is not
-        // missed.
+        // arrived before it. Acquire pairs with the Release of `add`, so that a Nonce that was
+        // added is found.
         part.len.load(Ordering::Acquire) > 0 && part.ring.lock().contains(key, now_ns)
     }
 
@@ -96,13 +96,15 @@ impl<R: RawMutex> DeadNonces<R> {
         let mut ring = part.ring.lock();
         ring.forget(now_ns);
         ring.add(key, now_ns.saturating_add(self.lifetime_ns));
-        // After the Nonce is in, and under the lock: a reader that sees 0 came before it.
+        // Stored after the Nonce was added, and under the lock: a reader that sees 0 read before
+        // the Nonce was added.
         part.len.store(ring.len as u32, Ordering::Release);
     }
 
-    /// Remembers the Nonces that a finished entry was sent with: the insertion into the dead-nonce
-    /// list of the Interest Finalize pipeline (NFD developer guide 4.2.6).
+    /// Adds the Nonces that a finished entry was sent with: the insertion into the dead-nonce list
+    /// of the Interest Finalize pipeline (NFD developer guide 4.2.6).
     pub(crate) fn add_sent<B: AsRef<[u8]>>(&self, entry: &PitEntry<B>, hasher: &NameHasher, now_ns: u64) {
+        // It was never sent, so it cannot return.
         if entry.out_records.is_empty() {
             return;
         }
@@ -120,6 +122,7 @@ impl Ring {
     fn new(entries_max: usize) -> Result<Self, ConfigError> {
         let mut nonces = Vec::new();
         nonces.try_reserve_exact(entries_max).map_err(|_| ConfigError::OutOfMemory)?;
+        // As many chains as Nonces, so that each has about one.
         let heads = boxed(entries_max.next_power_of_two(), || NONE)?;
         Ok(Ring { heads, nonces, oldest: 0, len: 0, entries_max })
     }
@@ -139,7 +142,7 @@ impl Ring {
         false
     }
 
-    /// Enters a Nonce at the end; there is room.
+    /// Adds a Nonce at the end; the ring has room.
     fn add(&mut self, key: u64, forgotten_at_ns: u64) {
         let place = (self.oldest + self.len) % self.entries_max;
         let chain = self.chain(key);
@@ -152,8 +155,8 @@ impl Ring {
         self.len += 1;
     }
 
-    /// Makes room for one: drops what is past its time, and the oldest if the ring is full. At most
-    /// two entries a call, so that no single packet pays for many.
+    /// Makes room for one: removes expired Nonces, and the oldest if the ring is full. At most two
+    /// in one call, so that no single packet pays for many.
     fn forget(&mut self, now_ns: u64) {
         for _ in 0..2 {
             let Some(oldest) = self.nonces.get(self.oldest).filter(|_| self.len > 0).copied() else { return };
@@ -200,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nonce_is_remembered_for_its_lifetime_under_its_name_only() {
+    fn a_nonce_is_remembered_under_its_name() {
         let list = list(8, 100);
         list.add(1, [1, 2, 3, 4], 0);
         assert!(list.contains(1, [1, 2, 3, 4], 99));
@@ -210,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_limit_all_are_remembered_and_one_past_it_the_oldest_is_forgotten() {
+    fn the_oldest_nonce_is_forgotten_first() {
         let list = list(4, 1000);
         (0..4).for_each(|n| list.add(7, [n; 4], 0));
         assert!((0..4).all(|n| list.contains(7, [n; 4], 1)));
@@ -221,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_nonce_twice_lives_as_long_as_the_later_one() {
+    fn a_repeated_nonce_gets_the_later_lifetime() {
         let list = list(4, 100);
         list.add(7, [1; 4], 0);
         list.add(7, [1; 4], 50);
@@ -230,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn many_nonces_in_parts_come_and_go_in_their_order() {
+    fn partitioned_nonces_leave_oldest_first() {
         let list = list(16 * PART_ENTRIES_MIN, 1000);
         assert_eq!(list.parts.len(), PARTS);
         let nonce = |n: u32| n.to_be_bytes();

@@ -1,18 +1,18 @@
-//! Who is asked for what no route leads to (strategy self-learning).
+//! The faces to which the strategy self-learning sends discovery Interests.
 //!
-//! The neighbours of a link are asked one by one *beside* its group, so that the answer of a
-//! neighbour comes by unicast and teaches its own face, while a station that is no neighbour,
-//! because it knows no discovery, is asked at the same time. A neighbour that refuses, or says
-//! nothing, delays nobody.
+//! The neighbors of a link receive a discovery one by one *beside* its group. So the answer of a
+//! neighbor comes by unicast and its own face is learned, while link addresses that are no
+//! neighbors, because they do not support discovery, receive the Interest at the same time. A
+//! neighbor that refuses, or does not answer, delays no other.
 //!
-//! A neighbour whose Data consumers have refused is *doubted* for some time: only its group is
-//! asked, which it is a member of.
+//! A neighbor whose Data consumers have refused is *doubted* for some time: it receives discoveries
+//! only through its group.
 
 use alloc::vec::Vec;
 
 use lock_api::RawMutex;
+use namely_messages::LinkType;
 use namely_wire::NackReason;
-use namely_wire::mgmt::LinkType;
 
 use crate::face_id::FaceKey;
 use crate::faces::FaceHold;
@@ -20,25 +20,48 @@ use crate::inline_vec::InlineVec;
 use crate::lock_order::{LeafGuard, LeafLock};
 use crate::pit::entry::{InRecords, OutRecords, PitEntry};
 
-/// The most faces that discoveries of the strategy self-learning go to.
+/// Faces that discoveries of self-learning are sent to.
+///
+/// # Limit
+/// A further face receives no discoveries.
+/// - Counter: `discovery_faces_full`
+/// - Tests: `discovery_faces_end_at_their_limit`
 pub const DISCOVERY_FACES_MAX: usize = 256;
 
-/// For so long after an answer a group is one that answers, ns.
+/// The time after an answer for which a group counts as answering, ns.
 const ANSWERS_NS: u64 = 600_000_000_000;
 
-/// How long groups are waited for when all others have refused, ns: those that answer, and those
-/// that do not. Groups refuse nothing.
+/// Wait for an answering group after all others have refused.
+///
+/// A group counts as answering if it has answered in the last ten minutes. Groups send no Nacks.
+///
+/// # Limit
+/// The Interest is refused as without a route.
+/// - Counter: `no_route`
+/// - Tests: `neighbor_refusals_leave_the_group_time`
 const ANSWERING_WAIT_NS: u64 = 2_000_000_000;
+
+/// Wait for a silent group after all others have refused.
+///
+/// # Limit
+/// The Interest is refused as without a route.
+/// - Counter: `no_route`
+/// - Tests: `neighbor_refusals_leave_the_group_time`
 const SILENT_WAIT_NS: u64 = 500_000_000;
 
-/// For how long a neighbour is asked through its group alone, once a consumer has refused its Data,
-/// ns.
+/// Time that a doubted neighbor receives discoveries through its group alone.
+///
+/// A neighbor is doubted once a consumer has refused its Data.
+///
+/// # Limit
+/// The neighbor receives discoveries again.
+/// - Tests: `refused_data_returns_routes_to_the_group`
 pub const DOUBTED_NS: u64 = 30_000_000_000;
 
-/// Faces of one Interest.
+/// Discovery faces for one Interest.
 pub(crate) type Keys = InlineVec<FaceKey, 8>;
 
-/// The faces that are for discovery, behind their lock.
+/// The discovery faces, behind their lock.
 pub(crate) struct Discovery<R>(LeafLock<R, DiscoveryFaces>);
 
 impl<R: RawMutex> Discovery<R> {
@@ -46,47 +69,50 @@ impl<R: RawMutex> Discovery<R> {
         Discovery(LeafLock::new(DiscoveryFaces::default()))
     }
 
-    /// The same under the lock of an entry, of which the faces that wait are read meanwhile.
+    /// As `lock`, under the lock of an entry, whose downstreams are read meanwhile.
     pub(crate) fn lock_under<B>(&self, entry: &PitEntry<B>) -> LeafGuard<'_, R, DiscoveryFaces> {
         self.0.lock_under(entry)
     }
 
-    /// The faces, for a caller that holds no lock but perhaps that of a name.
+    /// Locks the faces. The caller may hold the lock of a name, and no other.
     pub(crate) fn lock(&self) -> LeafGuard<'_, R, DiscoveryFaces> {
         self.0.lock()
     }
 
-    /// The group that was asked in the place of a neighbour which receives that by unicast.
+    /// The group that was sent the Interests of `ingress`, a neighbor that receives the group's
+    /// packets by unicast.
     #[cold]
-    pub(crate) fn group_asked_with(&self, ingress: &FaceHold<'_>) -> Option<FaceKey> {
+    pub(crate) fn requested_group(&self, ingress: &FaceHold<'_>) -> Option<FaceKey> {
         let is_single = !ingress.is_local() && ingress.link_type() == LinkType::PointToPoint;
+        // Only for Data that has satisfied nothing by its own face, so the lock is rarely taken.
         is_single.then(|| self.lock().group_of_copied(ingress.key())).flatten()
     }
 
-    /// Data has answered a discovery by this face, which several peers may be behind.
+    /// Records that Data answered a discovery through this face, which may have several peers.
     #[cold]
     pub(crate) fn answered_by(&self, ingress: &FaceHold<'_>, now_ns: u64) {
+        // Only groups have a time of their last answer.
         if ingress.link_type() != LinkType::PointToPoint {
             self.lock().answered(ingress.key(), now_ns);
         }
     }
 }
 
-/// The faces that are for discovery.
+/// The discovery faces.
 #[derive(Debug, Default)]
 pub(crate) struct DiscoveryFaces {
-    faces: Vec<Asked>,
-    /// Groups beside which neighbours are asked.
+    faces: Vec<DiscoveryFace>,
+    /// Groups with neighbors beside them.
     groups: Vec<Group>,
-    /// Faces of neighbours that receive by unicast what is sent to a group, and that group.
+    /// Faces of neighbors that receive a group's packets by unicast, and that group.
     copied: Vec<(FaceKey, FaceKey)>,
 }
 
-/// A face that is asked.
+/// A discovery face.
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct DiscoveryFace {
     face: FaceKey,
-    /// The face of the link's group, beside which it is asked.
+    /// The face of its link's group, if it is beside one.
     group: Option<FaceKey>,
     doubted_until_ns: u64,
 }
@@ -99,20 +125,23 @@ struct Group {
 
 impl Group {
     fn answers(&self, now_ns: u64) -> bool {
+        // Saturating: workers have the times of different batches.
         self.answered_at_ns.is_some_and(|at_ns| now_ns.saturating_sub(at_ns) < ANSWERS_NS)
     }
 }
 
 impl DiscoveryFaces {
-    /// Has a face asked, beside `group` if one is given; one that is asked already stays as it is
-    /// if none is. False if there is no room.
+    /// Adds a discovery face, beside `group` if one is given; without one, a known face keeps its
+    /// group. Returns false if there is no room.
     pub(crate) fn add(&mut self, face: FaceKey, group: Option<FaceKey>) -> bool {
+        // Memory is reserved first, because `push` would abort without it.
         let has_room = self.faces.len() < DISCOVERY_FACES_MAX && self.faces.try_reserve(1).is_ok();
         match self.faces.iter_mut().find(|own| own.face == face) {
             Some(own) => own.group = group.or(own.group),
-            None if has_room => self.faces.push(Asked { face, group, doubted_until_ns: 0 }),
+            None if has_room => self.faces.push(DiscoveryFace { face, group, doubted_until_ns: 0 }),
             None => return false,
         }
+        // Without room the group still receives discoveries, but in the order of neighbors.
         if let Some(face) = group
             && self.groups.iter().all(|own| own.face != face)
             && self.groups.len() < DISCOVERY_FACES_MAX
@@ -123,20 +152,20 @@ impl DiscoveryFaces {
         true
     }
 
-    /// Has a face asked no longer.
+    /// Removes a discovery face.
     pub(crate) fn remove(&mut self, face: FaceKey) {
         self.faces.retain(|own| own.face != face);
     }
 
-    /// A face has gone, or its number is another's.
+    /// Removes a face that was released, or whose number is in use for another one.
     pub(crate) fn forget(&mut self, face: FaceKey) {
         self.remove(face);
         self.groups.retain(|own| own.face != face);
         self.copied.retain(|(own, group)| *own != face && *group != face);
     }
 
-    /// These receive by unicast what is sent to a group, and no others do. False if there is no
-    /// room.
+    /// Sets the faces that receive a group's packets by unicast, in place of the previous ones.
+    /// Returns false if there is no room.
     pub(crate) fn set_copied(&mut self, group: FaceKey, faces: impl Iterator<Item = FaceKey>) -> bool {
         self.copied.retain(|(_, own)| *own != group);
         let mut has_room = true;
@@ -154,15 +183,16 @@ impl DiscoveryFaces {
         self.copied.iter().find(|(own, _)| *own == face).map(|(_, group)| *group)
     }
 
-    /// Those that are asked.
+    /// The discovery faces.
     pub(crate) fn iter(&self) -> impl Iterator<Item = FaceKey> {
         self.faces.iter().map(|asked| asked.face)
     }
 
-    /// Adds those that are asked for what `waiting` wait for: groups last, so that a neighbour
-    /// receives its own Interest first and answers by unicast. Not the group of the one link on
-    /// which all of these are, who ask there themselves, nor its neighbours if the Interest came by
-    /// the group, as they have it. False: no memory for one.
+    /// Adds the discovery faces for an Interest with the downstreams `waiting`: groups last, so
+    /// that a neighbor receives its own Interest first and answers by unicast. If all downstreams
+    /// are on one link, its group is omitted, because they have sent the Interest there themselves.
+    /// If the Interest came through the group, its neighbors are omitted as well, because they have
+    /// it. Returns false if there is no memory for a face.
     pub(crate) fn asked(&self, waiting: &InRecords, now_ns: u64, keys: &mut Keys) -> bool {
         let is_of_link = |face: FaceKey, group: FaceKey| {
             face == group || self.faces.iter().any(|own| own.face == face && own.group == Some(group))
@@ -176,8 +206,8 @@ impl DiscoveryFaces {
         believed.chain(groups).all(|own| keys.push(own.face))
     }
 
-    /// Adds the neighbours that are asked beside a group that answers, except those that are
-    /// doubted. False: no memory for one.
+    /// Adds the neighbors beside a group that answers, except doubted ones. Returns false if there
+    /// is no memory for a face.
     pub(crate) fn beside(&self, group: FaceKey, now_ns: u64, keys: &mut Keys) -> bool {
         let answers = self.groups.iter().any(|own| own.face == group && own.answers(now_ns));
         self.faces
@@ -186,9 +216,8 @@ impl DiscoveryFaces {
             .all(|own| keys.push(own.face))
     }
 
-    /// How long to wait still where all who were asked have refused but groups, ns; `None` if
-    /// others may answer. A neighbour that has seen the Interest by another way (Duplicate) may
-    /// have the answer there.
+    /// The time to wait if all but groups have refused, ns; `None` if others may answer. A neighbor
+    /// that has seen the Interest on another path (Duplicate) may have the answer there.
     pub(crate) fn wait_for_groups_ns(&self, asked: &OutRecords, now_ns: u64) -> Option<u64> {
         let mut wait_ns = SILENT_WAIT_NS;
         for record in asked.iter() {
@@ -204,13 +233,14 @@ impl DiscoveryFaces {
         Some(wait_ns)
     }
 
-    /// A discovery was answered by this face.
+    /// Records that this face answered a discovery.
     pub(crate) fn answered(&mut self, face: FaceKey, now_ns: u64) {
         let groups = self.groups.iter_mut().filter(|group| group.face == face);
         groups.for_each(|group| group.answered_at_ns = Some(now_ns));
     }
 
-    /// Asks a neighbour through its group alone for some time; false if it is none.
+    /// Sends discoveries to a neighbor only through its group for some time; returns false if it is
+    /// no neighbor.
     pub(crate) fn doubt(&mut self, face: FaceKey, now_ns: u64) -> bool {
         let own = self.faces.iter_mut().find(|own| own.face == face && own.group.is_some());
         own.map(|own| own.doubted_until_ns = now_ns.saturating_add(DOUBTED_NS)).is_some()

@@ -1,9 +1,9 @@
-//! Why a forwarder could not be made. Every table reports it, so it depends on none of them.
+//! The error when a forwarder cannot be made. Every table returns it, so this module depends on
+//! none of them.
 
 use core::fmt;
 
-/// A configuration that no forwarder can have: the caller's fault, or for want of memory the
-/// environment's.
+/// An impossible configuration, which is the caller's error, or a lack of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigError {
     /// A limit is 0 where the router cannot work without at least one.

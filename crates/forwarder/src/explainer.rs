@@ -1,4 +1,4 @@
-//! The face that answers Interests which follow a name hop by hop.
+//! The face that answers Interests that trace a name hop by hop.
 
 use crate::face_id::FaceId;
 use crate::sync::plain::{AtomicU64, Ordering};
@@ -12,7 +12,7 @@ impl Explainer {
     }
 
     pub(crate) fn set(&self, face: FaceId) {
-        // Relaxed: an Interest that comes at this moment goes to the one or the other.
+        // Relaxed: an Interest that comes at this moment is sent to either face.
         self.0.store(face.0, Ordering::Relaxed);
     }
 

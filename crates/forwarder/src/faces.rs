@@ -1,22 +1,22 @@
 //! The face table: upper faces (applications, internal services) and lower faces (channels to
-//! remote hosts or groups) behind one kind of id (`IS-09`, `IS-10`, `IS-12`), and the permanent
-//! face `local` (`IS-11`).
+//! remote hosts or groups), whose ids share one space (`IS-09`, `IS-10`, `IS-12`), and the
+//! permanent face `local` (`IS-11`).
 //!
-//! The control path registers and releases; the data path holds and puts (`IS-13`), each with one
-//! atomic operation on the face's cell and without a lock. The cell counts its users: `register`
-//! makes the first and `hold` another; `release` takes the first one off without waiting for the
-//! others. If others remain the face is an orphan: its id reads 0 and whatever is sent to it falls
-//! into a counted black hole; the last `put` frees the cell for another face (`IS-14`).
+//! The control path registers and releases faces. The data path holds and puts them (`IS-13`), each
+//! with one atomic operation on the face's cell and without a lock. The cell counts its users:
+//! `register` adds the first one and `hold` another. `release` removes the first one without
+//! waiting for the others. If others remain, the face is an orphan: its id reads 0, and packets to
+//! it are dropped and counted. The last `put` frees the cell for another face (`IS-14`).
 //!
-//! Other tables name a face by [`FaceKey`], never by the public id: ids are used again, keys are
-//! not.
+//! Other tables refer to a face by [`FaceKey`], never by the public id, because ids are reused and
+//! keys are not.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::fmt;
 
 use lock_api::RawMutex;
-use namely_wire::mgmt::{FaceScope, LinkType};
+use namely_messages::{FaceScope, LinkType};
 
 use crate::counters::{FaceCounters, FaceTally, PacketCounts, Packets};
 use crate::error::ConfigError;
@@ -27,7 +27,7 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 use crate::face_id::{FaceId, FaceKey};
 
-/// Which table of the two-layer face system a face is in.
+/// The table of the two-layer face system that a face is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaceLayer {
     /// An application's socket or a local service; it may bind prefixes.
@@ -36,7 +36,7 @@ pub enum FaceLayer {
     Lower,
 }
 
-/// What a face is, as its home describes it when it registers it.
+/// The properties of a face, as its embedder registers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaceProperties {
     /// Upper or lower.
@@ -48,10 +48,10 @@ pub struct FaceProperties {
     /// True if IncomingFaceId is sent and NextHopFaceId accepted; see
     /// [`Faces::set_local_fields`].
     pub local_fields: bool,
-    /// True if Interests under `/localhost/nfd` are taken from it though it is not local: who
-    /// answers them then sees to who may ask. Nothing else under `/localhost` crosses it, and no
-    /// Interest leaves through it because of this.
-    pub asks_management: bool,
+    /// True if Interests under `/localhost/nfd` are accepted from the face although it is not
+    /// local. The management then checks permissions itself. No other name under `/localhost`
+    /// crosses the face, and the flag lets no Interest leave through it.
+    pub is_management_client: bool,
 }
 
 impl FaceProperties {
@@ -62,7 +62,7 @@ impl FaceProperties {
             scope: FaceScope::Local,
             link_type: LinkType::PointToPoint,
             local_fields: false,
-            asks_management: false,
+            is_management_client: false,
         }
     }
 
@@ -73,7 +73,7 @@ impl FaceProperties {
             scope: FaceScope::NonLocal,
             link_type: LinkType::PointToPoint,
             local_fields: false,
-            asks_management: false,
+            is_management_client: false,
         }
     }
 
@@ -83,7 +83,7 @@ impl FaceProperties {
     }
 }
 
-/// Why a face operation was refused.
+/// The reason for which a face operation was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaceError {
     /// `faces_max` faces exist.
@@ -114,30 +114,31 @@ impl core::error::Error for FaceError {}
 pub struct FaceSnapshot {
     /// Its id.
     pub id: FaceId,
-    /// What it is; `local_fields` as it is now.
+    /// Its properties; `local_fields` is the current value.
     pub spec: FaceProperties,
-    /// Its user count: 1 for the registration and 1 for each holder.
+    /// Its user count: 1 for the registration and 1 for each hold.
     pub users: usize,
     /// Its packets.
     pub packets: PacketCounts,
 }
 
-/// A face as its holders see it. One cache line: who holds a face counts its packets as well.
+/// The part of a face that its holds share. It is one cache line, because a thread that holds a
+/// face also counts its packets.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct FaceCell {
     // The registration's generation, RELEASED, and the number of users.
     state: AtomicU64,
     spec: AtomicU32,
-    /// The tick until which the neighbour is congested, as it announced; 0 if it is not.
+    /// The tick until which the neighbor has announced congestion; 0 if it has not.
     congested_until: AtomicU32,
     pub(crate) counters: FaceCounters,
 }
 
-/// Congestion is timed in ticks of about a millisecond.
+/// Congestion is measured in ticks of about a millisecond.
 const CONGESTION_TICK_SHIFT: u32 = 20;
 
-/// The bit of a cell's state that says that the face has been released.
+/// The bit of a cell's state that is set when the face is released.
 const RELEASED: u64 = 1 << 31;
 
 /// The bits of a cell's state that count users.
@@ -153,8 +154,8 @@ impl FaceCell {
         }
     }
 
-    /// Adds a user if the face is registered, and under `generation` if one is given; returns which
-    /// it is.
+    /// Adds a user if the face is registered, and under `generation` if one is given; returns its
+    /// generation.
     fn hold(&self, generation: Option<u32>) -> Option<u32> {
         let mut state = self.state.load(Ordering::Relaxed);
         loop {
@@ -162,9 +163,9 @@ impl FaceCell {
             if state & RELEASED != 0 || generation.is_some_and(|generation| generation != own) {
                 return None;
             }
-            // One exchange for check and count: a face that is released in between gets no user.
-            // Acquire pairs with the Release of `register`: who holds sees this registration's
-            // spec.
+            // One exchange for check and count: a face that is released in between receives no
+            // user. Acquire pairs with the Release of `register`, so that the new user sees this
+            // registration's spec.
             match self.state.compare_exchange_weak(state, state + 1, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return Some(own),
                 Err(now) => state = now,
@@ -173,17 +174,17 @@ impl FaceCell {
     }
 
     fn put(&self) {
-        // Pairs with the Acquire of `is_free`: all that this user did comes before the cell's next
-        // face.
+        // Pairs with the Acquire of `is_free`: everything that this user did comes before the
+        // cell's next face.
         self.state.fetch_sub(1, Ordering::Release);
     }
 
-    /// Returns true if nobody uses the cell, so that it can be registered anew.
+    /// Returns true if the cell has no user, so that it can be registered again.
     fn is_free(&self) -> bool {
         self.state.load(Ordering::Acquire) & (RELEASED | USERS) == RELEASED
     }
 
-    /// Returns true if the face was released while somebody held it, who holds it still.
+    /// Returns true if the face is released and still held.
     fn is_orphan(&self) -> bool {
         let state = self.state.load(Ordering::Acquire);
         state & RELEASED != 0 && state & USERS != 0
@@ -192,8 +193,8 @@ impl FaceCell {
     /// Registers a face in a free cell, under the table's lock.
     fn register(&self, spec: FaceProperties) -> u32 {
         let generation = ((self.state.load(Ordering::Relaxed) >> 32) as u32).wrapping_add(1);
-        // The state last, and with Release: it lets `hold` in. Until then the cell is this
-        // thread's, which has the table's lock, so the rest is Relaxed.
+        // The state is stored last, and with Release: it makes the cell visible to `hold`. Before
+        // that only this thread, which has the table's lock, uses the cell, so the rest is Relaxed.
         self.spec.store(spec.pack(), Ordering::Relaxed);
         self.congested_until.store(0, Ordering::Relaxed);
         self.counters.reset();
@@ -201,13 +202,14 @@ impl FaceCell {
         generation
     }
 
-    /// Takes the registration's user off, under the table's lock.
+    /// Removes the registration's user, under the table's lock.
     fn release(&self) -> Option<(u32, Released)> {
         let mut state = self.state.load(Ordering::Relaxed);
         while state & RELEASED == 0 {
             let next = (state | RELEASED) - 1;
-            // In one step with the end of this user, so that the last `put` finds the bit set and
-            // nobody frees the cell twice.
+            // The bit is set and the user removed in one step, so that the last `put` finds the bit
+            // set and the cell is freed only once. Acquire pairs with the Release of `put`: if no
+            // user remains, everything that the users did comes before the cell's next face.
             match self.state.compare_exchange_weak(state, next, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => {
                     let released = if next & USERS == 0 { Released::Freed } else { Released::Orphaned };
@@ -220,6 +222,7 @@ impl FaceCell {
     }
 
     fn spec(&self) -> FaceProperties {
+        // Relaxed: the caller has read the state with Acquire, after which this spec is visible.
         FaceProperties::unpack(self.spec.load(Ordering::Relaxed))
     }
 
@@ -253,7 +256,7 @@ impl FaceProperties {
         bit(self.layer == FaceLayer::Lower, Self::LOWER)
             | bit(self.scope == FaceScope::Local, Self::LOCAL)
             | bit(self.local_fields, Self::LOCAL_FIELDS)
-            | bit(self.asks_management, Self::ASKS_MANAGEMENT)
+            | bit(self.is_management_client, Self::ASKS_MANAGEMENT)
             | (link << Self::LINK_SHIFT)
     }
 
@@ -267,18 +270,18 @@ impl FaceProperties {
                 _ => LinkType::AdHoc,
             },
             local_fields: bits & Self::LOCAL_FIELDS != 0,
-            asks_management: bits & Self::ASKS_MANAGEMENT != 0,
+            is_management_client: bits & Self::ASKS_MANAGEMENT != 0,
         }
     }
 }
 
-/// A held face: [`Faces::hold`] makes one, and dropping it puts it.
+/// A counted reference to a face. [`Faces::hold`] takes it; dropping it puts the face.
 #[derive(Debug)]
 pub struct FaceHold<'a> {
     cell: &'a FaceCell,
     key: FaceKey,
-    /// Where to count packets until this hold ends, if another hold outlives it, so that this one
-    /// need not count as a user.
+    /// The tally that counts this hold's packets, if this hold is lent by another one that outlives
+    /// it. A lent hold is not counted as a user.
     lent: Option<&'a FaceTally>,
 }
 
@@ -295,7 +298,7 @@ impl FaceHold<'_> {
         self.cell.state.load(Ordering::Acquire) & RELEASED != 0
     }
 
-    /// The same face, for no longer than it is held here, whose packets are counted in `tally`.
+    /// A hold of the same face that ends before this one. Its packets are counted in `tally`.
     fn lend<'a>(&'a self, tally: &'a FaceTally) -> FaceHold<'a> {
         FaceHold { cell: self.cell, key: self.key, lent: Some(tally) }
     }
@@ -330,23 +333,23 @@ impl FaceHold<'_> {
         self.cell.spec.load(Ordering::Relaxed) & FaceProperties::LOCAL != 0
     }
 
-    pub(crate) fn asks_management(&self) -> bool {
+    pub(crate) fn is_management_client(&self) -> bool {
         self.cell.spec.load(Ordering::Relaxed) & FaceProperties::ASKS_MANAGEMENT != 0
     }
 
-    /// The neighbour has announced that it is congested until then; 0: no longer.
+    /// Records that the neighbor has announced congestion until `until_ns`. 0 ends the congestion.
     pub(crate) fn set_congested(&self, until_ns: u64) {
         let tick = until_ns.div_ceil(1 << CONGESTION_TICK_SHIFT) as u32;
         self.cell.congested_until.store(if until_ns == 0 { 0 } else { tick.max(1) }, Ordering::Relaxed);
     }
 
-    /// Returns true unless the neighbour has announced that it is congested, not long ago.
+    /// Returns true unless the neighbor has recently announced congestion.
     pub(crate) fn is_available(&self, now_ns: u64) -> bool {
         let until = self.cell.congested_until.load(Ordering::Relaxed);
         if until == 0 {
             return true;
         }
-        // Ticks come round after seven weeks, so what is over is taken away.
+        // Ticks wrap around after seven weeks, so an expired value is cleared.
         let is_over = until.wrapping_sub((now_ns >> CONGESTION_TICK_SHIFT) as u32) as i32 <= 0;
         if is_over {
             self.cell.congested_until.store(0, Ordering::Relaxed);
@@ -367,21 +370,27 @@ impl Drop for FaceHold<'_> {
     }
 }
 
-/// What became of a released face.
+/// The state of a released face.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Released {
-    /// Nobody held it: it is freed.
+    /// It has no user: it is freed.
     Freed,
-    /// Somebody holds it: it is an orphan until the last holder puts it.
+    /// It is still held: it is an orphan until the last user puts it.
     Orphaned,
 }
 
-/// How many freed ids rest before the first of them is given out again, while there are unused
-/// ones.
+/// Number of released ids that wait for their reuse. Beyond it the oldest one is reused; with
+/// fewer, an unused id is assigned, as long as fewer than `faces_max` ids were ever used.
 const FACE_IDS_RESTING: usize = 64;
 
-/// Orphans for which the table has cells beside those of `faces_max` faces. A worker holds few
+/// Released faces that a packet still holds.
+///
+/// The table has this number of cells in addition to those of `faces_max` faces. A worker holds few
 /// faces, and none longer than it takes to process a batch of packets.
+///
+/// # Limit
+/// A further face is refused until one is put.
+/// - Tests: `an_orphans_cell_awaits_its_last_put`
 const ORPHANS_MAX: usize = 1024;
 
 /// Slots that a table of `faces_max` faces can have.
@@ -395,11 +404,11 @@ pub struct Faces<R> {
     table: LeafLock<R, Table>,
 }
 
-/// What the control path alone uses.
+/// State that only the control path uses.
 struct Table {
     /// Slots that were ever used.
     slots: u32,
-    // The slot that has been free the longest is used first, so that an id rests before it returns.
+    // First in, first out, so that an id is not reused at once.
     free: VecDeque<u32>,
     registered: usize,
     faces_max: usize,
@@ -426,27 +435,29 @@ impl<R: RawMutex> Faces<R> {
         Ok(FaceKey { slot, generation })
     }
 
-    /// Returns true if the face is registered: not released since.
+    /// Returns true if the face is still registered.
     pub(crate) fn is_registered(&self, key: FaceKey) -> bool {
         let state = self.cells.get(key.slot as usize).map(|cell| cell.state.load(Ordering::Acquire));
         state.is_some_and(|state| (state >> 32) as u32 == key.generation && state & RELEASED == 0)
     }
 
-    /// Returns true if a released face is held no longer: no packet of it is being processed.
+    /// Returns true if a released face is no longer held, so that none of its packets is being
+    /// processed.
     pub(crate) fn is_put(&self, key: FaceKey) -> bool {
         let state = self.cells.get(key.slot as usize).map(|cell| cell.state.load(Ordering::Acquire));
-        // An orphan's cell keeps its generation until the last one puts it.
+        // An orphan's cell retains its generation until its last user puts it.
         state.is_none_or(|state| (state >> 32) as u32 != key.generation || state & USERS == 0)
     }
 
-    /// Takes the face out of the table; never waits for its holders. The caller clears other
-    /// tables.
+    /// Removes the face from the table; never waits for its users. The caller clears other tables.
     pub(crate) fn release(&self, id: FaceId) -> Result<(FaceKey, Released), FaceError> {
         if id == FaceId::LOCAL {
             return Err(FaceError::Permanent);
         }
         let mut table = self.table.lock();
         let (slot, cell) = self.cell_of(id).ok_or(FaceError::NotFound)?;
+        // The sum lacks the packets that an orphan's last users count after this, because the
+        // counters are not read again.
         let packets = cell.counters.read();
         let (generation, released) = cell.release().ok_or(FaceError::NotFound)?;
         table.registered -= 1;
@@ -476,6 +487,7 @@ impl<R: RawMutex> Faces<R> {
     pub fn set_local_fields(&self, id: FaceId, enabled: bool) -> Result<(), FaceError> {
         let face = self.hold(id).ok_or(FaceError::NotFound)?;
         if enabled {
+            // Relaxed: a packet under way follows the old or the new value.
             face.cell.spec.fetch_or(FaceProperties::LOCAL_FIELDS, Ordering::Relaxed);
         } else {
             face.cell.spec.fetch_and(!FaceProperties::LOCAL_FIELDS, Ordering::Relaxed);
@@ -483,20 +495,21 @@ impl<R: RawMutex> Faces<R> {
         Ok(())
     }
 
-    /// All registered faces but `local`.
+    /// All registered faces except `local`.
     pub fn snapshot(&self) -> Vec<FaceSnapshot> {
         let mut faces = Vec::new();
         self.walk_slots(0, u32::MAX, &mut faces);
         faces
     }
 
-    /// Adds some registered faces, at most [`crate::WALK_PLACES`], to `faces`: the first ones, or
-    /// those from the place on that an earlier call gave. Returns the next place, if there is one.
+    /// Adds the registered faces of at most [`crate::WALK_PLACES`] slots to `faces`: the first
+    /// slots, or those from a position that an earlier call returned. Returns the next position, if
+    /// there is one.
     pub fn walk(&self, from: Option<u32>, faces: &mut Vec<FaceSnapshot>) -> Option<u32> {
         self.walk_slots(from.unwrap_or(0), WALK_PLACES, faces)
     }
 
-    /// Adds the faces of `count` slots from `from` on; returns where to go on.
+    /// Adds the faces of `count` slots from `from` on; returns the next position.
     fn walk_slots(&self, from: u32, count: u32, faces: &mut Vec<FaceSnapshot>) -> Option<u32> {
         let slots = self.table.lock().slots;
         let until = from.saturating_add(count).min(slots);
@@ -504,14 +517,14 @@ impl<R: RawMutex> Faces<R> {
         (until < slots).then_some(until)
     }
 
-    /// How many faces are released and still held.
+    /// The number of released faces that are still held.
     pub(crate) fn orphans(&self) -> usize {
         let slots = self.table.lock().slots;
         let is_orphan = |slot: &u32| self.cells.get(*slot as usize).is_some_and(FaceCell::is_orphan);
         (0..slots).filter(is_orphan).count()
     }
 
-    /// The packets of all faces, those released included.
+    /// The packet counts of all faces, including released ones.
     pub(crate) fn packets(&self) -> PacketCounts {
         // Under the lock, so that a face that is released meanwhile counts once.
         let table = self.table.lock();
@@ -529,11 +542,11 @@ impl<R: RawMutex> Faces<R> {
         self.hold(face).map(|hold| hold.key())
     }
 
-    /// Returns true if a face has gone since its key was read. A caller that has entered something
-    /// for it meanwhile takes it out again, because the sweep of its release may have come too
-    /// early: it looks after the entry, and the release makes the face unknown before its sweep, so
-    /// one of both sees the other.
-    pub(crate) fn has_gone(&self, key: FaceKey) -> bool {
+    /// Returns true if a face was released since its key was read. A caller that has meanwhile
+    /// added an entry for the face then removes the entry, because the sweep of the release may
+    /// have come too early. The caller checks after it adds the entry, and the release removes the
+    /// face from the table before its sweep. So at least one of them sees the other.
+    pub(crate) fn was_released(&self, key: FaceKey) -> bool {
         key != FaceKey::LOCAL && self.hold_key(key).is_none()
     }
 
@@ -542,7 +555,9 @@ impl<R: RawMutex> Faces<R> {
         Some((slot, self.cells.get(slot as usize)?))
     }
 
-    /// A slot for a new face: one that has rested, else one never used, else any that is free.
+    /// A slot for a new face. The slot that has been free the longest is reused if more than
+    /// [`FACE_IDS_RESTING`] are free or `faces_max` were ever used. Otherwise, or if all free slots
+    /// belong to orphans, it is an unused one.
     fn vacant(&self, table: &mut Table) -> Result<(u32, &FaceCell), FaceError> {
         if table.registered >= table.faces_max {
             return Err(FaceError::TableFull);
@@ -552,13 +567,13 @@ impl<R: RawMutex> Faces<R> {
                 let Some(slot) = table.free.pop_front() else { break };
                 match self.cells.get(slot as usize).filter(|cell| cell.is_free()) {
                     Some(cell) => return Ok((slot, cell)),
-                    // An orphan: its cell is another's later.
+                    // An orphan: its cell is freed later.
                     None => table.free.push_back(slot),
                 }
             }
         }
         let slot = table.slots;
-        // With room for all slots among the free ones, so that a release needs none.
+        // The queue has capacity for all slots, so that a release allocates nothing.
         table.free.try_reserve(slot as usize + 1 - table.free.len()).map_err(|_| FaceError::NoMemory)?;
         if slot as usize >= slots_max(table.faces_max) {
             return Err(FaceError::TableFull);

@@ -1,6 +1,6 @@
-//! The forwarding information base: routable prefixes and their next hops (`IS-03`). Written by
-//! routing and by the superuser only (`IS-04`); applications bind prefixes in the BPT instead.
-//! Workers read it without a lock.
+//! The forwarding information base: routable prefixes and their next hops (`IS-03`). Only routing
+//! and the superuser write it (`IS-04`); applications bind prefixes in the BPT instead. Workers
+//! read it without a lock.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -19,7 +19,7 @@ use crate::ordered::Ordered;
 use crate::prefix_table::{Key, NameOctets, NoBlock, Pair, Pairs, PrefixTable, Writer};
 use crate::slab::Id;
 
-/// Why a next hop was refused.
+/// The reason for which a next hop was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FibError {
     /// There is no face with this id.
@@ -60,18 +60,18 @@ pub(crate) struct NextHop {
     pub(crate) cost: u64,
 }
 
-/// What forwarding needs of the entry that a name matches.
+/// The next hops of a matched entry.
 pub(crate) struct NextHops {
-    /// The faces, cheapest first; none if no entry matches. Without allocation up to four.
+    /// The faces, cheapest first; none if no entry matches. Up to four need no allocation.
     pub(crate) faces: InlineVec<FaceKey, 4>,
     /// The hash of the entry's name.
     pub(crate) prefix_hash: u64,
-    /// There was no memory for all faces.
+    /// True if there was no memory for all faces.
     pub(crate) is_cut: bool,
 }
 
 impl NextHops {
-    /// No entry.
+    /// The result if no entry matches.
     pub(crate) fn none() -> Self {
         NextHops { faces: InlineVec::new(), prefix_hash: 0, is_cut: false }
     }
@@ -86,7 +86,7 @@ pub(crate) struct Fib<R> {
 
 struct Control {
     writer: Writer,
-    // Which entries to visit when a face goes.
+    // The entries of each face, which are visited when the face is released.
     by_face: Ordered<(FaceKey, Id), ()>,
 }
 
@@ -109,12 +109,12 @@ impl<R: RawMutex> Fib<R> {
         Ok(Fib { table, control: WriterLock::new(control), entries_max, nexthops_max })
     }
 
-    /// Makes the next memory; returns true if any was made.
+    /// Allocates the next chunk of memory if it is due; returns true if it did.
     pub(crate) fn grow(&self) -> Result<bool, ConfigError> {
         self.table.grow()
     }
 
-    /// Makes the memory for `names` more names of so many octets each, and one next hop.
+    /// Allocates the memory for `names` more names of `octets` octets each, with one next hop each.
     pub(crate) fn make_room(&self, names: usize, octets: usize) -> Result<(), ConfigError> {
         self.table.make_room(names, octets)
     }
@@ -127,6 +127,8 @@ impl<R: RawMutex> Fib<R> {
     pub(crate) fn longest_match(&self, key: Key<'_>) -> NextHops {
         let nexthops = |n, pairs: Pairs<'_>| {
             let mut nexthops = NextHops { prefix_hash: key.hashes.hash(n), ..NextHops::none() };
+            // Bounded here, too: a reader during a write may see more pairs than there are next
+            // hops.
             for hop in pairs.take(self.nexthops_max) {
                 if !nexthops.faces.push(FaceKey::from_bits(hop.0)) {
                     nexthops.is_cut = true;
@@ -138,40 +140,41 @@ impl<R: RawMutex> Fib<R> {
         self.table.find_longest(self.control.mutex(), key, nexthops).unwrap_or_else(NextHops::none)
     }
 
-    /// How long the longest prefix of `key` is, in components, and its next hops, cheapest first.
+    /// The length of the longest prefix of `key` in components, and its next hops, cheapest first.
     pub(crate) fn longest_with_costs(&self, key: Key<'_>) -> Option<(usize, Vec<NextHop>)> {
         let hops =
             |n, pairs: Pairs<'_>| Some((n, pairs.take(self.nexthops_max).map(NextHop::from_pair).collect()));
         self.table.find_longest(self.control.mutex(), key, hops)
     }
 
-    /// Prefetches what decides where a lookup begins; see [`crate::Batch`].
+    /// Prefetches the lengths that a lookup reads first; see [`crate::Batch`].
     pub(crate) fn prefetch_lengths(&self, hashes: &NameHashes) {
         self.table.prefetch_lengths(hashes);
     }
 
-    /// Prefetches the lines where a lookup begins, once that is at hand.
+    /// Prefetches the buckets that a lookup reads first, once the lengths are in the cache.
     pub(crate) fn prefetch_buckets(&self, hashes: &NameHashes) {
         self.table.prefetch_buckets(hashes);
     }
 
-    /// Prefetches the line of the entry that a lookup will find, once its bucket is at hand.
+    /// Prefetches the entry that a lookup will find, once its bucket is in the cache.
     pub(crate) fn prefetch_entry(&self, hashes: &NameHashes) {
         self.table.prefetch_entry(hashes);
     }
 
-    /// How long the longest prefix of `key` is, in components, if it leads to `face`.
+    /// The length of the longest prefix of `key` in components, if it leads to `face`.
     pub(crate) fn leads_to(&self, key: Key<'_>, face: FaceKey) -> Option<usize> {
         let leads = |n, mut pairs: Pairs<'_>| Some((n, pairs.any(|hop| hop.0 == face.bits())));
         let (n, leads) = self.table.find_longest(self.control.mutex(), key, leads)?;
         leads.then_some(n)
     }
 
-    /// Adds a next hop, or changes its cost. If it is refused, nothing has changed.
+    /// Adds a next hop, or changes its cost. A refusal changes nothing.
     pub(crate) fn add(&self, key: Key<'_>, face: FaceKey, cost: u64) -> Result<(), FibError> {
         let Control { writer, by_face } = &mut *self.control.lock();
         let (n, new) = (key.hashes.len(), NextHop { face, cost });
-        // Before anything changes: an entry that no face led to would outlast the faces.
+        // Reserved before anything changes: an entry that is missing in `by_face` would outlast its
+        // faces.
         by_face.reserve().map_err(|_| FibError::NoMemory)?;
         let id = match self.table.find(writer, key, n) {
             Some(id) => {
@@ -183,15 +186,15 @@ impl<R: RawMutex> Fib<R> {
             None if self.table.len() >= self.entries_max => return Err(FibError::TableFull),
             None => self.table.insert(writer, key, n, new.pair())?,
         };
-        // There is room, so it cannot fail after the table has changed.
+        // The capacity is reserved, so this cannot fail after the table has changed.
         by_face.insert((face, id), ()).map_err(|_| FibError::NoMemory)
     }
 
-    /// `nexthops` with `new` in its place: sorted by cost, equal costs in the order they came.
+    /// `nexthops` with `new` inserted: sorted by cost, equal costs in order of insertion.
     fn with(&self, nexthops: impl Iterator<Item = Pair>, new: NextHop) -> Result<Vec<NextHop>, FibError> {
         let mut sorted: Vec<NextHop> = Vec::new();
         for hop in nexthops.map(NextHop::from_pair).filter(|hop| hop.face != new.face) {
-            // With room for the new one.
+            // Includes capacity for the new one.
             sorted.try_reserve(2).map_err(|_| FibError::NoMemory)?;
             sorted.push(hop);
         }
@@ -215,9 +218,9 @@ impl<R: RawMutex> Fib<R> {
         was_there
     }
 
-    /// Removes up to `count` next hops of a face that is gone; returns true if more may remain.
-    /// `removed` is told of each prefix, whose hashes and octets are put where they are given,
-    /// under the lock of the FIB's writers.
+    /// Removes up to `count` next hops of a released face; returns true if more may remain.
+    /// `removed` is called with each prefix, whose key is in `work`, under the lock of the FIB's
+    /// writers.
     pub(crate) fn remove_face(
         &self,
         hasher: &NameHasher,
@@ -231,8 +234,7 @@ impl<R: RawMutex> Fib<R> {
         for _ in 0..count {
             let next = by_face.first_from(&(face, 0)).map(|(next, ())| next);
             let Some((_, id)) = next.filter(|(of, _)| *of == face) else { return false };
-            // One prefix at a time, under one hold of the lock for all: `count` bounds how long
-            // that is.
+            // One prefix at a time, all under one hold of the lock; `count` bounds its duration.
             by_face.remove(&(face, id));
             let Some(name) = self.table.name(writer, id, octets) else { continue };
             let key = Key::filled(hasher, name, hashes);
@@ -242,7 +244,7 @@ impl<R: RawMutex> Fib<R> {
         true
     }
 
-    /// Shows entries with their next hops; see [`PrefixTable::walk`].
+    /// Visits entries with their next hops; see [`PrefixTable::walk`].
     pub(crate) fn walk(
         &self,
         from: Id,
@@ -256,8 +258,8 @@ impl<R: RawMutex> Fib<R> {
         })
     }
 
-    /// Takes a next hop out of the entry of the whole `key`, and the entry out of the table with
-    /// its last one.
+    /// Removes a next hop from the entry of the whole `key`. Removes the entry with its last next
+    /// hop.
     fn remove_nexthop(&self, writer: &mut Writer, key: Key<'_>, id: Id, face: FaceKey) {
         if self.table.retain_pairs(writer, id, |hop| hop.0 != face.bits()) == 0 {
             self.table.remove(writer, key, key.hashes.len(), id);

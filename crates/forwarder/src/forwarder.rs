@@ -1,16 +1,16 @@
-//! The forwarder: its driving calls, and the way to each of its tables.
+//! The forwarder: the calls that drive it, and access to each of its tables.
 //!
-//! Memory for packets that are yet to come is made where one may wait ([`Forwarder::grow`]).
-//! Tables grow by chunks, of which a large one is some megabytes: a packet that opens one waits
-//! until it is cleared, and where memory comes in pieces of a few pages, as in a kernel's
-//! interrupt, it cannot be had at all.
+//! [`Forwarder::grow`] allocates memory for future packets in a context that may wait. Tables grow
+//! by chunks, and a large chunk has some megabytes. A packet that needs a new chunk waits until the
+//! chunk is zeroed. If only a few pages can be allocated at a time, as in an interrupt of a kernel,
+//! the chunk cannot be allocated at all.
 
 use alloc::vec::Vec;
 
 use lock_api::RawMutex;
 use namely_wire::{Name, NameRef};
 
-use crate::batch::{Batch, Work};
+use crate::batch::{Batch, BatchScratch};
 use crate::config::Config;
 #[cfg(feature = "vip")]
 use crate::control::ObjectControl;
@@ -29,20 +29,20 @@ use crate::packet::{Output, PacketBuf, Received};
 use crate::pipeline::Pipeline;
 use crate::pipeline::expire::{EXPIRED_PER_CALL_MAX, Expiry, expire_within};
 use crate::pipeline::read_ahead::{name_octets, read_ahead};
-use crate::pipeline::sweep::{SWEPT_AT_ONCE_MAX, sweep_departed};
+use crate::pipeline::sweep::{SWEPT_AT_ONCE_MAX, sweep_released};
 use crate::pit::{Pit, Satisfied};
 use crate::reserve::Reserve;
-use crate::shares::{Holder, HolderId};
+use crate::shares::{Owner, OwnerId};
 use crate::strategy::RoundTripCounts;
 use crate::tables::Tables;
 use crate::tier::{Completion, Ticket};
 
-/// An NDN forwarder. `B` holds packets, `R` is the home's lock.
+/// An NDN forwarder. `B` holds packets, `R` is the embedder's lock.
 pub struct Forwarder<B, R> {
     pub(crate) tables: Tables<B, R>,
 }
 
-/// The sizes of the tables, which homes compare with their limits at compile time.
+/// The sizes of table entries, which embedders compare with their limits at compile time.
 impl<B, R> Forwarder<B, R> {
     /// Octets of a bucket of the PIT with its lock (`IS-34`).
     pub const PIT_BUCKET_OCTETS: usize = Pit::<B, R>::BUCKET_OCTETS;
@@ -52,11 +52,11 @@ impl<B, R> Forwarder<B, R> {
     pub const PIT_ENTRY_OCTETS: usize = Pit::<B, R>::ENTRY_OCTETS;
 }
 
-/// Driving.
+/// The calls that drive the forwarder.
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
-    /// A forwarder with no routes and only the face `local`. `seed` keys the name hashes and the
-    /// Nonces it adds: secret and different for each router, all of its bits random; the same in a
-    /// simulation that is to repeat itself.
+    /// A forwarder with no routes and only the face `local`. `seed` is the key of the name hashes
+    /// and of the Nonces that the forwarder adds. It must be secret, random in all bits, and
+    /// different for each router. A simulation uses a fixed seed to be repeatable.
     ///
     /// # Errors
     ///
@@ -71,9 +71,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         Ok(Forwarder { tables: Tables::new(config, hasher)? })
     }
 
-    /// Processes one packet that `face` received. What is to be sent goes to `out`; what is dropped
-    /// is counted. Any octets may be given. The work memory is on the stack: a home that has little
-    /// of it uses [`Forwarder::receive_batch`], whose batch brings it.
+    /// Processes one packet that `face` received. Packets to send are passed to `out`; drops are
+    /// counted. The octets may be arbitrary. The work memory is on the stack: an embedder with a
+    /// small stack uses [`Forwarder::receive_batch`], whose batch contains it.
     pub fn receive(&self, face: FaceId, received: Received<B>, now_ns: u64, out: &mut impl Output<B>) {
         let mut hashes = NameHashes::new();
         self.tables.names.hasher.fill(name_octets(received.packet.as_ref()), &mut hashes);
@@ -84,11 +84,11 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.tables.settle(&reserve);
     }
 
-    /// Processes all packets of `batch`, in their order, and leaves it empty: the same as
-    /// [`Forwarder::receive`] for each of them, in less time.
+    /// Processes all packets of `batch`, in their order, and leaves it empty. The result is that of
+    /// [`Forwarder::receive`] for each packet, in less time.
     pub fn receive_batch(&self, batch: &mut Batch<B>, now_ns: u64, out: &mut impl Output<B>) {
         let Batch { packets, hashes, work, .. } = batch;
-        let Work { reserve, hint, satisfied } = &mut **work;
+        let BatchScratch { reserve, hint, satisfied } = &mut **work;
         let (reserve, hint) = (&*reserve, &*hint);
         reserve.begin(packets.len());
         let tables = &self.tables;
@@ -96,6 +96,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         let pipeline = Pipeline::new(tables, &context);
         let mut packets = packets.drain(..);
         while !packets.as_slice().is_empty() {
+            // In groups, so that prefetched lines are still in the cache when their packet is
+            // processed.
             let group = packets.as_slice().len().min(hashes.len());
             read_ahead(tables, &packets.as_slice()[..group], hashes);
             for ((face, received), hashes) in packets.by_ref().take(group).zip(hashes.iter()) {
@@ -103,26 +105,29 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
                 reserve.next();
             }
         }
+        // At the end of the batch, because other workers may need the reserved ids before this
+        // worker has packets again.
         tables.settle(reserve);
     }
 
-    /// Ends pending Interests (guide 4.2.6, Interest Finalize) whose time is over, runs the timers
-    /// of strategies, and returns when to call again; `None` if nothing waits. A pending Interest
-    /// ends within about a millisecond after its lifetime, silently. `out` takes packets that a
-    /// timer sends: announcements of a congested tier.
+    /// Ends pending Interests past their deadline (guide 4.2.6, Interest Finalize) and runs the
+    /// timers of strategies. Returns the time of the next call; `None` if no deadline or timer is
+    /// pending. A pending Interest ends within about a millisecond after its lifetime, and no
+    /// packet reports this. `out` receives packets that a timer sends: announcements of a congested
+    /// tier.
     pub fn expire<O: Output<B>>(&self, now_ns: u64, out: &mut O) -> Option<u64> {
         self.expire_within(now_ns, EXPIRED_PER_CALL_MAX, out).next_ns
     }
 
-    /// The same, with at most `budget` steps of each kind, for a home that does nothing else during
-    /// a call. The cost of a call grows with the budget alone.
+    /// As [`Forwarder::expire`], with at most `budget` steps of each kind, for an embedder that
+    /// does nothing else during a call. The cost of a call grows with the budget alone.
     pub fn expire_within<O: Output<B>>(&self, now_ns: u64, budget: usize, out: &mut O) -> Expiry {
         expire_within(&self.tables, now_ns, budget, out)
     }
 
-    /// A read has completed that [`Tier::read`](crate::Tier::read) began. With Data the Interest is
-    /// answered, and the Data is kept in memory, as if it had come from upstream; without, the
-    /// Interest goes where its strategy sends it. If it is no longer pending, nothing happens.
+    /// Completes a read that [`Tier::read`](crate::Tier::read) began. With Data, the Interest is
+    /// answered and the Data is cached in memory, as if it had come from upstream. Without, the
+    /// Interest is forwarded by its strategy. If it is no longer pending, nothing happens.
     pub fn tier_completed(
         &self,
         ticket: Ticket,
@@ -136,7 +141,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         tables.settle(&reserve);
     }
 
-    /// [`Forwarder::tier_completed`] with the work memory of a batch that is empty, and not of the
+    /// As [`Forwarder::tier_completed`], with the work memory of an empty batch instead of the
     /// stack.
     pub fn tier_completed_beside(
         &self,
@@ -154,9 +159,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         tables.settle(reserve);
     }
 
-    /// Makes all memory now that packets may need of the PIT and of the content store with the
-    /// limits of [`crate::Config`]. After that, packets allocate memory for single entries, never a
-    /// chunk, unless the content store's limits or policy are changed.
+    /// Allocates all memory of the PIT and of the content store that packets may need with the
+    /// limits of [`crate::Config`]. Afterwards packets allocate memory for single entries, never a
+    /// chunk, unless the content store's limits or policy change.
     ///
     /// # Errors
     ///
@@ -166,14 +171,15 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.tables.cs.prepare(self.tables.config.cs.packets_max, self.tables.config.cs.entries_max)
     }
 
-    /// Makes the next chunk of each table that uses more than half of its last one, and of the
-    /// content store's hash tables one, if they are in use and lack any. Returns true if it made
-    /// something: then it is worth calling again.
+    /// Makes the next chunk of each table that uses more than half of its last one, and one chunk
+    /// of the content store's hash tables, if they are in use and lack any. Returns true if it made
+    /// a chunk: then another call may make more.
     ///
     /// # Errors
     ///
     /// [`ConfigError::OutOfMemory`]. Chunks that were made stay.
     pub fn grow(&self) -> Result<bool, ConfigError> {
+        // An array, so that every table grows: `any` would stop at the first one that has grown.
         let grown = [
             self.tables.pit.grow()?,
             self.tables.cs.grow()?,
@@ -184,7 +190,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         Ok(grown.contains(&true))
     }
 
-    /// Returns true if the last chunk of a table in which packets take places is more than half
+    /// Returns true if the last chunk of a table in which packets allocate slots is more than half
     /// used: then it is time for [`Forwarder::grow`]. Reads some numbers and takes no lock.
     #[inline]
     pub fn is_growth_due(&self) -> bool {
@@ -192,54 +198,57 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     }
 }
 
-/// Faces. Their release concerns all tables.
+/// Faces. Their release affects all tables.
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
-    /// Adds a face that is charged alone for its entries in the tables.
+    /// Adds a face that is itself the owner of its table entries.
     ///
     /// # Errors
     ///
     /// [`FaceError::TableFull`] if `faces_max` faces exist, [`FaceError::NoMemory`].
     pub fn face_register(&self, spec: FaceProperties) -> Result<FaceId, FaceError> {
-        self.register(spec, Holder::Face)
+        self.register(spec, Owner::Face)
     }
 
-    /// Adds a face for which `holder` pays, together with its other faces.
+    /// Adds a face whose table entries are charged to `holder`, with those of the owner's other
+    /// faces.
     ///
     /// # Errors
     ///
     /// [`FaceError::TableFull`] if `faces_max` faces exist, [`FaceError::NoMemory`].
-    pub fn face_register_for(&self, spec: FaceProperties, holder: HolderId) -> Result<FaceId, FaceError> {
-        self.register(spec, |_| Holder::Given(holder))
+    pub fn face_register_for(&self, spec: FaceProperties, holder: OwnerId) -> Result<FaceId, FaceError> {
+        self.register(spec, |_| Owner::Given(holder))
     }
 
-    /// The memory of its release is allocated now, so that a release cannot fail.
+    /// Registers a face. The memory for its release is allocated now, so that a release cannot
+    /// fail.
     fn register(
         &self,
         spec: FaceProperties,
-        holder_of: impl FnOnce(FaceKey) -> Holder,
+        owner_of: impl FnOnce(FaceKey) -> Owner,
     ) -> Result<FaceId, FaceError> {
         self.tables.departed.promise().map_err(|_| FaceError::NoMemory)?;
-        // The face is known to the PIT before its id is known to anybody: none of its packets comes
+        // The PIT registers the face before its id is published, so that none of its packets is
         // uncounted.
         let entered =
-            self.tables.faces.enter(spec).and_then(|key| match self.tables.pit.open(key, holder_of(key)) {
+            self.tables.faces.enter(spec).and_then(|key| match self.tables.pit.open(key, owner_of(key)) {
                 Ok(()) => Ok(key.id()),
                 Err(NoMemory) => {
-                    // Nobody knows it yet.
+                    // Cannot fail: the id is not published yet.
                     let _ = self.tables.faces.release(key.id());
                     Err(FaceError::NoMemory)
                 }
             });
         if entered.is_err() {
-            self.tables.departed.take_back();
+            // The face does not exist, so no release will use the memory that was promised for it.
+            self.tables.departed.cancel_promise();
         }
         entered
     }
 
-    /// Removes a face with its next hops, its bindings and its pending Interests: an Interest ends
-    /// if the face was its only downstream. Never waits for packets that hold it; all but a few
-    /// entries are cleared by later calls of [`Forwarder::expire`], and no packet goes to the face
-    /// from now on.
+    /// Removes a face with its next hops, its bindings and its pending Interests. A pending
+    /// Interest ends if the face was its only downstream. Never waits for packets that use the
+    /// face. Later calls of [`Forwarder::expire`] clear most of the entries, but no packet is sent
+    /// to the face from now on.
     ///
     /// # Errors
     ///
@@ -249,7 +258,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.face_release_within(face, SWEPT_AT_ONCE_MAX)
     }
 
-    /// The same, but at most `budget` entries are cleared now.
+    /// As `face_release`, but at most `budget` entries are cleared now.
     ///
     /// # Errors
     ///
@@ -258,20 +267,20 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.release(face, budget).map(|(_, released)| released)
     }
 
-    /// The same, with the key that the face had.
+    /// As `face_release_within`, and returns the key that the face had.
     pub(crate) fn release(&self, face: FaceId, budget: usize) -> Result<(FaceKey, Released), FaceError> {
         let (key, released) = self.tables.faces.release(face)?;
         match released {
             Released::Freed => self.tables.counters.faces_freed.add(1),
             Released::Orphaned => self.tables.counters.faces_orphaned.add(1),
         }
-        // After the face is gone from the table, so that `DiscoveryControl` cannot enter it again
-        // unseen.
+        // After the face is removed from the table, so that `DiscoveryControl` cannot add it again
+        // unnoticed.
         self.tables.discovery.lock().forget(key);
-        // A table that enters the face from here on removes the entry itself: see
-        // [`Faces::has_gone`]. The sweeps find entries made before.
+        // A caller that adds an entry for the face from now on removes it itself: see
+        // [`Faces::was_released`]. The sweeps find the entries that were added before.
         self.tables.departed.add(key);
-        sweep_departed(&self.tables, budget);
+        sweep_released(&self.tables, budget);
         Ok((key, released))
     }
 }
@@ -306,7 +315,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         BindingControl { names, bpt, fib, pit, faces }
     }
 
-    /// Which strategy handles which names.
+    /// The strategies and the prefixes that they handle.
     pub fn strategies(&self) -> StrategyControl<'_, R> {
         let Tables { names, strategies, .. } = &self.tables;
         StrategyControl { names, strategies }
@@ -319,27 +328,28 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         ObjectControl { names, objects, cs, faces }
     }
 
-    /// The faces that discoveries go to.
+    /// The faces that discovery Interests are sent to.
     pub fn discovery(&self) -> DiscoveryControl<'_, R> {
         let Tables { discovery, faces, .. } = &self.tables;
         DiscoveryControl { discovery, faces }
     }
 
-    /// Names of the regions this router is in; see [`crate::Config::regions`].
+    /// Sets the names of this router's regions; see [`crate::Config::regions`].
     pub fn regions_set(&self, regions: Vec<Name>) {
         self.tables.regions.set(regions);
     }
 
-    /// From now on a traceroute Interest that ends here goes to this face. With [`FaceId::NONE`] it
-    /// is dropped, as any Interest with an exhausted HopLimit.
+    /// From now on, an Interest that traces hops and whose HopLimit is exhausted here is sent to
+    /// this face. With [`FaceId::NONE`] it is handled as any other Interest with an exhausted
+    /// HopLimit.
     pub fn set_explainer(&self, face: FaceId) {
         self.tables.explainer.set(face);
     }
 }
 
-/// Readings.
+/// Counters and sizes.
 impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
-    /// How full the tables are.
+    /// The number of entries in each table.
     pub fn table_sizes(&self) -> TableSizes {
         TableSizes {
             pit: self.tables.pit.len(),
@@ -351,7 +361,7 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         }
     }
 
-    /// How long upstreams took to answer, as each strategy saw it that measures it, by its name.
+    /// Round-trip times of upstreams, by the name of the strategy that measured them.
     pub fn round_trips(&self) -> impl Iterator<Item = (Name, RoundTripCounts)> {
         self.tables.memory.round_trips().map(|(kind, counts)| (kind.name(), counts))
     }

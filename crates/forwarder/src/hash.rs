@@ -1,28 +1,28 @@
 //! Keyed, incremental name hashes: one pass over a name yields the hash of each of its prefixes.
 //!
-//! The hash is SipHash-1-3 of the components' TLVs, each followed by zeros up to a multiple of 8
-//! octets. As a TLV says how long it is, different names have different paddings; and as each
-//! component starts a word of its own, a prefix is finished without disturbing what follows it.
+//! The hash is SipHash-1-3 of the components' TLVs, each padded with zeros to a multiple of 8
+//! octets. A TLV contains its length, so different names remain different when padded. Each
+//! component starts a new word, so the hash of a prefix can be finished without changing the state
+//! for the rest.
 //!
-//! SipHash is a pseudorandom function as far as is known: who does not know the key cannot choose
-//! names that collide, even after learning of hashes. Three rounds at the end of each prefix are
-//! what that costs; hashes with less behind them were 1 to 2 % faster in the core, which is not
-//! worth it (docs/performance.md).
+//! SipHash is a pseudorandom function as far as is known: a peer without the key cannot choose
+//! names that collide, even if it learns hashes. The cost is three rounds at the end of each
+//! prefix. Weaker hashes were 1 to 2 % faster in the core, which is not worth it
+//! (docs/performance.md).
 
 use namely_wire::COMPONENTS_MAX;
 #[cfg(test)]
 use namely_wire::NameRef;
 use namely_wire::tlv::read_header;
 
-/// Makes name hashes under a key that peers cannot know, so that they cannot choose colliding
-/// names.
+/// Makes name hashes under a secret key, so that peers cannot choose colliding names.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NameHasher {
-    /// The state that the key makes.
+    /// The initial state, derived from the key.
     start: SipState,
     /// The hash of `/`.
     root: u64,
-    // All ones but in tests, which make hashes collide to show that names decide.
+    // All ones except in tests, which force collisions to check that names are compared.
     mask: u64,
 }
 
@@ -32,19 +32,19 @@ impl NameHasher {
         NameHasher { start, root: start.finish(), mask: u64::MAX }
     }
 
-    /// A hasher whose key is always the same.
+    /// A hasher with a fixed key.
     #[cfg(test)]
     pub(crate) fn fixed() -> Self {
         NameHasher::new(1)
     }
 
-    /// The same, but it knows only `mask + 1` hashes.
+    /// As `fixed`, but with only `mask + 1` hashes.
     #[cfg(test)]
     pub(crate) fn colliding(mask: u64) -> Self {
         NameHasher { mask, ..NameHasher::fixed() }
     }
 
-    /// A number that only who knows the key can tell, and that is no name's hash: no component has
+    /// A number that depends on the secret key. It is the hash of no name, because no component has
     /// the TYPE 0.
     pub(crate) fn secret(&self) -> u64 {
         let mut state = self.start;
@@ -52,7 +52,7 @@ impl NameHasher {
         state.finish()
     }
 
-    /// A hash for the id of an object, under which nobody else finds it.
+    /// A secret hash of an object's id, which cannot be guessed without the key.
     #[cfg(feature = "vip")]
     pub(crate) fn of_object(&self, id: u64) -> u64 {
         mix(self.secret() ^ id)
@@ -77,12 +77,13 @@ impl NameHasher {
         hashes
     }
 
-    /// Puts the hashes of all prefixes of a name, given its octets, in the place of what `hashes`
-    /// holds. Octets that are no name make hashes of nothing.
+    /// Replaces the contents of `hashes` with the hashes of all prefixes of a name, given its
+    /// octets. If the octets are not a name, the hashes are meaningless.
     pub(crate) fn fill(&self, octets: &[u8], hashes: &mut NameHashes) {
         let NameHashes { len, ends, hashes } = hashes;
         hashes[0] = self.root & self.mask;
         let (mut state, mut rest, mut n) = (self.start, octets, 0);
+        // Ends after `COMPONENTS_MAX` components, because the octets may be unchecked.
         for (hash, end) in hashes[1..].iter_mut().zip(&mut ends[1..]) {
             let Some(component) = first_component(rest) else { break };
             state.absorb(component);
@@ -95,7 +96,8 @@ impl NameHasher {
     }
 }
 
-/// The octets of the component that starts `octets`, of a name that was checked.
+/// The octets of the first component of `octets`, which may be unchecked. `None` if there is none,
+/// or if it is malformed.
 #[inline]
 fn first_component(octets: &[u8]) -> Option<&[u8]> {
     if octets.is_empty() {
@@ -123,7 +125,7 @@ impl SipState {
         SipState { v, words: 0 }
     }
 
-    /// Takes in `octets`, padded with zeros to whole words.
+    /// Absorbs `octets`, padded with zeros to whole words.
     #[inline]
     fn absorb(&mut self, octets: &[u8]) {
         let (words, rest) = octets.as_chunks::<8>();
@@ -145,7 +147,7 @@ impl SipState {
         self.words += 1;
     }
 
-    /// The hash of what was taken in so far.
+    /// The hash of the absorbed octets.
     #[inline]
     fn finish(mut self) -> u64 {
         // The last word holds the length, modulo 256, and no octets.
@@ -177,7 +179,7 @@ impl SipState {
 #[derive(Clone, Debug)]
 pub(crate) struct NameHashes {
     len: usize,
-    // A packet is at most PACKET_OCTETS_MAX octets, so positions fit.
+    // A packet has at most PACKET_OCTETS_MAX octets, so positions fit.
     ends: [u16; COMPONENTS_MAX + 1],
     hashes: [u64; COMPONENTS_MAX + 1],
 }
@@ -186,7 +188,7 @@ const _: () =
     assert!(namely_wire::PACKET_OCTETS_MAX <= u16::MAX as usize, "positions in a packet fit 16 bits");
 
 impl NameHashes {
-    /// Those of no name.
+    /// The hashes of an empty name.
     pub(crate) fn new() -> Self {
         NameHashes { len: 0, ends: [0; COMPONENTS_MAX + 1], hashes: [0; COMPONENTS_MAX + 1] }
     }
@@ -212,14 +214,15 @@ impl NameHashes {
     }
 }
 
-/// What the next value of a seeded sequence is made from: `state` plus a step, mixed (SplitMix64).
+/// The output function of SplitMix64, a generator of pseudorandom numbers. The caller adds [`STEP`]
+/// to its state before each call.
 pub(crate) fn mix(state: u64) -> u64 {
     let z = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
 }
 
-/// The step of the sequence that [`mix`] scrambles.
+/// The increment of the state that [`mix`] scrambles.
 pub(crate) const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[cfg(test)]
@@ -234,9 +237,9 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(256))]
-        /// The hash is that of an implementation of SipHash by others.
+        /// Compares the hash with an independent implementation of SipHash.
         #[test]
-        fn a_names_hash_is_siphash_of_its_padded_components(
+        fn a_name_hash_is_siphash_of_components(
             seed in any::<u128>(),
             values in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..300), 0..12),
         ) {
@@ -254,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn each_prefix_has_the_hash_it_has_as_a_name_of_its_own() {
+    fn a_prefix_hashes_as_its_own_name() {
         let hasher = NameHasher::new(3);
         let name: Name = "/a/bb/32=c/seg=70000/%00/fifteen-octets-and-some-more/x".parse().unwrap();
         let hashes = hasher.prefixes(name.as_name());
@@ -268,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_of_the_seed_changes_every_hash() {
+    fn every_seed_part_changes_every_hash() {
         let name: Name = "/a/b".parse().unwrap();
         let (zero, one) = (NameHasher::new(0), NameHasher::new(0).prefixes(name.as_name()));
         for bit in 0..128 {
@@ -280,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn component_boundaries_types_and_padding_count() {
+    fn component_boundaries_and_types_change_the_hash() {
         let hasher = NameHasher::new(1);
         let hash = |uri: &str| hasher.prefixes(uri.parse::<Name>().unwrap().as_name()).whole();
         assert_ne!(hash("/A/BC"), hash("/AB/C"));
@@ -294,8 +297,8 @@ mod tests {
         );
     }
 
-    /// Names that differ in little fill the buckets as random numbers would, by their low, middle
-    /// and high bits.
+    /// Similar names fill the buckets as random numbers would, by the low, the middle and the high
+    /// bits of their hashes.
     #[test]
     fn similar_names_spread_evenly_over_buckets() {
         const BUCKETS: usize = 256;
@@ -307,8 +310,8 @@ mod tests {
                 let name = Name::new().join_generic("a").join_segment(i);
                 counts[(hasher.whole(name.as_bytes()) >> shift) as usize % BUCKETS] += 1;
             }
-            // Chi-square of 255 degrees of freedom: 512 is eleven standard deviations above what is
-            // expected.
+            // Chi-square of 255 degrees of freedom: 512 is eleven standard deviations above the
+            // mean.
             let squares: i64 = counts.iter().map(|count| (count - 64) * (count - 64)).sum();
             assert!(squares < 512 * 64 && squares > 100 * 64, "{squares} at bit {shift}");
         }

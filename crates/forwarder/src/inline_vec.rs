@@ -1,15 +1,14 @@
-//! A list that keeps its first `N` items in place and allocates only beyond them.
+//! A list that stores its first `N` items inline and allocates only beyond them.
 
 use alloc::vec::Vec;
 
-/// Items for which there is room once more are needed than fit in place: nearly always the only
-/// allocation.
+/// Capacity that is allocated when the inline items are full: nearly always the only allocation.
 const MORE: usize = 28;
 
 /// Items in the order they were pushed; the first `N` need no allocation.
 #[derive(Clone, Debug)]
 pub(crate) struct InlineVec<T, const N: usize> {
-    // Filled from the front: an item in `more` means that every place here is taken.
+    // Filled from the front: an item in `more` means that every slot here is used.
     inline: [Option<T>; N],
     more: Vec<T>,
 }
@@ -17,8 +16,7 @@ pub(crate) struct InlineVec<T, const N: usize> {
 impl<T, const N: usize> InlineVec<T, N> {
     #[inline]
     pub(crate) fn new() -> Self {
-        // A constant would be copied with all that its items might hold; this writes only that
-        // there are none.
+        // A constant would be copied in full size. This only marks each slot as empty.
         InlineVec { inline: core::array::from_fn(|_| None), more: Vec::new() }
     }
 
@@ -49,7 +47,7 @@ impl<T, const N: usize> InlineVec<T, N> {
         }
     }
 
-    /// The next free place that needs no storage: what is put there is the last item.
+    /// The next free inline slot. An item that is stored there becomes the last one.
     pub(crate) fn vacant(&mut self) -> Option<&mut Option<T>> {
         self.inline.iter_mut().find(|place| place.is_none())
     }
@@ -77,7 +75,7 @@ impl<T, const N: usize> InlineVec<T, N> {
         if i < N { self.inline[i].as_ref() } else { self.more.get(i - N) }
     }
 
-    /// Keeps the items for which `keep` returns true, in their order. `keep` is asked once for
+    /// Retains the items for which `keep` returns true, in their order. `keep` is called once for
     /// each.
     #[inline]
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
@@ -85,14 +83,14 @@ impl<T, const N: usize> InlineVec<T, N> {
         for i in 0..N {
             match &self.inline[i] {
                 Some(item) if keep(item) => {
-                    // Nearly always all stay where they are.
+                    // In nearly all calls every item stays in its slot.
                     if free < i {
                         self.inline.swap(free, i);
                     }
                     free += 1;
                 }
                 Some(_) => self.inline[i] = None,
-                // Filled from the front: nothing follows.
+                // Filled from the front: no item follows.
                 None => return,
             }
         }
@@ -101,8 +99,8 @@ impl<T, const N: usize> InlineVec<T, N> {
         }
     }
 
-    /// The rest of [`InlineVec::retain`]: items beyond the first `N`, which fill the places from
-    /// `free` on.
+    /// The rest of [`InlineVec::retain`]: the items beyond the first `N` move to the inline slots
+    /// from `free` on.
     #[cold]
     fn retain_more(&mut self, free: usize, keep: impl FnMut(&T) -> bool) {
         self.more.retain(keep);
@@ -110,20 +108,21 @@ impl<T, const N: usize> InlineVec<T, N> {
         self.inline[free..].iter_mut().zip(moved).for_each(|(place, item)| *place = Some(item));
     }
 
-    /// Forgets all items.
+    /// Removes all items.
     pub(crate) fn clear(&mut self) {
         // Filled from the front.
         self.inline.iter_mut().take_while(|place| place.is_some()).for_each(|place| *place = None);
         self.more.clear();
     }
 
-    /// Returns true if the next item needs storage that is not there yet; see [`InlineVec::lend`].
+    /// Returns true if the next item needs storage that is not allocated yet; see
+    /// [`InlineVec::lend`].
     pub(crate) fn needs_storage(&self) -> bool {
         self.more.capacity() == 0 && self.inline.iter().all(Option::is_some)
     }
 
-    /// Gives storage for items beyond the first `N`, whose capacity is used again instead of
-    /// allocating.
+    /// Lends storage for items beyond the first `N`, whose capacity is used instead of an
+    /// allocation.
     pub(crate) fn lend(&mut self, storage: Vec<T>) {
         if self.more.is_empty() {
             self.more = storage;
@@ -131,7 +130,7 @@ impl<T, const N: usize> InlineVec<T, N> {
         }
     }
 
-    /// Takes the storage out, if there is any, and forgets all items with it.
+    /// Takes the storage out, if there is any, and removes all items.
     #[inline]
     pub(crate) fn reclaim(&mut self) -> Option<Vec<T>> {
         if self.more.capacity() == 0 {
@@ -144,8 +143,8 @@ impl<T, const N: usize> InlineVec<T, N> {
     }
 }
 
-/// Walks the items; there are few, so that a step costs less than two iterators one after the
-/// other.
+/// Iterates over the items. With few items, one step here is cheaper than a step of two chained
+/// iterators.
 #[derive(Debug)]
 pub(crate) struct Iter<'a, T, const N: usize> {
     list: &'a InlineVec<T, N>,

@@ -1,12 +1,12 @@
-//! An Interest as the tables see it: its view, the hashes of its name, and what to look under.
+//! An Interest as the tables use it: its view, the hashes of its name, and its lookup key.
 
 use namely_wire::InterestView;
 
 use crate::hash::NameHashes;
 use crate::prefix_table::Key;
 
-/// What an Interest requests. PIT and content store file it under its name without a trailing
-/// implicit digest, because that is the name a Data carries.
+/// The request of an Interest. PIT and content store index it by its name without a trailing
+/// implicit digest, because a Data carries that name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InterestKey<'a> {
     pub(crate) view: &'a InterestView<'a>,
@@ -31,7 +31,7 @@ impl<'a> InterestKey<'a> {
         }
     }
 
-    /// The hash that the tables file it under.
+    /// The hash under which the tables store it.
     pub(crate) fn hash(&self) -> u64 {
         self.hashes.hash(self.components)
     }

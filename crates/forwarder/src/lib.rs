@@ -1,14 +1,14 @@
-//! The NDN forwarding core: what a packet does to the tables, without I/O.
+//! The NDN forwarding core: the processing of packets by the tables, without I/O.
 //!
-//! A [`Forwarder`] is given packets and the time and answers with packets to send. It never reads a
-//! clock, a socket, a file or randomness, uses no floats, and runs wherever there are an allocator
-//! and a lock. The same code serves a daemon, a simulator and a kernel.
+//! A [`Forwarder`] receives packets and the time, and returns packets to send. It never reads a
+//! clock, a socket, a file or randomness, uses no floats, and runs anywhere with an allocator and a
+//! lock. The same code serves a daemon, a simulator and a kernel.
 //!
-//! The contract: call [`Forwarder::receive`] with each packet that a face yields, and hand to its
-//! face each packet that the [`Output`] is given. Call [`Forwarder::expire`] after packets were
-//! received or routes changed (once for a batch is enough), and again no later than the time it
-//! then returned. Time is nanoseconds on any clock that does not run backwards. All methods take
-//! `&self`.
+//! The contract: call [`Forwarder::receive`] with each packet that a face receives. Send each
+//! packet that is passed to the [`Output`] through the face that is passed with it. Call
+//! [`Forwarder::expire`] after packets were received or routes changed (once for a batch is
+//! enough), and again no later than the time that it returned. Time is nanoseconds on any monotonic
+//! clock. All methods take `&self`.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -16,7 +16,7 @@
 //! use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
 //!
 //! type Sent = Vec<(FaceId, Outgoing<Arc<[u8]>>)>;
-//! let config = Config::new(|_| [0; 32]); // the home's SHA-256
+//! let config = Config::new(|_| [0; 32]); // the embedder's SHA-256
 //! let forwarder = Forwarder::<Arc<[u8]>, parking_lot::RawMutex>::new(config, 42).unwrap();
 //! let consumer = forwarder.face_register(FaceProperties::application()).unwrap();
 //! let producer = forwarder.face_register(FaceProperties::remote()).unwrap();
@@ -33,25 +33,25 @@
 //! assert_eq!(sent.pop().map(|(face, _)| face), Some(consumer));
 //! ```
 //!
-//! # What is in it
+//! # Contents
 //!
-//! Faces ([`Forwarder::face_register`]), next hops ([`Forwarder::fib`]), prefixes that
-//! applications bind ([`Forwarder::bindings`]), strategies ([`Forwarder::strategies`]: see
-//! `docs/strategies.md`), a content store ([`CsPolicy`]), and counters of all that is dropped
-//! ([`DropReason`]). Each limit is a field of [`Config`]. A [`Router`] is a forwarder with routes
-//! of which the next hops follow ([`Router::rib_register`]).
+//! Faces ([`Forwarder::face_register`]), next hops ([`Forwarder::fib`]), prefixes that applications
+//! bind ([`Forwarder::bindings`]), strategies ([`Forwarder::strategies`]: see
+//! `docs/strategies.md`), a content store ([`CsPolicy`]), and counters of all drops
+//! ([`DropReason`]). Each limit is a field of [`Config`]. A [`Router`] is a forwarder with routes,
+//! from which it computes the next hops ([`Router::rib_register`]).
 //!
 //! # Locks
 //!
-//! The module `lock_order` has their order, and the types that hold to it. Faces are held and put
-//! without a lock; FIB, BPT, strategy choice and the names of objects are read without one. The PIT
-//! has a lock for each bucket and one for each entry. The content store has one for each bucket,
-//! one for each Data, and one for its policy and limits. [`Output::send`] is called with no lock
-//! held: it may call back.
+//! The module `lock_order` documents their order, and has types that enforce it. Faces are held and
+//! put without a lock; FIB, BPT, strategy choice and the names of objects are read without one. The
+//! PIT has a lock for each bucket and one for each entry. The content store has one for each
+//! bucket, one for each Data, and one for its policy and limits. [`Output::send`] is called with no
+//! lock held, so that the embedder may call back.
 //!
-//! Follows the NDN packet format v0.3, NDNLPv2, and the pipelines that NFD's developer guide
-//! describes.
+//! Implements the NDN packet format v0.3, NDNLPv2, and the pipelines of NFD's developer guide.
 #![no_std]
+// Not `forbid`, because `prefetch` allows it for one instruction.
 #![deny(unsafe_code)]
 
 extern crate alloc;
@@ -67,7 +67,6 @@ mod counter;
 mod counters;
 mod cs;
 mod dead_nonces;
-mod departed;
 mod discovery_faces;
 mod error;
 mod explain;
@@ -82,6 +81,8 @@ mod interest_key;
 mod limits;
 mod lock_order;
 mod name_keys;
+mod released_faces;
+// The same names in both builds, so that the pipelines need no conditional compilation.
 #[cfg_attr(not(feature = "vip"), path = "objects/absent.rs")]
 mod objects;
 mod ordered;
@@ -118,7 +119,7 @@ pub use counters::{DropReason, ForwarderCounters, ObjectCounts, PacketCounts};
 pub use cs::status::{CachedData, CsChange, CsStatus};
 pub use cs::{CsPolicy, PolicyModel, UnknownPolicy};
 #[cfg(feature = "vip")]
-pub use cs::{ObjectHeld, ObjectPlace, ObjectPlan};
+pub use cs::{ObjectPlacement, ObjectPlan, ObjectUsage};
 pub use discovery_faces::{DISCOVERY_FACES_MAX, DOUBTED_NS};
 pub use error::ConfigError;
 pub use explain::{EXPLAINED_PENDING_MAX, ExplainedHop, Explanation};
@@ -137,11 +138,13 @@ pub use pipeline::expire::Expiry;
 pub use pit::status::{PendingInterest, PitStatus, SentTo};
 pub use prefetch::prefetch_line;
 pub use rib::RibError;
-pub use router::{ANNOUNCED_ROUTE_MS_MAX, LEARNED_ROUTE_MS, Refused, Router};
-pub use shares::{Charge, HolderId};
+pub use router::{ANNOUNCED_ROUTE_MS_MAX, LEARNED_ROUTE_MS, RefusalEffect, Router};
+pub use shares::{Charge, OwnerId};
 pub use strategy::{
-    ChosenStrategy, DEFAULT_STRATEGY, Measured, ROUND_TRIP_ENDS_NS, RoundTripCounts, StrategyError,
+    ChosenStrategy, DEFAULT_STRATEGY, NextHopMeasurement, ROUND_TRIP_ENDS_NS, RoundTripCounts, StrategyError,
     StrategyName,
 };
-pub use tier::{Completion, Leaving, Ticket, Tier, TierAnswer, TierCounts, TierMarking, TierWrite, Wanted};
+pub use tier::{
+    Completion, EvictedData, Ticket, Tier, TierAnswer, TierCounts, TierMarking, TierRequest, TierWrite,
+};
 pub use trace::{Step, Tracer};

@@ -1,44 +1,97 @@
-//! The limits of each table. A table takes its own and knows no others; [`crate::Config`] is made
-//! of all of them.
+//! The limits of each table. A table receives only its own; [`crate::Config`] contains all of them.
 //!
-//! The defaults suit a router for one machine. [`crate::ConfigError`] names a limit as the
-//! configuration of a router does: `pit_entries_max` is [`PitLimits::entries_max`].
+//! The defaults suit a router for one machine. [`crate::ConfigError`] names a limit as a router's
+//! configuration does: `pit_entries_max` is [`PitLimits::entries_max`].
 
 use crate::error::ConfigError;
 use crate::shares::Names;
 use crate::slab::ENTRIES_MAX;
 
-/// Largest limit of [`StrategyLimits::prefixes_max`]: the id of a record has 20 bits for its
-/// number.
+/// Maximum of [`StrategyLimits::prefixes_max`]: the id of a record has 20 bits for its index.
 pub(crate) const STRATEGY_PREFIXES_MAX: usize = 1 << 20;
 
-/// Largest limit of [`StrategyLimits::faces_max`]: the faces of a record are searched one after the
-/// other.
+/// Maximum of [`StrategyLimits::faces_max`]: the faces of a record are searched linearly.
 pub(crate) const STRATEGY_FACES_MAX: usize = 256;
 
-/// Table places read under one hold of a lock.
+/// Table entries that are read under one hold of a lock.
+///
+/// One dataset of each table is made at a time. A routing daemon's view of the RIB is read in such
+/// steps, too.
+///
+/// # Limit
+/// The rest is read in the next step, after waiting packets and requests.
+/// - Counter: `datasets_joined`
+/// - Tests: `a_long_rib_is_readvertised_in_steps`,
+///   `root_waits_for_one_dataset_part`
 pub const WALK_PLACES: u32 = 1024;
 
 /// Limits of the PIT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PitLimits {
-    /// Maximum number of pending Interests. When full, a new Interest replaces one of a holder that
-    /// has more ([`crate::HolderId`]); the holder with most is refused. A Congestion Nack reports
-    /// both.
+    /// Pending Interests.
+    ///
+    /// The larger owner ([`crate::OwnerId`]) is found among 16 random entries.
+    ///
+    /// # Limit
+    /// A new Interest evicts one of a larger owner with a Congestion Nack, or is refused with such
+    /// a Nack.
+    /// - Value: 262,144
+    /// - Setting: `tables.pit_entries_max`
+    /// - Counter: `pit_evicted`, `pit_full`
+    /// - Tests: `a_full_pit_refuses_new_interests`,
+    ///   `a_full_pit_charges_the_largest_holder`,
+    ///   `an_aggregated_interest_is_not_evicted`,
+    ///   `a_batch_meets_pit_limits_exactly`
     pub entries_max: usize,
-    /// Maximum number of pending Interests that one face may have. Beyond it, a new Interest of
-    /// that face is refused with a Congestion Nack.
+    /// Pending Interests of one face.
+    ///
+    /// # Limit
+    /// A new Interest of the face is refused with a Congestion Nack.
+    /// - Value: 32,768
+    /// - Setting: `tables.pit_entries_per_face_max`
+    /// - Counter: `pit_face_full`
+    /// - Tests: `one_face_cannot_fill_the_pit`,
+    ///   `a_batch_meets_pit_limits_exactly`
     pub entries_per_face_max: usize,
-    /// Maximum number of pending Interests that all faces of one holder may have. Beyond it, the
-    /// same.
+    /// Pending Interests of all faces of one owner.
+    ///
+    /// An owner is a user, an address or a station. Its faces receive their parts in grants of 16.
+    ///
+    /// # Limit
+    /// A new Interest of the owner is refused with a Congestion Nack.
+    /// - Value: 65,536; none for the router and root
+    /// - Setting: `tables.pit_entries_per_holder_max`
+    /// - Counter: `pit_holder_full`
+    /// - Tests: `one_holder_cannot_fill_the_pit`,
+    ///   `faces_of_one_holder_share_a_ceiling`,
+    ///   `the_router_is_never_refused`, `faces_of_one_holder_pay_together`
     pub entries_per_holder_max: usize,
-    /// Pending Interests of a holder that never give way to another's.
+    /// Pending Interests of an owner that are never evicted for others.
+    ///
+    /// # Limit
+    /// Further Interests of the owner may be evicted.
+    /// - Value: 64
+    /// - Setting: `tables.pit_entries_reserve`
+    /// - Counter: `pit_evicted`
+    /// - Tests: `a_holder_below_its_reserve_never_pays`
     pub entries_reserve: usize,
-    /// Maximum number of downstream faces of one pending Interest. Beyond it the Interest is
-    /// dropped.
+    /// Downstream faces of a pending Interest.
+    ///
+    /// Records whose time is over are removed first.
+    ///
+    /// # Limit
+    /// The Interest is dropped.
+    /// - Value: 4096
+    /// - Counter: `in_records_full`
+    /// - Tests: `an_interest_takes_bounded_downstreams`
     pub in_records_max: usize,
-    /// Maximum number of upstream faces of one pending Interest. Beyond it the Interest goes to no
-    /// further face.
+    /// Upstream faces of a pending Interest.
+    ///
+    /// # Limit
+    /// The Interest is sent to no further face.
+    /// - Value: 1024
+    /// - Counter: `out_records_full`
+    /// - Tests: `an_interest_reaches_bounded_upstreams`
     pub out_records_max: usize,
 }
 
@@ -66,21 +119,53 @@ impl PitLimits {
     }
 }
 
-/// Limits of the content store, which are in force together. With one of them 0 it is empty: a
-/// router without a cache.
+/// Limits of the content store, which all apply. If one of them is 0 the store is empty: a router
+/// without a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CsLimits {
-    /// Maximum number of Data packets: the capacity that `cs/config` sets.
+    /// Data packets in the content store.
+    ///
+    /// It is the capacity that `cs/config` sets.
+    ///
+    /// # Limit
+    /// The policy `tables.cs_policy` evicts a Data.
+    /// - Value: 65,536
+    /// - Setting: `tables.cs_packets_max`
+    /// - Counter: `evicted` of `CsStatus`
+    /// - Tests: `each_limit_evicts_the_least_recently_used`
     pub packets_max: usize,
-    /// Maximum number of index entries: one for each prefix of each cached name, so that long names
-    /// cannot swamp the index.
+    /// Index entries of the content store.
+    ///
+    /// There is one for each prefix of each cached name, so that long names cannot fill the index.
+    /// A Data that needs more entries alone is not cached.
+    ///
+    /// # Limit
+    /// The policy `tables.cs_policy` evicts Data.
+    /// - Value: 1,048,576
+    /// - Setting: `tables.cs_entries_max`
+    /// - Counter: `evicted`, `refused`
+    /// - Tests: `each_limit_evicts_the_least_recently_used`,
+    ///   `long_names_cannot_swamp_the_index`
     pub entries_max: usize,
-    /// Maximum number of octets that Data hold on to ([`crate::PacketBuf::octets_held`]).
+    /// Octets of the buffers of cached Data.
+    ///
+    /// A Data is charged with its whole buffer ([`crate::PacketBuf::memory_octets`]). A Data that
+    /// needs more octets alone is not cached.
+    ///
+    /// # Limit
+    /// The policy `tables.cs_policy` evicts Data.
+    /// - Value: 256 MiB
+    /// - Setting: `tables.cs_octets_max`
+    /// - Counter: `evicted`, `refused`
+    /// - Tests: `each_limit_evicts_the_least_recently_used`,
+    ///   `a_data_is_charged_for_its_buffer`,
+    ///   `distinct_names_respect_all_three_limits`
     pub octets_max: u64,
 }
 
 impl Default for CsLimits {
     fn default() -> Self {
+        // Enough for 16 components and 4 KiB of each Data.
         CsLimits { packets_max: 65_536, entries_max: 1_048_576, octets_max: 256 << 20 }
     }
 }
@@ -88,6 +173,7 @@ impl Default for CsLimits {
 impl CsLimits {
     /// Refuses limits beyond the capacity of the table.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        // 0 is allowed: a router without a cache.
         at_most("cs_packets_max", self.packets_max, ENTRIES_MAX)?;
         at_most("cs_entries_max", self.entries_max, ENTRIES_MAX)
     }
@@ -96,9 +182,21 @@ impl CsLimits {
 /// Limits of the FIB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FibLimits {
-    /// Maximum number of names. When full, a new route is refused.
+    /// Names in the FIB.
+    ///
+    /// # Limit
+    /// The route is refused.
+    /// - Value: 1,048,576
+    /// - Setting: `tables.fib_entries_max`
+    /// - Tests: `a_nexthop_past_each_limit_is_refused`
     pub entries_max: usize,
-    /// Maximum number of next hops of one name. When full, a further next hop is refused.
+    /// Next hops of one name.
+    ///
+    /// # Limit
+    /// The next hop is refused.
+    /// - Value: 1024
+    /// - Setting: `tables.nexthops_max`
+    /// - Tests: `a_nexthop_past_each_limit_is_refused`
     pub nexthops_max: usize,
 }
 
@@ -119,12 +217,36 @@ impl FibLimits {
 /// Limits of the RIB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RibLimits {
-    /// Maximum number of routes. When full, a new route is refused.
+    /// Routes in the RIB.
+    ///
+    /// # Limit
+    /// The route is refused.
+    /// - Value: 1,048,576
+    /// - Setting: `tables.rib_routes_max`
+    /// - Tests: `a_route_past_the_limit_is_refused`
     pub routes_max: usize,
-    /// Maximum number of routes that are counted for one holder ([`crate::Charge::Holder`]), and of
-    /// octets of their names. Beyond either, a new route is refused.
+    /// Routes of one owner for its own faces.
+    ///
+    /// They are charged to it by [`crate::Charge::Owner`]. Root, the router, and routes that a
+    /// manager registers for other faces are exempt.
+    ///
+    /// # Limit
+    /// The route is refused with status 403.
+    /// - Value: 16,384
+    /// - Setting: `tables.rib_routes_per_holder_max`
+    /// - Tests: `a_route_past_holder_limits_is_refused`,
+    ///   `the_route_limit_is_per_user`,
+    ///   `the_memory_of_a_holder_is_returned`
     pub routes_per_holder_max: usize,
-    /// See there.
+    /// Octets of the names of one owner's routes.
+    ///
+    /// # Limit
+    /// The route is refused with status 403.
+    /// - Value: 2 MiB
+    /// - Setting: `tables.rib_octets_per_holder_max`
+    /// - Tests: `a_route_past_holder_limits_is_refused`,
+    ///   `the_route_limit_is_per_user`,
+    ///   `the_memory_of_a_holder_is_returned`
     pub octets_per_holder_max: usize,
 }
 
@@ -137,6 +259,7 @@ impl Default for RibLimits {
 impl RibLimits {
     /// Refuses limits beyond the capacity of the table.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        // The limits of an owner may be 0: then only routes that are exempt from them are accepted.
         needed("rib_routes_max", self.routes_max)
     }
 
@@ -148,12 +271,26 @@ impl RibLimits {
 /// Limits of the BPT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BindingLimits {
-    /// Maximum number of bound prefixes. When full, a bind is refused.
+    /// Bound prefixes.
+    ///
+    /// # Limit
+    /// The bind is refused.
+    /// - Value: 65,536
+    /// - Tests: `binds_past_the_table_limit_are_refused`
     pub entries_max: usize,
-    /// Maximum number of bound prefixes of one holder, and of octets of their names. Beyond either,
-    /// a bind is refused.
+    /// Bound prefixes of one owner.
+    ///
+    /// # Limit
+    /// The bind is refused.
+    /// - Value: 4096
+    /// - Tests: `binds_past_a_holders_limits_are_refused`
     pub entries_per_holder_max: usize,
-    /// See there.
+    /// Octets of the names of one owner's bound prefixes.
+    ///
+    /// # Limit
+    /// The bind is refused.
+    /// - Value: 512 KiB
+    /// - Tests: `binds_past_a_holders_limits_are_refused`
     pub octets_per_holder_max: usize,
 }
 
@@ -177,14 +314,33 @@ impl BindingLimits {
 /// Limits of the strategy choices, and of the strategies' memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StrategyLimits {
-    /// Maximum number of names that have a strategy of their own. When full, a new choice is
-    /// refused.
+    /// Names with a strategy of their own.
+    ///
+    /// # Limit
+    /// The choice is refused.
+    /// - Value: 65,536
+    /// - Setting: `tables.strategy_choices_max`
+    /// - Tests: `strategy_choices_end_at_their_limit`
     pub choices_max: usize,
-    /// Maximum number of prefixes that strategies remember something of. When full, a further one
-    /// is forwarded as if nothing were remembered, which is counted.
+    /// Prefixes with a record of a strategy.
+    ///
+    /// # Limit
+    /// The prefix is forwarded without a record, as by best route or multicast.
+    /// - Value: 65,536
+    /// - Setting: `tables.strategy_prefixes_max`
+    /// - Counter: `strategy_memory_full`
+    /// - Tests:
+    ///   `strategy_memory_ends_at_its_limits`,
+    ///   `prefixes_past_the_memory_limit_are_counted`
     pub prefixes_max: usize,
-    /// Maximum number of faces that they remember for each prefix. When full, a further one counts
-    /// as never measured.
+    /// Faces in each record of a strategy.
+    ///
+    /// # Limit
+    /// A further face counts as never measured.
+    /// - Value: 16
+    /// - Setting: `tables.strategy_faces_max`
+    /// - Counter: `strategy_memory_full`
+    /// - Tests: `faces_past_the_memory_limit_are_counted`
     pub faces_max: usize,
 }
 
@@ -198,7 +354,7 @@ impl StrategyLimits {
     /// Refuses limits beyond the capacity of the table.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         needed("strategy_choices_max", self.choices_max)?;
-        // Strategies may be left without memory.
+        // 0 is allowed: strategies without memory.
         at_most("strategy_prefixes_max", self.prefixes_max, STRATEGY_PREFIXES_MAX)?;
         at_most("strategy_faces_max", self.faces_max, STRATEGY_FACES_MAX)
     }
@@ -207,9 +363,23 @@ impl StrategyLimits {
 /// Limits of the registered objects (VIP). A catalogue with more is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectLimits {
-    /// Maximum number of objects.
+    /// Registered objects of the core.
+    ///
+    /// # Limit
+    /// A catalogue with more is refused, and the previous one stays.
+    /// - Value: 4096
+    /// - Tests:
+    ///   `a_catalogue_past_the_limits_is_refused`
     pub objects_max: usize,
-    /// Maximum number of names of their files.
+    /// Names of the files of registered objects.
+    ///
+    /// An error reports this limit as `object_names_max`.
+    ///
+    /// # Limit
+    /// A catalogue with more is refused, and the previous one stays.
+    /// - Value: 1,048,576
+    /// - Tests:
+    ///   `a_catalogue_past_the_limits_is_refused`
     pub names_max: usize,
 }
 
@@ -230,15 +400,16 @@ impl ObjectLimits {
 /// Limits of the dead-nonce list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeadNonceLimits {
-    /// Maximum number of Nonces remembered after their Interest is gone. When full, the oldest is
-    /// forgotten.
+    /// Maximum number of Nonces stored after their Interest ended. When full, the oldest is
+    /// removed.
     pub entries_max: usize,
-    /// How long such a Nonce is remembered, ns.
+    /// The time for which such a Nonce is stored, ns.
     pub lifetime_ns: u64,
 }
 
 impl Default for DeadNonceLimits {
     fn default() -> Self {
+        // NFD's dead-nonce list has this lifetime, too.
         DeadNonceLimits { entries_max: 262_144, lifetime_ns: 6_000_000_000 }
     }
 }
@@ -250,7 +421,7 @@ impl DeadNonceLimits {
     }
 }
 
-/// Refuses a limit without which the router cannot work, and one that no table can have.
+/// Refuses a limit of 0, and one beyond the capacity of a table.
 pub(crate) fn needed(limit: &'static str, value: usize) -> Result<(), ConfigError> {
     if value == 0 {
         return Err(ConfigError::Zero { limit });
@@ -258,7 +429,7 @@ pub(crate) fn needed(limit: &'static str, value: usize) -> Result<(), ConfigErro
     at_most(limit, value, ENTRIES_MAX)
 }
 
-/// Refuses a limit that is too large; one of 0 leaves its table empty.
+/// Refuses a limit that is too large. 0 is allowed and leaves the table empty.
 fn at_most(limit: &'static str, value: usize, most: usize) -> Result<(), ConfigError> {
     if value > most { Err(ConfigError::TooLarge { limit, most }) } else { Ok(()) }
 }

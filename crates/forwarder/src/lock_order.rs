@@ -1,29 +1,29 @@
-//! The order of the core's locks, in types. A lock has its level in its type, so that the
-//! declaration of a table shows under which locks its own may be taken; [`Lock::lock_under`]
-//! compiles only if the order is kept.
+//! The order of the core's locks, in types. Each lock has its level in its type. So the declaration
+//! of a table documents the locks under which its own lock may be taken. [`Lock::lock_under`]
+//! compiles only if the order is respected.
 //!
 //! From the outermost to the innermost:
 //!
-//! 1. [`RibLock`]: the RIB of a [`crate::Router`]. All that follow are taken under it.
-//! 2. [`NameLock`]: the work memory for the names of control calls. Under it those of PIT and
-//!    content store, of writers, of the strategies' memory, and of discovery.
+//! 1. [`RibLock`]: the RIB of a [`crate::Router`]. All others may be taken under it.
+//! 2. [`NameLock`]: the work memory for the names of control calls. Under it may be taken those of
+//!    PIT and content store, of writers, of the strategies' memory, and of discovery.
 //! 3. `ExchangeLock`: the exchange of catalogues of objects. Under it that of writers.
 //! 4. Those of the PIT (`pit`): a bucket, then an entry. Under an entry those of writers, of the
 //!    strategies' memory and of discovery, and the PIT's own stripes, wheels and grants.
 //! 5. [`WriterLock`]: the writers of FIB, BPT, strategy choice, and names of objects. Under it that
 //!    of the strategies' memory.
 //! 6. [`MemoryLock`]: a part of the strategies' memory. Nothing is taken under it.
-//! 7. [`DepartedLock`]: faces that have gone. Under it the grants of the PIT.
+//! 7. [`ReleasedFacesLock`]: released faces. Under it the grants of the PIT.
 //! 8. [`LeafLock`]: dead Nonces, discovery, announcements, regions, the list of faces. Nothing is
 //!    taken under it.
 //!
 //! The locks of the content store (a bucket and then a Data; the policy, alone) are taken under no
-//! lock but the first three, and none of the others is taken under them. Packets are sent
-//! ([`crate::Output::send`]) with no lock held, so that the home may call back.
+//! lock but the first three, and no other lock is taken under them. Packets are sent
+//! ([`crate::Output::send`]) with no lock held, so that the embedder may call back.
 //!
-//! Readers of FIB, BPT, strategy choice and the names of objects take no lock. One that has met
-//! writers eight times takes their lock once; since that may be under a PIT entry, writers never
-//! look for a pending Interest.
+//! Readers of FIB, BPT, strategy choice and the names of objects take no lock. A reader that was
+//! disturbed by writers eight times takes the writers' lock once. That may be under a PIT entry, so
+//! writers never look up a pending Interest.
 
 use core::ops::{Deref, DerefMut};
 
@@ -53,7 +53,7 @@ pub(crate) type WriterLock<R, T> = Lock<R, T, WRITER>;
 /// See the module.
 pub(crate) type MemoryLock<R, T> = Lock<R, T, MEMORY>;
 /// See the module.
-pub(crate) type DepartedLock<R, T> = Lock<R, T, DEPARTED>;
+pub(crate) type ReleasedFacesLock<R, T> = Lock<R, T, DEPARTED>;
 /// See the module.
 pub(crate) type LeafLock<R, T> = Lock<R, T, LEAF>;
 
@@ -66,25 +66,25 @@ pub(crate) type LeafGuard<'a, R, T> = Guard<'a, R, T, LEAF>;
 /// A lock of a level.
 pub(crate) struct Lock<R, T, const LEVEL: u8>(Mutex<R, T>);
 
-/// A lock of a level that is held.
+/// The guard of a lock of a level.
 pub(crate) struct Guard<'a, R: RawMutex, T, const LEVEL: u8>(MutexGuard<'a, R, T>);
 
-/// Shows that a lock of a level is held.
-pub(crate) trait Holds<const LEVEL: u8> {}
+/// Proves that a lock of the level is held.
+pub(crate) trait LockProof<const LEVEL: u8> {}
 
-impl<R: RawMutex, T, const LEVEL: u8> Holds<LEVEL> for Guard<'_, R, T, LEVEL> {}
+impl<R: RawMutex, T, const LEVEL: u8> LockProof<LEVEL> for Guard<'_, R, T, LEVEL> {}
 
 /// A thread that has a reference to an entry has locked it, or has taken it out of the table and is
 /// its only owner.
-impl<B> Holds<PIT_ENTRY> for PitEntry<B> {}
+impl<B> LockProof<PIT_ENTRY> for PitEntry<B> {}
 
 impl<R: RawMutex, T, const LEVEL: u8> Lock<R, T, LEVEL> {
     pub(crate) fn new(value: T) -> Self {
         Lock(Mutex::new(value))
     }
 
-    /// Takes the lock. The caller holds none, or holds those that its documentation names, all of
-    /// a lower level.
+    /// Takes the lock. The caller holds no other lock, or only locks of lower levels that the
+    /// module documentation allows.
     #[inline(always)]
     pub(crate) fn lock(&self) -> Guard<'_, R, T, LEVEL> {
         Guard(self.0.lock())
@@ -92,18 +92,23 @@ impl<R: RawMutex, T, const LEVEL: u8> Lock<R, T, LEVEL> {
 
     /// Takes the lock under another one, which must be of a lower level.
     #[inline(always)]
-    pub(crate) fn lock_under<const OUTER: u8>(&self, outer: &impl Holds<OUTER>) -> Guard<'_, R, T, LEVEL> {
+    pub(crate) fn lock_under<const OUTER: u8>(
+        &self,
+        outer: &impl LockProof<OUTER>,
+    ) -> Guard<'_, R, T, LEVEL> {
+        // At compile time, so that the order costs nothing at run time.
         const { assert!(OUTER < LEVEL, "a lock is taken under one of a lower level") };
+        // Only the type is needed: a value of it exists while the outer lock is held.
         let _ = outer;
         Guard(self.0.lock())
     }
 
-    /// Takes the lock if nobody has it: for a caller that does not wait.
+    /// Takes the lock if it is free: for a caller that must not wait.
     pub(crate) fn try_lock(&self) -> Option<Guard<'_, R, T, LEVEL>> {
         self.0.try_lock().map(Guard)
     }
 
-    /// The lock, taken by a lock-free reader that has met too many writers.
+    /// The mutex, for a lock-free reader that was disturbed by too many writers.
     #[inline(always)]
     pub(crate) fn mutex(&self) -> &Mutex<R, T> {
         &self.0
@@ -133,7 +138,7 @@ mod tests {
     type Raw = parking_lot::RawMutex;
 
     #[test]
-    fn a_lock_is_taken_under_one_of_a_lower_level() {
+    fn locks_are_taken_in_level_order() {
         let (rib, leaf) = (RibLock::<Raw, u8>::new(1), LeafLock::<Raw, u8>::new(2));
         let outer = rib.lock();
         *leaf.lock_under(&outer) += *outer;

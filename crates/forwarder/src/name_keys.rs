@@ -1,7 +1,8 @@
-//! Keys of names that come by no packet: of control calls, and of a forwarding hint beside a batch.
+//! Keys of names that are not in a packet's Name: those of control calls, and of a forwarding hint
+//! outside a batch.
 //!
-//! Their hashes are more than a small stack has room for, so they lie in work memory that all such
-//! calls share, behind a lock that is taken before that of any table.
+//! Their hashes are too large for a small stack. So they are in work memory that all such calls
+//! share. Its lock is taken before that of any table.
 
 use alloc::boxed::Box;
 
@@ -23,17 +24,18 @@ pub(crate) struct NameKeys<R> {
 /// Work memory for one name.
 pub(crate) struct Work {
     hashes: Box<[NameHashes]>,
-    /// Of a name that is read from a table.
+    /// The octets of a name that is read from a table.
     pub(crate) octets: Box<NameOctets>,
 }
 
 impl Work {
     pub(crate) fn new() -> Result<Self, ConfigError> {
         let octets = boxed(PACKET_OCTETS_MAX, || 0)?.try_into().map_err(|_| ConfigError::OutOfMemory)?;
+        // On the heap, because over a kilobyte of hashes is too much for a small stack.
         Ok(Work { hashes: boxed(1, NameHashes::new)?, octets })
     }
 
-    /// For the hashes of a name.
+    /// Memory for the hashes of a name.
     pub(crate) fn hashes(&mut self) -> &mut NameHashes {
         &mut self.hashes[0]
     }
@@ -49,8 +51,8 @@ impl<R: RawMutex> NameKeys<R> {
         Ok(NameKeys { hasher, work: NameLock::new(Work::new()?) })
     }
 
-    /// Runs `with` on the key of `name`. `with` must be short and must make no other key: it holds
-    /// the work memory of all control calls.
+    /// Runs `with` on the key of `name`. `with` must be short and must make no other key, because
+    /// the lock of the work memory of all control calls is held.
     pub(crate) fn with<T>(&self, name: NameRef<'_>, with: impl FnOnce(Key<'_>) -> T) -> T {
         with(Key::filled(&self.hasher, name, self.work.lock().hashes()))
     }

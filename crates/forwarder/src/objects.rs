@@ -1,10 +1,10 @@
-//! The Name Map Table (`VI-03`, `VI-17`): which registered object a name belongs to, by the longest
-//! file name that is a prefix of it, and what is known of the object: the way that its Interests
-//! are to go, and how often it was asked for. Workers read it without a lock.
+//! The Name Map Table (`VI-03`, `VI-17`). It finds the registered object of a name by the longest
+//! file name that is a prefix of it. For each object it stores the planned face of its Interests
+//! and the number of its Interests. Workers read it without a lock.
 //!
-//! A catalogue is exchanged whole: names go into the table that nobody reads, and then that is the
-//! one which is read. Who was reading meanwhile looks again. A router without objects reads one
-//! word for a packet and has no table.
+//! A catalogue is exchanged as a whole: its names are added to the side that is not read, and then
+//! the sides are swapped. A reader that was interrupted by the swap repeats its lookup. A router
+//! without objects reads one word per packet and has no table.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -24,31 +24,35 @@ use crate::prefix_table::{Key, Pairs, PrefixTable, Writer};
 use crate::slab::Id;
 use crate::sync::{AtomicU64, Ordering, fence};
 
-/// Most neighbours whose Interests are no demand.
+/// Neighbors whose Interests do not count as demand.
+///
+/// # Limit
+/// Interests of a further neighbor count as those of a consumer.
+/// - Tests: `a_neighbor_past_the_limit_is_a_consumer`
 pub const OBJECT_NEIGHBOURS_MAX: usize = 64;
 
-/// Names that are taken out under one hold of the lock.
+/// Names that are removed under one hold of the lock.
 const CLEARED_AT_ONCE: Id = 1024;
 
-/// A name of a catalogue: below it lies what belongs to an object.
+/// A name of a catalogue. All names below it belong to its object.
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectName<'a> {
     /// The file's name.
     pub name: NameRef<'a>,
-    /// Its object, below `objects_max`.
+    /// The index of its object, below `objects_max`.
     pub object: u32,
-    /// A number of the object that it keeps from catalogue to catalogue.
+    /// The id of the object, which stays the same in all catalogues.
     pub id: u64,
 }
 
-/// Why a catalogue was refused. The one before it stays.
+/// The reason for which a catalogue was refused. The previous one stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectsError {
-    /// There are `object_names_max` names, or no memory for more.
+    /// There are more than `object_names_max` names, or no memory for more.
     TableFull,
     /// An object is not below `objects_max`.
     NoSuchObject,
-    /// A name is there twice.
+    /// A name occurs twice.
     Repeated,
     /// There is no memory for the tables.
     OutOfMemory,
@@ -67,17 +71,17 @@ impl fmt::Display for ObjectsError {
 
 impl core::error::Error for ObjectsError {}
 
-/// What a name belongs to.
+/// The object of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct ObjectMatch {
     pub(crate) object: u32,
     pub(crate) id: u64,
 }
 
-/// What is known of an object.
+/// The state of an object.
 #[derive(Debug, Default)]
 struct State {
-    /// Where its Interests are to go; 0 is nowhere in particular.
+    /// The planned face of its Interests; 0 for none.
     direction: AtomicU64,
     asked: AtomicU64,
 }
@@ -88,7 +92,7 @@ struct Side<R> {
 }
 
 struct Tables<R> {
-    /// The last bit says which side is read.
+    /// The lowest bit selects the side that is read.
     exchanged: AtomicU64,
     sides: [Side<R>; 2],
     states: Box<[State]>,
@@ -97,7 +101,7 @@ struct Tables<R> {
 
 pub(crate) struct Objects<R> {
     tables: OnceBox<Tables<R>>,
-    /// Who exchanges catalogues excludes others.
+    /// Held during an exchange of catalogues.
     exchanging: ExchangeLock<R, ()>,
     limits: ObjectLimits,
 }
@@ -118,17 +122,17 @@ impl<R: RawMutex> Tables<R> {
         })
     }
 
-    fn find(&self, key: Key<'_>) -> Option<Found> {
+    fn find(&self, key: Key<'_>) -> Option<ObjectMatch> {
         let found = |_: usize, mut pairs: Pairs<'_>| {
-            pairs.next().map(|(object, id)| Found { object: object as u32, id })
+            pairs.next().map(|(object, id)| ObjectMatch { object: object as u32, id })
         };
         loop {
             // Acquire pairs with the Release of an exchange: the side is filled.
             let before = self.exchanged.load(Ordering::Acquire);
             let side = &self.sides[(before & 1) as usize];
             let found = side.table.find_longest(side.control.mutex(), key, found);
-            // The side is written again only after the next exchange: who has seen a word of that
-            // sees that number, too.
+            // The side is written again only after the next exchange. So a reader that has seen a
+            // word of such a write also sees the new number here.
             fence(Ordering::Acquire);
             if self.exchanged.load(Ordering::Relaxed) == before {
                 return found;
@@ -138,11 +142,12 @@ impl<R: RawMutex> Tables<R> {
 }
 
 impl<R: RawMutex> Side<R> {
-    /// Takes out all names.
+    /// Removes all names.
     fn clear(&self, exchanging: &ExchangeGuard<'_, R, ()>, hasher: &NameHasher, hashes: &mut NameHashes) {
         let octets = &mut [0; PACKET_OCTETS_MAX];
         let mut from = Some(1);
         while let Some(start) = from {
+            // Copied, because the walk borrows the writer that a removal needs.
             let mut names: Vec<Name> = Vec::new();
             let writer = self.control.lock_under(exchanging);
             from = self.table.walk(&writer, start, CLEARED_AT_ONCE, octets, |name, _| {
@@ -177,18 +182,19 @@ impl<R: RawMutex> Side<R> {
 }
 
 impl<R: RawMutex> Objects<R> {
-    /// Room for so many names and objects. Nothing is made for them yet.
+    /// Creates a table for at most the names and objects that `limits` allow. Nothing is allocated
+    /// yet.
     pub(crate) fn new(limits: &ObjectLimits) -> Self {
         Objects { tables: OnceBox::new(), exchanging: ExchangeLock::new(()), limits: *limits }
     }
 
-    /// How many objects a catalogue may have.
+    /// The maximum number of objects in a catalogue.
     pub(crate) fn objects_max(&self) -> usize {
         self.limits.objects_max
     }
 
-    /// Exchanges the catalogue. Packets go on being forwarded by the one before until this one is
-    /// whole.
+    /// Exchanges the catalogue. Packets are forwarded by the previous one until this one is
+    /// complete.
     pub(crate) fn exchange<'a>(
         &self,
         hasher: &NameHasher,
@@ -198,11 +204,12 @@ impl<R: RawMutex> Objects<R> {
         let exchanging = &self.exchanging.lock();
         let make = || Tables::new(&self.limits).map(Box::new);
         let tables = self.tables.get_or_try_init(make).map_err(|_| ObjectsError::OutOfMemory)?;
+        // Relaxed: it is written only under the exchange's lock, which this thread holds.
         let exchanged = tables.exchanged.load(Ordering::Relaxed) + 1;
         let side = &tables.sides[(exchanged & 1) as usize];
-        // Nobody reads this side but a reader that began before the last exchange, which will look
-        // again because of the number. The side may still have the names of the catalogue before
-        // the last one.
+        // Only readers that began before the last exchange still read this side, and they repeat
+        // the lookup because the number has changed. The side may still have the names of the
+        // catalogue before the last one.
         side.clear(exchanging, hasher, hashes);
         for name in names {
             let entered = match (name.object as usize) < self.limits.objects_max {
@@ -215,34 +222,36 @@ impl<R: RawMutex> Objects<R> {
                 return Err(error);
             }
         }
-        // Release: who reads by this number sees all names.
+        // Release: a reader that sees this number sees all names.
         tables.exchanged.store(exchanged, Ordering::Release);
         Ok(side.table.len())
     }
 
-    /// What the name belongs to.
+    /// The object of a name.
     #[inline]
-    pub(crate) fn find(&self, key: Key<'_>) -> Option<Found> {
+    pub(crate) fn find(&self, key: Key<'_>) -> Option<ObjectMatch> {
         self.tables.get()?.find(key)
     }
 
-    /// Says whose Interests are no demand, because the neighbour tells its demand itself.
+    /// Sets the neighbors whose Interests do not count as demand, because they report their demand
+    /// themselves.
     pub(crate) fn set_neighbours(&self, faces: impl Iterator<Item = FaceKey>) {
         let Some(tables) = self.tables.get() else { return };
         let faces = faces.map(FaceKey::bits).chain(core::iter::repeat(0));
         for (neighbour, face) in tables.neighbours.iter().zip(faces) {
+            // Relaxed: an Interest that arrives meanwhile may be counted by the old list.
             neighbour.store(face, Ordering::Relaxed);
         }
     }
 
-    /// Returns true if there ever was a catalogue.
+    /// Returns true once the tables exist, which the first exchange allocates.
     #[inline]
     pub(crate) fn are_there(&self) -> bool {
         self.tables.get().is_some()
     }
 
-    /// An Interest that is new came from a face. Whoever has none ([`Objects::are_there`]) need not
-    /// ask.
+    /// Counts a new Interest from a face. Without tables ([`Objects::are_there`]) the call does
+    /// nothing and may be omitted.
     #[inline(never)]
     pub(crate) fn count(&self, key: Key<'_>, ingress: FaceKey) {
         if let Some(tables) = self.tables.get() {
@@ -250,19 +259,19 @@ impl<R: RawMutex> Objects<R> {
         }
     }
 
-    /// How often an object was asked for since the tables were made.
+    /// The number of Interests for an object since the tables were allocated.
     pub(crate) fn asked(&self, object: u32) -> u64 {
         self.state(object).map_or(0, |state| state.asked.load(Ordering::Relaxed))
     }
 
-    /// Sets where an object's Interests are to go.
+    /// Sets the planned face of an object's Interests.
     pub(crate) fn direct(&self, object: u32, face: Option<FaceKey>) {
         if let Some(state) = self.state(object) {
             state.direction.store(face.map_or(0, FaceKey::bits), Ordering::Relaxed);
         }
     }
 
-    /// Where an object's Interests are to go.
+    /// The planned face of an object's Interests.
     pub(crate) fn direction(&self, object: u32) -> Option<FaceKey> {
         let bits = self.state(object)?.direction.load(Ordering::Relaxed);
         (bits != 0).then(|| FaceKey::from_bits(bits))
@@ -282,7 +291,7 @@ impl<R: RawMutex> Tables<R> {
         let is_neighbour =
             neighbours.by_ref().take_while(|face| *face != 0).any(|face| face == ingress.bits());
         if !is_neighbour {
-            // Relaxed: whoever reads it wants a sum, and nothing follows from the order.
+            // Relaxed: readers only need the sum.
             state.asked.fetch_add(1, Ordering::Relaxed);
         }
     }

@@ -1,11 +1,11 @@
-//! A map in the order of its keys whose memory may be refused: what the control path keeps of
-//! faces, holders and names. To remove takes no memory, to insert a piece of 4 KiB at most, and
-//! both a number of steps that grows with the logarithm of what is in it. And the list of such
-//! pieces.
+//! A sorted map with fallible allocation, for state of the control path about faces, owners and
+//! names. A removal allocates nothing. An insertion allocates a chunk of 4 KiB at most, and, in a
+//! map without [`Ordered::with_room`], sometimes a larger list of chunks. Both take a logarithmic
+//! number of steps. [`Pieces`] is the list of such chunks.
 //!
-//! A treap: a tree in the order of keys in which no node has a higher rank than the one above it.
-//! Ranks follow from where a node lies in memory, which nobody outside knows, so that nobody can
-//! choose keys that make the tree deep. What is read of it does not depend on them.
+//! The map is a treap: a tree in the order of keys in which no node has a higher rank than its
+//! parent. Ranks are derived from the addresses of nodes, which peers do not know. So no peer can
+//! choose keys that make the tree deep. Results do not depend on ranks.
 
 use alloc::vec::Vec;
 
@@ -13,14 +13,14 @@ use crate::error::ConfigError;
 use crate::hash::mix;
 use crate::slab::{Id, NONE};
 
-/// Octets of a piece of memory: what may be had where one cannot wait.
+/// Octets of a chunk: a size that can be allocated without waiting.
 const PIECE_OCTETS: usize = 4096;
 
 /// There is no memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoMemory;
 
-/// A list that grows by pieces, and never moves what is in it.
+/// A list that grows by chunks, and never moves its items.
 #[derive(Debug)]
 pub(crate) struct Pieces<T> {
     pieces: Vec<Vec<T>>,
@@ -34,9 +34,10 @@ impl<T> Pieces<T> {
         Pieces { pieces: Vec::new(), len: 0 }
     }
 
-    /// A list that up to `most` items takes pieces for and nothing else.
+    /// A list whose first `most` items need no allocation other than their chunks.
     pub(crate) fn with_room(most: usize) -> Result<Self, ConfigError> {
         let mut pieces = Vec::new();
+        // Only the list of chunks: a chunk is allocated when its first item is pushed.
         pieces.try_reserve_exact(most.div_ceil(Self::PER_PIECE)).map_err(|_| ConfigError::OutOfMemory)?;
         Ok(Pieces { pieces, len: 0 })
     }
@@ -53,11 +54,12 @@ impl<T> Pieces<T> {
         self.pieces.get_mut(i / Self::PER_PIECE)?.get_mut(i % Self::PER_PIECE)
     }
 
-    /// Makes room for so many items in all: until then a push finds it.
+    /// Allocates capacity for `items` items in total, so that pushing them cannot fail.
     pub(crate) fn reserve(&mut self, items: usize) -> Result<(), NoMemory> {
         while self.pieces.len() * Self::PER_PIECE < items {
             let mut piece = Vec::new();
             piece.try_reserve_exact(Self::PER_PIECE).map_err(|_| NoMemory)?;
+            // `Vec::push` would abort without memory, so the capacity is reserved before.
             self.pieces.try_reserve(1).map_err(|_| NoMemory)?;
             self.pieces.push(piece);
         }
@@ -77,12 +79,12 @@ struct Node<K, V> {
     key: K,
     value: V,
     rank: u32,
-    /// Of a node that is not in use, the next one of these.
+    /// In a free node, the next free one.
     left: Id,
     right: Id,
 }
 
-/// See the module.
+/// See the module documentation.
 #[derive(Debug)]
 pub(crate) struct Ordered<K, V> {
     /// Nodes by their ids, which count from 1.
@@ -92,7 +94,7 @@ pub(crate) struct Ordered<K, V> {
     len: usize,
 }
 
-/// Where the id of a node is kept: at the root, or to the left or right of another.
+/// The location of a node's id: the root, or the left or right link of another node.
 #[derive(Clone, Copy)]
 enum Link {
     Root,
@@ -107,7 +109,7 @@ impl<K, V> Default for Ordered<K, V> {
 }
 
 impl<K: Ord + Copy, V: Copy> Ordered<K, V> {
-    /// A map that up to `most` entries takes pieces for and nothing else.
+    /// A map whose first `most` entries need no allocation other than their chunks.
     pub(crate) fn with_room(most: usize) -> Result<Self, ConfigError> {
         Ok(Ordered { nodes: Pieces::with_room(most)?, ..Ordered::default() })
     }
@@ -129,7 +131,7 @@ impl<K: Ord + Copy, V: Copy> Ordered<K, V> {
         self.first(|of| of < least)
     }
 
-    /// The first entry of which `is_before` is not true, as it is of all before that one.
+    /// The first entry for which `is_before` is false. It must be true for all entries before.
     fn first(&self, is_before: impl Fn(&K) -> bool) -> Option<(K, V)> {
         let (mut id, mut found) = (self.root, NONE);
         while id != NONE {
@@ -144,18 +146,19 @@ impl<K: Ord + Copy, V: Copy> Ordered<K, V> {
         self.first(|of| of <= key)
     }
 
-    /// Makes room for one more: the next insertion finds it.
+    /// Allocates capacity for one more entry, so that the next insertion cannot fail.
     pub(crate) fn reserve(&mut self) -> Result<(), NoMemory> {
         self.reserve_for(self.len + 1)
     }
 
-    /// Makes room for so many in all.
+    /// Allocates capacity for `entries` entries in total.
     pub(crate) fn reserve_for(&mut self, entries: usize) -> Result<(), NoMemory> {
         self.nodes.reserve(entries)
     }
 
     /// Sets the value of a key.
     pub(crate) fn insert(&mut self, key: K, value: V) -> Result<(), NoMemory> {
+        // An existing key reuses its node, so that a new value for it cannot fail.
         if let Some(known) = self.get_mut(&key) {
             *known = value;
             return Ok(());
@@ -164,6 +167,8 @@ impl<K: Ord + Copy, V: Copy> Ordered<K, V> {
         let rank = self.node(id).rank;
         let mut link = Link::Root;
         let mut below = self.root;
+        // Descends past all nodes of higher or equal rank, which respects the order of ranks
+        // without a rotation.
         while below != NONE && self.node(below).rank >= rank {
             link = if self.node(below).key < key { Link::Right(below) } else { Link::Left(below) };
             below = self.at(link);
@@ -175,7 +180,7 @@ impl<K: Ord + Copy, V: Copy> Ordered<K, V> {
         Ok(())
     }
 
-    /// Takes a key out; returns its value, if it was there.
+    /// Removes a key; returns its value, if it was there.
     pub(crate) fn remove(&mut self, key: &K) -> Option<V> {
         let mut link = Link::Root;
         let mut id = self.root;
@@ -189,6 +194,7 @@ impl<K: Ord + Copy, V: Copy> Ordered<K, V> {
         let Node { value, left, right, .. } = *self.node(id);
         let merged = self.merge(left, right);
         self.set(link, merged);
+        // The node stays allocated, so that the next insertion needs no memory.
         self.node_mut(id).left = core::mem::replace(&mut self.free, id);
         self.len -= 1;
         Some(value)
@@ -209,6 +215,7 @@ impl<K: Ord + Copy, V: Copy> Ordered<K, V> {
 
     /// The node of an id in the tree.
     fn node(&self, id: Id) -> &Node<K, V> {
+        // A panic here is a defect of this map: no input chooses an id.
         self.nodes.get(id as usize - 1).expect("ids in the tree are those of nodes")
     }
 
@@ -216,7 +223,7 @@ impl<K: Ord + Copy, V: Copy> Ordered<K, V> {
         self.nodes.get_mut(id as usize - 1).expect("ids in the tree are those of nodes")
     }
 
-    /// A node that is not in use.
+    /// Stores an entry in a free node, or in a new one if none is free.
     fn take(&mut self, key: K, value: V) -> Result<Id, NoMemory> {
         let node = Node { key, value, rank: 0, left: NONE, right: NONE };
         let id = if self.free == NONE {
@@ -227,6 +234,7 @@ impl<K: Ord + Copy, V: Copy> Ordered<K, V> {
             self.free = core::mem::replace(self.node_mut(id), node).left;
             id
         };
+        // The address is that of the node's slot, which never moves and is unknown to peers.
         let rank = mix(core::ptr::from_ref(self.node(id)).addr() as u64) as u32;
         self.node_mut(id).rank = rank;
         Ok(id)
@@ -248,9 +256,11 @@ impl<K: Ord + Copy, V: Copy> Ordered<K, V> {
         }
     }
 
-    /// The parts of a tree whose keys are less than `key`, and greater.
+    /// Splits a tree, which does not have `key`, into the keys less than `key` and the greater
+    /// ones.
     fn split(&mut self, mut tree: Id, key: &K) -> (Id, Id) {
         let (mut less, mut greater) = (NONE, NONE);
+        // A loop and not a recursion, so that the depth of the tree costs no stack.
         let (mut last_less, mut last_greater) = (NONE, NONE);
         while tree != NONE {
             if self.node(tree).key < *key {
@@ -278,7 +288,7 @@ impl<K: Ord + Copy, V: Copy> Ordered<K, V> {
         (less, greater)
     }
 
-    /// One tree of two, of which all keys of the first are less than those of the second.
+    /// Merges two trees; all keys of the first are less than those of the second.
     fn merge(&mut self, mut less: Id, mut greater: Id) -> Id {
         let mut merged = NONE;
         let mut last = Link::Root;
@@ -311,9 +321,9 @@ mod tests {
     use super::*;
     use alloc::collections::BTreeMap;
 
-    /// Steps of a walk that chooses at random what to do, beside what the library's map does.
+    /// Random operations, compared with those of the standard library's map.
     #[test]
-    fn it_is_the_map_that_the_library_has() {
+    fn the_map_matches_the_standard_library() {
         let (mut map, mut model) = (Ordered::default(), BTreeMap::new());
         for i in 0..60_000u64 {
             let (key, random) = (mix(i) % 997, mix(i ^ 0xabcd));
@@ -338,9 +348,9 @@ mod tests {
         assert!(model.is_empty() && map.root == NONE);
     }
 
-    /// In any order of keys, what is looked at grows with the logarithm of how many there are.
+    /// For any order of keys, the number of visited nodes is logarithmic.
     #[test]
-    fn it_is_not_deep_whatever_order_keys_come_in() {
+    fn the_tree_is_shallow_for_any_order() {
         for order in [|i: u32| i, |i: u32| u32::MAX - i, |i: u32| i.reverse_bits()] {
             let mut map = Ordered::with_room(65_536).unwrap();
             (0..65_536).for_each(|i| map.insert(order(i), ()).unwrap());

@@ -1,4 +1,4 @@
-//! What goes into the core and what comes out: packets in buffers that the home supplies.
+//! Input and output of the core: packets in buffers that the embedder supplies.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -12,28 +12,30 @@ use crate::trace::Tracer;
 
 /// An immutable packet whose clones share the octets: a clone costs a reference count.
 pub trait PacketBuf: Clone + AsRef<[u8]> {
-    /// A new buffer of `len` octets, all of which `write` writes; `None` when the home has no
-    /// buffer to give. Used only where the core must change a packet: a missing Nonce, a forwarding
-    /// hint that has done its work, the Nonce of a Nack.
+    /// A new buffer of `len` octets, all of which `write` writes; `None` if the embedder has no
+    /// free buffer. Used only where the core must change an Interest (to add or replace its Nonce,
+    /// or to remove a forwarding hint), and for the announcements of a congested tier.
     fn build(len: usize, write: impl FnOnce(&mut [u8])) -> Option<Self>;
 
-    /// Octets of memory that it keeps from other uses, at least its length: what the content store
-    /// is charged for it.
-    fn octets_held(&self) -> usize {
+    /// Octets of memory that the packet occupies, at least its length. The content store is charged
+    /// for them.
+    fn memory_octets(&self) -> usize {
         self.as_ref().len()
     }
 }
 
-/// For homes where memory does not end; the standard library makes it or ends the program.
+/// For embedders whose allocation never fails: the standard library aborts the program instead.
 impl PacketBuf for Arc<[u8]> {
     fn build(len: usize, write: impl FnOnce(&mut [u8])) -> Option<Self> {
+        // Zeroed first, so that `write` receives initialized memory without unsafe code.
         let mut packet: Arc<[u8]> = core::iter::repeat_n(0, len).collect();
+        // Never `None`: there is no other reference yet.
         write(Arc::get_mut(&mut packet)?);
         Some(packet)
     }
 }
 
-/// A network packet as the link layer yields it.
+/// A network packet as the link layer delivers it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received<B> {
     /// One bare Interest or Data TLV; with [`LpHeaders::nack`] set, the Interest that is refused.
@@ -57,34 +59,34 @@ pub struct Outgoing<B> {
     /// The headers to send it with.
     pub headers: LpHeaders,
     /// The offset of HopLimit's octet in `packet` and the octet to send in its place: it is
-    /// decremented without copying the packet.
+    /// decremented without a copy of the packet.
     pub hop_limit: Option<(usize, u8)>,
 }
 
 /// Takes the packets that the core sends.
 ///
-/// A home may also bring a [`Tier`] below the content store in memory, and a [`Tracer`] that
-/// records the decisions on packets. A home without one names `()` and keeps the default method;
-/// the compiler then removes the calls.
+/// An embedder may also supply a [`Tier`] below the content store in memory, and a [`Tracer`] that
+/// records the decisions on packets. Without one it uses `()` and the default method; the compiler
+/// then removes the calls.
 pub trait Output<B> {
-    /// The tier of this home.
+    /// The tier of this embedder.
     type Tier: Tier<B>;
-    /// The tracer of this home.
+    /// The tracer of this embedder.
     type Tracer: Tracer<B>;
 
-    /// Sends `packet` through `face`. Called with no lock held. The face may have been released
-    /// since; the packet is then to be dropped.
+    /// Sends `packet` through `face`. Called with no lock held. If the face has been released
+    /// since, the packet must be dropped.
     fn send(&mut self, face: FaceId, packet: Outgoing<B>);
 
-    /// Data showed where a prefix can be reached. Called with no lock held. Who keeps routes may
-    /// make one of it ([`crate::Router::learn`]); by default nobody does.
+    /// Reports Data that revealed a path to a prefix. Called with no lock held. An embedder with
+    /// routes may add one ([`crate::Router::learn`]); the default does nothing.
     fn learned(&mut self, learned: Learned<'_>) {
         let _ = learned;
     }
 
-    /// Data of an application answers a discovery of another host, and is sent after this. Whoever
-    /// has announced its prefix may have it said along with this very packet; by default nothing
-    /// is. Called with no lock held.
+    /// Reports that Data of an application answers a discovery of another host. The Data is sent
+    /// after this call. An embedder that has the announcement of its prefix may attach it to this
+    /// very packet; the default does nothing. Called with no lock held.
     fn offered(&mut self, face: FaceId, data: NameRef<'_>, packet: &B) {
         let _ = (face, data, packet);
     }
@@ -102,23 +104,24 @@ pub trait Output<B> {
     }
 }
 
-/// Data that answered a discovery (strategy self-learning): by this face its prefix can be reached.
+/// Data that answered a discovery (strategy self-learning): its prefix can be reached through this
+/// face.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Learned<'a> {
-    /// Where it came from.
+    /// The face that it came from.
     pub face: FaceId,
     /// Its name.
     pub data: NameRef<'a>,
-    /// The whole of it, by which a home finds what came with it.
+    /// The whole Data, in which an embedder finds attached announcements.
     pub wire: &'a [u8],
 }
 
 impl<'a> Learned<'a> {
-    /// What a route may be made of without anybody's word for it: the object that the Data belongs
-    /// to. These are the components before the first that naming conventions give a meaning
-    /// (segment, version, timestamp, keyword), or the whole name where there is none: who answered
-    /// for `/a/b` is no way to the rest of `/a`. `None` where nothing is left, and for names that
-    /// do not leave their host or link.
+    /// The prefix of a route that needs no announcement: the object that the Data belongs to. It
+    /// ends before the first component that is not generic, such as a segment, a version, a
+    /// timestamp or a keyword of the naming conventions, or is the whole name. A face that answered
+    /// for `/a/b` need not be a path to the rest of `/a`. `None` if no component is left, and for
+    /// names that do not leave their host or link.
     pub fn object(&self) -> Option<NameRef<'a>> {
         let first = self.data.component(0)?;
         if [b"localhost".as_slice(), b"localhop"].contains(&first.value) {

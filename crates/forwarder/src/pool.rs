@@ -1,11 +1,10 @@
-//! Places for table entries: a fixed number of them, allocated a chunk at a time when the first
-//! place of a chunk is needed, and then never moved or freed. A large limit costs nothing until it
-//! is used, and no packet pays for an allocation but the one that opens a chunk.
+//! Slots for table entries. Their number is fixed. A chunk of them is allocated when its first slot
+//! is needed, and is then never moved or freed. A large limit costs nothing until it is used, and
+//! only the packet that needs a new chunk pays for an allocation.
 //!
-//! The first places are in small chunks, so that a table that is hardly used takes little. All
-//! others are in large ones: a home whose allocator gives large memory huge pages spares the
-//! processor most of its look-ups of addresses, which with a million entries cost as much as the
-//! entries themselves.
+//! The first slots are in small chunks, so that a nearly empty table takes little memory. All
+//! others are in large ones: with huge pages from the allocator, the processor has far fewer TLB
+//! misses, which with a million entries cost as much as the entries themselves.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -15,40 +14,42 @@ use once_cell::race::OnceBox;
 
 use crate::error::ConfigError;
 
-/// Places of a small chunk.
+/// Slots of a small chunk.
 pub(crate) const CHUNK: usize = if cfg!(loom) { 4 } else { 1024 };
 
-/// Places of a large chunk: of a cache line each they are 2 MiB.
+/// Slots of a large chunk: with a cache line each they are 2 MiB.
 const LARGE: usize = 32 * CHUNK;
 
-/// Places for `T`, counted from 0.
+/// Slots for `T`, counted from 0.
 pub(crate) struct Pool<T, const N: usize = CHUNK> {
     small: Box<[OnceBox<[T; N]>]>,
     large: Box<[OnceBox<[T; LARGE]>]>,
-    /// Places in small chunks.
+    /// Slots in small chunks.
     places_small: usize,
 }
 
 impl<T, const N: usize> Pool<T, N> {
-    /// A pool of at least `places` places, which are used from the first on; none is allocated yet.
+    /// A pool of at least `places` slots, which are used from the first on; none is allocated yet.
     pub(crate) fn new(places: usize) -> Result<Self, ConfigError> {
         Pool::with(places, LARGE)
     }
 
-    /// The same for places that are used in any order: if they are many, all are in large chunks.
+    /// As `new`, for slots that are used in any order: if there are many, all are in large chunks.
     pub(crate) fn scattered(places: usize) -> Result<Self, ConfigError> {
+        // With fewer slots than a large chunk has, most of that chunk would stay unused.
         Pool::with(places, if places < LARGE { LARGE } else { 0 })
     }
 
     fn with(places: usize, places_small: usize) -> Result<Self, ConfigError> {
         Ok(Pool {
+            // Only references to chunks, which cost little for slots that are never used.
             small: boxed(places.min(places_small).div_ceil(N), OnceBox::new)?,
             large: boxed(places.saturating_sub(places_small).div_ceil(LARGE), OnceBox::new)?,
             places_small,
         })
     }
 
-    /// A place, if its chunk exists.
+    /// A slot, if its chunk exists.
     #[inline]
     pub(crate) fn get(&self, i: usize) -> Option<&T> {
         match i.checked_sub(self.places_small) {
@@ -57,8 +58,8 @@ impl<T, const N: usize> Pool<T, N> {
         }
     }
 
-    /// A place, whose chunk is filled by `make` if it does not exist; `None` beyond the pool's end
-    /// or if there is no memory.
+    /// A slot. `make` fills its chunk if it does not exist; `None` beyond the pool's end or if
+    /// there is no memory.
     pub(crate) fn get_or_make(&self, i: usize, make: impl FnMut() -> T) -> Option<&T> {
         match i.checked_sub(self.places_small) {
             None => chunk_of(self.small.get(i / N)?, make).map(|chunk| &chunk[i % N]),
@@ -67,9 +68,9 @@ impl<T, const N: usize> Pool<T, N> {
     }
 }
 
-/// Chunks that are made before a packet needs them: see `prepare`.
+/// Chunks that are allocated before a packet needs them: see [`crate::Forwarder::prepare`].
 impl<T, const N: usize> Pool<T, N> {
-    /// Makes the first `places` places, as far as there are so many.
+    /// Makes the first `places` slots, or all if there are fewer.
     pub(crate) fn fill(&self, places: usize, mut make: impl FnMut() -> T) -> Result<(), ConfigError> {
         let mut i = 0;
         while i < places.min(self.end()) {
@@ -79,28 +80,30 @@ impl<T, const N: usize> Pool<T, N> {
         Ok(())
     }
 
-    /// Makes the next chunk if more than half of the one that the last of `used` places is in is
-    /// used, or the first one if none is; returns true if it was not there.
+    /// Makes the chunk after that of the last used slot once more than half of that slot's chunk is
+    /// used, or the first chunk if no slot is used. Returns true if it was missing.
     pub(crate) fn fill_ahead(&self, used: usize, make: impl FnMut() -> T) -> Result<bool, ConfigError> {
         self.fill_at(self.ahead(used), make)
     }
 
-    /// Returns true if [`Pool::fill_ahead`] would make one.
+    /// Returns true if [`Pool::fill_ahead`] would make a chunk.
     pub(crate) fn is_behind(&self, used: usize) -> bool {
         let ahead = self.ahead(used);
         ahead < self.end() && self.get(ahead).is_none()
     }
 
-    /// The place that is to exist when so many are used.
+    /// The slot that must exist when `used` slots are in use.
     fn ahead(&self, used: usize) -> usize {
+        // Half a chunk ahead, so that the next chunk exists before a packet needs it.
         if used == 0 { 0 } else { used + self.chunk_len(used) / 2 }
     }
 
-    /// Of a pool whose places are used in any order, makes one of the chunks that are missing, if
-    /// any is there; returns true if one was.
+    /// For a pool whose slots are used in any order: makes one missing chunk, if the pool has any
+    /// chunk. Returns true if one was made.
     pub(crate) fn fill_missing(&self, make: impl FnMut() -> T) -> Result<bool, ConfigError> {
         let chunks = || self.small.iter().map(|chunk| chunk.get().is_some());
         let large = || self.large.iter().map(|chunk| chunk.get().is_some());
+        // A table that no packet has used stays without memory.
         if !chunks().chain(large()).any(|is_made| is_made) {
             return Ok(false);
         }
@@ -110,7 +113,7 @@ impl<T, const N: usize> Pool<T, N> {
         missing.map_or(Ok(false), |i| self.fill_at(i, make))
     }
 
-    /// Makes `count` places from `from` on, as far as there are so many.
+    /// Makes `count` slots from `from` on, or as many as the pool has.
     pub(crate) fn fill_range(
         &self,
         from: usize,
@@ -121,6 +124,8 @@ impl<T, const N: usize> Pool<T, N> {
         let mut i = from;
         while i < until {
             self.fill_at(i, &mut make)?;
+            // The last slot is visited in any case: the range may begin within one chunk and end in
+            // another.
             i += if until - i == 1 { 1 } else { self.chunk_len(i).min(until - 1 - i) };
         }
         Ok(())
@@ -134,7 +139,7 @@ impl<T, const N: usize> Pool<T, N> {
         Ok(true)
     }
 
-    /// One more than the last place.
+    /// One more than the last slot.
     fn end(&self) -> usize {
         match self.large.len() {
             0 => self.small.len() * N,
@@ -142,7 +147,7 @@ impl<T, const N: usize> Pool<T, N> {
         }
     }
 
-    /// Places of the chunk of a place.
+    /// The number of slots in the chunk of a slot.
     fn chunk_len(&self, i: usize) -> usize {
         if i < self.places_small { N } else { LARGE }
     }
@@ -150,33 +155,36 @@ impl<T, const N: usize> Pool<T, N> {
 
 fn chunk_of<T, const N: usize>(place: &OnceBox<[T; N]>, make: impl FnMut() -> T) -> Option<&[T; N]> {
     let made = || Box::<[T; N]>::try_from(boxed(N, make).map_err(|_| ())?).map_err(|_| ());
+    // Without a lock: of two threads that make the same chunk, one wins and the other drops its
+    // own.
     place.get_or_try_init(made).ok()
 }
 
 /// `len` values of `make`, or [`ConfigError::OutOfMemory`].
 pub(crate) fn boxed<T>(len: usize, make: impl FnMut() -> T) -> Result<Box<[T]>, ConfigError> {
     let mut values = Vec::new();
+    // Reserved first, because `extend` aborts if it cannot allocate.
     values.try_reserve_exact(len).map_err(|_| ConfigError::OutOfMemory)?;
     values.extend(core::iter::repeat_with(make).take(len));
     Ok(values.into_boxed_slice())
 }
 
-/// A part of the forwarder that lies by itself on the heap: no stack holds all parts at once, and
-/// none of them is moved when the forwarder is.
-pub(crate) struct Apart<T>(Box<[T; 1]>);
+/// A part of the forwarder with a heap allocation of its own: the stack never holds all parts at
+/// once, and they are not moved with the forwarder.
+pub(crate) struct HeapPart<T>(Box<[T; 1]>);
 
-impl<T> Apart<T> {
-    /// Never inlined: the frame in which the part is made is gone before the next one is.
+impl<T> HeapPart<T> {
+    /// Never inlined: the frame in which the part is made is freed before the next part is made.
     #[inline(never)]
     pub(crate) fn new(make: impl FnOnce() -> Result<T, ConfigError>) -> Result<Self, ConfigError> {
         let mut place = Vec::new();
         place.try_reserve_exact(1).map_err(|_| ConfigError::OutOfMemory)?;
         place.push(make()?);
-        place.into_boxed_slice().try_into().map(Apart).map_err(|_| ConfigError::OutOfMemory)
+        place.into_boxed_slice().try_into().map(HeapPart).map_err(|_| ConfigError::OutOfMemory)
     }
 }
 
-impl<T> Deref for Apart<T> {
+impl<T> Deref for HeapPart<T> {
     type Target = T;
 
     #[inline(always)]
@@ -185,7 +193,7 @@ impl<T> Deref for Apart<T> {
     }
 }
 
-impl<T> DerefMut for Apart<T> {
+impl<T> DerefMut for HeapPart<T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
         &mut self.0[0]
@@ -197,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_exists_from_its_first_use_on_and_none_beyond_the_end() {
+    fn a_place_exists_from_its_first_use() {
         let pool = Pool::<u32, 4>::new(5).unwrap();
         assert_eq!(pool.get(4), None);
         assert_eq!(pool.get_or_make(4, || 7), Some(&7));
@@ -207,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn places_beyond_the_small_chunks_and_scattered_ones_are_in_large_chunks() {
+    fn distant_places_lie_in_large_chunks() {
         let pool = Pool::<u32, 4>::new(LARGE + 1).unwrap();
         assert_eq!(pool.get_or_make(LARGE - 1, || 7), Some(&7));
         assert_eq!((pool.get(0), pool.get(LARGE)), (None, None), "four places were made");
@@ -220,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_cannot_be_had_is_an_error() {
+    fn unavailable_memory_is_an_error() {
         assert!(matches!(boxed(usize::MAX, || 0u64), Err(ConfigError::OutOfMemory)));
     }
 }

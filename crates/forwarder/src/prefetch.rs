@@ -1,10 +1,9 @@
-//! Asks the processor to bring memory into its caches before somebody needs it, without waiting for
-//! it.
+//! Prefetches: bring memory into the processor's caches before its use, without waiting for it.
 //!
-//! Reading a word ahead of its use would wait: a processor has a few hundred instructions under way
-//! at once, and the oldest of them must end first, so that only the misses of a few packets
-//! overlap. A prefetch ends at once. Nothing is decided and nothing changes; where there is no such
-//! instruction nothing happens.
+//! A read of a word ahead of its use would wait: a processor has a few hundred instructions under
+//! way at once, and the oldest of them must retire first, so that only the misses of a few packets
+//! overlap. A prefetch retires at once. It affects no result. Without such an instruction it does
+//! nothing.
 
 #![allow(unsafe_code)]
 
@@ -18,21 +17,21 @@ pub(crate) fn prefetch<T>(item: &T) {
     (0..size_of::<T>().div_ceil(LINE)).for_each(|line| prefetch_line(start.wrapping_add(line * LINE)));
 }
 
-/// Where a packet's count of users usually lies: so far before its octets.
+/// Octets from a packet's reference count to its octets, in the usual layout.
 const COUNT_OCTETS: usize = 16;
 
-/// Prefetches the first `lines` lines of a packet, its count of users included.
+/// Prefetches the first `lines` cache lines of a packet, including its reference count.
 #[inline(always)]
 pub(crate) fn prefetch_packet(octets: &[u8], lines: usize) {
     let start = octets.as_ptr().wrapping_sub(COUNT_OCTETS);
     (0..lines).for_each(|line| prefetch_line(start.wrapping_add(line * LINE)));
 }
 
-/// Prefetches the line at an address, which may be any: nothing is read that a program could see.
+/// Prefetches the line at an arbitrary address. The program cannot observe the read.
 #[inline(always)]
 pub fn prefetch_line(at: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: the instruction changes no register, flag or memory and never faults, whatever the
+    // SAFETY: the instruction changes no register, flag or memory and never faults, for any
     // address.
     unsafe {
         core::arch::asm!("prefetcht0 [{}]", in(reg) at, options(nostack, preserves_flags, readonly));

@@ -1,9 +1,9 @@
-//! The core's random numbers: a sequence that its seed decides.
+//! The core's random numbers: a sequence that is determined by its seed.
 
 use crate::hash::{STEP, mix};
 use crate::sync::plain::{AtomicU64, Ordering};
 
-/// Where the sequence is.
+/// The position in the sequence.
 pub(crate) struct Random(AtomicU64);
 
 impl Random {
@@ -13,7 +13,7 @@ impl Random {
 
     /// The next random number: the same in each run for the same seed and the same packets.
     pub(crate) fn next(&self) -> u64 {
-        // Relaxed: each caller gets a number of its own, and nothing follows from their order.
+        // Relaxed: each caller receives a number of its own, and their order does not matter.
         mix(self.0.fetch_add(STEP, Ordering::Relaxed))
     }
 

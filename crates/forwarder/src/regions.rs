@@ -1,5 +1,4 @@
-//! The regions that this router is in: few names, which Interests with a forwarding hint are
-//! compared with.
+//! This router's regions: a few names, with which forwarding hints are compared.
 
 use crate::lock_order::LeafLock;
 use crate::sync::plain::{AtomicBool, Ordering::Relaxed};
@@ -9,7 +8,7 @@ use lock_api::RawMutex;
 use namely_wire::{Name, NameRef};
 
 pub(crate) struct Regions<R> {
-    // Most routers are in none: then nothing is locked.
+    // Most routers are in no region: then no lock is taken.
     any: AtomicBool,
     names: LeafLock<R, Vec<Name>>,
 }
@@ -25,7 +24,7 @@ impl<R: RawMutex> Regions<R> {
         *known = names;
     }
 
-    /// Returns true if one of `hints` names, or leads to, a region that this router is in.
+    /// Returns true if one of `hints` names, or leads to, a region of this router.
     pub(crate) fn any_of<'a>(&self, mut hints: impl Iterator<Item = NameRef<'a>>) -> bool {
         if !self.any.load(Relaxed) {
             return false;

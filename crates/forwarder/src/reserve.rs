@@ -1,25 +1,27 @@
-//! What a worker has taken from the tables for a batch of packets and not used yet, or used no
-//! longer and not given back yet: ids of places, and what faces may have pending. Taking and giving
-//! back for each packet would be a locked operation each time, on lines that all workers write.
+//! A worker's reserve for one batch of packets: ids of slots, and counts of pending records of
+//! faces. They were taken from the tables and are not used yet, or are free again and not returned
+//! yet. Without the reserve each packet would need locked operations on cache lines that all
+//! workers write.
 //!
-//! What is in here counts as in use. A worker takes no more than its batch may need, uses what it
-//! has before it reports that a table is full, and gives everything back when the batch ends
-//! ([`crate::Forwarder::receive_batch`]): so limits are never exceeded, and met exactly unless
-//! another worker is at work at the same moment.
+//! The reserve counts as in use. A worker takes no more than its batch may need, uses its reserve
+//! before it reports a full table, and returns everything when the batch ends
+//! ([`crate::Forwarder::receive_batch`]). So limits are never exceeded, and are met exactly unless
+//! another worker runs at the same moment.
 
 use core::cell::Cell;
 
 use crate::face_id::FaceKey;
 use crate::slab::{Id, NONE};
 
-/// Packets for which a worker takes ids and counts at once.
+/// Maximum number of packets for which a worker takes ids and counts at once.
 pub(crate) const AT_ONCE: usize = 32;
 
-/// Faces whose counts are kept; those of others are settled at once.
+/// Number of faces with a reserve of counts; those of other faces are settled at once.
 const FACES: usize = 4;
 
-/// Ids that are free, the last one to come the first to be used.
+/// A stack of free ids: the last one returned is the first one used.
 pub(crate) struct Magazine<const N: usize> {
+    // Cells and not atomics: a reserve belongs to one worker.
     ids: [Cell<Id>; N],
     len: Cell<usize>,
 }
@@ -36,7 +38,7 @@ impl<const N: usize> Magazine<N> {
         self.ids.get(len).map(Cell::get)
     }
 
-    /// Puts an id in; returns false if there is no room for it.
+    /// Adds an id; returns false if there is no room for it.
     #[inline]
     pub(crate) fn put(&self, id: Id) -> bool {
         let len = self.len.get();
@@ -49,16 +51,17 @@ impl<const N: usize> Magazine<N> {
     }
 }
 
-/// How many downstream records more a face may have without asking.
+/// The number of further downstream records that a face may add without a count in the table.
 struct Allowance {
     face: Cell<FaceKey>,
     records: Cell<u32>,
 }
 
-/// See the module.
+/// See the module documentation.
 pub(crate) struct Reserve {
-    /// Packets of the batch that are not processed yet, this one included.
+    /// Packets of the batch that are not processed yet, including the current one.
     left: Cell<usize>,
+    // For the ids that are taken at once, and for as many that the batch frees.
     pub(crate) pit: Magazine<{ 2 * AT_ONCE }>,
     pub(crate) cs_entries: Magazine<8>,
     pub(crate) cs_blocks: Magazine<32>,
@@ -66,7 +69,7 @@ pub(crate) struct Reserve {
 }
 
 impl Reserve {
-    /// For a batch of so many packets.
+    /// Creates a reserve for a batch of `packets` packets.
     pub(crate) fn new(packets: usize) -> Self {
         let allowance = || Allowance { face: Cell::new(FaceKey::LOCAL), records: Cell::new(0) };
         Reserve {
@@ -78,22 +81,23 @@ impl Reserve {
         }
     }
 
-    /// Begins anew, with nothing in it, for a batch of so many packets.
+    /// Begins a batch of `packets` packets; the reserve is empty.
     pub(crate) fn begin(&self, packets: usize) {
         self.left.set(packets);
     }
 
-    /// A packet was processed.
+    /// Ends the processing of a packet.
     pub(crate) fn next(&self) {
         self.left.set(self.left.get().saturating_sub(1));
     }
 
-    /// For how many packets to take something.
+    /// The number of packets to take ids or counts for.
     pub(crate) fn needed(&self) -> usize {
+        // At least the one for this call, and no more than fit into the magazine.
         self.left.get().clamp(1, AT_ONCE)
     }
 
-    /// Uses one record of what `face` may have; returns false if it has none left.
+    /// Uses one of the reserved records of `face`; returns false if there is none left.
     #[inline]
     pub(crate) fn use_record(&self, face: FaceKey) -> bool {
         let used = self.allowance(face).and_then(|own| {
@@ -104,9 +108,10 @@ impl Reserve {
         used.is_some()
     }
 
-    /// Adds to what `face` may have; returns false if there is no room for another face.
+    /// Adds to the reserved records of `face`; returns false if there is no room for another face.
     #[inline]
     pub(crate) fn add_records(&self, face: FaceKey, records: u32) -> bool {
+        // A face without records left needs its slot no longer.
         let vacant = || self.allowances.iter().find(|own| own.records.get() == 0);
         let Some(own) = self.allowance(face).or_else(vacant) else { return false };
         own.face.set(face);
@@ -118,7 +123,7 @@ impl Reserve {
         self.allowances.iter().find(|own| own.face.get() == face)
     }
 
-    /// Takes out what a face may have more than it has.
+    /// Removes and returns the unused records of a face.
     pub(crate) fn take_records(&self) -> Option<(FaceKey, u32)> {
         let own = self.allowances.iter().find(|own| own.records.get() > 0)?;
         Some((own.face.get(), own.records.take()))
@@ -130,14 +135,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_magazine_holds_so_many_ids_and_gives_back_the_last_one_first() {
+    fn a_magazine_returns_the_last_id_first() {
         let magazine = Magazine::<3>::new();
         assert!((1..=3).all(|id| magazine.put(id)) && !magazine.put(4));
         assert_eq!([(); 4].map(|()| magazine.take()), [Some(3), Some(2), Some(1), None]);
     }
 
     #[test]
-    fn records_belong_to_their_face_and_a_fifth_face_finds_no_room() {
+    fn a_fifth_face_gets_no_records() {
         let reserve = Reserve::new(1);
         let face = |slot| FaceKey { slot, generation: 1 };
         assert!((0..FACES as u32).all(|slot| reserve.add_records(face(slot), slot + 1)));
@@ -151,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_taken_than_the_batch_may_need() {
+    fn a_batch_takes_no_more_than_needed() {
         let reserve = Reserve::new(AT_ONCE + 1);
         assert_eq!(reserve.needed(), AT_ONCE);
         (0..AT_ONCE).for_each(|_| reserve.next());

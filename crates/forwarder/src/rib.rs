@@ -1,14 +1,14 @@
-//! The routing information base: who announced which prefix over which face, for how long, and what
-//! that makes of the FIB.
+//! The routing information base: the routes by name, face, origin and lifetime, and the FIB entries
+//! computed from them.
 //!
-//! The next hops of a name are, for each face, its own cheapest route; then, unless a route of the
-//! name has CAPTURE, the cheapest CHILD_INHERIT route of the nearest shorter name that has one for
-//! a face not yet listed, going up until a name whose routes include one with CAPTURE has been
-//! taken in. That is how NFD computes them, so its users' routes mean the same here.
+//! The next hops of a name are, for each face, its own cheapest route. Then, unless a route of the
+//! name has CAPTURE, the cheapest CHILD_INHERIT route of the nearest shorter name is added for each
+//! face not yet listed, up to and including a name with a CAPTURE route. NFD computes them in the
+//! same way, so its users' routes have the same effect here.
 //!
 //! A name's own next hops change with its routes, at once. Those of the longer names that inherit
-//! follow in turns of a bounded number of names ([`Rib::catch_up`]), because a short name may have
-//! a whole table beneath it; until then they have what they had before.
+//! follow in rounds of a bounded number of names ([`Rib::catch_up`]), because a short name may have
+//! a whole table beneath it. Until then they keep their previous next hops.
 //!
 //! It is not part of a [`crate::Forwarder`]: a [`crate::Router`] has both.
 
@@ -17,25 +17,25 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Bound;
 
-use namely_wire::mgmt::{RibEntry, Route, RouteOrigin, route_flags};
+use namely_messages::{RibEntry, Route, RouteOrigin, route_flags};
 use namely_wire::{Name, NameRef};
 
 use crate::face_id::FaceKey;
 use crate::fib::FibError;
 use crate::limits::RibLimits;
-use crate::shares::{Charged, Holder, Ledger};
+use crate::shares::{ChargeOutcome, Owner, OwnerAccounting};
 
-/// Why a route was refused.
+/// The reason for which a route was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RibError {
     /// There is no face with this id.
     NoFace,
     /// `rib_routes_max` routes exist.
     TableFull,
-    /// The holder of the face has `rib_routes_per_holder_max` routes, or names of
+    /// The owner of the face has `rib_routes_per_holder_max` routes, or names of
     /// `rib_octets_per_holder_max` octets.
-    HolderFull,
-    /// The FIB refused what the route requests.
+    OwnerFull,
+    /// The FIB refused a next hop of the route.
     Fib(FibError),
 }
 
@@ -44,7 +44,7 @@ impl fmt::Display for RibError {
         match self {
             RibError::NoFace => f.write_str("no such face: list the faces to see which exist"),
             RibError::TableFull => f.write_str("the RIB is full: remove routes or raise rib_routes_max"),
-            RibError::HolderFull => f.write_str(
+            RibError::OwnerFull => f.write_str(
                 "this user or host has as many routes, or as long names, as one may: remove some, or raise \
                  rib_routes_per_holder_max and rib_octets_per_holder_max",
             ),
@@ -58,44 +58,55 @@ impl core::error::Error for RibError {}
 /// One ms, ns: the management protocol counts in ms.
 pub(crate) const MS_NS: u64 = 1_000_000;
 
-/// Names beneath changed ones that are brought in line in one turn. Tests have few names and want
-/// several turns.
+/// Names beneath changed ones that are updated in one round.
+///
+/// Tests have few names and need several rounds.
+///
+/// # Limit
+/// The rest is updated in the next round.
+/// - Value: 256, every ms
+/// - Tests: `a_name_above_thousands_changes_in_turns`,
+///   `a_short_name_is_entered_in_turns`
 pub(crate) const BENEATH_PER_TURN_MAX: usize = if cfg!(test) { 3 } else { 256 };
 
-/// Changed names whose longer ones wait to be brought in line. With more, all names of the table
-/// are.
+/// Changed names whose longer names wait for an update.
+///
+/// # Limit
+/// All names of the table are updated.
+/// - Value: 256
+/// - Tests: `many_changed_names_become_one_scan`
 const STALE_MAX: usize = if cfg!(test) { 4 } else { 256 };
 
-/// What the RIB changes in the FIB.
+/// Applies the RIB's changes to the FIB.
 pub(crate) trait Install {
     fn add(&mut self, name: NameRef<'_>, face: FaceKey, cost: u64) -> Result<(), FibError>;
     fn remove(&mut self, name: NameRef<'_>, face: FaceKey);
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Stored {
+struct StoredRoute {
     face: FaceKey,
     route: Route,
-    /// Who pays.
-    who: Holder,
-    /// Ns on the clock that the forwarder is given; `None` for never.
+    /// The owner that is charged.
+    who: Owner,
+    /// Ns on the forwarder's clock; `None` for never.
     expires_at_ns: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Node {
-    routes: Vec<Stored>,
-    /// What the FIB was given for this name.
+    routes: Vec<StoredRoute>,
+    /// The next hops that the FIB has for this name.
     installed: Vec<(FaceKey, u64)>,
 }
 
-/// The names beneath a changed one, which are to be brought in line.
+/// The names beneath a changed one, which must be updated.
 #[derive(Clone, Debug)]
-struct Stale {
+struct SubtreeUpdate {
     root: Name,
-    /// The last one that was.
+    /// The last updated name.
     at: Name,
-    /// Something has changed behind `at` meanwhile: once more from the beginning.
+    /// A name before `at` has changed meanwhile: restart from the beginning.
     again: bool,
 }
 
@@ -103,21 +114,21 @@ struct Stale {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RouteOwner {
     pub(crate) face: FaceKey,
-    pub(crate) holder: Holder,
+    pub(crate) holder: Owner,
 }
 
 pub(crate) struct Rib {
     nodes: BTreeMap<Name, Node>,
-    stale: VecDeque<Stale>,
+    stale: VecDeque<SubtreeUpdate>,
     by_face: BTreeMap<FaceKey, BTreeSet<Name>>,
     deadlines: BTreeSet<(u64, Name, FaceKey, RouteOrigin)>,
-    ledger: Ledger,
+    ledger: OwnerAccounting,
     len: usize,
     routes_max: usize,
 }
 
 impl Rib {
-    /// `holder_max` is what one holder may have.
+    /// An empty RIB. `holder_max` is the limit of one owner.
     pub(crate) fn new(limits: &RibLimits) -> Self {
         let (routes_max, holder_max) = (limits.routes_max, limits.per_holder_max());
         Rib {
@@ -125,7 +136,7 @@ impl Rib {
             stale: VecDeque::new(),
             by_face: BTreeMap::new(),
             deadlines: BTreeSet::new(),
-            ledger: Ledger::new(holder_max),
+            ledger: OwnerAccounting::new(holder_max),
             len: 0,
             routes_max,
         }
@@ -136,8 +147,8 @@ impl Rib {
         self.len
     }
 
-    /// Adds a route for which `who` pays, or renews the one with its name, face and origin. If the
-    /// FIB refuses what it needs for the name itself, nothing changes.
+    /// Adds a route, or renews the one with its name, face and origin, and charges it to its owner.
+    /// If the FIB refuses a next hop of the name itself, nothing changes.
     pub(crate) fn register(
         &mut self,
         name: &Name,
@@ -151,12 +162,12 @@ impl Rib {
         if before.is_none() && self.len >= self.routes_max {
             return Err(RibError::TableFull);
         }
-        if !self.put(name, Stored { face, route: *route, who, expires_at_ns }) {
-            // There was room for it before.
+        if !self.put(name, StoredRoute { face, route: *route, who, expires_at_ns }) {
+            // Cannot fail: the previous route was within the limit.
             if let Some(before) = before {
                 self.put(name, before);
             }
-            return Err(RibError::HolderFull);
+            return Err(RibError::OwnerFull);
         }
         let Err(error) = self.update(name, fib) else {
             self.mark_beneath(name);
@@ -167,7 +178,7 @@ impl Rib {
         if let Some(before) = before {
             self.put(name, before);
         }
-        // What was installed before was not refused then.
+        // Cannot be refused: these next hops were installed before.
         self.update(name, fib).map_err(RibError::Fib)?;
         Err(RibError::Fib(error))
     }
@@ -193,12 +204,12 @@ impl Rib {
         found
     }
 
-    /// Removes the routes of up to `count` names over a face that is gone; returns true if more
-    /// remain. What inherited them is left to [`Rib::catch_up`].
+    /// Removes the routes of up to `count` names over a released face; returns true if more remain.
+    /// [`Rib::catch_up`] updates the names that inherited them.
     pub(crate) fn remove_face(&mut self, face: FaceKey, count: usize, fib: &mut impl Install) -> bool {
         for _ in 0..count {
-            // The last one first: what lies beneath a name is gone before it, and need not be
-            // updated for each name above.
+            // The last name first, so that the names beneath a name are removed before it and need
+            // not be updated for each name above.
             let Some(name) = self.by_face.get(&face).and_then(BTreeSet::last).cloned() else { return false };
             let origins: Vec<RouteOrigin> = self.nodes.get(&name).map_or(Vec::new(), |node| {
                 node.routes.iter().filter(|s| s.face == face).map(|s| s.route.origin).collect()
@@ -211,8 +222,8 @@ impl Rib {
         self.by_face.contains_key(&face)
     }
 
-    /// Removes one route whose time is over; returns true if there was one. What inherited it is
-    /// left to [`Rib::catch_up`].
+    /// Removes one expired route; returns true if there was one. [`Rib::catch_up`] updates the
+    /// names that inherited it.
     pub(crate) fn expire_one(&mut self, now_ns: u64, fib: &mut impl Install) -> bool {
         let Some((at, name, face, origin)) = self.deadlines.first().cloned() else { return false };
         if at > now_ns {
@@ -221,8 +232,7 @@ impl Rib {
         self.remove(&name, face, origin, fib)
     }
 
-    /// Brings some of the names in line whose shorter ones have changed, one turn's share; returns
-    /// true if more remain.
+    /// Updates names below changed names, for one round. Returns true if more names remain.
     pub(crate) fn catch_up(&mut self, fib: &mut impl Install) -> bool {
         let mut left = BENEATH_PER_TURN_MAX;
         while let Some(mut stale) = self.stale.pop_front() {
@@ -234,13 +244,15 @@ impl Rib {
                     return true;
                 }
                 left -= 1;
+                // A refused hop can only be an inherited one. The name keeps the hops that the FIB
+                // has.
                 let _ = self.update(&next, fib);
                 stale.at = next;
             }
             if stale.again {
-                // Behind the others, so that nobody who changes one again and again keeps them
-                // waiting.
-                self.stale.push_back(Stale { at: stale.root.clone(), again: false, ..stale });
+                // Appended behind the others, so that a name that changes repeatedly does not delay
+                // them.
+                self.stale.push_back(SubtreeUpdate { at: stale.root.clone(), again: false, ..stale });
             }
         }
         false
@@ -250,19 +262,19 @@ impl Rib {
         self.deadlines.first().map(|(at, ..)| *at)
     }
 
-    /// The faces that this very name has routes to.
+    /// The faces that exactly this name has routes to.
     pub(crate) fn faces(&self, name: &Name) -> Vec<u64> {
         let routes = self.nodes.get(name).map_or(&[][..], |node| &node.routes);
         routes.iter().map(|stored| stored.route.face_id).collect()
     }
 
-    /// The routes of this very name, with the time that they have left.
+    /// The routes of exactly this name, with their remaining time.
     pub(crate) fn routes(&self, name: &Name, now_ns: u64) -> Vec<Route> {
         let routes = self.nodes.get(name).map_or(&[][..], |node| &node.routes);
         routes.iter().map(|stored| stored.shown(now_ns)).collect()
     }
 
-    /// Part of a snapshot: up to `count` entries after `from`; returns where to go on.
+    /// Part of a snapshot: up to `count` entries after `from`; returns the next position.
     pub(crate) fn walk(
         &self,
         from: Option<&Name>,
@@ -283,9 +295,9 @@ impl Rib {
         .cloned()
     }
 
-    /// Enters a route; returns false, and does nothing, if who pays has as many as one may.
-    fn put(&mut self, name: &Name, stored: Stored) -> bool {
-        if self.ledger.charge(stored.who, name.as_name().as_bytes().len()) != Charged::Yes {
+    /// Adds a route; returns false and changes nothing if its owner has reached the limit.
+    fn put(&mut self, name: &Name, stored: StoredRoute) -> bool {
+        if self.ledger.charge(stored.who, name.as_name().as_bytes().len()) != ChargeOutcome::Yes {
             return false;
         }
         if let Some(at) = stored.expires_at_ns {
@@ -297,10 +309,11 @@ impl Rib {
         true
     }
 
-    fn take(&mut self, name: &Name, face: FaceKey, origin: RouteOrigin) -> Option<Stored> {
+    fn take(&mut self, name: &Name, face: FaceKey, origin: RouteOrigin) -> Option<StoredRoute> {
         let node = self.nodes.get_mut(name)?;
         let i = node.routes.iter().position(|s| s.face == face && s.route.origin == origin)?;
         let stored = node.routes.remove(i);
+        // Another route of the name over this face still needs the name in `by_face`.
         let others = node.routes.iter().any(|s| s.face == face);
         self.len -= 1;
         self.ledger.credit(stored.who, name.as_name().as_bytes().len());
@@ -316,30 +329,32 @@ impl Rib {
         Some(stored)
     }
 
-    /// Brings the FIB in line after routes of `name` were taken away.
+    /// Updates the FIB after the removal of routes of `name`.
     fn settle(&mut self, name: &Name, fib: &mut impl Install) {
-        // Fewer routes need no more room; a refusal can only concern inherited hops, which come
-        // when there is room again.
+        // Fewer routes need no more room. A refusal can only concern inherited hops, which are
+        // added when there is room again.
         let _ = self.update(name, fib);
         self.mark_beneath(name);
     }
 
-    /// Has the names beneath `name` brought in line, if there are any.
+    /// Marks the names beneath `name` for an update, if there are any.
     fn mark_beneath(&mut self, name: &Name) {
         if self.next_beneath(name, name).is_none() {
             return;
         }
         if let Some(known) = self.stale.iter_mut().find(|known| known.root.is_prefix_of(name.as_name())) {
+            // Names up to `at` were updated with the former routes of `name`.
             known.again |= known.at > *name;
             return;
         }
         let root = if self.stale.len() < STALE_MAX {
             name.clone()
         } else {
+            // One walk over the whole table replaces all others, so that the list stays bounded.
             self.stale.clear();
             Name::new()
         };
-        self.stale.push_back(Stale { at: root.clone(), root, again: false });
+        self.stale.push_back(SubtreeUpdate { at: root.clone(), root, again: false });
     }
 
     /// The first name after `at` that `root` is a prefix of.
@@ -348,10 +363,11 @@ impl Rib {
         after.next().map(|(next, _)| next).filter(|next| root.is_prefix_of(next.as_name()))
     }
 
-    /// Installs the difference between what the FIB has for `name` and what it should have.
+    /// Installs the difference between the FIB's next hops for `name` and the computed ones.
     fn update(&mut self, name: &Name, fib: &mut impl Install) -> Result<(), FibError> {
         let wanted = self.nexthops(name);
         let Some(node) = self.nodes.get_mut(name) else { return Ok(()) };
+        // Removals first, so that new hops find room in a full FIB.
         node.installed.retain(|(face, _)| {
             let keep = wanted.iter().any(|(wanted, _)| wanted == face);
             if !keep {
@@ -378,12 +394,13 @@ impl Rib {
         result
     }
 
-    /// The next hops that the routes make for `name`; `None` if it has no route of its own.
+    /// The next hops computed for `name`; none if it has no route of its own.
     fn nexthops(&self, name: &Name) -> Vec<(FaceKey, u64)> {
         let mut hops = Vec::new();
         let Some(node) = self.nodes.get(name).filter(|node| !node.routes.is_empty()) else { return hops };
         take_cheapest(&mut hops, node, |_| true);
         let mut captured = node.captures();
+        // From the longest on, because the nearest CAPTURE ends the inheritance.
         for n in (0..name.len()).rev() {
             if captured {
                 break;
@@ -396,8 +413,8 @@ impl Rib {
     }
 }
 
-impl Stored {
-    /// The route with the time that it has left.
+impl StoredRoute {
+    /// The route with its remaining time.
     fn shown(&self, now_ns: u64) -> Route {
         let left_ms = |at_ns: u64| at_ns.saturating_sub(now_ns) / MS_NS;
         Route { expiration_period_ms: self.expires_at_ns.map(left_ms), ..self.route }
@@ -410,11 +427,14 @@ impl Node {
     }
 }
 
-/// Adds to `hops`, for each face it lacks, the cheapest route of `node` that counts.
+/// Adds to `hops`, for each face not listed, the cheapest route of `node` for which `counts`
+/// returns true.
 fn take_cheapest(hops: &mut Vec<(FaceKey, u64)>, node: &Node, counts: impl Fn(&Route) -> bool) {
     let known = hops.len();
     for stored in node.routes.iter().filter(|stored| counts(&stored.route)) {
         match hops.iter().position(|(face, _)| *face == stored.face) {
+            // As in NFD, an inherited route does not replace the name's own route over the same
+            // face.
             Some(i) if i < known => {}
             Some(i) => hops[i].1 = hops[i].1.min(stored.route.cost),
             None => hops.push((stored.face, stored.route.cost)),

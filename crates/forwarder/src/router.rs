@@ -1,16 +1,16 @@
-//! A forwarder with routes: for homes in which applications, neighbours and administrators say what
-//! the FIB is to have. A home whose FIB others compute runs a [`Forwarder`] alone.
+//! A forwarder with routes: for embedders in which applications, neighbors and administrators
+//! control the FIB. An embedder whose FIB is computed elsewhere runs a [`Forwarder`] alone.
 //!
-//! What the RIB makes of the FIB goes through the same calls as everybody's; the forwarder knows
-//! nothing of it. In a home with routes, time passes and faces go by the calls here, which do for
-//! the RIB what those of the same name do for all other tables.
+//! The RIB changes the FIB through the same calls as any other user; the forwarder does not depend
+//! on it. An embedder with routes calls the methods here to expire entries and release faces. They
+//! do for the RIB what the forwarder's methods of the same name do for all other tables.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::ops::Deref;
 
 use lock_api::RawMutex;
-use namely_wire::mgmt::{RibEntry, Route, RouteOrigin};
+use namely_messages::{RibEntry, Route, RouteOrigin};
 use namely_wire::{Name, NameRef};
 
 use crate::config::Config;
@@ -26,34 +26,49 @@ use crate::packet::{Output, PacketBuf};
 use crate::pipeline::expire::{EXPIRED_PER_CALL_MAX, Expiry, TABLES_TURN_NS};
 use crate::pipeline::sweep::SWEPT_AT_ONCE_MAX;
 use crate::rib::{Install, MS_NS, Rib, RibError, RouteOwner};
-use crate::shares::{Charge, Holder};
+use crate::shares::{Charge, Owner};
 
-/// How long a route lasts that was learned from Data alone, ms.
+/// Lifetime of a route that was learned from Data alone.
+///
+/// # Limit
+/// The route ends, and is learned anew.
+/// - Tests: `a_learned_route_expires_by_itself`
 pub const LEARNED_ROUTE_MS: u64 = 30_000;
 
-/// Longest time that a route lasts which Data has shown together with a prefix announcement, ms
-/// (NFD's figure).
+/// Lifetime of a route by an announcement with Data.
+///
+/// It is NFD's value.
+///
+/// # Limit
+/// The route ends, and is learned anew.
+/// - Tests: `an_announced_route_lasts_its_period`
 pub const ANNOUNCED_ROUTE_MS_MAX: u64 = 600_000;
 
-/// What became of Data that a consumer has refused.
+/// The effect of a report that a consumer has refused a Data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Refused {
+pub struct RefusalEffect {
     /// It was in the content store.
     pub erased: bool,
-    /// Learned routes that were given up.
+    /// Learned routes that were removed.
     pub routes: usize,
 }
 
-/// What a learned route costs: as much as an announced one (NFD's figure), more than others.
+/// The cost of a learned route: as an announced one (NFD's value), more than others.
 const LEARNED_COST: u64 = 2048;
 
-/// Maximum number of routes that one call ends, each of which may change what several tables have.
+/// Routes that one `expire` ends.
+///
+/// Each of them may change several tables.
+///
+/// # Limit
+/// The rest is due again at once.
+/// - Tests: `simultaneous_route_expiry_takes_turns`
 const ROUTES_PER_CALL_MAX: usize = 64;
 
-/// When to try again if the control path holds the RIB.
+/// The delay of the next attempt if the control path holds the RIB.
 const RIB_RETRY_NS: u64 = 10_000_000;
 
-/// How long after a turn of what inherits routes the next one comes.
+/// The interval of rounds that update the names that inherit routes.
 const RIB_TURN_NS: u64 = 1_000_000;
 
 /// A [`Forwarder`], to which it dereferences, and its RIB.
@@ -84,7 +99,7 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
         Ok(Router { forwarder, rib: RibLock::new(rib), departed: LeafLock::new(VecDeque::new()) })
     }
 
-    /// [`Forwarder::face_release`], and the face's routes.
+    /// As [`Forwarder::face_release`], and removes the face's routes.
     ///
     /// # Errors
     ///
@@ -96,12 +111,12 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
         Ok(released)
     }
 
-    /// [`Forwarder::expire`], and routes whose time is over.
+    /// As [`Forwarder::expire`], and removes expired routes.
     pub fn expire<O: Output<B>>(&self, now_ns: u64, out: &mut O) -> Option<u64> {
         self.expire_within(now_ns, EXPIRED_PER_CALL_MAX, out).next_ns
     }
 
-    /// [`Forwarder::expire_within`], and routes.
+    /// As [`Forwarder::expire_within`], and removes expired routes.
     pub fn expire_within<O: Output<B>>(&self, now_ns: u64, budget: usize, out: &mut O) -> Expiry {
         let tables = self.forwarder.expire_within(now_ns, budget, out);
         let budget = budget.max(1);
@@ -109,8 +124,8 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
         Expiry::of([tables.next_ns, swept, self.expire_routes(now_ns, budget)], now_ns)
     }
 
-    /// Ends routes. The RIB may be busy with a long computation, for which forwarding does not
-    /// wait.
+    /// Removes expired routes. The RIB may be locked for a long computation, and forwarding does
+    /// not wait for it.
     fn expire_routes(&self, now_ns: u64, budget: usize) -> Option<u64> {
         let Some(mut rib) = self.rib.try_lock() else { return Some(now_ns.saturating_add(RIB_RETRY_NS)) };
         let mut budget = budget.min(ROUTES_PER_CALL_MAX);
@@ -118,26 +133,27 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
             budget -= 1;
         }
         let is_behind = rib.catch_up(&mut self.installer());
-        // In between, the control path has its turn.
+        // The control path can take the lock in between.
         let more = is_behind.then(|| now_ns.saturating_add(RIB_TURN_NS));
         [rib.next_deadline_ns(), more].into_iter().flatten().min()
     }
 
-    /// Removes the routes of up to `count` names over faces that have gone, and looks at as many
-    /// such faces at most; returns true if more may remain.
+    /// Removes the routes of up to `count` names over released faces, and handles as many such
+    /// faces at most; returns true if more may remain.
     fn sweep(&self, count: usize) -> bool {
         let mut left = count.min(SWEPT_AT_ONCE_MAX);
         while left > 0 {
             let Some(face) = self.departed.lock().front().copied() else { return false };
+            // Without waiting, because workers call this; the next round tries again.
             let Some(mut rib) = self.rib.try_lock() else { return true };
             let before = rib.len();
             if rib.remove_face(face, left, &mut self.installer()) {
                 return true;
             }
-            // A face that had none costs something, too.
+            // A face without routes counts as one, because it costs something, too.
             left = left.saturating_sub((before - rib.len()).max(1));
-            // Under the RIB's lock no other thread sweeps, and new faces come in at the other end:
-            // the first one is still this one.
+            // Under the RIB's lock no other thread sweeps, and new faces are added at the other
+            // end, so the first one is unchanged.
             self.departed.lock_under(&rib).pop_front();
         }
         !self.departed.lock().is_empty()
@@ -151,9 +167,10 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
 /// Routes.
 impl<B: PacketBuf, R: RawMutex> Router<B, R> {
     /// Adds a route or renews the one with the same name, face and origin. The FIB has changed when
-    /// this returns, but for longer names that inherit the route: beyond the first thousand they
-    /// follow with calls of [`Router::expire`]. The route's ExpirationPeriod begins at `now_ns`. It
-    /// is the router's own: see [`Router::rib_register_for`] for those of others.
+    /// this returns, except for longer names that inherit the route: beyond one round of them,
+    /// calls of [`Router::expire`] update the rest. The route's ExpirationPeriod begins at
+    /// `now_ns`. The route is charged to the router itself: see [`Router::rib_register_for`] for
+    /// others.
     ///
     /// # Errors
     ///
@@ -163,11 +180,11 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
         self.rib_register_for(Charge::Router, name, route, now_ns)
     }
 
-    /// The same, with who is charged for the route.
+    /// As `rib_register`, with the owner that is charged for the route.
     ///
     /// # Errors
     ///
-    /// As above, and if who is charged has as much as one may.
+    /// As above, and if the owner has reached its limit.
     pub fn rib_register_for(
         &self,
         charge: Charge,
@@ -177,15 +194,15 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
     ) -> Result<(), RibError> {
         let key = self.tables.faces.key_of(FaceId(route.face_id)).ok_or(RibError::NoFace)?;
         let who = match charge {
-            Charge::Holder if key != FaceKey::LOCAL => self.tables.pit.holder_of(key),
-            _ => Holder::ROUTER,
+            Charge::Owner if key != FaceKey::LOCAL => self.tables.pit.owner_of(key),
+            _ => Owner::ROUTER,
         };
         self.enter_route(name, RouteOwner { face: key, holder: who }, route, now_ns)
     }
 
-    /// Makes a route of what Data has shown ([`crate::Learned`]): it lasts
-    /// [`LEARNED_ROUTE_MS`], costs as much as an announced one, is not inherited by names below
-    /// that have their own, and is charged to the holder of the face.
+    /// Adds a route learned from Data ([`crate::Learned`]): it lasts [`LEARNED_ROUTE_MS`],
+    /// costs as much as an announced one, is not inherited by names below that have their own, and
+    /// is charged to the owner of the face.
     ///
     /// # Errors
     ///
@@ -194,8 +211,8 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
         self.learn_for(prefix, face, LEARNED_ROUTE_MS, now_ns)
     }
 
-    /// The same of a prefix that a believed announcement names, for as long as that holds, but no
-    /// longer than [`ANNOUNCED_ROUTE_MS_MAX`].
+    /// As `learn`, for the prefix of a verified announcement and for its lifetime, but no longer
+    /// than [`ANNOUNCED_ROUTE_MS_MAX`].
     ///
     /// # Errors
     ///
@@ -210,16 +227,16 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
         self.learn_for(prefix, face, lifetime_ms.min(ANNOUNCED_ROUTE_MS_MAX), now_ns)
     }
 
-    /// A consumer of this host has refused the Data with this full name: its signature or digest is
-    /// wrong. It is taken out of the content store, and what was learned of its object is given
-    /// up, so that the next Interest is a discovery. For [`DOUBTED_NS`](crate::DOUBTED_NS) the
-    /// neighbours that the object was learned of are asked through their group alone: whoever
-    /// reports wrongly has unicast become multicast, and nothing else.
+    /// Handles a consumer's report that the Data with this full name has a wrong signature or
+    /// digest. The Data is removed from the content store, and the learned routes of its object are
+    /// removed, so that the next Interest is a discovery. For [`DOUBTED_NS`](crate::DOUBTED_NS) the
+    /// neighbors that the object was learned from receive discoveries only through their group. So
+    /// a false report turns unicast into multicast, and has no other effect.
     ///
-    /// A name without an implicit digest says nothing.
-    pub fn data_refused(&self, full_name: NameRef<'_>, now_ns: u64) -> Refused {
+    /// A name without an implicit digest has no effect.
+    pub fn data_refused(&self, full_name: NameRef<'_>, now_ns: u64) -> RefusalEffect {
         let Some(digest) = full_name.last().filter(|last| last.is_implicit_digest()) else {
-            return Refused::default();
+            return RefusalEffect::default();
         };
         let name = full_name.prefix(full_name.len() - 1);
         let sha256 = self.tables.config.sha256;
@@ -242,9 +259,10 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
                     self.tables.discovery.lock().doubt(key, now_ns);
                 }
             }
-            return Refused { erased, routes: faces.len() };
+            // Only the longest prefix with learned routes, because Interests followed that one.
+            return RefusalEffect { erased, routes: faces.len() };
         }
-        Refused { erased, routes: 0 }
+        RefusalEffect { erased, routes: 0 }
     }
 
     fn learn_for(&self, prefix: &Name, face: FaceId, lifetime_ms: u64, now_ns: u64) -> Result<(), RibError> {
@@ -255,7 +273,7 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
             flags: 0,
             expiration_period_ms: Some(lifetime_ms),
         };
-        self.rib_register_for(Charge::Holder, prefix, &route, now_ns)
+        self.rib_register_for(Charge::Owner, prefix, &route, now_ns)
     }
 
     fn enter_route(
@@ -267,11 +285,11 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
     ) -> Result<(), RibError> {
         let expires_at_ns =
             route.expiration_period_ms.map(|period| now_ns.saturating_add(period.saturating_mul(MS_NS)));
-        // Under the RIB's lock until the FIB has followed, so that two changes of one name reach
-        // the FIB in their order.
+        // Held until the FIB is updated, so that two changes of one name reach the FIB in their
+        // order.
         self.rib.lock().register(name, owner, route, expires_at_ns, &mut self.installer())?;
         // The RIB's lock is released: the sweep takes it.
-        if !self.tables.faces.has_gone(owner.face) {
+        if !self.tables.faces.was_released(owner.face) {
             return Ok(());
         }
         self.departed.lock().push_back(owner.face);
@@ -285,12 +303,12 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
         self.rib.lock().unregister(name, key, origin, &mut self.installer())
     }
 
-    /// How many routes there are.
+    /// The number of routes.
     pub fn rib_len(&self) -> usize {
         self.rib.lock().len()
     }
 
-    /// All routes, in the order of their names, each with the time that it has left at `now_ns`.
+    /// All routes, in the order of their names, each with its remaining time at `now_ns`.
     pub fn rib_snapshot(&self, now_ns: u64) -> Vec<RibEntry> {
         let mut entries = Vec::new();
         let mut last = None;
@@ -302,12 +320,12 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
         }
     }
 
-    /// The faces that this very name has routes to.
+    /// The faces that exactly this name has routes to.
     pub fn rib_faces(&self, name: &Name) -> Vec<u64> {
         self.rib.lock().faces(name)
     }
 
-    /// The routes of this very name, each with the time that it has left at `now_ns`.
+    /// The routes of exactly this name, each with its remaining time at `now_ns`.
     pub fn rib_routes(&self, name: &Name, now_ns: u64) -> Vec<Route> {
         self.rib.lock().routes(name, now_ns)
     }
@@ -342,9 +360,9 @@ mod tests {
     use super::*;
     use crate::faces::FaceProperties;
 
-    /// A race, taken apart: the face goes between two steps of a registration.
+    /// A race, step by step: the face is released between two steps of a registration.
     #[test]
-    fn a_route_that_is_entered_for_a_face_after_its_release_is_refused_and_swept() {
+    fn a_route_for_a_released_face_is_refused() {
         let router = Router::<Arc<[u8]>, parking_lot::RawMutex>::new(Config::new(|_| [0; 32]), 1).unwrap();
         let id = router.face_register(FaceProperties::application()).unwrap();
         let key = router.tables.faces.key_of(id).unwrap();
@@ -352,7 +370,7 @@ mod tests {
         let name: Name = "/a".parse().unwrap();
         let route = Route { face_id: id.0, ..Route::default() };
         let entered =
-            router.enter_route(&name, RouteOwner { face: key, holder: Holder::Face(key) }, &route, 0);
+            router.enter_route(&name, RouteOwner { face: key, holder: Owner::Face(key) }, &route, 0);
         assert_eq!(entered, Err(RibError::NoFace));
         assert_eq!((router.table_sizes().fib, router.rib_len()), (0, 0));
     }

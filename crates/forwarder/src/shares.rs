@@ -1,118 +1,124 @@
-//! Shares: nobody uses up what others need. Each face has a *holder*, who pays for what the face
-//! has in a table; a holder may have several faces. The rules, for every table:
+//! Quotas of tables, so that no user of a router exhausts a table. Each face has an *owner*
+//! ([`Owner`]), which is charged for the entries of the face. An owner may have several faces.
+//! These rules hold for every table:
 //!
-//! - **Ceiling.** A face, and a holder, has at most so much, which is far less than the whole.
-//! - **Reserve.** What a holder has up to its reserve is never taken from it.
-//! - **The largest pays.** When a table is full, one who has less gets in at the cost of one who
-//!   has more ([`pays`]), and who has most is refused.
-//! - **The router is exempt.** [`HolderId::ROUTER`] has no ceiling, and it never pays; but each of
-//!   its faces has one in the PIT as any face has, so that no single program of root's fills it.
+//! - **Ceiling.** Each face and each owner has a maximum, which is far less than the whole table.
+//! - **Reserve.** Entries of an owner up to its reserve are never evicted.
+//! - **The largest owner loses.** When a table is full, a new entry of an owner with fewer entries
+//!   evicts an entry of an owner with more ([`pays`]). A new entry of the largest owner is refused.
+//! - **The router is exempt.** [`OwnerId::ROUTER`] has no ceiling, and its entries are never
+//!   evicted. In the PIT, however, each of its faces has the ceiling of a face, so that no single
+//!   program of root fills the PIT.
 //!
-//! Nothing here is done for each packet. The control path charges routes and bindings one by one
-//! ([`Ledger`]). A face gets its share of the PIT in grants of several entries ([`Grants`]), within
-//! which its packets count without a lock; so a holder may be charged for up to
-//! [`IDLE_MAX`] entries of each face that are not in use.
+//! The data path does not run this code for each packet. The control path charges each route and
+//! each binding ([`OwnerAccounting`]). A face receives its share of the PIT in grants of several
+//! entries ([`Grants`]), and uses a grant without a lock. An owner may therefore be charged, for
+//! each of its faces, for up to [`IDLE_MAX`] entries that are not in use.
 
 use crate::error::ConfigError;
 use crate::face_id::FaceKey;
 use crate::ordered::{NoMemory, Ordered, Pieces};
 
-/// Who pays for what a face has: an opaque number that the home gives, such as for a user, an
-/// address, or a device. Faces with one number pay together.
+/// The owner of a face's entries: an opaque number that the embedder assigns, for example to a
+/// user, an address, or a device. Faces with the same number share one quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct HolderId(pub u128);
+pub struct OwnerId(pub u128);
 
-impl HolderId {
-    /// The router itself, and who has all rights on its machine: has no ceiling and never pays.
-    pub const ROUTER: HolderId = HolderId(0);
+impl OwnerId {
+    /// The router itself, and users with all rights on its machine. This owner has no ceiling, and
+    /// its entries are never evicted.
+    pub const ROUTER: OwnerId = OwnerId(0);
 }
 
-/// A holder as the tables know it.
+/// An owner as the tables identify it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Holder {
-    /// As the home said.
-    Given(HolderId),
-    /// A face that the home gave no holder: its own.
+pub(crate) enum Owner {
+    /// Assigned by the embedder.
+    Given(OwnerId),
+    /// A face without an assigned owner: it owns its entries itself.
     Face(FaceKey),
 }
 
-impl Holder {
-    pub(crate) const ROUTER: Holder = Holder::Given(HolderId::ROUTER);
+impl Owner {
+    pub(crate) const ROUTER: Owner = Owner::Given(OwnerId::ROUTER);
 }
 
-/// The limits of a table for one face and one holder.
+/// The limits of a table for one face and one owner.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ceilings {
     pub(crate) face_max: u32,
     pub(crate) holder_max: u32,
 }
 
-/// Which ceiling is in the way.
+/// The ceiling that was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ceiling {
     Face,
-    Holder,
+    Owner,
 }
 
-/// Returns true if a holder that has `victim` gives up one for a newcomer that has `newcomer`:
-/// only who has more than both the newcomer and the reserve pays.
+/// Returns true if an owner with `victim` entries loses one to an owner with `newcomer` entries.
+/// The victim must have more entries than both the newcomer and the reserve.
 pub(crate) fn pays(victim: u32, newcomer: u32, reserve: u32) -> bool {
     victim > newcomer.max(reserve)
 }
 
-/// Entries that a face gets at once.
+/// Minimum number of entries of a grant, if the ceilings leave as many.
+// The lock is taken once per grant. Larger grants would leave more of an owner's ceiling unused.
 const GRANT: u32 = 16;
 
-/// Entries that a face may have been granted and not use.
+/// Maximum number of entries that a face is granted and does not use.
+// Two grants, because with one a face at the boundary would return and request a grant with each
+// packet.
 pub(crate) const IDLE_MAX: u32 = 2 * GRANT;
 
-/// Number of a holder in [`Grants`]; the router's is [`ROUTER_INDEX`].
-pub(crate) type HolderIndex = u32;
+/// Index of an owner in [`Grants`]; the router's is [`ROUTER_INDEX`].
+pub(crate) type OwnerIndex = u32;
 
-/// The router's number, and that of faces that are not entered.
-pub(crate) const ROUTER_INDEX: HolderIndex = 0;
+/// The index of the router. No other owner has it, so it also stands for "none".
+pub(crate) const ROUTER_INDEX: OwnerIndex = 0;
 
 /// No limit.
 pub(crate) const ALL: u32 = u32::MAX;
 
-/// Grants of faces and what they make of holders.
+/// Grants of faces, and their sums by owner.
 pub(crate) struct Grants {
     ceilings: Ceilings,
-    /// By slot.
-    faces: Ordered<u32, Granted>,
-    indices: Ordered<Holder, HolderIndex>,
-    /// By index, from 1 on: the router's is not kept.
-    holders: Pieces<Holding>,
-    /// The first index that was used and is not; [`ROUTER_INDEX`] if there is none.
-    free: HolderIndex,
+    /// The grant of each face, by the slot of the face.
+    faces: Ordered<u32, FaceGrant>,
+    indices: Ordered<Owner, OwnerIndex>,
+    /// Owner `index` is at position `index - 1`. The router has no element.
+    holders: Pieces<OwnerUsage>,
+    /// The head of the list of released indices; [`ROUTER_INDEX`] if the list is empty.
+    free: OwnerIndex,
 }
 
 #[derive(Clone, Copy)]
-struct Granted {
+struct FaceGrant {
     generation: u32,
-    holder: HolderIndex,
+    holder: OwnerIndex,
     entries: u32,
 }
 
 #[derive(Clone, Copy)]
-struct Holding {
-    who: Holder,
-    /// Of an index that is not in use, the next one of these.
+struct OwnerUsage {
+    who: Owner,
+    /// The number of registered faces. In a released element: the next released index.
     faces: u32,
     entries: u32,
 }
 
-/// What a face has after a change, and its holder.
+/// The grant of a face after a change, and its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share {
     pub(crate) granted: u32,
-    pub(crate) holder: HolderIndex,
-    /// What all faces of the holder have.
+    pub(crate) holder: OwnerIndex,
+    /// The grants of all faces of the owner.
     pub(crate) of_holder: u32,
 }
 
 impl Grants {
-    /// For faces in so many slots, of which each has one holder at most.
+    /// Reserves memory for faces in `slots` slots, and for as many owners.
     pub(crate) fn new(ceilings: Ceilings, slots: usize) -> Result<Self, ConfigError> {
         Ok(Grants {
             ceilings,
@@ -123,10 +129,10 @@ impl Grants {
         })
     }
 
-    /// Enters a face, in the place of one that had its slot before; of that one's holder it says
-    /// what is left.
-    pub(crate) fn open(&mut self, face: FaceKey, who: Holder) -> Result<(Share, Option<Share>), NoMemory> {
-        // What may be refused comes first.
+    /// Registers a face. If an earlier face is registered in its slot, it is removed, and the
+    /// remaining share of its owner is returned, too.
+    pub(crate) fn open(&mut self, face: FaceKey, who: Owner) -> Result<(Share, Option<Share>), NoMemory> {
+        // Allocations, which may fail, come first.
         self.faces.reserve()?;
         self.indices.reserve()?;
         self.holders.reserve(self.holders.len() + 1)?;
@@ -136,21 +142,25 @@ impl Grants {
         if let Some(holding) = self.holding_mut(holder) {
             holding.faces += 1;
         }
+        // The router has no ceiling as an owner, so each of its faces is granted its own ceiling at
+        // once.
         let entries = if holder == ROUTER_INDEX { self.ceilings.face_max } else { 0 };
-        self.faces.insert(face.slot, Granted { generation: face.generation, holder, entries })?;
+        self.faces.insert(face.slot, FaceGrant { generation: face.generation, holder, entries })?;
         Ok((self.share(holder, entries), closed))
     }
 
-    /// Forgets a face and what it was granted; `None` if it is not entered, or no longer.
+    /// Removes a face and its grant. `None` if the face is not registered.
     pub(crate) fn close(&mut self, face: FaceKey) -> Option<Share> {
-        let Granted { holder, entries, .. } = *self.granted(face)?;
+        let FaceGrant { holder, entries, .. } = *self.granted(face)?;
         self.faces.remove(&face.slot);
         if let Some(holding) = self.holding_mut(holder) {
             holding.faces -= 1;
             holding.entries -= entries;
-            let Holding { who, faces, .. } = *holding;
+            let OwnerUsage { who, faces, .. } = *holding;
             if faces == 0 {
                 self.indices.remove(&who);
+                // The elements themselves form the list of released indices, so that a release
+                // allocates nothing.
                 let next = core::mem::replace(&mut self.free, holder);
                 self.holding_mut(holder).into_iter().for_each(|free| free.faces = next);
             }
@@ -158,13 +168,13 @@ impl Grants {
         Some(self.share(holder, 0))
     }
 
-    /// Grants a face more, `wanted` entries or as many as the ceilings leave. `None` if the face is
-    /// not entered.
+    /// Raises the grant of a face by `wanted` entries, at least [`GRANT`], or by as many as the
+    /// ceilings leave. `None` if the face is not registered.
     pub(crate) fn grant(&mut self, face: FaceKey, wanted: u32) -> Option<Result<Share, Ceiling>> {
         let ceilings = self.ceilings;
-        let Granted { holder, entries, .. } = *self.granted(face)?;
+        let FaceGrant { holder, entries, .. } = *self.granted(face)?;
         if holder == ROUTER_INDEX {
-            // It has all that a face may have from the beginning.
+            // The face was granted its ceiling at registration.
             return Some(Err(Ceiling::Face));
         }
         let of_face = ceilings.face_max.saturating_sub(entries);
@@ -172,15 +182,16 @@ impl Grants {
         let more = wanted.max(GRANT).min(of_face).min(of_holder);
         Some(match more {
             0 if of_face == 0 => Err(Ceiling::Face),
-            0 => Err(Ceiling::Holder),
+            0 => Err(Ceiling::Owner),
             _ => Ok(self.set(face.slot, entries + more)),
         })
     }
 
-    /// Takes back what a face that uses `used` entries was granted too much; `None` if the face is
-    /// not entered.
+    /// Reduces the grant of a face that uses `used` entries, if it has more than one grant unused.
+    /// `None` if the face is not registered.
     pub(crate) fn trim(&mut self, face: FaceKey, used: u32) -> Option<Share> {
-        let Granted { holder, entries, .. } = *self.granted(face)?;
+        let FaceGrant { holder, entries, .. } = *self.granted(face)?;
+        // One unused grant remains, so that the next packets need no lock.
         let kept = used.saturating_add(GRANT);
         if holder == ROUTER_INDEX || entries <= kept {
             return Some(self.share(holder, entries));
@@ -188,15 +199,15 @@ impl Grants {
         Some(self.set(face.slot, kept))
     }
 
-    /// Who pays for a face; itself if it is not entered.
-    pub(crate) fn holder_of(&self, face: FaceKey) -> Holder {
+    /// The owner that is charged for a face; the face itself if it is not registered.
+    pub(crate) fn owner_of(&self, face: FaceKey) -> Owner {
         match self.granted(face) {
-            Some(known) => self.holding(known.holder).map_or(Holder::ROUTER, |holding| holding.who),
-            None => Holder::Face(face),
+            Some(known) => self.holding(known.holder).map_or(Owner::ROUTER, |holding| holding.who),
+            None => Owner::Face(face),
         }
     }
 
-    fn granted(&self, face: FaceKey) -> Option<&Granted> {
+    fn granted(&self, face: FaceKey) -> Option<&FaceGrant> {
         self.faces.get(&face.slot).filter(|known| known.generation == face.generation)
     }
 
@@ -210,34 +221,34 @@ impl Grants {
         self.share(holder, entries)
     }
 
-    fn share(&self, holder: HolderIndex, granted: u32) -> Share {
+    fn share(&self, holder: OwnerIndex, granted: u32) -> Share {
         Share { granted, holder, of_holder: self.held(holder) }
     }
 
-    fn held(&self, holder: HolderIndex) -> u32 {
+    fn held(&self, holder: OwnerIndex) -> u32 {
         self.holding(holder).map_or(0, |holding| holding.entries)
     }
 
-    fn holding(&self, holder: HolderIndex) -> Option<&Holding> {
+    fn holding(&self, holder: OwnerIndex) -> Option<&OwnerUsage> {
         self.holders.get((holder as usize).checked_sub(1)?)
     }
 
-    fn holding_mut(&mut self, holder: HolderIndex) -> Option<&mut Holding> {
+    fn holding_mut(&mut self, holder: OwnerIndex) -> Option<&mut OwnerUsage> {
         self.holders.get_mut((holder as usize).checked_sub(1)?)
     }
 
-    fn index_of(&mut self, who: Holder) -> Result<HolderIndex, NoMemory> {
-        if who == Holder::ROUTER {
+    fn index_of(&mut self, who: Owner) -> Result<OwnerIndex, NoMemory> {
+        if who == Owner::ROUTER {
             return Ok(ROUTER_INDEX);
         }
         if let Some(known) = self.indices.get(&who) {
             return Ok(*known);
         }
-        let holding = Holding { who, faces: 0, entries: 0 };
+        let holding = OwnerUsage { who, faces: 0, entries: 0 };
         let index = match self.free {
             ROUTER_INDEX => {
                 self.holders.push(holding)?;
-                self.holders.len() as HolderIndex
+                self.holders.len() as OwnerIndex
             }
             index => {
                 if let Some(free) = self.holding_mut(index) {
@@ -247,12 +258,13 @@ impl Grants {
                 index
             }
         };
+        // `open` has reserved the memory, so this cannot fail after the index was taken.
         self.indices.insert(who, index)?;
         Ok(index)
     }
 }
 
-/// What names in a table cost, and what one holder may have of it.
+/// The number and octets of names in a table, as a charge or as a ceiling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Names {
     pub(crate) count: usize,
@@ -266,55 +278,55 @@ impl Names {
     pub(crate) const ALL: Names = Names { count: usize::MAX, octets: usize::MAX };
 }
 
-/// Whom a route is counted for.
+/// The owner that is charged for a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Charge {
-    /// Nobody: it is the router's own, or of who may manage it.
+    /// The route is the router's own, or from one of its managers: no owner is charged.
     Router,
-    /// The holder of the face that it leads to.
-    Holder,
+    /// The owner of the face that the route leads to.
+    Owner,
 }
 
-/// What each holder has of a table that the control path writes.
+/// The number and octets of each owner's names in a table that the control path writes.
 #[derive(Debug)]
-pub(crate) struct Ledger {
+pub(crate) struct OwnerAccounting {
     holder_max: Names,
-    held: Ordered<Holder, Names>,
+    held: Ordered<Owner, Names>,
 }
 
 /// Outcome of a charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Charged {
+pub(crate) enum ChargeOutcome {
     Yes,
-    /// The holder would have more than it may; nothing is charged.
+    /// The owner would exceed its ceiling; nothing is charged.
     Full,
-    /// There is no memory to note it; nothing is charged.
+    /// There is no memory to record the charge; nothing is charged.
     NoMemory,
 }
 
-impl Ledger {
+impl OwnerAccounting {
     pub(crate) fn new(holder_max: Names) -> Self {
-        Ledger { holder_max, held: Ordered::default() }
+        OwnerAccounting { holder_max, held: Ordered::default() }
     }
 
-    /// Charges one name of so many octets.
-    pub(crate) fn charge(&mut self, who: Holder, octets: usize) -> Charged {
-        if who == Holder::ROUTER {
-            return Charged::Yes;
+    /// Charges one name of `octets` octets.
+    pub(crate) fn charge(&mut self, who: Owner, octets: usize) -> ChargeOutcome {
+        if who == Owner::ROUTER {
+            return ChargeOutcome::Yes;
         }
         let held = self.held.get(&who).copied().unwrap_or_default();
         let after = Names { count: held.count + 1, octets: held.octets + octets };
         if after.count > self.holder_max.count || after.octets > self.holder_max.octets {
-            return Charged::Full;
+            return ChargeOutcome::Full;
         }
         match self.held.insert(who, after) {
-            Ok(()) => Charged::Yes,
-            Err(NoMemory) => Charged::NoMemory,
+            Ok(()) => ChargeOutcome::Yes,
+            Err(NoMemory) => ChargeOutcome::NoMemory,
         }
     }
 
-    /// Takes a charge back.
-    pub(crate) fn credit(&mut self, who: Holder, octets: usize) {
+    /// Reverts one charge.
+    pub(crate) fn credit(&mut self, who: Owner, octets: usize) {
         let Some(held) = self.held.get_mut(&who) else { return };
         held.count = held.count.saturating_sub(1);
         held.octets = held.octets.saturating_sub(octets);
@@ -323,9 +335,9 @@ impl Ledger {
         }
     }
 
-    /// What a holder has.
+    /// Returns the names that are charged to an owner.
     #[cfg(test)]
-    pub(crate) fn held(&self, who: Holder) -> Names {
+    pub(crate) fn held(&self, who: Owner) -> Names {
         self.held.get(&who).copied().unwrap_or_default()
     }
 }

@@ -1,7 +1,7 @@
-//! The atomics of the tables. No other module of this crate names the standard library's, so that a
-//! home's processor is asked about in one place: one without 64-bit atomics has them of two words
-//! (`wide`). Where a test tries out every order of events they are those of `loom`; what stands in
-//! [`plain`] it takes as it is.
+//! The atomics of the tables. Except in tests, no other module of this crate uses those of the
+//! standard library. So only this module depends on the processor: without 64-bit atomics, they are
+//! built from two words (`wide`). Under `loom`, which explores every order of events, they are
+//! those of `loom`, except for those in [`plain`].
 
 #[cfg(not(loom))]
 pub(crate) use core::hint::spin_loop;
@@ -15,8 +15,8 @@ pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 #[cfg(not(loom))]
 pub(crate) use plain::AtomicU64;
 
-/// Numbers that stand alone, and those behind locks or versions that `loom` does see: it would try
-/// out their orders for nothing.
+/// Atomics whose orders `loom` need not explore: independent numbers, and numbers that locks or
+/// versions protect that `loom` tracks.
 pub(crate) mod plain {
     #[cfg(target_has_atomic = "64")]
     pub(crate) use core::sync::atomic::AtomicU64;

@@ -5,11 +5,10 @@ use lock_api::RawMutex;
 
 use crate::bpt::Bpt;
 use crate::config::Config;
-use crate::congestion::{Announcements, Announcing};
+use crate::congestion::{AnnouncementContext, Announcements};
 use crate::counters::Counters;
 use crate::cs::Cs;
 use crate::dead_nonces::DeadNonces;
-use crate::departed::Departed;
 use crate::discovery_faces::Discovery;
 use crate::error::ConfigError;
 use crate::explainer::Explainer;
@@ -20,24 +19,25 @@ use crate::name_keys::NameKeys;
 use crate::objects::Objects;
 use crate::packet::PacketBuf;
 use crate::pit::Pit;
-use crate::pool::Apart;
+use crate::pool::HeapPart;
 use crate::random::Random;
 use crate::regions::Regions;
+use crate::released_faces::ReleasedFaces;
 use crate::reserve::Reserve;
 use crate::strategy::{StrategyChoice, StrategyMemory};
 
 /// All tables and their counters.
 pub(crate) struct Tables<B, R> {
-    pub(crate) config: Apart<Config>,
+    pub(crate) config: HeapPart<Config>,
     /// Makes keys of names.
     pub(crate) names: NameKeys<R>,
     pub(crate) random: Random,
-    pub(crate) faces: Apart<Faces<R>>,
-    pub(crate) pit: Apart<Pit<B, R>>,
-    pub(crate) cs: Apart<Cs<B, R>>,
-    pub(crate) fib: Apart<Fib<R>>,
-    pub(crate) bpt: Apart<Bpt<R>>,
-    pub(crate) strategies: Apart<StrategyChoice<R>>,
+    pub(crate) faces: HeapPart<Faces<R>>,
+    pub(crate) pit: HeapPart<Pit<B, R>>,
+    pub(crate) cs: HeapPart<Cs<B, R>>,
+    pub(crate) fib: HeapPart<Fib<R>>,
+    pub(crate) bpt: HeapPart<Bpt<R>>,
+    pub(crate) strategies: HeapPart<StrategyChoice<R>>,
     /// The registered objects (VIP).
     pub(crate) objects: Objects<R>,
     /// The strategies' memory of prefixes.
@@ -48,36 +48,39 @@ pub(crate) struct Tables<B, R> {
     pub(crate) announcements: Announcements<R>,
     pub(crate) dead_nonces: DeadNonces<R>,
     pub(crate) regions: Regions<R>,
-    /// Released faces that tables still mention.
-    pub(crate) departed: Departed<R>,
-    pub(crate) counters: Apart<Counters>,
+    /// Released faces that tables still refer to.
+    pub(crate) departed: ReleasedFaces<R>,
+    pub(crate) counters: HeapPart<Counters>,
     /// Answers traceroute Interests.
     pub(crate) explainer: Explainer,
 }
 
 impl<B: PacketBuf, R: RawMutex> Tables<B, R> {
     pub(crate) fn new(config: Config, hasher: NameHasher) -> Result<Self, ConfigError> {
-        let mut config = Apart::new(|| Ok(config))?;
+        let mut config = HeapPart::new(|| Ok(config))?;
+        // Corrected once, so that no packet compares the two limits.
         config.interest_lifetime_remote_ms_max =
             config.interest_lifetime_remote_ms_max.min(config.interest_lifetime_ms_max);
+        // Taken out of the configuration, because regions change at run time.
         let regions = core::mem::take(&mut config.regions);
         Ok(Tables {
+            // From the hasher's secret, because the embedder supplies one seed.
             random: Random::new(hasher.secret()),
             names: NameKeys::new(hasher)?,
-            faces: Apart::new(|| Faces::new(config.faces_max))?,
-            pit: Apart::new(|| Pit::new(&config.pit, config.faces_max))?,
-            cs: Apart::new(|| Cs::new(&config.cs, config.cs_policy, config.cs_admit, config.cs_serve))?,
-            fib: Apart::new(|| Fib::new(&config.fib))?,
-            bpt: Apart::new(|| Bpt::new(&config.bindings))?,
-            strategies: Apart::new(|| StrategyChoice::new(config.strategies.choices_max))?,
+            faces: HeapPart::new(|| Faces::new(config.faces_max))?,
+            pit: HeapPart::new(|| Pit::new(&config.pit, config.faces_max))?,
+            cs: HeapPart::new(|| Cs::new(&config.cs, config.cs_policy, config.cs_admit, config.cs_serve))?,
+            fib: HeapPart::new(|| Fib::new(&config.fib))?,
+            bpt: HeapPart::new(|| Bpt::new(&config.bindings))?,
+            strategies: HeapPart::new(|| StrategyChoice::new(config.strategies.choices_max))?,
             objects: Objects::new(&config.objects),
             memory: StrategyMemory::new(&config.strategies)?,
             discovery: Discovery::new(),
             announcements: Announcements::new(config.cs_announce_ns),
             dead_nonces: DeadNonces::new(&config.dead_nonces)?,
             regions: Regions::new(regions),
-            departed: Departed::new(),
-            counters: Apart::new(Counters::new)?,
+            departed: ReleasedFaces::new(),
+            counters: HeapPart::new(Counters::new)?,
             explainer: Explainer::none(),
             config,
         })
@@ -90,7 +93,7 @@ impl<B: PacketBuf, R: RawMutex> Tables<B, R> {
     }
 
     /// Strategy and counters for announcements of the tier's load.
-    pub(crate) fn announcing(&self) -> Announcing<'_> {
-        Announcing { counters: &self.cs.tier, random: &self.random }
+    pub(crate) fn announcing(&self) -> AnnouncementContext<'_> {
+        AnnouncementContext { counters: &self.cs.tier, random: &self.random }
     }
 }

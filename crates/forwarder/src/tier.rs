@@ -1,18 +1,18 @@
-//! A tier below the content store in memory: a store on disk, which the home brings.
+//! A tier below the content store in memory: a store on disk, which the embedder supplies.
 //!
 //! By [`Tier::read`] the core requests Data that the memory does not hold. It neither waits nor
 //! does I/O: an Interest whose Data is being read is *parked* in its PIT entry, which waits for
-//! [`Forwarder::tier_completed`](crate::Forwarder::tier_completed). [`Tier::write`] offers it Data
-//! that leaves the memory.
+//! [`Forwarder::tier_completed`](crate::Forwarder::tier_completed). [`Tier::write`] offers the tier
+//! Data that leaves the memory.
 //!
 //! # Requests to the tier
 //!
-//! An Interest that makes a new PIT entry, once, unless it chooses its upstream itself
-//! (NextHopFaceId). One that joins an entry is aggregated; one that comes again from a face that
-//! waits for a parked entry, with whatever Nonce, is sent upstream while the read goes on, so that
-//! a disk that stands still costs its consumers one retransmission. The tier finds Data by the
-//! whole name; it may answer CanBePrefix by Data with a longer one if it can find it. MustBeFresh
-//! is checked by the core when the Data has come, by the time that the tier gives back.
+//! An Interest that makes a new PIT entry is requested from the tier once, unless it chooses its
+//! upstream itself (NextHopFaceId). An Interest that joins an entry is aggregated. A retransmission
+//! from a face that waits for a parked entry, with any Nonce, is sent upstream while the read
+//! continues, so that a stalled disk costs its consumers one retransmission. The tier finds Data by
+//! the whole name. It may answer CanBePrefix with Data of a longer name if it can find it. The core
+//! checks MustBeFresh when the read completes, by the time that the tier returns.
 
 use namely_wire::NameRef;
 
@@ -20,30 +20,31 @@ use crate::counter::Counter;
 use crate::face_id::FaceId;
 use crate::pit::key::EntryKey;
 
-/// The tier of a home, for the time of one call of the core.
+/// The embedder's tier, for the time of one call of the core.
 pub trait Tier<B> {
-    /// True if a home of this type may have a tier, now or later: the memory then notes which Data
-    /// were asked for.
+    /// True if an embedder of this type may have a tier, now or later. The memory then records
+    /// which Data answered Interests.
+    // A constant, so that the compiler removes the code for embedders without a tier.
     const MAY_BE: bool = true;
 
-    /// An Interest requests Data that the memory does not hold. Called with no lock held; must not
-    /// wait.
-    fn read(&mut self, wanted: &Wanted<'_>) -> TierAnswer;
+    /// Requests Data that the memory does not hold. Called with no lock held; must not wait.
+    fn read(&mut self, wanted: &TierRequest<'_>) -> TierAnswer;
 
-    /// Returns true while as many requests pend as the threshold says.
+    /// Returns true while the number of pending requests is at the threshold.
     fn is_busy(&self) -> bool {
         false
     }
 
-    /// A Data leaves the memory to make room, and did not come from the tier. Called with no lock
-    /// held; must not wait.
-    fn write(&mut self, leaving: Leaving<B>) -> TierWrite;
+    /// Offers a Data that is evicted from the memory and did not come from the tier. Called with no
+    /// lock held; must not wait.
+    fn write(&mut self, leaving: EvictedData<B>) -> TierWrite;
 
-    /// A packet is about to be processed; it causes all following calls. For a home that measures
-    /// times.
+    /// A packet is about to be processed; it causes all following calls. For an embedder that
+    /// measures times.
     fn packet_begins(&mut self) {}
 
-    /// The memory answers an Interest with the next packet sent. For a home that measures times.
+    /// The memory answers an Interest with the next packet sent. For an embedder that measures
+    /// times.
     fn answers_from_memory(&mut self) {}
 }
 
@@ -51,21 +52,22 @@ pub trait Tier<B> {
 impl<B> Tier<B> for () {
     const MAY_BE: bool = false;
 
-    fn read(&mut self, _: &Wanted<'_>) -> TierAnswer {
+    fn read(&mut self, _: &TierRequest<'_>) -> TierAnswer {
         TierAnswer::NoTier
     }
 
-    fn write(&mut self, _: Leaving<B>) -> TierWrite {
+    fn write(&mut self, _: EvictedData<B>) -> TierWrite {
         TierWrite::NoTier
     }
 }
 
-/// Names a parked Interest, which may be gone when its read completes.
+/// Identifies a parked Interest, which may be gone when its read completes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ticket(u64);
 
 impl Ticket {
     pub(crate) fn new(key: EntryKey) -> Self {
+        // The serial distinguishes the entry from a later one in its slot.
         Ticket(u64::from(key.serial) << 32 | u64::from(key.id))
     }
 
@@ -73,165 +75,169 @@ impl Ticket {
         EntryKey { id: self.0 as u32, serial: (self.0 >> 32) as u32 }
     }
 
-    /// The ticket as a number, which may go through a queue of the system.
+    /// The ticket as a number, for example for a queue of the system.
     pub fn to_bits(self) -> u64 {
         self.0
     }
 
-    /// The ticket that has been made `bits`. Of any other number a ticket that names nothing, or an
-    /// Interest that the Data does not satisfy: the core compares names.
+    /// The ticket of these `bits`. Any other number makes a ticket of no Interest, or of one that
+    /// the Data does not satisfy: the core compares names.
     pub fn from_bits(bits: u64) -> Self {
         Ticket(bits)
     }
 }
 
-/// What an Interest wants of the tier.
+/// An Interest's request to the tier.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
+pub struct TierRequest<'a> {
     /// The name, without an implicit digest.
     pub name: NameRef<'a>,
     /// The implicit digest that ended it.
     pub digest: Option<&'a [u8]>,
-    /// Data with a longer name will do.
+    /// Data with a longer name matches, too.
     pub can_be_prefix: bool,
-    /// Stale Data will not do: a tier that knows it to be stale need not read it.
+    /// Stale Data does not match: a tier that knows the Data to be stale need not read it.
     pub must_be_fresh: bool,
-    /// Somebody else can be asked: false if there is no upstream, or all have announced that they
-    /// are congested. Then a tier above its threshold reads nevertheless, as far as it can.
+    /// Another upstream is available: false if there is none, or all have announced congestion.
+    /// Then a tier above its threshold should read nevertheless, as far as it can.
     pub may_bypass: bool,
-    /// Where the Interest came from.
+    /// The face that the Interest came from.
     pub face: FaceId,
-    /// What the completion is for.
+    /// The ticket to pass with the completion.
     pub ticket: Ticket,
 }
 
-/// What the tier says to an Interest.
+/// The tier's answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TierAnswer {
-    /// There is no tier: a home that may have one has none just now. Not counted.
+    /// There is no tier now, although the embedder may have one. Not counted.
     NoTier,
-    /// It has no such Data for certain: the first-stage bypass.
+    /// The tier certainly has no such Data: the first-stage bypass.
     Absent,
-    /// It may have it, but has too much to do: the second-stage bypass.
+    /// The tier may have the Data, but is overloaded: the second-stage bypass.
     Busy,
-    /// It looks for it, and [`Forwarder::tier_completed`](crate::Forwarder::tier_completed) will be
-    /// called once with the ticket, from whichever thread, but not before the answer was given.
+    /// The tier reads, and [`Forwarder::tier_completed`](crate::Forwarder::tier_completed) will be
+    /// called once with the ticket, from any thread, but not before this answer is returned.
     Reading,
 }
 
-/// What a read came to.
+/// The result of a read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Completion<B> {
     /// The Data was found.
     Found {
         /// One bare Data TLV.
         packet: B,
-        /// Until when it is fresh, on the clock of the forwarder's time; 0 if it is stale.
+        /// The time until which it is fresh, on the forwarder's clock; 0 if it is stale.
         fresh_until_ns: u64,
-        /// As many requests pend as the threshold says: who asks is told, if nobody else can be
-        /// asked.
+        /// The number of pending requests is at the threshold: the Data is marked for its
+        /// consumers, by default only if no other upstream is available.
         is_busy: bool,
     },
-    /// It is not there after all.
+    /// The tier does not have it after all.
     Absent,
     /// It could not be read.
     Failed,
 }
 
-/// A Data that leaves the memory.
+/// A Data that is evicted from the memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Leaving<B> {
+pub struct EvictedData<B> {
     /// One bare Data TLV.
     pub packet: B,
-    /// Until when it is fresh, on the clock of the forwarder's time.
+    /// The time until which it is fresh, on the forwarder's clock.
     pub fresh_until_ns: u64,
     /// It answered an Interest while it was in memory.
     pub was_asked_for: bool,
-    /// It is of an object that is to be kept in the tier (`ObjectPlace::Tier`): whatever
-    /// else is written, this is.
+    /// It belongs to an object that is placed in the tier (`ObjectPlacement::Tier`), and is written
+    /// even if the admission policy refuses it.
     pub is_planned: bool,
 }
 
-impl<B> Leaving<B> {
-    /// One of an object that is to be kept in the tier.
+impl<B> EvictedData<B> {
+    /// A Data of an object that is placed in the tier.
     #[cfg(feature = "vip")]
     pub(crate) fn planned(packet: B, fresh_until_ns: u64) -> Self {
-        Leaving { packet, fresh_until_ns, was_asked_for: true, is_planned: true }
+        // As if requested: the plan has decided, so a policy must not refuse it for lack of demand.
+        EvictedData { packet, fresh_until_ns, was_asked_for: true, is_planned: true }
     }
 }
 
-/// What the tier does with a Data that leaves the memory.
+/// The tier's answer to an evicted Data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TierWrite {
     /// There is no tier. Not counted.
     NoTier,
-    /// It writes it.
-    Taken,
-    /// It does not want it: its admission policy, or it has it.
+    /// The tier writes it.
+    Accepted,
+    /// The tier does not admit it, by its policy or because it has it.
     Refused,
-    /// It has too much to do: the second-stage bypass of Data.
+    /// The tier is overloaded: the second-stage bypass of Data.
     Busy,
 }
 
 /// The routers that mark Data from their tier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TierMarking {
-    /// Nobody.
+    /// No router.
     Never,
-    /// A router whose tier has as many pending requests as its threshold says.
+    /// A router whose tier has reached its threshold of pending requests.
     Threshold,
-    /// The same, but only if no upstream is left to which it could pass its load (NB-Cache's lazy
-    /// notification).
+    /// As `Threshold`, but only if no upstream is left to which the router could pass its load
+    /// (NB-Cache's lazy notification).
     #[default]
     Lazy,
 }
 
 impl TierMarking {
-    /// Returns true if Data is to be marked, when the tier `is_busy` and there is an upstream that
-    /// has not announced congestion, or not.
+    /// Returns true if Data must be marked. `is_busy` is the tier's state, and `may_bypass` returns
+    /// true if an upstream has not announced congestion.
     pub(crate) fn marks(self, is_busy: bool, may_bypass: impl FnOnce() -> bool) -> bool {
         match self {
             TierMarking::Never => false,
             TierMarking::Threshold => is_busy,
+            // `may_bypass` reads the FIB, so it is called for a busy tier only.
             TierMarking::Lazy => is_busy && !may_bypass(),
         }
     }
 }
 
-/// What is counted of the tier. All are 0 for a home without one.
+/// Counts of the tier. All are 0 without one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TierCounts {
-    /// Pending Interests that Data from the tier satisfied.
+    /// Pending Interests that Data from the disk satisfied.
     pub hits: u64,
-    /// Interests that went on because the tier has no such Data: the first-stage bypass.
+    /// Interests sent upstream at once because the disk has no such Data: the first-stage bypass.
     pub bypass_absent: u64,
-    /// Interests that went on because it had too much to do: the second-stage bypass.
+    /// Interests sent upstream at once because the disk was overloaded: the second-stage bypass.
     pub bypass_busy: u64,
     /// Interests that were parked until a read completes.
     pub reads: u64,
-    /// Reads that found nothing, or stale Data for who wants it fresh.
+    /// Reads that found nothing, or stale Data for an Interest with MustBeFresh. The Interest then
+    /// goes upstream.
     pub misses: u64,
-    /// Reads that failed.
+    /// Reads that failed. The Interest then goes upstream.
     pub failed: u64,
-    /// Reads that found Data which is not what was asked for.
+    /// Reads that found Data which does not match the request. The Interest then goes upstream.
     pub wrong: u64,
-    /// Reads that completed when nobody waited any more.
+    /// Reads that completed when no downstream waited any more.
     pub late: u64,
-    /// Data that was given to the tier when it left the memory.
+    /// Data evicted from memory that the disk accepted.
     pub writes: u64,
-    /// Data that the tier did not admit.
+    /// Data evicted from memory that the disk did not admit.
     pub writes_refused: u64,
-    /// Data that was not written because the tier had too much to do.
+    /// Data that was not written because the disk was overloaded.
     pub writes_bypassed: u64,
-    /// Data that was marked because the tier had too much to do.
+    /// Data that was marked because the disk was overloaded and, by the default rule, no upstream
+    /// could relieve it.
     pub marked: u64,
-    /// Announcements of congestion, or that it is over, that were sent to neighbours.
+    /// Announcements of congestion, or of its end, that were sent to neighbors.
     pub announcements_sent: u64,
-    /// Announcements of neighbours that labelled their faces.
+    /// Announcements of neighbors that labeled their faces.
     pub announcements_heard: u64,
-    /// Announcements that came from no neighbour, or say nothing known.
+    /// Announcements that came from no neighbor, or have an unknown name.
     pub announcements_refused: u64,
-    /// Neighbours that were not told because too many are.
+    /// Neighbors that received no announcement because 256 are on the list.
     pub announcements_full: u64,
 }
 
@@ -254,6 +260,7 @@ impl TierCounts {
             ("congestion_announced", self.announcements_sent),
             ("congestion_heard", self.announcements_heard),
             ("congestion_refused", self.announcements_refused),
+            // Published names, so these keep their spelling.
             ("congestion_untold", self.announcements_full),
         ]
     }
@@ -304,8 +311,9 @@ impl TierCounters {
 
     pub(crate) fn wrote(&self, outcome: TierWrite) {
         let counter = match outcome {
+            // Without a tier nothing was offered, so nothing is counted.
             TierWrite::NoTier => return,
-            TierWrite::Taken => &self.writes,
+            TierWrite::Accepted => &self.writes,
             TierWrite::Refused => &self.writes_refused,
             TierWrite::Busy => &self.writes_bypassed,
         };
@@ -318,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn data_is_marked_by_the_truth_table_of_nb_cache() {
+    fn data_follows_the_nb_cache_truth_table() {
         let marks = |rule: TierMarking| {
             [(false, true), (false, false), (true, true), (true, false)]
                 .map(|(is_busy, may_bypass)| rule.marks(is_busy, || may_bypass))

@@ -1,18 +1,18 @@
-//! The steps of a packet that the core reports to the [`Tracer`] of a home.
+//! The steps of a packet that the core reports to the embedder's [`Tracer`].
 //!
-//! A step is a word and perhaps a number, without its cause: the home has the packet and can look
-//! there. No step is made for a home without a tracer.
+//! A step is a word and sometimes a number, without its cause: the embedder has the packet and can
+//! examine it. Without a tracer no step is made.
 
 use crate::counters::DropReason;
 
 /// Receives the steps of packets while they are processed. Both methods may be called under a lock:
 /// they must neither wait nor call back.
 pub trait Tracer<B> {
-    /// Something was decided of the packet that is being processed.
+    /// A decision on the packet that is being processed.
     fn decided(&mut self, step: Step);
 
-    /// A pending Interest has ended without an answer, for which so many faces waited and so many
-    /// were asked.
+    /// A pending Interest has ended without an answer, with `waiting` downstreams and `asked`
+    /// upstreams.
     fn ended(&mut self, interest: &B, waiting: usize, asked: usize);
 }
 
@@ -23,55 +23,56 @@ impl<B> Tracer<B> for () {
     fn ended(&mut self, _: &B, _: usize, _: usize) {}
 }
 
-/// Something that was decided of a packet while it was processed.
+/// A decision on a packet during its processing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The content store's memory answers the Interest.
     CacheHit,
-    /// It does not.
+    /// The content store's memory does not answer the Interest.
     CacheMiss,
     /// The tier below reads for the Interest, which is parked meanwhile.
     TierReads,
-    /// The tier has nothing for it.
+    /// The tier has no Data for it.
     TierAbsent,
-    /// The tier has too much to do, and is passed by.
+    /// The tier is overloaded, and is bypassed.
     TierBusy,
-    /// What the tier has read answers.
+    /// The Data read from the tier answers the Interest.
     TierHit,
-    /// What the tier has read does not answer.
+    /// The tier's read does not answer the Interest.
     TierMiss,
-    /// The FIB's longest match has so many components.
+    /// The number of components of the FIB's longest match.
     Route(usize),
-    /// The application said itself by which face the Interest goes.
+    /// The application chose the upstream itself.
     ChosenFace,
-    /// The Interest joins a pending one, for which so many other faces wait.
+    /// The Interest joins a pending one with this number of other downstreams.
     Aggregated(usize),
-    /// The same face asks again for what is pending.
+    /// A retransmission of a pending Interest by the same face.
     Retransmission,
-    /// This strategy decides, by the last component of its name.
+    /// The strategy that decides, by the last component of its name.
+    // A static label, so that a step allocates nothing.
     Strategy(&'static str),
-    /// It holds the Interest back, as one was sent just now.
+    /// The strategy suppresses the Interest, because one was sent recently.
     Suppressed,
-    /// It sends one more, to measure.
+    /// The strategy sends a probe to measure a next hop.
     Probes,
-    /// It asks who is there.
+    /// The strategy sends a discovery.
     Discovers,
-    /// It follows a learned route.
+    /// The strategy follows a learned route.
     Follows,
-    /// The Data satisfies so many pending Interests.
+    /// The Data satisfies this number of pending Interests.
     Satisfies(usize),
-    /// The Data is not to be cached.
+    /// The Data must not be cached.
     NotCached,
-    /// Other next hops may still answer, and the Nack goes no further.
+    /// Other next hops may still answer, so the Nack is not passed on.
     NackWaits,
-    /// All have refused: downstreams are told.
-    NackGoesOn,
+    /// All upstreams have refused: the downstreams receive a Nack.
+    NackForwarded,
     /// The packet is dropped.
     Drops(DropReason),
 }
 
 impl Step {
-    /// In words of lower case, and a number where there is one.
+    /// The step in lower-case words, and its number if it has one.
     pub fn words(self) -> (&'static str, Option<usize>) {
         match self {
             Step::CacheHit => ("cs hit", None),
@@ -93,12 +94,12 @@ impl Step {
             Step::Satisfies(interests) => ("satisfies", Some(interests)),
             Step::NotCached => ("not cached", None),
             Step::NackWaits => ("waits for others", None),
-            Step::NackGoesOn => ("all refused", None),
+            Step::NackForwarded => ("all refused", None),
             Step::Drops(reason) => (reason.label(), None),
         }
     }
 
-    /// Returns true if nothing more becomes of the packet.
+    /// Returns true if the packet is not processed further.
     pub fn is_drop(self) -> bool {
         matches!(self, Step::Drops(_))
     }

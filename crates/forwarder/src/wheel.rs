@@ -1,8 +1,9 @@
-//! A timer wheel for the deadlines of table entries: setting, moving and removing a deadline cost
-//! the same whatever the number of entries, and a removed entry leaves nothing behind.
+//! A timer wheel for the deadlines of table entries. The cost of setting, moving and removing a
+//! deadline does not depend on the number of entries. A removed entry leaves nothing behind.
 //!
-//! Two levels of 4096 places: one tick (2^20 ns, about a millisecond) and 4096 ticks. A deadline
-//! fires at the first tick that is not before it, so at most one tick late and never early.
+//! The wheel has two levels of 4096 slots. A slot of the first level spans one tick (2^20 ns, about
+//! a millisecond), and a slot of the second level 4096 ticks. A deadline fires at the first tick
+//! that is not before it, so it is at most one tick late and never early.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -18,20 +19,20 @@ const LEVEL_SHIFT: u32 = 12;
 const PLACES: usize = 1 << LEVEL_SHIFT;
 const PLACE_MASK: u64 = PLACES as u64 - 1;
 
-/// Deadlines of a place of the second level that one call spreads out: after a flood a place may
-/// have all there are.
+/// Maximum number of deadlines of a second-level slot that one call moves to the first level. After
+/// a flood, one slot may contain all deadlines.
 const SPREAD_PER_CALL_MAX: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
 struct Timer {
     prev: Id,
     next: Id,
-    /// The tick, and in the lowest bits the place in `heads` plus 1; 0 when no deadline is set.
+    /// The tick, and in the lowest bits the index in `heads` plus 1; 0 when no deadline is set.
     tick_and_place: u64,
 }
 
-/// Bits of [`Timer::tick_and_place`] for the place. A tick fits the rest: nanoseconds of 64 bits
-/// have ticks of 44.
+/// Bits of [`Timer::tick_and_place`] for the index. A tick fits into the other bits, because 64-bit
+/// nanoseconds have 44-bit ticks.
 const PLACE_BITS: u32 = LEVEL_SHIFT + 2;
 
 impl Timer {
@@ -62,9 +63,10 @@ const UNSET: Timer = Timer { prev: NONE, next: NONE, tick_and_place: 0 };
 pub(crate) struct Wheel {
     timers: Vec<Timer>,
     heads: Vec<Id>,
-    /// Of each level; on the heap, because they are larger than all else here.
+    /// One for each level; on the heap, because they are larger than the other fields.
     occupied: Box<[Bitmap]>,
-    /// Every tick up to this one has been handed out, but for what is still to be spread out.
+    /// All ticks up to this one were handled, except for deadlines that must still be moved to the
+    /// first level.
     current: u64,
     len: usize,
 }
@@ -75,14 +77,15 @@ impl Wheel {
         Wheel::with_room(0).unwrap()
     }
 
-    /// A wheel that has no memory and is not to be used.
+    /// Returns a wheel without memory. No deadline may be set in it.
     pub(crate) fn none() -> Self {
         Wheel { timers: Vec::new(), heads: Vec::new(), occupied: Box::default(), current: 0, len: 0 }
     }
 
-    /// A wheel that allocates nothing for ids up to `ids`.
+    /// Creates a wheel that allocates nothing more for ids up to `ids`.
     pub(crate) fn with_room(ids: usize) -> Result<Self, ConfigError> {
         let mut wheel = Wheel::none();
+        // Ids count from 1.
         wheel.timers.try_reserve_exact(ids + 1).map_err(|_| ConfigError::OutOfMemory)?;
         wheel.heads.try_reserve_exact(2 * PLACES).map_err(|_| ConfigError::OutOfMemory)?;
         wheel.heads.resize(2 * PLACES, NONE);
@@ -90,7 +93,7 @@ impl Wheel {
         Ok(wheel)
     }
 
-    /// Makes sure that nothing is allocated for ids up to `id`.
+    /// Reserves memory, so that nothing is allocated for ids up to `id`.
     pub(crate) fn make_room(&mut self, id: Id) -> Result<(), ConfigError> {
         let more = (id as usize + 1).saturating_sub(self.timers.len());
         self.timers.try_reserve(more).map_err(|_| ConfigError::OutOfMemory)
@@ -100,10 +103,11 @@ impl Wheel {
     pub(crate) fn set(&mut self, id: Id, deadline_ns: u64, now_ns: u64) -> u64 {
         self.remove(id);
         if self.len == 0 {
-            // Nothing is due before now, so an idle wheel need not be turned through the time it
-            // slept.
+            // No deadline is set, so the wheel skips the time during which it was empty.
             self.current = self.current.max(now_ns >> TICK_SHIFT);
         }
+        // The deadline fires at the next tick at the earliest, because the slot of the current one
+        // was already handled.
         let tick = deadline_ns.div_ceil(1 << TICK_SHIFT).max((now_ns >> TICK_SHIFT).max(self.current) + 1);
         self.len += 1;
         self.link(id, tick);
@@ -127,8 +131,9 @@ impl Wheel {
         self.timers[id as usize] = UNSET;
     }
 
-    /// Takes one entry whose deadline has passed. `None` also if more had to be spread out than one
-    /// call does: [`Wheel::next_deadline_ns`] is past then.
+    /// Removes and returns one entry whose deadline has passed. Returns `None` if there is no such
+    /// entry, or if one call cannot move all second-level deadlines. In the latter case
+    /// [`Wheel::next_deadline_ns`] is in the past.
     pub(crate) fn pop_due(&mut self, now_ns: u64) -> Option<Id> {
         let target = now_ns >> TICK_SHIFT;
         let mut spread = 0;
@@ -158,7 +163,8 @@ impl Wheel {
         }
     }
 
-    /// When [`Wheel::pop_due`] should be called next: not after the first deadline fires.
+    /// Returns the time at which [`Wheel::pop_due`] should be called next. It is not later than the
+    /// time at which the first deadline fires.
     pub(crate) fn next_deadline_ns(&self) -> Option<u64> {
         if self.unspread().is_some() || self.heads[(self.current & PLACE_MASK) as usize] != NONE {
             return Some(self.current << TICK_SHIFT);
@@ -166,7 +172,8 @@ impl Wheel {
         self.next_tick().map(|tick| tick << TICK_SHIFT)
     }
 
-    /// The next tick at which a place of the first level fires or one of the second is spread out.
+    /// The next tick at which a first-level slot fires or a second-level slot is moved to the first
+    /// level.
     fn next_tick(&self) -> Option<u64> {
         let near = self.occupied[0].distance((self.current & PLACE_MASK) as usize).map(|d| self.current + d);
         let upper = self.current >> LEVEL_SHIFT;
@@ -178,8 +185,8 @@ impl Wheel {
         }
     }
 
-    /// One of the second level whose time has come to be in the first. While there is one, the
-    /// wheel stays at the tick at which its place came up.
+    /// Returns a second-level deadline that must be moved to the first level. While there is one,
+    /// the wheel stays at the tick of its slot.
     fn unspread(&self) -> Option<Id> {
         let place = PLACES + ((self.current >> LEVEL_SHIFT) & PLACE_MASK) as usize;
         self.heads.get(place).copied().filter(|id| *id != NONE)
@@ -189,6 +196,7 @@ impl Wheel {
         let place = self.place(tick);
         let index = id as usize;
         if index >= self.timers.len() {
+            // This allocates nothing: `with_room` or `make_room` has reserved the capacity.
             self.timers.resize(index + 1, UNSET);
         }
         let next = core::mem::replace(&mut self.heads[place], id);
@@ -200,16 +208,19 @@ impl Wheel {
     }
 
     fn place(&self, tick: u64) -> usize {
+        // The subtraction does not underflow, because a deadline is linked before its tick is
+        // handled.
         if tick - self.current < PLACES as u64 {
             return (tick & PLACE_MASK) as usize;
         }
-        // Beyond the second level: wait in its last place and be spread out again.
+        // A deadline beyond the second level is stored in the last slot of that level, and moved
+        // again later.
         let upper = (tick >> LEVEL_SHIFT).min((self.current >> LEVEL_SHIFT) + PLACE_MASK);
         PLACES + (upper & PLACE_MASK) as usize
     }
 }
 
-/// Which of 4096 places are occupied, with a summary so that a search reads few words.
+/// A bitmap of 4096 slots. A summary of its words limits a search to few words.
 #[derive(Clone, Debug)]
 struct Bitmap {
     words: [u64; PLACES / 64],
@@ -235,7 +246,8 @@ impl Bitmap {
         }
     }
 
-    /// How far behind `from` the next occupied place is, going round; `from` itself does not count.
+    /// The distance from `from` to the next occupied slot, cyclically; `from` itself does not
+    /// count.
     fn distance(&self, from: usize) -> Option<u64> {
         let next = self.first_at_or_after(from + 1).map(|place| place - from);
         next.or_else(|| self.first_at_or_after(0).filter(|p| *p < from).map(|place| place + PLACES - from))
@@ -251,6 +263,7 @@ impl Bitmap {
         if here != 0 {
             return Some(word * 64 + here.trailing_zeros() as usize);
         }
+        // After the last word the shift would be by 64, which `checked_shl` refuses.
         let later = self.summary & u64::MAX.checked_shl(word as u32 + 1).unwrap_or(0);
         if later == 0 {
             return None;
@@ -273,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_fires_within_one_tick_and_never_early() {
+    fn a_deadline_fires_within_one_tick() {
         for deadline_ns in [1, TICK_NS, TICK_NS + 1, 4_000_000_000, 3_600_000_000_000, 90_000_000_000_000] {
             let mut wheel = Wheel::new();
             wheel.set(1, deadline_ns, 0);
@@ -293,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_with_many_is_spread_out_over_several_calls_and_all_of_it_fires_in_time() {
+    fn a_crowded_place_fires_over_several_calls() {
         let mut wheel = Wheel::new();
         let deadline_ns = |id: Id| 60_000_000_000 + u64::from(id % 50) * TICK_NS;
         (1..=1000).for_each(|id| {
@@ -314,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_wheel_jumps_over_the_time_it_slept() {
+    fn an_idle_wheel_skips_the_time_slept() {
         let mut wheel = Wheel::new();
         let now_ns = 1 << 60;
         wheel.set(7, now_ns + 4_000_000_000, now_ns);
@@ -340,7 +353,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(128))]
         #[test]
-        fn fires_as_a_sorted_list_would(steps in proptest::collection::vec(step(), 1..120)) {
+        fn the_wheel_fires_like_a_sorted_list(steps in proptest::collection::vec(step(), 1..120)) {
             let mut wheel = Wheel::new();
             let mut model: BTreeMap<u32, u64> = BTreeMap::new();
             let mut now_ns = 0u64;

@@ -1,4 +1,4 @@
-//! How many locks the content store takes for a packet, counted by the lock itself.
+//! The number of locks that the content store takes for a packet, counted by the lock itself.
 #![deny(unsafe_code)]
 
 use std::sync::Arc;
@@ -95,7 +95,7 @@ fn name(segment: u64) -> Name {
 /// `IS-34`, `IS-36`: that of the Data for every hit, and the policy's lock for those policies alone
 /// that need it.
 #[test]
-fn a_hit_takes_the_lock_of_the_policy_only_if_the_policy_needs_it() {
+fn a_hit_locks_the_policy_if_needed() {
     let locks = CsPolicy::ALL.map(|policy| {
         let bench = Bench::new(policy, true);
         bench.insert(1);
@@ -109,7 +109,7 @@ fn a_hit_takes_the_lock_of_the_policy_only_if_the_policy_needs_it() {
 /// `IS-34`: an insertion takes a bucket for each component, the Data and the policy; the eviction
 /// that it causes takes a bucket for each component and the Data.
 #[test]
-fn an_insertion_takes_a_lock_for_each_component_and_two_more_and_an_eviction_one_more() {
+fn an_insertion_locks_each_component() {
     let without = Bench::new(CsPolicy::S3Fifo, false).insert(1);
     let bench = Bench::new(CsPolicy::S3Fifo, true);
     assert_eq!(bench.insert(0) - without, 4 + 2);
@@ -123,7 +123,7 @@ fn an_insertion_takes_a_lock_for_each_component_and_two_more_and_an_eviction_one
 /// A strategy that remembers takes one lock more for an Interest and one for a Data; so those that
 /// do not take none of it.
 #[test]
-fn only_a_strategy_that_remembers_takes_a_lock_for_it() {
+fn only_stateful_strategies_take_a_lock() {
     let locks = ["best-route", "multicast", "asf"].map(|strategy| {
         let bench = Bench::new(CsPolicy::Noop, false);
         let upstream = bench.forwarder.face_register(FaceProperties::remote()).unwrap();

@@ -15,14 +15,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use namely_forwarder::{
     BindingLimits, Config, CsLimits, DeadNonceLimits, DropReason, FaceId, FaceProperties, FibLimits,
-    Forwarder, ObjectLimits, ObjectName, ObjectPlace, ObjectPlan, Outgoing, PitLimits, Received, RibLimits,
-    StrategyLimits,
+    Forwarder, ObjectLimits, ObjectName, ObjectPlacement, ObjectPlan, Outgoing, PitLimits, Received,
+    RibLimits, StrategyLimits,
 };
 use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
 
 use lock::LoomLock;
 
-/// What the sources of the version and of the wide atomics, taken in as they are, call so.
+/// The module `sync` of the sources of the version and of the wide atomics, which are included as
+/// they are.
 mod sync {
     pub(crate) use loom::hint::spin_loop;
     pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -63,8 +64,8 @@ mod lock {
         }
     }
 
-    // SAFETY: `lock` returns, and `try_lock` says yes, only after changing `locked` from false to
-    // true, which nobody else can do until `unlock` has changed it back.
+    // SAFETY: `lock` returns, and `try_lock` returns true, only after changing `locked` from false
+    // to true, which no other thread can do until `unlock` has changed it back.
     unsafe impl lock_api::RawMutex for LoomLock {
         #[allow(clippy::declare_interior_mutable_const)]
         const INIT: Self = LoomLock(OnceLock::new());
@@ -97,7 +98,7 @@ impl Scene {
         Scene::with_store(0, 1)
     }
 
-    /// With a content store for so many Data, and registered objects.
+    /// Creates a forwarder with a content store for `packets_max` Data, and registered objects.
     fn with_store(packets_max: usize, objects_max: usize) -> Arc<Self> {
         let config = Config {
             faces_max: 4,
@@ -148,7 +149,7 @@ impl Scene {
     }
 }
 
-/// Runs `one` and `other` at once on what `scene` makes, in every order.
+/// Runs `one` and `other` at once on the result of `scene`, in every order.
 fn model<T: 'static>(
     scene: fn() -> Arc<Scene>,
     one: fn(&Scene) -> T,
@@ -174,7 +175,7 @@ fn model<T: 'static>(
 }
 
 #[test]
-fn of_two_interests_of_one_name_one_makes_the_entry_and_goes_upstream() {
+fn two_racing_interests_make_one_entry() {
     model(
         Scene::new,
         |scene| scene.ask(0, "/a", 4000, 1).len(),
@@ -188,7 +189,7 @@ fn of_two_interests_of_one_name_one_makes_the_entry_and_goes_upstream() {
 }
 
 #[test]
-fn an_interest_that_meets_the_data_is_answered_or_pending() {
+fn an_interest_racing_data_is_never_lost() {
     let asked = || {
         let scene = Scene::new();
         assert_eq!(scene.ask(0, "/a", 4000, 1).len(), 1);
@@ -207,7 +208,7 @@ fn an_interest_that_meets_the_data_is_answered_or_pending() {
 }
 
 #[test]
-fn an_entry_is_either_satisfied_or_expires() {
+fn an_entry_is_satisfied_or_expires() {
     let asked = || {
         let scene = Scene::new();
         scene.ask(0, "/a", 100, 1);
@@ -230,7 +231,7 @@ fn an_entry_is_either_satisfied_or_expires() {
 /// The timer of a satisfied entry fires while its place is being used again: the new entry keeps
 /// its own deadline.
 #[test]
-fn a_timer_that_fires_for_an_entry_that_is_gone_leaves_the_next_one_its_deadline() {
+fn a_stale_timer_spares_the_next_entry() {
     let answered = || {
         let scene = Scene::new();
         scene.ask(0, "/a", 100, 1);
@@ -254,7 +255,7 @@ fn a_timer_that_fires_for_an_entry_that_is_gone_leaves_the_next_one_its_deadline
 }
 
 #[test]
-fn a_face_that_goes_while_data_comes_gets_it_or_is_a_black_hole() {
+fn data_racing_a_release_is_accounted_for() {
     let asked = || {
         let scene = Scene::new();
         scene.ask(0, "/a", 4000, 1);
@@ -277,8 +278,8 @@ fn a_face_that_goes_while_data_comes_gets_it_or_is_a_black_hole() {
     );
 }
 
-/// A content store with room for one of two objects, of which the second is worth more, and whose
-/// Data are asked for.
+/// A content store with room for one of two objects. The second is worth more, and consumers
+/// request their Data.
 fn objects_are_asked_for() -> Arc<Scene> {
     let scene = Scene::with_store(2, 2);
     let [w, v]: [Name; 2] = ["/w", "/v"].map(|uri| uri.parse().unwrap());
@@ -286,7 +287,7 @@ fn objects_are_asked_for() -> Arc<Scene> {
     assert_eq!(scene.fw.objects().set([file(w.as_name(), 0), file(v.as_name(), 1)]), Ok(2));
     for object in 0..2 {
         let worth = u64::from(object) + 1;
-        scene.fw.objects().plan(object, ObjectPlan { place: ObjectPlace::Memory, worth, octets: 1 });
+        scene.fw.objects().plan(object, ObjectPlan { place: ObjectPlacement::Memory, worth, octets: 1 });
     }
     scene.fw.objects().room(1, 1000);
     assert_eq!(scene.fw.cs().erase(Name::new().as_name(), 10), (2, false));
@@ -297,7 +298,7 @@ fn objects_are_asked_for() -> Arc<Scene> {
 }
 
 #[test]
-fn of_two_objects_that_come_at_once_the_one_that_is_worth_more_is_kept() {
+fn the_object_worth_more_wins_a_race() {
     model(
         objects_are_asked_for,
         |scene| scene.answer("/w/1", 12 * MS).len(),
@@ -312,7 +313,7 @@ fn of_two_objects_that_come_at_once_the_one_that_is_worth_more_is_kept() {
 }
 
 #[test]
-fn of_an_object_that_leaves_the_catalogue_while_its_data_come_none_are_left() {
+fn data_of_a_removed_object_never_stays() {
     model(
         objects_are_asked_for,
         |scene| scene.answer("/v/1", 12 * MS).len(),
@@ -325,10 +326,10 @@ fn of_an_object_that_leaves_the_catalogue_while_its_data_come_none_are_left() {
     );
 }
 
-/// `IS-34`: a reader that takes no lock sees all of what a writer wrote at once, or nothing of it.
-/// The words are written one by one and without order among them, as those of an entry are.
+/// `IS-34`: a reader without a lock sees all or nothing of a write. The words are written one by
+/// one and without order among them, as those of an entry are.
 #[test]
-fn what_is_read_under_a_version_is_of_one_moment() {
+fn a_versioned_read_is_consistent() {
     use loom::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     let mut builder = loom::model::Builder::new();
@@ -358,10 +359,10 @@ fn what_is_read_under_a_version_is_of_one_moment() {
     println!("{runs} orders");
 }
 
-/// A value of two words is read whole, no change of it is lost, and what was written before one is
-/// seen by who reads it.
+/// A value of two words is read whole, no change of it is lost, and a reader of a change sees the
+/// writes before it.
 #[test]
-fn a_value_of_two_words_is_read_whole_and_never_lost() {
+fn a_two_word_value_is_read_whole() {
     use loom::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
     const STEP: u64 = 1 << 32 | 1;

@@ -22,7 +22,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 /// Returns true if a line of code has a float's type or a float's literal in it.
 fn has_float(line: &str) -> bool {
     let code = line.split("//").next().unwrap_or("");
-    // What is quoted is no code.
+    // Quoted text is no code.
     let code: String = code.split('"').step_by(2).collect::<Vec<_>>().join(" ");
     let words = code.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
     words
@@ -47,9 +47,9 @@ fn there_are_no_floats() {
     }
 }
 
-/// Which atomics a processor has is asked in one module of a crate.
+/// Only one module of a crate depends on the atomics of the processor.
 #[test]
-fn atomics_are_named_in_the_modules_sync_alone() {
+fn atomics_are_named_only_in_sync() {
     let (sync, others): (Vec<_>, Vec<_>) = all_sources().into_iter().partition(|path| {
         path.components().any(|part| part.as_os_str().to_string_lossy().starts_with("sync"))
     });

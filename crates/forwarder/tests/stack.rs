@@ -1,7 +1,6 @@
-//! How much stack the core takes: a kernel has 16 KiB for all that is under way, so the figures
-//! here are those of docs/limits.md. What the compiler does not optimize takes several times as
-//! much; so what is held to the figures is the release profile (`.ci/run stack`), and other builds
-//! to a multiple.
+//! The core's stack: a kernel has 16 KiB for all calls under way, so the figures here are those of
+//! docs/limits.md. Code without optimization takes several times as much. So the release profile is
+//! held to the figures (`.ci/run stack`), and other builds to a multiple.
 #![cfg(target_os = "linux")]
 #![deny(unsafe_code)]
 
@@ -21,25 +20,26 @@ use namely_wire::{
 type Packet = Arc<[u8]>;
 type Fw = Forwarder<Packet, parking_lot::RawMutex>;
 
-/// Octets of stack below the caller.
+/// Maximum stack of `Forwarder::new` below its caller, octets.
 const NEW_MAX: usize = 6 << 10;
-/// With what the allocator of this test takes.
+/// Maximum stack of a call below its caller, including this test's allocator, octets.
 const CALL_MAX: usize = 4 << 10;
-/// Of [`Forwarder::receive`], which has the work memory of a batch on the stack.
+/// Maximum stack of [`Forwarder::receive`], which has the work memory of a batch on the stack,
+/// octets.
 const ALONE_MAX: usize = 6400;
 
-/// How much more code that is not optimized may take.
+/// Factor by which code that is not optimized may use more stack.
 const FACTOR: usize = if cfg!(debug_assertions) { 8 } else { 1 };
 
-/// Of the stack, what is painted, and what is left out next to the caller: there the calls that
-/// paint have their own frames.
+/// Octets of stack that are painted, and the gap that is left out next to the caller: there the
+/// calls that paint have their own frames.
 const PAINTED: usize = 256 << 10;
 const GAP: usize = 2 << 10;
 const PAINT: u8 = 0xa5;
 
-/// How deep `run` goes, in octets, on the stack of a thread of its own. The stack is painted and
-/// read again through the file that the system has of this process's memory, so nothing here is
-/// `unsafe`.
+/// Runs `run` on a thread of its own. Returns the octets of its stack that `run` used. The stack is
+/// painted and read again through the file that the system has of this process's memory, so nothing
+/// here is `unsafe`.
 fn depth<T: Send>(run: impl FnOnce() -> T + Send) -> (usize, T) {
     std::thread::scope(|scope| {
         let builder = std::thread::Builder::new().stack_size(PAINTED * 4);
@@ -61,7 +61,7 @@ fn painted<T>(run: impl FnOnce() -> T) -> (usize, T) {
     (caller.saturating_sub(bottom + untouched), made)
 }
 
-/// Runs, and says where on the stack its caller is.
+/// Runs `run`, and returns the caller's position on the stack.
 #[inline(never)]
 fn entered<T>(run: impl FnOnce() -> T) -> (usize, T) {
     let here = 0u8;
@@ -100,7 +100,7 @@ struct Scene {
     fw: Fw,
     faces: Vec<FaceId>,
     batch: Batch<Packet>,
-    /// What was called, how deep it went, and how deep it may go.
+    /// The name of each call, its depth, and its limit.
     deepest: Vec<(String, usize, usize)>,
 }
 
@@ -128,7 +128,7 @@ impl Scene {
         made
     }
 
-    /// Measures what packets of a face take, in a batch and by themselves.
+    /// Measures the stack for packets of a face, in a batch and by themselves.
     fn packets(&mut self, what: &str, face: usize, packets: &[Packet], headers: LpHeaders) {
         let (fw, face, batch) = (&self.fw, self.faces[face], &mut self.batch);
         for packet in packets {
@@ -227,7 +227,7 @@ fn play_control(scene: &mut Scene) {
 }
 
 #[test]
-fn making_a_forwarder_takes_6_kib_of_stack_and_any_call_4() {
+fn forwarder_calls_take_bounded_stack() {
     let mut scene = Scene::new(CsPolicy::S3Fifo);
     play_packets(&mut scene);
     play_control(&mut scene);
@@ -241,7 +241,7 @@ fn making_a_forwarder_takes_6_kib_of_stack_and_any_call_4() {
 
 /// The measure measures.
 #[test]
-fn an_array_of_8_kib_is_seen() {
+fn a_large_stack_array_is_measured() {
     #[inline(never)]
     fn takes(n: u8) -> u8 {
         let array = black_box([n; 8 << 10]);

@@ -1,6 +1,6 @@
 //! Several threads at once: workers that forward the same few names, while faces and routes come
-//! and go. What must hold is checked at the end, when nothing may be left over. `NAMELY_STRESS_MS`
-//! says how long each test runs; a thread sanitizer runs them longer (`.ci/run`).
+//! and go. The invariants are checked at the end, when no entry may remain. `NAMELY_STRESS_MS` is
+//! the duration of each test; a thread sanitizer runs them longer (`.ci/run`).
 //!
 //! `IS-13`, `IS-14`, `IS-33`, `IS-34`.
 #![forbid(unsafe_code)]
@@ -25,7 +25,7 @@ fn duration() -> Duration {
     Duration::from_millis(ms.unwrap_or(400))
 }
 
-/// What was sent, by kind.
+/// Packets sent, by kind.
 #[derive(Default)]
 struct Sink {
     interests: u64,
@@ -87,7 +87,7 @@ fn data(dice: &mut Dice) -> Packet {
     builder.build(&[dice.next(4) as u8], &SignatureInfo::digest_sha256()).finish(&[0; 32]).into()
 }
 
-/// What the threads share: a forwarder, the time, faces that stay, and one that comes and goes.
+/// Shared by the threads: a forwarder, the time, faces that stay, and one that comes and goes.
 struct Scene {
     fw: Fw,
     now_ns: AtomicU64,
@@ -152,7 +152,8 @@ impl Scene {
         (received, sink)
     }
 
-    /// The control path: faces are opened, get routes, are held, closed and put; tables are read.
+    /// The control path: faces are opened, receive routes, are held, closed and put; tables are
+    /// read.
     fn control(&self) -> u64 {
         let (mut dice, mut released, start) = (Dice(77), 0, Instant::now());
         while start.elapsed() < duration() {
@@ -185,7 +186,7 @@ impl Scene {
 }
 
 #[test]
-fn workers_and_the_control_path_leave_nothing_over() {
+fn workers_and_control_leave_nothing_over() {
     // Small tables, so that they are full again and again.
     let config = Config {
         pit: PitLimits {
@@ -250,9 +251,9 @@ fn workers_and_the_control_path_leave_nothing_over() {
 }
 
 /// `IS-29`, `IS-33`: of Interests of one name that come at once on several workers, one goes
-/// upstream, and each downstream gets the Data.
+/// upstream, and each downstream receives the Data.
 #[test]
-fn interests_that_come_at_once_are_aggregated_and_each_is_answered() {
+fn concurrent_interests_are_aggregated_and_answered() {
     const WORKERS: usize = 3;
     let fw = Fw::new(
         Config { cs: CsLimits { packets_max: 0, ..CsLimits::default() }, ..Config::new(|_| [0; 32]) },
@@ -296,7 +297,7 @@ fn interests_that_come_at_once_are_aggregated_and_each_is_answered() {
 /// An Interest that comes at the same time as the Data for an earlier one of its name is answered
 /// by it, or goes upstream and waits: it is never lost.
 #[test]
-fn an_interest_that_meets_the_data_is_answered_or_pending() {
+fn an_interest_meeting_data_is_answered_or_pending() {
     let fw = Fw::new(
         Config { cs: CsLimits { packets_max: 0, ..CsLimits::default() }, ..Config::new(|_| [0; 32]) },
         3,

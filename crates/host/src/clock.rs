@@ -3,7 +3,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Nanoseconds since some point before the process started. It never goes back.
+/// Nanoseconds since some point before the process started. The value never decreases.
 pub fn monotonic_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     (now.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(now.tv_nsec as u64)
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_clocks_run_and_agree_on_how_long_a_moment_is() {
+    fn both_clocks_agree_on_durations() {
         let (monotonic_ns, unix_ns) = (super::monotonic_ns(), super::unix_ns());
         let cpu_ns = thread_cpu_ns();
         std::thread::sleep(Duration::from_millis(5));

@@ -1,24 +1,44 @@
-//! Closing descriptors that came from peers, or in which descriptors of peers may lie, where nobody
-//! waits for it.
+//! Closing descriptors that peers passed, or sockets in which descriptors of peers may be queued,
+//! without making a thread wait.
 //!
-//! close(2) of what a peer chose can take as long as the peer likes: a TCP socket that lingers, a
-//! file of its own file system. So threads that do nothing else close such descriptors, one for
-//! each holder that has some, and nobody waits for a thread. They are few and the descriptors that
-//! wait are bounded as long as whoever takes descriptors asks [`Closer::is_full`] before.
+//! close(2) of a peer's descriptor can take as long as the peer chooses: a TCP socket that lingers,
+//! a file of its own file system. Dedicated threads therefore close such descriptors, one for each
+//! holder that has some, and no other thread waits for them. The threads are few, and the waiting
+//! descriptors are bounded as long as a caller checks [`Closer::is_full`] before it takes
+//! descriptors.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::shares::Holder;
+use crate::shares::Owner;
 
-/// Maximum number of threads that close, each for another holder.
+/// Threads that close descriptors, each for another holder.
+///
+/// # Limit
+/// Further holders wait for a thread.
+/// - Tests: `a_slow_close_blocks_no_other_holder`
 pub const CLOSING_THREADS_MAX: usize = 16;
 
-/// Descriptors of one holder that may wait to be closed before nothing more is taken of it.
+/// Descriptors of one local user that wait to be closed.
+///
+/// # Limit
+/// Connections of the user are closed, and its handshakes are refused.
+/// - Counter: `memif_descriptors_full` of the listener
+/// - Tests: `a_slow_close_blocks_no_other_holder`,
+///   `a_slowly_closing_descriptor_delays_nothing`,
+///   `a_slowly_closing_descriptor_delays_no_handshake`
 pub const CLOSING_PER_HOLDER_MAX: usize = 64;
 
-/// The same for all holders together.
+/// Descriptors of all local users that wait to be closed.
+///
+/// From Linux 6.16 on the kernel can refuse the descriptors.
+///
+/// # Limit
+/// Unix and memif listeners pause for 100 ms.
+/// - Counter: `accept_failed` of the listener
+/// - Tests: `a_slow_close_blocks_no_other_holder`,
+///   `the_kernel_refuses_passed_descriptors`
 pub const CLOSING_TOTAL_MAX: usize = 1024;
 
 /// Closes descriptors. Clones share its threads.
@@ -27,29 +47,29 @@ pub struct Closer(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
-    waiting: BTreeMap<Holder, VecDeque<OwnedFd>>,
-    /// Those for which a thread is at work.
-    served: BTreeSet<Holder>,
+    waiting: BTreeMap<Owner, VecDeque<OwnedFd>>,
+    /// The holders for which a thread is at work.
+    served: BTreeSet<Owner>,
     /// Descriptors that wait or are being closed.
     count: usize,
 }
 
 impl Closer {
-    /// Returns true if nothing should be taken of a holder, since too many of its descriptors wait
-    /// to be closed, or of all.
-    pub fn is_full(&self, holder: Holder) -> bool {
+    /// Returns true if nothing should be taken from a holder, because too many of its descriptors,
+    /// or of all, wait to be closed.
+    pub fn is_full(&self, holder: Owner) -> bool {
         let state = self.lock();
         let waiting = state.waiting.get(&holder).map_or(0, VecDeque::len);
         waiting >= CLOSING_PER_HOLDER_MAX || state.count >= CLOSING_TOTAL_MAX
     }
 
-    /// Returns true if nothing should be taken of anybody.
+    /// Returns true if nothing should be taken from any holder.
     pub fn is_swamped(&self) -> bool {
         self.lock().count >= CLOSING_TOTAL_MAX
     }
 
     /// Has a descriptor closed. Never waits.
-    pub fn close(&self, holder: Holder, descriptor: OwnedFd) {
+    pub fn close(&self, holder: Owner, descriptor: OwnedFd) {
         let mut state = self.lock();
         state.count += 1;
         state.waiting.entry(holder).or_default().push_back(descriptor);
@@ -65,8 +85,9 @@ impl Closer {
         }
     }
 
-    /// A thread: closes what waits of a holder, then of others that nobody serves.
-    fn work(&self, mut holder: Holder) {
+    /// The body of a thread: closes the waiting descriptors of a holder, then of other holders
+    /// without a thread.
+    fn work(&self, mut holder: Owner) {
         loop {
             let mut state = self.lock();
             let next = state.waiting.get_mut(&holder).and_then(VecDeque::pop_front);
@@ -86,28 +107,28 @@ impl Closer {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // It is complete whenever the lock is free.
+        // The state is consistent whenever the lock is free.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A descriptor that a [`Closer`] closes, if there is one, when this is dropped.
 #[derive(Debug)]
-pub struct Entrusted {
+pub struct DeferredDescriptor {
     /// `None` only while this is dropped.
     descriptor: Option<OwnedFd>,
-    to: Option<Arc<(Closer, Holder)>>,
+    to: Option<Arc<(Closer, Owner)>>,
 }
 
-impl Entrusted {
+impl DeferredDescriptor {
     /// A descriptor that `closer` will close for `holder`.
-    pub fn new(descriptor: OwnedFd, closer: Closer, holder: Holder) -> Self {
-        Entrusted { descriptor: Some(descriptor), to: Some(Arc::new((closer, holder))) }
+    pub fn new(descriptor: OwnedFd, closer: Closer, holder: Owner) -> Self {
+        DeferredDescriptor { descriptor: Some(descriptor), to: Some(Arc::new((closer, holder))) }
     }
 
-    /// Another descriptor that goes the way of this one.
+    /// Another descriptor that is closed in the same manner as this one.
     pub fn like_this(&self, descriptor: OwnedFd) -> Self {
-        Entrusted { descriptor: Some(descriptor), to: self.to.clone() }
+        DeferredDescriptor { descriptor: Some(descriptor), to: self.to.clone() }
     }
 
     /// Returns true if no more descriptors should be taken from this one's holder.
@@ -115,20 +136,20 @@ impl Entrusted {
         self.to.as_ref().is_some_and(|to| to.0.is_full(to.1))
     }
 
-    /// The descriptor, which closes without a wait after all.
+    /// Takes the descriptor out. It is then closed like any other.
     pub fn into_owned(mut self) -> Option<OwnedFd> {
         self.descriptor.take()
     }
 }
 
-impl From<OwnedFd> for Entrusted {
-    /// It closes where it is dropped.
+impl From<OwnedFd> for DeferredDescriptor {
+    /// A descriptor that is closed by the thread that drops it.
     fn from(descriptor: OwnedFd) -> Self {
-        Entrusted { descriptor: Some(descriptor), to: None }
+        DeferredDescriptor { descriptor: Some(descriptor), to: None }
     }
 }
 
-impl AsFd for Entrusted {
+impl AsFd for DeferredDescriptor {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match &self.descriptor {
             Some(descriptor) => descriptor.as_fd(),
@@ -137,7 +158,7 @@ impl AsFd for Entrusted {
     }
 }
 
-impl Drop for Entrusted {
+impl Drop for DeferredDescriptor {
     fn drop(&mut self) {
         if let Some((descriptor, to)) = self.descriptor.take().zip(self.to.take()) {
             to.0.close(to.1, descriptor);
@@ -151,11 +172,11 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
     use std::time::Duration;
 
-    use namely_skip::eventually;
+    use namely_testkit::eventually;
 
     use super::*;
 
-    /// A socket whose close takes a minute, since its peer does not read; and the peer.
+    /// A socket that takes a minute to close, because its peer does not read; and the peer.
     fn slow() -> (OwnedFd, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -166,11 +187,11 @@ mod tests {
     }
 
     #[test]
-    fn a_close_that_takes_long_holds_up_neither_the_caller_nor_other_holders() {
+    fn a_slow_close_blocks_no_other_holder() {
         let closer = Closer::default();
-        let [slow_one, other] = [1, 2].map(Holder::uid);
+        let [slow_one, other] = [1, 2].map(Owner::uid);
         let (descriptor, mut peer) = slow();
-        drop(Entrusted::new(descriptor, closer.clone(), slow_one));
+        drop(DeferredDescriptor::new(descriptor, closer.clone(), slow_one));
         let files = || std::fs::File::open("/dev/null").unwrap().into();
         (0..CLOSING_PER_HOLDER_MAX).for_each(|_| closer.close(slow_one, files()));
         assert!(closer.is_full(slow_one) && !closer.is_full(other));

@@ -1,13 +1,13 @@
-//! What a program on this system gives the core and the sockets, which have none of it themselves:
-//! clocks ([`clock`]), the end of another thread's wait ([`Waker`]), randomness ([`random`]), name
-//! lookup ([`lookup`]), users by name ([`users`]) and at the other end of a socket ([`peer`]),
-//! memory that is kept from core dumps ([`keep_from_dumps`]), a lock ([`CoreLock`]), an allocator
-//! under which large tables have huge pages ([`HugePages`]), sums of who has how much of what is
-//! limited ([`shares`]), networks of addresses ([`Subnet`]), which requests of browsers a page of
-//! this machine answers ([`web`]), threads that close what peers sent ([`closing`], [`rights`]),
-//! threads that give way to others ([`give_way`]), and files that must outlive a crash ([`disk`]).
+//! Services of the operating system for the core and the sockets, which have none themselves:
+//! clocks ([`clock`]), waking a waiting thread ([`Waker`]), randomness ([`random`]), name lookup
+//! ([`lookup`]), users by name ([`users`]) and at the other end of a socket ([`peer`]), memory that
+//! is excluded from core dumps ([`keep_from_dumps`]), a lock ([`CoreLock`]), an allocator under
+//! which large tables have huge pages ([`HugePages`]), quota accounting by owner ([`shares`]),
+//! networks of addresses ([`Subnet`]), the filter for browser requests to a page of this machine
+//! ([`web`]), threads that close descriptors of peers ([`closing`], [`rights`]), threads that yield
+//! to others ([`yield_on_wakeup`]), and files that must survive a crash ([`disk`]).
 //!
-//! It never touches a packet, and keeps no state of its own but what a caller makes.
+//! It never handles a packet, and has no state except the values that a caller makes.
 //!
 //! ```
 //! let waker = namely_host::Waker::new()?;
@@ -43,12 +43,12 @@ pub mod web;
 pub use lookup::lookup;
 pub use pages::{HUGE_PAGE_OCTETS, HugePages, give_back_memory, keep_little_memory};
 pub use random::random;
-pub use secrets::{core_dumps_are_wanted, keep_from_dumps};
-pub use slice::give_way;
-pub use subnet::Subnet;
+pub use secrets::{core_dumps_enabled, keep_from_dumps};
+pub use slice::yield_on_wakeup;
+pub use subnet::{Subnet, SubnetError};
 pub use waker::Waker;
 
 /// The core's lock. A packet takes some ten of them, each held for a few dozen instructions. This
-/// one is released by a plain store; one that can put who waits to sleep needs a locked operation
-/// for that too. Who finds it taken lets other threads run and looks again.
+/// lock is released by a plain store; a lock that can put waiting threads to sleep needs a locked
+/// operation for the release, too. A thread that finds it taken yields and tries again.
 pub type CoreLock = spin::mutex::SpinMutex<(), spin::Yield>;

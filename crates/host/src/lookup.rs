@@ -5,12 +5,12 @@ use std::net::{SocketAddr, ToSocketAddrs};
 
 use namely_wire::Endpoint;
 
-/// The addresses of `endpoint` in the IP version that it asks for, the system's favourite first. A
-/// host name is looked up, which may take seconds.
+/// Returns the addresses of `endpoint` in its IP version, the system's favorite first. A host name
+/// is looked up, which may take seconds.
 ///
 /// # Errors
 /// The caller's or the environment's: the name is unknown, or it has no address of that IP version
-/// (`NotFound`), or nobody answers who would know.
+/// (`NotFound`), or no name server answers.
 pub fn lookup(endpoint: &Endpoint) -> io::Result<Vec<SocketAddr>> {
     let (name, port, family) = match endpoint {
         Endpoint::Address(address) => return Ok(vec![*address]),
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_looked_up_for_the_ip_version_that_is_asked_for() {
+    fn names_resolve_for_the_requested_ip_version() {
         let first = |uri| lookup(&endpoint(uri)).unwrap()[0];
         assert_eq!(first("udp4://localhost:7"), ([127, 0, 0, 1], 7).into());
         assert_eq!(first("udp://192.0.2.1:7"), ([192, 0, 2, 1], 7).into());

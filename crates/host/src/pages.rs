@@ -1,23 +1,22 @@
-//! The system's allocator, which has the kernel back large memory by huge pages where it has them.
+//! The system's allocator, with huge pages for large memory if the kernel has them.
 //!
-//! The core's tables grow by chunks of 2 MiB and more, whose places are used in any order. With
-//! pages of 4 KiB each such use is likely to find its address neither in the processor's buffers
-//! nor the page tables in its caches; inside a virtual machine that costs more than the memory
-//! itself.
+//! The core's tables grow by chunks of 2 MiB and more, whose entries are accessed in any order.
+//! With pages of 4 KiB, such an access is likely to miss both the processor's TLB and the cached
+//! page tables. Inside a virtual machine that costs more than the access to memory itself.
 //!
 //! The invariant on which the blocks below rest: [`layout_of`] depends on the caller's layout only,
-//! so that memory is given back, and moved, with the very layout that it was taken with.
+//! so memory is freed, and moved, with the very layout with which it was allocated.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
 use rustix::mm::{Advice, madvise};
 
-/// Octets of a huge page: what is at least as large begins where one begins.
+/// Octets of a huge page. Memory of at least this size is aligned to it.
 pub const HUGE_PAGE_OCTETS: usize = 2 << 20;
 
-/// Has the system's allocator give back what it keeps of memory that is in use no more. It looks
-/// through all of what it has: for a thread that nobody waits for, and not often. Where it cannot,
-/// nothing happens.
+/// Has the system's allocator return unused memory to the system. It scans all of the allocator's
+/// memory, so it should be called rarely, by a thread that no other thread waits for. Without
+/// effect where it is not supported.
 pub fn give_back_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: it takes the allocator's own locks, and touches no memory that is in use.
@@ -26,15 +25,21 @@ pub fn give_back_memory() {
     }
 }
 
-/// Octets that the system's allocator keeps at the end of each of its heaps, and from which on it
-/// takes memory from the system for one piece alone.
+/// Free octets at the end of a heap of the system's allocator.
+///
+/// The allocator maps a piece of memory of this size separately.
+///
+/// # Limit
+/// The octets are returned to the system.
+/// - Value: 1 MiB for each thread that allocates
+/// - Tests: `freed_thread_memory_returns_to_the_system`
 #[cfg(target_env = "gnu")]
 const HEAP_END_OCTETS: libc::c_int = 1 << 20;
 
-/// Has the system's allocator keep little of what is free at the ends of its heaps, from now on.
-/// Otherwise it keeps, there, twice the size of the largest piece that was ever given back, up to
-/// 64 MiB for each thread that allocates, which [`give_back_memory`] does not reach. Where it
-/// cannot, nothing happens.
+/// Has the system's allocator retain little free memory at the ends of its heaps from now on.
+/// Otherwise it retains there twice the size of the largest piece that was ever freed, up to 64 MiB
+/// for each allocating thread, which [`give_back_memory`] does not reach. Without effect where it
+/// is not supported.
 pub fn keep_little_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: it changes numbers of the allocator under its own lock, and touches no memory that is
@@ -56,8 +61,8 @@ pub fn keep_little_memory() {
 #[derive(Clone, Copy, Debug)]
 pub struct HugePages;
 
-// SAFETY: all memory is the system allocator's, asked for with a layout of the same size and no
-// smaller alignment, and given back with that very layout.
+// SAFETY: all memory is the system allocator's, requested with a layout of the same size and no
+// smaller alignment, and freed with that very layout.
 unsafe impl GlobalAlloc for HugePages {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let own = layout_of(layout);
@@ -86,7 +91,8 @@ unsafe impl GlobalAlloc for HugePages {
         // isize::MAX.
         let new = unsafe { self.alloc(Layout::from_size_align_unchecked(octets, layout.align())) };
         if !new.is_null() {
-            // SAFETY: both are memory of at least so many octets, and the new one is nobody else's.
+            // SAFETY: both have at least the copied number of octets, and the new one has no other
+            // owner.
             unsafe {
                 core::ptr::copy_nonoverlapping(start, new, layout.size().min(octets));
                 self.dealloc(start, layout);
@@ -104,7 +110,7 @@ fn layout_of(layout: Layout) -> Layout {
     layout.align_to(HUGE_PAGE_OCTETS).unwrap_or(layout)
 }
 
-/// Says to the kernel that large memory is to have huge pages. If it has none, small ones do.
+/// Advises the kernel to use huge pages for large memory. If it has none, it uses small ones.
 fn advised(start: *mut u8, layout: Layout) -> *mut u8 {
     let octets = layout.size() & !(HUGE_PAGE_OCTETS - 1);
     if octets > 0 && !start.is_null() {
@@ -126,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fills_a_huge_page_begins_with_one_and_what_does_not_is_as_always() {
+    fn large_allocations_start_on_a_huge_page() {
         let large: Vec<Vec<u8>> = (0..4).map(|i| vec![i; HUGE_PAGE_OCTETS + usize::from(i)]).collect();
         assert!(large.iter().zip(0..).all(|(octets, i)| is_huge(octets) && octets.iter().all(|o| *o == i)));
         let small: Vec<Vec<u8>> = (0..8).map(|_| vec![0; HUGE_PAGE_OCTETS - 1]).collect();
@@ -134,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_keeps_its_octets_while_it_grows_and_shrinks_past_the_size_of_a_huge_page() {
+    fn memory_survives_growth_past_a_huge_page() {
         let mut octets: Vec<u8> = Vec::with_capacity(1000);
         let wanted: Vec<u8> = (0..3 * HUGE_PAGE_OCTETS).map(|i| (i / 7) as u8).collect();
         wanted.chunks(100_000).for_each(|chunk| octets.extend_from_slice(chunk));

@@ -1,12 +1,11 @@
-//! Who is at the other end of a Unix socket (`SO_PEERCRED`, unix(7)): who connected, or who began
-//! to listen.
+//! The process at the other end of a Unix socket (`SO_PEERCRED`, unix(7)): the one that connected,
+//! or began to listen.
 //!
-//! Of a process in another PID namespace, as in another container, the kernel tells the user and no
-//! process id. `rustix` has no value for such an answer: it takes the 0 for a process id that
-//! cannot be, and gives an error whose number is the user's.
+//! For a process in another PID namespace, as in another container, the kernel returns the user and
+//! the process id 0. `rustix` cannot represent that answer: it treats 0 as an invalid process id,
+//! and returns an error whose number is the user's.
 //!
-//! The one invariant: getsockopt(2) writes no more than the length that it is given, and keeps no
-//! pointer.
+//! The one invariant: getsockopt(2) writes no more than the given length, and keeps no pointer.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -22,7 +21,7 @@ pub struct Peer {
     pub pid: Option<i32>,
 }
 
-/// Who is at the other end.
+/// Returns the process at the other end.
 ///
 /// # Errors
 ///
@@ -30,8 +29,8 @@ pub struct Peer {
 pub fn of(socket: impl AsFd) -> io::Result<Peer> {
     let mut found = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
     let mut octets = size_of_val(&found) as libc::socklen_t;
-    // SAFETY: the value has as many octets as the length says, any of which make a `ucred`; both
-    // are live and nobody else's; the descriptor is borrowed, hence open.
+    // SAFETY: the value has as many octets as the length states, any of which make a `ucred`; both
+    // are live and not shared; the descriptor is borrowed, hence open.
     let done = unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),
@@ -44,7 +43,7 @@ pub fn of(socket: impl AsFd) -> io::Result<Peer> {
     if done != 0 {
         return Err(io::Error::last_os_error());
     }
-    // A socket of another family has nobody there, which is told as a user that cannot be.
+    // A socket of another family has no such peer, which is reported as an invalid user.
     if found.uid == u32::MAX {
         return Err(io::Error::from(io::ErrorKind::NotConnected));
     }
@@ -57,7 +56,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     #[test]
-    fn this_process_is_at_both_ends_of_a_pair_and_nobody_at_that_of_another_family() {
+    fn a_socket_pair_has_this_process_as_peer() {
         let (one, other) = UnixStream::pair().unwrap();
         let own = Peer {
             uid: rustix::process::geteuid().as_raw(),

@@ -26,8 +26,8 @@ mod tests {
     use super::random;
 
     #[test]
-    fn all_octets_are_filled_each_time_otherwise() {
-        // More than the kernel gives without looking at signals, which is 256.
+    fn random_octets_fill_the_whole_buffer() {
+        // More than 256 octets, which the kernel returns without checking for signals.
         let [one, other] = [(); 2].map(|()| random::<1000>().unwrap());
         assert_ne!(one, other);
         for octets in [one, other] {

@@ -1,17 +1,16 @@
-//! Whether peers of a Unix socket may send descriptors over it (`SCM_RIGHTS`). Kernels from 6.16 on
-//! can refuse them; elsewhere whoever reads such a socket has to close what came
-//! ([`crate::closing`]).
+//! The refusal of descriptors that peers of a Unix socket send over it (`SCM_RIGHTS`). Kernels from
+//! 6.16 on can refuse them. Otherwise the reader of such a socket has to close the received
+//! descriptors ([`crate::closing`]).
 //!
-//! The one invariant: setsockopt(2) reads an integer of the length that it is given, and keeps no
-//! pointer.
+//! The one invariant: setsockopt(2) reads an integer of the given length, and keeps no pointer.
 
 use std::os::fd::{AsFd, AsRawFd};
 
 /// `SO_PASSRIGHTS` of `asm-generic/socket.h`; Linux has it since 6.16.
 const PASS_RIGHTS: libc::c_int = 83;
 
-/// Has the kernel refuse descriptors to whoever sends them over this socket, or over a connection
-/// that it accepts. False where the kernel cannot.
+/// Has the kernel refuse descriptors that are sent over this socket, or over a connection that it
+/// accepts. Returns false if the kernel cannot.
 pub fn refuse(socket: impl AsFd) -> bool {
     set(socket, 0)
 }

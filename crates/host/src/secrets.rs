@@ -5,11 +5,11 @@ use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpabl
 /// The variable of the environment that leaves core dumps on, for debugging.
 const VARIABLE: &str = "NAMELY_CORE_DUMPS";
 
-/// From now on no crash writes this process's memory to a file, and no process of the same user
-/// reads it. Returns false if [`core_dumps_are_wanted`], or the system refuses. After a change of
-/// user it is to be called again.
+/// From now on no crash writes this process's memory to a file, and no process of the same user can
+/// read it. Returns false if [`core_dumps_enabled`], or the system refuses. It must be called
+/// again after a change of user.
 pub fn keep_from_dumps() -> bool {
-    if core_dumps_are_wanted() {
+    if core_dumps_enabled() {
         return false;
     }
     let limit = Rlimit { current: Some(0), ..getrlimit(Resource::Core) };
@@ -17,20 +17,20 @@ pub fn keep_from_dumps() -> bool {
 }
 
 /// Returns true if the environment has `NAMELY_CORE_DUMPS=1`.
-pub fn core_dumps_are_wanted() -> bool {
+pub fn core_dumps_enabled() -> bool {
     std::env::var_os(VARIABLE).is_some_and(|value| value == "1")
 }
 
 #[cfg(test)]
 mod tests {
-    use namely_skip::{Need, skip};
+    use namely_testkit::{Need, skip};
     use rustix::process::dumpable_behavior;
 
     use super::*;
 
     #[test]
-    fn a_process_that_keeps_its_secrets_leaves_no_core_and_is_read_by_nobody_else() {
-        if core_dumps_are_wanted() {
+    fn a_process_with_secrets_leaves_no_core() {
+        if core_dumps_enabled() {
             skip(Need::Kernel, format_args!("{VARIABLE} is set"));
             return;
         }

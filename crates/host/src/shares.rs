@@ -1,17 +1,17 @@
-//! Who has how much of something that there is only so much of: faces, octets, handshakes,
-//! commands. So that nobody uses up what others need, each *holder* has a ceiling, a part is kept
-//! for this machine's own programs, and when all is in use the largest holder pays.
+//! Quota accounting of a limited resource: faces, octets, handshakes, commands. Each *holder* has a
+//! ceiling, a part is reserved for this machine's own programs, and the largest holder pays when
+//! all is in use. A holder therefore cannot use up the share of others.
 //!
-//! Only sums are kept here. What a holder gives up, and when, is for whoever owns the things: on
-//! [`Refusal::Full`] it takes something of the holder named there, gives that back, and asks again.
-//! Nothing here reads a clock, waits, or makes a system call.
+//! Only sums are stored here. The owner of the resource decides when and how a holder pays: on
+//! [`Refusal::Full`] it evicts something of that holder, gives it back, and tries again. Nothing
+//! here reads a clock, waits, or makes a system call.
 //!
 //! ```
-//! use namely_host::shares::{Holder, Refusal, ShareLimits, Shares};
+//! use namely_host::shares::{Owner, Refusal, ShareLimits, Shares};
 //!
 //! let limits = ShareLimits { total: 10, ceiling: 8, ..ShareLimits::default() };
 //! let mut clients = Shares::new(limits);
-//! let [one, other] = [1, 2].map(Holder::uid);
+//! let [one, other] = [1, 2].map(Owner::uid);
 //! assert_eq!(clients.take(one, 8), Ok(()));
 //! assert_eq!(clients.take(one, 1), Err(Refusal::Ceiling));
 //! assert_eq!(clients.take(other, 2), Ok(()));
@@ -26,65 +26,65 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Who something is counted for.
+/// The owner for which something is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum Holder {
+pub enum Owner {
     /// The router itself, and root's programs on this machine. There is no ceiling for it.
     Root,
-    /// A user of this machine, as the kernel says. Made by [`Holder::uid`].
+    /// A user of this machine, as reported by the kernel. Made by [`Owner::uid`].
     Uid(u32),
     /// A host on the network, or several that share an IPv6 prefix of 64 bits. Made by
-    /// [`Holder::address`].
+    /// [`Owner::address`].
     Address(IpAddr),
-    /// A station of a local network, by its address there.
+    /// A host on a local network, by its link address.
     Station([u8; 6]),
     /// A site that a gateway serves from its origin, by its number there.
     Site(u32),
 }
 
-impl Holder {
+impl Owner {
     /// A user of this machine.
     pub fn uid(uid: u32) -> Self {
-        if uid == 0 { Holder::Root } else { Holder::Uid(uid) }
+        if uid == 0 { Owner::Root } else { Owner::Uid(uid) }
     }
 
-    /// Whoever is at an address. Of IPv6 addresses the first 64 bits count, since a host has the
-    /// rest to choose from; an IPv4 address counts as itself however it is written. Addresses of
-    /// the loopback are no exception: they do not say which user is there.
+    /// A host at an address. Of IPv6 addresses the first 64 bits count, because a host can choose
+    /// the others. An IPv4 address counts as itself in either notation. Addresses of the loopback
+    /// are no exception, because they do not identify the user.
     pub fn address(address: IpAddr) -> Self {
-        let IpAddr::V6(v6) = address.to_canonical() else { return Holder::Address(address.to_canonical()) };
+        let IpAddr::V6(v6) = address.to_canonical() else { return Owner::Address(address.to_canonical()) };
         let [a, b, c, d, ..] = v6.segments();
-        Holder::Address(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into())
+        Owner::Address(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into())
     }
 
-    /// A number for who knows no holders: another one for each. Root's is 0.
+    /// Returns a distinct number for each holder, for code that does not use holders. Root's is 0.
     pub fn number(self) -> u128 {
         let (kind, value): (u128, u128) = match self {
-            Holder::Root => (0, 0),
-            Holder::Uid(uid) => (1, uid.into()),
-            Holder::Address(IpAddr::V4(address)) => (2, u32::from(address).into()),
-            Holder::Address(IpAddr::V6(prefix)) => (3, u128::from(prefix) >> 64),
-            Holder::Station([a, b, c, d, e, f]) => (4, u64::from_be_bytes([0, 0, a, b, c, d, e, f]).into()),
-            Holder::Site(number) => (5, number.into()),
+            Owner::Root => (0, 0),
+            Owner::Uid(uid) => (1, uid.into()),
+            Owner::Address(IpAddr::V4(address)) => (2, u32::from(address).into()),
+            Owner::Address(IpAddr::V6(prefix)) => (3, u128::from(prefix) >> 64),
+            Owner::Station([a, b, c, d, e, f]) => (4, u64::from_be_bytes([0, 0, a, b, c, d, e, f]).into()),
+            Owner::Site(number) => (5, number.into()),
         };
         kind << 64 | value
     }
 
-    /// Returns true for programs of this machine, whose user the kernel has told.
+    /// Returns true for programs of this machine, whose user the kernel has reported.
     pub fn is_local(self) -> bool {
-        matches!(self, Holder::Root | Holder::Uid(_))
+        matches!(self, Owner::Root | Owner::Uid(_))
     }
 }
 
-impl fmt::Display for Holder {
+impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Holder::Root => f.write_str("root"),
-            Holder::Uid(uid) => write!(f, "uid {uid}"),
-            Holder::Address(IpAddr::V6(prefix)) => write!(f, "{prefix}/64"),
-            Holder::Address(address) => write!(f, "{address}"),
-            Holder::Site(number) => write!(f, "site {number}"),
-            Holder::Station(octets) => {
+            Owner::Root => f.write_str("root"),
+            Owner::Uid(uid) => write!(f, "uid {uid}"),
+            Owner::Address(IpAddr::V6(prefix)) => write!(f, "{prefix}/64"),
+            Owner::Address(address) => write!(f, "{address}"),
+            Owner::Site(number) => write!(f, "site {number}"),
+            Owner::Station(octets) => {
                 let [first, rest @ ..] = octets;
                 write!(f, "{first:02x}")?;
                 rest.iter().try_for_each(|octet| write!(f, ":{octet:02x}"))
@@ -93,21 +93,20 @@ impl fmt::Display for Holder {
     }
 }
 
-/// How much there is, and for whom.
+/// The amount of a resource, and its shares.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ShareLimits {
-    /// Most that all together have; root's `root_extra` comes on top.
+    /// Maximum for all holders together; root's `root_extra` is added to it.
     pub total: u64,
-    /// Most that one holder has. There is no such limit for root.
+    /// Maximum for one holder. It does not apply to root.
     pub ceiling: u64,
-    /// Most that a user of this machine has, if that is another number.
+    /// Maximum for a user of this machine, if it differs.
     pub local_ceiling: Option<u64>,
-    /// A holder that has no more than this is never asked to pay.
+    /// A holder with no more than this never pays.
     pub reserve: u64,
-    /// The part of the total that only holders on this machine may have
-    /// ([`Holder::is_local`]).
+    /// The part of the total that is reserved for holders on this machine ([`Owner::is_local`]).
     pub local_reserve: u64,
-    /// What root may have where the total is in use.
+    /// The amount that root may have beyond the total.
     pub root_extra: u64,
 }
 
@@ -125,35 +124,26 @@ impl Default for ShareLimits {
     }
 }
 
-/// Why a share was not given.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// The reason for which a share was not given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refusal {
-    /// The holder has as much as one may have.
+    /// The holder has reached its ceiling.
+    #[error("this user or host has as much as one may have")]
     Ceiling,
     /// All is in use.
+    #[error("as much is in use as may be")]
     Full {
-        /// The holder who pays, which may be the one who asked: of those who stand in the way, the
-        /// one with most. `None` if nobody has more than the reserve.
-        payer: Option<Holder>,
+        /// The holder that pays, which may be the requesting one: the largest of the holders in the
+        /// way. `None` if no holder has more than the reserve.
+        payer: Option<Owner>,
     },
 }
 
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Refusal::Ceiling => f.write_str("this user or host has as much as one may have"),
-            Refusal::Full { .. } => f.write_str("as much is in use as may be"),
-        }
-    }
-}
-
-impl std::error::Error for Refusal {}
-
-/// What each holder has.
+/// The amounts of all holders.
 #[derive(Clone, Debug)]
 pub struct Shares {
     limits: ShareLimits,
-    held: BTreeMap<Holder, u64>,
+    held: BTreeMap<Owner, u64>,
     local: Class,
     remote: Class,
 }
@@ -162,12 +152,12 @@ pub struct Shares {
 #[derive(Clone, Debug, Default)]
 struct Class {
     used: u64,
-    /// By what they have.
-    by_size: BTreeSet<(u64, Holder)>,
+    /// Holders by their amounts.
+    by_size: BTreeSet<(u64, Owner)>,
 }
 
 impl Shares {
-    /// Nobody has anything yet.
+    /// Makes accounts without any holder.
     pub fn new(limits: ShareLimits) -> Self {
         Shares { limits, held: BTreeMap::new(), local: Class::default(), remote: Class::default() }
     }
@@ -177,18 +167,18 @@ impl Shares {
         &self.limits
     }
 
-    /// What all together have.
+    /// Returns the amount of all holders together.
     pub fn used(&self) -> u64 {
         self.local.used.saturating_add(self.remote.used)
     }
 
-    /// What one has.
-    pub fn held(&self, holder: Holder) -> u64 {
+    /// Returns the amount of one holder.
+    pub fn held(&self, holder: Owner) -> u64 {
         self.held.get(&holder).copied().unwrap_or(0)
     }
 
-    /// The holders, and what each has.
-    pub fn holders(&self) -> impl Iterator<Item = (Holder, u64)> + '_ {
+    /// The holders and their amounts.
+    pub fn holders(&self) -> impl Iterator<Item = (Owner, u64)> + '_ {
         self.held.iter().map(|(holder, held)| (*holder, *held))
     }
 
@@ -196,20 +186,20 @@ impl Shares {
     ///
     /// # Errors
     /// [`Refusal`]; nothing has changed then.
-    pub fn take(&mut self, holder: Holder, amount: u64) -> Result<(), Refusal> {
+    pub fn take(&mut self, holder: Owner, amount: u64) -> Result<(), Refusal> {
         self.check(holder, amount)?;
         self.set(holder, self.held(holder).saturating_add(amount));
         Ok(())
     }
 
-    /// Whether [`Shares::take`] would give `amount`.
+    /// Checks that [`Shares::take`] would give `amount`.
     ///
     /// # Errors
-    /// What it would say.
-    pub fn check(&self, holder: Holder, amount: u64) -> Result<(), Refusal> {
+    /// The error that it would return.
+    pub fn check(&self, holder: Owner, amount: u64) -> Result<(), Refusal> {
         let ShareLimits { total, local_reserve, root_extra, .. } = self.limits;
         let used = self.used().checked_add(amount);
-        if holder == Holder::Root {
+        if holder == Owner::Root {
             let fits = used.is_some_and(|used| used <= total.saturating_add(root_extra));
             return if fits { Ok(()) } else { Err(self.full(holder, amount)) };
         }
@@ -223,33 +213,33 @@ impl Shares {
         if fits && fits_class { Ok(()) } else { Err(self.full(holder, amount)) }
     }
 
-    /// Takes back what a holder had; more than it had is all of it.
-    pub fn give_back(&mut self, holder: Holder, amount: u64) {
+    /// Takes back an amount of a holder. An amount above the held one takes back all of it.
+    pub fn give_back(&mut self, holder: Owner, amount: u64) {
         self.set(holder, self.held(holder).saturating_sub(amount));
     }
 
-    /// The holder that has most; of several, any. Root is never it.
-    pub fn largest(&self) -> Option<(Holder, u64)> {
+    /// The largest holder; of several, any. Root is never returned.
+    pub fn largest(&self) -> Option<(Owner, u64)> {
         [self.remote.largest(), self.local.largest()].into_iter().flatten().max_by_key(|(_, held)| *held)
     }
 
-    /// Who must give something up so that `holder` can have `amount`.
-    fn full(&self, holder: Holder, amount: u64) -> Refusal {
-        // Where only the part of the remote ones is in use, the local ones have nothing to do with
-        // it.
+    /// Returns the refusal that names the holder which must pay so that `holder` can have `amount`.
+    fn full(&self, holder: Owner, amount: u64) -> Refusal {
+        // If only the part of the remote holders is in use, local holders do not pay.
         let is_remote_part = self.used().checked_add(amount).is_some_and(|used| used <= self.limits.total);
         let largest = if is_remote_part { self.remote.largest() } else { self.largest() };
         let own = self.held(holder).saturating_add(amount);
         let payer = match largest {
-            // Whoever would be the largest pays himself: two of one size do not take turns.
-            Some((_, most)) if holder != Holder::Root && own > most => Some((holder, self.held(holder))),
+            // A holder that would become the largest pays itself, so that two of one size do not
+            // evict each other alternately.
+            Some((_, most)) if holder != Owner::Root && own > most => Some((holder, self.held(holder))),
             largest => largest,
         };
         let payer = payer.filter(|(_, held)| *held > self.limits.reserve);
         Refusal::Full { payer: payer.map(|(holder, _)| holder) }
     }
 
-    fn set(&mut self, holder: Holder, held: u64) {
+    fn set(&mut self, holder: Owner, held: u64) {
         let before = self.held(holder);
         let class = if holder.is_local() { &mut self.local } else { &mut self.remote };
         class.used = class.used.saturating_sub(before).saturating_add(held);
@@ -264,9 +254,9 @@ impl Shares {
 }
 
 impl Class {
-    fn largest(&self) -> Option<(Holder, u64)> {
+    fn largest(&self) -> Option<(Owner, u64)> {
         let mut from_the_largest = self.by_size.iter().rev();
-        from_the_largest.find(|(_, holder)| *holder != Holder::Root).map(|(held, holder)| (*holder, *held))
+        from_the_largest.find(|(_, holder)| *holder != Owner::Root).map(|(held, holder)| (*holder, *held))
     }
 }
 
@@ -275,7 +265,7 @@ impl Class {
 pub struct SharePool(Arc<Mutex<Shares>>);
 
 impl SharePool {
-    /// Nobody has anything yet.
+    /// Makes a pool without any holder.
     pub fn new(limits: ShareLimits) -> Self {
         SharePool(Arc::new(Mutex::new(Shares::new(limits))))
     }
@@ -284,56 +274,56 @@ impl SharePool {
     ///
     /// # Errors
     /// [`Refusal`].
-    pub fn take(&self, holder: Holder, amount: u64) -> Result<Share, Refusal> {
+    pub fn take(&self, holder: Owner, amount: u64) -> Result<Share, Refusal> {
         self.lock().take(holder, amount)?;
         Ok(Share { pool: self.clone(), holder, amount: AtomicU64::new(amount) })
     }
 
-    /// Whether [`SharePool::take`] would give `amount` now.
+    /// Checks that [`SharePool::take`] would give `amount` now.
     ///
     /// # Errors
-    /// What it would say.
-    pub fn check(&self, holder: Holder, amount: u64) -> Result<(), Refusal> {
+    /// The error that it would return.
+    pub fn check(&self, holder: Owner, amount: u64) -> Result<(), Refusal> {
         self.lock().check(holder, amount)
     }
 
-    /// What all together have.
+    /// Returns the amount of all holders together.
     pub fn used(&self) -> u64 {
         self.lock().used()
     }
 
-    /// What one has.
-    pub fn held(&self, holder: Holder) -> u64 {
+    /// Returns the amount of one holder.
+    pub fn held(&self, holder: Owner) -> u64 {
         self.lock().held(holder)
     }
 
     fn lock(&self) -> MutexGuard<'_, Shares> {
-        // Sums are complete whenever the lock is free, however its last owner ended.
+        // The sums are consistent whenever the lock is free, even after a panic of its last owner.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A part of a pool that somebody has. It is given back when this is dropped.
+/// A part of a pool. It is given back when this is dropped.
 #[derive(Debug)]
 pub struct Share {
     pool: SharePool,
-    holder: Holder,
+    holder: Owner,
     amount: AtomicU64,
 }
 
 impl Share {
-    /// Whose it is.
-    pub fn holder(&self) -> Holder {
+    /// Returns its holder.
+    pub fn holder(&self) -> Owner {
         self.holder
     }
 
-    /// How much.
+    /// The amount of the share.
     pub fn amount(&self) -> u64 {
         self.amount.load(Ordering::Relaxed)
     }
 
-    /// Gives all of it back before its time: somebody else may have it while what it stood for is
-    /// being taken down. It is empty then.
+    /// Gives all of it back early, so that another holder can have it while the resource is being
+    /// released. The share is empty then.
     pub fn give_back(&self) {
         let amount = self.amount.swap(0, Ordering::Relaxed);
         if amount > 0 {

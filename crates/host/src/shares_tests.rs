@@ -1,66 +1,66 @@
 use super::*;
 use proptest::prelude::*;
 
-fn host(n: u8) -> Holder {
-    Holder::address([192, 0, 2, n].into())
+fn host(n: u8) -> Owner {
+    Owner::address([192, 0, 2, n].into())
 }
 
 #[test]
-fn addresses_count_by_host_and_ipv6_addresses_by_their_first_64_bits() {
-    let of = |text: &str| Holder::address(text.parse().unwrap());
+fn ipv6_addresses_count_by_64_bit_prefix() {
+    let of = |text: &str| Owner::address(text.parse().unwrap());
     assert_eq!(of("2001:db8:1:2:3:4:5:6"), of("2001:db8:1:2::1"));
     assert_ne!(of("2001:db8:1:2::1"), of("2001:db8:1:3::1"));
     assert_eq!(of("::ffff:192.0.2.1"), of("192.0.2.1"));
     assert_ne!(of("127.0.0.1"), of("127.0.0.2"));
     assert_eq!(of("2001:db8:1:2::1").to_string(), "2001:db8:1:2::/64");
-    assert_eq!(Holder::Station([2, 0, 0, 0, 0, 0xab]).to_string(), "02:00:00:00:00:ab");
+    assert_eq!(Owner::Station([2, 0, 0, 0, 0, 0xab]).to_string(), "02:00:00:00:00:ab");
 }
 
 #[test]
-fn each_holder_has_a_number_of_its_own_and_roots_is_0() {
+fn holder_numbers_are_unique() {
     let addresses = ["0.0.0.0", "0.0.0.1", "::", "2001:db8::1", "2001:db8:0:1::1", "2001:db8:1::1"];
-    let mut holders: Vec<_> = addresses.map(|text| Holder::address(text.parse().unwrap())).to_vec();
-    holders.extend([0, 1, 2, u32::MAX].map(Holder::uid));
-    holders.extend([[0; 6], [0xff; 6], [0, 0, 0, 0, 0, 1]].map(Holder::Station));
+    let mut holders: Vec<_> = addresses.map(|text| Owner::address(text.parse().unwrap())).to_vec();
+    holders.extend([0, 1, 2, u32::MAX].map(Owner::uid));
+    holders.extend([[0; 6], [0xff; 6], [0, 0, 0, 0, 0, 1]].map(Owner::Station));
     let numbers: BTreeSet<u128> = holders.iter().map(|holder| holder.number()).collect();
     assert_eq!(numbers.len(), holders.len());
-    assert_eq!(Holder::Root.number(), 0);
+    assert_eq!(Owner::Root.number(), 0);
 }
 
 #[test]
-fn roots_uid_is_root_and_no_other_is() {
-    assert_eq!((Holder::uid(0), Holder::uid(7)), (Holder::Root, Holder::Uid(7)));
-    assert!(Holder::uid(7).is_local() && !host(1).is_local());
+fn only_uid_0_is_root() {
+    assert_eq!((Owner::uid(0), Owner::uid(7)), (Owner::Root, Owner::Uid(7)));
+    assert!(Owner::uid(7).is_local() && !host(1).is_local());
 }
 
 #[test]
-fn root_has_its_extra_when_all_is_in_use_and_no_more() {
+fn root_has_extra_room_when_full() {
     let mut shares = Shares::new(ShareLimits { total: 4, root_extra: 2, ..ShareLimits::default() });
     shares.take(host(1), 4).unwrap();
-    assert_eq!(shares.take(Holder::Root, 2), Ok(()));
-    assert_eq!(shares.take(Holder::Root, 1), Err(Refusal::Full { payer: Some(host(1)) }));
+    assert_eq!(shares.take(Owner::Root, 2), Ok(()));
+    assert_eq!(shares.take(Owner::Root, 1), Err(Refusal::Full { payer: Some(host(1)) }));
 }
 
 #[test]
-fn hosts_on_the_network_leave_the_reserve_of_this_machine_alone() {
+fn network_hosts_leave_the_local_reserve() {
     let mut shares = Shares::new(ShareLimits { total: 8, local_reserve: 3, ..ShareLimits::default() });
     (1..=5).for_each(|n| shares.take(host(n), 1).unwrap());
-    shares.take(Holder::uid(1), 2).unwrap();
+    shares.take(Owner::uid(1), 2).unwrap();
     let refused = shares.take(host(6), 1);
-    assert!(matches!(refused, Err(Refusal::Full { payer: Some(Holder::Address(_)) })), "{refused:?}");
-    assert_eq!(shares.take(Holder::uid(2), 1), Ok(()));
-    assert_eq!(shares.take(Holder::uid(2), 1), Err(Refusal::Full { payer: Some(Holder::uid(1)) }));
+    assert!(matches!(refused, Err(Refusal::Full { payer: Some(Owner::Address(_)) })), "{refused:?}");
+    assert_eq!(shares.take(Owner::uid(2), 1), Ok(()));
+    assert_eq!(shares.take(Owner::uid(2), 1), Err(Refusal::Full { payer: Some(Owner::uid(1)) }));
 }
 
 #[test]
-fn who_has_no_more_than_the_reserve_does_not_pay() {
+fn a_holder_within_its_reserve_never_pays() {
     let mut shares = Shares::new(ShareLimits { total: 4, reserve: 2, ..ShareLimits::default() });
     (1..=2).for_each(|n| shares.take(host(n), 2).unwrap());
     assert_eq!(shares.take(host(3), 1), Err(Refusal::Full { payer: None }));
 }
 
 #[test]
-fn a_share_goes_back_when_it_is_dropped() {
+fn a_dropped_share_is_returned() {
     let pool = SharePool::new(ShareLimits { total: 10, ceiling: 6, ..ShareLimits::default() });
     let mut share = pool.take(host(1), 4).unwrap();
     assert_eq!(share.grow(3), Err(Refusal::Ceiling));
@@ -70,12 +70,12 @@ fn a_share_goes_back_when_it_is_dropped() {
     assert_eq!((pool.used(), pool.check(host(1), 6)), (0, Ok(())));
 }
 
-/// The same by sums over a list, without any order kept.
+/// A model of the shares, which computes each sum over an unordered list.
 #[derive(Default)]
-struct Naive(Vec<(Holder, u64)>);
+struct Naive(Vec<(Owner, u64)>);
 
 impl Naive {
-    fn held(&self, holder: Holder) -> u64 {
+    fn held(&self, holder: Owner) -> u64 {
         self.0.iter().filter(|(h, _)| *h == holder).map(|(_, held)| held).sum()
     }
 
@@ -84,18 +84,18 @@ impl Naive {
     }
 
     fn most(&self, remote_only: bool) -> u64 {
-        let counts = self.0.iter().filter(|(h, _)| *h != Holder::Root && !(remote_only && h.is_local()));
+        let counts = self.0.iter().filter(|(h, _)| *h != Owner::Root && !(remote_only && h.is_local()));
         counts.map(|(h, _)| self.held(*h)).max().unwrap_or(0)
     }
 }
 
-fn holder() -> impl Strategy<Value = Holder> {
-    prop_oneof![Just(Holder::Root), (1u32..4).prop_map(Holder::uid), (1u8..6).prop_map(host)]
+fn holder() -> impl Strategy<Value = Owner> {
+    prop_oneof![Just(Owner::Root), (1u32..4).prop_map(Owner::uid), (1u8..6).prop_map(host)]
 }
 
 proptest! {
     #[test]
-    fn sums_refusals_and_payers_are_those_of_a_naive_model(
+    fn shares_match_a_naive_model(
         steps in prop::collection::vec((holder(), 0u64..12, any::<bool>()), 1..200),
         total in 1u64..40, ceiling in 1u64..20, local_ceiling in prop::option::of(1u64..20), reserve in 0u64..4, local_reserve in 0u64..10,
         root_extra in 0u64..6,
@@ -113,7 +113,7 @@ proptest! {
                 continue;
             }
             let used = naive.used(None) + amount;
-            let is_root = holder == Holder::Root;
+            let is_root = holder == Owner::Root;
             let ceiling = if holder.is_local() { local_ceiling.unwrap_or(ceiling) } else { ceiling };
             let over_ceiling = !is_root && naive.held(holder) + amount > ceiling;
             let fits_total = used <= total + if is_root { root_extra } else { 0 };
@@ -133,7 +133,7 @@ proptest! {
                     prop_assert_eq!(payer.is_some(), paid > reserve);
                     if let Some(payer) = payer {
                         prop_assert_eq!(naive.held(payer), paid);
-                        prop_assert!(payer != Holder::Root && (!pays_himself || payer == holder));
+                        prop_assert!(payer != Owner::Root && (!pays_himself || payer == holder));
                     }
                 }
             }

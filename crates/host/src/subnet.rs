@@ -32,11 +32,16 @@ fn leading(address: u128, bits: u8) -> u128 {
     if bits == 0 { 0 } else { address >> (128 - u32::from(bits)) }
 }
 
-impl FromStr for Subnet {
-    type Err = String;
+/// Caller: a text that is no network.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no network: write 192.0.2.0/24 or 2001:db8::/32")]
+pub struct SubnetError(String);
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let refuse = || format!("`{text}` is no network: write 192.0.2.0/24 or 2001:db8::/32");
+impl FromStr for Subnet {
+    type Err = SubnetError;
+
+    fn from_str(text: &str) -> Result<Self, SubnetError> {
+        let refuse = || SubnetError(text.to_owned());
         let (address, bits) = text.split_once('/').ok_or_else(refuse)?;
         let address: IpAddr = address.parse().map_err(|_| refuse())?;
         let most = if address.is_ipv4() { 32 } else { 128 };
@@ -56,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_network_contains_its_addresses_only() {
+    fn a_subnet_contains_only_its_addresses() {
         for (network, inside, outside) in [
             ("192.0.2.0/24", "192.0.2.255", "192.0.3.0"),
             ("192.0.2.7/32", "192.0.2.7", "192.0.2.6"),
@@ -74,9 +79,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_network_is_refused() {
+    fn an_invalid_subnet_is_refused() {
         for text in ["192.0.2.0", "192.0.2.0/33", "::/129", "x/8", "192.0.2.0/", "/8", "192.0.2.0/-1"] {
-            assert!(text.parse::<Subnet>().unwrap_err().contains("192.0.2.0/24"), "{text}");
+            assert!(text.parse::<Subnet>().unwrap_err().to_string().contains("192.0.2.0/24"), "{text}");
         }
     }
 }

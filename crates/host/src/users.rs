@@ -1,24 +1,23 @@
-//! Users by name and number, as `/etc/passwd` lists them. Those of a directory service have a
-//! number only.
+//! Users by name and number, from `/etc/passwd`. Those of a directory service have a number only.
 
 use std::path::Path;
 
-/// Where users are looked up.
+/// The file in which users are looked up.
 const PASSWD: &str = "/etc/passwd";
 
-/// The number of the user `name`; none if there is no such user.
+/// Returns the number of the user `name`; `None` if there is no such user.
 pub fn uid_of(name: &str) -> Option<u32> {
     uid_in(Path::new(PASSWD), name)
 }
 
-/// The numbers of the user `name` and of its first group; none if there is no such user.
+/// Returns the numbers of the user `name` and of its first group; `None` if there is no such user.
 pub fn ids_of(name: &str) -> Option<(u32, u32)> {
     let text = std::fs::read_to_string(PASSWD).ok()?;
     let line = text.lines().find(|line| entry(line).is_some_and(|(user, _)| user == name))?;
     Some((entry(line)?.1, line.split(':').nth(3)?.parse().ok()?))
 }
 
-/// The same in the file `passwd`.
+/// Returns the number of the user `name` in the file `passwd`.
 pub fn uid_in(passwd: &Path, name: &str) -> Option<u32> {
     let text = std::fs::read_to_string(passwd).ok()?;
     text.lines().find_map(|line| entry(line).filter(|(user, _)| *user == name).map(|(_, uid)| uid))
@@ -42,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn users_are_found_by_name_and_number_and_what_is_no_entry_is_passed_by() {
+    fn users_are_found_by_name_and_number() {
         assert_eq!(entry("alice:x:1007:1007:,:/home/alice:/bin/sh"), Some(("alice", 1007)));
         for bad in ["", "alice", "alice:x", "alice:x:many:", "#"] {
             assert_eq!(entry(bad), None, "{bad}");

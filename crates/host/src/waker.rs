@@ -11,15 +11,15 @@ use rustix::io::Errno;
 /// Ends a wait on its descriptor, which is readable from [`Waker::wake`] to [`Waker::reset`].
 /// Clones wake the same waiter; any thread may wake, one thread waits and resets.
 ///
-/// As a [`std::task::Waker`] it turns the wait for a future into a wait for a descriptor.
+/// As a [`std::task::Waker`] it converts the wait for a future into a wait for a descriptor.
 #[derive(Clone, Debug)]
 pub struct Waker(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     eventfd: OwnedFd,
-    /// Whether the waiter was woken and has not noticed yet: another system call would change
-    /// nothing.
+    /// Whether the waiter was woken and has not reset yet. Another system call would have no
+    /// effect.
     raised: AtomicBool,
 }
 
@@ -33,19 +33,20 @@ impl Waker {
         Ok(Waker(Arc::new(Shared { eventfd, raised: AtomicBool::new(false) })))
     }
 
-    /// Ends the wait; one that is yet to begin ends at once. Several calls before [`Waker::reset`]
-    /// are one. What the caller wrote before, the waiter sees after its reset.
+    /// Ends the wait; a wait that has yet to begin ends at once. Several calls before
+    /// [`Waker::reset`] count as one. The caller's earlier writes are visible to the waiter after
+    /// its reset.
     pub fn wake(&self) {
         self.0.raise();
     }
 
-    /// The descriptor is no longer readable. The waiter calls it after each wait, and then looks at
+    /// Makes the descriptor unreadable. The waiter calls it after each wait, and then checks
     /// everything for which it may have been woken.
     pub fn reset(&self) {
-        // The count is taken before the flag is lowered. The other way round, a wake-up in between
-        // would raise the flag, lose its count here, and silence all those after it. As it is, a
-        // wake-up in between finds the flag raised and writes nothing, but what it tells of is
-        // there already: `swap` acquires it, and the waiter looks next.
+        // The count is read before the flag is cleared. In the other order, a wake-up in between
+        // would set the flag, lose its count here, and suppress all later ones. In this order, a
+        // wake-up in between finds the flag set and writes nothing. Its data is visible
+        // nevertheless: `swap` acquires it, and the waiter checks afterwards.
         let mut count = [0; 8];
         let _ = rustix::io::read(&self.0.eventfd, &mut count);
         self.0.raised.swap(false, Ordering::AcqRel);
@@ -54,7 +55,7 @@ impl Waker {
 
 impl Shared {
     fn raise(&self) {
-        // Release: what was written before is visible to the reset that takes this back.
+        // Release: earlier writes are visible to the reset that clears this flag.
         if !self.raised.swap(true, Ordering::AcqRel) {
             // The only failure is a counter that is full, and then the waiter is awake already.
             let _ = rustix::io::write(&self.eventfd, &1u64.to_ne_bytes());
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn the_descriptor_is_readable_from_wake_to_reset_however_often_it_was_woken() {
+    fn a_waker_is_readable_until_its_reset() {
         let waker = Waker::new().unwrap();
         assert!(!is_readable(&waker, Duration::ZERO));
         for _ in 0..2 {
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_resets_and_then_looks_misses_nothing() {
+    fn a_check_after_reset_misses_no_wake() {
         const COUNT: u64 = 50_000;
         let (waker, told) = (Waker::new().unwrap(), AtomicU64::new(0));
         std::thread::scope(|scope| {

@@ -1,10 +1,11 @@
-//! Which requests a page that this machine serves may answer, though browsers are made to ask by
-//! pages of other sites.
+//! The filter for requests to a page that this machine serves. Pages of other sites can make
+//! browsers send such requests.
 //!
-//! A page of another site can have a browser send requests here, and by changing what its own name
-//! resolves to (DNS rebinding) read the answers. So a request must name an address, `localhost` or
-//! a name that the operator gave: what a name resolves to is nobody's secret. And where a browser
-//! says that a page of another site asks, nothing is answered.
+//! A page of another site can have a browser send requests here, and can read the answers if it
+//! changes the address of its own name (DNS rebinding). A request must therefore name an address,
+//! `localhost` or a configured name, because any site can make its own name resolve to this
+//! machine. If the browser reports that a page of another site sent the request, it is not
+//! answered.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -12,12 +13,12 @@ use std::net::{IpAddr, Ipv6Addr};
 #[derive(Clone, Debug, Default)]
 pub struct PageHosts(Vec<String>);
 
-/// Why a request is not answered.
+/// The reason for which a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageRefusal {
     /// It names no host, or several.
     NoHost,
-    /// It names a host that may not be this one.
+    /// It names a host that may not be this machine.
     Host,
     /// A page of another site sent it.
     Site,
@@ -29,8 +30,8 @@ impl PageHosts {
         PageHosts(names)
     }
 
-    /// Whether a request may be answered that is for `target` (RFC 9112, 3.2) and has these header
-    /// fields.
+    /// Checks whether a request for `target` (RFC 9112, 3.2) with these header fields may be
+    /// answered.
     ///
     /// # Errors
     /// The peer's fault, or that of a page in its browser.
@@ -54,21 +55,21 @@ impl PageHosts {
         if !self.has(host) {
             return Err(PageRefusal::Host);
         }
-        // An absolute target stands for Host (RFC 9112, 3.2.2): the two must say the same.
+        // An absolute target stands for Host (RFC 9112, 3.2.2): the two must be equal.
         if let Some((scheme, rest)) = target.split_once("://").filter(|_| !target.starts_with('/')) {
             let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
             if !scheme.eq_ignore_ascii_case("http") || !authority.eq_ignore_ascii_case(host) {
                 return Err(PageRefusal::Host);
             }
         }
-        // Browsers say which page has a request sent; other programs say nothing.
+        // Browsers send the origin of a request; other programs do not.
         let is_foreign = origins.into_iter().any(|origin| !is_origin(origin, host))
             || sites.into_iter().any(|site| site != b"same-origin" && site != b"none");
         if is_foreign { Err(PageRefusal::Site) } else { Ok(()) }
     }
 
-    /// Whether `authority` (RFC 3986, 3.2) is an address, `localhost` or one of the names, with a
-    /// port or without, and nothing more.
+    /// Returns true if `authority` (RFC 3986, 3.2) is an address, `localhost` or one of the names,
+    /// with or without a port, and nothing more.
     fn has(&self, authority: &str) -> bool {
         let Some((name, port)) = parts(authority) else { return false };
         let is_port = port.is_none_or(|port| {
@@ -86,19 +87,19 @@ impl PageHosts {
     }
 }
 
-/// Whether `origin` is that of the page itself, which is at `host`.
+/// Returns true if `origin` is that of the page itself, at `host`.
 fn is_origin(origin: &[u8], host: &str) -> bool {
     origin.strip_prefix(b"http://").is_some_and(|origin| origin.eq_ignore_ascii_case(host.as_bytes()))
 }
 
-/// What an authority names.
+/// The host of an authority.
 enum Named<'a> {
-    /// What is between brackets.
+    /// The text between brackets.
     V6(&'a str),
     Other(&'a str),
 }
 
-/// The host of an authority, and its port where it has one.
+/// Returns the host of an authority, and its port if it has one.
 fn parts(authority: &str) -> Option<(Named<'_>, Option<&str>)> {
     let (named, rest) = match authority.strip_prefix('[') {
         Some(rest) => rest.split_once(']').map(|(address, rest)| (Named::V6(address), rest))?,
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_an_address_localhost_or_a_name_that_was_given() {
+    fn only_known_web_hosts_are_accepted() {
         for host in [
             "127.0.0.1:9465",
             "localhost:1",
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absolute_target_names_the_same_host() {
+    fn an_absolute_target_is_checked_by_host() {
         for (target, checked) in [
             ("http://localhost:1/metrics", Ok(())),
             ("HTTP://LOCALHOST:1", Ok(())),
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_another_site_is_refused() {
+    fn a_request_from_another_site_is_refused() {
         for (field, value, checked) in [
             ("Origin", "http://localhost:1", Ok(())),
             ("Origin", "http://evil.example", Err(Site)),

@@ -1,5 +1,5 @@
-//! What the allocator keeps of what was freed. A program of its own: what other tests take and free
-//! meanwhile would be counted too.
+//! Freed memory that the allocator retains. A program of its own, because allocations of other
+//! tests would be counted, too.
 #![cfg(target_env = "gnu")]
 
 use namely_host::{HugePages, give_back_memory, keep_little_memory};
@@ -8,14 +8,14 @@ use namely_host::{HugePages, give_back_memory, keep_little_memory};
 static MEMORY: HugePages = HugePages;
 
 #[test]
-fn what_threads_have_freed_goes_back_to_the_system() {
+fn freed_thread_memory_returns_to_the_system() {
     let resident_kib = || {
         let status = std::fs::read_to_string("/proc/self/status").expect("Linux says it");
         let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("it has a line");
         line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).expect("a number")
     };
     keep_little_memory();
-    // A large piece that is given back lets the allocator keep as much, unless it is told.
+    // By default, freeing a large allocation lets the allocator retain as much.
     drop(vec![1u8; 30 << 20]);
     let (full, is_full) = std::sync::mpsc::channel();
     let (end, may_end) = std::sync::mpsc::channel::<()>();

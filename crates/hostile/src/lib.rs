@@ -1,7 +1,7 @@
-//! Hostile peers for tests and the bench: a station of a link, a neighbor of the virtual plane, a
-//! router that lies to its clients.
+//! Hostile peers for tests and the bench: a station of a link, a neighbor of the virtual plane, and
+//! a router that lies to its clients.
 //!
-//! They check nothing before they send it, so that a test exercises the checks of the receiver.
+//! They check nothing before they send. So a test exercises the checks of the receiver.
 #![forbid(unsafe_code)]
 
 mod plane;
@@ -9,5 +9,5 @@ mod station;
 mod words;
 
 pub use plane::{BOOT, Neighbor, Request};
-pub use station::{Identity, Station};
+pub use station::{HostilePeer, Identity};
 pub use words::{LIE, NAMES, lie, lie_to};

@@ -4,13 +4,13 @@ use std::io;
 use std::sync::Arc;
 
 use namely_security::{KeyType, PrivateKey, Signer, sign_data, sign_interest};
-use namely_vip::message::{self, About, Body, Message, Title};
+use namely_vip::message::{self, Body, Message, MessageName, RequestKind};
 use namely_wire::{DataBuilder, InterestBuilder, LpHeaders, LpView, Name, PitToken, encode_lp_packet};
 
-/// The life that the neighbor has.
+/// Boot number of the neighbor.
 pub const BOOT: u64 = 7;
 
-/// A request of the router that waits for an answer.
+/// A request of the router that awaits an answer.
 #[derive(Clone, Debug)]
 pub struct Request {
     /// Its name.
@@ -18,21 +18,21 @@ pub struct Request {
     /// The token that the answer has to carry.
     pub token: Option<PitToken>,
     /// Its subject.
-    pub about: About,
-    /// The router's life.
+    pub about: RequestKind,
+    /// The router's boot number.
     pub boot: u64,
     /// The router's slot.
     pub slot: u64,
 }
 
 impl Request {
-    /// Reads a datagram; `None` if it is anything else than a request for counts or offers.
+    /// Parses a datagram; `None` unless it is a request for counts or offers.
     pub fn read(datagram: &[u8]) -> Option<Self> {
         let link = LpView::parse(datagram).ok()?;
         let message = Message::parse(link.fragment?).ok()?;
         let (about, boot, slot) = match message.body {
-            Body::AskCounts { boot, slot, .. } => (About::Counts, boot, slot),
-            Body::AskOffers { boot, slot, .. } => (About::Offers, boot, slot),
+            Body::AskCounts { boot, slot, .. } => (RequestKind::Counts, boot, slot),
+            Body::AskOffers { boot, slot, .. } => (RequestKind::Offers, boot, slot),
             _ => return None,
         };
         Some(Request { name: message.name.to_name(), token: link.headers.pit_token, about, boot, slot })
@@ -52,10 +52,10 @@ pub struct Neighbor {
 }
 
 impl Neighbor {
-    /// One with this key.
+    /// Creates a neighbor with the key `private`.
     ///
     /// # Errors
-    /// It is no Ed25519 key.
+    /// It is not an Ed25519 key.
     pub fn new(router: &str, private: PrivateKey) -> io::Result<Self> {
         let key = private.public().ed25519_octets().ok_or(io::ErrorKind::InvalidInput)?;
         let name = Name::new().join_generic(router).join_generic("KEY").join_generic("1");
@@ -63,7 +63,7 @@ impl Neighbor {
         Ok(Neighbor { router: router.to_owned(), key, signer, time_us: 0 })
     }
 
-    /// One with a fresh key.
+    /// Creates a neighbor with a fresh key.
     ///
     /// # Errors
     /// The system has no random octets.
@@ -71,22 +71,23 @@ impl Neighbor {
         Self::new(router, PrivateKey::generate(KeyType::Ed25519).map_err(io::Error::other)?)
     }
 
-    /// A request for the router's counts, signed, later than all before.
+    /// Returns a signed request for the router's counts. Its timestamp is later than those of all
+    /// earlier requests.
     ///
     /// # Errors
     /// It cannot be signed.
-    pub fn ask_counts(&mut self, period_ms: u64, nonce: [u8; 4]) -> io::Result<Vec<u8>> {
+    pub fn counts_request(&mut self, period_ms: u64, nonce: [u8; 4]) -> io::Result<Vec<u8>> {
         let wall_us = namely_host::clock::unix_ns() / 1000;
         self.time_us = wall_us.max(self.time_us + 1);
         let router = self.router.as_bytes();
-        let title = Title { about: About::Counts, router, time_us: self.time_us, segment: 0 };
+        let title = MessageName { about: RequestKind::Counts, router, time_us: self.time_us, segment: 0 };
         let builder = InterestBuilder::new(title.to_name()).hop_limit(1).nonce(nonce);
-        let parameters = message::ask_counts(BOOT, 1, period_ms);
+        let parameters = message::counts_request(BOOT, 1, period_ms);
         let time_ms = namely_host::clock::unix_ms();
         sign_interest(&builder, &parameters, &self.signer, time_ms).map_err(io::Error::other)
     }
 
-    /// An answer with this content, signed.
+    /// Returns a signed answer with `content`.
     ///
     /// # Errors
     /// It cannot be signed.

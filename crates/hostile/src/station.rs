@@ -9,10 +9,10 @@ use namely_security::{KeyType, PrivateKey, Signer, sign_data, sign_interest};
 use namely_wire::tlv::Writer;
 use namely_wire::{DataBuilder, InterestBuilder, InterestView, MacAddress, Name};
 
-/// How far ahead the clock of a hello is, ms: it is later than all that an honest station says.
+/// Lead of a hello's clock, ms. It exceeds the clock of every honest station.
 const AHEAD_MS: u64 = 1_000_000;
 
-/// A key, and messages of discovery that it signs.
+/// A key, and discovery messages signed by it.
 #[derive(Debug)]
 pub struct Identity {
     key: [u8; 32],
@@ -20,7 +20,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// One with a fresh key.
+    /// Creates an identity with a fresh key.
     ///
     /// # Errors
     /// The system has no random octets.
@@ -31,7 +31,7 @@ impl Identity {
         Ok(Identity { key, signer: Signer::new(name, Arc::new(private)) })
     }
 
-    /// A hello of `station`, well signed.
+    /// Returns a correctly signed hello of `station`.
     ///
     /// # Errors
     /// It cannot be signed.
@@ -47,10 +47,10 @@ impl Identity {
         sign_interest(&builder, &w.into_vec(), &self.signer, time_ms).map_err(io::Error::other)
     }
 
-    /// A reply of `station` to a hello, well signed.
+    /// Returns a correctly signed reply of `station` to a hello.
     ///
     /// # Errors
-    /// `hello` is no Interest, or it cannot be signed.
+    /// `hello` is not an Interest, or the reply cannot be signed.
     pub fn reply(&self, hello: &[u8], station: &str) -> io::Result<Vec<u8>> {
         let hello = InterestView::parse(hello).map_err(io::Error::other)?;
         let mut w = Writer::new();
@@ -64,29 +64,29 @@ fn name(station: &str, mtu: &str) -> Name {
     Name::new().join_generic("ndp").join_generic(station).join_generic(mtu)
 }
 
-/// A station on a device, which sends frames in the name of any station.
+/// A station on a device. It sends frames in the name of any station.
 #[derive(Debug)]
-pub struct Station {
+pub struct HostilePeer {
     /// The device.
     pub device: Device,
     /// Its key.
     pub identity: Identity,
 }
 
-impl Station {
-    /// A station on the device `name`, in the network namespace of the calling thread.
+impl HostilePeer {
+    /// Opens the device `name`, in the network namespace of the calling thread.
     ///
     /// # Errors
-    /// There is no such device, or the system does not say.
+    /// There is no such device, or the system does not report it.
     pub fn on(name: &str) -> io::Result<Self> {
         let device = monitor::device(name)?.ok_or(io::ErrorKind::NotFound)?;
-        Ok(Station { device, identity: Identity::new()? })
+        Ok(HostilePeer { device, identity: Identity::new()? })
     }
 
     /// Sends a packet to all routers, as `from`.
     ///
     /// # Errors
-    /// As [`Station::flood`].
+    /// Those of [`HostilePeer::flood`].
     pub fn multicast(&self, from: &str, packet: &[u8]) -> io::Result<()> {
         self.send(DEFAULT_GROUP, from, packet, 1)
     }
@@ -94,7 +94,7 @@ impl Station {
     /// Sends a packet to one station, as `from`.
     ///
     /// # Errors
-    /// As [`Station::flood`].
+    /// Those of [`HostilePeer::flood`].
     pub fn unicast(&self, to: &str, from: &str, packet: &[u8]) -> io::Result<()> {
         self.flood(to, from, packet, 1)
     }
@@ -102,7 +102,7 @@ impl Station {
     /// Sends a packet to one station `count` times, as `from`.
     ///
     /// # Errors
-    /// An address is none, or the socket cannot be opened: packet sockets need CAP_NET_RAW.
+    /// An address is malformed, or the socket cannot be opened: packet sockets need CAP_NET_RAW.
     pub fn flood(&self, to: &str, from: &str, packet: &[u8], count: usize) -> io::Result<()> {
         self.send(address(to)?, from, packet, count)
     }
@@ -111,7 +111,7 @@ impl Station {
         let sender = FrameSender::open(self.device.index, to, address(from)?)?;
         let mut left = count;
         while left > 0 {
-            // The socket takes no more for a moment.
+            // The socket's buffer may be full for a moment: the loop tries again.
             left -= sender.send(std::iter::repeat_n(packet, left)).unwrap_or(0);
         }
         Ok(())

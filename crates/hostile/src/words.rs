@@ -1,19 +1,21 @@
-//! Text that a terminal obeys: names of files, and the refusals of a lying router.
+//! Text with escape sequences that a terminal obeys: names of files, and the refusals of a lying
+//! router.
 
 use std::io::{Read, Write};
 
+use namely_messages::{Block, ControlResponse};
 use namely_security::{Signer, sign_data};
-use namely_wire::mgmt::{Block, ControlResponse};
 use namely_wire::{DataBuilder, InterestView, LpView, tlv};
 
-/// A title for the window and a bell, a line that overwrites another, a line of its own, and an end
-/// that is shown in reverse.
+/// A window title and a bell; a line that overwrites another; a line of its own; a suffix displayed
+/// in reverse.
 pub const NAMES: [&str; 4] = ["\x1b]0;owned\x07x", "a\r\x1b[2Kb", "line\nerror: none", "x\u{202e}gpj.sh"];
 
 /// The text of a lying router's refusal.
 pub const LIE: &str = "done\x1b]0;owned\x07\r\nerror: none\n  hint: `rm -rf ~`\u{202e}\u{9b}2J \"quoted\"";
 
-/// Refuses each Interest in `packets` with [`LIE`]: how many octets were taken, and the answers.
+/// Refuses each Interest in `packets` with [`LIE`]. Returns the number of consumed octets, and the
+/// answers.
 pub fn lie(packets: &[u8]) -> (usize, Vec<u8>) {
     let (mut taken, mut answers) = (0, Vec::new());
     while let Ok(packet) = tlv::read_tlv(&packets[taken..]) {
@@ -27,7 +29,7 @@ pub fn lie(packets: &[u8]) -> (usize, Vec<u8>) {
     (taken, answers)
 }
 
-/// Does so for a connection until it ends.
+/// Answers a connection in this way until it ends.
 pub fn lie_to(mut client: impl Read + Write) {
     let (mut octets, mut chunk) = (Vec::new(), [0; 8192]);
     while let Ok(count @ 1..) = client.read(&mut chunk) {

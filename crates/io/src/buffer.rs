@@ -1,16 +1,17 @@
-//! Packets in memory, as whoever drives the event loops keeps them.
+//! Packets in memory. The embedder of the event loops chooses their type.
 
 use std::ops::Range;
 
-/// A packet whose octets are shared by its clones. What arrives is copied into one, once.
+/// A packet whose clones share its octets. A received frame is copied once, into a new packet.
 pub trait Buffer: AsRef<[u8]> + Clone + Send + 'static {
-    /// A packet of so many octets, which `fill` writes.
+    /// Makes a packet of `octets` octets. `fill` writes its content.
     fn filled(octets: usize, fill: impl FnOnce(&mut [u8])) -> Self;
 
-    /// A part of this packet as one of its own; where it is depends on what wastes less memory.
+    /// Returns a part of this packet as a packet. The implementation chooses between sharing and
+    /// copying, depending on the memory that each wastes.
     fn into_part(self, part: Range<usize>) -> Self;
 
-    /// A packet of these octets.
+    /// Makes a packet with a copy of these octets.
     fn copied(octets: &[u8]) -> Self {
         Self::filled(octets.len(), |room| room.copy_from_slice(octets))
     }

@@ -1,36 +1,48 @@
-//! Why sockets are not opened, and why they close.
+//! Errors when a face or listener is opened, and reasons for which a face closes.
 
 use std::fmt;
 
 use rustix::io::Errno;
 
-/// Why a listener or face was not opened.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The error of opening a listener or face.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
-    /// Environment: another process listens there.
+    /// Environment: the address is in use by another listener.
+    #[error(fmt = in_use)]
     InUse(String),
-    /// Environment: this process may not see frames.
+    /// Environment: this process lacks the permission to receive Ethernet frames.
+    #[error(
+        "{0}: not permitted: Ethernet needs the capability CAP_NET_RAW; with systemd, \
+         AmbientCapabilities=CAP_NET_RAW, otherwise `setcap cap_net_raw=ep` on the program"
+    )]
     NotPermitted(String),
-    /// Environment: the path of a Unix socket holds something that is no socket.
+    /// Environment: the path of a Unix socket exists and is not a socket.
+    #[error("{0} exists and is not a socket; remove it or choose another path")]
     NotASocket(String),
-    /// Environment: a network device cannot be read by AF_XDP, as the configuration wants it.
+    /// Environment: AF_XDP cannot read a network device, and the configuration requires it.
+    #[error("AF_XDP cannot read {device}: {why}; with xdp = \"auto\" AF_PACKET does where it cannot")]
     NoXdp {
         /// The device.
         device: String,
-        /// Why, in words.
+        /// The reason, as text.
         why: String,
     },
     /// Configuration: there is no such network interface.
+    #[error("there is no network interface {0}")]
     NoSuchInterface(String),
-    /// Caller: the two addresses are not of one IP version, or an address is of the wrong sort.
+    /// Caller: the two addresses are of different IP versions, or an address is of the wrong kind.
+    #[error("{0}")]
     BadAddress(String),
-    /// Environment: as many faces as the settings allow.
+    /// Environment: the number of faces has reached the configured maximum.
+    #[error("there are as many faces as the configuration allows")]
     TooManyFaces,
-    /// Environment: the system refused.
+    /// Environment: a system call failed.
+    #[error("{doing}: {errno}")]
     System {
-        /// What was tried.
+        /// The operation that failed.
         doing: String,
-        /// The system's answer.
+        /// The error number that the system returned.
+        #[source]
         errno: Errno,
     },
 }
@@ -41,76 +53,48 @@ impl OpenError {
         move |errno| OpenError::System { doing: doing.into(), errno }
     }
 
-    /// The same for calls that give a `std::io::Error`.
+    /// Makes the error of a failed call that returns a `std::io::Error`.
     pub(crate) fn std(doing: impl Into<String>) -> impl FnOnce(std::io::Error) -> OpenError {
         move |error| OpenError::System {
             doing: doing.into(),
+            // An error that the standard library makes itself has no error number.
             errno: Errno::from_io_error(&error).unwrap_or(Errno::IO),
         }
     }
 }
 
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            OpenError::InUse(address) if address.starts_with("unix:") || address.starts_with("memif:") => {
-                write!(f, "{address} is in use: another router is running there; stop it or listen elsewhere")
-            }
-            // A port may be any program's.
-            OpenError::InUse(address) => {
-                write!(
-                    f,
-                    "{address} is in use by another program, or another user's router; listen elsewhere"
-                )
-            }
-            OpenError::NotPermitted(doing) => write!(
-                f,
-                "{doing}: not permitted: Ethernet needs the capability CAP_NET_RAW; with systemd, \
-                 AmbientCapabilities=CAP_NET_RAW, otherwise `setcap cap_net_raw=ep` on the program"
-            ),
-            OpenError::NotASocket(path) => {
-                write!(f, "{path} exists and is not a socket; remove it or choose another path")
-            }
-            OpenError::NoXdp { device, why } => {
-                write!(
-                    f,
-                    "AF_XDP cannot read {device}: {why}; with xdp = \"auto\" AF_PACKET does where it cannot"
-                )
-            }
-            OpenError::NoSuchInterface(name) => write!(f, "there is no network interface {name}"),
-            OpenError::BadAddress(why) => f.write_str(why),
-            OpenError::TooManyFaces => f.write_str("there are as many faces as the configuration allows"),
-            OpenError::System { doing, errno } => {
-                write!(f, "{doing}: {}", std::io::Error::from_raw_os_error(errno.raw_os_error()))
-            }
-        }
-    }
+fn in_use(address: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(f, "{address} is in use")?;
+    f.write_str(if address.starts_with("unix:") || address.starts_with("memif:") {
+        ": another router is running there; stop it or listen elsewhere"
+    } else {
+        // Any program may use a port number, not only a router.
+        " by another program, or another user's router; listen elsewhere"
+    })
 }
 
-impl std::error::Error for OpenError {}
-
-/// Why a face closed by itself.
+/// The reason for which a face closed without a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloseReason {
     /// The peer closed the connection.
     Peer,
-    /// The peer's stream is no sequence of packets, or one of them is longer than any may be.
+    /// The peer's stream is not a sequence of packets, or a packet exceeds the maximum length.
     BadStream(namely_wire::DecodeError),
-    /// The peer does not keep to the WebSocket protocol, or sends text; the counter that says how.
+    /// The peer violates the WebSocket protocol or sends text. Holds the counter's label.
     BadWebSocket(&'static str),
     /// Nothing arrived for long.
     Idle,
-    /// The peer has taken nothing for long while something waited.
+    /// Frames waited in the queue, and the peer accepted none of them for too long.
     Stalled,
-    /// There were as many faces as there may be, and this one was idle for longest.
+    /// The number of faces had reached its maximum, and this face had been idle longest.
     Evicted,
     /// Connecting took too long.
     ConnectTimeout,
-    /// The network device is down, or has no carrier.
+    /// The network device is down or has no carrier.
     DeviceDown,
     /// The network device was removed.
     DeviceGone,
-    /// The peer broke the rules of a ring in shared memory.
+    /// The peer violated the rules of a ring in shared memory.
     BadRing(namely_memif::RingFault),
     /// The control channel of a shared-memory face ended.
     Memif(namely_memif::Fault),
@@ -134,7 +118,7 @@ impl fmt::Display for CloseReason {
             CloseReason::ConnectTimeout => f.write_str("no answer to the connection request"),
             CloseReason::BadRing(fault) => write!(f, "the peer's shared memory is out of order: {fault}"),
             CloseReason::Memif(fault) => fault.fmt(f),
-            CloseReason::System(errno) => std::io::Error::from_raw_os_error(errno.raw_os_error()).fmt(f),
+            CloseReason::System(errno) => errno.fmt(f),
         }
     }
 }

@@ -1,82 +1,85 @@
-//! Who may have a face: how many there are, for whom, and which gives way when all are in use.
+//! Admission of faces: quotas of their owners, and eviction when all slots are in use.
 //!
-//! An address on a datagram proves nothing, so that faces cost an attacker next to nothing. When
-//! there are as many as there may be, the one goes that was heard of longest ago among those to
-//! which nothing was ever sent; where there is none, the idlest of the holder with most faces, if
-//! that has more than [`FACES_RESERVE`]; and else the idlest of all. Faces that the configuration
-//! or management made stay, and no peer on the network makes a face of this machine's users go.
+//! The source address of a datagram may be forged, so faces cost an attacker little. When the table
+//! is full, the first victim is the face of a network peer that has been idle longest among those
+//! to which nothing was ever sent. If there is none, the victim is the idlest face of the owner
+//! with the most faces, provided that this owner has more than [`FACES_RESERVE`]. Otherwise it is
+//! the idlest face of all peers on the network. Faces of the configuration and of management are
+//! not evicted. A peer on the network never evicts a face of a local user.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-use namely_host::shares::{Holder, Refusal, ShareLimits, Shares};
-use namely_wire::mgmt::FacePersistency;
+use namely_host::shares::{Owner, Refusal, ShareLimits, Shares};
+use namely_messages::FacePersistency;
 use parking_lot::Mutex;
 
+use crate::labels::listener;
 use crate::options::IoOptions;
-use crate::port::FacePort;
+use crate::port::FaceSender;
 
-/// A holder that has no more faces than this does not have to pay more than others.
+/// An owner with at most this many faces does not lose one because it has the most faces.
 pub const FACES_RESERVE: usize = 16;
 
 /// Faces that root and the router itself may have beyond the limit.
 pub const FACES_ROOT_EXTRA: usize = 64;
 
-/// The name under which a peer that gets no face is counted.
+/// Returns the label of the counter for a peer that receives no face.
 pub(crate) fn label(refusal: Refusal) -> &'static str {
     match refusal {
-        Refusal::Ceiling => "too_many_of_one_peer",
-        Refusal::Full { .. } => "too_many_transports",
+        Refusal::Ceiling => listener::TOO_MANY_OF_ONE_PEER,
+        Refusal::Full { .. } => listener::TOO_MANY_TRANSPORTS,
     }
 }
 
-/// A face's place in the table; never used again.
+/// The key of a face in the table. Keys are never reused.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub(crate) struct Place(u64);
+pub(crate) struct FaceKey(u64);
 
 /// All faces with sockets.
 pub(crate) struct FaceTable<P>(Mutex<State<P>>);
 
 struct State<P> {
     shares: Shares,
-    entries: HashMap<Place, Entry<P>>,
+    entries: HashMap<FaceKey, Entry<P>>,
     next: u64,
-    /// Those of peers on the network that may have to go, the first one first.
-    remote: BTreeSet<Key>,
-    /// The same of each holder.
-    by_holder: BTreeMap<Holder, BTreeSet<Key>>,
+    /// Faces of peers on the network that may be evicted, in the order of eviction.
+    remote: BTreeSet<EvictionKey>,
+    /// Faces that may be evicted, by owner.
+    by_holder: BTreeMap<Owner, BTreeSet<EvictionKey>>,
 }
 
 struct Entry<P> {
-    holder: Holder,
-    port: Weak<FacePort<P>>,
-    /// Where it stands among those that may have to go.
-    key: Option<Key>,
+    holder: Owner,
+    port: Weak<FaceSender<P>>,
+    /// Its key in the order of eviction. `None` if it may not be evicted.
+    key: Option<EvictionKey>,
 }
 
-/// By what faces that may have to go are ordered: whether something was ever sent to the peer, and
-/// when something last arrived, ns, as it was when this was last looked at. It is looked at when a
-/// face stands first, so that a packet that arrives costs nothing here.
-type Key = (bool, u64, Place);
+/// The key of the order of eviction: whether a frame was ever sent to the peer, and the time of the
+/// last arrival, ns. The values are those of the last refresh. A key is refreshed when its face is
+/// first in the order, so an arriving packet costs nothing here.
+type EvictionKey = (bool, u64, FaceKey);
 
-/// The right to one face. It is given back when this is dropped.
+/// A slot for one face in the table. Dropping it releases the slot.
 pub(crate) struct Admission<P> {
     table: Arc<FaceTable<P>>,
-    place: Place,
+    place: FaceKey,
 }
 
-/// The right to another face, and the one whose place it has, which must end now.
-pub(crate) type Entered<P> = (Admission<P>, Option<Arc<FacePort<P>>>);
+/// The slot for a new face, and the face that was evicted for it. The caller must end the evicted
+/// face now.
+pub(crate) type AdmissionOutcome<P> = (Admission<P>, Option<Arc<FaceSender<P>>>);
 
 impl<P> Admission<P> {
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> FaceKey {
         self.place
     }
 }
 
 impl<P> Drop for Admission<P> {
     fn drop(&mut self) {
+        // Does nothing for an evicted face, because its entry was removed already.
         self.table.0.lock().remove(self.place);
     }
 }
@@ -103,13 +106,14 @@ impl<P> FaceTable<P> {
 }
 
 impl<P: AsRef<[u8]> + Clone> FaceTable<P> {
-    /// The right to another face, and the one whose place it has, which must end now.
+    /// Takes a slot for a new face. Also returns the face that was evicted for it, which the caller
+    /// must end now.
     ///
     /// # Errors
-    /// The holder has as many as one may have, or all are in use and none can go.
-    pub(crate) fn enter(self: &Arc<Self>, holder: Holder) -> Result<Entered<P>, Refusal> {
-        // Dropped after the lock is released: they may be the last hold on a port, and that one's
-        // place is given back under the lock.
+    /// The owner is at its ceiling, or all slots are in use and no face may be evicted.
+    pub(crate) fn enter(self: &Arc<Self>, holder: Owner) -> Result<AdmissionOutcome<P>, Refusal> {
+        // Dropped after the lock is released. These may be the last references to a port, and
+        // dropping a port removes its entry under the same lock.
         let mut seen = Vec::new();
         let mut state = self.0.lock();
         let mut evicted = None;
@@ -120,18 +124,21 @@ impl<P: AsRef<[u8]> + Clone> FaceTable<P> {
             state.shares.take(holder, 1)?;
         }
         state.next += 1;
-        let place = Place(state.next);
+        let place = FaceKey(state.next);
+        // The port does not exist yet. `know` sets it.
         state.entries.insert(place, Entry { holder, port: Weak::new(), key: None });
         drop(state);
+        // Upgraded without the lock: if this is the last reference, its drop locks the table.
         let evicted = evicted.and_then(|port| port.upgrade());
         Ok((Admission { table: self.clone(), place }, evicted))
     }
 
-    /// Whether [`FaceTable::enter`] may succeed.
+    /// Checks whether [`FaceTable::enter`] would succeed now.
     ///
     /// # Errors
-    /// Why it cannot.
-    pub(crate) fn check(&self, holder: Holder) -> Result<(), Refusal> {
+    /// The reason for which it would fail.
+    pub(crate) fn check(&self, holder: Owner) -> Result<(), Refusal> {
+        // Declared before the lock, and thus dropped after it, as in `enter`.
         let mut seen = Vec::new();
         let mut state = self.0.lock();
         match state.shares.check(holder, 1) {
@@ -143,31 +150,33 @@ impl<P: AsRef<[u8]> + Clone> FaceTable<P> {
         }
     }
 
-    /// From now on the face may have to go.
-    pub(crate) fn know(&self, port: &Arc<FacePort<P>>) {
+    /// Sets the port of a face. An on-demand face becomes a candidate for eviction, unless root
+    /// owns it.
+    pub(crate) fn know(&self, port: &Arc<FaceSender<P>>) {
         let Some(place) = port.place() else { return };
         let mut state = self.0.lock();
         let Some(entry) = state.entries.get_mut(&place) else { return };
         entry.port = Arc::downgrade(port);
         let holder = entry.holder;
-        if holder != Holder::Root && port.persistency() == FacePersistency::OnDemand {
+        if holder != Owner::Root && port.persistency() == FacePersistency::OnDemand {
             state.stand(place, Some(key(place, port)));
         }
     }
 
-    /// All faces.
-    pub(crate) fn ports(&self) -> Vec<Arc<FacePort<P>>> {
+    /// Returns the ports of all faces.
+    pub(crate) fn ports(&self) -> Vec<Arc<FaceSender<P>>> {
+        // Collected, so that the caller visits the ports without the lock.
         self.0.lock().entries.values().filter_map(|entry| entry.port.upgrade()).collect()
     }
 }
 
-fn key<P: AsRef<[u8]> + Clone>(place: Place, port: &FacePort<P>) -> Key {
-    (port.is_answered(), port.active_ns.load(Ordering::Relaxed), place)
+fn key<P: AsRef<[u8]> + Clone>(place: FaceKey, port: &FaceSender<P>) -> EvictionKey {
+    (port.is_answered(), port.active_ns(), place)
 }
 
 impl<P> State<P> {
-    /// Puts a face where it belongs among those that may have to go.
-    fn stand(&mut self, place: Place, key: Option<Key>) {
+    /// Sets the key of a face in the order of eviction.
+    fn stand(&mut self, place: FaceKey, key: Option<EvictionKey>) {
         let Some(entry) = self.entries.get_mut(&place) else { return };
         let (holder, before) = (entry.holder, std::mem::replace(&mut entry.key, key));
         let of_holder = self.by_holder.entry(holder).or_default();
@@ -181,11 +190,12 @@ impl<P> State<P> {
                 self.remote.insert(key);
             }
         } else if of_holder.is_empty() {
+            // If empty sets stayed, the map would grow with every address that ever had a face.
             self.by_holder.remove(&holder);
         }
     }
 
-    fn remove(&mut self, place: Place) -> Option<Weak<FacePort<P>>> {
+    fn remove(&mut self, place: FaceKey) -> Option<Weak<FaceSender<P>>> {
         self.stand(place, None);
         let entry = self.entries.remove(&place)?;
         self.shares.give_back(entry.holder, 1);
@@ -194,26 +204,30 @@ impl<P> State<P> {
 }
 
 impl<P: AsRef<[u8]> + Clone> State<P> {
-    /// The face that makes room for one of `holder`. What is looked at goes to `seen`.
+    /// Returns the face to evict for `holder`. Adds the ports that it visits to `seen`.
     fn victim(
         &mut self,
-        holder: Holder,
-        payer: Option<Holder>,
-        seen: &mut Vec<Arc<FacePort<P>>>,
-    ) -> Option<Place> {
+        holder: Owner,
+        payer: Option<Owner>,
+        seen: &mut Vec<Arc<FaceSender<P>>>,
+    ) -> Option<FaceKey> {
         let idlest = self.first(None, seen);
+        // A face to which nothing was sent may have cost its peer only one datagram, whose source
+        // may be forged.
         if let Some((false, _, place)) = idlest {
             return Some(place);
         }
-        // Nobody on the network makes an application go.
+        // A peer on the network never evicts an application's face.
         let payer = payer.filter(|payer| holder.is_local() || !payer.is_local());
         let paid = payer.and_then(|payer| self.first(Some(payer), seen));
         paid.or(idlest).map(|(_, _, place)| place)
     }
 
-    /// The first of a holder, or of all peers on the network, after those that have moved on stand
-    /// where they belong. Each look costs one packet that arrived since the last one.
-    fn first(&mut self, of: Option<Holder>, seen: &mut Vec<Arc<FacePort<P>>>) -> Option<Key> {
+    /// Refreshes stale keys, and returns the first key of an owner, or of all peers on the network
+    /// if `of` is `None`. A key is stale only if a packet was received or sent since its last
+    /// refresh, so the refreshes are no more than the packets.
+    fn first(&mut self, of: Option<Owner>, seen: &mut Vec<Arc<FaceSender<P>>>) -> Option<EvictionKey> {
+        // Each pass refreshes one face. Packets that arrive meanwhile must not prolong the search.
         for _ in 0..=self.entries.len() {
             let set = match of {
                 Some(holder) => self.by_holder.get(&holder)?,

@@ -1,15 +1,14 @@
-//! The listeners and faces of one worker: the halves that receive, timers, and what is to be
-//! flushed; and what the worker tells whoever drives it.
+//! The listeners and faces of one worker: receiving halves, timers, ports to flush, and the events
+//! that the worker reports to its handler.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use crate::drops::DropCounters;
 use namely_host::clock;
-use namely_host::shares::Holder;
+use namely_host::shares::Owner;
 use namely_link::{LinkDrop, LinkDrops, Outbound};
 use namely_wire::{FaceUri, LpHeaders, LpView};
 
@@ -21,98 +20,103 @@ use crate::kind::{Acceptor, NewTransport, Receiver};
 use crate::limits::{QUEUE_RESERVE_OCTETS, RELIEF};
 use crate::mailbox::WorkerMailbox;
 use crate::options::IoOptions;
-use crate::port::{FacePort, FlushEnd, FollowUp, NewPort, PortRequest, SendContext, SendError};
+use crate::port::{
+    FaceSender, FaceSenderParts, FlushOutcome, FollowUp, ReaderRequest, SendContext, SendError,
+};
 use crate::reassembly::{ForeignReaders, LinkReader, ReassemblyTimers};
 use crate::sockets::{self, Interest};
-use crate::status::{FaceState, FaceTag, PortStatus};
-use crate::turns::TurnClock;
-use crate::waiting::{Waiting, Wanted};
+use crate::status::{FaceSnapshot, FaceState, FaceTag};
+use crate::turns::IterationClock;
+use crate::waiting::{Readiness, Waiting};
 
 /// Octets queued or sent before a worker adds them to the sum over all workers.
 const CHARGE_OCTETS: isize = 64 << 10;
 
-/// What an event loop drives.
+/// The callbacks of an event loop.
 pub trait Handler: Sized + 'static {
     /// A packet in memory.
     type Packet: Buffer;
 
-    /// What other threads may ask for, by [`crate::Workers::send`].
+    /// Commands from other threads, sent by [`crate::Workers::send`].
     type Command: Send + 'static;
 
-    /// A network packet arrived: an Interest or a Data by its first TYPE, otherwise unchecked. Its
-    /// headers are those that the peer may set.
+    /// A network packet arrived: an Interest or a Data by its first TYPE, otherwise unchecked.
+    /// `headers` holds only fields that the peer may set.
     fn packet(&mut self, io: &mut Faces<Self>, face: FaceTag, headers: LpHeaders, packet: Self::Packet);
 
-    /// The packet that is handed over next came with this PrefixAnnouncement.
+    /// The next packet carries this PrefixAnnouncement.
     fn announced(&mut self, _packet: &Self::Packet, _announcement: &[u8]) {}
 
-    /// A packet arrived on a face that is watched ([`FacePort::show_first`]), before it is handed
-    /// over; `remote` is who of a group sent it. True if that was all there is to do with it.
+    /// A packet arrived on a face that is watched ([`FaceSender::inspect_first`]). This is called
+    /// before [`Handler::packet`]. `remote` is the sender within a group. Returns true if the
+    /// packet needs no further handling.
     fn watched(&mut self, _face: FaceTag, _remote: Option<SocketAddr>, _packet: &[u8]) -> bool {
         false
     }
 
-    /// Something happened to a face.
+    /// The state of a face changed.
     fn event(&mut self, io: &mut Faces<Self>, event: Event<Self::Packet>);
 
     /// Another thread sent a command. `Break` ends the loop.
     fn command(&mut self, io: &mut Faces<Self>, command: Self::Command) -> ControlFlow<()>;
 
-    /// Called once a turn, when all packets of the turn were handed over. Returns when it must be
-    /// called again at the latest, ns of [`clock::monotonic_ns`].
+    /// Called once a turn, after all packets of the turn were handed over. Returns the latest time
+    /// of the next call, ns of [`clock::monotonic_ns`].
     fn tick(&mut self, io: &mut Faces<Self>) -> Option<u64>;
 }
 
-/// Something that happened to a face.
+/// A change of the state of a face.
 #[derive(Debug)]
 pub enum Event<P> {
-    /// A peer made itself known at a listener; there is a face to it now.
-    Accepted(Arc<FacePort<P>>),
-    /// A face that was connecting or down can send.
-    Up(Arc<FacePort<P>>),
-    /// A permanent face lost its peer; it will be back.
-    Down(Arc<FacePort<P>>, CloseReason),
-    /// A face has gone.
+    /// A listener accepted a peer, and the face to the peer exists now.
+    Accepted(Arc<FaceSender<P>>),
+    /// A face that was connecting or down can send now.
+    Up(Arc<FaceSender<P>>),
+    /// A face is down but not closed: a permanent face lost its peer and will try to reconnect, or
+    /// the network device of an Ethernet face is down.
+    Down(Arc<FaceSender<P>>, CloseReason),
+    /// A face closed.
     Closed {
-        /// Which.
-        port: Arc<FacePort<P>>,
-        /// Why.
+        /// The face.
+        port: Arc<FaceSender<P>>,
+        /// The reason.
         reason: CloseReason,
-        /// As it was at the end.
-        status: Box<PortStatus>,
+        /// Its status immediately before it closed.
+        status: Box<FaceSnapshot>,
     },
 }
 
-/// What a worker finds in its mailbox.
+/// A message in a worker's mailbox.
 pub(crate) enum WorkerMessage<H: Handler> {
-    /// Something for the handler.
+    /// A command for the handler.
     Command(H::Command),
-    /// Read this transport, which came to a listener; perhaps with its first datagram.
-    Adopt { port: Arc<FacePort<H::Packet>>, receiver: Box<dyn Receiver<H>>, first: Option<Vec<u8>> },
-    /// Listen, too, on what another worker listens on.
+    /// Read this transport, which a listener accepted. `first` is the datagram that made it, if
+    /// any.
+    Adopt { port: Arc<FaceSender<H::Packet>>, receiver: Box<dyn Receiver<H>>, first: Option<Vec<u8>> },
+    /// Listen on an address on which another worker listens.
     Listen(Box<dyn Acceptor<H>>, FaceUri),
     /// This datagram belongs to a face that is read here.
-    Deliver(Arc<FacePort<H::Packet>>, Vec<u8>),
-    /// Something that a port cannot do by itself.
-    Port(PortRequest),
+    Deliver(Arc<FaceSender<H::Packet>>, Vec<u8>),
+    /// A request that a port cannot serve by itself.
+    Egress(ReaderRequest),
 }
 
-impl<H: Handler> From<PortRequest> for WorkerMessage<H> {
-    fn from(request: PortRequest) -> Self {
-        WorkerMessage::Port(request)
+impl<H: Handler> From<ReaderRequest> for WorkerMessage<H> {
+    fn from(request: ReaderRequest) -> Self {
+        WorkerMessage::Egress(request)
     }
 }
 
 pub(crate) type Shared<H> = crate::shared::Shared<WorkerMessage<H>, <H as Handler>::Packet>;
 pub(crate) type Mailbox<H> = WorkerMailbox<WorkerMessage<H>>;
-type Port<H> = FacePort<<H as Handler>::Packet>;
+type Egress<H> = FaceSender<<H as Handler>::Packet>;
 
 /// Ports, each with the octets of memory that its waiting frames take.
-type Queues<H> = Vec<(usize, Arc<Port<H>>)>;
+type Queues<H> = Vec<(usize, Arc<Egress<H>>)>;
 
-/// Something that makes transports.
+/// A listener, which makes transports.
 pub(crate) struct Listener<H: Handler> {
-    /// `None` during its turn.
+    /// `None` while its turn runs.
     pub(crate) acceptor: Option<Box<dyn Acceptor<H>>>,
     pub(crate) local: FaceUri,
     pub(crate) drops: DropCounters,
@@ -120,11 +124,11 @@ pub(crate) struct Listener<H: Handler> {
 
 /// A transport that is read here.
 pub(crate) struct Transport<H: Handler> {
-    pub(crate) port: Arc<Port<H>>,
-    /// `None` during its turn.
+    pub(crate) port: Arc<Egress<H>>,
+    /// `None` while its turn runs.
     pub(crate) receiver: Option<Box<dyn Receiver<H>>>,
     pub(crate) reader: LinkReader,
-    /// What [`FacePort::answers`] said when it was served last.
+    /// The value of [`FaceSender::answers`] when the transport was last served.
     pub(crate) answers: u64,
 }
 
@@ -136,14 +140,14 @@ pub(crate) enum Source<H: Handler> {
 pub(crate) struct Slot<H: Handler> {
     pub(crate) generation: u32,
     timer_ns: Option<u64>,
-    /// What it waits for in `Faces::waiting`; nothing if it is not there.
-    pub(crate) wanted: Wanted,
-    /// Its descriptor is not watched for what arrives until it has been served.
+    /// The readiness for which it waits in `Faces::waiting`; nothing if it has no entry there.
+    pub(crate) wanted: Readiness,
+    /// Its descriptor is not watched for reading until it has been served.
     pub(crate) is_resting: bool,
     pub(crate) source: Option<Source<H>>,
 }
 
-/// Everything a worker listens to and reads. A handler opens, sends on and closes faces here.
+/// The listeners and faces of a worker. A handler opens, closes and sends on faces here.
 pub struct Faces<H: Handler> {
     pub(crate) shared: Arc<Shared<H>>,
     pub(crate) mailbox: Arc<Mailbox<H>>,
@@ -151,29 +155,30 @@ pub struct Faces<H: Handler> {
     free: Vec<usize>,
     pub(crate) events: VecDeque<Event<H::Packet>>,
     pub(crate) timers: BTreeSet<(u64, SourceId)>,
-    /// Link services whose timers are served here.
-    pub(crate) link_timers: BTreeMap<(u64, SourceId), Arc<Port<H>>>,
-    /// Faces whose peers take nothing, by when that is looked at again.
-    pub(crate) stall_timers: BTreeMap<(u64, SourceId), Weak<Port<H>>>,
-    /// Ports whose devices refused a frame, and when they are asked again.
-    pub(crate) retry_timers: BTreeMap<(u64, SourceId), Weak<Port<H>>>,
+    /// Link services whose timers this worker serves.
+    pub(crate) link_timers: BTreeMap<(u64, SourceId), Arc<Egress<H>>>,
+    /// Faces with a peer that accepts no frames, by the time of the next check.
+    pub(crate) stall_timers: BTreeMap<(u64, SourceId), Weak<Egress<H>>>,
+    /// Ports whose devices refused a frame, by the time of the next attempt.
+    pub(crate) retry_timers: BTreeMap<(u64, SourceId), Weak<Egress<H>>>,
     /// Receiving halves of link services of faces that another worker reads.
     pub(crate) foreign: ForeignReaders<H::Packet>,
     pub(crate) reassembly_timers: ReassemblyTimers,
-    /// What a link service has dropped, until it is counted at the port.
+    /// Drops of a link service that the port has not counted yet.
     pub(crate) link_drops: LinkDrops,
-    /// How many ports were closed when `foreign` was last swept.
+    /// The number of closed ports when `foreign` was last swept.
     pub(crate) swept: u64,
-    /// What is served next.
+    /// The sources to serve next.
     pub(crate) waiting: Waiting,
-    /// Ports on which something was queued, from the one that waits longest.
-    pub(crate) to_flush: VecDeque<Arc<Port<H>>>,
-    /// Octets queued here less octets sent here that the sum over all workers does not have yet.
+    /// Ports with queued frames, the one that waits longest first.
+    pub(crate) to_flush: VecDeque<Arc<Egress<H>>>,
+    /// Octets that this worker queued, less those that it sent, since it last added them to the sum
+    /// over all workers.
     pub(crate) charge: isize,
-    /// What was taken out of the mailbox and is not done yet.
+    /// Messages that were taken from the mailbox and are not processed yet.
     pub(crate) messages: VecDeque<WorkerMessage<H>>,
-    pub(crate) turns: TurnClock,
-    /// Packets that were handed over.
+    pub(crate) turns: IterationClock,
+    /// The number of packets that were handed to the handler.
     pub(crate) packets: u64,
     pub(crate) now_ns: u64,
 }
@@ -198,7 +203,7 @@ impl<H: Handler> Faces<H> {
             to_flush: VecDeque::new(),
             charge: 0,
             messages: VecDeque::new(),
-            turns: TurnClock::default(),
+            turns: IterationClock::default(),
             packets: 0,
             now_ns: clock::monotonic_ns(),
         }
@@ -215,20 +220,20 @@ impl<H: Handler> Faces<H> {
         self.mailbox.index()
     }
 
-    /// The time at which this turn began, ns of [`clock::monotonic_ns`].
+    /// The start of this turn, ns of [`clock::monotonic_ns`].
     #[inline]
     pub fn now_ns(&self) -> u64 {
         self.now_ns
     }
 
-    /// How many faces of all workers were ever closed: who keeps ports looks through them when this
-    /// has changed.
+    /// Returns the number of faces that all workers ever closed. A caller that caches ports checks
+    /// them when this number has changed.
     #[inline]
     pub fn closed(&self) -> u64 {
         self.shared.limits.closed()
     }
 
-    /// Returns true if there is such a listener or transport here.
+    /// Returns true if this worker has a listener or transport with this id.
     #[inline]
     pub(crate) fn contains(&self, id: SourceId) -> bool {
         self.slots
@@ -236,7 +241,7 @@ impl<H: Handler> Faces<H> {
             .is_some_and(|slot| slot.generation == id.generation() && slot.source.is_some())
     }
 
-    /// What listens here, and what was dropped there.
+    /// The addresses on which this worker listens, with their drops.
     pub fn listeners(&self) -> impl Iterator<Item = (&FaceUri, &DropCounters)> {
         self.slots.iter().filter_map(|slot| match &slot.source {
             Some(Source::Listener(listener)) => Some((&listener.local, &listener.drops)),
@@ -244,8 +249,8 @@ impl<H: Handler> Faces<H> {
         })
     }
 
-    /// Stops listening on an address that [`Faces::listeners`] shows; false if nothing listens
-    /// there. Its faces stay.
+    /// Stops listening on an address from [`Faces::listeners`]. Returns false if there is no such
+    /// listener. Its faces stay.
     pub fn stop_listening(&mut self, local: &FaceUri) -> bool {
         let index = self.slots.iter().position(
             |slot| matches!(&slot.source, Some(Source::Listener(listener)) if listener.local == *local),
@@ -261,7 +266,7 @@ impl<H: Handler> Faces<H> {
     }
 
     /// The port of a transport that is read here.
-    pub(crate) fn port(&self, id: SourceId) -> Option<&Arc<Port<H>>> {
+    pub(crate) fn port(&self, id: SourceId) -> Option<&Arc<Egress<H>>> {
         let slot = self.slots.get(id.index()).filter(|slot| slot.generation == id.generation())?;
         match &slot.source {
             Some(Source::Transport(transport)) => Some(&transport.port),
@@ -269,15 +274,16 @@ impl<H: Handler> Faces<H> {
         }
     }
 
-    /// Sends a packet: its frames leave at the end of this turn.
+    /// Sends a packet. Its frames are written at the end of this turn.
     ///
     /// # Errors
     /// [`SendError`]; counted at the port.
     #[inline]
-    pub fn send(&mut self, port: &Arc<Port<H>>, outbound: Outbound<H::Packet>) -> Result<(), SendError> {
+    pub fn send(&mut self, port: &Arc<Egress<H>>, outbound: Outbound<H::Packet>) -> Result<(), SendError> {
         let (mut total, context) = self.send_context();
         if self.shared.limits.are_queues_full(total) {
             self.relieve();
+            // Read again, because the relief changes the sum.
             (total, _) = self.send_context();
         }
         let (sent, follow_up) = port.send(outbound, total, context, &mut self.charge);
@@ -285,15 +291,15 @@ impl<H: Handler> Faces<H> {
         sent
     }
 
-    /// Sends a packet with the PrefixAnnouncement that belongs to it, or without where that finds
-    /// no room in its first frame.
+    /// Sends a packet with its PrefixAnnouncement, or without it if the first frame has no room for
+    /// both.
     ///
     /// # Errors
     /// [`SendError`]; counted at the port.
     #[cold]
     pub fn send_announced(
         &mut self,
-        port: &Arc<Port<H>>,
+        port: &Arc<Egress<H>>,
         outbound: Outbound<H::Packet>,
         announcement: &[u8],
     ) -> Result<(), SendError> {
@@ -305,23 +311,26 @@ impl<H: Handler> Faces<H> {
         sent
     }
 
-    /// Makes room in the queues: what has waited longest in the longest ones of the holder with
-    /// most is dropped; root's only where nobody else has more than the reserve. Each look at all
-    /// ports frees a part of the whole, so that it costs a packet little.
+    /// Frees memory of the queues. Drops the oldest frames in the longest queues of the owner with
+    /// the most queued memory. Root loses frames only if no other owner has a port above its
+    /// reserve. Each scan of all ports frees a fixed fraction of the limit, so its cost per packet
+    /// is small.
     #[cold]
     fn relieve(&mut self) {
         if !self.shared.limits.may_relieve(self.now_ns) {
             return;
         }
-        let mut by_holder: BTreeMap<Holder, Queues<H>> = BTreeMap::new();
+        let mut by_holder: BTreeMap<Owner, Queues<H>> = BTreeMap::new();
         for port in self.shared.faces.ports() {
             let octets = port.queued_memory_octets();
+            // A port within its reserve loses no frame.
             if octets > QUEUE_RESERVE_OCTETS {
                 by_holder.entry(port.holder()).or_default().push((octets, port));
             }
         }
         let sum = |ports: &Queues<H>| ports.iter().map(|(octets, _)| *octets).sum::<usize>();
-        let payer = by_holder.into_iter().max_by_key(|(holder, ports)| (*holder != Holder::Root, sum(ports)));
+        // `false` is less than `true`, so root is chosen only if no other owner has such a port.
+        let payer = by_holder.into_iter().max_by_key(|(holder, ports)| (*holder != Owner::Root, sum(ports)));
         let mut ports = payer.map(|(_, ports)| ports).unwrap_or_default();
         ports.sort_by_key(|(octets, _)| std::cmp::Reverse(*octets));
         let mut wanted = (self.shared.limits.queue_octets_total_max / RELIEF).max(1);
@@ -333,19 +342,22 @@ impl<H: Handler> Faces<H> {
                 break;
             }
         }
+        // Nothing could be freed, so the next packets must not scan all ports again.
         if self.charge == before {
             self.shared.limits.rest(self.now_ns);
         }
+        // Added to the sum now, so that other workers need no scan of their own.
         self.settle();
     }
 
-    /// Shows an arrived frame to the sending half of the port's link service, if it concerns that:
-    /// its reliability service, or probes of the path.
+    /// Passes an arrived frame to the sending half of the port's link service if it concerns
+    /// reliability or probes of the path.
     ///
     /// # Errors
-    /// The frame came before.
+    /// The frame is a duplicate.
     #[inline]
-    pub(crate) fn on_arrival(&mut self, port: &Arc<Port<H>>, view: &LpView<'_>) -> Result<(), LinkDrop> {
+    pub(crate) fn on_arrival(&mut self, port: &Arc<Egress<H>>, view: &LpView<'_>) -> Result<(), LinkDrop> {
+        // Most frames do not concern the sending half, and its lock is not taken for them.
         if !port.is_concerned(view) {
             return Ok(());
         }
@@ -358,17 +370,19 @@ impl<H: Handler> Faces<H> {
     #[inline]
     pub(crate) fn send_context(&self) -> (isize, SendContext) {
         let context = SendContext { flusher: 1 << self.worker(), now_ns: self.now_ns };
+        // This worker's charge is not in the sum yet.
         (self.shared.limits.queued_octets() + self.charge, context)
     }
 
     #[inline]
-    pub(crate) fn follow_up(&mut self, port: &Arc<Port<H>>, follow_up: FollowUp) {
+    pub(crate) fn follow_up(&mut self, port: &Arc<Egress<H>>, follow_up: FollowUp) {
         if follow_up.flush {
             self.to_flush.push_back(port.clone());
         }
         if let Some((due_ns, id)) = follow_up.arm_ns.zip(port.id()) {
             self.link_timers.insert((due_ns, id), port.clone());
         }
+        // Added in batches, because all workers contend for the cache line of the sum.
         if self.charge.abs() > CHARGE_OCTETS {
             self.settle();
         }
@@ -378,93 +392,99 @@ impl<H: Handler> Faces<H> {
         self.shared.limits.charge(std::mem::take(&mut self.charge));
     }
 
-    /// Closes a face. What waits is written as far as it is taken now. No event tells of it.
-    pub fn close(&mut self, port: &Arc<Port<H>>) {
+    /// Closes a face. Writes its waiting frames as far as the socket accepts them now. Reports no
+    /// event.
+    pub fn close(&mut self, port: &Arc<Egress<H>>) {
         self.flush(port);
+        // Only the worker that reads the face may change the slot.
         match port.id().filter(|id| id.worker() == self.worker()) {
             Some(id) => self.remove(id),
             None => port.close(),
         }
     }
 
-    /// Ends a transport, and tells why.
-    pub(crate) fn end(&mut self, port: Arc<Port<H>>, reason: CloseReason) {
+    /// Ends a transport, and reports the reason.
+    pub(crate) fn end(&mut self, port: Arc<Egress<H>>, reason: CloseReason) {
         let Some(id) = port.id() else { return };
+        // Read before the removal, which clears the queue and the link service.
         let status = port.status();
         self.remove(id);
         self.events.push_back(Event::Closed { port, reason, status: Box::new(status) });
     }
 
-    /// Takes a transport down that comes back by itself.
-    pub(crate) fn take_down(&mut self, port: &Arc<Port<H>>, reason: CloseReason) {
+    /// Takes down a transport that may come up again, without closing it.
+    pub(crate) fn take_down(&mut self, port: &Arc<Egress<H>>, reason: CloseReason) {
         if port.lose_sender(&mut self.charge) {
             self.events.push_back(Event::Down(port.clone(), reason));
         }
     }
 
     pub(crate) fn remove(&mut self, id: SourceId) {
+        // Cleared before the generation changes, because the id identifies the timer.
         self.set_timer(id, None);
         let Some(slot) = self.slots.get_mut(id.index()).filter(|slot| slot.generation == id.generation())
         else {
             return;
         };
         let Some(source) = slot.source.take() else { return };
-        // From here on the id leads nowhere, and events of its descriptor that are ready already
-        // are passed over.
+        // From here on the id is invalid, and its pending events are ignored.
         slot.generation = slot.generation.wrapping_add(1);
-        (slot.wanted, slot.is_resting) = (Wanted::NOTHING, false);
+        (slot.wanted, slot.is_resting) = (Readiness::NOTHING, false);
         self.free.push(id.index());
         if let Source::Transport(mut transport) = source {
             transport.port.shut(&mut self.charge);
             transport.reader.disarm(id, &mut self.reassembly_timers);
             self.mailbox.remove_load();
+            // Last, so that a new face takes this slot of the table only after the port is shut.
             transport.port.leave();
         }
     }
 
-    /// The two halves of a new transport, which the worker of `mailbox` will read. It is counted
-    /// there from now on.
-    pub(crate) fn new_port(
+    /// Makes the two halves of a new transport for the worker of `mailbox`, and adds it to the
+    /// worker's load.
+    pub(crate) fn new_face_sender(
         &self,
         new: NewTransport<H>,
         admission: Admission<H::Packet>,
         mailbox: &Arc<Mailbox<H>>,
-    ) -> (Arc<Port<H>>, Box<dyn Receiver<H>>) {
+    ) -> (Arc<Egress<H>>, Box<dyn Receiver<H>>) {
         let NewTransport { receiver, sender, info, local, persistency, state } = new;
+        // Counted before the worker adopts it, so that a burst of new faces is spread over the
+        // workers.
         mailbox.add_load();
         let is_dispatched = self.shared.dispatched.has(&local, &info.remote);
-        let new = NewPort { sender, info, local, persistency, state, is_dispatched };
-        let port = FacePort::new(new, admission, mailbox.clone(), self.shared.limits.clone());
+        let new = FaceSenderParts { sender, info, local, persistency, state, is_dispatched };
+        let port = FaceSender::new(new, admission, mailbox.clone(), self.shared.limits.clone());
         self.shared.faces.know(&port);
         (port, receiver)
     }
 
     /// Opens a transport that this worker reads.
-    pub(crate) fn add_transport(&mut self, new: NewTransport<H>) -> Result<Arc<Port<H>>, OpenError> {
-        // What the router opens by itself, it opens for itself.
+    pub(crate) fn add_transport(&mut self, new: NewTransport<H>) -> Result<Arc<Egress<H>>, OpenError> {
+        // Faces that the router opens count for root.
         let (admission, evicted) =
-            self.shared.faces.enter(Holder::Root).map_err(|_| OpenError::TooManyFaces)?;
+            self.shared.faces.enter(Owner::Root).map_err(|_| OpenError::TooManyFaces)?;
         if let Some(port) = evicted {
             port.request_end(CloseReason::Evicted, self.worker());
         }
         self.add_admitted(new, admission)
     }
 
-    /// The same for one that a peer came with.
+    /// Adds a transport that a peer opened.
     pub(crate) fn add_admitted(
         &mut self,
         new: NewTransport<H>,
         admission: Admission<H::Packet>,
-    ) -> Result<Arc<Port<H>>, OpenError> {
-        let (port, receiver) = self.new_port(new, admission, &self.mailbox.clone());
+    ) -> Result<Arc<Egress<H>>, OpenError> {
+        let (port, receiver) = self.new_face_sender(new, admission, &self.mailbox.clone());
         self.install(port.clone(), receiver)?;
         Ok(port)
     }
 
-    /// Adopts a transport that came to a listener.
+    /// Adopts a transport accepted by a listener.
     pub(crate) fn adopt(
         &mut self,
-        port: Arc<Port<H>>,
+        port: Arc<Egress<H>>,
         receiver: Box<dyn Receiver<H>>,
     ) -> Result<(), OpenError> {
         self.install(port.clone(), receiver)?;
@@ -472,11 +492,13 @@ impl<H: Handler> Faces<H> {
         Ok(())
     }
 
-    /// Watches a transport that has been counted already.
-    fn install(&mut self, port: Arc<Port<H>>, receiver: Box<dyn Receiver<H>>) -> Result<(), OpenError> {
+    /// Watches a transport that the worker's load includes already.
+    fn install(&mut self, port: Arc<Egress<H>>, receiver: Box<dyn Receiver<H>>) -> Result<(), OpenError> {
         let id = self.next_id();
         port.set_id(id);
-        port.active_ns.store(self.now_ns, Ordering::Relaxed);
+        // The time in the mailbox does not count as idle.
+        port.note_active(self.now_ns);
+        // A socket that connects becomes writable when the attempt has ended (connect(2)).
         let interest = if port.state() == FaceState::Connecting { Interest::Write } else { Interest::Read };
         if let Some(descriptor) = receiver.descriptor()
             && let Err(error) = sockets::watch(self.mailbox.epoll(), descriptor, id, interest)
@@ -498,7 +520,7 @@ impl<H: Handler> Faces<H> {
         Ok(())
     }
 
-    /// Listens. Returns the address.
+    /// Adds a listener. Returns its address.
     pub(crate) fn add_listener(
         &mut self,
         acceptor: Box<dyn Acceptor<H>>,
@@ -522,7 +544,7 @@ impl<H: Handler> Faces<H> {
             None => self.slots.push(Slot {
                 generation: 0,
                 timer_ns: None,
-                wanted: Wanted::NOTHING,
+                wanted: Readiness::NOTHING,
                 is_resting: false,
                 source: Some(source),
             }),
@@ -557,43 +579,47 @@ impl<H: Handler> Faces<H> {
     }
 
     /// Sets the timer of the transport of `port`, which is read here.
-    pub(crate) fn set_port_timer(&mut self, port: &Port<H>, due_ns: u64) {
+    pub(crate) fn set_face_timer(&mut self, port: &Egress<H>, due_ns: u64) {
         if let Some(id) = port.id() {
             self.set_timer(id, Some(due_ns));
         }
     }
 
-    /// Tells the handler what happened.
+    /// Passes the pending events to the handler.
     pub(crate) fn dispatch(&mut self, handler: &mut H) {
+        // Taken one by one, because the handler may cause further events.
         while let Some(event) = self.events.pop_front() {
             handler.event(self, event);
         }
     }
 
-    /// Writes what waits on a port, as far as it is taken.
-    pub(crate) fn flush(&mut self, port: &Arc<Port<H>>) {
+    /// Writes the waiting frames of a port, as far as the socket accepts them.
+    pub(crate) fn flush(&mut self, port: &Arc<Egress<H>>) {
         let (_, context) = self.send_context();
         match port.flush(context, &mut self.charge) {
-            FlushEnd::Done => (),
-            FlushEnd::Stands(due_ns) => {
+            FlushOutcome::Done => (),
+            // The timer holds a weak reference, so that it does not retain a closed port.
+            FlushOutcome::Blocked(due_ns) => {
                 if let Some(id) = port.id() {
                     self.stall_timers.insert((due_ns, id), Arc::downgrade(port));
                 }
             }
-            FlushEnd::More => self.to_flush.push_back(port.clone()),
-            FlushEnd::Later(due_ns) => {
+            // Queued behind the other ports, so that a fast peer does not delay them.
+            FlushOutcome::More => self.to_flush.push_back(port.clone()),
+            FlushOutcome::Later(due_ns) => {
                 if let Some(id) = port.id() {
                     self.retry_timers.insert((due_ns, id), Arc::downgrade(port));
                 }
             }
-            FlushEnd::Failed(errno) => port.report_failure(errno, self.worker()),
+            // Only the worker that reads the face can end it.
+            FlushOutcome::Failed(errno) => port.report_failure(errno, self.worker()),
         }
     }
 }
 
 impl<H: Handler> Drop for Faces<H> {
-    /// However the worker ended, nobody may wait for it, and what was put into its mailbox must not
-    /// keep ports, and these the mailbox, for ever.
+    /// When the worker ends for any reason, no thread may wait for it any longer. Messages in its
+    /// mailbox hold ports, and ports hold the mailbox; the mailbox is emptied to break that cycle.
     fn drop(&mut self) {
         self.mailbox.retire();
     }

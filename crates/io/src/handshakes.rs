@@ -1,18 +1,18 @@
-//! Connections whose handshakes are under way, at listeners whose peers must say something before
-//! they have a face.
+//! Pending handshakes at listeners that make a face only after a handshake.
 //!
-//! Each holder has a share of the places; where it is used up, or all are, the handshake that waits
-//! longest of the holder with most gives way, and the one that comes is begun all the same. So who
-//! connects and says nothing puts out its own. A handshake that takes too long is ended.
+//! Each owner has a quota of the slots. When an owner's quota is full, a new handshake evicts the
+//! owner's oldest one. When the table is full, it evicts the oldest one of the owner with the most.
+//! A peer that connects often and sends nothing therefore evicts its own handshakes. A handshake
+//! that takes too long is ended.
 //!
-//! The descriptor is an epoll instance of its own, which watches the listening socket, the
-//! connections, and a timer for the oldest of them: the worker sees one source.
+//! The descriptor is an epoll instance. It watches the listening socket, the connections, and a
+//! timer for the oldest connection, so the worker has one source to watch.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use namely_host::clock;
-use namely_host::shares::{Holder, Refusal, ShareLimits, Shares};
+use namely_host::shares::{Owner, Refusal, ShareLimits, Shares};
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
@@ -22,25 +22,51 @@ use rustix::time::{
 
 use crate::error::OpenError;
 
-/// Connections of one listener whose handshakes are under way.
+/// Pending handshakes of one memif or WebSocket listener.
+///
+/// The largest holder loses its oldest handshake if it has more than 8. Otherwise the oldest
+/// handshake of the same part of the table is evicted: of local users, or of hosts.
+///
+/// # Limit
+/// The oldest handshake of the holder with most is evicted.
+/// - Value: 256, of which 64 are for users of this machine; 16 more for root
+/// - Counter: `memif_handshakes_full`, `websocket_handshakes_full` of the listener
+/// - Tests: `full_handshakes_evict_the_largest_holder`,
+///   `among_small_holders_the_oldest_is_evicted`,
+///   `a_started_handshake_survives_other_users`,
+///   `a_started_handshake_survives_other_hosts`
 pub const HANDSHAKES_MAX: usize = 256;
 
-/// The same of one holder.
+/// Pending handshakes of one user or host at a listener.
+///
+/// # Limit
+/// The oldest handshake of the same user or host is evicted.
+/// - Value: 64; for root as many as all
+/// - Counter: `memif_handshakes_full`, `websocket_handshakes_full` of the listener
+/// - Tests: `waiting_memif_handshakes_are_limited`,
+///   `a_full_holder_evicts_its_oldest_handshake`,
+///   `waiting_websocket_handshakes_are_limited`
 pub const HANDSHAKES_PER_HOLDER_MAX: usize = 64;
 
-/// A holder that has no more of them than this does not have to pay for others.
+/// An owner with at most this many handshakes does not lose one because it has the most.
 pub const HANDSHAKES_RESERVE: usize = 8;
 
-/// Places that only users of this machine may have.
+/// Slots reserved for users of this machine.
 pub const HANDSHAKES_LOCAL_RESERVE: usize = 64;
 
-/// Places that root has where all are taken.
+/// Slots that root may use beyond the limit.
 pub const HANDSHAKES_ROOT_EXTRA: usize = 16;
 
-/// How long a handshake may take, ns.
+/// Time of a memif or WebSocket handshake.
+///
+/// # Limit
+/// The connection is closed, and its memory is released.
+/// - Counter: `memif_handshake_timeout`, `websocket_handshake_timeout` of the listener
+/// - Tests: `a_slow_handshake_releases_its_memory`,
+///   `a_slow_websocket_handshake_times_out`
 pub const HANDSHAKE_NS_MAX: u64 = 5_000_000_000;
 
-/// Numbers of the epoll instance; connections have those below.
+/// Numbers of the listener and the timer in the epoll instance. Connections have lower numbers.
 const LISTENER: u64 = u64::MAX;
 const TIMER: u64 = u64::MAX - 1;
 
@@ -49,40 +75,40 @@ pub(crate) struct Handshakes<T> {
     epoll: OwnedFd,
     timer: OwnedFd,
     shares: Shares,
-    /// By the order of their coming, which is that of their deadlines.
+    /// The pending handshakes in the order of arrival, which is the order of their deadlines.
     pending: BTreeMap<u64, Pending<T>>,
     next: u64,
 }
 
-/// One of them.
+/// A pending handshake.
 pub(crate) struct Pending<T> {
     number: u64,
-    holder: Holder,
+    holder: Owner,
     deadline_ns: u64,
     what: T,
 }
 
 impl<T> Pending<T> {
-    /// What is known of it, and how it goes on with another state.
-    pub(crate) fn into_parts(self) -> (T, Holder, impl FnOnce(T) -> Pending<T>) {
+    /// Returns its state and its owner, and a function that makes it again from another state.
+    pub(crate) fn into_parts(self) -> (T, Owner, impl FnOnce(T) -> Pending<T>) {
         let Pending { number, holder, deadline_ns, what } = self;
         (what, holder, move |what| Pending { number, holder, deadline_ns, what })
     }
 }
 
-/// What is to be done at a listener.
+/// The work due at a listener.
 #[derive(Debug, Default)]
-pub(crate) struct Ready {
-    /// Somebody has connected.
+pub(crate) struct DueHandshakes {
+    /// The listening socket is readable.
     pub(crate) is_listener_ready: bool,
-    /// The handshakes whose peers said something.
+    /// The handshakes with readable connections.
     pub(crate) numbers: Vec<u64>,
-    /// How many took too long, and are ended.
+    /// The number of handshakes that took too long and were ended.
     pub(crate) timed_out: u64,
 }
 
 impl<T: AsFd> Handshakes<T> {
-    /// None yet, at a socket that listens.
+    /// Makes an empty table for a listening socket.
     pub(crate) fn new(listener: &OwnedFd) -> Result<Self, Errno> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
@@ -100,15 +126,16 @@ impl<T: AsFd> Handshakes<T> {
         Ok(Handshakes { epoll, timer, shares, pending: BTreeMap::new(), next: 0 })
     }
 
-    /// What is to be done now. Those that took too long are ended.
-    pub(crate) fn ready(&mut self) -> Result<Ready, Errno> {
+    /// Returns the work due now. Ends the handshakes that took too long.
+    pub(crate) fn ready(&mut self) -> Result<DueHandshakes, Errno> {
+        // Room for all connections, the listener and the timer, so that one call returns them all.
         let mut events = Vec::with_capacity(HANDSHAKES_MAX + HANDSHAKES_ROOT_EXTRA + 2);
         let spare = rustix::buffer::spare_capacity(&mut events);
         match epoll::wait(&self.epoll, spare, Some(&Timespec::default())) {
             Ok(_) | Err(Errno::INTR) => (),
             Err(errno) => return Err(errno),
         }
-        let mut ready = Ready::default();
+        let mut ready = DueHandshakes::default();
         for event in events {
             match event.data.u64() {
                 LISTENER => ready.is_listener_ready = true,
@@ -119,12 +146,14 @@ impl<T: AsFd> Handshakes<T> {
         Ok(ready)
     }
 
-    /// Begins one. Returns how many had to give way to it.
+    /// Begins a handshake. Returns the number of handshakes that were evicted for it.
     ///
     /// # Errors
-    /// The system cannot watch it; nothing has changed but for those that gave way.
-    pub(crate) fn begin(&mut self, holder: Holder, what: T) -> Result<u64, Errno> {
+    /// No slot is free and no handshake may be evicted, or the system cannot watch the connection.
+    /// Nothing has changed apart from the evictions.
+    pub(crate) fn begin(&mut self, holder: Owner, what: T) -> Result<u64, Errno> {
         let mut evicted = 0;
+        // Each pass ends one handshake, so the loop ends.
         while let Err(refusal) = self.shares.take(holder, 1) {
             let Some(number) = self.victim(holder, refusal) else { return Err(Errno::USERS) };
             self.take(number);
@@ -139,15 +168,18 @@ impl<T: AsFd> Handshakes<T> {
         let deadline_ns = clock::monotonic_ns().saturating_add(HANDSHAKE_NS_MAX);
         let is_first = self.pending.is_empty();
         self.pending.insert(number, Pending { number, holder, deadline_ns, what });
+        // Deadlines follow the order of arrival, so a later handshake does not change the timer.
         if is_first {
             self.set_timer();
         }
         Ok(evicted)
     }
 
-    /// The handshake that gives way to one of `holder`: the oldest of the holder who pays; where
-    /// nobody has more than the reserve, the oldest of those who share their part with `holder`.
-    fn victim(&self, holder: Holder, refusal: Refusal) -> Option<u64> {
+    /// Returns the handshake to evict for `holder`. It is the oldest one of `holder` if that owner
+    /// is at its ceiling, and otherwise of the owner with the most. If no owner is above the
+    /// reserve, it is the oldest one in the part of the table for local users, or for hosts, to
+    /// which `holder` belongs.
+    fn victim(&self, holder: Owner, refusal: Refusal) -> Option<u64> {
         let payer = match refusal {
             Refusal::Ceiling => Some(holder),
             Refusal::Full { payer } => payer,
@@ -156,22 +188,27 @@ impl<T: AsFd> Handshakes<T> {
             Some(payer) => pending.holder == payer,
             None => pending.holder == holder || pending.holder.is_local() == holder.is_local(),
         };
+        // In the order of arrival, so the first match is the oldest.
         self.pending.values().find(of_payer).map(|pending| pending.number)
     }
 
-    /// Takes one out. Its connection is watched here no more.
+    /// Removes a handshake. Its connection is no longer watched here.
     pub(crate) fn take(&mut self, number: u64) -> Option<Pending<T>> {
         let pending = self.pending.remove(&number)?;
+        // The call fails only if the connection is not watched.
         let _ = epoll::delete(&self.epoll, &pending.what);
+        // The timer stays: if it fires too early, `expire` sets it again.
         self.shares.give_back(pending.holder, 1);
         Some(pending)
     }
 
-    /// Goes on with one that was taken out and has no end yet, before another one comes.
+    /// Puts back a handshake that `take` removed and that is not complete. The caller must not
+    /// begin another one in between.
     ///
     /// # Errors
     /// The system cannot watch it.
     pub(crate) fn put_back(&mut self, pending: Pending<T>) -> Result<(), Errno> {
+        // The slot that `take` released is still free.
         self.shares.take(pending.holder, 1).map_err(|_| Errno::USERS)?;
         let (number, holder) = (pending.number, pending.holder);
         epoll::add(&self.epoll, &pending.what, EventData::new_u64(number), EventFlags::IN)
@@ -182,6 +219,7 @@ impl<T: AsFd> Handshakes<T> {
 
     fn expire(&mut self, now_ns: u64) -> u64 {
         let mut fired = [0; 8];
+        // Reading makes the timer unreadable again. The number of expirations is not needed.
         let _ = rustix::io::read(&self.timer, &mut fired);
         let mut timed_out = 0;
         while let Some((number, first)) = self.pending.first_key_value()
@@ -195,13 +233,13 @@ impl<T: AsFd> Handshakes<T> {
         timed_out
     }
 
-    /// Has the timer fire when the oldest connection has had its time; without one, never.
+    /// Sets the timer to the deadline of the oldest connection. Disarms it if there is none.
     fn set_timer(&self) {
         let due_ns = self.pending.first_key_value().map_or(0, |(_, pending)| pending.deadline_ns);
         let it_value =
             Timespec { tv_sec: (due_ns / 1_000_000_000) as i64, tv_nsec: (due_ns % 1_000_000_000) as i64 };
         let once = Itimerspec { it_interval: Timespec::default(), it_value };
-        // It fails on malformed times only.
+        // The call fails only for malformed times.
         let _ = timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once);
     }
 }
@@ -212,7 +250,7 @@ impl<T> AsFd for Handshakes<T> {
     }
 }
 
-/// Why a listener cannot be made.
+/// Makes the error of a listener that cannot be opened.
 pub(crate) fn failed(errno: Errno) -> OpenError {
     OpenError::system("preparing a listener")(errno)
 }
@@ -233,18 +271,18 @@ mod tests {
         Handshakes::new(&descriptor()).unwrap()
     }
 
-    fn host(n: u8) -> Holder {
-        Holder::address(Ipv4Addr::new(192, 0, 2, n).into())
+    fn host(n: u8) -> Owner {
+        Owner::address(Ipv4Addr::new(192, 0, 2, n).into())
     }
 
-    fn of(handshakes: &Handshakes<OwnedFd>, holder: Holder) -> usize {
+    fn of(handshakes: &Handshakes<OwnedFd>, holder: Owner) -> usize {
         handshakes.pending.values().filter(|pending| pending.holder == holder).count()
     }
 
     #[test]
-    fn a_holder_at_its_handshakes_puts_out_its_own_oldest_and_nobody_elses() {
+    fn a_full_holder_evicts_its_oldest_handshake() {
         let mut all = handshakes();
-        let (one, other) = (Holder::uid(1), Holder::uid(2));
+        let (one, other) = (Owner::uid(1), Owner::uid(2));
         assert_eq!(all.begin(other, descriptor()), Ok(0));
         let gone: Vec<u64> =
             (0..HANDSHAKES_PER_HOLDER_MAX).map(|_| all.begin(one, descriptor()).unwrap()).collect();
@@ -256,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn when_all_handshakes_are_taken_the_largest_pays_and_root_and_users_get_in() {
+    fn full_handshakes_evict_the_largest_holder() {
         let mut all = handshakes();
         for n in 0..4 {
             (0..HANDSHAKES_PER_HOLDER_MAX).for_each(|_| assert!(all.begin(host(n), descriptor()).is_ok()));
@@ -266,17 +304,17 @@ mod tests {
         assert_eq!(all.begin(host(9), descriptor()), Ok(1), "a new host");
         assert_eq!(of(&all, host(9)), 1);
         for uid in 1..=(HANDSHAKES_LOCAL_RESERVE as u32) {
-            assert_eq!(all.begin(Holder::uid(uid), descriptor()), Ok(0));
+            assert_eq!(all.begin(Owner::uid(uid), descriptor()), Ok(0));
         }
         assert_eq!(all.pending.len(), HANDSHAKES_MAX);
-        assert_eq!(all.begin(Holder::uid(1000), descriptor()), Ok(1), "one user more");
+        assert_eq!(all.begin(Owner::uid(1000), descriptor()), Ok(1), "one user more");
         assert_eq!(of(&all, host(9)), 1, "the largest paid");
-        (0..HANDSHAKES_ROOT_EXTRA).for_each(|_| assert_eq!(all.begin(Holder::Root, descriptor()), Ok(0)));
-        assert_eq!(all.begin(Holder::Root, descriptor()), Ok(1));
+        (0..HANDSHAKES_ROOT_EXTRA).for_each(|_| assert_eq!(all.begin(Owner::Root, descriptor()), Ok(0)));
+        assert_eq!(all.begin(Owner::Root, descriptor()), Ok(1));
     }
 
     #[test]
-    fn where_nobody_has_much_the_oldest_of_the_same_kind_gives_way() {
+    fn among_small_holders_the_oldest_is_evicted() {
         let mut all = handshakes();
         let remote = HANDSHAKES_MAX - HANDSHAKES_LOCAL_RESERVE;
         for n in 0..remote {
@@ -287,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_taken_out_can_go_on_and_what_ended_leaves_its_place() {
+    fn a_taken_handshake_can_be_resumed() {
         let mut all = handshakes();
         let descriptor = descriptor();
         let watched = rustix::io::dup(&descriptor).unwrap();

@@ -5,19 +5,20 @@ use std::path::Path;
 /// A network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
-    /// Name, such as `eth0`.
+    /// The name, such as `eth0`.
     pub name: String,
     /// Whether it is up.
     pub is_up: bool,
-    /// Whether it is the loopback.
+    /// Whether it is a loopback interface.
     pub is_loopback: bool,
-    /// Whether it can multicast.
+    /// Whether it supports multicast.
     pub is_multicast: bool,
 }
 
-/// The interfaces there are now, by name. Empty where the system does not show them.
+/// Returns the present interfaces, sorted by name. The list is empty if the system provides none.
 pub fn list() -> Vec<Interface> {
     let mut interfaces = list_in(Path::new("/sys/class/net"));
+    // The directory has no stable order.
     interfaces.sort_by(|a, b| a.name.cmp(&b.name));
     interfaces
 }
@@ -28,6 +29,7 @@ fn list_in(directory: &Path) -> Vec<Interface> {
         .flatten()
         .filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
+            // An interface that was removed meanwhile is skipped.
             let flags = std::fs::read_to_string(entry.path().join("flags")).ok()?;
             let flags = u32::from_str_radix(flags.trim().trim_start_matches("0x"), 16).ok()?;
             Some(interface(name, flags))
@@ -35,7 +37,7 @@ fn list_in(directory: &Path) -> Vec<Interface> {
         .collect()
 }
 
-/// The bits are those of `net_device::flags` (IFF_UP, IFF_LOOPBACK, IFF_MULTICAST).
+/// Makes an interface from its flags: IFF_UP, IFF_LOOPBACK and IFF_MULTICAST of netdevice(7).
 fn interface(name: String, flags: u32) -> Interface {
     let has = |bit: u32| flags & bit != 0;
     Interface { name, is_up: has(0x1), is_loopback: has(0x8), is_multicast: has(0x1000) }
@@ -46,14 +48,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_loopback_is_there_and_up() {
+    fn the_loopback_is_up() {
         let loopback = list().into_iter().find(|interface| interface.name == "lo");
         // A container may hide /sys.
         assert!(loopback.is_none_or(|interface| interface.is_loopback));
     }
 
     #[test]
-    fn flags_are_read_as_the_system_writes_them() {
+    fn interface_flags_match_the_system() {
         let directory = tempfile::tempdir().unwrap();
         for (name, flags) in [("lo", "0x9\n"), ("eth0", "0x1003\n"), ("down0", "0x1002\n"), ("odd", "?\n")] {
             std::fs::create_dir(directory.path().join(name)).unwrap();

@@ -1,14 +1,14 @@
-//! What a kind of face must bring: two halves of a transport, and where peers can connect, an
-//! acceptor; and what each may do while it is served.
+//! The interface that each kind of face implements: the two halves of a transport, and an acceptor
+//! if peers can connect. The event loop passes a context to each of their calls.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use namely_host::clock;
-use namely_host::shares::Holder;
+use namely_host::shares::Owner;
 use namely_link::Proof;
+use namely_messages::FacePersistency;
 use namely_wire::FaceUri;
-use namely_wire::mgmt::FacePersistency;
 use rustix::io::Errno;
 
 use crate::buffer::Buffer;
@@ -16,73 +16,92 @@ use crate::error::CloseReason;
 use crate::face_table::{self, Admission};
 use crate::faces::{Event, Faces, Handler, WorkerMessage};
 use crate::id::SourceId;
+use crate::labels::listener;
 use crate::options::IoOptions;
-use crate::port::FacePort;
+use crate::port::FaceSender;
 use crate::sender::Sender;
 use crate::sockets::{self, Interest};
 use crate::status::{FaceState, LinkInfo, Remote};
-use crate::unproven::Unproven;
+use crate::unproven::UnprovenPeer;
 
 /// A frame in memory that is shared with its sender.
-pub(crate) use namely_memif::Arrived as SharedFrame;
+pub(crate) use namely_memif::ReceivedPacket as SharedFrame;
 
-/// How long a listener rests when the process has no file descriptor left, ns.
+/// Time for which a listener accepts no peer after the process ran out of file descriptors, ns.
 const ACCEPT_REST_NS: u64 = 100_000_000;
 
-/// How much of a worker's turn may be over before the next source is left to the next one, ns.
+/// Time that a worker serves its sources in one turn.
+///
+/// A turn serves as many sources as holders wait (users, hosts and listeners), and more until one
+/// of them has no other source that waits.
+///
+/// # Limit
+/// The rest is served in the next turn.
+/// - Counter: `kernel_buffer_full`
+/// - Tests: `a_turn_ends_at_a_refilled_source`,
+///   `sources_of_one_holder_take_turns`,
+///   `one_hosts_faces_delay_no_other_host`,
+///   `datagram_runs_get_no_longer_turns`
 pub(crate) const SERVING_NS_MAX: u64 = 2_000_000;
 
-/// How long a listener takes up those who come before it leaves the others to its next turn, ns:
-/// each of them costs several system calls.
+/// Time that a listener accepts peers in one turn.
+///
+/// Each accept costs several system calls.
+///
+/// # Limit
+/// The rest is accepted in the next turn of the listener.
+/// - Value: 1 ms, and 64 connections or datagrams
+/// - Tests: `a_flood_of_senders_admits_others`
 const ACCEPTING_NS_MAX: u64 = 1_000_000;
 
 /// The receiving half of a transport. It belongs to one worker, which calls it when its descriptor
 /// is ready.
 pub(crate) trait Receiver<H: Handler>: Send {
-    /// What is watched for packets; `None` while there is nothing to watch.
+    /// Returns the descriptor to watch for packets, or `None` while there is none.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 
-    /// Reads what has arrived, within the budget of a turn, and delivers its frames. `scratch` is
-    /// the worker's buffer, longer than any datagram; what must be kept until the next turn is kept
-    /// elsewhere.
+    /// Reads arrived octets within the budget of a turn, and delivers their frames. `scratch` is
+    /// the worker's buffer, longer than any datagram. It is shared, so data for the next turn must
+    /// be stored elsewhere.
     ///
     /// # Errors
-    /// Why the transport can go on no more.
+    /// The reason for which the transport ends.
     fn read(&mut self, turn: &mut ReadContext<'_, H>, scratch: &mut [u8]) -> Result<(), CloseReason>;
 
-    /// The descriptor is ready and the transport is not up: connecting came to its end.
+    /// The descriptor is ready and the transport is not up: the connection attempt completed or
+    /// failed.
     ///
     /// # Errors
-    /// Why it failed.
+    /// The reason of the failure.
     fn connected(&mut self, _turn: &mut ReadContext<'_, H>) -> Result<(), CloseReason> {
         Ok(())
     }
 
-    /// The time that was set by [`ReadContext::set_timer`] has come.
+    /// The time set by [`ReadContext::set_timer`] has come.
     ///
     /// # Errors
-    /// Why the transport can go on no more.
+    /// The reason for which the transport ends.
     fn on_timer(&mut self, _turn: &mut ReadContext<'_, H>) -> Result<(), CloseReason> {
         Ok(())
     }
 
-    /// The transport failed and is permanent. True if it will come back by itself: it is then down,
-    /// not closed.
+    /// Called when a permanent transport failed. Returns true if it will reconnect by itself, and
+    /// is therefore down instead of closed.
     fn take_down(&mut self, _turn: &mut ReadContext<'_, H>) -> bool {
         false
     }
 }
 
-/// A listener: what makes transports when peers come. It belongs to the worker that opened it.
+/// A listener, which makes a transport for each peer. It belongs to one worker.
 pub(crate) trait Acceptor<H: Handler>: Send {
-    /// What is watched for peers.
+    /// The descriptor to watch for peers.
     fn descriptor(&self) -> BorrowedFd<'_>;
 
-    /// Adopts peers that came, within the budget of a turn.
+    /// Adopts new peers, within the budget of a turn.
     fn accept(&mut self, turn: &mut AcceptContext<'_, H>, scratch: &mut [u8]);
 }
 
-/// A transport that was opened and is not served by a worker yet.
+/// A transport that was opened and has no worker yet.
 pub(crate) struct NewTransport<H: Handler> {
     pub(crate) receiver: Box<dyn Receiver<H>>,
     pub(crate) sender: Box<dyn Sender<H::Packet>>,
@@ -92,15 +111,15 @@ pub(crate) struct NewTransport<H: Handler> {
     pub(crate) state: FaceState,
 }
 
-/// A transport's turn.
+/// The context of a call of a [`Receiver`].
 pub(crate) struct ReadContext<'a, H: Handler> {
     pub(crate) io: &'a mut Faces<H>,
     pub(crate) id: SourceId,
-    pub(crate) port: Arc<FacePort<H::Packet>>,
+    pub(crate) port: Arc<FaceSender<H::Packet>>,
     pub(crate) handler: &'a mut H,
     pub(crate) frames: u64,
     pub(crate) octets: u64,
-    /// Not all was read that has arrived.
+    /// Whether octets that have arrived remain to be read.
     pub(crate) has_more: bool,
 }
 
@@ -113,22 +132,24 @@ impl<H: Handler> ReadContext<'_, H> {
         self.io.options()
     }
 
-    /// Whether the transport has had its part of the worker's turn: the rest comes in the next one.
+    /// Returns true if the transport has used its part of the worker's turn. The rest is read in
+    /// the next turn.
     pub(crate) fn is_over(&self) -> bool {
         self.io.is_late(SERVING_NS_MAX)
     }
 
-    /// Takes in a frame. False when the transport is no more: the turn must end.
+    /// Delivers a frame. Returns false if the transport was removed, and its caller must return.
     #[inline]
     pub(crate) fn deliver(&mut self, remote: Remote, frame: &[u8]) -> bool {
         self.frames += 1;
         self.octets += frame.len() as u64;
         self.io.receive(&self.port, self.id, remote, frame, self.handler);
+        // The handler may have closed the face while it processed the packet.
         self.io.contains(self.id)
     }
 
-    /// The same for a frame that nobody has copied yet: the one copy that is made of it is the
-    /// packet that is handed over.
+    /// Delivers a frame in memory that the peer shares. It is copied once, into the packet for the
+    /// handler. The result is that of [`ReadContext::deliver`].
     #[inline]
     pub(crate) fn deliver_shared(&mut self, frame: SharedFrame<'_>) -> bool {
         self.frames += 1;
@@ -148,9 +169,10 @@ impl<H: Handler> ReadContext<'_, H> {
         self.io.set_timer(self.id, due_ns);
     }
 
-    /// What an on-demand transport does when its timer is due: ends if it was idle for long, and
-    /// otherwise sets the timer for when it will have been.
+    /// Handles the timer of an on-demand transport. Returns the error that ends a transport which
+    /// was idle for its timeout. Otherwise sets the timer to the end of that timeout.
     pub(crate) fn end_if_idle(&mut self) -> Result<(), CloseReason> {
+        // Management may have made the face persistent since the timer was set.
         let Some(due_ns) = self.port.expires_ns() else { return Ok(()) };
         if due_ns <= self.now_ns() {
             return Err(CloseReason::Idle);
@@ -159,30 +181,30 @@ impl<H: Handler> ReadContext<'_, H> {
         Ok(())
     }
 
-    /// Writes what waits, as far as it is taken.
+    /// Writes the waiting frames, as far as the socket accepts them.
     pub(crate) fn flush(&mut self) {
         self.io.flush(&self.port);
     }
 
     /// Watches a descriptor that is not watched yet.
     pub(crate) fn watch(&self, descriptor: impl AsFd, interest: Interest) {
-        // Without a watch nothing comes of a connection attempt, and its timeout ends it.
+        // If the watch fails, the connection attempt ends by its timeout.
         let _ = sockets::watch(self.io.mailbox.epoll(), descriptor, self.id, interest);
     }
 
-    /// Changes what a descriptor is watched for.
+    /// Changes the readiness for which a descriptor is watched.
     pub(crate) fn rewatch(&self, descriptor: impl AsFd, interest: Interest) {
         sockets::rewatch(self.io.mailbox.epoll(), descriptor, self.id, interest);
     }
 
-    /// The transport can send from now on.
+    /// Marks the transport as up, and reports the event.
     pub(crate) fn up(&mut self) {
         self.port.set_state(FaceState::Up);
         self.io.events.push_back(Event::Up(self.port.clone()));
     }
 }
 
-/// A listener's turn.
+/// The context of a call of an [`Acceptor`].
 pub(crate) struct AcceptContext<'a, H: Handler> {
     pub(crate) io: &'a mut Faces<H>,
     id: SourceId,
@@ -191,7 +213,7 @@ pub(crate) struct AcceptContext<'a, H: Handler> {
 }
 
 impl<'a, H: Handler> AcceptContext<'a, H> {
-    /// Begins it.
+    /// Makes the context. The time that a listener has in one turn begins now.
     pub(crate) fn new(io: &'a mut Faces<H>, id: SourceId, handler: &'a mut H) -> Self {
         AcceptContext { io, id, handler, begun_ns: clock::monotonic_ns() }
     }
@@ -200,18 +222,20 @@ impl<'a, H: Handler> AcceptContext<'a, H> {
         self.io.options()
     }
 
-    /// Whether the listener has had its part of the turn: the rest comes in the next one.
+    /// Returns true if the listener has used its part of the turn. The rest is accepted in the next
+    /// turn.
     pub(crate) fn is_over(&self) -> bool {
         clock::monotonic_ns().saturating_sub(self.begun_ns) >= ACCEPTING_NS_MAX
     }
 
-    /// The right to make another transport for a holder, for which one that was idle for long may
-    /// have to go; `None`, and counted, if there can be none.
-    pub(crate) fn admit(&mut self, holder: Holder) -> Option<Admission<H::Packet>> {
+    /// Returns a slot for another transport of an owner. An idle transport may be evicted for it.
+    /// Returns `None` if there is no slot, and counts the refusal.
+    pub(crate) fn admit(&mut self, holder: Owner) -> Option<Admission<H::Packet>> {
         match self.io.shared.faces.enter(holder) {
             Ok((admission, evicted)) => {
                 if let Some(port) = evicted {
-                    self.count("transport_evicted");
+                    self.count(listener::TRANSPORT_EVICTED);
+                    // Another worker may read the evicted face, and only that worker can end it.
                     port.request_end(CloseReason::Evicted, self.io.worker());
                 }
                 Some(admission)
@@ -223,19 +247,19 @@ impl<'a, H: Handler> AcceptContext<'a, H> {
         }
     }
 
-    /// What a peer at a holder's address has until it has proven that it receives; `None` if there
-    /// are no limits.
+    /// Returns the limits that apply to a peer at an owner's address until the peer has proven that
+    /// it receives packets there. Returns `None` if there are no limits.
     ///
     /// # Errors
-    /// The system has no randomness.
-    pub(crate) fn unproven(&self, holder: Holder) -> Result<Option<Unproven>, Errno> {
+    /// The system cannot provide random octets.
+    pub(crate) fn unproven(&self, holder: Owner) -> Result<Option<UnprovenPeer>, Errno> {
         let limits = self.io.shared.unproven.limits_of(holder, self.io.now_ns());
-        limits.map(|limits| Ok(Unproven::new(limits, Proof::new(namely_host::random()?)))).transpose()
+        limits.map(|limits| Ok(UnprovenPeer::new(limits, Proof::new(namely_host::random()?)))).transpose()
     }
 
-    /// Whether a holder may have another transport as things are; counted if not.
+    /// Returns true if an owner may have another transport now. Counts a refusal.
     #[allow(dead_code, reason = "only a kind with a handshake checks before it admits")]
-    pub(crate) fn may_have_a_face(&mut self, holder: Holder) -> bool {
+    pub(crate) fn may_have_a_face(&mut self, holder: Owner) -> bool {
         let checked = self.io.shared.faces.check(holder);
         checked.inspect_err(|refusal| self.count(face_table::label(*refusal))).is_ok()
     }
@@ -252,72 +276,78 @@ impl<'a, H: Handler> AcceptContext<'a, H> {
         }
     }
 
-    /// Has a new transport adopted, here or by another worker, with the datagram that made it
-    /// known. `made` sees its port before anybody else does.
+    /// Assigns a new transport, with its first datagram, to this worker or another one. `made`
+    /// receives the port before any other worker does.
     pub(crate) fn adopt(
         &mut self,
         new: NewTransport<H>,
         admission: Admission<H::Packet>,
         first: Option<&[u8]>,
-        made: impl FnOnce(&Arc<FacePort<H::Packet>>),
+        made: impl FnOnce(&Arc<FaceSender<H::Packet>>),
     ) {
         let here = self.io.worker();
+        // Cloned, because the mailbox below is borrowed from it while `self` changes.
         let shared = self.io.shared.clone();
         let mailbox = shared.worker_for(&new.local, &new.info.remote).unwrap_or(&self.io.mailbox).clone();
-        let (port, receiver) = self.io.new_port(new, admission, &mailbox);
+        let (port, receiver) = self.io.new_face_sender(new, admission, &mailbox);
         made(&port);
         if mailbox.index() != here {
+            // Copied, because this worker reuses the buffer of the datagram.
             let first = first.map(<[u8]>::to_vec);
             return mailbox.post(WorkerMessage::Adopt { port, receiver, first }, Some(here));
         }
         if self.io.adopt(port.clone(), receiver).is_err() {
-            return self.count("accept_failed");
+            return self.count(listener::ACCEPT_FAILED);
         }
-        // The face must be known before its first frame is.
+        // The face must be reported before its first frame.
         self.io.dispatch(self.handler);
         if let Some(first) = first {
             self.deliver(&port, first);
         }
     }
 
-    /// Takes in a frame that reached the listener's socket instead of the transport's own.
-    pub(crate) fn deliver(&mut self, port: &Arc<FacePort<H::Packet>>, frame: &[u8]) {
+    /// Delivers a frame that arrived at the listener's socket instead of the transport's.
+    pub(crate) fn deliver(&mut self, port: &Arc<FaceSender<H::Packet>>, frame: &[u8]) {
         let here = self.io.worker();
         if port.worker() == here {
             return self.io.deliver(port, None, frame, self.handler);
         }
         let Some(mailbox) = self.io.shared.mailboxes.get(port.worker()).cloned() else { return };
+        // A closure, so that nothing is copied for a full mailbox.
         let message = || WorkerMessage::Deliver(port.clone(), frame.to_vec());
         if !mailbox.deliver(message, here) {
-            self.count("handover_full");
+            self.count(listener::HANDOVER_FULL);
         }
     }
 
-    /// Adopts a new transport at this very worker, with the frame that made it known.
-    pub(crate) fn adopt_here(
+    /// Adopts a new transport at this worker, with the frame that made it.
+    pub(crate) fn adopt_local(
         &mut self,
         new: NewTransport<H>,
         admission: Admission<H::Packet>,
         first: &[u8],
-        made: impl FnOnce(&Arc<FacePort<H::Packet>>),
+        made: impl FnOnce(&Arc<FaceSender<H::Packet>>),
     ) {
-        let Ok(port) = self.io.add_admitted(new, admission) else { return self.count("accept_failed") };
+        let Ok(port) = self.io.add_admitted(new, admission) else {
+            return self.count(listener::ACCEPT_FAILED);
+        };
         made(&port);
         self.io.events.push_back(Event::Accepted(port.clone()));
+        // As in `adopt`, the face is reported before its first frame.
         self.io.dispatch(self.handler);
-        self.deliver_here(&port, None, first);
+        self.deliver_local(&port, None, first);
     }
 
-    /// Takes in a frame, whichever worker reads its transport, and tells who sent it. Only for
-    /// links that bring all frames of one sender to one worker, so that the fragments of a packet
-    /// meet.
-    pub(crate) fn deliver_here(&mut self, port: &Arc<FacePort<H::Packet>>, remote: Remote, frame: &[u8]) {
+    /// Delivers a frame with its sender at this worker, even if another worker reads the transport.
+    /// The link must bring all frames of one sender to one worker, because that worker reassembles
+    /// the fragments of a packet.
+    pub(crate) fn deliver_local(&mut self, port: &Arc<FaceSender<H::Packet>>, remote: Remote, frame: &[u8]) {
         self.io.deliver(port, remote, frame, self.handler);
     }
 
-    /// Adopts nobody for some time, since the system has no descriptor to give.
+    /// Accepts no peers for some time, because the process has no free descriptor.
     pub(crate) fn rest(&mut self, socket: impl AsFd) {
-        self.count("accept_failed");
+        self.count(listener::ACCEPT_FAILED);
         self.io.set_timer(self.id, Some(self.io.now_ns().saturating_add(ACCEPT_REST_NS)));
         sockets::rewatch(self.io.mailbox.epoll(), socket, self.id, Interest::Nothing);
     }

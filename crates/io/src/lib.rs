@@ -1,45 +1,45 @@
 //! Faces: sockets, the link services of NDNLPv2 upon them, and the event loops that serve both.
 //!
-//! Each worker is a thread with an [`EventLoop`] of its own. It reads the faces that it has
-//! adopted, cuts what arrives into link packets, runs these through the receiving half of the
-//! face's link service, and hands network packets with their headers to its [`Handler`]. What the
-//! handler sends goes to the [`FacePort`] of any face, whichever worker reads that: the link
-//! service's sending half and the frames that wait are behind the port's own lock, and the worker
-//! that sent flushes at the end of its turn. Nothing is handed to another thread on the way. While
-//! nothing happens and no timer is due, the threads sleep. A new face goes to the worker that reads
-//! the fewest ([`Workers::choose`]); all that other threads want of a worker goes to its one
-//! mailbox.
+//! Each worker is a thread with its own [`EventLoop`]. It reads the faces that it has adopted and
+//! splits the received octets into link packets. These pass the receiving half of the face's link
+//! service, which yields network packets with headers for the worker's [`Handler`]. The handler
+//! sends on the [`FaceSender`] of any face, whichever worker reads it. A lock of the port protects
+//! the link service's sending half and the waiting frames, and the worker that sent flushes at the
+//! end of its turn. No packet is handed to another thread, except a frame that a listener receives
+//! for a face of another worker. The threads sleep until a socket is ready or a timer is due. A new
+//! face is assigned to the worker that reads the fewest ([`Workers::choose`]). All requests of
+//! other threads to a worker arrive in its one mailbox.
 //!
-//! Nothing here looks into a network packet further than its first TYPE: names are for others. A
-//! face is known outside by the tag that it is given ([`FacePort::set_tag`]). Peers cannot make
-//! this crate panic, spin or keep memory without bound; whatever is dropped is counted under a
-//! named reason. A turn reads at most so much from one face
-//! ([`IoOptions::read_octets_per_turn`], [`IoOptions::read_datagrams_per_turn`]).
+//! This crate reads only the first TYPE of a network packet, and other crates read its name. They
+//! identify a face by its tag ([`FaceSender::set_tag`]). Peers cannot make this crate panic, spin
+//! or use memory without bound, and each drop is counted under a named reason. A turn
+//! reads a bounded amount from one face ([`IoOptions::read_octets_per_turn`],
+//! [`IoOptions::read_datagrams_per_turn`]).
 //!
 //! # Adding a kind of face
 //!
-//! There is one folder per kind. It brings (`kind.rs`, `sender.rs`):
+//! There is one folder per kind. It implements the traits of `kind.rs` and `sender.rs`:
 //!
-//! - a `Receiver`: the descriptor to watch, and `read`, which delivers frames to the turn it is
-//!   given until its budget is spent or nothing is left; whatever it keeps between turns belongs to
-//!   one worker and needs no lock. Optional: what to do when connecting ends, when the timer it set
-//!   is due, and when the face fails (`take_down`: whether it comes back by itself);
-//! - a `Sender`: `flush` writes a batch from the front of a queue as far as it is taken, and says
-//!   how far (`Flushed`); any worker calls it, one at a time, and a port is never locked meanwhile.
-//!   Its descriptor is watched for writing while it is blocked;
-//! - `LinkInfo`: who is at the other end, what carries the frames, which persistency is possible:
-//!   all that status shows;
-//! - an opening function on [`Faces`] that makes a `NewTransport` of these and adds it, and where
-//!   peers come by themselves, an `Acceptor`, which adopts a `NewTransport` for each.
+//! - a `Receiver`: the descriptor to watch, and `read`, which delivers frames to its context until
+//!   the budget is spent or no frame is left. Its state belongs to one worker and needs no lock.
+//!   Optional are the actions when connecting ends, when its timer is due, and when the face fails
+//!   (`take_down`, which returns whether the face reconnects by itself);
+//! - a `Sender`: `flush` writes a batch from the front of a queue as far as the socket accepts it,
+//!   and returns its progress (`FlushProgress`). Any worker may call it, one at a time, and the
+//!   port is not locked during the call. Its descriptor is watched for writing while it is blocked;
+//! - `LinkInfo`: the peer, the carrier of the frames, the possible persistencies, and the other
+//!   properties that the status lists;
+//! - an opening function on [`Faces`] that makes a `NewTransport` of these and adds it, and, if
+//!   peers can connect, an `Acceptor`, which adopts a `NewTransport` for each peer.
 //!
-//! `unix` is the shortest example, `udp` the one with everything.
+//! `unix` is the shortest example, and `udp` the most complete one.
 //!
 //! # Layers
 //!
-//! `port` (sending) and `reassembly` (receiving) know no worker; `mailbox`, `mapped` and `shared`
-//! know ports; `faces` and `kind` need each other, since a worker holds receivers and these are
-//! given the worker; the kinds, `serve` and `event_loop` stand on them. A test of the workspace
-//! keeps circles out (`crates/cli/tests/rules/structure`).
+//! `port` (sending) and `reassembly` (receiving) do not depend on workers; `mailbox`, `mapped` and
+//! `shared` depend on ports. `faces` and `kind` depend on each other, because a worker owns
+//! receivers and passes itself to them. The kinds, `serve` and `event_loop` depend on both. A test
+//! of the workspace rejects cycles (`crates/cli/tests/rules/structure`).
 #![deny(unsafe_code)]
 
 mod buffer;
@@ -54,6 +54,7 @@ mod handshakes;
 mod id;
 pub mod interfaces;
 mod kind;
+pub mod labels;
 mod limits;
 mod mailbox;
 mod mapped;
@@ -91,7 +92,7 @@ pub use handshakes::{
     HANDSHAKES_RESERVE, HANDSHAKES_ROOT_EXTRA,
 };
 pub use namely_host::Waker;
-pub use namely_host::shares::Holder;
+pub use namely_host::shares::Owner;
 pub use namely_memif::{RING_PAIRS_MAX as MEMIF_RINGS_MAX, RING_SIZE_LOG2_MAX as MEMIF_RING_SIZE_LOG2_MAX};
 pub use options::{
     DispatchedLinks, EthernetOptions, FaceShares, IoOptions, MemifOptions, MulticastOptions, TcpOptions,
@@ -99,7 +100,7 @@ pub use options::{
 };
 pub use owner::OwnerError;
 pub use packets::PacketSocket;
-pub use port::{FacePort, SendError};
+pub use port::{FaceSender, SendError};
 pub use shared::WORKERS_MAX;
-pub use status::{Carrier, Credentials, FaceState, FaceTag, PortCounters, PortStatus, Reach};
+pub use status::{Carrier, Credentials, FaceCounters, FaceSnapshot, FaceState, FaceTag, RemoteKind};
 pub use unproven::UNPROVEN_BURST_NS;

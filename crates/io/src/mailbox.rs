@@ -1,7 +1,7 @@
-//! A worker's mailbox: all that other threads hand to it.
+//! A worker's mailbox, for messages of other threads.
 //!
-//! One queue under one lock. What it carries is its owner's business, so that ports can hold a
-//! mailbox without knowing who reads it.
+//! It is one queue under one lock. The type of the messages is a parameter, so ports can hold a
+//! mailbox without depending on the worker.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,29 +11,39 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use namely_host::Waker;
 use parking_lot::{Condvar, Mutex};
 
-use crate::port::{PortRequest, ReadingWorker};
+use crate::port::{ReaderRequest, ReadingWorker};
 
-/// Maximum number of frames that wait to be handed to the worker that reads their transport.
+/// Frames that wait for the worker that reads their face.
+///
+/// # Limit
+/// The frame is dropped.
+/// - Counter: `handover_full` of the listener
+/// - Tests: `frames_for_another_worker_are_limited`
 pub(crate) const DELIVERIES_MAX: usize = 256;
 
-/// Maximum number of commands that wait for a worker; whoever sends one more waits.
+/// Commands that wait for one worker.
+///
+/// # Limit
+/// The thread that sends a further command blocks. The command that ends a worker does not.
+/// - Tests: `an_excess_command_waits_for_room`,
+///   `a_stop_command_needs_no_room`
 pub(crate) const COMMANDS_MAX: usize = 256;
 
-/// What others may touch of a worker.
+/// The part of a worker that other threads access.
 pub(crate) struct WorkerMailbox<M> {
     index: usize,
     epoll: OwnedFd,
     waker: Waker,
-    /// Transports that are or will be read here.
+    /// The number of transports that this worker reads or will read.
     load: AtomicUsize,
-    /// How long the worker's longest turn took, ns.
+    /// Duration of the worker's longest turn, ns.
     longest_turn_ns: AtomicU64,
-    /// The most processor time that one of those took whose processor time was measured, ns.
+    /// The most processor time of a measured turn, ns.
     longest_turn_cpu_ns: AtomicU64,
-    /// Whether `queue` may hold something; read without the lock.
+    /// Whether `queue` may hold messages. It is read without the lock.
     has_messages: AtomicBool,
     queue: Mutex<Queue<M>>,
-    /// Who waits for room for a command.
+    /// Notified when there is room for a command.
     room: Condvar,
     deliveries: AtomicUsize,
 }
@@ -42,7 +52,7 @@ struct Queue<M> {
     messages: VecDeque<M>,
     /// Commands among the messages.
     commands: usize,
-    /// The worker has ended: nobody reads what is put in.
+    /// Whether the worker has ended and reads no more messages.
     is_retired: bool,
 }
 
@@ -74,8 +84,9 @@ impl<M> WorkerMailbox<M> {
         &self.waker
     }
 
-    /// How many transports are or will be read here.
+    /// Returns the number of transports that this worker reads or will read.
     pub(crate) fn load(&self) -> usize {
+        // Relaxed: the number only guides the choice of a worker.
         self.load.load(Ordering::Relaxed)
     }
 
@@ -87,12 +98,12 @@ impl<M> WorkerMailbox<M> {
         self.load.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// How long the worker's longest turn took, ns.
+    /// Duration of the worker's longest turn, ns.
     pub(crate) fn longest_turn_ns(&self) -> u64 {
         self.longest_turn_ns.load(Ordering::Relaxed)
     }
 
-    /// The worker, who alone writes this, had a turn of so many ns.
+    /// Records the duration of a turn, ns. Only the worker calls this.
     #[inline]
     pub(crate) fn note_turn(&self, ns: u64) {
         if ns > self.longest_turn_ns() {
@@ -100,35 +111,37 @@ impl<M> WorkerMailbox<M> {
         }
     }
 
-    /// The most processor time that a turn took which was measured, ns.
+    /// The most processor time of a measured turn, ns.
     pub(crate) fn longest_turn_cpu_ns(&self) -> u64 {
         self.longest_turn_cpu_ns.load(Ordering::Relaxed)
     }
 
-    /// The worker, who alone writes this, had a turn of so many ns of processor time.
+    /// Records the processor time of a turn, ns. Only the worker calls this.
     pub(crate) fn note_turn_cpu(&self, ns: u64) {
         if ns > self.longest_turn_cpu_ns() {
             self.longest_turn_cpu_ns.store(ns, Ordering::Relaxed);
         }
     }
 
-    /// Puts a message in, and wakes the worker unless it is the one that does so. A message for a
-    /// worker that has ended is dropped: a transport that it should have adopted closes.
+    /// Adds a message, and wakes the worker unless it is the sender itself. A message for a worker
+    /// that has ended is dropped, and a transport in it closes.
     pub(crate) fn post(&self, message: M, from: Option<usize>) {
         let mut queue = self.queue.lock();
         if queue.is_retired {
-            // Not under the lock: what is dropped may be the last hold on a port.
+            // Not under the lock: the message may be the last reference to a port.
             drop(queue);
             return drop(message);
         }
         queue.messages.push_back(message);
         drop(queue);
+        // Announced without the lock, which the woken worker takes at once.
         self.announce(from);
     }
 
-    /// Puts a command in, and waits while too many are there. False if the worker has ended.
+    /// Adds a command. Blocks while too many commands wait. Returns false if the worker has ended.
     pub(crate) fn send(&self, command: M) -> bool {
         let mut queue = self.queue.lock();
+        // A worker that has ended makes no room.
         while queue.commands >= COMMANDS_MAX && !queue.is_retired {
             self.room.wait(&mut queue);
         }
@@ -144,22 +157,23 @@ impl<M> WorkerMailbox<M> {
         true
     }
 
-    /// Puts a command in, however many are there, before those that wait. For the one that ends the
-    /// worker: who sends it must not wait.
+    /// Adds a command ahead of all messages, even past the limit. It is for the command that ends
+    /// the worker, because its sender must not block.
     pub(crate) fn send_at_once(&self, command: M) {
         let mut queue = self.queue.lock();
         if queue.is_retired {
             drop(queue);
             return drop(command);
         }
+        // Not counted in `commands`, because it is exempt from their limit.
         queue.messages.push_front(command);
         drop(queue);
         self.announce(None);
     }
 
-    /// Wakes the worker if nobody has since it last looked. The flag is set after the message is
-    /// in, and cleared before the queue is emptied ([`WorkerMailbox::take`]): whoever finds it set
-    /// knows that the worker has yet to look, and will find what he put in.
+    /// Wakes the worker unless it was woken since it last read the mailbox. The flag is set after
+    /// the message is in, and cleared before the queue is emptied ([`WorkerMailbox::take`]). If the
+    /// flag was set already, the worker has yet to read the queue and will find this message too.
     fn announce(&self, from: Option<usize>) {
         let was_set = self.has_messages.swap(true, Ordering::AcqRel);
         if !was_set && from != Some(self.index) {
@@ -167,8 +181,10 @@ impl<M> WorkerMailbox<M> {
         }
     }
 
-    /// Puts in what brings a frame; false if too many wait.
+    /// Adds a message that carries a frame. Returns false if too many such messages wait.
     pub(crate) fn deliver(&self, message: impl FnOnce() -> M, from: usize) -> bool {
+        // Not exact: several senders may pass the check at once, and `take` also clears deliveries
+        // that arrive after its critical section. The limit bounds memory only.
         if self.deliveries.load(Ordering::Relaxed) >= DELIVERIES_MAX {
             return false;
         }
@@ -179,36 +195,44 @@ impl<M> WorkerMailbox<M> {
 
     #[inline]
     pub(crate) fn has_messages(&self) -> bool {
+        // Acquire: pairs with the swap in `announce`. The messages themselves are under the lock.
         self.has_messages.load(Ordering::Acquire)
     }
 
-    /// Takes everything out, in the order in which it came.
+    /// Removes and returns all messages, in the order in which the worker must process them.
     pub(crate) fn take(&self) -> VecDeque<M> {
+        // Cleared before the lock is taken. A sender that adds a message after this critical
+        // section therefore finds the flag cleared, and wakes the worker.
         self.has_messages.store(false, Ordering::Release);
         let mut queue = self.queue.lock();
         let messages = std::mem::take(&mut queue.messages);
         let commands = std::mem::take(&mut queue.commands);
         drop(queue);
+        // Below the limit no thread waits for room.
         if commands >= COMMANDS_MAX {
             self.room.notify_all();
         }
+        // A frame that was posted since the lock was released is no longer counted, which only
+        // makes room for one more.
         self.deliveries.store(0, Ordering::Relaxed);
         messages
     }
 
-    /// The worker has ended: drops what was put in, and what others put in from now on.
+    /// Marks the worker as ended. Drops the waiting messages and all later ones.
     pub(crate) fn retire(&self) {
         let mut queue = self.queue.lock();
         queue.is_retired = true;
         let left = std::mem::take(&mut queue.messages);
         queue.commands = 0;
         drop(queue);
+        // Waiting threads must return, because no room is made any more.
         self.room.notify_all();
+        // Not under the lock: the messages may hold the last references to ports.
         drop(left);
     }
 }
 
-impl<M: From<PortRequest> + Send> ReadingWorker for WorkerMailbox<M> {
+impl<M: From<ReaderRequest> + Send> ReadingWorker for WorkerMailbox<M> {
     fn index(&self) -> usize {
         self.index
     }
@@ -217,26 +241,26 @@ impl<M: From<PortRequest> + Send> ReadingWorker for WorkerMailbox<M> {
         self.epoll.as_fd()
     }
 
-    fn request(&self, request: PortRequest, from: Option<usize>) {
+    fn request(&self, request: ReaderRequest, from: Option<usize>) {
         self.post(request.into(), from);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use namely_skip::asleep;
+    use namely_testkit::asleep;
     use rustix::event::epoll::{CreateFlags, create};
 
     use super::*;
 
-    /// A mailbox for what counts its holders.
+    /// A mailbox for messages that count their references.
     fn mailbox() -> (Arc<WorkerMailbox<Arc<()>>>, Arc<()>) {
         let epoll = create(CreateFlags::CLOEXEC).unwrap();
         (WorkerMailbox::new(1, epoll, Waker::new().unwrap()), Arc::new(()))
     }
 
     #[test]
-    fn frames_for_another_worker_are_taken_up_to_the_limit() {
+    fn frames_for_another_worker_are_limited() {
         let (mailbox, message) = mailbox();
         assert!((0..DELIVERIES_MAX).all(|_| mailbox.deliver(|| message.clone(), 0)));
         assert!(!mailbox.deliver(|| message.clone(), 0), "one past the limit");
@@ -245,14 +269,14 @@ mod tests {
     }
 
     #[test]
-    fn one_command_more_than_allowed_waits_for_room() {
+    fn an_excess_command_waits_for_room() {
         let (mailbox, message) = mailbox();
         assert!((0..COMMANDS_MAX).all(|_| mailbox.send(message.clone())));
         let (sender, one_more) = (mailbox.clone(), message.clone());
         std::thread::scope(|scope| {
             let waiting = asleep(scope, move || sender.send(one_more));
             assert!(!waiting.is_finished());
-            // What is no command goes in all the same.
+            // A message that is not a command is accepted nevertheless.
             mailbox.post(message.clone(), Some(0));
             assert_eq!(mailbox.take().len(), COMMANDS_MAX + 1);
             assert!(waiting.join().unwrap());
@@ -261,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn the_command_that_ends_a_worker_waits_for_no_room() {
+    fn a_stop_command_needs_no_room() {
         let (mailbox, message) = mailbox();
         assert!((0..COMMANDS_MAX).all(|_| mailbox.send(message.clone())));
         let last = Arc::new(());
@@ -273,14 +297,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_to_a_worker_that_has_ended_is_dropped_and_nobody_waits_for_it() {
+    fn messages_to_an_ended_worker_are_dropped() {
         let (mailbox, message) = mailbox();
         assert!((0..COMMANDS_MAX).all(|_| mailbox.send(message.clone())));
         let (sender, one_more) = (mailbox.clone(), message.clone());
         std::thread::scope(|scope| {
             let waiting = asleep(scope, move || sender.send(one_more));
-            // Messages for a worker that ended would hold their ports, and these the mailbox, for
-            // ever.
+            // Without `retire`, messages for an ended worker would hold their ports, and the ports
+            // the mailbox, for ever.
             mailbox.retire();
             assert!(!waiting.join().unwrap());
         });
@@ -291,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worker_is_woken_once_until_it_looks_and_not_by_itself() {
+    fn a_worker_is_woken_only_once() {
         let (mailbox, message) = mailbox();
         let is_woken = || {
             let mut fds = [rustix::event::PollFd::new(mailbox.waker(), rustix::event::PollFlags::IN)];

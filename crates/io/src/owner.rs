@@ -1,11 +1,11 @@
-//! Which user of this machine is at the other end of loopback: the kernel is asked by sock_diag(7),
-//! for TCP for the one socket with these two ends, for UDP for all that can send from an address.
+//! Looks up the local user at the other end of a loopback connection, with sock_diag(7). For TCP,
+//! the query is for the one socket with the two ends. For UDP, it is for all sockets that can send
+//! from an address.
 //!
-//! It tells no user whom it does not know for certain: a socket that was closed or is not accepted
-//! yet, or that lies in another network namespace, behind a translation of addresses, has no owner
-//! here; an address from which two users can send has none either.
+//! A user is returned only if it is certain. A socket that was closed or is not accepted yet, or
+//! that lies in another network namespace or behind address translation, has no known owner.
+//! Neither has an address from which two users can send.
 
-use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 
@@ -13,55 +13,45 @@ use rustix::io::Errno;
 use rustix::net::netlink::{self, SocketAddrNetlink};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 
-/// Octets of `nlmsghdr`, `inet_diag_req_v2`, `inet_diag_sockid` and `inet_diag_msg`.
+/// Sizes of `nlmsghdr`, `inet_diag_req_v2`, `inet_diag_sockid` and `inet_diag_msg`, octets.
 const HEADER_OCTETS: usize = 16;
 const REQUEST_OCTETS: usize = 56;
 const ENDS_OCTETS: usize = 48;
 const ANSWER_OCTETS: usize = 72;
 
-/// `SOCK_DIAG_BY_FAMILY`, with which the kernel answers too.
+/// `SOCK_DIAG_BY_FAMILY`, the type of the requests and of the kernel's answers.
 const BY_FAMILY: u16 = 20;
-/// More words of the kernel's.
+/// Constants of netlink and the IP protocols, with the kernel's names.
 const NLM_F_REQUEST: u16 = 1;
 const NLMSG_ERROR: u16 = 2;
 const NLM_F_DUMP: u16 = 0x300;
 const NLMSG_DONE: u16 = 3;
 const IPPROTO_TCP: u8 = 6;
 const IPPROTO_UDP: u8 = 17;
-/// Answers of the kernel that are read for one question: sockets of one UDP port are few.
+/// Maximum parts of one answer of the kernel that are read. Few sockets share a UDP port.
 const ANSWERS_MAX: usize = 64;
 /// `TCP_ESTABLISHED`.
 const ESTABLISHED: u8 = 1;
 
-/// Why nobody can say who owns a connection's other end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The reason for which the owner of a connection's other end is unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OwnerError {
     /// Peer: no open socket of this network namespace is the other end.
+    #[error(
+        "no open socket of this network namespace is its other end: it was closed, or the port is \
+         forwarded"
+    )]
     NotHere,
     /// Peer: sockets of more than one user can send from its address.
+    #[error("sockets of more than one user can send from its address")]
     NotOne,
-    /// Environment: the kernel does not tell.
-    System(Errno),
+    /// Environment: the kernel does not answer.
+    #[error("the kernel does not report the owner: {0}")]
+    System(#[source] Errno),
 }
 
-impl fmt::Display for OwnerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            OwnerError::NotHere => f.write_str(
-                "no open socket of this network namespace is its other end: it was closed, or the port is forwarded",
-            ),
-            OwnerError::NotOne => f.write_str("sockets of more than one user can send from its address"),
-            OwnerError::System(errno) => {
-                write!(f, "the kernel does not tell: {}", std::io::Error::from_raw_os_error(errno.raw_os_error()))
-            }
-        }
-    }
-}
-
-impl std::error::Error for OwnerError {}
-
-/// The uid that owns the socket at `peer` which is connected to `local`. One system call to ask
-/// and one for the answer, which is there then.
+/// Returns the uid that owns the socket at `peer` which is connected to `local`. One system call
+/// sends the request and one reads the answer, which is available at once.
 ///
 /// # Errors
 /// [`OwnerError`].
@@ -71,8 +61,8 @@ pub(crate) fn owner(peer: SocketAddr, local: SocketAddr) -> Result<u32, OwnerErr
     parse(&answer, &ends)
 }
 
-/// The uid of all sockets that can send datagrams from `peer`. A datagram does not tell which of
-/// them sent it, so they have to be one user's.
+/// Returns the uid of all sockets that can send datagrams from `peer`. A datagram does not identify
+/// the socket that sent it, so all of them must belong to one user.
 ///
 /// # Errors
 /// [`OwnerError`].
@@ -80,9 +70,10 @@ pub(crate) fn datagram_owner(peer: SocketAddr) -> Result<u32, OwnerError> {
     let mut owner = None;
     // A socket for IPv6 may send from an address of IPv4 too.
     for family in [AddressFamily::INET, AddressFamily::INET6] {
-        let answers = ask_for_all(&datagram_request(peer, family)).map_err(OwnerError::System)?;
+        let answers = request_all(&datagram_request(peer, family)).map_err(OwnerError::System)?;
         for message in answers.iter().flat_map(|answer| messages(answer)) {
             let Some((uid, address)) = datagram_socket(message) else { continue };
+            // A socket that is bound to no address can send from any address of this machine.
             let is_it = address.is_unspecified() || address.to_canonical() == peer.ip().to_canonical();
             if is_it && *owner.get_or_insert(uid) != uid {
                 return Err(OwnerError::NotOne);
@@ -92,7 +83,7 @@ pub(crate) fn datagram_owner(peer: SocketAddr) -> Result<u32, OwnerError> {
     owner.ok_or(OwnerError::NotHere)
 }
 
-/// A request for all UDP sockets of one family with the port of `peer`.
+/// Makes a request for all UDP sockets of one family with the port of `peer`.
 fn datagram_request(peer: SocketAddr, family: AddressFamily) -> Vec<u8> {
     let mut ends = [0; ENDS_OCTETS];
     ends[..2].copy_from_slice(&peer.port().to_be_bytes());
@@ -103,8 +94,8 @@ fn datagram_request(peer: SocketAddr, family: AddressFamily) -> Vec<u8> {
     octets
 }
 
-/// Sends a request, and takes all answers.
-fn ask_for_all(request: &[u8]) -> Result<Vec<Vec<u8>>, Errno> {
+/// Sends a request, and receives all parts of the answer.
+fn request_all(request: &[u8]) -> Result<Vec<Vec<u8>>, Errno> {
     let socket = send(request)?;
     let mut answers = Vec::new();
     while answers.len() < ANSWERS_MAX {
@@ -118,20 +109,22 @@ fn ask_for_all(request: &[u8]) -> Result<Vec<Vec<u8>>, Errno> {
             None => {}
         }
     }
+    // An incomplete list may lack a second owner, so it is not used.
     Err(Errno::TOOBIG)
 }
 
-/// The messages of an answer, each with its header.
+/// Iterates over the messages of an answer, each with its header.
 fn messages(mut answer: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let octets = u32::from_ne_bytes(*answer.first_chunk()?) as usize;
         let message = answer.get(..octets).filter(|message| message.len() >= HEADER_OCTETS)?;
+        // Netlink aligns messages to four octets (netlink(3), NLMSG_ALIGN).
         answer = answer.get(octets.next_multiple_of(4)..).unwrap_or_default();
         Some(message)
     })
 }
 
-/// Owner and local address of an open socket, as `inet_diag_msg` tells them.
+/// Returns the owner and the local address of an open socket, from `inet_diag_msg`.
 fn datagram_socket(message: &[u8]) -> Option<(u32, IpAddr)> {
     let told = message.get(HEADER_OCTETS..HEADER_OCTETS + ANSWER_OCTETS)?;
     let address = match told[0] {
@@ -142,6 +135,7 @@ fn datagram_socket(message: &[u8]) -> Option<(u32, IpAddr)> {
     };
     let uid = u32::from_ne_bytes(*told[64..].first_chunk()?);
     let inode = u32::from_ne_bytes(*told[68..].first_chunk()?);
+    // A socket without inode was closed, so its uid is meaningless.
     (inode != 0).then_some((uid, address))
 }
 
@@ -159,13 +153,14 @@ fn send(request: &[u8]) -> Result<OwnedFd, Errno> {
 
 fn receive(socket: &OwnedFd) -> Result<Vec<u8>, Errno> {
     let mut answer = vec![0; 32 << 10];
-    // The kernel has answered by the time that the request is sent, and goes on as it is read.
+    // The kernel answers before the request returns, and produces further answers as they are read.
     let (octets, _) = rustix::net::recv(socket, &mut *answer, RecvFlags::DONTWAIT)?;
     answer.truncate(octets);
     Ok(answer)
 }
 
-/// `inet_diag_sockid` of the socket at `peer`; none if the ends are of two IP versions.
+/// Makes the `inet_diag_sockid` of the socket at `peer`. Returns `None` if the ends differ in IP
+/// version.
 fn ends(peer: SocketAddr, local: SocketAddr) -> Option<[u8; ENDS_OCTETS]> {
     let mut octets = [0; ENDS_OCTETS];
     octets[..2].copy_from_slice(&peer.port().to_be_bytes());
@@ -179,7 +174,7 @@ fn ends(peer: SocketAddr, local: SocketAddr) -> Option<[u8; ENDS_OCTETS]> {
             return None;
         }
     }
-    // `INET_DIAG_NOCOOKIE`: whichever socket it is.
+    // `INET_DIAG_NOCOOKIE` matches any socket with these ends.
     octets[40..].fill(0xff);
     Some(octets)
 }
@@ -190,20 +185,23 @@ fn request(peer: SocketAddr, ends: &[u8; ENDS_OCTETS]) -> Vec<u8> {
     octets.extend_from_slice(&((HEADER_OCTETS + REQUEST_OCTETS) as u32).to_ne_bytes());
     octets.extend_from_slice(&BY_FAMILY.to_ne_bytes());
     octets.extend_from_slice(&NLM_F_REQUEST.to_ne_bytes());
+    // Sequence and port stay 0, because each request has a socket of its own.
     octets.resize(HEADER_OCTETS, 0);
     octets.extend_from_slice(&[family.as_raw() as u8, IPPROTO_TCP, 0, 0]);
+    // Requests sockets in any state. `parse` checks the state.
     octets.extend_from_slice(&u32::MAX.to_ne_bytes());
     octets.extend_from_slice(ends);
     octets
 }
 
-/// Reads `inet_diag_msg`, or an error.
+/// Returns the owner from an `inet_diag_msg`, or the error that the kernel returned.
 fn parse(answer: &[u8], ends: &[u8; ENDS_OCTETS]) -> Result<u32, OwnerError> {
     let malformed = OwnerError::System(Errno::BADMSG);
     let u16_at = |at: usize| -> Option<u16> { Some(u16::from_ne_bytes(*answer.get(at..)?.first_chunk()?)) };
     let u32_at = |at: usize| -> Option<u32> { Some(u32::from_ne_bytes(*answer.get(at..)?.first_chunk()?)) };
     let kind = u16_at(4).ok_or(malformed)?;
     if kind == NLMSG_ERROR {
+        // The kernel reports a negative errno.
         let errno = u32_at(HEADER_OCTETS).ok_or(malformed)?.wrapping_neg();
         return Err(match Errno::from_raw_os_error(errno as i32) {
             Errno::NOENT => OwnerError::NotHere,
@@ -213,8 +211,8 @@ fn parse(answer: &[u8], ends: &[u8; ENDS_OCTETS]) -> Result<u32, OwnerError> {
     let message = answer.get(HEADER_OCTETS..HEADER_OCTETS + ANSWER_OCTETS).filter(|_| kind == BY_FAMILY);
     let message = message.ok_or(malformed)?;
     let (uid, inode) = (u32_at(HEADER_OCTETS + 64).ok_or(malformed)?, u32_at(HEADER_OCTETS + 68));
-    // Where no connection has these ends the kernel shows who listens at `peer`. A socket without
-    // inode was closed, or nobody has accepted it: its uid says nothing.
+    // If no connection has these ends, the kernel returns the socket that listens at `peer`. A
+    // socket without inode was closed or is not accepted yet, so its uid is meaningless.
     let is_same = message[4..40] == ends[..36];
     if is_same && message[1] == ESTABLISHED && inode.is_some_and(|inode| inode != 0) {
         Ok(uid)
@@ -225,7 +223,7 @@ fn parse(answer: &[u8], ends: &[u8; ENDS_OCTETS]) -> Result<u32, OwnerError> {
 
 #[cfg(test)]
 mod tests {
-    use namely_skip::{Need, skip};
+    use namely_testkit::{Need, skip};
     use std::net::{TcpListener, TcpStream, UdpSocket};
 
     use super::*;
@@ -235,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_of_a_connection_are_known_by_their_owner_and_closed_ones_are_not() {
+    fn both_ends_of_a_connection_have_owners() {
         for address in ["127.0.0.1:0", "[::1]:0"] {
             let Ok(listener) = TcpListener::bind(address) else {
                 skip(Need::Kernel, format_args!("no {address} here"));
@@ -257,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sends_datagrams_is_known_by_all_sockets_of_that_address() {
+    fn a_datagram_owner_is_found_by_address() {
         for (address, other) in [("127.0.0.1:0", "127.0.0.2:1"), ("[::1]:0", "[::2]:1"), ("0.0.0.0:0", "")] {
             let Ok(socket) = UdpSocket::bind(address) else {
                 skip(Need::Kernel, format_args!("no {address} here"));
@@ -281,9 +279,9 @@ mod tests {
         }
     }
 
-    /// Two sockets of two users on one port: nobody knows which of them sent.
+    /// Two sockets of two users on one port: the sender is unknown.
     #[test]
-    fn an_address_that_two_users_share_is_nobodys() {
+    fn a_shared_address_has_no_owner() {
         use rustix::net::sockopt::set_socket_reuseaddr;
         if own_uid() != 0 {
             return skip(Need::Root, "only root can give sockets another owner");
@@ -309,13 +307,13 @@ mod tests {
     }
 
     #[test]
-    fn an_end_of_another_ip_version_is_nobodys() {
+    fn another_ip_version_has_no_owner() {
         let (v4, v6) = ("127.0.0.1:1".parse().unwrap(), "[::1]:1".parse().unwrap());
         assert_eq!(owner(v4, v6), Err(OwnerError::NotHere));
     }
 
     #[test]
-    fn answers_that_end_early_name_nobody() {
+    fn truncated_answers_yield_no_owner() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (peer, local) = (client.local_addr().unwrap(), client.peer_addr().unwrap());

@@ -1,44 +1,45 @@
-//! Sockets of which each message is one link packet, and none is lost on the way: those of a
-//! forwarder in the kernel. Whoever opens one keeps it, and has it served here.
+//! Sockets to a forwarder in the kernel. Each message is a link packet, and none is lost on the
+//! way. The caller opens the socket, and the event loop serves it.
 
 use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use namely_datagrams::mmsg::{self, MESSAGES_OUT_MAX, Outgoing};
-use namely_host::shares::Holder;
+use namely_host::shares::Owner;
+use namely_link::LinkDrop;
+use namely_messages::FacePersistency;
 use namely_wire::FaceUri;
-use namely_wire::mgmt::FacePersistency;
 use rustix::io::Errno;
 
 use crate::error::{CloseReason, OpenError};
 use crate::faces::{Faces, Handler};
 use crate::kind::{NewTransport, ReadContext, Receiver};
-use crate::port::FacePort;
+use crate::port::FaceSender;
 use crate::queue::FrameQueue;
-use crate::sender::{Flushed, Sender, Sent};
+use crate::sender::{FlushProgress, FlushReport, Sender};
 use crate::sockets;
-use crate::status::{Carrier, FaceState, LinkInfo, Reach};
+use crate::status::{Carrier, FaceState, LinkInfo, RemoteKind};
 
-/// A socket whose messages are packets, which does not wait.
+/// A non-blocking socket whose messages are packets.
 pub type PacketSocket = Arc<dyn AsFd + Send + Sync>;
 
-/// System calls of one socket in one turn; a packet that is refused takes one.
+/// Maximum system calls in one flush of a socket. A refused packet uses one.
 const WRITES_PER_TURN_MAX: usize = 64;
 
-/// Messages that one call reads.
+/// Maximum messages that one system call reads.
 const MESSAGES_PER_CALL: usize = 8;
 
 impl<H: Handler> Faces<H> {
-    /// Serves a socket of the forwarder in the kernel, which is counted for `holder` as a face is.
+    /// Serves a socket to the forwarder in the kernel. It counts as a face of `holder`.
     ///
     /// # Errors
-    /// [`OpenError::TooManyFaces`], or what the system says.
+    /// [`OpenError::TooManyFaces`], or the system's error.
     pub fn open_packets(
         &mut self,
         socket: PacketSocket,
-        holder: Holder,
-    ) -> Result<Arc<FacePort<H::Packet>>, OpenError> {
+        holder: Owner,
+    ) -> Result<Arc<FaceSender<H::Packet>>, OpenError> {
         let admitted = self.shared.faces.enter(holder).map_err(|_| OpenError::TooManyFaces)?;
         let (admission, evicted) = admitted;
         if let Some(port) = evicted {
@@ -49,14 +50,16 @@ impl<H: Handler> Faces<H> {
         sockets::set_buffers(&*socket, send, receive);
         let info = LinkInfo {
             remote: FaceUri::Kernel,
-            reach: Reach::Local,
+            reach: RemoteKind::Local,
             holder,
+            // The socket loses no packet and takes any length, so there is nothing to fragment.
             carrier: Carrier::Stream,
             mtu: None,
             path_octets: None,
             credentials: None,
             socket_inode: None,
             idle_ns: None,
+            // The other end is this machine's kernel, so no peer is at fault.
             can_stall: false,
             refuses: |_| None,
         };
@@ -113,10 +116,10 @@ impl<H: Handler> Receiver<H> for PacketReceiver {
 struct PacketSender(PacketSocket);
 
 impl<P: AsRef<[u8]>> Sender<P> for PacketSender {
-    fn flush(&mut self, queue: &mut FrameQueue<P>, sent: &mut Sent) -> Result<Flushed, Errno> {
+    fn flush(&mut self, queue: &mut FrameQueue<P>, sent: &mut FlushReport) -> Result<FlushProgress, Errno> {
         for _ in 0..WRITES_PER_TURN_MAX {
             if queue.is_empty() {
-                return Ok(Flushed::All);
+                return Ok(FlushProgress::All);
             }
             match send(&self.0, queue) {
                 Ok(taken) => {
@@ -126,17 +129,17 @@ impl<P: AsRef<[u8]>> Sender<P> for PacketSender {
                     }
                 }
                 Err(Errno::INTR) => (),
-                Err(Errno::AGAIN) => return Ok(Flushed::Blocked),
-                Err(Errno::NOBUFS | Errno::NOMEM) => return Ok(Flushed::Refused),
+                Err(Errno::AGAIN) => return Ok(FlushProgress::Blocked),
+                Err(Errno::NOBUFS | Errno::NOMEM) => return Ok(FlushProgress::Refused),
                 Err(Errno::MSGSIZE) => {
                     queue.pop();
-                    sent.drops.count("message_too_large");
+                    sent.drops.count(LinkDrop::MessageTooLarge.label());
                 }
-                // The forwarder has stopped: nothing more is taken.
+                // The forwarder has stopped and accepts nothing more.
                 Err(errno) => return Err(errno),
             }
         }
-        Ok(if queue.is_empty() { Flushed::All } else { Flushed::Some })
+        Ok(if queue.is_empty() { FlushProgress::All } else { FlushProgress::Some })
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -144,7 +147,7 @@ impl<P: AsRef<[u8]>> Sender<P> for PacketSender {
     }
 }
 
-/// Sends what waits first, as far as one system call takes it; how many packets that were.
+/// Sends waiting packets from the front, as many as one system call accepts. Returns their number.
 fn send<P: AsRef<[u8]>>(socket: &PacketSocket, queue: &FrameQueue<P>) -> Result<usize, Errno> {
     let mut slices = [[IoSlice::new(&[]); 4]; MESSAGES_OUT_MAX];
     let mut count = 0;

@@ -1,32 +1,34 @@
 //! Frames that wait to be sent on one transport.
 //!
-//! A packet that waits on several faces is charged to each. To charge it once it would need a count
-//! of its own, which every queueing and every flush would have to change; as it is, less memory is
-//! in use than is charged.
+//! A packet that waits on several faces is charged to each, so the memory in use may be less than
+//! the charged sum. To charge it once would need a shared count that each queueing and each flush
+//! updates.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
 
 use namely_link::{Codel, CodelConfig, Frame, Verdict};
 
-/// What a waiting frame is charged beside its octets, so that many small frames are bounded too.
+/// Octets charged for each waiting frame in addition to its own, so that the number of small frames
+/// is bounded too.
 pub(crate) const FRAME_OVERHEAD_OCTETS: usize = 256;
 
-/// Room for frames that an emptied queue keeps.
+/// Capacity for frames that an emptied queue retains.
 const IDLE_FRAMES_MAX: usize = 64;
 
-/// Room for what is known of frames beside their octets that an emptied queue keeps.
+/// Capacity for the times of frames that an emptied queue retains.
 const JOINED_KEPT_MAX: usize = 1024;
 
-/// Octets that a writer gets at a time from a queue that stands: what it has is no longer CoDel's.
+/// Octets that a writer receives at a time from a standing queue. The number is small, because
+/// CoDel does not control frames that the writer has.
 const TAKEN_OCTETS: usize = 256 << 10;
 
-/// Frames on their way into a socket.
+/// A queue of frames to write to a socket.
 #[derive(Debug)]
 pub(crate) struct FrameQueue<P> {
     frames: VecDeque<Frame<P>>,
     octets: usize,
-    /// Octets of the first frame that are sent already (streams).
+    /// On a stream, octets of the first frame that were sent already.
     sent_octets: usize,
 }
 
@@ -39,12 +41,12 @@ impl<P: AsRef<[u8]>> FrameQueue<P> {
         self.frames.is_empty()
     }
 
-    /// Octets that wait.
+    /// Returns the octets that remain to be sent.
     pub(crate) fn octets(&self) -> usize {
         self.octets - self.sent_octets
     }
 
-    /// Memory that the waiting frames take.
+    /// Returns the octets of memory that the frames use.
     pub(crate) fn memory_octets(&self) -> usize {
         self.octets + self.frames.len() * FRAME_OVERHEAD_OCTETS
     }
@@ -54,16 +56,17 @@ impl<P: AsRef<[u8]>> FrameQueue<P> {
         self.frames.push_back(frame);
     }
 
-    /// The frames from the front.
+    /// Iterates over the frames from the front.
     pub(crate) fn frames(&self) -> impl Iterator<Item = &Frame<P>> + Clone {
         self.frames.iter()
     }
 
-    /// What to write next on a stream: at most `slices_max` slices.
+    /// Returns the next octets to write on a stream, in at most `slices_max` slices.
     pub(crate) fn slices(&self, slices_max: usize) -> Vec<IoSlice<'_>> {
         let mut slices = Vec::with_capacity(slices_max.min(self.frames.len() * 2 + 2));
         let mut skip = self.sent_octets;
         for frame in &self.frames {
+            // A frame has at most four slices, and all of them are included or none.
             if slices.len() + 4 > slices_max {
                 break;
             }
@@ -78,7 +81,8 @@ impl<P: AsRef<[u8]>> FrameQueue<P> {
         slices
     }
 
-    /// Forgets `octets` that a stream has taken. Returns how many frames are complete.
+    /// Removes `octets` octets that a stream has accepted. Returns the number of frames that are
+    /// complete.
     pub(crate) fn advance(&mut self, octets: usize) -> u64 {
         self.sent_octets += octets;
         let mut complete = 0;
@@ -93,28 +97,30 @@ impl<P: AsRef<[u8]>> FrameQueue<P> {
         complete
     }
 
-    /// Takes the first frame out, of which nothing was sent.
+    /// Removes and returns the first frame. No part of it may have been sent.
     fn take_first(&mut self) -> Option<Frame<P>> {
         let frame = self.frames.pop_front()?;
         self.octets -= frame.octets();
         Some(frame)
     }
 
-    /// Forgets the first frame. Returns its octets.
+    /// Removes the first frame. Returns its octets.
     pub(crate) fn pop(&mut self) -> usize {
         let octets = self.frames.pop_front().map_or(0, |frame| frame.octets());
         self.octets -= octets;
+        // Otherwise each of thousands of idle faces would retain the memory of its longest queue.
         if self.frames.is_empty() && self.frames.capacity() > IDLE_FRAMES_MAX {
             self.frames.shrink_to(IDLE_FRAMES_MAX);
         }
         octets
     }
 
-    /// Forgets frames from the front, until that has freed so many octets of memory; not one of
-    /// which a part is sent.
-    pub(crate) fn drop_oldest(&mut self, octets: usize) -> Freed {
+    /// Removes frames from the front until `octets` octets of memory are freed. A partly sent frame
+    /// stays.
+    pub(crate) fn drop_oldest(&mut self, octets: usize) -> EvictedFrames {
+        // Without the rest of a partly sent frame the stream would be out of step.
         let first = usize::from(self.sent_octets > 0);
-        let mut freed = Freed::default();
+        let mut freed = EvictedFrames::default();
         while freed.memory_octets < octets
             && let Some(frame) = self.frames.remove(first)
         {
@@ -124,7 +130,7 @@ impl<P: AsRef<[u8]>> FrameQueue<P> {
         freed
     }
 
-    /// Forgets everything. Returns how many frames that were.
+    /// Removes all frames. Returns their number.
     pub(crate) fn clear(&mut self) -> u64 {
         let frames = self.frames.len() as u64;
         *self = FrameQueue::new();
@@ -132,39 +138,39 @@ impl<P: AsRef<[u8]>> FrameQueue<P> {
     }
 }
 
-/// What was dropped to make room.
+/// The frames that were dropped to make room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Freed {
+pub(crate) struct EvictedFrames {
     pub(crate) frames: u64,
     pub(crate) memory_octets: usize,
 }
 
-impl Freed {
+impl EvictedFrames {
     fn add<P: AsRef<[u8]>>(&mut self, frame: &Frame<P>) {
         self.frames += 1;
         self.memory_octets += frame.octets() + FRAME_OVERHEAD_OCTETS;
     }
 }
 
-/// Frames that wait until a writer takes them. Which of them it gets is CoDel's to say.
+/// Frames that wait until a writer takes them. CoDel selects the frames that the writer receives.
 #[derive(Debug)]
 pub(crate) struct WaitingFrames<P> {
     frames: FrameQueue<P>,
-    /// When each frame joined, ns, and whether a packet begins with it.
+    /// The time at which each frame joined, ns, and whether it is the first frame of a packet.
     joined: VecDeque<(u64, bool)>,
     codel: Codel,
-    /// The packet whose first frame was dropped last goes entirely.
+    /// Whether the first frame of a packet was dropped, so that its other frames are dropped too.
     is_dropping: bool,
 }
 
-/// What CoDel did while frames were taken.
+/// The marks and drops that CoDel decided while frames were taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Judged {
-    /// So many of the next packets are to get a congestion mark.
+    /// The number of following packets that receive a congestion mark.
     pub(crate) marks: u32,
     /// Packets that were dropped.
     pub(crate) dropped: u64,
-    /// Octets of memory that those took.
+    /// Octets of memory of the dropped packets.
     pub(crate) dropped_memory_octets: usize,
 }
 
@@ -186,7 +192,7 @@ impl<P: AsRef<[u8]>> WaitingFrames<P> {
         self.frames.octets()
     }
 
-    /// Octets that wait, and in how many frames.
+    /// Returns the waiting octets and the number of their frames.
     pub(crate) fn in_frames(&self) -> (usize, usize) {
         (self.frames.octets(), self.joined.len())
     }
@@ -201,15 +207,18 @@ impl<P: AsRef<[u8]>> WaitingFrames<P> {
         self.joined.push_back((now_ns, begins_packet));
     }
 
-    /// Moves frames from the front to `to`, which is empty: all of them where nothing waited for
-    /// long, otherwise about as many octets as [`TAKEN_OCTETS`].
+    /// Moves frames from the front to `to`, which must be empty. Moves all of them if the oldest
+    /// has not waited for long or the queue is short, and otherwise about [`TAKEN_OCTETS`].
     pub(crate) fn take(&mut self, to: &mut FrameQueue<P>, config: &CodelConfig, now_ns: u64) -> Judged {
         let mut judged = Judged::default();
         let Some((first_ns, _)) = self.joined.front() else { return judged };
+        // Saturates: each worker has its own time, so a frame may have joined after `now_ns`.
         let is_fresh = now_ns.saturating_sub(*first_ns) < config.target_ns;
+        // Excludes the case in which the first frames belong to a packet that is being dropped.
         if !self.is_dropping && (is_fresh || self.octets() <= config.threshold_octets) {
-            // A good queue by any of its frames.
+            // CoDel treats this as a queue without delay.
             self.codel.on_leave(config, 0, 0, now_ns);
+            // `to` is empty, so a swap moves all frames at once.
             std::mem::swap(to, &mut self.frames);
             self.joined.clear();
             if self.joined.capacity() > JOINED_KEPT_MAX {
@@ -221,6 +230,7 @@ impl<P: AsRef<[u8]>> WaitingFrames<P> {
             && let Some((joined_ns, begins_packet)) = self.joined.pop_front()
             && let Some(frame) = self.frames.take_first()
         {
+            // CoDel decides for each packet, because a packet that lost a fragment is lost.
             if begins_packet {
                 let sojourn_ns = now_ns.saturating_sub(joined_ns);
                 let verdict = self.codel.on_leave(config, sojourn_ns, self.frames.octets(), now_ns);
@@ -237,9 +247,9 @@ impl<P: AsRef<[u8]>> WaitingFrames<P> {
         judged
     }
 
-    /// Forgets whole packets from the front, until that has freed so many octets of memory.
-    pub(crate) fn drop_oldest(&mut self, octets: usize) -> Freed {
-        let mut freed = Freed::default();
+    /// Removes whole packets from the front until `octets` octets of memory are freed.
+    pub(crate) fn drop_oldest(&mut self, octets: usize) -> EvictedFrames {
+        let mut freed = EvictedFrames::default();
         while let Some((_, begins_packet)) = self.joined.front()
             && (freed.memory_octets < octets || !begins_packet)
         {
@@ -251,7 +261,7 @@ impl<P: AsRef<[u8]>> WaitingFrames<P> {
         freed
     }
 
-    /// Forgets everything. Returns how many frames that were.
+    /// Removes all frames. Returns their number.
     pub(crate) fn clear(&mut self) -> u64 {
         self.joined = VecDeque::new();
         self.frames.clear()
@@ -281,7 +291,7 @@ mod tests {
 
     /// A packet of four frames joins every 10 ms; three frames can leave in that time.
     #[test]
-    fn a_queue_that_stands_marks_then_drops_whole_packets_and_keeps_the_order_of_the_rest() {
+    fn a_standing_queue_marks_then_drops() {
         let config = CodelConfig::default();
         let mut waiting = WaitingFrames::new();
         let (mut marks, mut dropped, mut sent) = (0, 0, Vec::new());
@@ -304,10 +314,10 @@ mod tests {
         );
     }
 
-    /// A socket of UDP can be written again when half of its buffer is free: on a slow link that is
-    /// seldom, and then much is taken at once.
+    /// A UDP socket becomes writable when half of its buffer is free. On a slow link this happens
+    /// seldom, and the socket then accepts many frames at once.
     #[test]
-    fn each_signal_of_a_queue_that_is_taken_in_bursts_marks_a_packet() {
+    fn each_burst_signal_marks_a_packet() {
         let config = CodelConfig::default();
         let mut waiting = WaitingFrames::new();
         (0..400).for_each(|n| waiting.push(frame(10_000, n as u8), true, 0));
@@ -326,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_did_not_wait_are_taken_at_once_however_many() {
+    fn fresh_frames_are_taken_at_once() {
         let mut waiting = WaitingFrames::new();
         (0..100).for_each(|n| waiting.push(frame(10_000, n), true, 5));
         let mut taken = FrameQueue::new();
@@ -335,13 +345,13 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_frames_make_room_but_not_one_that_is_partly_sent() {
+    fn the_oldest_unsent_frames_make_room() {
         let mut queue = FrameQueue::new();
         (0..5).for_each(|n| queue.push(frame(1000, n)));
         let memory = |queue: &FrameQueue<Vec<u8>>| queue.memory_octets();
         let one = memory(&queue) / 5;
         queue.advance(10);
-        assert_eq!(queue.drop_oldest(one + 1), Freed { frames: 2, memory_octets: 2 * one });
+        assert_eq!(queue.drop_oldest(one + 1), EvictedFrames { frames: 2, memory_octets: 2 * one });
         let left: Vec<u8> = queue.frames().map(|frame| frame.slices()[1][0]).collect();
         assert_eq!((left, memory(&queue)), (vec![0, 3, 4], 3 * one));
         assert_eq!(queue.drop_oldest(usize::MAX).frames, 2);
@@ -349,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_packets_that_wait_make_room() {
+    fn whole_waiting_packets_make_room() {
         let mut waiting = WaitingFrames::new();
         (0..6).for_each(|n| waiting.push(frame(1000, n), n % 3 == 0, 0));
         assert_eq!(waiting.drop_oldest(1).frames, 3);
@@ -360,7 +370,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn every_octet_leaves_once_and_in_order_however_writes_are_cut(
+        fn short_writes_keep_octets_in_order(
             sizes in prop::collection::vec(1usize..300, 1..30),
             writes in prop::collection::vec(1usize..500, 1..200),
             slices_max in 4usize..40,

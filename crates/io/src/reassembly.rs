@@ -1,24 +1,24 @@
-//! The receiving halves of link services at one worker: of the faces that it reads, and of faces
-//! that another one reads on links whose senders are spread over workers.
+//! The receiving halves of link services at one worker. They belong to the faces that the worker
+//! reads, and to faces that another worker reads on links with senders spread over the workers.
 //!
-//! Follows NDNLPv2 as `namely_link` does; the rules are there, what they need of a worker is here:
-//! where their state lives, and the timers of incomplete messages.
+//! `namely_link` implements the rules of NDNLPv2. This module stores the state of each face, and
+//! serves the timers of incomplete messages.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 
-use namely_host::shares::Holder;
+use namely_host::shares::Owner;
 use namely_link::{LinkDrops, LinkReceiver, ReassemblyLimits, ReassemblyShare, ReassemblyTotal};
 use parking_lot::Mutex;
 
 use crate::id::SourceId;
-use crate::port::FacePort;
+use crate::port::FaceSender;
 use crate::status::Remote;
 
 /// The receiving half of one face's link service.
 pub(crate) struct LinkReader {
     pub(crate) link: LinkReceiver<Remote>,
-    /// The time at which the worker serves it.
+    /// The time for which its timer is set.
     timer_ns: Option<u64>,
 }
 
@@ -27,14 +27,14 @@ impl LinkReader {
         LinkReader { link: LinkReceiver::of(limits, share), timer_ns: None }
     }
 
-    /// What follows each call of the link service: its drops are counted at the port, and it is
-    /// served when its incomplete messages must be dropped. A timer that is set too early is
-    /// harmless, so that it need not follow each packet.
+    /// Called after each call of the link service. Counts its drops at the port, and sets the timer
+    /// for its incomplete messages. A timer that is too early is harmless, so it is not updated for
+    /// each packet.
     #[inline]
     pub(crate) fn settle<P: AsRef<[u8]> + Clone>(
         &mut self,
         id: SourceId,
-        port: &FacePort<P>,
+        port: &FaceSender<P>,
         timers: &mut ReassemblyTimers,
         drops: &mut LinkDrops,
     ) {
@@ -50,32 +50,33 @@ impl LinkReader {
         timers.0.insert((due_ns, id));
     }
 
-    /// Its timer is not needed any more.
+    /// Clears its timer.
     pub(crate) fn disarm(&mut self, id: SourceId, timers: &mut ReassemblyTimers) {
         if let Some(timer_ns) = self.timer_ns.take() {
             timers.0.remove(&(timer_ns, id));
         }
     }
 
-    /// Its timer is due: drops messages that stayed incomplete for too long.
+    /// Called when its timer is due. Drops messages that stayed incomplete for too long.
     pub(crate) fn tick<P: AsRef<[u8]> + Clone>(
         &mut self,
         id: SourceId,
-        port: &FacePort<P>,
+        port: &FaceSender<P>,
         now_ns: u64,
         timers: &mut ReassemblyTimers,
         drops: &mut LinkDrops,
     ) {
+        // `pop` has removed the entry.
         self.timer_ns = None;
         self.link.tick(now_ns, drops);
         self.settle(id, port, timers, drops);
     }
 }
 
-/// Holders that may be remembered though they have no face any more, before they are looked for.
+/// Entries that may be added after a sweep before the next one, beyond a doubling of the table.
 const HOLDERS_KEPT: usize = 64;
 
-/// What the incomplete messages of each holder take.
+/// Accounting of the memory that the incomplete messages of each owner use.
 pub(crate) struct ReassemblyShares {
     total: Arc<ReassemblyTotal>,
     holders: Mutex<Holders>,
@@ -83,44 +84,47 @@ pub(crate) struct ReassemblyShares {
 
 #[derive(Default)]
 struct Holders {
-    shares: BTreeMap<Holder, Weak<ReassemblyShare>>,
-    /// How many there may be before those without a face are forgotten.
+    shares: BTreeMap<Owner, Weak<ReassemblyShare>>,
+    /// The number of entries at which those of owners without a face are removed.
     sweep_at: usize,
 }
 
 impl ReassemblyShares {
-    /// Of so many octets.
+    /// Makes the accounting for a total of `octets_max` octets.
     pub(crate) fn new(octets_max: usize) -> Self {
         ReassemblyShares { total: ReassemblyTotal::new(octets_max), holders: Mutex::default() }
     }
 
-    /// The share of a holder, which its faces have together.
-    pub(crate) fn of(&self, holder: Holder) -> Arc<ReassemblyShare> {
+    /// Returns the account of an owner. All faces of the owner use the same one.
+    pub(crate) fn of(&self, holder: Owner) -> Arc<ReassemblyShare> {
         let mut holders = self.holders.lock();
         if let Some(share) = holders.shares.get(&holder).and_then(Weak::upgrade) {
             return share;
         }
         if holders.shares.len() >= holders.sweep_at {
             holders.shares.retain(|_, share| share.strong_count() > 0);
+            // The threshold is twice the size of the table, so the amortized cost for each new
+            // owner is constant.
             holders.sweep_at = 2 * holders.shares.len() + HOLDERS_KEPT;
         }
         let share = ReassemblyShare::new(self.total.clone());
+        // Weak, so that the account ends with the owner's last face.
         holders.shares.insert(holder, Arc::downgrade(&share));
         share
     }
 }
 
-/// When incomplete messages are dropped; at most one entry for each reader.
+/// The times at which incomplete messages are dropped, with at most one entry for each reader.
 #[derive(Default)]
 pub(crate) struct ReassemblyTimers(BTreeSet<(u64, SourceId)>);
 
 impl ReassemblyTimers {
-    /// When the first is due, ns.
+    /// Returns the time of the first timer, ns.
     pub(crate) fn due_ns(&self) -> Option<u64> {
         self.0.first().map(|(due_ns, _)| *due_ns)
     }
 
-    /// Takes out one that is due.
+    /// Removes and returns a timer that is due.
     pub(crate) fn pop(&mut self, now_ns: u64) -> Option<SourceId> {
         let (due_ns, id) = self.0.first().copied()?;
         (due_ns <= now_ns).then(|| {
@@ -131,7 +135,7 @@ impl ReassemblyTimers {
 }
 
 /// The readers of faces that another worker reads.
-pub(crate) struct ForeignReaders<P>(HashMap<SourceId, (Arc<FacePort<P>>, LinkReader)>);
+pub(crate) struct ForeignReaders<P>(HashMap<SourceId, (Arc<FaceSender<P>>, LinkReader)>);
 
 impl<P> Default for ForeignReaders<P> {
     fn default() -> Self {
@@ -140,25 +144,26 @@ impl<P> Default for ForeignReaders<P> {
 }
 
 impl<P: AsRef<[u8]> + Clone> ForeignReaders<P> {
-    pub(crate) fn get_mut(&mut self, id: SourceId) -> Option<(&Arc<FacePort<P>>, &mut LinkReader)> {
+    pub(crate) fn get_mut(&mut self, id: SourceId) -> Option<(&Arc<FaceSender<P>>, &mut LinkReader)> {
         self.0.get_mut(&id).map(|(port, reader)| (&*port, reader))
     }
 
-    /// The reader of a face; a new one for a face of which nothing arrived here before.
+    /// Returns the reader of a face. Makes one if no frame of the face arrived here before.
     pub(crate) fn reader(
         &mut self,
         id: SourceId,
-        port: &Arc<FacePort<P>>,
+        port: &Arc<FaceSender<P>>,
         new: impl FnOnce() -> LinkReader,
     ) -> &mut LinkReader {
         &mut self.0.entry(id).or_insert_with(|| (port.clone(), new())).1
     }
 
-    /// Releases those of faces that have gone.
+    /// Releases the readers of closed faces.
     pub(crate) fn sweep(&mut self, timers: &mut ReassemblyTimers) {
         self.0.retain(|id, (port, reader)| {
             let stays = !port.is_closed();
             if !stays {
+                // Otherwise the timer would outlive its reader.
                 reader.disarm(*id, timers);
             }
             stays
@@ -171,13 +176,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn faces_of_a_holder_have_one_share_and_holders_that_have_gone_are_forgotten() {
+    fn faces_of_a_holder_share_reassembly() {
         let shares = ReassemblyShares::new(1 << 20);
-        let first = shares.of(Holder::uid(1));
-        assert!(Arc::ptr_eq(&first, &shares.of(Holder::uid(1))));
-        assert!(!Arc::ptr_eq(&first, &shares.of(Holder::uid(2))));
-        (2..10_000).for_each(|uid| drop(shares.of(Holder::uid(uid))));
+        let first = shares.of(Owner::uid(1));
+        assert!(Arc::ptr_eq(&first, &shares.of(Owner::uid(1))));
+        assert!(!Arc::ptr_eq(&first, &shares.of(Owner::uid(2))));
+        (2..10_000).for_each(|uid| drop(shares.of(Owner::uid(uid))));
         assert!(shares.holders.lock().shares.len() <= HOLDERS_KEPT + 2);
-        assert!(Arc::ptr_eq(&first, &shares.of(Holder::uid(1))), "who has a face stays");
+        assert!(Arc::ptr_eq(&first, &shares.of(Owner::uid(1))), "who has a face stays");
     }
 }

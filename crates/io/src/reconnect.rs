@@ -1,4 +1,4 @@
-//! When a permanent connection that this end opens is tried again.
+//! The waits of permanent connections that this end opens before they are tried again.
 
 use crate::faces::Handler;
 use crate::kind::ReadContext;
@@ -11,9 +11,10 @@ pub(crate) struct Reconnect {
 }
 
 impl Reconnect {
-    /// The wait after another failure: twice the last one, within the limits.
+    /// Returns the wait after another failure: twice the last one, within the limits.
     pub(crate) fn next_wait_ns(&mut self, options: &IoOptions) -> u64 {
         let tcp = &options.tcp;
+        // The value is 0 at first, which the lower limit replaces.
         self.wait_ns = (self.wait_ns * 2).clamp(tcp.reconnect_ns_min, tcp.reconnect_ns_max);
         self.wait_ns
     }

@@ -1,4 +1,4 @@
-//! What a kind of face brings to send by.
+//! The sending interface that each kind of face implements.
 
 use std::os::fd::BorrowedFd;
 
@@ -9,15 +9,15 @@ use crate::queue::FrameQueue;
 
 /// The sending half of a transport. Any worker calls it, one at a time.
 pub(crate) trait Sender<P>: Send {
-    /// Writes frames from the front of the queue, as far as they are taken now, and pops what was
-    /// taken or had to be dropped. It never waits.
+    /// Writes frames from the front of the queue as far as the socket accepts them now, and pops
+    /// the frames that were accepted or had to be dropped. It never blocks.
     ///
     /// # Errors
-    /// The transport can go on no more.
-    fn flush(&mut self, queue: &mut FrameQueue<P>, sent: &mut Sent) -> Result<Flushed, Errno>;
+    /// The transport must end.
+    fn flush(&mut self, queue: &mut FrameQueue<P>, sent: &mut FlushReport) -> Result<FlushProgress, Errno>;
 
-    /// What becomes writable when more is taken; `None` if the receiving half notices that and
-    /// flushes the port itself.
+    /// Returns the descriptor that becomes writable when the socket accepts more. Returns `None` if
+    /// no descriptor reports this, and the kind of face flushes the port itself.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 
     /// Returns true if the receiving half watches the same descriptor.
@@ -26,26 +26,25 @@ pub(crate) trait Sender<P>: Send {
     }
 }
 
-/// How far a queue was written.
+/// The progress of a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Flushed {
-    /// Nothing is left.
+pub(crate) enum FlushProgress {
+    /// The queue is empty.
     All,
-    /// More can be written in the next turn.
+    /// Frames are left, and more can be written in the next turn.
     Some,
-    /// No more is taken now.
+    /// The socket accepts no more now.
     Blocked,
-    /// The device did not take the first frame, and nothing tells when it will.
+    /// The device refused the first frame, and no event reports when it will accept it.
     Refused,
 }
 
-/// What one flush did.
+/// The results of one flush.
 #[derive(Debug, Default)]
-pub(crate) struct Sent {
+pub(crate) struct FlushReport {
     pub(crate) frames: u64,
     pub(crate) octets: u64,
     pub(crate) drops: DropCounters,
-    /// The longest frame that reaches the peer in one piece, octets, when it has become another
-    /// one.
+    /// The longest frame that reaches the peer in one piece, octets, if it has changed.
     pub(crate) path_octets: Option<usize>,
 }

@@ -1,14 +1,13 @@
-//! A worker's turn: sources that are ready, frames that arrived, messages, timers, and at the end
-//! what is to be written.
+//! The steps of a worker's turn: serving ready sources, received frames, messages and timers, and
+//! the writes at its end.
 
 use std::borrow::Cow;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use namely_host::clock;
-use namely_link::{Carried, LinkDrop};
-use namely_wire::mgmt::FacePersistency;
+use namely_link::{LinkDrop, PacketLocation};
+use namely_messages::FacePersistency;
 use namely_wire::{LpHeaders, LpView};
 
 use crate::buffer::Buffer;
@@ -16,22 +15,35 @@ use crate::error::CloseReason;
 use crate::faces::{Event, Faces, Handler, Source, Transport, WorkerMessage};
 use crate::id::SourceId;
 use crate::kind::{AcceptContext, Acceptor, ReadContext, Receiver, SERVING_NS_MAX};
-use crate::port::{FacePort, PortRequest};
+use crate::labels::{received, sent};
+use crate::port::{FaceSender, ReaderRequest};
 use crate::sender::Sender;
 use crate::sockets::{self, Interest};
 use crate::status::{FaceState, Remote};
-use crate::waiting::{Wanted, Whose};
+use crate::waiting::{AccountKey, Readiness};
 
-/// How long a turn may write before the rest is left to the next one, ns.
+/// Time that a worker writes in one turn.
+///
+/// # Limit
+/// The rest is written in the next turn.
+/// - Tests: `one_hosts_faces_delay_no_other_host`
 const FLUSHING_NS_MAX: u64 = 2_000_000;
 
-/// The same for what others ask for.
+/// Time that a worker serves requests of other threads in one turn.
+///
+/// # Limit
+/// The rest is served in the next turn, in order.
+/// - Tests: `worker_requests_run_in_order`
 const MESSAGES_NS_MAX: u64 = 1_000_000;
 
-/// Faces whose incomplete messages are looked through in one turn.
+/// Faces whose incomplete messages are checked in one turn.
+///
+/// # Limit
+/// The rest is checked in the next turn.
+/// - Tests: `a_fragment_flood_leaves_others_memory`
 const REASSEMBLY_TICKS_MAX: usize = 16;
 
-/// What came with a packet, in its frame or kept of its first fragment.
+/// The PrefixAnnouncement of a packet, borrowed from its frame or copied from its first fragment.
 type Announcement<'f> = Option<Cow<'f, [u8]>>;
 
 impl<H: Handler> Faces<H> {
@@ -41,20 +53,22 @@ impl<H: Handler> Faces<H> {
         self.turns.begin();
     }
 
-    /// Ends it.
+    /// Ends the turn.
     pub(crate) fn end_turn(&mut self) {
         let turn_ns = clock::monotonic_ns().saturating_sub(self.now_ns);
         self.waiting.end_turn(turn_ns);
         self.turns.end(turn_ns, &self.mailbox);
     }
 
-    /// Whether so much of the turn is over; the rest is done in the next one, after others.
+    /// Returns true if `ns` of the turn have passed. The caller then leaves the rest of its work to
+    /// the next turn, after other sources.
     pub(crate) fn is_late(&self, ns: u64) -> bool {
         clock::monotonic_ns() >= self.now_ns.saturating_add(ns)
     }
 
-    /// When there is something to do without any socket's being ready, ns.
+    /// Returns the time at which work is due that does not depend on a ready socket, ns.
     pub(crate) fn due_ns(&self) -> Option<u64> {
+        // A message of this worker to itself does not wake it, so the mailbox is checked, too.
         if !self.to_flush.is_empty()
             || !self.events.is_empty()
             || !self.messages.is_empty()
@@ -77,25 +91,27 @@ impl<H: Handler> Faces<H> {
             .min()
     }
 
-    /// Has a source wait until it is served.
-    pub(crate) fn wait_for_turn(&mut self, id: SourceId, wanted: Wanted) {
+    /// Enqueues a source unless it is queued already, and adds `wanted` to its readiness.
+    pub(crate) fn enqueue_source(&mut self, id: SourceId, wanted: Readiness) {
         let slot = self.slots.get_mut(id.index()).filter(|slot| slot.generation == id.generation());
         let Some(slot) = slot else { return };
         let whose = match &slot.source {
-            Some(Source::Listener(_)) => Whose::Listener(id),
-            Some(Source::Transport(transport)) => Whose::Face(transport.port.holder()),
+            Some(Source::Listener(_)) => AccountKey::Listener(id),
+            Some(Source::Transport(transport)) => AccountKey::Face(transport.port.holder()),
             None => return,
         };
-        if slot.wanted == Wanted::NOTHING {
+        // A source has one entry, however often it becomes ready.
+        if slot.wanted == Readiness::NOTHING {
             self.waiting.push(whose, id);
         }
         slot.wanted |= wanted;
-        if wanted.has(Wanted::READ) && self.waiting.must_rest(whose) {
+        // epoll is level-triggered, so a source that is not served would wake the loop at once.
+        if wanted.has(Readiness::READ) && self.waiting.must_rest(whose) {
             self.rest(id, true);
         }
     }
 
-    /// Has a transport's descriptor watched no more for what arrives, or again.
+    /// Stops or resumes watching a transport's descriptor for reading.
     fn rest(&mut self, id: SourceId, is_resting: bool) {
         let slot = self.slots.get_mut(id.index()).filter(|slot| slot.generation == id.generation());
         let Some(slot) = slot else { return };
@@ -107,30 +123,33 @@ impl<H: Handler> Faces<H> {
         }
     }
 
-    /// Serves those that wait and those whose timers are due, by turns and as long as a turn may
-    /// take.
+    /// Serves the waiting sources and those with due timers, in the order of their owners' use, for
+    /// at most [`SERVING_NS_MAX`].
     pub(crate) fn serve_waiting(&mut self, scratch: &mut [u8], handler: &mut H) {
         while let Some((due_ns, id)) = self.timers.first().copied()
             && due_ns <= self.now_ns
         {
             self.set_timer(id, None);
-            self.wait_for_turn(id, Wanted::TIMER);
+            // Enqueued like a ready source, so that the work of timers is charged to the owner.
+            self.enqueue_source(id, Readiness::TIMER);
         }
         self.waiting.begin(self.now_ns);
         while let Some(id) = self.waiting.next() {
             let slot = self.slots.get_mut(id.index()).filter(|slot| slot.generation == id.generation());
-            // One that has gone had its turn for nothing.
+            // The source was removed meanwhile.
             let Some(slot) = slot else { continue };
-            let wanted = std::mem::replace(&mut slot.wanted, Wanted::NOTHING);
+            let wanted = std::mem::replace(&mut slot.wanted, Readiness::NOTHING);
             self.serve_ready(id, wanted, scratch, handler);
             self.dispatch(handler);
+            // If no other source waits, the clock is not read: `end_turn` charges the rest of the
+            // turn.
             let since_ns = self.waiting.has_more().then(|| clock::monotonic_ns().saturating_sub(self.now_ns));
             self.waiting.end(since_ns);
-            // It has been read, and nothing more is known of.
+            // The source was served and has not become ready again, so it is watched again.
             if self
                 .slots
                 .get(id.index())
-                .is_some_and(|slot| slot.is_resting && slot.wanted == Wanted::NOTHING)
+                .is_some_and(|slot| slot.is_resting && slot.wanted == Readiness::NOTHING)
             {
                 self.rest(id, false);
             }
@@ -140,19 +159,20 @@ impl<H: Handler> Faces<H> {
         }
     }
 
-    /// Serves a source whose descriptor is ready, or whose timer was due.
-    fn serve_ready(&mut self, id: SourceId, wanted: Wanted, scratch: &mut [u8], handler: &mut H) {
-        if wanted.has(Wanted::READ | Wanted::WRITE) {
+    /// Serves a source with a ready descriptor or a due timer.
+    fn serve_ready(&mut self, id: SourceId, wanted: Readiness, scratch: &mut [u8], handler: &mut H) {
+        if wanted.has(Readiness::READ | Readiness::WRITE) {
             self.serve_descriptor(id, wanted, scratch, handler);
         }
-        if wanted.has(Wanted::TIMER) {
+        if wanted.has(Readiness::TIMER) {
             self.run_timer(id, handler);
         }
     }
 
-    fn serve_descriptor(&mut self, id: SourceId, wanted: Wanted, scratch: &mut [u8], handler: &mut H) {
+    fn serve_descriptor(&mut self, id: SourceId, wanted: Readiness, scratch: &mut [u8], handler: &mut H) {
         match self.source_mut(id) {
             Some(Source::Listener(listener)) => {
+                // Taken out of the slot, because the acceptor changes `self` while it runs.
                 let Some(mut acceptor) = listener.acceptor.take() else { return };
                 acceptor.accept(&mut AcceptContext::new(self, id, handler), scratch);
                 self.put_back(id, acceptor);
@@ -162,10 +182,10 @@ impl<H: Handler> Faces<H> {
                 if port.state() != FaceState::Up {
                     return self.serve(id, handler, |receiver, turn| receiver.connected(turn));
                 }
-                if wanted.has(Wanted::WRITE) {
+                if wanted.has(Readiness::WRITE) {
                     self.flush(&port);
                 }
-                if wanted.has(Wanted::READ) {
+                if wanted.has(Readiness::READ) {
                     self.serve(id, handler, |receiver, turn| receiver.read(turn, scratch));
                 }
             }
@@ -179,8 +199,8 @@ impl<H: Handler> Faces<H> {
         }
     }
 
-    /// Gives a transport its turn. Its receiving half is out of its slot meanwhile: the handler may
-    /// close the transport, and what comes back to an empty slot is dropped.
+    /// Calls a transport's receiving half. The half is out of its slot during the call, because the
+    /// handler may close the transport. If the slot is empty afterwards, the half is dropped.
     fn serve(
         &mut self,
         id: SourceId,
@@ -191,6 +211,7 @@ impl<H: Handler> Faces<H> {
         let Some(mut receiver) = transport.receiver.take() else { return };
         let port = transport.port.clone();
         let answers = port.answers();
+        // The counter may wrap, so the difference wraps, too.
         let answers = answers.wrapping_sub(std::mem::replace(&mut transport.answers, answers));
         let packets = self.packets;
         let mut turn = ReadContext { io: self, id, port, handler, frames: 0, octets: 0, has_more: false };
@@ -198,21 +219,22 @@ impl<H: Handler> Faces<H> {
         if turn.frames > 0 {
             turn.io.waiting.note(turn.frames, turn.io.packets.wrapping_sub(packets), answers);
             turn.port.count_arrived(turn.frames, turn.octets);
-            turn.port.active_ns.store(turn.io.now_ns(), Ordering::Relaxed);
+            turn.port.note_active(turn.io.now_ns());
         }
         let (port, has_more) = (turn.port, turn.has_more);
         let Some(Source::Transport(transport)) = self.source_mut(id) else { return };
         transport.receiver = Some(receiver);
         match worked {
             Err(reason) => self.fail(&port, reason, handler),
-            // It waits on without another look at what is ready.
-            Ok(()) if has_more => self.wait_for_turn(id, Wanted::READ),
+            // More has arrived, so the source is enqueued without another poll.
+            Ok(()) if has_more => self.enqueue_source(id, Readiness::READ),
             Ok(()) => (),
         }
     }
 
-    /// Ends a transport that failed, or takes it down if it comes back by itself.
-    pub(crate) fn fail(&mut self, port: &Arc<FacePort<H::Packet>>, reason: CloseReason, handler: &mut H) {
+    /// Ends a transport that failed, or takes it down if it will reconnect by itself.
+    pub(crate) fn fail(&mut self, port: &Arc<FaceSender<H::Packet>>, reason: CloseReason, handler: &mut H) {
+        // It may have ended already, for instance by a failure of its other half.
         let Some(id) = port.id().filter(|id| self.port(*id).is_some()) else { return };
         if port.persistency() == FacePersistency::Permanent {
             let mut comes_back = false;
@@ -227,8 +249,8 @@ impl<H: Handler> Faces<H> {
         self.end(port.clone(), reason);
     }
 
-    /// Takes a transport up again.
-    pub(crate) fn bring_up(&mut self, port: &Arc<FacePort<H::Packet>>, sender: Box<dyn Sender<H::Packet>>) {
+    /// Brings a transport up with a new sender.
+    pub(crate) fn bring_up(&mut self, port: &Arc<FaceSender<H::Packet>>, sender: Box<dyn Sender<H::Packet>>) {
         let was_up = port.state() == FaceState::Up;
         port.set_sender(sender);
         port.set_state(FaceState::Up);
@@ -238,11 +260,11 @@ impl<H: Handler> Faces<H> {
         }
     }
 
-    /// Takes in a frame that did not come by its transport's own descriptor, whichever worker reads
-    /// that.
+    /// Delivers a frame that did not arrive on its transport's own descriptor. Any worker may call
+    /// this.
     pub(crate) fn deliver(
         &mut self,
-        port: &Arc<FacePort<H::Packet>>,
+        port: &Arc<FaceSender<H::Packet>>,
         remote: Remote,
         frame: &[u8],
         handler: &mut H,
@@ -252,12 +274,12 @@ impl<H: Handler> Faces<H> {
         self.receive(port, id, remote, frame, handler);
     }
 
-    /// Runs a frame through its face's link service, and hands over the network packet that is
-    /// complete with it.
+    /// Passes a frame through its face's link service. Hands the network packet that it completes,
+    /// if any, to the handler.
     #[inline]
     pub(crate) fn receive(
         &mut self,
-        port: &Arc<FacePort<H::Packet>>,
+        port: &Arc<FaceSender<H::Packet>>,
         id: SourceId,
         remote: Remote,
         frame: &[u8],
@@ -276,25 +298,26 @@ impl<H: Handler> Faces<H> {
         }
     }
 
-    /// The same for a frame that is in a packet already. What it carries stays there, unless it
-    /// completes a packet whose fragments came before.
+    /// Delivers a frame that has a packet buffer of its own. The network packet becomes a part of
+    /// that buffer. A packet that was reassembled from fragments is copied.
     pub(crate) fn receive_whole(
         &mut self,
-        port: &Arc<FacePort<H::Packet>>,
+        port: &Arc<FaceSender<H::Packet>>,
         id: SourceId,
         whole: H::Packet,
         handler: &mut H,
     ) {
         let frame = whole.as_ref();
         let read = self.read_link(port, id, None, frame, |carried| match carried {
-            Carried::Whole(place) => Kept::Here(place.clone()),
-            Carried::Completed(buffer) => Kept::Elsewhere(H::Packet::copied(buffer)),
+            PacketLocation::InFrame(place) => FramePacket::Here(place.clone()),
+            PacketLocation::Reassembled(buffer) => FramePacket::Elsewhere(H::Packet::copied(buffer)),
         });
         let (Some((kept, headers, announcement)), Some(face)) = (read, port.tag()) else { return };
+        // Copied, because it borrows from the frame, which becomes the packet.
         let announcement = announcement.map(Cow::into_owned);
         let packet = match kept {
-            Kept::Here(place) => whole.into_part(place),
-            Kept::Elsewhere(packet) => packet,
+            FramePacket::Here(place) => whole.into_part(place),
+            FramePacket::Elsewhere(packet) => packet,
         };
         if let Some(announcement) = announcement {
             handler.announced(&packet, &announcement);
@@ -303,24 +326,24 @@ impl<H: Handler> Faces<H> {
         handler.packet(self, face, headers, packet);
     }
 
-    /// Runs a frame through the link service. Returns what `keep` makes of the network packet that
-    /// is complete with it, its headers, and the PrefixAnnouncement that came with it. The sending
-    /// half sees the frame first: what it knows for a repetition goes no further.
+    /// Passes a frame through the link service. Returns the result of `keep` on the network packet
+    /// that is complete, its headers, and its PrefixAnnouncement. The sending half receives the
+    /// frame first. A frame that it recognizes as a duplicate is dropped.
     #[inline]
     fn read_link<'f, T>(
         &mut self,
-        port: &Arc<FacePort<H::Packet>>,
+        port: &Arc<FaceSender<H::Packet>>,
         id: SourceId,
         remote: Remote,
         frame: &'f [u8],
-        keep: impl FnOnce(&Carried) -> T,
+        keep: impl FnOnce(&PacketLocation) -> T,
     ) -> Option<(T, LpHeaders, Announcement<'f>)> {
         if port.is_closed() {
             return None;
         }
         if port.tag().is_none() {
-            // The face is not made yet.
-            port.count_receive_drop("no_face");
+            // The handler has not set up the face yet.
+            port.count_receive_drop(received::NO_FACE);
             return None;
         }
         let view = match LpView::parse(frame) {
@@ -330,6 +353,8 @@ impl<H: Handler> Faces<H> {
                 return None;
             }
         };
+        // Checked before the link service, because a frame that is only a proof has no packet for
+        // the handler.
         if port.is_unproven() && port.takes_proof(&view) {
             return None;
         }
@@ -346,11 +371,12 @@ impl<H: Handler> Faces<H> {
         } else {
             foreign.reader(id, port, || shared.new_reader(port.holder()))
         };
-        // Drops are counted by the link service.
+        // The link service counts the drops.
         let received = reader.link.receive(&view, remote, port.accepts(), now_ns, link_drops).ok().flatten();
         let received = received.map(|delivered| {
             let kept = keep(&delivered.packet);
-            if let Carried::Completed(buffer) = delivered.packet {
+            // The next fragmented message reuses the buffer.
+            if let PacketLocation::Reassembled(buffer) = delivered.packet {
                 reader.link.recycle(buffer);
             }
             (kept, delivered.headers, delivered.announcement)
@@ -359,9 +385,9 @@ impl<H: Handler> Faces<H> {
         received
     }
 
-    /// Does what others ask for, in their order and as long as a turn may take.
+    /// Serves the requests of other threads in order, for at most [`MESSAGES_NS_MAX`].
     pub(crate) fn serve_messages(&mut self, handler: &mut H) -> ControlFlow<()> {
-        // What comes meanwhile waits in the mailbox, which is bounded.
+        // Messages that arrive meanwhile wait in the mailbox, which limits commands and frames.
         if self.messages.is_empty() {
             if !self.mailbox.has_messages() {
                 return ControlFlow::Continue(());
@@ -377,7 +403,7 @@ impl<H: Handler> Faces<H> {
                         continue;
                     }
                     self.dispatch(handler);
-                    // It was on its way when another needed its room.
+                    // It was evicted on its way here.
                     if port.is_closed() {
                         self.end(port, CloseReason::Evicted);
                         continue;
@@ -388,7 +414,7 @@ impl<H: Handler> Faces<H> {
                 }
                 WorkerMessage::Listen(acceptor, local) => self.help_to_listen(acceptor, local),
                 WorkerMessage::Deliver(port, frame) => self.deliver(&port, None, &frame, handler),
-                WorkerMessage::Port(request) => self.serve_port(request, handler),
+                WorkerMessage::Egress(request) => self.serve_reader_request(request, handler),
             }
             self.dispatch(handler);
             if clock::monotonic_ns().saturating_sub(begun_ns) >= MESSAGES_NS_MAX {
@@ -398,25 +424,25 @@ impl<H: Handler> Faces<H> {
         ControlFlow::Continue(())
     }
 
-    fn serve_port(&mut self, request: PortRequest, handler: &mut H) {
+    fn serve_reader_request(&mut self, request: ReaderRequest, handler: &mut H) {
         match request {
-            PortRequest::Failed(id, errno) => {
+            ReaderRequest::Failed(id, errno) => {
                 if let Some(port) = self.port(id).cloned() {
                     self.fail(&port, CloseReason::System(errno), handler);
                 }
             }
-            PortRequest::Forget(id) => self.remove(id),
-            PortRequest::RunTimer(id) => {
+            ReaderRequest::Forget(id) => self.remove(id),
+            ReaderRequest::RunTimer(id) => {
                 self.set_timer(id, None);
                 self.run_timer(id, handler);
             }
-            PortRequest::Stalled(id) => {
+            ReaderRequest::Stalled(id) => {
                 if let Some(port) = self.port(id).cloned() {
-                    port.count_receive_drop("stalled");
+                    port.count_receive_drop(sent::STALLED);
                     self.fail(&port, CloseReason::Stalled, handler);
                 }
             }
-            PortRequest::End(id, reason) => {
+            ReaderRequest::End(id, reason) => {
                 if let Some(port) = self.port(id).cloned() {
                     self.end(port, reason);
                 }
@@ -424,7 +450,7 @@ impl<H: Handler> Faces<H> {
         }
     }
 
-    /// Listens on what another worker listens on, unless that is so already.
+    /// Listens on an address of another worker, unless this worker does so already.
     fn help_to_listen(&mut self, acceptor: Box<dyn Acceptor<H>>, local: namely_wire::FaceUri) {
         if self.listeners().any(|(known, _)| *known == local) {
             return;
@@ -434,8 +460,8 @@ impl<H: Handler> Faces<H> {
         }
     }
 
-    /// Does what is due at link services, looks at connections that take nothing, and asks devices
-    /// again that refused frames.
+    /// Retries devices that refused frames, serves the timers of link services, and checks the
+    /// progress of blocked connections.
     pub(crate) fn run_timers(&mut self) {
         while let Some(entry) = self.retry_timers.first_entry()
             && entry.key().0 <= self.now_ns
@@ -447,7 +473,7 @@ impl<H: Handler> Faces<H> {
         while let Some(entry) = self.link_timers.first_entry()
             && entry.key().0 <= self.now_ns
         {
-            // The port may have been closed, or served by another worker: `tick` looks.
+            // Another worker may have served the timer already, which `tick` checks.
             let port = entry.remove();
             let (total, context) = self.send_context();
             let follow_up = port.tick(total, context, &mut self.charge);
@@ -459,17 +485,18 @@ impl<H: Handler> Faces<H> {
             let (_, id) = *entry.key();
             let port = entry.remove();
             let Some(port) = port.upgrade() else { continue };
-            let again_ns = port.look_whether_it_stands(self.now_ns, || port.report_stall(self.worker()));
+            let again_ns = port.check_progress(self.now_ns, || port.report_stall(self.worker()));
             if let Some(due_ns) = again_ns {
                 self.stall_timers.insert((due_ns, id), Arc::downgrade(&port));
             }
         }
     }
 
-    /// The timer of a source was due, or is wanted now.
+    /// Runs the timer of a source, which is due or was requested.
     fn run_timer(&mut self, id: SourceId, handler: &mut H) {
         match self.source_mut(id) {
             Some(Source::Listener(listener)) => {
+                // A listener has a timer only while it rests (`AcceptContext::rest`).
                 let Some(acceptor) = listener.acceptor.take() else { return };
                 sockets::rewatch(self.mailbox.epoll(), acceptor.descriptor(), id, Interest::Read);
                 self.put_back(id, acceptor);
@@ -479,9 +506,10 @@ impl<H: Handler> Faces<H> {
         }
     }
 
-    /// Drops messages that stayed incomplete for too long, and the readers of faces that have gone.
+    /// Drops messages that stayed incomplete for too long, and the readers of closed faces.
     pub(crate) fn tick_reassembly(&mut self) {
-        // The number is read before the flags of ports: one that is closed later changes it again.
+        // The number is read before the flags of ports, so a port that is closed later changes it
+        // again.
         let closed = self.closed();
         if closed != self.swept {
             self.swept = closed;
@@ -505,10 +533,11 @@ impl<H: Handler> Faces<H> {
         }
     }
 
-    /// Writes what was queued, as far as a turn may take: of each port once. What is left is
-    /// written in the next turn, before what is queued there.
+    /// Flushes each queued port once, for at most [`FLUSHING_NS_MAX`]. The remaining ports are
+    /// flushed in the next turn, before those that are queued in it.
     pub(crate) fn flush_all(&mut self) {
         let begun_ns = clock::monotonic_ns();
+        // Ports that are queued again meanwhile wait for the next turn.
         for _ in 0..self.to_flush.len() {
             let Some(port) = self.to_flush.pop_front() else { break };
             self.flush(&port);
@@ -516,10 +545,13 @@ impl<H: Handler> Faces<H> {
                 break;
             }
         }
+        // Settled once in a turn, so that the sum over all workers lacks at most the charge of a
+        // turn.
         self.settle();
     }
 
-    /// Closes everything: what waits is written as far as it is taken now.
+    /// Closes all faces and listeners. Writes the waiting frames as far as the sockets accept them
+    /// now.
     pub(crate) fn finish(&mut self) {
         for index in 0..self.slots.len() {
             let id = self.id_at(index);
@@ -529,13 +561,13 @@ impl<H: Handler> Faces<H> {
             self.remove(id);
         }
         self.settle();
-        // Last: what is posted while faces close is dropped with the rest.
+        // Last, so that messages posted while faces close are dropped too.
         self.mailbox.retire();
     }
 }
 
-/// Where the network packet of a frame is.
-enum Kept<P> {
+/// The location of a network packet that a frame completes.
+enum FramePacket<P> {
     /// In the frame.
     Here(Range<usize>),
     Elsewhere(P),

@@ -1,41 +1,51 @@
-//! What the workers share: limits over all of them, a mailbox for each, and who gets a new face.
+//! The state that the workers share: limits over all of them, their mailboxes, and the assignment
+//! of new faces.
 
 use std::sync::Arc;
 
 use namely_host::closing::Closer;
-use namely_host::shares::Holder;
+use namely_host::shares::Owner;
 use namely_wire::FaceUri;
 
 use crate::ethernet::Links;
 use crate::face_table::FaceTable;
 use crate::limits::Limits;
 use crate::mailbox::WorkerMailbox;
-use crate::mapped::Mapped;
+use crate::mapped::MappedMemory;
 use crate::options::{DispatchedLinks, IoOptions};
 use crate::reassembly::{LinkReader, ReassemblyShares};
 use crate::udp::peers::Channels;
 use crate::unproven::UnprovenAddresses;
 
-/// Maximum number of workers: a bit for each in every port.
+/// Workers of a router.
+///
+/// Every port has a bit for each of them.
+///
+/// # Limit
+/// The configuration is refused.
+/// - Value: one for each core, at most 64
+/// - Setting: `faces.workers`
+/// - Tests: `invalid_arguments_report_the_allowed_values`, `flags_override_the_file`
 pub const WORKERS_MAX: usize = 64;
 
-/// What all workers share. `M` is what their mailboxes carry, `P` a packet.
+/// The state that all workers share. `M` is the type of messages in their mailboxes, and `P` that
+/// of packets.
 pub(crate) struct Shared<M, P> {
     pub(crate) options: IoOptions,
     pub(crate) dispatched: DispatchedLinks,
     pub(crate) mailboxes: Vec<Arc<WorkerMailbox<M>>>,
     pub(crate) limits: Arc<Limits>,
-    /// Closes what came from peers of this machine.
+    /// Closes descriptors that peers on this machine pass.
     pub(crate) closer: Closer,
-    /// Who has faces.
+    /// The admission of faces.
     pub(crate) faces: Arc<FaceTable<P>>,
-    /// What shared-memory faces may have mapped.
-    pub(crate) mapped: Arc<Mapped<P>>,
-    /// What the incomplete messages of all faces take.
+    /// The accounting of shared memory.
+    pub(crate) mapped: Arc<MappedMemory<P>>,
+    /// The memory of the incomplete messages of all faces.
     reassembly: ReassemblyShares,
-    /// What is sent to UDP addresses that may be forged.
+    /// The limits on sending to UDP addresses that may be forged.
     pub(crate) unproven: UnprovenAddresses,
-    /// The UDP ports on which peers make themselves known.
+    /// The UDP ports with listeners.
     pub(crate) channels: Channels<P>,
     /// The network devices in use.
     pub(crate) links: Links<P>,
@@ -51,7 +61,7 @@ impl<M, P> Shared<M, P> {
             limits: Arc::new(Limits::new(&options)),
             closer: Closer::default(),
             faces: FaceTable::new(&options),
-            mapped: Mapped::new(&options.memif),
+            mapped: MappedMemory::new(&options.memif),
             reassembly: ReassemblyShares::new(options.reassembly_octets_total_max),
             unproven: UnprovenAddresses::new(options.unproven),
             options,
@@ -62,12 +72,12 @@ impl<M, P> Shared<M, P> {
         })
     }
 
-    /// The receiving half of a new face's link service.
-    pub(crate) fn new_reader(&self, holder: Holder) -> LinkReader {
+    /// Makes the receiving half of a new face's link service.
+    pub(crate) fn new_reader(&self, holder: Owner) -> LinkReader {
         LinkReader::new(self.options.reassembly, self.reassembly.of(holder))
     }
 
-    /// The workers that read what is not dispatched.
+    /// Returns the workers that read links which are not dispatched.
     fn ordinary(&self) -> &[Arc<WorkerMailbox<M>>] {
         match &self.mailboxes[..] {
             [_, others @ ..] if self.dispatched.own_worker && !others.is_empty() => others,
@@ -75,8 +85,8 @@ impl<M, P> Shared<M, P> {
         }
     }
 
-    /// The worker for a face with these ends: the one that reads the fewest, of those that may have
-    /// it. `None` only where there is no worker.
+    /// Returns the worker for a face with these ends. Of the eligible workers it is the one that
+    /// reads the fewest faces. Returns `None` only if there is no worker.
     pub(crate) fn worker_for(&self, local: &FaceUri, remote: &FaceUri) -> Option<&Arc<WorkerMailbox<M>>> {
         if self.dispatched.own_worker && self.dispatched.has(local, remote) {
             return self.mailboxes.first();
@@ -84,8 +94,9 @@ impl<M, P> Shared<M, P> {
         self.ordinary().iter().min_by_key(|mailbox| mailbox.load())
     }
 
-    /// The workers that read from a network device.
+    /// Returns the workers that read a network device.
     pub(crate) fn readers_of(&self, device: &FaceUri) -> &[Arc<WorkerMailbox<M>>] {
+        // One worker reads a dispatched device, so that its frames stay in order.
         if self.dispatched.has(device, device) { &self.mailboxes[..1] } else { self.ordinary() }
     }
 }

@@ -1,18 +1,18 @@
-//! What can be said of a face, whatever its kind.
+//! The status of a face, common to all kinds.
 
 use std::net::SocketAddr;
 
 use crate::drops::DropCounters;
-use namely_host::shares::Holder;
+use namely_host::shares::Owner;
+use namely_messages::FacePersistency;
 use namely_wire::FaceUri;
-use namely_wire::mgmt::FacePersistency;
 
 use crate::options::UdpOptions;
 
-/// Who sent a frame, on a link with several peers.
+/// The sender of a frame, on a link with several peers.
 pub(crate) type Remote = Option<SocketAddr>;
 
-/// What a face is known by outside: a number that this crate never looks at.
+/// The number by which other crates identify a face. This crate never interprets it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct FaceTag(pub u64);
 
@@ -21,24 +21,24 @@ pub struct FaceTag(pub u64);
 pub enum FaceState {
     /// Connecting for the first time.
     Connecting,
-    /// Frames pass.
+    /// Able to send.
     Up,
-    /// A permanent face without its peer.
+    /// Not able to send at present: a permanent face lost its peer, or the network device is down.
     Down,
 }
 
-/// Who is at the other end.
+/// The far end of a face.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum RemoteKind {
     /// An application on this machine.
     Local,
-    /// One neighbour.
+    /// One neighbor, or any peer over UDP.
     Neighbour,
-    /// Several neighbours, who hear each other.
+    /// Several neighbors, all of which receive each other's frames.
     Group,
 }
 
-/// What carries frames.
+/// The kind of link that carries frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
     /// A reliable sequence of frames of any size.
@@ -47,20 +47,20 @@ pub enum Carrier {
     Datagrams,
 }
 
-/// Who is at the other end of a Unix socket (`SO_PEERCRED`).
+/// The process at the other end of a Unix socket (`SO_PEERCRED`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Credentials {
     /// Effective user id.
     pub uid: u32,
     /// Effective group id.
     pub gid: u32,
-    /// Process id at the time of connecting; 0 of a process in another PID namespace.
+    /// Process id at the time of connecting. 0 for a process in another PID namespace.
     pub pid: i32,
 }
 
-/// What a face has carried.
+/// The counters of a face.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PortCounters {
+pub struct FaceCounters {
     /// Frames received.
     pub in_frames: u64,
     /// Octets of the frames received.
@@ -69,86 +69,87 @@ pub struct PortCounters {
     pub out_frames: u64,
     /// Octets of the frames sent.
     pub out_octets: u64,
-    /// Drops by reason, those of the link service among them.
+    /// Drops by reason, including those of the link service.
     pub drops: DropCounters,
 }
 
-/// What can be seen of a face.
+/// A snapshot of a face.
 #[derive(Clone, Debug)]
-pub struct PortStatus {
+pub struct FaceSnapshot {
     /// The far end.
     pub remote: FaceUri,
     /// The near end.
     pub local: FaceUri,
-    /// Who is at the far end.
-    pub reach: Reach,
-    /// What carries its frames.
+    /// The kind of the far end.
+    pub reach: RemoteKind,
+    /// The carrier of its frames.
     pub carrier: Carrier,
-    /// The longest frame that the link carries, octets; `None` where only the
-    /// configuration can tell.
+    /// The longest frame that the link carries, octets; `None` if only the configuration determines
+    /// it.
     pub mtu: Option<usize>,
-    /// The longest frame that reaches the peer in one piece, octets, where the system knows the
-    /// path to it; longer ones are cut and put together by the network.
+    /// The longest frame that reaches the peer in one piece, octets, if the system knows the path.
+    /// The network fragments longer ones and reassembles them.
     pub path_mtu: Option<usize>,
-    /// The longest frame that is sent at present, octets: less than the settings of the link
-    /// service say where probes found that the path carries less. `None` on a stream.
+    /// The longest frame that is sent at present, octets. It is less than the setting of the link
+    /// service if probes found that the path carries less. `None` on a stream.
     pub frame_octets_max: Option<usize>,
     /// Whether it can send.
     pub state: FaceState,
     /// FacePersistency.
     pub persistency: FacePersistency,
-    /// The peer's user, on Unix sockets.
+    /// The peer's credentials, on Unix sockets and memif.
     pub credentials: Option<Credentials>,
     /// Octets that wait to be sent.
     pub queue_octets: usize,
-    /// When an idle on-demand face is closed, ns of [`namely_host::clock`].
+    /// The time at which an idle on-demand face will be closed, ns of [`namely_host::clock`].
     pub expires_ns: Option<u64>,
-    /// Inode of a datagram socket, by which [`crate::udp::kernel_drops`] knows it.
+    /// Inode of a datagram socket, the key of [`crate::udp::kernel_drops`].
     pub socket_inode: Option<u64>,
     /// Counters.
-    pub counters: PortCounters,
+    pub counters: FaceCounters,
 }
 
-/// When an on-demand face without a connection goes, ns after something arrived.
+/// Idle timeouts of an on-demand face without a connection, ns since the last arrival.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IdleTimes {
     pub(crate) answered_ns: u64,
-    /// Where one frame came and nothing was sent.
+    /// The timeout if at most one frame arrived and none was sent.
     pub(crate) unanswered_ns: u64,
 }
 
 impl From<UdpOptions> for IdleTimes {
     fn from(options: UdpOptions) -> Self {
         let answered_ns = options.idle_ns;
+        // An unanswered face must not stay longer than others, even if the configuration says so.
         IdleTimes { answered_ns, unanswered_ns: options.unanswered_idle_ns.min(answered_ns) }
     }
 }
 
-/// What is known of a face's link and does not change.
+/// The constant properties of a face's link.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkInfo {
     /// The far end.
     pub(crate) remote: FaceUri,
-    /// Who is there.
-    pub(crate) reach: Reach,
-    /// Who the face is counted for.
-    pub(crate) holder: Holder,
-    /// What carries its frames.
+    /// The kind of the far end.
+    pub(crate) reach: RemoteKind,
+    /// The owner to whose quota the face counts.
+    pub(crate) holder: Owner,
+    /// The carrier of its frames.
     pub(crate) carrier: Carrier,
-    /// The longest frame that the link carried when it was opened, octets; `None` where only the
-    /// configuration can tell.
+    /// The longest frame that the link carried when it was opened, octets; `None` if only the
+    /// configuration determines it.
     pub(crate) mtu: Option<usize>,
-    /// The longest frame that reached the peer in one piece then, octets; `None` where there is no
-    /// telling.
+    /// The longest frame that reached the peer in one piece when the link was opened, octets.
+    /// `None` if it is unknown.
     pub(crate) path_octets: Option<usize>,
-    /// The peer's user, where the system tells it.
+    /// The peer's credentials, if the system reports them.
     pub(crate) credentials: Option<Credentials>,
-    /// Inode of a datagram socket, by which the kernel's drops are found.
+    /// Inode of a datagram socket, the key of the kernel's drops.
     pub(crate) socket_inode: Option<u64>,
-    /// An on-demand face goes when nothing arrived for this long, ns.
+    /// The idle timeouts of an on-demand face. `None` if it has none.
     pub(crate) idle_ns: Option<IdleTimes>,
-    /// Whether it is the peer's doing when nothing more is taken: the face then ends.
+    /// Whether the face ends when its socket stays blocked, because the peer is the cause.
     pub(crate) can_stall: bool,
-    /// Why a face of this kind cannot have a persistency.
+    /// Returns the reason for which a face of this kind cannot have a persistency.
     pub(crate) refuses: fn(FacePersistency) -> Option<&'static str>,
 }

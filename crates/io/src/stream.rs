@@ -1,11 +1,11 @@
-//! Streams: cutting what arrives into packets, and writing what waits.
+//! Stream sockets: splitting the received octets into packets, and writing the waiting frames.
 
 use std::io::IoSliceMut;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use namely_host::closing::Entrusted;
+use namely_host::closing::DeferredDescriptor;
 use namely_link::stream::packet_octets;
 use namely_wire::DecodeError;
 use rustix::io::Errno;
@@ -15,64 +15,72 @@ use crate::error::CloseReason;
 use crate::faces::Handler;
 use crate::kind::{ReadContext, Receiver};
 use crate::queue::FrameQueue;
-use crate::sender::{Flushed, Sender, Sent};
+use crate::sender::{FlushProgress, FlushReport, Sender};
 use crate::sockets;
 
-/// The TLV-TYPEs of Interest, Data and link packets, with which streams begin.
+/// The TLV-TYPEs of Interest, Data and link packets, one of which a stream begins with.
 const FIRST_OCTETS: [u8; 3] = [5, 6, 100];
 
-/// Descriptors of one message: the system's limit.
+/// Maximum descriptors of one message, by the system's limit.
 const DESCRIPTORS_MAX: usize = 253;
 
-/// Slices of one write: the system's limit.
+/// Maximum slices of one write, by the system's limit.
 const SLICES_MAX: usize = 1024;
 
-/// Least octets read at once: a whole packet must fit behind the part of one that was kept.
+/// Minimum space for one read. It holds the retained part of a packet, and a whole packet after it.
 const READ_OCTETS_MIN: usize = 2 * namely_wire::LP_PACKET_OCTETS_MAX;
 
-/// Writes of one transport in one turn.
+/// Maximum writes in one flush of a transport.
 const WRITES_PER_TURN_MAX: usize = 8;
 
-/// Packets that a stream gives in one turn, about: how much is read follows from how long its
-/// packets were in the turn before.
+/// Packets of a stream in one turn, approximately.
+///
+/// The octets to read follow from the mean length of the packets of the turn before.
+///
+/// # Limit
+/// The rest is read in the next turn, after the other faces.
+/// - Tests: `the_read_size_follows_the_packet_size`,
+///   `tiny_packets_get_no_longer_turns`
 pub(crate) const PACKETS_PER_TURN: usize = 512;
 
-/// How much of a stream is read in a turn, so that tiny packets do not make turns longer than
-/// datagrams do.
+/// The number of octets of a stream to read in a turn. It adapts to the length of packets, so that
+/// tiny packets on a stream take no longer than datagrams do.
 #[derive(Debug, Default)]
-pub(crate) struct Pace {
-    /// What [`PACKETS_PER_TURN`] packets take; 0 while nothing is known of them.
+pub(crate) struct ReadBudget {
+    /// The length of [`PACKETS_PER_TURN`] packets. 0 while it is unknown.
     octets: usize,
 }
 
-impl Pace {
-    /// Octets to read, between `least` and `most`.
+impl ReadBudget {
+    /// Returns the number of octets to read, between `least` and `most`.
     pub(crate) fn octets(&self, least: usize, most: usize) -> usize {
+        // `clamp` panics if its bounds are in the wrong order.
         self.octets.clamp(least.min(most), most)
     }
 
-    /// Records that a turn read so many packets and octets.
+    /// Records the numbers of packets and octets that a turn read.
     pub(crate) fn learn(&mut self, packets: u64, octets: u64) {
+        // A turn without a complete packet has no mean.
         if let Some(mean) = octets.checked_div(packets) {
             self.octets = (mean as usize).saturating_mul(PACKETS_PER_TURN);
         }
     }
 }
 
-/// The beginning of a packet whose end has not arrived; less than one packet.
+/// The first octets of a packet that has not arrived completely.
 #[derive(Debug, Default)]
-pub(crate) struct Partial {
+pub(crate) struct PartialPacket {
     octets: Vec<u8>,
-    pace: Pace,
-    /// Whether the stream ends unless the octet that comes next begins a packet.
+    pace: ReadBudget,
+    /// Whether the stream must be closed if the next octet does not begin a packet.
     must_begin: bool,
 }
 
-impl Partial {
+impl PartialPacket {
     /// Reads once, and delivers the packets that are complete.
     pub(crate) fn read<H: Handler>(
         &mut self,
-        socket: &impl Incoming,
+        socket: &impl StreamSocket,
         turn: &mut ReadContext<'_, H>,
         scratch: &mut [u8],
     ) -> Result<(), CloseReason> {
@@ -80,20 +88,23 @@ impl Partial {
         let most = turn.options().read_octets_per_turn.clamp(READ_OCTETS_MIN, scratch.len());
         let budget = self.pace.octets(READ_OCTETS_MIN, most);
         let (before, room) = scratch[..budget].split_at_mut(kept);
+        // Copied in front of the new octets, because a packet must be contiguous.
         before.copy_from_slice(&self.octets);
         let octets = match socket.receive(room) {
             Ok(0) => return Err(CloseReason::Peer),
             Ok(arrived) => {
+                // A full buffer may have left octets in the socket.
                 turn.has_more = arrived == room.len();
                 kept + arrived
             }
+            // The socket stays watched, so an interrupted call is repeated in the next turn.
             Err(Errno::AGAIN | Errno::INTR) => return Ok(()),
             Err(errno) => return Err(CloseReason::System(errno)),
         };
         let mut rest = &scratch[..octets];
         if let (true, Some(first)) = (self.must_begin, rest.first()) {
-            // A web browser can be made to connect to any port, and what it sends after the head
-            // of its request is another's choice: it must not speak for its user.
+            // A web page can make a browser connect to any port, and it chooses the octets after
+            // the head of the HTTP request. Such a connection must not act for the browser's user.
             if !FIRST_OCTETS.contains(first) {
                 let error = DecodeError::UnexpectedType((*first).into());
                 turn.count(error.label());
@@ -115,6 +126,7 @@ impl Partial {
             }
         };
         self.pace.learn(turn.frames, turn.octets);
+        // The rest is retained here, because other sources reuse the worker's buffer.
         self.octets.clear();
         self.octets.extend_from_slice(rest);
         cut.map_err(|error| {
@@ -124,19 +136,22 @@ impl Partial {
     }
 }
 
-/// A connected socket that octets come from.
-pub(crate) trait Incoming: AsFd + Send + Sync + 'static {
-    /// Reads what is there, without waiting.
+/// A connected socket from which octets are read.
+pub(crate) trait StreamSocket: AsFd + Send + Sync + 'static {
+    /// Reads the available octets without waiting.
     fn receive(&self, room: &mut [u8]) -> Result<usize, Errno> {
         rustix::net::recv(self, room, RecvFlags::DONTWAIT).map(|(arrived, _)| arrived)
     }
 }
 
-impl Incoming for OwnedFd {}
+impl StreamSocket for OwnedFd {}
 
-/// Where the kernel does not refuse descriptors, they are taken, and closed by a thread.
-impl Incoming for Entrusted {
+/// A socket on which the kernel does not refuse descriptors. They are received here, and a thread
+/// closes them.
+impl StreamSocket for DeferredDescriptor {
     fn receive(&self, room: &mut [u8]) -> Result<usize, Errno> {
+        // The peer passes descriptors faster than the thread closes them, so the connection is
+        // closed.
         if self.is_full() {
             return Err(Errno::MFILE);
         }
@@ -157,26 +172,26 @@ impl Incoming for Entrusted {
 #[derive(Debug)]
 pub(crate) struct StreamReceiver<S> {
     socket: Arc<S>,
-    partial: Partial,
+    partial: PartialPacket,
 }
 
-impl<S: Incoming> StreamReceiver<S> {
-    /// Both halves of a connection.
+impl<S: StreamSocket> StreamReceiver<S> {
+    /// Makes both halves of a connection.
     pub(crate) fn pair(socket: S) -> (Box<Self>, Box<StreamSender<S>>) {
         let socket = Arc::new(socket);
         let sender = StreamSender::new(socket.clone());
-        (Box::new(StreamReceiver { socket, partial: Partial::default() }), Box::new(sender))
+        (Box::new(StreamReceiver { socket, partial: PartialPacket::default() }), Box::new(sender))
     }
 
-    /// The same for a connection that may not be one of packets at all.
-    pub(crate) fn pair_of_stranger(socket: S) -> (Box<Self>, Box<StreamSender<S>>) {
+    /// Makes both halves of a connection that is closed unless it begins with a packet.
+    pub(crate) fn untrusted_pair(socket: S) -> (Box<Self>, Box<StreamSender<S>>) {
         let (mut receiver, sender) = Self::pair(socket);
         receiver.partial.must_begin = true;
         (receiver, sender)
     }
 }
 
-impl<H: Handler, S: Incoming> Receiver<H> for StreamReceiver<S> {
+impl<H: Handler, S: StreamSocket> Receiver<H> for StreamReceiver<S> {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(self.socket.as_fd())
     }
@@ -198,11 +213,11 @@ impl<S> StreamSender<S> {
     }
 }
 
-impl<P: AsRef<[u8]>, S: Incoming> Sender<P> for StreamSender<S> {
-    fn flush(&mut self, queue: &mut FrameQueue<P>, sent: &mut Sent) -> Result<Flushed, Errno> {
+impl<P: AsRef<[u8]>, S: StreamSocket> Sender<P> for StreamSender<S> {
+    fn flush(&mut self, queue: &mut FrameQueue<P>, sent: &mut FlushReport) -> Result<FlushProgress, Errno> {
         for _ in 0..WRITES_PER_TURN_MAX {
             if queue.is_empty() {
-                return Ok(Flushed::All);
+                return Ok(FlushProgress::All);
             }
             let slices = queue.slices(SLICES_MAX);
             let wanted: usize = slices.iter().map(|slice| slice.len()).sum();
@@ -210,16 +225,17 @@ impl<P: AsRef<[u8]>, S: Incoming> Sender<P> for StreamSender<S> {
                 Ok(written) => {
                     sent.octets += written as u64;
                     sent.frames += queue.advance(written);
+                    // The socket's buffer is full, so another write would fail.
                     if written < wanted {
-                        return Ok(Flushed::Blocked);
+                        return Ok(FlushProgress::Blocked);
                     }
                 }
                 Err(Errno::INTR) => (),
-                Err(Errno::AGAIN) => return Ok(Flushed::Blocked),
+                Err(Errno::AGAIN) => return Ok(FlushProgress::Blocked),
                 Err(errno) => return Err(errno),
             }
         }
-        Ok(if queue.is_empty() { Flushed::All } else { Flushed::Some })
+        Ok(if queue.is_empty() { FlushProgress::All } else { FlushProgress::Some })
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -232,8 +248,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_much_is_read_as_so_many_packets_take_and_a_little_of_a_stream_that_is_not_known() {
-        let mut pace = Pace::default();
+    fn the_read_size_follows_the_packet_size() {
+        let mut pace = ReadBudget::default();
         assert_eq!(pace.octets(READ_OCTETS_MIN, 256 << 10), READ_OCTETS_MIN);
         for (packets, octets, read) in
             [(10, 80_000, 256 << 10), (1000, 100_000, 51_200), (0, 0, 51_200), (600, 18_000, READ_OCTETS_MIN)]

@@ -1,31 +1,31 @@
-//! How long a worker's turns take: by the clock, which is how long others may have waited for it,
-//! and by the processor time that it had, which is what it did itself where others compete for
-//! processors.
+//! Measures the longest turns of a worker, by the clock and by processor time. The first is the
+//! time for which a ready source may wait. The second excludes the time of other processes that
+//! compete for processors.
 
 use namely_host::clock;
 
 use crate::mailbox::WorkerMailbox;
 
-/// A turn that takes longer has the processor time of the next one measured, ns: the clock for that
-/// is a system call, which is nothing beside such a turn and much beside a short one.
+/// After a turn of at least this length, the processor time of the next one is measured, ns. To
+/// read it takes a system call, which is cheap compared to a long turn but not to a short one.
 const LONG_NS: u64 = 1_000_000;
 
-/// Times a worker's turns, one after the other.
+/// Measures the consecutive turns of a worker.
 #[derive(Debug, Default)]
-pub(crate) struct TurnClock {
+pub(crate) struct IterationClock {
     was_long: bool,
-    /// What the worker had used up when the turn began.
+    /// The processor time of the worker's thread at the start of the turn.
     begun_cpu_ns: Option<u64>,
 }
 
-impl TurnClock {
-    /// A turn begins.
+impl IterationClock {
+    /// Begins a turn.
     #[inline]
     pub(crate) fn begin(&mut self) {
         self.begun_cpu_ns = if self.was_long { Some(clock::thread_cpu_ns()) } else { None };
     }
 
-    /// It ends, after so many ns.
+    /// Ends a turn that took `ns`.
     #[inline]
     pub(crate) fn end<M>(&mut self, ns: u64, mailbox: &WorkerMailbox<M>) {
         mailbox.note_turn(ns);
@@ -44,10 +44,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_processor_time_of_a_turn_after_a_long_one_is_told() {
+    fn long_turns_measure_the_next_processor_time() {
         let epoll = create(CreateFlags::CLOEXEC).unwrap();
         let mailbox = WorkerMailbox::<()>::new(0, epoll, Waker::new().unwrap());
-        let mut turns = TurnClock::default();
+        let mut turns = IterationClock::default();
         let mut turn = |ns| {
             turns.begin();
             let begun_cpu_ns = clock::thread_cpu_ns();

@@ -1,54 +1,56 @@
-//! What is sent to addresses that may be forged: the source address of a datagram proves nothing,
-//! and Data is many times as long as the Interest that asks for it. Until a peer that came to a UDP
-//! port has proven that it receives ([`namely_link::Proof`]), the rate is limited of what is sent
-//! to its address, and of what is sent to all such addresses.
+//! Limits on sending to addresses that may be forged. The source address of a datagram proves
+//! nothing, and Data is many times as long as its Interest. Until a peer of a UDP port has proven
+//! that it receives ([`namely_link::Proof`]), two rates are limited: that to its address, and that
+//! to all unproven addresses.
 //!
 //! Each limit is one number that workers change without a lock. A face whose peer has proven itself
-//! has nothing of all this.
+//! has none of this state.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use namely_host::shares::Holder;
-use namely_link::{Frame, Proof, Shown};
+use namely_host::shares::Owner;
+use namely_link::{Evidence, Frame, Proof};
 use namely_wire::LpView;
 use parking_lot::Mutex;
 
+use crate::labels::sent::{UNPROVEN_ADDRESS, UNPROVEN_TOTAL};
 use crate::options::UnprovenLimits;
 
-/// What a limit lets pass at once after a rest: as much as its rate brings in this time, ns.
+/// The burst of a limit: the octets of its rate in this time, ns.
 pub const UNPROVEN_BURST_NS: u64 = 100_000_000;
 
-/// The part of it that questions have for themselves, so that whoever can prove that it receives
-/// can do so however many others take all there is.
+/// The fraction of it that is reserved for questions, so that a peer can prove itself even if other
+/// peers use up the rest.
 const QUESTIONS_PART: u64 = 10;
 
-/// Octets that each datagram takes beside its own: the headers of UDP and IPv6.
+/// Octets charged for each datagram beside its own: the headers of UDP and IPv6.
 const DATAGRAM_HEADER_OCTETS: u64 = 48;
 
-/// Octets that are sent to a peer before it is asked for a proof: most peers that want no more than
-/// this are never asked.
+/// Octets to an unproven address before it is asked for a proof.
+///
+/// Most peers that want no more are never asked.
+///
+/// # Limit
+/// The router asks for a proof with a later packet.
+/// - Value: 16 KiB, or the first refused packet
+/// - Tests: `only_well_served_peers_are_asked`,
+///   `a_small_exchange_requires_no_proof`
 const UNASKED_OCTETS: u64 = 16 << 10;
 
-/// Addresses that may be remembered though they have no face any more, before they are looked for.
+/// Addresses without a face that may be retained before a sweep.
 const ADDRESSES_KEPT: usize = 64;
 
-/// A packet was dropped as its address had as much as an unproven one may have.
-pub(crate) const ADDRESS_LABEL: &str = "unproven_address";
-
-/// A packet was dropped as all unproven addresses together had as much as they may have.
-pub(crate) const TOTAL_LABEL: &str = "unproven_total";
-
-/// What wants to be sent.
+/// The kind of datagram to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+enum DatagramKind {
     Packet,
     Question,
 }
 
-/// A rate that is not exceeded but by one packet: the time at which all that was sent will be paid
-/// (the generic cell rate algorithm, ITU-T I.371).
+/// A rate that is exceeded by at most one packet, stored as the time at which all sent packets are
+/// paid (the generic cell rate algorithm, ITU-T I.371).
 #[derive(Debug)]
 pub(crate) struct RateLimit {
     /// Bits per second; 0: no limit.
@@ -61,12 +63,12 @@ impl RateLimit {
         RateLimit { bps, paid_ns: AtomicU64::new(0) }
     }
 
-    fn has_room(&self, what: What, now_ns: u64) -> bool {
+    fn has_room(&self, what: DatagramKind, now_ns: u64) -> bool {
         let burst_ns = match what {
-            What::Packet => UNPROVEN_BURST_NS - UNPROVEN_BURST_NS / QUESTIONS_PART,
-            What::Question => UNPROVEN_BURST_NS,
+            DatagramKind::Packet => UNPROVEN_BURST_NS - UNPROVEN_BURST_NS / QUESTIONS_PART,
+            DatagramKind::Question => UNPROVEN_BURST_NS,
         };
-        // The number stands alone: nothing else is read because of it.
+        // Relaxed suffices: no other memory is read on account of this number.
         self.bps == 0 || self.paid_ns.load(Ordering::Relaxed) < now_ns.saturating_add(burst_ns)
     }
 
@@ -75,8 +77,9 @@ impl RateLimit {
             return;
         }
         let cost_ns = octets.saturating_mul(8_000_000_000) / self.bps;
+        // Unused time before `now_ns` is not saved up.
         let paid = |paid_ns: u64| Some(paid_ns.max(now_ns).saturating_add(cost_ns));
-        // The closure returns a value each time, so that this does not fail.
+        // The closure returns a value each time, so this does not fail.
         let _ = self.paid_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, paid);
     }
 
@@ -86,8 +89,9 @@ impl RateLimit {
             return;
         }
         let cost_ns = octets.saturating_mul(8_000_000_000) / self.bps;
+        // A time in the past is harmless, because `charge` begins from the present at the earliest.
         let paid = |paid_ns: u64| Some(paid_ns.saturating_sub(cost_ns));
-        // The closure returns a value each time, so that this does not fail.
+        // The closure returns a value each time, so this does not fail.
         let _ = self.paid_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, paid);
     }
 
@@ -106,10 +110,10 @@ pub(crate) struct UnprovenAddresses {
 
 #[derive(Debug, Default)]
 struct Addresses {
-    /// Those with a face, and those that have not paid yet: an address whose face has gone does not
-    /// begin anew.
-    limits: BTreeMap<Holder, Arc<RateLimit>>,
-    /// How many there may be before others are looked for.
+    /// Addresses with a face, and addresses whose charge is not paid yet. An address whose face
+    /// closed does not begin with a full burst.
+    limits: BTreeMap<Owner, Arc<RateLimit>>,
+    /// The number of entries at which unused ones are removed.
     sweep_at: usize,
 }
 
@@ -119,8 +123,8 @@ impl UnprovenAddresses {
         UnprovenAddresses { limits, total, addresses: Mutex::default() }
     }
 
-    /// The limits of a peer whose address belongs to `holder`; `None` if there are none.
-    pub(crate) fn limits_of(&self, holder: Holder, now_ns: u64) -> Option<PeerLimits> {
+    /// Returns the limits of a peer whose address belongs to `holder`; `None` if there are none.
+    pub(crate) fn limits_of(&self, holder: Owner, now_ns: u64) -> Option<PeerLimits> {
         if self.limits == UnprovenLimits::NONE {
             return None;
         }
@@ -128,6 +132,8 @@ impl UnprovenAddresses {
         let Addresses { limits, sweep_at } = &mut *addresses;
         if limits.len() >= *sweep_at {
             limits.retain(|_, limit| Arc::strong_count(limit) > 1 || !limit.is_at_rest(now_ns));
+            // The threshold doubles with the table, so the cost of a sweep for each new address is
+            // constant.
             *sweep_at = 2 * limits.len() + ADDRESSES_KEPT;
         }
         let new = || Arc::new(RateLimit::new(self.limits.address_bps));
@@ -136,7 +142,7 @@ impl UnprovenAddresses {
     }
 }
 
-/// The limits of what is sent to one peer.
+/// The limits on sending to one peer.
 #[derive(Clone, Debug)]
 pub(crate) struct PeerLimits {
     address: Arc<RateLimit>,
@@ -144,12 +150,12 @@ pub(crate) struct PeerLimits {
 }
 
 impl PeerLimits {
-    /// The name of the limit that something exceeds.
-    fn exceeded(&self, what: What, now_ns: u64) -> Option<&'static str> {
+    /// Returns the counter of the exceeded limit.
+    fn exceeded(&self, what: DatagramKind, now_ns: u64) -> Option<&'static str> {
         if !self.address.has_room(what, now_ns) {
-            return Some(ADDRESS_LABEL);
+            return Some(UNPROVEN_ADDRESS);
         }
-        (!self.total.has_room(what, now_ns)).then_some(TOTAL_LABEL)
+        (!self.total.has_room(what, now_ns)).then_some(UNPROVEN_TOTAL)
     }
 
     fn charge(&self, octets: u64, now_ns: u64) {
@@ -158,54 +164,57 @@ impl PeerLimits {
     }
 }
 
-/// A peer that has not proven that it receives what is sent to it.
+/// A peer that has not proven that it receives.
 #[derive(Debug)]
-pub(crate) struct Unproven {
+pub(crate) struct UnprovenPeer {
     limits: PeerLimits,
     proof: Proof,
     sent_octets: u64,
     was_refused: bool,
 }
 
-impl Unproven {
+impl UnprovenPeer {
     pub(crate) fn new(limits: PeerLimits, proof: Proof) -> Self {
-        Unproven { limits, proof, sent_octets: 0, was_refused: false }
+        UnprovenPeer { limits, proof, sent_octets: 0, was_refused: false }
     }
 
-    /// Whether another packet may be sent.
+    /// Admits another packet, or returns the reason for which it may not be sent.
     ///
     /// # Errors
-    /// The name of the limit that it exceeds.
+    /// The counter of the exceeded limit.
     pub(crate) fn admit(&mut self, now_ns: u64) -> Result<(), &'static str> {
-        let exceeded = self.limits.exceeded(What::Packet, now_ns);
+        let exceeded = self.limits.exceeded(DatagramKind::Packet, now_ns);
         self.was_refused |= exceeded.is_some();
         exceeded.map_or(Ok(()), Err)
     }
 
-    /// So many octets in so many datagrams were sent.
+    /// Charges `octets` sent octets in `datagrams` datagrams.
     pub(crate) fn charge(&mut self, octets: usize, datagrams: usize, now_ns: u64) {
         let octets = octets as u64 + datagrams as u64 * DATAGRAM_HEADER_OCTETS;
         self.sent_octets = self.sent_octets.saturating_add(octets);
         self.limits.charge(octets, now_ns);
     }
 
-    /// Asks the peer for a proof, if it is time to: `emit` gets what is sent, which is to be
-    /// charged.
+    /// Requests a proof from the peer if one is due. `emit` receives the frames, which the caller
+    /// charges.
     pub(crate) fn ask<P>(&mut self, now_ns: u64, emit: &mut impl FnMut(Frame<P>)) {
         let is_wanted = self.was_refused || self.sent_octets >= UNASKED_OCTETS;
-        if is_wanted && self.proof.is_due(now_ns) && self.limits.exceeded(What::Question, now_ns).is_none() {
+        if is_wanted
+            && self.proof.is_due(now_ns)
+            && self.limits.exceeded(DatagramKind::Question, now_ns).is_none()
+        {
             self.proof.ask(now_ns, emit);
         }
     }
 
-    pub(crate) fn shown_by(&self, view: &LpView<'_>) -> Shown {
-        self.proof.shown_by(view)
+    pub(crate) fn evidence_in(&self, view: &LpView<'_>) -> Evidence {
+        self.proof.evidence_in(view)
     }
 
-    /// The peer has proven that it receives. The octets that it received before were not sent to a
-    /// victim, so they no longer count against other ports of its address: programs of one host
-    /// that start together do not slow each other down. The limit of all addresses keeps its
-    /// charge, so that a host that proves itself again and again does not raise it for the others.
+    /// The peer has proven that it receives. The octets sent before did not reach a victim, so they
+    /// no longer count against other ports of its address, and programs of one host that start
+    /// together do not slow each other down. The limit of all addresses retains its charge, so a
+    /// host that proves itself repeatedly does not raise it for others.
     pub(crate) fn end(self) {
         self.limits.address.refund(self.sent_octets);
     }
@@ -224,17 +233,17 @@ mod tests {
         UnprovenAddresses::new(UnprovenLimits { address_bps, total_bps })
     }
 
-    fn host(n: u32) -> Holder {
-        Holder::address(std::net::Ipv4Addr::from_bits(0x0a00_0000 + n).into())
+    fn host(n: u32) -> Owner {
+        Owner::address(std::net::Ipv4Addr::from_bits(0x0a00_0000 + n).into())
     }
 
-    fn peer(addresses: &UnprovenAddresses, n: u32, now_ns: u64) -> Unproven {
+    fn peer(addresses: &UnprovenAddresses, n: u32, now_ns: u64) -> UnprovenPeer {
         let limits = addresses.limits_of(host(n), now_ns).unwrap();
-        Unproven::new(limits, Proof::new([n as u8; PROOF_RANDOM_OCTETS]))
+        UnprovenPeer::new(limits, Proof::new([n as u8; PROOF_RANDOM_OCTETS]))
     }
 
     /// Sends a packet with its question, as a port does. Returns the octets that left.
-    fn send(peer: &mut Unproven, octets: usize, now_ns: u64) -> u64 {
+    fn send(peer: &mut UnprovenPeer, octets: usize, now_ns: u64) -> u64 {
         let admitted = peer.admit(now_ns).is_ok();
         let mut questions = Vec::new();
         peer.ask(now_ns, &mut |frame: Frame<Vec<u8>>| questions.push(frame.octets()));
@@ -248,18 +257,18 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_lets_its_rate_pass_and_one_packet_more() {
+    fn a_rate_limit_passes_its_rate() {
         // 8 Mbit/s: a packet of 1000 octets takes 1 ms, 90 of them are a burst.
         let limit = RateLimit::new(8 * MBIT);
         let passes = |now_ns| {
-            let has_room = limit.has_room(What::Packet, now_ns);
+            let has_room = limit.has_room(DatagramKind::Packet, now_ns);
             if has_room {
                 limit.charge(1000, now_ns);
             }
             has_room
         };
         assert_eq!((0..200).filter(|_| passes(0)).count(), 90);
-        assert!(limit.has_room(What::Question, 0), "questions have some for themselves");
+        assert!(limit.has_room(DatagramKind::Question, 0), "questions have some for themselves");
         assert!(!passes(999_999) || !passes(999_999));
         let millisecond = |n: u64| SECOND_NS + n * 1_000_000;
         let passed = (0..1000).filter(|n| (0..5).filter(|_| passes(millisecond(*n))).count() > 0).count();
@@ -267,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn no_limit_is_set_by_nought() {
+    fn a_limit_of_zero_means_unlimited() {
         assert!(addresses(0, 0).limits_of(host(1), 0).is_none());
         let unlimited = addresses(0, 8 * MBIT);
         let mut peer = peer(&unlimited, 1, 0);
@@ -278,43 +287,43 @@ mod tests {
             }
             Err(label) => Some(label),
         });
-        assert_eq!(refused, Some(TOTAL_LABEL));
+        assert_eq!(refused, Some(UNPROVEN_TOTAL));
     }
 
     #[test]
-    fn all_ports_of_an_address_have_one_limit_and_keep_it_when_their_faces_go() {
+    fn an_address_limit_outlives_its_faces() {
         let all = addresses(8 * MBIT, 0);
         let mut first = peer(&all, 1, 0);
         while first.admit(0).is_ok() {
             first.charge(1000, 1, 0);
         }
-        assert_eq!(peer(&all, 1, 0).admit(0), Err(ADDRESS_LABEL), "another port of the host");
+        assert_eq!(peer(&all, 1, 0).admit(0), Err(UNPROVEN_ADDRESS), "another port of the host");
         assert_eq!(peer(&all, 2, 0).admit(0), Ok(()), "another host");
         drop(first);
-        // However many come between.
+        // The result does not depend on the number of peers between.
         (3..10_000).for_each(|n| drop(peer(&all, n, 0)));
-        assert_eq!(peer(&all, 1, 0).admit(0), Err(ADDRESS_LABEL), "a face that comes again");
+        assert_eq!(peer(&all, 1, 0).admit(0), Err(UNPROVEN_ADDRESS), "a face that comes again");
         assert!(all.addresses.lock().limits.len() <= 2 * ADDRESSES_KEPT);
         assert_eq!(peer(&all, 1, SECOND_NS).admit(SECOND_NS), Ok(()));
     }
 
     #[test]
-    fn a_proven_port_returns_its_charge_to_the_address() {
+    fn a_proven_port_returns_its_charge() {
         let all = addresses(8 * MBIT, 8 * MBIT);
         let mut first = peer(&all, 1, 0);
         while first.admit(0).is_ok() {
             first.charge(1000, 1, 0);
         }
         let mut second = peer(&all, 1, 0);
-        assert_eq!(second.admit(0), Err(ADDRESS_LABEL));
+        assert_eq!(second.admit(0), Err(UNPROVEN_ADDRESS));
         first.end();
-        assert_eq!(second.admit(0), Err(TOTAL_LABEL), "the limit of all addresses keeps its charge");
-        assert!(second.limits.address.has_room(What::Packet, 0));
+        assert_eq!(second.admit(0), Err(UNPROVEN_TOTAL), "the limit of all addresses keeps its charge");
+        assert!(second.limits.address.has_room(DatagramKind::Packet, 0));
     }
 
     #[test]
-    fn a_peer_that_gets_little_is_not_asked_and_one_that_is_refused_is() {
-        let asked = |peer: &mut Unproven, now_ns| {
+    fn only_well_served_peers_are_asked() {
+        let asked = |peer: &mut UnprovenPeer, now_ns| {
             let mut frames = 0;
             peer.ask(now_ns, &mut |_: Frame<Vec<u8>>| frames += 1);
             frames > 0
@@ -325,27 +334,28 @@ mod tests {
         assert!(!asked(&mut little, 0));
         little.charge(1, 0, 0);
         assert!(asked(&mut little, 0) && !asked(&mut little, 0), "once until the pause is over");
-        // Others have taken all there is: whoever can prove itself is asked at once.
+        // Other peers have used up the packets' part, so the router requests a proof from a peer
+        // immediately.
         let mut greedy = peer(&all, 2, SECOND_NS);
         while greedy.admit(SECOND_NS).is_ok() {
             greedy.charge(1000, 1, SECOND_NS);
         }
         let mut late = peer(&all, 3, SECOND_NS);
-        assert_eq!(late.admit(SECOND_NS), Err(TOTAL_LABEL));
+        assert_eq!(late.admit(SECOND_NS), Err(UNPROVEN_TOTAL));
         assert!(asked(&mut late, SECOND_NS));
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
-        /// Addresses that never answer, in any order and at any times: none gets more than its
-        /// limit, nor all together more than theirs, in any interval from the start on.
+        /// Addresses that never answer, in any order and at any time: in no interval from the start
+        /// on does one exceed its limit, or all together exceed theirs.
         #[test]
-        fn silent_addresses_get_no_more_than_the_limits(
+        fn silent_addresses_stay_within_the_limits(
             steps in prop::collection::vec((0..40u32, 40..8800usize, 0..3_000_000u64, any::<bool>()), 1..2000),
         ) {
             let (address_bps, total_bps) = (10 * MBIT, 30 * MBIT);
             let all = addresses(address_bps, total_bps);
-            let mut peers: BTreeMap<u32, Unproven> = BTreeMap::new();
+            let mut peers: BTreeMap<u32, UnprovenPeer> = BTreeMap::new();
             let (mut now_ns, mut sent, mut sent_all) = (SECOND_NS, BTreeMap::<u32, u64>::new(), 0);
             for (n, octets, later_ns, goes) in steps {
                 now_ns += later_ns;
@@ -358,7 +368,7 @@ mod tests {
                 }
                 let most = |bps: u64| {
                     let lasted_ns = now_ns - SECOND_NS + UNPROVEN_BURST_NS;
-                    // What passes the limit is one packet, or one question.
+                    // The limit is exceeded by at most one packet or one question.
                     bps * lasted_ns / 8 / SECOND_NS + 8800 + PROOF_QUESTION_OCTETS_MAX as u64
                         + 3 * DATAGRAM_HEADER_OCTETS
                 };

@@ -1,118 +1,170 @@
 //! Sources that wait for their part of a worker's turn.
 //!
-//! They have it by whom they are counted for, and by what serving those has taken: who has had
-//! least of the worker's time is served next, so that neither a thousand busy faces nor packets
-//! that are dear give anybody more than another has. Whoever needs less than its share is served
-//! as soon as it comes.
+//! They are ordered by their holder and by the time that the holder has used. The holder that has
+//! used the least of the worker's time is served next. Neither a thousand busy faces nor expensive
+//! packets therefore give a holder more than another. A holder that needs less than its share is
+//! served as soon as it has something.
 //!
-//! Holders are of four classes, which share the worker's time by fixed parts as long as all of them
-//! want it: however many hosts there are, and addresses cost nothing, they take nothing of what is
-//! for root and for users of this machine. What one class does not use the others have.
+//! Holders are in classes, which share the worker's time by fixed parts while all of them have
+//! work. Addresses cost nothing, so any number of hosts must not reduce the part of root and of the
+//! users of this machine. Time that one class does not use is available to the others.
 //!
-//! Not so those of whose packets hardly any is answered: Interests for what nobody has, Data that
-//! nobody asked for, fragments without the rest. What is done for them is done for nothing, and on
-//! a busy machine it takes the processors from the programs of others. However idle a worker is,
-//! all of them together have a fixed part of its time; meanwhile their sockets are not watched, and
-//! what does not fit there the kernel drops.
+//! An exception are holders whose packets are hardly ever answered: Interests for absent Data,
+//! unsolicited Data, fragments without the rest. The work for them is wasted, and on a busy machine
+//! it takes processors from other programs. All of them together have a fixed part of a worker's
+//! time, however idle the worker is. Beyond it their sockets are not watched, and the kernel drops
+//! the packets that do not fit its buffers.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::ops::{BitOr, BitOrAssign};
 
-use namely_host::shares::Holder;
+use namely_host::shares::Owner;
 
 use crate::id::SourceId;
 
-/// Sources that are served in any turn, if there are as many: a poll is not worth fewer.
+/// Sources that are served in any turn, if there are as many. Fewer are not worth a poll.
 const SERVED_MIN: usize = 4;
 
-/// Most that one serving is charged, ns: a worker that has to wait for a processor meanwhile would
-/// charge somebody for that.
+/// Time that is charged to a holder for one serving.
+///
+/// Forwarding and writing for the holder count, too. A worker may be preempted while it serves, and
+/// the holder must not pay for that.
+///
+/// # Limit
+/// The rest of the time is charged to no holder.
+/// - Tests: `one_serving_has_a_maximum_charge`
 const CHARGED_NS_MAX: u64 = 2_000_000;
 
-/// By how much less a holder of whom nothing waited counts as having used when something comes, ns:
-/// whoever needs little does not wait until each of many others has had a turn.
+/// The credit of a holder that had nothing waiting when a source becomes ready, ns. With it, a
+/// holder that needs little does not wait until each of many others has been served.
 const COMING_CREDIT_NS: u64 = 1_000_000;
 
-/// Holders without sources that wait whose use of time is remembered.
+/// Holders without waiting sources whose use of time is retained.
+///
+/// # Limit
+/// Holders that have used no more time than others are forgotten, or all of them.
+/// - Tests: `the_number_of_remembered_holders_is_bounded`
 const ACCOUNTS_IDLE_MAX: usize = 1024;
 
-/// What a class is charged for a ns: of a worker's time, while all want it, root has eight parts,
-/// users, listeners and hosts have four each, and those who are not answered one.
+/// Parts of a worker's time while more work waits than fits.
+///
+/// Each number is the charge of a class for one ns: of root and the router, of users, of listeners,
+/// of hosts, and of unanswered holders. Within a class, each holder has as much as another, and the
+/// holder that has used the least time is served next.
+///
+/// # Limit
+/// The source waits, and the kernel drops datagrams that its socket cannot hold.
+/// - Value: of 21 parts root has 8, users 4, listeners 4, hosts 4, and unanswered holders 1
+/// - Counter: `kernel_buffer_full`
+/// - Tests: `hosts_leave_root_and_users_their_shares`,
+///   `many_sources_give_no_extra_turns`,
+///   `slow_sources_are_served_less_often`,
+///   `modest_sources_are_served_first`,
+///   `unused_time_is_not_saved_up`, `unused_class_time_goes_to_others`
 const PRICES: [u64; CLASSES] = [1, 2, 2, 2, 8];
 
 const CLASSES: usize = 5;
 
-/// The class of those who are not answered.
+/// The class of unanswered holders.
 const UNANSWERED: usize = 4;
 
-/// What those who are not answered have of a worker's time, whether or not others want it: one ns
-/// in so many.
+/// Part of a worker's time for holders that are not answered.
+///
+/// It holds whether or not others have work: one ns in so many. Unused time is saved up to
+/// [`UNANSWERED_CREDIT_NS`].
+///
+/// # Limit
+/// The sockets of these holders are not watched until they have time again.
+/// - Value: one 32nd, of which 20 ms may be saved up
+/// - Counter: `kernel_buffer_full`
+/// - Tests: `unanswered_holders_get_a_small_share`,
+///   `an_unanswered_peer_delays_no_other`,
+///   `unanswered_hosts_delay_no_other_holder`
 pub(crate) const UNANSWERED_PART: u64 = 32;
 
-/// For how long they may use no time and have more later, ns.
+/// The longest idle time that counts as credit for unanswered holders, ns.
 const UNANSWERED_CREDIT_NS: u64 = 20_000_000;
 
-/// From how many packets on a holder is judged by how many of them are answered.
+/// Packets of a holder before its answers are judged.
+///
+/// # Limit
+/// The holder may count as not answered.
+/// - Tests: `judgment_starts_at_a_packet_count`
 const JUDGED_PACKETS: u64 = 64;
 
-/// How long a packet has to be answered before it is judged, ns: a consumer far away may have
-/// asked for a whole window before the first answer is there.
+/// Time that a packet waits for its answer before it is judged.
+///
+/// A distant consumer may send a whole window of Interests before the first answer arrives.
+///
+/// # Limit
+/// The packet counts in the judgement of its holder.
+/// - Tests: `recent_requests_may_still_be_answered`
 const JUDGED_AFTER_NS: u64 = 200_000_000;
 
-/// A holder is not answered if for so many of its packets that came by the judgement before less
-/// than one was sent to it by now.
+/// Packets of a user or host for each packet sent to it.
+///
+/// Only packets that had arrived by the previous judgement count. Nacks are no answers, and four
+/// frames that complete no packet count as one. Root, the router and groups are always answered.
+///
+/// # Limit
+/// The holder counts as not answered.
+/// - Tests: `rarely_answered_holders_count_as_unanswered`,
+///   `root_and_groups_are_never_judged`
 const PACKETS_PER_ANSWER: u64 = 8;
 
-/// What a packet counts; a fragment that completes none counts one.
+/// The weight of a packet. A fragment that completes none weighs one.
 const PACKET_WEIGHT: u64 = 4;
 
-/// Who is served in turn.
+/// The account to which a source belongs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Whose {
+pub(crate) enum AccountKey {
     Listener(SourceId),
-    Face(Holder),
+    Face(Owner),
 }
 
-impl Whose {
+impl AccountKey {
     fn class(self, is_answered: bool) -> usize {
         match self {
-            Whose::Face(Holder::Root) => 0,
-            Whose::Face(Holder::Uid(_)) if !is_answered => UNANSWERED,
-            // Who listens to a group need not answer: it is not meant alone.
-            Whose::Face(Holder::Address(address)) if !is_answered && !address.is_multicast() => UNANSWERED,
-            Whose::Face(holder) if holder.is_local() => 1,
-            Whose::Listener(_) => 2,
-            Whose::Face(_) => 3,
+            AccountKey::Face(Owner::Root) => 0,
+            AccountKey::Face(Owner::Uid(_)) if !is_answered => UNANSWERED,
+            // Members of a group need not answer, because packets to a group do not address one of
+            // them.
+            AccountKey::Face(Owner::Address(address)) if !is_answered && !address.is_multicast() => {
+                UNANSWERED
+            }
+            AccountKey::Face(holder) if holder.is_local() => 1,
+            AccountKey::Listener(_) => 2,
+            AccountKey::Face(_) => 3,
         }
     }
 }
 
-/// What a source waits for.
+/// The readiness for which a source waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Wanted(u8);
+pub(crate) struct Readiness(u8);
 
-impl Wanted {
-    pub(crate) const NOTHING: Wanted = Wanted(0);
-    pub(crate) const READ: Wanted = Wanted(1);
-    pub(crate) const WRITE: Wanted = Wanted(2);
+impl Readiness {
+    pub(crate) const NOTHING: Readiness = Readiness(0);
+    pub(crate) const READ: Readiness = Readiness(1);
+    pub(crate) const WRITE: Readiness = Readiness(2);
     /// Its timer was due.
-    pub(crate) const TIMER: Wanted = Wanted(4);
+    pub(crate) const TIMER: Readiness = Readiness(4);
 
-    pub(crate) fn has(self, other: Wanted) -> bool {
+    pub(crate) fn has(self, other: Readiness) -> bool {
         self.0 & other.0 != 0
     }
 }
 
-impl BitOr for Wanted {
+impl BitOr for Readiness {
     type Output = Self;
 
     fn bitor(self, other: Self) -> Self {
-        Wanted(self.0 | other.0)
+        Readiness(self.0 | other.0)
     }
 }
 
-impl BitOrAssign for Wanted {
+impl BitOrAssign for Readiness {
     fn bitor_assign(&mut self, other: Self) {
         *self = *self | other;
     }
@@ -123,28 +175,28 @@ impl BitOrAssign for Wanted {
 pub(crate) struct Waiting {
     classes: [Class; CLASSES],
     accounts: Vec<Account>,
-    numbers: BTreeMap<Whose, usize>,
-    /// Numbers of accounts that nobody has.
+    numbers: BTreeMap<AccountKey, usize>,
+    /// Free numbers of accounts.
     spares: Vec<usize>,
-    /// Numbers its entries in the order in which they came.
+    /// Numbers the entries in the order of their arrival.
     entered: u64,
-    /// How many accounts have sources that wait.
+    /// Number of accounts with sources that wait.
     busy: usize,
-    /// The time that the class served last had used when it was, by its price, ns.
+    /// The used time of the class that was served last, by its price, ns.
     now_ns: u64,
-    /// When the turn began, on the worker's clock, ns.
+    /// The start of the turn on the worker's clock, ns.
     begun_ns: u64,
-    /// From when on those who are not answered have time, on the same clock, ns.
+    /// The time from which unanswered holders may be served, on the same clock, ns.
     unanswered_ns: u64,
-    /// Whose source is being served.
+    /// The account whose source is being served.
     current: Option<usize>,
-    /// How many are still to be served in this turn, if there is time.
+    /// Number of accounts that are still to be served in this turn, if there is time.
     left: usize,
-    /// Who was served in this turn, and how many frames came of it.
+    /// The accounts served in this turn, with the number of frames of each.
     served: Vec<(usize, u64)>,
-    /// What of this turn was charged already, ns.
+    /// The part of this turn that was charged already, ns.
     charged_ns: u64,
-    /// Nothing is left of somebody who was served in this turn.
+    /// An account that was served in this turn has nothing left.
     is_one_dry: bool,
 }
 
@@ -153,32 +205,32 @@ pub(crate) struct Waiting {
 struct Class {
     /// Time used, by the class's price, ns.
     used_ns: u64,
-    /// What the account served last had used when it was, ns.
+    /// The used time of the account that was served last, ns.
     now_ns: u64,
-    /// Accounts with sources that wait, each once, by what they had used when they were entered.
+    /// Accounts with waiting sources, each once, by their used time when they were entered.
     order: BinaryHeap<Reverse<(u64, u64, usize)>>,
 }
 
 #[derive(Debug)]
 struct Account {
-    whose: Whose,
+    whose: AccountKey,
     class: usize,
-    /// What came from it, and what was sent to it, weighted; halved now and then.
+    /// Weighted packets from the account and packets sent to it; both halved at each judgement.
     asked: u64,
     answered: u64,
-    /// When it was judged last, ns, and what it had asked for by then: what came later may be
-    /// answered yet.
+    /// Time of the last judgement, ns, and the weight of its packets by then. Later packets may
+    /// still be answered.
     judged_ns: u64,
     judged_asked: u64,
-    /// Time used, ns. Never less than what others of the class had used when it came.
+    /// Time used, ns. Raised to that of its class when the account becomes busy.
     used_ns: u64,
-    /// The same when it was entered into the order.
+    /// `used_ns` at the time when the account was entered into the order.
     entered_ns: u64,
     queue: VecDeque<SourceId>,
 }
 
 impl Account {
-    /// Judges whether it is answered. Who was not is forgiven as soon as it is.
+    /// Judges whether it is answered. An unanswered account recovers as soon as it is answered.
     fn judge(&mut self, now_ns: u64) {
         let is_due = now_ns.saturating_sub(self.judged_ns) >= JUDGED_AFTER_NS;
         let is_known = self.judged_asked >= JUDGED_PACKETS * PACKET_WEIGHT;
@@ -187,11 +239,12 @@ impl Account {
         if (is_known && is_due) || is_forgiven {
             let class = self.whose.class(is_answered);
             if class != self.class {
-                // Each class has a time of its own.
+                // Each class counts its own time.
                 (self.class, self.used_ns) = (class, 0);
             }
         }
         if is_known && is_due {
+            // Halved, so that older packets weigh ever less.
             (self.asked, self.answered) = (self.asked / 2, self.answered / 2);
         }
         if is_due || (!is_known && self.asked >= JUDGED_PACKETS * PACKET_WEIGHT) {
@@ -201,31 +254,33 @@ impl Account {
 }
 
 impl Waiting {
-    /// Whether something waits beside the source that is being served.
+    /// Returns true if a source waits beside the one that is being served.
     pub(crate) fn has_more(&self) -> bool {
         let own = self.current.and_then(|number| self.accounts.get(number));
         self.busy > usize::from(own.is_some_and(|account| account.queue.is_empty()))
     }
 
-    /// Puts in a source that is not in.
-    pub(crate) fn push(&mut self, whose: Whose, id: SourceId) {
+    /// Puts in a source that does not wait yet.
+    pub(crate) fn push(&mut self, whose: AccountKey, id: SourceId) {
         let number = match self.numbers.get(&whose) {
             Some(number) => *number,
             None => self.open(whose),
         };
         let Some(account) = self.accounts.get_mut(number) else { return };
         account.queue.push_back(id);
+        // The account that is being served is entered by `end`.
         if account.queue.len() == 1 && self.current != Some(number) {
             self.busy += 1;
             self.enter(number, true);
         }
     }
 
-    fn open(&mut self, whose: Whose) -> usize {
+    fn open(&mut self, whose: AccountKey) -> usize {
         if self.numbers.len() - self.busy > ACCOUNTS_IDLE_MAX {
             self.forget();
         }
         let number = self.spares.pop().unwrap_or(self.accounts.len());
+        // An unknown holder counts as answered until it is judged.
         let class = whose.class(true);
         let mut account = Account {
             whose,
@@ -240,7 +295,7 @@ impl Waiting {
         };
         match self.accounts.get_mut(number) {
             Some(before) => {
-                // It is empty, and keeps its memory.
+                // The queue is empty, and its memory is reused.
                 account.queue = std::mem::take(&mut before.queue);
                 *before = account;
             }
@@ -250,13 +305,14 @@ impl Waiting {
         number
     }
 
-    /// Forgets who has nothing that waits, but for those that have used more than others of their
-    /// class; and these too if they are too many.
+    /// Removes idle accounts, except those that have used more time than others of their class;
+    /// these too if there are too many.
     fn forget(&mut self) {
         let Waiting { classes, accounts, numbers, spares, current, served, .. } = self;
         let mut forget = |may_owe: bool| {
             numbers.retain(|_, number| {
                 let account = &accounts[*number];
+                // `end_turn` still charges the accounts that were served in this turn.
                 let is_idle = account.queue.is_empty()
                     && *current != Some(*number)
                     && served.iter().all(|(served, _)| served != number);
@@ -274,12 +330,13 @@ impl Waiting {
         }
     }
 
-    /// Enters an account into the order of its class. One that comes is before those that wait on
-    /// and have used a little less.
+    /// Enters an account into the order of its class. One that has just become busy precedes
+    /// accounts that still wait and have used a little less.
     fn enter(&mut self, number: usize, comes: bool) {
         let Some(account) = self.accounts.get_mut(number) else { return };
         let class = &mut self.classes[account.class];
-        // Nobody saves up time that he did not want. Who wanted it has not had less.
+        // An account cannot save up time while it is idle. An account that was busy has not used
+        // less than this.
         account.used_ns = account.used_ns.max(class.now_ns);
         class.used_ns = class.used_ns.max(self.now_ns);
         self.entered += 1;
@@ -297,11 +354,11 @@ impl Waiting {
         self.served.clear();
     }
 
-    /// The source that is served next; [`Waiting::end`] tells when it was. `None` at the end of a
-    /// turn: when nothing waits, or as many were served as waited and one of them, of whom nothing
-    /// waits now, may have more by the next look at what is ready.
+    /// Returns the source to serve next; [`Waiting::end`] must be called after it was served.
+    /// `None` at the end of a turn: when nothing waits, or when as many were served as waited and
+    /// one of them, now empty, may have more at the next poll.
     pub(crate) fn next(&mut self) -> Option<SourceId> {
-        // One that has gone had its turn for nothing.
+        // Ends the serving of a source that was removed meanwhile.
         self.end(None);
         if self.left == 0 {
             if self.is_one_dry && self.served.len() >= SERVED_MIN {
@@ -316,11 +373,12 @@ impl Waiting {
             let class = &mut self.classes[class];
             let Reverse((key_ns, _, number)) = class.order.pop()?;
             let account = self.accounts.get_mut(number)?;
-            // It was charged for the rest of a turn meanwhile.
+            // It was charged for the rest of a turn after it was entered.
             if account.used_ns > account.entered_ns {
                 self.enter(number, false);
                 continue;
             }
+            // Time never goes back, although the credit places keys before the present.
             (class.now_ns, self.now_ns) = (class.now_ns.max(key_ns), self.now_ns.max(class.used_ns));
             (self.current, self.left) = (Some(number), self.left.saturating_sub(1));
             self.served.push((number, 0));
@@ -328,8 +386,8 @@ impl Waiting {
         }
     }
 
-    /// Notes what came of the source that is being served: frames, the packets that were complete
-    /// with them, and how many packets were sent there since it was served last.
+    /// Records the results of the source that is being served: frames, packets completed by them,
+    /// and packets sent to it since it was last served.
     pub(crate) fn note(&mut self, frames: u64, packets: u64, answers: u64) {
         let (Some(number), Some((_, all))) = (self.current, self.served.last_mut()) else { return };
         *all += frames;
@@ -339,13 +397,13 @@ impl Waiting {
         account.judge(self.begun_ns);
     }
 
-    /// Whether those who are not answered have had their time.
+    /// Returns true if the unanswered holders have used up their time.
     fn is_closed(&self) -> bool {
         self.unanswered_ns > self.begun_ns
     }
 
-    /// Whether a holder whose source is ready has to wait until [`Waiting::due_ns`].
-    pub(crate) fn must_rest(&self, whose: Whose) -> bool {
+    /// Returns true if a holder whose source is ready has to wait until [`Waiting::due_ns`].
+    pub(crate) fn must_rest(&self, whose: AccountKey) -> bool {
         let is_unanswered =
             |number: &usize| self.accounts.get(*number).is_some_and(|account| account.class == UNANSWERED);
         self.is_closed() && self.numbers.get(&whose).is_some_and(is_unanswered)
@@ -361,8 +419,8 @@ impl Waiting {
         waits(unanswered).then_some(self.unanswered_ns)
     }
 
-    /// The source was served, so many ns after the turn began; where nobody looked at the clock it
-    /// is charged with the rest of the turn.
+    /// Ends the service of the source, `since_ns` after the turn began. If the clock was not read,
+    /// it is charged with the rest of the turn.
     pub(crate) fn end(&mut self, since_ns: Option<u64>) {
         let Some(number) = self.current.take() else { return };
         if let Some(since_ns) = since_ns {
@@ -377,13 +435,14 @@ impl Waiting {
         }
     }
 
-    /// The turn is over after so many ns. What is not charged yet was done for all that were
-    /// served, for each as far as frames came of it: these were forwarded, and what came of them
-    /// was written.
+    /// Ends the turn, which took `turn_ns`. The uncharged rest is split among the served accounts
+    /// by their frames, because forwarding and writing these took that time.
     pub(crate) fn end_turn(&mut self, turn_ns: u64) {
         let rest_ns = turn_ns.saturating_sub(self.charged_ns);
+        // One is added, because a source without frames took time, too.
         let all: u64 = self.served.iter().map(|(_, frames)| frames + 1).sum();
         while let Some((number, frames)) = self.served.pop() {
+            // The product of nanoseconds and frames may exceed 64 bits.
             let part_ns = u128::from(rest_ns) * u128::from(frames + 1) / u128::from(all.max(1));
             self.charge(number, (part_ns as u64).min(CHARGED_NS_MAX));
         }
@@ -394,6 +453,7 @@ impl Waiting {
         account.used_ns = account.used_ns.saturating_add(ns);
         let class = account.class;
         if class == UNANSWERED {
+            // Idle time counts as credit up to its limit.
             let from_ns = self.unanswered_ns.max(self.begun_ns.saturating_sub(UNANSWERED_CREDIT_NS));
             self.unanswered_ns = from_ns.saturating_add(ns.saturating_mul(UNANSWERED_PART));
         }

@@ -9,28 +9,28 @@ struct Worker {
     now_ns: u64,
     /// Whether a source's packets are answered.
     is_answered: Vec<bool>,
-    /// By number: whose source it is, and what serving it takes, ns.
-    sources: Vec<(Whose, u64)>,
-    /// How long each was served, ns.
+    /// Each source's holder, and the time that serving it takes, ns.
+    sources: Vec<(AccountKey, u64)>,
+    /// The time for which each source was served, ns.
     had_ns: Vec<u64>,
 }
 
-const ROOT: Whose = Whose::Face(Holder::Root);
+const ROOT: AccountKey = AccountKey::Face(Owner::Root);
 
-fn user(uid: u32) -> Whose {
-    Whose::Face(Holder::uid(uid))
+fn user(uid: u32) -> AccountKey {
+    AccountKey::Face(Owner::uid(uid))
 }
 
-fn host(number: u32) -> Whose {
-    Whose::Face(Holder::address(IpAddr::V4(Ipv4Addr::from(number))))
+fn host(number: u32) -> AccountKey {
+    AccountKey::Face(Owner::address(IpAddr::V4(Ipv4Addr::from(number))))
 }
 
-fn listener(number: usize) -> Whose {
-    Whose::Listener(SourceId::new(0, number, 0))
+fn listener(number: usize) -> AccountKey {
+    AccountKey::Listener(SourceId::new(0, number, 0))
 }
 
 impl Worker {
-    fn new(sources: Vec<(Whose, u64)>) -> Self {
+    fn new(sources: Vec<(AccountKey, u64)>) -> Self {
         let (had_ns, is_answered) = (vec![0; sources.len()], vec![true; sources.len()]);
         let mut worker = Worker { sources, had_ns, is_answered, ..Worker::default() };
         (0..worker.sources.len()).for_each(|number| worker.wait(number));
@@ -53,8 +53,8 @@ impl Worker {
         }
     }
 
-    /// One turn: how long it took, and who was served. Of whom `has_more` is true, more is known as
-    /// soon as it has been served.
+    /// One turn: its duration, and the numbers of the served sources. A source with `has_more`
+    /// waits again as soon as it has been served.
     fn turn(&mut self, has_more: impl Fn(usize) -> bool) -> (u64, Vec<usize>) {
         let (mut turn_ns, mut served) = (0, Vec::new());
         self.waiting.begin(self.now_ns);
@@ -87,7 +87,7 @@ impl Worker {
 const US: u64 = 1000;
 
 #[test]
-fn one_with_a_thousand_sources_has_no_more_turns_than_one_with_one() {
+fn many_sources_give_no_extra_turns() {
     let mut sources = vec![(user(1), 10 * US); 1000];
     sources.push((user(2), 10 * US));
     let mut worker = Worker::new(sources);
@@ -97,7 +97,7 @@ fn one_with_a_thousand_sources_has_no_more_turns_than_one_with_one() {
 }
 
 #[test]
-fn who_takes_ten_times_as_long_is_served_a_tenth_as_often() {
+fn slow_sources_are_served_less_often() {
     let mut worker = Worker::new(vec![(host(1), 100 * US), (host(2), 10 * US)]);
     worker.run(1_000_000 * US);
     let part = worker.part(|number| number == 0);
@@ -105,7 +105,7 @@ fn who_takes_ten_times_as_long_is_served_a_tenth_as_often() {
 }
 
 #[test]
-fn however_many_hosts_there_are_root_and_users_have_their_parts() {
+fn hosts_leave_root_and_users_their_shares() {
     let mut sources = vec![(ROOT, 20 * US), (user(1), 20 * US), (listener(1), 20 * US)];
     sources.extend((0..1000).map(|n| (host(n), 20 * US)));
     let mut worker = Worker::new(sources);
@@ -119,7 +119,7 @@ fn however_many_hosts_there_are_root_and_users_have_their_parts() {
 }
 
 #[test]
-fn what_one_class_does_not_use_the_others_have() {
+fn unused_class_time_goes_to_others() {
     let mut worker = Worker::new((0..4).map(|n| (host(n), 10 * US)).collect());
     worker.run(100_000 * US);
     assert_eq!(worker.part(|_| true), 1.0);
@@ -127,7 +127,7 @@ fn what_one_class_does_not_use_the_others_have() {
 }
 
 #[test]
-fn whoever_needs_little_is_served_before_all_who_want_more() {
+fn modest_sources_are_served_first() {
     let mut sources = vec![(host(1000), 10 * US)];
     sources.extend((0..300).map(|n| (host(n), 500 * US)));
     let mut worker = Worker::new(sources);
@@ -144,7 +144,7 @@ fn whoever_needs_little_is_served_before_all_who_want_more() {
 }
 
 #[test]
-fn nobody_saves_up_time_that_he_did_not_want() {
+fn unused_time_is_not_saved_up() {
     let mut worker = Worker::new(vec![(host(1), 100 * US), (host(2), 100 * US)]);
     // For a second only the first one wants anything.
     worker.turn(|number| number == 0);
@@ -159,14 +159,14 @@ fn nobody_saves_up_time_that_he_did_not_want() {
 }
 
 #[test]
-fn sources_of_one_holder_are_all_served_in_order() {
+fn sources_of_one_holder_take_turns() {
     let mut worker = Worker::new(vec![(ROOT, US); 100]);
     assert_eq!(worker.turn(|_| false).1, (0..100).collect::<Vec<_>>());
     assert_eq!(worker.waiting.due_ns(), None);
 }
 
 #[test]
-fn a_turn_ends_with_the_first_who_may_have_more_by_the_next_look() {
+fn a_turn_ends_at_a_refilled_source() {
     let of_users = (0..3).flat_map(|n| [(user(n + 1), US); 4]);
     let mut worker = Worker::new(of_users.chain([(listener(1), US)]).collect());
     assert_eq!(worker.turn(|_| false).1.len(), 4, "the listener may have more");
@@ -175,18 +175,18 @@ fn a_turn_ends_with_the_first_who_may_have_more_by_the_next_look() {
 }
 
 #[test]
-fn who_has_gone_does_not_hold_up_the_others() {
+fn a_departed_source_delays_no_other() {
     let mut worker = Worker::new(vec![(host(1), US), (host(2), US)]);
     worker.waiting.begin(0);
     assert!(worker.waiting.next().is_some());
-    // Nobody said that it was served.
+    // The first one was never reported as served.
     assert!(worker.waiting.next().is_some());
     assert!(worker.waiting.next().is_none());
     assert_eq!(worker.waiting.due_ns(), None);
 }
 
 #[test]
-fn so_many_holders_are_remembered_and_one_more_makes_room() {
+fn the_number_of_remembered_holders_is_bounded() {
     let mut waiting = Waiting::default();
     for n in 0..10_000u32 {
         waiting.push(host(n), SourceId::new(0, 0, 0));
@@ -200,16 +200,16 @@ fn so_many_holders_are_remembered_and_one_more_makes_room() {
     assert!(waiting.accounts.len() <= ACCOUNTS_IDLE_MAX + 2);
 }
 
-/// What one is charged for the time in which the worker had no processor has an end.
+/// A holder is charged a limited time when the worker had no processor meanwhile.
 #[test]
-fn one_serving_is_charged_two_milliseconds_at_most() {
+fn one_serving_has_a_maximum_charge() {
     let mut worker = Worker::new(vec![(host(1), 1_000_000 * US), (host(2), 1000 * US)]);
     let served: Vec<usize> = (0..5).flat_map(|_| worker.turn(|_| true).1).collect();
     assert!(served.iter().filter(|number| **number == 0).count() >= 2, "{served:?}");
 }
 
 #[test]
-fn who_is_not_answered_has_a_small_part_of_the_time_even_where_nobody_else_wants_it() {
+fn unanswered_holders_get_a_small_share() {
     let mut worker = Worker::new((0..12).map(|n| (host(n), 50 * US)).collect());
     worker.is_answered = vec![false; 12];
     worker.run(2 * JUDGED_AFTER_NS);
@@ -223,7 +223,7 @@ fn who_is_not_answered_has_a_small_part_of_the_time_even_where_nobody_else_wants
 }
 
 #[test]
-fn who_is_answered_an_eighth_of_the_time_is_one_like_others_and_who_hardly_ever_is_not() {
+fn rarely_answered_holders_count_as_unanswered() {
     let mut worker = Worker::new(vec![(host(1), US), (host(2), US)]);
     for n in 0..10_000u64 {
         worker.waiting.begin(n * 100_000);
@@ -239,7 +239,8 @@ fn who_is_answered_an_eighth_of_the_time_is_one_like_others_and_who_hardly_ever_
     assert_eq!((class(1), class(2)), (3, UNANSWERED));
 }
 
-/// A worker at which one host asks at these times: whether it counts as not answered then.
+/// A worker receives requests of one host at these times. Returns for each whether the host counts
+/// as not answered.
 fn asked(asks: &[(u64, u64, u64)]) -> Vec<bool> {
     let mut waiting = Waiting::default();
     let mut ask = |(ms, packets, answers): &(u64, u64, u64)| {
@@ -257,7 +258,7 @@ fn asked(asks: &[(u64, u64, u64)]) -> Vec<bool> {
 }
 
 #[test]
-fn so_many_packets_are_not_judged_and_one_more_is_and_who_is_answered_again_is_forgiven() {
+fn judgment_starts_at_a_packet_count() {
     let less = JUDGED_PACKETS - 1;
     assert_eq!(asked(&[(0, 0, 0), (500, less, 0), (1000, 0, 0), (1500, 0, 0)]), [false; 4]);
     let judged = asked(&[(0, 0, 0), (500, JUDGED_PACKETS, 0), (1000, 0, 0), (1001, 8, 8)]);
@@ -266,15 +267,15 @@ fn so_many_packets_are_not_judged_and_one_more_is_and_who_is_answered_again_is_f
 
 /// A consumer far away, with a large window.
 #[test]
-fn what_was_asked_for_just_now_may_be_answered_yet() {
+fn recent_requests_may_still_be_answered() {
     let asks = [(0, 4000, 0), (100, 4000, 0), (190, 0, 0), (250, 0, 1000), (300, 500, 500), (600, 500, 500)];
     assert_eq!(asked(&asks), [false; 6]);
     assert_eq!(asked(&[(0, 4000, 0), (199, 4000, 0), (200, 0, 0)]), [false, false, true]);
 }
 
 #[test]
-fn root_and_groups_are_one_like_others_whether_or_not_they_are_answered() {
-    let group = Whose::Face(Holder::address(IpAddr::V4(Ipv4Addr::new(224, 0, 23, 170))));
+fn root_and_groups_are_never_judged() {
+    let group = AccountKey::Face(Owner::address(IpAddr::V4(Ipv4Addr::new(224, 0, 23, 170))));
     let mut worker = Worker::new(vec![(ROOT, 10 * US), (group, 10 * US), (user(1), 10 * US)]);
     worker.is_answered = vec![false; 3];
     worker.run(2 * JUDGED_AFTER_NS);

@@ -6,13 +6,13 @@ use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use namely_io::IoOptions;
-use namely_skip::eventually;
+use namely_testkit::eventually;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use support::{Loop, packet};
 
 #[test]
-fn a_listener_without_descriptors_rests_and_then_takes_up_who_waited() {
+fn a_listener_without_descriptors_resumes_later() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("r.sock");
     let io = Loop::start(IoOptions::default());

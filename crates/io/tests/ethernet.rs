@@ -8,8 +8,8 @@ use std::time::Duration;
 use namely_io::ethernet::DEFAULT_GROUP;
 use namely_io::{CloseReason, FaceState, FaceTag, IoOptions, OpenError, Xdp};
 use namely_link::{LinkConfig, LinkKind};
-use namely_skip::eventually;
-use namely_wire::mgmt::FacePersistency;
+use namely_messages::FacePersistency;
+use namely_testkit::eventually;
 use namely_wire::{FaceUri, MacAddress};
 use support::namespace::Namespace;
 use support::{Event, Loop, packet};
@@ -64,7 +64,7 @@ fn known([near, far]: [IoOptions; 2]) -> [(Loop, FaceTag); 2] {
 }
 
 #[test]
-fn a_station_that_sends_gets_a_transport_and_frames_pass_both_ways() {
+fn a_sending_station_gets_a_transport() {
     between(|_, options| {
         let [(a, a_id), (b, b_id)] = known(options);
         let status = b.status(b_id).unwrap();
@@ -86,7 +86,7 @@ fn a_station_that_sends_gets_a_transport_and_frames_pass_both_ways() {
 }
 
 #[test]
-fn many_frames_arrive_in_order() {
+fn many_ethernet_frames_arrive_in_order() {
     between(|_, options| {
         let [(a, a_id), (b, b_id)] = known(options);
         for round in 0..5 {
@@ -103,7 +103,7 @@ fn many_frames_arrive_in_order() {
 }
 
 #[test]
-fn a_frame_longer_than_the_device_takes_is_dropped_and_the_next_one_is_sent() {
+fn an_oversized_frame_is_dropped_alone() {
     between(|_, options| {
         let [(a, a_id), (b, b_id)] = known(options);
         a.send(a_id, &packet(1497, 1));
@@ -114,7 +114,7 @@ fn a_frame_longer_than_the_device_takes_is_dropped_and_the_next_one_is_sent() {
 }
 
 #[test]
-fn three_stations_on_a_device_are_three_transports_and_one_more_has_the_place_of_the_idlest() {
+fn an_extra_station_replaces_the_idlest() {
     between(|namespace, [near, far]| {
         if !add_stations(namespace) {
             return;
@@ -143,7 +143,7 @@ fn three_stations_on_a_device_are_three_transports_and_one_more_has_the_place_of
 }
 
 #[test]
-fn a_group_hears_its_members_and_tells_them_apart() {
+fn a_group_distinguishes_its_members() {
     between(|_, options| {
         let [a, b] = options.map(Loop::start);
         let (a_id, b_id) = (open(&a, "va", DEFAULT_GROUP).unwrap(), open(&b, "vb", DEFAULT_GROUP).unwrap());
@@ -164,7 +164,7 @@ fn a_group_hears_its_members_and_tells_them_apart() {
 }
 
 #[test]
-fn garbage_other_stations_frames_and_tagged_ones_are_counted() {
+fn foreign_and_tagged_frames_are_counted() {
     between(|namespace, options| {
         let is_xdp = options[1].ethernet.xdp == Xdp::On;
         let has_vlan = !is_xdp
@@ -193,7 +193,7 @@ fn garbage_other_stations_frames_and_tagged_ones_are_counted() {
 }
 
 #[test]
-fn a_device_that_goes_down_takes_its_transports_down_and_they_come_back() {
+fn transports_follow_their_device_down_and_up() {
     between(|namespace, options| {
         let [(a, a_id), (b, b_id)] = known(options);
         assert!(namespace.ip("link set va down"));
@@ -216,7 +216,7 @@ fn a_device_that_goes_down_takes_its_transports_down_and_they_come_back() {
 }
 
 #[test]
-fn a_device_that_is_removed_and_added_again_serves_its_transports_again() {
+fn a_readded_device_serves_its_transports() {
     between(|namespace, options| {
         let [(a, a_id), (b, b_id)] = known(options);
         let group = open(&a, "va", DEFAULT_GROUP).unwrap();
@@ -242,10 +242,9 @@ fn a_device_that_is_removed_and_added_again_serves_its_transports_again() {
     });
 }
 
-/// Its old socket, which nobody waits for any more, takes nothing more; the new one takes
-/// everything.
+/// Its old socket is no longer polled and takes no more frames; the new one takes all.
 #[test]
-fn a_transport_that_could_not_send_goes_on_when_its_device_has_another_mtu() {
+fn a_new_mtu_revives_a_blocked_transport() {
     let Some(namespace) = pair() else { return };
     if !namespace.tc("qdisc add dev va root tbf rate 8kbit burst 2000 latency 100s") {
         return;
@@ -266,18 +265,18 @@ fn a_transport_that_could_not_send_goes_on_when_its_device_has_another_mtu() {
         a.send(a_id, &packet(1000, 99));
         eventually("none waits", || waits(&a) == 0);
         eventually("it has come", || b.frames_seen().contains(&packet(1000, 99)));
-        // What waited has left, or counts as dropped.
+        // Each waiting frame has left or is counted as dropped.
         let counters = a.status(a_id).unwrap().counters;
         assert_eq!(counters.out_frames + counters.drops.total(), 52, "{counters:?}");
     });
 }
 
-/// A device whose queue holds five frames and takes one in a millisecond; what finds it full is
-/// refused.
+/// A device with a queue of five frames that sends one in a millisecond; it refuses frames when the
+/// queue is full.
 const SHORT_QUEUE: &str = "qdisc add dev va root tbf rate 8mbit burst 2000 limit 5200";
 
 #[test]
-fn what_a_device_refuses_waits_in_the_face_and_leaves_in_order() {
+fn frames_refused_by_a_device_wait_in_order() {
     let Some(namespace) = pair() else { return };
     if !namespace.tc(SHORT_QUEUE) {
         return;
@@ -296,7 +295,7 @@ fn what_a_device_refuses_waits_in_the_face_and_leaves_in_order() {
 }
 
 #[test]
-fn packets_that_wait_for_a_device_that_refuses_them_are_marked() {
+fn packets_waiting_for_a_device_are_marked() {
     let Some(namespace) = pair() else { return };
     if !namespace.tc(SHORT_QUEUE) {
         return;
@@ -305,7 +304,7 @@ fn packets_that_wait_for_a_device_that_refuses_them_are_marked() {
         let [(a, a_id), (b, _)] = known([IoOptions::default(), IoOptions::default()]);
         let port = support::port(a_id).unwrap();
         port.reconfigure(LinkConfig::new(LinkKind::Datagram { mtu: 1500 }));
-        // Twice what the device takes.
+        // Twice the rate of the device.
         for round in 0..80 {
             a.with(move |io| {
                 (0..20).for_each(|n| _ = support::push(io, a_id, support::frame(&packet(1000, round ^ n))));
@@ -321,7 +320,7 @@ fn packets_that_wait_for_a_device_that_refuses_them_are_marked() {
 }
 
 #[test]
-fn what_a_device_refuses_for_long_is_dropped_and_counted_until_it_takes_something() {
+fn frames_refused_for_long_are_dropped() {
     let Some(namespace) = pair() else { return };
     namespace.enter(|| {
         let [(a, a_id), (b, _)] = known([IoOptions::default(), IoOptions::default()]);
@@ -364,32 +363,39 @@ fn octets_received() -> u64 {
     line.split_whitespace().next().unwrap().parse().unwrap()
 }
 
-/// Network cards fill short frames up, virtual devices do not, and NFD drops what is shorter than
-/// the standard has it.
+/// Measurements that frames of the kernel may disturb. IPv6 sends fewer after a device starts.
+const DISTURBED_MAX: usize = 20;
+
+/// Network cards pad short frames, virtual devices do not, and NFD drops frames shorter than the
+/// standard's minimum.
 #[test]
-fn short_frames_are_filled_up_to_the_least_length_of_a_frame() {
+fn short_frames_are_padded() {
     between(|_, options| {
         let [(a, a_id), (b, b_id)] = known(options);
         // A frame that a program takes is counted without its header.
         let uncounted = if options[1].ethernet.xdp == Xdp::On { 14 } else { 0 };
         for (octets, expected) in [(0, 60), (43, 60), (44, 60), (45, 61), (1000, 1018)] {
-            let before = octets_received();
-            a.send(a_id, &packet(octets, 1));
-            assert_eq!(b.next_frame(), (b_id, packet(octets, 1)), "without its padding");
-            assert_eq!(octets_received() - before, expected - uncounted);
+            // Frames of the kernel only add octets, so the smallest measurement counts.
+            let measured = (0..DISTURBED_MAX).map(|_| {
+                let before = octets_received();
+                a.send(a_id, &packet(octets, 1));
+                assert_eq!(b.next_frame(), (b_id, packet(octets, 1)), "without its padding");
+                octets_received() - before
+            });
+            assert_eq!(measured.min(), Some(expected - uncounted));
         }
     });
 }
 
-/// Octets that say who sent a frame and which one of its frames it is.
+/// A packet that names its sender and its number.
 fn numbered(sender: u8, number: u8) -> Vec<u8> {
     let mut octets = packet(40, number);
     octets[2] = sender;
     octets
 }
 
-/// What arrives at each of the workers, as (sender, number), until there are so many or nothing
-/// comes any more.
+/// The arrivals at each of the workers, as (sender, number), until there are `expected` of them or
+/// none came for long.
 fn arrivals(workers: &[Loop], expected: usize) -> Vec<Vec<(u8, u8)>> {
     let mut arrived = vec![Vec::new(); workers.len()];
     let start = std::time::Instant::now();
@@ -422,7 +428,7 @@ fn add_stations(namespace: &Namespace) -> bool {
 }
 
 #[test]
-fn workers_share_a_devices_frames_by_sender_and_none_comes_twice() {
+fn workers_share_device_frames_by_sender() {
     let Some(namespace) = pair() else { return };
     if !add_stations(&namespace) {
         return;
@@ -472,7 +478,7 @@ fn workers_share_a_devices_frames_by_sender_and_none_comes_twice() {
             eventually("the face is up", || {
                 workers[0].status(group).is_some_and(|s| s.state == FaceState::Up)
             });
-            // What a worker has begun, it has done before it answers.
+            // A worker ends its current work before it answers.
             workers.iter().for_each(|worker| worker.with(|_| ()));
             workers.iter().for_each(|worker| drop(worker.frames_seen()));
         }

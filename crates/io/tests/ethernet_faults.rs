@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use namely_io::ethernet::DEFAULT_GROUP;
 use namely_io::{IoOptions, Xdp};
-use namely_skip::eventually;
+use namely_messages::FacePersistency;
+use namely_testkit::eventually;
 use namely_wire::MacAddress;
-use namely_wire::mgmt::FacePersistency;
 use support::namespace::Namespace;
 use support::{Loop, PATIENCE, packet};
 
@@ -27,7 +27,7 @@ fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count)
 }
 
-/// Sends until something arrives at the other end, which also empties what was seen there.
+/// Sends until a frame arrives at the other end. This also empties the frames seen there.
 fn passes(io: &Loop, ids: &[namely_io::FaceTag], far: &Loop) {
     let start = Instant::now();
     loop {
@@ -42,7 +42,7 @@ fn passes(io: &Loop, ids: &[namely_io::FaceTag], far: &Loop) {
 }
 
 #[test]
-fn a_device_that_keeps_going_under_load_leaks_nothing_and_comes_back() {
+fn a_flapping_device_leaks_nothing() {
     for xdp in [Xdp::Off, Xdp::On] {
         let Some(namespace) = Namespace::new() else { return };
         if !add_pair(&namespace) || xdp == Xdp::On && !support::has_xdp(&namespace, "va") {

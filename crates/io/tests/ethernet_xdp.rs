@@ -1,5 +1,5 @@
-//! What is particular to devices that are read by AF_XDP. What they have in common with others is
-//! in `ethernet.rs`.
+//! Tests of devices that are read by AF_XDP only. The tests of all Ethernet devices are in
+//! `ethernet.rs`.
 
 use crate::support;
 
@@ -7,9 +7,9 @@ use std::net::{Ipv4Addr, UdpSocket};
 
 use namely_io::ethernet::DEFAULT_GROUP;
 use namely_io::{FaceTag, IoOptions, Xdp};
-use namely_skip::eventually;
+use namely_messages::FacePersistency;
+use namely_testkit::eventually;
 use namely_wire::MacAddress;
-use namely_wire::mgmt::FacePersistency;
 use support::namespace::Namespace;
 use support::{Loop, PATIENCE, has_xdp, packet, reading, until_xdp_has_gone};
 
@@ -43,7 +43,7 @@ fn joined(near: IoOptions, far: IoOptions) -> (Loop, FaceTag, Loop, FaceTag) {
 }
 
 #[test]
-fn what_is_not_ndn_passes_a_device_that_is_read_by_xdp() {
+fn non_ndn_frames_pass_an_xdp_device() {
     let (Some(near), Some(far)) = (pair(""), Namespace::new()) else { return };
     assert!(near.ip(&format!("link set vb netns {}", far.name())));
     assert!(far.ip("link set vb up") && far.ip("addr add 10.7.0.2/24 dev vb"));
@@ -64,12 +64,12 @@ fn what_is_not_ndn_passes_a_device_that_is_read_by_xdp() {
         // By ARP first, which is not NDN either.
         here.send_to(&[round; 20], "10.7.0.2:7000").unwrap();
         assert_eq!(
-            namely_skip::uninterrupted(|| there.recv_from(&mut octets)).unwrap(),
+            namely_testkit::uninterrupted(|| there.recv_from(&mut octets)).unwrap(),
             (20, "10.7.0.1:7000".parse().unwrap())
         );
         there.send_to(&[round; 30], "10.7.0.1:7000").unwrap();
         assert_eq!(
-            namely_skip::uninterrupted(|| here.recv_from(&mut octets)).unwrap(),
+            namely_testkit::uninterrupted(|| here.recv_from(&mut octets)).unwrap(),
             (30, "10.7.0.2:7000".parse().unwrap())
         );
     }
@@ -78,7 +78,7 @@ fn what_is_not_ndn_passes_a_device_that_is_read_by_xdp() {
 }
 
 #[test]
-fn frames_longer_than_a_page_pass_by_xdp() {
+fn frames_longer_than_a_page_pass_xdp() {
     let Some(namespace) = pair("") else { return };
     namespace.enter(|| {
         for mtu in [9000, 65_535] {
@@ -107,7 +107,7 @@ fn frames_longer_than_a_page_pass_by_xdp() {
 }
 
 #[test]
-fn what_xdp_has_no_room_for_is_counted_or_waits_its_turn() {
+fn frames_without_xdp_room_are_counted() {
     let Some(namespace) = pair("") else { return };
     namespace.enter(|| {
         // Room for 64 frames each.
@@ -124,7 +124,7 @@ fn what_xdp_has_no_room_for_is_counted_or_waits_its_turn() {
             drop(held);
             let mut arrived = 0;
             eventually("all have come", || {
-                // Drops are looked for when something comes.
+                // Drops are counted when a frame arrives.
                 a.send(id, &packet(1, 0));
                 arrived += b.frames_seen().iter().filter(|octets| octets.len() > 10).count() as u64;
                 arrived + b.listener_drops("kernel_buffer_full") - counted >= 300
@@ -137,7 +137,7 @@ fn what_xdp_has_no_room_for_is_counted_or_waits_its_turn() {
 }
 
 #[test]
-fn workers_read_the_queues_of_a_device() {
+fn workers_read_device_queues_by_xdp() {
     let Some(namespace) = pair("numtxqueues 2 numrxqueues 2") else { return };
     namespace.enter(|| {
         let workers = Loop::workers(reading(Xdp::On), 2);
@@ -162,7 +162,7 @@ fn workers_read_the_queues_of_a_device() {
 }
 
 #[test]
-fn a_device_with_64_queues_is_read_by_xdp_and_one_with_more_is_not() {
+fn xdp_reads_at_most_64_queues() {
     for (queues, is_read) in [(64, true), (65, false)] {
         let Some(namespace) = Namespace::new() else { return };
         let more = format!("numtxqueues {queues} numrxqueues {queues}");
@@ -179,7 +179,7 @@ fn a_device_with_64_queues_is_read_by_xdp_and_one_with_more_is_not() {
 }
 
 #[test]
-fn a_device_that_xdp_cannot_have_is_read_by_a_packet_socket_if_that_will_do() {
+fn a_device_without_xdp_uses_packet_sockets() {
     let Some(namespace) = pair("") else { return };
     let add = "link add m0 link va address 02:00:00:00:00:0c type macvlan mode bridge";
     if !namespace.ip(add) || !namespace.ip("link set m0 up") {
@@ -196,7 +196,7 @@ fn a_device_that_xdp_cannot_have_is_read_by_a_packet_socket_if_that_will_do() {
         b.send(id, &packet(100, 1));
         a.accepted();
         assert_eq!(a.next_frame().1, packet(100, 1));
-        // Where another program is, there is no place either.
+        // A device with the program of another loop accepts no second one.
         let c = Loop::start(reading(Xdp::On));
         assert!(c.with(|io| io.listen_ethernet("vb")).is_err());
         assert!(Loop::start(reading(Xdp::Auto)).with(|io| io.listen_ethernet("vb")).is_ok());

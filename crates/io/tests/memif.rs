@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use namely_io::{CloseReason, HANDSHAKES_MAX, HANDSHAKES_PER_HOLDER_MAX, IoOptions, OpenError};
-use namely_memif::{Handshake, Interface, Options, Progress, Pushed};
-use namely_skip::eventually;
+use namely_memif::{Handshake, Interface, Options, Progress, PushOutcome};
+use namely_messages::FacePersistency;
+use namely_testkit::eventually;
 use namely_wire::FaceUri;
-use namely_wire::mgmt::FacePersistency;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use support::{Event, Loop, as_user, has_users, packet};
@@ -65,7 +65,7 @@ fn finish(mut handshake: Handshake) -> Option<Interface> {
 }
 
 fn send(interface: &mut Interface, octets: &[u8]) {
-    assert_eq!(interface.sender.push(&[octets]), Ok(Pushed::Taken));
+    assert_eq!(interface.sender.push(&[octets]), Ok(PushOutcome::Accepted));
     interface.sender.publish();
 }
 
@@ -85,7 +85,7 @@ fn receive(interface: &mut Interface) -> Vec<u8> {
 }
 
 #[test]
-fn an_application_is_known_by_its_user_and_exchanges_packets() {
+fn a_memif_application_is_known_by_user() {
     let (place, io) = listening(IoOptions::default());
     assert_eq!(std::fs::metadata(&place.path).unwrap().permissions().mode() & 0o777, 0o666);
     let mut application = place.connect(Options::default()).unwrap();
@@ -107,7 +107,7 @@ fn an_application_is_known_by_its_user_and_exchanges_packets() {
 }
 
 #[test]
-fn fragments_in_shared_memory_are_put_together() {
+fn shared_memory_fragments_are_reassembled() {
     let (place, io) = listening(IoOptions::default());
     let mut application = place.connect(Options::default()).unwrap();
     let id = io.accepted();
@@ -116,22 +116,22 @@ fn fragments_in_shared_memory_are_put_together() {
         send(&mut application, &support::fragment(7 + index, index, 2, &whole[range]));
     }
     assert_eq!(io.next_frame(), (id, whole));
-    // A packet in a link packet lies in the middle of what was copied.
+    // A packet in a link packet lies in the middle of the copied octets.
     send(&mut application, &support::fragment(9, 0, 1, &packet(50, 2)));
     assert_eq!(io.next_frame(), (id, packet(50, 2)));
 }
 
 #[test]
-fn the_mtu_is_that_of_the_peers_buffers() {
+fn the_mtu_follows_the_peers_buffers() {
     let (place, io) = listening(IoOptions::default());
     let _application = place.connect(Options { buffer_octets: 2048, ..Options::default() }).unwrap();
     assert_eq!(io.status(io.accepted()).unwrap().mtu, Some(2048));
 }
 
 #[test]
-fn an_application_that_goes_ends_its_face_and_leaves_nothing() {
+fn a_closed_memif_application_leaves_nothing() {
     let (place, io) = listening(IoOptions::default());
-    // Warm up what is opened once.
+    // Opens the descriptors that stay open.
     drop(place.connect(Options::default()));
     io.closed(io.accepted());
     let before = std::fs::read_dir("/proc/self/fd").unwrap().count();
@@ -151,7 +151,7 @@ fn an_application_that_goes_ends_its_face_and_leaves_nothing() {
 }
 
 #[test]
-fn an_application_that_never_reads_costs_its_ring_and_its_queue_and_gets_everything_when_it_does() {
+fn a_stalled_memif_reader_is_bounded() {
     let options = IoOptions { queue_octets_max: 100_000, ..IoOptions::default() };
     let (place, io) = listening(options);
     let small = Options { ring_size_log2: 4, ..Options::default() };
@@ -175,7 +175,7 @@ fn an_application_that_never_reads_costs_its_ring_and_its_queue_and_gets_everyth
 }
 
 #[test]
-fn two_applications_do_not_hear_each_other() {
+fn memif_applications_are_isolated() {
     let (place, io) = listening(IoOptions::default());
     let mut first = place.connect(Options::default()).unwrap();
     let first_id = io.accepted();
@@ -191,7 +191,7 @@ fn two_applications_do_not_hear_each_other() {
 }
 
 #[test]
-fn whoever_speaks_no_memif_is_counted_and_closed() {
+fn peers_without_memif_are_closed() {
     let (place, io) = listening(IoOptions::default());
     for garbage in [&b"GET / HTTP/1.0\r\n"[..], &[0; 128], &[255; 128]] {
         let socket = place.socket();
@@ -208,7 +208,7 @@ fn whoever_speaks_no_memif_is_counted_and_closed() {
 }
 
 #[test]
-fn handshakes_that_wait_are_limited_and_the_oldest_goes() {
+fn waiting_memif_handshakes_are_limited() {
     if !has_users() {
         return;
     }
@@ -223,14 +223,14 @@ fn handshakes_that_wait_are_limited_and_the_oldest_goes() {
 }
 
 #[test]
-fn a_handshake_that_was_begun_goes_on_however_many_another_user_begins() {
+fn a_started_handshake_survives_other_users() {
     if !has_users() {
         return;
     }
     let (place, io) = listening(IoOptions::default());
     let begun = [0, 4712].map(|uid| Handshake::client(place.socket_of(uid), Options::default()));
     let waiting: Vec<OwnedFd> = (0..2 * HANDSHAKES_MAX).map(|_| place.socket_of(4711)).collect();
-    // Those that come while many of this user's wait to be closed are refused at once.
+    // Connections that arrive while many of this user's wait to be closed are refused immediately.
     let gone = || io.listener_drops("memif_handshakes_full") + io.listener_drops("memif_descriptors_full");
     eventually("those without a place have gone", || {
         gone() == (2 * HANDSHAKES_MAX - HANDSHAKES_PER_HOLDER_MAX) as u64
@@ -244,7 +244,7 @@ fn a_handshake_that_was_begun_goes_on_however_many_another_user_begins() {
 }
 
 #[test]
-fn a_handshake_that_takes_too_long_gives_back_its_place_and_its_memory() {
+fn a_slow_handshake_releases_its_memory() {
     let (place, io) = listening(IoOptions::default());
     let slow = place.socket();
     eventually("its time is over", || io.listener_drops("memif_handshake_timeout") == 1);
@@ -255,7 +255,7 @@ fn a_handshake_that_takes_too_long_gives_back_its_place_and_its_memory() {
 }
 
 #[test]
-fn all_peers_together_have_no_more_mapped_than_the_limit() {
+fn mapped_memory_is_limited_over_all_peers() {
     if !has_users() {
         return;
     }
@@ -269,7 +269,7 @@ fn all_peers_together_have_no_more_mapped_than_the_limit() {
     assert!(connect(4711).is_none(), "one user has at most half");
     let _second = connect(4712).unwrap();
     io.accepted();
-    // Nobody has more than one face may take, so that nobody pays.
+    // The other users have less than one face may take, so that none of them pays.
     assert!(connect(4713).is_none());
     eventually("two were too much", || io.listener_drops("memif_too_much") == 2);
     drop(first);
@@ -283,7 +283,7 @@ fn large() -> Options {
 }
 
 #[test]
-fn a_user_with_all_the_memory_one_may_have_leaves_other_users_and_root_theirs() {
+fn one_user_cannot_map_all_memory() {
     if !has_users() {
         return;
     }
@@ -323,7 +323,7 @@ fn a_user_with_all_the_memory_one_may_have_leaves_other_users_and_root_theirs() 
 }
 
 #[test]
-fn a_face_to_a_server_that_listens_comes_up_and_goes_with_it() {
+fn a_face_follows_its_memif_server() {
     let (place, server) = listening(IoOptions::default());
     let client = Loop::start(IoOptions::default());
     let path = place.path.clone();
@@ -339,7 +339,7 @@ fn a_face_to_a_server_that_listens_comes_up_and_goes_with_it() {
 }
 
 #[test]
-fn a_permanent_face_waits_for_its_server_and_comes_back_with_it() {
+fn a_permanent_memif_face_awaits_its_server() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("r.memif");
     let client = Loop::start(IoOptions::default());
@@ -364,7 +364,7 @@ fn a_permanent_face_waits_for_its_server_and_comes_back_with_it() {
 }
 
 #[test]
-fn a_socket_in_use_and_a_path_that_is_no_socket_are_told_apart() {
+fn memif_socket_path_errors_are_distinct() {
     let (place, io) = listening(IoOptions::default());
     let path = place.path.clone();
     assert!(matches!(io.with(move |io| io.listen_memif(&path, 0o600)), Err(OpenError::InUse(_))));

@@ -6,7 +6,7 @@ use crate::support;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use namely_io::{FaceShares, Holder, IoOptions, OpenError};
+use namely_io::{FaceShares, IoOptions, OpenError, Owner};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use support::{Event, Loop, PATIENCE, packet};
@@ -31,10 +31,10 @@ fn receive(socket: &OwnedFd) -> Vec<u8> {
 }
 
 #[test]
-fn each_message_is_a_packet_on_both_ways_and_its_end_closes_the_face() {
+fn each_message_is_one_packet() {
     let io = Loop::start(IoOptions::default());
     let (near, far) = pair();
-    let face = io.open(|io| io.open_packets(Arc::new(near), Holder::Root)).unwrap();
+    let face = io.open(|io| io.open_packets(Arc::new(near), Owner::Root)).unwrap();
     // More than one call reads or writes, each as it was.
     let packets: Vec<Vec<u8>> = (0..100).map(|n| packet(1 + n * 80, n as u8)).collect();
     for octets in &packets {
@@ -50,13 +50,13 @@ fn each_message_is_a_packet_on_both_ways_and_its_end_closes_the_face() {
         assert_eq!(receive(&far), *octets);
     }
     drop(far);
-    // What is written from now on finds nobody.
+    // The peer is gone: the next write finds no reader.
     io.send(face, &packets[0]);
     assert!(matches!(io.next_event(), Event::Closed { face: closed, .. } if closed == face));
 }
 
 #[test]
-fn a_face_with_a_second_socket_takes_two_places_of_its_holder() {
+fn a_second_socket_takes_two_places() {
     let shares = FaceShares { per_uid_max: 2, ..FaceShares::default() };
     let options = IoOptions { faces_max: 8, face_shares: shares, ..IoOptions::default() };
     let io = Loop::start(options.for_two_sockets_each());
@@ -64,7 +64,7 @@ fn a_face_with_a_second_socket_takes_two_places_of_its_holder() {
     let mut open = |uid: u32| {
         let (near, end) = pair();
         far.push(end);
-        io.open(move |io| io.open_packets(Arc::new(near), Holder::uid(uid)))
+        io.open(move |io| io.open_packets(Arc::new(near), Owner::uid(uid)))
     };
     for _ in 0..4 {
         open(7).expect("two faces of two sockets each");

@@ -1,4 +1,4 @@
-//! Descriptors that nobody asked for: their close may take as long as who sent them likes.
+//! Unrequested descriptors: the sender can make their close take as long as it likes.
 
 use crate::support;
 
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use namely_io::IoOptions;
-use namely_skip::{Need, skip};
+use namely_testkit::{Need, skip};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags,
@@ -38,8 +38,8 @@ impl Slow {
         Slow { descriptor: stream.into(), _peer: listener.accept().unwrap().0 }
     }
 
-    /// Sends the descriptor, of which this end keeps nothing when the loop takes it: who closes it
-    /// last waits.
+    /// Sends the descriptor and closes it here before the loop takes it, so that the loop's close
+    /// is the last one and waits.
     fn send(self, io: &Loop, socket: impl AsFd, octets: &[u8]) -> (Result<(), Errno>, TcpStream) {
         let _held = io.hold();
         self.send_unheld(socket, octets)
@@ -48,14 +48,15 @@ impl Slow {
     fn send_unheld(self, socket: impl AsFd, octets: &[u8]) -> (Result<(), Errno>, TcpStream) {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        // Not as the first: whoever has room for one must not have the kernel close the others.
+        // Not as the first: a receiver with room for one descriptor must not have the kernel close
+        // the others.
         let other = std::fs::File::open("/dev/null").unwrap();
         let descriptors = [other.as_fd(), self.descriptor.as_fd()];
         assert!(ancillary.push(SendAncillaryMessage::ScmRights(&descriptors)));
         let slices = [IoSlice::new(octets)];
         let sent = rustix::net::sendmsg(socket, &slices, &mut ancillary, SendFlags::NOSIGNAL).map(|_| ());
         if sent.is_err() {
-            // Who did not get rid of it would wait for its close himself.
+            // Otherwise this end's close would wait.
             rustix::net::sockopt::set_socket_linger(&self.descriptor, None).unwrap();
         }
         drop(self.descriptor);
@@ -105,7 +106,7 @@ fn connect(path: &Path) -> UnixStream {
 }
 
 #[test]
-fn the_kernel_refuses_descriptors_to_applications_where_it_can() {
+fn the_kernel_refuses_passed_descriptors() {
     let router = Router::start(true);
     let stream = connect(&router.path);
     let (sent, _peer) = Slow::new().send(&router.io, &stream, &packet(20, 2));
@@ -119,7 +120,7 @@ fn the_kernel_refuses_descriptors_to_applications_where_it_can() {
 }
 
 #[test]
-fn a_descriptor_that_closes_slowly_holds_nobody_up() {
+fn a_slowly_closing_descriptor_delays_nothing() {
     // As on a kernel that cannot refuse it.
     let router = Router::start(false);
     let mut stream = connect(&router.path);
@@ -147,7 +148,7 @@ fn a_descriptor_that_closes_slowly_holds_nobody_up() {
 }
 
 #[test]
-fn a_descriptor_that_closes_slowly_holds_up_no_handshake_of_others() {
+fn a_slowly_closing_descriptor_delays_no_handshake() {
     for refuses_rights in [true, false] {
         let router = Router::start(refuses_rights);
         let flags = SocketFlags::CLOEXEC;

@@ -1,4 +1,4 @@
-//! What one peer, user or address takes, and what is left for the others.
+//! The shares of one peer, user or address, and of the others.
 
 use crate::support;
 
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use namely_datagrams::mmsg::{self, Outgoing};
 use namely_io::{FACES_ROOT_EXTRA, FaceShares, IoOptions};
-use namely_skip::{Need, eventually, skip};
+use namely_testkit::{Need, eventually, skip};
 use support::{Event, Loop, PATIENCE, Seen, as_user, connect_from, has_users, packet};
 
 /// A loop that listens on a Unix socket, a UDP port and a TCP port, and sends packets back.
@@ -56,14 +56,14 @@ fn connect(path: &Path, uid: u32) -> UnixStream {
     stream
 }
 
-/// Whether what is sent comes back; false if the connection is closed instead.
+/// Sends a packet and returns true if it comes back; false if the connection is closed instead.
 fn is_served(stream: &mut (impl Read + Write), fill: u8) -> bool {
     let sent = packet(20, fill);
     let mut back = vec![0; sent.len()];
     stream.write_all(&sent).is_ok() && stream.read_exact(&mut back).is_ok() && back == sent
 }
 
-/// One datagram of each of so many senders, by way of the given call.
+/// Sends one datagram from each of `senders` senders, and calls `sent` after each.
 fn flood(router: SocketAddr, senders: u16, mut sent: impl FnMut(&UdpSocket)) {
     for n in 0..senders {
         let [high, low] = n.to_be_bytes();
@@ -76,7 +76,7 @@ fn flood(router: SocketAddr, senders: u16, mut sent: impl FnMut(&UdpSocket)) {
 }
 
 #[test]
-fn thousands_of_senders_fill_the_table_and_everybody_else_gets_in_at_once() {
+fn a_flood_of_senders_admits_others() {
     // The numbers of a router without a configuration.
     let faces_max = 4096;
     if namely_io::descriptors::make_room_for(faces_max + 1024) < faces_max + 1024 {
@@ -91,7 +91,7 @@ fn thousands_of_senders_fill_the_table_and_everybody_else_gets_in_at_once() {
     // Each waits for its answer, so that none is lost on the way: these are the hardest, as they
     // look like peers.
     flood(router.udp, 5000, |socket| {
-        assert!(namely_skip::uninterrupted(|| socket.recv(&mut [0; 100])).is_ok())
+        assert!(namely_testkit::uninterrupted(|| socket.recv(&mut [0; 100])).is_ok())
     });
     eventually("faces go", || router.udp_faces() <= faces_max / 4 * 3);
     assert!(router.udp_faces() >= faces_max / 4 * 3 - 1, "{} faces", router.udp_faces());
@@ -103,15 +103,15 @@ fn thousands_of_senders_fill_the_table_and_everybody_else_gets_in_at_once() {
     assert!(is_served(&mut early, 4), "who was there before");
     let mut tcp = TcpStream::connect(router.tcp).unwrap();
     tcp.set_read_timeout(Some(PATIENCE)).unwrap();
-    assert!(is_served(&mut tcp, 5), "a neighbour by TCP");
+    assert!(is_served(&mut tcp, 5), "a neighbor by TCP");
     neighbour.send(&packet(10, 6)).unwrap();
     let mut octets = [0; 100];
-    let length = namely_skip::uninterrupted(|| neighbour.recv(&mut octets)).unwrap();
+    let length = namely_testkit::uninterrupted(|| neighbour.recv(&mut octets)).unwrap();
     assert_eq!(octets[..length], packet(10, 6));
 }
 
 #[test]
-fn a_user_and_an_address_have_their_quarter_and_no_more() {
+fn a_holder_gets_at_most_a_quarter() {
     if !has_users() {
         return;
     }
@@ -132,11 +132,11 @@ fn a_user_and_an_address_have_their_quarter_and_no_more() {
     let other = UdpSocket::bind("127.0.0.9:0").unwrap();
     other.set_read_timeout(Some(PATIENCE)).unwrap();
     other.send_to(&packet(10, 6), router.udp).unwrap();
-    assert!(namely_skip::uninterrupted(|| other.recv(&mut [0; 100])).is_ok(), "another address");
+    assert!(namely_testkit::uninterrupted(|| other.recv(&mut [0; 100])).is_ok(), "another address");
 }
 
 #[test]
-fn of_full_faces_the_idlest_of_the_largest_user_goes_and_root_has_more() {
+fn the_largest_users_idlest_face_goes() {
     if !has_users() {
         return;
     }
@@ -145,7 +145,7 @@ fn of_full_faces_the_idlest_of_the_largest_user_goes_and_root_has_more() {
     let mut large: Vec<_> = (0..40).map(|_| connect(&router.path, 4711)).collect();
     let mut small: Vec<_> = (0..10).map(|_| connect(&router.path, 4712)).collect();
     assert!(small.iter_mut().chain(&mut large).all(|stream| is_served(stream, 1)));
-    // The first of the large one's was heard of just now.
+    // The first of the large user's connections was active just now.
     assert!(is_served(&mut large[0], 2));
     assert!(is_served(&mut connect(&router.path, 4713), 3), "a third user");
     assert!(!is_served(&mut large[1], 4), "the idlest went");
@@ -157,7 +157,7 @@ fn of_full_faces_the_idlest_of_the_largest_user_goes_and_root_has_more() {
 }
 
 #[test]
-fn a_face_that_makes_room_ends_as_others_do() {
+fn an_evicted_face_ends_like_others() {
     let face_shares = FaceShares { per_address_max: 1, ..FaceShares::default() };
     let io = Loop::start(IoOptions { faces_max: 1, face_shares, ..IoOptions::default() });
     let router = io.with(|io| {
@@ -179,7 +179,7 @@ fn a_face_that_makes_room_ends_as_others_do() {
     assert!(support::port(faces[0]).is_none() && support::port(faces[1]).is_some());
 }
 
-/// Sends what comes back until so much of it waits that no more is taken, reading nothing.
+/// Sends packets and reads none of the answers.
 fn ask_without_reading(stream: &TcpStream, octets: usize) {
     let mut stream = stream.try_clone().unwrap();
     let chunk: Vec<u8> = (0..32).flat_map(|n| packet(8000, n)).collect();
@@ -189,7 +189,7 @@ fn ask_without_reading(stream: &TcpStream, octets: usize) {
 }
 
 #[test]
-fn readers_that_do_not_read_pay_for_their_queues_and_nobody_else() {
+fn idle_readers_pay_for_their_queues() {
     let router = Router::start(IoOptions::default());
     let mut neighbour = connect_from(Ipv4Addr::new(127, 0, 0, 2), router.tcp);
     assert!(is_served(&mut neighbour, 1));
@@ -199,20 +199,20 @@ fn readers_that_do_not_read_pay_for_their_queues_and_nobody_else() {
     assert!(is_served(&mut neighbour, 2), "who was there before");
     assert!(is_served(&mut connect(&router.path, 4711), 3), "an application");
     assert!(is_served(&mut UnixStream::connect(&router.path).unwrap(), 4), "the router's own user");
-    assert!(is_served(&mut connect_from(Ipv4Addr::new(127, 0, 0, 4), router.tcp), 5), "a new neighbour");
+    assert!(is_served(&mut connect_from(Ipv4Addr::new(127, 0, 0, 4), router.tcp), 5), "a new neighbor");
     let dropped = |stream: &TcpStream| support::drops_to(stream.local_addr().unwrap(), "queues_full");
     assert!(greedy.iter().map(dropped).sum::<u64>() > 0, "the limit was reached");
     assert_eq!(dropped(&neighbour), 0);
 }
 
 #[test]
-fn a_connection_that_takes_nothing_is_closed_and_a_slow_one_stays() {
+fn a_stalled_connection_is_closed() {
     let stall_ns = 2_000_000_000;
     let router = Router::start(IoOptions { stall_ns, ..IoOptions::default() });
     let [standing, mut slow] = [3, 4].map(|n| connect_from(Ipv4Addr::new(127, 0, 0, n), router.tcp));
     [&standing, &slow].into_iter().for_each(|stream| ask_without_reading(stream, 8 << 20));
     let is_open = |stream: &TcpStream| support::open_to(stream.local_addr().unwrap());
-    // More than the kernel keeps for a reader before it tells the sender that there is room.
+    // More than the kernel buffers for a reader before it reports room to the sender.
     let mut octets = vec![0; 512 << 10];
     let mut reads = 0;
     while is_open(&standing) {
@@ -225,7 +225,7 @@ fn a_connection_that_takes_nothing_is_closed_and_a_slow_one_stays() {
 }
 
 #[test]
-fn hosts_that_fill_the_memory_of_fragments_leave_others_and_applications_theirs() {
+fn a_fragment_flood_leaves_others_memory() {
     let mut options = IoOptions::default();
     // So that a slow machine does not empty it.
     options.reassembly.timeout_ns = 3_600_000_000_000;
@@ -234,9 +234,9 @@ fn hosts_that_fill_the_memory_of_fragments_leave_others_and_applications_theirs(
         let socket = UdpSocket::bind((Ipv4Addr::new(127, 0, 0, host), 0)).unwrap();
         socket.connect(router.udp).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        // Each has its face before it sends much: what is sent meanwhile can be lost.
+        // Each has its face before it sends more: packets sent meanwhile can be lost.
         socket.send(&packet(10, 1)).unwrap();
-        assert!(namely_skip::uninterrupted(|| socket.recv(&mut [0; 100])).is_ok());
+        assert!(namely_testkit::uninterrupted(|| socket.recv(&mut [0; 100])).is_ok());
         socket
     };
     // Four hosts with a quarter each, and more.
@@ -248,7 +248,7 @@ fn hosts_that_fill_the_memory_of_fragments_leave_others_and_applications_theirs(
             }
             // It was all read before the next one comes.
             socket.send(&packet(10, 2)).unwrap();
-            assert!(namely_skip::uninterrupted(|| socket.recv(&mut [0; 100])).is_ok());
+            assert!(namely_testkit::uninterrupted(|| socket.recv(&mut [0; 100])).is_ok());
         }
     }
     let whole = packet(600, 7);
@@ -256,15 +256,15 @@ fn hosts_that_fill_the_memory_of_fragments_leave_others_and_applications_theirs(
     let neighbour = bind(20);
     halves.iter().for_each(|half| assert!(neighbour.send(half).is_ok()));
     let mut octets = [0; 1000];
-    let length = namely_skip::uninterrupted(|| neighbour.recv(&mut octets)).unwrap();
-    assert_eq!(octets[..length], whole, "another neighbour");
+    let length = namely_testkit::uninterrupted(|| neighbour.recv(&mut octets)).unwrap();
+    assert_eq!(octets[..length], whole, "another neighbor");
     assert!(is_served(&mut connect(&router.path, 4711), 3), "an application");
     assert!(is_served(&mut UnixStream::connect(&router.path).unwrap(), 4), "root");
 }
 
 /// Sixteen messages of runs that the kernel coalesces, which one call could bring.
 #[test]
-fn a_peer_that_sends_runs_of_datagrams_has_no_longer_turns_than_others() {
+fn datagram_runs_get_no_longer_turns() {
     let io = Loop::start(IoOptions::default());
     io.with(|io| io.listen_udp((Ipv4Addr::LOCALHOST, 0).into()).map(drop)).unwrap();
     let router = io.with(udp_address);
@@ -292,9 +292,9 @@ fn a_peer_that_sends_runs_of_datagrams_has_no_longer_turns_than_others() {
     (before..16 * 64).for_each(|_| assert!(io.next_frame().0 != id));
 }
 
-/// What others ask of a worker is done in steps too: three that take long are done in three turns.
+/// Calls on a worker run in turns, too: three that take long run in three turns.
 #[test]
-fn what_is_asked_of_a_worker_is_done_in_order_and_in_turns() {
+fn worker_requests_run_in_order() {
     let io = Loop::start(IoOptions::default());
     let (turns, held) = (Arc::new(Mutex::new(Vec::new())), io.hold());
     for n in 0..3 {
@@ -312,7 +312,7 @@ fn what_is_asked_of_a_worker_is_done_in_order_and_in_turns() {
 }
 
 #[test]
-fn hundreds_of_busy_faces_of_one_host_hold_up_no_other() {
+fn one_hosts_faces_delay_no_other_host() {
     let io = Loop::start(IoOptions::default());
     io.with(|io| io.listen_tcp((Ipv4Addr::LOCALHOST, 0).into()).map(drop)).unwrap();
     let router = io.with(|io| io.listeners().find_map(|(local, _)| local.address())).unwrap();
@@ -324,7 +324,7 @@ fn hundreds_of_busy_faces_of_one_host_hold_up_no_other() {
         .collect();
     let mut other = connect_from(Ipv4Addr::new(127, 0, 0, 3), router);
     let id = io.accepted();
-    // All of them have something to say when the worker looks, and the other one said it last.
+    // All of them are readable when the worker looks, and the other one became so last.
     let held = io.hold();
     busy.iter_mut().for_each(|(stream, _)| stream.write_all(&packet(20, 1)).unwrap());
     other.write_all(&packet(20, 2)).unwrap();
@@ -337,10 +337,10 @@ fn hundreds_of_busy_faces_of_one_host_hold_up_no_other() {
     (before..300).for_each(|_| assert!(io.next_frame().0 != id));
 }
 
-/// Nobody answers a peer: it has a small part of the worker's time, in which all is read that its
-/// socket keeps. Others are served meanwhile.
+/// A peer without answers has a small part of the worker's time, in which everything in its socket
+/// is read. Others are served meanwhile.
 #[test]
-fn who_is_not_answered_is_read_by_and_by_and_holds_up_no_other() {
+fn an_unanswered_peer_delays_no_other() {
     const PACKETS: usize = 20_000;
     let io = Loop::start(IoOptions::default());
     io.with(|io| io.listen_tcp((Ipv4Addr::LOCALHOST, 0).into()).map(drop)).unwrap();
@@ -366,13 +366,13 @@ fn who_is_not_answered_is_read_by_and_by_and_holds_up_no_other() {
             of_busy += 1;
         } else if id == other_id {
             of_other += 1;
-            // It is answered, and asks again.
+            // It receives the answer, and sends the next request.
             io.send(other_id, &packet(20, 3));
             other.write_all(&packet(20, 2)).unwrap();
         }
     }
     assert!(of_other > 10, "{of_other} packets of the other one meanwhile");
     drop(sender.join().unwrap());
-    // Nothing of the first one is left: what ends its connection is seen at once.
+    // All packets of the first one were read: the end of its connection is found at once.
     while !matches!(io.next(), Seen::Event(Event::Closed { face, .. }) if face == busy_id) {}
 }

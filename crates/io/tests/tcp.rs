@@ -7,9 +7,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use namely_io::{CloseReason, FaceState, IoOptions, OpenError, TcpOptions};
-use namely_skip::{Need, skip};
+use namely_messages::FacePersistency;
+use namely_testkit::{Need, skip};
 use namely_wire::DecodeError;
-use namely_wire::mgmt::FacePersistency;
 use support::{Event, Loop, PATIENCE, packet, push};
 
 const ANY_PORT: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
@@ -33,7 +33,7 @@ fn connect(io: &Loop, peer: SocketAddr, persistency: FacePersistency) -> namely_
 }
 
 #[test]
-fn a_peer_connects_and_packets_pass_both_ways() {
+fn a_tcp_peer_exchanges_packets_both_ways() {
     let (io, address) = listening();
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -53,7 +53,7 @@ fn a_peer_connects_and_packets_pass_both_ways() {
 }
 
 #[test]
-fn a_length_of_two_to_the_fortieth_closes_the_connection() {
+fn a_huge_tcp_length_closes_the_connection() {
     let (io, address) = listening();
     let mut stream = TcpStream::connect(address).unwrap();
     let id = io.accepted();
@@ -62,14 +62,14 @@ fn a_length_of_two_to_the_fortieth_closes_the_connection() {
 }
 
 #[test]
-fn a_second_listener_on_the_port_is_refused() {
+fn a_second_tcp_listener_is_refused() {
     let (_io, address) = listening();
     let error = Loop::start(IoOptions::default()).with(move |io| io.listen_tcp(address)).unwrap_err();
     assert_eq!(error, OpenError::InUse(format!("tcp4://{address}")));
 }
 
 #[test]
-fn the_router_connects() {
+fn the_router_connects_by_tcp() {
     let listener = TcpListener::bind(SocketAddr::from(ANY_PORT)).unwrap();
     let io = Loop::start(IoOptions::default());
     let id = connect(&io, listener.local_addr().unwrap(), FacePersistency::Persistent);
@@ -83,7 +83,7 @@ fn the_router_connects() {
 }
 
 #[test]
-fn a_refused_connection_closes_a_persistent_transport_and_says_why() {
+fn a_refused_connection_reports_the_reason() {
     let closed_port = TcpListener::bind(SocketAddr::from(ANY_PORT)).unwrap().local_addr().unwrap();
     let io = Loop::start(IoOptions::default());
     let id = connect(&io, closed_port, FacePersistency::Persistent);
@@ -91,10 +91,8 @@ fn a_refused_connection_closes_a_persistent_transport_and_says_why() {
 }
 
 #[test]
-fn a_permanent_transport_waits_for_its_peer_and_finds_it_again() {
-    let reserved = TcpListener::bind(SocketAddr::from(ANY_PORT)).unwrap();
-    let address = reserved.local_addr().unwrap();
-    drop(reserved);
+fn a_permanent_tcp_transport_reconnects() {
+    let address = namely_testkit::free_address();
     let io = Loop::start(quick());
     let id = connect(&io, address, FacePersistency::Permanent);
     assert!(matches!(io.next_event(), Event::Down(down, _) if down == id));
@@ -102,7 +100,7 @@ fn a_permanent_transport_waits_for_its_peer_and_finds_it_again() {
     assert!(io.with(move |io| push(io, id, support::frame(&packet(10, 1)))).is_err());
     assert_eq!(io.drops(id, "down"), 1);
     for round in 0..2 {
-        let listener = TcpListener::bind(address).unwrap();
+        let listener = namely_testkit::bound_again(|| TcpListener::bind(address));
         assert!(matches!(io.next_event(), Event::Up(up) if up == id), "round {round}");
         let (mut stream, _) = listener.accept().unwrap();
         // Half a packet of the old connection must not join the new one's octets.
@@ -117,7 +115,7 @@ fn a_permanent_transport_waits_for_its_peer_and_finds_it_again() {
 }
 
 #[test]
-fn a_peer_that_does_not_answer_is_given_up_after_the_timeout() {
+fn a_connect_without_answer_times_out() {
     // A listener whose queue is full ignores further connection requests.
     let flags = rustix::net::SocketFlags::CLOEXEC;
     let kind = rustix::net::SocketType::STREAM;
@@ -132,7 +130,7 @@ fn a_peer_that_does_not_answer_is_given_up_after_the_timeout() {
 }
 
 #[test]
-fn ipv6_works_alike() {
+fn tcp_works_over_ipv6() {
     let io = Loop::start(IoOptions::default());
     let address = SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, 0));
     if let Err(error) = io.with(move |io| io.listen_tcp(address)) {

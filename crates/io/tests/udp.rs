@@ -8,9 +8,9 @@ use std::time::Duration;
 use namely_io::{
     CloseReason, FaceShares, FaceTag, IoOptions, MulticastOptions, OpenError, UdpOptions, UnprovenLimits,
 };
-use namely_skip::{Need, eventually, skip};
+use namely_messages::FacePersistency;
+use namely_testkit::{Need, eventually, skip};
 use namely_wire::FaceUri;
-use namely_wire::mgmt::FacePersistency;
 use support::namespace::Namespace;
 use support::{Event, Loop, PATIENCE, Seen, packet, push};
 
@@ -18,7 +18,7 @@ fn loopback() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 0))
 }
 
-/// A loop that sends to its peers whatever it is to send: who must prove what is tested elsewhere.
+/// A loop that sends to its peers without limits; another file tests the limits of unproven peers.
 fn listening(options: IoOptions) -> (Loop, SocketAddr) {
     let io = Loop::start(IoOptions { unproven: UnprovenLimits::NONE, ..options });
     io.with(|io| io.listen_udp(loopback())).unwrap();
@@ -44,13 +44,13 @@ fn known(io: &Loop, router: SocketAddr) -> (UdpSocket, FaceTag) {
 
 fn received(socket: &UdpSocket) -> Vec<u8> {
     let mut octets = vec![0; 65536];
-    let length = namely_skip::uninterrupted(|| socket.recv(&mut octets)).unwrap();
+    let length = namely_testkit::uninterrupted(|| socket.recv(&mut octets)).unwrap();
     octets.truncate(length);
     octets
 }
 
 #[test]
-fn each_peer_gets_its_own_transport_from_the_port_it_called() {
+fn each_peer_gets_its_own_transport() {
     let (io, router) = listening(IoOptions::default());
     let (a, a_id) = known(&io, router);
     let (b, b_id) = known(&io, router);
@@ -69,7 +69,7 @@ fn each_peer_gets_its_own_transport_from_the_port_it_called() {
 }
 
 #[test]
-fn any_octets_in_a_datagram_are_that_datagrams_own_trouble() {
+fn a_bad_datagram_affects_nothing_else() {
     let (io, router) = listening(IoOptions::default());
     let (socket, id) = known(&io, router);
     let truncated = &packet(500, 1)[..100];
@@ -109,7 +109,7 @@ impl AfterAccept for Loop {
 }
 
 #[test]
-fn the_router_calls_from_its_own_port_and_an_answer_comes_to_the_same_transport() {
+fn an_answer_returns_to_its_transport() {
     let (io, router) = listening(IoOptions::default());
     let socket = UdpSocket::bind(loopback()).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -117,14 +117,14 @@ fn the_router_calls_from_its_own_port_and_an_answer_comes_to_the_same_transport(
     let id = io.open(move |io| io.open_udp(address, None, FacePersistency::Persistent)).unwrap();
     io.send(id, &packet(10, 1));
     let mut octets = [0; 100];
-    let (length, from) = namely_skip::uninterrupted(|| socket.recv_from(&mut octets)).unwrap();
+    let (length, from) = namely_testkit::uninterrupted(|| socket.recv_from(&mut octets)).unwrap();
     assert_eq!((&octets[..length], from), (&packet(10, 1)[..], router));
     socket.send_to(&packet(10, 2), router).unwrap();
     assert_eq!(io.next_frame(), (id, packet(10, 2)));
 }
 
 #[test]
-fn without_a_channel_a_free_port_is_used() {
+fn a_missing_channel_uses_a_free_port() {
     let io = Loop::start(IoOptions::default());
     let socket = UdpSocket::bind(loopback()).unwrap();
     let address = socket.local_addr().unwrap();
@@ -133,7 +133,7 @@ fn without_a_channel_a_free_port_is_used() {
 }
 
 #[test]
-fn a_peer_that_is_gone_ends_an_on_demand_transport_and_no_other() {
+fn a_lost_peer_ends_only_its_transport() {
     let (io, router) = listening(IoOptions::default());
     let (socket, on_demand) = known(&io, router);
     drop(socket);
@@ -152,7 +152,7 @@ fn a_peer_that_is_gone_ends_an_on_demand_transport_and_no_other() {
 }
 
 #[test]
-fn an_idle_on_demand_transport_goes_and_a_persistent_one_stays() {
+fn an_idle_on_demand_transport_ends() {
     let udp = UdpOptions { idle_ns: 100_000_000, ..IoOptions::default().udp };
     let (io, router) = listening(IoOptions { udp, ..IoOptions::default() });
     let (kept, kept_id) = known(&io, router);
@@ -164,7 +164,7 @@ fn an_idle_on_demand_transport_goes_and_a_persistent_one_stays() {
 }
 
 #[test]
-fn a_second_router_on_the_port_is_refused_also_by_the_same_user() {
+fn a_second_udp_listener_is_refused() {
     let (io, router) = listening(IoOptions::default());
     let _known = known(&io, router);
     let error = Loop::start(IoOptions::default()).with(move |io| io.listen_udp(router)).unwrap_err();
@@ -172,7 +172,7 @@ fn a_second_router_on_the_port_is_refused_also_by_the_same_user() {
 }
 
 #[test]
-fn one_peer_more_than_allowed_has_the_place_of_the_idlest() {
+fn an_extra_peer_replaces_the_idlest() {
     let face_shares = FaceShares { per_address_max: 2, ..FaceShares::default() };
     let (io, router) = listening(IoOptions { faces_max: 2, face_shares, ..IoOptions::default() });
     let ((_a, a_id), (b, b_id)) = (known(&io, router), known(&io, router));
@@ -188,7 +188,7 @@ fn one_peer_more_than_allowed_has_the_place_of_the_idlest() {
 }
 
 #[test]
-fn a_peer_heard_of_once_goes_soon_and_one_that_was_answered_stays() {
+fn an_unanswered_peer_is_removed_soon() {
     let udp = UdpOptions {
         unanswered_idle_ns: 50_000_000,
         ..UdpOptions { idle_ns: 3_600_000_000_000, ..IoOptions::default().udp }
@@ -204,7 +204,7 @@ fn a_peer_heard_of_once_goes_soon_and_one_that_was_answered_stays() {
 }
 
 #[test]
-fn a_flood_from_one_peer_loses_nothing_of_another() {
+fn a_peer_flood_harms_no_other_peer() {
     let (io, router) = listening(IoOptions::default());
     let ((flooder, _), (quiet, quiet_id)) = (known(&io, router), known(&io, router));
     let flood = std::thread::spawn(move || {
@@ -230,7 +230,7 @@ fn a_flood_from_one_peer_loses_nothing_of_another() {
 }
 
 #[test]
-fn a_datagram_larger_than_any_is_dropped_and_the_next_one_is_sent() {
+fn an_oversized_datagram_is_dropped_alone() {
     let (io, router) = listening(IoOptions::default());
     let (socket, id) = known(&io, router);
     io.send(id, &packet(66_000, 1));
@@ -254,7 +254,7 @@ fn many_datagrams_leave_in_order() {
 }
 
 #[test]
-fn datagrams_of_mixed_lengths_leave_and_arrive_whole_and_in_order() {
+fn mixed_datagram_lengths_arrive_in_order() {
     let (io, router) = listening(IoOptions::default());
     let echo = Loop::echo(IoOptions::default());
     let id = echo.open(move |io| io.open_udp(router, None, FacePersistency::Persistent)).unwrap();
@@ -278,7 +278,7 @@ fn datagrams_of_mixed_lengths_leave_and_arrive_whole_and_in_order() {
 }
 
 #[test]
-fn what_is_longer_than_the_path_takes_leaves_one_by_one_and_the_rest_in_runs() {
+fn datagrams_past_the_path_mtu_leave_singly() {
     let Some(namespace) = Namespace::new() else { return };
     assert!(namespace.ip("link set lo up mtu 1500"));
     namespace.enter(|| {
@@ -329,17 +329,17 @@ fn hears_others_and_not_itself(group: &str) {
 }
 
 #[test]
-fn a_group_hears_its_members_over_ipv4() {
+fn a_group_receives_from_members_over_ipv4() {
     hears_others_and_not_itself("224.0.23.170:56363");
 }
 
 #[test]
-fn a_group_hears_its_members_over_ipv6() {
+fn a_group_receives_from_members_over_ipv6() {
     hears_others_and_not_itself("[ff02::1234]:56363");
 }
 
 #[test]
-fn fragments_of_members_of_a_group_are_told_apart_by_who_sent_them() {
+fn member_fragments_are_separated_by_sender() {
     let Some([(a, a_id), (b, b_id)]) = two_in_group("224.0.23.170:56364") else { return };
     let listening = Loop::start(IoOptions::default());
     let options = multicast("224.0.23.170:56364", true);
@@ -356,7 +356,7 @@ fn fragments_of_members_of_a_group_are_told_apart_by_who_sent_them() {
 }
 
 #[test]
-fn a_packet_whose_fragments_stop_is_dropped_in_time_and_counted() {
+fn an_incomplete_packet_times_out() {
     let (io, router) = listening(IoOptions::default());
     let (socket, id) = known(&io, router);
     socket.send(&support::fragment(1, 0, 2, &packet(600, 1)[..300])).unwrap();
@@ -366,7 +366,7 @@ fn a_packet_whose_fragments_stop_is_dropped_in_time_and_counted() {
 }
 
 #[test]
-fn a_missing_interface_and_an_address_that_is_no_group_are_named() {
+fn bad_group_settings_are_named() {
     let io = Loop::start(IoOptions::default());
     let missing = MulticastOptions { interface: "nosuch0".into(), ..multicast("224.0.23.170:56363", false) };
     let error = io.open(move |io| io.open_multicast(&missing)).unwrap_err();
@@ -376,7 +376,7 @@ fn a_missing_interface_and_an_address_that_is_no_group_are_named() {
 }
 
 #[test]
-fn the_kernels_drops_are_found_by_socket() {
+fn kernel_drops_are_found_by_socket() {
     let (io, router) = listening(IoOptions::default());
     let (_socket, id) = known(&io, router);
     let inode = io.status(id).unwrap().socket_inode.unwrap();
@@ -386,7 +386,7 @@ fn the_kernels_drops_are_found_by_socket() {
 }
 
 #[test]
-fn events_come_in_order() {
+fn face_events_come_in_order() {
     let (io, router) = listening(IoOptions::default());
     let socket = peer(router);
     socket.send(&packet(10, 1)).unwrap();
@@ -395,7 +395,7 @@ fn events_come_in_order() {
 }
 
 #[test]
-fn ipv6_works_alike() {
+fn udp_works_over_ipv6() {
     let io = Loop::start(IoOptions::default());
     let address = SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, 0));
     if let Err(error) = io.with(move |io| io.listen_udp(address)) {

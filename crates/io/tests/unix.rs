@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use namely_io::{CloseReason, DispatchedLinks, FaceShares, FaceTag, IoOptions, OpenError, SendError};
-use namely_skip::eventually;
+use namely_testkit::eventually;
 use namely_wire::{DecodeError, FaceUri};
 use support::{Loop, as_user, packet, push};
 
@@ -46,7 +46,7 @@ fn listening(options: IoOptions) -> (SocketPath, Loop) {
 }
 
 #[test]
-fn an_application_is_known_by_its_user_and_its_socket() {
+fn a_unix_application_is_known_by_user() {
     let (place, io) = listening(IoOptions::default());
     let _stream = place.connect();
     let status = io.status(io.accepted()).unwrap();
@@ -58,7 +58,7 @@ fn an_application_is_known_by_its_user_and_its_socket() {
 }
 
 #[test]
-fn the_socket_has_the_asked_mode_and_goes_with_the_loop() {
+fn the_socket_has_the_requested_mode() {
     let (place, io) = listening(IoOptions::default());
     assert_eq!(std::fs::metadata(&place.path).unwrap().permissions().mode() & 0o777, 0o666);
     drop(io);
@@ -66,7 +66,7 @@ fn the_socket_has_the_asked_mode_and_goes_with_the_loop() {
 }
 
 #[test]
-fn packets_arrive_whole_however_the_stream_is_cut() {
+fn split_streams_yield_whole_packets() {
     let (place, io) = listening(IoOptions::default());
     let mut stream = place.connect();
     let id = io.accepted();
@@ -75,7 +75,7 @@ fn packets_arrive_whole_however_the_stream_is_cut() {
     for (n, piece) in octets.chunks(777).enumerate() {
         stream.write_all(piece).unwrap();
         if n % 8 == 0 {
-            // The loop has a turn, in which it reads what is there.
+            // The loop has a turn, in which it reads everything there is.
             io.with(|_| ());
         }
     }
@@ -87,7 +87,7 @@ fn packets_arrive_whole_however_the_stream_is_cut() {
 }
 
 #[test]
-fn a_megabyte_in_one_burst_is_sent_back_in_order() {
+fn a_megabyte_burst_returns_in_order() {
     let (place, io) = (SocketPath::new(), Loop::echo(IoOptions::default()));
     place.listen(&io).unwrap();
     let mut stream = place.connect();
@@ -102,7 +102,7 @@ fn a_megabyte_in_one_burst_is_sent_back_in_order() {
 }
 
 #[test]
-fn a_stream_out_of_step_closes_its_connection_and_no_other() {
+fn a_broken_stream_closes_only_itself() {
     let (place, io) = listening(IoOptions::default());
     let mut good = place.connect();
     let good_id = io.accepted();
@@ -122,7 +122,7 @@ fn a_stream_out_of_step_closes_its_connection_and_no_other() {
         assert_eq!(closed_for, CloseReason::BadStream(reason));
         assert_eq!(status.counters.drops.of(reason.label()), 1);
         assert!(
-            matches!(namely_skip::uninterrupted(|| bad.read(&mut [0; 1])), Ok(0) | Err(_)),
+            matches!(namely_testkit::uninterrupted(|| bad.read(&mut [0; 1])), Ok(0) | Err(_)),
             "the connection is closed"
         );
     }
@@ -131,7 +131,7 @@ fn a_stream_out_of_step_closes_its_connection_and_no_other() {
 }
 
 #[test]
-fn a_connection_closed_in_either_direction_ends_its_transport() {
+fn a_close_from_either_side_ends_transports() {
     let (place, io) = listening(IoOptions::default());
     let half = place.connect();
     let id = io.accepted();
@@ -150,7 +150,7 @@ fn a_connection_closed_in_either_direction_ends_its_transport() {
 }
 
 #[test]
-fn a_consumer_that_never_reads_costs_its_limit_and_nobody_elses_packets() {
+fn a_stalled_unix_consumer_is_bounded() {
     let options = IoOptions {
         queue_octets_max: 1 << 20,
         send_buffer_octets: 64 << 10,
@@ -179,7 +179,7 @@ fn a_consumer_that_never_reads_costs_its_limit_and_nobody_elses_packets() {
 }
 
 #[test]
-fn the_limit_over_all_queues_holds_and_comes_back() {
+fn the_limit_over_all_queues_holds() {
     const MAX: usize = 1 << 20;
     let options = IoOptions {
         queue_octets_total_max: MAX,
@@ -194,7 +194,7 @@ fn the_limit_over_all_queues_holds_and_comes_back() {
         let queued = io.with({
             let ids = ids.clone();
             move |io| {
-                // Each gets in, as what waited longest goes for it.
+                // Each is taken, because the oldest waiting packet is dropped for it.
                 (0..1000).for_each(|n| push(io, ids[n % 4], support::frame(&packet(9000, 1))).unwrap());
                 let octets = |id: &FaceTag| support::port(*id).unwrap().status().queue_octets;
                 ids.iter().map(octets).sum::<usize>()
@@ -208,7 +208,7 @@ fn the_limit_over_all_queues_holds_and_comes_back() {
 }
 
 #[test]
-fn a_stale_socket_is_replaced_and_a_live_one_refused() {
+fn only_a_stale_socket_is_replaced() {
     let (place, first) = listening(IoOptions::default());
     let second = Loop::start(IoOptions::default());
     let error = place.listen(&second).unwrap_err();
@@ -225,7 +225,7 @@ fn a_stale_socket_is_replaced_and_a_live_one_refused() {
 }
 
 #[test]
-fn a_file_that_is_no_socket_is_left_alone() {
+fn a_plain_file_is_not_replaced() {
     let place = SocketPath::new();
     std::fs::write(&place.path, "precious").unwrap();
     let error = place.listen(&Loop::start(IoOptions::default())).unwrap_err();
@@ -234,7 +234,7 @@ fn a_file_that_is_no_socket_is_left_alone() {
 }
 
 #[test]
-fn the_file_of_another_listener_is_not_removed() {
+fn another_listeners_file_is_not_removed() {
     let (place, io) = listening(IoOptions::default());
     std::fs::remove_file(&place.path).unwrap();
     let _other = UnixListener::bind(&place.path).unwrap();
@@ -243,7 +243,7 @@ fn the_file_of_another_listener_is_not_removed() {
 }
 
 #[test]
-fn one_connection_more_than_allowed_is_closed_and_counted() {
+fn an_extra_connection_is_closed_and_counted() {
     let face_shares = FaceShares { per_uid_max: 3, ..FaceShares::default() };
     let (place, io) = listening(IoOptions { faces_max: 2, face_shares, ..IoOptions::default() });
     // Root has more.
@@ -253,7 +253,7 @@ fn one_connection_more_than_allowed_is_closed_and_counted() {
     let _second = as_user(4712, || place.connect());
     io.accepted();
     let mut third = as_user(4713, || place.connect());
-    assert_eq!(namely_skip::uninterrupted(|| third.read(&mut [0; 1])).unwrap_or(0), 0);
+    assert_eq!(namely_testkit::uninterrupted(|| third.read(&mut [0; 1])).unwrap_or(0), 0);
     eventually("it is refused", || io.listener_drops("too_many_transports") == 1);
     drop(first);
     io.closed(first_id);
@@ -262,7 +262,7 @@ fn one_connection_more_than_allowed_is_closed_and_counted() {
 }
 
 #[test]
-fn ports_of_closed_faces_reach_nobody() {
+fn sends_to_a_closed_face_fail() {
     let (place, io) = listening(IoOptions::default());
     let first = place.connect();
     let old = support::port(io.accepted()).unwrap();
@@ -277,7 +277,7 @@ fn ports_of_closed_faces_reach_nobody() {
 }
 
 #[test]
-fn new_transports_go_to_the_worker_that_reads_the_fewest() {
+fn new_transports_go_to_the_emptiest_worker() {
     let (place, workers) = (SocketPath::new(), Loop::workers(IoOptions::default(), 3));
     place.listen(&workers[0]).unwrap();
     let mut streams: Vec<UnixStream> = (0..9).map(|_| place.connect()).collect();
@@ -285,7 +285,7 @@ fn new_transports_go_to_the_worker_that_reads_the_fewest() {
         (0..3).for_each(|_| _ = worker.accepted());
         assert!(worker.is_quiet_for(Duration::from_millis(20)));
     }
-    // What leaves makes room: the next one takes its place.
+    // A face that leaves makes room: the next one goes to its worker.
     for (n, stream) in streams.iter_mut().enumerate() {
         stream.write_all(&packet(10, n as u8)).unwrap();
     }
@@ -302,7 +302,7 @@ fn new_transports_go_to_the_worker_that_reads_the_fewest() {
 }
 
 #[test]
-fn any_worker_sends_on_a_port_and_the_one_that_reads_it_goes_on_when_it_was_blocked() {
+fn any_worker_sends_on_a_port() {
     let options = IoOptions {
         send_buffer_octets: 64 << 10,
         stream_receive_buffer_octets: 64 << 10,
@@ -327,7 +327,7 @@ fn any_worker_sends_on_a_port_and_the_one_that_reads_it_goes_on_when_it_was_bloc
     assert_eq!(octets, sent.concat());
     port.close();
     assert_eq!(
-        namely_skip::uninterrupted(|| stream.read(&mut [0; 1])).unwrap(),
+        namely_testkit::uninterrupted(|| stream.read(&mut [0; 1])).unwrap(),
         0,
         "closed without any worker's help"
     );
@@ -355,7 +355,7 @@ fn an_idle_loop_sleeps() {
 }
 
 #[test]
-fn a_busy_stream_does_not_starve_the_others() {
+fn a_busy_stream_starves_no_other() {
     let (place, io) = (SocketPath::new(), Loop::echo(IoOptions::default()));
     place.listen(&io).unwrap();
     let (flooding, mut quiet) = (place.connect(), place.connect());
@@ -381,7 +381,7 @@ fn a_busy_stream_does_not_starve_the_others() {
 }
 
 #[test]
-fn a_stream_of_tiny_packets_has_no_longer_turns_than_others() {
+fn tiny_packets_get_no_longer_turns() {
     let (place, io) = listening(IoOptions::default());
     let (mut flooding, mut quiet) = (place.connect(), place.connect());
     let (_, quiet_id) = (io.accepted(), io.accepted());
@@ -397,7 +397,7 @@ fn a_stream_of_tiny_packets_has_no_longer_turns_than_others() {
 }
 
 #[test]
-fn a_worker_of_its_own_reads_dispatched_links_and_no_others() {
+fn a_dedicated_worker_reads_dispatched_links() {
     let (own, other) = (SocketPath::new(), SocketPath::new());
     let links = vec![FaceUri::Unix(own.path.display().to_string())];
     let dispatched = DispatchedLinks { links, own_worker: true };

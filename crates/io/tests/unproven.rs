@@ -1,5 +1,5 @@
-//! What is sent to UDP addresses that may be forged: a victim that never sent anything, and peers
-//! that prove that they receive what is sent to them.
+//! Sending to UDP addresses that may be forged: a victim that never sent anything, and peers that
+//! prove that they receive.
 
 use crate::support;
 
@@ -7,13 +7,13 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use namely_io::{FaceTag, IoOptions};
-use namely_wire::mgmt::FacePersistency;
+use namely_messages::FacePersistency;
 use namely_wire::{
     InterestView, LpFraming, LpHeaders, LpView, NackReason, encode_lp_header, encode_lp_packet,
 };
 use support::{Loop, PATIENCE, frame, packet, port, push};
 
-/// How long a test floods.
+/// Duration of a test's flood.
 const FLOOD: Duration = Duration::from_secs(1);
 
 /// Octets of a packet that is sent.
@@ -39,7 +39,7 @@ fn peer(io: &Loop, router: SocketAddr, host: u8) -> (UdpSocket, FaceTag) {
     (socket, face)
 }
 
-/// What a peer answers a link packet.
+/// A peer's answers to a link packet.
 type Answers = fn(&LpView<'_>) -> Vec<Vec<u8>>;
 
 fn silence(_: &LpView<'_>) -> Vec<Vec<u8>> {
@@ -53,25 +53,25 @@ fn acks(tx_sequence: u64) -> Vec<u8> {
     frame
 }
 
-/// As NFD does without the reliability service: IDLE packets are dropped, an Interest without a
-/// route is answered by a Nack.
+/// Answers as NFD does without the reliability service. It drops IDLE packets, and answers an
+/// Interest without a route with a Nack.
 fn as_nfd(view: &LpView<'_>) -> Vec<Vec<u8>> {
     let interest = view.fragment.filter(|fragment| InterestView::parse(fragment).is_ok());
     let headers = LpHeaders { nack: Some(NackReason::NoRoute), ..LpHeaders::default() };
     interest.map(|interest| encode_lp_packet(&headers, interest)).into_iter().collect()
 }
 
-/// As NFD does with it: what has a Fragment is acknowledged.
+/// Answers as NFD does with reliability: it acknowledges each link packet with a Fragment.
 fn as_reliable_nfd(view: &LpView<'_>) -> Vec<Vec<u8>> {
     view.fragment.and(view.tx_sequence).map(acks).into_iter().collect()
 }
 
-/// As namely does: an IDLE packet is acknowledged.
+/// Answers as namely does: it acknowledges an IDLE packet.
 fn as_namely(view: &LpView<'_>) -> Vec<Vec<u8>> {
     if view.fragment.is_none() { view.tx_sequence.map(acks).into_iter().collect() } else { Vec::new() }
 }
 
-/// As somebody does who sees nothing of what is sent to the address, and knows all the rest.
+/// Answers as a peer that receives nothing at the address, but guesses everything else.
 fn guesses(_: &LpView<'_>) -> Vec<Vec<u8>> {
     let name: namely_wire::Name = "/localhop/namely/proof/0123456789abcdef".parse().unwrap();
     let interest = namely_wire::InterestBuilder::new(name.clone()).nonce([1; 4]).build();
@@ -81,13 +81,13 @@ fn guesses(_: &LpView<'_>) -> Vec<Vec<u8>> {
     vec![encode_lp_packet(&headers, &interest), data, acks(0), acks(1 << 63), acks(u64::MAX)]
 }
 
-/// Sends to the faces as much as is taken, while their peers answer so. Returns the octets that
-/// came to each, and how long it took.
+/// Sends to the faces as much as they accept, while their peers answer with `answers`. Returns the
+/// octets that each peer received, and the duration.
 fn flood(io: &Loop, peers: &[(UdpSocket, FaceTag)], answers: Answers) -> (Vec<u64>, Duration) {
     flood_each(io, peers, &vec![answers; peers.len()])
 }
 
-/// The same where each has its own answers.
+/// As `flood`, with answers of its own for each peer.
 fn flood_each(io: &Loop, peers: &[(UdpSocket, FaceTag)], answers: &[Answers]) -> (Vec<u64>, Duration) {
     let begun = Instant::now();
     let octets = std::thread::scope(|scope| {
@@ -126,14 +126,13 @@ fn flood_each(io: &Loop, peers: &[(UdpSocket, FaceTag)], answers: &[Answers]) ->
     (octets, begun.elapsed())
 }
 
-/// The most octets that come through a limit in that time: its rate, what it lets pass at once, and
-/// one packet.
+/// The most octets that pass a limit in that time: its rate, its burst, and one packet.
 fn most(bps: f64, lasted: Duration) -> u64 {
     ((lasted.as_secs_f64() + 0.1) * bps / 8.0) as u64 + OCTETS as u64 + 200
 }
 
 #[test]
-fn a_silent_address_gets_ten_megabits_a_second() {
+fn a_silent_address_gets_ten_megabits() {
     let (io, router) = listening(IoOptions::default());
     let victim = peer(&io, router, 1);
     let (octets, lasted) = flood(&io, std::slice::from_ref(&victim), silence);
@@ -151,7 +150,7 @@ fn guesses_prove_no_address() {
 }
 
 #[test]
-fn peers_that_answer_a_question_get_everything() {
+fn peers_that_answer_get_everything() {
     for (name, answers) in
         [("NFD", as_nfd as Answers), ("NFD, reliable", as_reliable_nfd), ("namely", as_namely)]
     {
@@ -161,13 +160,13 @@ fn peers_that_answer_a_question_get_everything() {
         let dropped = io.drops(peer.1, "unproven_address");
         flood(&io, std::slice::from_ref(&peer), silence);
         assert_eq!(io.drops(peer.1, "unproven_address"), dropped, "{name}: no limit holds any more");
-        // What answered a question is nobody else's.
+        // The answer to a proof is delivered to no face.
         assert!(io.is_quiet_for(Duration::from_millis(10)), "{name}");
     }
 }
 
 #[test]
-fn all_silent_addresses_together_have_a_limit() {
+fn silent_addresses_share_a_total_limit() {
     let mut options = IoOptions::default();
     options.unproven.total_bps = 20_000_000;
     let (io, router) = listening(options);
@@ -189,7 +188,7 @@ fn ports_of_one_address_share_its_limit() {
 }
 
 #[test]
-fn a_peer_proves_itself_while_others_take_all() {
+fn a_peer_can_prove_itself_under_load() {
     let mut options = IoOptions::default();
     options.unproven.total_bps = 20_000_000;
     let (io, router) = listening(options);
@@ -207,7 +206,7 @@ fn a_peer_proves_itself_while_others_take_all() {
 }
 
 #[test]
-fn faces_that_were_configured_have_no_limit() {
+fn configured_faces_have_no_limit() {
     let (io, router) = listening(IoOptions::default());
     let (socket, face) = peer(&io, router, 1);
     io.with(move |_| port(face).unwrap().set_persistency(FacePersistency::Persistent)).unwrap();
@@ -223,28 +222,28 @@ fn faces_that_were_configured_have_no_limit() {
 }
 
 #[test]
-fn a_small_exchange_asks_nothing() {
+fn a_small_exchange_requires_no_proof() {
     let (io, router) = listening(IoOptions::default());
     let (socket, face) = peer(&io, router, 1);
     (0..10).for_each(|n| io.send(face, &packet(OCTETS, n)));
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut octets = [0; 2000];
     for n in 0..10 {
-        let length = namely_skip::uninterrupted(|| socket.recv(&mut octets)).unwrap();
+        let length = namely_testkit::uninterrupted(|| socket.recv(&mut octets)).unwrap();
         assert_eq!(octets[..length], packet(OCTETS, n));
     }
     // 16 KiB are sent with their headers: the next one brings the question.
     (10..16).for_each(|n| io.send(face, &packet(OCTETS, n)));
     let is_question = |octets: &[u8]| LpView::parse(octets).is_ok_and(|view| view.fragment.is_none());
     let comes = (10..18).any(|_| {
-        namely_skip::uninterrupted(|| socket.recv(&mut octets))
+        namely_testkit::uninterrupted(|| socket.recv(&mut octets))
             .is_ok_and(|length| is_question(&octets[..length]))
     });
     assert!(comes);
 }
 
 #[test]
-fn addresses_of_other_networks_get_no_face() {
+fn foreign_networks_get_no_face() {
     let io = Loop::start(IoOptions::default());
     let networks: Vec<namely_host::Subnet> =
         vec!["127.0.0.0/30".parse().unwrap(), "192.0.2.0/24".parse().unwrap()];
@@ -252,7 +251,7 @@ fn addresses_of_other_networks_get_no_face() {
     let router = io.with(|io| io.listeners().find_map(|(local, _)| local.address())).unwrap();
     let (outside, inside) = (Ipv4Addr::new(127, 0, 0, 4), 3);
     UdpSocket::bind((outside, 0)).unwrap().send_to(&packet(10, 0), router).unwrap();
-    namely_skip::eventually("the datagram is refused", || io.listener_drops("foreign_network") == 1);
+    namely_testkit::eventually("the datagram is refused", || io.listener_drops("foreign_network") == 1);
     peer(&io, router, inside);
     assert_eq!(io.listener_drops("foreign_network"), 1);
 }

@@ -2,14 +2,14 @@
 
 use crate::support;
 
-use namely_wire::mgmt::FacePersistency;
+use namely_messages::FacePersistency;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use namely_io::websocket::{HANDSHAKE_OCTETS_MAX, MESSAGE_OCTETS_MAX};
 use namely_io::{CloseReason, FaceTag, HANDSHAKES_MAX, HANDSHAKES_PER_HOLDER_MAX, IoOptions};
-use namely_skip::eventually;
+use namely_testkit::eventually;
 use support::{Loop, PATIENCE, packet};
 use tungstenite::protocol::frame::Frame;
 use tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
@@ -39,13 +39,13 @@ fn connect(io: &Loop, address: SocketAddr) -> (Client, FaceTag) {
     (client, io.accepted())
 }
 
-/// Why the transport ended, and how often `label` was counted at it.
+/// Waits for the end of the transport. Returns its reason, and the count of `label`.
 fn ended(io: &Loop, id: FaceTag, label: &str) -> (CloseReason, u64) {
     let (reason, status) = io.closed(id);
     (reason, status.counters.drops.of(label))
 }
 
-/// What the other end sends before it closes the connection.
+/// The octets that the other end sends before it closes the connection.
 fn rest(mut stream: TcpStream) -> Vec<u8> {
     let mut octets = Vec::new();
     // A reset is an end too.
@@ -54,7 +54,7 @@ fn rest(mut stream: TcpStream) -> Vec<u8> {
 }
 
 #[test]
-fn a_message_is_a_link_packet_in_both_directions() {
+fn a_message_is_a_link_packet() {
     let (io, address) = listening();
     let (mut client, id) = connect(&io, address);
     let status = io.status(id).unwrap();
@@ -73,7 +73,7 @@ fn a_message_is_a_link_packet_in_both_directions() {
 }
 
 #[test]
-fn a_message_in_several_frames_is_one_link_packet() {
+fn a_fragmented_message_is_one_packet() {
     let (io, address) = listening();
     let (mut client, id) = connect(&io, address);
     let octets = packet(3000, 7);
@@ -90,7 +90,7 @@ fn a_message_in_several_frames_is_one_link_packet() {
 }
 
 #[test]
-fn a_message_at_the_limit_passes_and_one_octet_more_ends_the_connection() {
+fn an_oversized_message_ends_the_connection() {
     let (io, address) = listening();
     let (mut client, id) = connect(&io, address);
     client.send(Message::binary(vec![6; MESSAGE_OCTETS_MAX])).unwrap();
@@ -99,7 +99,7 @@ fn a_message_at_the_limit_passes_and_one_octet_more_ends_the_connection() {
     client.send(Message::binary(vec![6; MESSAGE_OCTETS_MAX + 1])).unwrap();
     let label = "websocket_too_large";
     assert_eq!(ended(&io, id, label), (CloseReason::BadWebSocket(label), 1));
-    // In however many frames it comes.
+    // The message may arrive in any number of frames.
     let (mut client, id) = connect(&io, address);
     for opcode in [Data::Binary, Data::Continue] {
         let part = vec![6; MESSAGE_OCTETS_MAX / 2 + 1];
@@ -109,7 +109,7 @@ fn a_message_at_the_limit_passes_and_one_octet_more_ends_the_connection() {
 }
 
 #[test]
-fn text_ends_the_connection_and_is_counted() {
+fn a_text_message_ends_the_connection() {
     let (io, address) = listening();
     let (mut client, id) = connect(&io, address);
     client.send(Message::text("hello")).unwrap();
@@ -126,7 +126,7 @@ fn farewell(client: &mut Client) -> CloseCode {
 }
 
 #[test]
-fn a_transport_that_ends_says_goodbye_behind_what_waits() {
+fn a_close_frame_follows_waiting_messages() {
     let (io, address) = listening();
     let (mut client, id) = connect(&io, address);
     io.send(id, &packet(100, 1));
@@ -155,7 +155,7 @@ fn a_close_is_answered_once() {
 }
 
 #[test]
-fn a_transport_in_the_middle_of_a_message_ends_without_goodbye() {
+fn an_unfinished_message_ends_without_close() {
     let options = IoOptions { queue_octets_max: 64 << 20, ..IoOptions::default() };
     let (io, address) = listening_with(options);
     let (mut client, id) = connect(&io, address);
@@ -175,7 +175,7 @@ fn a_transport_in_the_middle_of_a_message_ends_without_goodbye() {
 }
 
 #[test]
-fn frames_that_break_the_protocol_end_the_connection_and_are_counted() {
+fn protocol_violations_end_the_connection() {
     let (io, address) = listening();
     let unmasked = [0x82, 1, 6];
     let reserved_bits = [0xf2, 0x81, 0, 0, 0, 0, 6];
@@ -202,7 +202,7 @@ fn pings_and_closes_are_answered() {
 }
 
 #[test]
-fn a_slow_reader_that_pings_gets_every_message_whole_and_in_order() {
+fn a_pinging_slow_reader_gets_every_message() {
     let options = IoOptions { send_buffer_octets: 16 << 10, ..IoOptions::default() };
     let (io, address) = listening_with(options);
     let (mut client, id) = connect(&io, address);
@@ -228,7 +228,7 @@ fn a_slow_reader_that_pings_gets_every_message_whole_and_in_order() {
 }
 
 #[test]
-fn a_peer_that_pings_and_never_reads_is_given_up() {
+fn a_pinging_peer_that_never_reads_ends() {
     let (io, address) = listening();
     let (mut client, id) = connect(&io, address);
     client.get_mut().set_write_timeout(Some(PATIENCE)).unwrap();
@@ -239,7 +239,7 @@ fn a_peer_that_pings_and_never_reads_is_given_up() {
 }
 
 #[test]
-fn a_bad_handshake_is_refused_and_makes_no_transport() {
+fn a_bad_websocket_handshake_is_refused() {
     let (io, address) = listening();
     let long = format!("GET / HTTP/1.1\r\nHost: x\r\nX: {}", "x".repeat(HANDSHAKE_OCTETS_MAX));
     let bad = [
@@ -264,7 +264,7 @@ fn a_bad_handshake_is_refused_and_makes_no_transport() {
 }
 
 #[test]
-fn a_handshake_that_takes_too_long_is_ended_in_time() {
+fn a_slow_websocket_handshake_times_out() {
     let (io, address) = listening();
     let start = Instant::now();
     let mut slow = raw(address);
@@ -277,7 +277,7 @@ fn a_handshake_that_takes_too_long_is_ended_in_time() {
 }
 
 #[test]
-fn handshakes_are_bounded_and_the_oldest_gives_way() {
+fn waiting_websocket_handshakes_are_limited() {
     let (io, address) = listening();
     let oldest = raw(address);
     let mut others: Vec<TcpStream> = (1..HANDSHAKES_PER_HOLDER_MAX).map(|_| raw(address)).collect();
@@ -292,9 +292,9 @@ fn handshakes_are_bounded_and_the_oldest_gives_way() {
 }
 
 #[test]
-fn a_handshake_that_was_begun_goes_on_however_many_another_host_begins() {
+fn a_started_handshake_survives_other_hosts() {
     let (io, address) = listening();
-    // A slow neighbour, another host than the one that comes with half a request again and again.
+    // A slow neighbor, another host than the one that comes with half a request again and again.
     let mut slow = support::connect_from(Ipv4Addr::new(127, 0, 0, 3), address);
     slow.write_all(b"GET / HTTP/1.1\r\nHost: router\r\nUpgrade: websocket\r\n").unwrap();
     let begun: Vec<TcpStream> = (0..2 * HANDSHAKES_MAX)

@@ -1,34 +1,44 @@
-//! CoDel (RFC 8289): tells a queue that stands from one that only absorbs a burst, by how long
-//! packets wait in it.
+//! CoDel (RFC 8289): distinguishes a standing queue from one that only absorbs a burst, by the time
+//! that packets wait in it.
 //!
-//! A queue is judged as packets leave it. One in which packets waited longer than a target, for a
-//! whole interval, is bad; the sender hears of it, and as long as it stays bad, ever more often:
-//! after interval / √n. The first signals are congestion marks; a queue that stays bad all the same
-//! drops packets. All arithmetic is in integers.
+//! A queue is judged as packets leave it. A queue is bad if packets waited longer than a target for
+//! a whole interval. The sender is then signaled, and the signals become more frequent while the
+//! queue stays bad: the next follows after interval / √n. The first signals are congestion marks; a
+//! queue that stays bad drops packets. All arithmetic is in integers.
 
-/// Signals of one bad time that are marks; the following ones are drops. A bad time that goes on
-/// where an earlier one ended begins with marks again: consumers that follow marks but take a loss
-/// for a bad link would otherwise hear nothing.
+/// Marks of a bad queue before packets are dropped.
+///
+/// They are the first signals of one bad period; the following ones are drops. A bad period that
+/// continues an earlier one begins with marks again. Otherwise consumers that follow marks but
+/// attribute a loss to a bad link would receive no signal. The queue to a local application is
+/// marked without end, and drops nothing.
+///
+/// # Limit
+/// Packets are dropped at a rising rate.
+/// - Value: 8, after the time `faces.codel_interval_ms` above `faces.codel_target_us`
+/// - Counter: `codel`
+/// - Tests: `marks_come_before_drops`, `a_lossless_queue_keeps_marking`,
+///   `a_standing_application_queue_loses_nothing`,
+///   `a_queue_past_the_threshold_is_bad`,
+///   `a_standing_queue_marks_then_drops`
 pub const CODEL_MARKS_MAX: u32 = 8;
 
-/// A bad time that begins so many intervals after the last one goes on where that one ended (RFC
+/// A bad period that begins within this number of intervals after the last one continues it (RFC
 /// 8289, 5.5).
 const MEMORY_INTERVALS: u64 = 16;
 
 /// Settings of a queue's CoDel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodelConfig {
-    /// How long packets may wait in a queue that is good, ns (RFC 8289 `TARGET`).
+    /// Maximum time that packets may wait in a good queue, ns (RFC 8289 `TARGET`).
     pub target_ns: u64,
-    /// How long a queue may be bad before anybody hears of it, ns (`INTERVAL`; NFD
+    /// Time for which a queue may be bad before it is signaled, ns (`INTERVAL`; NFD
     /// BaseCongestionMarkingInterval).
     pub interval_ns: u64,
-    /// A queue that is not longer than this is good whatever it holds, octets (`MAXPACKET`; NFD
-    /// DefaultCongestionThreshold).
+    /// A queue up to this length is good, octets (`MAXPACKET`; NFD DefaultCongestionThreshold).
     pub threshold_octets: usize,
-    /// Whether a queue that stays bad although it marked packets drops some. Where nothing gets
-    /// lost on the way and the queue is bounded, a drop only makes the other end ask again for what
-    /// was there already.
+    /// Whether a queue that stays bad in spite of marks drops packets. On a lossless link with a
+    /// bounded queue a drop only makes the other end request a packet again that was already there.
     pub drops: bool,
 }
 
@@ -38,12 +48,12 @@ impl Default for CodelConfig {
     }
 }
 
-/// What becomes of a packet that leaves a queue.
+/// The decision about a packet that leaves a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It is sent.
     Pass,
-    /// It is sent, and one more of the packets that join the queue next gets a congestion mark.
+    /// It is sent, and one more of the next packets to join the queue receives a congestion mark.
     Mark,
     /// It is dropped.
     Drop,
@@ -52,18 +62,18 @@ pub enum Verdict {
 /// One queue's state.
 #[derive(Clone, Debug, Default)]
 pub struct Codel {
-    /// When the queue will have been bad for an interval, ns; `None` while it is good.
+    /// The time at which the queue will have been bad for an interval, ns; `None` while it is good.
     bad_from_ns: Option<u64>,
     is_signalling: bool,
     next_signal_ns: u64,
-    /// Signals of this bad time.
+    /// Number of signals in this bad period.
     count: u32,
-    /// The count with which this bad time began.
+    /// The value of `count` at the start of this bad period.
     first_count: u32,
 }
 
 impl Codel {
-    /// Judges the packet at the head of a queue, which waited for `sojourn_ns` and leaves
+    /// Judges the packet at the head of a queue. It waited for `sojourn_ns` and leaves
     /// `queue_octets` behind it.
     pub fn on_leave(
         &mut self,
@@ -88,7 +98,7 @@ impl Codel {
         if signals < CODEL_MARKS_MAX || !config.drops { Verdict::Mark } else { Verdict::Drop }
     }
 
-    /// Returns true if packets waited too long, without a break of an interval.
+    /// Returns true if packets waited too long for a whole interval.
     fn is_bad(&mut self, config: &CodelConfig, sojourn_ns: u64, queue_octets: usize, now_ns: u64) -> bool {
         if sojourn_ns < config.target_ns || queue_octets <= config.threshold_octets {
             self.bad_from_ns = None;
@@ -110,9 +120,9 @@ impl Codel {
 
     /// interval / √count, in integers.
     fn spacing_ns(&self, config: &CodelConfig) -> u64 {
-        // The root is taken of a number scaled by 2^20, hence is itself scaled by 2^10. The
-        // interval is not: what its division leaves is multiplied by itself, so that nothing
-        // exceeds 64 bits and nothing is lost.
+        // The root is taken of a number scaled by 2^20, so the root is scaled by 2^10. The interval
+        // is not scaled. The remainder of its division is scaled separately, so that the result is
+        // exact and nothing exceeds 64 bits.
         let root = (u64::from(self.count) << 20).isqrt().max(1);
         let (whole, rest) = (config.interval_ns / root, config.interval_ns % root);
         whole.saturating_mul(1 << 10).saturating_add((rest << 10) / root)
@@ -128,7 +138,7 @@ mod tests {
     const MS: u64 = 1_000_000;
     const LONG: usize = 1 << 20;
 
-    /// What becomes of a packet each millisecond, by the time that it waited.
+    /// The verdict on one packet each millisecond, by its time in the queue.
     fn signals(
         codel: &mut Codel,
         from_ms: u64,
@@ -147,12 +157,12 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_just_below_the_target_is_good_for_ever() {
+    fn a_wait_below_the_target_is_good() {
         assert!(signals(&mut Codel::default(), 0, 5000, |_| 5 * MS - 1).is_empty());
     }
 
     #[test]
-    fn a_queue_of_the_threshold_is_good_and_one_octet_more_is_bad() {
+    fn a_queue_past_the_threshold_is_bad() {
         for (octets, is_bad) in [(65_536, false), (65_537, true)] {
             let (mut codel, config) = (Codel::default(), CodelConfig::default());
             let heard = (0..200).any(|ms| codel.on_leave(&config, 50 * MS, octets, ms * MS) != Verdict::Pass);
@@ -161,14 +171,14 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_queue_is_heard_of_after_an_interval_and_then_ever_more_often() {
+    fn a_bad_queue_signals_ever_more_often() {
         let heard = signals(&mut Codel::default(), 0, 1000, |_| 5 * MS);
         // 100, then +100, +100/√2, +100/√3 …, each rounded up to the next packet.
         assert_eq!(times(&heard)[..6], [100, 200, 271, 329, 379, 424]);
     }
 
     #[test]
-    fn marks_come_first_and_then_drops() {
+    fn marks_come_before_drops() {
         let heard = signals(&mut Codel::default(), 0, 2000, |_| 50 * MS);
         let marks = CODEL_MARKS_MAX as usize;
         assert!(heard[..marks].iter().all(|(_, verdict)| *verdict == Verdict::Mark));
@@ -177,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_must_not_drop_goes_on_marking() {
+    fn a_lossless_queue_keeps_marking() {
         let config = CodelConfig { drops: false, ..CodelConfig::default() };
         let mut codel = Codel::default();
         let verdicts: Vec<_> = (0..5000).map(|ms| codel.on_leave(&config, 50 * MS, LONG, ms * MS)).collect();
@@ -187,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn one_packet_that_did_not_wait_makes_the_queue_good_again() {
+    fn one_prompt_packet_ends_a_bad_period() {
         let sojourn = |ms| if ms % 100 == 99 { 0 } else { 50 * MS };
         assert!(
             signals(&mut Codel::default(), 0, 5000, sojourn).is_empty(),
@@ -199,13 +209,13 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_time_soon_after_another_goes_on_where_that_ended_and_a_late_one_starts_over() {
+    fn a_bad_period_soon_afterwards_resumes() {
         let mut codel = Codel::default();
         let first = signals(&mut codel, 0, 1000, |_| 50 * MS);
         signals(&mut codel, 1000, 1001, |_| 0);
         let again = signals(&mut codel, 1001, 1400, |_| 50 * MS);
-        // The first one had so many signals after the one it began with: the second's are as close
-        // together as its last ones, and marks come first again.
+        // The second bad period starts with the signal count of the first one. Its signals are as
+        // close together as the last ones of the first period, and marks come first again.
         let marks = CODEL_MARKS_MAX as usize;
         assert!(first.len() > marks + 1);
         assert_eq!(again[0], (1101, Verdict::Mark));
@@ -220,7 +230,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(256))]
         #[test]
-        fn the_time_between_signals_is_what_128_bits_give(interval_ns: u64, count in 1u32..) {
+        fn signal_intervals_match_128_bit_arithmetic(interval_ns: u64, count in 1u32..) {
             let codel = Codel { count, ..Codel::default() };
             let config = CodelConfig { interval_ns, ..CodelConfig::default() };
             let root = (u128::from(count) << 20).isqrt();
@@ -230,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn extreme_settings_and_times_do_no_harm() {
+    fn extreme_codel_settings_do_no_harm() {
         for interval_ns in [0, 1, u64::MAX] {
             let config = CodelConfig { target_ns: 0, interval_ns, threshold_octets: 0, drops: true };
             let mut codel = Codel::default();

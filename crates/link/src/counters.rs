@@ -1,4 +1,4 @@
-//! Why packets are dropped, and how often.
+//! Reasons of drops, and their counters.
 
 use namely_wire::DecodeError;
 
@@ -7,7 +7,7 @@ use namely_wire::DecodeError;
 pub enum LinkDrop {
     /// Peer: the octets are no link packet.
     Malformed(DecodeError),
-    /// Peer: a fragment on a stream, where nothing needs fragments.
+    /// Peer: a fragment on a stream, which needs no fragments.
     FragmentOnStream,
     /// Peer: a fragment without Sequence.
     FragmentWithoutSequence,
@@ -17,36 +17,39 @@ pub enum LinkDrop {
     TooManyFragments,
     /// Peer: fragments of one message disagree on FragCount; the later one is dropped.
     FragCountChanged,
-    /// Peer or network: a fragment that is already here.
+    /// Peer or network: a fragment that was received already.
     DuplicateFragment,
-    /// Peer: more octets than a packet may have, in one piece or in fragments.
+    /// Peer: more octets than a packet may have, in one piece or in fragments. Also counted for a
+    /// packet to be sent that is too long for a ring of shared memory or a socket of the kernel.
     MessageTooLarge,
-    /// Network: a message stayed incomplete for too long.
+    /// Network: a message stayed incomplete for 500 ms.
     ReassemblyTimeout,
-    /// Network or peer: the oldest incomplete message had to make room.
+    /// Network or peer: the oldest incomplete message was evicted for newer fragments.
     ReassemblyEvicted,
     /// Network: a frame that the reliability service sent twice.
     DuplicateFrame,
     /// Peer: NextHopFaceId on a face where local fields are off.
     LocalFieldRefused,
-    /// Peer: a field on a packet that may not carry it, such as Nack on a Data.
+    /// Peer: a field on a packet that may not carry it, such as Nack on a Data or CachePolicy on an
+    /// Interest.
     MisplacedField,
-    /// Environment: the MTU leaves no room behind the header fields.
-    MtuTooSmall,
-    /// Network: a packet was dropped after the last retransmission.
-    RetransmissionsExhausted,
-    /// Network: a probe of the path's MTU was too long for it, or lost by chance: shorter ones came
-    /// through.
-    PathProbeLost,
-    /// Network: the oldest unacknowledged frame had to make room.
-    UnackedEvicted,
-    /// Network: the oldest acknowledgement that waited to be sent had to make room.
-    AckEvicted,
-    /// Environment: there was no memory for it.
+    /// Environment: no memory for a fragment, whose packet is dropped, for an acknowledgement, or
+    /// for a packet to be sent.
     NoMemory,
-    /// Environment or peer: a PrefixAnnouncement was too long, for anybody or for the first frame
-    /// of its packet, which went on without.
+    /// Environment or peer: a received PrefixAnnouncement has more than 2048 octets, or one to be
+    /// sent does not fit into the first frame of its packet. The packet continues without it.
     AnnouncementLeftOut,
+    /// Environment: the MTU leaves no space after the header fields.
+    MtuTooSmall,
+    /// Network: a packet was dropped after three retransmissions.
+    RetransmissionsExhausted,
+    /// Network: a probe of the path's MTU was too long, or lost by chance. Shorter ones arrived.
+    PathProbeLost,
+    /// Network: the reliability service evicted its oldest unacknowledged frame, which may have
+    /// arrived.
+    UnackedEvicted,
+    /// Network: the oldest acknowledgement that waited to be sent was evicted.
+    AckEvicted,
 }
 
 /// Reasons of this crate.
@@ -110,7 +113,7 @@ fn label(number: usize) -> &'static str {
     number.checked_sub(OWN).map_or_else(|| OWN_LABELS[number], |number| DecodeError::LABELS[number])
 }
 
-/// Drops by reason. Counting takes no memory.
+/// Drops by reason. Counting allocates no memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkDrops {
     counts: [u64; OWN + DecodeError::LABELS.len()],
@@ -136,12 +139,12 @@ impl LinkDrops {
         self.total = self.total.saturating_add(n);
     }
 
-    /// How many were dropped under this label.
+    /// Returns the number of drops under this label.
     pub fn of(&self, label: &str) -> u64 {
         self.iter().find(|(known, _)| *known == label).map_or(0, |(_, n)| n)
     }
 
-    /// Every reason that occurred, by its label, with its count.
+    /// Every reason with at least one drop, by its label, with its count.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         self.counts.iter().enumerate().filter(|(_, n)| **n > 0).map(|(number, n)| (label(number), *n))
     }
@@ -160,7 +163,7 @@ impl LinkDrops {
         self.total = self.total.saturating_add(other.total);
     }
 
-    /// Everything that was dropped.
+    /// Number of all drops.
     pub fn total(&self) -> u64 {
         self.total
     }
@@ -173,7 +176,7 @@ mod tests {
     use std::vec::Vec;
 
     #[test]
-    fn each_reason_has_a_label_and_a_count_of_its_own() {
+    fn each_link_reason_has_its_own_count() {
         let labels: BTreeSet<_> = OWN_LABELS.iter().chain(&DecodeError::LABELS).collect();
         assert_eq!(labels.len(), OWN + DecodeError::LABELS.len());
         let mut drops = LinkDrops::default();

@@ -1,4 +1,4 @@
-//! A link packet on its way out: header octets, then a range of a network packet.
+//! An outgoing link packet: header octets, then a range of a network packet.
 
 use core::fmt;
 use core::ops::Range;
@@ -10,16 +10,16 @@ use namely_wire::{
 use alloc::collections::TryReserveError;
 use alloc::vec::Vec;
 
-/// Room that what a header is written to must have, octets: more than any header with its padding.
+/// Capacity of the scratch buffer for headers, octets: more than any header with its padding.
 pub(crate) const SCRATCH_OCTETS: usize = 512;
 
-/// Room for the header of a frame, octets: all fields of NDNLPv2 but acknowledgements take at most
-/// 144, and the rest carries acknowledgements.
+/// Capacity for the header of a frame, octets. All fields of NDNLPv2 except acknowledgements take
+/// at most 144, and the rest carries acknowledgements.
 pub const FRAME_HEADER_OCTETS_MAX: usize = 176;
 
 const _: () = assert!(FRAME_HEADER_OCTETS_MAX <= u8::MAX as usize);
 
-/// The octets of a link packet that precede its fragment's.
+/// The octets of a link packet before its fragment.
 #[derive(Clone, Copy)]
 pub struct FrameHeader {
     length: u8,
@@ -27,7 +27,7 @@ pub struct FrameHeader {
 }
 
 impl FrameHeader {
-    /// No header: the packet goes bare.
+    /// No header: the packet is sent bare.
     pub const EMPTY: FrameHeader = FrameHeader { length: 0, octets: [0; FRAME_HEADER_OCTETS_MAX] };
 
     fn from_slice(slice: &[u8]) -> Option<Self> {
@@ -49,13 +49,13 @@ impl fmt::Debug for FrameHeader {
     }
 }
 
-/// One octet of a packet that goes out changed (HopLimit), so that the shared packet itself need
-/// not change.
+/// One changed octet of an outgoing packet (HopLimit), so that the shared packet itself stays
+/// unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patch {
-    /// Where, from the packet's start.
+    /// Offset from the packet's start.
     pub offset: usize,
-    /// What to send there.
+    /// The octet to send.
     pub value: u8,
 }
 
@@ -63,12 +63,12 @@ pub struct Patch {
 #[derive(Clone, Debug)]
 pub struct Frame<P> {
     header: FrameHeader,
-    /// Zeros behind the header, where there is no payload.
+    /// Number of zeros after the header, if there is no payload.
     padding_octets: u16,
     payload: Option<Payload<P>>,
 }
 
-/// What padding is made of: as much as the longest frame has.
+/// Source of padding, as long as the longest frame.
 static PADDING: [u8; LP_PACKET_OCTETS_MAX] = [0; LP_PACKET_OCTETS_MAX];
 
 /// A part of a network packet.
@@ -76,15 +76,15 @@ static PADDING: [u8; LP_PACKET_OCTETS_MAX] = [0; LP_PACKET_OCTETS_MAX];
 pub struct Payload<P> {
     /// The whole packet, shared.
     pub packet: P,
-    /// Which of its octets are sent.
+    /// The range of its octets to send.
     pub range: Range<u32>,
-    /// The octet to change on the way out, if it is in that range.
+    /// The octet to change, if it is in that range.
     pub patch: Option<Patch>,
 }
 
 impl<P: AsRef<[u8]>> Frame<P> {
-    /// The octets in the order of sending: header, packet up to the patched octet, that octet, the
-    /// rest. Unused slices are empty.
+    /// Returns the octets in the order of sending: header, packet up to the patched octet, that
+    /// octet, the rest. Unused slices are empty.
     pub fn slices(&self) -> [&[u8]; 4] {
         let header = self.header.as_bytes();
         let Some(payload) = &self.payload else {
@@ -100,34 +100,34 @@ impl<P: AsRef<[u8]>> Frame<P> {
 }
 
 impl<P> Frame<P> {
-    /// The octets before the packet's.
+    /// The octets before those of the packet.
     pub fn header(&self) -> &[u8] {
         self.header.as_bytes()
     }
 
-    /// The packet that it carries a part of, for homes that send buffers and not slices.
+    /// The packet that the frame carries a part of, for hosts that send buffers and not slices.
     pub fn payload(&self) -> Option<&Payload<P>> {
         self.payload.as_ref()
     }
 
-    /// All octets of the frame.
+    /// Number of octets of the frame.
     pub fn octets(&self) -> usize {
         let payload = self.payload.as_ref().map_or(0, |p| p.range.len());
         usize::from(self.header.length) + usize::from(self.padding_octets) + payload
     }
 
-    /// Returns true if it asks how long frames may be, and carries nothing.
+    /// Returns true if the frame is a probe of the frame length without payload.
     pub fn is_probe(&self) -> bool {
         self.padding_octets > 0
     }
 
-    /// A packet without any header.
+    /// Creates a frame of a packet without any header.
     pub(crate) fn bare(payload: Payload<P>) -> Self {
         Frame { header: FrameHeader::EMPTY, padding_octets: 0, payload: Some(payload) }
     }
 
-    /// A frame of `octets` that asks its receiver to acknowledge it; `None` if that is too short or
-    /// too long for one, or there is no memory.
+    /// Creates a probe of `octets` that requests an acknowledgement. `None` if `octets` is out of
+    /// range or there is no memory.
     pub(crate) fn probe(tx_sequence: u64, octets: usize, scratch: &mut Vec<u8>) -> Option<Self> {
         ready(scratch).ok()?;
         let padding_octets = encode_lp_probe(tx_sequence, octets, scratch)?;
@@ -136,8 +136,8 @@ impl<P> Frame<P> {
         Some(Frame { header, padding_octets: padding_octets as u16, payload: None })
     }
 
-    /// A frame with the given fields; `None` if there is no memory to write them, or they exceed
-    /// [`FRAME_HEADER_OCTETS_MAX`], as none do.
+    /// Creates a frame with the given fields. `None` if there is no memory, or if they exceed
+    /// [`FRAME_HEADER_OCTETS_MAX`], which no valid fields do.
     pub(crate) fn with_header(
         headers: &LpHeaders,
         framing: &LpFraming<'_>,
@@ -149,8 +149,8 @@ impl<P> Frame<P> {
         Some(Frame { header: FrameHeader::from_slice(scratch)?, padding_octets: 0, payload })
     }
 
-    /// A frame that holds all of its Fragment itself, or is IDLE; `None` if it exceeds
-    /// [`FRAME_HEADER_OCTETS_MAX`], or there is no memory to write it.
+    /// Creates a frame that contains its whole Fragment, or is IDLE. `None` if it exceeds
+    /// [`FRAME_HEADER_OCTETS_MAX`], or there is no memory.
     pub(crate) fn complete(
         framing: &LpFraming<'_>,
         fragment: Option<&[u8]>,
@@ -162,8 +162,8 @@ impl<P> Frame<P> {
         Some(Frame { header: FrameHeader::from_slice(scratch)?, padding_octets: 0, payload: None })
     }
 
-    /// The same of a payload that begins with the packet's PrefixAnnouncement and the Fragment's
-    /// TYPE and LENGTH.
+    /// Creates a frame of a payload that begins with the packet's PrefixAnnouncement and the TYPE
+    /// and LENGTH of the Fragment.
     pub(crate) fn announced(
         headers: &LpHeaders,
         framing: &LpFraming<'_>,
@@ -176,7 +176,7 @@ impl<P> Frame<P> {
     }
 }
 
-/// Empties what a header is written to, and has room for any.
+/// Empties the scratch buffer and reserves capacity for any header.
 pub(crate) fn ready(scratch: &mut Vec<u8>) -> Result<(), TryReserveError> {
     scratch.clear();
     scratch.try_reserve(SCRATCH_OCTETS)
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn header_and_payload_are_what_the_slices_are() {
+    fn header_and_payload_match_the_slices() {
         for (range, patch) in [(0..10, None), (2..7, None), (2..7, Some(Patch { offset: 3, value: 99 }))] {
             let frame = frame(range, patch);
             let payload = frame.payload().unwrap();
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_patch_outside_the_fragment_is_left_to_the_fragment_that_holds_it() {
+    fn a_patch_outside_the_fragment_is_skipped() {
         let patch = Some(Patch { offset: 7, value: 99 });
         assert_eq!(frame(0..7, patch).slices().concat(), [0, 1, 2, 3, 4, 5, 6]);
         assert_eq!(frame(7..10, patch).slices().concat(), [99, 8, 9]);

@@ -1,18 +1,19 @@
-//! NDNLPv2 link service: what stands between network packets and the frames of one face.
+//! NDNLPv2 link service: the layer between network packets and the frames of one face.
 //!
 //! [`LinkService::send`] turns a network packet into link packets ([`Frame`]s: a few header octets
-//! and a range of the packet, which is never copied); [`LinkService::receive`] turns link packets
-//! into network packets. It fragments and reassembles, sends lost frames again where both ends want
-//! that, sets congestion marks, and finds out by probes how long frames may be where a path does
-//! not tell.
+//! and a range of the packet, which is never copied). [`LinkService::receive`] turns link packets
+//! into network packets. The service fragments and reassembles, retransmits lost frames if both
+//! ends enable it, sets congestion marks, and probes the maximum frame length of a path if the path
+//! does not report it.
 //!
-//! This crate never reads a clock, a socket or randomness: time comes in as nanoseconds of any
-//! monotonic clock, and frames go out through a closure. Everything a peer can make it keep is
-//! bounded; every drop has a reason ([`LinkDrop`]) and is counted under that reason's label.
+//! This crate never reads a clock, a socket or randomness. The caller passes the time as
+//! nanoseconds of any monotonic clock, and frames leave through a closure. All state that a peer
+//! can create is bounded. Every drop has a reason ([`LinkDrop`]) and is counted under that reason's
+//! label.
 //!
-//! Follows NDNLPv2 as NFD implements it; the feature of the specification is named at each rule:
-//! indexed fragmentation, network Nack, consumer-controlled forwarding, local cache policy,
-//! incoming face indication, congestion marking, link layer reliability, PIT tokens.
+//! Follows NDNLPv2 as NFD implements it. Each rule names its feature of the specification: indexed
+//! fragmentation, network Nack, consumer-controlled forwarding, local cache policy, incoming face
+//! indication, congestion marking, link layer reliability, PIT tokens.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -44,11 +45,13 @@ pub use counters::{LinkDrop, LinkDrops};
 pub use fragment::{FRAGMENTS_MAX, MTU_OCTETS_MIN};
 pub use frame::{FRAME_HEADER_OCTETS_MAX, Frame, FrameHeader, Patch, Payload};
 pub use path::PATH_OCTETS_BASE;
-pub use proof::{PROOF_QUESTION_OCTETS_MAX, PROOF_RANDOM_OCTETS, Proof, Shown, may_show};
+pub use proof::{Evidence, PROOF_QUESTION_OCTETS_MAX, PROOF_RANDOM_OCTETS, Proof, may_answer};
 pub use reassembly::{
     REASSEMBLY_RESERVE_OCTETS, ReassemblyLimits, ReassemblyShare, ReassemblyTotal, ReassemblyTotalRef,
 };
-pub use receiver::{Accepts, LinkReceiver};
+pub use receiver::{LinkReceiver, ReceivePolicy};
 pub use reliability::{RETRANSMISSIONS_MAX, UNACKED_FRAMES_MAX};
 pub use sender::{ANNOUNCEMENT_OCTETS_MAX, LinkSender};
-pub use service::{Carried, Delivered, LinkConfig, LinkCounters, LinkKind, LinkService, Outbound};
+pub use service::{
+    DeliveredPacket, LinkConfig, LinkCounters, LinkKind, LinkService, Outbound, PacketLocation,
+};

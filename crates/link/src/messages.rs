@@ -1,13 +1,12 @@
-//! The incomplete messages of one face: found by their keys, and in the order in which they waited.
+//! The incomplete messages of one face, by their keys and in the order of their last fragment.
 //!
-//! They lie in slots that are used again, linked from the one that waited longest to the youngest.
-//! A sorted list of the slots' numbers finds a key. There are no more slots than the limits on
-//! messages allow, and one.
+//! They are in reusable slots, linked from the oldest to the youngest. A sorted list of slot
+//! numbers finds a key. The number of slots never exceeds the limit on messages plus one.
 
 use alloc::collections::TryReserveError;
 use alloc::vec::Vec;
 
-/// Slots that are kept when no message is left.
+/// Slots that are retained when no message is left.
 const IDLE_SLOTS_MAX: usize = 8;
 
 /// No slot.
@@ -16,21 +15,21 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 struct Slot<K, T> {
     key: K,
-    /// `None` in a slot that is free.
+    /// `None` in a free slot.
     message: Option<T>,
     older: u32,
-    /// In a free slot, the next free one.
+    /// In a free slot: the next free slot.
     newer: u32,
 }
 
 /// A slot in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place(u32);
+pub(crate) struct SlotIndex(u32);
 
 #[derive(Debug)]
 pub(crate) struct Messages<K, T> {
     slots: Vec<Slot<K, T>>,
-    /// Slots in use, in the order of their keys.
+    /// Slots in use, sorted by their keys.
     by_key: Vec<u32>,
     oldest: u32,
     newest: u32,
@@ -50,23 +49,23 @@ impl<K: Ord + Copy, T> Messages<K, T> {
         self.by_key.binary_search_by(|id| self.slots[*id as usize].key.cmp(key))
     }
 
-    pub(crate) fn find(&self, key: &K) -> Option<Place> {
-        self.search(key).ok().map(|at| Place(self.by_key[at]))
+    pub(crate) fn find(&self, key: &K) -> Option<SlotIndex> {
+        self.search(key).ok().map(|at| SlotIndex(self.by_key[at]))
     }
 
-    pub(crate) fn get(&self, place: Place) -> Option<&T> {
+    pub(crate) fn get(&self, place: SlotIndex) -> Option<&T> {
         self.slots[place.0 as usize].message.as_ref()
     }
 
-    pub(crate) fn get_mut(&mut self, place: Place) -> Option<&mut T> {
+    pub(crate) fn get_mut(&mut self, place: SlotIndex) -> Option<&mut T> {
         self.slots[place.0 as usize].message.as_mut()
     }
 
-    /// Puts in a message with a key that none has; it is the youngest.
+    /// Inserts a message with a new key, as the youngest.
     ///
     /// # Errors
     /// There is no memory for it; nothing has changed.
-    pub(crate) fn insert(&mut self, key: K, message: T) -> Result<Place, TryReserveError> {
+    pub(crate) fn insert(&mut self, key: K, message: T) -> Result<SlotIndex, TryReserveError> {
         self.by_key.try_reserve(1)?;
         let slot = Slot { key, message: Some(message), older: NONE, newer: NONE };
         let id = if self.free == NONE {
@@ -83,23 +82,23 @@ impl<K: Ord + Copy, T> Messages<K, T> {
         let at = self.search(&key).unwrap_or_else(|at| at);
         self.by_key.insert(at, id);
         self.append(id);
-        Ok(Place(id))
+        Ok(SlotIndex(id))
     }
 
     /// Makes a message the youngest.
-    pub(crate) fn touch(&mut self, place: Place) {
+    pub(crate) fn touch(&mut self, place: SlotIndex) {
         if self.newest != place.0 {
             self.unlink(place.0);
             self.append(place.0);
         }
     }
 
-    /// The message that was touched longest ago.
-    pub(crate) fn oldest(&self) -> Option<Place> {
-        (self.oldest != NONE).then_some(Place(self.oldest))
+    /// Returns the message that was touched least recently.
+    pub(crate) fn oldest(&self) -> Option<SlotIndex> {
+        (self.oldest != NONE).then_some(SlotIndex(self.oldest))
     }
 
-    pub(crate) fn remove(&mut self, place: Place) -> Option<T> {
+    pub(crate) fn remove(&mut self, place: SlotIndex) -> Option<T> {
         let slot = &mut self.slots[place.0 as usize];
         let (key, message) = (slot.key, slot.message.take()?);
         self.unlink(place.0);
@@ -172,9 +171,9 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(128))]
         #[test]
-        fn they_are_a_map_and_the_order_of_touching(steps in prop::collection::vec(any_step(), 0..200)) {
+        fn messages_match_an_ordered_map(steps in prop::collection::vec(any_step(), 0..200)) {
             let mut messages = Messages::new();
-            // The message, and when it was touched.
+            // The message, and the time of its last touch.
             let mut model: BTreeMap<u8, (usize, usize)> = BTreeMap::new();
             for (now, step) in steps.into_iter().enumerate() {
                 let oldest = model.iter().min_by_key(|(_, (_, touched))| *touched).map(|(key, _)| *key);
@@ -207,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_of_a_flood_are_given_back_when_none_is_left() {
+    fn flooded_slots_are_released_when_empty() {
         let mut messages = Messages::new();
         for key in 0..100 {
             messages.insert(key, ()).unwrap();
@@ -216,6 +215,6 @@ mod tests {
             messages.remove(oldest);
         }
         assert_eq!((messages.len(), messages.slots.capacity(), messages.by_key.capacity()), (0, 0, 0));
-        assert_eq!(messages.insert(7, ()), Ok(Place(0)));
+        assert_eq!(messages.insert(7, ()), Ok(SlotIndex(0)));
     }
 }

@@ -1,30 +1,30 @@
-//! What the reliability service keeps, in memory that may be refused: frames by consecutive
-//! numbers, and small sets in order. What is put in comes mostly at the end, and what is taken out
-//! mostly from the beginning; both are cheap then.
+//! Containers of the reliability service with fallible allocation: frames by consecutive numbers,
+//! and small ordered sets. Most insertions are at the end and most removals at the beginning, and
+//! both are cheap.
 
 use alloc::collections::{TryReserveError, VecDeque};
 
-/// Values by consecutive numbers, of which any may be taken out.
+/// Values by consecutive numbers. Any of them may be removed.
 #[derive(Debug)]
-pub(crate) struct Numbered<T> {
+pub(crate) struct NumberedMap<T> {
     first: u64,
-    /// The first one is there, if any is.
+    /// The first value is present unless the container is empty.
     values: VecDeque<Option<T>>,
     len: usize,
 }
 
-impl<T> Numbered<T> {
-    /// None yet; the first one's number.
+impl<T> NumberedMap<T> {
+    /// Creates an empty container; `first` is the number of the first value.
     pub(crate) fn new(first: u64) -> Self {
-        Numbered { first, values: VecDeque::new(), len: 0 }
+        NumberedMap { first, values: VecDeque::new(), len: 0 }
     }
 
-    /// How many there are.
+    /// Number of values.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Numbers from the first value to the last, with those in between that were taken out.
+    /// The number of positions from the first value to the last, including removed ones.
     pub(crate) fn span(&self) -> usize {
         self.values.len()
     }
@@ -34,7 +34,7 @@ impl<T> Numbered<T> {
         self.first.wrapping_add(self.values.len() as u64)
     }
 
-    /// Makes room for so many more.
+    /// Reserves memory for `more` values.
     ///
     /// # Errors
     /// There is no memory for them.
@@ -42,7 +42,7 @@ impl<T> Numbered<T> {
         self.values.try_reserve(more)
     }
 
-    /// Puts in the next value; there is room for it.
+    /// Appends the next value. The memory must be reserved.
     pub(crate) fn push(&mut self, value: T) {
         self.values.push_back(Some(value));
         self.len += 1;
@@ -81,7 +81,7 @@ impl<T> Numbered<T> {
     }
 }
 
-/// Values in order, none of them twice.
+/// A sorted set.
 #[derive(Debug)]
 pub(crate) struct Ordered<T>(VecDeque<T>);
 
@@ -92,7 +92,7 @@ impl<T> Default for Ordered<T> {
 }
 
 impl<T: Ord> Ordered<T> {
-    /// Returns true if the value was not there.
+    /// Inserts a value. Returns true if it is new.
     ///
     /// # Errors
     /// There is no memory for it.
@@ -113,7 +113,7 @@ impl<T: Ord> Ordered<T> {
         self.0.front()
     }
 
-    /// The first value that is not less than this.
+    /// Returns the first value that is at least `least`.
     pub(crate) fn first_from(&self, least: &T) -> Option<&T> {
         self.0.get(self.0.partition_point(|value| value < least))
     }
@@ -129,7 +129,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(128))]
         #[test]
         fn numbered_values_are_a_map(steps in prop::collection::vec((any::<bool>(), 0u64..60), 0..200)) {
-            let (mut numbered, mut model, mut next) = (Numbered::new(10), BTreeMap::new(), 10);
+            let (mut numbered, mut model, mut next) = (NumberedMap::new(10), BTreeMap::new(), 10);
             for (is_push, n) in steps {
                 if is_push {
                     prop_assert_eq!(numbered.next(), next);

@@ -1,55 +1,66 @@
-//! Which frames get through to the peer, found out by probes where nobody tells the MTU of the path
-//! (RFC 8899, RFC 4821).
+//! Path MTU discovery by probes, for links that do not report the MTU of the path (RFC 8899, RFC
+//! 4821).
 //!
-//! A probe is an IDLE link packet with a TxSequence, filled up to the length in question; whoever
-//! has it answers with an IDLE packet that carries the Ack. Only a difference is evidence: a long
-//! probe is lost, and in the same round a short one came through, [`FAILURES_MAX`] times. A peer
-//! that answers none is left alone, and the MTU as it is.
+//! A probe is an IDLE link packet with a TxSequence, padded to the length under test. Its receiver
+//! answers with an IDLE packet that carries the Ack. Only a difference is evidence: a long probe
+//! was lost and a short one of the same round arrived, [`FAILURES_MAX`] times. If a peer answers no
+//! probe at all, probing stops and the MTU does not change.
 //!
-//! Nothing happens while no long packets are sent. There is at most one round at a time, of
-//! [`PROBES_MAX`] probes at most.
+//! Probing pauses while no long packets are sent. There is at most one round at a time, with at
+//! most [`PROBES_MAX`] probes.
 
 use alloc::vec::Vec;
 
-/// Frames up to this length are taken to get through everywhere, octets: BASE_PLPMTU of RFC 8899,
+/// Frames up to this length are assumed to arrive on every path, octets: BASE_PLPMTU of RFC 8899,
 /// section 5.1.2.
 pub const PATH_OCTETS_BASE: usize = 1200;
 
-/// Maximum number of probes that wait for an answer.
+/// Outstanding probes of the path MTU.
+///
+/// Two probes are sent in 15 s if the path carries the present MTU, and six in a minute to a peer
+/// that answers none. Without packets longer than 1200 octets none are sent.
+///
+/// # Limit
+/// No further probe is sent until the round is over.
+/// - Value: 8 in a round of 1 s
+/// - Counter: `path_probe_lost`
+/// - Tests: `frames_shrink_to_a_silent_paths_mtu`,
+///   `a_wide_path_costs_two_probes`,
+///   `unanswered_probes_leave_the_mtu_unchanged`,
+///   `peers_without_long_packets_never_probe`
 pub(crate) const PROBES_MAX: usize = 8;
 
-/// Rounds in which the short probe came through and the long one did not, after which the long ones
-/// count as lost: MAX_PROBES of RFC 8899. Also the rounds without any answer after which the peer
-/// is left alone.
+/// Number of rounds with a lost long probe and an acknowledged short one after which the long
+/// length counts as lost: MAX_PROBES of RFC 8899. Also the number of rounds without any answer
+/// after which probing of the peer stops.
 const FAILURES_MAX: u8 = 3;
 
-/// Rounds of one search.
+/// Maximum number of rounds of one search.
 const SEARCH_ROUNDS_MAX: u8 = 4;
 
-/// A search that leaves no more than this open has ended, octets.
+/// A search ends when its open range is at most this, octets.
 const PRECISION_OCTETS: usize = 8;
 
-/// How long a round waits for answers, ns: PROBE_TIMER of RFC 8899, the least that it allows.
+/// Time for which a round waits for answers, ns: the minimum PROBE_TIMER of RFC 8899.
 const ROUND_NS: u64 = 1_000_000_000;
 
-/// Long packets are sent for so long before it is asked again whether they get through, ns:
-/// CONFIRMATION_TIMER.
+/// Time of sending long packets before their length is confirmed again, ns: CONFIRMATION_TIMER.
 const CONFIRM_NS: u64 = 15_000_000_000;
 
-/// A peer that answers no probe is asked again after so long, ns.
+/// Time before a peer that answers no probe is probed again, ns.
 const SILENT_NS: u64 = 60_000_000_000;
 
-/// Longer frames than those found are tried again after so long, ns: PMTU_RAISE_TIMER.
+/// Time before longer frames are tried again, ns: PMTU_RAISE_TIMER.
 const RAISE_NS: u64 = 600_000_000_000;
 
-/// What is found out just now.
+/// The phase of discovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Nothing.
+    /// No probing.
     Resting,
-    /// Whether frames of the present length get through.
+    /// Tests whether frames of the present length arrive.
     Confirming,
-    /// How long frames may be that do; those of `lost_octets` do not, as far as is known.
+    /// Searches for the maximum frame length. Frames of `lost_octets` are assumed to be lost.
     Searching { lost_octets: usize },
 }
 
@@ -60,22 +71,22 @@ struct Probe {
     is_acked: bool,
 }
 
-/// What is known of the path of one face.
+/// The state of path MTU discovery of one face.
 #[derive(Debug)]
 pub(crate) struct Path {
-    /// What the system says of it, octets.
+    /// The frame length that the system reports, octets.
     told_octets: usize,
     /// The longest frame to be sent, octets.
     found_octets: usize,
     phase: Phase,
     probes: Vec<Probe>,
-    /// Rounds of this phase that have ended, and those of them that only the short probe came
-    /// through in.
+    /// Number of ended rounds of this phase, and of those in which only the short probe arrived.
     rounds: u8,
     failures: u8,
-    /// When the round ends.
+    /// The end of the round.
     due_ns: Option<u64>,
-    /// A long packet after this begins the next phase, and one after that a search for longer ones.
+    /// The first long packet after `next_ns` begins the next phase. The first one after `raise_ns`
+    /// begins a search for longer frames.
     next_ns: u64,
     raise_ns: u64,
     next_tx_sequence: u64,
@@ -93,7 +104,7 @@ impl Path {
             due_ns: None,
             next_ns: 0,
             raise_ns: 0,
-            // The reliability service numbers its own frames below.
+            // The reliability service uses the lower numbers for its own frames.
             next_tx_sequence: first_tx_sequence | 1 << 63,
         }
     }
@@ -103,7 +114,7 @@ impl Path {
         self.found_octets
     }
 
-    /// The system says something else of the path.
+    /// Records a new frame length that the system reports.
     pub(crate) fn tell(&mut self, octets: usize) {
         if octets == self.told_octets {
             return;
@@ -115,7 +126,7 @@ impl Path {
         self.raise_ns = 0;
     }
 
-    /// A packet longer than [`PATH_OCTETS_BASE`] is sent.
+    /// Records that a packet longer than [`PATH_OCTETS_BASE`] is sent.
     pub(crate) fn on_long_packet(&mut self, now_ns: u64) {
         if self.phase != Phase::Resting || now_ns < self.next_ns {
             return;
@@ -129,7 +140,7 @@ impl Path {
         }
     }
 
-    /// An acknowledgement came.
+    /// Processes an acknowledgement.
     pub(crate) fn on_ack(&mut self, tx_sequence: u64, now_ns: u64) {
         let Some(probe) = self.probes.iter_mut().find(|probe| probe.tx_sequence == tx_sequence) else {
             return;
@@ -148,8 +159,9 @@ impl Path {
         }
     }
 
-    /// Ends the round that is over, and begins the next one: `send` gets its probes, number and
-    /// octets. Returns how many of the last round's got lost though shorter ones came through.
+    /// Ends a round that timed out and begins the next one. `send` receives the number and octets
+    /// of its probes. Returns the number of lost probes of the ended round, or 0 if none was
+    /// answered.
     pub(crate) fn tick(&mut self, now_ns: u64, send: &mut impl FnMut(u64, usize)) -> u64 {
         if self.due_ns.is_none_or(|due_ns| due_ns > now_ns) {
             return 0;
@@ -161,7 +173,7 @@ impl Path {
         lost
     }
 
-    /// When [`Path::tick`] has something to do, ns.
+    /// The time of the next [`Path::tick`], ns.
     pub(crate) fn due_ns(&self) -> Option<u64> {
         self.due_ns
     }
@@ -189,7 +201,7 @@ impl Path {
                 self.probe(self.found_octets);
             }
             Phase::Searching { lost_octets } => {
-                // The first round tries what got lost once more: it may have been chance.
+                // The first round repeats the lost length, because the loss may have been chance.
                 let top = if self.rounds == 0 { lost_octets } else { lost_octets - 1 };
                 let open = top.saturating_sub(self.found_octets);
                 let step = open.div_ceil(PROBES_MAX).max(1);

@@ -1,5 +1,4 @@
-//! Two link services over a path that loses what is too long for it, or by chance, and tells
-//! nobody.
+//! Two link services over a path that silently drops frames that are too long for it, or at random.
 
 use alloc::vec::Vec;
 
@@ -11,12 +10,12 @@ use crate::{LinkConfig, LinkKind, LinkService, Outbound, ReassemblyTotal};
 const SECOND: u64 = 1_000_000_000;
 const TOLD: usize = 1472;
 
-/// Whether a frame, the `n`-th there, gets through.
+/// Returns true if the path carries the `n`-th frame.
 type Carries = fn(n: u64, octets: usize) -> bool;
 
 struct Peers {
     here: LinkService<Vec<u8>>,
-    /// None: it knows nothing of probes.
+    /// `None` for a peer that answers no probe.
     there: Option<LinkService<Vec<u8>>>,
     carries: Carries,
     now_ns: u64,
@@ -40,7 +39,7 @@ impl Peers {
         self.here.mtu().unwrap()
     }
 
-    /// Sends a packet of so many octets. Returns how many frames that took.
+    /// Sends a packet of `octets` octets. Returns the number of frames that this took.
     fn send(&mut self, octets: usize) -> usize {
         let mut packet = Vec::from([6, 253]);
         packet.extend(((octets - 4) as u16).to_be_bytes());
@@ -53,7 +52,7 @@ impl Peers {
         count
     }
 
-    /// What is sent arrives at once, and its answers with it.
+    /// A sent frame arrives at once, and so do its answers.
     fn carry(&mut self, frame: &[u8]) {
         let view = LpView::parse(frame).unwrap();
         let is_probe = view.fragment.is_none() && view.tx_sequence.is_some();
@@ -102,7 +101,7 @@ impl Peers {
 }
 
 #[test]
-fn frames_come_down_to_what_a_path_carries_that_does_not_tell() {
+fn frames_shrink_to_a_silent_paths_mtu() {
     for reliability in [false, true] {
         for carried in [1200, 1201, 1272, 1400, 1471] {
             let mut peers = match carried {
@@ -126,7 +125,7 @@ fn frames_come_down_to_what_a_path_carries_that_does_not_tell() {
 }
 
 #[test]
-fn a_path_that_carries_all_costs_two_probes_in_a_quarter_of_a_minute() {
+fn a_wide_path_costs_two_probes() {
     let mut peers = Peers::new(|_, _| true, false);
     peers.pass(60);
     assert_eq!((peers.mtu(), peers.lost_probes()), (TOLD, 0));
@@ -134,7 +133,7 @@ fn a_path_that_carries_all_costs_two_probes_in_a_quarter_of_a_minute() {
 }
 
 #[test]
-fn who_sends_no_long_packets_probes_nothing() {
+fn peers_without_long_packets_never_probe() {
     let mut peers = Peers::new(|_, octets| octets <= 1272, false);
     for _ in 0..1000 {
         peers.now_ns += SECOND;
@@ -145,7 +144,7 @@ fn who_sends_no_long_packets_probes_nothing() {
 }
 
 #[test]
-fn a_peer_that_answers_no_probes_is_left_alone_and_so_is_the_mtu() {
+fn unanswered_probes_leave_the_mtu_unchanged() {
     let mut peers = Peers::new(|_, _| true, false);
     peers.there = None;
     peers.pass(600);
@@ -154,8 +153,8 @@ fn a_peer_that_answers_no_probes_is_left_alone_and_so_is_the_mtu() {
 }
 
 #[test]
-fn loss_by_chance_costs_at_most_a_while_of_shorter_frames() {
-    // Two of three frames get lost, whatever they are.
+fn random_loss_shortens_frames_only_briefly() {
+    // Three of four frames of any kind get lost.
     let mut peers = Peers::new(|n, _| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32 & 3 == 0, false);
     peers.pass(60);
     peers.carries = |_, _| true;
@@ -164,7 +163,7 @@ fn loss_by_chance_costs_at_most_a_while_of_shorter_frames() {
 }
 
 #[test]
-fn a_path_that_becomes_wider_is_used_after_ten_minutes_and_one_that_narrows_at_once() {
+fn a_wider_path_is_used_later() {
     let mut peers = Peers::new(|_, octets| octets <= 1272, false);
     peers.pass(60);
     peers.carries = |_, octets| octets <= 1400;
@@ -178,7 +177,7 @@ fn a_path_that_becomes_wider_is_used_after_ten_minutes_and_one_that_narrows_at_o
 }
 
 #[test]
-fn what_the_system_tells_holds_beside_what_was_found() {
+fn the_system_mtu_still_limits_frames() {
     let mut peers = Peers::new(|_, octets| octets <= 1272, false);
     peers.pass(20);
     let found = peers.mtu();
@@ -199,7 +198,7 @@ fn what_the_system_tells_holds_beside_what_was_found() {
 }
 
 #[test]
-fn a_probe_is_a_packet_of_its_length_or_none() {
+fn a_probe_has_its_exact_length() {
     for octets in [300, 1200, 8800, 65_535] {
         let mut probe = Vec::new();
         let padding = encode_lp_probe(7, octets, &mut probe).unwrap();
@@ -213,7 +212,7 @@ fn a_probe_is_a_packet_of_its_length_or_none() {
 }
 
 #[test]
-fn a_probe_is_answered_once_and_its_answer_not_at_all() {
+fn a_probe_is_answered_once() {
     let mut link: LinkService<Vec<u8>> =
         LinkService::new(LinkConfig::new(LinkKind::Datagram { mtu: TOLD }), ReassemblyTotal::new(0), 0);
     let mut probe = Vec::new();

@@ -1,18 +1,18 @@
-//! Whether a peer receives what is sent to the address that it writes from. The source address of a
-//! datagram proves nothing: whoever forges it has the answers sent to somebody else.
+//! Proof that a peer receives packets at the address that it sends from. The source address of a
+//! datagram proves nothing: a host that forges it directs the answers to another host.
 //!
-//! The proof is an answer that only a receiver can give, since it repeats random octets:
+//! The proof is an answer that only a receiver can send, because it repeats random octets:
 //!
 //! - an Ack of a random TxSequence (NDNLPv2, link layer reliability). namely acknowledges the IDLE
-//!   link packet, also without the service being on; NFD, with the service on, the one with a
+//!   link packet even if the service is off; NFD with the service on acknowledges the packet with a
 //!   Fragment;
-//! - a Nack of an Interest whose name ends in random octets, or Data of that name. NFD answers an
-//!   Interest without a route by a Nack. The name is below `/localhop` and HopLimit is 1, so that
-//!   the Interest goes no further and a default route does not take it.
+//! - a Nack of an Interest with a name that ends in random octets, or Data of that name. NFD
+//!   answers an Interest without a route by a Nack. The name is below `/localhop` and HopLimit is
+//!   1, so that the Interest is not forwarded and matches no default route.
 //!
-//! The link sends both questions with a packet for the peer when the face wants the proof, and
-//! again with later packets after a pause that doubles. A host that forges the address sees
-//! neither question: it would have to guess 63 bits of the first and 128 of the second.
+//! If the face requires the proof, the link sends both questions with a packet for the peer. It
+//! repeats them with later packets after a pause that doubles. A host that forges the address
+//! receives neither question: it would have to guess 63 bits of the first and 128 of the second.
 
 use alloc::vec::Vec;
 
@@ -20,47 +20,52 @@ use namely_wire::{DataView, InterestBuilder, InterestView, LpFraming, LpView, Na
 
 use crate::frame::Frame;
 
-/// Random octets that a [`Proof`] is made of: those of the name, of TxSequence and of the Nonce.
+/// Number of random octets of a [`Proof`]: those of the name, of TxSequence and of the Nonce.
 pub const PROOF_RANDOM_OCTETS: usize = NAME_OCTETS + 8 + 4;
 
 const NAME_OCTETS: usize = 16;
 
-/// The most octets that the two link packets of one question have.
+/// Maximum octets of the two link packets of one question.
 pub const PROOF_QUESTION_OCTETS_MAX: usize = 128;
 
-/// How long after the first question the second one may follow, ns; then twice as long each time.
+/// Pause between the first question and the second, ns. It doubles each time.
 const PAUSE_NS_MIN: u64 = 250_000_000;
 
-/// The longest pause between two questions, ns.
+/// Pause between two questions to an unproven UDP address.
+///
+/// # Limit
+/// The pause no longer doubles.
+/// - Value: 16 s; 250 ms after the first question
+/// - Tests: `pauses_between_questions_double`
 const PAUSE_NS_MAX: u64 = 16_000_000_000;
 
-/// How long the peer may take to answer the Interest, ms.
+/// InterestLifetime of the question, ms.
 const LIFETIME_MS: u64 = 1000;
 
-/// What a frame shows.
+/// The evidence in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shown {
-    /// Nothing: the peer may not receive what is sent to it.
+pub enum Evidence {
+    /// None: the peer may not receive packets sent to it.
     Nothing,
-    /// The peer receives. The frame may carry something else as well.
+    /// The peer receives. The frame may carry other content as well.
     ByAck,
-    /// The peer receives. The frame carries nothing but that.
+    /// The peer receives. The frame carries only the answer.
     ByAnswer,
 }
 
-/// The questions to one peer, and what answers them.
+/// The questions to one peer, and their expected answers.
 #[derive(Debug)]
 pub struct Proof {
     name: Name,
     tx_sequence: u64,
     nonce: u32,
-    /// No question is sent before, ns.
+    /// The earliest time of the next question, ns.
     next_ns: u64,
     pause_ns: u64,
 }
 
 impl Proof {
-    /// Questions made of `random` octets, which nobody else must know.
+    /// Creates questions from `random` octets, which must be secret.
     pub fn new(random: [u8; PROOF_RANDOM_OCTETS]) -> Self {
         let (name, numbers) = random.split_at(NAME_OCTETS);
         let (tx_sequence, nonce) = numbers.split_at(8);
@@ -71,7 +76,7 @@ impl Proof {
                 .join_generic("namely")
                 .join_generic("proof")
                 .join_generic(name),
-            // Frames of the reliability service are numbered below (see `Path`).
+            // The reliability service uses the lower numbers for its frames (see `Path`).
             tx_sequence: fold(tx_sequence) | 1 << 63,
             nonce: fold(nonce) as u32,
             next_ns: 0,
@@ -85,11 +90,11 @@ impl Proof {
         now_ns >= self.next_ns
     }
 
-    /// Sends the question: `emit` gets its frames, [`PROOF_QUESTION_OCTETS_MAX`] at most.
+    /// Sends the question. `emit` receives its frames, at most [`PROOF_QUESTION_OCTETS_MAX`].
     pub fn ask<P>(&mut self, now_ns: u64, emit: &mut impl FnMut(Frame<P>)) {
         self.next_ns = now_ns.saturating_add(self.pause_ns);
         self.pause_ns = self.pause_ns.saturating_mul(2).min(PAUSE_NS_MAX);
-        // Another Nonce each time: one that came before is a loop.
+        // Each Interest has a new Nonce, because a repeated one looks like a loop.
         self.nonce = self.nonce.wrapping_add(1);
         let interest = InterestBuilder::new(self.name.clone())
             .nonce(self.nonce.to_be_bytes())
@@ -99,19 +104,19 @@ impl Proof {
         let framing = LpFraming { tx_sequence: Some(self.tx_sequence), ..LpFraming::default() };
         let mut scratch = Vec::new();
         for fragment in [None, Some(&interest[..])] {
-            // Without memory for it, the next question comes later.
+            // Without memory the question is skipped until the next pause ends.
             if let Some(frame) = Frame::complete(&framing, fragment, &mut scratch) {
                 emit(frame);
             }
         }
     }
 
-    /// Whether an arrived frame is an answer.
-    pub fn shown_by(&self, view: &LpView<'_>) -> Shown {
+    /// Returns the evidence in a received frame.
+    pub fn evidence_in(&self, view: &LpView<'_>) -> Evidence {
         if view.acks().any(|ack| ack == self.tx_sequence) {
-            return Shown::ByAck;
+            return Evidence::ByAck;
         }
-        let Some(fragment) = view.fragment.filter(|_| view.frag_count == 1) else { return Shown::Nothing };
+        let Some(fragment) = view.fragment.filter(|_| view.frag_count == 1) else { return Evidence::Nothing };
         // Network Nack: the Fragment is the Interest as it was sent.
         let is_answer = match fragment.first().map(|octet| u32::from(*octet)) {
             Some(types::INTEREST) if view.headers.nack.is_some() => {
@@ -122,13 +127,14 @@ impl Proof {
             }
             _ => false,
         };
-        if is_answer { Shown::ByAnswer } else { Shown::Nothing }
+        if is_answer { Evidence::ByAnswer } else { Evidence::Nothing }
     }
 }
 
-/// Whether a frame may answer a question at all: most of what arrives cannot.
+/// Returns true if a frame may answer a question. This check is fast, because it sees every frame
+/// and most cannot.
 #[inline]
-pub fn may_show(view: &LpView<'_>) -> bool {
+pub fn may_answer(view: &LpView<'_>) -> bool {
     view.headers.nack.is_some()
         || view
             .fragment
@@ -150,10 +156,10 @@ mod tests {
         frames
     }
 
-    fn shown(proof: &Proof, frame: &[u8]) -> Shown {
+    fn shown(proof: &Proof, frame: &[u8]) -> Evidence {
         let view = LpView::parse(frame).unwrap();
-        let shown = proof.shown_by(&view);
-        assert!(may_show(&view) || shown == Shown::Nothing);
+        let shown = proof.evidence_in(&view);
+        assert!(may_answer(&view) || shown == Evidence::Nothing);
         shown
     }
 
@@ -169,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ack_a_nack_and_data_of_the_question_prove_the_address() {
+    fn an_answer_proves_the_address() {
         let mut proof = Proof::new(RANDOM);
         let frames = question(&mut proof, 0);
         assert!(frames.concat().len() <= PROOF_QUESTION_OCTETS_MAX, "{}", frames.concat().len());
@@ -179,11 +185,11 @@ mod tests {
         let parsed = InterestView::parse(interest).unwrap();
         assert_eq!((parsed.hop_limit, parsed.lifetime_ms), (Some(1), Some(LIFETIME_MS)));
         for view in &views {
-            assert_eq!(shown(&proof, &ack(view.tx_sequence.unwrap())), Shown::ByAck);
+            assert_eq!(shown(&proof, &ack(view.tx_sequence.unwrap())), Evidence::ByAck);
         }
-        assert_eq!(shown(&proof, &nack(interest)), Shown::ByAnswer);
+        assert_eq!(shown(&proof, &nack(interest)), Evidence::ByAnswer);
         let longer = parsed.name.to_name().join_generic("more");
-        assert_eq!(shown(&proof, &data(&longer)), Shown::ByAnswer);
+        assert_eq!(shown(&proof, &data(&longer)), Evidence::ByAnswer);
     }
 
     fn data(name: &Name) -> Vec<u8> {
@@ -192,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_repeat_the_random_octets_proves_nothing() {
+    fn answers_without_the_random_octets_prove_nothing() {
         let mut proof = Proof::new(RANDOM);
         let frames = question(&mut proof, 0);
         let mut other = Proof::new([0xa8; PROOF_RANDOM_OCTETS]);
@@ -211,12 +217,12 @@ mod tests {
             ack(proof.tx_sequence.wrapping_add(1)),
             ack(0),
         ] {
-            assert_eq!(shown(&proof, &frame), Shown::Nothing, "{frame:x?}");
+            assert_eq!(shown(&proof, &frame), Evidence::Nothing, "{frame:x?}");
         }
     }
 
     #[test]
-    fn questions_come_at_pauses_that_double_up_to_the_longest() {
+    fn pauses_between_questions_double() {
         let mut proof = Proof::new(RANDOM);
         let mut now_ns = 0;
         for pause_ms in [250, 500, 1000, 2000, 4000, 8000, 16_000, 16_000] {
@@ -229,14 +235,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_octets_of_a_stranger_prove_an_address(
+        fn a_stranger_cannot_prove_an_address(
             secret in any::<[u8; PROOF_RANDOM_OCTETS]>(),
             guess in any::<[u8; PROOF_RANDOM_OCTETS]>(),
             octets in prop::collection::vec(any::<u8>(), 0..200),
             kind in 0..4usize,
         ) {
             let proof = Proof::new(secret);
-            // The name and TxSequence are not guessed.
+            // The guess must differ in the name and in TxSequence.
             prop_assume!(secret[..16] != guess[..16] && secret[16..24] != guess[16..24]);
             let mut guessed = Proof::new(guess);
             let frames = question(&mut guessed, 0);
@@ -248,7 +254,7 @@ mod tests {
                 _ => frames[1].clone(),
             };
             if let Ok(view) = LpView::parse(&frame) {
-                prop_assert_eq!(proof.shown_by(&view), Shown::Nothing);
+                prop_assert_eq!(proof.evidence_in(&view), Evidence::Nothing);
             }
         }
     }

@@ -1,12 +1,12 @@
 //! Reassembly of fragmented packets, per remote endpoint, in any order and within fixed memory.
 //!
-//! NDNLPv2, indexed fragmentation: the fragments of a packet have consecutive Sequences, so that
-//! Sequence - FragIndex, the Sequence of the first one, is the same for all of them and for no
-//! other packet of that sender. Headers of the network packet are on the first fragment.
+//! NDNLPv2, indexed fragmentation: the fragments of a packet have consecutive Sequences. Sequence -
+//! FragIndex, the Sequence of the first one, is therefore equal for all of them and unique to the
+//! packet of that sender. The first fragment carries the headers of the network packet.
 //!
-//! A message keeps the octets that continue its beginning in one buffer, and fragments that came
-//! early beside it; so nothing is ever reserved because a peer says how much will come. Where there
-//! is no memory for a fragment, its message is dropped.
+//! A message keeps its contiguous beginning in one buffer, and early fragments separately. No
+//! memory is reserved for a length that a peer only announces. If there is no memory for a
+//! fragment, its message is dropped.
 
 use alloc::collections::TryReserveError;
 use alloc::sync::Arc;
@@ -17,24 +17,43 @@ use namely_wire::{LpHeaders, LpView, PACKET_OCTETS_MAX};
 
 use crate::counters::{LinkDrop, LinkDrops};
 use crate::fragment::FRAGMENTS_MAX;
-use crate::messages::{Messages, Place};
+use crate::messages::{Messages, SlotIndex};
 use crate::sender::ANNOUNCEMENT_OCTETS_MAX;
 use crate::sync::{AtomicUsize, Ordering};
 
-/// What an incomplete message is charged beside its octets, so that tiny fragments are bounded too.
+/// Octets charged for an incomplete message beside its content, so that tiny fragments are bounded,
+/// too.
 const MESSAGE_OVERHEAD_OCTETS: usize = 512;
 
-/// What a fragment that came early is charged beside its octets.
+/// Octets charged for an early fragment beside its content.
 const FRAGMENT_OVERHEAD_OCTETS: usize = 64;
 
 /// Limits on the incomplete messages of one face.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReassemblyLimits {
-    /// Most incomplete messages; the oldest makes room.
+    /// Incomplete messages of a face.
+    ///
+    /// # Limit
+    /// The message that has waited longest is evicted.
+    /// - Value: 512
+    /// - Counter: `reassembly_evicted`
+    /// - Tests: `excess_messages_evict_the_longest_waiting`
     pub messages_max: usize,
-    /// Maximum number of octets of memory they take; the oldest make room.
+    /// Octets of memory of a face's incomplete messages.
+    ///
+    /// # Limit
+    /// The messages that have waited longest are evicted.
+    /// - Value: 1 MiB
+    /// - Counter: `reassembly_evicted`
+    /// - Tests: `a_fragment_flood_keeps_the_newest`
     pub octets_max: usize,
-    /// How long a message may wait for its next fragment, ns.
+    /// Time that an incomplete message waits for its next fragment.
+    ///
+    /// # Limit
+    /// The message is dropped.
+    /// - Value: 500 ms
+    /// - Counter: `reassembly_timeout`
+    /// - Tests: `a_message_times_out_after_500_ms`
     pub timeout_ns: u64,
 }
 
@@ -44,14 +63,23 @@ impl Default for ReassemblyLimits {
     }
 }
 
-/// The part of all memory that one holder has at most.
+/// Divisor of the total: the maximum share of one owner.
 const HOLDER_PART: usize = 4;
 
-/// The part of all memory that is for holders with little.
+/// Divisor of the total: the reserve for owners with few octets.
 const RESERVE_PART: usize = 4;
 
-/// Octets that a holder may have though others have left little: a packet whose octets came in
-/// order, in a buffer that grew by doubling.
+/// Octets of incomplete messages that any owner may have.
+///
+/// The limit is the memory of a packet with octets in order, in a buffer that grew by doubling.
+///
+/// # Limit
+/// An owner may use more only while others have left enough.
+/// - Value: 32 KiB
+/// - Counter: `reassembly_evicted`
+/// - Tests:
+///   `full_reassembly_still_serves_small_peers`,
+///   `the_reserve_holds_one_longest_packet`
 pub const REASSEMBLY_RESERVE_OCTETS: usize = 32 << 10;
 
 /// A limit on the incomplete messages of all faces together, shared by their link services.
@@ -62,12 +90,12 @@ pub struct ReassemblyTotal {
 }
 
 impl ReassemblyTotal {
-    /// A limit of `octets_max` octets of memory.
+    /// Creates a limit of `octets_max` octets of memory.
     pub fn new(octets_max: usize) -> Arc<Self> {
         Arc::new(Self::unshared(octets_max))
     }
 
-    /// The same for a home that keeps it itself, for longer than all that it counts.
+    /// Creates a limit that the host owns and that outlives the messages it counts.
     pub fn unshared(octets_max: usize) -> Self {
         ReassemblyTotal { octets_max, octets: AtomicUsize::new(0) }
     }
@@ -78,13 +106,13 @@ impl ReassemblyTotal {
     }
 }
 
-/// A total as link services have it: counted, or where its home keeps it for longer than them. An
-/// `Arc` cannot be made without the risk of a panic when there is no memory.
+/// A reference to a total: counted, or static if the host's total outlives the link services. The
+/// static one needs no allocation; creating an `Arc` may panic without memory.
 #[derive(Clone, Debug)]
 pub enum ReassemblyTotalRef {
-    /// It goes with the last that has it.
+    /// It is freed with the last reference.
     Counted(Arc<ReassemblyTotal>),
-    /// It stays.
+    /// It is never freed.
     Kept(&'static ReassemblyTotal),
 }
 
@@ -111,12 +139,12 @@ impl Deref for ReassemblyTotalRef {
     }
 }
 
-/// What the incomplete messages of one holder take: of a user or a host, by however many faces.
+/// Memory of the incomplete messages of one owner: a user or a host, over all of its faces.
 ///
-/// A holder has at most a quarter of the total, and no more than what is left of three quarters
+/// An owner may use at most a quarter of the total, and at most the free part of three quarters
 /// (dynamic thresholds, Choudhury and Hahne 1998), or [`REASSEMBLY_RESERVE_OCTETS`] if that is
-/// more. Whoever has more than that by now, since others came, gives up what waited longest at its
-/// next fragment. So something is always left, and nobody reaches into the faces of another.
+/// more. An owner above this limit, because others have arrived since, drops its oldest messages at
+/// its next fragment. So a reserve is always free, and no owner evicts messages of another.
 #[derive(Debug)]
 pub struct ReassemblyShare {
     total: ReassemblyTotalRef,
@@ -124,7 +152,7 @@ pub struct ReassemblyShare {
 }
 
 impl ReassemblyShare {
-    /// The share of another holder.
+    /// Creates the share of a new owner.
     pub fn new(total: impl Into<ReassemblyTotalRef>) -> Arc<Self> {
         Arc::new(Self::of(total))
     }
@@ -138,7 +166,8 @@ impl ReassemblyShare {
         self.octets.load(Ordering::Relaxed)
     }
 
-    /// So many more are in use, and so many less. The numbers stand alone: relaxed orderings do.
+    /// Charges `more` octets and releases `less`. Relaxed orderings suffice, because no other data
+    /// depends on the numbers.
     fn charge(&self, more: usize, less: usize) {
         for octets in [&self.octets, &self.total.octets] {
             octets.fetch_add(more, Ordering::Relaxed);
@@ -146,7 +175,7 @@ impl ReassemblyShare {
         }
     }
 
-    /// Returns true if the holder has to give something up.
+    /// Returns true if the owner must drop messages.
     fn is_exceeded(&self) -> bool {
         let (octets_max, used, own) = (self.total.octets_max, self.total.octets(), self.octets());
         let left = (octets_max - octets_max / RESERVE_PART).saturating_sub(used);
@@ -154,7 +183,8 @@ impl ReassemblyShare {
     }
 }
 
-/// The share that a face takes part in: its own, which takes no memory, or one of several.
+/// The share that a face uses: its own, which needs no allocation, or one common to the owner's
+/// faces.
 #[derive(Debug)]
 pub(crate) enum Share {
     Own(ReassemblyShare),
@@ -178,7 +208,7 @@ impl Deref for Share {
     }
 }
 
-/// A message is known by who sends it and by the Sequence of its first fragment.
+/// The key of a message: its sender and the Sequence of its first fragment.
 type Key<R> = (R, u64);
 
 /// The incomplete messages of one face.
@@ -186,16 +216,17 @@ type Key<R> = (R, u64);
 pub(crate) struct Reassembler<R> {
     limits: ReassemblyLimits,
     share: Share,
-    /// A message becomes the youngest when a fragment joins it.
+    /// A message becomes the youngest when a fragment is added to it.
     messages: Messages<Key<R>, Message>,
     octets: usize,
-    /// The buffer of a finished message, for the next one. One, since it is charged to nobody.
+    /// The buffer of a finished message, for reuse. There is only one, because no owner is charged
+    /// for it.
     spare: Vec<u8>,
 }
 
-/// A packet that is complete.
+/// A complete packet.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Whole {
+pub(crate) struct CompletePacket {
     pub(crate) headers: LpHeaders,
     pub(crate) octets: Vec<u8>,
     /// The PrefixAnnouncement of its first fragment.
@@ -207,7 +238,7 @@ struct Message {
     headers: LpHeaders,
     announcement: Option<Vec<u8>>,
     frag_count: u64,
-    /// Fragments 0 up to `next_index`.
+    /// The content of fragments 0 up to `next_index`.
     beginning: Vec<u8>,
     next_index: u64,
     /// Later fragments, by FragIndex.
@@ -222,12 +253,12 @@ impl<R: Ord + Copy> Reassembler<R> {
         Reassembler { limits, share, messages: Messages::new(), octets: 0, spare: Vec::new() }
     }
 
-    /// When the message that waited longest is dropped, ns.
+    /// The deadline of the oldest message, ns.
     pub(crate) fn due_ns(&self) -> Option<u64> {
         self.messages.get(self.messages.oldest()?).map(|message| message.deadline_ns)
     }
 
-    /// Drops messages that waited too long.
+    /// Drops messages that timed out.
     pub(crate) fn expire(&mut self, now_ns: u64, drops: &mut LinkDrops) {
         while self.due_ns().is_some_and(|due_ns| due_ns <= now_ns) {
             self.remove_oldest();
@@ -242,7 +273,7 @@ impl<R: Ord + Copy> Reassembler<R> {
         remote: R,
         now_ns: u64,
         drops: &mut LinkDrops,
-    ) -> Result<Option<Whole>, LinkDrop> {
+    ) -> Result<Option<CompletePacket>, LinkDrop> {
         let sequence = view.sequence.ok_or(LinkDrop::FragmentWithoutSequence)?;
         let fragment = view.fragment.unwrap_or_default();
         if view.frag_index >= view.frag_count {
@@ -287,8 +318,8 @@ impl<R: Ord + Copy> Reassembler<R> {
         Ok(None)
     }
 
-    /// Finds or begins the message.
-    fn open(&mut self, key: Key<R>, frag_count: u64) -> Result<Place, TryReserveError> {
+    /// Finds or creates the message.
+    fn open(&mut self, key: Key<R>, frag_count: u64) -> Result<SlotIndex, TryReserveError> {
         if let Some(place) = self.messages.find(&key) {
             return Ok(place);
         }
@@ -310,8 +341,8 @@ impl<R: Ord + Copy> Reassembler<R> {
         Ok(place)
     }
 
-    /// Makes the message the youngest and charges for what it now takes.
-    fn touch(&mut self, place: Place, now_ns: u64) {
+    /// Makes the message the youngest and charges its present memory.
+    fn touch(&mut self, place: SlotIndex, now_ns: u64) {
         self.messages.touch(place);
         let Some(message) = self.messages.get_mut(place) else { return };
         message.deadline_ns = now_ns.saturating_add(self.limits.timeout_ns);
@@ -321,9 +352,8 @@ impl<R: Ord + Copy> Reassembler<R> {
         self.share.charge(octets, before);
     }
 
-    /// Drops messages, the one that waited longest first, until the limits hold. The newest stays
-    /// unless it is alone.
-    fn make_room(&mut self, newest: Place, drops: &mut LinkDrops) {
+    /// Drops the oldest messages until the limits hold. `newest` stays unless it is alone.
+    fn make_room(&mut self, newest: SlotIndex, drops: &mut LinkDrops) {
         while self.messages.len() > self.limits.messages_max
             || self.octets > self.limits.octets_max
             || self.share.is_exceeded()
@@ -343,15 +373,15 @@ impl<R: Ord + Copy> Reassembler<R> {
         }
     }
 
-    /// Takes a message out: what it is of a packet by now.
-    fn remove(&mut self, place: Place) -> Option<Whole> {
+    /// Removes a message and returns its packet so far.
+    fn remove(&mut self, place: SlotIndex) -> Option<CompletePacket> {
         let Message { headers, announcement, beginning, charged_octets, .. } = self.messages.remove(place)?;
         self.octets -= charged_octets;
         self.share.charge(0, charged_octets);
-        Some(Whole { headers, octets: beginning, announcement })
+        Some(CompletePacket { headers, octets: beginning, announcement })
     }
 
-    /// Takes back the buffer of a finished message.
+    /// Retains the buffer of a finished message for reuse.
     pub(crate) fn recycle(&mut self, mut buffer: Vec<u8>) {
         if self.spare.capacity() == 0 {
             buffer.clear();
@@ -378,7 +408,7 @@ impl Message {
     }
 
     /// # Errors
-    /// There is no memory for it; the message must go.
+    /// There is no memory for it; the message must be dropped.
     fn insert(&mut self, index: u64, fragment: &[u8]) -> Result<(), TryReserveError> {
         if index != self.next_index {
             let place = self.early.partition_point(|(before, _)| *before < index);
@@ -410,7 +440,7 @@ impl Message {
     }
 }
 
-/// A copy of an announcement; `None` of one that is too long, or if there is no memory for it.
+/// Copies an announcement. `None` if it is too long or there is no memory for it.
 fn copied(announcement: &[u8]) -> Option<Vec<u8>> {
     if announcement.len() > ANNOUNCEMENT_OCTETS_MAX {
         return None;

@@ -43,10 +43,11 @@ impl Bench {
 
 type Parts = BTreeMap<u64, Vec<u8>>;
 
-/// The same by the shortest means: all fragments of a message in a map, joined when all are there.
+/// A simple model of the reassembler: the fragments of a message in a map, joined when it is
+/// complete.
 #[derive(Default)]
 struct Naive {
-    /// FragCount and the fragments that are there, by remote and first Sequence.
+    /// FragCount and the received fragments, by remote and first Sequence.
     messages: BTreeMap<(u8, u64), (u64, Parts)>,
 }
 
@@ -72,7 +73,7 @@ impl Naive {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
     #[test]
-    fn any_order_any_duplicates_and_any_counts_give_what_naive_reassembly_gives(
+    fn reassembly_matches_the_naive_model(
         arrivals in prop::collection::vec((0u8..3, 0u64..4, 0u64..6, 1u64..6, 0usize..40), 1..400)
     ) {
         let mut bench = Bench::new(ReassemblyLimits::default());
@@ -100,7 +101,7 @@ fn frag_counts_of_any_size_cost_nothing() {
 }
 
 #[test]
-fn nonsense_fragments_are_refused_by_reason() {
+fn bad_fragments_are_refused_by_reason() {
     let mut bench = Bench::new(ReassemblyLimits::default());
     assert_eq!(bench.add(0, &frame(7, 2, 2, &[1])), Err(LinkDrop::FragIndexOutOfRange));
     let count_zero = [&[100, 16, 81, 8][..], &[0; 8], &[83, 1, 0, 80, 1, 1]].concat();
@@ -117,7 +118,7 @@ fn nonsense_fragments_are_refused_by_reason() {
 }
 
 #[test]
-fn a_packet_of_the_largest_size_passes_and_one_octet_more_does_not() {
+fn an_oversized_reassembled_packet_is_refused() {
     for (octets, whole) in [(PACKET_OCTETS_MAX, true), (PACKET_OCTETS_MAX + 1, false)] {
         for in_order in [true, false] {
             let mut bench = Bench::new(ReassemblyLimits::default());
@@ -136,7 +137,7 @@ fn a_packet_of_the_largest_size_passes_and_one_octet_more_does_not() {
 }
 
 #[test]
-fn twenty_thousand_first_fragments_stay_within_the_limit_and_the_newest_survive() {
+fn a_fragment_flood_keeps_the_newest() {
     let mut bench = Bench::new(limits(usize::MAX, 1 << 20));
     for n in 0..20_000 {
         bench.add(0, &frame(n * 10, 0, 2, &[1; 1000])).unwrap();
@@ -148,7 +149,7 @@ fn twenty_thousand_first_fragments_stay_within_the_limit_and_the_newest_survive(
 }
 
 #[test]
-fn the_number_of_messages_is_limited_and_the_one_that_waited_longest_goes_first() {
+fn excess_messages_evict_the_longest_waiting() {
     let mut bench = Bench::new(limits(3, usize::MAX));
     for message in 0..3 {
         bench.add(0, &frame(message * 10, 0, 3, &[1])).unwrap();
@@ -162,7 +163,7 @@ fn the_number_of_messages_is_limited_and_the_one_that_waited_longest_goes_first(
 }
 
 #[test]
-fn a_message_larger_than_the_whole_limit_does_not_stay() {
+fn an_oversized_message_does_not_stay() {
     let mut bench = Bench::new(limits(10, 1000));
     bench.add(0, &frame(0, 0, 2, &[1; 2000])).unwrap();
     assert_eq!(bench.reassembler.memory_octets(), 0);
@@ -170,7 +171,7 @@ fn a_message_larger_than_the_whole_limit_does_not_stay() {
 }
 
 #[test]
-fn tiny_fragments_that_come_early_are_charged_for_their_overhead() {
+fn tiny_fragments_are_charged_for_overhead() {
     let mut bench = Bench::new(limits(1000, 100_000));
     for message in 0..1000 {
         for index in 1..400 {
@@ -181,7 +182,7 @@ fn tiny_fragments_that_come_early_are_charged_for_their_overhead() {
 }
 
 #[test]
-fn the_limit_over_all_faces_holds_and_is_given_back() {
+fn the_reassembly_limit_spans_all_faces() {
     let total = ReassemblyTotal::new(10_000);
     let mut faces: Vec<Reassembler<u8>> = (0..10).map(|_| of(&ReassemblyShare::new(total.clone()))).collect();
     let mut drops = LinkDrops::default();
@@ -196,12 +197,12 @@ fn the_limit_over_all_faces_holds_and_is_given_back() {
     assert_eq!(total.octets(), 0);
 }
 
-/// A face of a holder.
+/// Returns the reassembler of a face with this owner's share.
 fn of(share: &Arc<ReassemblyShare>) -> Reassembler<u8> {
     Reassembler::new(ReassemblyLimits::default(), Share::Several(share.clone()))
 }
 
-/// The first halves of so many packets of 8800 octets.
+/// Adds the first halves of `packets`, of 8800 octets each.
 fn begin(face: &mut Reassembler<u8>, packets: std::ops::Range<u64>, drops: &mut LinkDrops) {
     for n in packets {
         let wire = frame(n * 2, 0, 2, &[1; 4400]);
@@ -210,7 +211,7 @@ fn begin(face: &mut Reassembler<u8>, packets: std::ops::Range<u64>, drops: &mut 
 }
 
 #[test]
-fn a_holder_has_a_quarter_by_however_many_faces_and_not_an_octet_more() {
+fn a_holder_reassembles_within_a_quarter() {
     let total = ReassemblyTotal::new(64 << 20);
     let share = ReassemblyShare::new(total.clone());
     let mut faces: Vec<_> = (0..1024).map(|_| of(&share)).collect();
@@ -226,7 +227,7 @@ fn a_holder_has_a_quarter_by_however_many_faces_and_not_an_octet_more() {
 }
 
 #[test]
-fn when_many_hosts_have_taken_all_there_is_a_peer_with_a_few_packets_is_served_and_they_pay() {
+fn full_reassembly_still_serves_small_peers() {
     let total = ReassemblyTotal::new(16 << 20);
     let mut drops = LinkDrops::default();
     let shares: Vec<_> = (0..64).map(|_| ReassemblyShare::new(total.clone())).collect();
@@ -247,14 +248,14 @@ fn when_many_hosts_have_taken_all_there_is_a_peer_with_a_few_packets_is_served_a
         }
         assert!(of_honest.is_empty(), "{of_honest:?}");
     }
-    // Those who came first have no more than those who came last.
+    // The first owners have no more memory than the last ones.
     let most = shares.iter().map(|share| share.octets()).max().unwrap();
     assert!(most <= 2 * (12 << 20) / 64, "one has {most} octets");
     assert!(drops.of("reassembly_evicted") > 0);
 }
 
 #[test]
-fn the_reserve_holds_the_longest_packet_and_one_more_of_it_is_too_much() {
+fn the_reserve_holds_one_longest_packet() {
     let total = ReassemblyTotal::new(4 * REASSEMBLY_RESERVE_OCTETS);
     let mut drops = LinkDrops::default();
     let others = ReassemblyShare::new(total.clone());
@@ -271,7 +272,7 @@ fn the_reserve_holds_the_longest_packet_and_one_more_of_it_is_too_much() {
 }
 
 #[test]
-fn a_message_times_out_500_ms_after_its_last_fragment() {
+fn a_message_times_out_after_500_ms() {
     let mut bench = Bench::new(ReassemblyLimits::default());
     bench.add(0, &frame(0, 0, 3, &[1])).unwrap();
     bench.now_ns = 400 * MS;
@@ -286,7 +287,7 @@ fn a_message_times_out_500_ms_after_its_last_fragment() {
 }
 
 #[test]
-fn the_announcement_of_an_incomplete_message_is_charged() {
+fn announcements_of_incomplete_messages_are_charged() {
     let framing = LpFraming { sequence: Some(9), frag_count: 2, ..LpFraming::default() };
     let mut wire = Vec::new();
     encode_lp_header(

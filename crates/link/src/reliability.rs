@@ -1,12 +1,12 @@
-//! NDNLPv2, link layer reliability: frames carry TxSequence, the peer acknowledges what it got, and
-//! what it did not get goes again, up to [`RETRANSMISSIONS_MAX`] times (NFD `LpReliability`).
+//! NDNLPv2, link layer reliability: frames carry TxSequence, the peer acknowledges received frames,
+//! and lost frames are retransmitted up to [`RETRANSMISSIONS_MAX`] times (NFD `LpReliability`).
 //!
 //! A frame is overtaken when [`LATER_ACKS_OF_LOSS`] frames sent after it were acknowledged and it
-//! was not, all acknowledgements of one frame taken together. It counts as lost when it was
-//! overtaken and has stayed out for a part of the round trip after that (as in RFC 8985: within a
-//! burst frames change places), or after the retransmission timeout (RFC 6298). A frame that goes
-//! again gets a new TxSequence and keeps its Sequence, by which the receiver knows it if both
-//! arrive; an acknowledgement of any of its TxSequences ends it.
+//! was not. All acknowledgements in one frame are processed together. A frame is lost if it was
+//! overtaken and stays unacknowledged for a part of the round trip after that (as in RFC 8985,
+//! because frames are reordered within a burst), or after the retransmission timeout (RFC 6298). A
+//! retransmitted frame receives a new TxSequence and keeps its Sequence, so that the receiver
+//! detects a duplicate if both arrive. An acknowledgement of any of its TxSequences completes it.
 
 use alloc::collections::{TryReserveError, VecDeque};
 use alloc::vec::Vec;
@@ -15,57 +15,83 @@ use namely_wire::{LpFraming, LpHeaders, encode_lp_announced_header, encode_lp_he
 
 use crate::counters::{LinkDrop, LinkDrops};
 use crate::frame::{FRAME_HEADER_OCTETS_MAX, Frame, Payload, ready};
-use crate::ordered::{Numbered, Ordered};
-use crate::rtt::{Patience, RttEstimator};
+use crate::ordered::{NumberedMap, Ordered};
+use crate::rtt::{ReorderTimeout, RttEstimator};
 
-/// How often a lost frame goes again before its packet is dropped.
+/// Retransmissions of one frame.
+///
+/// A frame is lost when three later frames were acknowledged and a quarter of a round trip and 5 ms
+/// have passed since, or after the retransmission timeout.
+///
+/// # Limit
+/// The packet of the frame is dropped.
+/// - Counter: `retransmissions_exhausted`
+/// - Tests: `a_dead_peer_costs_three_retransmissions`
 pub const RETRANSMISSIONS_MAX: u8 = 3;
 
-/// Maximum number of frames that wait for an acknowledgement; the oldest makes room for a new one.
+/// Unacknowledged frames of a face.
+///
+/// # Limit
+/// The oldest frame is evicted and not retransmitted.
+/// - Counter: `unacked_evicted`
+/// - Tests: `unacknowledged_frames_are_bounded`
 pub const UNACKED_FRAMES_MAX: usize = 4096;
 
-/// Maximum number of frames from the oldest that waits to the youngest, with those in between that
-/// were acknowledged.
+/// TxSequences from the oldest unacknowledged frame to the youngest.
+///
+/// Acknowledged ones in between count, too.
+///
+/// # Limit
+/// The oldest frame is evicted and not retransmitted.
+/// - Value: 8192
+/// - Counter: `unacked_evicted`
+/// - Tests: `one_unacknowledged_frame_holds_bounded_places`
 const UNACKED_SPAN_MAX: usize = 2 * UNACKED_FRAMES_MAX;
 
-/// Acknowledgements of frames sent later by which a frame is overtaken.
+/// A frame is overtaken by this number of acknowledgements of later frames.
 const LATER_ACKS_OF_LOSS: usize = 3;
 
-/// Maximum number of acknowledgements that wait to be sent; the oldest makes room for a new one.
+/// Acknowledgements of a face that wait to be sent.
+///
+/// # Limit
+/// The oldest acknowledgement is evicted.
+/// - Counter: `ack_evicted`
+/// - Tests: `waiting_acknowledgements_are_bounded`
 const PENDING_ACKS_MAX: usize = 4096;
 
-/// How long an acknowledgement waits for a frame to ride on, ns; NFD's too.
+/// Maximum time that an acknowledgement waits for a frame that carries it, ns; as in NFD.
 pub(crate) const ACK_DELAY_NS: u64 = 5_000_000;
 
-/// Sequences remembered to know frames that arrive twice.
+/// Number of Sequences remembered to detect duplicates.
 const RECENT_SEQUENCES_MAX: usize = 1024;
 
 /// Octets of one Ack element.
 const ACK_OCTETS: usize = 12;
 
-/// Acknowledgements that an IDLE frame carries.
+/// Number of acknowledgements in an IDLE frame.
 const IDLE_ACKS_MAX: usize = (FRAME_HEADER_OCTETS_MAX - 4) / ACK_OCTETS;
 
-/// Everything to build a frame again but what changes each time: TxSequence and acknowledgements.
+/// All parts of a frame except TxSequence and acknowledgements, which change with each
+/// transmission.
 #[derive(Clone, Debug)]
-pub(crate) struct Outline<P> {
-    /// Those of the packet.
+pub(crate) struct FrameTemplate<P> {
+    /// The headers of the packet.
     pub(crate) headers: LpHeaders,
     pub(crate) sequence: u64,
     pub(crate) frag_index: u64,
     pub(crate) frag_count: u64,
     pub(crate) payload: Payload<P>,
-    /// What precedes the network packet in `payload.packet`: its PrefixAnnouncement, and the first
-    /// Fragment's TYPE and LENGTH; nothing where it has none.
+    /// Octets before the network packet in `payload.packet`: its PrefixAnnouncement, and the TYPE
+    /// and LENGTH of the first Fragment; 0 without an announcement.
     pub(crate) announcement_octets: u32,
 }
 
-impl<P> Outline<P> {
-    /// The frame with `framing`'s TxSequence, acknowledgements and padding; `None` if there is no
-    /// memory for it. Headers of the network packet, and its announcement, go on the first
-    /// fragment.
+impl<P> FrameTemplate<P> {
+    /// Builds the frame with the TxSequence, acknowledgements and padding of `framing`. `None` if
+    /// there is no memory. The first fragment carries the headers of the network packet and its
+    /// announcement.
     pub(crate) fn into_frame(self, framing: LpFraming<'_>, scratch: &mut Vec<u8>) -> Option<Frame<P>> {
-        let Outline { headers, sequence, frag_index, frag_count, payload, announcement_octets } = self;
+        let FrameTemplate { headers, sequence, frag_index, frag_count, payload, announcement_octets } = self;
         let framing = LpFraming { sequence: Some(sequence), frag_index, frag_count, ..framing };
         let headers = if frag_index == 0 { headers } else { LpHeaders::default() };
         if announcement_octets > 0 && frag_index == 0 {
@@ -74,9 +100,9 @@ impl<P> Outline<P> {
         Frame::with_header(&headers, &framing, Some(payload), scratch)
     }
 
-    /// How long its header would be with `framing`; `None` if there is no memory for it.
+    /// Length of its header with `framing`; `None` if there is no memory.
     fn header_octets(&self, framing: &LpFraming<'_>, scratch: &mut Vec<u8>) -> Option<usize> {
-        let Outline { sequence, frag_index, frag_count, .. } = *self;
+        let FrameTemplate { sequence, frag_index, frag_count, .. } = *self;
         let framing = LpFraming { sequence: Some(sequence), frag_index, frag_count, ..framing.clone() };
         let headers = if frag_index == 0 { &self.headers } else { &LpHeaders::default() };
         ready(scratch).ok()?;
@@ -96,13 +122,13 @@ impl<P> Outline<P> {
 
 #[derive(Debug)]
 struct Unacked<P> {
-    outline: Outline<P>,
+    outline: FrameTemplate<P>,
     sent_ns: u64,
     retransmissions: u8,
     later_acks: usize,
-    /// When it counts as lost, since it was overtaken.
+    /// The time at which an overtaken frame counts as lost.
     lost_ns: Option<u64>,
-    /// The TxSequences that it had before, as many as retransmissions.
+    /// Its previous TxSequences, as many as retransmissions.
     earlier: [u64; RETRANSMISSIONS_MAX as usize],
 }
 
@@ -110,24 +136,24 @@ struct Unacked<P> {
 #[derive(Debug)]
 pub(crate) struct Reliability<P> {
     mtu: usize,
-    /// By TxSequence, hence by time of sending.
-    unacked: Numbered<Unacked<P>>,
-    /// Those that were overtaken, by the time at which they count as lost.
+    /// Unacknowledged frames by TxSequence, which is the order of sending.
+    unacked: NumberedMap<Unacked<P>>,
+    /// Overtaken frames, by the time at which they count as lost.
     overtaken: Ordered<(u64, u64)>,
-    /// By a TxSequence that a frame had before: the one that it has.
+    /// Maps a previous TxSequence of a frame to the present one.
     renamed: Ordered<(u64, u64)>,
-    /// TxSequences that a frame has acknowledged.
+    /// TxSequences that the current frame acknowledges.
     acked: Vec<u64>,
     pending_acks: VecDeque<u64>,
     acks_due_ns: u64,
     rtt: RttEstimator,
-    patience: Patience,
+    patience: ReorderTimeout,
     recent: RecentSequences,
-    /// Packets of which a lost frame is longer than the link takes by now: to be cut anew.
+    /// Packets with a lost frame that is longer than the present MTU. They are fragmented again.
     too_long: Vec<(LpHeaders, Payload<P>)>,
-    /// Frames sent again.
+    /// Number of retransmitted frames.
     pub(crate) retransmitted: u64,
-    /// Of these, such that had only been late.
+    /// Number of retransmitted frames that were only late.
     pub(crate) needless: u64,
 }
 
@@ -135,14 +161,14 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
     pub(crate) fn new(mtu: usize, first_tx_sequence: u64) -> Self {
         Reliability {
             mtu,
-            unacked: Numbered::new(first_tx_sequence),
+            unacked: NumberedMap::new(first_tx_sequence),
             overtaken: Ordered::default(),
             renamed: Ordered::default(),
             acked: Vec::new(),
             pending_acks: VecDeque::new(),
             acks_due_ns: 0,
             rtt: RttEstimator::default(),
-            patience: Patience::default(),
+            patience: ReorderTimeout::default(),
             recent: RecentSequences::default(),
             too_long: Vec::new(),
             retransmitted: 0,
@@ -154,13 +180,12 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
         self.mtu = mtu;
     }
 
-    /// Packets to be sent once more in shorter frames, with their headers and what is changed in
-    /// them.
+    /// Takes the packets to send again in shorter frames, with their headers and patches.
     pub(crate) fn take_too_long(&mut self) -> Vec<(LpHeaders, Payload<P>)> {
         core::mem::take(&mut self.too_long)
     }
 
-    /// Makes room for so many frames more.
+    /// Reserves memory for `frames` more frames.
     ///
     /// # Errors
     /// There is no memory for them.
@@ -168,11 +193,11 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
         self.unacked.reserve(frames)
     }
 
-    /// Sends a frame for the first time, for which there is room, and remembers it until it is
-    /// acknowledged.
+    /// Sends a frame for the first time and stores it until it is acknowledged. Its memory must be
+    /// reserved.
     pub(crate) fn send(
         &mut self,
-        outline: Outline<P>,
+        outline: FrameTemplate<P>,
         now_ns: u64,
         scratch: &mut Vec<u8>,
         drops: &mut LinkDrops,
@@ -183,14 +208,15 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
             oldest.and_then(|tx_sequence| self.forget(tx_sequence));
             drops.count(LinkDrop::UnackedEvicted);
         }
-        self.transmit(outline, (0, [0; RETRANSMISSIONS_MAX as usize]), now_ns, scratch, emit);
+        self.transmit(outline, 0, [0; RETRANSMISSIONS_MAX as usize], now_ns, scratch, emit);
     }
 
-    /// Sends a frame that has been sent again so often, under these TxSequences.
+    /// Sends a frame with its number of retransmissions and its previous TxSequences.
     fn transmit(
         &mut self,
-        outline: Outline<P>,
-        (retransmissions, earlier): (u8, [u64; RETRANSMISSIONS_MAX as usize]),
+        outline: FrameTemplate<P>,
+        retransmissions: u8,
+        earlier: [u64; RETRANSMISSIONS_MAX as usize],
         now_ns: u64,
         scratch: &mut Vec<u8>,
         emit: &mut impl FnMut(Frame<P>),
@@ -200,7 +226,7 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
             emit(frame);
         }
         for earlier in &earlier[..usize::from(retransmissions)] {
-            // Without memory for it, an acknowledgement that comes late is not known for one.
+            // Without memory a late acknowledgement is not recognized.
             let _ = self.renamed.insert((*earlier, tx_sequence));
         }
         let (later_acks, lost_ns) = (0, None);
@@ -208,7 +234,7 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
         self.unacked.push(unacked);
     }
 
-    /// Takes a frame out of what waits for acknowledgement.
+    /// Removes a frame from the unacknowledged ones.
     fn forget(&mut self, tx_sequence: u64) -> Option<Unacked<P>> {
         let unacked = self.unacked.remove(tx_sequence)?;
         unacked.lost_ns.into_iter().for_each(|lost_ns| self.overtaken.remove(&(lost_ns, tx_sequence)));
@@ -218,7 +244,7 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
         Some(unacked)
     }
 
-    /// The same of all frames of a packet.
+    /// Removes all frames of a packet.
     fn forget_message(&mut self, message: u64) {
         let first = self.unacked.first().map_or(0, |(tx_sequence, _)| tx_sequence);
         for tx_sequence in first..self.unacked.next() {
@@ -228,8 +254,13 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
         }
     }
 
-    /// The frame, with as many waiting acknowledgements as fit.
-    fn encode(&mut self, outline: &Outline<P>, tx_sequence: u64, scratch: &mut Vec<u8>) -> Option<Frame<P>> {
+    /// Builds the frame, with as many waiting acknowledgements as fit.
+    fn encode(
+        &mut self,
+        outline: &FrameTemplate<P>,
+        tx_sequence: u64,
+        scratch: &mut Vec<u8>,
+    ) -> Option<Frame<P>> {
         let mut framing = LpFraming { tx_sequence: Some(tx_sequence), ..LpFraming::default() };
         let mut acks = 0;
         if !self.pending_acks.is_empty() {
@@ -245,14 +276,15 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
         frame
     }
 
-    /// Whether the frame does not fit the link, as its MTU has become smaller since it was made.
-    fn is_too_long(&self, outline: &Outline<P>, scratch: &mut Vec<u8>) -> bool {
+    /// Returns true if the frame no longer fits, because the MTU was reduced since the frame was
+    /// built.
+    fn is_too_long(&self, outline: &FrameTemplate<P>, scratch: &mut Vec<u8>) -> bool {
         let framing = LpFraming { tx_sequence: Some(u64::MAX), ..LpFraming::default() };
         let header = outline.header_octets(&framing, scratch);
         header.is_some_and(|header| header + outline.payload.range.len() > self.mtu)
     }
 
-    /// Records a received TxSequence, to be acknowledged.
+    /// Records a received TxSequence for acknowledgement.
     pub(crate) fn on_tx_sequence(&mut self, tx_sequence: u64, now_ns: u64, drops: &mut LinkDrops) {
         if self.pending_acks.is_empty() {
             self.acks_due_ns = now_ns.saturating_add(ACK_DELAY_NS);
@@ -271,17 +303,18 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
         }
     }
 
-    /// Returns true if a frame with this Sequence came before.
+    /// Returns true if a frame with this Sequence was received before.
     pub(crate) fn is_duplicate(&mut self, sequence: u64) -> bool {
         !self.recent.insert(sequence)
     }
 
-    /// Handles the Acks of a frame. What they show to be overtaken is waited for a little longer.
+    /// Processes the Acks of a frame. Overtaken frames receive a short delay before they count as
+    /// lost.
     pub(crate) fn on_acks(&mut self, acks: impl Iterator<Item = u64>, now_ns: u64) {
         let mut acked = core::mem::take(&mut self.acked);
         acked.clear();
         for tx_sequence in acks {
-            // What cannot be noted overtakes nothing.
+            // Without memory for it, the acknowledgement overtakes no frames.
             if self.on_ack(tx_sequence, now_ns) && acked.try_reserve(1).is_ok() {
                 acked.push(tx_sequence);
             }
@@ -291,7 +324,7 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
         let last = acked.last().copied().unwrap_or(0);
         for (tx_sequence, unacked) in self.unacked.iter_mut().take_while(|(number, _)| *number < last) {
             unacked.later_acks += acked.len() - acked.partition_point(|acked| *acked < tx_sequence);
-            // Without memory for it, it is overtaken by the next acknowledgement, or times out.
+            // Without memory the next acknowledgement overtakes it, or it times out.
             if unacked.later_acks >= LATER_ACKS_OF_LOSS
                 && unacked.lost_ns.is_none()
                 && self.overtaken.insert((lost_ns, tx_sequence)).is_ok()
@@ -302,7 +335,7 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
         self.acked = acked;
     }
 
-    /// Returns true if a frame was waiting for this.
+    /// Returns true if a frame was unacknowledged until this acknowledgement.
     fn on_ack(&mut self, tx_sequence: u64, now_ns: u64) -> bool {
         let renamed = self.renamed.first_from(&(tx_sequence, 0)).copied();
         if let Some((_, renamed)) = renamed.filter(|(earlier, _)| *earlier == tx_sequence) {
@@ -317,7 +350,7 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
         true
     }
 
-    /// Sends what is lost again, and acknowledgements that waited long enough.
+    /// Retransmits lost frames, and sends acknowledgements that are due.
     pub(crate) fn tick(
         &mut self,
         now_ns: u64,
@@ -378,12 +411,12 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
                 }
                 let mut earlier = lost.earlier;
                 earlier[usize::from(lost.retransmissions)] = tx_sequence;
-                let history = (lost.retransmissions + 1, earlier);
-                return self.transmit(lost.outline, history, now_ns, scratch, emit);
+                let retransmissions = lost.retransmissions + 1;
+                return self.transmit(lost.outline, retransmissions, earlier, now_ns, scratch, emit);
             }
-            // A fragment cannot be cut further: the whole packet goes once more.
+            // A fragment cannot be fragmented further, so the whole packet is sent again.
             self.forget_message(message);
-            let Outline { headers, payload, announcement_octets, .. } = lost.outline;
+            let FrameTemplate { headers, payload, announcement_octets, .. } = lost.outline;
             let octets = payload.packet.as_ref().len() as u32;
             if self.too_long.try_reserve(1).is_err() {
                 return drops.count(LinkDrop::NoMemory);
@@ -394,12 +427,12 @@ impl<P: Clone + AsRef<[u8]>> Reliability<P> {
             self.too_long.push((headers, Payload { range: announcement_octets..octets, ..payload }));
             return;
         }
-        // Without this fragment the others of its packet are of no use.
+        // The other fragments of the packet are useless without this one.
         self.forget_message(message);
         drops.count(LinkDrop::RetransmissionsExhausted);
     }
 
-    /// When [`Reliability::tick`] has something to do, ns.
+    /// The time of the next [`Reliability::tick`], ns.
     pub(crate) fn due_ns(&self) -> Option<u64> {
         let acks = (!self.pending_acks.is_empty()).then_some(self.acks_due_ns);
         let oldest = self.unacked.first();
@@ -419,7 +452,7 @@ struct RecentSequences {
 impl RecentSequences {
     /// Returns true if the number is new.
     fn insert(&mut self, sequence: u64) -> bool {
-        // What cannot be noted is not known when it comes again.
+        // Without memory the number is not stored, and a duplicate is not detected.
         if self.order.try_reserve(1).is_err() {
             return true;
         }

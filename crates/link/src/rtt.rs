@@ -1,81 +1,73 @@
-//! What the reliability service knows of time: round trips, and how long frames may be late.
+//! Timing of the reliability service: round trips, and the tolerance for late frames.
+
+use namely_window::{RoundTrip, TimeoutBounds};
 
 use crate::reliability::ACK_DELAY_NS;
 
-/// Round-trip time and retransmission timeout (RFC 6298), in integers.
+/// The bounds of the retransmission timeout.
+const BOUNDS: TimeoutBounds =
+    TimeoutBounds { initial_ns: 1_000_000_000, min_ns: 200_000_000, max_ns: 4_000_000_000 };
+
+/// Doublings after which the timeout has reached its limit.
+const BACKOFF_MAX: u32 = 8;
+
+/// The round trip of a link, and its retransmission timeout.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RttEstimator {
-    smoothed_ns: Option<u64>,
-    variation_ns: u64,
+    round_trip: RoundTrip,
     backoff: u32,
 }
-
-const RTO_NS_INITIAL: u64 = 1_000_000_000;
-const RTO_NS_MIN: u64 = 200_000_000;
-const RTO_NS_MAX: u64 = 4_000_000_000;
 
 impl RttEstimator {
     pub(crate) fn sample(&mut self, rtt_ns: u64) {
         self.backoff = 0;
-        match self.smoothed_ns {
-            None => {
-                self.smoothed_ns = Some(rtt_ns);
-                self.variation_ns = rtt_ns / 2;
-            }
-            Some(smoothed_ns) => {
-                self.variation_ns = (3 * self.variation_ns + smoothed_ns.abs_diff(rtt_ns)) / 4;
-                self.smoothed_ns = Some((7 * smoothed_ns + rtt_ns) / 8);
-            }
-        }
+        self.round_trip.add(rtt_ns);
     }
 
     pub(crate) fn back_off(&mut self) {
-        self.backoff = (self.backoff + 1).min(8);
+        self.backoff = (self.backoff + 1).min(BACKOFF_MAX);
     }
 
     pub(crate) fn rto_ns(&self) -> u64 {
-        let base_ns = match self.smoothed_ns {
-            None => RTO_NS_INITIAL,
-            Some(smoothed_ns) => (smoothed_ns + 4 * self.variation_ns).max(RTO_NS_MIN),
-        };
-        base_ns.saturating_mul(1 << self.backoff).min(RTO_NS_MAX)
+        self.round_trip.timeout_ns(&BOUNDS).saturating_mul(1 << self.backoff).min(BOUNDS.max_ns)
     }
 }
 
-/// How long a frame that was overtaken is waited for: until a peer that has it must have said so,
-/// and a quarter of a round trip; more where frames that went again turn out to have been late only
-/// (RFC 8985, section 6.2).
+/// The time to wait for an overtaken frame: the peer's acknowledgement delay and a quarter of a
+/// round trip. The tolerance grows if retransmitted frames turn out to have been late only (RFC
+/// 8985, section 6.2).
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Patience {
+pub(crate) struct ReorderTimeout {
     doublings: u32,
-    /// Frames that were given up since one of them was needless.
+    /// Number of lost frames since the last needless retransmission.
     losses: u32,
 }
 
-/// What is waited beside that at least, and where there is no round trip to go by, ns.
+/// The minimum wait in addition to the acknowledgement delay, and the wait without a round trip,
+/// ns.
 const PATIENCE_NS_MIN: u64 = 1_000_000;
 const PATIENCE_NS_INITIAL: u64 = 5_000_000;
 
-/// Twice this often doubled, a quarter of a round trip is the whole.
+/// After this number of doublings the quarter of a round trip becomes a whole one.
 const DOUBLINGS_MAX: u32 = 2;
 
-/// After so many losses that were none of lateness it is a quarter again.
+/// After this number of real losses the tolerance returns to a quarter.
 const LOSSES_TO_FORGET: u32 = 16;
 
-impl Patience {
+impl ReorderTimeout {
     pub(crate) fn wait_ns(&self, rtt: &RttEstimator) -> u64 {
-        let quarter_ns = rtt.smoothed_ns.map_or(PATIENCE_NS_INITIAL, |rtt_ns| rtt_ns / 4);
+        let quarter_ns = rtt.round_trip.smoothed_ns().map_or(PATIENCE_NS_INITIAL, |rtt_ns| rtt_ns / 4);
         ACK_DELAY_NS + (quarter_ns.max(PATIENCE_NS_MIN) << self.doublings)
     }
 
     pub(crate) fn on_needless(&mut self) {
-        *self = Patience { doublings: (self.doublings + 1).min(DOUBLINGS_MAX), losses: 0 };
+        *self = ReorderTimeout { doublings: (self.doublings + 1).min(DOUBLINGS_MAX), losses: 0 };
     }
 
     pub(crate) fn on_loss(&mut self) {
         self.losses += 1;
         if self.losses >= LOSSES_TO_FORGET {
-            *self = Patience::default();
+            *self = ReorderTimeout::default();
         }
     }
 }

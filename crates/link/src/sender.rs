@@ -1,4 +1,4 @@
-//! The sending half of a link service: fragments, congestion marks, what waits for acknowledgement.
+//! The sending half of a link service: fragments, congestion marks, unacknowledged frames.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -10,24 +10,23 @@ use crate::counters::{LinkDrop, LinkDrops};
 use crate::fragment::FragmentPlan;
 use crate::frame::{FRAME_HEADER_OCTETS_MAX, Frame, Patch, Payload, ready};
 use crate::path::{PATH_OCTETS_BASE, Path};
-use crate::reliability::{Outline, Reliability};
+use crate::reliability::{FrameTemplate, Reliability};
 use crate::service::{LinkConfig, LinkKind, Outbound};
 
 /// The sending half of the link service of one face. Several threads may send on a face, one at a
-/// time: it belongs to the face's lock. `P` is a shared packet.
+/// time, so the sender is protected by the face's lock. `P` is a shared packet.
 ///
 /// [`LinkSender::tick`] must be called at [`LinkSender::due_ns`].
 #[derive(Debug)]
 pub struct LinkSender<P> {
     config: LinkConfig,
-    /// The longest frame to be sent, octets: that of the settings, or less where the path carries
-    /// less.
+    /// The longest frame to send, octets: that of the settings, or less if the path carries less.
     mtu: usize,
-    /// Packets longer than this concern `path`.
+    /// Packets longer than this are reported to `path`.
     long_octets: usize,
     path: Option<Box<Path>>,
     next_sequence: u64,
-    /// The next packet gets a congestion mark.
+    /// Number of next packets that receive a congestion mark.
     mark_next: u32,
     reliability: Option<Box<Reliability<P>>>,
     fragmented: u64,
@@ -37,8 +36,8 @@ pub struct LinkSender<P> {
 }
 
 impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
-    /// A sender. `first_sequence` should be random, so that a router that starts again is not taken
-    /// for repeating itself.
+    /// Creates a sender. `first_sequence` should be random, so that peers do not take the frames of
+    /// a restarted router for duplicates.
     #[inline(never)]
     pub fn new(config: LinkConfig, first_sequence: u64) -> Self {
         let mut sender = LinkSender {
@@ -46,7 +45,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
             mtu: usize::MAX,
             long_octets: usize::MAX,
             path: None,
-            // Halved, so that numbers never wrap and their order is that of sending.
+            // Halved, so that numbers never wrap and their order is the order of sending.
             next_sequence: first_sequence >> 1,
             mark_next: 0,
             reliability: None,
@@ -64,7 +63,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         &self.config
     }
 
-    /// Changes settings. Turning reliability off forgets what waits for acknowledgement.
+    /// Changes settings. Turning reliability off drops the unacknowledged frames.
     pub fn reconfigure(&mut self, config: LinkConfig) {
         self.config = config;
         match (config.kind, config.reliability) {
@@ -80,9 +79,9 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         self.follow_path();
     }
 
-    /// Whether the MTU of the settings is what the system says of a path, and probes are to find
-    /// out whether that is true. The frames sent are shorter while it is not. Nothing is sent to a
-    /// peer that no long packets go to.
+    /// Enables or disables probing of the path. If enabled, the MTU of the settings is the system's
+    /// report of the path, and probes verify it. Frames become shorter if long probes are lost.
+    /// Peers that receive no long packets are not probed.
     pub fn discover_path(&mut self, is_wanted: bool) {
         match self.config.kind {
             LinkKind::Datagram { mtu } if is_wanted && mtu > PATH_OCTETS_BASE => {
@@ -108,8 +107,8 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         }
     }
 
-    /// A packet of so many octets is sent, in one piece and past this link service or not: long
-    /// ones are what a path is probed for.
+    /// Records that a packet of `octets` is sent, in one piece and possibly not through this link
+    /// service. A path is probed only if long packets are sent.
     #[inline]
     pub fn note_packet(&mut self, octets: usize, now_ns: u64) {
         if octets > self.long_octets
@@ -124,17 +123,17 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         self.fragmented
     }
 
-    /// Frames sent again by the reliability service.
+    /// Frames retransmitted by the reliability service.
     pub fn retransmitted(&self) -> u64 {
         self.reliability.as_ref().map_or(0, |reliability| reliability.retransmitted)
     }
 
-    /// Of these, such that had arrived late: their acknowledgements came.
+    /// Retransmitted frames that were only late, because their acknowledgements arrived.
     pub fn needless(&self) -> u64 {
         self.reliability.as_ref().map_or(0, |reliability| reliability.needless)
     }
 
-    /// Packets that got a congestion mark here.
+    /// Packets that were marked for congestion here.
     pub fn congestion_marks(&self) -> u64 {
         self.congestion_marks
     }
@@ -144,13 +143,13 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         &self.drops
     }
 
-    /// So many more of the next packets are to get a congestion mark, since the face's queue
-    /// stands; none where marks are off.
+    /// Marks `packets` more of the next packets for congestion, because the face has a standing
+    /// queue. No effect if marking is off.
     pub fn mark_next(&mut self, packets: u32) {
         self.mark_next = if self.config.marking { self.mark_next.saturating_add(packets) } else { 0 };
     }
 
-    /// Sends a packet: `emit` gets its frames in order.
+    /// Sends a packet. `emit` receives its frames in order.
     ///
     /// # Errors
     /// [`LinkDrop::MtuTooSmall`], [`LinkDrop::NoMemory`]: nothing was emitted; counted.
@@ -166,9 +165,9 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         self.send_payload(&headers, Payload { packet, range: 0..octets as u32, patch }, now_ns, emit)
     }
 
-    /// Sends a packet with the PrefixAnnouncement that belongs to it. As all headers do it goes in
-    /// the first frame, and the packet without where that leaves no room. `share` makes a packet
-    /// of octets, which are those that leave.
+    /// Sends a packet with its PrefixAnnouncement. The announcement is in the first frame, like all
+    /// headers. If it does not fit, the packet is sent without it. `share` creates a shared packet
+    /// from the octets that are sent.
     ///
     /// # Errors
     /// As [`LinkSender::send`]'s.
@@ -185,7 +184,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         let octets = packet.as_ref().len();
         let cut = self.cut_announced(&headers, octets, announcement.len());
         let together = cut.ok().and_then(|cut| {
-            let first_octets = cut.as_ref().map_or(octets, |(plan, _)| plan.range(0).len());
+            let first_octets = cut.as_ref().map_or(octets, |plan| plan.range(0).len());
             Some((cut, announced(announcement, first_octets, packet.as_ref())?))
         });
         let Some((cut, (together, announcement_octets))) = together else {
@@ -205,17 +204,17 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         sent.inspect_err(|drop| self.drops.count(*drop))
     }
 
-    /// How a packet of so many octets is cut with an announcement in its first frame: not at all,
-    /// or with so many octets of padding at its end.
+    /// Plans the fragments of a packet of `octets` with an announcement in its first frame, if it
+    /// fits.
     fn cut_announced(
         &mut self,
         headers: &LpHeaders,
         octets: usize,
         announcement_octets: usize,
-    ) -> Result<Option<(FragmentPlan, usize)>, LinkDrop> {
+    ) -> Result<Option<FragmentPlan>, LinkDrop> {
         let field_octets = announcement_octets + ANNOUNCEMENT_FIELD_OCTETS;
         let octets_max = match self.config.kind {
-            // NFD takes no longer link packet from a stream.
+            // NFD accepts no longer link packet on a stream.
             LinkKind::Stream => PACKET_OCTETS_MAX,
             LinkKind::Datagram { .. } => self.mtu,
         };
@@ -232,9 +231,10 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         }
     }
 
-    /// The headers as this peer gets them.
+    /// Adjusts the headers to this peer.
     fn own_headers(&mut self, headers: &mut LpHeaders) {
-        // Incoming face indication and consumer-controlled forwarding are not for this peer.
+        // Incoming face indication and consumer-controlled forwarding are for local applications
+        // only.
         if !self.config.local_fields {
             headers.incoming_face_id = None;
             headers.next_hop_face_id = None;
@@ -275,7 +275,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         sent.inspect_err(|drop| self.drops.count(*drop))
     }
 
-    /// `payload` is what follows so many octets of announcement.
+    /// Sends a packet in one frame. `payload` follows `announcement_octets` of announcement.
     #[inline]
     fn send_whole(
         &mut self,
@@ -295,8 +295,8 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         }
     }
 
-    // None of these is inlined, nor are those for fragments: each has its frame of the stack to
-    // itself.
+    // These functions and those for fragments are not inlined, so that each has its own stack
+    // frame.
     #[inline(never)]
     fn send_with_header(
         &mut self,
@@ -331,12 +331,12 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         self.prepare(1)?;
         let sequence = self.take_sequences(1);
         let outline =
-            Outline { headers, sequence, frag_index: 0, frag_count: 1, payload, announcement_octets };
+            FrameTemplate { headers, sequence, frag_index: 0, frag_count: 1, payload, announcement_octets };
         self.send_outline(outline, 0, now_ns, emit);
         Ok(())
     }
 
-    /// Has memory for so many frames, so that either all of a packet's are sent or none.
+    /// Reserves memory for `frames` frames, so that either all frames of a packet are sent or none.
     fn prepare(&mut self, frames: usize) -> Result<(), LinkDrop> {
         let reserved = ready(&mut self.scratch).and_then(|()| match &mut self.reliability {
             Some(reliability) => reliability.reserve(frames),
@@ -345,14 +345,14 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         reserved.map_err(|_| LinkDrop::NoMemory)
     }
 
-    /// How a packet of so many octets is cut (indexed fragmentation), and the padding of the last
-    /// fragment. Headers of the network packet go on the first, and `more_octets` beside them.
+    /// Plans the fragments of a packet of `octets` (indexed fragmentation). The first fragment
+    /// carries the headers of the network packet, and `more_octets` beside them.
     fn plan(
         &mut self,
         headers: &LpHeaders,
         octets: usize,
         more_octets: usize,
-    ) -> Result<(FragmentPlan, usize), LinkDrop> {
+    ) -> Result<FragmentPlan, LinkDrop> {
         let mtu = self.mtu;
         let first_header = self.header_octets(headers, mtu, crate::FRAGMENTS_MAX)? + more_octets;
         let rest_header = self.header_octets(&LpHeaders::default(), mtu, crate::FRAGMENTS_MAX)?;
@@ -370,17 +370,17 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
                 return Ok(equal);
             }
         }
-        Ok((plan, 0))
+        Ok(plan)
     }
 
-    /// Sends a packet's fragments; `payload` is what follows so many octets of announcement.
+    /// Sends a packet's fragments. `payload` follows `announcement_octets` of announcement.
     #[inline(never)]
     fn send_cut(
         &mut self,
         headers: &LpHeaders,
         payload: Payload<P>,
         announcement_octets: u32,
-        (plan, padding_octets): (FragmentPlan, usize),
+        plan: FragmentPlan,
         now_ns: u64,
         emit: &mut impl FnMut(Frame<P>),
     ) -> Result<(), LinkDrop> {
@@ -392,7 +392,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
             let Range { start, end } = plan.range(frag_index);
             let leading_octets = if frag_index == 0 { announcement_octets } else { 0 };
             let range = packet_start + start - leading_octets..packet_start + end;
-            let outline = Outline {
+            let outline = FrameTemplate {
                 headers: *headers,
                 sequence: first_sequence.wrapping_add(frag_index),
                 frag_index,
@@ -401,16 +401,16 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
                 announcement_octets,
             };
             let is_last = frag_index + 1 == plan.count;
-            self.send_outline(outline, if is_last { padding_octets } else { 0 }, now_ns, emit);
+            self.send_outline(outline, if is_last { plan.padding_octets } else { 0 }, now_ns, emit);
         }
         Ok(())
     }
 
-    /// `padding_octets` is for links without reliability.
+    /// `padding_octets` is used on links without reliability only.
     #[inline(never)]
     fn send_outline(
         &mut self,
-        outline: Outline<P>,
+        outline: FrameTemplate<P>,
         padding_octets: usize,
         now_ns: u64,
         emit: &mut impl FnMut(Frame<P>),
@@ -431,7 +431,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         first
     }
 
-    /// The most octets of header that a frame of at most `mtu` octets needs.
+    /// Returns the maximum number of header octets of a frame of at most `mtu` octets.
     fn header_octets(&mut self, headers: &LpHeaders, mtu: usize, frag_count: u64) -> Result<usize, LinkDrop> {
         let is_bare = headers.is_empty() && frag_count == 1 && self.reliability.is_none();
         if is_bare {
@@ -450,11 +450,11 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         Ok(self.scratch.len())
     }
 
-    /// Records what an arrived frame says to the reliability service. `emit` gets the answer to a
-    /// probe.
+    /// Passes a received frame to the reliability service and to path discovery. `emit` receives
+    /// the answer to a probe.
     ///
     /// # Errors
-    /// [`LinkDrop::DuplicateFrame`]: the frame came before. The receiver counts it.
+    /// [`LinkDrop::DuplicateFrame`]: the frame was received before. The receiver counts it.
     pub fn on_arrival(
         &mut self,
         view: &LpView<'_>,
@@ -478,7 +478,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         if is_duplicate { Err(LinkDrop::DuplicateFrame) } else { Ok(()) }
     }
 
-    /// Sends packets once more whose frames have become too long. What fails is counted.
+    /// Sends packets again that have frames longer than the present MTU. Failures are counted.
     fn cut_anew(
         &mut self,
         packets: Vec<(LpHeaders, Payload<P>)>,
@@ -490,8 +490,8 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         }
     }
 
-    /// Link layer reliability, without the service being on: acknowledges an IDLE packet that asks
-    /// for it, as whoever probes a path sends them. The answer is shorter.
+    /// Link layer reliability, even if the service is off: acknowledges an IDLE packet that
+    /// requests it. Peers that probe a path send these. The answer is shorter.
     fn answer_probe(&mut self, view: &LpView<'_>, emit: &mut impl FnMut(Frame<P>)) {
         let is_stream = self.config.kind == LinkKind::Stream;
         let (None, Some(tx_sequence), false) = (view.fragment, view.tx_sequence, is_stream) else { return };
@@ -502,7 +502,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         }
     }
 
-    /// Does what is due: sends lost frames again, acknowledges, probes the path.
+    /// Runs the tasks that are due: retransmits lost frames, acknowledges, probes the path.
     pub fn tick(&mut self, now_ns: u64, emit: &mut impl FnMut(Frame<P>)) {
         if let Some(path) = &mut self.path {
             let lost = path.tick(now_ns, &mut |tx_sequence, octets| {
@@ -522,7 +522,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
         }
     }
 
-    /// When [`LinkSender::tick`] has something to do, ns; `None` while nothing waits.
+    /// The time of the next [`LinkSender::tick`], ns; `None` if there is none.
     #[inline]
     pub fn due_ns(&self) -> Option<u64> {
         let path = self.path.as_ref().and_then(|path| path.due_ns());
@@ -531,8 +531,8 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
     }
 }
 
-/// A packet behind its announcement and the TYPE and LENGTH of its first Fragment, and how long
-/// those are; `None` if there is no memory for them.
+/// Joins the announcement, the TYPE and LENGTH of the first Fragment, and the packet. Returns them
+/// and the octets before the packet; `None` if there is no memory.
 fn announced(announcement: &[u8], first_octets: usize, packet: &[u8]) -> Option<(Vec<u8>, u32)> {
     let mut together = Vec::new();
     let field_octets = announcement.len() + ANNOUNCEMENT_FIELD_OCTETS;
@@ -543,18 +543,28 @@ fn announced(announcement: &[u8], first_octets: usize, packet: &[u8]) -> Option<
     Some((together, announcement_octets))
 }
 
-/// Longest PrefixAnnouncement that is sent, or taken with a packet that comes in fragments, octets.
+/// Octets of a PrefixAnnouncement with a Data.
+///
+/// It is also the limit of an announcement that is accepted with a fragmented packet. A Data
+/// without an announcement teaches a route to its object.
+///
+/// # Limit
+/// The announcement is dropped, and its Data is forwarded without it.
+/// - Counter: `announcement_dropped`, `announcement_left_out`
+/// - Tests: `announcements_past_their_limits_are_dropped`,
+///   `a_long_announcement_waits_for_no_fragments`,
+///   `an_announcement_without_room_is_counted`
 pub const ANNOUNCEMENT_OCTETS_MAX: usize = 2048;
 
-/// TYPE and LENGTH of PrefixAnnouncement at most, and of Fragment.
+/// Maximum octets of TYPE and LENGTH of PrefixAnnouncement, and of Fragment.
 const ANNOUNCEMENT_FIELD_OCTETS: usize = 3 + 3;
 const FRAGMENT_FIELD_OCTETS: usize = 1 + 3;
 
 /// TYPE and LENGTH of a link packet without further fields, and of its Fragment.
 const PLAIN_HEADER_OCTETS: usize = 1 + 3 + FRAGMENT_FIELD_OCTETS;
 
-/// Most fragments of a packet that are made equally long: up to this their FragIndex takes one
-/// octet each.
+/// Maximum number of equally long fragments of a packet: up to this number each FragIndex takes one
+/// octet.
 const EQUAL_FRAGMENTS_MAX: u64 = 255;
 
 fn fragment_framing(sequence: u64, frag_index: u64, frag_count: u64) -> LpFraming<'static> {

@@ -1,4 +1,4 @@
-//! Both halves of the link service of one face, for who sends and receives on one thread.
+//! Both halves of the link service of one face, for callers that send and receive on one thread.
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
@@ -10,10 +10,10 @@ use crate::codel::CodelConfig;
 use crate::counters::{LinkDrop, LinkDrops};
 use crate::frame::{Frame, Patch};
 use crate::reassembly::{ReassemblyLimits, ReassemblyTotalRef};
-use crate::receiver::{Accepts, LinkReceiver};
+use crate::receiver::{LinkReceiver, ReceivePolicy};
 use crate::sender::LinkSender;
 
-/// What carries the frames.
+/// The kind of link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkKind {
     /// A reliable stream: frames of any size, no fragments, no reliability service.
@@ -28,13 +28,13 @@ pub enum LinkKind {
 /// Settings of a link service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkConfig {
-    /// What carries the frames.
+    /// The kind of link.
     pub kind: LinkKind,
     /// Whether IncomingFaceId is sent and NextHopFaceId accepted.
     pub local_fields: bool,
-    /// Whether lost frames go again; datagrams between two only.
+    /// Whether lost frames are retransmitted. Only for datagrams between two endpoints.
     pub reliability: bool,
-    /// When the queue of waiting frames is bad; whoever keeps the queue judges it
+    /// When the queue of waiting frames is bad. The owner of the queue judges it
     /// ([`crate::Codel`]).
     pub codel: CodelConfig,
     /// Whether a bad queue is reported by congestion marks.
@@ -57,18 +57,18 @@ impl LinkConfig {
     }
 }
 
-/// What a link service has done.
+/// Counters of a link service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
     /// Packets sent in fragments.
     pub fragmented: u64,
     /// Packets received in fragments.
     pub reassembled: u64,
-    /// Frames sent again by the reliability service.
+    /// Frames retransmitted by the reliability service.
     pub retransmitted: u64,
-    /// Of these, such that had arrived late.
+    /// Retransmitted frames that were only late.
     pub needless: u64,
-    /// Packets that got a congestion mark here.
+    /// Packets that were marked for congestion here.
     pub congestion_marks: u64,
     /// Drops by reason.
     pub drops: LinkDrops,
@@ -81,43 +81,43 @@ pub struct Outbound<P> {
     pub headers: LpHeaders,
     /// Its octets, shared.
     pub packet: P,
-    /// The octet to change on the way out, if any.
+    /// The octet to change in the sent packet, if any.
     pub hop_limit: Option<Patch>,
 }
 
-/// Where a packet that arrived lies.
+/// The location of a received packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Carried {
-    /// In the frame, there.
-    Whole(Range<usize>),
-    /// It came in fragments, and lies in a buffer of the receiver's, which is best given back
-    /// ([`LinkReceiver::recycle`]) when the packet has been copied to where it is to stay.
-    Completed(Vec<u8>),
+pub enum PacketLocation {
+    /// In the frame, at this range.
+    InFrame(Range<usize>),
+    /// In a buffer of the receiver, reassembled from fragments. Return it
+    /// ([`LinkReceiver::recycle`]) after the packet was copied.
+    Reassembled(Vec<u8>),
 }
 
-impl Carried {
-    /// Its octets; `frame` is what it arrived with.
+impl PacketLocation {
+    /// Its octets; `frame` is the frame that it arrived in.
     pub fn octets<'a>(&'a self, frame: &'a [u8]) -> &'a [u8] {
         match self {
-            Carried::Whole(range) => &frame[range.clone()],
-            Carried::Completed(buffer) => buffer,
+            PacketLocation::InFrame(range) => &frame[range.clone()],
+            PacketLocation::Reassembled(buffer) => buffer,
         }
     }
 }
 
-/// A network packet that arrived.
+/// A received network packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Delivered<'a> {
-    /// Its headers. IncomingFaceId is never set: only a router may.
+pub struct DeliveredPacket<'a> {
+    /// Its headers. IncomingFaceId is never set, because only a router may set it.
     pub headers: LpHeaders,
-    /// Its octets: an Interest or a Data by their first TYPE, otherwise unchecked.
-    pub packet: Carried,
+    /// Its octets. The first TYPE is that of an Interest or a Data; the rest is unchecked.
+    pub packet: PacketLocation,
     /// The PrefixAnnouncement that came with it, unchecked.
     pub announcement: Option<Cow<'a, [u8]>>,
 }
 
-/// The link service of one face: both halves, for one thread. `P` is a shared packet, `R` tells
-/// remote endpoints apart on a link with several.
+/// The link service of one face: both halves, for one thread. `P` is a shared packet, `R`
+/// identifies remote endpoints on a link with several.
 ///
 /// [`LinkService::tick`] must be called at [`LinkService::due_ns`].
 ///
@@ -149,13 +149,13 @@ pub struct Delivered<'a> {
 pub struct LinkService<P, R = ()> {
     sender: LinkSender<P>,
     receiver: LinkReceiver<R>,
-    /// Of the receiving half.
+    /// Drops of the receiving half.
     drops: LinkDrops,
 }
 
 impl<P: Clone + AsRef<[u8]>, R: Ord + Copy> LinkService<P, R> {
-    /// A link service. `first_sequence` should be random, so that a router that starts again is not
-    /// taken for repeating itself.
+    /// Creates a link service. `first_sequence` should be random, so that peers do not take the
+    /// frames of a restarted router for duplicates.
     #[inline(never)]
     pub fn new(config: LinkConfig, total: impl Into<ReassemblyTotalRef>, first_sequence: u64) -> Self {
         LinkService {
@@ -170,18 +170,18 @@ impl<P: Clone + AsRef<[u8]>, R: Ord + Copy> LinkService<P, R> {
         self.sender.config()
     }
 
-    /// Changes settings. Turning reliability off forgets what waits for acknowledgement; reassembly
-    /// limits stay.
+    /// Changes settings. Turning reliability off drops the unacknowledged frames. Reassembly limits
+    /// do not change.
     pub fn reconfigure(&mut self, config: LinkConfig) {
         self.sender.reconfigure(config);
     }
 
-    /// Whether the MTU is what the system says of a path ([`LinkSender::discover_path`]).
+    /// Enables or disables probing of the path ([`LinkSender::discover_path`]).
     pub fn discover_path(&mut self, is_wanted: bool) {
         self.sender.discover_path(is_wanted);
     }
 
-    /// A packet that needs no fragments is sent past this link service
+    /// Records a packet that needs no fragments and is not sent through this link service
     /// ([`LinkSender::note_packet`]).
     #[inline]
     pub fn note_packet(&mut self, octets: usize, now_ns: u64) {
@@ -193,7 +193,7 @@ impl<P: Clone + AsRef<[u8]>, R: Ord + Copy> LinkService<P, R> {
         self.sender.mtu()
     }
 
-    /// What it has done.
+    /// The counters of both halves.
     pub fn counters(&self) -> LinkCounters {
         let mut drops = self.sender.drops().clone();
         drops.merge(&self.drops);
@@ -207,16 +207,16 @@ impl<P: Clone + AsRef<[u8]>, R: Ord + Copy> LinkService<P, R> {
         }
     }
 
-    /// So many more of the next packets are to get a congestion mark, since the face's queue
-    /// stands; none where marks are off.
+    /// Marks `packets` more of the next packets for congestion, because the face has a standing
+    /// queue. No effect if marking is off.
     pub fn mark_next(&mut self, packets: u32) {
         self.sender.mark_next(packets);
     }
 
-    /// Sends a packet: `emit` gets its frames in order.
+    /// Sends a packet. `emit` receives its frames in order.
     ///
     /// # Errors
-    /// [`LinkDrop::MtuTooSmall`]: nothing was emitted; counted.
+    /// [`LinkDrop::MtuTooSmall`], [`LinkDrop::NoMemory`]: nothing was emitted; counted.
     pub fn send(
         &mut self,
         outbound: Outbound<P>,
@@ -241,11 +241,11 @@ impl<P: Clone + AsRef<[u8]>, R: Ord + Copy> LinkService<P, R> {
         self.sender.send_announced(outbound, announcement, share, now_ns, emit)
     }
 
-    /// Takes in a frame. `emit` gets frames that its acknowledgements show to be lost. Returns the
-    /// network packet that arrived with it, if one did.
+    /// Processes a received frame. `emit` receives the answer to a probe. Returns the network
+    /// packet that the frame completes, if any.
     ///
     /// # Errors
-    /// Why the frame was dropped; counted. The face goes on as before.
+    /// The reason for which the frame was dropped; counted. The face continues.
     #[inline(never)]
     pub fn receive<'a>(
         &mut self,
@@ -253,11 +253,11 @@ impl<P: Clone + AsRef<[u8]>, R: Ord + Copy> LinkService<P, R> {
         remote: R,
         now_ns: u64,
         emit: &mut impl FnMut(Frame<P>),
-    ) -> Result<Option<Delivered<'a>>, LinkDrop> {
+    ) -> Result<Option<DeliveredPacket<'a>>, LinkDrop> {
         let LinkService { sender, receiver, drops } = self;
         let config = sender.config();
-        let accepts = Accepts { kind: config.kind, local_fields: config.local_fields };
-        // Used where it lies: taken out of the result, its 224 octets are copied.
+        let accepts = ReceivePolicy { kind: config.kind, local_fields: config.local_fields };
+        // Used by reference: moving it out of the result would copy its 224 octets.
         let parsed = LpView::parse(frame);
         let seen = match &parsed {
             Ok(view) => sender.on_arrival(view, now_ns, emit).map(|_| view),
@@ -272,18 +272,19 @@ impl<P: Clone + AsRef<[u8]>, R: Ord + Copy> LinkService<P, R> {
         }
     }
 
-    /// Takes back the buffer of a packet that came in fragments ([`LinkReceiver::recycle`]).
+    /// Returns the buffer of a reassembled packet for reuse ([`LinkReceiver::recycle`]).
     pub fn recycle(&mut self, buffer: Vec<u8>) {
         self.receiver.recycle(buffer);
     }
 
-    /// Does what is due: drops incomplete messages, sends lost frames again, acknowledges.
+    /// Runs the tasks that are due: drops incomplete messages that timed out, retransmits lost
+    /// frames, acknowledges, probes the path.
     pub fn tick(&mut self, now_ns: u64, emit: &mut impl FnMut(Frame<P>)) {
         self.receiver.tick(now_ns, &mut self.drops);
         self.sender.tick(now_ns, emit);
     }
 
-    /// When [`LinkService::tick`] has something to do, ns; `None` while nothing waits.
+    /// The time of the next [`LinkService::tick`], ns; `None` if there is none.
     pub fn due_ns(&self) -> Option<u64> {
         self.receiver.due_ns().into_iter().chain(self.sender.due_ns()).min()
     }

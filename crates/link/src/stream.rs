@@ -1,13 +1,14 @@
-//! Where link packets end on a stream. Nothing but their own LENGTH says so.
+//! Framing of link packets on a stream. Only their own LENGTH marks their end.
 
 use namely_wire::tlv::read_header;
 use namely_wire::{DecodeError, LP_PACKET_OCTETS_MAX};
 
-/// Octets of the packet that starts `buf`, once all of it is there; `None` while more must be read.
+/// Returns the octets of the packet at the start of `buf`, once all of it is there; `None` while
+/// more must be read.
 ///
 /// # Errors
-/// Peer: the stream is out of step, or its sender wants more memory than any packet takes. There is
-/// no way back into step: the connection must be closed.
+/// Peer: the stream is out of sync, or its packet exceeds the maximum size. The stream cannot be
+/// resynchronized: the connection must be closed.
 ///
 /// ```
 /// use namely_link::stream::packet_octets;
@@ -39,14 +40,14 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_packet_passes_and_one_octet_more_does_not() {
+    fn an_oversized_stream_packet_is_refused() {
         let fits = (LP_PACKET_OCTETS_MAX - 4) as u64;
         assert_eq!(packet_octets(&header(100, fits)), Ok(None));
         assert_eq!(packet_octets(&header(100, fits + 1)), Err(DecodeError::LengthTooLarge));
     }
 
     #[test]
-    fn lengths_beyond_any_packet_are_refused_at_once() {
+    fn impossible_lengths_are_refused_at_once() {
         for length in [1u64 << 20, 1 << 32, 1 << 40, 1 << 60, u64::MAX] {
             assert_eq!(packet_octets(&header(6, length)), Err(DecodeError::LengthTooLarge), "{length}");
         }
@@ -55,7 +56,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn packets_are_cut_alike_however_the_octets_arrive(
+        fn stream_packets_ignore_read_boundaries(
             sizes in prop::collection::vec(0usize..600, 1..12),
             chunk in 1usize..400,
         ) {

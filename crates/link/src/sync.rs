@@ -1,3 +1,3 @@
-//! The atomics of this crate, in the one place that asks the processor for them.
+//! The atomics of this crate. Only this module selects them.
 
 pub(crate) use core::sync::atomic::{AtomicUsize, Ordering};

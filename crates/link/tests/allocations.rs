@@ -5,7 +5,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use namely_link::{Carried, Frame, LinkConfig, LinkKind, LinkService, Outbound, Patch, ReassemblyTotal};
+use namely_link::{
+    Frame, LinkConfig, LinkKind, LinkService, Outbound, PacketLocation, Patch, ReassemblyTotal,
+};
 use namely_wire::{LpHeaders, PitToken};
 
 use refusing::{allocations, refusing};
@@ -41,7 +43,7 @@ mod refusing {
             if !count() {
                 return std::ptr::null_mut();
             }
-            // SAFETY: the caller's promises are those that `System` asks for.
+            // SAFETY: the caller guarantees the conditions that `System` requires.
             unsafe { System.alloc(layout) }
         }
 
@@ -62,14 +64,14 @@ mod refusing {
     #[global_allocator]
     static REFUSING: Refusing = Refusing;
 
-    /// From now on this thread's allocation of that number within [`allocations`] is refused.
+    /// Makes this thread's allocation of that number within [`allocations`] fail.
     pub(super) fn refusing(number: u64) {
         ALLOCATIONS.set(0);
         REFUSED.set(number);
     }
 
-    /// Runs what may be refused memory. Returns what it returns, and how many allocations there
-    /// were so far.
+    /// Runs a function whose allocations may fail. Returns its value, and the number of allocations
+    /// so far.
     pub(super) fn allocations<T>(run: impl FnOnce() -> T) -> (T, u64) {
         COUNTS.set(true);
         let value = run();
@@ -82,13 +84,14 @@ type Packet = Arc<[u8]>;
 
 const MS: u64 = 1_000_000;
 
-/// Frames that one call emits at most.
+/// Maximum number of frames that one call emits.
 const FRAMES_MAX: usize = 64;
 
 struct End {
     link: LinkService<Packet, u8>,
     total: Arc<ReassemblyTotal>,
-    /// With room for what a call emits, so that only the link service allocates.
+    /// The emitted frames. It has room for the frames of a call, so that only the link service
+    /// allocates.
     emitted: Vec<Frame<Packet>>,
     delivered: Vec<Vec<u8>>,
 }
@@ -106,7 +109,7 @@ impl End {
         End { link, total, emitted: Vec::with_capacity(FRAMES_MAX), delivered: Vec::new() }
     }
 
-    /// What was emitted, as it goes over the wire.
+    /// The emitted frames, as they go over the wire.
     fn frames(&mut self) -> Vec<Vec<u8>> {
         assert!(self.emitted.capacity() == FRAMES_MAX, "the test's own memory sufficed");
         self.emitted.drain(..).map(|frame| frame.slices().concat()).collect()
@@ -129,7 +132,7 @@ impl End {
         let (got, _) = allocations(|| link.receive(frame, remote, now_ns, &mut |frame| emitted.push(frame)));
         if let Ok(Some(got)) = got {
             delivered.push(got.packet.octets(frame).to_vec());
-            if let Carried::Completed(buffer) = got.packet {
+            if let PacketLocation::Reassembled(buffer) = got.packet {
                 link.recycle(buffer);
             }
         }
@@ -147,15 +150,15 @@ impl End {
     }
 }
 
-/// A Data of so many octets that is like no other.
+/// Returns a Data of `octets` octets that is like no other.
 fn packet(n: u8, octets: usize) -> Packet {
     let mut packet = vec![6, 253, ((octets - 4) >> 8) as u8, (octets - 4) as u8];
     packet.resize(octets, n);
     packet.into()
 }
 
-/// Runs `story` with each of its allocations refused once, until there is none more; it gets
-/// whether one is refused.
+/// Runs `story` with each of its allocations refused once, until there is none more; `story`
+/// receives true if one is refused.
 fn each_refused(least: u64, story: impl Fn(bool)) {
     let refused = (0..)
         .find(|number| {
@@ -173,7 +176,7 @@ fn each_refused(least: u64, story: impl Fn(bool)) {
 /// Fragments in order, backwards, and of two remotes by turns.
 /// A kernel makes one for each face, and refuses memory that it does not have.
 #[test]
-fn a_link_service_is_made_without_memory() {
+fn a_link_service_needs_no_memory() {
     static TOTAL: OnceLock<ReassemblyTotal> = OnceLock::new();
     let total = TOTAL.get_or_init(|| ReassemblyTotal::unshared(1 << 20));
     for kind in [LinkKind::Stream, LinkKind::Datagram { mtu: 1500 }] {
@@ -184,7 +187,7 @@ fn a_link_service_is_made_without_memory() {
 }
 
 #[test]
-fn a_refused_fragment_costs_its_packet_and_no_other() {
+fn a_refused_fragment_costs_only_its_packet() {
     const PACKETS: usize = 12;
     let packets: Vec<Packet> = (0..PACKETS as u8).map(|n| packet(n, 1800)).collect();
     let mut from = End::new(false);
@@ -212,7 +215,7 @@ fn a_refused_fragment_costs_its_packet_and_no_other() {
 /// Packets in one frame and in several, with fields and without, in both directions; with
 /// reliability one frame of each that has several is lost at first.
 #[test]
-fn a_refused_frame_costs_its_packet_and_no_other() {
+fn a_refused_frame_costs_only_its_packet() {
     const PACKETS: u8 = 12;
     for is_reliable in [false, true] {
         each_refused(if is_reliable { 8 } else { 2 }, |is_refused| {
@@ -239,8 +242,8 @@ fn a_refused_frame_costs_its_packet_and_no_other() {
             let refused: u64 = ends.iter().map(End::no_memory).sum();
             let delivered: usize = ends.iter().map(|end| end.delivered.len()).sum();
             assert!(refused <= u64::from(is_refused));
-            // A fragment that its receiver has no memory for is acknowledged all the same; notes
-            // that are refused (what is late, what came twice) cost nothing.
+            // A fragment for which its receiver has no memory is acknowledged all the same; a lost
+            // record of late or repeated packets costs nothing.
             let lost = u64::from(PACKETS) - delivered as u64;
             assert!(lost <= refused, "{lost} lost, {refused} refused");
             for end in &mut ends {

@@ -82,7 +82,7 @@ fn a_packet_without_headers_goes_bare() {
 }
 
 #[test]
-fn the_largest_data_with_every_header_passes_a_stream() {
+fn the_largest_data_with_headers_passes_streams() {
     let settings = LinkConfig { local_fields: true, ..config(LinkKind::Stream) };
     let data = packet(6, 8800, 1);
     let frames = send(&mut service(settings), all_headers(), &data, 0);
@@ -94,7 +94,7 @@ fn the_largest_data_with_every_header_passes_a_stream() {
 }
 
 #[test]
-fn the_hop_limit_is_patched_in_whichever_fragment_holds_it() {
+fn the_right_fragment_patches_the_hop_limit() {
     let interest = packet(5, 300, 7);
     for offset in 4..300 {
         let (mut from, mut to) = (service(datagram(100)), service(datagram(100)));
@@ -128,7 +128,7 @@ proptest! {
     }
 
     #[test]
-    fn no_octets_panic_or_stop_the_face(
+    fn random_octets_never_stop_the_face(
         garbage in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), 0..40),
         kind in 0u8..3,
     ) {
@@ -150,7 +150,7 @@ proptest! {
 }
 
 #[test]
-fn a_full_packet_crosses_the_smallest_mtu_with_reliability() {
+fn a_full_packet_crosses_the_smallest_mtu() {
     let (mut from, mut to) = (service(reliable(64)), service(reliable(64)));
     let data = packet(6, 8800, 3);
     let frames = send(&mut from, LpHeaders::default(), &data, 0);
@@ -172,7 +172,7 @@ fn send_announced(from: &mut Service, packet: &Packet, announcement: &[u8], now_
     frames
 }
 
-/// What comes of these frames: the packet's octets and its announcement.
+/// The result of these frames: the packet's octets and its announcement.
 fn announced(to: &mut Service, frames: &[Vec<u8>], now_ns: u64) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
     let mut whole = None;
     for frame in frames {
@@ -188,7 +188,7 @@ fn announced(to: &mut Service, frames: &[Vec<u8>], now_ns: u64) -> Option<(Vec<u
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
     #[test]
-    fn an_announcement_goes_with_the_first_frame_in_fragments_and_over_reliable_links_too(
+    fn an_announcement_travels_with_the_first_frame(
         size in 100usize..8800, announcement_octets in 1usize..=400, mtu in 64usize..2000,
         is_reliable: bool, is_stream: bool, is_reversed: bool,
     ) {
@@ -214,7 +214,7 @@ proptest! {
 }
 
 #[test]
-fn an_announcement_without_room_in_the_first_frame_is_left_out_and_counted() {
+fn an_announcement_without_room_is_counted() {
     for (settings, size, announcement_octets) in [
         (datagram(200), 300, 180),
         (reliable(200), 300, 150),
@@ -234,7 +234,7 @@ fn an_announcement_without_room_in_the_first_frame_is_left_out_and_counted() {
 }
 
 #[test]
-fn an_announcement_that_is_too_long_does_not_wait_for_fragments() {
+fn a_long_announcement_waits_for_no_fragments() {
     for (octets, is_taken) in [(ANNOUNCEMENT_OCTETS_MAX, true), (ANNOUNCEMENT_OCTETS_MAX + 1, false)] {
         let mut to = service(datagram(9000));
         let (data, announcement) = (packet(6, 200, 1), vec![8; octets]);
@@ -256,7 +256,7 @@ fn an_announcement_that_is_too_long_does_not_wait_for_fragments() {
 }
 
 #[test]
-fn an_announcement_goes_again_with_a_lost_frame_unless_that_has_become_too_long() {
+fn a_lost_frame_repeats_its_announcement() {
     for (mtu, is_kept) in [(600, true), (300, false)] {
         let (mut from, mut to) = (service(reliable(600)), service(reliable(600)));
         let (data, announcement) = (packet(6, 2000, 7), vec![8; 350]);
@@ -277,7 +277,7 @@ fn an_announcement_goes_again_with_a_lost_frame_unless_that_has_become_too_long(
 }
 
 #[test]
-fn headers_that_fill_the_mtu_are_a_counted_drop() {
+fn headers_filling_the_mtu_are_dropped() {
     let mut from = service(LinkConfig { local_fields: true, ..datagram(64) });
     let outbound = Outbound { headers: all_headers(), packet: packet(6, 300, 1), hop_limit: None };
     assert!(from.send(outbound, 0, &mut |_| panic!("nothing may go out")).is_err());
@@ -308,7 +308,7 @@ fn next_hop_face_id_needs_local_fields() {
 }
 
 #[test]
-fn fields_on_the_wrong_packet_are_refused() {
+fn misplaced_header_fields_are_refused() {
     let local = LinkConfig { local_fields: true, ..config(LinkKind::Stream) };
     let nack = LpHeaders { nack: Some(NackReason::NoRoute), ..LpHeaders::default() };
     let next_hop = LpHeaders { next_hop_face_id: Some(7), ..LpHeaders::default() };
@@ -329,7 +329,7 @@ fn fields_on_the_wrong_packet_are_refused() {
 }
 
 #[test]
-fn what_is_inside_must_be_an_interest_or_data_that_a_network_packet_may_be() {
+fn a_payload_must_be_interest_or_data() {
     let carried = |fragment: &[u8]| {
         let headers = LpHeaders { congestion_mark: Some(1), ..LpHeaders::default() };
         let mut to = service(config(LinkKind::Stream));
@@ -346,7 +346,7 @@ fn what_is_inside_must_be_an_interest_or_data_that_a_network_packet_may_be() {
 }
 
 #[test]
-fn idle_packets_bring_nothing_and_harm_nothing() {
+fn idle_packets_are_ignored() {
     let mut idle = Vec::new();
     encode_lp_header(&LpHeaders::default(), &LpFraming::default(), None, None, &mut idle);
     let mut to = service(datagram(100));
@@ -354,7 +354,7 @@ fn idle_packets_bring_nothing_and_harm_nothing() {
 }
 
 #[test]
-fn the_packets_after_a_bad_queue_get_a_mark_for_each_signal_where_marks_are_on() {
+fn each_queue_signal_marks_a_packet() {
     for marking in [true, false] {
         let mut from = service(LinkConfig { marking, ..config(LinkKind::Stream) });
         let mut marked = Vec::new();
@@ -457,7 +457,7 @@ impl Network {
 }
 
 #[test]
-fn reliability_brings_every_packet_once_over_a_link_that_loses_repeats_and_reorders() {
+fn reliability_delivers_every_packet_once() {
     let (mut lost_frames, mut received) = (0, 0);
     for seed in 0..20 {
         let mut network = Network::new(reliable(127), seed);
@@ -480,7 +480,7 @@ fn reliability_brings_every_packet_once_over_a_link_that_loses_repeats_and_reord
 }
 
 #[test]
-fn frames_that_are_only_overtaken_within_a_burst_do_not_go_again() {
+fn overtaken_frames_are_not_retransmitted() {
     for seed in 0..20 {
         let mut network = Network::new(reliable(127), seed);
         network.reorder_ns = MS;
@@ -496,7 +496,7 @@ fn frames_that_are_only_overtaken_within_a_burst_do_not_go_again() {
 
 /// More than the patience that one has at first, of which one learns.
 #[test]
-fn who_sends_again_what_was_only_late_waits_longer_the_next_time_and_gives_nothing_up() {
+fn needless_retransmissions_lengthen_the_wait() {
     let mut again = Vec::new();
     let mut network = Network::new(reliable(127), 3);
     network.reorder_ns = 9 * MS;
@@ -513,7 +513,7 @@ fn who_sends_again_what_was_only_late_waits_longer_the_next_time_and_gives_nothi
 }
 
 #[test]
-fn a_lost_frame_goes_again_soon_after_three_later_ones_were_acknowledged_and_not_after_two() {
+fn three_later_acks_retransmit_a_frame() {
     for (later, is_again) in [(2, false), (3, true)] {
         let (mut from, mut to) = (service(reliable(1000)), service(reliable(1000)));
         let mut frames = Vec::new();
@@ -534,7 +534,7 @@ fn a_lost_frame_goes_again_soon_after_three_later_ones_were_acknowledged_and_not
 /// Frames that are longer than the link takes now are lost, and would be each time that they are
 /// sent again.
 #[test]
-fn an_mtu_that_falls_while_frames_fly_costs_no_packet_on_a_reliable_link() {
+fn a_falling_mtu_loses_no_reliable_packet() {
     for (seed, loss_percent) in (0..20).map(|seed| (seed, seed % 2 * 3)) {
         let mut network = Network::new(reliable(1500), seed);
         network.loss_percent = loss_percent;
@@ -555,7 +555,7 @@ fn an_mtu_that_falls_while_frames_fly_costs_no_packet_on_a_reliable_link() {
 }
 
 #[test]
-fn without_reliability_a_lost_fragment_loses_its_packet_only() {
+fn a_lost_fragment_loses_only_its_packet() {
     let mut network = Network::new(datagram(127), 1);
     network.reorder_ns = MS;
     for n in 0..10 {
@@ -568,7 +568,7 @@ fn without_reliability_a_lost_fragment_loses_its_packet_only() {
 }
 
 #[test]
-fn a_dead_peer_costs_three_retransmissions_and_then_nothing() {
+fn a_dead_peer_costs_three_retransmissions() {
     let mut network = Network::new(reliable(500), 1);
     network.loss_percent = 100;
     network.send(&packet(6, 400, 1));
@@ -579,7 +579,7 @@ fn a_dead_peer_costs_three_retransmissions_and_then_nothing() {
 }
 
 #[test]
-fn one_fragment_given_up_gives_up_its_packet() {
+fn an_abandoned_fragment_abandons_its_packet() {
     let mut from = service(reliable(127));
     send(&mut from, LpHeaders::default(), &packet(6, 8800, 1), 0);
     let mut frames = 0;
@@ -591,7 +591,7 @@ fn one_fragment_given_up_gives_up_its_packet() {
 }
 
 #[test]
-fn the_window_of_unacknowledged_frames_is_bounded() {
+fn unacknowledged_frames_are_bounded() {
     let mut from = service(reliable(500));
     let interest = packet(5, 50, 1);
     for _ in 0..UNACKED_FRAMES_MAX {
@@ -603,7 +603,7 @@ fn the_window_of_unacknowledged_frames_is_bounded() {
 }
 
 #[test]
-fn a_frame_that_alone_is_not_acknowledged_holds_no_more_places_than_the_limit() {
+fn one_unacknowledged_frame_holds_bounded_places() {
     let mut from = service(reliable(500));
     let interest = packet(5, 50, 1);
     for n in 0..2 * UNACKED_FRAMES_MAX {
@@ -622,7 +622,7 @@ fn a_frame_that_alone_is_not_acknowledged_holds_no_more_places_than_the_limit() 
 }
 
 #[test]
-fn acknowledgements_that_wait_are_bounded() {
+fn waiting_acknowledgements_are_bounded() {
     let mut to = service(reliable(500));
     let frame = |n: u64| {
         let framing = LpFraming { sequence: Some(n), tx_sequence: Some(n), ..LpFraming::default() };
@@ -637,7 +637,7 @@ fn acknowledgements_that_wait_are_bounded() {
 }
 
 #[test]
-fn acknowledgements_ride_on_frames_or_go_alone_after_5_ms() {
+fn acknowledgements_go_alone_after_5_ms() {
     let (mut from, mut to) = (service(reliable(1000)), service(reliable(1000)));
     let interest = packet(5, 50, 1);
     for frame in send(&mut from, LpHeaders::default(), &interest, 0) {
@@ -658,7 +658,7 @@ fn acknowledgements_ride_on_frames_or_go_alone_after_5_ms() {
 }
 
 #[test]
-fn a_peer_without_reliability_is_sent_plain_frames_and_its_acks_are_ignored() {
+fn a_peer_without_reliability_gets_plain_frames() {
     let mut plain = service(datagram(1000));
     for frame in send(&mut service(reliable(1000)), LpHeaders::default(), &packet(5, 50, 1), 0) {
         assert!(receive(&mut plain, &frame, 0).is_some());
@@ -669,7 +669,7 @@ fn a_peer_without_reliability_is_sent_plain_frames_and_its_acks_are_ignored() {
 }
 
 #[test]
-fn an_mtu_that_changes_while_packets_flow_loses_none_of_them() {
+fn a_changing_mtu_loses_no_packet() {
     for settings in [datagram(1500), reliable(1500)] {
         let mut network = Network::new(settings, 7);
         let packets: Vec<Packet> = (0..300).map(|n| packet(6, 300 + 28 * n, n as u8)).collect();
@@ -686,10 +686,10 @@ fn an_mtu_that_changes_while_packets_flow_loses_none_of_them() {
     }
 }
 
-/// What a run of datagrams that leaves by one system call needs: all fragments of packets alike are
-/// equally long, the last ones too.
+/// Required for a run of datagrams in one system call: all fragments of packets alike are equally
+/// long, the last ones too.
 #[test]
-fn fragments_are_equally_long_and_arrive_as_the_packet() {
+fn equal_fragments_arrive_as_the_packet() {
     for (mtu, first) in [(1472, LpHeaders::default()), (1200, all_headers()), (600, LpHeaders::default())] {
         for size in (3000..8800).step_by(7) {
             let data = packet(6, size, 1);

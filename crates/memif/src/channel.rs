@@ -5,7 +5,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use namely_host::closing::Entrusted;
+use namely_host::closing::DeferredDescriptor;
 use namely_host::rights;
 use rustix::io::Errno;
 use rustix::net::{
@@ -16,21 +16,21 @@ use rustix::net::{
 use crate::handshake::Fault;
 use crate::message::{MESSAGE_OCTETS, Message};
 
-/// Descriptors of one message: the system's limit.
+/// Maximum number of descriptors of one message: the system's limit.
 const DESCRIPTORS_MAX: usize = 253;
 
 /// One end of a control channel.
 #[derive(Debug)]
 pub(crate) struct Channel {
-    socket: Entrusted,
+    socket: DeferredDescriptor,
 }
 
 impl Channel {
-    pub(crate) fn new(socket: Entrusted) -> Self {
+    pub(crate) fn new(socket: DeferredDescriptor) -> Self {
         Channel { socket }
     }
 
-    /// Whether descriptors may come with messages, where the kernel can refuse them.
+    /// Sets whether messages may carry descriptors, if the kernel can refuse them.
     pub(crate) fn take_descriptors(&self, take: bool) {
         if take {
             rights::accept(&self.socket)
@@ -54,15 +54,15 @@ impl Channel {
         Ok(())
     }
 
-    /// The next message and its descriptor; `None` if there is none now. Never waits.
+    /// Returns the next message and its descriptor; `None` if no message has arrived. Never waits.
     ///
     /// # Errors
-    /// [`Fault::Closed`] at the end of the channel; otherwise what is wrong with the message.
-    pub(crate) fn receive(&self) -> Result<Option<(Message, Option<Entrusted>)>, Fault> {
+    /// [`Fault::Closed`] at the end of the channel; otherwise the fault of the message.
+    pub(crate) fn receive(&self) -> Result<Option<(Message, Option<DeferredDescriptor>)>, Fault> {
         if self.socket.is_full() {
             return Err(Fault::TooMuch);
         }
-        // One octet more, so that a message that is too long shows.
+        // One octet more, so that a message that is too long is recognized.
         let mut octets = [0; MESSAGE_OCTETS + 1];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -77,8 +77,8 @@ impl Channel {
                 Err(errno) => return Err(Fault::System(errno)),
             }
         };
-        // Those that are not wanted go the socket's way. There was room for all: the kernel would
-        // close the others in this thread.
+        // Unused descriptors are closed in the same manner as the socket. The buffer has room for
+        // all of them, because the kernel would close further ones in this thread.
         let mut fd = None;
         for message in ancillary.drain() {
             if let RecvAncillaryMessage::ScmRights(fds) = message {

@@ -1,83 +1,71 @@
 //! From a connected control channel to an interface.
 //!
 //! The server begins with HELLO. The client answers with INIT, its memory, its rings and CONNECT,
-//! each after the ACK for the one before; CONNECTED ends it. Whatever else comes ends the channel.
+//! each after the ACK for the previous message. The server's CONNECTED ends the handshake. Any
+//! other message ends the channel.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use namely_host::closing::Entrusted;
+use namely_host::closing::DeferredDescriptor;
 use rustix::event::EventfdFlags;
 use rustix::io::Errno;
 
-use crate::bell::Waking;
 use crate::channel::Channel;
 use crate::interface::{Interface, Receiver, Sender};
 use crate::link::Link;
 use crate::message::{AddRing, COOKIE, Hello, Init, Message, MessageError, Mode, Text, VERSION};
 use crate::options::{Budget, Options, RING_PAIRS_MAX, RING_SIZE_LOG2_MAX};
-use crate::ring::{End, Inward, Outward, Side};
+use crate::peer_waker::WakePolicy;
+use crate::ring::{End, ReceiveRing, Side, TransmitRing};
 use crate::shm::{Region, RingMemory};
 
-/// How this end calls itself. Ends of this name mask interrupts as described at
-/// [`Receiver::sleep`].
+/// The name of this end. Ends of this name mask interrupts as described at [`Receiver::sleep`].
 pub(crate) const NAME: &str = "namely";
 
 /// Messages taken in one call.
 const MESSAGES_MAX: usize = 64;
 
-/// Why there is no interface, or no more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The reason why there is no interface, or why it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The peer closed the channel.
+    #[error("the peer closed the channel")]
     Closed,
-    /// The peer said goodbye.
+    /// The peer sent DISCONNECT.
+    #[error("the peer disconnected: {0}")]
     Disconnected(Text<96>),
-    /// The peer's: this is no message.
+    /// The peer's: octets that are no message.
+    #[error("not a memif message")]
     BadMessage(MessageError),
-    /// The peer's: not the message to come next, or without the descriptor that goes with it.
+    /// The peer's: not the expected message, or without its descriptor.
+    #[error("a message out of order")]
     Unexpected,
     /// The peer's: a version other than 2.0.
+    #[error("not memif 2.0")]
     BadVersion,
-    /// The peer's: not the secret.
+    /// The peer's: a wrong secret.
+    #[error("not the secret")]
     BadSecret,
     /// The peer's: packets of a kind that cannot be NDN's.
+    #[error("the mode is neither ethernet nor ip")]
     BadMode,
     /// The peer's: memory that is not there or could be taken away, or a ring that does not lie in
     /// it.
+    #[error("memory that is not sealed, or a ring that does not lie in it")]
     BadMemory,
     /// The peer's: more regions, rings, slots or octets than are admitted here.
+    #[error("more memory, regions, rings or slots than admitted")]
     TooMuch,
-    /// Environment: this peer, or all together, have as much mapped as they may.
+    /// Environment: this peer, or all together, have reached the limit of mapped memory.
+    #[error("no memory left for another interface")]
     NoBudget,
     /// Environment: the system refused.
+    #[error(transparent)]
     System(Errno),
 }
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Fault::Closed => f.write_str("the peer closed the channel"),
-            Fault::Disconnected(reason) => write!(f, "the peer disconnected: {reason}"),
-            Fault::BadMessage(_) => f.write_str("not a memif message"),
-            Fault::Unexpected => f.write_str("a message out of order"),
-            Fault::BadVersion => f.write_str("not memif 2.0"),
-            Fault::BadSecret => f.write_str("not the secret"),
-            Fault::BadMode => f.write_str("the mode is neither ethernet nor ip"),
-            Fault::BadMemory => f.write_str("memory that is not sealed, or a ring that does not lie in it"),
-            Fault::TooMuch => f.write_str("more memory, regions, rings or slots than admitted"),
-            Fault::NoBudget => f.write_str("no memory left for another interface"),
-            Fault::System(errno) => {
-                fmt::Display::fmt(&std::io::Error::from_raw_os_error(errno.raw_os_error()), f)
-            }
-        }
-    }
-}
-
-impl std::error::Error for Fault {}
 
 impl From<Errno> for Fault {
     fn from(errno: Errno) -> Self {
@@ -88,12 +76,12 @@ impl From<Errno> for Fault {
     }
 }
 
-/// How far a handshake is.
+/// The state of a handshake.
 #[derive(Debug)]
 pub enum Progress {
-    /// It waits for the peer.
+    /// The handshake waits for the peer.
     Waiting(Handshake),
-    /// It is done.
+    /// The handshake is complete.
     Connected(Box<Interface>),
 }
 
@@ -115,27 +103,31 @@ enum Role {
         budget: Box<Budget>,
         has_init: bool,
     },
-    /// What is still to be sent, each with its descriptor; `None` before HELLO.
+    /// The messages still to be sent, each with its descriptor; `None` before HELLO.
     Client {
-        to_send: Option<VecDeque<(Message, Option<Passed>)>>,
+        to_send: Option<VecDeque<(Message, Option<PassedDescriptor>)>>,
     },
 }
 
 /// A descriptor to pass with a message.
 #[derive(Debug)]
-enum Passed {
+enum PassedDescriptor {
     Own(OwnedFd),
     S2m(usize),
     M2s(usize),
 }
 
 impl Handshake {
-    /// The server's part over an accepted socket. Where that is entrusted to a closer, so are the
-    /// descriptors that come over it.
+    /// Begins the server's part over an accepted socket. If the socket is entrusted to a closer, so
+    /// are the descriptors that arrive over it.
     ///
     /// # Errors
-    /// The peer has gone already.
-    pub fn server(socket: impl Into<Entrusted>, options: Options, budget: &Budget) -> Result<Self, Fault> {
+    /// The peer has disconnected already.
+    pub fn server(
+        socket: impl Into<DeferredDescriptor>,
+        options: Options,
+        budget: &Budget,
+    ) -> Result<Self, Fault> {
         let ring_max = options.ring_pairs.clamp(1, RING_PAIRS_MAX) - 1;
         let hello = Hello {
             name: Text::new(NAME),
@@ -153,28 +145,29 @@ impl Handshake {
         Ok(handshake)
     }
 
-    /// The client's part over a connected socket.
+    /// Begins the client's part over a connected socket.
     pub fn client(socket: OwnedFd, options: Options) -> Self {
         Self::new(socket.into(), options, Role::Client { to_send: None })
     }
 
-    fn new(socket: Entrusted, options: Options, role: Role) -> Self {
+    fn new(socket: DeferredDescriptor, options: Options, role: Role) -> Self {
         let (regions, s2m, m2s) = (Vec::new(), Vec::new(), Vec::new());
         Handshake { channel: Channel::new(socket), options, peer: Text([0; 32]), regions, s2m, m2s, role }
     }
 
-    /// Takes what the peer sent. Never waits.
+    /// Processes the messages that the peer sent. Never waits.
     ///
     /// # Errors
-    /// Why there will be no interface. The peer is told.
+    /// The reason why there is no interface. The peer receives the reason, unless it ended the
+    /// channel itself.
     pub fn proceed(mut self) -> Result<Progress, Fault> {
         for _ in 0..MESSAGES_MAX {
             let taken = match self.channel.receive() {
                 Ok(None) => break,
                 Ok(Some((Message::Disconnect { reason, .. }, _))) => Err(Fault::Disconnected(reason)),
                 Ok(Some((message, fd))) => match &self.role {
-                    Role::Server { .. } => self.serve(message, fd),
-                    Role::Client { .. } => self.ask(message),
+                    Role::Server { .. } => self.answer_client(message, fd),
+                    Role::Client { .. } => self.answer_server(message),
                 },
                 Err(fault) => Err(fault),
             };
@@ -184,7 +177,7 @@ impl Handshake {
                 Err(fault) => {
                     if !matches!(fault, Fault::Closed | Fault::Disconnected(_)) {
                         let reason = Text::new(&fault.to_string());
-                        // The channel ends anyway.
+                        // Ignored: the channel ends anyway.
                         let _ = self.channel.send(&Message::Disconnect { code: 1, reason }, None);
                     }
                     return Err(fault);
@@ -194,8 +187,8 @@ impl Handshake {
         Ok(Progress::Waiting(self))
     }
 
-    /// The server's answer to a message. True when it is done.
-    fn serve(&mut self, message: Message, fd: Option<Entrusted>) -> Result<bool, Fault> {
+    /// Answers a message of the client. Returns true when the handshake is complete.
+    fn answer_client(&mut self, message: Message, fd: Option<DeferredDescriptor>) -> Result<bool, Fault> {
         let Role::Server { has_init, .. } = &mut self.role else { return Err(Fault::Unexpected) };
         match (message, fd) {
             (Message::Init(init), _) if !*has_init => {
@@ -218,12 +211,14 @@ impl Handshake {
             (Message::AddRing(ring), Some(fd)) if *has_init => self.add_ring(&ring, fd)?,
             (Message::Connect { .. }, _) if !self.s2m.is_empty() && !self.m2s.is_empty() => {
                 // Relaxed: the peer wrote the cookies before it sent this message, and a system
-                // call lies between. They prove nothing; a wrong one shows memory that is no ring.
+                // call lies between. A right cookie proves nothing; a wrong one reveals memory that
+                // is no ring.
                 let rings = || self.s2m.iter().chain(&self.m2s);
                 if rings().any(|end| end.memory.cookie().load(Ordering::Relaxed) != COOKIE) {
                     return Err(Fault::BadMemory);
                 }
-                // Before the peer may send: gomemif makes all of its rings with interrupts masked.
+                // Unmasked before the peer may send: gomemif makes all of its rings with interrupts
+                // masked.
                 self.s2m.iter().for_each(|end| end.mask(false));
                 self.channel.send(&Message::Connected { name: Text::new(NAME) }, None)?;
                 return Ok(true);
@@ -234,7 +229,7 @@ impl Handshake {
         Ok(false)
     }
 
-    fn add_region(&mut self, index: u16, octets: u64, fd: &Entrusted) -> Result<(), Fault> {
+    fn add_region(&mut self, index: u16, octets: u64, fd: &DeferredDescriptor) -> Result<(), Fault> {
         let Role::Server { budget, .. } = &self.role else { return Err(Fault::Unexpected) };
         if usize::from(index) != self.regions.len() {
             return Err(Fault::Unexpected);
@@ -254,7 +249,7 @@ impl Handshake {
         Ok(())
     }
 
-    fn add_ring(&mut self, ring: &AddRing, event: Entrusted) -> Result<(), Fault> {
+    fn add_ring(&mut self, ring: &AddRing, event: DeferredDescriptor) -> Result<(), Fault> {
         let rings = if ring.is_s2m { &mut self.s2m } else { &mut self.m2s };
         if usize::from(ring.index) != rings.len() {
             return Err(Fault::Unexpected);
@@ -269,14 +264,14 @@ impl Handshake {
         let memory = RingMemory::new(region, ring.offset as usize, ring.ring_size_log2);
         let memory = memory.filter(|_| ring.private_header_octets == 0).ok_or(Fault::BadMemory)?;
         check_event(&event)?;
-        // Nobody waits for the close of an eventfd.
+        // Closing an eventfd does not block.
         let event = event.into_owned().ok_or(Fault::BadMemory)?;
         rings.push(End::new(memory, event, Side::Server));
         Ok(())
     }
 
-    /// The client's answer to a message. True when it is done.
-    fn ask(&mut self, message: Message) -> Result<bool, Fault> {
+    /// Answers a message of the server. Returns true when the handshake is complete.
+    fn answer_server(&mut self, message: Message) -> Result<bool, Fault> {
         let Role::Client { to_send } = &mut self.role else { return Err(Fault::Unexpected) };
         match (message, to_send) {
             (Message::Hello(hello), None) => {
@@ -294,9 +289,9 @@ impl Handshake {
         let Role::Client { to_send: Some(waiting) } = &mut self.role else { return Err(Fault::Unexpected) };
         if let Some((message, passed)) = waiting.pop_front() {
             let fd = passed.as_ref().and_then(|passed| match passed {
-                Passed::Own(fd) => Some(fd.as_fd()),
-                Passed::S2m(n) => self.s2m.get(*n).map(|end| end.event.as_fd()),
-                Passed::M2s(n) => self.m2s.get(*n).map(|end| end.event.as_fd()),
+                PassedDescriptor::Own(fd) => Some(fd.as_fd()),
+                PassedDescriptor::S2m(n) => self.s2m.get(*n).map(|end| end.event.as_fd()),
+                PassedDescriptor::M2s(n) => self.m2s.get(*n).map(|end| end.event.as_fd()),
             });
             self.channel.send(&message, fd)?;
         }
@@ -304,7 +299,7 @@ impl Handshake {
     }
 
     /// Makes the memory and the rings, and all messages about them.
-    fn make(&mut self, hello: &Hello) -> Result<VecDeque<(Message, Option<Passed>)>, Fault> {
+    fn make(&mut self, hello: &Hello) -> Result<VecDeque<(Message, Option<PassedDescriptor>)>, Fault> {
         let Options { ring_pairs, ring_size_log2, buffer_octets, .. } = self.options;
         let log2 = ring_size_log2.min(hello.ring_size_log2_max).min(RING_SIZE_LOG2_MAX);
         let ring_max = hello.m2s_ring_max.min(hello.s2m_ring_max);
@@ -328,25 +323,26 @@ impl Handshake {
         };
         let mut messages = VecDeque::from([
             (Message::Init(init), None),
-            (Message::AddRegion { index: 0, octets: octets as u64 }, Some(Passed::Own(fd))),
+            (Message::AddRegion { index: 0, octets: octets as u64 }, Some(PassedDescriptor::Own(fd))),
         ]);
         for n in 0..2 * pairs {
             let (is_s2m, index) = (n < pairs, n % pairs);
             let offset = n * RingMemory::octets_of(log2);
             let memory = RingMemory::new(region.clone(), offset, log2).ok_or(Fault::TooMuch)?;
+            // Relaxed: the server reads the cookie only after CONNECT, which is sent later.
             memory.cookie().store(COOKIE, Ordering::Relaxed);
             let first = (buffers + n * slots * buffer_octets as usize) as u32;
             let side = Side::Client { region: 0, first, octets: buffer_octets };
             let event = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
             let (rings, passed) = if is_s2m {
-                (&mut self.s2m, Passed::S2m(index))
+                (&mut self.s2m, PassedDescriptor::S2m(index))
             } else {
-                (&mut self.m2s, Passed::M2s(index))
+                (&mut self.m2s, PassedDescriptor::M2s(index))
             };
             let end = End::new(memory, event, side);
             end.lay_out();
             if !is_s2m {
-                end.give_all();
+                end.provide_all();
             }
             rings.push(end);
             let ring = AddRing {
@@ -368,13 +364,16 @@ impl Handshake {
         self.channel.take_descriptors(false);
         let (inward, outward) = if is_server { (self.s2m, self.m2s) } else { (self.m2s, self.s2m) };
         if !is_server {
-            inward.iter().for_each(End::give_all);
+            inward.iter().for_each(End::provide_all);
         }
-        let inward: Vec<_> = inward.into_iter().map(Inward::new).collect();
-        let waking =
-            if self.options.trusts_server && !is_server { Waking::Writes } else { Waking::NeverWaits };
-        let outward: Vec<_> = outward.into_iter().map(|end| Outward::new(end, waking)).collect();
-        let link = Link::new(self.channel, inward.iter().map(Inward::event))?;
+        let inward: Vec<_> = inward.into_iter().map(ReceiveRing::new).collect();
+        let waking = if self.options.trusts_server && !is_server {
+            WakePolicy::Writes
+        } else {
+            WakePolicy::NeverWaits
+        };
+        let outward: Vec<_> = outward.into_iter().map(|end| TransmitRing::new(end, waking)).collect();
+        let link = Link::new(self.channel, inward.iter().map(ReceiveRing::event))?;
         let masks = self.peer.as_bytes() == NAME.as_bytes();
         let shares = self.regions.iter().filter_map(|region| region.share().cloned()).collect();
         Ok(Interface {
@@ -393,9 +392,9 @@ impl AsFd for Handshake {
     }
 }
 
-/// An eventfd of the peer, which is written to without waiting. Anything else could make a write
-/// wait.
-fn check_event(event: &Entrusted) -> Result<(), Fault> {
+/// Checks that a descriptor is an eventfd, and makes it non-blocking. A write to anything else
+/// could block.
+fn check_event(event: &DeferredDescriptor) -> Result<(), Fault> {
     use std::os::fd::AsRawFd;
     let target = std::fs::read_link(format!("/proc/self/fd/{}", event.as_fd().as_raw_fd()));
     if !target.is_ok_and(|target| target.as_os_str() == "anon_inode:[eventfd]") {
@@ -410,10 +409,10 @@ mod tests {
     use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
     use super::*;
-    use crate::Pushed;
+    use crate::PushOutcome;
 
     #[test]
-    fn a_server_that_resets_the_indexes_until_it_is_connected_can_send() {
+    fn a_server_resetting_indexes_can_send() {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let (near, far) =
             rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
@@ -426,7 +425,8 @@ mod tests {
             } else {
                 panic!("the client is connected before the server");
             }
-            // As libmemif does when the client wants to be connected.
+            // The server resets the indexes, as libmemif does when the client requests the
+            // connection.
             for ring in server.s2m.iter().chain(&server.m2s) {
                 ring.memory.head().store(0, Ordering::Relaxed);
                 ring.memory.tail().store(0, Ordering::Relaxed);
@@ -437,6 +437,6 @@ mod tests {
             }
         };
         assert!(matches!(client.proceed().unwrap(), Progress::Connected(_)));
-        assert_eq!(interface.sender.push(&[b"to the client"]), Ok(Pushed::Taken));
+        assert_eq!(interface.sender.push(&[b"to the client"]), Ok(PushOutcome::Accepted));
     }
 }

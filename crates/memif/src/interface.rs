@@ -1,4 +1,4 @@
-//! A connected interface: what sends, what receives, what watches.
+//! A connected interface: its sender, its receiver, and the link that watches the peer.
 
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
@@ -7,12 +7,12 @@ use namely_host::shares::Share;
 
 use crate::link::Link;
 use crate::message::Text;
-pub use crate::ring::{Arrived, Pushed};
-use crate::ring::{Inward, Outward, RingFault};
+pub use crate::ring::{PushOutcome, ReceivedPacket};
+use crate::ring::{ReceiveRing, RingFault, TransmitRing};
 use crate::shm::Region;
 
-/// A connected interface. Its parts may go to different threads; the memory is unmapped when the
-/// last of them is gone.
+/// A connected interface. Its parts may be used by different threads. The memory is unmapped when
+/// the last of them is dropped.
 #[derive(Debug)]
 pub struct Interface {
     /// Sends.
@@ -21,13 +21,13 @@ pub struct Interface {
     pub receiver: Receiver,
     /// Watches the peer.
     pub link: Link,
-    /// How the peer calls itself.
+    /// The peer's name for itself.
     pub peer: Text<32>,
-    /// What the memory is charged to, of a server.
+    /// The shares to which the memory of a server is charged.
     pub shares: Vec<Arc<Share>>,
 }
 
-/// What one call of [`Receiver::receive`] did.
+/// The result of one call of [`Receiver::receive`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {
     /// Packets taken from the rings.
@@ -39,11 +39,11 @@ pub struct Received {
 /// The receiving half.
 #[derive(Debug)]
 pub struct Receiver {
-    rings: Vec<Inward>,
+    rings: Vec<ReceiveRing>,
     regions: Vec<Arc<Region>>,
     packet_octets_max: usize,
     packet: Vec<u8>,
-    /// Where the next call begins, so that no ring starves.
+    /// The ring with which the next call begins, so that no ring starves.
     first: usize,
     masks: bool,
     is_awake: bool,
@@ -51,7 +51,7 @@ pub struct Receiver {
 
 impl Receiver {
     pub(crate) fn new(
-        rings: Vec<Inward>,
+        rings: Vec<ReceiveRing>,
         regions: Vec<Arc<Region>>,
         packet_octets_max: usize,
         masks: bool,
@@ -59,8 +59,8 @@ impl Receiver {
         Receiver { rings, regions, packet_octets_max, packet: Vec::new(), first: 0, masks, is_awake: false }
     }
 
-    /// Takes up to `packets_max` packets and hands a private copy of each to `deliver`, until that
-    /// says false.
+    /// Takes up to `packets_max` packets and passes a private copy of each to `deliver`, until
+    /// `deliver` returns false.
     ///
     /// # Errors
     /// The peer's: a ring that breaks the rules.
@@ -82,14 +82,14 @@ impl Receiver {
         received
     }
 
-    /// The same, but `deliver` makes the copy, to where it wants to have the packet.
+    /// Like `receive`, but `deliver` makes the copy itself, directly to its destination.
     ///
     /// # Errors
     /// The peer's: a ring that breaks the rules.
     pub fn receive_each(
         &mut self,
         packets_max: usize,
-        deliver: &mut dyn FnMut(Arrived<'_>) -> bool,
+        deliver: &mut dyn FnMut(ReceivedPacket<'_>) -> bool,
     ) -> Result<Received, RingFault> {
         let mut received = Received::default();
         let rings = self.rings.len();
@@ -107,9 +107,9 @@ impl Receiver {
         Ok(received)
     }
 
-    /// Asks the peer not to wake this end: it looks by itself. Without effect if the peer is no
-    /// namely, since others (libmemif) do not order their index before their look at the flag, and
-    /// a wake-up could be lost.
+    /// Requests the peer not to wake this end, which polls by itself. This has no effect if the
+    /// peer is another implementation. Such a peer (libmemif) does not order the store of its index
+    /// before the load of the flag, so a wake-up could be lost.
     pub fn stay_awake(&mut self) {
         if self.masks && !self.is_awake {
             self.is_awake = true;
@@ -117,35 +117,36 @@ impl Receiver {
         }
     }
 
-    /// Asks the peer to wake this end. False if something has come meanwhile: there is no sleeping
-    /// then.
+    /// Requests the peer to wake this end. Returns false if a packet has arrived meanwhile: the
+    /// caller must not sleep then.
     pub fn sleep(&mut self) -> bool {
         if self.masks && self.is_awake {
             self.is_awake = false;
             self.rings.iter().for_each(|ring| ring.mask(false));
-            // Against `Sender::publish`: either the peer sees the flag, or this end sees its index.
+            // Pairs with the fence in `TransmitRing::publish`: either the peer sees the flag, or
+            // this end sees the peer's index.
             fence(Ordering::SeqCst);
         }
-        !self.rings.iter().any(Inward::has_news)
+        !self.rings.iter().any(ReceiveRing::has_news)
     }
 }
 
 /// The sending half.
 #[derive(Debug)]
 pub struct Sender {
-    rings: Vec<Outward>,
+    rings: Vec<TransmitRing>,
     regions: Vec<Arc<Region>>,
 }
 
 impl Sender {
-    pub(crate) fn new(rings: Vec<Outward>, regions: Vec<Arc<Region>>) -> Self {
+    pub(crate) fn new(rings: Vec<TransmitRing>, regions: Vec<Arc<Region>>) -> Self {
         Sender { rings, regions }
     }
 
-    /// Octets of the peer's smallest buffer, if they are known by now: a packet that is not longer
-    /// needs one only.
+    /// Returns the octets of the peer's smallest buffer, or `None` while they are unknown. A packet
+    /// up to this length takes one buffer.
     pub fn buffer_octets(&self) -> Option<u32> {
-        self.rings.iter().filter_map(Outward::buffer_octets).min()
+        self.rings.iter().filter_map(TransmitRing::buffer_octets).min()
     }
 
     /// Writes a packet, whose octets are `parts` in order, into the first ring that has room for
@@ -154,20 +155,20 @@ impl Sender {
     /// # Errors
     /// The peer's: a ring that breaks the rules.
     #[inline]
-    pub fn push(&mut self, parts: &[&[u8]]) -> Result<Pushed, RingFault> {
-        let mut pushed = Pushed::Full;
+    pub fn push(&mut self, parts: &[&[u8]]) -> Result<PushOutcome, RingFault> {
+        let mut pushed = PushOutcome::Full;
         for ring in &mut self.rings {
             pushed = ring.push(&self.regions, parts)?;
-            if pushed != Pushed::Full {
+            if pushed != PushOutcome::Full {
                 break;
             }
         }
         Ok(pushed)
     }
 
-    /// Shows the peer what was pushed, and wakes it if it sleeps.
+    /// Publishes the pushed packets to the peer, and wakes it if it sleeps.
     #[inline]
     pub fn publish(&mut self) {
-        self.rings.iter_mut().for_each(Outward::publish);
+        self.rings.iter_mut().for_each(TransmitRing::publish);
     }
 }

@@ -1,5 +1,5 @@
-//! What wakes this end: packets in its rings, the end of the control channel, or its own other
-//! threads.
+//! The events that wake this end: packets in its rings, the end of the control channel, or another
+//! thread of this process.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -17,12 +17,12 @@ const CONTROL: u64 = 0;
 const RING: u64 = 1;
 const KICK: u64 = 2;
 
-/// What there is to do.
+/// The events that have occurred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ready {
     /// A ring may hold packets.
     pub ring: bool,
-    /// The control channel has something to say: see [`Link::check`].
+    /// The control channel is readable: see [`Link::check`].
     pub control: bool,
     /// [`Kick::kick`] was called.
     pub kicked: bool,
@@ -36,14 +36,14 @@ pub struct Link {
     kick: Kick,
 }
 
-/// Wakes whoever waits for a link of this process.
+/// Wakes the thread that waits for a link of this process.
 #[derive(Clone, Debug)]
 pub struct Kick(Arc<OwnedFd>);
 
 impl Kick {
-    /// Does so.
+    /// Wakes the thread.
     pub fn kick(&self) {
-        // The only failure is a counter that is full, and then it is awake already.
+        // The only failure is a full counter; then the thread is awake already.
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 }
@@ -53,7 +53,7 @@ impl Link {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let kick = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         epoll::add(&epoll, &channel, EventData::new_u64(CONTROL), EventFlags::IN)?;
-        // By edges, so that nobody has to read the counters.
+        // Edge-triggered, so that the counters need not be read.
         let edge = EventFlags::IN | EventFlags::ET;
         epoll::add(&epoll, &kick, EventData::new_u64(KICK), edge)?;
         for ring in rings {
@@ -62,15 +62,16 @@ impl Link {
         Ok(Link { channel, epoll, kick: Kick(Arc::new(kick)) })
     }
 
-    /// What happened since it was last asked.
+    /// Returns the events since the last call.
     ///
     /// # Errors
-    /// Environment: the system cannot say.
+    /// Environment: the system cannot report them.
     pub fn ready(&self) -> Result<Ready, Errno> {
         self.wait(Duration::ZERO)
     }
 
-    /// The same, after waiting for it for `at_most`. Returns early on a signal.
+    /// Returns the events since the last call; waits for one for up to `at_most`. Returns early on
+    /// a signal.
     ///
     /// # Errors
     /// Environment: the system cannot wait.
@@ -95,10 +96,10 @@ impl Link {
         Ok(ready)
     }
 
-    /// Whether the peer is still there.
+    /// Checks that the peer is still connected.
     ///
     /// # Errors
-    /// It is not, or sent what has no place on a channel that is connected.
+    /// The peer is gone, or sent a message that is invalid on a connected channel.
     pub fn check(&self) -> Result<(), Fault> {
         match self.channel.receive()? {
             None => Ok(()),
@@ -107,15 +108,15 @@ impl Link {
         }
     }
 
-    /// Says goodbye to the peer; the channel ends when the link is dropped.
+    /// Sends DISCONNECT to the peer. The channel ends when the link is dropped.
     pub fn disconnect(&self, reason: &str) {
         let message = Message::Disconnect { code: 0, reason: crate::message::Text::new(reason) };
-        // A peer that does not read learns by the end of the channel.
+        // Ignored: a peer that does not read observes the end of the channel.
         let _ = self.channel.send(&message, None);
     }
 
-    /// Is woken by another eventfd too, reported as [`Ready::kicked`]; it outlives this link and
-    /// nobody has to read it.
+    /// Adds another eventfd that wakes this link, reported as [`Ready::kicked`]. The eventfd must
+    /// outlive this link and need not be read.
     ///
     /// # Errors
     /// Environment: the system refused.
@@ -123,7 +124,7 @@ impl Link {
         epoll::add(&self.epoll, eventfd, EventData::new_u64(KICK), EventFlags::IN | EventFlags::ET)
     }
 
-    /// What wakes whoever waits here.
+    /// Returns a handle that wakes the thread that waits here.
     pub fn kick(&self) -> Kick {
         self.kick.clone()
     }

@@ -1,18 +1,18 @@
 //! The messages of the control channel (memif 2.0): 128 octets each, fields unaligned and in the
 //! host's byte order.
 //!
-//! A file descriptor goes with ADD_REGION (the memory) and with ADD_RING (the eventfd), and with
-//! nothing else.
+//! A file descriptor is passed with ADD_REGION (the memory) and with ADD_RING (the eventfd), and
+//! with no other message.
 
 use std::fmt;
 
-/// Octets of a message, whatever its type.
+/// Octets of a message of any type.
 pub const MESSAGE_OCTETS: usize = 128;
 
-/// The only version there is: 2.0.
+/// The only version of the protocol: 2.0.
 pub const VERSION: u16 = 0x0200;
 
-/// At the start of each ring.
+/// The word at the start of each ring.
 pub const COOKIE: u32 = 0x03E3_1F20;
 
 /// Text of a fixed size, filled up with NUL.
@@ -20,7 +20,7 @@ pub const COOKIE: u32 = 0x03E3_1F20;
 pub struct Text<const OCTETS: usize>(pub [u8; OCTETS]);
 
 impl<const OCTETS: usize> Text<OCTETS> {
-    /// As much of `text` as fits before a last NUL.
+    /// Creates a text of as much of `text` as fits before a final NUL.
     pub fn new(text: &str) -> Self {
         let mut octets = [0; OCTETS];
         let mut length = text.len().min(OCTETS - 1);
@@ -31,7 +31,7 @@ impl<const OCTETS: usize> Text<OCTETS> {
         Text(octets)
     }
 
-    /// The octets before the first NUL.
+    /// Returns the octets before the first NUL.
     pub fn as_bytes(&self) -> &[u8] {
         self.0.split(|octet| *octet == 0).next().unwrap_or_default()
     }
@@ -49,7 +49,7 @@ impl<const OCTETS: usize> fmt::Debug for Text<OCTETS> {
     }
 }
 
-/// What packets are. Every NDN peer says [`Mode::ETHERNET`] and sends NDN packets without an
+/// The kind of packets. Every NDN peer uses [`Mode::ETHERNET`] and sends NDN packets without an
 /// Ethernet header (NDN-DPDK `iface/memifface`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mode(pub u8);
@@ -61,7 +61,7 @@ impl Mode {
     pub const IP: Mode = Mode(1);
 }
 
-/// From the server, first of all: what it admits.
+/// The server's first message: its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello {
     /// The server's name.
@@ -80,16 +80,16 @@ pub struct Hello {
     pub ring_size_log2_max: u8,
 }
 
-/// From the client: which interface it wants.
+/// The client's first message: the interface that it requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Init {
     /// Its version.
     pub version: u16,
     /// The interface's number on this socket.
     pub id: u32,
-    /// What packets are.
+    /// The kind of packets.
     pub mode: Mode,
-    /// What the server may want to know before it talks.
+    /// A secret that the server may require.
     pub secret: Text<24>,
     /// The client's name.
     pub name: Text<32>,
@@ -102,20 +102,20 @@ pub struct AddRing {
     pub is_s2m: bool,
     /// Its number in that direction.
     pub index: u16,
-    /// The region it lies in.
+    /// The region of the ring.
     pub region: u16,
-    /// Where.
+    /// Its offset in the region.
     pub offset: u32,
     /// log2 of its slots.
     pub ring_size_log2: u8,
-    /// Octets before each packet that are no part of it.
+    /// Octets before each packet that are no part of the packet.
     pub private_header_octets: u16,
 }
 
 /// A message of the control channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Message {
-    /// The server has taken the last message.
+    /// The server has accepted the last message.
     Ack,
     /// The server's first message.
     Hello(Hello),
@@ -130,7 +130,7 @@ pub enum Message {
     },
     /// A ring of the client.
     AddRing(AddRing),
-    /// The client has told everything.
+    /// The client has sent all regions and rings.
     Connect {
         /// Its interface's name.
         name: Text<32>,
@@ -140,16 +140,16 @@ pub enum Message {
         /// Its interface's name.
         name: Text<32>,
     },
-    /// It is over.
+    /// The end of the channel.
     Disconnect {
-        /// A number that nobody has defined.
+        /// A number without a defined meaning.
         code: u32,
-        /// Why.
+        /// The reason.
         reason: Text<96>,
     },
 }
 
-/// Why octets are no message; the peer's fault.
+/// The reason why octets are no message. The fault is the peer's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageError {
     /// Not [`MESSAGE_OCTETS`] octets.
@@ -182,7 +182,7 @@ impl Fields {
     }
 }
 
-/// `OCTETS` octets of a message at `at`; both are constants within it.
+/// Returns `OCTETS` octets of a message at `at`. Callers pass constants within the message.
 fn take<const OCTETS: usize>(octets: &[u8; MESSAGE_OCTETS], at: usize) -> [u8; OCTETS] {
     let mut field = [0; OCTETS];
     field.copy_from_slice(&octets[at..at + OCTETS]);
@@ -203,7 +203,7 @@ impl Message {
         }
     }
 
-    /// The message as it is sent.
+    /// Encodes the message.
     pub fn encode(&self) -> [u8; MESSAGE_OCTETS] {
         let fields = Fields { octets: [0; MESSAGE_OCTETS], at: 0 }.u16(self.number());
         let fields = match self {
@@ -236,7 +236,7 @@ impl Message {
         fields.octets
     }
 
-    /// The message that was received as `octets`.
+    /// Decodes the message in `octets`.
     ///
     /// # Errors
     /// The peer's: see [`MessageError`].
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_encoded_is_decoded_to_the_same() {
+    fn memif_messages_survive_a_round_trip() {
         for message in examples() {
             assert_eq!(Message::decode(&message.encode()), Ok(message));
         }
@@ -328,7 +328,7 @@ mod tests {
     /// Offsets of the packed structures of `memif.h`.
     #[cfg(target_endian = "little")]
     #[test]
-    fn fields_lie_where_libmemif_has_them() {
+    fn message_fields_match_libmemif() {
         let octets: Vec<_> = examples().iter().map(Message::encode).collect();
         assert_eq!(octets[0][..3], [1, 0, 0]);
         assert_eq!(octets[1][..8], *b"\x02\x00namely");
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_of_another_length_or_type_is_refused() {
+    fn a_message_of_invalid_type_is_refused() {
         let octets = Message::Ack.encode();
         assert_eq!(Message::decode(&octets[..127]), Err(MessageError::BadLength));
         assert_eq!(Message::decode(&[&octets[..], &[0]].concat()), Err(MessageError::BadLength));
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_cut_before_the_last_nul() {
+    fn message_text_ends_before_its_last_nul() {
         assert_eq!(Text::<4>::new("abcd").as_bytes(), b"abc");
         assert_eq!(Text::<4>::new("abü").as_bytes(), b"ab");
         assert_eq!(Text::<4>([1; 4]).as_bytes(), [1; 4], "a peer may leave the NUL out");

@@ -1,40 +1,81 @@
-//! What an interface may take, and what it asks for.
+//! The limits and settings of an interface.
 
 use std::fmt;
 use std::sync::Arc;
 
-use namely_host::shares::{Holder, Refusal, Share, ShareLimits, SharePool};
+use namely_host::shares::{Owner, Refusal, Share, ShareLimits, SharePool};
 
 use crate::message::Text;
 
-/// Most rings in each direction.
+/// Rings of a shared-memory face in each direction.
+///
+/// # Limit
+/// The peer is refused.
+/// - Value: 4, at most 8
+/// - Setting: `faces.memif.rings_max`
+/// - Counter: `memif_too_much`
+/// - Tests: `extra_rings_and_regions_are_limited`
 pub const RING_PAIRS_MAX: u16 = 8;
 
-/// Largest ring, log2 of its slots: libmemif's limit. Indexes of 16 bits can tell a full ring from
-/// an empty one.
+/// Slots of a ring of a shared-memory face.
+///
+/// The constant is log2 of the slots, and libmemif's limit. Up to this size, indexes of 16 bits
+/// distinguish a full ring from an empty one.
+///
+/// # Limit
+/// The peer is refused.
+/// - Value: 2^11, at most 2^14
+/// - Setting: `faces.memif.ring_slots_max`
+/// - Counter: `memif_too_much`
+/// - Tests: `memif_limits_admit_their_maximum`
 pub const RING_SIZE_LOG2_MAX: u8 = 14;
 
-/// Settings of an interface. What a client asks for and what a server admits are of the same kind.
+/// Settings of an interface: the request of a client or the limits of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Client: the interface's number. A server takes any.
+    /// Client: the interface's number. A server accepts any number.
     pub id: u32,
-    /// Client: sent. Server: wanted, unless it is empty.
+    /// The secret. A client sends it; a server requires it, unless it is empty.
     pub secret: Text<24>,
-    /// Rings in each direction. Server: at most; within [`RING_PAIRS_MAX`].
+    /// Rings in each direction, at most [`RING_PAIRS_MAX`]. Server: the maximum for a client.
     pub ring_pairs: u16,
-    /// log2 of the slots of a ring. Server: at most; within [`RING_SIZE_LOG2_MAX`].
+    /// log2 of the slots of a ring, at most [`RING_SIZE_LOG2_MAX`]. Server: the maximum for a
+    /// client.
     pub ring_size_log2: u8,
     /// Client: octets of each slot's buffer.
     pub buffer_octets: u32,
-    /// Client: the server may make this end wait when it is woken, if it means to. Waking it then
-    /// takes half as long.
+    /// Client: whether the server is trusted not to block this end when this end wakes it. A
+    /// wake-up then takes half as long.
     pub trusts_server: bool,
-    /// Server: maximum number of regions of memory that a client may have.
+    /// Regions of memory of a shared-memory face.
+    ///
+    /// The limit applies to the server.
+    ///
+    /// # Limit
+    /// The client is refused.
+    /// - Value: 4
+    /// - Setting: `faces.memif.regions_max`
+    /// - Counter: `memif_too_much`
+    /// - Tests: `extra_rings_and_regions_are_limited`
     pub regions_max: u16,
-    /// Server: maximum number of octets of memory that a client may have mapped here.
+    /// Octets mapped here for one shared-memory face.
+    ///
+    /// The limit applies to the server.
+    ///
+    /// # Limit
+    /// The client is refused.
+    /// - Value: 64 MiB
+    /// - Setting: `faces.memif.octets_max`
+    /// - Counter: `memif_too_much`
+    /// - Tests: `memif_limits_admit_their_maximum`
     pub mapped_octets_max: usize,
-    /// Longest packet received, octets; a longer one is counted and dropped.
+    /// Octets of a packet received by shared memory.
+    ///
+    /// # Limit
+    /// The packet is dropped.
+    /// - Value: 9472 octets
+    /// - Counter: `length_too_large`
+    /// - Tests: `an_overlong_packet_is_counted`
     pub packet_octets_max: usize,
 }
 
@@ -54,41 +95,41 @@ impl Default for Options {
     }
 }
 
-/// Has holders give back what they have mapped.
+/// Makes holders release mapped memory.
 pub trait Collector: fmt::Debug + Send + Sync {
-    /// Has `payer` give back some of what it has, at once. False if it has nothing to give.
-    fn collect(&self, payer: Holder) -> bool;
+    /// Makes `payer` release some of its memory at once. Returns false if `payer` has none.
+    fn collect(&self, payer: Owner) -> bool;
 }
 
-/// What a peer may have mapped here: a pool that all peers draw from, and who this one is.
+/// The limit on a peer's mapped memory: a pool that all peers share, and the holder of this peer.
 #[derive(Clone, Debug)]
 pub struct Budget {
     pool: SharePool,
-    holder: Holder,
+    holder: Owner,
     collector: Option<Arc<dyn Collector>>,
 }
 
 impl Budget {
-    /// A budget of `max` octets, for whoever it is given to.
+    /// Creates a budget of `max` octets with a pool of its own.
     pub fn new(max: usize) -> Self {
         let total = max as u64;
         let pool = SharePool::new(ShareLimits { total, ..ShareLimits::default() });
-        Budget { pool, holder: Holder::Root, collector: None }
+        Budget { pool, holder: Owner::Root, collector: None }
     }
 
-    /// The part of `pool` that `holder` may have. Where all is in use, `collector` has the holder
-    /// with most give back some of it.
-    pub fn of(pool: SharePool, holder: Holder, collector: Arc<dyn Collector>) -> Self {
+    /// Creates the budget of `holder` in `pool`. When the pool is in use, `collector` makes the
+    /// largest holder release some of its memory.
+    pub fn of(pool: SharePool, holder: Owner, collector: Arc<dyn Collector>) -> Self {
         Budget { pool, holder, collector: Some(collector) }
     }
 
-    /// Octets that are mapped, by whomever.
+    /// Returns the octets that all peers of the pool have mapped.
     pub fn mapped(&self) -> usize {
         self.pool.used() as usize
     }
 
-    /// Takes `octets` of the budget until the share is dropped; `None` if this peer cannot have as
-    /// many.
+    /// Takes `octets` of the budget until the returned share is dropped; `None` if this peer cannot
+    /// have as many.
     pub(crate) fn charge(&self, octets: usize) -> Option<Arc<Share>> {
         loop {
             let payer = match self.pool.take(self.holder, octets as u64) {
@@ -110,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_budget_is_charged_up_to_its_limit_and_no_octet_further() {
+    fn a_budget_is_charged_up_to_its_limit() {
         let budget = Budget::new(100);
         let first = budget.charge(60).unwrap();
         assert!(budget.charge(41).is_none());
@@ -121,12 +162,12 @@ mod tests {
         assert_eq!(budget.mapped(), 0);
     }
 
-    /// Gives back a piece at a time of what was charged to whoever is to pay.
+    /// Releases one piece at a time of the memory that was charged to the paying holder.
     #[derive(Debug, Default)]
-    struct Pieces(Mutex<Vec<(Holder, Arc<Share>)>>);
+    struct Pieces(Mutex<Vec<(Owner, Arc<Share>)>>);
 
     impl Collector for Pieces {
-        fn collect(&self, payer: Holder) -> bool {
+        fn collect(&self, payer: Owner) -> bool {
             let mut pieces = self.0.lock().unwrap();
             let Some(at) = pieces.iter().position(|(holder, _)| *holder == payer) else { return false };
             pieces.remove(at).1.give_back();
@@ -135,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_has_no_more_than_its_ceiling_and_where_all_is_in_use_the_largest_gives_back() {
+    fn a_peer_is_limited_to_its_memif_ceiling() {
         let limits =
             ShareLimits { total: 100, ceiling: 60, reserve: 20, root_extra: 10, ..Default::default() };
         let (pool, pieces) = (SharePool::new(limits), Arc::<Pieces>::default());
@@ -145,14 +186,14 @@ mod tests {
             pieces.0.lock().unwrap().push((holder, share.clone()));
             Some(share)
         };
-        let [first, second, third] = [1, 2, 3].map(Holder::uid);
+        let [first, second, third] = [1, 2, 3].map(Owner::uid);
         let shares = [0; 6].map(|_| charge(first, 10).unwrap());
         assert!(charge(first, 1).is_none(), "one past the ceiling");
         let of_second = charge(second, 40).unwrap();
         let of_third = charge(third, 15).expect("all is in use, and the largest pays");
         assert_eq!(shares.each_ref().map(|share| share.amount()), [0, 0, 10, 10, 10, 10]);
         assert_eq!((pool.held(first), pool.held(third), pool.used()), (40, 15, 95));
-        let of_root = charge(Holder::Root, 15).expect("root has more");
+        let of_root = charge(Owner::Root, 15).expect("root has more");
         assert_eq!(pool.used(), 110);
         assert!(charge(second, 5).is_none(), "who would be the largest is refused");
         pieces.0.lock().unwrap().clear();

@@ -1,41 +1,50 @@
 //! Rings: one direction of packets, seen from either end.
 //!
 //! Slots are numbered by 16-bit counters that only grow (and wrap). The client owns the buffers of
-//! both directions. On a ring from client to server `head` says how far packets were written and
-//! `tail` how far they were read; on a ring from server to client `head` says how far empty buffers
-//! were given and `tail` how far packets were written to them. So the client always moves `head`
-//! and the server `tail`, and each end trusts its own copy only.
+//! both directions. On a ring from client to server, `head` counts the slots of written packets,
+//! and `tail` the slots of read packets. On a ring from server to client, `head` counts the empty
+//! buffers provided, and `tail` the buffers filled with packets. The client therefore always moves
+//! `head` and the server `tail`, and each end trusts its own copy only.
 
-use std::fmt;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
-use crate::bell::{self, Waking};
+use crate::peer_waker::{self, WakePolicy};
 use crate::shm::{Descriptor, Region, RingMemory};
 
-/// The packet goes on in the next slot.
+/// The packet continues in the next slot.
 const DESCRIPTOR_NEXT: u16 = 1;
 
 /// The receiving end needs no interrupts (`MEMIF_RING_FLAG_MASK_INT`).
 const RING_MASK_INTERRUPT: u16 = 1;
 
-/// Slots that one packet may take when it is sent.
+/// Slots of one packet sent by shared memory.
+///
+/// # Limit
+/// The packet is dropped.
+/// - Value: 64, and the slots of the ring
+/// - Counter: `message_too_large`
+/// - Tests: `a_long_packet_is_chained`
 pub(crate) const CHAIN_SLOTS_MAX: usize = 64;
 
-/// Packets after which the other end is told that their slots are free.
+/// Packets after which the freed slots are published to the other end.
 const PUBLISH_PACKETS: usize = 32;
 
-/// How a peer broke the rules of a ring. Its fault; the interface cannot go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The peer broke the rules of a ring. The fault is the peer's; the interface cannot continue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RingFault {
-    /// An index moved further than there are slots.
+    /// An index of a memif ring moved further than the ring has slots.
+    #[error("a ring's index moved further than there are slots")]
     BadIndex,
-    /// A slot names a region that there is not.
+    /// A slot of a memif ring names a region that does not exist.
+    #[error("a slot names a region that there is not")]
     BadRegion,
-    /// A slot's buffer is not wholly inside its region, or has no octets.
+    /// The buffer of a memif slot is not wholly inside its region, or has no octets.
+    #[error("a slot's buffer is not inside its region")]
     BadRange,
-    /// A packet goes on through the whole ring.
+    /// A packet continues through the whole memif ring.
+    #[error("a packet without an end")]
     EndlessChain,
 }
 
@@ -51,20 +60,7 @@ impl RingFault {
     }
 }
 
-impl fmt::Display for RingFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            RingFault::BadIndex => "a ring's index moved further than there are slots",
-            RingFault::BadRegion => "a slot names a region that there is not",
-            RingFault::BadRange => "a slot's buffer is not inside its region",
-            RingFault::EndlessChain => "a packet without an end",
-        })
-    }
-}
-
-impl std::error::Error for RingFault {}
-
-/// Which end of a ring this is, and what it knows by itself.
+/// The side of a ring, with the constants of that side.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Side {
     /// The end that owns the buffers: slot n has the one at `first + n * octets` of region
@@ -77,7 +73,7 @@ pub(crate) enum Side {
     Server,
 }
 
-/// What both directions have in common.
+/// The state that both directions have in common.
 #[derive(Debug)]
 pub(crate) struct End {
     pub(crate) memory: RingMemory,
@@ -93,18 +89,18 @@ impl End {
         End { memory, event, side, next: 0 }
     }
 
-    /// At the client's end: names all buffers. Done before the server is told of the ring: it looks
-    /// there for their size.
+    /// At the client's end: writes the descriptors of all buffers. Done before the ring is sent to
+    /// the server, which reads the sizes of the buffers there.
     pub(crate) fn lay_out(&self) {
         for slot in 0..self.memory.size() {
             self.memory.set_descriptor(slot, self.own(slot).unwrap_or_default());
         }
     }
 
-    /// At the client's receiving end: all buffers are the server's to fill. Done before the server
-    /// is told of the ring, so that it may send at once, and again when it is connected: libmemif
-    /// sets the indexes of all rings to 0 before.
-    pub(crate) fn give_all(&self) {
+    /// At the client's receiving end: provides all buffers to the server. Done before the ring is
+    /// sent to the server, so that the server may send at once. Done again when the client is
+    /// connected, because libmemif has set the indexes of all rings to 0 in between.
+    pub(crate) fn provide_all(&self) {
         self.publish(self.memory.size());
     }
 
@@ -119,15 +115,15 @@ impl End {
         }
     }
 
-    /// At the receiving end: tells the other one whether to send interrupts.
+    /// At the receiving end: requests the other end to send interrupts, or none if `is_masked`.
     pub(crate) fn mask(&self, is_masked: bool) {
-        // Nothing is read because of it alone: where a wake-up depends on it, a fence stands beside
-        // it at both ends (`publish`, and `sleep` of the interface).
+        // Relaxed: no data depends on this flag. Where a wake-up depends on it, both ends have a
+        // fence beside the access (`TransmitRing::publish` and `Receiver::sleep`).
         self.memory.flags().store(if is_masked { RING_MASK_INTERRUPT } else { 0 }, Ordering::Relaxed);
     }
 
-    /// The other end's index. Acquired: what the peer wrote before it published it, descriptors and
-    /// the octets that they show, is read after it.
+    /// Returns the other end's index. Acquire pairs with the Release of the peer: descriptors and
+    /// octets that the peer wrote before it published the index are visible after this load.
     #[inline]
     fn theirs(&self) -> u16 {
         match self.side {
@@ -136,7 +132,8 @@ impl End {
         }
     }
 
-    /// Publishes this end's index: what was written before is seen by whoever sees it.
+    /// Publishes this end's index. Release: earlier writes are visible to an end that reads the
+    /// index.
     #[inline]
     fn publish(&self, index: u16) {
         match self.side {
@@ -146,12 +143,12 @@ impl End {
     }
 }
 
-/// What one call took from a ring.
+/// The result of one receiving call on a ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Took {
+pub(crate) struct ReceiveOutcome {
     pub(crate) packets: usize,
     pub(crate) too_long: u64,
-    /// The packet's receiver wants no more.
+    /// Whether `deliver` returned false.
     pub(crate) is_stopped: bool,
 }
 
@@ -163,17 +160,17 @@ struct Piece {
     octets: usize,
 }
 
-/// A packet in the buffers of a ring. The peer can still change its octets, so that it is looked at
-/// in a copy only.
+/// A packet in the buffers of a ring. The peer can still change its octets, so only a copy may be
+/// read.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrived<'a> {
+pub struct ReceivedPacket<'a> {
     regions: &'a [Arc<Region>],
     pieces: &'a [Piece],
     octets: usize,
 }
 
-impl Arrived<'_> {
-    /// Its octets: they do not change any more.
+impl ReceivedPacket<'_> {
+    /// Returns its length in octets, which is fixed.
     #[inline]
     pub fn octets(&self) -> usize {
         self.octets
@@ -195,19 +192,19 @@ impl Arrived<'_> {
 
 /// The receiving end.
 #[derive(Debug)]
-pub(crate) struct Inward {
+pub(crate) struct ReceiveRing {
     end: End,
     /// The peer's index when it was last read.
     seen: u16,
-    /// Up to there lies the beginning of a packet, and no end.
+    /// Whether the slots up to `seen` hold the beginning of a packet without its end.
     is_partial: bool,
-    /// Where the packet lies that is being received.
+    /// The pieces of the packet that is being received.
     pieces: Vec<Piece>,
 }
 
-impl Inward {
+impl ReceiveRing {
     pub(crate) fn new(end: End) -> Self {
-        Inward { end, seen: 0, is_partial: false, pieces: Vec::new() }
+        ReceiveRing { end, seen: 0, is_partial: false, pieces: Vec::new() }
     }
 
     pub(crate) fn event(&self) -> &OwnedFd {
@@ -218,7 +215,8 @@ impl Inward {
     fn available(&mut self) -> Result<u16, RingFault> {
         self.seen = self.end.theirs();
         let available = self.seen.wrapping_sub(self.end.next);
-        // Full is as far as either may go: the client gives no more buffers than there are slots.
+        // A full ring is the limit for either end: the client provides no more buffers than there
+        // are slots.
         if available > self.end.memory.size() { Err(RingFault::BadIndex) } else { Ok(available) }
     }
 
@@ -229,20 +227,20 @@ impl Inward {
         theirs != self.end.next && !(self.is_partial && theirs == self.seen)
     }
 
-    /// Tells the other end whether to send interrupts.
+    /// Requests the other end to send interrupts, or none if `is_masked`.
     pub(crate) fn mask(&self, is_masked: bool) {
         self.end.mask(is_masked);
     }
 
-    /// Shows up to `packets_max` packets to `deliver`, until that says false.
+    /// Passes up to `packets_max` packets to `deliver`, until `deliver` returns false.
     pub(crate) fn receive(
         &mut self,
         regions: &[Arc<Region>],
         packets_max: usize,
         packet_octets_max: usize,
-        deliver: &mut dyn FnMut(Arrived<'_>) -> bool,
-    ) -> Result<Took, RingFault> {
-        let mut took = Took::default();
+        deliver: &mut dyn FnMut(ReceivedPacket<'_>) -> bool,
+    ) -> Result<ReceiveOutcome, RingFault> {
+        let mut took = ReceiveOutcome::default();
         let mut available = 0;
         let first = self.end.next;
         self.is_partial = false;
@@ -251,8 +249,8 @@ impl Inward {
                 available = self.available()?;
             }
             let Some((slots, octets)) = self.find_packet(regions, available, packet_octets_max)? else {
-                // None there, or its end is not: then no more came since, and it is looked at when
-                // more comes.
+                // There is no packet, or its end is missing. If no more slots have arrived since,
+                // the rest is read when more do.
                 if self.available()? == available {
                     self.is_partial = available > 0;
                     break;
@@ -265,7 +263,7 @@ impl Inward {
             }
             match octets {
                 Some(octets) => {
-                    took.is_stopped = !deliver(Arrived { regions, pieces: &self.pieces, octets });
+                    took.is_stopped = !deliver(ReceivedPacket { regions, pieces: &self.pieces, octets });
                 }
                 None => took.too_long += 1,
             }
@@ -282,8 +280,8 @@ impl Inward {
         Ok(took)
     }
 
-    /// Finds where the next packet lies: its slots, and its octets unless it is too long. `None` if
-    /// its end has not come yet.
+    /// Finds the next packet: its slots, and its octets unless it is too long. `None` if its end
+    /// has not arrived yet.
     #[inline]
     fn find_packet(
         &mut self,
@@ -297,8 +295,8 @@ impl Inward {
             let slot = self.end.next.wrapping_add(n);
             let read = self.end.memory.descriptor(slot);
             let octets = read.octets as usize;
-            // A client knows its buffers; what the server may have written over that is not looked
-            // at.
+            // A client computes the region and the offset of its buffers. They are not read from
+            // the slot, because the server may have overwritten them.
             let (region, offset) = match self.end.own(slot) {
                 Some(own) if octets <= own.octets as usize => (own.region, own.offset),
                 Some(_) => return Err(RingFault::BadRange),
@@ -321,8 +319,8 @@ impl Inward {
         if available == self.end.memory.size() { Err(RingFault::EndlessChain) } else { Ok(None) }
     }
 
-    /// Asks the processor for what lies in the slot that is so far ahead: the other end has it in
-    /// its caches.
+    /// Prefetches the content of the slot `ahead` slots further on, which is in the other end's
+    /// caches.
     #[inline]
     fn prefetch(&self, regions: &[Arc<Region>], ahead: u16) {
         let slot = self.end.next.wrapping_add(ahead);
@@ -334,7 +332,7 @@ impl Inward {
         }
     }
 
-    /// Gives slots back.
+    /// Releases slots. A client restores their descriptors, which the server may have overwritten.
     #[inline]
     fn release(&mut self, slots: u16) {
         for n in 0..slots {
@@ -346,7 +344,8 @@ impl Inward {
         self.end.next = self.end.next.wrapping_add(slots);
     }
 
-    /// This end's index: a client gives the slots it has read once more, a ring further on.
+    /// Returns the index to publish. A client provides the slots that it has read again, so its
+    /// index is one ring further on.
     fn index(&self) -> u16 {
         match self.end.side {
             Side::Client { .. } => self.end.next.wrapping_add(self.end.memory.size()),
@@ -355,36 +354,37 @@ impl Inward {
     }
 }
 
-/// What became of a packet that was to be sent.
+/// The result of a push.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pushed {
-    /// It is in the ring; [`Sender::publish`](crate::Sender::publish) shows it to the peer.
-    Taken,
+pub enum PushOutcome {
+    /// The packet is in the ring; [`Sender::publish`](crate::Sender::publish) makes it visible to
+    /// the peer.
+    Accepted,
     /// No slot is free.
     Full,
-    /// It would not even fit an empty ring.
+    /// The packet would not even fit an empty ring.
     TooLong,
 }
 
 /// The sending end.
 #[derive(Debug)]
-pub(crate) struct Outward {
+pub(crate) struct TransmitRing {
     end: End,
     /// Slots known to be free from `next` on.
     free: u16,
-    /// What was published.
+    /// The last published index.
     published: u16,
     /// The slots of a packet, read once.
     plan: Vec<Descriptor>,
-    waking: Waking,
+    waking: WakePolicy,
 }
 
-impl Outward {
-    pub(crate) fn new(end: End, waking: Waking) -> Self {
-        Outward { end, free: 0, published: 0, plan: Vec::with_capacity(CHAIN_SLOTS_MAX), waking }
+impl TransmitRing {
+    pub(crate) fn new(end: End, waking: WakePolicy) -> Self {
+        TransmitRing { end, free: 0, published: 0, plan: Vec::with_capacity(CHAIN_SLOTS_MAX), waking }
     }
 
-    /// Octets of the smallest buffer, as far as they are known.
+    /// Returns the octets of the smallest buffer, or `None` while they are unknown.
     pub(crate) fn buffer_octets(&self) -> Option<u32> {
         match self.end.side {
             Side::Client { octets, .. } => Some(octets),
@@ -395,7 +395,7 @@ impl Outward {
         }
     }
 
-    /// Slots that are free.
+    /// Returns the number of free slots.
     fn room(&self) -> Result<u16, RingFault> {
         let size = self.end.memory.size();
         let free = match self.end.side {
@@ -409,7 +409,11 @@ impl Outward {
     }
 
     /// Writes a packet of several parts.
-    pub(crate) fn push(&mut self, regions: &[Arc<Region>], parts: &[&[u8]]) -> Result<Pushed, RingFault> {
+    pub(crate) fn push(
+        &mut self,
+        regions: &[Arc<Region>],
+        parts: &[&[u8]],
+    ) -> Result<PushOutcome, RingFault> {
         let octets: usize = parts.iter().map(|part| part.len()).sum();
         if !self.plan(octets)? {
             let seen = self.free;
@@ -417,7 +421,7 @@ impl Outward {
             if self.free == seen || !self.plan(octets)? {
                 let slots_max = CHAIN_SLOTS_MAX.min(usize::from(self.end.memory.size()));
                 let is_hopeless = self.plan.len() >= slots_max;
-                return Ok(if is_hopeless { Pushed::TooLong } else { Pushed::Full });
+                return Ok(if is_hopeless { PushOutcome::TooLong } else { PushOutcome::Full });
             }
         }
         let mut parts = Parts { parts, at: 0 };
@@ -432,10 +436,10 @@ impl Outward {
         let slots = self.plan.len() as u16;
         self.end.next = self.end.next.wrapping_add(slots);
         self.free -= slots;
-        Ok(Pushed::Taken)
+        Ok(PushOutcome::Accepted)
     }
 
-    /// Reads slots until `octets` fit; false if there are not enough free ones.
+    /// Reads slots until `octets` fit. Returns false if there are not enough free ones.
     #[inline]
     fn plan(&mut self, octets: usize) -> Result<bool, RingFault> {
         self.plan.clear();
@@ -455,7 +459,7 @@ impl Outward {
         Ok(false)
     }
 
-    /// Shows the peer what was pushed, and wakes it if it asks for that.
+    /// Publishes the pushed packets to the peer, and wakes it unless it has masked interrupts.
     #[inline]
     pub(crate) fn publish(&mut self) {
         if self.published == self.end.next {
@@ -463,15 +467,16 @@ impl Outward {
         }
         self.published = self.end.next;
         self.end.publish(self.end.next);
-        // Against `Receiver::sleep`: either this sees the flag cleared, or that one sees the index.
+        // Pairs with the fence in `Receiver::sleep`: either this end sees the flag cleared, or the
+        // peer sees the index.
         fence(Ordering::SeqCst);
         if self.end.memory.flags().load(Ordering::Relaxed) & RING_MASK_INTERRUPT == 0 {
-            bell::ring(&self.end.event, self.waking);
+            peer_waker::ring(&self.end.event, self.waking);
         }
     }
 }
 
-/// What of a packet's parts is not written yet.
+/// The unwritten rest of a packet's parts.
 struct Parts<'a> {
     parts: &'a [&'a [u8]],
     at: usize,

@@ -2,13 +2,14 @@
 //!
 //! The invariants, on which each `unsafe` block below rests:
 //! 1. `start..start + octets` is mapped readable and writable from [`Region::map`] to its drop, and
-//!    nobody else unmaps it: the pointer never leaves this module.
+//!    no other code unmaps it: the pointer never leaves this module.
 //! 2. The pages stay. The file is a memfd whose size is at least `octets` and which carries
-//!    `F_SEAL_SHRINK`, so that no process can cut it; it is not on hugetlbfs, where a page can be
-//!    missing when it is touched.
-//! 3. Nothing here makes a reference to plain octets of the region: another process may write there
-//!    at any time. Words are reached as atomics; octets are copied by pointer. What is copied may
-//!    be torn; it is octets, of which any value is valid, and callers look at their own copy only.
+//!    `F_SEAL_SHRINK`, so that no process can truncate it. It is not on hugetlbfs, where a page can
+//!    be missing when it is touched.
+//! 3. Nothing here makes a reference to plain octets of the region, because another process may
+//!    write there at any time. Words are accessed as atomics; octets are copied by pointer. A copy
+//!    may be torn; it consists of octets, of which any value is valid, and callers read their own
+//!    copy only.
 //! 4. [`RingMemory`] holds an offset that is a multiple of 8 and whose whole ring lies inside its
 //!    region.
 
@@ -25,7 +26,7 @@ use rustix::mm::{MapFlags, ProtFlags};
 /// `HUGETLBFS_MAGIC` of statfs(2).
 const HUGETLBFS: i128 = 0x9584_58f6;
 
-/// Octets of a packet that are asked for ahead: what follows them the processor asks for by itself.
+/// Octets of a packet that are prefetched. The processor prefetches the following ones by itself.
 const PREFETCHED_OCTETS: usize = 1536;
 
 const CACHE_LINE_OCTETS: usize = 64;
@@ -35,18 +36,19 @@ const CACHE_LINE_OCTETS: usize = 64;
 pub struct Region {
     start: NonNull<u8>,
     octets: usize,
-    /// Goes with the mapping.
+    /// Released with the mapping.
     share: Option<Arc<Share>>,
 }
 
 // SAFETY: the mapping belongs to the process, not to a thread, and by invariant 3 no thread holds a
-// reference to what another one (or another process) writes.
+// reference to octets that another one (or another process) writes.
 unsafe impl Send for Region {}
 // SAFETY: as above; each access is atomic or a copy of octets that may change at any time anyway.
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// New memory of `octets` octets, zeroed and sealed, and the descriptor to pass on.
+    /// Creates memory of `octets` octets, zeroed and sealed. Returns it with the descriptor to pass
+    /// to the peer.
     ///
     /// # Errors
     /// Environment: the system has no memory or descriptor to give.
@@ -60,29 +62,30 @@ impl Region {
     /// Maps the first `octets` octets of `fd`.
     ///
     /// # Errors
-    /// EPERM: it is not a memfd, or the peer could shrink it. EINVAL: it is shorter, or empty.
+    /// EPERM: `fd` is not a memfd, or the peer could shrink it. EINVAL: it is shorter than
+    /// `octets`, or `octets` is 0.
     pub(crate) fn map(fd: impl AsFd, octets: usize, share: Option<Arc<Share>>) -> Result<Self, Errno> {
-        // Only memfds know seals at all; that also keeps away files whose pages come from somewhere
-        // else.
+        // Only memfds support seals; this also excludes files whose pages come from elsewhere.
         let seals = rustix::fs::fcntl_get_seals(&fd).map_err(|_| Errno::PERM)?;
         let is_huge = rustix::fs::fstatfs(&fd)?.f_type as i128 == HUGETLBFS;
         if !seals.contains(SealFlags::SHRINK) || is_huge {
             return Err(Errno::PERM);
         }
-        // Asked after the seal was seen: from now on the size does not fall.
+        // Read after the seal was seen: the size does not shrink any more.
         let size = u64::try_from(rustix::fs::fstat(&fd)?.st_size).map_err(|_| Errno::INVAL)?;
         if octets == 0 || (octets as u64) > size || octets > isize::MAX as usize {
             return Err(Errno::INVAL);
         }
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping at a place of the kernel's choice; nothing that exists is replaced.
+        // SAFETY: a new mapping at an address that the kernel chooses; no existing mapping is
+        // replaced.
         let start =
             unsafe { rustix::mm::mmap(std::ptr::null_mut(), octets, protection, MapFlags::SHARED, fd, 0)? };
         let start = NonNull::new(start.cast()).ok_or(Errno::NOMEM)?;
         Ok(Region { start, octets, share })
     }
 
-    /// What it is charged to.
+    /// Returns the share to which the memory is charged.
     pub(crate) fn share(&self) -> Option<&Arc<Share>> {
         self.share.as_ref()
     }
@@ -92,13 +95,13 @@ impl Region {
         self.octets
     }
 
-    /// Returns true if so many octets at `offset` lie inside.
+    /// Returns true if `octets` octets at `offset` lie inside the region.
     #[inline]
     pub(crate) fn has(&self, offset: usize, octets: usize) -> bool {
         offset.checked_add(octets).is_some_and(|end| end <= self.octets)
     }
 
-    /// Fills `into` with what lies at `offset`; false if not all of that is inside.
+    /// Fills `into` with the octets at `offset`. Returns false if not all of them are inside.
     #[inline]
     pub fn read(&self, offset: usize, into: &mut [u8]) -> bool {
         if !self.has(offset, into.len()) {
@@ -112,8 +115,8 @@ impl Region {
         true
     }
 
-    /// Asks the processor for the first cache lines of what lies at `offset`, as far as it is
-    /// inside, without waiting for them.
+    /// Prefetches the first cache lines at `offset`, as far as they are inside, without waiting for
+    /// them.
     #[inline]
     pub(crate) fn prefetch(&self, offset: usize, octets: usize) {
         for at in (0..octets.min(PREFETCHED_OCTETS)).step_by(CACHE_LINE_OCTETS) {
@@ -121,8 +124,8 @@ impl Region {
                 return;
             }
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: the instruction reads nothing that a program could see and never faults,
-            // whatever the address.
+            // SAFETY: the instruction has no effect that a program can observe and never faults,
+            // for any address.
             unsafe {
                 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
                 _mm_prefetch::<_MM_HINT_T0>(self.start.as_ptr().wrapping_add(offset + at).cast());
@@ -145,8 +148,8 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: invariant 1: mapped once with this size, and `self` was the last to know the
-        // pointer. Unmapping what is mapped does not fail.
+        // SAFETY: invariant 1: mapped once with this size, and `self` held the last copy of the
+        // pointer. Unmapping a mapped range does not fail.
         let _ = unsafe { rustix::mm::munmap(self.start.as_ptr().cast(), self.octets) };
     }
 }
@@ -194,7 +197,7 @@ impl RingMemory {
         fits.then_some(RingMemory { region, offset, size_log2 })
     }
 
-    /// Slots.
+    /// Returns the number of slots.
     pub(crate) fn size(&self) -> u16 {
         1 << self.size_log2
     }
@@ -222,30 +225,30 @@ impl RingMemory {
         unsafe { AtomicU32::from_ptr(self.region.start.as_ptr().add(self.offset + COOKIE_AT).cast()) }
     }
 
-    /// How far the client has come.
+    /// The client's index.
     #[inline]
     pub(crate) fn head(&self) -> &AtomicU16 {
         self.u16_at(HEAD_AT)
     }
 
-    /// How far the server has come.
+    /// The server's index.
     #[inline]
     pub(crate) fn tail(&self) -> &AtomicU16 {
         self.u16_at(TAIL_AT)
     }
 
-    /// What the receiving end says.
+    /// The flags that the receiving end sets.
     #[inline]
     pub(crate) fn flags(&self) -> &AtomicU16 {
         self.u16_at(FLAGS_AT)
     }
 
-    /// Reads a slot, each half once. Slots are numbered on and on; the ring wraps them.
+    /// Reads a slot, each half once. Slot numbers increase without end; the ring uses them modulo
+    /// its size.
     #[inline]
     pub(crate) fn descriptor(&self, slot: u16) -> Descriptor {
-        // Relaxed: the index that says that the slot may be read was acquired before. A peer that
-        // changes it all the same is seen to have said one thing or the other, and either is
-        // checked.
+        // Relaxed: the index that makes the slot readable was acquired before. If the peer changes
+        // the slot nevertheless, either the old or the new value is read, and both are checked.
         let (first, second) = (self.half_of(slot, 0), self.half_of(slot, 1));
         let first = first.load(Ordering::Relaxed).to_ne_bytes();
         let second = second.load(Ordering::Relaxed).to_ne_bytes();
@@ -257,14 +260,13 @@ impl RingMemory {
         }
     }
 
-    /// Writes a slot.
     #[inline]
     pub(crate) fn set_descriptor(&self, slot: u16, descriptor: Descriptor) {
         let (flags, region) = (descriptor.flags.to_ne_bytes(), descriptor.region.to_ne_bytes());
         let [a, b, c, d] = descriptor.octets.to_ne_bytes();
         let first = [flags[0], flags[1], region[0], region[1], a, b, c, d];
         let [a, b, c, d] = descriptor.offset.to_ne_bytes();
-        // Relaxed: the index by which the peer learns of the slot is released afterwards.
+        // Relaxed: the index that publishes the slot to the peer is released afterwards.
         self.half_of(slot, 0).store(u64::from_ne_bytes(first), Ordering::Relaxed);
         self.half_of(slot, 1).store(u64::from_ne_bytes([a, b, c, d, 0, 0, 0, 0]), Ordering::Relaxed);
     }
@@ -282,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_the_peer_could_take_away_is_refused() {
+    fn unsealed_memory_of_a_peer_is_refused() {
         let refused = |fd: &OwnedFd, octets| Region::map(fd, octets, None).map(|r| r.octets());
         assert_eq!(refused(&memfd(4096, SealFlags::empty()), 4096), Err(Errno::PERM));
         assert_eq!(refused(&memfd(4096, SealFlags::GROW), 4096), Err(Errno::PERM));
@@ -297,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn octets_outside_are_neither_read_nor_written() {
+    fn accesses_outside_a_region_are_refused() {
         let (region, _fd) = Region::create(4096).unwrap();
         let mut read = [0; 6];
         assert!(region.write(4090, b"abcdef") && region.read(4090, &mut read));
@@ -308,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_lies_aligned_and_wholly_inside() {
+    fn a_ring_is_aligned_inside_its_region() {
         let octets = RingMemory::octets_of(4);
         assert_eq!(octets, 128 + 16 * 16);
         let (region, _fd) = Region::create(octets + 64).unwrap();
@@ -321,7 +323,7 @@ mod tests {
     /// Offsets of `memif_ring_t` and `memif_desc_t`.
     #[cfg(target_endian = "little")]
     #[test]
-    fn words_lie_where_libmemif_has_them() {
+    fn ring_words_match_libmemif() {
         let (region, _fd) = Region::create(4096).unwrap();
         let region = Arc::new(region);
         let ring = RingMemory::new(region.clone(), 0, 2).unwrap();

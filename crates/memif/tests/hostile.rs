@@ -5,11 +5,11 @@ mod support;
 use std::os::fd::{AsFd, OwnedFd};
 
 use namely_memif::message::{Hello, MESSAGE_OCTETS, Message, Mode, Text, VERSION};
-use namely_memif::{Budget, Fault, Handshake, Interface, Options, Progress, Pushed, RingFault};
+use namely_memif::{Budget, Fault, Handshake, Interface, Options, Progress, PushOutcome, RingFault};
 use rustix::fs::{MemfdFlags, SealFlags};
 use support::*;
 
-/// What a server says to messages, the descriptors of a good client among them.
+/// A server's answers to changed messages of a correct client.
 fn answer(options: Options, change: impl Fn(usize, Message) -> Option<Message>) -> Result<Progress, Fault> {
     let (near, far) = sockets();
     let server = Handshake::server(near, options, &Budget::new(1 << 20)).unwrap();
@@ -27,7 +27,7 @@ fn fault(change: impl Fn(usize, Message) -> Option<Message>) -> Fault {
 }
 
 #[test]
-fn a_message_that_does_not_fit_ends_the_handshake() {
+fn an_oversized_message_ends_the_handshake() {
     assert!(matches!(answer(Options::default(), |_, m| Some(m)), Ok(Progress::Connected(_))));
     let init = |change: fn(&mut namely_memif::message::Init)| {
         fault(move |n, m| {
@@ -71,14 +71,14 @@ fn a_message_that_does_not_fit_ends_the_handshake() {
 }
 
 #[test]
-fn limits_admit_as_much_as_they_say_and_no_more() {
+fn memif_limits_admit_their_maximum() {
     let memory = |octets| Options { mapped_octets_max: octets, ..Options::default() };
     assert!(answer(memory(MEMORY), |_, m| Some(m)).is_ok());
     assert_eq!(answer(memory(MEMORY - 1), |_, m| Some(m)).err(), Some(Fault::TooMuch));
     let size = |log2| Options { ring_size_log2: log2, ..Options::default() };
     assert!(answer(size(LOG2), |_, m| Some(m)).is_ok());
     assert_eq!(answer(size(LOG2 - 1), |_, m| Some(m)).err(), Some(Fault::TooMuch));
-    // A client of this crate asks for no more rings than the server admits, and for no more slots.
+    // A client of this crate requests no more rings and no more slots than the server admits.
     let two = Options { ring_pairs: 2, ..small() };
     for (server, client) in [(two, two), (small(), two), (two, small())] {
         assert!(shake(server, client, &Budget::new(usize::MAX)).is_ok());
@@ -88,7 +88,7 @@ fn limits_admit_as_much_as_they_say_and_no_more() {
 }
 
 #[test]
-fn a_second_ring_or_region_is_taken_up_to_the_limit() {
+fn extra_rings_and_regions_are_limited() {
     let more = |options: Options, extra: Message| {
         let (near, far) = sockets();
         let server = Handshake::server(near, options, &Budget::new(1 << 20)).unwrap();
@@ -113,11 +113,11 @@ fn a_second_ring_or_region_is_taken_up_to_the_limit() {
 }
 
 #[test]
-fn the_secret_is_wanted_where_there_is_one() {
+fn a_configured_memif_secret_is_required() {
     let wanted = Options { secret: Text::new("sesame"), ..small() };
     let budget = Budget::new(usize::MAX);
     assert!(shake(wanted, wanted, &budget).is_ok());
-    // The server says why, and the client reads it.
+    // The server sends the reason, and the client reads it.
     let fault = shake(wanted, small(), &budget).err();
     assert_eq!(fault, Some(Fault::BadSecret));
 }
@@ -138,7 +138,7 @@ fn garbage_on_the_channel_ends_it() {
 }
 
 #[test]
-fn memory_and_descriptors_that_could_hurt_are_refused_and_closed() {
+fn unsafe_memory_and_descriptors_are_refused() {
     let unsealed = rustix::fs::memfd_create("unsealed", MemfdFlags::ALLOW_SEALING).unwrap();
     rustix::fs::ftruncate(&unsealed, MEMORY as u64).unwrap();
     let (pipe, _reader) = std::io::pipe().map(|(reader, writer)| (OwnedFd::from(writer), reader)).unwrap();
@@ -157,7 +157,7 @@ fn memory_and_descriptors_that_could_hurt_are_refused_and_closed() {
 }
 
 #[test]
-fn a_ring_that_breaks_the_rules_is_a_fault() {
+fn an_invalid_ring_is_a_fault() {
     let broken = |break_it: &dyn Fn(&RawClient)| {
         let (mut server, client) = raw_pair();
         break_it(&client);
@@ -183,7 +183,7 @@ fn a_ring_that_breaks_the_rules_is_a_fault() {
 }
 
 #[test]
-fn the_last_octet_of_the_memory_is_inside() {
+fn the_last_octet_of_memory_is_usable() {
     let (mut server, client) = raw_pair();
     client.set_slot(0, 0, 0, 0, 64, MEMORY as u32 - 64);
     client.set_head(0, 1);
@@ -191,7 +191,7 @@ fn the_last_octet_of_the_memory_is_inside() {
 }
 
 #[test]
-fn a_packet_without_an_end_is_waited_for_without_spinning() {
+fn an_incomplete_packet_never_spins_the_receiver() {
     let (mut server, client) = raw_pair();
     client.set_slot(0, 0, 1, 0, 64, BUFFERS as u32);
     client.set_head(0, 1);
@@ -203,23 +203,26 @@ fn a_packet_without_an_end_is_waited_for_without_spinning() {
 }
 
 #[test]
-fn buffers_that_the_peer_gave_are_checked_before_they_are_written() {
+fn a_peers_buffers_are_checked_before_writes() {
     let sent = |break_it: &dyn Fn(&RawClient)| {
         let (mut server, client) = raw_pair();
         client.set_head(RING, SLOTS as u16);
         break_it(&client);
         server.sender.push(&[&[1; 64]])
     };
-    assert_eq!(sent(&|_| ()), Ok(Pushed::Taken));
+    assert_eq!(sent(&|_| ()), Ok(PushOutcome::Accepted));
     assert_eq!(sent(&|client| client.set_head(RING, SLOTS as u16 + 1)), Err(RingFault::BadIndex));
     assert_eq!(sent(&|client| client.set_slot(RING, 0, 0, 1, 64, 0)), Err(RingFault::BadRegion));
     let outside = MEMORY as u32 - 63;
     assert_eq!(sent(&|client| client.set_slot(RING, 0, 0, 0, 64, outside)), Err(RingFault::BadRange));
     assert_eq!(sent(&|client| client.set_slot(RING, 0, 0, 0, 0, 0)), Err(RingFault::BadRange));
-    assert_eq!(sent(&|client| client.set_slot(RING, 0, 0, 0, u32::MAX, outside - 1)), Ok(Pushed::Taken));
+    assert_eq!(
+        sent(&|client| client.set_slot(RING, 0, 0, 0, u32::MAX, outside - 1)),
+        Ok(PushOutcome::Accepted)
+    );
 }
 
-/// A client of this crate, and its memory in the hands of a server that does what it likes.
+/// A client of this crate, and its memory in the hands of a misbehaving server.
 fn client_of_raw_server() -> (Interface, OwnedFd, OwnedFd) {
     let (near, far) = sockets();
     let hello = Message::Hello(Hello {
@@ -246,7 +249,7 @@ fn client_of_raw_server() -> (Interface, OwnedFd, OwnedFd) {
 }
 
 #[test]
-fn a_server_that_breaks_the_rules_is_a_fault_for_the_client() {
+fn an_invalid_server_is_a_client_fault() {
     let tail = |memory: &OwnedFd, ring: usize, tail: u16| {
         rustix::io::pwrite(memory, &tail.to_ne_bytes(), (ring + 64) as u64).unwrap();
     };
@@ -261,7 +264,7 @@ fn a_server_that_breaks_the_rules_is_a_fault_for_the_client() {
     tail(&memory, RING, 1);
     assert_eq!(client.receiver.receive(10, &mut |_| true), Err(RingFault::BadRange));
     let (mut client, _server, memory) = client_of_raw_server();
-    // Where the server says a packet lies does not matter: the client knows its buffers.
+    // The server's offset of a packet is ignored: the client knows its own buffers.
     rustix::io::pwrite(&memory, &[0xff; 4], (RING + 128 + 8) as u64).unwrap();
     tail(&memory, RING, 1);
     assert_eq!(client.receiver.receive(10, &mut |packet| packet == [0; 64]).map(|r| r.packets), Ok(1));
@@ -270,7 +273,7 @@ fn a_server_that_breaks_the_rules_is_a_fault_for_the_client() {
 }
 
 #[test]
-fn a_server_that_has_gone_or_speaks_another_version_is_told_apart() {
+fn a_gone_server_and_another_version_differ() {
     let (near, far) = sockets();
     drop(near);
     assert_eq!(Handshake::client(far, small()).proceed().err(), Some(Fault::Closed));
@@ -284,9 +287,9 @@ fn a_server_that_has_gone_or_speaks_another_version_is_told_apart() {
     assert_eq!(Handshake::client(far, small()).proceed().err(), Some(Fault::BadVersion));
 }
 
-/// As gomemif does: whoever receives is to say how it wants to be told.
+/// As gomemif does: it masks wake-ups, and leaves it to the receiver to unmask them.
 #[test]
-fn a_ring_that_comes_with_wake_ups_masked_is_unmasked_by_its_receiver() {
+fn a_receiver_unmasks_masked_wake_ups() {
     let (near, far) = sockets();
     let server = Handshake::server(near, Options::default(), &Budget::new(usize::MAX)).unwrap();
     let client = RawClient::new(far);
@@ -307,7 +310,7 @@ fn a_ring_that_comes_with_wake_ups_masked_is_unmasked_by_its_receiver() {
 }
 
 #[test]
-fn a_peer_that_fills_its_eventfd_and_lets_it_block_holds_nobody_up() {
+fn a_full_blocking_eventfd_blocks_no_sender() {
     let (mut server, client) = raw_pair();
     // Its ring gives away as many buffers as there are slots.
     client.set_head(RING, SLOTS as u16);
@@ -317,7 +320,7 @@ fn a_peer_that_fills_its_eventfd_and_lets_it_block_holds_nobody_up() {
     rustix::io::write(event, &(u64::MAX - 1).to_ne_bytes()).unwrap();
     let (done, is_done) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
-        assert_eq!(server.sender.push(&[b"wake"]), Ok(Pushed::Taken));
+        assert_eq!(server.sender.push(&[b"wake"]), Ok(PushOutcome::Accepted));
         server.sender.publish();
         done.send(server).unwrap();
     });
@@ -326,7 +329,7 @@ fn a_peer_that_fills_its_eventfd_and_lets_it_block_holds_nobody_up() {
 }
 
 #[test]
-fn the_end_of_a_peer_shows_and_leaves_nothing_behind() {
+fn a_closed_peer_leaves_no_descriptors() {
     let before = descriptors();
     for _ in 0..20 {
         let (server, client) = pair(small());

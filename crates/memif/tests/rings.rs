@@ -2,16 +2,16 @@
 
 mod support;
 
-use namely_memif::{Options, Pushed};
+use namely_memif::{Options, PushOutcome};
 use proptest::prelude::*;
 use support::{pair, receive, small};
 
 #[test]
-fn packets_go_both_ways_in_order() {
+fn memif_packets_go_both_ways_in_order() {
     let (mut server, mut client) = pair(Options::default());
     for (from, to) in [(&mut server, 0), (&mut client, 1)] {
         for n in 0..5u8 {
-            assert_eq!(from.sender.push(&[&[to], &[], &[n; 100]]), Ok(Pushed::Taken));
+            assert_eq!(from.sender.push(&[&[to], &[], &[n; 100]]), Ok(PushOutcome::Accepted));
         }
         from.sender.publish();
     }
@@ -22,7 +22,7 @@ fn packets_go_both_ways_in_order() {
 }
 
 #[test]
-fn nothing_is_seen_before_it_is_published() {
+fn packets_are_invisible_before_publication() {
     let (mut server, mut client) = pair(small());
     client.sender.push(&[b"early"]).unwrap();
     assert!(receive(&mut server).is_empty());
@@ -31,15 +31,15 @@ fn nothing_is_seen_before_it_is_published() {
 }
 
 #[test]
-fn a_full_ring_takes_no_more_until_it_is_read() {
+fn a_full_ring_accepts_nothing_until_read() {
     let (mut server, mut client) = pair(small());
     for turn in 0..3 {
         for n in 0..8u8 {
-            assert_eq!(server.sender.push(&[&[n]]), Ok(Pushed::Taken), "turn {turn}");
-            assert_eq!(client.sender.push(&[&[n]]), Ok(Pushed::Taken), "turn {turn}");
+            assert_eq!(server.sender.push(&[&[n]]), Ok(PushOutcome::Accepted), "turn {turn}");
+            assert_eq!(client.sender.push(&[&[n]]), Ok(PushOutcome::Accepted), "turn {turn}");
         }
-        assert_eq!(server.sender.push(&[b"x"]), Ok(Pushed::Full));
-        assert_eq!(client.sender.push(&[b"x"]), Ok(Pushed::Full));
+        assert_eq!(server.sender.push(&[b"x"]), Ok(PushOutcome::Full));
+        assert_eq!(client.sender.push(&[b"x"]), Ok(PushOutcome::Full));
         server.sender.publish();
         client.sender.publish();
         assert_eq!(receive(&mut client).len(), 8);
@@ -48,19 +48,19 @@ fn a_full_ring_takes_no_more_until_it_is_read() {
 }
 
 #[test]
-fn a_packet_longer_than_a_buffer_is_chained_and_one_longer_than_the_ring_is_refused() {
+fn a_long_packet_is_chained() {
     let (mut server, mut client) = pair(small());
     let packet: Vec<u8> = (0..8 * 64).map(|n| n as u8).collect();
     for end in [&mut server, &mut client] {
-        assert_eq!(end.sender.push(&[&packet[..65], &packet[65..200]]), Ok(Pushed::Taken));
-        assert_eq!(end.sender.push(&[&packet]), Ok(Pushed::Full), "three slots are in use");
+        assert_eq!(end.sender.push(&[&packet[..65], &packet[65..200]]), Ok(PushOutcome::Accepted));
+        assert_eq!(end.sender.push(&[&packet]), Ok(PushOutcome::Full), "three slots are in use");
         end.sender.publish();
     }
     assert_eq!(receive(&mut client), [&packet[..200]]);
     assert_eq!(receive(&mut server), [&packet[..200]]);
     for end in [&mut server, &mut client] {
-        assert_eq!(end.sender.push(&[&packet, &[0]]), Ok(Pushed::TooLong));
-        assert_eq!(end.sender.push(&[&packet]), Ok(Pushed::Taken));
+        assert_eq!(end.sender.push(&[&packet, &[0]]), Ok(PushOutcome::TooLong));
+        assert_eq!(end.sender.push(&[&packet]), Ok(PushOutcome::Accepted));
         end.sender.publish();
     }
     assert_eq!(receive(&mut client), [&packet[..]]);
@@ -68,7 +68,7 @@ fn a_packet_longer_than_a_buffer_is_chained_and_one_longer_than_the_ring_is_refu
 }
 
 #[test]
-fn a_packet_of_the_longest_length_passes_and_one_longer_is_counted() {
+fn an_overlong_packet_is_counted() {
     let options = Options { packet_octets_max: 100, ..small() };
     let (mut server, mut client) = pair(options);
     client.sender.push(&[&[1; 100]]).unwrap();
@@ -85,7 +85,7 @@ fn a_packet_of_the_longest_length_passes_and_one_longer_is_counted() {
 }
 
 #[test]
-fn who_sleeps_is_woken_and_who_is_awake_is_not() {
+fn only_a_sleeping_peer_is_woken() {
     let (mut server, mut client) = pair(small());
     server.link.ready().unwrap();
     server.receiver.stay_awake();
@@ -104,13 +104,13 @@ fn who_sleeps_is_woken_and_who_is_awake_is_not() {
 }
 
 #[test]
-fn several_rings_take_what_one_cannot() {
+fn packets_spread_over_several_rings() {
     let options = Options { ring_pairs: 3, ..small() };
     let (mut server, mut client) = pair(options);
     for n in 0..24u8 {
-        assert_eq!(client.sender.push(&[&[n]]), Ok(Pushed::Taken));
+        assert_eq!(client.sender.push(&[&[n]]), Ok(PushOutcome::Accepted));
     }
-    assert_eq!(client.sender.push(&[b"x"]), Ok(Pushed::Full));
+    assert_eq!(client.sender.push(&[b"x"]), Ok(PushOutcome::Full));
     client.sender.publish();
     let mut packets = receive(&mut server).concat();
     packets.sort_unstable();
@@ -118,13 +118,13 @@ fn several_rings_take_what_one_cannot() {
 }
 
 #[test]
-fn two_threads_pass_packets_without_loss_while_both_sleep_and_wake() {
+fn sleeping_threads_lose_no_packets() {
     const PACKETS: u32 = 50_000;
     let (mut server, mut client) =
         pair(Options { ring_size_log2: 5, buffer_octets: 128, ..Options::default() });
     let sending = std::thread::spawn(move || {
         for n in 0..PACKETS {
-            while client.sender.push(&[&n.to_ne_bytes(), &[n as u8; 100]]).unwrap() == Pushed::Full {
+            while client.sender.push(&[&n.to_ne_bytes(), &[n as u8; 100]]).unwrap() == PushOutcome::Full {
                 client.sender.publish();
                 std::thread::yield_now();
             }
@@ -155,7 +155,7 @@ fn two_threads_pass_packets_without_loss_while_both_sleep_and_wake() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn what_is_pushed_is_received_whatever_the_sizes_and_turns(
+    fn pushed_packets_are_received_in_any_sizes(
         lengths in prop::collection::vec(0usize..300, 1..80),
         takes in prop::collection::vec(1usize..6, 1..20),
         from_server in any::<bool>(),
@@ -167,7 +167,7 @@ proptest! {
         for (n, length) in lengths.into_iter().enumerate() {
             let packet: Vec<u8> = (0..length).map(|m| (n * 31 + m) as u8).collect();
             let (first, second) = packet.split_at(length / 3);
-            while from.sender.push(&[first, second]).unwrap() == Pushed::Full {
+            while from.sender.push(&[first, second]).unwrap() == PushOutcome::Full {
                 from.sender.publish();
                 let most = takes.next().unwrap_or(1);
                 to.receiver.receive(most, &mut |p| { received.push(p.to_vec()); true }).unwrap();
@@ -181,7 +181,7 @@ proptest! {
 }
 
 #[test]
-fn a_server_knows_the_size_of_buffers_as_soon_as_it_is_asked_to_connect() {
+fn a_server_learns_the_buffer_size_first() {
     let (near, far) = support::sockets();
     let budget = namely_memif::Budget::new(usize::MAX);
     let mut server = namely_memif::Handshake::server(near, small(), &budget).unwrap();
@@ -197,5 +197,5 @@ fn a_server_knows_the_size_of_buffers_as_soon_as_it_is_asked_to_connect() {
         };
     };
     assert_eq!(connected.sender.buffer_octets(), Some(64));
-    assert_eq!(connected.sender.push(&[b"at once"]), Ok(Pushed::Taken));
+    assert_eq!(connected.sender.push(&[b"at once"]), Ok(PushOutcome::Accepted));
 }

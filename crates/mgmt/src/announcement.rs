@@ -1,75 +1,87 @@
 //! Prefix Announcements (NDN wiki, PrefixAnnouncement): the Data by which `rib/announce` registers
 //! a prefix.
 //!
-//! The command's sender needs the right to register the prefix. Where the policy has anchors for
-//! announcements the announcement must be signed by the key of one, whose identity is above the
-//! prefix; without, its own signature is not looked at, because whoever may register a prefix needs
-//! nobody else's word for it.
+//! The command's sender needs the right to register the prefix. If the policy has anchors for
+//! announcements, the announcement must be signed by the key of an anchor, and the identity of that
+//! key must be above the prefix. Without anchors the announcement's own signature is not checked:
+//! the right to register the prefix is sufficient.
 
 use std::collections::BTreeMap;
 
+use namely_messages::{ControlParameters, ControlResponse, RouteOrigin, route_flags, status_code};
 use namely_security::{Certificate, TrustPolicy, Verdict, Verifier};
-use namely_wire::mgmt::{ControlParameters, ControlResponse, RouteOrigin, route_flags, status_code};
 use namely_wire::{AnnouncementView, Name};
 
 use crate::modules::bad;
 
-/// Cost of an announced route, as NFD has it: any configured route is preferred.
+/// Cost of an announced route, as in NFD. It is high, so that configured routes are preferred.
 pub(crate) const ANNOUNCED_COST: u64 = 2048;
 
-/// Longest time that one announcement keeps a route, ms; the announcer must repeat it. NFD's
-/// figure.
+/// Lifetime of a route from one announcement.
+///
+/// The announcer must repeat the announcement. The limit is that of NFD.
+///
+/// # Limit
+/// A longer lifetime is reduced to it.
+/// - Tests: `an_announcement_lasts_an_hour_at_most`
 pub(crate) const ANNOUNCED_MS_MAX: u64 = 3_600_000;
 
-/// Announced prefixes whose newest version is remembered, so that an older one is refused.
+/// Announced prefixes whose newest version is remembered.
+///
+/// An older version of an announcement is refused.
+///
+/// # Limit
+/// A further announcement is not accepted until another one has ended.
+/// - Counter: refusal `announcements_full`
+/// - Tests: `remembered_announcements_have_a_limit`
 pub const ANNOUNCED_PREFIXES_MAX: usize = 1024;
 
-/// A prefix that Data came with, by the word of somebody who may say so.
+/// A prefix from a trusted announcement that came with Data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Announced {
     /// The prefix.
     pub prefix: Name,
-    /// For how long from now, ms.
+    /// Its lifetime from now, ms.
     pub lifetime_ms: u64,
 }
 
-/// Why an announcement that came with Data makes no route: the name of a counter.
+/// The reason why an announcement that came with Data adds no route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotTaken {
-    /// There are no anchors, so that nobody is believed.
+pub(crate) enum AnnouncementRefusal {
+    /// There are no anchors, so no announcement is trusted.
     NoAnchors,
     Counted(&'static str),
 }
 
-/// It is none, is not valid now, or is not above the Data that it came with.
+/// The announcement is malformed, not valid now, or not for a prefix of the Data's name.
 const ANNOUNCEMENT_NOT_VALID: &str = "announcement_not_valid";
 
-/// Signed by the key of no anchor, or not below its own name.
+/// The key of the announcement belongs to no anchor, or its identity is not above the prefix.
 pub(crate) const ANNOUNCEMENT_NOT_BELIEVED: &str = "announcement_not_believed";
 
-/// A newer version of it was believed before.
+/// A newer version of the announcement was accepted before.
 const ANNOUNCEMENT_OLD: &str = "announcement_old";
 
-/// As many prefixes are remembered as may be.
+/// The table of announced prefixes is full.
 const ANNOUNCEMENTS_FULL: &str = "announcements_full";
 
-/// Who may sign announcements.
+/// Verifies announcements and retains their newest versions.
 #[derive(Debug)]
 pub(crate) struct Announcers {
     verifier: Option<Verifier>,
     newest: BTreeMap<Name, Newest>,
 }
 
-/// The newest version of an announcement that was believed.
+/// The newest accepted version of an announcement.
 #[derive(Debug)]
 struct Newest {
     version: u64,
-    /// When it is over.
+    /// The end of its lifetime.
     end_ms: u64,
 }
 
 impl Announcers {
-    /// The holders of the keys of `anchors`; without any, everybody.
+    /// Trusts the keys of `anchors`. Without anchors, `check` accepts any announcement.
     pub(crate) fn new(anchors: &[Certificate]) -> Self {
         let mut trust = TrustPolicy::hierarchical();
         for anchor in anchors {
@@ -79,7 +91,7 @@ impl Announcers {
         Announcers { verifier, newest: BTreeMap::new() }
     }
 
-    /// Whether the announcement `data` is believed at `unix_ms`.
+    /// Verifies the announcement `data` at `unix_ms`.
     pub(crate) fn check(&mut self, data: &[u8], unix_ms: u64) -> Result<(), ControlResponse> {
         let Some(verifier) = &mut self.verifier else { return Ok(()) };
         let why = match verifier.verify(data, unix_ms.saturating_mul(1_000_000)) {
@@ -92,31 +104,32 @@ impl Announcers {
         Err(ControlResponse::new(status_code::UNAUTHORIZED, text))
     }
 
-    /// What the announcement `octets`, which came with Data of `object`, says of where that came
-    /// from. Here its signature is all there is: whoever sent the Data has no right of its own.
+    /// Returns the prefix of the announcement `octets`, which came with Data of `object`. The route
+    /// leads to the upstream of that Data. Only the announcement's signature can authorize the
+    /// route, because the sender of the Data has no right of its own.
     pub(crate) fn shown(
         &mut self,
         octets: &[u8],
         object: &Name,
         unix_ms: u64,
-    ) -> Result<Announced, NotTaken> {
+    ) -> Result<Announced, AnnouncementRefusal> {
         if self.verifier.is_none() {
-            return Err(NotTaken::NoAnchors);
+            return Err(AnnouncementRefusal::NoAnchors);
         }
-        let not_valid = NotTaken::Counted(ANNOUNCEMENT_NOT_VALID);
+        let not_valid = AnnouncementRefusal::Counted(ANNOUNCEMENT_NOT_VALID);
         let view = AnnouncementView::parse(octets).map_err(|_| not_valid)?;
         let lifetime_ms = view.lifetime_ms(unix_ms / 1000).ok_or(not_valid)?.min(ANNOUNCED_MS_MAX);
         if view.prefix.is_empty() || !view.prefix.is_prefix_of(object.as_name()) {
             return Err(not_valid);
         }
-        self.check(octets, unix_ms).map_err(|_| NotTaken::Counted(ANNOUNCEMENT_NOT_BELIEVED))?;
+        self.check(octets, unix_ms).map_err(|_| AnnouncementRefusal::Counted(ANNOUNCEMENT_NOT_BELIEVED))?;
         let prefix = view.prefix.to_name();
         let newest = Newest { version: view.version, end_ms: unix_ms.saturating_add(lifetime_ms) };
-        self.remember(&prefix, newest, unix_ms).map_err(NotTaken::Counted)?;
+        self.remember(&prefix, newest, unix_ms).map_err(AnnouncementRefusal::Counted)?;
         Ok(Announced { prefix, lifetime_ms })
     }
 
-    /// Takes a version that is not older than the one before.
+    /// Retains the version `new`. A version older than the retained one is refused.
     fn remember(&mut self, prefix: &Name, new: Newest, unix_ms: u64) -> Result<(), &'static str> {
         if let Some(known) = self.newest.get_mut(prefix) {
             if known.version > new.version && known.end_ms > unix_ms {
@@ -136,7 +149,7 @@ impl Announcers {
     }
 }
 
-/// The registration that `data` announces, as seen at `unix_ms`.
+/// The parameters of the registration that `data` announces, at the time `unix_ms`.
 pub(crate) fn parameters(data: &[u8], unix_ms: u64) -> Result<ControlParameters, ControlResponse> {
     let announcement =
         AnnouncementView::parse(data).map_err(|error| bad(format!("not a prefix announcement: {error}")))?;
@@ -200,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_are_anchors_only_their_keys_announce_and_only_below_their_names() {
+    fn anchors_announce_only_below_their_names() {
         let ((anchor, ours), (_, stranger)) = (key("/a/KEY/1"), key("/a/KEY/2"));
         let mut none = Announcers::new(&[]);
         let mut some = Announcers::new(&[anchor]);
@@ -219,17 +232,17 @@ mod tests {
     }
 
     #[test]
-    fn an_announcement_that_came_with_data_needs_an_anchors_signature_and_a_prefix_of_the_data() {
+    fn announcements_with_data_need_an_anchor() {
         let ((anchor, ours), (of_all, root)) = (key("/a/KEY/1"), key("/KEY/1"));
         let stranger = key("/a/KEY/2").1;
         let object: Name = "/a/b/c".parse().unwrap();
         let data = announced("/a/b", 1, 1000, &ours);
-        assert_eq!(Announcers::new(&[]).shown(&data, &object, NOW_MS), Err(NotTaken::NoAnchors));
+        assert_eq!(Announcers::new(&[]).shown(&data, &object, NOW_MS), Err(AnnouncementRefusal::NoAnchors));
         let mut anchors = Announcers::new(&[anchor, of_all]);
         let taken = anchors.shown(&data, &object, NOW_MS).unwrap();
         assert_eq!((taken.prefix.to_string().as_str(), taken.lifetime_ms), ("/a/b", 1000));
         let mut refused = |data: &[u8], why| {
-            assert_eq!(anchors.shown(data, &object, NOW_MS), Err(NotTaken::Counted(why)));
+            assert_eq!(anchors.shown(data, &object, NOW_MS), Err(AnnouncementRefusal::Counted(why)));
         };
         refused(&announced("/a/b", 2, 1000, &stranger), ANNOUNCEMENT_NOT_BELIEVED);
         refused(&announced("/a/x", 2, 1000, &ours), ANNOUNCEMENT_NOT_VALID);
@@ -238,23 +251,23 @@ mod tests {
     }
 
     #[test]
-    fn a_replayed_announcement_neither_outlives_its_validity_nor_its_successor() {
+    fn a_replayed_announcement_never_outlives_its_validity() {
         let (anchor, ours) = key("/a/KEY/1");
         let object: Name = "/a/b/c".parse().unwrap();
         let mut anchors = Announcers::new(&[anchor]);
         let [old, new] = [1, 2].map(|version| announced("/a/b", version, u64::MAX, &ours));
-        let lifetime_ms = |taken: Result<Announced, NotTaken>| taken.unwrap().lifetime_ms;
+        let lifetime_ms = |taken: Result<Announced, AnnouncementRefusal>| taken.unwrap().lifetime_ms;
         assert_eq!(lifetime_ms(anchors.shown(&old, &object, NOW_MS)), 61_000);
         assert_eq!(lifetime_ms(anchors.shown(&old, &object, NOW_MS + 50_000)), 11_000);
         let over = anchors.shown(&old, &object, NOW_MS + 61_000);
-        assert_eq!(over, Err(NotTaken::Counted(ANNOUNCEMENT_NOT_VALID)));
+        assert_eq!(over, Err(AnnouncementRefusal::Counted(ANNOUNCEMENT_NOT_VALID)));
         lifetime_ms(anchors.shown(&new, &object, NOW_MS));
         let replayed = anchors.shown(&old, &object, NOW_MS);
-        assert_eq!(replayed, Err(NotTaken::Counted(ANNOUNCEMENT_OLD)));
+        assert_eq!(replayed, Err(AnnouncementRefusal::Counted(ANNOUNCEMENT_OLD)));
     }
 
     #[test]
-    fn so_many_announced_prefixes_are_remembered_and_one_more_is_when_one_is_over() {
+    fn remembered_announcements_have_a_limit() {
         let (mut announcers, prefix) =
             (Announcers::new(&[]), |n: usize| -> Name { Name::new().join_segment(n as u64) });
         let newest = |end_ms| Newest { version: 1, end_ms };
@@ -269,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn an_announcement_is_a_route_that_expires() {
+    fn an_announcement_makes_an_expiring_route() {
         let parameters = registration(60_000, None).unwrap();
         assert_eq!(parameters.name.unwrap().to_string(), "/a/b");
         assert_eq!(parameters.expiration_period_ms, Some(60_000));
@@ -285,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn an_announcement_that_is_over_or_is_none_is_refused() {
+    fn an_invalid_announcement_is_refused() {
         assert_eq!(registration(60_000, Some(NOW_MS / 1000)).unwrap().expiration_period_ms, Some(1000));
         assert_eq!(registration(60_000, Some(NOW_MS / 1000 - 1)).unwrap_err().code, 403);
         assert_eq!(parameters(b"\x06\x02\x07\x00", NOW_MS).unwrap_err().code, 400);

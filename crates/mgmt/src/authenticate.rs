@@ -1,29 +1,35 @@
-//! Whether the sender of a command is someone who may give it: by user, else by signature.
+//! Authorization of commands: first by the sender's user id, then by the signature.
 
 use std::collections::BTreeMap;
 
+use namely_messages::{Command, ControlResponse};
 use namely_security::validity::UtcTime;
 use namely_security::{
-    CommandRefusal, CommandTime, CommandVerifier, Pattern, RejectionReason, Rule, TakenRecord, TakenStore,
-    TrustPolicy, TrustReason,
+    AcceptedCommand, AcceptedCommandStore, CommandRefusal, CommandTime, CommandVerifier, Pattern,
+    RejectionReason, Rule, TrustPolicy, TrustReason,
 };
-use namely_wire::mgmt::{Command, ControlResponse};
 use namely_wire::{InterestView, Name, NameRef, key_name_of_locator};
 
-use crate::announcement::{ANNOUNCEMENT_NOT_BELIEVED, Announced, Announcers, NotTaken};
+use crate::announcement::{ANNOUNCEMENT_NOT_BELIEVED, Announced, AnnouncementRefusal, Announcers};
 use crate::management::Now;
 use crate::policy::{Act, Loopback, Policy, Requester, is_reserved};
 
-/// Refusal of a user whose rights do not reach.
+/// The user has no right to the command.
 const USER_NOT_ALLOWED: &str = "user_not_allowed";
 
-/// Refusal of a key whose rights do not reach.
+/// The key has no right to the command.
 const KEY_NOT_ALLOWED: &str = "key_not_allowed";
 
-/// Longest text about a right in a response, so that it fits into one packet.
+/// Octets of the text about a right in a response.
+///
+/// With this text, the response fits into one packet.
+///
+/// # Limit
+/// The text is cut.
+/// - Tests: `long_refusal_reasons_are_cut`
 pub(crate) const RIGHT_WHY_OCTETS_MAX: usize = 2_000;
 
-/// What stands for the rest.
+/// Marks a shortened text.
 const MORE: &str = " ...";
 
 #[derive(Debug)]
@@ -41,34 +47,34 @@ impl Authenticator {
         Authenticator { policy, verifier, announcers, refusals: BTreeMap::new() }
     }
 
-    pub(crate) fn keep_taken(
+    pub(crate) fn record_accepted(
         &mut self,
-        store: Box<dyn TakenStore>,
-        former: &[TakenRecord],
+        store: Box<dyn AcceptedCommandStore>,
+        former: &[AcceptedCommand],
         now: Now,
     ) -> std::io::Result<()> {
-        self.verifier.keep_taken(store, former, time(now))
+        self.verifier.record_accepted(store, former, time(now))
     }
 
-    /// What is known of replays stays: the new policy may have the same keys.
+    /// Replaces the policy. The replay state stays, because the new policy may have the same keys.
     pub(crate) fn set_policy(&mut self, policy: Policy) {
         self.verifier.set_policy(trust(&policy));
         self.announcers = Announcers::new(&policy.announcement_anchors);
         self.policy = policy;
     }
 
-    /// Whether the prefix announcement `data` is believed.
+    /// Verifies the prefix announcement `data`.
     pub(crate) fn believe(&mut self, data: &[u8], now: Now) -> Result<(), ControlResponse> {
         self.announcers.check(data, now.unix_ms).inspect_err(|_| self.count(ANNOUNCEMENT_NOT_BELIEVED))
     }
 
-    /// What an announcement says that came with Data of `object`; `None`, counted, if it is not
-    /// believed.
+    /// Returns the prefix of an announcement that came with Data of `object`; `None` if the
+    /// announcement is not trusted. With anchors, the reason is counted.
     pub(crate) fn shown(&mut self, announcement: &[u8], object: &Name, now: Now) -> Option<Announced> {
         match self.announcers.shown(announcement, object, now.unix_ms) {
             Ok(announced) => return Some(announced),
-            Err(NotTaken::NoAnchors) => {}
-            Err(NotTaken::Counted(why)) => self.count(why),
+            Err(AnnouncementRefusal::NoAnchors) => {}
+            Err(AnnouncementRefusal::Counted(why)) => self.count(why),
         }
         None
     }
@@ -78,20 +84,21 @@ impl Authenticator {
         &self.refusals
     }
 
-    /// Returns true for root and whoever runs the router.
+    /// Returns true for root and the router's own user.
     pub(crate) fn is_superuser(&self, requester: &Requester) -> bool {
         matches!(requester, Requester::User(uid) if self.policy.superusers.contains(uid))
     }
 
-    /// Returns true if who asks may register or bind `name`, of which `routed` components lead to
-    /// the face `local`, without a signature.
+    /// Returns true if the requester may register or bind `name` without a signature. The first
+    /// `routed` components of `name` have a route to the face `local`.
     pub(crate) fn may_serve(&self, name: NameRef<'_>, routed: Option<usize>, requester: &Requester) -> bool {
         let is_below_local = routed.is_some_and(|n| n < name.len());
         let acts = [Act::RegisterOwn(name), Act::BindOwn { name, is_below_local }];
         !is_reserved(name) && acts.iter().any(|act| self.policy.user_allows(requester, *act))
     }
 
-    /// On what ground the policy allows `act` to a user without a signature, or why it does not.
+    /// Returns the rule that allows `act` to a user without a signature, or the reason for a
+    /// refusal.
     pub(crate) fn ground(&self, act: Act<'_>, requester: &Requester) -> Result<String, String> {
         if let Some(ground) = self.policy.user_ground(requester, act) {
             return Ok(ground.to_string());
@@ -113,20 +120,20 @@ impl Authenticator {
         self.policy.localhop_rib
     }
 
-    /// Returns true if who follows a name hop by hop is told of it.
+    /// Returns true if hop-by-hop queries about a name are answered.
     pub(crate) fn explains_to_network(&self) -> bool {
         self.policy.explain_to_network
     }
 
-    /// Returns true if `command` may come under `/localhop/nfd`. What users of this machine may do
-    /// does not depend on which prefix their library takes for theirs.
+    /// Returns true if `command` is accepted under `/localhop/nfd`. The rights of local users do
+    /// not depend on the prefix that their library uses.
     pub(crate) fn answers_localhop(&self, command: Command, requester: &Requester) -> bool {
         matches!(requester, Requester::Loopback(_))
             || self.policy.localhop_rib
                 && matches!(command, Command::RibRegister | Command::RibUnregister | Command::RibAnnounce)
     }
 
-    /// Allows `act`, or returns why not.
+    /// Allows `act`, or returns the reason for the refusal.
     pub(crate) fn allow(
         &mut self,
         act: Act<'_>,
@@ -140,7 +147,8 @@ impl Authenticator {
         let verified = self.verifier.verify(interest, time(now));
         let by_key = self.key_ground(act, verified).map(drop);
         by_key.map_err(|Refusal { label, text, .. }| match requester {
-            // Applications sign with any key they have; to a user, rules for users are the answer.
+            // Applications sign with any key they have. The error for a user therefore refers to
+            // the rules for users.
             Requester::User(uid) => {
                 self.count(USER_NOT_ALLOWED);
                 format!(
@@ -168,7 +176,7 @@ impl Authenticator {
             }
             Requester::Nameless(why) => {
                 self.count(label);
-                format!("{text}; and whose connection this is cannot be told: {why}")
+                format!("{text}; and the user of this connection is unknown: {why}")
             }
             Requester::Loopback(_) | Requester::Unknown => {
                 self.count(label);
@@ -177,8 +185,9 @@ impl Authenticator {
         })
     }
 
-    /// On what ground [`allow`](Self::allow) would let a command through that is signed as
-    /// `interest` is, or why it would not. The signature is looked at and nothing is changed by it.
+    /// Returns the rule by which [`allow`](Self::allow) would accept a command that is signed like
+    /// `interest`, or the reason for a refusal. The signature is verified, but the history of
+    /// commands does not change.
     pub(crate) fn look(
         &mut self,
         act: Act<'_>,
@@ -193,7 +202,7 @@ impl Authenticator {
         self.key_ground(act, verified)
     }
 
-    /// On what ground the key may do `act` that has signed, if the signature is believed.
+    /// Returns the rule that allows `act` to the key of a verified signature.
     fn key_ground(
         &self,
         act: Act<'_>,
@@ -215,7 +224,8 @@ impl Authenticator {
             && let Ok(key) = key_name_of_locator(name.as_name())
             && self.policy.key_rules(key).next().is_some()
         {
-            // Which it names is left out: nobody has shown yet whose key this is.
+            // The configured certificate is not named, because the sender has not proved that it
+            // owns the key.
             let text =
                 format!("the router's configuration names the key {key}, by another certificate than {name}");
             return Refusal { label, cause: "other_certificate", text };
@@ -232,7 +242,8 @@ fn time(now: Now) -> CommandTime {
     CommandTime::new(now.ns, now.unix_ms)
 }
 
-/// Keys of the policy may sign commands themselves; certificates that they issue do not count.
+/// The trust policy for commands. Keys of the authorization rules may sign commands. Certificates
+/// that these keys issued are not trusted.
 fn trust(policy: &Policy) -> TrustPolicy {
     let pattern = |text: &str| text.parse::<Pattern>().ok();
     let rule = |data, key| Some(Rule { data: pattern(data)?, key: pattern(key)? });
@@ -255,14 +266,14 @@ fn describe(act: Act<'_>) -> String {
     }
 }
 
-/// Why a signature gives no right to something.
+/// The reason why a signature does not authorize an act.
 #[derive(Debug)]
 pub(crate) struct Refusal {
-    /// The counter.
+    /// The label of the counter.
     label: &'static str,
-    /// The kind of fault, where the counter is one for many.
+    /// The kind of the fault. Several kinds can share one counter.
     pub(crate) cause: &'static str,
-    /// What a person is told.
+    /// The text of the response.
     pub(crate) text: String,
 }
 
@@ -282,7 +293,7 @@ fn cause(refusal: &CommandRefusal) -> &'static str {
         RejectionReason::Expired { .. } => "expired",
         RejectionReason::NotYetValid { .. } => "not_yet_valid",
         RejectionReason::BadSignature | RejectionReason::KeyTypeMismatch => "bad_signature",
-        // No rule for keys at all.
+        // No rule for keys is configured.
         RejectionReason::NoAnchor => "need_certificate",
         _ => label(refusal),
     }
@@ -297,17 +308,17 @@ fn label(refusal: &CommandRefusal) -> &'static str {
 
 fn text(refusal: &CommandRefusal) -> String {
     match refusal {
-        // The name of a command ends in octets that tell a person nothing.
+        // The text leaves out the name of the command, which ends in unreadable octets.
         CommandRefusal::NotTrusted(rejection) if rejection.why == RejectionReason::NotSigned => {
             "the command is not signed: sign it with a key that the router's configuration names, or \
              use its Unix socket"
                 .into()
         }
         CommandRefusal::NotTrusted(rejection) => {
-            // By the name of its certificate, which is no secret, its owner can renew it.
+            // The name of a certificate is not secret. Its owner needs it to renew the certificate.
             let named = |what: String| {
                 let certificate = rejection.failed();
-                format!("the certificate {certificate}, which the router's configuration names, {what}")
+                format!("the certificate {certificate} of the router's configuration {what}")
             };
             match rejection.why {
                 RejectionReason::Expired { not_after_s } => {
@@ -373,11 +384,11 @@ mod tests {
     }
 
     #[test]
-    fn a_configured_key_may_do_what_its_rule_says_and_no_more() {
+    fn a_configured_key_has_limited_rights() {
         let (signer, certificate) = key("/alice/KEY/1");
         let mut authenticator = authenticator(certificate);
         let at = |n| command(&signer, NOW.unix_ms + n);
-        // What was only asked is new when it comes.
+        // A command that `look` has verified is accepted later.
         let who = &Requester::Unknown;
         let wire = at(1);
         let interest = InterestView::parse(&wire).unwrap();
@@ -394,12 +405,12 @@ mod tests {
         let text = try_to(&mut authenticator, &at(2), "/bob", Requester::Unknown).unwrap_err();
         assert!(text.contains("/alice/KEY/1 may not register /bob"), "{text}");
         let text = try_to(&mut authenticator, &at(2), "/alice/x", Requester::Unknown).unwrap_err();
-        assert!(text.contains("not newer"), "a replay: {text}");
+        assert!(text.contains("was accepted"), "a replay: {text}");
         assert_eq!(authenticator.refusals(), &BTreeMap::from([("key_not_allowed", 1), ("replayed", 1)]));
     }
 
     #[test]
-    fn a_reason_is_told_up_to_its_limit_and_cut_beyond_it() {
+    fn long_refusal_reasons_are_cut() {
         let whole = "ä".repeat(RIGHT_WHY_OCTETS_MAX / 2);
         assert_eq!(shortened(whole.clone()), whole);
         let cut = shortened(whole + "x");
@@ -407,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn other_keys_and_no_key_are_refused_and_told_why() {
+    fn commands_of_other_keys_are_refused() {
         let (_, certificate) = key("/alice/KEY/1");
         let (impostor, _) = key("/alice/KEY/1");
         let (stranger, _) = key("/alice/KEY/2");
@@ -428,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_that_a_configured_key_issued_does_not_inherit_its_rights() {
+    fn issued_certificates_inherit_no_rights() {
         let (signer, certificate) = key("/alice/KEY/1");
         let (other, request) = key("/alice/sub/KEY/2");
         let validity = ValidityPeriod { not_before_s: 0, not_after_s: 2 * NOW.unix_ms / 1000 };
@@ -442,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_without_a_right_may_still_use_a_key() {
+    fn a_user_without_rights_may_sign() {
         let (signer, certificate) = key("/alice/KEY/1");
         let mut authenticator = authenticator(certificate);
         let user = Requester::User(1001);
@@ -453,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_refused_over_loopback_is_told_what_would_do() {
+    fn loopback_refusals_suggest_a_remedy() {
         let (_, certificate) = key("/alice/KEY/1");
         let mut authenticator = authenticator(certificate);
         let digest = command(&Signer::digest_sha256(), NOW.unix_ms);
@@ -474,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_policy_takes_rights_away_and_does_not_forget_replays() {
+    fn a_new_policy_remembers_replays() {
         let (signer, certificate) = key("/alice/KEY/1");
         let mut authenticator = authenticator(certificate.clone());
         let wire = command(&signer, NOW.unix_ms);

@@ -1,130 +1,128 @@
-//! What management acts on: faces and tables, as traits that the router implements.
+//! The traits through which management acts on faces and tables. The router implements them.
 //!
-//! A call that returns has taken effect: a response is only sent after it (NFD answers
-//! `rib/register` before its FIB has changed, so an Interest sent at once may still find no route).
-
-use std::fmt;
+//! A call has taken effect when it returns, because the response is sent next. (NFD answers
+//! `rib/register` before its FIB has changed, so an Interest sent at once may still find no route.)
 
 use namely_forwarder::{BindError, Bound, Charge, CsChange, FaceId, FibError, RibError, StrategyError};
-use namely_wire::mgmt::{
+use namely_messages::{
     Counter, CsDiskStatus, CsInfo, CsListQuery, CsPacket, Explained, FacePersistency, FaceStatus, FibEntry,
     GeneralStatus, NeighborStatus, RibEntry, Route, RouteOrigin, StrategyChoice, TraceEntry, VipNeighbour,
     VipObject, VipStatus,
 };
 use namely_wire::{FaceUri, Name, NameRef};
 
-/// Everything that management acts on.
+/// The parts of the router that management acts on.
 #[derive(Clone, Copy)]
 pub struct Control<'a> {
     /// The router's faces.
     pub faces: &'a dyn Faces,
     /// The forwarder's tables.
     pub tables: &'a dyn Tables,
-    /// Who is on the links, where that is looked for.
+    /// The neighbors, if neighbor discovery runs.
     pub neighbors: Option<&'a dyn Neighbors>,
-    /// The content store's disk, where it has one.
+    /// The content store's disk, if there is one.
     pub disk: Option<&'a dyn CsDisk>,
-    /// The virtual plane of VIP, where the router runs one.
+    /// The virtual plane of VIP, if the router runs one.
     pub vip: Option<&'a dyn Vip>,
-    /// Packets that are traced, where the router can.
+    /// The packet traces, if the router supports them.
     pub traces: Option<&'a dyn Traces>,
 }
 
-/// Traces of packets. None of these waits for packets.
+/// Packet traces. No method waits for packets.
 pub trait Traces {
-    /// From now on takes down what becomes of packets below `prefix`, for `time_ms` at most or as
-    /// long as the face `face` is there. Returns the trace's number.
+    /// Starts to trace packets below `prefix`, for `time_ms` at most or until the face `face`
+    /// closes. Returns the trace's number.
     ///
     /// # Errors
-    /// Why not, in words.
+    /// The reason, as text.
     fn start(&self, prefix: &Name, time_ms: u64, face: u64) -> Result<u64, String>;
 
-    /// Takes what was taken down since the last time, of `octets_max` octets at most; `None` if
-    /// there is no such trace any more.
-    fn read(&self, trace: u64, octets_max: usize) -> Option<Traced>;
+    /// Returns the entries since the last call, `octets_max` octets at most; `None` if the trace
+    /// has ended.
+    fn read(&self, trace: u64, octets_max: usize) -> Option<TracePart>;
 
-    /// Ends a trace; false if there is none.
+    /// Ends a trace. Returns false if there is none.
     fn stop(&self, trace: u64) -> bool;
 }
 
 /// A part of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Traced {
+pub struct TracePart {
     /// Packets, in the order in which they were processed.
     pub entries: Vec<TraceEntry>,
-    /// How many were lost since the last time, because nobody read them.
+    /// Number of entries lost since the last call because they were not read in time.
     pub lost: u64,
-    /// More waits.
+    /// True if more entries are available.
     pub is_more: bool,
 }
 
-/// The virtual plane of VIP. None of these waits for it.
+/// The virtual plane of VIP. No method waits for it.
 pub trait Vip {
-    /// What it is and did.
+    /// The configuration and counters of the plane.
     fn status(&self) -> VipStatus;
 
     /// The registered objects, in the order of the catalogue.
     fn objects(&self) -> Vec<VipObject>;
 
-    /// The neighbours, in the order of the configuration.
+    /// The neighbors, in the order of the configuration.
     fn neighbours(&self) -> Vec<VipNeighbour>;
 }
 
-/// Who is on the links.
+/// Neighbor discovery.
 pub trait Neighbors {
-    /// This router on each link, its neighbours there, and stations in quarantine.
+    /// This router on each link, its neighbors there, and quarantined link addresses.
     fn neighbors(&self) -> Vec<NeighborStatus>;
 
-    /// What was sent, heard and refused; those that are not zero.
+    /// The counters of messages sent, received and refused that are not zero.
     fn counters(&self) -> Vec<Counter>;
 }
 
-/// The content store's disk. None of these waits for it.
+/// The content store's disk. No method waits for it.
 pub trait CsDisk {
-    /// What it is, holds and did.
+    /// The configuration, contents and counters of the disk.
     fn status(&self) -> CsDiskStatus;
 
-    /// Changes it; what is `None` stays.
+    /// Changes the disk's settings; `None` leaves a setting unchanged.
     ///
     /// # Errors
-    /// What is not allowed, in words; nothing has changed then.
+    /// The setting that is not allowed, as text. No setting is changed then.
     fn configure(&self, change: &CsDiskChange) -> Result<(), String>;
 
-    /// Erases what is stored under `prefix`: none of it answers from now on.
+    /// Erases the packets stored under `prefix`. After the return, none of them is served.
     ///
     /// # Errors
-    /// Why not, in words.
+    /// The reason, as text.
     fn erase(&self, prefix: NameRef<'_>) -> Result<(), String>;
 
-    /// From now on what is stored under `prefix` stays.
+    /// Protects the packets stored under `prefix` from eviction.
     ///
     /// # Errors
-    /// Why not, in words.
+    /// The reason, as text.
     fn pin(&self, prefix: NameRef<'_>) -> Result<(), String>;
 
-    /// Takes back a pin; false if there was none.
+    /// Removes a pin. Returns false if there was none.
     fn unpin(&self, prefix: NameRef<'_>) -> bool;
 }
 
-/// What of the content store's disk is to change; `None` leaves it as it is.
+/// A change of the disk's settings; `None` leaves a setting unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CsDiskChange {
-    /// Most octets.
+    /// Maximum size, octets.
     pub octets_max: Option<u64>,
-    /// What is written, in the configuration's words.
+    /// The admission rule, as spelled in the configuration.
     pub admission: Option<String>,
-    /// Pending requests from which on it is passed by.
+    /// Number of pending requests from which on the disk is bypassed.
     pub threshold: Option<u64>,
-    /// In which order reads and writes are done, in the configuration's words.
+    /// The order of reads and writes, as spelled in the configuration.
     pub queue: Option<String>,
 }
 
 /// The router's faces.
 pub trait Faces {
-    /// Every face, in the order of their ids.
+    /// All faces, in the order of their ids.
     fn faces(&self) -> Vec<FaceStatus>;
 
-    /// How many there are.
+    /// Number of faces.
     fn count(&self) -> usize;
 
     /// One face.
@@ -133,7 +131,7 @@ pub trait Faces {
     /// Changes a face.
     ///
     /// # Errors
-    /// [`UpdateFaceError`]; the face is then as before.
+    /// [`UpdateFaceError`]; the face is unchanged then.
     fn update_face(&self, face: FaceId, settings: &FaceSettings) -> Result<FaceStatus, UpdateFaceError>;
 
     /// Destroys a face, its routes and its next hops.
@@ -142,29 +140,30 @@ pub trait Faces {
     /// [`UpdateFaceError`]: there is no such face, or it is the router's own.
     fn destroy_face(&self, face: FaceId) -> Result<(), UpdateFaceError>;
 
-    /// A face has announced a prefix (`rib/announce`) until a time, ns: the announcement may go
-    /// along with its Data. `None` takes that back.
+    /// Reports that a face has announced a prefix (`rib/announce`) until a time, ns. The
+    /// announcement may be attached to Data from the face. `None` withdraws the announcement.
     fn announce(&self, face: FaceId, prefix: &Name, announcement: Option<(&[u8], u64)>) {
         let _ = (face, prefix, announcement);
     }
 
-    /// The addresses on which faces are accepted.
+    /// The local addresses that accept faces.
     fn channels(&self) -> Vec<FaceUri>;
 
-    /// What was dropped, by reason, of the whole router and of each face; those that are not zero.
+    /// The drop counters of the router and of each face, by reason, that are not zero.
     fn counters(&self) -> Vec<Counter>;
 }
 
 /// The forwarder's tables.
 pub trait Tables {
-    /// Table sizes and packet counters; version and times are filled in by the caller.
+    /// Table sizes and packet counters. The caller fills in the version and the times.
     fn status(&self) -> GeneralStatus;
 
-    /// What was dropped, by reason, and how packets went; those that are not zero.
+    /// The counters of drops and forwarding paths that are not zero.
     fn counters(&self) -> Vec<Counter>;
 
-    /// Adds a bounded number of entries of the FIB to `entries`: the first ones, or those from the
-    /// place on that an earlier call gave. Returns the next place, if there is one.
+    /// Appends a bounded number of FIB entries to `entries`, from the position that an earlier call
+    /// returned; `None` starts at the first entry. Returns the next position if there are more
+    /// entries.
     fn fib(&self, from: Option<u32>, entries: &mut Vec<FibEntry>) -> Option<u32>;
 
     /// Adds a next hop or changes its cost.
@@ -173,23 +172,23 @@ pub trait Tables {
     /// [`FibError`]: there is no such face, or a table is as full as the configuration allows.
     fn fib_add(&self, prefix: NameRef<'_>, face: FaceId, cost: u64) -> Result<(), FibError>;
 
-    /// Removes a next hop; false if there was none.
+    /// Removes a next hop. Returns false if there was none.
     fn fib_remove(&self, prefix: NameRef<'_>, face: FaceId) -> bool;
 
-    /// Adds a bounded number of entries of the RIB to `entries`, in the order of names and with the
-    /// time that each route has left: the first ones, or those after `last`. Returns the last name,
-    /// unless there are none after it.
+    /// Appends a bounded number of RIB entries to `entries`, in the order of names, with the
+    /// remaining lifetime of each route. Starts after the name `last`; `None` starts at the first
+    /// name. Returns the last appended name if there are more entries.
     fn rib(&self, last: Option<&Name>, now_ns: u64, entries: &mut Vec<RibEntry>) -> Option<Name>;
 
-    /// The faces that this very name has routes to.
+    /// The faces of the routes of exactly this name.
     fn rib_faces(&self, prefix: NameRef<'_>) -> Vec<u64>;
 
-    /// Adds a route, or replaces the one of the same prefix, face and origin. The FIB has changed
-    /// when this returns.
+    /// Adds a route, or replaces the route of the same prefix, face and origin. The FIB has changed
+    /// when the call returns.
     ///
     /// # Errors
-    /// [`RibError`]: there is no such face, or a table is as full as the configuration allows, or
-    /// who is charged has as many as it allows one.
+    /// [`RibError`]: there is no such face, a table is full, or the principal that is charged has
+    /// reached its quota.
     fn rib_register(
         &self,
         charge: Charge,
@@ -198,57 +197,58 @@ pub trait Tables {
         now_ns: u64,
     ) -> Result<(), RibError>;
 
-    /// Removes a route; false if there was none.
+    /// Removes a route. Returns false if there was none.
     fn rib_unregister(&self, prefix: NameRef<'_>, face: FaceId, origin: RouteOrigin) -> bool;
 
     /// All bound prefixes.
     fn bpt(&self) -> Vec<(Name, FaceId)>;
 
-    /// Binds a prefix to an application's face, which has no more than `of_face_max` then.
+    /// Binds a prefix to an application's face, which may then have at most `of_face_max` prefixes.
     ///
     /// # Errors
-    /// [`BindError`]: the prefix overlaps a bound one, the face is none that binds, or too many are
-    /// bound.
+    /// [`BindError`]: the prefix overlaps a bound one, the face is not an application's, or a limit
+    /// is reached.
     fn bpt_bind(&self, face: FaceId, prefix: &Name, of_face_max: usize) -> Result<Bound, BindError>;
 
-    /// Undoes a bind of this face; false if there was none.
+    /// Removes a binding of this face. Returns false if there was none.
     fn bpt_unbind(&self, face: FaceId, prefix: &Name) -> bool;
 
-    /// Whether this face has bound this very prefix.
+    /// Returns true if this face has bound exactly this prefix.
     fn bpt_holds(&self, face: FaceId, prefix: &Name) -> bool;
 
     /// The face that has bound `name` or a prefix of it.
     fn bpt_bound_to(&self, name: NameRef<'_>) -> Option<FaceId>;
 
-    /// How many components of `name` are the routable prefix that leads it to the face `local`.
+    /// Number of components of the prefix of `name` that has a route to the face `local`.
     fn bpt_routed(&self, name: NameRef<'_>) -> Option<usize>;
 
     /// The strategy choices, in the order of names.
     fn strategies(&self) -> Vec<StrategyChoice>;
 
-    /// Chooses a strategy; the answer is its full name with version.
+    /// Sets a strategy and returns its full name with version.
     ///
     /// # Errors
     /// [`StrategyError`]: there is no such strategy, or the table is full.
     fn strategy_set(&self, prefix: NameRef<'_>, strategy: NameRef<'_>) -> Result<Name, StrategyError>;
 
-    /// Removes a choice; false if there was none.
+    /// Removes a choice. Returns false if there was none.
     fn strategy_unset(&self, prefix: NameRef<'_>) -> bool;
 
-    /// What would become of an Interest for `name` now. What depends on who asks is left out.
+    /// Describes how an Interest for `name` would be processed now, without the parts that depend
+    /// on the requester.
     fn explain(&self, name: NameRef<'_>, now_ns: u64) -> Explained;
 
     /// The content store's state.
     fn cs_info(&self) -> CsInfo;
 
-    /// Changes the content store; what is `None` stays.
+    /// Changes the content store's settings; `None` leaves a setting unchanged.
     ///
     /// # Errors
-    /// What it cannot, in words; nothing has changed then.
+    /// The setting that is not supported, as text. No setting is changed then.
     fn cs_configure(&self, change: &CsChange) -> Result<(), String>;
 
-    /// Adds up to `most` packets that the content store has in memory to `packets`, of a bounded
-    /// number of its places. Returns from where on there may be more.
+    /// Appends up to `most` packets of the content store's memory to `packets`. Visits a bounded
+    /// number of slots. Returns the position for the next call if there may be more packets.
     fn cs_list(
         &self,
         query: &CsListQuery,
@@ -257,43 +257,45 @@ pub trait Tables {
         packets: &mut Vec<CsPacket>,
     ) -> Option<u64>;
 
-    /// Erases up to `count` packets under `prefix`: how many went, and whether more are left.
+    /// Erases up to `count` packets under `prefix`. Returns the number of erased packets, and true
+    /// if more are left.
     fn cs_erase(&self, prefix: NameRef<'_>, count: u64) -> (u64, bool);
 
-    /// A consumer has refused the Data with this full name: it leaves the content store, and what
-    /// was learned of its object is given up. Whether it was there, and how many routes that are.
+    /// Reports that a consumer has refused the Data with this full name. The packet is removed from
+    /// the content store, and the routes learned for its object are removed. Returns whether the
+    /// packet was cached, and the number of removed routes.
     fn data_refused(&self, full_name: NameRef<'_>, now_ns: u64) -> (bool, u64);
 }
 
 /// A face to make (`faces/create`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FaceSpec {
-    /// The far end: `tcp`, `udp`, `ether` or `memif`. [`Management`](crate::Management) leaves host
-    /// names as they are; whoever makes the face looks them up.
+    /// The far end: `tcp`, `udp`, `ether` or `memif`. [`Management`](crate::Management) does not
+    /// resolve host names; the caller that makes the face does.
     pub remote: FaceUri,
-    /// The near end: an address to send from, or the device of an `ether` face. `None` lets the
-    /// router choose.
+    /// The near end: a source address, or the device of an `ether` face. `None` lets the router
+    /// choose.
     pub local: Option<FaceUri>,
-    /// How it is kept, and how its link works. What is `None` has the router's default.
+    /// Persistency and link settings. `None` selects the router's default.
     pub settings: FaceSettings,
 }
 
 impl FaceSpec {
-    /// The FacePersistency to make it with: persistent unless another was asked for.
+    /// The FacePersistency of the new face: persistent by default.
     pub fn persistency(&self) -> FacePersistency {
         self.settings.persistency.unwrap_or(FacePersistency::Persistent)
     }
 }
 
-/// Settings of a face that management can read and change. `None` means: the router's default when
-/// creating, unchanged when updating.
+/// Settings of a face that management can read and change. For a new face, `None` selects the
+/// router's default. In an update, `None` leaves the setting unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaceSettings {
     /// FacePersistency.
     pub persistency: Option<FacePersistency>,
     /// Whether the peer may use IncomingFaceId and NextHopFaceId (Flags bit 0).
     pub local_fields: Option<bool>,
-    /// Whether lost link packets are sent again (Flags bit 1); faces of datagrams only.
+    /// Whether lost link packets are retransmitted (Flags bit 1); datagram faces only.
     pub reliability: Option<bool>,
     /// Whether a long send queue is reported by congestion marks (Flags bit 2).
     pub congestion_marking: Option<bool>,
@@ -301,57 +303,40 @@ pub struct FaceSettings {
     pub marking_interval_ns: Option<u64>,
     /// DefaultCongestionThreshold, octets of send queue.
     pub marking_threshold_octets: Option<u64>,
-    /// Mtu: largest link packet sent, octets; streams have none.
+    /// Mtu: largest link packet sent, octets; stream faces have none.
     pub mtu: Option<u64>,
 }
 
-/// Why a face was not made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The reason why a face was not made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CreateFaceError {
-    /// Caller: there is one to the same remote; it is given.
+    /// Caller: a face to the same remote exists, and is returned.
+    #[error("face {} to {} exists", .0.face_id, .0.uri)]
     Exists(Box<FaceStatus>),
-    /// Caller: faces cannot be made to such a URI.
+    /// Caller: faces to such a URI are not supported.
+    #[error("{0}")]
     Unsupported(String),
-    /// Caller: a setting is not possible on this kind of face.
+    /// Caller: this kind of face does not support a setting.
+    #[error("{0}")]
     BadSetting(&'static str),
-    /// Environment: the system refused, or the peer did; the system's words.
+    /// Environment: the system or the peer refused, with the system's message.
+    #[error("{0}")]
     Failed(String),
-    /// Environment: the router has as many faces as its configuration allows.
+    /// Environment: the router has reached its configured limit of faces.
+    #[error("the router has as many faces as it is allowed")]
     TooManyFaces,
     /// Environment: the router is stopping.
+    #[error("the router is stopping")]
     Stopped,
 }
 
-impl fmt::Display for CreateFaceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CreateFaceError::Exists(face) => write!(f, "face {} to {} exists", face.face_id, face.uri),
-            CreateFaceError::Unsupported(why) | CreateFaceError::Failed(why) => f.write_str(why),
-            CreateFaceError::BadSetting(why) => f.write_str(why),
-            CreateFaceError::TooManyFaces => f.write_str("the router has as many faces as it is allowed"),
-            CreateFaceError::Stopped => f.write_str("the router is stopping"),
-        }
-    }
-}
-
-impl std::error::Error for CreateFaceError {}
-
-/// Why a face was not changed or destroyed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The reason why a face was not changed or destroyed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UpdateFaceError {
     /// Caller: there is no such face.
+    #[error("no such face")]
     NoSuchFace,
-    /// Caller: this kind of face cannot be changed so, or not destroyed.
+    /// Caller: this kind of face does not support the change, or cannot be destroyed.
+    #[error("{0}")]
     BadSetting(&'static str),
 }
-
-impl fmt::Display for UpdateFaceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            UpdateFaceError::NoSuchFace => "no such face",
-            UpdateFaceError::BadSetting(why) => why,
-        })
-    }
-}
-
-impl std::error::Error for UpdateFaceError {}

@@ -1,47 +1,48 @@
-//! What management did with what it received. `docs/counters.md` lists them.
+//! Counters of management. `docs/counters.md` lists them.
 
 /// Counters since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Commands carried out (200).
     pub commands_done: u64,
-    /// Commands that were allowed but could not be carried out (404, 409, 410, 414, 5xx).
+    /// Commands that were allowed but could not be carried out (404, 406, 409, 410, 414, 500, 504).
     pub commands_failed: u64,
-    /// Commands whose sender may not give them (403).
+    /// Commands whose sender is not authorized (403). `management.refused.` counts them by reason.
     pub commands_refused: u64,
-    /// Interests under `/localhost` from a face that is not local and of whose sender the kernel
-    /// tells no user, or under `/localhop` where that is off: commands (403), and datasets and
-    /// events ('no such data').
+    /// Interests under `/localhost` from a face that is not local and whose user the kernel does
+    /// not report, or under `/localhop` if it is disabled. Commands are answered with 403, datasets
+    /// and events with 'no such data'.
     pub senders_unknown: u64,
-    /// Commands that could not be decoded, or lacked what they need (400).
+    /// Commands that could not be decoded, or lacked a required parameter (400).
     pub commands_malformed: u64,
-    /// Names of management that are no command or dataset (404).
+    /// Management names that are no command or dataset (404).
     pub unknown_names: u64,
     /// Interests outside management's names, or that cannot be decoded; dropped.
     pub not_management: u64,
-    /// Datasets answered with a new state.
+    /// Datasets answered with a new snapshot.
     pub datasets: u64,
-    /// Datasets answered with a large state that was made less than a second ago.
+    /// Datasets answered with a large snapshot that was made less than a second ago.
     pub datasets_repeated: u64,
-    /// Datasets asked for while they were being made; answered when they are.
+    /// Datasets requested while their snapshot was being made. They are answered when it is
+    /// complete.
     pub datasets_joined: u64,
-    /// Segments of states that are no longer kept; answered with 'no such data'.
+    /// Segments of snapshots that are no longer retained; answered with 'no such data'.
     pub segments_missing: u64,
-    /// Dataset Interests that no answer can match, for lack of CanBePrefix; dropped.
+    /// Dataset Interests without CanBePrefix, which no answer can match; dropped.
     pub datasets_unanswerable: u64,
     /// Face events published.
     pub events: u64,
-    /// Interests for events of which the event is no longer kept; dropped.
+    /// Interests for events that are no longer retained; dropped.
     pub events_missed: u64,
-    /// Subscriptions forgotten because there were too many.
+    /// Subscriptions to events that were evicted for newer ones.
     pub subscriptions_dropped: u64,
-    /// `faces/create` commands refused because too many faces were being made.
+    /// `faces/create` commands refused because too many faces were being made (504).
     pub new_faces_refused: u64,
-    /// Data that consumers of this machine have refused, and said so (`cs/report`).
+    /// Data that local consumers reported as refused (`cs/report`).
     pub data_reported: u64,
-    /// Questions about a name, hop by hop, that were answered.
+    /// Hop-by-hop queries about a name that were answered.
     pub hop_answers: u64,
-    /// Those that were not, because there were too many.
+    /// Hop-by-hop queries over the rate limit.
     pub hop_answers_refused: u64,
 }
 

@@ -1,47 +1,84 @@
-//! Datasets in segments: the first is sent when the dataset is asked for, and the same state is
-//! kept for a while, because a dataset must not change between its segments, and because some
-//! clients (NDNts) ask for a dataset only to learn its version and then fetch all segments, the
-//! first too.
+//! Datasets in segments. The first segment answers the request, and the snapshot is retained for a
+//! while, for two reasons. A dataset must not change between its segments. And some clients (NDNts)
+//! use the answer only for the version, and then fetch all segments, also the first.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use namely_wire::mgmt::DatasetRequest;
+use namely_messages::DatasetRequest;
 use namely_wire::types::SEGMENT_COMPONENT;
 use namely_wire::{Component, Name, NameRef, tlv};
 
 use crate::reply;
 
-/// Octets of Content in one segment; NFD's figure, which leaves room for name and signature.
+/// Octets of Content in one segment of a dataset.
+///
+/// The limit is that of NFD. It leaves room for name and signature.
+///
+/// # Limit
+/// The dataset continues in the next segment.
+/// - Tests: `a_dataset_is_segmented_and_reassembled`
 pub(crate) const SEGMENT_OCTETS_MAX: usize = 8000;
 
-/// States of datasets that are kept. When there is one more, whoever has most of them gives up the
-/// oldest of one segment; if there is none, the oldest: most readers of short datasets have all
-/// they need.
+/// Retained snapshots of datasets.
+///
+/// A snapshot of a single segment is evicted first, because its reader rarely needs it again.
+///
+/// # Limit
+/// The reader with most snapshots loses its oldest one of a single segment, or else its oldest;
+/// their segments no longer exist.
+/// - Counter: `segments_missing`
+/// - Tests: `only_the_newest_states_are_kept`, `short_datasets_do_not_evict_long_ones`,
+///   `a_busy_reader_evicts_only_its_states`
 pub(crate) const SNAPSHOTS_MAX: usize = 32;
 
-/// Octets that all kept states take. When there are more, the oldest go of whoever has most; the
-/// newest stays, whatever it takes.
+/// Octets of all retained snapshots of datasets.
+///
+/// # Limit
+/// The oldest snapshots of the reader with most octets are evicted; the newest is always retained,
+/// whatever its size.
+/// - Counter: `segments_missing`
+/// - Tests: `kept_states_have_an_octet_limit`
 pub(crate) const SNAPSHOT_OCTETS_MAX: usize = 64 << 20;
 
-/// How long a state of a dataset is kept, ns.
+/// Time for which a snapshot of a dataset is retained.
+///
+/// # Limit
+/// The snapshot is removed, and its segments no longer exist.
+/// - Counter: `segments_missing`
+/// - Tests: `a_state_is_kept_for_its_lifetime`,
+///   `expired_states_are_dropped_without_requests`
 pub(crate) const SNAPSHOT_LIFETIME_NS: u64 = 10_000_000_000;
 
-/// A state of more octets than this is expensive to make, and answers for [`LARGE_FRESH_NS`].
+/// Octets from which a snapshot of a dataset counts as large.
+///
+/// A larger snapshot is expensive to make.
+///
+/// # Limit
+/// A larger snapshot is reused for `LARGE_FRESH_NS`.
+/// - Counter: `datasets_repeated`
+/// - Tests: `large_states_are_reused_for_a_second`
 pub(crate) const LARGE_OCTETS: usize = 1 << 20;
 
-/// For how long a large state answers everybody but root and the router's own user, ns.
+/// Age of a large snapshot that answers another request.
+///
+/// For root and the router's own user, a new snapshot is made each time.
+///
+/// # Limit
+/// A new snapshot is made.
+/// - Counter: `datasets_repeated`
+/// - Tests: `large_states_are_reused_for_a_second`
 pub(crate) const LARGE_FRESH_NS: u64 = 1_000_000_000;
 
-/// Who asked for a state.
+/// The reader that requested a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Reader {
     /// A user of this machine.
     User(u32),
-    /// Whoever is at this face.
+    /// An unidentified peer at this face.
     Face(u64),
 }
 
-/// States of datasets that are being read.
+/// The retained snapshots.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshots {
     kept: VecDeque<Snapshot>,
@@ -50,17 +87,17 @@ pub(crate) struct Snapshots {
 
 #[derive(Debug)]
 struct Snapshot {
-    /// Name up to and with the version.
+    /// The name up to and including the version.
     name: Name,
     content: Vec<u8>,
     reader: Reader,
     made_ns: u64,
-    /// Whether a superuser stopped waiting for it before it was there.
+    /// True if a superuser's Interest expired before the snapshot was complete.
     is_owed: bool,
 }
 
 impl Snapshots {
-    /// A new state of the dataset named `prefix`: its first segment. The state is kept.
+    /// Stores a new snapshot of the dataset named `prefix` and returns its first segment.
     pub(crate) fn publish(
         &mut self,
         prefix: NameRef<'_>,
@@ -69,7 +106,7 @@ impl Snapshots {
         unix_ms: u64,
         now_ns: u64,
     ) -> Vec<u8> {
-        // Two states never share a version, or a reader could mix their segments.
+        // Each snapshot has a version of its own. A reader could otherwise mix the segments of two.
         self.last_version = unix_ms.max(self.last_version + 1);
         let name = prefix.to_name().join_version(self.last_version);
         let snapshot = Snapshot { name, content, reader, made_ns: now_ns, is_owed: false };
@@ -80,22 +117,23 @@ impl Snapshots {
         first.unwrap_or_default()
     }
 
-    /// The first segment of a large state of the dataset named `prefix` that was made just now.
+    /// The first segment of a large snapshot of the dataset named `prefix` that is still fresh.
     pub(crate) fn large(&self, prefix: NameRef<'_>, now_ns: u64) -> Option<Vec<u8>> {
         let is_large =
             |snapshot: &&Snapshot| snapshot.content.len() > LARGE_OCTETS && snapshot.is_fresh(prefix, now_ns);
         self.kept.iter().rev().find(is_large)?.segment(0)
     }
 
-    /// The newest state is owed to a superuser, who stopped waiting for it before it was there.
+    /// Marks the newest snapshot as owed to a superuser, whose Interest expired before the snapshot
+    /// was complete.
     pub(crate) fn owe_newest(&mut self) {
         if let Some(newest) = self.kept.back_mut() {
             newest.is_owed = true;
         }
     }
 
-    /// The first segment of a state of the dataset named `prefix` that is owed and was made just
-    /// now. It is not owed any longer.
+    /// Returns the first segment of a fresh snapshot of the dataset named `prefix` that is owed,
+    /// and clears the mark.
     pub(crate) fn owed(&mut self, prefix: NameRef<'_>, now_ns: u64) -> Option<Vec<u8>> {
         let is_owed = |snapshot: &&mut Snapshot| snapshot.is_owed && snapshot.is_fresh(prefix, now_ns);
         let snapshot = self.kept.iter_mut().rev().find(is_owed)?;
@@ -103,7 +141,7 @@ impl Snapshots {
         snapshot.segment(0)
     }
 
-    /// A segment of a state that is kept.
+    /// A segment of a retained snapshot.
     pub(crate) fn segment(
         &mut self,
         name: NameRef<'_>,
@@ -116,6 +154,8 @@ impl Snapshots {
         snapshot.segment(request.segment.unwrap_or(0))
     }
 
+    /// Evicts snapshots above the limits, but never the newest one: its first segment has just been
+    /// returned, and the reader fetches the others next.
     fn make_room(&mut self) {
         if self.kept.len() > SNAPSHOTS_MAX {
             let reader = self.largest(|_| 1);
@@ -134,25 +174,25 @@ impl Snapshots {
         }
     }
 
-    /// Whose states weigh most.
+    /// The reader with the largest total weight.
     fn largest(&self, weight: impl Fn(&Snapshot) -> usize) -> Option<Reader> {
         largest(self.kept.iter().map(|snapshot| (snapshot.reader, weight(snapshot))))
     }
 
-    /// Forgets what was kept long enough; returns true if there was any.
+    /// Removes expired snapshots. Returns true if there were any.
     pub(crate) fn expire(&mut self, now_ns: u64) -> bool {
         let before = self.kept.len();
         self.kept.retain(|snapshot| now_ns.saturating_sub(snapshot.made_ns) < SNAPSHOT_LIFETIME_NS);
         self.kept.len() < before
     }
 
-    /// When the next one will have been.
+    /// The time of the next expiry.
     pub(crate) fn next_expiry_ns(&self) -> Option<u64> {
         self.kept.iter().map(|snapshot| snapshot.made_ns.saturating_add(SNAPSHOT_LIFETIME_NS)).min()
     }
 }
 
-/// Who has most of what is listed.
+/// The reader with the largest sum of weights.
 pub(crate) fn largest(held: impl Iterator<Item = (Reader, usize)>) -> Option<Reader> {
     let mut sums: BTreeMap<Reader, usize> = BTreeMap::new();
     held.for_each(|(reader, weight)| *sums.entry(reader).or_default() += weight);
@@ -160,7 +200,8 @@ pub(crate) fn largest(held: impl Iterator<Item = (Reader, usize)>) -> Option<Rea
 }
 
 impl Snapshot {
-    /// Returns true for a state of the dataset named `prefix` that was made just now.
+    /// Returns true for a snapshot of the dataset named `prefix` that was made less than a second
+    /// ago.
     fn is_fresh(&self, prefix: NameRef<'_>, now_ns: u64) -> bool {
         now_ns.saturating_sub(self.made_ns) < LARGE_FRESH_NS && self.name.as_name().without_last(1) == prefix
     }
@@ -185,7 +226,7 @@ impl Snapshot {
 
 #[cfg(test)]
 mod tests {
-    use namely_wire::mgmt::{CsListQuery, Dataset, FaceQueryFilter, Scope};
+    use namely_messages::{CsListQuery, Dataset, FaceQueryFilter, Scope};
     use namely_wire::{DataView, tlv::decode_nni};
 
     use super::*;
@@ -213,7 +254,7 @@ mod tests {
         (0..octets).map(|i| i as u8).collect()
     }
 
-    /// Reads a whole dataset as a client does; how many segments it had.
+    /// Reads a whole dataset as a client does. Returns the content and the number of segments.
     fn read(snapshots: &mut Snapshots, first: Vec<u8>) -> (Vec<u8>, u64) {
         let mut content = Vec::new();
         let mut wire = first;
@@ -233,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dataset_is_cut_at_the_limit_and_read_back_whole() {
+    fn a_dataset_is_segmented_and_reassembled() {
         for (octets, segments) in [
             (0, 1),
             (1, 1),
@@ -250,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn states_of_one_millisecond_have_different_versions() {
+    fn simultaneous_states_have_different_versions() {
         let mut snapshots = Snapshots::default();
         let mut version = |unix_ms| {
             let wire = snapshots.publish(prefix().as_name(), content(1), ONE, unix_ms, 0);
@@ -270,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn states_go_when_their_time_has_come_also_if_nobody_asks() {
+    fn expired_states_are_dropped_without_requests() {
         let mut snapshots = Snapshots::default();
         assert_eq!(snapshots.next_expiry_ns(), None);
         for (unix_ms, made_ns) in [(5, 10), (6, 20)] {
@@ -285,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dataset_of_one_segment_can_be_asked_for_by_its_version() {
+    fn one_segment_datasets_answer_by_version() {
         let mut snapshots = Snapshots::default();
         let first = snapshots.publish(prefix().as_name(), content(1), ONE, 5, 0);
         let (name, again) = request(5, 0);
@@ -293,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn many_short_datasets_do_not_push_out_a_long_one() {
+    fn short_datasets_do_not_evict_long_ones() {
         let mut snapshots = Snapshots::default();
         snapshots.publish(prefix().as_name(), content(SEGMENT_OCTETS_MAX + 1), ONE, 1, 0);
         for n in 0..2 * SNAPSHOTS_MAX {
@@ -305,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_without_pause_pushes_out_the_own_states_and_not_anothers() {
+    fn a_busy_reader_evicts_only_its_states() {
         let mut snapshots = Snapshots::default();
         snapshots.publish(prefix().as_name(), content(SEGMENT_OCTETS_MAX + 1), Reader::Face(7), 1, 0);
         for n in 0..2 * SNAPSHOTS_MAX as u64 {
@@ -320,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_state_answers_for_a_second_and_a_small_one_once() {
+    fn large_states_are_reused_for_a_second() {
         for (octets, age_ns, answers) in [
             (LARGE_OCTETS, 0, false),
             (LARGE_OCTETS + 1, LARGE_FRESH_NS - 1, true),
@@ -335,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_beyond_the_last_and_other_versions_do_not_exist() {
+    fn segments_beyond_the_last_are_absent() {
         let mut snapshots = Snapshots::default();
         snapshots.publish(prefix().as_name(), content(SEGMENT_OCTETS_MAX + 1), ONE, 5, 0);
         for (version, segment, exists) in [(5, 1, true), (5, 2, false), (5, u64::MAX, false), (6, 1, false)] {
@@ -349,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn states_are_kept_up_to_their_octets_and_the_newest_in_any_case() {
+    fn kept_states_have_an_octet_limit() {
         let half = SNAPSHOT_OCTETS_MAX / 2;
         for (sizes, kept) in
             [([half, half], 2), ([half, half + 1], 1), ([1 << 20, SNAPSHOT_OCTETS_MAX + 1], 1)]

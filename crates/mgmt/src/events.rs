@@ -1,24 +1,36 @@
 //! The stream of face events: `/localhost/nfd/faces/events/seq=<n>`, one Data for each event.
 //!
-//! An Interest for an event that has not happened is held until it does. The last events are kept,
-//! so a subscriber who is behind gets them one by one.
+//! An Interest for a future event is held until the event happens. The last events are retained, so
+//! that a late subscriber receives them one by one.
 
 use std::collections::VecDeque;
 
-use namely_wire::mgmt::{Block, EventRequest, FaceEventNotification, Scope};
+use namely_messages::{Block, EventRequest, FaceEventNotification, Scope};
 
 use crate::dataset::{Reader, largest};
 use crate::reply;
 
-/// Events kept for subscribers who are behind.
+/// Face events retained for late subscribers.
+///
+/// # Limit
+/// The oldest event is dropped.
+/// - Counter: `events_missed`
+/// - Tests: `kept_events_have_a_limit`
 pub(crate) const EVENTS_MAX: usize = 256;
 
-/// Interests held for events to come. Subscribers of the same event share one, as the router
-/// aggregates their Interests. When there is one more, whoever holds most has the oldest forgotten,
-/// and asks again.
+/// Different Interests held for future face events.
+///
+/// Subscribers of the same event share one entry, because the router aggregates their Interests.
+///
+/// # Limit
+/// The oldest entry of the reader with most entries is dropped; that reader must send its Interest
+/// again.
+/// - Counter: `subscriptions_dropped`
+/// - Tests: `the_oldest_subscription_is_evicted`,
+///   `a_busy_subscriber_displaces_no_other`
 pub(crate) const SUBSCRIPTIONS_MAX: usize = 64;
 
-/// How long the newest event answers a subscriber who requests no particular one, ns.
+/// Time for which the newest event answers a subscriber that requests no particular event, ns.
 const NEWEST_FRESH_NS: u64 = 1_000_000_000;
 
 #[derive(Debug)]
@@ -28,39 +40,39 @@ pub(crate) struct Events {
     /// The last events, the newest last.
     kept: VecDeque<Vec<u8>>,
     newest_ns: Option<u64>,
-    held: VecDeque<Held>,
+    held: VecDeque<HeldInterest>,
 }
 
-/// What became of a subscriber's Interest.
+/// The result of a subscriber's Interest.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Subscription {
-    /// The event is there.
+    /// The event is retained.
     Event(Vec<u8>),
-    /// The Interest waits.
-    Held,
-    /// The Interest waits, and the one that waited longest no longer does.
+    /// The Interest is held.
+    HeldInterest,
+    /// The Interest is held, and an older one was dropped for it.
     HeldInsteadOfOldest,
-    /// The event is no longer kept.
+    /// The event is no longer retained.
     Gone,
 }
 
 #[derive(Debug)]
-struct Held {
-    /// None: whatever comes next.
+struct HeldInterest {
+    /// The requested event; `None` for the next one.
     seq_num: Option<u64>,
     expires_ns: u64,
-    /// Who asked for it first.
+    /// The reader of the first Interest.
     reader: Reader,
 }
 
 impl Events {
-    /// A stream whose first event is `first_seq`. It must be above every number that the router
-    /// used before it was started again, or an old subscriber would take old numbers for new ones.
+    /// A stream whose first event has the number `first_seq`. This number must be above those of
+    /// earlier runs of the router. Otherwise an old subscriber would take new events for old ones.
     pub(crate) fn new(first_seq: u64) -> Self {
         Events { next_seq: first_seq, kept: VecDeque::new(), newest_ns: None, held: VecDeque::new() }
     }
 
-    /// Answers a subscriber, or holds the Interest for `lifetime_ns`.
+    /// Answers a subscriber, or holds its Interest for `lifetime_ns`.
     pub(crate) fn subscribe(
         &mut self,
         request: EventRequest,
@@ -78,13 +90,14 @@ impl Events {
         let expires_ns = now_ns.saturating_add(lifetime_ns);
         let same = self.held.iter().position(|held| held.seq_num == request.seq_num);
         if let Some(held) = same.and_then(|index| self.held.remove(index)) {
-            // The router has made one of their Interests, which waits for the longest.
-            self.held.push_back(Held { expires_ns: held.expires_ns.max(expires_ns), ..held });
-            return Subscription::Held;
+            // The router aggregates these Interests, so one entry represents all of them. It is
+            // held for the longest of their lifetimes.
+            self.held.push_back(HeldInterest { expires_ns: held.expires_ns.max(expires_ns), ..held });
+            return Subscription::HeldInterest;
         }
-        self.held.push_back(Held { seq_num: request.seq_num, expires_ns, reader });
+        self.held.push_back(HeldInterest { seq_num: request.seq_num, expires_ns, reader });
         if self.held.len() <= SUBSCRIPTIONS_MAX {
-            return Subscription::Held;
+            return Subscription::HeldInterest;
         }
         let largest = largest(self.held.iter().map(|held| (held.reader, 1)));
         let oldest = self.held.iter().position(|held| Some(held.reader) == largest);
@@ -101,7 +114,7 @@ impl Events {
         self.kept.get(self.kept.len().checked_sub(age)?)
     }
 
-    /// Adds an event; the answer to those who wait for it, if somebody does.
+    /// Adds an event. Returns the answer to held Interests, if there are any.
     pub(crate) fn push(&mut self, event: &FaceEventNotification, now_ns: u64) -> Option<Vec<u8>> {
         let seq = self.next_seq;
         self.next_seq += 1;
@@ -112,17 +125,17 @@ impl Events {
         }
         self.kept.push_back(data.clone());
         self.newest_ns = Some(now_ns);
-        let is_for = |held: &Held| held.seq_num.is_none_or(|n| n == seq);
-        let someone_waits = self.held.iter().any(|held| held.expires_ns > now_ns && is_for(held));
+        let is_for = |held: &HeldInterest| held.seq_num.is_none_or(|n| n == seq);
+        let is_awaited = self.held.iter().any(|held| held.expires_ns > now_ns && is_for(held));
         self.held.retain(|held| !is_for(held));
-        someone_waits.then_some(data)
+        is_awaited.then_some(data)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use namely_messages::{FaceEventKind, FacePersistency, FaceScope, LinkType};
     use namely_wire::DataView;
-    use namely_wire::mgmt::{FaceEventKind, FacePersistency, FaceScope, LinkType};
 
     use super::*;
 
@@ -160,17 +173,17 @@ mod tests {
     }
 
     #[test]
-    fn a_subscriber_waits_for_the_next_event_and_then_for_the_one_after() {
+    fn a_subscriber_waits_for_each_event() {
         let mut events = Events::new(FIRST);
-        assert_eq!(ask(&mut events, None, 0), Subscription::Held);
+        assert_eq!(ask(&mut events, None, 0), Subscription::HeldInterest);
         assert_eq!(read(&events.push(&event(1), 1).unwrap()), (FIRST, 1));
-        assert_eq!(ask(&mut events, Some(FIRST + 1), 2), Subscription::Held);
+        assert_eq!(ask(&mut events, Some(FIRST + 1), 2), Subscription::HeldInterest);
         assert_eq!(read(&events.push(&event(2), 3).unwrap()), (FIRST + 1, 2));
         assert_eq!(events.push(&event(3), 4), None, "nobody waits");
     }
 
     #[test]
-    fn a_subscriber_who_is_behind_gets_every_event() {
+    fn a_late_subscriber_receives_every_event() {
         let mut events = Events::new(FIRST);
         for face_id in 0..5 {
             events.push(&event(face_id), 0);
@@ -179,26 +192,26 @@ mod tests {
         for n in 0..5 {
             assert_eq!(answer(ask(&mut events, Some(FIRST + n), late)), Some((FIRST + n, n)));
         }
-        assert_eq!(ask(&mut events, Some(FIRST + 5), late), Subscription::Held);
+        assert_eq!(ask(&mut events, Some(FIRST + 5), late), Subscription::HeldInterest);
     }
 
     #[test]
-    fn the_newest_event_answers_a_new_subscriber_for_a_second() {
+    fn a_new_subscriber_gets_the_newest_event() {
         let mut events = Events::new(FIRST);
         events.push(&event(1), 0);
         assert_eq!(answer(ask(&mut events, None, SECOND_NS - 1)), Some((FIRST, 1)));
-        assert_eq!(ask(&mut events, None, SECOND_NS), Subscription::Held);
+        assert_eq!(ask(&mut events, None, SECOND_NS), Subscription::HeldInterest);
     }
 
     #[test]
-    fn an_interest_is_not_answered_after_its_lifetime() {
+    fn an_expired_subscription_is_not_answered() {
         let mut events = Events::new(FIRST);
         ask(&mut events, Some(FIRST), 0);
         assert_eq!(events.push(&event(1), 4 * SECOND_NS), None);
     }
 
     #[test]
-    fn an_event_is_kept_until_there_are_too_many() {
+    fn kept_events_have_a_limit() {
         for (pushed, expected) in [(EVENTS_MAX, true), (EVENTS_MAX + 1, false)] {
             let mut events = Events::new(FIRST);
             for face_id in 0..pushed {
@@ -211,12 +224,16 @@ mod tests {
     }
 
     #[test]
-    fn subscriptions_are_bounded_and_the_oldest_gives_way() {
+    fn the_oldest_subscription_is_evicted() {
         let mut events = Events::new(FIRST);
         for n in 0..SUBSCRIPTIONS_MAX as u64 {
-            assert_eq!(ask(&mut events, Some(FIRST + n), 0), Subscription::Held);
+            assert_eq!(ask(&mut events, Some(FIRST + n), 0), Subscription::HeldInterest);
         }
-        assert_eq!(ask(&mut events, Some(FIRST), 0), Subscription::Held, "the same one again takes no room");
+        assert_eq!(
+            ask(&mut events, Some(FIRST), 0),
+            Subscription::HeldInterest,
+            "the same one again takes no room"
+        );
         assert_eq!(ask(&mut events, Some(FIRST + 999), 0), Subscription::HeldInsteadOfOldest);
         assert_eq!(events.held.len(), SUBSCRIPTIONS_MAX);
         assert!(events.push(&event(1), 1).is_some(), "the renewed one is not the oldest");
@@ -224,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn who_subscribes_without_pause_neither_pushes_out_nor_shortens_anothers_wait() {
+    fn a_busy_subscriber_displaces_no_other() {
         let mut events = Events::new(FIRST);
         let mut subscribe = |reader, seq_num, lifetime_ns| {
             events.subscribe(EventRequest { seq_num: Some(seq_num) }, reader, lifetime_ns, 0)

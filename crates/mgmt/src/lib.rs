@@ -1,12 +1,12 @@
-//! NFD's management protocol: what `/localhost/nfd` answers.
+//! NFD's management protocol: the commands and datasets under `/localhost/nfd`.
 //!
-//! [`Management`] takes Interests and gives Data. It acts on the router through [`Control`], and
-//! decides by a [`Policy`] who may do what. It never reads a clock or a socket, and never answers a
+//! [`Management`] processes Interests and returns Data. It acts on the router through [`Control`],
+//! and authorizes commands by a [`Policy`]. It never reads a clock or a socket, and never answers a
 //! command before the command has taken effect.
 //!
 //! Follows NFD's management protocol (its pages ControlCommand, StatusDataset, Notification,
 //! FaceMgmt, FibMgmt, RibMgmt, CsMgmt, StrategyChoice and ForwarderStatus); `docs/management.md`
-//! lists what is answered differently, and why.
+//! lists the differences and their reasons.
 //!
 //! # Example
 //!
@@ -16,7 +16,7 @@
 //! use namely_forwarder::{Config, FaceId, Router};
 //! use namely_mgmt::{Control, Requester, FaceSettings, Faces, Incoming};
 //! use namely_mgmt::{Management, Now, Policy, UpdateFaceError};
-//! use namely_wire::mgmt::{Counter, Dataset, FaceStatus, GeneralStatus, Scope};
+//! use namely_messages::{Counter, Dataset, FaceStatus, GeneralStatus, Scope};
 //! use namely_wire::{DataView, FaceUri, InterestBuilder};
 //!
 //! struct NoFaces;
@@ -80,8 +80,8 @@ mod tables;
 
 pub use announcement::{ANNOUNCED_PREFIXES_MAX, Announced};
 pub use control::{
-    Control, CreateFaceError, CsDisk, CsDiskChange, FaceSettings, FaceSpec, Faces, Neighbors, Tables, Traced,
-    Traces, UpdateFaceError, Vip,
+    Control, CreateFaceError, CsDisk, CsDiskChange, FaceSettings, FaceSpec, Faces, Neighbors, Tables,
+    TracePart, Traces, UpdateFaceError, Vip,
 };
 pub use counters::Counters;
 pub use management::{Incoming, Management, NEW_FACES_MAX, NewFace, Now};

@@ -1,13 +1,13 @@
-//! The one entry: an Interest for management's names in, Data out.
+//! The entry point of management: processes an Interest and returns Data.
 
 use std::collections::VecDeque;
 
-use namely_security::{TakenRecord, TakenStore};
-use namely_wire::mgmt::{
+use namely_messages::{
     Block, Command, CommandParameters, CommandRequest, ControlParameters, ControlResponse, Counter, Dataset,
     DatasetRequest, EventRequest, ExplainedRight, FaceEventNotification, FaceStatus, Request, RequestError,
-    Scope, asked_of_hop, encode_blocks, status_code,
+    Scope, encode_blocks, hop_query_name, status_code,
 };
+use namely_security::{AcceptedCommand, AcceptedCommandStore};
 use namely_wire::{InterestView, Name, NameRef};
 
 use crate::announcement::{self, Announced};
@@ -16,37 +16,41 @@ use crate::control::{Control, CreateFaceError, CsDisk, FaceSpec, Tables, Vip};
 use crate::counters::Counters;
 use crate::dataset::{Reader, Snapshots};
 use crate::events::{Events, Subscription};
-use crate::modules::hop::Answered;
+use crate::modules::hop::AnswerRate;
 use crate::modules::{self, bad, not_found};
 use crate::policy::{Act, Policy, Requester, is_localhost, is_reserved};
 use crate::production::Production;
 use crate::reply;
 
-/// Faces that are being made for `faces/create` at once. A command beyond them is refused with 504.
+/// Faces that are being made for `faces/create` at once.
+///
+/// # Limit
+/// A further command is refused with 504.
+/// - Counter: `new_faces_refused`
+/// - Tests: `pending_face_creations_are_bounded`
 pub const NEW_FACES_MAX: usize = 16;
 
-/// What others hear of commands that are for this machine.
-/// What is told of a disk's trouble to who does not manage the router.
-const DISK_TROUBLE: &str = "the disk is in trouble: who manages the router sees why";
+/// Replaces the disk's error text for a requester that does not manage the router.
+const DISK_TROUBLE: &str = "the disk is in trouble: users who may manage the router see the reason";
 
 const NOT_UNDER_LOCALHOP: &str = "only rib commands are taken under /localhop, and only where enabled";
 
-/// NFD's management protocol, without I/O: call [`Management::handle`] for each Interest that the
-/// forwarder delivers for `/localhost/nfd` (and `/localhop/nfd/rib`, if the policy has it), and
-/// [`Management::face_event`] for each change of a face; send what they add to `replies`, not to be
-/// cached.
+/// NFD's management protocol, without I/O. Call [`Management::handle`] for each Interest that the
+/// forwarder delivers for `/localhost/nfd` (and `/localhop/nfd/rib`, if the policy enables it), and
+/// [`Management::face_event`] for each change of a face. Send the Data that these methods append to
+/// `replies`. The Data must not be cached.
 #[derive(Debug)]
 pub struct Management {
     version: String,
     start_ms: u64,
     authenticator: Authenticator,
     snapshots: Snapshots,
-    /// Datasets that are being made, the one first that is to be gone on with.
+    /// Datasets that are being made. The first one is continued next.
     productions: VecDeque<Production>,
     events: Events,
     waiting: Vec<Waiting>,
     next_ticket: u64,
-    answered: Answered,
+    answered: AnswerRate,
     counters: Counters,
 }
 
@@ -55,12 +59,12 @@ pub struct Management {
 pub struct Incoming<'a> {
     /// The Interest's octets.
     pub interest: &'a [u8],
-    /// The face it came from.
+    /// The face that the Interest came from.
     pub face_id: u64,
-    /// Whether that face is local: what comes under `/localhost` from another one is taken only of
-    /// a user whom the kernel tells ([`Requester::Loopback`]).
+    /// Whether that face is local. From another face, an Interest under `/localhost` is accepted
+    /// only if the kernel reports its user ([`Requester::Loopback`]).
     pub is_local: bool,
-    /// What that face's peer is known by.
+    /// The identity of that face's peer.
     pub requester: Requester,
 }
 
@@ -73,11 +77,12 @@ pub struct Now {
     pub unix_ms: u64,
 }
 
-/// A face to make for a `faces/create` command. It may take a while: a host name must be looked up,
-/// a peer must answer. Call [`Management::face_made`] with the ticket and the outcome.
+/// A face to make for a `faces/create` command. Making a face may take a while, because a host name
+/// must be resolved or a peer must answer. Then call [`Management::face_made`] with the ticket and
+/// the result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewFace {
-    /// Which command this is for.
+    /// The ticket of the command.
     pub ticket: u64,
     /// The face.
     pub spec: FaceSpec,
@@ -90,15 +95,22 @@ struct Waiting {
     name: Name,
 }
 
-/// How far a command got.
+/// A query whether its sender may send another command.
+struct CommandQuery<'a> {
+    scope: Scope,
+    command: Command,
+    name: Option<&'a Name>,
+}
+
+/// The result of executing a command.
 enum Step {
     Done(ControlResponse),
     Make(FaceSpec),
 }
 
 impl Management {
-    /// Management of a router that calls itself `version` and started at `now`: commands that were
-    /// signed before are not taken.
+    /// Management of a router with the version string `version`, started at `now`. Commands signed
+    /// before `now` are refused.
     pub fn new(version: impl Into<String>, policy: Policy, now: Now) -> Self {
         Management {
             version: version.into(),
@@ -106,35 +118,35 @@ impl Management {
             authenticator: Authenticator::new(policy, now),
             snapshots: Snapshots::default(),
             productions: VecDeque::new(),
-            // Event numbers go on from the start time: a restarted router never reuses one.
+            // Event numbers begin with the start time, so that a restarted router reuses none.
             events: Events::new(now.unix_ms),
             waiting: Vec::new(),
             next_ticket: 0,
-            answered: Answered::default(),
+            answered: AnswerRate::default(),
             counters: Counters::default(),
         }
     }
 
-    /// Notes signed commands that are taken in `store`, which has these records of the router that
-    /// ran before. To be called before the first command.
+    /// Records accepted signed commands in `store`. `former` are the records of the previous run in
+    /// the store. Call this method before the first command.
     ///
     /// # Errors
-    /// The environment's: nothing is noted then.
-    pub fn keep_taken(
+    /// An I/O error. Commands are then accepted without being recorded.
+    pub fn record_accepted(
         &mut self,
-        store: Box<dyn TakenStore>,
-        former: &[TakenRecord],
+        store: Box<dyn AcceptedCommandStore>,
+        former: &[AcceptedCommand],
         now: Now,
     ) -> std::io::Result<()> {
-        self.authenticator.keep_taken(store, former, now)
+        self.authenticator.record_accepted(store, former, now)
     }
 
-    /// Replaces the policy. What it allowed before stays done.
+    /// Replaces the policy. The effects of earlier commands remain.
     pub fn set_policy(&mut self, policy: Policy) {
         self.authenticator.set_policy(policy);
     }
 
-    /// What happened so far.
+    /// The counters.
     pub fn counters(&self) -> Counters {
         self.counters
     }
@@ -144,14 +156,15 @@ impl Management {
         self.authenticator.refusals().iter().map(|(reason, count)| (*reason, *count))
     }
 
-    /// What an announcement says that came with Data of `object`, if it is believed: where there
-    /// are anchors for announcements, and one of their keys signed it.
+    /// Returns the prefix of an announcement that came with Data of `object`, if the announcement
+    /// is trusted: the policy must have anchors for announcements, and the key of an anchor must
+    /// have signed the announcement.
     pub fn shown(&mut self, announcement: &[u8], object: &Name, now: Now) -> Option<Announced> {
         self.authenticator.shown(announcement, object, now)
     }
 
-    /// Takes one Interest. Answers are added to `replies`. A `faces/create` gives a face to make
-    /// instead, and is answered when it is made.
+    /// Processes one Interest and appends answers to `replies`. For a `faces/create` the method
+    /// returns the face to make, and [`face_made`](Self::face_made) appends the answer.
     pub fn handle(
         &mut self,
         incoming: Incoming<'_>,
@@ -163,7 +176,7 @@ impl Management {
             self.counters.not_management += 1;
             return None;
         };
-        if let Some(name) = asked_of_hop(interest.name).filter(|name| !is_reserved(*name)) {
+        if let Some(name) = hop_query_name(interest.name).filter(|name| !is_reserved(*name)) {
             replies.extend(self.answer_hop(name, &interest, &incoming, control, now));
             return None;
         }
@@ -189,7 +202,7 @@ impl Management {
         None
     }
 
-    /// Tells who follows `name` hop by hop where it goes from here.
+    /// Answers a hop-by-hop query with this router's next hops of `name`.
     fn answer_hop(
         &mut self,
         name: NameRef<'_>,
@@ -211,14 +224,14 @@ impl Management {
         Some(reply::data(interest.name, None, &answer.to_vec()))
     }
 
-    /// Whether its prefix may be asked from where the Interest came from, whatever it is.
+    /// Returns true if the sender may send requests under the prefix of `interest`.
     fn admits(&self, interest: &InterestView<'_>, incoming: &Incoming<'_>) -> bool {
         incoming.is_local
             || matches!(incoming.requester, Requester::Loopback(_))
             || self.authenticator.has_localhop() && !is_localhost(interest.name)
     }
 
-    /// Answers somebody who could be on another machine.
+    /// Answers a requester that may be on another machine.
     fn refuse_unknown(
         &mut self,
         is_command: bool,
@@ -233,17 +246,17 @@ impl Management {
             _ => "no program of this machine sends from there of its own accord",
         };
         let text = format!(
-            "this prefix is for users of this machine, and whose command it is cannot be told: {why}"
+            "this prefix is for users of this machine, and the user of this command is unknown: {why}"
         );
         self.respond(interest.name, &ControlResponse::new(status_code::UNAUTHORIZED, text))
     }
 
-    /// Whether a dataset is being made: [`Management::produce`] is to be called then.
+    /// Returns true if a dataset is being made. [`Management::produce`] must be called then.
     pub fn is_producing(&self) -> bool {
         !self.productions.is_empty()
     }
 
-    /// Makes a part of a dataset that is too long to be made at once. Take Interests in between.
+    /// Makes the next part of a long dataset. Process Interests between calls.
     pub fn produce(&mut self, control: Control<'_>, now: Now, replies: &mut Vec<Vec<u8>>) {
         let Some(mut production) = self.productions.pop_front() else { return };
         if production.step(control.tables, now.ns) {
@@ -253,8 +266,8 @@ impl Management {
         }
     }
 
-    /// Forgets the states of datasets that were kept long enough, whose readers have gone. Returns
-    /// whether there were any, and when to call again, ns; `None` if none is left.
+    /// Removes expired snapshots of datasets. Returns whether any was removed, and the time of the
+    /// next call, ns; `None` if no snapshot is left.
     pub fn forget_states(&mut self, now_ns: u64) -> (bool, Option<u64>) {
         (self.snapshots.expire(now_ns), self.snapshots.next_expiry_ns())
     }
@@ -349,12 +362,12 @@ impl Management {
                 &announced
             }
         };
-        let at = (control.tables, now);
-        if let Some(command) = request.command.asks_about() {
-            let asked = (request.scope, command, parameters.name.as_ref());
-            return self.asked_right(asked, interest, incoming, at).map(Step::Done);
+        if let Some(command) = request.command.queried_command() {
+            let query = CommandQuery { scope: request.scope, command, name: parameters.name.as_ref() };
+            let response = self.check_right(&query, interest, incoming, control.tables, now);
+            return response.map(Step::Done);
         }
-        self.allow(request, parameters, interest, incoming, at)?;
+        self.allow(request, parameters, interest, incoming, control.tables, now)?;
         if let CommandParameters::Announcement(data) = &request.parameters {
             self.authenticator.believe(data, now)?;
         }
@@ -383,21 +396,22 @@ impl Management {
             Command::TraceStart => done(modules::trace::start(parameters, own, control)),
             Command::TraceRead => done(modules::trace::read(parameters, control)),
             Command::TraceStop => done(modules::trace::stop(parameters, control)),
-            // Above: they ask, and need no right.
+            // Queries are handled above, and need no right.
             Command::RightsRegister | Command::RightsBind | Command::RightsManage => {
                 Err(bad("this command only asks"))
             }
         }
     }
 
-    /// Whether the sender may do what it asks.
+    /// Checks that the sender is authorized for the command.
     fn allow(
         &mut self,
         request: &CommandRequest<'_>,
         parameters: &ControlParameters,
         interest: &InterestView<'_>,
         incoming: &Incoming<'_>,
-        (tables, now): (&dyn Tables, Now),
+        tables: &dyn Tables,
+        now: Now,
     ) -> Result<(), ControlResponse> {
         let refuse = |text: String| ControlResponse::new(status_code::UNAUTHORIZED, text);
         let who = &incoming.requester;
@@ -409,15 +423,17 @@ impl Management {
         not_reserved(request.command, parameters).map_err(refuse)
     }
 
-    /// Whether [`allow`](Self::allow) would let a command for the own face through that is signed
-    /// as `interest` is.
-    fn asked_right(
+    /// Reports whether [`allow`](Self::allow) would accept the queried command, if it were signed
+    /// like `interest` and concerned the sender's own face.
+    fn check_right(
         &mut self,
-        (scope, command, name): (Scope, Command, Option<&Name>),
+        query: &CommandQuery<'_>,
         interest: &InterestView<'_>,
         incoming: &Incoming<'_>,
-        (tables, now): (&dyn Tables, Now),
+        tables: &dyn Tables,
+        now: Now,
     ) -> Result<ControlResponse, ControlResponse> {
+        let CommandQuery { scope, command, name } = *query;
         let parameters = ControlParameters { name: name.cloned(), ..ControlParameters::default() };
         if command != Command::FacesUpdate {
             modules::required_name(&parameters)?;
@@ -429,8 +445,8 @@ impl Management {
             let act = Act::of(command, &parameters, incoming.face_id, |name| tables.bpt_routed(name));
             let ground = self.authenticator.look(act, interest, who, now);
             let ground = ground.map_err(|refusal| (refusal.cause, refusal.text));
-            ground.and_then(|it| {
-                not_reserved(command, &parameters).map(|()| it).map_err(|why| ("reserved", why))
+            ground.and_then(|rule| {
+                not_reserved(command, &parameters).map(|()| rule).map_err(|why| ("reserved", why))
             })
         };
         let (is_allowed, cause, why) = match ground {
@@ -474,13 +490,14 @@ impl Management {
         now: Now,
     ) -> Option<Vec<u8>> {
         if request.version.is_some() {
-            let kept = self.snapshots.segment(interest.name, request, now.ns);
-            return Some(kept.unwrap_or_else(|| {
+            let segment = self.snapshots.segment(interest.name, request, now.ns);
+            return Some(segment.unwrap_or_else(|| {
                 self.counters.segments_missing += 1;
                 reply::no_such_data(interest.name)
             }));
         }
-        // The answer's name is longer than the dataset's by version and segment.
+        // The answer has the dataset's name with version and segment, so only an Interest with
+        // CanBePrefix matches it.
         if !interest.can_be_prefix || interest.name.len() != request.prefix_components {
             self.counters.datasets_unanswerable += 1;
             return None;
@@ -502,13 +519,13 @@ impl Management {
             superuser_until_ns.into_iter().for_each(|until_ns| known.superuser_asks(until_ns));
             return None;
         }
-        let is_for_them = match request.dataset {
+        let may_read = match request.dataset {
             Dataset::CsList => is_superuser,
             Dataset::NameExplain => matches!(incoming.requester, Requester::User(_) | Requester::Loopback(_)),
             _ => true,
         };
-        if !is_for_them {
-            // What others asked for is nobody else's business.
+        if !may_read {
+            // These datasets show requests of other users, so only authorized readers receive them.
             self.counters.datasets_unanswerable += 1;
             return Some(reply::no_such_data(interest.name));
         }
@@ -548,9 +565,9 @@ impl Management {
             Dataset::StatusCounters => encode_blocks(&self.all_counters(control)),
             Dataset::FacesList | Dataset::FacesQuery => modules::faces::list(&request.filter, control.faces),
             Dataset::FacesChannels => modules::faces::channels(control.faces),
-            // Made in parts.
+            // A `Production` makes these in parts.
             Dataset::FibList | Dataset::RibList => Vec::new(),
-            // Depend on who asks: [`Management::explained`], [`Management::disk`].
+            // These depend on the requester: [`Management::explained`], [`Management::disk`].
             Dataset::NameExplain | Dataset::CsDisk => Vec::new(),
             Dataset::StrategyChoiceList => encode_blocks(&control.tables.strategies()),
             Dataset::CsInfo => encode_blocks(&[control.tables.cs_info()]),
@@ -568,20 +585,21 @@ impl Management {
         }
     }
 
-    /// The content store's disk. Where it is and what is kept there is the business of who manages
-    /// the router.
+    /// The status of the content store's disk. Only superusers receive the folder and the pinned
+    /// prefixes.
     fn disk(is_superuser: bool, control: Control<'_>) -> Vec<u8> {
         let mut disk: Vec<_> = control.disk.map(CsDisk::status).into_iter().collect();
         for status in disk.iter_mut().filter(|_| !is_superuser) {
             status.folder.clear();
             status.pinned.clear();
-            // It may name files.
+            // The text may contain file names.
             status.trouble = status.trouble.take().map(|_| DISK_TROUBLE.to_owned());
         }
         encode_blocks(&disk)
     }
 
-    /// What would become of an Interest for `name`, as far as it is the business of who asks.
+    /// Describes how an Interest for `name` would be processed, limited to the parts that the
+    /// requester may see.
     fn explained(&self, name: &Name, incoming: &Incoming<'_>, control: Control<'_>, now: Now) -> Vec<u8> {
         let mut explained = control.tables.explain(name.as_name(), now.ns);
         explained.asker = incoming.face_id;
@@ -600,13 +618,14 @@ impl Management {
         if let Requester::User(uid) | Requester::Loopback(uid) = &incoming.requester {
             explained.uid = Some((*uid).into());
             let parameters = ControlParameters { name: Some(name.clone()), ..ControlParameters::default() };
-            let told = [Command::RibRegister, Command::BptBind, Command::FacesUpdate];
-            explained.rights = told.map(|command| self.right(command, &parameters, incoming, routed)).into();
+            let commands = [Command::RibRegister, Command::BptBind, Command::FacesUpdate];
+            let rights = commands.map(|command| self.right(command, &parameters, incoming, routed));
+            explained.rights = rights.into();
         }
         encode_blocks(&[explained])
     }
 
-    /// Whether a command would be let through unsigned: by what decides when it comes.
+    /// Reports whether an unsigned command would be allowed, by the rules for real commands.
     fn right(
         &self,
         command: Command,
@@ -621,8 +640,7 @@ impl Management {
         ExplainedRight { command: command.to_string(), is_allowed, why, ..ExplainedRight::default() }
     }
 
-    /// What management has counted itself, under the names of `docs/counters.md`; those that are
-    /// not zero.
+    /// Management's own counters that are not zero, under the names of `docs/counters.md`.
     pub fn own_counters(&self) -> Vec<Counter> {
         let own = self.counters.iter().map(|(name, n)| Counter::new(format!("management.{name}"), n));
         let refused =
@@ -653,7 +671,7 @@ impl Management {
         let lifetime_ns = interest.lifetime_or_default_ms().saturating_mul(1_000_000);
         match self.events.subscribe(request, reader, lifetime_ns, now.ns) {
             Subscription::Event(data) => return Some(data),
-            Subscription::Held => {}
+            Subscription::HeldInterest => {}
             Subscription::HeldInsteadOfOldest => self.counters.subscriptions_dropped += 1,
             Subscription::Gone => self.counters.events_missed += 1,
         }
@@ -661,7 +679,7 @@ impl Management {
     }
 }
 
-/// For whom states are kept, and Interests held.
+/// The reader to which the snapshots and held Interests of a requester are charged.
 fn reader(incoming: &Incoming<'_>) -> Reader {
     match incoming.requester {
         Requester::User(uid) | Requester::Loopback(uid) => Reader::User(uid),
@@ -669,7 +687,7 @@ fn reader(incoming: &Incoming<'_>) -> Reader {
     }
 }
 
-/// Refuses what is management's own, to everybody.
+/// Refuses changes of management's own names to every requester.
 fn not_reserved(command: Command, parameters: &ControlParameters) -> Result<(), String> {
     match &parameters.name {
         Some(name) if changes_routes(command) && is_reserved(name.as_name()) => {

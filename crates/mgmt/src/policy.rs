@@ -1,31 +1,31 @@
-//! Who may change what.
+//! Authorization rules.
 //!
-//! Two kinds of people send commands: users of this machine, known by the uid at the other end of
-//! their Unix socket, and holders of keys, known by their signature. Each has [`Rights`]: to
-//! register prefixes for the face they speak on, or to manage everything.
+//! Two kinds of principals send commands: users of this machine, identified by the uid at the other
+//! end of their Unix socket, and owners of keys, identified by their signature. Each has
+//! [`Rights`]: to register prefixes for its own face, or to manage everything.
 
 use std::fmt;
 
+use namely_messages::{Command, ControlParameters, Scope};
 use namely_security::Certificate;
-use namely_wire::mgmt::{Command, ControlParameters, Scope};
 use namely_wire::{Component, Name, NameRef};
 
-/// What a face's peer is known by before any signature is looked at.
+/// The identity of a face's peer before a signature is checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Requester {
     /// A process of this machine that runs as this uid (`SO_PEERCRED` of a Unix socket).
     User(u32),
-    /// A process of this machine that runs as this uid, as the kernel says of the other end of a
-    /// connection over loopback, or of the address that a datagram came from.
+    /// A process of this machine that runs as this uid, according to the kernel: the other end of a
+    /// loopback connection, or the source address of a datagram.
     Loopback(u32),
-    /// Somebody on this machine of whom the kernel cannot say as whom it runs: why not. Only
+    /// A process of this machine whose uid the kernel cannot report, with the reason. Only
     /// signatures count.
     Nameless(String),
-    /// Somebody; only signatures count.
+    /// An unidentified peer. Only signatures count.
     Unknown,
 }
 
-/// What users may do who are known by the other end of a connection over loopback, at most.
+/// The limit of the rights of users over a loopback connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Loopback {
     /// Nothing: only signatures count.
@@ -37,54 +37,57 @@ pub enum Loopback {
     Manage,
 }
 
-/// What somebody may do.
+/// The rights of a principal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rights {
     /// Prefixes at or under which routes to the own face may be registered.
     pub register: Vec<Name>,
-    /// Prefixes at or under which the own face may bind; where it may register it may bind, too.
+    /// Prefixes at or under which the own face may bind. The right to register includes the right
+    /// to bind.
     pub bind: Vec<Name>,
     /// Whether every command is allowed.
     pub manage: bool,
 }
 
-/// Who may change what.
+/// The authorization rules of a router.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
-    /// Users with all rights: root, and whoever runs the router.
+    /// Users with all rights: root, and the user that runs the router.
     pub superusers: Vec<u32>,
-    /// Rights of users; `None` as the uid means everyone. All that fit add up.
+    /// Rights of users; the uid `None` matches every user. Matching rights add up.
     pub users: Vec<(Option<u32>, Rights)>,
-    /// Rights of the holders of keys, each known by a certificate.
+    /// Rights of the owners of keys, each identified by a certificate.
     pub keys: Vec<(Certificate, Rights)>,
-    /// Whose keys sign prefix announcements; without any, only the right of who sends one counts.
+    /// The certificates whose keys may sign prefix announcements. Without any, only the rights of
+    /// the command's sender count.
     pub announcement_anchors: Vec<Certificate>,
-    /// How far users are believed over loopback.
+    /// The trust in user ids over loopback.
     pub loopback: Loopback,
-    /// Whether every user may bind below what a route leads to the face `local`.
+    /// Whether every user may bind below a prefix that is routed to the face `local`.
     pub bind_below_local: bool,
     /// Whether `/localhop/nfd/rib` answers other machines.
     pub localhop_rib: bool,
-    /// Whether anybody who can send Interests here is told where a name goes from here.
+    /// Whether hop-by-hop queries about names are answered for any sender of an Interest.
     pub explain_to_network: bool,
 }
 
-/// On what ground somebody may do something.
+/// The rule that allows an act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ground<'a> {
-    /// It is root, or whoever runs the router.
+    /// The user is root or the user that runs the router.
     Superuser,
-    /// Every user may: it is below what leads to the face `local`, or their own bind.
+    /// The rule for all users: the name is below a prefix routed to the face `local`, or the
+    /// binding is the user's own.
     Free,
-    /// Every user of this machine may: it is about Data that a program received.
+    /// Every user of this machine may report Data that an application received.
     Consumer,
-    /// The rule for this user, or for everyone.
+    /// The rule for this user, or for every user.
     Rule(Option<u32>, &'a Rights),
-    /// The rule for this key, which has signed.
+    /// The rule for this key, which signed the command.
     Key(NameRef<'a>, &'a Rights),
 }
 
-/// What a command does, as far as rights are concerned.
+/// The kind of a command for the purpose of authorization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Act<'a> {
     /// Adds or removes a route to the face that the command came from.
@@ -96,17 +99,17 @@ pub enum Act<'a> {
         /// Whether a shorter prefix is routed to the face `local`.
         is_below_local: bool,
     },
-    /// Undoes a bind of the face that the command came from.
+    /// Removes a binding of the face that the command came from.
     UnbindOwn(NameRef<'a>),
-    /// Says of Data that it is not what it should be: every user of this machine may.
+    /// Reports invalid Data. Every user of this machine may do so.
     Report,
-    /// Anything else.
+    /// Executes any other command.
     Manage,
 }
 
 impl<'a> Act<'a> {
-    /// What `command` with `parameters` from face `own` does. `routed` says how many components of
-    /// a name are routed to the face `local`.
+    /// The act of `command` with `parameters` from face `own`. `routed` returns the number of
+    /// components of a name that are routed to the face `local`.
     pub fn of(
         command: Command,
         parameters: &'a ControlParameters,
@@ -172,8 +175,8 @@ impl fmt::Display for Rights {
     }
 }
 
-/// Returns true if the right to register `prefix` is one to register `name`. A right above
-/// `/localhost` does not reach into it: those names belong to this machine's services.
+/// Returns true if the right to register `prefix` includes `name`. A right above `/localhost` does
+/// not include names below it, because they belong to this machine's services.
 fn covers(prefix: NameRef<'_>, name: NameRef<'_>) -> bool {
     prefix.is_prefix_of(name) && (!is_localhost(name) || is_localhost(prefix))
 }
@@ -182,7 +185,7 @@ pub(crate) fn is_localhost(name: NameRef<'_>) -> bool {
     name.component(0) == Some(Component::generic(b"localhost"))
 }
 
-/// Returns true if `name` is management's own: nobody may route it elsewhere.
+/// Returns true if `name` belongs to management. Such a name must not be routed elsewhere.
 pub(crate) fn is_reserved(name: NameRef<'_>) -> bool {
     [Scope::Localhost, Scope::Localhop].iter().any(|scope| scope.prefix().is_prefix_of(name))
 }
@@ -193,7 +196,7 @@ impl Policy {
         self.user_ground(requester, act).is_some()
     }
 
-    /// On what ground the user at the other end of a local connection may do `act` unsigned.
+    /// The rule by which the user at the other end of a local connection may do `act` unsigned.
     pub(crate) fn user_ground(&self, requester: &Requester, act: Act<'_>) -> Option<Ground<'_>> {
         let uid = match (requester, self.loopback, act) {
             (Requester::User(uid), ..)
@@ -207,7 +210,7 @@ impl Policy {
         };
         let is_free = match act {
             Act::BindOwn { is_below_local, .. } => self.bind_below_local && is_below_local,
-            // Nobody but the same face's peer can have bound it.
+            // Only the peer of the same face can have bound the prefix.
             Act::UnbindOwn(_) => true,
             _ => false,
         };
@@ -224,7 +227,7 @@ impl Policy {
         fit.find(|(_, rights)| rights.allow(act)).map(|(who, rights)| Ground::Rule(*who, rights))
     }
 
-    /// On what ground the holder of the key of this name may do `act`.
+    /// The rule by which the owner of the key of this name may do `act`.
     pub(crate) fn key_ground<'a>(&'a self, key: NameRef<'a>, act: Act<'_>) -> Option<Ground<'a>> {
         self.key_rules(key).find(|rights| rights.allow(act)).map(|rights| Ground::Key(key, rights))
     }
@@ -252,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_right_covers_its_prefix_and_what_is_under_it() {
+    fn a_right_covers_names_below_its_prefix() {
         let rights = rights(&["/a/b"]);
         for (uri, allowed) in
             [("/a/b", true), ("/a/b/c", true), ("/a", false), ("/a/bc", false), ("/", false), ("/x", false)]
@@ -271,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn only_routes_to_the_own_face_are_registration() {
+    fn registration_covers_only_the_own_face() {
         let own = 300;
         let parameters =
             |face_id| ControlParameters { name: Some(name("/a")), face_id, ..Default::default() };
@@ -284,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_for_users_add_up_and_do_not_reach_other_users() {
+    fn user_rules_add_up_per_user() {
         let policy = Policy {
             superusers: vec![0],
             users: vec![(None, rights(&["/pub"])), (Some(7), rights(&["/seven"]))],
@@ -299,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn users_over_loopback_may_do_what_their_rules_and_the_setting_both_allow() {
+    fn loopback_rights_need_rule_and_setting() {
         let all = Rights { register: vec![Name::new()], manage: true, ..Rights::default() };
         for (loopback, registers, manages) in [
             (Loopback::Nothing, false, false),
@@ -320,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn every_user_binds_below_a_local_route_and_elsewhere_by_rule_only() {
+    fn users_bind_below_local_routes() {
         let bind = |uri: &str, routed: Option<usize>, policy: &Policy, uid| {
             let parameters = ControlParameters { name: Some(name(uri)), ..Default::default() };
             policy.user_allows(&Requester::User(uid), Act::of(Command::BptBind, &parameters, 300, |_| routed))

@@ -1,9 +1,9 @@
-//! Datasets of tables that may be long: a part at a time, so that commands are served in between.
+//! Long datasets, made in parts so that commands are served in between.
 //!
-//! There is one production of a dataset at a time, whoever asks: its answer satisfies all that
-//! wait. So no more are under way than there are such datasets.
+//! There is at most one production for each dataset, because its answer satisfies all pending
+//! Interests. So the number of productions is at most the number of such datasets.
 
-use namely_wire::mgmt::{Dataset, encode_blocks};
+use namely_messages::{Dataset, encode_blocks};
 use namely_wire::{Name, NameRef};
 
 use crate::control::Tables;
@@ -14,16 +14,16 @@ use crate::dataset::Reader;
 pub(crate) struct Production {
     /// The dataset's name.
     pub(crate) name: Name,
-    /// Who asked for it first.
+    /// The reader that requested it first.
     pub(crate) reader: Reader,
-    /// What of it there is.
+    /// The content so far.
     pub(crate) content: Vec<u8>,
     cursor: Cursor,
-    /// When the last superuser who asked for it stops waiting, ns; none if none did.
+    /// Expiry of the last Interest of a superuser, ns; `None` without one.
     superuser_until_ns: Option<u64>,
 }
 
-/// Where it goes on.
+/// The position of the next part.
 #[derive(Clone, Debug)]
 enum Cursor {
     Fib(Option<u32>),
@@ -31,7 +31,7 @@ enum Cursor {
 }
 
 impl Production {
-    /// One of `dataset`; none if that is made in one part.
+    /// Starts a production of `dataset`; `None` if it is made in one part.
     pub(crate) fn new(dataset: Dataset, name: NameRef<'_>, reader: Reader) -> Option<Self> {
         let cursor = match dataset {
             Dataset::FibList => Cursor::Fib(None),
@@ -42,7 +42,7 @@ impl Production {
         Some(Production { name, reader, content, cursor, superuser_until_ns: None })
     }
 
-    /// Makes the next part; returns true if it was the last.
+    /// Makes the next part. Returns true if it was the last.
     pub(crate) fn step(&mut self, tables: &dyn Tables, now_ns: u64) -> bool {
         match &mut self.cursor {
             Cursor::Fib(from) => {
@@ -64,8 +64,8 @@ impl Production {
         }
     }
 
-    /// A superuser waits for it until `until_ns`, and is to see the present state: what others
-    /// began is begun anew.
+    /// Reports that a superuser waits for the dataset until `until_ns`. A production that other
+    /// readers started is restarted, because a superuser must receive the present state.
     pub(crate) fn superuser_asks(&mut self, until_ns: u64) {
         if self.superuser_until_ns.is_none() {
             self.content.clear();
@@ -77,7 +77,8 @@ impl Production {
         self.superuser_until_ns = self.superuser_until_ns.max(Some(until_ns));
     }
 
-    /// Whether a superuser asked for it who does not wait any more, and will ask again.
+    /// Returns true if the last Interest of a superuser has expired. The dataset then answers the
+    /// superuser's next Interest.
     pub(crate) fn is_owed(&self, now_ns: u64) -> bool {
         self.superuser_until_ns.is_some_and(|until_ns| until_ns <= now_ns)
     }

@@ -1,11 +1,11 @@
-//! The Data that carries every answer: signed with SHA-256, as NFD's are in effect (its key is
-//! anyone's).
+//! The Data of all answers, signed with DigestSha256. NFD's signature proves no more, because NFD's
+//! key is public.
 
 use namely_security::sha256;
 use namely_wire::{Component, ContentType, DataBuilder, NameRef, SignatureInfo};
 
-/// FreshnessPeriod of answers, ms: what NFD's clients expect. The router does not cache answers
-/// (they are sent with CachePolicy NoCache), so each request sees the present state all the same.
+/// FreshnessPeriod of answers, ms, as NFD's clients expect. Answers carry CachePolicy NoCache, so
+/// the router does not cache them, and each request still receives the present state.
 pub(crate) const FRESHNESS_MS: u64 = 1000;
 
 /// A Data named `name` with `content`.
@@ -17,7 +17,7 @@ pub(crate) fn data(name: NameRef<'_>, final_block: Option<Component<'_>>, conten
     sign(builder, content)
 }
 
-/// A Data that says that there is no such data, so that nobody waits for it.
+/// An answer that no such Data exists, so that the consumer does not wait.
 pub(crate) fn no_such_data(name: NameRef<'_>) -> Vec<u8> {
     sign(DataBuilder::new(name).content_type(ContentType::Nack).freshness_ms(FRESHNESS_MS), &[])
 }

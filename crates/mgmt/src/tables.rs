@@ -1,10 +1,10 @@
-//! A forwarder with routes as management sees it.
+//! Implements [`Tables`] for a forwarder with routes.
 
 use namely_forwarder::{
     BindError, Bound, Charge, CsChange, DropReason, FaceId, FibError, Forwarder, PacketBuf, RibError, Router,
     StrategyError,
 };
-use namely_wire::mgmt::{
+use namely_messages::{
     Counter, CsInfo, CsListQuery, CsPacket, Explained, FibEntry, GeneralStatus, RibEntry, Route, RouteOrigin,
     StrategyChoice, cs_flags,
 };
@@ -13,7 +13,7 @@ use namely_wire::{Name, NameRef};
 use crate::control::Tables;
 use crate::modules::explain;
 
-/// The forwarder itself, some of whose calls are named as those of [`Tables`].
+/// The forwarder itself. Some of its methods have the names of methods of [`Tables`].
 fn core<B, R>(router: &Router<B, R>) -> &Forwarder<B, R> {
     router
 }
@@ -24,7 +24,7 @@ impl<B: PacketBuf, R: lock_api::RawMutex> Tables for Router<B, R> {
         let counters = core(self).counters();
         let count = |n: usize| n as u64;
         GeneralStatus {
-            // NFD's one tree of names is three tables here.
+            // These three tables correspond to NFD's name tree.
             name_tree_entries: count(sizes.fib) + count(sizes.pit) + count(sizes.cs),
             fib_entries: count(sizes.fib),
             pit_entries: count(sizes.pit),

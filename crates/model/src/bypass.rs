@@ -1,13 +1,13 @@
-//! The N-queue bypass model (NB-Cache, section IV): queues in a row, each with room for so many
-//! packets and a server of its own. What finds a queue full goes on to the next; what finds the
-//! last one full is lost.
+//! The N-queue bypass model (NB-Cache, section IV): queues in a row, each with room for a number of
+//! packets and a server of its own. A packet that finds a queue full enters the next one. A packet
+//! that finds the last one full is lost.
 //!
 //! The states, `m^n` for `n` queues of `m` states, are a Markov chain. Its transitions are
 //! generated into a sparse matrix, and the balance equations are solved by sweeps (Gauss and
-//! Seidel, forwards and backwards in turn) with normalisation after each. A sweep only adds and
-//! divides positive numbers, so that a loss of 1e-30 is as exact as one of a tenth; what a direct
-//! solver subtracts would drown it, and its factors of a lattice of five dimensions would fill the
-//! memory.
+//! Seidel, forwards and backwards in turn) with normalization after each. A sweep only adds and
+//! divides positive numbers, so that a loss of 1e-30 is as exact as one of a tenth. The
+//! subtractions of a direct solver would cancel such a loss, and its factors of a lattice of five
+//! dimensions would fill the memory.
 
 use namely_sim::Random;
 use sprs::{CsMat, TriMat};
@@ -15,10 +15,20 @@ use sprs::{CsMat, TriMat};
 use crate::error::{Error, rate};
 use crate::stations::{Measured, Scene, Stations, exponential};
 
-/// Most states in all.
+/// States of a bypass model.
+///
+/// # Limit
+/// A larger model is refused.
+/// - Tests: `bypass_sizes_are_limited`
 pub const STATES_MAX: usize = 200_000;
 
-/// Most states of one queue: sweeps grow with their square.
+/// States of one queue of a bypass model.
+///
+/// Sweeps grow with their square.
+///
+/// # Limit
+/// A model with a larger queue is refused.
+/// - Tests: `bypass_sizes_are_limited`
 pub const QUEUE_STATES_MAX: usize = 128;
 
 /// Most queues: as many as have two states each.
@@ -30,7 +40,7 @@ const SWEEPS_MAX: usize = 50_000;
 /// The greatest relative change of a probability in a sweep that ends the sweeps.
 const CHANGE_MAX: f64 = 1e-12;
 
-/// Below this a probability is as good as 0, and how much it changes does not count.
+/// A probability below this limit is treated as 0, so its changes do not count.
 const PROBABILITY_MIN: f64 = 1e-250;
 
 /// `n` queues of `m` states.
@@ -61,7 +71,7 @@ impl Bypass {
         }
     }
 
-    /// A single queue that drops what comes while it holds `packets`: the paper's mm1-drop.
+    /// A single queue that drops packets on arrival while it has `packets`: the paper's mm1-drop.
     ///
     /// # Errors
     /// As [`Bypass::new`].
@@ -69,12 +79,12 @@ impl Bypass {
         Bypass::new(1, packets.saturating_add(1))
     }
 
-    /// How many queues.
+    /// The number of queues.
     pub fn queues(self) -> usize {
         self.queues
     }
 
-    /// How many states each has.
+    /// The number of states of each queue.
     pub fn states(self) -> usize {
         self.states
     }
@@ -158,7 +168,7 @@ pub struct Steady {
 }
 
 impl Steady {
-    /// How many queues.
+    /// The number of queues.
     pub fn queues(&self) -> usize {
         self.of.queues
     }
@@ -203,7 +213,7 @@ impl Steady {
         self.probabilities.last().copied().unwrap_or(0.0)
     }
 
-    /// How long a packet that is not lost is in a queue on average, in services (Little's law).
+    /// The mean time in a queue of a packet that is not lost, in services (Little's law).
     pub fn time_mean(&self) -> f64 {
         self.packets_mean() / (self.load * (1.0 - self.loss()))
     }
@@ -214,7 +224,8 @@ impl Steady {
 pub struct BypassQueues(Bypass);
 
 impl BypassQueues {
-    /// Simulates the queues of `of` at `load` arrivals a second until `arrivals` have come.
+    /// Simulates the queues of `of` at `load` arrivals a second until `arrivals` packets have
+    /// arrived.
     ///
     /// # Errors
     /// A load that is not above 0.

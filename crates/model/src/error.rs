@@ -1,27 +1,31 @@
-//! Why a model cannot be made or solved: what was wrong, and what to give instead.
-
-use std::fmt;
+//! Reasons why a model cannot be made or solved: the wrong value, and the valid range.
 
 /// A model that makes no sense, or is too large.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Error {
     /// A rate that is not above 0, or not finite.
+    #[error("{of} is {given}: give a number of packets a second above 0")]
     Rate {
-        /// Whose rate.
+        /// The name of the rate.
         of: &'static str,
-        /// What was given.
+        /// The given value.
         given: f64,
     },
     /// A share that is not from 0 to 1.
+    #[error("{of} is {given}: give a share from 0 to 1")]
     Share {
-        /// The share of what.
+        /// The name of the share.
         of: &'static str,
-        /// What was given.
+        /// The given value.
         given: f64,
     },
     /// More load than the router can take for long.
+    #[error(
+        "{given} packets/s are more than {stage} takes for long: give less than {most}, or raise \
+         its rate"
+    )]
     Overload {
-        /// What was given, packets a second.
+        /// The given load, packets a second.
         given: f64,
         /// The most that it can take, packets a second.
         most: f64,
@@ -29,10 +33,11 @@ pub enum Error {
         stage: &'static str,
     },
     /// A number of queues or of states of a queue that no model has.
+    #[error("{given} {of}: give from {least} to {most}")]
     Size {
-        /// Of what.
+        /// The name of the value.
         of: &'static str,
-        /// What was given.
+        /// The given value.
         given: usize,
         /// The least.
         least: usize,
@@ -40,6 +45,7 @@ pub enum Error {
         most: usize,
     },
     /// More states in all than are solved.
+    #[error("{queues} queues of {states} states have more than {most} states together: give fewer of either")]
     TooManyStates {
         /// Queues.
         queues: usize,
@@ -49,39 +55,15 @@ pub enum Error {
         most: usize,
     },
     /// The probabilities still changed after as many sweeps as are made.
+    #[error(
+        "the probabilities still change by {change:.1e} of themselves: give fewer states or \
+         another load"
+    )]
     Unsolved {
         /// The greatest relative change of the last sweep.
         change: f64,
     },
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Rate { of, given } => {
-                write!(f, "{of} is {given}: give a number of packets a second above 0")
-            }
-            Error::Share { of, given } => write!(f, "{of} is {given}: give a share from 0 to 1"),
-            Error::Overload { given, most, stage } => write!(
-                f,
-                "{given} packets/s are more than {stage} takes for long: give less than {most}, or raise its rate"
-            ),
-            Error::Size { of, given, least, most } => {
-                write!(f, "{given} {of}: give from {least} to {most}")
-            }
-            Error::TooManyStates { queues, states, most } => write!(
-                f,
-                "{queues} queues of {states} states have more than {most} states together: give fewer of either"
-            ),
-            Error::Unsolved { change } => write!(
-                f,
-                "the probabilities still change by {change:.1e} of themselves: give fewer states or another load"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 /// `given`, if it is a rate.
 pub(crate) fn rate(of: &'static str, given: f64) -> Result<f64, Error> {

@@ -1,12 +1,12 @@
 //! Queueing models of routers with content stores, after NB-Cache (Pan et al., ToN 2021), and
 //! event simulations of the same queues that check them.
 //!
-//! - [`Router`]: one router as an open network of five queues (section II): what each stage gets,
-//!   which is the bottleneck, and how much the router can take.
-//! - [`Bypass`]: routers in a row, of which a full one passes on what comes (section IV), as a
-//!   Markov chain; a single queue that drops is the case of one router.
+//! - [`Router`]: one router as an open network of five queues (section II): the load of each stage,
+//!   the bottleneck, and the router's maximum load.
+//! - [`Bypass`]: routers in a row, of which a full one passes packets on to the next (section IV),
+//!   as a Markov chain. A single queue that drops is the case of one router.
 //! - [`Stations`]: any queues with bounded room in virtual time, with a seed. [`RouterQueues`] and
-//!   [`BypassQueues`] are what the two models describe, [`Pipeline`] is the prototype of section
+//!   [`BypassQueues`] are the queues of the two models, [`Pipeline`] is the prototype of section
 //!   II.B.
 //!
 //! Nothing here measures, reads a clock or does I/O: rates come from the caller. Load is in

@@ -5,8 +5,8 @@ use namely_sim::plot::{Panel, svg_with_names};
 use crate::bypass::Steady;
 use crate::pipeline::RING_PACKETS;
 
-/// Packets, loss and utilisation of models over their load: a line for each model, which has a
-/// name and its steady states in the order of loads. As figure 9 of NB-Cache.
+/// Packets, loss and utilization of models over their load: a line for each model, which has a name
+/// and its steady states in the order of loads. As figure 9 of NB-Cache.
 pub fn bypass_svg(models: &[(String, Vec<Steady>)]) -> String {
     type Figure = (&'static str, fn(&Steady) -> f64);
     let figures: [Figure; 4] = [
@@ -42,7 +42,7 @@ fn panel(title: &str, lines: Vec<Line>) -> Panel {
     Panel { title: title.into(), x_max, y_max, lines }
 }
 
-/// The next of 1, 2, 4 and 8 times a power of ten, whose quarters are short numbers.
+/// The next of 1, 2, 4 and 8 times a power of ten: their quarters are short numbers.
 fn round_up(value: f64) -> f64 {
     if !value.is_finite() || value <= 0.0 {
         return 1.0;
@@ -57,7 +57,7 @@ mod tests {
     use crate::Bypass;
 
     #[test]
-    fn a_picture_has_a_panel_for_each_figure_and_a_line_for_each_model() {
+    fn a_picture_has_one_panel_per_figure() {
         let solved = |bypass: Bypass| [0.5, 1.0].map(|load| bypass.solve(load).unwrap()).to_vec();
         let models = [
             ("one".to_owned(), solved(Bypass::dropping(10).unwrap())),
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn an_axis_ends_at_a_short_number() {
+    fn an_axis_ends_at_a_round_number() {
         let ends = [0.0, 0.0031, 0.9, 1.0, 9.6, 17.0, f64::NAN].map(round_up);
         let expected = [1.0, 0.004, 1.0, 1.0, 10.0, 20.0, 1.0];
         assert!(ends.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-12), "{ends:?}");

@@ -1,16 +1,15 @@
 //! The prototype by which NB-Cache finds the bottleneck (section II.B): content store, PIT and FIB
-//! are three threads with a ring before each. Who finds the next ring full waits.
+//! are three threads with a ring before each. A thread that finds the next ring full waits.
 //!
-//! What the index does not have is answered by the index alone; what it has is read from the
-//! storage. So the content store's rate depends on how much it is hit, which equation 7, with one
-//! rate for each stage, does not say.
+//! A miss is answered by the index alone; a hit is read from the storage. So the content store's
+//! rate depends on its hit ratio. Equation 7, with one rate for each stage, does not include this.
 
 use namely_sim::Random;
 
 use crate::error::{Error, rate, share};
 use crate::stations::{Scene, Stations, exponential};
 
-/// What the content store's Data lie on: packets a second that it reads.
+/// The storage of the content store's Data: packets a second that it reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Storage {
     /// A solid-state disk: 4,700 packets a second.
@@ -35,7 +34,7 @@ pub(crate) const RING_PACKETS: usize = 2_000;
 /// Packets that PIT and FIB serve in a second.
 const TABLE_RATE: f64 = 4_000.0;
 
-/// Interests for which the index alone is asked in a second: 6.39 us each (table II).
+/// Lookups in the index alone, per second: 6.39 us each (table II).
 const INDEX_RATE: f64 = 1e6 / 6.39;
 
 /// Content store, PIT and FIB, as stations 0, 1 and 2. A scene of [`Stations`].
@@ -46,8 +45,8 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// The prototype with this storage, of which so large a share of Interests is answered, and to
-    /// which `load` Interests come in a second.
+    /// The prototype with this storage. `cs_hit` is the share of Interests that the content store
+    /// answers, and `load` the Interests that arrive in a second.
     ///
     /// # Errors
     /// A share or a load that makes no sense.
@@ -97,7 +96,7 @@ mod tests {
 
     /// `NB-03`.
     #[test]
-    fn the_content_store_is_the_bottleneck_but_on_a_fast_disk_with_few_hits() {
+    fn the_content_store_is_usually_the_bottleneck() {
         let [cs, pit, _] = after_a_second(Storage::Ssd, 0.25);
         assert!(
             pit >= RING_PACKETS - 50 && cs >= RING_PACKETS - 50,
@@ -117,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_store_keeps_up_to_where_hits_and_misses_fill_its_time() {
+    fn the_store_saturates_at_its_predicted_load() {
         for (storage, cs_hit) in [(Storage::Ssd, 0.75), (Storage::Hdd, 0.25)] {
             let most = Pipeline::cs_max(storage, cs_hit);
             let utilisation = |load| {
@@ -132,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused() {
+    fn an_invalid_pipeline_is_refused() {
         assert!(Pipeline::stations(Storage::Ssd, 1.5, LOAD, 1).is_err());
         assert!(Pipeline::stations(Storage::Ssd, 0.5, 0.0, 1).is_err());
     }

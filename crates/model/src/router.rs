@@ -1,6 +1,6 @@
-//! One router as an open network of five queues, each with a server of its own (M/M/1): what of
-//! the offered Interests comes to each, and how many the slowest lets through. Equations 4 to 7 of
-//! NB-Cache.
+//! One router as an open network of five queues, each with a server of its own (M/M/1): the part of
+//! the offered Interests that arrives at each, and the throughput of the slowest. Equations 4 to 7
+//! of NB-Cache.
 //!
 //! A router in which one thread does all the stages for a packet, one after another, has one
 //! server, not five: [`Router::one_thread_max`].
@@ -13,15 +13,15 @@ use crate::stations::{Measured, Scene, Stations, exponential};
 /// A stage of the router, in the order of the paper's q1 to q5.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// The content store is asked for an Interest (q1).
+    /// The content store looks up an Interest (q1).
     CsLookup,
-    /// The content store takes in a Data (q2).
+    /// The content store inserts a Data (q2).
     CsInsert,
-    /// The PIT is asked for an Interest that the content store did not answer (q3).
+    /// The PIT looks up an Interest that the content store did not answer (q3).
     PitLookup,
-    /// The PIT is asked for a Data (q4).
+    /// The PIT looks up a Data (q4).
     PitMatch,
-    /// The FIB is asked for an Interest that the PIT did not have (q5).
+    /// The FIB looks up an Interest that the PIT did not have (q5).
     FibLookup,
 }
 
@@ -30,7 +30,7 @@ impl Stage {
     pub const ALL: [Stage; 5] =
         [Stage::CsLookup, Stage::CsInsert, Stage::PitLookup, Stage::PitMatch, Stage::FibLookup];
 
-    /// What it is called.
+    /// The name of the stage.
     pub fn name(self) -> &'static str {
         match self {
             Stage::CsLookup => "cs lookup",
@@ -48,7 +48,7 @@ impl Stage {
 pub struct Rates {
     /// Interests at the content store.
     pub cs_lookup: f64,
-    /// Data that the content store takes in.
+    /// Data that the content store inserts.
     pub cs_insert: f64,
     /// Interests at the PIT.
     pub pit_lookup: f64,
@@ -83,16 +83,16 @@ impl Rates {
     }
 }
 
-/// What becomes of packets: the paper's alpha, beta, theta and phi.
+/// The shares of packets by their processing: the paper's alpha, beta, theta and phi.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shares {
-    /// Of Interests, those that the content store answers.
+    /// The share of Interests that the content store answers.
     pub cs_hit: f64,
-    /// Of those it does not, the ones for which the PIT has an entry already.
+    /// Of the other Interests, the share for which the PIT has an entry already.
     pub pit_hit: f64,
-    /// Of those it has not, the ones that the FIB has a route for.
+    /// Of the remaining Interests, the share for which the FIB has a route.
     pub fib_hit: f64,
-    /// Of Data that come, those that the content store takes in.
+    /// The share of received Data that the content store inserts.
     pub cached: f64,
 }
 
@@ -110,12 +110,12 @@ pub struct Router {
     shares: Shares,
 }
 
-/// What a stage has to do at an offered load.
+/// The load of a stage at an offered load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StageLoad {
-    /// Which.
+    /// The stage.
     pub stage: Stage,
-    /// Packets that come in a second.
+    /// Packets that arrive in a second.
     pub arrivals: f64,
     /// Packets that it could serve in a second.
     pub service: f64,
@@ -123,7 +123,7 @@ pub struct StageLoad {
     pub utilisation: f64,
     /// Packets in it on average, the one that is served included.
     pub packets_mean: f64,
-    /// How long a packet is in it on average, s.
+    /// The mean time of a packet in the station, s.
     pub time_mean_s: f64,
 }
 
@@ -131,7 +131,7 @@ impl Router {
     /// A router with these rates and shares.
     ///
     /// # Errors
-    /// [`Error::Rate`] and [`Error::Share`] say which one makes no sense. A rate may be infinite.
+    /// [`Error::Rate`] or [`Error::Share`] for a value that makes no sense. A rate may be infinite.
     pub fn new(rates: Rates, shares: Shares) -> Result<Self, Error> {
         for stage in Stage::ALL {
             let given = rates.of(stage);
@@ -146,7 +146,7 @@ impl Router {
         Ok(Router { rates, shares })
     }
 
-    /// Packets that come to `stage` for each Interest that the router is offered (Eq. 4).
+    /// Packets that arrive at `stage` for each Interest that the router is offered (Eq. 4).
     pub fn visits(&self, stage: Stage) -> f64 {
         let Shares { cs_hit, pit_hit, fib_hit, cached } = self.shares;
         let at_pit = 1.0 - cs_hit;
@@ -161,7 +161,7 @@ impl Router {
         }
     }
 
-    /// Interests a second up to which `stage` keeps up (Eq. 6); infinite if it has nothing to do.
+    /// Interests a second up to which `stage` keeps up (Eq. 6); infinite if it receives none.
     pub fn bound(&self, stage: Stage) -> f64 {
         match self.visits(stage) {
             0.0 => f64::INFINITY,
@@ -169,8 +169,8 @@ impl Router {
         }
     }
 
-    /// The stage that is the first to have too much to do, and the Interests a second up to which
-    /// it keeps up: the most that the router can take (Eq. 7). Of several the first in order.
+    /// The first stage to be overloaded, and the Interests a second up to which it keeps up. This
+    /// is the router's maximum (Eq. 7). Of several such stages the first in order.
     pub fn bottleneck(&self) -> (Stage, f64) {
         let least = |best: (Stage, f64), stage| {
             let bound = self.bound(stage);
@@ -185,7 +185,7 @@ impl Router {
         1.0 / spent
     }
 
-    /// What each stage has to do when `load` Interests come in a second.
+    /// The load of each stage when `load` Interests arrive in a second.
     ///
     /// # Errors
     /// [`Error::Overload`] if the bottleneck cannot keep up: no queue has a mean length then.
@@ -210,8 +210,8 @@ impl Router {
 pub struct RouterQueues(Router);
 
 impl RouterQueues {
-    /// Simulates the queues of `of`, each with room for `room` packets, while `load` Interests come
-    /// in a second, until `arrivals` have come.
+    /// Simulates the queues of `of`, each with room for `room` packets, while `load` Interests
+    /// arrive in a second, until `arrivals` have arrived.
     ///
     /// # Errors
     /// A load that is not above 0.
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn each_stage_gets_the_share_of_equation_4() {
+    fn each_stage_gets_the_equation_4_share() {
         let router = Router::new(RATES, SHARES).unwrap();
         let visits = Stage::ALL.map(|stage| router.visits(stage));
         let expected = [1.0, 0.75 * 0.9 * 0.8 * 0.5, 0.5, 0.9 * 0.8 * 0.5, 0.8 * 0.5];
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slowest_stage_for_its_share_bounds_the_router() {
+    fn the_slowest_stage_bounds_the_router() {
         let router = Router::new(RATES, SHARES).unwrap();
         let (stage, most) = router.bottleneck();
         assert_eq!(stage, Stage::CsInsert);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_is_a_queue_with_one_server() {
+    fn a_stage_is_a_single_server_queue() {
         let router = Router::new(RATES, SHARES).unwrap();
         let [cs, insert, ..] = router.at(500.0).unwrap();
         assert!(close(cs.utilisation, 0.5) && close(cs.packets_mean, 1.0) && close(cs.time_mean_s, 0.002));
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn one_thread_takes_what_all_stages_together_leave_it() {
+    fn one_thread_shares_all_stage_times() {
         let rates = Rates { cs_lookup: 100.0, pit_lookup: 100.0, ..Rates::default() };
         let router = Router::new(rates, Shares { cs_hit: 0.5, ..Shares::default() }).unwrap();
         assert!(close(router.one_thread_max(), 1.0 / (0.01 + 0.5 * 0.01)));
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_by_name() {
+    fn an_invalid_rate_is_refused_by_name() {
         for wrong in [0.0, -1.0, f64::NAN, f64::NEG_INFINITY] {
             let error = Router::new(Rates { pit_match: wrong, ..RATES }, SHARES).unwrap_err().to_string();
             assert!(error.contains("pit match") && error.contains("above 0"), "{error}");

@@ -1,46 +1,46 @@
-//! Queues with bounded room, each before one server, in virtual time: what the models describe,
+//! Queues with bounded room, each before one server, in virtual time: the queues of the models,
 //! event by event, with a seed.
 //!
-//! A packet that was served and finds the next queue full stays with its server, which serves no
-//! other until there is room (as a thread waits at a full ring). What comes from outside and finds
-//! no room is lost.
+//! A packet that was served and finds the next queue full stays with its server. The server serves
+//! no other packet until there is room (as a thread waits at a full ring). A packet that arrives
+//! from outside and finds no room is lost.
 
 use namely_sim::Random;
 
-/// Where packets go and how long they take.
+/// The routes of packets between stations, and the times that they take.
 pub trait Scene {
-    /// The station that a packet from outside joins, given how many packets each holds; none if it
-    /// is lost.
+    /// Returns the station that a packet from outside joins, given the number of packets in each,
+    /// or `None` if the packet is lost.
     fn arrive(&mut self, lengths: &[usize]) -> Option<usize>;
 
-    /// How long a station serves its next packet, s, and the station where that goes then; none if
-    /// it leaves.
+    /// Returns the time for which a station serves its next packet, s, and the packet's next
+    /// station, or `None` if it leaves.
     fn serve(&mut self, station: usize, random: &mut Random) -> (f64, Option<usize>);
 }
 
-/// A time until the next event of so many a second, s.
+/// A random time until the next event of a Poisson process with this rate, s.
 pub fn exponential(random: &mut Random, rate: f64) -> f64 {
     // From just above 0 up to 1: the logarithm is finite.
     let unit = ((random.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
     -unit.ln() / rate
 }
 
-/// What a server is doing.
+/// The state of a server.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Server {
     Idle,
-    /// Serves until then; where the packet goes after.
+    /// Serves until this time. Then the packet moves to this station.
     Busy(f64, Option<usize>),
     /// Has served, and waits for room at a station.
     Waits(usize),
 }
 
-/// What was seen, from the start.
+/// The measurements since the start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     /// Virtual time that has passed, s.
     pub seconds: f64,
-    /// Packets that came from outside.
+    /// Packets that arrived from outside.
     pub arrivals: u64,
     /// Those that found no room.
     pub lost: u64,
@@ -84,8 +84,8 @@ pub struct Stations<S> {
 }
 
 impl<S: Scene> Stations<S> {
-    /// Empty stations with room for so many packets each, to which `rate` packets a second come at
-    /// random (a Poisson process).
+    /// Empty stations with the given room, in packets. Packets arrive at random (a Poisson
+    /// process), `rate` a second.
     pub fn new(scene: S, room: Vec<usize>, rate: f64, seed: u64) -> Self {
         let stations = room.len();
         let mut random = Random::new(seed);
@@ -112,7 +112,7 @@ impl<S: Scene> Stations<S> {
         &self.lengths
     }
 
-    /// Runs until so many packets have come in all.
+    /// Runs until `arrivals` packets have arrived in total.
     pub fn run_until_arrivals(&mut self, arrivals: u64) {
         while self.arrivals < arrivals {
             self.step(f64::INFINITY);
@@ -126,7 +126,7 @@ impl<S: Scene> Stations<S> {
         }
     }
 
-    /// What was seen until now.
+    /// The measurements until now.
     pub fn measured(&self) -> Measured {
         let share = |sums: &[f64]| sums.iter().map(|sum| sum / self.now_s).collect();
         Measured {
@@ -220,7 +220,8 @@ impl<S: Scene> Stations<S> {
         }
     }
 
-    /// A packet has left: the server takes the next one, and who waits for the room comes.
+    /// A packet has left. The server takes the next one, and a packet that waits for the room
+    /// enters.
     fn leave(&mut self, station: usize) {
         self.lengths[station] -= 1;
         self.servers[station] = Server::Idle;
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn queues_in_a_row_are_as_long_as_if_each_were_alone() {
+    fn tandem_queues_match_separate_queues() {
         let mut stations = Stations::new(Tandem([2.0, 3.0]), vec![10_000, 10_000], 1.0, 1);
         stations.run_until_arrivals(1_000_000);
         let measured = stations.measured();
@@ -274,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_before_a_full_queue_waits_and_nothing_is_lost_between() {
+    fn a_blocked_server_loses_nothing() {
         let mut stations = Stations::new(Tandem([100.0, 1.0]), vec![3, 2], 10.0, 1);
         stations.run_until(1000.0);
         let measured = stations.measured();

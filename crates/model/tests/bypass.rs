@@ -10,9 +10,9 @@ fn assert_near(what: &str, value: f64, expected: f64, tolerance: f64) {
     assert!((value - expected).abs() <= tolerance, "{what}: {value}, not {expected}");
 }
 
-/// Queues, states, load, and the mean packets, utilisation and loss that an independent program
-/// found for them by iterating the uniformised chain, to six digits after the point. At load 1
-/// they are the requirement `NB-18`.
+/// Queues, states, load, and the mean packets, utilization and loss that an independent program
+/// found for them by iterating the uniformized chain, to six digits after the point. At load 1 they
+/// are the requirement `NB-18`.
 const PUBLISHED: [(usize, usize, f64, [f64; 3]); 22] = [
     (1, 11, 0.5, [0.994626, 0.499756, 0.000489]),
     (1, 11, 1.0, [5.000000, 0.909091, 0.090909]),
@@ -39,7 +39,7 @@ const PUBLISHED: [(usize, usize, f64, [f64; 3]); 22] = [
 ];
 
 #[test]
-fn packets_utilisation_and_loss_are_the_published_ones() {
+fn bypass_results_match_the_published_ones() {
     for (queues, states, load, [packets, utilisation, loss]) in PUBLISHED {
         let (steady, of) = (solved(queues, states, load), format!("{queues}*{states} at {load}"));
         assert_near(&of, steady.packets_mean(), packets, 0.6e-6);
@@ -54,7 +54,7 @@ fn erlang_b(servers: usize, load: f64) -> f64 {
 }
 
 #[test]
-fn queues_without_room_to_wait_lose_what_erlang_says() {
+fn queues_without_waiting_match_erlang_b() {
     for queues in 1..=10 {
         for load in [0.01, 0.5, 1.0, 3.0, 20.0] {
             let (loss, expected) = (solved(queues, 2, load).loss(), erlang_b(queues, load));
@@ -64,7 +64,7 @@ fn queues_without_room_to_wait_lose_what_erlang_says() {
 }
 
 #[test]
-fn one_queue_is_an_mm1k_down_to_losses_that_a_subtraction_would_drown() {
+fn one_queue_matches_mm1k() {
     for (packets, load) in [(1, 0.3), (10, 0.5), (10, 2.0), (100, 0.9), (127, 0.1)] {
         let steady = Bypass::dropping(packets).unwrap().solve(load).unwrap();
         let norm: f64 = (0..=packets).map(|k| f64::powi(load, k as i32)).sum();
@@ -76,7 +76,7 @@ fn one_queue_is_an_mm1k_down_to_losses_that_a_subtraction_would_drown() {
 }
 
 #[test]
-fn probabilities_are_a_distribution_and_what_comes_in_goes_out() {
+fn bypass_probabilities_form_a_distribution() {
     for (queues, states, load) in [(1, 2, 0.1), (2, 7, 1.3), (4, 4, 2.5), (5, 3, 9.0)] {
         let steady = solved(queues, states, load);
         assert!(steady.probabilities().iter().all(|p| (0.0..=1.0).contains(p)));
@@ -89,7 +89,7 @@ fn probabilities_are_a_distribution_and_what_comes_in_goes_out() {
 }
 
 #[test]
-fn more_load_is_more_packets_loss_and_work_and_more_room_is_less_loss() {
+fn more_load_means_more_loss() {
     let figures = |s: Steady| [s.packets_mean(), s.utilisation(), s.loss()];
     for (queues, states) in [(1, 11), (2, 3), (3, 3), (5, 3)] {
         let of_loads: Vec<[f64; 3]> =
@@ -103,7 +103,7 @@ fn more_load_is_more_packets_loss_and_work_and_more_room_is_less_loss() {
 
 /// `NB-20`: five queues for two packets against one for ten.
 #[test]
-fn the_same_room_in_more_queues_holds_less_loses_less_and_works_less() {
+fn more_queues_of_equal_room_lose_less() {
     for twentieths in 2..=40 {
         let load = f64::from(twentieths) / 20.0;
         let (one, five) = (Bypass::dropping(10).unwrap().solve(load).unwrap(), solved(5, 3, load));
@@ -114,7 +114,7 @@ fn the_same_room_in_more_queues_holds_less_loses_less_and_works_less() {
 
 /// `NB-19`.
 #[test]
-fn the_simulated_queues_agree_within_a_percent() {
+fn simulated_queues_agree_within_one_percent() {
     for (queues, states, load) in [(1, 11, 1.0), (2, 2, 0.5), (2, 3, 1.0), (3, 3, 2.0), (5, 3, 4.0)] {
         let of = Bypass::new(queues, states).unwrap();
         let (steady, measured) =
@@ -138,7 +138,7 @@ fn five_queues_of_ten_states_are_solved() {
 }
 
 #[test]
-fn sizes_at_their_limits_pass_and_one_more_does_not() {
+fn bypass_sizes_are_limited() {
     assert!(Bypass::new(1, QUEUE_STATES_MAX).is_ok());
     let error = Bypass::new(1, QUEUE_STATES_MAX + 1).unwrap_err();
     assert!(error.to_string().contains("from 2 to 128"), "{error}");

@@ -1,4 +1,4 @@
-//! The tables and pictures of docs/experiments/nb-cache-model.md are what the models say.
+//! The tables and pictures of docs/experiments/nb-cache-model.md agree with the models.
 
 use crate::common;
 
@@ -21,7 +21,7 @@ fn models() -> [(&'static str, Bypass); 4] {
 
 /// `NB-20`.
 #[test]
-fn figure_9_is_what_the_model_says() {
+fn figure_9_matches_the_model() {
     let solved = |load: f64| models().map(|(_, model)| model.solve(load).unwrap());
     let loads: Vec<[Steady; 4]> = (1..=40).map(|step| solved(f64::from(step) / 20.0)).collect();
     let lines = models().into_iter().enumerate().map(|(place, (name, _))| {
@@ -42,7 +42,7 @@ fn figure_9_is_what_the_model_says() {
             table.row([title.into(), format!("{:.1}", of_load[0].load()), one, ten, two, five]);
         }
     }
-    common::shown(PAGE, "figure-9", &table.text());
+    common::whole("crates/model/tests/snapshots/figure-9.txt", &table.text());
 }
 
 /// When the rings of figure 2 are looked at, ms.
@@ -50,7 +50,7 @@ const TIMES_MS: [u32; 5] = [50, 100, 200, 500, 1000];
 
 /// `NB-03`.
 #[test]
-fn figure_2_is_what_the_prototype_does() {
+fn figure_2_matches_the_prototype() {
     let heads = ["storage", "hits", "ring", "50 ms", "100 ms", "200 ms", "500 ms", "1 s"];
     let (mut table, mut panels) = (Table::new(&heads), Vec::new());
     for (name, storage) in [("SSD", Storage::Ssd), ("HDD", Storage::Hdd)] {
@@ -78,13 +78,13 @@ fn figure_2_is_what_the_prototype_does() {
             panels.push((format!("{name}, {hits} hits: packets in rings"), (0..3).map(point).collect()));
         }
     }
-    common::shown(PAGE, "figure-2", &table.text());
+    common::whole("crates/model/tests/snapshots/figure-2.txt", &table.text());
     common::whole("docs/experiments/nb-cache-rings.svg", &ring_svg(panels, &["CS", "PIT", "FIB"]));
 }
 
 /// `NB-02`.
 #[test]
-fn the_table_of_knees_is_what_is_predicted_and_simulated() {
+fn the_table_of_knees_matches_the_simulation() {
     let heads = ["hits", "bottleneck", "at most", "of 0.9", "of 0.97", "of 1.03", "of 1.1", "of 1.5"];
     let mut table = Table::new(&heads);
     let rates = Rates {

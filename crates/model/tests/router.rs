@@ -14,7 +14,7 @@ fn router(cs_hit: f64) -> Router {
 
 /// `NB-01`.
 #[test]
-fn the_simulated_stages_get_and_hold_what_is_predicted() {
+fn simulated_stages_match_the_prediction() {
     let router = router(0.3);
     let load = 0.7 * router.bottleneck().1;
     let measured = RouterQueues::run(router, load, ROOM, 1_000_000, 5).unwrap();
@@ -31,7 +31,7 @@ fn the_simulated_stages_get_and_hold_what_is_predicted() {
 
 /// `NB-02`: below the predicted load nothing is lost, above it the throughput stays where it was.
 #[test]
-fn the_knee_is_where_it_is_predicted() {
+fn the_knee_matches_the_prediction() {
     for (cs_hit, expected) in [(0.0, Stage::CsInsert), (0.3, Stage::CsLookup), (0.9, Stage::CsLookup)] {
         let router = router(cs_hit);
         let (stage, most) = router.bottleneck();

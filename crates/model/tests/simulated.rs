@@ -1,5 +1,5 @@
-//! What equation 7 predicts of a router, and what the simulator's router with a modelled disk does:
-//! its own forwarder, behind it a disk that reads at a rate.
+//! The predictions of equation 7 for a router, compared with the simulator's router with a modeled
+//! disk: its own forwarder, and behind it a disk that reads at a rate.
 
 use namely_model::{Rates, Router, Shares, Stage};
 use namely_sim::{
@@ -7,15 +7,15 @@ use namely_sim::{
 };
 use namely_wire::{DataBuilder, Name, SignatureInfo};
 
-/// A request to the disk, and an Interest for what is not on it.
+/// A request to the disk, and an Interest for Data that is not on it.
 const READ_NS: u64 = 200_000;
 const ABSENT_NS: u64 = 20_000;
 
-/// Data that are asked for, each once.
+/// Number of Data, each of which is requested once.
 const NAMES: u64 = 4_000;
 
-/// Data a second that come when `offered` Interests a second are sent, of which `hits` of four are
-/// for what is on the disk, and the others for what is upstream.
+/// Data a second for `offered` Interests a second, of which `hits` of four are for Data on the
+/// disk, and the others for Data upstream.
 fn throughput(disk: DiskSpec, hits: u64, offered: f64) -> f64 {
     let mut network = Network::new(1);
     let near = network.add_router(RouterSpec {
@@ -88,7 +88,7 @@ fn check(disk: DiskSpec, hits: u64, most: f64) {
 
 /// `NB-02`.
 #[test]
-fn a_router_that_waits_for_its_disk_has_its_knee_where_it_is_predicted() {
+fn a_blocking_router_has_the_predicted_knee() {
     for hits in [1, 2, 3] {
         let cs_hit = hits as f64 / 4.0;
         let seconds = (cs_hit * READ_NS as f64 + (1.0 - cs_hit) * ABSENT_NS as f64) / 1e9;
@@ -96,9 +96,9 @@ fn a_router_that_waits_for_its_disk_has_its_knee_where_it_is_predicted() {
     }
 }
 
-/// `NB-02`: what is not on the disk does not wait for it, so that only hits count.
+/// `NB-02`: Interests for Data that is not on the disk do not wait for it, so that only hits count.
 #[test]
-fn a_router_that_does_not_wait_has_its_knee_where_its_disks_threads_have_enough_to_do() {
+fn a_nonblocking_router_has_the_predicted_knee() {
     for threads in [1, 4] {
         let seconds = 0.75 * READ_NS as f64 / threads as f64 / 1e9;
         check(disk(false, threads), 3, predicted(seconds, 0.75));

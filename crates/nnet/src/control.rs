@@ -1,6 +1,6 @@
-//! What a forwarder in the kernel is told, and what it lists: faces of devices, routes, strategies,
-//! bindings, the content store. Listing is free; to change takes CAP_NET_ADMIN in the user
-//! namespace that owns the network namespace.
+//! The management of a forwarder in the kernel: changes and listings of faces of devices, routes,
+//! strategies, bindings and the content store. Listings need no privilege. Changes need
+//! CAP_NET_ADMIN in the user namespace that owns the network namespace.
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,7 +16,7 @@ use crate::uapi::{NNET_GENL_NAME, attr, cmd};
 /// Longest datagram of an answer: the kernel fills at most so much at once.
 const ANSWER_OCTETS: usize = 64 << 10;
 
-/// The controller of generic netlink, by which a family's number is asked for.
+/// The controller of generic netlink, which resolves a family's number.
 mod controller {
     pub(super) const ID: u16 = 16;
     pub(super) const GET_FAMILY: u8 = 3;
@@ -27,7 +27,7 @@ mod controller {
     pub(super) const GROUP_ID: u16 = 2;
 }
 
-/// Why the kernel did not do what it was asked.
+/// The reason why the kernel refused a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ControlError {
     /// Environment: the module is not loaded.
@@ -36,7 +36,7 @@ pub enum ControlError {
     NotPermitted,
     /// Caller: there is no such face, route, strategy choice or device.
     NotFound,
-    /// Caller: what was given makes no sense to the kernel, and what it says of it.
+    /// Caller: the kernel refused the arguments as invalid, with its message if there is one.
     Invalid(Option<String>),
     /// Caller: the face is permanent, or that of a socket.
     Permanent,
@@ -98,13 +98,13 @@ impl fmt::Display for ControlError {
 
 impl std::error::Error for ControlError {}
 
-/// What a face leads to.
+/// The endpoint of a face.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaceKind {
     /// A program's socket.
     Socket,
     /// A station on a device.
-    Station,
+    LinkAddress,
     /// A group of stations on a device.
     Group,
 }
@@ -114,12 +114,12 @@ pub enum FaceKind {
 pub struct Face {
     /// Its number.
     pub id: u64,
-    /// What it leads to.
+    /// The endpoint of the face.
     pub kind: FaceKind,
     /// Its network device, by its number, and the address of the station or group; none of a
     /// socket.
     pub link: Option<(u32, MacAddress)>,
-    /// Packets or frames that came.
+    /// Packets or frames that were received.
     pub packets_in: u64,
     /// Packets or frames that went.
     pub packets_out: u64,
@@ -145,7 +145,7 @@ pub struct Binding {
     pub face: u64,
 }
 
-/// Which strategy forwards below a prefix.
+/// The strategy that forwards below a prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StrategyChoice {
     /// The prefix.
@@ -214,7 +214,7 @@ impl Control {
         self.socket.as_fd()
     }
 
-    /// The socket, and the buffer for what comes by it.
+    /// The socket, and the buffer for received datagrams.
     pub(crate) fn parts(&mut self) -> (BorrowedFd<'_>, &mut [u8]) {
         (self.socket.as_fd(), &mut self.buffer)
     }
@@ -247,11 +247,12 @@ impl Control {
         }
     }
 
-    /// Stops this network namespace's forwarder by a panic, as far as the module was loaded with
-    /// `planted=1`: for tests of what becomes of its programs.
+    /// Stops this network namespace's forwarder by a panic, if the module was loaded with
+    /// `planted=1`. It is for tests of the effect on programs.
     ///
     /// # Errors
-    /// [`ControlError::NoStrategy`]: it was not. [`ControlError::Stopped`]: it is done.
+    /// [`ControlError::NoStrategy`]: the module was loaded without it. [`ControlError::Stopped`]:
+    /// the forwarder has stopped.
     pub fn plant_panic(&mut self) -> Result<(), ControlError> {
         let request = self.request(cmd::PANIC, false);
         self.exchange(request, &mut |_| {})
@@ -291,7 +292,7 @@ impl Control {
         face.ok_or(ControlError::System(Errno::BADMSG))
     }
 
-    /// Takes the face of a device away, and what leads to it.
+    /// Removes the face of a device, and the routes to it.
     ///
     /// # Errors
     /// [`ControlError::Permanent`]: it is `local` or a socket's.
@@ -380,7 +381,7 @@ impl Control {
         })
     }
 
-    /// Lets the content store hold so many Data.
+    /// Sets the content store's capacity, in Data.
     ///
     /// # Errors
     /// [`ControlError::Full`]: more than the module's parameter `cs_packets_max`.
@@ -405,14 +406,14 @@ impl Control {
     }
 }
 
-/// A face as a row or an event tells of it.
+/// Parses a face from a row or an event.
 pub(crate) fn face(row: Attributes<'_>) -> Option<Face> {
     let address = || Some(MacAddress(row.octets(attr::ADDRESS)?.try_into().ok()?));
     Some(Face {
         id: row.u64(attr::FACE)?,
         kind: match row.u32(attr::KIND)? {
             0 => FaceKind::Socket,
-            1 => FaceKind::Station,
+            1 => FaceKind::LinkAddress,
             _ => FaceKind::Group,
         },
         link: row.u32(attr::IFINDEX).zip(address()),
@@ -430,7 +431,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_kernel_without_the_module_says_so() {
+    fn a_missing_kernel_module_is_reported() {
         match Control::open() {
             Ok(mut control) => assert!(control.routes().is_ok()),
             Err(error) => {

@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_loopback_has_a_number_and_what_nobody_is_called_has_none() {
+    fn the_loopback_has_a_device_index() {
         let number = index("lo").unwrap();
         assert_eq!(name(number).as_deref(), Ok("lo"));
         assert_eq!(index("no-such-device"), Err(Errno::NODEV));

@@ -1,5 +1,4 @@
-//! What the kernel's forwarder tells of by itself: faces of devices that come and go, and that it
-//! has stopped.
+//! Events of the kernel's forwarder: faces of devices that are added and removed, and its stop.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -14,25 +13,25 @@ use crate::uapi::{NNET_GENL_EVENTS, attr, cmd};
 /// Something that has happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A face of a device has come.
+    /// A face of a device was added.
     FaceNew(Face),
-    /// One has gone.
+    /// A face of a device was removed.
     FaceDel(Face),
     /// The forwarder of this network namespace has stopped, for this reason.
     Stopped(String),
-    /// More has happened than there was room for: what is now, the listings say.
+    /// Events were lost because the buffer was full. The listings have the present state.
     Missed,
 }
 
-/// A socket that hears of events.
+/// A socket that receives events.
 #[derive(Debug)]
 pub struct Events(Control);
 
 impl Events {
-    /// Hears of what happens from now on in this network namespace.
+    /// Receives events from now on in this network namespace.
     ///
     /// # Errors
-    /// [`ControlError::NotLoaded`], or what the system says.
+    /// [`ControlError::NotLoaded`], or an error of the system.
     pub fn open() -> Result<Self, ControlError> {
         let mut control = Control::open()?;
         let group = control.group(NNET_GENL_EVENTS)?.ok_or(ControlError::NotLoaded)?;
@@ -40,10 +39,10 @@ impl Events {
         Ok(Events(control))
     }
 
-    /// Takes what has happened, as far as one message holds it; nothing if nothing has.
+    /// Returns the events of one message; none if there is no message.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns an error of the system.
     pub fn take(&mut self) -> Result<Vec<Event>, ControlError> {
         let (socket, buffer) = self.0.parts();
         let octets = match rustix::net::recv(socket, &mut buffer[..], RecvFlags::DONTWAIT) {
@@ -84,7 +83,7 @@ mod tests {
     use crate::message::Request;
 
     #[test]
-    fn events_are_read_and_what_is_none_is_passed_over() {
+    fn kernel_events_are_parsed() {
         let gone = Request::new(31, cmd::FACE_DEL, false, 0)
             .with(attr::FACE, &300_u64.to_ne_bytes())
             .with(attr::KIND, &1_u32.to_ne_bytes())

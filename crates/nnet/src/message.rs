@@ -12,7 +12,7 @@ const HEADERS_OCTETS: usize = 20;
 /// Octets of an attribute's header.
 const ATTRIBUTE_HEADER_OCTETS: usize = 4;
 
-/// Bits of an attribute's type that say how its value is written.
+/// Bits of an attribute's type that are the type itself, without the flags of its encoding.
 const TYPE_BITS: u16 = 0x3fff;
 
 const ERROR: u16 = libc::NLMSG_ERROR as u16;
@@ -23,7 +23,8 @@ const DONE: u16 = libc::NLMSG_DONE as u16;
 pub(crate) struct Request(Vec<u8>);
 
 impl Request {
-    /// Asks `family` for `command`; a listing, or one thing whose end is acknowledged.
+    /// A request of `command` to `family`: a listing, or a single request whose end is
+    /// acknowledged.
     pub(crate) fn new(family: u16, command: u8, is_listing: bool, sequence: u32) -> Self {
         let more = if is_listing { libc::NLM_F_DUMP } else { libc::NLM_F_ACK };
         let mut octets = vec![0; 4];
@@ -35,7 +36,7 @@ impl Request {
         Request(octets)
     }
 
-    /// With an attribute; a value of more than 65,531 octets is none that the kernel takes.
+    /// Adds an attribute. The kernel accepts no value of more than 65,531 octets.
     pub(crate) fn with(mut self, attribute: u16, value: &[u8]) -> Self {
         let octets = u16::try_from(ATTRIBUTE_HEADER_OCTETS + value.len()).unwrap_or(u16::MAX);
         self.0.extend_from_slice(&octets.to_ne_bytes());
@@ -58,13 +59,13 @@ impl Request {
 pub(crate) enum Reply<'a> {
     /// One of the family's, with its attributes.
     Message(Attributes<'a>),
-    /// Nothing more comes.
+    /// The end of the replies.
     End,
-    /// It was refused, and in which words if there are any.
+    /// The request was refused, with the kernel's message if there is one.
     Refused(Errno, Option<&'a str>),
 }
 
-/// The messages in a datagram; ends at what is none.
+/// The messages in a datagram; ends at the first invalid one.
 pub(crate) fn replies(datagram: &[u8]) -> impl Iterator<Item = Reply<'_>> {
     let mut rest = datagram;
     std::iter::from_fn(move || {
@@ -85,7 +86,7 @@ pub(crate) fn replies(datagram: &[u8]) -> impl Iterator<Item = Reply<'_>> {
     })
 }
 
-/// An acknowledgement, or a refusal with what the kernel has to say of it.
+/// An acknowledgement, or a refusal with the kernel's message.
 fn ended(message: &[u8]) -> Reply<'_> {
     /// Attribute of an extended acknowledgement with its text.
     const TEXT: u16 = 1;
@@ -93,7 +94,7 @@ fn ended(message: &[u8]) -> Reply<'_> {
     if errno == 0 {
         return Reply::End;
     }
-    // The header of the request follows, without what it carried (NETLINK_CAP_ACK).
+    // The header of the request follows, without its payload (NETLINK_CAP_ACK).
     let more = Attributes::of(message.get(HEADER_OCTETS + 4 + HEADER_OCTETS..).unwrap_or_default());
     let text = more.octets(TEXT).and_then(|text| std::str::from_utf8(text).ok());
     Reply::Refused(Errno::from_raw_os_error(errno.saturating_neg()), text.map(|t| t.trim_end_matches('\0')))
@@ -107,7 +108,7 @@ pub(crate) struct Attributes<'a> {
 }
 
 impl<'a> Attributes<'a> {
-    /// Those in `octets`, which belong to no message of the family's.
+    /// The attributes in `octets`, which belong to no message of the family's.
     pub(crate) fn of(octets: &'a [u8]) -> Self {
         Attributes { command: 0, octets }
     }
@@ -117,7 +118,7 @@ impl<'a> Attributes<'a> {
         self.command
     }
 
-    /// Each attribute's type and value; ends at what is none.
+    /// Each attribute's type and value; ends at the first invalid one.
     pub(crate) fn all(self) -> impl Iterator<Item = (u16, &'a [u8])> {
         let mut rest = self.octets;
         std::iter::from_fn(move || {
@@ -159,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attributes_come_back_as_they_were_put() {
+    fn netlink_attributes_survive_a_round_trip() {
         let request = Request::new(31, 4, false, 7)
             .with(6, b"\x08\x01a")
             .with(2, &5_u64.to_ne_bytes())
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_why() {
+    fn a_netlink_refusal_has_a_reason() {
         let mut answer = Request::new(ERROR, 0, false, 1).build();
         answer.truncate(HEADER_OCTETS);
         answer.extend_from_slice(&(-libc::EINVAL).to_ne_bytes());
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_lies_about_its_length_ends_the_reading() {
+    fn a_truncated_netlink_message_ends_the_parsing() {
         let whole = Request::new(31, 4, false, 7).with(6, b"abcd").with(2, &5_u64.to_ne_bytes()).build();
         for octets in 0..whole.len() {
             assert!(replies(&whole[..octets]).count() <= 1);

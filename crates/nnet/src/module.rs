@@ -25,12 +25,13 @@ pub fn family() -> u16 {
     told.and_then(|text| text.trim().parse().ok()).unwrap_or(AF_NNET_DEFAULT)
 }
 
-/// The running kernel, as `uname -r` says it.
+/// The release of the running kernel, as in `uname -r`.
 pub fn release() -> String {
     rustix::system::uname().release().to_string_lossy().into_owned()
 }
 
-/// Where the module may be: those of the running kernel, then what kernel/build made below here.
+/// Paths where the module may be: those of the running kernel, then the output of kernel/build
+/// below the working directory.
 pub fn places() -> Vec<PathBuf> {
     let release = release();
     let file = format!("{NAME}.ko");

@@ -1,5 +1,5 @@
 //! The files below /proc/net/nnet: the counters and the state of this network namespace's
-//! forwarder, and what the netlink family lists nowhere.
+//! forwarder, and further state that the netlink family does not list.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -8,7 +8,7 @@ use namely_wire::{Name, NameRef};
 
 use crate::uapi::NNET_FACE_LOCAL;
 
-/// Where they are: those of the network namespace that the calling thread is in.
+/// The folder of the files: those of the network namespace that the calling thread is in.
 pub const FOLDER: &str = "/proc/thread-self/net/nnet";
 
 /// Whether there is a forwarder.
@@ -38,7 +38,7 @@ fn parse_state(text: &str) -> State {
     }
 }
 
-/// Why the forwarder has stopped, if it has.
+/// Returns the reason for which the forwarder has stopped, if it has.
 ///
 /// # Errors
 /// As of [`state`].
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_route_says_whether_applications_are_asked() {
+    fn the_longest_route_decides_about_applications() {
         let fib = "/ 7 0\n/lab 1 0\n/lab 7 10\n/lab/far 7 0\n/lab/%00x 1 0\nnonsense\n/x\n";
         for (name, expected) in
             [("/other", false), ("/lab", true), ("/lab/near/x", true), ("/lab/far/x", false), ("/", false)]
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_is_what_the_kernel_says() {
+    fn the_kernel_state_is_parsed() {
         assert_eq!(parse_state("running\n"), State::Running);
         assert_eq!(parse_state("unused\n"), State::Unused);
         assert_eq!(parse_state("stopped a panic at x\n"), State::Stopped("a panic at x".into()));

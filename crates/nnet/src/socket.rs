@@ -1,7 +1,7 @@
 //! Sockets of the family: SOCK_RAW, of which each message is one packet.
 //!
-//! Binding needs the family's own address and option, which no library has in a safe form. What is
-//! sent and received goes through `sendmmsg` and `recvmmsg` elsewhere: any descriptor does.
+//! Binding needs the family's own address and option, which no library has in a safe form. Packets
+//! are sent and received through `sendmmsg` and `recvmmsg` elsewhere, which accept any descriptor.
 #![allow(unsafe_code)]
 
 use std::fmt;
@@ -18,10 +18,10 @@ use crate::uapi::{
 };
 use crate::{module, proc};
 
-/// A packet that says nothing: NDNLPv2's IDLE.
+/// A packet without content: NDNLPv2's IDLE.
 const IDLE: [u8; 2] = [0x64, 0];
 
-/// Why there is no socket.
+/// The reason for which a socket was not opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpenError {
     /// Environment: the module is not loaded.
@@ -35,7 +35,7 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    /// Why no face was made.
+    /// Returns the reason for which no face was created.
     fn of(errno: Errno) -> Self {
         match errno {
             Errno::SHUTDOWN | Errno::IO => {
@@ -88,8 +88,8 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// A socket with a face in the forwarder of this network namespace, which is made if there is
-    /// none.
+    /// Opens a socket with a face in the forwarder of this network namespace. The forwarder is
+    /// created if there is none.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -101,8 +101,8 @@ impl Socket {
         }
     }
 
-    /// The same with a face that leads to another machine, or to several: the socket of a router,
-    /// which carries the packets there. What is below /localhost does not pass it.
+    /// Opens a socket with a face to another machine, or to several. A router uses it, and carries
+    /// the packets to these machines. Packets below /localhost do not pass it.
     ///
     /// # Errors
     /// [`OpenError`]; without CAP_NET_ADMIN [`OpenError::NotPermitted`].
@@ -118,7 +118,7 @@ impl Socket {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let fd = rustix::net::socket_with(AddressFamily::from_raw(family), SocketType::RAW, flags, None);
         let fd = fd.map_err(|errno| match errno {
-            // Where no family has the number a user without rights is told so as well.
+            // If no family has the number, a user without privileges receives this error as well.
             Errno::AFNOSUPPORT | Errno::PROTONOSUPPORT | Errno::SOCKTNOSUPPORT => OpenError::NotLoaded,
             Errno::PERM | Errno::ACCESS if !module::is_loaded() => OpenError::NotLoaded,
             errno => OpenError::System(errno),
@@ -175,8 +175,8 @@ impl Socket {
     pub fn face(&self) -> Result<u64, Errno> {
         let mut face = 0_u64;
         let mut octets = mem::size_of_val(&face) as libc::socklen_t;
-        // SAFETY: the kernel writes at most so many octets into an integer that lives until after
-        // the call, and the number of them.
+        // SAFETY: the kernel writes at most `octets` octets into an integer that lives until after
+        // the call, and their number.
         check(unsafe {
             libc::getsockopt(
                 self.fd.as_raw_fd(),
@@ -190,7 +190,7 @@ impl Socket {
     }
 
     fn set(&self, option: i32, octets: &[u8]) -> Result<(), Errno> {
-        // SAFETY: the kernel reads so many octets, which live until after the call.
+        // SAFETY: the kernel reads `octets.len()` octets, which live until after the call.
         check(unsafe {
             libc::setsockopt(
                 self.fd.as_raw_fd(),
@@ -209,8 +209,7 @@ impl AsFd for Socket {
     }
 }
 
-/// Has a netlink socket hear of what is told a group, which no library has in a safe form for
-/// groups above 32.
+/// Joins a netlink socket to a group. No library has this in a safe form for groups above 32.
 pub(crate) fn join_netlink_group(socket: BorrowedFd<'_>, group: u32) -> Result<(), Errno> {
     let octets = mem::size_of_val(&group) as libc::socklen_t;
     // SAFETY: the kernel reads an integer of that length, which lives until after the call.
@@ -240,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_socket_is_had_where_the_module_is_loaded_and_otherwise_it_is_said() {
+    fn a_socket_requires_the_kernel_module() {
         match Socket::open() {
             Ok(socket) => assert!(socket.face().is_ok_and(|face| face > 1)),
             Err(error) => assert_eq!(error == OpenError::NotLoaded, !module::is_loaded(), "{error}"),

@@ -1,6 +1,7 @@
-//! What programs and the kernel's forwarder agree on: the numbers of kernel/module/uapi/nnet.h.
+//! The interface between programs and the kernel's forwarder: the numbers of
+//! kernel/module/uapi/nnet.h.
 
-/// The family's number, unless the module's parameter `family` says another one.
+/// The family's number, unless the module's parameter `family` sets another one.
 pub const AF_NNET_DEFAULT: u16 = 18;
 
 /// Octets of a name that fit an address.
@@ -21,7 +22,7 @@ pub const NNET_UNBIND: i32 = 16;
 /// Option: makes the face of a socket that has none, which leads to another machine.
 pub const NNET_REMOTE: i32 = 17;
 
-/// What [`NNET_REMOTE`] is told of one neighbour, and of several.
+/// The value of [`NNET_REMOTE`] for one neighbor, and for several.
 pub const NNET_KIND_STATION: u32 = 1;
 /// See [`NNET_KIND_STATION`].
 pub const NNET_KIND_GROUP: u32 = 2;
@@ -38,11 +39,11 @@ pub const NNET_FACE_LOCAL: u64 = 1;
 /// The name of the generic netlink family.
 pub const NNET_GENL_NAME: &str = "nnet";
 
-/// The group of it that hears of events.
+/// Its multicast group of events.
 pub const NNET_GENL_EVENTS: &str = "events";
 
 /// Commands of the netlink family.
-#[allow(missing_docs, reason = "uapi/nnet.h says what each does")]
+#[allow(missing_docs, reason = "uapi/nnet.h documents each")]
 pub mod cmd {
     pub const FACE_NEW: u8 = 1;
     pub const FACE_DEL: u8 = 2;
@@ -61,7 +62,7 @@ pub mod cmd {
 }
 
 /// Attributes of its messages.
-#[allow(missing_docs, reason = "uapi/nnet.h says what each is")]
+#[allow(missing_docs, reason = "uapi/nnet.h documents each")]
 pub mod attr {
     pub const FACE: u16 = 2;
     pub const KIND: u16 = 3;
@@ -82,7 +83,7 @@ mod tests {
 
     const HEADER: &str = include_str!("../../../kernel/module/uapi/nnet.h");
 
-    /// What `#define NAME` says.
+    /// The value of `#define NAME`.
     fn defined(name: &str) -> u64 {
         let line = HEADER.lines().find(|line| line.split_whitespace().nth(1) == Some(name)).expect(name);
         line.split_whitespace().nth(2).expect(name).parse().expect(name)
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn the_numbers_are_those_of_the_kernels_header() {
+    fn uapi_numbers_match_the_kernel_header() {
         for (name, value) in [
             ("AF_NNET_DEFAULT", u64::from(AF_NNET_DEFAULT)),
             ("NNET_NAME_INLINE", NNET_NAME_INLINE as u64),

@@ -1,9 +1,8 @@
-//! Neighbour discovery over the forwarder in the kernel: the state machine of namely's router makes
+//! Neighbor discovery over the forwarder in the kernel: the state machine of namely's router makes
 //! and takes away lower faces, and routes by them, by netlink (docs/discovery.md, docs/kernel.md).
 //!
-//! Two network namespaces are two stations. What they tell one another is carried by the test, with
-//! sums for signatures; faces, routes and packets are the kernel's. A guest runs it
-//! (`kernel/run --tools`).
+//! Two network namespaces are two hosts. The test carries their messages, with checksums instead of
+//! signatures; faces, routes and packets are the kernel's. A guest runs it (`kernel/run --tools`).
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -11,12 +10,12 @@ use std::time::{Duration, Instant};
 use namely_datagrams::ethernet::monitor;
 use namely_discovery::message::{OwnHello, OwnReply};
 use namely_discovery::{
-    Action, Config, Discovery, Heard, InterfaceId, Key, LinkState, Phase, Proof, Station,
+    Action, Config, Discovery, InterfaceId, Key, LinkAddress, LinkState, Phase, Proof, ReceivedPacket,
 };
 use namely_nnet::uapi::NNET_FACE_LOCAL;
 use namely_nnet::{Control, ControlError, Face, FaceKind, Socket, device, module};
-use namely_skip::{Need, eventually, skip};
 use namely_testbed::Net;
+use namely_testkit::{Need, eventually, skip};
 use namely_wire::{
     DataBuilder, DataView, InterestBuilder, InterestView, MacAddress, Name, SignatureInfo, SignatureType,
 };
@@ -35,7 +34,7 @@ const LINK: InterfaceId = InterfaceId(0);
 struct Node {
     machine: Discovery,
     key: Key,
-    /// The time of what was signed last, ms.
+    /// The time of the last signature, ms.
     time_ms: u64,
     control: Control,
     device: u32,
@@ -71,7 +70,7 @@ impl Node {
             let found = monitor::device("cable").unwrap().unwrap();
             let mut machine = Discovery::new(config, key, now_ns, now_ns);
             let link =
-                LinkState { station: Station::Ether(found.address.0), mtu: found.mtu, network_bits: 0 };
+                LinkState { station: LinkAddress::Ether(found.address.0), mtu: found.mtu, network_bits: 0 };
             let mut actions = Vec::new();
             machine.interface(LINK, Some(link), now_ns, &mut actions);
             Node {
@@ -118,7 +117,7 @@ impl Node {
         unsigned.finish(&value)
     }
 
-    /// Does what the state machine wants, as a home of the kernel's forwarder does it.
+    /// Carries out the state machine's actions, as the daemon does with the kernel's forwarder.
     fn carry_out(&mut self, mut actions: Vec<Action>, now_ns: u64) {
         while !actions.is_empty() {
             for action in std::mem::take(&mut actions) {
@@ -140,11 +139,11 @@ impl Node {
                 self.sent.push((true, packet));
             }
             Action::Verify { ticket, key, packet } => {
-                let proof = if is_signed_by(&packet, &key) { Proof::Right } else { Proof::Wrong };
+                let proof = if is_signed_by(&packet, &key) { Proof::Valid } else { Proof::Invalid };
                 self.machine.verified(ticket, proof, now_ns, more);
             }
             Action::MakeFace { interface, station, .. } => {
-                let Station::Ether(address) = station else { panic!("{station} on Ethernet") };
+                let LinkAddress::Ether(address) = station else { panic!("{station} on Ethernet") };
                 let made = self.control.face_new(self.device, Some(MacAddress(address)));
                 self.machine.face_made(interface, station, made.ok(), more);
             }
@@ -167,15 +166,19 @@ impl Node {
     }
 
     fn hear(&mut self, source: [u8; 6], is_unicast: bool, packet: &[u8], now_ns: u64) {
-        let source = Station::Ether(source);
+        let source = LinkAddress::Ether(source);
         let mut actions = Vec::new();
-        self.machine.hear(Heard { interface: LINK, source, is_unicast, packet }, now_ns, &mut actions);
+        self.machine.hear(
+            ReceivedPacket { interface: LINK, source, is_unicast, packet },
+            now_ns,
+            &mut actions,
+        );
         self.carry_out(actions, now_ns);
     }
 
     /// The faces of stations, as the kernel lists them.
     fn stations(&mut self) -> Vec<Face> {
-        self.control.faces().unwrap().into_iter().filter(|face| face.kind == FaceKind::Station).collect()
+        self.control.faces().unwrap().into_iter().filter(|face| face.kind == FaceKind::LinkAddress).collect()
     }
 
     fn has_proven(&self, now_ns: u64) -> bool {
@@ -183,8 +186,8 @@ impl Node {
     }
 }
 
-/// Lets time pass, and carries what two nodes send, until `is_done`; one that is silent sends
-/// nothing.
+/// Lets time pass, and carries the messages of two nodes, until `is_done`; a silent node sends
+/// none.
 fn run(started: Instant, nodes: &mut [&mut Node], is_done: &mut dyn FnMut(&mut [&mut Node], u64) -> bool) {
     eventually("the nodes come so far", || {
         let now_ns = started.elapsed().as_nanos() as u64;
@@ -227,7 +230,7 @@ fn exchange(net: &Net, name: &str) {
 }
 
 #[test]
-fn neighbours_that_find_one_another_make_lower_faces_by_netlink_and_take_them_away() {
+fn discovered_neighbors_get_kernel_faces() {
     if std::env::var_os("NAMELY_GUEST").is_none() {
         return skip(Need::Guest, "it loads a module: `kernel/run --tools` runs it in a guest");
     }
@@ -264,7 +267,7 @@ fn neighbours_that_find_one_another_make_lower_faces_by_netlink_and_take_them_aw
     run(started, &mut [&mut lab, &mut desk], &mut |nodes, _| is_routed(nodes[1]));
     exchange(&net, "/lab/app/1");
 
-    // Who says goodbye is gone at once, and so is what led to it.
+    // A node that sends a goodbye is removed at once, with its routes.
     let mut actions = Vec::new();
     lab.machine.goodbye(&mut actions);
     lab.carry_out(actions, started.elapsed().as_nanos() as u64);
@@ -275,7 +278,7 @@ fn neighbours_that_find_one_another_make_lower_faces_by_netlink_and_take_them_aw
     assert!(desk.stations().is_empty(), "{:?}", desk.stations());
     assert!(desk.control.routes().unwrap().is_empty());
 
-    // Another one comes, and falls silent: three heartbeats later it is gone.
+    // Another neighbor appears and falls silent. Three heartbeats later it is gone.
     let now_ns = started.elapsed().as_nanos() as u64;
     for face in lab.stations() {
         lab.control.face_del(face.id).unwrap();

@@ -1,26 +1,26 @@
-//! For how long caches may answer with a response: Cache-Control and Expires as a shared cache
-//! reads them (RFC 9111, 4.2.1 and 5.2.2), since every router on the way is one. Pure.
+//! Freshness of a response in caches: Cache-Control and Expires as a shared cache reads them (RFC
+//! 9111, 4.2.1 and 5.2.2), because every router on the path is a shared cache. Pure.
 
 use std::time::Duration;
 
 use http::header::{self, HeaderMap};
 use http::{Response, StatusCode};
 
-/// The longest freshness given, whatever the origin says: a day.
+/// Maximum freshness, regardless of the origin: a day.
 pub const FRESHNESS_MAX: Duration = Duration::from_secs(86_400);
 
-/// What caches may do with a response.
+/// Rules for caching a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freshness {
-    /// It is for one client only (private, no-store, Set-Cookie, Vary on who asks): it must not
-    /// become an object.
+    /// The response is for one client only (private, no-store, Set-Cookie, Vary on the client). It
+    /// must not become an object.
     Private,
-    /// It may be kept, and answers for so long without asking the origin again; zero: ask each
-    /// time.
+    /// Caches may store the response, and may answer with it for this time without a new request to
+    /// the origin. Zero requires a request each time.
     For(Duration),
 }
 
-/// The freshness of a response; `unless_said` where the origin says nothing.
+/// Returns the freshness of a response; `unless_said` if the origin sets none.
 pub fn of<B>(response: &Response<B>, unless_said: Duration) -> Freshness {
     let headers = response.headers();
     if headers.contains_key(header::SET_COOKIE) || varies_by_client(headers) {
@@ -35,7 +35,7 @@ pub fn of<B>(response: &Response<B>, unless_said: Duration) -> Freshness {
         match name.trim() {
             "no-store" | "private" => return Freshness::Private,
             "no-cache" => ask = true,
-            // What cannot be read is stale (4.2.1).
+            // An unreadable value means stale (4.2.1).
             "s-maxage" => shared = Some(seconds().unwrap_or(Duration::ZERO)),
             "max-age" => plain = Some(seconds().unwrap_or(Duration::ZERO)),
             _ => {}
@@ -51,13 +51,13 @@ pub fn of<B>(response: &Response<B>, unless_said: Duration) -> Freshness {
     Freshness::For(lifetime.saturating_sub(age.unwrap_or_default()).min(FRESHNESS_MAX))
 }
 
-/// Statuses that a cache may keep where nothing is said (RFC 9110, 15.1).
+/// Returns true for statuses that a cache may store by default (RFC 9110, 15.1).
 fn is_cacheable(status: StatusCode) -> bool {
     matches!(status.as_u16(), 200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
 }
 
-/// Returns true if the response depends on request headers that no name carries. Encodings and
-/// languages are asked for in one way only, so that all get the same.
+/// Returns true if the response depends on request headers that no name carries. The gateway
+/// requests encodings and languages in one way only, so every client receives the same.
 fn varies_by_client(headers: &HeaderMap) -> bool {
     list(headers, &header::VARY).any(|name| {
         !matches!(&*name, "accept-encoding" | "accept-language" | "accept" | "origin" | "user-agent")
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_cache_goes_by_the_first_that_is_said() {
+    fn shared_freshness_follows_header_precedence() {
         let date = ("date", "Sat, 21 Nov 2026 15:00:00 GMT");
         let expires = ("expires", "Sat, 21 Nov 2026 15:00:30 GMT");
         for (lines, seconds) in [
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_one_client_is_private() {
+    fn responses_for_one_client_are_private() {
         for line in [
             ("cache-control", "private, max-age=60"),
             ("cache-control", "no-store"),

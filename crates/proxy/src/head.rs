@@ -1,18 +1,28 @@
-//! The head of a response as it stands before the body in a named object: an HTTP/1.1 status line
-//! and headers (RFC 9112), of which only those that hold for every client are kept. Pure.
-
-use std::fmt;
+//! The head of a response, which precedes the body in a named object: an HTTP/1.1 status line and
+//! headers (RFC 9112). Only headers that apply to every client are retained. Pure.
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Response, StatusCode};
 
-/// Longest head, octets: with it the first segment still has most of its room.
+/// Octets of a response head in an object.
+///
+/// The limit leaves most of the first segment to the body.
+///
+/// # Limit
+/// The answer is 502 with the reason.
+/// - Counter: `unusable`
+/// - Tests: `a_head_is_limited_in_size`
 pub const HEAD_OCTETS_MAX: usize = 4096;
 
-/// Most headers of a head.
+/// Headers in a response head.
+///
+/// # Limit
+/// The answer is 502 with the reason.
+/// - Counter: `unusable`
+/// - Tests: `a_head_is_limited_in_size`
 pub const HEADERS_MAX: usize = 64;
 
-/// Headers that do not go into an object: those of one connection (RFC 9110, 7.6.1), those of one
+/// Headers that are left out of an object: those of one connection (RFC 9110, 7.6.1), those of one
 /// client, and the length, which follows from the object's.
 const DROPPED: [HeaderName; 16] = [
     header::CONNECTION,
@@ -33,52 +43,38 @@ const DROPPED: [HeaderName; 16] = [
     HeaderName::from_static("keep-alive"),
 ];
 
-/// Why a head could not be made or read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A head could not be made or read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeadError {
     /// Origin: more than [`HEAD_OCTETS_MAX`] octets or [`HEADERS_MAX`] headers.
+    #[error("the response's headers take more than {HEAD_OCTETS_MAX} octets or {HEADERS_MAX} lines")]
     TooLarge,
     /// Peer: the object does not begin with a head.
+    #[error("the object is not an HTTP response")]
     Malformed,
 }
-
-impl fmt::Display for HeadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            HeadError::TooLarge => {
-                write!(
-                    f,
-                    "the response's headers take more than {HEAD_OCTETS_MAX} octets or {HEADERS_MAX} lines"
-                )
-            }
-            HeadError::Malformed => f.write_str("the object is not an HTTP response"),
-        }
-    }
-}
-
-impl std::error::Error for HeadError {}
 
 /// Status and headers of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
     /// The status.
     pub status: StatusCode,
-    /// The headers that are kept.
+    /// The retained headers.
     pub headers: HeaderMap,
 }
 
 impl Head {
-    /// A head of `status` with plain text to follow, for what a proxy itself has to say.
+    /// Returns a head of `status` for plain text of the proxy itself.
     pub fn text(status: StatusCode) -> Self {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
         Head { status, headers }
     }
 
-    /// What of an origin's response goes into an object.
+    /// Returns the part of an origin's response that goes into an object.
     pub fn of<B>(response: &Response<B>) -> Self {
         let mut headers = response.headers().clone();
-        // Headers that Connection names belong to the connection too.
+        // Headers that Connection names belong to the connection, too.
         let named: Vec<HeaderName> = headers
             .get_all(header::CONNECTION)
             .iter()
@@ -92,10 +88,10 @@ impl Head {
         Head { status: response.status(), headers }
     }
 
-    /// The head's octets; the body follows them.
+    /// Encodes the head. The body follows it.
     ///
     /// # Errors
-    /// The head is larger than one may be.
+    /// The head is larger than the limit.
     pub fn encode(&self) -> Result<Vec<u8>, HeadError> {
         let mut out = format!("HTTP/1.1 {}\r\n", self.status.as_str()).into_bytes();
         for (name, value) in &self.headers {
@@ -109,11 +105,11 @@ impl Head {
         if fits { Ok(out) } else { Err(HeadError::TooLarge) }
     }
 
-    /// Reads the head at the start of an object, and where the body begins. `octets` are the
-    /// object's first [`HEAD_OCTETS_MAX`], or all of a shorter one.
+    /// Decodes the head at the start of an object, and returns it with the offset of the body.
+    /// `octets` are the object's first [`HEAD_OCTETS_MAX`], or all of a shorter one.
     ///
     /// # Errors
-    /// The octets are no head, or a larger one than may be.
+    /// The octets are not a head, or the head exceeds a limit.
     pub fn decode(octets: &[u8]) -> Result<(Self, usize), HeadError> {
         let mut lines = [httparse::EMPTY_HEADER; HEADERS_MAX];
         let mut response = httparse::Response::new(&mut lines);
@@ -125,7 +121,7 @@ impl Head {
         for line in response.headers.iter() {
             let name = HeaderName::from_bytes(line.name.as_bytes()).map_err(|_| HeadError::Malformed)?;
             let value = HeaderValue::from_bytes(line.value).map_err(|_| HeadError::Malformed)?;
-            // Another gateway's object may hold what ours would have left out.
+            // An object of another gateway may hold headers that this one leaves out.
             if !DROPPED.contains(&name) {
                 headers.append(name, value);
             }
@@ -153,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_for_every_client_is_kept_and_comes_back() {
+    fn a_head_keeps_only_shared_headers() {
         let head = Head::of(&response(&[
             ("content-type", "video/mp2t"),
             ("etag", "\"a\""),
@@ -173,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_at_the_limit_fits_and_one_octet_more_does_not() {
+    fn a_head_is_limited_in_size() {
         let mut head = Head::text(StatusCode::OK);
         let used = head.encode().unwrap().len() + "x: \r\n".len();
         let filler = |octets| HeaderValue::from_str(&"y".repeat(octets)).unwrap();
@@ -192,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_response_is_refused() {
+    fn an_invalid_response_head_is_refused() {
         for octets in
             [&b""[..], b"GET / HTTP/1.1\r\n\r\n", b"HTTP/1.1 200\r\n", b"HTTP/1.1 101\r\n\r\n", b"\x89PNG"]
         {
@@ -202,7 +198,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_octets_make_the_decoder_panic(octets in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn arbitrary_octets_never_panic_the_head_decoder(octets in proptest::collection::vec(any::<u8>(), 0..300)) {
             let _ = Head::decode(&octets);
             let _ = Head::decode(&[b"HTTP/1.1 200 OK\r\n", &octets[..]].concat());
         }

@@ -1,12 +1,11 @@
-//! HTTP through named data (HT-33): [`ingress`] answers browsers, players and `curl` from named
-//! objects, [`egress`] makes those objects from what origins answer. Between the two are only
-//! names, so that every router on the way may answer, and many clients that want the same cost the
-//! origin one request.
+//! HTTP over named data (HT-33). [`ingress`] answers browsers, players and `curl` from named
+//! objects. [`egress`] makes those objects from responses of origins. Only names connect the two,
+//! so every router on the path may answer, and many requests for the same resource cost the origin
+//! one request.
 //!
-//! What is asked for is the name alone: request headers do not travel, so nothing that depends on
-//! who asks (cookies, credentials) is carried, and responses meant for one client are refused.
-//! docs/proxy.md has names and formats.
-//!
+//! A request consists of the name alone, because request headers are not carried. So nothing that
+//! depends on the client (cookies, credentials) is carried, and responses for one client only are
+//! refused. docs/proxy.md has names and formats.
 //! ```no_run
 //! use namely_proxy::ingress::{Ingress, Sites};
 //! use namely_socket::{Consumer, ConsumerOptions};

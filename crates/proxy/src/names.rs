@@ -1,10 +1,8 @@
-//! Which name an HTTP resource has, and back (docs/proxy.md). Pure; knows no socket.
+//! Mapping of HTTP resources to names and back (docs/proxy.md). Pure; uses no socket.
 //!
 //! `http://host:port/a/b%20c?x=1` is `<prefix>/host:port/a/b c/32=query/x=1`: one component for
 //! each path segment, percent-decoded, so that a name prefix is a folder of the site. An empty
 //! segment is an empty component, so that `/a` and `/a/` differ.
-
-use std::fmt;
 
 use http::Uri;
 use http::uri::Authority;
@@ -14,36 +12,28 @@ use namely_wire::{Component, Name, NameRef};
 /// The keyword component before a query string.
 pub const QUERY_KEYWORD: &[u8] = b"query";
 
-/// Octets that stand for themselves in a path segment (RFC 3986, `pchar` without the percent sign).
+/// Octets of a path segment that need no escape (RFC 3986, `pchar` without the percent sign).
 const SEGMENT_OCTETS: &[u8] = b"-._~!$&'()*+,;=:@";
 
-/// Why a URL has no name; all are the client's fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A URL has no name. All reasons are faults of the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
-    /// It names no host, and the request had no Host either.
+    /// The URL names no host, and the request had no Host either.
+    #[error("the request names no host: send Host, or the whole URL")]
     NoHost,
-    /// A percent sign that two hexadecimal digits do not follow.
+    /// A percent sign is not followed by two hexadecimal digits.
+    #[error("the URL has a percent sign without two hexadecimal digits after it")]
     BadEscape,
-    /// It has user and password, which would be in the name for all to see.
+    /// The URL has user and password, which would be visible in the name.
+    #[error("user and password in a URL would be in a public name")]
     Credentials,
 }
 
-impl fmt::Display for UrlError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            UrlError::NoHost => "the request names no host: send Host, or the whole URL",
-            UrlError::BadEscape => "the URL has a percent sign without two hexadecimal digits after it",
-            UrlError::Credentials => "user and password in a URL would be in a public name",
-        })
-    }
-}
-
-impl std::error::Error for UrlError {}
-
-/// The name of what `uri` is below `prefix`. `host` is the request's Host, for a URI without one.
+/// Returns the name of `uri` below `prefix`. `host` is the request's Host, for a URI without a
+/// host.
 ///
 /// # Errors
-/// The URL has no host or path that a name can stand for, or the name would be too long.
+/// No name can represent the URL's host or path, or the name would be too long.
 pub fn name_of(prefix: NameRef<'_>, uri: &Uri, host: Option<&str>) -> Result<Name, UrlError> {
     let authority = match (uri.authority(), host) {
         (Some(authority), _) => authority.as_str(),
@@ -58,10 +48,10 @@ pub fn name_of(prefix: NameRef<'_>, uri: &Uri, host: Option<&str>) -> Result<Nam
     below(site.as_name(), uri)
 }
 
-/// The name of `uri`'s path and query below the name of a site.
+/// Returns the name of `uri`'s path and query below the name of a site.
 ///
 /// # Errors
-/// The path cannot be a name, or the name would be too long.
+/// No name can represent the path, or the name would be too long.
 pub fn below(site: NameRef<'_>, uri: &Uri) -> Result<Name, UrlError> {
     let mut name = site.to_name();
     let path = uri.path();
@@ -74,7 +64,7 @@ pub fn below(site: NameRef<'_>, uri: &Uri) -> Result<Name, UrlError> {
     Ok(name)
 }
 
-/// Host and port as a component has them: lower case, without a port that is HTTP's own.
+/// Returns host and port in the form of a component: lower case, without HTTP's default port.
 fn authority_text(authority: &Authority) -> String {
     let host = authority.host().to_ascii_lowercase();
     match authority.port_u16() {
@@ -83,7 +73,7 @@ fn authority_text(authority: &Authority) -> String {
     }
 }
 
-/// Path and query of the resource that `rest`, the components after the site's, name; none if no
+/// Returns path and query of a resource from `rest`, the components after the site's; none if no
 /// URL has that name.
 pub fn path_and_query<'a>(rest: impl IntoIterator<Item = Component<'a>>) -> Option<String> {
     let mut text = String::new();
@@ -142,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_is_named_by_host_path_and_query() {
+    fn a_url_name_has_host_path_and_query() {
         for (url, name) in [
             ("http://Video.example/live/1.m3u8", "/http/video.example/live/1.m3u8"),
             ("http://video.example:80/live/", "/http/video.example/live/..."),
@@ -157,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_without_a_host_with_credentials_or_with_broken_escapes_have_no_name() {
+    fn invalid_urls_have_no_name() {
         assert_eq!(named("http://user:secret@h.example/"), Err(UrlError::Credentials));
         assert_eq!(named("/a%2"), Err(UrlError::BadEscape));
         assert_eq!(named("/a%zz"), Err(UrlError::BadEscape));
@@ -166,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_no_url_has_give_none() {
+    fn names_outside_the_url_scheme_give_none() {
         for name in ["/", "/32=query/x", "/a/32=query", "/a/32=query/x/y", "/a/v=1", "/a/32=query/x%20y"] {
             assert_eq!(path_and_query(name.parse::<Name>().unwrap().components()), None, "{name}");
         }
@@ -174,7 +164,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_path_comes_back(segments in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..9), 1..6), query in proptest::option::of("[a-z=&%0-9/?]{0,12}")) {
+        fn every_url_path_survives_a_round_trip(segments in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..9), 1..6), query in proptest::option::of("[a-z=&%0-9/?]{0,12}")) {
             let mut text = String::new();
             for segment in &segments {
                 text.push('/');

@@ -1,15 +1,17 @@
-//! Which octets of a body a request wants: Range and If-Range (RFC 9110, 13.1.5 and 14). Pure.
+//! Computes the octets of a body that a request selects by Range and If-Range (RFC 9110, 13.1.5 and
+//! 14).
 //!
-//! One range is served; a request for several gets the whole body, as the specification allows.
+//! A single range is served. A request for several ranges receives the whole body, as the
+//! specification allows.
 
 use std::ops::Range;
 
 use http::header::{self, HeaderMap};
 
-/// What part of a body to send.
+/// The part of a body to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// All of it: 200.
+    /// The whole body: 200.
     Whole,
     /// These octets: 206.
     Octets(Range<u64>),
@@ -17,15 +19,15 @@ pub enum Part {
     Unsatisfiable,
 }
 
-/// The part of a body of `octets` that a request with headers `wanted` is for, when the response
-/// has headers `have`.
+/// Returns the part of a body of `octets` that a request with headers `wanted` selects, if the
+/// response has headers `have`.
 pub fn part(wanted: &HeaderMap, have: &HeaderMap, octets: u64) -> Part {
     let text = |headers: &HeaderMap, name| {
         headers.get(name).and_then(|value| value.to_str().ok().map(str::to_owned))
     };
     let Some(range) = text(wanted, header::RANGE) else { return Part::Whole };
     if let Some(condition) = text(wanted, header::IF_RANGE) {
-        // A weak tag never makes a range (13.1.5); a date must be exactly that of the response.
+        // A weak tag never matches If-Range (13.1.5). A date has to equal the date of the response.
         let strong = !condition.starts_with("W/");
         let same = [header::ETAG, header::LAST_MODIFIED]
             .into_iter()
@@ -37,8 +39,8 @@ pub fn part(wanted: &HeaderMap, have: &HeaderMap, octets: u64) -> Part {
     parse(&range, octets).unwrap_or(Part::Whole)
 }
 
-/// A Range header's single range; none if it is malformed, of another unit or of several ranges,
-/// and so ignored.
+/// Parses a Range header with a single range. Returns none if the header is malformed, or has
+/// another unit or several ranges. The caller then ignores the header.
 fn parse(range: &str, octets: u64) -> Option<Part> {
     let (unit, set) = range.split_once('=')?;
     if !unit.trim().eq_ignore_ascii_case("bytes") || set.contains(',') {
@@ -64,8 +66,8 @@ fn parse(range: &str, octets: u64) -> Option<Part> {
     Some(if range.start < range.end { Part::Octets(range) } else { Part::Unsatisfiable })
 }
 
-/// Returns true if the client has what the response is already (If-None-Match, else
-/// If-Modified-Since): 304.
+/// Returns true if the client already has the response (If-None-Match, else If-Modified-Since):
+/// 304.
 pub fn is_known(wanted: &HeaderMap, have: &HeaderMap) -> bool {
     let text = |headers: &HeaderMap, name| {
         headers.get(name).and_then(|value| value.to_str().ok().map(str::to_owned))
@@ -94,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn one_range_is_served_and_what_is_malformed_is_ignored() {
+    fn malformed_ranges_are_ignored() {
         for (range, expected) in [
             ("bytes=0-0", Part::Octets(0..1)),
             ("bytes=10-19", Part::Octets(10..20)),
@@ -121,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_of_another_version_gets_the_whole() {
+    fn a_range_of_another_version_gets_everything() {
         let have =
             headers(&[(header::ETAG, "\"v2\""), (header::LAST_MODIFIED, "Sat, 21 Nov 2026 15:00:00 GMT")]);
         for (condition, whole) in [
@@ -137,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_has_it_is_told_so() {
+    fn an_unchanged_resource_is_known_to_clients() {
         let have =
             headers(&[(header::ETAG, "W/\"v2\""), (header::LAST_MODIFIED, "Sat, 21 Nov 2026 15:00:00 GMT")]);
         for (name, value, known) in [

@@ -11,7 +11,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use namely_skip::comes_to_hold;
+use namely_testkit::wait_until_true;
 
 use self::common::{Origin, World};
 
@@ -29,7 +29,7 @@ impl Write for Log {
 }
 
 #[test]
-fn a_request_is_one_line_of_the_ingress_and_one_of_the_egress_if_it_got_there() {
+fn each_gateway_logs_one_line_per_request() {
     let log = Log::default();
     let writer = log.clone();
     let filter = Targets::new().with_target(ACCESS, LevelFilter::INFO);
@@ -48,7 +48,7 @@ fn a_request_is_one_line_of_the_ingress_and_one_of_the_egress_if_it_got_there() 
         text.lines().map(str::to_owned).collect::<Vec<_>>()
     };
     let with = |part: &str| lines().iter().filter(|line| line.contains(part)).count();
-    assert!(comes_to_hold(|| lines().len() == 4), "{:#?}", lines());
+    assert!(wait_until_true(|| lines().len() == 4), "{:#?}", lines());
     assert_eq!(with("GET http://video/a%0Ab 200 6 octets, "), 2, "{:#?}", lines());
     assert_eq!(with("/http/video/a%0Ab 200 6 octets, "), 1, "{:#?}", lines());
     assert_eq!(with("GET nobody/there 502 "), 1, "{:#?}", lines());

@@ -1,16 +1,16 @@
-//! HTTP clients get through both gateways and a router what an origin has: the origin, the
-//! gateways, the router and the clients are real, over loopback.
+//! HTTP clients reach an origin through both gateways and a router: the origin, the gateways, the
+//! router and the clients are real, over loopback.
 
 use crate::common;
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use namely_proxy::egress::EgressOptions;
 
-use namely_skip::eventually;
+use namely_testkit::eventually;
 
 use self::common::{Origin, World};
 
@@ -18,7 +18,7 @@ fn movie() -> Vec<u8> {
     (0..300_000_usize).map(|i| (i * 7 + i / 251) as u8).collect()
 }
 
-/// An origin whose `/movie` is cacheable for long and whose other paths echo themselves.
+/// An origin with a cacheable `/movie`; its other paths echo themselves.
 fn origin() -> Origin {
     Origin::start(|path, round| {
         match path {
@@ -41,7 +41,7 @@ fn world() -> World {
 }
 
 #[test]
-fn what_an_origin_has_reaches_http_clients_by_name_and_once_for_all() {
+fn one_origin_response_serves_all_clients() {
     let world = world();
     for _ in 0..3 {
         let (status, head, body) = world.get("/movie");
@@ -71,7 +71,7 @@ fn what_an_origin_has_reaches_http_clients_by_name_and_once_for_all() {
 }
 
 #[test]
-fn ranges_heads_and_conditions_are_answered_by_the_gateway() {
+fn the_gateway_answers_ranges_and_conditions() {
     let world = world();
     let (status, head, body) = world.ask("HEAD http://video/movie HTTP/1.1\r\nHost: video");
     assert_eq!((status, body.len(), head.contains("content-length: 300000")), (200, 0, true), "{head}");
@@ -103,7 +103,7 @@ fn ranges_heads_and_conditions_are_answered_by_the_gateway() {
 }
 
 #[test]
-fn what_is_not_fresh_is_asked_for_again_and_changes() {
+fn a_stale_resource_is_requested_again() {
     let world = world();
     assert_eq!(world.get("/live").2, b"0");
     world.origin.next();
@@ -112,7 +112,7 @@ fn what_is_not_fresh_is_asked_for_again_and_changes() {
 }
 
 #[test]
-fn a_path_reaches_the_origin_as_it_was_asked_for() {
+fn a_path_reaches_the_origin_unchanged() {
     let world = world();
     for path in ["/../../x", "/a/./b/../c", "//a///b", "/%2E%2E/x", "/a%2Fb%5C..%00", "/x;v=1/..?a=/../b"] {
         let (status, _, body) = world.ask(&format!("GET {path} HTTP/1.1\r\nHost: video"));
@@ -123,7 +123,7 @@ fn a_path_reaches_the_origin_as_it_was_asked_for() {
 }
 
 #[test]
-fn an_origins_own_refusals_and_redirects_are_passed_on() {
+fn origin_refusals_and_redirects_pass_through() {
     let world = world();
     let (status, _, body) = world.get("/missing");
     assert_eq!((status, body), (404, b"no such thing".to_vec()));
@@ -132,7 +132,7 @@ fn an_origins_own_refusals_and_redirects_are_passed_on() {
 }
 
 #[test]
-fn what_cannot_be_public_data_is_refused_with_the_reason() {
+fn private_responses_are_refused_with_a_reason() {
     let world = world();
     let (status, _, body) = world.get("/secret");
     let text = String::from_utf8(body).unwrap();
@@ -148,7 +148,7 @@ fn what_cannot_be_public_data_is_refused_with_the_reason() {
     assert_eq!(status, 400);
     let (status, _, body) = world.ask("GET http://nobody/ HTTP/1.1\r\nHost: nobody");
     let text = String::from_utf8(body).unwrap();
-    assert!(status == 502 && text.contains("nobody serves /http/nobody"), "{status} {text}");
+    assert!(status == 502 && text.contains("no producer serves /http/nobody"), "{status} {text}");
     assert!(text.contains("below /http, each by its host"), "{text}");
     let (status, _, _) = world.ask("GET / HTTP/1.1\r\nHost: video\r\nHost: nobody");
     assert_eq!(status, 400, "two hosts");
@@ -158,10 +158,10 @@ fn what_cannot_be_public_data_is_refused_with_the_reason() {
 }
 
 #[test]
-fn an_origin_that_is_not_there_is_named() {
+fn an_unreachable_origin_is_named() {
     let origin = origin();
-    // A port that nobody listens on.
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    // A port without a listener.
+    let address = namely_testkit::free_address();
     let world = World::new(Origin { address, ..origin }, EgressOptions::default());
     let (status, _, body) = world.get("/movie");
     let text = String::from_utf8(body).unwrap();
@@ -169,7 +169,7 @@ fn an_origin_that_is_not_there_is_named() {
 }
 
 #[test]
-fn a_client_that_sends_nothing_or_too_much_does_not_hold_the_gateway_up() {
+fn a_silent_client_never_blocks_the_gateway() {
     let world = world();
     let mut silent = TcpStream::connect(world.ingress.address()).unwrap();
     silent.write_all(b"GET http://vid").unwrap();

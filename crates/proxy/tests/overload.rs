@@ -1,5 +1,5 @@
-//! What a few clients do to use a gateway up does not keep the others out: at default limits, with
-//! real connections.
+//! Tests that a few clients which exhaust a gateway's resources do not exclude the other clients.
+//! The tests use default limits and real connections.
 
 use crate::common;
 
@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use namely_proxy::egress::{EgressOptions, REQUESTS_MAX};
 use namely_proxy::ingress::{CLIENTS_MAX, NEWCOMERS_MAX};
-use namely_skip::{comes_to_hold, eventually};
 use namely_socket::{Consumer, FETCHES_MAX};
+use namely_testkit::{eventually, wait_until_true};
 
 use self::common::{Origin, World, name};
 
@@ -26,28 +26,27 @@ fn origin() -> Origin {
     })
 }
 
-/// Each attack has the machine to itself: what an honest client waits for another test's is not the
-/// gateway's.
+/// Runs one attack at a time, because the load of another test would delay the honest client, too.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A connection that said `request`, and closes when it is dropped.
+/// Returns a connection that has sent `request`. It closes when it is dropped.
 fn connection(to: SocketAddr, request: &str) -> TcpStream {
     let mut stream = TcpStream::connect(to).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    // One that was closed meanwhile is as good.
+    // The gateway may have closed the connection already, which no test depends on.
     let _ = stream.write_all(request.as_bytes());
     stream
 }
 
-/// Whether the other end has closed: what it sent before is read away.
+/// Reads to the end of the stream. Returns true if the other end closed the connection.
 fn is_closed(stream: &mut TcpStream) -> bool {
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let mut octets = [0; 65_536];
     loop {
-        match namely_skip::uninterrupted(|| stream.read(&mut octets)) {
+        match namely_testkit::uninterrupted(|| stream.read(&mut octets)) {
             Ok(0) => return true,
             Ok(_) => {}
             Err(error) => return error.kind() == std::io::ErrorKind::ConnectionReset,
@@ -58,7 +57,7 @@ fn is_closed(stream: &mut TcpStream) -> bool {
 const HEALTH: &str = "OPTIONS * HTTP/1.1\r\nHost: gateway";
 
 #[test]
-fn half_requests_and_slow_readers_make_room_for_an_honest_client() {
+fn slow_clients_yield_to_an_honest_one() {
     let _alone = alone();
     let world = World::new(origin(), EgressOptions::default());
     assert_eq!(world.get("/large").0, 200);
@@ -78,14 +77,14 @@ fn half_requests_and_slow_readers_make_room_for_an_honest_client() {
 }
 
 #[test]
-fn clients_that_keep_up_stay_and_a_question_for_health_is_answered_all_the_same() {
+fn a_busy_gateway_still_answers_health_checks() {
     let _alone = alone();
     let (asked, gate) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
     let (counted, opened) = (asked.clone(), gate.clone());
     let origin = Origin::start(move |path, _| {
         if path.starts_with("/slow") {
             counted.fetch_add(1, Ordering::SeqCst);
-            while !comes_to_hold(|| opened.load(Ordering::SeqCst)) {}
+            while !wait_until_true(|| opened.load(Ordering::SeqCst)) {}
         }
         ("HTTP/1.1 200 OK\r\n".into(), path.as_bytes().to_vec())
     });
@@ -97,37 +96,39 @@ fn clients_that_keep_up_stay_and_a_question_for_health_is_answered_all_the_same(
             (status, String::from_utf8_lossy(&body).into_owned())
         })
     };
-    // First one for each place at the origin; the others wait for a stream.
+    // The first requests take all slots at the origin. The others wait for a stream.
     let mut clients: Vec<_> = (0..REQUESTS_MAX).map(ask).collect();
-    let full = comes_to_hold(|| asked.load(Ordering::SeqCst) == REQUESTS_MAX as u64);
+    let full = wait_until_true(|| asked.load(Ordering::SeqCst) == REQUESTS_MAX as u64);
     clients.extend((REQUESTS_MAX..CLIENTS_MAX).map(ask));
     let all = format!("clients {}\n", CLIENTS_MAX + 1);
-    let full = full && comes_to_hold(|| String::from_utf8_lossy(&world.ask(HEALTH).2).contains(&all));
-    let said = world.ask(HEALTH);
+    let full = full && wait_until_true(|| String::from_utf8_lossy(&world.ask(HEALTH).2).contains(&all));
+    let health = world.ask(HEALTH);
     let refused = || world.egress.counters().refused.load(Ordering::Relaxed);
     let before = refused();
-    // All places at the origin are taken: one more name is refused. The ingress has as many
-    // streams, so another socket asks.
+    // All slots at the origin are taken, so a request for one more name is refused. All streams of
+    // the ingress are taken, too, so another socket sends it.
     let consumer = Consumer::bind(name("/http"), world.sockets.clone()).unwrap();
     let more = thread::spawn(move || drop(consumer.fetch(&name("/http/video/one/more"))));
-    let counted = comes_to_hold(|| refused() > before);
+    let counted = wait_until_true(|| refused() > before);
     gate.store(true, Ordering::SeqCst);
     assert!(full, "{} requests reached the origin", asked.load(Ordering::SeqCst));
     assert!(counted, "a request beyond the limit was not refused");
-    let text = String::from_utf8(said.2).unwrap();
-    assert!(said.0 == 200 && text.contains("shed 0\n"), "{text}");
+    let text = String::from_utf8(health.2).unwrap();
+    assert!(health.0 == 200 && text.contains("shed 0\n"), "{text}");
     more.join().unwrap();
     let answers: Vec<_> = clients.into_iter().map(|client| client.join().unwrap()).collect();
     let failed: Vec<_> = answers.iter().filter(|(status, _)| *status != 200).collect();
     assert!(failed.is_empty(), "{failed:?}");
 }
 
-/// Who has found its object reads it in a place of the socket, which another may have by then.
+/// A consumer that has found its object needs a fetch slot of the socket to read it. Another fetch
+/// may have taken the slot meanwhile.
 #[test]
-fn who_finds_the_socket_full_between_two_steps_waits_for_a_place() {
+fn a_client_without_a_fetch_slot_waits() {
     const ROUNDS: u64 = 20;
     let _alone = alone();
-    // The origin answers the client's requests one after the other, and all others in the end.
+    // The origin answers the client's requests one after the other, and all other requests at the
+    // end.
     let (asked, answered) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let (counted, allowed) = (asked.clone(), answered.clone());
     let origin = Origin::start(move |path, _| {
@@ -135,7 +136,7 @@ fn who_finds_the_socket_full_between_two_steps_waits_for_a_place() {
             Some(_) => counted.fetch_add(1, Ordering::SeqCst),
             None => ROUNDS,
         };
-        while !comes_to_hold(|| allowed.load(Ordering::SeqCst) > round) {}
+        while !wait_until_true(|| allowed.load(Ordering::SeqCst) > round) {}
         ("HTTP/1.1 200 OK\r\n".into(), path.as_bytes().to_vec())
     });
     let world = Arc::new(World::new(origin, EgressOptions::default()));
@@ -145,14 +146,15 @@ fn who_finds_the_socket_full_between_two_steps_waits_for_a_place() {
         .map(|round| {
             let asking = world.clone();
             let client = thread::spawn(move || asking.get(&format!("/round/{round}")));
-            // The last place is the client's while it finds its object, and another's then.
+            // The client holds the last slot while it finds its object. Then another fetch takes
+            // the slot.
             eventually(format_args!("round {round} is asked"), || asked.load(Ordering::SeqCst) > round);
             answered.fetch_add(1, Ordering::SeqCst);
             let mut other = None;
             while !client.is_finished() && other.is_none() {
                 other = fetch(1).ok();
             }
-            // The gateway tries for its place some times meanwhile.
+            // During this time the gateway tries several times to take a slot.
             thread::sleep(Duration::from_millis(20));
             drop(other);
             client.join().unwrap()
@@ -166,7 +168,7 @@ fn who_finds_the_socket_full_between_two_steps_waits_for_a_place() {
 }
 
 #[test]
-fn one_client_more_than_are_let_in_waits_to_be_accepted_until_another_goes() {
+fn a_full_ingress_drops_the_longest_waiting_client() {
     let _alone = alone();
     let world = World::new(origin(), EgressOptions::default());
     let mut idle: Vec<_> =
@@ -177,7 +179,7 @@ fn one_client_more_than_are_let_in_waits_to_be_accepted_until_another_goes() {
 }
 
 #[test]
-fn who_takes_nothing_or_ends_no_request_is_cut_though_there_is_room() {
+fn a_stalled_client_never_keeps_its_slot() {
     let _alone = alone();
     let world = World::new(origin(), EgressOptions::default());
     assert_eq!(world.get("/large").0, 200);
@@ -190,7 +192,7 @@ fn who_takes_nothing_or_ends_no_request_is_cut_though_there_is_room() {
     assert_eq!(counters.shed.load(Ordering::Relaxed), 0);
 }
 
-/// An origin whose large bodies wait behind their first octets until the gate opens.
+/// An origin that sends ten octets of a large body and the rest only when the gate opens.
 fn gated(gate: Arc<AtomicBool>, body_octets: usize) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -206,7 +208,7 @@ fn gated(gate: Arc<AtomicBool>, body_octets: usize) -> SocketAddr {
                     format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
                 let (first, rest) = body.split_at(10);
                 let sent = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(first));
-                while is_large && sent.is_ok() && !comes_to_hold(|| gate.load(Ordering::SeqCst)) {}
+                while is_large && sent.is_ok() && !wait_until_true(|| gate.load(Ordering::SeqCst)) {}
                 let _ = stream.write_all(rest);
             });
         }
@@ -215,7 +217,7 @@ fn gated(gate: Arc<AtomicBool>, body_octets: usize) -> SocketAddr {
 }
 
 #[test]
-fn thirty_requests_for_large_bodies_cost_no_more_than_the_budget_and_small_ones_are_served() {
+fn large_bodies_stay_within_the_budget() {
     let _alone = alone();
     const BUDGET_OCTETS: u64 = 16 << 20;
     let gate = Arc::new(AtomicBool::new(false));
@@ -231,17 +233,18 @@ fn thirty_requests_for_large_bodies_cost_no_more_than_the_budget_and_small_ones_
             })
         })
         .collect();
-    // Two have room: three quarters of the budget are less than three bodies and their heads.
+    // Two bodies fit, because three bodies and their heads need more than three quarters of the
+    // budget.
     let counters = world.egress.counters();
-    let refused = comes_to_hold(|| counters.bodies_full.load(Ordering::Relaxed) >= 28);
+    let refused = wait_until_true(|| counters.bodies_full.load(Ordering::Relaxed) >= 28);
     let small: Vec<_> = (0..5).map(|n| world.get(&format!("/small/{n}")).0).collect();
     let (used, peak) = world.egress.bodies_octets();
     gate.store(true, Ordering::SeqCst);
     assert!(refused, "{} bodies were refused", counters.bodies_full.load(Ordering::Relaxed));
     assert_eq!(small, [200; 5]);
     assert!(used >= 2 * LARGE_OCTETS as u64 && peak <= BUDGET_OCTETS, "{used} octets, at most {peak}");
-    // Whoever asks again is served once those have gone that asked before; who was refused for as
-    // long as one waits is told so.
+    // A later request is served once the earlier ones have ended. A request that waited until its
+    // timeout is answered with an error.
     eventually("somebody is served", || world.get("/large/0").0 == 200);
     let served: Vec<_> = clients.into_iter().map(|client| client.join().unwrap()).collect();
     assert!(served.iter().all(|(status, _)| [200, 502, 503, 504].contains(status)), "{served:?}");
@@ -250,7 +253,7 @@ fn thirty_requests_for_large_bodies_cost_no_more_than_the_budget_and_small_ones_
 }
 
 #[test]
-fn a_body_has_as_many_octets_as_it_may_have_and_one_more_is_refused_said_before_or_not() {
+fn an_oversized_body_is_refused() {
     let _alone = alone();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -273,9 +276,9 @@ fn a_body_has_as_many_octets_as_it_may_have_and_one_more_is_refused_said_before_
     });
     let options = EgressOptions { body_octets_max: MOST as u64, ..EgressOptions::default() };
     let world = World::new(Origin { address, ..origin() }, options);
-    for (path, right) in [("/said", 200), ("/unsaid", 200), ("/said/more", 502), ("/more", 502)] {
+    for (path, expected) in [("/said", 200), ("/unsaid", 200), ("/said/more", 502), ("/more", 502)] {
         let (status, _, body) = world.get(path);
-        assert_eq!(status, right, "{path}: {}", String::from_utf8_lossy(&body[..body.len().min(100)]));
-        assert!(right != 200 || body == vec![3; MOST], "{path}");
+        assert_eq!(status, expected, "{path}: {}", String::from_utf8_lossy(&body[..body.len().min(100)]));
+        assert!(expected != 200 || body == vec![3; MOST], "{path}");
     }
 }

@@ -1,8 +1,8 @@
 //! Certificates (packet spec, `certificate.rst`): a Data that binds a key to an identity.
 //!
 //! A certificate is named `/<Identity>/KEY/<KeyId>/<IssuerId>/<Version>`, and
-//! `/<Identity>/KEY/<KeyId>` is the name of its key. Parsing checks form only; whether to believe a
-//! certificate is for the [`Verifier`](crate::Verifier).
+//! `/<Identity>/KEY/<KeyId>` is the name of its key. Parsing checks the form only; the
+//! [`Verifier`](crate::Verifier) decides whether to trust a certificate.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use namely_wire::{
 use crate::crypto::{CryptoError, PrivateKey, PublicKey, random};
 use crate::signer::Signer;
 
-/// Octets of a KeyId that namely makes.
+/// Octets of a generated KeyId.
 pub(crate) const KEY_ID_OCTETS: usize = 8;
 
 /// A well-formed certificate with a usable public key. Cheap to clone.
@@ -35,10 +35,10 @@ struct Inner {
 }
 
 impl Certificate {
-    /// Checks the form of `wire`, exactly one Data.
+    /// Parses `wire`, which must be exactly one Data, and checks its form.
     ///
     /// # Errors
-    /// [`CertificateError`]: no certificate, or one whose key cannot be used.
+    /// [`CertificateError`]: `wire` is not a certificate, or its key cannot be used.
     pub fn parse(wire: &[u8]) -> Result<Self, CertificateError> {
         if wire.len() > PACKET_OCTETS_MAX {
             return Err(CertificateError::TooLarge(wire.len()));
@@ -65,12 +65,12 @@ impl Certificate {
         Ok(Certificate { inner: Arc::new(inner) })
     }
 
-    /// A certificate that `key`, named `key_name`, signs for itself; IssuerId is `self`.
+    /// Creates a certificate that `key`, named `key_name`, signs for itself; IssuerId is `self`.
     ///
-    /// `version` is by custom ms since the Unix epoch.
+    /// `version` is by convention in ms since the Unix epoch.
     ///
     /// # Errors
-    /// [`CertificateError`]: `key_name` is no key's name, the certificate would be longer than a
+    /// [`CertificateError`]: `key_name` is not a key's name, the certificate would be longer than a
     /// packet, or signing failed.
     pub fn self_signed(
         key_name: NameRef<'_>,
@@ -82,11 +82,11 @@ impl Certificate {
         Self::issue(key_name, key.public(), &signer, "self", validity, version)
     }
 
-    /// A certificate for the key `public_key`, named `key_name`, signed by `issuer`. A request to
-    /// be signed is the owner's self-signed certificate: give its key and key name.
+    /// Issues a certificate for the key `public_key`, named `key_name`, signed by `issuer`. A
+    /// certificate request is the owner's self-signed certificate; pass its key and its key name.
     ///
     /// # Errors
-    /// [`CertificateError`]: `key_name` is no key's name, the certificate would be longer than a
+    /// [`CertificateError`]: `key_name` is not a key's name, the certificate would be longer than a
     /// packet, or signing failed.
     pub fn issue(
         key_name: NameRef<'_>,
@@ -126,7 +126,7 @@ impl Certificate {
         self.name().without_last(2)
     }
 
-    /// Whose key it is.
+    /// The identity of the key's owner.
     pub fn identity(&self) -> NameRef<'_> {
         self.name().without_last(4)
     }
@@ -136,28 +136,29 @@ impl Certificate {
         self.inner.signer.as_ref().map(Name::as_name)
     }
 
-    /// How this certificate is signed.
+    /// The type of this certificate's signature.
     pub fn signature_type(&self) -> SignatureType {
         self.inner.signature_type
     }
 
-    /// Returns true if its own key signed it (by name: the signature is not checked here).
+    /// Returns true if the KeyLocator names the certificate's own key. The signature is not
+    /// verified here.
     pub fn is_self_signed(&self) -> bool {
         self.signer_name().is_some_and(|signer| self.answers_to(signer))
     }
 
-    /// When it may be used.
+    /// The certificate's ValidityPeriod.
     pub fn validity(&self) -> ValidityPeriod {
         self.inner.validity
     }
 
-    /// The key it is about.
+    /// The certified key.
     pub fn public_key(&self) -> &PublicKey {
         &self.inner.public_key
     }
 
-    /// Returns true if a KeyLocator of `locator` can mean this certificate: it names the key, or
-    /// the certificate.
+    /// Returns true if the KeyLocator `locator` names this certificate, or is a prefix of its name
+    /// from the key name on.
     pub(crate) fn answers_to(&self, locator: NameRef<'_>) -> bool {
         locator.is_prefix_of(self.name()) && self.key_name().is_prefix_of(locator)
     }
@@ -177,7 +178,7 @@ impl fmt::Debug for Certificate {
     }
 }
 
-/// A fresh key name under `identity`: its KeyId is 8 random octets.
+/// Creates a new key name under `identity`: its KeyId is 8 random octets.
 ///
 /// # Errors
 /// [`CryptoError::Random`] if the operating system has no random octets.
@@ -185,64 +186,36 @@ pub fn new_key_name(identity: NameRef<'_>) -> Result<Name, CryptoError> {
     Ok(key_name(identity, Component::generic(&random::<KEY_ID_OCTETS>()?)))
 }
 
-/// The identity that a key name (`/<Identity>/KEY/<KeyId>`) belongs to.
+/// The identity in a key name (`/<Identity>/KEY/<KeyId>`).
 pub(crate) fn identity_of(key_name: NameRef<'_>) -> NameRef<'_> {
     key_name.without_last(2)
 }
 
-/// Why something is not a certificate that can be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The reason why a packet is not a usable certificate.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CertificateError {
     /// Peer: not a well-formed Data or SignatureInfo.
-    Encoding(DecodeError),
+    #[error("not a well-formed certificate: {0}")]
+    Encoding(#[from] DecodeError),
     /// Peer: longer than a packet; its octets are given.
+    #[error("{0} octets are too many for a certificate (at most {PACKET_OCTETS_MAX})")]
     TooLarge(usize),
     /// Peer: a Data of another ContentType.
+    #[error("a Data of ContentType {0}, not a certificate (2)")]
     NotAKey(u64),
     /// Peer or caller: the name is not that of a key or certificate.
+    #[error("{0} is not a certificate's name (/Identity/KEY/KeyId/IssuerId/Version)")]
     BadName(Name),
     /// Peer: no ValidityPeriod.
+    #[error("the certificate has no validity period")]
     NoValidity,
     /// Caller: a file that is neither raw, base64 nor PEM.
+    #[error("neither a raw certificate, nor base64, nor PEM with the label NDN CERT")]
     NotText,
-    /// Peer: the public key cannot be used. Environment or caller: it could not be signed.
-    Key(CryptoError),
-}
-
-impl fmt::Display for CertificateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CertificateError::Encoding(e) => write!(f, "not a well-formed certificate: {e}"),
-            CertificateError::TooLarge(octets) => {
-                write!(f, "{octets} octets are too many for a certificate (at most {PACKET_OCTETS_MAX})")
-            }
-            CertificateError::NotAKey(content_type) => {
-                write!(f, "a Data of ContentType {content_type}, not a certificate (2)")
-            }
-            CertificateError::BadName(name) => {
-                write!(f, "{name} is not a certificate's name (/Identity/KEY/KeyId/IssuerId/Version)")
-            }
-            CertificateError::NoValidity => f.write_str("the certificate has no validity period"),
-            CertificateError::NotText => {
-                f.write_str("neither a raw certificate, nor base64, nor PEM with the label NDN CERT")
-            }
-            CertificateError::Key(e) => e.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for CertificateError {}
-
-impl From<DecodeError> for CertificateError {
-    fn from(e: DecodeError) -> Self {
-        CertificateError::Encoding(e)
-    }
-}
-
-impl From<CryptoError> for CertificateError {
-    fn from(e: CryptoError) -> Self {
-        CertificateError::Key(e)
-    }
+    /// Peer: the public key cannot be used. Environment or caller: the certificate could not be
+    /// signed.
+    #[error(transparent)]
+    Key(#[from] CryptoError),
 }
 
 #[cfg(test)]

@@ -1,34 +1,56 @@
-//! Signed Interests as commands (packet spec, `signed-interest.rst`): who sent one, and that it is
-//! new.
+//! Signed Interests as commands (packet spec, `signed-interest.rst`): authenticates their senders
+//! and detects replays.
 //!
-//! A command is accepted once: its SignatureTime must be near the receiver's clock, not before the
-//! start of the process, and above that of every command that the same key sent before (`history`).
+//! A command is accepted once. Its SignatureTime must be near the receiver's clock and not before
+//! the start of the process. A command that another command of its key overtook is accepted if its
+//! SignatureTime is only a little earlier, and new (`history`).
 
 mod history;
 mod kept;
 
-use std::fmt;
-
 use namely_wire::{InterestView, Name, SignatureInfoView};
 
 use self::history::History;
-pub use self::kept::{TAKEN_RECORD_OCTETS, TAKEN_RECORDS_MAX, TakenRecord, TakenStore};
+pub use self::kept::{AcceptedCommand, AcceptedCommandStore, TAKEN_RECORD_OCTETS, TAKEN_RECORDS_MAX};
 use crate::crypto::{constant_time_eq, sha256};
 use crate::trust::{Rejection, RejectionReason, TrustPolicy};
 use crate::verified::TrustReason;
-use crate::verifier::{NotYet, Verifier};
+use crate::verifier::{Verifier, VerifyFailure};
 
-/// How far SignatureTime may be from the receiver's clock, either way: what ndn-cxx allows.
+/// Difference of SignatureTime from the receiver's clock, in either direction.
+///
+/// The value is that of ndn-cxx.
+///
+/// # Limit
+/// The command is refused.
+/// - Counter: `outside_grace`
+/// - Tests: `the_grace_period_is_exact`
 pub(crate) const COMMAND_GRACE_MS: u64 = 120_000;
 
-/// Maximum number of keys whose last command is remembered. When all of them are recent, a further
-/// key is refused.
+/// Keys whose last command is remembered.
+///
+/// # Limit
+/// A command of a further key is refused until one of the last commands is older than twice the
+/// grace period.
+/// - Counter: `too_many_keys`
+/// - Tests: `a_full_command_table_delays_new_keys`
 pub const COMMAND_KEYS_MAX: usize = 1024;
 
-/// Maximum number of SignatureNonces remembered of each key; the oldest is removed.
+/// SignatureNonces remembered of one key.
+///
+/// A replay with an older SignatureNonce is still detected by its SignatureTime.
+///
+/// # Limit
+/// The oldest SignatureNonce is removed.
+/// - Tests: `a_repeated_nonce_is_a_replay`
 pub(crate) const COMMAND_NONCES_MAX: usize = 16;
 
-/// Maximum octets of a SignatureNonce in a command.
+/// Octets of a SignatureNonce in a command.
+///
+/// # Limit
+/// The command is refused.
+/// - Counter: `nonce_too_long`
+/// - Tests: `a_nonce_has_at_most_32_octets`
 pub const COMMAND_NONCE_OCTETS_MAX: usize = 32;
 
 /// Verifies commands under a trust policy. Keeps bounded state about each key.
@@ -38,7 +60,7 @@ pub struct CommandVerifier {
     history: History,
 }
 
-/// The time on both clocks: the monotonic one tells when the other was set.
+/// The time on both clocks. The monotonic clock detects steps of the wall clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandTime {
     monotonic_ns: u64,
@@ -46,7 +68,7 @@ pub struct CommandTime {
 }
 
 impl CommandTime {
-    /// `monotonic_ns` never goes back; `unix_ms` is the time since the Unix epoch.
+    /// `monotonic_ns` never decreases; `unix_ms` is the time since the Unix epoch.
     pub fn new(monotonic_ns: u64, unix_ms: u64) -> Self {
         CommandTime { monotonic_ns, unix_ms }
     }
@@ -65,28 +87,29 @@ impl CommandTime {
 }
 
 impl CommandVerifier {
-    /// A verifier of commands by keys that `policy` believes, which knows of none before `start`:
-    /// what was signed earlier is refused, as a former process may have taken it. The rules apply
-    /// to the Interest's name, so for commands they are usually explicit: see `docs/trust.md`.
+    /// Creates a verifier of commands by keys that `policy` trusts. Commands signed before `start`
+    /// are refused, because a former process may have accepted them. The rules apply to the
+    /// Interest's name, so for commands they are usually explicit: see `docs/trust.md`.
     pub fn new(policy: TrustPolicy, start: CommandTime) -> Self {
         CommandVerifier { verifier: Verifier::new(policy), history: History::new(start) }
     }
 
-    /// Keeps what is taken in `store`, which has these records of the former process; none if it is
-    /// new. To be called before the first command.
+    /// Persists accepted commands in `store`. `former` are the records of the former process in
+    /// it; a new store has none. Must be called before the first command, because the keys of
+    /// earlier commands get no slot in the store.
     ///
     /// # Errors
-    /// The environment's: nothing is kept then.
-    pub fn keep_taken(
+    /// The environment's: commands are then accepted without being persisted.
+    pub fn record_accepted(
         &mut self,
-        store: Box<dyn TakenStore>,
-        former: &[TakenRecord],
+        store: Box<dyn AcceptedCommandStore>,
+        former: &[AcceptedCommand],
         now: CommandTime,
     ) -> std::io::Result<()> {
-        self.history.keep_in(store, former, now)
+        self.history.persist_in(store, former, now)
     }
 
-    /// Replaces the policy, as on a reload. What is known of replays stays.
+    /// Replaces the policy, as on a reload. The replay history stays.
     pub fn set_policy(&mut self, policy: TrustPolicy) {
         self.verifier.set_policy(policy);
     }
@@ -96,26 +119,26 @@ impl CommandVerifier {
         &mut self.verifier
     }
 
-    /// Verifies `interest` at `now`; returns why it is believed. The same octets are accepted once
-    /// only.
+    /// Verifies `interest` at `now` and returns the reason for trusting it. The same octets are
+    /// accepted only once.
     ///
     /// # Errors
-    /// [`CommandRefusal`] names the reason; `NeedCertificate` is answered by supplying the
-    /// certificate and verifying again.
+    /// [`CommandRefusal`] has the reason. After `NeedCertificate` the caller supplies the
+    /// certificate and verifies again.
     pub fn verify(
         &mut self,
         interest: &InterestView<'_>,
         now: CommandTime,
     ) -> Result<TrustReason, CommandRefusal> {
-        let (reason, info, time_ms) = self.believe(interest, now)?;
+        let (reason, info, time_ms) = self.authenticate(interest, now)?;
         if let Some(key) = reason.key_name() {
-            self.history.take(key, &info, time_ms, now)?;
+            self.history.accept(key, &info, time_ms, now)?;
         }
         Ok(reason)
     }
 
-    /// What [`verify`](Self::verify) would say of `interest`, which is not taken: the next command
-    /// of its key finds all as before.
+    /// Returns the result of [`verify`](Self::verify) for `interest` without accepting it. The
+    /// history does not change.
     ///
     /// # Errors
     /// As of [`verify`](Self::verify).
@@ -124,15 +147,15 @@ impl CommandVerifier {
         interest: &InterestView<'_>,
         now: CommandTime,
     ) -> Result<TrustReason, CommandRefusal> {
-        let (reason, info, time_ms) = self.believe(interest, now)?;
+        let (reason, info, time_ms) = self.authenticate(interest, now)?;
         if let Some(key) = reason.key_name() {
-            self.history.look(key, &info, time_ms, now)?;
+            self.history.check(key, &info, time_ms, now)?;
         }
         Ok(reason)
     }
 
-    /// Whether the signature is believed, whatever its key has sent before.
-    fn believe<'a>(
+    /// Verifies the signature, without regard to the key's earlier commands.
+    fn authenticate<'a>(
         &mut self,
         interest: &InterestView<'a>,
         now: CommandTime,
@@ -145,12 +168,12 @@ impl CommandVerifier {
         if !has_right_parameters_digest(interest) {
             return Err(CommandRefusal::BadParametersDigest);
         }
-        // Freshness is cheap to look at, a signature is not.
+        // The time is checked first, because the check of a signature costs much more.
         let time_ms = self.check_time(&info, now)?;
         let reason =
             self.verifier.verify_interest(interest, info, value, now.unix_ns()).map_err(|e| match e {
-                NotYet::Need(certificate) => CommandRefusal::NeedCertificate(certificate),
-                NotYet::Rejected(rejection) => CommandRefusal::NotTrusted(rejection),
+                VerifyFailure::Need(certificate) => CommandRefusal::NeedCertificate(certificate),
+                VerifyFailure::Rejected(rejection) => CommandRefusal::NotTrusted(rejection),
             })?;
         Ok((reason, info, time_ms))
     }
@@ -170,8 +193,8 @@ impl CommandVerifier {
     }
 }
 
-/// Returns true if the name ends in the right digest of the parameters, as a signed Interest's
-/// must.
+/// Returns true if the name ends in the right digest of the parameters, as required of a signed
+/// Interest.
 pub fn has_right_parameters_digest(interest: &InterestView<'_>) -> bool {
     interest
         .name
@@ -180,42 +203,65 @@ pub fn has_right_parameters_digest(interest: &InterestView<'_>) -> bool {
         .is_some_and(|last| constant_time_eq(last.value, &sha256(interest.parameters_portion)))
 }
 
-/// Why a command is not accepted, or not yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The reason why a command is refused, or not accepted yet.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CommandRefusal {
-    /// This certificate is needed first; fetch it, [`supply`](Verifier::supply) it, and ask again.
+    /// This certificate is missing: fetch it, [`supply`](Verifier::supply) it, and verify again.
+    #[error("the certificate {0} is not known here")]
     NeedCertificate(Name),
-    /// Peer: the signature or its chain is not believed.
+    /// Peer: the signature or its chain is not trusted.
+    #[error(transparent)]
     NotTrusted(Box<Rejection>),
     /// Peer: the name does not end in the digest of the parameters.
+    #[error("the command is damaged or forged: its parameters digest does not fit")]
     BadParametersDigest,
-    /// Peer: no SignatureTime, so that a replay could not be told.
+    /// Peer: without SignatureTime a replay cannot be detected.
+    #[error("the command has no SignatureTime, so it could be a replay")]
     NoTime,
     /// Peer or environment: SignatureTime is too far from the receiver's clock.
+    #[error(
+        "the command's SignatureTime is {} s {side} this clock: set both clocks right",
+        .time_ms.abs_diff(*.now_ms) / 1000,
+        side = if .time_ms < .now_ms { "behind" } else { "ahead of" }
+    )]
     OutsideGrace {
         /// SignatureTime, ms since the Unix epoch.
         time_ms: u64,
         /// The receiver's clock, ms since the Unix epoch.
         now_ms: u64,
     },
-    /// Peer: it was signed before this process started, which cannot know whether a former one has
-    /// taken it.
+    /// Peer: the command was signed before this process started. A former process may have accepted
+    /// it.
+    #[error(
+        "the command was signed before this router started, so it could be a replay: send it \
+         again with the present time"
+    )]
     BeforeStart,
     /// Peer: SignatureNonce is longer than [`COMMAND_NONCE_OCTETS_MAX`].
+    #[error("the command's SignatureNonce is longer than {COMMAND_NONCE_OCTETS_MAX} octets")]
     NonceTooLong,
-    /// Peer: not newer than what this key sent before.
+    /// Peer: a command of this key and time was accepted, or a much later one.
+    #[error(
+        "a command that {key} signed at this time was accepted, or a later one: send it again with the \
+         present time"
+    )]
     Replayed {
         /// The key.
         key: Name,
     },
-    /// Environment: what was taken cannot be kept for the next process.
-    NotKept(std::io::ErrorKind),
+    /// Environment: the accepted command cannot be persisted for the next process.
+    #[error(
+        "the router cannot note that it took the command, so that its successor could take it \
+         again: {0}"
+    )]
+    NotPersisted(std::io::ErrorKind),
     /// Environment: [`COMMAND_KEYS_MAX`] keys sent commands within the grace period.
+    #[error("too many keys send commands just now: try again later")]
     TooManyKeys,
 }
 
 impl CommandRefusal {
-    /// The counter under which refusals for this reason are reported.
+    /// The label of the counter of refusals for this reason.
     pub fn label(&self) -> &'static str {
         match self {
             CommandRefusal::NeedCertificate(_) => "need_certificate",
@@ -226,56 +272,11 @@ impl CommandRefusal {
             CommandRefusal::BeforeStart => "before_start",
             CommandRefusal::NonceTooLong => "nonce_too_long",
             CommandRefusal::Replayed { .. } => "replayed",
-            CommandRefusal::NotKept(_) => "not_kept",
+            CommandRefusal::NotPersisted(_) => "not_kept",
             CommandRefusal::TooManyKeys => "too_many_keys",
         }
     }
 }
-
-impl fmt::Display for CommandRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CommandRefusal::NeedCertificate(name) => write!(f, "the certificate {name} is not known here"),
-            CommandRefusal::NotTrusted(rejection) => rejection.fmt(f),
-            CommandRefusal::BadParametersDigest => {
-                f.write_str("the command is damaged or forged: its parameters digest does not fit")
-            }
-            CommandRefusal::NoTime => {
-                f.write_str("the command has no SignatureTime, so it could be a replay")
-            }
-            CommandRefusal::OutsideGrace { time_ms, now_ms } => {
-                let (seconds, side) = (time_ms.abs_diff(*now_ms) / 1000, time_ms < now_ms);
-                let side = if side { "behind" } else { "ahead of" };
-                write!(
-                    f,
-                    "the command's SignatureTime is {seconds} s {side} this clock: set both clocks right"
-                )
-            }
-            CommandRefusal::BeforeStart => f.write_str(
-                "the command was signed before this router started, so it could be a replay: send it again \
-                 with the present time",
-            ),
-            CommandRefusal::NonceTooLong => {
-                write!(f, "the command's SignatureNonce is longer than {COMMAND_NONCE_OCTETS_MAX} octets")
-            }
-            CommandRefusal::Replayed { key } => {
-                write!(
-                    f,
-                    "not newer than the last command signed by {key}: send it again with the present time"
-                )
-            }
-            CommandRefusal::NotKept(why) => write!(
-                f,
-                "the router cannot note that it took the command, so that its successor could take it again: {why}"
-            ),
-            CommandRefusal::TooManyKeys => {
-                f.write_str("too many keys send commands just now: try again later")
-            }
-        }
-    }
-}
-
-impl std::error::Error for CommandRefusal {}
 
 #[cfg(test)]
 mod tests {
@@ -298,7 +299,7 @@ mod tests {
         ms * 1_000_000
     }
 
-    /// A clock that nobody sets, a day after the process's start at [`NOW_MS`].
+    /// A clock without steps. At [`NOW_MS`] the process has run for a day.
     fn at(unix_ms: u64) -> CommandTime {
         CommandTime::new(ns(unix_ms - NOW_MS + DAY_MS), unix_ms)
     }
@@ -344,8 +345,8 @@ mod tests {
         assert!(verify(&mut verifier, &wire, NOW_MS).unwrap().is_authentic());
         let refusal = verify(&mut verifier, &wire, NOW_MS).unwrap_err();
         assert_eq!(refusal, CommandRefusal::Replayed { key: name("/ops/KEY/k") });
-        // Nor is another one of the same or an earlier time.
-        for time_ms in [NOW_MS, NOW_MS - 1] {
+        // Another command of the same time or of a much earlier one is refused, too.
+        for time_ms in [NOW_MS, NOW_MS - 3000] {
             let refusal = verify(&mut verifier, &command(&signer, time_ms), NOW_MS).unwrap_err();
             assert_eq!(refusal.label(), "replayed");
         }
@@ -353,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn the_grace_period_ends_after_its_last_millisecond() {
+    fn the_grace_period_is_exact() {
         for (time_ms, accepted) in [
             (NOW_MS - COMMAND_GRACE_MS, true),
             (NOW_MS - COMMAND_GRACE_MS - 1, false),
@@ -367,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_was_started_again_takes_nothing_that_the_former_one_took() {
+    fn a_restarted_verifier_refuses_earlier_commands() {
         let (signer, mut verifier) = operator();
         let wire = command(&signer, NOW_MS);
         verify(&mut verifier, &wire, NOW_MS).unwrap();
@@ -381,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_was_tampered_with_anywhere_is_refused() {
+    fn a_tampered_command_is_refused() {
         let (signer, mut verifier) = operator();
         let wire = command(&signer, NOW_MS);
         for i in 0..wire.len() {
@@ -391,7 +392,7 @@ mod tests {
                 assert!(verifier.verify(&interest, at(NOW_MS)).is_err(), "octet {i}");
             }
         }
-        // None of that was remembered.
+        // No refused command entered the history.
         verify(&mut verifier, &wire, NOW_MS).unwrap();
     }
 
@@ -408,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nonce_may_have_32_octets_and_no_more() {
+    fn a_nonce_has_at_most_32_octets() {
         let info = |nonce| SignatureInfoView {
             signature_type: namely_wire::SignatureType::Ed25519,
             key_locator: None,
@@ -424,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sequence_number_that_does_not_grow_is_a_replay() {
+    fn a_stale_sequence_number_is_a_replay() {
         let key_name = name("/ops/KEY/k");
         let signer = Signer::hmac(key_name.clone(), HmacKey::new(b"secret"));
         let mut policy = TrustPolicy::hierarchical();
@@ -459,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nonce_that_comes_again_is_a_replay_until_it_is_forgotten() {
+    fn a_repeated_nonce_is_a_replay() {
         let key_name = name("/ops/KEY/k");
         let signer = Signer::hmac(key_name.clone(), HmacKey::new(b"secret"));
         let send = |verifier: &mut CommandVerifier, nonce: u64, time_ms| {
@@ -483,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn when_the_table_is_full_of_recent_keys_a_further_key_waits_for_one_to_age() {
+    fn a_full_command_table_delays_new_keys() {
         let mut policy = TrustPolicy::hierarchical();
         let signers: Vec<Signer> = (0..=COMMAND_KEYS_MAX)
             .map(|n| {

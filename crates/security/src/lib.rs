@@ -1,17 +1,18 @@
-//! Keys, signatures, certificates, and whom to trust for what.
+//! Keys, signatures, certificates, and trust policies.
 //!
-//! A producer takes a [`Signer`] and calls [`sign_data`]. A consumer asks a [`Verifier`] under a
-//! [`TrustPolicy`] and gets [`Verified`] data, or a [`Rejection`] that says why not. This crate
-//! never hands out verified data that was not verified, never logs or prints a secret, and does no
-//! network I/O: a verifier that lacks a certificate says which, and its driver fetches it.
+//! A producer takes a [`Signer`] and calls [`sign_data`]. A consumer calls a [`Verifier`] under a
+//! [`TrustPolicy`] and receives [`Verified`] data, or a [`Rejection`] with the reason. This crate
+//! never returns unverified data as verified, never logs or prints a secret, and does no network
+//! I/O. A verifier that lacks a certificate returns the certificate's name, and the driver fetches
+//! the certificate.
 //!
 //! Follows the NDN Packet Format Specification v0.3 (sections Signature, Signed Interest and
 //! Certificate).
 //!
 //! # Example
 //!
-//! Alice signs under her key; Bob trusts her certificate for names below `/alice` and believes the
-//! packet, but no packet that was changed.
+//! Alice signs a packet with her key. Bob trusts her certificate for names below `/alice`, so he
+//! accepts the packet. He rejects a changed packet.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -58,8 +59,8 @@ mod verifier;
 
 pub use certificate::{Certificate, CertificateError, new_key_name};
 pub use command::{
-    COMMAND_KEYS_MAX, COMMAND_NONCE_OCTETS_MAX, CommandRefusal, CommandTime, CommandVerifier,
-    TAKEN_RECORD_OCTETS, TAKEN_RECORDS_MAX, TakenRecord, TakenStore, has_right_parameters_digest,
+    AcceptedCommand, AcceptedCommandStore, COMMAND_KEYS_MAX, COMMAND_NONCE_OCTETS_MAX, CommandRefusal,
+    CommandTime, CommandVerifier, TAKEN_RECORD_OCTETS, TAKEN_RECORDS_MAX, has_right_parameters_digest,
 };
 pub use crypto::{
     CryptoError, HmacKey, KeyType, Passphrase, PrivateKey, PublicKey, Sha256, blake3, encrypt_pkcs8,

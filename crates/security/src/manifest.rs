@@ -1,12 +1,14 @@
-//! Manifests: one signature for many segments. The format is described octet by octet in
-//! `docs/manifest.md`.
+//! Manifests: one signature for many segments. `docs/manifest.md` describes the format octet by
+//! octet.
 //!
-//! Manifest `k` of an object is a signed Data that lists the digests of the signed portions of
-//! consecutive segments: [`MANIFEST_ENTRIES`] of them, from segment `k * MANIFEST_ENTRIES` on, or
-//! as many fewer as the object's metadata says. With SHA-256, a segment signed with DigestSha256
-//! carries that same digest as its SignatureValue: either side hashes each segment once, and a
-//! client that knows no manifests can still check that a segment is intact. With BLAKE3 segments
-//! carry no signature (SignatureNull), and only a client that knows manifests can check them.
+//! A manifest is a signed Data that lists the digests of the signed portions of consecutive
+//! segments. Manifest `k` of an object lists [`MANIFEST_ENTRIES`] segments from segment
+//! `k * MANIFEST_ENTRIES` on. The object's metadata may state a smaller number.
+//!
+//! With SHA-256, a segment is signed with DigestSha256, and its SignatureValue is the digest in the
+//! manifest. So each side hashes each segment once, and a client without support for manifests can
+//! still check that a segment is intact. With BLAKE3, segments carry no signature (SignatureNull),
+//! and only a client with support for manifests can check them.
 
 use std::fmt;
 use std::ops::Range;
@@ -22,37 +24,47 @@ use crate::prepared::Prepared;
 use crate::signer::{Signer, sign_data};
 use crate::verified::{ManifestTrust, PacketOctets, Spans, TrustReason, Verified};
 
-/// Segments that one manifest covers, at most and by default: 7680 octets of digests, which leaves
-/// 1120 for name and signature.
+/// Segments in a manifest.
+///
+/// The limit is also the default. Its digests take 7680 octets, so that 1120 are left for name and
+/// signature. The metadata of an object may reduce the number.
+///
+/// # Limit
+/// A manifest is full, and a longer one is refused with `Inconsistent`.
+/// - Value: 240, or as many fewer as the metadata of the object states
+/// - Tests: `a_full_manifest_fits_one_packet`,
+///   `a_short_manifest_has_an_entry_limit`,
+///   `an_inconsistent_manifest_is_refused`,
+///   `invalid_manifest_lengths_are_not_followed`
 pub const MANIFEST_ENTRIES: u64 = 240;
 
 const _: () = assert!(MANIFEST_ENTRIES as usize * DIGEST_OCTETS + 1024 <= PACKET_OCTETS_MAX);
 
-/// The keyword component that stands between an object's name and a manifest's number.
+/// The keyword component between an object's name and a manifest's number.
 pub const MANIFEST_KEYWORD: &[u8] = b"manifest";
 
 /// The version of the format; other versions are refused.
 pub(crate) const MANIFEST_VERSION: u8 = 2;
 
-/// MType of a manifest that lists the segments of an object, the only type there is.
+/// MType of a manifest that lists the segments of an object; no other type is defined.
 const SEGMENTS_OF_AN_OBJECT: u8 = 0;
 
-/// NextStr under which each entry's suffix is one more than that of the entry before.
+/// NextStr of a manifest in which each entry's suffix is one more than the previous entry's.
 const CONSECUTIVE: u8 = 1;
 
-/// Octets before the entries: the word of fields, the prefix, the suffix of the first entry.
+/// Octets before the entries: four octets of fields, the prefix, the suffix of the first entry.
 const HEADER_OCTETS: usize = 4 + PREFIX_OCTETS + 4;
 
-/// Octets of the prefix, which says for which object a manifest is.
+/// Octets of the prefix, which identifies the object of a manifest.
 const PREFIX_OCTETS: usize = 16;
 
-/// With what segments are hashed (HT-15).
+/// The hash of segments (HT-15).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ManifestHash {
-    /// SHA-256, which every NDN client knows.
+    /// SHA-256, which every NDN client supports.
     #[default]
     Sha256,
-    /// BLAKE3, for clients that know manifests.
+    /// BLAKE3, for clients that support manifests.
     Blake3,
 }
 
@@ -78,7 +90,8 @@ impl ManifestHash {
         }
     }
 
-    /// The digest of each of several signed portions: faster than one by one.
+    /// The digest of each of several signed portions. One call for several is faster than one call
+    /// for each.
     pub fn digests(self, signed_portions: &[&[u8]]) -> Vec<[u8; DIGEST_OCTETS]> {
         match self {
             ManifestHash::Sha256 => sha256_each(signed_portions),
@@ -110,12 +123,12 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Manifest `index`, of no segments yet.
+    /// Creates manifest `index` without segments.
     pub fn new(index: u64, hash: ManifestHash) -> Self {
         Self::of_at_most(MANIFEST_ENTRIES, index, hash)
     }
 
-    /// The same of an object whose manifests cover `entries_max` segments each.
+    /// Creates manifest `index` of an object whose manifests cover `entries_max` segments each.
     pub fn of_at_most(entries_max: u64, index: u64, hash: ManifestHash) -> Self {
         Manifest { hash, index, entries_max: entries_max.clamp(1, MANIFEST_ENTRIES), digests: Vec::new() }
     }
@@ -124,7 +137,8 @@ impl Manifest {
         self.index.saturating_mul(self.entries_max)
     }
 
-    /// Adds the next segment by its digest; false, and nothing is added, when the manifest is full.
+    /// Adds the digest of the next segment. Returns false, and adds nothing, if the manifest is
+    /// full.
     pub fn push(&mut self, digest: [u8; DIGEST_OCTETS]) -> bool {
         let room = (self.digests.len() as u64) < self.entries_max;
         if room {
@@ -133,7 +147,7 @@ impl Manifest {
         room
     }
 
-    /// With what the segments are hashed.
+    /// The hash of the segments.
     pub fn hash(&self) -> ManifestHash {
         self.hash
     }
@@ -150,7 +164,7 @@ impl Manifest {
         self.digests.get(usize::try_from(entry).ok()?)
     }
 
-    /// The Content of the manifest's Data, for `object`.
+    /// Encodes the Content of the manifest's Data, for `object`.
     pub fn encode(&self, object: NameRef<'_>) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEADER_OCTETS + self.digests.len() * DIGEST_OCTETS);
         out.push(MANIFEST_VERSION << 4 | SEGMENTS_OF_AN_OBJECT);
@@ -162,15 +176,16 @@ impl Manifest {
         out
     }
 
-    /// Reads the Content of the Data of manifest `index` of `object`.
+    /// Decodes the Content of the Data of manifest `index` of `object`.
     ///
     /// # Errors
-    /// [`ManifestError`]: malformed, of an unknown form, or not that manifest of `object`.
+    /// [`ManifestError`]: `content` is malformed, of an unknown form, or not that manifest of
+    /// `object`.
     pub fn decode(content: &[u8], object: NameRef<'_>, index: u64) -> Result<Self, ManifestError> {
         Self::decode_of_at_most(MANIFEST_ENTRIES, content, object, index)
     }
 
-    /// The same of an object whose manifests cover `entries_max` segments each.
+    /// Decodes a manifest of an object whose manifests cover `entries_max` segments each.
     ///
     /// # Errors
     /// As [`Manifest::decode`].
@@ -209,12 +224,12 @@ impl Manifest {
         Ok(Manifest { hash, index, entries_max, digests: digests.to_vec() })
     }
 
-    /// The signed Data of this manifest of `object`. `last_index` is the number of the object's
-    /// last manifest, once it is known.
+    /// Creates the signed Data of this manifest of `object`. `last_index` is the number of the
+    /// object's last manifest; `None` if the number is not known yet.
     ///
     /// # Errors
     /// [`ManifestError::TooLarge`] if the object's name and the signature leave no room; otherwise
-    /// it could not be signed.
+    /// signing failed.
     pub fn sign(
         &self,
         object: NameRef<'_>,
@@ -234,20 +249,20 @@ impl Manifest {
     }
 }
 
-/// What stands for `object` in its manifests: a name has no fixed length, its digest has.
+/// Identifies `object` in its manifests by a digest, because a name has no fixed length.
 fn prefix_of(object: NameRef<'_>) -> [u8; PREFIX_OCTETS] {
     let mut prefix = [0; PREFIX_OCTETS];
     prefix.copy_from_slice(&sha256(object.as_bytes())[..PREFIX_OCTETS]);
     prefix
 }
 
-/// The name suffix of `segment`: the number's last 32 bits, since the manifest's own name tells the
-/// rest.
+/// The name suffix of `segment`: the last 32 bits of its number. The manifest's own name determines
+/// the other bits.
 fn suffix_of(segment: u64) -> u32 {
     segment as u32
 }
 
-/// A manifest that was verified, and so vouches for the segments it lists. Cheap to clone.
+/// A verified manifest, which vouches for the listed segments. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct VerifiedManifest {
     object: Name,
@@ -259,12 +274,14 @@ impl VerifiedManifest {
     /// Reads a verified Data as a manifest.
     ///
     /// # Errors
-    /// [`ManifestError`]: not the name or ContentType of a manifest, or malformed.
+    /// [`ManifestError`]: the Data does not have the name and ContentType of a manifest, or its
+    /// content is malformed.
     pub fn open<B: PacketOctets>(data: &Verified<B>) -> Result<Self, ManifestError> {
         Self::open_of_at_most(MANIFEST_ENTRIES, data)
     }
 
-    /// The same of an object whose manifests cover `entries_max` segments each.
+    /// Reads a verified Data as a manifest of an object whose manifests cover `entries_max`
+    /// segments each.
     ///
     /// # Errors
     /// As [`VerifiedManifest::open`].
@@ -293,17 +310,18 @@ impl VerifiedManifest {
         self.object.as_name()
     }
 
-    /// The segments it vouches for.
+    /// The listed segments, for which the manifest vouches.
     pub fn segments(&self) -> Range<u64> {
         self.manifest.segments()
     }
 
-    /// Whether `segment` is one of those that it is to vouch for, listed or not.
+    /// Returns true if `segment` is in the range of this manifest, even if the manifest does not
+    /// list it.
     pub fn covers(&self, segment: u64) -> bool {
         segment / self.manifest.entries_max == self.manifest.index
     }
 
-    /// With what segments are hashed.
+    /// The hash of the segments.
     pub fn hash(&self) -> ManifestHash {
         self.manifest.hash
     }
@@ -311,12 +329,13 @@ impl VerifiedManifest {
     /// Verifies a segment of the object: one pass of hashing, no signature.
     ///
     /// # Errors
-    /// [`SegmentRejection`]: malformed, of another name, or not the octets that the manifest lists.
+    /// [`SegmentRejection`]: the segment is malformed, has another name, or has another digest than
+    /// in the manifest.
     pub fn verify<B: PacketOctets>(&self, segment: B) -> Result<Verified<B>, SegmentRejection> {
         self.verify_prepared(Prepared::from(segment))
     }
 
-    /// The same of one that may have been hashed already, together with others.
+    /// Verifies a segment whose digest may be computed already.
     ///
     /// # Errors
     /// As [`VerifiedManifest::verify`].
@@ -340,8 +359,8 @@ impl VerifiedManifest {
         let Some(listed) = self.manifest.digest(number) else {
             return reject(SegmentFault::NotListed(self.segments()));
         };
-        // The manifest vouches for the signed portion. That the segment's own signature is that
-        // digest too, or empty, leaves no octet of it unchecked.
+        // The manifest vouches for the signed portion only. The segment's own signature must be the
+        // listed digest, or empty, so that no octet of the segment is unchecked.
         let hash = self.manifest.hash;
         let own_signature: &[u8] = match hash {
             ManifestHash::Sha256 => listed,
@@ -357,101 +376,75 @@ impl VerifiedManifest {
     }
 }
 
-/// Why a manifest could not be made or read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The reason why a manifest could not be made or read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ManifestError {
-    /// Peer: it ends within its fields; its octets are given.
+    /// Peer: the content ends within the fields; its octets are given.
+    #[error("the manifest is cut short: {0} octets, of which its fields alone take {HEADER_OCTETS}")]
     TooShort(usize),
-    /// Peer: a version of the format that namely does not know.
+    /// Peer: an unsupported version of the format.
+    #[error("the manifest is of version {0}; this program knows {MANIFEST_VERSION}: update it")]
     UnknownVersion(u8),
-    /// Peer: a hash algorithm that namely does not know.
+    /// Peer: an unsupported hash algorithm.
+    #[error("the manifest uses hash algorithm {0}, unknown to this program: update it")]
     UnknownHash(u8),
-    /// Peer: a type, next-segment strategy or flag that namely does not know.
+    /// Peer: an unsupported type, next-segment strategy or flag.
+    #[error("the manifest lists segments in a way unknown to this program: update it")]
     UnknownForm,
-    /// Peer: count, digests, prefix, suffix and name do not agree.
+    /// Peer: count, digests, prefix, suffix and name contradict each other.
+    #[error("the manifest contradicts itself or its name")]
     Inconsistent,
     /// Peer or caller: not the name and ContentType of a manifest.
+    #[error("{0} is not a manifest")]
     BadName(Name),
-    /// Caller: the object's name and the signature leave no room; the octets it would take are
-    /// given.
+    /// Caller: the object's name and the signature leave no room; the manifest would need this many
+    /// octets.
+    #[error(
+        "the manifest would take {0} octets, more than a packet ({PACKET_OCTETS_MAX}): use a \
+         shorter name"
+    )]
     TooLarge(usize),
-    /// Environment: it could not be signed.
+    /// Environment: signing failed.
+    #[error(transparent)]
     Signing(CryptoError),
 }
 
-impl fmt::Display for ManifestError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ManifestError::TooShort(octets) => {
-                write!(
-                    f,
-                    "the manifest is cut short: {octets} octets, of which its fields alone take {HEADER_OCTETS}"
-                )
-            }
-            ManifestError::UnknownForm => {
-                f.write_str("the manifest lists segments in a way unknown to this program: update it")
-            }
-            ManifestError::UnknownVersion(n) => {
-                write!(f, "the manifest is of version {n}; this program knows {MANIFEST_VERSION}: update it")
-            }
-            ManifestError::UnknownHash(n) => {
-                write!(f, "the manifest uses hash algorithm {n}, unknown to this program: update it")
-            }
-            ManifestError::Inconsistent => f.write_str("the manifest contradicts itself or its name"),
-            ManifestError::BadName(name) => write!(f, "{name} is not a manifest"),
-            ManifestError::TooLarge(octets) => write!(
-                f,
-                "the manifest would take {octets} octets, more than a packet ({PACKET_OCTETS_MAX}): use a \
-                 shorter name"
-            ),
-            ManifestError::Signing(e) => e.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for ManifestError {}
-
 /// A segment that its manifest does not vouch for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{} {why}", .why.subject(.name))]
 pub struct SegmentRejection {
-    /// The segment; the empty name if it could not be read.
+    /// The name of the segment; empty if the segment could not be read.
     pub name: Name,
-    /// What is wrong.
+    /// The fault of the segment.
+    #[source]
     pub why: SegmentFault,
     /// The implicit digest of the packet.
     pub digest: [u8; 32],
 }
 
-/// What is wrong with a segment. Peer, but for the first two, which may be the caller's mistake.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A fault of a segment. Each fault is the peer's. The first two may also be the caller's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SegmentFault {
-    /// It is no segment of this object.
+    /// The packet is not a segment of this object.
+    #[error("is no segment of {0}")]
     NotOfObject(Name),
-    /// Another manifest is for it; the segments of this one are given.
+    /// The segment belongs to another manifest; the range is that of this manifest.
+    #[error("is not among segments {} to {} of the manifest", .0.start, .0.end)]
     NotListed(Range<u64>),
     /// Not a well-formed Data.
-    Malformed(DecodeError),
-    /// It is not what the manifest lists.
+    #[error("is malformed: {0}")]
+    Malformed(#[source] DecodeError),
+    /// The digest of the segment differs from that in the manifest.
+    #[error("is damaged or forged: its digest is not the one in the manifest")]
     BadDigest,
 }
 
-impl fmt::Display for SegmentRejection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = &self.name;
-        match &self.why {
-            SegmentFault::NotOfObject(object) => write!(f, "{name} is no segment of {object}"),
-            SegmentFault::NotListed(range) => {
-                write!(f, "{name} is not among segments {} to {} of the manifest", range.start, range.end)
-            }
-            SegmentFault::Malformed(e) => write!(f, "a segment is malformed: {e}"),
-            SegmentFault::BadDigest => {
-                write!(f, "{name} is damaged or forged: its digest is not the one in the manifest")
-            }
-        }
+impl SegmentFault {
+    /// The subject of the message: an unreadable segment has no name.
+    fn subject<'s>(&self, name: &'s Name) -> &'s dyn fmt::Display {
+        if matches!(self, SegmentFault::Malformed(_)) { &"a segment" } else { name }
     }
 }
-
-impl std::error::Error for SegmentRejection {}
 
 #[cfg(test)]
 mod tests;

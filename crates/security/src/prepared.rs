@@ -1,11 +1,11 @@
-//! What verification costs most, done ahead: digests and signatures of packets, by any thread,
+//! The costly part of verification, done ahead: digests and signatures of packets, on any thread,
 //! several together, in any order.
 //!
-//! Nothing is believed here. Who verifies a packet, in its turn, asks for the digest or for what
-//! came of the signature, and gets it without the work if it was done by the same algorithm or with
-//! the same key; all else (name, chain, validity, policy) is decided then. That is what
+//! This module makes no trust decision. When a packet is verified, the verifier reuses a digest
+//! prepared by the same algorithm, or a signature check prepared with the same key. The verifier
+//! checks all else (name, chain, validity, policy) at that time: see
 //! [`Verifier::verify_prepared`](crate::Verifier::verify_prepared) and
-//! [`VerifiedManifest::verify_prepared`](crate::VerifiedManifest::verify_prepared) do.
+//! [`VerifiedManifest::verify_prepared`](crate::VerifiedManifest::verify_prepared).
 
 use namely_wire::DataView;
 
@@ -14,27 +14,27 @@ use crate::crypto::{DIGEST_OCTETS, PublicKey};
 use crate::manifest::ManifestHash;
 use crate::verified::PacketOctets;
 
-/// What to do ahead.
+/// The work to do ahead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Preparation {
     /// Compute the digest of each signed portion.
     Digests(ManifestHash),
-    /// Check the signatures of packets that name the key of this certificate, which may be one that
-    /// is not believed.
+    /// Check the signatures of packets that name the key of this certificate. The certificate need
+    /// not be trusted.
     Signatures(Certificate),
 }
 
-/// A packet, and what was done of its verification. Only [`Prepared::each`] says what a digest or a
-/// signature is, so that it is always this packet's.
+/// A packet, and the prepared part of its verification. Only [`Prepared::each`] stores a digest or
+/// a signature check, so the stored part always belongs to this packet.
 #[derive(Clone, Debug)]
 pub struct Prepared<B> {
     packet: B,
-    done: Done,
+    done: PreparedCheck,
 }
 
-/// What was done of a packet's verification.
+/// The prepared part of a packet's verification.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum Done {
+pub(crate) enum PreparedCheck {
     #[default]
     Nothing,
     Digest(ManifestHash, [u8; DIGEST_OCTETS]),
@@ -43,7 +43,8 @@ pub(crate) enum Done {
 }
 
 impl<B: PacketOctets> Prepared<B> {
-    /// Prepares each of `packets`; what is no Data, or names another key, is left as it is.
+    /// Prepares each of `packets`. A packet that is not a Data, or that names another key, stays
+    /// unprepared.
     pub fn each(how: &Preparation, packets: impl IntoIterator<Item = B>) -> Vec<Self> {
         let mut packets: Vec<_> = packets.into_iter().map(Prepared::from).collect();
         match how {
@@ -51,7 +52,9 @@ impl<B: PacketOctets> Prepared<B> {
             Preparation::Signatures(signer) => {
                 for prepared in &mut packets {
                     let good = check_signature(signer, prepared.packet.as_ref());
-                    prepared.done = good.map_or(Done::Nothing, |good| Done::Signature(signer.clone(), good));
+                    prepared.done = good.map_or(PreparedCheck::Nothing, |good| {
+                        PreparedCheck::Signature(signer.clone(), good)
+                    });
                 }
             }
         }
@@ -63,39 +66,39 @@ impl<B: PacketOctets> Prepared<B> {
         &self.packet
     }
 
-    /// Gives the packet back.
+    /// Returns the packet.
     pub fn into_packet(self) -> B {
         self.packet
     }
 
-    /// What was done of it.
-    pub(crate) fn done(&self) -> &Done {
+    /// The prepared part of its verification.
+    pub(crate) fn done(&self) -> &PreparedCheck {
         &self.done
     }
 }
 
-impl Done {
-    /// The digest by `hash` of the packet's signed portion, if it was computed.
+impl PreparedCheck {
+    /// Returns the digest by `hash` of the packet's signed portion, if this digest was computed.
     pub(crate) fn digest(&self, hash: ManifestHash) -> Option<[u8; DIGEST_OCTETS]> {
         match self {
-            Done::Digest(by, digest) if *by == hash => Some(*digest),
+            PreparedCheck::Digest(by, digest) if *by == hash => Some(*digest),
             _ => None,
         }
     }
 
-    /// Whether the packet's signature is by `key`, if that was checked.
+    /// Returns whether the packet's signature is by `key`, if that was checked.
     pub(crate) fn is_signed_by(&self, key: &PublicKey) -> Option<bool> {
         match self {
-            Done::Signature(signer, good) if signer.public_key() == key => Some(*good),
+            PreparedCheck::Signature(signer, good) if signer.public_key() == key => Some(*good),
             _ => None,
         }
     }
 }
 
 impl<B: PacketOctets> From<B> for Prepared<B> {
-    /// Nothing was done yet.
+    /// Creates an unprepared packet.
     fn from(packet: B) -> Self {
-        Prepared { packet, done: Done::Nothing }
+        Prepared { packet, done: PreparedCheck::Nothing }
     }
 }
 
@@ -106,11 +109,11 @@ fn digest_each<B: PacketOctets>(hash: ManifestHash, packets: &mut [Prepared<B>])
     let mut digests = hash.digests(&readable).into_iter();
     let found: Vec<_> = portions.iter().map(|portion| portion.and_then(|_| digests.next())).collect();
     for (prepared, digest) in packets.iter_mut().zip(found) {
-        prepared.done = digest.map_or(Done::Nothing, |digest| Done::Digest(hash, digest));
+        prepared.done = digest.map_or(PreparedCheck::Nothing, |digest| PreparedCheck::Digest(hash, digest));
     }
 }
 
-/// Whether `signer`'s key signed `packet`; nothing if the packet does not say so.
+/// Returns whether `signer`'s key signed `packet`; `None` if the packet does not name that key.
 fn check_signature(signer: &Certificate, packet: &[u8]) -> Option<bool> {
     let view = DataView::parse(packet).ok()?;
     let info = view.signature_info().ok()?;

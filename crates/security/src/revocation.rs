@@ -1,15 +1,13 @@
-//! Revocation records: a signed statement that a certificate is no longer to be believed, or that
-//! it still is.
+//! Revocation records: signed statements that a certificate is revoked, or that it is still good.
 //!
-//! Names and Content are those of UCLA's `ndnrevoke`, so that its records can be read here and ours
-//! there. The record of the certificate `/<Identity>/KEY/<KeyId>/<IssuerId>/<Version>` is
-//! `/<Identity>/REVOKE/<KeyId>/<IssuerId>/<Version>/<PublisherId>`; the statement that there is
-//! none has `/nack/<timestamp>` behind it and ContentType Nack. Both are asked for by
-//! [`revocation_prefix`] with CanBePrefix and MustBeFresh. Whether the key that signed a statement
-//! is trusted at all, the [`Verifier`](crate::Verifier) says; which of the trusted keys may make
-//! it, [`RevocationStatement::read`].
-
-use std::fmt;
+//! Names and Content are those of UCLA's `ndnrevoke`, so that both programs can read all records.
+//! The revocation of the certificate `/<Identity>/KEY/<KeyId>/<IssuerId>/<Version>` is named
+//! `/<Identity>/REVOKE/<KeyId>/<IssuerId>/<Version>/<PublisherId>`. In the statement that the
+//! certificate is good, `/nack/<timestamp>` follows this name, and ContentType is Nack. Clients
+//! request both by [`revocation_prefix`] with CanBePrefix and MustBeFresh.
+//!
+//! The [`Verifier`](crate::Verifier) decides whether the key that signed a statement is trusted.
+//! [`RevocationStatement::read`] checks that this trusted key may make the statement.
 
 use namely_wire::tlv::{Reader, Writer, ignore_unknown};
 use namely_wire::types::{GENERIC_COMPONENT, TIMESTAMP_COMPONENT};
@@ -30,18 +28,18 @@ const TLV_PUBLIC_KEY_HASH: u32 = 202;
 const TLV_REASON: u32 = 203;
 const TLV_NACK_REASON: u32 = 204;
 
-/// Why a certificate was revoked.
+/// The reason of a revocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RevocationReason {
-    /// 0: not said.
+    /// 0: unspecified.
     Unspecified,
     /// 1: others have the key.
     KeyCompromise,
     /// 2: others have the issuer's key.
     IssuerCompromise,
-    /// 4: the key is not used any more. A closed producer's session says so.
+    /// 4: the key is no longer used, as after the end of a producer's session.
     Superseded,
-    /// A number that namely does not know.
+    /// An unknown number.
     Other(u64),
 }
 
@@ -69,45 +67,46 @@ impl RevocationReason {
     }
 }
 
-/// What is said of a certificate.
+/// The revocation status of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RevocationStatus {
-    /// It is not revoked.
+    /// The certificate is not revoked.
     Good,
-    /// It is not to be believed any more.
+    /// The certificate must no longer be trusted.
     Revoked(RevocationReason),
 }
 
 /// A statement about one certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RevocationStatement {
-    /// What it says.
+    /// The status.
     pub status: RevocationStatus,
-    /// When that was so, ms since the Unix epoch.
+    /// The time of the status, ms since the Unix epoch.
     pub time_ms: u64,
 }
 
-/// Where statements about the certificate `certificate` are:
+/// Returns the prefix of statements about the certificate `certificate`:
 /// `/<Identity>/REVOKE/<KeyId>/<IssuerId>/<Version>`.
 ///
 /// # Errors
-/// [`DecodeError::BadName`] if it is not a certificate's name.
+/// [`DecodeError::BadName`] if `certificate` is not a certificate's name.
 pub fn revocation_prefix(certificate: NameRef<'_>) -> Result<Name, DecodeError> {
     let parts = CertificateName::parse(certificate)?;
     let name = parts.identity().to_name().join(REVOKE);
-    let behind_key = certificate.components().skip(parts.identity().len() + 1);
-    Ok(behind_key.fold(name, |name, component| name.join(component)))
+    let after_key = certificate.components().skip(parts.identity().len() + 1);
+    Ok(after_key.fold(name, |name, component| name.join(component)))
 }
 
-/// Returns true if `name` is asked for to learn of a revocation: it has the component `REVOKE`
-/// where certificates have `KEY`.
+/// Returns true if `name` requests a revocation status of a certificate of `identity`: the
+/// component after the identity is `REVOKE`, where certificates have `KEY`.
 pub fn is_about_revocation(name: NameRef<'_>, identity: NameRef<'_>) -> bool {
     identity.is_prefix_of(name) && name.component(identity.len()) == Some(REVOKE)
 }
 
 impl RevocationStatement {
-    /// The signed Data that says this of `certificate`. `issuer` is the key that issued it; an
-    /// owner may revoke, but not call good, a key by that key itself. Caches may give it for
+    /// Creates the signed Data with this statement about `certificate`. `issuer` is the key that
+    /// issued the certificate. The certified key itself may sign a revocation, but not the
+    /// statement that its certificate is good. Caches may return the Data as fresh for
     /// `freshness_ms`.
     ///
     /// # Errors
@@ -137,23 +136,24 @@ impl RevocationStatement {
         sign_data(&builder, content.as_bytes(), issuer).map_err(RevocationError::Signing)
     }
 
-    /// Reads a verified Data as a statement about `certificate`: it must have the name of one, fit
-    /// the certificate's key, and come from the key that issued the certificate; a revocation may
-    /// come from the revoked key too.
+    /// Reads a verified Data as a statement about `certificate`. The Data must have the name of
+    /// such a statement, match the certificate's key, and be signed by the key that issued the
+    /// certificate. A revocation may also be signed by the certified key itself.
     ///
     /// # Errors
-    /// [`RevocationError`]: malformed, about another certificate, or by a key that may not say it.
+    /// [`RevocationError`]: the Data is malformed, is about another certificate, or is signed by a
+    /// key without authority over the certificate.
     pub fn read<B: PacketOctets>(
         data: &Verified<B>,
         certificate: &Certificate,
     ) -> Result<Self, RevocationError> {
         let prefix = revocation_prefix(certificate.name())?;
-        let behind = data.name().len().checked_sub(prefix.len());
-        if !prefix.is_prefix_of(data.name()) || !matches!(behind, Some(1 | 3)) {
+        let components_after = data.name().len().checked_sub(prefix.len());
+        if !prefix.is_prefix_of(data.name()) || !matches!(components_after, Some(1 | 3)) {
             return Err(RevocationError::OtherName(data.name().to_name()));
         }
         let (statement, key_hash) = decode(data.content())?;
-        let is_nack = data.content_type() == ContentType::Nack && behind == Some(3);
+        let is_nack = data.content_type() == ContentType::Nack && components_after == Some(3);
         if is_nack != (statement.status == RevocationStatus::Good) {
             return Err(RevocationError::OtherName(data.name().to_name()));
         }
@@ -189,42 +189,25 @@ fn decode(content: &[u8]) -> Result<(RevocationStatement, Option<&[u8]>), Revoca
     Ok((RevocationStatement { status, time_ms }, key_hash))
 }
 
-/// Why something is no statement about a certificate.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The reason why a Data is not a statement about a certificate.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RevocationError {
-    /// Peer: malformed; or the caller's, when the certificate's name is no certificate's.
-    Encoding(DecodeError),
-    /// Peer: not the name, or not the ContentType, of what it says.
+    /// Peer: malformed. Caller: the certificate's name is not valid.
+    #[error("the revocation record is malformed: {0}")]
+    Encoding(#[from] DecodeError),
+    /// Peer: name or ContentType do not match the statement.
+    #[error("{0} is not a record about this certificate")]
     OtherName(Name),
     /// Peer: about another key.
+    #[error("the revocation record is about another key")]
     OtherKey,
-    /// Peer: signed by a key that may not say this.
+    /// Peer: signed by a key without authority over the certificate.
+    #[error("key {0} has no authority over the revocation of this certificate: its issuer has")]
     OtherSigner(Name),
-    /// Environment: it could not be signed.
+    /// Environment: signing failed.
+    #[error(transparent)]
     Signing(CryptoError),
 }
-
-impl From<DecodeError> for RevocationError {
-    fn from(e: DecodeError) -> Self {
-        RevocationError::Encoding(e)
-    }
-}
-
-impl fmt::Display for RevocationError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RevocationError::Encoding(e) => write!(f, "the revocation record is malformed: {e}"),
-            RevocationError::OtherName(name) => write!(f, "{name} is not a record about this certificate"),
-            RevocationError::OtherKey => f.write_str("the revocation record is about another key"),
-            RevocationError::OtherSigner(key) => {
-                write!(f, "key {key} may not say whether this certificate is revoked: its issuer may")
-            }
-            RevocationError::Signing(e) => e.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for RevocationError {}
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,5 @@
-//! Signers: a key together with the name under which verifiers find it, and what they sign.
+//! Signers: a key together with the name by which verifiers find it, and functions that sign
+//! packets.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo, SignatureTy
 
 use crate::crypto::{CryptoError, DIGEST_OCTETS, HmacKey, PrivateKey, random, sha256, sha256_of};
 
-/// Signs Data and Interests. Cheap to clone; `Debug` shows no secret.
+/// Signs Data and Interests. Cheap to clone; `Debug` prints no secret.
 #[derive(Clone)]
 pub struct Signer {
     kind: Kind,
@@ -23,7 +24,7 @@ enum Kind {
 }
 
 impl Signer {
-    /// SHA-256 only: shows that a packet is intact, not whose it is.
+    /// SHA-256 only: proves that a packet is intact, but not its origin.
     pub fn digest_sha256() -> Self {
         Signer { kind: Kind::Digest, key_name: None }
     }
@@ -33,18 +34,18 @@ impl Signer {
         Signer { kind: Kind::Null, key_name: None }
     }
 
-    /// A key shared with the verifiers, who know it as `key_name`.
+    /// A key shared with the verifiers under the name `key_name`.
     pub fn hmac(key_name: Name, key: HmacKey) -> Self {
         Signer { kind: Kind::Hmac(Arc::new(key)), key_name: Some(key_name) }
     }
 
-    /// A private key. `key_name` is its name or the name of a certificate of it: verifiers fetch by
-    /// it.
+    /// A private key. `key_name` is the name of the key, or of one of its certificates. Verifiers
+    /// fetch the certificate by this name.
     pub fn new(key_name: Name, key: Arc<PrivateKey>) -> Self {
         Signer { kind: Kind::Key(key), key_name: Some(key_name) }
     }
 
-    /// The type of the signatures that this signer makes.
+    /// The type of this signer's signatures.
     pub fn signature_type(&self) -> SignatureType {
         match &self.kind {
             Kind::Digest => SignatureType::DigestSha256,
@@ -54,7 +55,7 @@ impl Signer {
         }
     }
 
-    /// What goes into the KeyLocator; `None` for digest and null signatures.
+    /// The name in the KeyLocator; `None` for digest and null signatures.
     pub fn key_name(&self) -> Option<&Name> {
         self.key_name.as_ref()
     }
@@ -64,7 +65,7 @@ impl Signer {
         SignatureInfo::new(self.signature_type(), self.key_name.clone())
     }
 
-    /// Most octets of a SignatureValue.
+    /// Maximum octets of a SignatureValue.
     pub fn signature_octets_max(&self) -> usize {
         match &self.kind {
             Kind::Digest | Kind::Hmac(_) => DIGEST_OCTETS,
@@ -97,7 +98,7 @@ impl fmt::Debug for Signer {
     }
 }
 
-/// Makes a signed Data: what `builder` says, with `content`, signed by `signer`.
+/// Creates a signed Data with the fields of `builder` and `content`, signed by `signer`.
 ///
 /// ```
 /// use namely_security::{Signer, sign_data};
@@ -112,7 +113,7 @@ impl fmt::Debug for Signer {
 /// [`CryptoError::Signing`] if the library refuses.
 pub fn sign_data(builder: &DataBuilder<'_>, content: &[u8], signer: &Signer) -> Result<Vec<u8>, CryptoError> {
     let unsigned = builder.build(content, &signer.signature_info());
-    // A digest needs no buffer of its own: this is the path of every segment under a manifest.
+    // Each segment of a manifest takes this path, which allocates no buffer for the signature.
     if let Kind::Digest = signer.kind {
         let digest = sha256(unsigned.signed_portion());
         return Ok(unsigned.finish(&digest));
@@ -121,10 +122,10 @@ pub fn sign_data(builder: &DataBuilder<'_>, content: &[u8], signer: &Signer) -> 
     Ok(unsigned.finish(&value))
 }
 
-/// Makes a signed Interest with ApplicationParameters `parameters`, a fresh SignatureNonce, and
-/// SignatureTime `time_ms` (ms since the Unix epoch). Verifiers take the Interests of one key only
-/// in strictly ascending order of SignatureTime, so the caller gives each a larger `time_ms` than
-/// the one before.
+/// Creates a signed Interest with ApplicationParameters `parameters`, a fresh SignatureNonce, and
+/// SignatureTime `time_ms` (ms since the Unix epoch). Many verifiers accept the Interests of one
+/// key only in strictly ascending order of SignatureTime, so the caller must pass a larger
+/// `time_ms` each time.
 ///
 /// # Errors
 /// [`CryptoError::Random`] or [`CryptoError::Signing`].
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn data_of_every_signature_type_say_who_signed_them_and_how() {
+    fn signed_data_names_its_signer_and_type() {
         let name: Name = "/p/x".parse().unwrap();
         let mut types = Vec::new();
         for signer in signers() {
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_is_the_sha_256_of_the_signed_portion() {
+    fn a_digest_covers_the_signed_portion() {
         let name: Name = "/p/x".parse().unwrap();
         let wire =
             sign_data(&DataBuilder::new(name.as_name()), &[7; 8000], &Signer::digest_sha256()).unwrap();
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn signed_interests_carry_time_nonce_and_the_right_digest() {
+    fn signed_interests_have_time_nonce_and_digest() {
         let builder = InterestBuilder::new("/p/do".parse().unwrap());
         for signer in signers() {
             let wire = sign_interest(&builder, b"parameters", &signer, 1234).unwrap();

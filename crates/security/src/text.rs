@@ -1,6 +1,5 @@
-//! Certificates as files: raw, base64 (what `ndnsec cert-dump` prints), and PEM (what NDNd writes).
+//! Certificate files: raw, base64 (as `ndnsec cert-dump` writes), and PEM (as NDNd writes).
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -10,28 +9,33 @@ use namely_wire::types::DATA;
 
 use crate::certificate::{Certificate, CertificateError};
 
-/// Maximum octets of a certificate file.
+/// Octets of a certificate file.
+///
+/// # Limit
+/// The file is refused.
+/// - Value: 64 KiB
+/// - Tests: `an_oversized_certificate_file_is_refused`
 pub(crate) const CERTIFICATE_FILE_OCTETS_MAX: u64 = 64 << 10;
 
 const PEM_LABEL: &str = "NDN CERT";
 const LINE_CHARACTERS: usize = 64;
 
 impl Certificate {
-    /// The certificate in `octets`: raw, base64 or PEM.
+    /// Decodes the certificate in `octets`: raw, base64 or PEM.
     ///
     /// # Errors
-    /// [`CertificateError::NotText`] if it is none of the three; otherwise as
+    /// [`CertificateError::NotText`] if `octets` has none of these forms; otherwise those of
     /// [`Certificate::parse`].
     pub fn from_file_octets(octets: &[u8]) -> Result<Self, CertificateError> {
         Self::parse(&data_from_file_octets(octets).ok_or(CertificateError::NotText)?)
     }
 
-    /// Base64 in lines of 64 characters, as `ndnsec cert-dump` prints.
+    /// Returns base64 in lines of 64 characters, as `ndnsec cert-dump` prints it.
     pub fn to_base64(&self) -> String {
         to_base64(self.wire())
     }
 
-    /// PEM under the label `NDN CERT`.
+    /// Returns PEM with the label `NDN CERT`.
     pub fn to_pem(&self) -> String {
         format!("-----BEGIN {PEM_LABEL}-----\n{}-----END {PEM_LABEL}-----\n", self.to_base64())
     }
@@ -40,7 +44,7 @@ impl Certificate {
 /// Reads the certificate file at `path`, in any of the three forms.
 ///
 /// # Errors
-/// [`CertificateFileError`]: the file cannot be read, or holds no certificate.
+/// [`CertificateFileError`]: the file cannot be read, or contains no certificate.
 pub fn read_certificate(path: &Path) -> Result<Certificate, CertificateFileError> {
     let octets = read_named(path, CERTIFICATE_FILE_OCTETS_MAX)
         .map_err(|e| CertificateFileError::Read(path.to_owned(), e.into()))?;
@@ -61,13 +65,14 @@ pub(crate) fn to_base64(octets: &[u8]) -> String {
     lines
 }
 
-/// Base64 with any white space in it.
+/// Decodes base64 and ignores white space in it.
 pub(crate) fn from_base64(text: &str) -> Option<Vec<u8>> {
     let packed: String = text.split_ascii_whitespace().collect();
     Base64::decode_vec(&packed).ok().filter(|octets| !octets.is_empty())
 }
 
-/// The octets in a raw, base64 or PEM file. No text begins with the octet that begins a Data.
+/// Returns the octets of the Data in a raw, base64 or PEM file. A raw file begins with the TYPE of
+/// Data, an octet with which neither base64 nor PEM begins.
 fn data_from_file_octets(octets: &[u8]) -> Option<Vec<u8>> {
     if octets.first().copied().map(u32::from) == Some(DATA) {
         return Some(octets.to_vec());
@@ -79,27 +84,18 @@ fn data_from_file_octets(octets: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// NDNd writes `Name: ...` headers above the base64.
+/// Removes the `Name: ...` headers that NDNd writes above the base64.
 fn without_headers(body: &str) -> String {
     body.lines().filter(|line| !line.contains(':')).collect::<Vec<_>>().join("\n")
 }
 
-/// Why a certificate file could not be used.
-#[derive(Debug)]
+/// The reason why a certificate file could not be used.
+#[derive(Debug, thiserror::Error)]
 pub enum CertificateFileError {
-    /// Environment: it cannot be read.
-    Read(PathBuf, io::Error),
-    /// Caller: what it holds is no certificate.
-    Content(PathBuf, CertificateError),
+    /// Environment: the file cannot be read.
+    #[error("cannot read {path}: {1}", path = .0.display())]
+    Read(PathBuf, #[source] io::Error),
+    /// Caller: the content of the file is not a certificate.
+    #[error("{path}: {1}", path = .0.display())]
+    Content(PathBuf, #[source] CertificateError),
 }
-
-impl fmt::Display for CertificateFileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CertificateFileError::Read(path, e) => write!(f, "cannot read {}: {e}", path.display()),
-            CertificateFileError::Content(path, e) => write!(f, "{}: {e}", path.display()),
-        }
-    }
-}
-
-impl std::error::Error for CertificateFileError {}

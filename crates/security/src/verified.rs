@@ -1,4 +1,4 @@
-//! Data that was verified, as a type that only a verifier can make.
+//! Verified data, as a type that only a verifier can create.
 
 use std::fmt;
 use std::ops::Range;
@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use namely_wire::{Component, ContentType, DataView, Name, NameRef};
 
-/// Buffers that can hold a verified packet: their octets cannot change behind the type's back.
-/// Sealed.
+/// Buffers that can hold a verified packet, because no other owner can change their octets. Sealed.
 pub trait PacketOctets: AsRef<[u8]> + sealed::Sealed {}
 
 impl PacketOctets for Vec<u8> {}
@@ -23,9 +22,10 @@ mod sealed {
     impl Sealed for &[u8] {}
 }
 
-/// A Data that passed a [`Verifier`](crate::Verifier) or a verified manifest, with the reason why.
+/// A Data that passed a [`Verifier`](crate::Verifier) or a verified manifest, with the reason for
+/// trust.
 ///
-/// Nothing else can make one:
+/// No other code can create a `Verified`:
 ///
 /// ```compile_fail,E0451
 /// use namely_security::{TrustReason, Verified};
@@ -41,7 +41,8 @@ pub struct Verified<B = Vec<u8>> {
 }
 
 impl<B: PacketOctets> Verified<B> {
-    /// `view` must be of `octets`; kept inside the crate, where only verifiers call it.
+    /// Creates a verified packet. `spans` must be those of `octets`. Only verifiers may call this
+    /// function, so it is private to the crate.
     pub(crate) fn new(octets: B, spans: Spans, reason: TrustReason) -> Self {
         Verified { octets, name: spans.name, content: spans.content, reason }
     }
@@ -76,17 +77,17 @@ impl<B: PacketOctets> Verified<B> {
         self.octets.as_ref()
     }
 
-    /// Gives the buffer back.
+    /// Returns the buffer.
     pub fn into_octets(self) -> B {
         self.octets
     }
 
-    /// Gives the buffer back, and says where in it the Content's octets are.
+    /// Returns the buffer, and the range of the Content in it.
     pub fn into_content(self) -> (B, Range<usize>) {
         (self.octets, self.content)
     }
 
-    /// The same packet, borrowed: still verified.
+    /// Borrows the packet, which stays verified.
     pub fn as_ref(&self) -> Verified<&[u8]> {
         Verified {
             octets: self.octets.as_ref(),
@@ -96,7 +97,7 @@ impl<B: PacketOctets> Verified<B> {
         }
     }
 
-    /// Why it may be believed.
+    /// The reason for trusting the packet.
     pub fn reason(&self) -> &TrustReason {
         &self.reason
     }
@@ -108,7 +109,7 @@ impl<B: PacketOctets> fmt::Debug for Verified<B> {
     }
 }
 
-/// Where name and content lie in a packet.
+/// Ranges of name and content in a packet.
 pub(crate) struct Spans {
     name: Range<usize>,
     content: Range<usize>,
@@ -120,8 +121,8 @@ impl Spans {
     }
 }
 
-/// Where `part`, a slice of `whole`, lies in it. An absent element's slice lies nowhere: it is
-/// empty.
+/// Returns the range of `part`, a slice of `whole`. The slice of an absent element is empty and
+/// need not lie in `whole`.
 fn span(whole: &[u8], part: &[u8]) -> Range<usize> {
     if part.is_empty() {
         return 0..0;
@@ -130,24 +131,24 @@ fn span(whole: &[u8], part: &[u8]) -> Range<usize> {
     start..start + part.len()
 }
 
-/// Why a packet is believed, from the strongest reason to the weakest.
+/// The reason for trusting a packet, from the strongest to the weakest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrustReason {
-    /// A key signed it whose certificate leads to a trust anchor.
+    /// Signed by a key whose certificate leads to a trust anchor.
     Chain(Arc<Chain>),
-    /// A key shared with the signer signed it; the key's name is given.
+    /// Signed by a key shared with the signer; the key's name is given.
     SharedKey(Name),
-    /// A verified manifest lists its digest.
+    /// A verified manifest lists the packet's digest.
     Manifest(Arc<ManifestTrust>),
-    /// Its own digest is right: it is intact, but anybody may have made it. Only under a
-    /// digest-only policy.
+    /// The packet's own digest matches: the packet is intact, but of unknown origin. Occurs only
+    /// under a digest-only policy.
     Digest,
-    /// It was not checked at all. Only under a policy that accepts everything.
+    /// The packet was not checked. Occurs only under a policy that accepts all packets.
     Unchecked,
 }
 
 impl TrustReason {
-    /// Returns true if this says who made the packet, not merely that it is intact.
+    /// Returns true if the reason proves the packet's origin, not only that the packet is intact.
     pub fn is_authentic(&self) -> bool {
         match self {
             TrustReason::Chain(_) | TrustReason::SharedKey(_) => true,
@@ -156,7 +157,7 @@ impl TrustReason {
         }
     }
 
-    /// The certificates by which a key vouches for the packet, if one with certificates does.
+    /// Returns the chain of the key that vouches for the packet, if that key has certificates.
     pub fn chain(&self) -> Option<&Arc<Chain>> {
         match self {
             TrustReason::Chain(chain) => Some(chain),
@@ -165,7 +166,7 @@ impl TrustReason {
         }
     }
 
-    /// The key that vouches for the packet, if one does.
+    /// Returns the key that vouches for the packet, if there is one.
     pub fn key_name(&self) -> Option<&Name> {
         match self {
             TrustReason::Chain(chain) => Some(&chain.key),
@@ -195,11 +196,11 @@ impl fmt::Display for TrustReason {
 pub struct ManifestTrust {
     /// The manifest's name.
     pub manifest: Name,
-    /// Why the manifest is believed.
+    /// The reason for trusting the manifest.
     pub because: TrustReason,
 }
 
-/// The certificates from the key that signed up to the trust anchor.
+/// The certificates from the signing key up to the trust anchor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
     /// The key that signed the packet.

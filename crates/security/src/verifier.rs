@@ -1,7 +1,8 @@
-//! The verifier: decides under a [`TrustPolicy`] whether a packet is believed.
+//! The verifier: decides under a [`TrustPolicy`] whether a packet is trusted.
 //!
-//! It does no I/O and reads no clock. When it lacks a certificate it says which; its driver fetches
-//! that, hands it in with [`Verifier::supply`], and asks again:
+//! The verifier does no I/O and reads no clock. If it lacks a certificate, it returns the
+//! certificate's name. The driver fetches the certificate, passes it to [`Verifier::supply`], and
+//! verifies again:
 //!
 //! ```
 //! use namely_security::{TrustPolicy, Verdict, Verifier};
@@ -14,7 +15,7 @@
 //!         Verdict::Verified(verified) => break Some(verified),
 //!         Verdict::Rejected(rejection) => { eprintln!("{rejection}"); break None }
 //!         Verdict::NeedCertificate(needed) => {
-//!             // An Interest for this name with CanBePrefix, because it may be the name of a key.
+//!             // The Interest needs CanBePrefix, because this may be the name of a key.
 //!             let Some(certificate) = fetch(&needed.certificate) else { break None };
 //!             if verifier.supply(&certificate).is_err() { break None }
 //!             data = needed.data;
@@ -24,8 +25,8 @@
 //! # assert!(verified.is_none());
 //! ```
 //!
-//! Each turn of that loop adds one certificate to the chain, and a chain has at most
-//! [`TrustPolicy::depth_max`] certificates: the loop ends.
+//! Each iteration of that loop adds one certificate to the chain, and a chain has at most
+//! [`TrustPolicy::depth_max`] certificates, so the loop ends.
 
 mod chain;
 #[cfg(test)]
@@ -38,44 +39,43 @@ use namely_wire::{
 use crate::certificate::{Certificate, CertificateError};
 use crate::crypto::{constant_time_eq, sha256, sha256_of};
 use crate::manifest::ManifestHash;
-use crate::prepared::{Done, Preparation, Prepared};
+use crate::prepared::{Preparation, Prepared, PreparedCheck};
 use crate::trust::{Mode, Rejection, RejectionReason, TrustPolicy};
 use crate::verified::{PacketOctets, Spans, TrustReason, Verified};
 
 use self::chain::Chains;
 pub use self::chain::{CANDIDATES_MAX, VALIDATED_MAX};
 
-/// Decides whether packets are believed. Remembers validated certificates, at most
-/// [`VALIDATED_MAX`].
+/// Decides whether packets are trusted. Caches validated certificates, at most [`VALIDATED_MAX`].
 #[derive(Debug)]
 pub struct Verifier {
     policy: TrustPolicy,
     chains: Chains,
 }
 
-/// What a [`Verifier`] says of a Data.
+/// The result of verifying a Data.
 #[derive(Debug)]
 pub enum Verdict<B: PacketOctets> {
-    /// It is believed.
+    /// The Data is trusted.
     Verified(Verified<B>),
-    /// A certificate is needed first.
+    /// A certificate is missing.
     NeedCertificate(NeedCertificate<B>),
-    /// It is not believed.
+    /// The Data is not trusted.
     Rejected(Rejection),
 }
 
 /// A Data that waits for a certificate.
 #[derive(Debug)]
 pub struct NeedCertificate<B> {
-    /// The Data, given back.
+    /// The Data, returned to the caller.
     pub data: B,
-    /// The KeyLocator to fetch: the name of a certificate or of a key, so that a certificate is any
-    /// Data below.
+    /// The KeyLocator to fetch: the name of a certificate, or the name of a key. Each Data below
+    /// the name of a key is a certificate.
     pub certificate: Name,
 }
 
 impl Verifier {
-    /// A verifier that believes what `policy` says.
+    /// Creates a verifier with `policy`.
     pub fn new(policy: TrustPolicy) -> Self {
         Verifier { policy, chains: Chains::default() }
     }
@@ -85,7 +85,7 @@ impl Verifier {
         &self.policy
     }
 
-    /// Replaces the policy; what was validated under the old one is forgotten.
+    /// Replaces the policy and drops the certificates validated under the old one.
     pub fn set_policy(&mut self, policy: TrustPolicy) {
         self.policy = policy;
         self.chains = Chains::default();
@@ -96,7 +96,7 @@ impl Verifier {
         self.verify_prepared(Prepared::from(data), now_ns)
     }
 
-    /// The same of one of which a part may have been done ahead, as [`Verifier::preparation`] says.
+    /// Verifies a Data that may be prepared in part (see [`Verifier::preparation`]).
     pub fn verify_prepared<B: PacketOctets>(&mut self, data: Prepared<B>, now_ns: u64) -> Verdict<B> {
         let (spans, outcome) = match DataView::parse(data.packet().as_ref()) {
             Ok(view) => (Spans::of(&view), self.verify_view(&view, data.done(), now_ns)),
@@ -105,15 +105,17 @@ impl Verifier {
         let data = data.into_packet();
         match outcome {
             Ok(reason) => Verdict::Verified(Verified::new(data, spans, reason)),
-            Err(NotYet::Need(certificate)) => Verdict::NeedCertificate(NeedCertificate { data, certificate }),
-            Err(NotYet::Rejected(rejection)) => {
+            Err(VerifyFailure::Need(certificate)) => {
+                Verdict::NeedCertificate(NeedCertificate { data, certificate })
+            }
+            Err(VerifyFailure::Rejected(rejection)) => {
                 Verdict::Rejected(Rejection { digest: Some(Box::new(sha256(data.as_ref()))), ..*rejection })
             }
         }
     }
 
-    /// What can be done ahead of Data that will be believed for the same `reason` as one that was.
-    /// Nothing where a shared key signs, or where nothing is checked.
+    /// Returns the preparation for Data that is expected to be trusted for the same `reason` as an
+    /// earlier Data. `None` for a shared key and a manifest, and if nothing is checked.
     pub fn preparation(&self, reason: &TrustReason) -> Option<Preparation> {
         match reason {
             TrustReason::Chain(chain) => {
@@ -125,7 +127,12 @@ impl Verifier {
         }
     }
 
-    fn verify_view(&mut self, view: &DataView<'_>, done: &Done, now_ns: u64) -> Result<TrustReason, NotYet> {
+    fn verify_view(
+        &mut self,
+        view: &DataView<'_>,
+        done: &PreparedCheck,
+        now_ns: u64,
+    ) -> Result<TrustReason, VerifyFailure> {
         if self.policy.mode == Mode::AcceptAll {
             return Ok(TrustReason::Unchecked);
         }
@@ -139,21 +146,25 @@ impl Verifier {
         }
     }
 
-    /// Verifies the signature and chain of a signed Interest; its parameters digest and its age are
-    /// for the caller.
+    /// Verifies the signature and chain of a signed Interest. The caller checks its parameters
+    /// digest and its age.
     pub(crate) fn verify_interest(
         &mut self,
         interest: &InterestView<'_>,
         info: SignatureInfoView<'_>,
         value: &[u8],
         now_ns: u64,
-    ) -> Result<TrustReason, NotYet> {
+    ) -> Result<TrustReason, VerifyFailure> {
         let parts = [interest.signed_name(), interest.signed_parameters];
-        let done = &Done::Nothing;
+        let done = &PreparedCheck::Nothing;
         self.verify_packet(&SignedPacket { name: interest.name, info, parts: &parts, value, done }, now_ns)
     }
 
-    fn verify_packet(&mut self, packet: &SignedPacket<'_>, now_ns: u64) -> Result<TrustReason, NotYet> {
+    fn verify_packet(
+        &mut self,
+        packet: &SignedPacket<'_>,
+        now_ns: u64,
+    ) -> Result<TrustReason, VerifyFailure> {
         let locator = packet.locator()?;
         let key_name =
             key_name_of_locator(locator).map_err(|_| packet.rejected(RejectionReason::NoKeyName))?;
@@ -171,43 +182,44 @@ impl Verifier {
         Ok(TrustReason::Chain(signer.chain()))
     }
 
-    /// The validated certificate or trust anchor of that name.
+    /// Returns the validated certificate or trust anchor of that name.
     pub fn certificate(&self, name: NameRef<'_>) -> Option<&Certificate> {
         let anchor = || self.policy.anchors().iter().find(|anchor| anchor.name() == name);
         self.chains.validated(name).or_else(anchor)
     }
 
-    /// Hands in a certificate that was asked for. It is believed only if its own chain leads to an
-    /// anchor, and it is forgotten again when more than [`CANDIDATES_MAX`] others came since.
+    /// Supplies a requested certificate, which is trusted only if its own chain leads to an anchor.
+    /// If a Data has not led to its validation by then, the certificate is evicted when
+    /// [`CANDIDATES_MAX`] others have been supplied after it.
     ///
     /// # Errors
-    /// [`CertificateError`]: the octets are no certificate, or one whose key cannot be used.
+    /// [`CertificateError`]: the octets are not a certificate, or its key cannot be used.
     pub fn supply(&mut self, certificate: &[u8]) -> Result<(), CertificateError> {
         self.supply_certificate(Certificate::parse(certificate)?);
         Ok(())
     }
 
-    /// Hands in a certificate, for instance one from the key chain that may save fetching.
+    /// Supplies a certificate that need not be fetched, for example one from the key chain.
     pub fn supply_certificate(&mut self, certificate: Certificate) {
         self.chains.supply(certificate);
     }
 }
 
-/// Why a packet is not believed, or not yet.
+/// The reason why a packet is not trusted, or not trusted yet.
 #[derive(Debug)]
-pub(crate) enum NotYet {
+pub(crate) enum VerifyFailure {
     Need(Name),
     Rejected(Box<Rejection>),
 }
 
-impl From<Rejection> for NotYet {
+impl From<Rejection> for VerifyFailure {
     fn from(rejection: Rejection) -> Self {
-        NotYet::Rejected(Box::new(rejection))
+        VerifyFailure::Rejected(Box::new(rejection))
     }
 }
 
 impl Rejection {
-    /// Of a packet that could not be parsed.
+    /// The rejection of a packet that could not be parsed.
     pub(crate) fn unreadable(e: DecodeError) -> Self {
         let why = RejectionReason::Malformed(e);
         Rejection { name: Name::new(), certificate: None, key: None, why, digest: None }
@@ -218,17 +230,17 @@ impl Rejection {
     }
 }
 
-/// What a signature covers and says, of a Data or an Interest.
+/// The signed parts and the signature of a Data or an Interest.
 struct SignedPacket<'a> {
     name: NameRef<'a>,
     info: SignatureInfoView<'a>,
     parts: &'a [&'a [u8]],
     value: &'a [u8],
-    done: &'a Done,
+    done: &'a PreparedCheck,
 }
 
 impl SignedPacket<'_> {
-    /// The name of the key that signed, for signatures that have one.
+    /// Returns the name of the signing key, for signatures that have one.
     fn locator(&self) -> Result<NameRef<'_>, Rejection> {
         match self.info.signature_type {
             typ @ (SignatureType::DigestSha256 | SignatureType::Null) => {
@@ -239,7 +251,7 @@ impl SignedPacket<'_> {
         }
     }
 
-    fn check_digest_only(&self) -> Result<TrustReason, NotYet> {
+    fn check_digest_only(&self) -> Result<TrustReason, VerifyFailure> {
         if self.info.signature_type != SignatureType::DigestSha256 {
             return Err(self.rejected(RejectionReason::NotADigest(self.info.signature_type)).into());
         }
@@ -250,7 +262,11 @@ impl SignedPacket<'_> {
         Ok(TrustReason::Digest)
     }
 
-    fn check_shared_key(&self, policy: &TrustPolicy, key_name: NameRef<'_>) -> Result<TrustReason, NotYet> {
+    fn check_shared_key(
+        &self,
+        policy: &TrustPolicy,
+        key_name: NameRef<'_>,
+    ) -> Result<TrustReason, VerifyFailure> {
         let key = policy.shared_key(key_name).ok_or_else(|| self.rejected(RejectionReason::NoSharedKey))?;
         if !key.verify(self.parts, self.value) {
             return Err(self.rejected(RejectionReason::BadSignature).into());
@@ -259,8 +275,8 @@ impl SignedPacket<'_> {
     }
 
     fn check_signature(&self, policy: &TrustPolicy, signer: &Certificate) -> Result<(), Rejection> {
-        // The KeyLocator is the sender's word; the certificate's own name is what its issuer
-        // vouched for.
+        // The policy allowed the key name in the KeyLocator, which the sender chose. The issuer
+        // vouched for the key name in the certificate, so the policy must allow this one, too.
         if !policy.allows(self.name, signer.key_name()) {
             return Err(self.rejected(RejectionReason::NotAllowed));
         }
@@ -274,7 +290,7 @@ impl SignedPacket<'_> {
         Ok(())
     }
 
-    /// A rejection at this very packet.
+    /// A rejection of this packet itself.
     fn rejected(&self, why: RejectionReason) -> Rejection {
         Rejection { key: self.info.key_name().map(Name::from), ..Rejection::of(self.name, why) }
     }

@@ -1,5 +1,4 @@
-//! What the first signature of a process costs. A process of its own: whatever is set up once has
-//! not been set up yet.
+//! The cost of a process's first signature. In a process of its own, without anything set up.
 
 use namely_security::{KeyType, PrivateKey, Signer, sign_data, sign_interest};
 use namely_wire::{DataBuilder, InterestBuilder, Name};
@@ -14,7 +13,7 @@ const KEY: &str =
     "302e020100300506032b657004220420d4ee72dbf913584ad5b6d8f1f769f8ad3afe7c28cbf1d4fbe097a88f44755842";
 
 #[test]
-fn commands_and_ed25519_signatures_wait_for_no_generator() {
+fn first_signatures_need_no_random_generator() {
     let name: Name = "/example/command".parse().unwrap();
     let der: Vec<u8> =
         (0..KEY.len() / 2).map(|i| u8::from_str_radix(&KEY[2 * i..2 * i + 2], 16).unwrap()).collect();

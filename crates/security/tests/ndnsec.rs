@@ -1,14 +1,14 @@
-//! Certificates and SafeBags exchanged with `ndnsec` (ndn-cxx). Skipped, with a word, where there
-//! is none.
+//! Tests that exchange certificates and SafeBags with `ndnsec` (ndn-cxx). They are skipped if the
+//! command is missing.
 
 use std::path::Path;
 use std::process::Command;
 
 use namely_security::{Certificate, KeyChain, KeyType, NewKey, Passphrase, validity};
-use namely_skip::{Need, skip};
+use namely_testkit::{Need, skip};
 use namely_wire::Name;
 
-/// Runs ndnsec with a home of its own; what it printed, or none if there is no ndnsec.
+/// Runs ndnsec with a home of its own; returns its output, or `None` without ndnsec.
 fn ndnsec(home: &Path, arguments: &[&str]) -> Option<String> {
     let output = match Command::new("ndnsec").args(arguments).env("HOME", home).output() {
         Ok(output) => output,
@@ -34,7 +34,7 @@ fn generate(key_chain: &KeyChain, identity: &str, key_type: KeyType) -> Certific
 }
 
 #[test]
-fn ndnsec_imports_the_safe_bags_of_namely() {
+fn ndnsec_imports_namely_safe_bags() {
     let passphrase = Passphrase::new("hunter2");
     // ndnsec 0.9 knows no Ed25519.
     for key_type in [KeyType::EcdsaP256, KeyType::Rsa] {
@@ -54,7 +54,7 @@ fn ndnsec_imports_the_safe_bags_of_namely() {
 }
 
 #[test]
-fn namely_imports_the_safe_bags_and_certificates_of_ndnsec() {
+fn namely_imports_ndnsec_safe_bags() {
     for kind in ["e", "r"] {
         let home = tempfile::tempdir().unwrap();
         if ndnsec(home.path(), &["key-gen", "-t", kind, "/ndnsec/made"]).is_none() {

@@ -1,5 +1,5 @@
-//! Keys and signatures checked by OpenSSL's command, and the reverse. Skipped, with a word, where
-//! there is none.
+//! Tests in which OpenSSL's command and namely check each other's keys and signatures. They are
+//! skipped if the command is missing.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,12 +7,12 @@ use std::process::Command;
 use namely_security::{
     KeyType, Passphrase, PrivateKey, encrypt_pkcs8, private_key_from_pem, private_key_to_pem,
 };
-use namely_skip::{Need, skip};
+use namely_testkit::{Need, skip};
 
 const KINDS: [KeyType; 3] = [KeyType::Ed25519, KeyType::EcdsaP256, KeyType::Rsa];
 const MESSAGE: &[u8] = b"the octets that are signed";
 
-/// Runs openssl in `folder`; what it printed, or none if there is no openssl.
+/// Runs openssl in `folder`; returns its output, or `None` without openssl.
 fn openssl(folder: &Path, arguments: &str) -> Option<String> {
     let mut command = Command::new("openssl");
     let output = match command.args(arguments.split_whitespace()).current_dir(folder).output() {
@@ -27,7 +27,7 @@ fn openssl(folder: &Path, arguments: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// What `openssl` takes to sign or verify with a key of this kind.
+/// The parameters of `openssl` to sign or verify with a key of this kind.
 fn pkeyutl(kind: KeyType) -> &'static str {
     match kind {
         KeyType::Ed25519 => "pkeyutl -rawin",
@@ -36,7 +36,7 @@ fn pkeyutl(kind: KeyType) -> &'static str {
 }
 
 #[test]
-fn openssl_verifies_what_namely_signs_and_the_reverse() {
+fn openssl_and_namely_verify_each_others_signatures() {
     for kind in KINDS {
         let folder = tempfile::tempdir().unwrap();
         let path = |file: &str| folder.path().join(file);
@@ -46,8 +46,8 @@ fn openssl_verifies_what_namely_signs_and_the_reverse() {
         std::fs::write(path("private.pem"), private_key_to_pem(&key, None).unwrap().as_bytes()).unwrap();
         std::fs::write(path("signature"), key.sign(&[MESSAGE]).unwrap()).unwrap();
         let verify = "-verify -pubin -inkey public.der -keyform DER -in message -sigfile signature";
-        let Some(said) = openssl(folder.path(), &format!("{} {verify}", pkeyutl(kind))) else { return };
-        assert!(said.contains("Verified Successfully"), "{kind}: {said}");
+        let Some(output) = openssl(folder.path(), &format!("{} {verify}", pkeyutl(kind))) else { return };
+        assert!(output.contains("Verified Successfully"), "{kind}: {output}");
 
         let sign = "-sign -inkey private.pem -in message -out theirs";
         openssl(folder.path(), &format!("{} {sign}", pkeyutl(kind))).unwrap();
@@ -56,14 +56,14 @@ fn openssl_verifies_what_namely_signs_and_the_reverse() {
 }
 
 #[test]
-fn keys_that_openssl_makes_are_read() {
-    for (kind, how) in [
+fn openssl_keys_are_parsed() {
+    for (kind, parameters) in [
         (KeyType::Ed25519, "-algorithm ED25519"),
         (KeyType::EcdsaP256, "-algorithm EC -pkeyopt ec_paramgen_curve:P-256"),
         (KeyType::Rsa, "-algorithm RSA -pkeyopt rsa_keygen_bits:2048"),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        if openssl(folder.path(), &format!("genpkey {how} -out private.pem")).is_none() {
+        if openssl(folder.path(), &format!("genpkey {parameters} -out private.pem")).is_none() {
             return;
         }
         let text = std::fs::read_to_string(folder.path().join("private.pem")).unwrap();
@@ -75,7 +75,7 @@ fn keys_that_openssl_makes_are_read() {
 }
 
 #[test]
-fn openssl_decrypts_what_namely_encrypts_and_the_reverse() {
+fn openssl_and_namely_decrypt_each_others_keys() {
     for kind in KINDS {
         let folder = tempfile::tempdir().unwrap();
         let path = |file: &str| folder.path().join(file);

@@ -1,6 +1,6 @@
-//! A timer that may be moved often without an event for each move.
+//! A timer that can be moved often without an event for each move.
 
-/// One timer: when it should fire, and the event that is under way for it.
+/// A timer: the time at which it should fire, and the time of its scheduled event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Alarm {
     wanted_ns: u64,
@@ -10,7 +10,8 @@ pub(crate) struct Alarm {
 impl Alarm {
     pub(crate) const OFF: Alarm = Alarm { wanted_ns: u64::MAX, armed_ns: u64::MAX };
 
-    /// Moves the timer. Returns the time of an event that must be added for it, if one must.
+    /// Moves the timer to `at_ns`. Returns the time of an event that the caller has to schedule, if
+    /// any.
     pub(crate) fn set(&mut self, at_ns: u64) -> Option<u64> {
         self.wanted_ns = at_ns;
         if at_ns >= self.armed_ns {
@@ -20,11 +21,11 @@ impl Alarm {
         Some(at_ns)
     }
 
-    /// An event of this timer came. `Ok` if the timer is due; otherwise the time of an event
-    /// to add, if any.
+    /// Handles an event of this timer. Returns `Ok` if the timer is due; otherwise the time of an
+    /// event that the caller has to schedule, if any.
     pub(crate) fn fired(&mut self, now_ns: u64) -> Result<(), Option<u64>> {
         if now_ns < self.armed_ns {
-            // An event that an earlier one has replaced.
+            // An earlier event has replaced this one.
             return Err(None);
         }
         self.armed_ns = u64::MAX;
@@ -42,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_timer_that_moves_back_and_forth_fires_once_when_it_is_due() {
+    fn a_moved_timer_fires_once_when_due() {
         let mut alarm = Alarm::OFF;
         assert_eq!(alarm.set(10), Some(10));
         assert_eq!(alarm.set(20), None, "the event under way will move on");

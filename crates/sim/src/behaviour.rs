@@ -1,4 +1,4 @@
-//! What a node does beyond forwarding.
+//! Functions of a node beyond forwarding.
 
 use std::any::Any;
 
@@ -10,25 +10,25 @@ use crate::node::Router;
 use crate::packet::{NodeId, Packet};
 use crate::random::Random;
 
-/// Something at a node that gets packets and time: a consumer, a producer, a routing protocol, a
-/// controller of the cache. It sits behind an application's face of the node's forwarder.
+/// A function of a node that receives packets and time: a consumer, a producer, a routing protocol,
+/// a controller of the cache. It is behind an application's face of the node's forwarder.
 ///
-/// A behaviour must be a function of what it is given: it reads no clock and no randomness but the
-/// context's, and iterates over nothing whose order is not fixed (no `HashMap`).
+/// A behavior has to be deterministic: it reads no clock and no randomness except the context's,
+/// and does not iterate over a collection without a fixed order (no `HashMap`).
 pub trait Behaviour: Any {
-    /// The network runs: called once, at time 0 or when it is attached later.
+    /// Starts the behavior: called once, at time 0 or when it is attached later.
     fn start(&mut self, context: &mut Context<'_>);
 
-    /// The forwarder sent this to the face.
+    /// Receives a packet that the forwarder sent to the face.
     fn receive(&mut self, packet: &Received<Packet>, context: &mut Context<'_>);
 
-    /// The time given to [`Context::wake_at`] has come.
+    /// Called at the time passed to [`Context::wake_at`].
     fn wake(&mut self, context: &mut Context<'_>) {
         let _ = context;
     }
 }
 
-/// What a behaviour may do when it is called.
+/// The operations that a behavior may use when it is called.
 pub struct Context<'a> {
     pub(crate) now_ns: u64,
     pub(crate) node: NodeId,
@@ -41,33 +41,33 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Now, ns since the network's beginning.
+    /// Returns the current time, in ns since the network's beginning.
     pub fn now_ns(&self) -> u64 {
         self.now_ns
     }
 
-    /// The node.
+    /// Returns the node.
     pub fn node(&self) -> NodeId {
         self.node
     }
 
-    /// The behaviour's own face at the node's forwarder.
+    /// Returns the behavior's face at the node's forwarder.
     pub fn face(&self) -> FaceId {
         self.face
     }
 
-    /// The network's randomness.
+    /// Returns the network's random generator.
     pub fn random(&mut self) -> &mut Random {
         self.random
     }
 
-    /// The node's forwarder, to read or change its tables.
+    /// Returns the node's forwarder, to read or change its tables.
     pub fn forwarder(&self) -> &Router {
         self.forwarder
     }
 
-    /// Says what the node's disk is to keep, if it has one: what is below these names leaves it
-    /// last. To be said from [`Behaviour::wake`]; in the middle of a packet it is not heard.
+    /// Sets the names that the node's disk is to retain, if it has one: Data below them is evicted
+    /// last. Call it from [`Behaviour::wake`]; it has no effect while a packet is processed.
     pub fn disk_plan(&mut self, names: Vec<Name>) {
         if let Some(disk) = &mut self.disk {
             disk.plan(names);
@@ -84,7 +84,7 @@ impl Context<'_> {
         self.sent.push(Received { packet: packet.into(), headers });
     }
 
-    /// Moves the behaviour's one timer to `at_ns`; [`u64::MAX`] stops it.
+    /// Moves the behavior's one timer to `at_ns`; [`u64::MAX`] stops it.
     pub fn wake_at(&mut self, at_ns: u64) {
         self.wake_at_ns = Some(at_ns);
     }

@@ -1,8 +1,9 @@
-//! Several fetches through one bottleneck: the scenario by which congestion control is judged.
+//! Several fetches through one bottleneck: the scenario for the evaluation of congestion control.
 //!
-//! Two routers and one link; producers behind the far one, consumers behind the near one. All Data
-//! cross the link's queue. Frames are lost in both directions. Utilisation counts Data packets that
-//! were new to their consumer, so what is lost, and what is sent twice, counts for nothing.
+//! Two routers are joined by one link, with producers behind the far one and consumers behind the
+//! near one. All Data cross the link's queue. Frames are lost in both directions. Utilization
+//! counts only Data packets that are new to their consumer, so lost and duplicate packets do not
+//! count.
 
 use namely_link::CodelConfig;
 use namely_transport::congestion::Algorithm;
@@ -10,14 +11,14 @@ use namely_transport::fetch::{Counters, Failure, Options};
 use namely_wire::Name;
 
 use crate::table::jain;
-use crate::{AppId, FileFetch, LinkSpec, MS, Network, PortId, Producer, RouterSpec, SECOND};
+use crate::{AppId, FileFetch, LinkEndId, LinkSpec, MS, Network, Producer, RouterSpec, SECOND};
 
 /// The scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Bottleneck {
-    /// How the fetches decide how much to request.
+    /// Congestion control of the fetches.
     pub congestion: Algorithm,
-    /// How many fetches.
+    /// Number of fetches.
     pub flows: usize,
     /// Rate of the link, bit/s.
     pub rate_bps: u64,
@@ -25,26 +26,26 @@ pub struct Bottleneck {
     pub rtt_ns: u64,
     /// Frames lost of a million, each way.
     pub loss_ppm: u32,
-    /// Octets that the queue holds.
+    /// Size of the queue in octets.
     pub queue_octets_max: usize,
-    /// True if the router in front of the queue judges it (CoDel: marks, then drops). Otherwise a
-    /// full queue drops what comes, and nobody says anything.
+    /// True if the router before the queue applies CoDel (marks, then drops). Otherwise a full
+    /// queue drops new packets, without a signal.
     pub marks: bool,
     /// Octets of Content in each Data.
     pub content_octets: usize,
-    /// How much later each fetch begins than the one before, ns.
+    /// Delay between the starts of two fetches in ns.
     pub stagger_ns: u64,
-    /// When measuring begins, ns.
+    /// Start of the measurement in ns.
     pub warm_up_ns: u64,
-    /// For how long it measures, ns.
+    /// Duration of the measurement in ns.
     pub measured_ns: u64,
     /// The seed.
     pub seed: u64,
 }
 
 impl Bottleneck {
-    /// 100 Mbit/s, a round trip of 40 ms, a queue that holds 40 ms, Data of 8,000 octets of
-    /// Content; fetches begin one second apart, and the 40 seconds after the tenth count.
+    /// 100 Mbit/s, a round trip of 40 ms, a queue of 40 ms, Data of 8,000 octets of Content.
+    /// Fetches begin one second apart, and the measurement is the 40 seconds after the tenth.
     pub fn new(congestion: Algorithm, flows: usize, loss_ppm: u32) -> Self {
         Bottleneck {
             congestion,
@@ -62,7 +63,7 @@ impl Bottleneck {
         }
     }
 
-    /// Runs it; `watch` is called about every 100 ms.
+    /// Runs the scenario; `watch` is called about every 100 ms.
     pub fn run(&self, mut watch: impl FnMut(&Running<'_>)) -> Outcome {
         let mut network = Network::new(self.seed);
         let spec = RouterSpec { cs_packets_max: 0, ..RouterSpec::default() };
@@ -124,55 +125,55 @@ fn octets(network: &Network, flows: &[AppId]) -> Vec<u64> {
     fetches(network, flows).map(|fetch| fetch.octets).collect()
 }
 
-/// The scenario while it runs.
+/// The running scenario.
 pub struct Running<'a> {
     network: &'a Network,
-    queue: PortId,
+    queue: LinkEndId,
     flows: &'a [AppId],
 }
 
 impl Running<'_> {
-    /// Now, ns.
+    /// Returns the current time in ns.
     pub fn now_ns(&self) -> u64 {
         self.network.now_ns()
     }
 
-    /// How long a Data that joins the queue now waits, ns.
+    /// Returns the wait of a Data that joins the queue now, in ns.
     pub fn wait_ns(&self) -> u64 {
         self.network.wait_ns(self.queue)
     }
 
-    /// Each fetch's window, packets.
+    /// Returns each fetch's window in packets.
     pub fn windows(&self) -> Vec<usize> {
         fetches(self.network, self.flows).map(FileFetch::window).collect()
     }
 
-    /// Octets that have come, of each fetch.
+    /// Returns the received octets of each fetch.
     pub fn octets(&self) -> Vec<u64> {
         octets(self.network, self.flows)
     }
 }
 
-/// What came of it, in the measured time unless said otherwise.
+/// Results, within the measured time unless noted otherwise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// Data that were new, of each fetch, bit/s.
+    /// Rate of new Data of each fetch in bit/s.
     pub rates_bps: Vec<f64>,
-    /// Their sum as a share of the link's rate.
+    /// Sum of the rates as a share of the link's rate.
     pub utilisation: f64,
-    /// Jain's index of them.
+    /// Jain's index of the rates.
     pub jain: f64,
-    /// How long Data waited in the queue, ms: on average.
+    /// Mean wait of Data in the queue in ms.
     pub wait_ms_mean: f64,
-    /// The same, at most for 99 of 100.
+    /// 99th percentile of the wait in ms.
     pub wait_ms_p99: f64,
-    /// Data that the queue dropped, because it was full or bad, from the start.
+    /// Data that the queue or CoDel dropped, from the start.
     pub queue_full: u64,
-    /// Data that got a mark, from the start.
+    /// Data that were marked, from the start.
     pub marked: u64,
-    /// What each fetch did, from the start.
+    /// Counters of each fetch, from the start.
     pub counters: Vec<Counters>,
-    /// Why fetches ended early, of those that did.
+    /// Reasons of fetches that ended early.
     pub failures: Vec<Failure>,
     /// Events of the simulation, from the start.
     pub events: u64,

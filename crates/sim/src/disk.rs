@@ -1,49 +1,49 @@
-//! A modelled disk below a router's content store: requests wait in one queue for threads that take
-//! a fixed time for each, and what a packet costs the node's processor because of it.
+//! A model of a disk below a router's content store. Requests wait in one queue for threads with a
+//! fixed time per request. The model includes the cost of a packet for the node's processor.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use namely_forwarder::{Completion, Leaving, Ticket, Tier, TierAnswer, TierWrite, Wanted};
+use namely_forwarder::{Completion, EvictedData, Ticket, Tier, TierAnswer, TierRequest, TierWrite};
 use namely_wire::Name;
 
 use crate::packet::Packet;
 
-/// What a disk is like, and the store on it.
+/// Properties of a disk and its store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiskSpec {
-    /// How long a thread takes to read a Data, ns.
+    /// Time for a thread to read a Data in ns.
     pub read_ns: u64,
-    /// How long it takes to write one, ns.
+    /// Time for a thread to write a Data in ns.
     pub write_ns: u64,
-    /// How much later than it is done the forwarder hears of a read, ns.
+    /// Delay from the end of a read to its report to the forwarder in ns.
     pub notice_ns: u64,
-    /// Requests that are carried out at once.
+    /// Number of requests served at once.
     pub threads: usize,
-    /// Requests that pend when it counts as busy; [`usize::MAX`]: never.
+    /// Number of pending requests from which the disk counts as busy; [`usize::MAX`]: never.
     pub threshold: usize,
-    /// True if what comes to a busy disk goes on without it (the second-stage bypass). Otherwise
-    /// the threshold is for marks alone.
+    /// True if packets bypass a busy disk (the second-stage bypass). Otherwise the threshold
+    /// applies to marks only.
     pub bypasses: bool,
-    /// Requests that may pend: beyond them it reads for nobody and writes nothing.
+    /// Maximum number of pending requests. Beyond it the disk accepts neither reads nor writes.
     pub pending_max: usize,
-    /// Data that it holds. When full, the oldest leaves, and what a behaviour has planned for it
-    /// last ([`crate::Context::disk_plan`]).
+    /// Maximum number of Data. When full, the oldest is evicted, and Data of a behavior's plan last
+    /// ([`crate::Context::disk_plan`]).
     pub packets_max: usize,
-    /// True if a read makes a Data as new as a write does, and what it has is not written again.
+    /// True if a read renews a Data's age as a write does, and stored Data is not written again.
     pub renews: bool,
-    /// True if what leaves the memory is written.
+    /// True if Data evicted from memory is written.
     pub writes: bool,
-    /// True if of that only what was asked for in memory is, and what is planned.
+    /// True if only those are written that were requested in memory or are planned.
     pub writes_asked: bool,
-    /// True if the node's processor carries out each request itself, and all else waits for it.
+    /// True if the node's processor serves each request itself, and everything else waits for it.
     pub blocking: bool,
-    /// What packets cost the node's processor.
+    /// Cost of packets for the node's processor.
     pub processing: Processing,
 }
 
 impl Default for DiskSpec {
-    /// 4 threads of 200 us a request, the threshold of 64, 4,096 requests and 65,536 Data at most;
-    /// processing takes no time.
+    /// 4 threads of 200 us per request, a threshold of 64, at most 4,096 requests and 65,536 Data.
+    /// Processing takes no time.
     fn default() -> Self {
         DiskSpec {
             read_ns: 200_000,
@@ -63,69 +63,69 @@ impl Default for DiskSpec {
     }
 }
 
-/// How long packets occupy the processor of a node with a disk. Packets that find it occupied wait
-/// in their order.
+/// Time for which packets occupy the processor of a node with a disk. Packets that arrive while it
+/// is occupied wait in their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Processing {
-    /// An Interest for what is not on the disk, ns.
+    /// An Interest for Data that is not on the disk, in ns.
     pub absent_ns: u64,
-    /// An Interest or a Data for which a request is put into the disk's queue, ns.
+    /// An Interest or a Data with a request to the disk's queue, in ns.
     pub issue_ns: u64,
-    /// An Interest that finds the disk busy, ns.
+    /// An Interest that bypasses the busy disk, in ns.
     pub bypass_ns: u64,
 }
 
-/// What a disk has done, and has to do.
+/// Counters and queue lengths of a disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiskCounts {
-    /// Data that it holds.
+    /// Data on the disk.
     pub packets: usize,
-    /// Requests that pend.
+    /// Pending requests.
     pub pending: usize,
-    /// Packets that wait for the node's processor.
+    /// Packets waiting for the node's processor.
     pub waiting: usize,
-    /// Reads that it has done.
+    /// Reads done.
     pub reads: u64,
-    /// Writes that it has done.
+    /// Writes done.
     pub writes: u64,
 }
 
 /// A request.
 pub(crate) enum Job {
     Read(Ticket, Vec<u8>),
-    Write(Leaving<Packet>),
+    Write(EvictedData<Packet>),
 }
 
-/// What came of one.
-pub(crate) struct Done {
+/// The result of a read.
+pub(crate) struct ReadResult {
     pub(crate) ticket: Ticket,
     pub(crate) completion: Completion<Packet>,
 }
 
-struct Kept {
+struct StoredData {
     packet: Packet,
     fresh_until_ns: u64,
-    /// Its key in the order.
+    /// Key in the order of ages.
     age: u64,
 }
 
 pub(crate) struct Disk {
     spec: DiskSpec,
-    /// By the octets of their names.
-    held: BTreeMap<Vec<u8>, Kept>,
-    /// Names of what it holds, the oldest first.
+    /// Data by the octets of their names.
+    held: BTreeMap<Vec<u8>, StoredData>,
+    /// Names of the stored Data, the oldest first.
     order: BTreeMap<u64, Vec<u8>>,
-    /// The youngest's key in it.
+    /// The youngest key in `order`.
     age: u64,
-    /// Names below which all is planned for it.
+    /// Prefixes of the planned Data.
     planned: Vec<Name>,
     queue: VecDeque<Job>,
     running: usize,
-    /// Requests that begin now, each with how long it takes.
+    /// Requests that begin now, with their duration.
     pub(crate) begun: Vec<(u64, Job)>,
-    /// How long the packet that is being processed occupies the processor.
+    /// Time for which the current packet occupies the processor.
     pub(crate) cost_ns: u64,
-    /// Packets that wait for the processor.
+    /// Packets waiting for the processor.
     pub(crate) waiting: usize,
     reads: u64,
     writes: u64,
@@ -137,7 +137,7 @@ impl Tier<Packet> for Disk {
         before_it >= self.spec.threshold
     }
 
-    fn read(&mut self, wanted: &Wanted<'_>) -> TierAnswer {
+    fn read(&mut self, wanted: &TierRequest<'_>) -> TierAnswer {
         let name = wanted.name.as_bytes();
         if !self.held.contains_key(name) {
             self.cost_ns += self.spec.processing.absent_ns;
@@ -152,7 +152,7 @@ impl Tier<Packet> for Disk {
         TierAnswer::Reading
     }
 
-    fn write(&mut self, leaving: Leaving<Packet>) -> TierWrite {
+    fn write(&mut self, leaving: EvictedData<Packet>) -> TierWrite {
         let is_asked = leaving.was_asked_for || !self.spec.writes_asked;
         if !self.spec.writes || !is_asked || self.spec.renews && self.holds(&leaving.packet) {
             return TierWrite::Refused;
@@ -161,7 +161,7 @@ impl Tier<Packet> for Disk {
             return TierWrite::Busy;
         }
         self.begin(Job::Write(leaving));
-        TierWrite::Taken
+        TierWrite::Accepted
     }
 }
 
@@ -193,7 +193,7 @@ impl Disk {
         }
     }
 
-    /// How much later than it is done the forwarder hears of a read.
+    /// Returns the delay from the end of a read to its report to the forwarder.
     pub(crate) fn notice_ns(&self) -> u64 {
         self.spec.notice_ns
     }
@@ -203,36 +203,36 @@ impl Disk {
     }
 
     fn begin(&mut self, job: Job) {
-        let takes_ns = self.takes_ns(&job);
+        let service_ns = self.service_ns(&job);
         if self.spec.blocking {
             self.running += 1;
-            self.cost_ns += takes_ns;
+            self.cost_ns += service_ns;
             return self.begun.push((self.cost_ns, job));
         }
         self.cost_ns += self.spec.processing.issue_ns;
         if self.running < self.spec.threads {
             self.running += 1;
-            self.begun.push((takes_ns, job));
+            self.begun.push((service_ns, job));
         } else {
             self.queue.push_back(job);
         }
     }
 
-    fn takes_ns(&self, job: &Job) -> u64 {
+    fn service_ns(&self, job: &Job) -> u64 {
         match job {
             Job::Read(..) => self.spec.read_ns,
             Job::Write(_) => self.spec.write_ns,
         }
     }
 
-    /// A request that had begun is done, and another one begins.
-    pub(crate) fn finish(&mut self, job: Job) -> Option<Done> {
-        // Before it is taken off: it was one of those that make the disk busy.
+    /// Completes a request, and begins another one.
+    pub(crate) fn finish(&mut self, job: Job) -> Option<ReadResult> {
+        // Check before the request is removed: it is one of those that make the disk busy.
         let is_busy = self.is_busy();
         self.running -= 1;
         if let Some(next) = self.queue.pop_front() {
             self.running += 1;
-            self.begun.push((self.takes_ns(&next), next));
+            self.begun.push((self.service_ns(&next), next));
         }
         match job {
             Job::Read(ticket, name) => {
@@ -241,14 +241,14 @@ impl Disk {
                     self.renew(&name);
                 }
                 let completion = match self.held.get(&name) {
-                    Some(Kept { packet, fresh_until_ns, .. }) => {
+                    Some(StoredData { packet, fresh_until_ns, .. }) => {
                         Completion::Found { packet: packet.clone(), fresh_until_ns: *fresh_until_ns, is_busy }
                     }
                     None => Completion::Absent,
                 };
-                Some(Done { ticket, completion })
+                Some(ReadResult { ticket, completion })
             }
-            Job::Write(Leaving { packet, fresh_until_ns, .. }) => {
+            Job::Write(EvictedData { packet, fresh_until_ns, .. }) => {
                 self.writes += 1;
                 self.keep(packet, fresh_until_ns);
                 None
@@ -256,16 +256,16 @@ impl Disk {
         }
     }
 
-    /// Puts a Data on the disk, in no time.
+    /// Stores a Data on the disk, in no time.
     pub(crate) fn keep(&mut self, packet: Packet, fresh_until_ns: u64) {
         let Ok(data) = namely_wire::DataView::parse(&packet) else { return };
         let name = data.name.as_bytes().to_vec();
         let age = self.held.get(&name).map_or(self.age + 1, |known| known.age);
         self.age = self.age.max(age);
         self.order.insert(age, name.clone());
-        self.held.insert(name, Kept { packet, fresh_until_ns, age });
+        self.held.insert(name, StoredData { packet, fresh_until_ns, age });
         while self.held.len() > self.spec.packets_max {
-            self.let_oldest_go();
+            self.evict_oldest();
         }
     }
 
@@ -274,7 +274,7 @@ impl Disk {
         data.is_ok_and(|data| self.held.contains_key(data.name.as_bytes()))
     }
 
-    /// What is below these names leaves last.
+    /// Sets the prefixes of Data that is evicted last.
     pub(crate) fn plan(&mut self, names: Vec<Name>) {
         self.planned = names;
     }
@@ -289,9 +289,9 @@ impl Disk {
         }
     }
 
-    /// The oldest that is not planned leaves, or the oldest if all are. What is passed over becomes
-    /// young, so that it is not looked at again and again.
-    fn let_oldest_go(&mut self) {
+    /// Evicts the oldest Data that is not planned, or the oldest if all are planned. Planned Data
+    /// that was skipped becomes the youngest, so that it is not checked again and again.
+    fn evict_oldest(&mut self) {
         for _ in 0..self.held.len() {
             let Some((_, name)) = self.order.first_key_value() else { return };
             if !self.planned.iter().any(|prefix| name.starts_with(prefix.as_bytes())) {

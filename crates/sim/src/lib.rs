@@ -1,16 +1,16 @@
-//! A network in one thread and virtual time: the router's own forwarder, link service and neighbour
-//! discovery at each node, the client's own fetch state machine at its edge, and between them links
-//! with a rate, a delay, loss, reordering and a bounded queue.
+//! A network in one thread and in virtual time. Each node runs the router's own forwarder, link
+//! service and neighbor discovery. The client's own fetch state machine runs at the edge. Links
+//! have a rate, a delay, loss, reordering and a bounded queue.
 //!
-//! There is no clock, no randomness but the seed's, and no thread: the same calls with the same
-//! seed give the same packets at the same nanoseconds, octet for octet ([`Network::trace_digest`]).
-//! What computing costs is not modelled, but at nodes with a disk ([`DiskSpec`]): others answer in
-//! no time.
+//! There is no clock, no thread, and no randomness except that of the seed. The same calls with the
+//! same seed produce the same packets at the same nanoseconds, octet for octet
+//! ([`Network::trace_digest`]). The cost of computation is not modeled, except at nodes with a disk
+//! ([`DiskSpec`]): other nodes answer in no time.
 //!
-//! What a node does beyond forwarding is a [`Behaviour`], attached to its forwarder by an
-//! application's face: it gets packets and a timer, sends packets, and may change the node's
-//! tables, so a routing protocol, a cache controller or a discovery service is one as much as a
-//! consumer is.
+//! A function of a node beyond forwarding is a [`Behaviour`], attached to its forwarder by an
+//! application's face. It receives packets and a timer, sends packets, and may change the node's
+//! tables. So a routing protocol, a cache controller and a discovery service are behaviors, as is a
+//! consumer.
 //!
 //! ```
 //! use namely_sim::{ConstantRate, LinkSpec, Network, Producer, RouterSpec, MS, SECOND};
@@ -55,8 +55,8 @@ pub use behaviours::{
     Catalogue, ConstantRate, Demand, FileFetch, Hostile, Load, ObjectReader, Producer, VipAgent,
 };
 pub use disk::{DiskCounts, DiskSpec, Processing};
-pub use link::{Carried, LinkCounts, LinkSpec};
-pub use network::{AppId, Network, PortId};
+pub use link::{LinkCounts, LinkSpec, TrafficCounts};
+pub use network::{AppId, LinkEndId, Network};
 pub use node::{Router, RouterSpec};
 pub use packet::{NodeId, Packet};
 pub use random::Random;

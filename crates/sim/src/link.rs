@@ -1,9 +1,9 @@
-//! One direction of a link: the link service at its sending end, the bounded queue in front of it,
-//! and what happens to a frame on the way.
+//! One direction of a link: the link service at its sending end, the bounded queue before it, and
+//! losses and delays of a frame on the way.
 //!
-//! The queue is the daemon's: it drops what joins when it is full, and CoDel judges what leaves, by
-//! marks first and then by drops. A frame that finds the sender idle costs one event, one that
-//! waits two.
+//! The queue is the daemon's. It drops new frames when it is full, and CoDel marks and later drops
+//! frames at its head. A frame that finds the sender idle costs one event; one that waits costs
+//! two.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,41 +19,40 @@ use crate::alarm::Alarm;
 use crate::packet::{NodeId, Packet};
 use crate::random::Random;
 
-/// Longest wait that a histogram of waits tells apart, us.
+/// Maximum wait of a histogram in us.
 const WAIT_US_MAX: u64 = 60_000_000;
 
-/// Octets of incomplete messages that the links of one network keep at most.
+/// Maximum octets of incomplete messages, over all links of one network.
 pub(crate) const REASSEMBLY_OCTETS_MAX: usize = 64 << 20;
 
-/// How one direction of a link behaves.
+/// Properties of one direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkSpec {
     /// Rate, bit/s; at least 1.
     pub rate_bps: u64,
     /// Propagation delay, ns.
     pub delay_ns: u64,
-    /// Octets that may wait, beside the frame being sent. A frame that does not fit is dropped
-    /// (tail drop).
+    /// Size of the queue in octets, without the frame being sent. A frame that does not fit is
+    /// dropped (tail drop).
     pub queue_octets_max: usize,
-    /// Frames lost on the way, of a million.
+    /// Frames lost on the way, per million.
     pub loss_ppm: u32,
-    /// Frames held up on the way, of a million, so that later ones overtake them.
+    /// Frames delayed on the way, per million, so that later ones overtake them.
     pub reordered_ppm: u32,
-    /// For how long those are held up, ns.
+    /// Their additional delay in ns.
     pub reordered_by_ns: u64,
     /// Octets that the medium adds to each frame.
     pub overhead_octets: usize,
     /// Largest frame, octets.
     pub mtu_octets: usize,
-    /// When the queue is bad, so that packets are marked and later dropped; `None` for tail drop
-    /// alone.
+    /// Parameters of CoDel, which marks and later drops packets; `None` for tail drop only.
     pub codel: Option<CodelConfig>,
-    /// True if the link service sends lost frames again.
+    /// True if the link service retransmits lost frames.
     pub reliability: bool,
 }
 
 impl Default for LinkSpec {
-    /// 1 Gbit/s, 1 ms, a queue of 1 MiB, nothing lost or held up, CoDel as in the daemon.
+    /// 1 Gbit/s, 1 ms, a queue of 1 MiB, no loss or reordering, CoDel as in the daemon.
     fn default() -> Self {
         LinkSpec {
             rate_bps: 1_000_000_000,
@@ -70,69 +69,69 @@ impl Default for LinkSpec {
     }
 }
 
-/// What one direction of a link has done.
+/// Counters of one direction of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounts {
-    /// Frames that left.
+    /// Frames sent.
     pub frames: u64,
-    /// Octets that left, overhead included.
+    /// Octets sent, overhead included.
     pub octets: u64,
-    /// Frames for which the queue had no room.
+    /// Frames that did not fit the queue.
     pub queue_full: u64,
     /// Packets that CoDel dropped.
     pub codel: u64,
     /// Frames lost on the way.
     pub lost: u64,
-    /// Frames held up on the way.
+    /// Frames delayed on the way.
     pub reordered: u64,
-    /// Packets that got a congestion mark.
+    /// Packets that were marked.
     pub marked: u64,
-    /// Frames that the link service sent again.
+    /// Frames that the link service retransmitted.
     pub again: u64,
     /// Frames that the receiving end refused: malformed, duplicate, incomplete.
     pub refused: u64,
 }
 
-/// What has left a node by one device.
+/// Traffic that has left a node by one device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Carried {
+pub struct TrafficCounts {
     /// Frames.
     pub frames: u64,
     /// Octets, overhead included.
     pub octets: u64,
 }
 
-/// A frame that will arrive.
+/// A frame on its way.
 pub(crate) struct Flight {
     pub(crate) at_ns: u64,
     pub(crate) octets: Vec<u8>,
 }
 
 /// The sending end of one direction, and the receiving end of the other.
-pub(crate) struct Port {
+pub(crate) struct LinkEnd {
     pub(crate) node: NodeId,
     pub(crate) face: FaceId,
-    /// Who hears what it sends: the other end, or all others of a shared medium.
+    /// Receivers of its frames: the other end, or all others of a shared medium.
     pub(crate) peers: Vec<usize>,
-    /// Its face is one to a group.
+    /// True for a face to a group.
     pub(crate) is_group: bool,
-    /// The port to the group through whose device it leads: it is a neighbour's.
+    /// For the face of a neighbor: the port to the group whose device it uses.
     pub(crate) beside: Option<usize>,
-    pub(crate) carried: Carried,
-    /// False while it is off its link.
+    pub(crate) carried: TrafficCounts,
+    /// False while the port is off its link.
     pub(crate) is_up: bool,
     pub(crate) spec: LinkSpec,
     pub(crate) counts: LinkCounts,
     pub(crate) waits_us: Option<Histogram<u64>>,
     pub(crate) alarm: Alarm,
-    /// Tells senders apart by their ports.
+    /// Distinguishes senders by their ports.
     service: LinkService<Packet, usize>,
     waiting: VecDeque<Waiting>,
     waiting_octets: usize,
     codel: Codel,
-    /// The packet whose first frame CoDel dropped goes entirely.
+    /// True while the remaining frames of a packet are dropped, because CoDel dropped its first.
     is_dropping: bool,
-    /// The frame being sent is out then.
+    /// Time at which the frame being sent is out.
     idle_at_ns: u64,
 }
 
@@ -143,7 +142,7 @@ struct Waiting {
     begins_packet: bool,
 }
 
-impl Port {
+impl LinkEnd {
     pub(crate) fn new(
         node: NodeId,
         face: FaceId,
@@ -155,13 +154,13 @@ impl Port {
         config.marking = spec.codel.is_some();
         config.codel = spec.codel.unwrap_or_default();
         config.reliability = spec.reliability;
-        Port {
+        LinkEnd {
             node,
             face,
             peers,
             is_group: false,
             beside: None,
-            carried: Carried::default(),
+            carried: TrafficCounts::default(),
             is_up: true,
             spec,
             counts: LinkCounts::default(),
@@ -176,9 +175,9 @@ impl Port {
         }
     }
 
-    /// The port of a neighbour's face, through the device of a port to a group.
+    /// Returns the port as that of a neighbor's face, which uses the device of a port to a group.
     pub(crate) fn beside(self, group: usize) -> Self {
-        Port { beside: Some(group), ..self }
+        LinkEnd { beside: Some(group), ..self }
     }
 
     /// Changes the longest frame of the link.
@@ -187,13 +186,13 @@ impl Port {
         self.cut_to(mtu_octets);
     }
 
-    /// Sends no longer frames from now on.
+    /// Limits the length of frames from now on.
     pub(crate) fn cut_to(&mut self, mtu_octets: usize) {
         let kind = LinkKind::Datagram { mtu: mtu_octets };
         self.service.reconfigure(LinkConfig { kind, ..*self.service.config() });
     }
 
-    /// How long a frame that joins now waits until it is sent.
+    /// Returns the wait of a frame that joins now.
     pub(crate) fn wait_ns(&self, now_ns: u64) -> u64 {
         self.idle_at_ns.saturating_sub(now_ns) + self.sending_ns(self.waiting_octets)
     }
@@ -206,7 +205,7 @@ impl Port {
         self.waits_us = Histogram::new_with_bounds(1, WAIT_US_MAX, 2).ok();
     }
 
-    /// Sends a packet: `flights` gets the frames that will arrive.
+    /// Sends a packet. Frames that will arrive are added to `flights`.
     pub(crate) fn send(
         &mut self,
         packet: Outgoing<Packet>,
@@ -224,7 +223,7 @@ impl Port {
         self.leave(now_ns, random, flights);
     }
 
-    /// The frames of one packet join the queue, all or none.
+    /// Appends the frames of one packet to the queue, all or none.
     fn join(&mut self, frames: Vec<Frame<Packet>>, now_ns: u64) {
         let octets: usize = frames.iter().map(|frame| self.octets(frame)).sum();
         let is_idle = self.waiting.is_empty() && self.idle_at_ns <= now_ns;
@@ -245,7 +244,7 @@ impl Port {
         frame.octets() + self.spec.overhead_octets
     }
 
-    /// Sends what waits, if nothing is being sent.
+    /// Sends queued frames if no frame is being sent.
     fn leave(&mut self, now_ns: u64, random: &mut Random, flights: &mut Vec<Flight>) {
         while self.idle_at_ns <= now_ns
             && let Some(Waiting { frame, joined_ns, begins_packet }) = self.waiting.pop_front()
@@ -293,13 +292,13 @@ impl Port {
         flights.push(Flight { at_ns, octets: frame.slices().concat() });
     }
 
-    /// When [`Port::leave`] has something to do; `None` while nothing waits.
+    /// Returns the time at which [`LinkEnd::leave`] has to act; `None` while the queue is empty.
     fn leaves_at_ns(&self) -> Option<u64> {
         (!self.waiting.is_empty()).then_some(self.idle_at_ns)
     }
 
-    /// Takes in a frame from the other end: `deliver` gets the packet that is complete with it, if
-    /// one is.
+    /// Receives a frame from the other end. `deliver` receives the packet that the frame completes,
+    /// if any.
     pub(crate) fn receive(
         &mut self,
         frame: &[u8],
@@ -324,7 +323,7 @@ impl Port {
         received
     }
 
-    /// Does what the link service has to do by now.
+    /// Performs the due actions of the link service.
     pub(crate) fn tick(&mut self, now_ns: u64, random: &mut Random, flights: &mut Vec<Flight>) {
         let mut frames = Vec::new();
         self.service.tick(now_ns, &mut |frame| frames.push(frame));
@@ -333,7 +332,7 @@ impl Port {
         self.leave(now_ns, random, flights);
     }
 
-    /// When [`Port::tick`] has something to do.
+    /// Returns the time at which [`LinkEnd::tick`] has to act.
     pub(crate) fn due_ns(&self) -> u64 {
         let due_ns = self.service.due_ns().unwrap_or(u64::MAX);
         due_ns.min(self.leaves_at_ns().unwrap_or(u64::MAX))

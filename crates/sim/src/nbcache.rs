@@ -1,9 +1,9 @@
 //! The network of NB-Cache (ToN 2021, its section VI) in virtual time: a consumer and four routers
-//! with a disk each, whose stores hold parts of a catalogue, in the seven cases of the paper.
+//! with a disk each. Their stores hold parts of a catalogue, in the seven cases of the paper.
 //!
-//! R1 leads to R4 through R2 and R3. R4 holds all files, the others a share each; nobody else has
-//! anything. What packets cost the routers' processors is what the paper measured in one router
-//! (its Table II); the catalogue is smaller, by the same factor for all.
+//! R1 leads to R4 through R2 and R3. R4 holds all files, and each of the others a part of them. The
+//! processor cost of packets is that of the paper's measurement in one router (its Table II). The
+//! catalogue is smaller, by the same factor for all.
 
 use namely_forwarder::TierMarking;
 use namely_transport::congestion::Algorithm;
@@ -21,59 +21,58 @@ use crate::{MS, SECOND};
 /// Files of the catalogue.
 const FILES: usize = 500;
 
-/// Of these, those of R1, of R2 and of R3; R4 has all.
+/// Number of files at R1, R2 and R3; R4 has all.
 const HELD: [usize; 3] = [200, 75, 50];
 
-/// Files have 1 to 63 Data: from one power of 2 to the next, each of these ranges as often as the
-/// others.
+/// Files have 1 to 63 Data. The ranges from one power of 2 to the next are equally frequent.
 const FILE_PACKETS_RANGES: u64 = 6;
 
-/// A request to the paper's SSD in one thread, ns (Table II, case A).
+/// Time of a request to the paper's SSD in one thread in ns (Table II, case A).
 pub const SSD_NS: u64 = 193_400;
 
-/// The same of its HDD, which is slower by 4,700 to 414 (its Fig. 2), ns.
+/// Time of a request to the paper's HDD, which is slower by 4,700 to 414 (its Fig. 2), in ns.
 pub const HDD_NS: u64 = 2_195_000;
 
-/// How much later the router hears of a read that another thread has done, ns: of the 18.7 ms that
-/// the paper measured (Table II, case B) those in which 64 requests do not wait for the disk.
+/// Delay of the report of a read by another thread in ns: the 18.7 ms that the paper measured
+/// (Table II, case B) without the time in which 64 requests wait for the disk.
 const NOTICE_NS: u64 = 12_500_000;
 
-/// How long 64 requests take a router that does not wait for them, ns (Table II, case B).
+/// Time of 64 requests for a router that does not wait for them in ns (Table II, case B).
 const FULL_QUEUE_NS: u64 = 18_699_000;
 
-/// How often busy routers say so.
+/// Interval of announcements by busy routers.
 const ANNOUNCE_NS: u64 = 10 * MS;
 
-/// Requests that may pend, and wait, at a router.
+/// Maximum number of pending requests, and of waiting packets, at a router.
 const QUEUE: usize = 20_000;
 
-/// When the simulation gives up.
+/// Time limit of the simulation.
 const END_NS: u64 = 60 * SECOND;
 
 /// The paper's cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Case {
-    /// An index in memory, and requests for which all else waits.
+    /// An index in memory, and blocking requests.
     A,
-    /// Both bypasses, and requests that nothing waits for.
+    /// Both bypasses, and non-blocking requests.
     B,
     /// As A, with the filter of the first-stage bypass.
     C,
     /// As B, without the second-stage bypass.
     D,
-    /// A, whose routers mark by the threshold.
+    /// As A, with marks by the threshold.
     AEcn,
-    /// B, whose routers mark by the threshold.
+    /// As B, with marks by the threshold.
     BEcn,
-    /// B, whose routers announce congestion and mark lazily.
+    /// As B, with announcements of congestion and lazy marks.
     BNbCc,
 }
 
 impl Case {
-    /// All of them, as the paper lists them.
+    /// All cases, in the paper's order.
     pub const ALL: [Case; 7] = [Case::A, Case::B, Case::C, Case::D, Case::AEcn, Case::BEcn, Case::BNbCc];
 
-    /// Its name in the paper.
+    /// Returns the name in the paper.
     pub fn label(self) -> &'static str {
         match self {
             Case::A => "A",
@@ -103,30 +102,30 @@ impl Case {
     }
 }
 
-/// What several threads make of a disk.
+/// Effect of several threads on a disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threads {
-    /// Four together do twice what one does, and each read is heard of 12.5 ms after it is done.
+    /// Four together do twice the work of one, and each read is reported 12.5 ms after its end.
     Faster,
-    /// No more than one: an HDD has one arm. Each read is heard of as late.
+    /// No more than one, because an HDD has one arm. Each read is reported with the same delay.
     OneArm,
-    /// As Table II has it, taken at its word: 64 requests take 18.7 ms, for a disk that takes
-    /// [`SSD_NS`], and nothing is heard of later than it is done.
+    /// Table II taken literally: 64 requests take 18.7 ms, for a disk that takes [`SSD_NS`], and
+    /// each read is reported at its end.
     TableTwo,
 }
 
 /// One run.
 #[derive(Clone, Copy, Debug)]
 pub struct NbCache {
-    /// Which case.
+    /// The case.
     pub case: Case,
-    /// Requests that pend, or in blocking cases packets that wait, at which a router is busy.
+    /// Pending requests or, in blocking cases, waiting packets from which a router is busy.
     pub threshold: usize,
-    /// Requests that a disk carries out at once, in cases that do not block.
+    /// Number of requests that a disk serves at once, in cases that do not block.
     pub threads: usize,
-    /// How long a disk takes for one request alone, ns.
+    /// Time of a disk for a single request in ns.
     pub disk_ns: u64,
-    /// What the threads make of it.
+    /// Effect of several threads.
     pub together: Threads,
     /// The consumer's rate in cases without congestion control, Interests a second.
     pub offered: u64,
@@ -135,7 +134,7 @@ pub struct NbCache {
 }
 
 impl NbCache {
-    /// The paper's defaults: the threshold of 64, an SSD, 100,000 Interests a second.
+    /// The paper's defaults: a threshold of 64, an SSD, 100,000 Interests per second.
     pub fn new(case: Case) -> Self {
         NbCache {
             case,
@@ -148,9 +147,9 @@ impl NbCache {
         }
     }
 
-    /// How long a thread takes for a request while all are at work: each further one adds a third
-    /// to what one takes alone, so that four together do twice what one does, and no number of them
-    /// does more than three times that.
+    /// Returns the time of a thread for a request while all threads are busy. Each further thread
+    /// adds a third of the time of a single one. So four together do twice the work of one, and any
+    /// number does at most three times as much.
     fn request_ns(&self) -> u64 {
         let threads = self.threads as u64;
         match self.together {
@@ -180,7 +179,7 @@ impl NbCache {
             processing: Processing { absent_ns, issue_ns: 43_900, bypass_ns: 91_600 },
         };
         RouterSpec {
-            // What comes from upstream leaves at once for the disk.
+            // Data from upstream leaves at once for the disk.
             cs_packets_max: 1,
             pit_entries_max: 32_768,
             pit_entries_per_face_max: 32_768,
@@ -198,8 +197,8 @@ impl NbCache {
         }
     }
 
-    /// Runs it; `watch` is called about every millisecond with the time and what each router's disk
-    /// has to do.
+    /// Runs the simulation; `watch` is called about every millisecond with the time and the
+    /// counters of each router's disk.
     pub fn run(&self, mut watch: impl FnMut(u64, [DiskCounts; 4])) -> Outcome {
         let mut network = Network::new(self.seed);
         let routers = [(); 4].map(|()| network.add_router(self.router()));
@@ -244,7 +243,7 @@ impl NbCache {
         let down = [(r1, r2), (r1, r3), (r2, r4), (r3, r4)];
         let faces = down.map(|(from, to)| {
             let port = network.connect(from, to, link);
-            network.face_of_port(port)
+            network.link_end_face(port)
         });
         let mut random = Random::new(self.seed);
         let mut names = Vec::new();
@@ -258,7 +257,8 @@ impl NbCache {
             if let Some(holder) = holder(file) {
                 network.store(routers[holder], held.iter().map(data));
             }
-            // Half of the files lead through R2, half through R3, and the other way second.
+            // A file of R2 or R3 is routed through its holder first; of the others half through R2
+            // and half through R3. The other router is the second choice.
             let second = usize::from(holder(file) == Some(2) || holder(file) != Some(1) && file % 2 == 1);
             let add = |node: NodeId, face, cost| {
                 let fib = network.router(node).fib().add_nexthop(prefix.as_name(), face, cost);
@@ -277,7 +277,7 @@ impl NbCache {
     }
 }
 
-/// Which of R1, R2 and R3 holds a file.
+/// Returns the router among R1, R2 and R3 that holds a file.
 fn holder(file: usize) -> Option<usize> {
     let mut end = 0;
     HELD.iter().position(|held| {
@@ -294,31 +294,31 @@ fn is_done(network: &Network, consumer: AppId) -> bool {
     network.behaviour(consumer).is_some_and(Catalogue::is_done)
 }
 
-/// What came of it.
+/// Results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// Data that came.
+    /// Data received.
     pub data: u64,
-    /// Interests that were refused.
+    /// Interests refused.
     pub refused: u64,
-    /// Data that came with a mark.
+    /// Data received with a mark.
     pub marked: u64,
     /// The mean round trip, ms.
     pub rtt_ms: f64,
-    /// The round trip of 99 of 100, ms.
+    /// 99th percentile of the round trip in ms.
     pub rtt_p99_ms: f64,
-    /// Data a second from the first to the last.
+    /// Data per second from the first to the last.
     pub throughput: f64,
     /// The mean window, packets; 0 without one.
     pub window: f64,
-    /// Announcements that R1 to R4 heard.
+    /// Announcements that R1 to R4 received.
     pub heard: [u64; 4],
-    /// Interests for which they read.
+    /// Interests for which they read their disks.
     pub reads: [u64; 4],
-    /// Interests that they passed on because their disks were busy.
+    /// Interests that bypassed their busy disks.
     pub bypassed: [u64; 4],
-    /// Data that they did not write for the same reason.
+    /// Data that they did not write because their disks were busy.
     pub writes_bypassed: [u64; 4],
-    /// The most requests that pended, or packets that waited, at each.
+    /// Maximum of pending requests or waiting packets at each.
     pub peaks: [usize; 4],
 }

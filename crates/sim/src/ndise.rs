@@ -1,141 +1,148 @@
 //! The networks of N-DISE (ICN 2022, its section 5.2) in virtual time (`VI-24` to `VI-29`): two
 //! consumers that read 30 large objects one after the other, forwarders with room for five of them,
-//! and a server, with VIP and with the ways of caching and forwarding that it is compared with.
+//! and a server. VIP is compared with other schemes of caching and forwarding.
 //!
-//! Sizes and rates are a thousandth of the paper's, times are as they are: objects of 4 MB, 16
-//! Mbit/s for 16 Gbit/s, a window of 8 packets for 8192. Packets stay as large as they are, so that
-//! one takes 3.2 ms to leave where it takes 3.2 us; links are shorter by that, so that round trips
+//! Sizes and rates are a thousandth of the paper's, and times are unchanged: objects of 4 MB, 16
+//! Mbit/s for 16 Gbit/s, a window of 8 packets for 8192. The size of packets is unchanged, so that
+//! one takes 3.2 ms to leave instead of 3.2 us. Links are shorter by that time, so that round trips
 //! are the paper's.
 //!
-//! Beyond the paper, memory over a disk (`X-04`): [`Place::Tiers`]; and [`faults`].
+//! Beyond the paper: memory above a disk (`X-04`), see [`NdiseTopology::Tiers`]; and [`faults`].
 
 pub mod faults;
 
 use namely_forwarder::{CsPolicy, FaceId, ObjectName};
-use namely_vip::{Config, Decay, Follow, NeighbourConfig, Object, Objects, Plane, PlaneConfig, Tier, Vip};
+use namely_vip::{
+    Config, Decay, NeighbourConfig, Object, Objects, PlacementSource, Plane, PlaneConfig, Tier, Vip,
+};
 use namely_wire::Name;
 
 use crate::behaviours::{Demand, ObjectReader, Producer, VipAgent};
 use crate::disk::DiskSpec;
 use crate::link::LinkSpec;
-use crate::network::{AppId, Network, PortId};
+use crate::network::{AppId, LinkEndId, Network};
 use crate::node::RouterSpec;
 use crate::packet::NodeId;
 use crate::{MS, SECOND};
 
-/// Objects, and those for which a forwarder has room.
+/// Number of objects, and the number for which a forwarder has room.
 pub const OBJECTS: usize = 30;
-/// See there.
+/// See `OBJECTS`.
 pub const ROOM: usize = 5;
 
-/// Packets of an object, octets of each, and with its headers.
+/// Packets of an object, and octets of each, without and with its headers.
 const PACKETS: u64 = 625;
 const CONTENT_OCTETS: usize = 6_400;
 const PACKET_OCTETS: u64 = 6_500;
 
-/// Interests that a consumer has under way at most, how much it reads at most, and after how long
-/// it asks again.
+/// Parameters of a consumer: maximum Interests under way, maximum rate, and retransmission timeout.
 const WINDOW: usize = 8;
 const CONSUMER_BPS: u64 = 4_000_000;
 const RTO_NS: u64 = 2 * SECOND;
 
-/// What a forwarder's memory gives, octets per second: 32 Gbit/s.
+/// Read rate of a forwarder's memory in octets per second: 32 Gbit/s in the paper.
 const READ_OCTETS_PER_S: u64 = 4_000_000;
 
-/// Objects for which a forwarder's disk has room, where it has one.
+/// Objects for which a forwarder's disk has room, if it has one.
 pub const DISK_ROOM: usize = 10;
 
-/// How long a forwarder's disk takes to read or write a packet, ns: a fifth of memory's rate, of
-/// which two consumers together take more.
+/// Time of a forwarder's disk to read or write a packet in ns: a fifth of memory's rate. Two
+/// consumers together need more.
 const DISK_NS: u64 = CONTENT_OCTETS as u64 * 5 * SECOND / READ_OCTETS_PER_S;
 
-/// Requests that pend at a disk when Interests go on without it: reading them takes 32 ms, and the
+/// Pending requests at a disk from which Interests bypass it: reading them takes 32 ms, and the
 /// next forwarder is 40 ms away.
 const DISK_THRESHOLD: usize = 4;
 
-/// How long scores take to halve, ms: ln 2 / 0.000015 s.
+/// Half-life of scores in ms: ln 2 / 0.000015 s.
 const HALF_LIFE_MS: u64 = 46_209_812;
 
-/// Octets of a packet that has the content with all headers, on a link.
+/// Octets of a packet with content and all headers on a link.
 const ON_LINK_OCTETS: u64 = 6_470;
 
-/// A link: its ends, its round trip, ms, and what it carries, Mbit/s.
+/// A link: its ends, its round trip in ms, and its rate in Mbit/s.
 #[derive(Clone, Copy, Debug)]
 pub struct Wire(pub usize, pub usize, pub u64, pub u64);
 
 /// One of the paper's networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// Two consumers, two forwarders in a line, the server.
+pub enum NdiseTopology {
+    /// Two consumers, two forwarders in a line, and the server.
     Service,
-    /// The same with 2 Gbit/s to the server.
+    /// The service network with 2 Gbit/s to the server.
     Narrow,
-    /// Two consumers, one of them at a forwarder, two ways to the server.
+    /// Two consumers, one of them at a forwarder, and two paths to the server.
     Multipath,
     /// The service network, with a disk below each forwarder's memory.
     Tiers,
 }
 
-impl Place {
-    /// All of them.
-    pub const ALL: [Place; 4] = [Place::Service, Place::Narrow, Place::Multipath, Place::Tiers];
+impl NdiseTopology {
+    /// All networks.
+    pub const ALL: [NdiseTopology; 4] =
+        [NdiseTopology::Service, NdiseTopology::Narrow, NdiseTopology::Multipath, NdiseTopology::Tiers];
 
-    /// Its name.
+    /// Returns the name.
     pub fn label(self) -> &'static str {
         match self {
-            Place::Service => "service",
-            Place::Narrow => "narrow",
-            Place::Multipath => "multipath",
-            Place::Tiers => "tiers",
+            NdiseTopology::Service => "service",
+            NdiseTopology::Narrow => "narrow",
+            NdiseTopology::Multipath => "multipath",
+            NdiseTopology::Tiers => "tiers",
         }
     }
 
-    /// Its links. Round trips are not in the paper's text: these give its delays without caches.
+    /// Returns the links. Round trips are not in the paper's text; these yield its delays without
+    /// caches.
     pub fn wires(self) -> Vec<Wire> {
-        let to_server = if self == Place::Narrow { 2 } else { 16 };
+        let to_server = if self == NdiseTopology::Narrow { 2 } else { 16 };
         match self {
-            Place::Service | Place::Narrow | Place::Tiers => {
+            NdiseTopology::Service | NdiseTopology::Narrow | NdiseTopology::Tiers => {
                 vec![Wire(0, 1, 85, to_server), Wire(1, 2, 40, 16), Wire(2, 3, 23, 16), Wire(2, 4, 66, 16)]
             }
-            Place::Multipath => {
+            NdiseTopology::Multipath => {
                 vec![Wire(0, 1, 66, 16), Wire(0, 2, 42, 16), Wire(1, 3, 30, 16), Wire(2, 3, 85, 16)]
             }
         }
     }
 
-    /// The node that everything comes from.
+    /// Returns the node of the server.
     pub fn server(self) -> usize {
-        if self == Place::Multipath { 3 } else { 0 }
+        if self == NdiseTopology::Multipath { 3 } else { 0 }
     }
 
-    /// Forwarders with caches: the first one that consumers come to first.
+    /// Returns the forwarders with caches, the closest to consumers first.
     pub fn caches(self) -> [usize; 2] {
-        if self == Place::Multipath { [1, 2] } else { [2, 1] }
+        if self == NdiseTopology::Multipath { [1, 2] } else { [2, 1] }
     }
 
-    /// Consumers, and the nodes that they are at.
+    /// Returns the consumers and their nodes.
     pub fn consumers(self) -> [(&'static str, usize); 2] {
-        if self == Place::Multipath { [("NEU", 0), ("TTU", 2)] } else { [("StarLight", 3), ("UCLA", 4)] }
+        if self == NdiseTopology::Multipath {
+            [("NEU", 0), ("TTU", 2)]
+        } else {
+            [("StarLight", 3), ("UCLA", 4)]
+        }
     }
 
-    /// Slot, ms, and amplification.
+    /// Returns the slot in ms, and the amplification.
     pub fn slot(self) -> (u32, u8) {
-        if self == Place::Multipath { (60_000, 2) } else { (3_000, 1) }
+        if self == NdiseTopology::Multipath { (60_000, 2) } else { (3_000, 1) }
     }
 
-    /// The ways that are compared.
+    /// Returns the schemes that are compared.
     pub fn arms(self) -> Vec<Arm> {
-        let arm = |strategy, policy| Arm { strategy, policy, below: Below::Nothing };
+        let arm = |strategy, policy| Arm { strategy, policy, below: DiskPolicy::Nothing };
         let over = |policy, below| Arm { strategy: BEST, policy: Some(policy), below };
         match self {
-            Place::Service | Place::Narrow => vec![
+            NdiseTopology::Service | NdiseTopology::Narrow => vec![
                 arm(BEST, None),
                 arm(BEST, Some(CsPolicy::Lru)),
                 arm(BEST, Some(CsPolicy::Arc)),
                 arm(BEST, Some(CsPolicy::S3Fifo)),
                 Arm::VIP,
             ],
-            Place::Multipath => vec![
+            NdiseTopology::Multipath => vec![
                 arm(BEST, Some(CsPolicy::Arc)),
                 arm(ROUND_ROBIN, Some(CsPolicy::Arc)),
                 arm(ROUND_ROBIN, Some(CsPolicy::S3Fifo)),
@@ -143,14 +150,14 @@ impl Place {
                 arm(FAST_ROUTE, Some(CsPolicy::S3Fifo)),
                 Arm::VIP,
             ],
-            Place::Tiers => vec![
+            NdiseTopology::Tiers => vec![
                 arm(BEST, Some(CsPolicy::Arc)),
-                over(CsPolicy::Lru, Below::All),
-                over(CsPolicy::Arc, Below::All),
-                over(CsPolicy::Arc, Below::AskedFor),
+                over(CsPolicy::Lru, DiskPolicy::All),
+                over(CsPolicy::Arc, DiskPolicy::All),
+                over(CsPolicy::Arc, DiskPolicy::Requested),
                 Arm::VIP,
-                Arm { below: Below::Planned(0), ..Arm::VIP },
-                Arm { below: Below::Planned(4), ..Arm::VIP },
+                Arm { below: DiskPolicy::Planned(0), ..Arm::VIP },
+                Arm { below: DiskPolicy::Planned(4), ..Arm::VIP },
             ],
         }
     }
@@ -161,41 +168,41 @@ const ROUND_ROBIN: &str = "round-robin";
 const FAST_ROUTE: &str = "fast-route";
 const VIP: &str = "vip";
 
-/// What is below a forwarder's memory.
+/// The tier below a forwarder's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Below {
+pub enum DiskPolicy {
     /// Nothing.
     Nothing,
-    /// A disk to which all is written that leaves memory; what was read longest ago leaves it.
+    /// A disk to which all Data evicted from memory is written; the least recently read is evicted.
     All,
-    /// The same, but of what leaves memory only what was asked for there.
-    AskedFor,
-    /// A disk to which objects are written by plan. To admit one, to it or to memory, and to evict
-    /// one, costs what reading is worth of so many VIPs.
+    /// A disk to which evicted Data is written if it was requested while it was in memory.
+    Requested,
+    /// A disk to which objects are written by plan. Admitting an object to a tier and evicting one
+    /// has a cost, in VIPs that a read of it is worth.
     Planned(u64),
 }
 
-/// How routers forward, and what they cache.
+/// Scheme of forwarding and caching.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arm {
     /// The strategy for all names.
     pub strategy: &'static str,
-    /// The content store's policy; none: with VIP whole objects by plan, else no cache.
+    /// The content store's policy; none: with VIP whole objects by plan, otherwise no cache.
     pub policy: Option<CsPolicy>,
-    /// What is below it.
-    pub below: Below,
+    /// The tier below it.
+    pub below: DiskPolicy,
 }
 
 impl Arm {
     /// Joint caching and forwarding.
-    pub const VIP: Arm = Arm { strategy: VIP, policy: None, below: Below::Nothing };
+    pub const VIP: Arm = Arm { strategy: VIP, policy: None, below: DiskPolicy::Nothing };
 
-    /// Returns true if it is joint caching and forwarding, whatever is below memory.
+    /// Returns true for joint caching and forwarding, regardless of the tier below memory.
     pub fn is_vip(self) -> bool {
         self.strategy == VIP
     }
 
-    /// Its name.
+    /// Returns the name.
     pub fn label(self) -> String {
         let above = match (self.strategy, self.policy) {
             (VIP, _) => VIP.to_owned(),
@@ -203,58 +210,58 @@ impl Arm {
             (strategy, Some(policy)) => format!("{strategy}, {}", policy.name()),
         };
         match self.below {
-            Below::Nothing => above,
-            Below::All => format!("{above}, disk of all"),
-            Below::AskedFor => format!("{above}, disk of hits"),
-            Below::Planned(0) => format!("{above}, disk"),
-            Below::Planned(cost) => format!("{above}, disk, cost {cost}"),
+            DiskPolicy::Nothing => above,
+            DiskPolicy::All => format!("{above}, disk of all"),
+            DiskPolicy::Requested => format!("{above}, disk of hits"),
+            DiskPolicy::Planned(0) => format!("{above}, disk"),
+            DiskPolicy::Planned(cost) => format!("{above}, disk, cost {cost}"),
         }
     }
 }
 
-/// What one consumer got.
+/// Results of one consumer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Got {
-    /// Content of Data that came, bit/s.
+pub struct ConsumerResult {
+    /// Rate of received content in bit/s.
     pub bps: f64,
-    /// From the making of an Interest to its Data, mean, ms.
+    /// Mean time from the creation of an Interest to its Data in ms.
     pub delay_ms: f64,
-    /// Interests that were sent again.
+    /// Interests sent again.
     pub retransmissions: u64,
 }
 
 /// One run.
 #[derive(Clone, Copy, Debug)]
 pub struct Ndise {
-    /// Where.
-    pub place: Place,
-    /// How.
+    /// The network.
+    pub place: NdiseTopology,
+    /// The scheme.
     pub arm: Arm,
     /// The seed.
     pub seed: u64,
-    /// How long before measuring begins, ns; and for how long it goes on.
+    /// Start and duration of the measurement in ns.
     pub warm_ns: u64,
-    /// See there.
+    /// See `warm_ns`.
     pub counted_ns: u64,
     /// Slot, ms, and amplification: the network's.
     pub slot: (u32, u8),
 }
 
-/// What one run came to.
+/// Results of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// Of each consumer.
-    pub got: [Got; 2],
-    /// Interests that forwarders with caches answered themselves, of those that came to them.
+    /// Results of each consumer.
+    pub got: [ConsumerResult; 2],
+    /// Share of Interests that forwarders with caches answered themselves.
     pub hits: f64,
-    /// Of these, those that their disks answered.
+    /// Share of these that their disks answered.
     pub disk_hits: f64,
-    /// What was written to these disks while it was measured, objects.
+    /// Objects written to these disks during the measurement.
     pub disk_written: f64,
-    /// With VIP, of each forwarder: objects that it kept, most popular first, and in how many slots
-    /// that were measured.
+    /// With VIP, for each forwarder: sets of cached objects, most popular first, and the number of
+    /// measured slots with that set.
     pub held: [Vec<(Vec<usize>, usize)>; 2],
-    /// Octets of the exchange between routers, for each of a router's neighbours and slot.
+    /// Octets of the exchange between routers, per neighbor of a router and slot.
     pub exchange_octets: f64,
 }
 
@@ -264,21 +271,21 @@ fn prefix() -> Name {
 
 impl Ndise {
     /// The paper's run: 1.5 h, of which the last third is measured.
-    pub fn new(place: Place, arm: Arm, seed: u64) -> Self {
+    pub fn new(place: NdiseTopology, arm: Arm, seed: u64) -> Self {
         let slot = place.slot();
         Ndise { place, arm, seed, warm_ns: 3600 * SECOND, counted_ns: 1800 * SECOND, slot }
     }
 
-    /// A run as long as this in all, of which the last third is measured.
+    /// Sets the total duration, of which the last third is measured.
     #[must_use]
     pub fn lasting(mut self, ns: u64) -> Self {
         (self.warm_ns, self.counted_ns) = (ns / 3 * 2, ns / 3);
         self
     }
 
-    /// Runs it.
+    /// Runs the simulation.
     pub fn run(&self) -> Outcome {
-        let mut net = Built::new(self);
+        let mut net = NdiseNetwork::new(self);
         net.network.run_until(self.warm_ns);
         let before = net.lookups();
         net.network.run_until(self.warm_ns + self.counted_ns);
@@ -295,36 +302,43 @@ impl Ndise {
     }
 }
 
-/// What forwarders with caches did.
+/// Counters of forwarders with caches.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lookups {
-    /// Interests of objects that came to them, those that they answered, and of these those that
-    /// their disks did.
+    /// Interests for objects that reached them, those that they answered, and those of these that
+    /// their disks answered.
     met: u64,
     hits: u64,
     disk_hits: u64,
-    /// Data that were written to their disks.
+    /// Data written to their disks.
     written: u64,
 }
 
-/// A node's neighbours: which node, the own face to it, and the link's rate, octets per second.
+/// A node's neighbors: the node, the face to it, and the link's rate in octets per second.
 type Neighbours = Vec<(usize, FaceId, u64)>;
 
-/// A network with what is to be read.
-struct Built {
+/// Role of a router: it caches objects, or announces itself as the source of all.
+#[derive(Clone, Copy, Debug)]
+struct Role {
+    is_cache: bool,
+    is_source: bool,
+}
+
+/// A network with its objects.
+struct NdiseNetwork {
     of: Ndise,
     network: Network,
     nodes: Vec<NodeId>,
     caches: [usize; 2],
     readers: Vec<AppId>,
     agents: Vec<AppId>,
-    ports: Vec<PortId>,
+    ports: Vec<LinkEndId>,
     neighbours: Vec<Neighbours>,
-    /// Of each node, which of its neighbours are nearer to the server.
+    /// For each node, its neighbors that are closer to the server.
     hops: Vec<Vec<usize>>,
 }
 
-impl Built {
+impl NdiseNetwork {
     fn new(of: &Ndise) -> Self {
         let (place, mut network) = (of.place, Network::new(of.seed));
         let wires = place.wires();
@@ -332,7 +346,7 @@ impl Built {
         let count = wires.iter().map(|wire| wire.0.max(wire.1)).max().unwrap_or(0) + 1;
         let nodes: Vec<NodeId> =
             (0..count).map(|n| network.add_router(spec(of.arm, caches.contains(&n)))).collect();
-        let ports: Vec<PortId> = wires
+        let ports: Vec<LinkEndId> = wires
             .iter()
             .map(|Wire(a, b, rtt_ms, mbps)| network.connect(nodes[*a], nodes[*b], link(*rtt_ms, *mbps)))
             .collect();
@@ -351,21 +365,21 @@ impl Built {
         let mut agents = Vec::new();
         if of.arm.is_vip() {
             for n in 0..count {
-                let honest = (caches.contains(&n), n == place.server());
-                let agent = agent(of, &network, nodes[n], &neighbours[n], &hops[n], honest, 0);
+                let role = Role { is_cache: caches.contains(&n), is_source: n == place.server() };
+                let agent = agent(of, &network, nodes[n], &neighbours[n], &hops[n], role, 0);
                 agents.push(network.attach_with_local_fields(nodes[n], Box::new(agent)));
             }
         }
         let readers = place.consumers().into_iter().enumerate();
         let readers = readers.map(|(i, (_, n))| network.attach(nodes[n], Box::new(reader(i)))).collect();
-        Built { of: *of, network, nodes, caches, readers, agents, ports, neighbours, hops }
+        NdiseNetwork { of: *of, network, nodes, caches, readers, agents, ports, neighbours, hops }
     }
 
     fn agent(&self, n: usize) -> Option<&VipAgent> {
         self.agents.get(n).and_then(|agent| self.network.behaviour::<VipAgent>(*agent))
     }
 
-    /// What the forwarders with caches did up to now.
+    /// Returns the counters of the forwarders with caches so far.
     fn lookups(&self) -> Lookups {
         let mut sum = Lookups::default();
         for n in self.caches {
@@ -380,11 +394,11 @@ impl Built {
         sum
     }
 
-    fn got(&self, i: usize, counted_ns: u64) -> Got {
+    fn got(&self, i: usize, counted_ns: u64) -> ConsumerResult {
         let Some(reader) = self.network.behaviour::<ObjectReader>(self.readers[i]) else {
-            return Got::default();
+            return ConsumerResult::default();
         };
-        Got {
+        ConsumerResult {
             bps: reader.octets as f64 * 8e9 / counted_ns as f64,
             delay_ms: reader.delay_ns as f64 / reader.data.max(1) as f64 / MS as f64,
             retransmissions: reader.retransmissions,
@@ -422,18 +436,18 @@ fn spec(arm: Arm, is_cache: bool) -> RouterSpec {
         threshold: DISK_THRESHOLD,
         packets_max: DISK_ROOM * PACKETS as usize,
         renews: true,
-        writes_asked: arm.below == Below::AskedFor,
+        writes_asked: arm.below == DiskPolicy::Requested,
         ..DiskSpec::default()
     };
     RouterSpec {
         cs_packets_max: packets,
         cs_policy: arm.policy.unwrap_or_default(),
-        disk: (is_cache && arm.below != Below::Nothing).then_some(disk),
+        disk: (is_cache && arm.below != DiskPolicy::Nothing).then_some(disk),
         ..RouterSpec::default()
     }
 }
 
-/// Routes all that is read to these faces, the cheapest first, and sets the strategy.
+/// Routes all objects to these faces, the cheapest first, and sets the strategy.
 fn set_routes(network: &Network, node: NodeId, arm: Arm, faces: impl Iterator<Item = FaceId>) {
     let router = network.router(node);
     for (cost, face) in faces.enumerate() {
@@ -444,26 +458,26 @@ fn set_routes(network: &Network, node: NodeId, arm: Arm, faces: impl Iterator<It
     router.strategies().set(Name::new().as_name(), strategy.as_name()).expect("a strategy");
 }
 
-/// A round trip without what it takes a Data to leave, half of it each way.
+/// Returns a link with half of the round trip each way, less the time that a Data takes to leave.
 fn link(rtt_ms: u64, mbps: u64) -> LinkSpec {
     let leaving_ns = ON_LINK_OCTETS * 8_000 / mbps;
     let delay_ns = (rtt_ms * MS).saturating_sub(leaving_ns) / 2;
     LinkSpec { rate_bps: mbps * 1_000_000, delay_ns, codel: None, ..LinkSpec::default() }
 }
 
-/// Each node's neighbours, those with small numbers first.
-fn neighbours(network: &Network, wires: &[Wire], ports: &[PortId], count: usize) -> Vec<Neighbours> {
+/// Returns each node's neighbors, in ascending order.
+fn neighbours(network: &Network, wires: &[Wire], ports: &[LinkEndId], count: usize) -> Vec<Neighbours> {
     let mut neighbours = vec![Vec::new(); count];
     for (Wire(a, b, _, mbps), port) in wires.iter().zip(ports) {
         let octets_per_s = mbps * 1_000_000 / 8;
-        neighbours[*a].push((*b, network.face_of_port(*port), octets_per_s));
-        neighbours[*b].push((*a, network.face_of_port(network.back(*port)), octets_per_s));
+        neighbours[*a].push((*b, network.link_end_face(*port), octets_per_s));
+        neighbours[*b].push((*a, network.link_end_face(network.back(*port)), octets_per_s));
     }
     neighbours.iter_mut().for_each(|neighbours| neighbours.sort_unstable_by_key(|(n, ..)| *n));
     neighbours
 }
 
-/// Which of its neighbours are nearer to the server, in hops: nearest first.
+/// Returns each node's neighbors that are closer to the server, in hops, the closest first.
 fn hops(neighbours: &[Neighbours], server: usize) -> Vec<Vec<usize>> {
     let mut distance = vec![usize::MAX; neighbours.len()];
     let mut queue = std::collections::VecDeque::from([server]);
@@ -488,16 +502,17 @@ fn name_of(n: usize) -> Vec<u8> {
     format!("router-{n}").into_bytes()
 }
 
-/// Registers the objects at a router, and makes its agent, in that life of it.
+/// Registers the objects at a router, and creates its agent for that life.
 fn agent(
     of: &Ndise,
     network: &Network,
     node: NodeId,
     neighbours: &[(usize, FaceId, u64)],
     hops: &[usize],
-    (is_cache, is_source): (bool, bool),
+    role: Role,
     life: u64,
 ) -> VipAgent {
+    let Role { is_cache, is_source } = role;
     let router = network.router(node);
     let files: Vec<Name> = (0..OBJECTS).map(|k| prefix().join_generic(k.to_string().into_bytes())).collect();
     let names = files.iter().zip(0..).map(|(name, object)| ObjectName {
@@ -517,9 +532,9 @@ fn agent(
     let plane = PlaneConfig {
         amplification,
         decay: Decay::from_half_life(HALF_LIFE_MS, period_ms),
-        follow: Follow::Scores,
+        follow: PlacementSource::Scores,
         tiers: if is_cache { tiers(of, size) } else { Vec::new() },
-        weight: if let Below::Planned(cost) = of.arm.below { cost } else { 0 },
+        weight: if let DiskPolicy::Planned(cost) = of.arm.below { cost } else { 0 },
     };
     let neighbour = |(n, _, octets_per_s): &(usize, FaceId, u64)| NeighbourConfig {
         router: Some(name_of(*n)),
@@ -544,16 +559,16 @@ fn agent(
     let demand = Demand::Counted { packets: PACKETS };
     let agent = VipAgent::new(vip, period_ms, faces, demand, is_cache.then_some(room));
     let agent = agent.watch_from(of.warm_ns);
-    let has_disk = is_cache && of.arm.below != Below::Nothing;
+    let has_disk = is_cache && of.arm.below != DiskPolicy::Nothing;
     if has_disk { agent.with_disk(files) } else { agent }
 }
 
-/// What a forwarder has to keep objects of this size in.
+/// Returns the tiers in which a forwarder caches objects of this size.
 fn tiers(of: &Ndise, size: u64) -> Vec<Tier> {
     let of_slot = |octets_per_s: u64| octets_per_s * u64::from(of.slot.0) / 1000;
     let rate = of_slot(READ_OCTETS_PER_S);
     let memory = Tier::new(ROOM as u64 * size, rate);
-    let Below::Planned(_) = of.arm.below else { return vec![memory] };
+    let DiskPolicy::Planned(_) = of.arm.below else { return vec![memory] };
     let rate = of_slot(CONTENT_OCTETS as u64 * SECOND / DISK_NS);
     vec![memory, Tier::new(DISK_ROOM as u64 * size, rate)]
 }

@@ -1,58 +1,59 @@
-//! Neighbour discovery at the nodes of a shared medium: the router's own state machine, whose
-//! actions are carried out on simulated ports and forwarders as the daemon does on real ones.
+//! Neighbor discovery at the nodes of a shared medium. The simulator runs the router's own state
+//! machine, and applies its actions to simulated ports and forwarders as the daemon applies them to
+//! real ones.
 //!
-//! A neighbour's unicast face is a port with a link service, a queue and a rate of its own beside
-//! the group's: what stations would lose to one another in one network card is not simulated.
-//! Signatures are sums that tell right from wrong, and take no time.
+//! A neighbor's unicast face is a port with a link service, a queue and a rate of its own, beside
+//! the group's. Contention between link addresses in one network card is not simulated. A signature
+//! is a checksum: it distinguishes valid from invalid packets, and takes no time.
 
 use std::collections::BTreeMap;
 
 use namely_discovery::message::{OwnHello, OwnReply};
 use namely_discovery::{
-    Action, Config, Counters, Discovery, Face, Heard, InterfaceId, Key, LinkState, NeighbourStatus, Note,
-    Phase, Proof, Recipient, Station, limits,
+    Action, Config, Counters, Discovery, Face, InterfaceId, Key, LinkAddress, LinkState, NeighbourStatus,
+    Note, Phase, Proof, ReceivedPacket, Recipient, limits,
 };
 use namely_forwarder::{FaceId, FaceProperties, Outgoing};
-use namely_wire::mgmt::{Route, RouteOrigin, route_flags};
+use namely_messages::{Route, RouteOrigin, route_flags};
 use namely_wire::{
     DataBuilder, DataView, InterestBuilder, InterestView, LpHeaders, Name, SignatureInfo, SignatureType,
 };
 
 use crate::alarm::Alarm;
-use crate::link::{LinkSpec, Port};
-use crate::network::{Network, PortId, What};
+use crate::link::{LinkEnd, LinkSpec};
+use crate::network::{EventKind, LinkEndId, Network};
 use crate::node::{Node, Target};
 use crate::packet::NodeId;
 
 /// The discovery of a node.
 pub(crate) struct Neighbours {
-    /// `None` while it is being driven.
+    /// `None` while a call of `drive` runs it.
     machine: Option<Discovery>,
     key: Key,
-    /// The time of what was signed last, ms.
+    /// Time of the last signature in ms.
     time_ms: u64,
     pub(crate) alarm: Alarm,
-    /// The ports to groups on which neighbours are looked for; their places are interfaces.
+    /// Ports to groups with discovery; their indices are interfaces.
     links: Vec<usize>,
-    /// Of each link, whether the group is asked for what no route leads to, or who.
+    /// For each link, the faces that the discovery settings of the forwarder were derived from.
     asked: Vec<Vec<Face>>,
-    /// Ports of neighbours' faces, by the ports to the group at both ends.
+    /// Ports of neighbors' faces, by the ports to the group at both ends.
     pub(crate) by_station: BTreeMap<(usize, usize), usize>,
-    /// Ports that only send, to stations that have no face, by the ports to the group at both ends.
+    /// Send-only ports to neighbors without a face, by the ports to the group at both ends.
     past_faces: BTreeMap<(usize, usize), usize>,
-    /// What would be in the log, and when.
-    notes: Vec<(u64, Station, Note)>,
+    /// Entries of the log, with their times.
+    notes: Vec<(u64, LinkAddress, Note)>,
 }
 
-/// A link's station, by the number of its port to the group.
-fn station(port: usize) -> Station {
+/// Returns the link address of a port to the group.
+fn station(port: usize) -> LinkAddress {
     let [.., a, b, c, d] = (port as u64).to_be_bytes();
-    Station::Ether([2, 0, a, b, c, d])
+    LinkAddress::Ether([2, 0, a, b, c, d])
 }
 
-fn port_of(station: Station) -> Option<usize> {
+fn address_link_end(station: LinkAddress) -> Option<usize> {
     match station {
-        Station::Ether([2, 0, a, b, c, d]) => Some(u32::from_be_bytes([a, b, c, d]) as usize),
+        LinkAddress::Ether([2, 0, a, b, c, d]) => Some(u32::from_be_bytes([a, b, c, d]) as usize),
         _ => None,
     }
 }
@@ -108,14 +109,14 @@ impl Neighbours {
 }
 
 impl Network {
-    /// Looks for neighbours on a port to a shared medium, from now on. All such ports of a node
-    /// have the settings of the first.
+    /// Enables discovery on a port to a shared medium. All such ports of a node have the settings
+    /// of the first.
     ///
     /// # Panics
     /// If the port is not one of a shared medium.
-    pub fn discover(&mut self, port: PortId, config: Config) {
+    pub fn discover(&mut self, port: LinkEndId, config: Config) {
         let (node, own) = (self.ports[port.0].node.0, &self.ports[port.0]);
-        assert!(own.is_group, "neighbours are looked for on shared media");
+        assert!(own.is_group, "neighbors are looked for on shared media");
         let (now_ns, seed) = (self.now_ns, self.random.next_u64());
         let name = (node as u64).to_be_bytes();
         let neighbours = self.nodes[node].neighbours.get_or_insert_with(|| {
@@ -135,54 +136,54 @@ impl Network {
         });
         neighbours.links.push(port.0);
         neighbours.asked.push(Vec::new());
-        self.tell_link(port.0);
+        self.notify_link(port.0);
     }
 
-    /// A node's neighbours on all of its links.
+    /// Returns a node's neighbors on all of its links.
     pub fn neighbours(&self, node: NodeId) -> Vec<NeighbourStatus> {
         let machine = self.nodes[node.0].neighbours.as_ref().and_then(|own| own.machine.as_ref());
         machine.map(|machine| machine.neighbours(self.now_ns).collect()).unwrap_or_default()
     }
 
-    /// Those of them that have shown that they are there and have faces.
+    /// Returns the number of neighbors that are proven and have faces.
     pub fn neighbours_proven(&self, node: NodeId) -> usize {
         let is_proven = |n: &&NeighbourStatus| n.phase == Phase::Proven && n.face.is_some();
         self.neighbours(node).iter().filter(is_proven).count()
     }
 
-    /// What a node's discovery has counted.
+    /// Returns the counters of a node's discovery.
     pub fn discovery_counters(&self, node: NodeId) -> Option<&Counters> {
         let machine = self.nodes[node.0].neighbours.as_ref()?.machine.as_ref();
         machine.map(Discovery::counters)
     }
 
-    /// What a node's discovery would have written to its log, with the times, ns.
-    pub fn discovery_notes(&self, node: NodeId) -> &[(u64, Station, Note)] {
+    /// Returns the log entries of a node's discovery, with the times in ns.
+    pub fn discovery_notes(&self, node: NodeId) -> &[(u64, LinkAddress, Note)] {
         self.nodes[node.0].neighbours.as_ref().map_or(&[], |own| &own.notes)
     }
 
-    /// The face by which a node reaches the node of another port of the same medium, and the
-    /// longest frame that it sends there, if they have found one another.
-    pub fn face_towards(&self, own: PortId, other: PortId) -> Option<(FaceId, usize)> {
+    /// Returns the face of a node towards the node of another port of the same medium, and the
+    /// longest frame that it sends there; none before they have discovered each other.
+    pub fn face_towards(&self, own: LinkEndId, other: LinkEndId) -> Option<(FaceId, usize)> {
         let neighbours = self.nodes[self.ports[own.0].node.0].neighbours.as_ref()?;
         let port = &self.ports[*neighbours.by_station.get(&(own.0, other.0))?];
         Some((port.face, port.spec.mtu_octets))
     }
 
-    /// Takes a port's device down at this time, or up: as [`Network::set_up_at`], and the node's
-    /// discovery hears of it, as a system tells of a carrier.
-    pub fn set_device_at(&mut self, at_ns: u64, port: PortId, is_up: bool) {
-        self.schedule(at_ns, What::Device(port.0, is_up));
+    /// Schedules a port's device to go up or down at `at_ns`, as [`Network::set_up_at`] does. The
+    /// node's discovery is notified, too, as by the carrier event of a system.
+    pub fn set_device_at(&mut self, at_ns: u64, port: LinkEndId, is_up: bool) {
+        self.schedule(at_ns, EventKind::Device(port.0, is_up));
     }
 
-    /// Changes the longest frame of a port to a shared medium; longer ones do not reach it.
-    pub fn set_mtu(&mut self, port: PortId, mtu_octets: usize) {
+    /// Changes the longest frame of a port to a shared medium. Longer frames do not reach it.
+    pub fn set_mtu(&mut self, port: LinkEndId, mtu_octets: usize) {
         self.ports[port.0].set_mtu(mtu_octets);
-        self.tell_link(port.0);
+        self.notify_link(port.0);
     }
 
-    /// The system tells a node's discovery how a device is.
-    pub(crate) fn tell_link(&mut self, port: usize) {
+    /// Notifies a node's discovery of the state of a device.
+    pub(crate) fn notify_link(&mut self, port: usize) {
         let Device { node, is_up, mtu } = self.device(port);
         let state = is_up.then_some(LinkState { station: station(port), mtu, network_bits: 0 });
         let now_ns = self.now_ns;
@@ -198,8 +199,9 @@ impl Network {
         Device { node: own.node.0, is_up: own.is_up, mtu: own.spec.mtu_octets }
     }
 
-    /// A packet whose name begins with `/ndp` came to a node by its port to a group: from the node
-    /// of another such port, to it alone or to all. False if it does not look for neighbours there.
+    /// Passes a packet whose name begins with `/ndp` to the node's discovery. The packet arrived at
+    /// the port `to` of a group from the port `from` of the same group, by unicast if `is_unicast`.
+    /// Returns false if the port has no discovery.
     pub(crate) fn overhear(&mut self, to: usize, from: usize, is_unicast: bool, packet: &[u8]) -> bool {
         let (node, now_ns) = (self.ports[to].node.0, self.now_ns);
         let links = self.nodes[node].neighbours.as_ref().map(|own| &own.links);
@@ -207,12 +209,12 @@ impl Network {
             return false;
         };
         let (interface, source) = (InterfaceId(link as u32), station(from));
-        let heard = Heard { interface, source, is_unicast, packet };
+        let heard = ReceivedPacket { interface, source, is_unicast, packet };
         self.drive(node, Input::Packet, |machine, out| machine.hear(heard, now_ns, out));
         true
     }
 
-    /// What is due at a node's discovery.
+    /// Performs the due actions of a node's discovery.
     pub(crate) fn tick_discovery(&mut self, node: usize) {
         self.drive(node, Input::Time, |_, _| {});
     }
@@ -226,8 +228,8 @@ impl Network {
         let mut actions = Vec::new();
         work(&mut machine, &mut actions);
         let is_more = self.carry_out(node, &mut machine, &mut actions);
-        // Who only hears that all is as it was has nothing due sooner than before: most of what
-        // many neighbours do to one another.
+        // A packet that changed nothing makes no action due earlier, so the timer is not
+        // recomputed. Most packets between many neighbors are of this kind.
         if input != Input::Packet || is_more || machine.len() != before {
             let due_ns = loop {
                 let due_ns = machine.tick(self.now_ns, &mut actions);
@@ -247,10 +249,10 @@ impl Network {
     fn wake_discovery_at(&mut self, node: usize, due_ns: Option<u64>) {
         let at_ns = due_ns.map_or(u64::MAX, |due_ns| due_ns.max(self.now_ns + 1));
         let armed = self.nodes[node].neighbours.as_mut().and_then(|own| own.alarm.set(at_ns));
-        self.schedule_if(armed, What::Discover(node));
+        self.schedule_if(armed, EventKind::Discover(node));
     }
 
-    /// Returns true if there was more to do than to check signatures.
+    /// Performs the actions. Returns true if at least one was not a check of a signature.
     fn carry_out(&mut self, node: usize, machine: &mut Discovery, actions: &mut Vec<Action>) -> bool {
         let mut is_more = false;
         while !actions.is_empty() {
@@ -271,7 +273,7 @@ impl Network {
                 let group = link(interface, &own.links);
                 let Some((packet, digest)) = own.hello(&hello, now_ns) else { return };
                 machine.hello_sent(interface, to.map(|to| to.station), digest, now_ns);
-                let unicast = to.and_then(|to| self.port_towards(node, group?, to));
+                let unicast = to.and_then(|to| self.link_end_towards(node, group?, to));
                 if let Some(port) = if to.is_some() { unicast } else { group } {
                     self.put(port, packet);
                 }
@@ -279,22 +281,23 @@ impl Network {
             Action::SendReply { interface, to, reply } => {
                 let group = link(interface, &own.links);
                 let packet = own.reply(&reply, now_ns);
-                if let Some(port) = group.and_then(|group| self.port_towards(node, group, to)) {
+                if let Some(port) = group.and_then(|group| self.link_end_towards(node, group, to)) {
                     self.put(port, packet);
                 }
             }
             Action::Verify { ticket, key, packet } => {
-                let proof = if is_signed_by(&packet, &key) { Proof::Right } else { Proof::Wrong };
+                let proof = if is_signed_by(&packet, &key) { Proof::Valid } else { Proof::Invalid };
                 machine.verified(ticket, proof, now_ns, more);
             }
             Action::MakeFace { interface, station, mtu } => {
                 let group = link(interface, &own.links);
-                let made = group.zip(port_of(station)).and_then(|(own, to)| self.make_face(own, to, mtu));
+                let made =
+                    group.zip(address_link_end(station)).and_then(|(own, to)| self.make_face(own, to, mtu));
                 machine.face_made(interface, station, made, more);
             }
             Action::DestroyFace { face } => self.destroy_face(node, face),
             Action::SetMtu { face, mtu } => {
-                if let Some(port) = self.port_of_face(node, face) {
+                if let Some(port) = self.face_link_end(node, face) {
                     self.ports[port].set_mtu(mtu);
                 }
             }
@@ -312,19 +315,19 @@ impl Network {
         }
     }
 
-    fn port_of_face(&self, node: usize, face: Face) -> Option<usize> {
+    fn face_link_end(&self, node: usize, face: Face) -> Option<usize> {
         match self.nodes[node].faces.get(&FaceId(face)) {
-            Some(Target::Port(port)) => Some(*port),
+            Some(Target::LinkEnd(port)) => Some(*port),
             _ => None,
         }
     }
 
-    /// The port of a neighbour's face; to a station that has none a port that only sends.
-    fn port_towards(&mut self, node: usize, group: usize, to: Recipient) -> Option<usize> {
+    /// Returns the port of a neighbor's face or, without a face, a port that only sends.
+    fn link_end_towards(&mut self, node: usize, group: usize, to: Recipient) -> Option<usize> {
         if let Some(face) = to.face {
-            return self.port_of_face(node, face);
+            return self.face_link_end(node, face);
         }
-        let peer = port_of(to.station).filter(|peer| self.ports[group].peers.contains(peer))?;
+        let peer = address_link_end(to.station).filter(|peer| self.ports[group].peers.contains(peer))?;
         let past_faces = &self.nodes[node].neighbours.as_ref()?.past_faces;
         if let Some(port) = past_faces.get(&(group, peer)).copied() {
             self.ports[port].set_mtu(to.mtu);
@@ -332,7 +335,7 @@ impl Network {
         }
         let (own, number) = (&self.ports[group], self.ports.len());
         let spec = LinkSpec { mtu_octets: to.mtu, ..own.spec };
-        let port = Port::new(own.node, own.face, vec![peer], spec, self.reassembly.clone()).beside(group);
+        let port = LinkEnd::new(own.node, own.face, vec![peer], spec, self.reassembly.clone()).beside(group);
         self.ports.push(port);
         self.nodes[node].neighbours.as_mut()?.past_faces.insert((group, peer), number);
         Some(number)
@@ -345,7 +348,8 @@ impl Network {
         self.launch(port);
     }
 
-    /// A face from the node of one port to a group to that of another.
+    /// Creates a face from the node of the port `own` to the node of the port `to` in the same
+    /// group.
     fn make_face(&mut self, own: usize, to: usize, mtu: usize) -> Option<Face> {
         if !self.ports[own].peers.contains(&to) {
             return None;
@@ -355,8 +359,8 @@ impl Network {
         let forwarder = &self.nodes[node.0].forwarder;
         let face = forwarder.face_register(FaceProperties::remote()).ok()?;
         let number = self.ports.len();
-        self.nodes[node.0].faces.insert(face, Target::Port(number));
-        let port = Port::new(node, face, vec![to], spec, self.reassembly.clone());
+        self.nodes[node.0].faces.insert(face, Target::LinkEnd(number));
+        let port = LinkEnd::new(node, face, vec![to], spec, self.reassembly.clone());
         self.ports.push(port.beside(own));
         let neighbours = self.nodes[node.0].neighbours.as_mut()?;
         neighbours.by_station.insert((own, to), number);
@@ -364,27 +368,28 @@ impl Network {
     }
 
     fn destroy_face(&mut self, node: usize, face: Face) {
-        let Some(port) = self.port_of_face(node, face) else { return };
+        let Some(port) = self.face_link_end(node, face) else { return };
         let (own, to) = (self.ports[port].beside, self.ports[port].peers.first().copied());
         self.ports[port].peers.clear();
         self.nodes[node].faces.remove(&FaceId(face));
-        // It is there: nobody else releases it.
+        // The face exists, because only this code releases it.
         let _ = self.nodes[node].forwarder.face_release(FaceId(face));
         if let (Some(neighbours), Some(own), Some(to)) = (&mut self.nodes[node].neighbours, own, to) {
             neighbours.by_station.remove(&(own, to));
         }
-        // What the forwarder has to do for that, it begins now.
-        self.schedule(self.now_ns, What::Process(node));
+        // The forwarder has to process the release, so it is scheduled immediately.
+        self.schedule(self.now_ns, EventKind::Process(node));
     }
 
     fn add_route(&mut self, node: usize, face: Face, prefix: &Name) {
         let (origin, flags) = (RouteOrigin::AUTOREG, route_flags::CHILD_INHERIT);
         let route = Route { face_id: face, origin, cost: 0, flags, expiration_period_ms: None };
-        // One that finds no room is missed by who looks for it.
+        // Errors are ignored: a missing route is visible in the results of the simulation.
         let _ = self.nodes[node].forwarder.rib_register(prefix, &route, self.now_ns);
     }
 
-    /// Who is asked for what no route leads to: the group, and few neighbours one by one beside it.
+    /// Sets the faces for Interests without a route: the group and, if the neighbors are few, the
+    /// face of each neighbor.
     fn aim_discoveries(&mut self, node: usize, machine: &Discovery) {
         let Node { neighbours: Some(own), forwarder, .. } = &mut self.nodes[node] else { return };
         let mut faces: Vec<Vec<Face>> = vec![Vec::new(); own.links.len()];
@@ -399,7 +404,7 @@ impl Network {
         for (link, faces) in own.links.iter().zip(&faces) {
             let is_few = faces.len() <= limits::ASKED_ONE_BY_ONE_MAX;
             let group = self.ports[*link].face;
-            // A face that has gone meanwhile is asked nothing anyway.
+            // A face that was released meanwhile needs no setting.
             forwarder.discovery().set(group, true).unwrap_or_default();
             for face in faces.iter().map(|face| FaceId(*face)) {
                 match is_few {
@@ -412,7 +417,7 @@ impl Network {
     }
 }
 
-/// What drives a node's discovery.
+/// The kind of input to a node's discovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Input {
     Time,
@@ -420,7 +425,7 @@ enum Input {
     Packet,
 }
 
-/// A device, as a system tells of it.
+/// The state of a device, as a system reports it.
 struct Device {
     node: usize,
     is_up: bool,

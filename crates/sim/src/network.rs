@@ -1,4 +1,4 @@
-//! Nodes, links, and the events between them, in the order of their times and then of their making.
+//! Nodes, links, and the events between them, ordered by time and then by creation.
 
 use std::any::Any;
 use std::cmp::Ordering;
@@ -13,52 +13,52 @@ use namely_wire::Name;
 
 use crate::alarm::Alarm;
 use crate::behaviour::{Behaviour, Context};
-use crate::disk::{Disk, DiskCounts, Done, Job};
-use crate::link::{Carried, Flight, LinkCounts, LinkSpec, Port, REASSEMBLY_OCTETS_MAX};
+use crate::disk::{Disk, DiskCounts, Job, ReadResult};
+use crate::link::{Flight, LinkCounts, LinkEnd, LinkSpec, REASSEMBLY_OCTETS_MAX, TrafficCounts};
 use crate::node::{Node, Router, RouterSpec, Target};
 use crate::packet::{NodeId, Packet};
 use crate::random::Random;
 use crate::routes;
 
-/// Names a behaviour that was attached to a node.
+/// Identifies a behavior that is attached to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AppId(usize);
 
-/// Names one direction of a link by its sending end.
+/// Identifies one direction of a link by its sending end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PortId(pub(crate) usize);
+pub struct LinkEndId(pub(crate) usize);
 
-pub(crate) enum What {
-    /// A frame comes in at a port, from another one.
+pub(crate) enum EventKind {
+    /// A frame arrives at a port, from another one.
     Frame { to: usize, from: usize, octets: Vec<u8> },
-    /// A port's link goes or comes.
+    /// A port goes off its link or returns.
     Link(usize, bool),
-    /// The same, and the node hears of it.
+    /// A port goes off its link or returns, and the node is notified.
     Device(usize, bool),
-    /// A node's discovery has something to do.
+    /// A node's discovery has to act.
     Discover(usize),
-    /// A link service has something to do.
+    /// A link service has to act.
     Tick(usize),
-    /// A behaviour's timer.
+    /// A behavior's timer.
     Wake(usize),
     /// A forwarder's timers.
     Expire(usize),
     /// A node's processor is free again.
     Process(usize),
-    /// A node's disk has done something.
+    /// A node's disk has completed a request.
     Disk(usize, Job),
-    /// A node hears of it.
-    Read(usize, Done),
+    /// The node is notified of it.
+    Read(usize, ReadResult),
 }
 
 struct Event {
     at_ns: u64,
     number: u64,
-    what: What,
+    what: EventKind,
 }
 
-// A heap gives its greatest first: the earliest event, and of several at one time the one made
-// first.
+// A heap returns its greatest element first. So the earliest event is the greatest, and of several
+// at one time the one created first.
 impl Ord for Event {
     fn cmp(&self, other: &Self) -> Ordering {
         (other.at_ns, other.number).cmp(&(self.at_ns, self.number))
@@ -87,16 +87,16 @@ struct App {
     alarm: Alarm,
 }
 
-/// What a forwarder sends and learns, and the disk below it.
+/// Packets and routes of a forwarder, and the disk below it.
 #[derive(Default)]
-struct Emitted {
-    /// That of the node whose turn it is.
+struct ForwarderOutput {
+    /// Disk of the node that is being processed.
     disk: Option<Disk>,
     packets: Vec<(FaceId, Outgoing<Packet>)>,
     learned: Vec<(FaceId, Name)>,
 }
 
-impl Output<Packet> for Emitted {
+impl Output<Packet> for ForwarderOutput {
     type Tier = Disk;
     type Tracer = ();
 
@@ -113,13 +113,13 @@ impl Output<Packet> for Emitted {
     }
 }
 
-/// A network under simulation.
+/// A simulated network.
 pub struct Network {
     seed: u64,
     pub(crate) now_ns: u64,
     pub(crate) random: Random,
     pub(crate) nodes: Vec<Node>,
-    pub(crate) ports: Vec<Port>,
+    pub(crate) ports: Vec<LinkEnd>,
     apps: Vec<App>,
     events: BinaryHeap<Event>,
     events_made: u64,
@@ -127,12 +127,12 @@ pub struct Network {
     pub(crate) reassembly: Arc<ReassemblyTotal>,
     trace: Option<blake3::Hasher>,
     pub(crate) flights: Vec<Flight>,
-    outgoing: Emitted,
+    outgoing: ForwarderOutput,
     sent: Vec<Received<Packet>>,
 }
 
 impl Network {
-    /// A network without nodes. All that is random in it follows from `seed`.
+    /// Creates a network without nodes. All its randomness follows from `seed`.
     pub fn new(seed: u64) -> Self {
         Network {
             seed,
@@ -147,7 +147,7 @@ impl Network {
             reassembly: ReassemblyTotal::new(REASSEMBLY_OCTETS_MAX),
             trace: None,
             flights: Vec::new(),
-            outgoing: Emitted::default(),
+            outgoing: ForwarderOutput::default(),
             sent: Vec::new(),
         }
     }
@@ -172,84 +172,84 @@ impl Network {
         NodeId(self.nodes.len() - 1)
     }
 
-    /// Connects two nodes by a link that behaves alike in both directions. Returns the direction
-    /// from `a` to `b`.
-    pub fn connect(&mut self, a: NodeId, b: NodeId, spec: LinkSpec) -> PortId {
+    /// Connects two nodes by a link with the same properties in both directions. Returns the
+    /// direction from `a` to `b`.
+    pub fn connect(&mut self, a: NodeId, b: NodeId, spec: LinkSpec) -> LinkEndId {
         self.connect_unlike(a, b, spec, spec)
     }
 
-    /// Connects two nodes by a link whose directions differ: `there` is from `a` to `b`, which is
+    /// Connects two nodes by a link with different directions: `there` is from `a` to `b`, which is
     /// also returned.
     ///
     /// # Panics
-    /// If a node has as many faces as it may.
-    pub fn connect_unlike(&mut self, a: NodeId, b: NodeId, there: LinkSpec, back: LinkSpec) -> PortId {
+    /// If a node has its maximum of faces. If a node has as many faces as it may.
+    pub fn connect_unlike(&mut self, a: NodeId, b: NodeId, there: LinkSpec, back: LinkSpec) -> LinkEndId {
         let first = self.ports.len();
         for (node, peer, spec) in [(a, first + 1, there), (b, first, back)] {
-            self.add_port(node, FaceProperties::remote(), vec![peer], spec);
+            self.add_link_end(node, FaceProperties::remote(), vec![peer], spec);
         }
-        PortId(first)
+        LinkEndId(first)
     }
 
-    /// Connects nodes by a medium that they share, as a switch with a multicast group is one: each
-    /// has a face to the group, a queue and the rate of its own, and all others hear what it sends.
-    /// Returns the port of each.
+    /// Connects nodes by a shared medium, such as a switch with a multicast group. Each node has a
+    /// face to the group, and a queue and a rate of its own. All others receive its frames. Returns
+    /// the port of each.
     ///
     /// # Panics
-    /// If a node has as many faces as it may.
-    pub fn share(&mut self, nodes: &[NodeId], spec: LinkSpec) -> Vec<PortId> {
+    /// If a node has its maximum of faces.
+    pub fn share(&mut self, nodes: &[NodeId], spec: LinkSpec) -> Vec<LinkEndId> {
         let ports = self.ports.len()..self.ports.len() + nodes.len();
         for (own, node) in ports.clone().zip(nodes) {
             let others = ports.clone().filter(|other| *other != own).collect();
-            self.add_port(*node, FaceProperties::group(), others, spec);
+            self.add_link_end(*node, FaceProperties::group(), others, spec);
             self.ports[own].is_group = true;
         }
-        ports.map(PortId).collect()
+        ports.map(LinkEndId).collect()
     }
 
-    fn add_port(&mut self, node: NodeId, properties: FaceProperties, peers: Vec<usize>, spec: LinkSpec) {
-        let face = self.face(node, properties, Target::Port(self.ports.len()));
-        self.nodes[node.0].forwarder.discovery().set(face, true).expect("room for a neighbour");
-        self.ports.push(Port::new(node, face, peers, spec, self.reassembly.clone()));
+    fn add_link_end(&mut self, node: NodeId, properties: FaceProperties, peers: Vec<usize>, spec: LinkSpec) {
+        let face = self.face(node, properties, Target::LinkEnd(self.ports.len()));
+        self.nodes[node.0].forwarder.discovery().set(face, true).expect("room for a neighbor");
+        self.ports.push(LinkEnd::new(node, face, peers, spec, self.reassembly.clone()));
     }
 
-    /// The other direction of the same link; of a shared medium, the first of the others.
+    /// Returns the other direction of the same link; for a shared medium, the first of the others.
     ///
     /// # Panics
     /// If the medium has one node only.
-    pub fn reverse(&self, port: PortId) -> PortId {
-        PortId(self.ports[port.0].peers[0])
+    pub fn reverse(&self, port: LinkEndId) -> LinkEndId {
+        LinkEndId(self.ports[port.0].peers[0])
     }
 
-    /// Takes a port off its link at this time, or puts it back. Off it, what it sends and what is
-    /// on its way to it is lost, and nobody is told.
-    pub fn set_up_at(&mut self, at_ns: u64, port: PortId, is_up: bool) {
-        self.schedule(at_ns, What::Link(port.0, is_up));
+    /// Takes a port off its link at `at_ns`, or puts it back. While the port is off, frames from it
+    /// and frames on the way to it are lost, without a notification.
+    pub fn set_up_at(&mut self, at_ns: u64, port: LinkEndId, is_up: bool) {
+        self.schedule(at_ns, EventKind::Link(port.0, is_up));
     }
 
-    /// Attaches a behaviour to a node, by an application's face.
+    /// Attaches a behavior to a node, by an application's face.
     ///
     /// # Panics
-    /// If the node has as many faces as it may.
+    /// If the node has its maximum of faces.
     pub fn attach(&mut self, node: NodeId, behaviour: Box<dyn Behaviour>) -> AppId {
         self.attach_by(node, FaceProperties::application(), behaviour)
     }
 
-    /// The same by a face with local fields: the behaviour says by NextHopFaceId where a packet
-    /// goes, and is told where one came from.
+    /// As [`Network::attach`], by a face with local fields: the behavior selects the next hop of a
+    /// packet with NextHopFaceId, and receives IncomingFaceId.
     ///
     /// # Panics
-    /// If the node has as many faces as it may.
+    /// If the node has its maximum of faces.
     pub fn attach_with_local_fields(&mut self, node: NodeId, behaviour: Box<dyn Behaviour>) -> AppId {
         let spec = FaceProperties { local_fields: true, ..FaceProperties::application() };
         self.attach_by(node, spec, behaviour)
     }
 
-    /// Attaches a behaviour to a node as a neighbour without a forwarder of its own: what it sends
-    /// comes from another host, unchecked. The link to it has no limits.
+    /// Attaches a behavior to a node as a neighbor without a forwarder. Its packets come from
+    /// another host, unchecked. The link to it has no limits.
     ///
     /// # Panics
-    /// If the node has as many faces as it may.
+    /// If the node has its maximum of faces.
     pub fn attach_neighbour(&mut self, node: NodeId, behaviour: Box<dyn Behaviour>) -> AppId {
         self.attach_by(node, FaceProperties::remote(), behaviour)
     }
@@ -269,8 +269,8 @@ impl Network {
         face
     }
 
-    /// Starts a node's forwarder anew: it has the faces that it had and nothing in its tables. What
-    /// it had received is lost; behaviours and a disk stay, and are to be told.
+    /// Restarts a node's forwarder: it has its former faces and empty tables. Received packets are
+    /// lost. Behaviors and a disk stay, and the caller has to notify them.
     ///
     /// # Panics
     /// If the node has released a face, or `spec` has a limit that no forwarder can have.
@@ -281,39 +281,38 @@ impl Network {
         for (face, properties) in &node.registered {
             let anew = forwarder.face_register(*properties).expect("room for a face");
             assert_eq!(anew, *face, "faces have the numbers that they had");
-            if matches!(node.faces.get(face), Some(Target::Port(_))) {
-                forwarder.discovery().set(*face, true).expect("room for a neighbour");
+            if matches!(node.faces.get(face), Some(Target::LinkEnd(_))) {
+                forwarder.discovery().set(*face, true).expect("room for a neighbor");
             }
         }
         node.inbox.clear();
         node.forwarder = forwarder;
     }
 
-    /// Puts another behaviour in the place of one, behind the same face. It starts when the network
-    /// runs on.
+    /// Replaces a behavior behind the same face. The new one starts when the network continues.
     pub fn replace(&mut self, app: AppId, behaviour: Box<dyn Behaviour>) {
         let app = &mut self.apps[app.0];
         (app.behaviour, app.started) = (Some(behaviour), false);
-        // Whatever the former one wanted to be woken for.
+        // Cancels the wakeup of the former behavior.
         let _ = app.alarm.set(u64::MAX);
     }
 
-    /// The face of a behaviour at its node's forwarder.
+    /// Returns the face of a behavior at its node's forwarder.
     pub fn face_of(&self, app: AppId) -> FaceId {
         self.apps[app.0].face
     }
 
-    /// The face of a port at its node's forwarder.
-    pub fn face_of_port(&self, port: PortId) -> FaceId {
+    /// Returns the face of a port at its node's forwarder.
+    pub fn link_end_face(&self, port: LinkEndId) -> FaceId {
         self.ports[port.0].face
     }
 
-    /// The other direction of a link between two nodes.
-    pub fn back(&self, port: PortId) -> PortId {
-        PortId(self.ports[port.0].peers.first().copied().unwrap_or(port.0))
+    /// Returns the other direction of a link between two nodes.
+    pub fn back(&self, port: LinkEndId) -> LinkEndId {
+        LinkEndId(self.ports[port.0].peers.first().copied().unwrap_or(port.0))
     }
 
-    /// A node's forwarder.
+    /// Returns a node's forwarder.
     pub fn router(&self, node: NodeId) -> &Router {
         &self.nodes[node.0].forwarder
     }
@@ -327,19 +326,19 @@ impl Network {
         packets.into_iter().for_each(|packet| disk.keep(packet, 0));
     }
 
-    /// What a node's disk has done, and has to do.
+    /// Returns the counters of a node's disk.
     pub fn disk_counts(&self, node: NodeId) -> DiskCounts {
         self.nodes[node.0].disk.as_ref().map(Disk::counts).unwrap_or_default()
     }
 
-    /// A behaviour, to read what it measured; `None` if it is of another type.
+    /// Returns a behavior, to read its measurements; `None` if it has another type.
     pub fn behaviour<T: Behaviour>(&self, app: AppId) -> Option<&T> {
         let behaviour: &dyn Any = self.apps[app.0].behaviour.as_deref()?;
         behaviour.downcast_ref()
     }
 
-    /// Routes `prefix` on all nodes to `node`, by the ways of least delay; there the prefix leads
-    /// to the behaviour that serves it (see [`crate::Producer`]).
+    /// Routes `prefix` on all nodes to `node`, by the paths of least delay. At `node` the prefix
+    /// leads to the behavior that serves it (see [`crate::Producer`]).
     ///
     /// # Panics
     /// If a node's FIB is full.
@@ -351,7 +350,7 @@ impl Network {
         }
     }
 
-    /// Each way that a frame can take, with the port that it leaves by.
+    /// Returns each possible path of a frame, with the port that it leaves by.
     fn edges(&self) -> impl Iterator<Item = (usize, routes::Edge)> {
         self.ports.iter().enumerate().flat_map(move |(number, port)| {
             let (from, delay_ns) = (port.node.0, port.spec.delay_ns);
@@ -360,66 +359,66 @@ impl Network {
         })
     }
 
-    /// Now, ns.
+    /// Returns the current time in ns.
     pub fn now_ns(&self) -> u64 {
         self.now_ns
     }
 
-    /// Events processed so far.
+    /// Returns the number of events processed so far.
     pub fn events(&self) -> u64 {
         self.events_done
     }
 
-    /// What one direction of a link has done.
-    pub fn link_counts(&self, port: PortId) -> LinkCounts {
+    /// Returns the counters of one direction of a link.
+    pub fn link_counts(&self, port: LinkEndId) -> LinkCounts {
         self.ports[port.0].counts
     }
 
-    /// Frames and octets that left a node by a port and by the faces of neighbours that are reached
-    /// through it.
-    pub fn carried(&self, port: PortId) -> Carried {
+    /// Returns frames and octets that left a node by a port, and by the faces of neighbors through
+    /// that port.
+    pub fn carried(&self, port: LinkEndId) -> TrafficCounts {
         self.ports[port.0].carried
     }
 
-    /// Changes the propagation delay of one direction of a link, for the frames that leave from now
-    /// on. Routes that [`Network::announce`] made stay.
-    pub fn set_delay(&mut self, port: PortId, delay_ns: u64) {
+    /// Changes the propagation delay of one direction of a link, for frames that leave from now on.
+    /// Routes of [`Network::announce`] stay.
+    pub fn set_delay(&mut self, port: LinkEndId, delay_ns: u64) {
         self.ports[port.0].spec.delay_ns = delay_ns;
     }
 
-    /// Changes how many frames one direction of a link loses on the way, of a million, from now on:
-    /// with all of them the link is dead, and nobody is told.
-    pub fn set_loss(&mut self, port: PortId, loss_ppm: u32) {
+    /// Changes the loss of one direction of a link, in frames per million, from now on. With a
+    /// million the link is dead, without a notification.
+    pub fn set_loss(&mut self, port: LinkEndId, loss_ppm: u32) {
         self.ports[port.0].spec.loss_ppm = loss_ppm;
     }
 
-    /// How long a frame that joined the queue now would wait.
-    pub fn wait_ns(&self, port: PortId) -> u64 {
+    /// Returns the wait of a frame that joins the queue now.
+    pub fn wait_ns(&self, port: LinkEndId) -> u64 {
         self.ports[port.0].wait_ns(self.now_ns)
     }
 
-    /// Begins to record how long frames wait in a queue; what was recorded before is forgotten.
-    pub fn watch(&mut self, port: PortId) {
+    /// Starts to record the waits of frames in a queue, and discards earlier records.
+    pub fn watch(&mut self, port: LinkEndId) {
         self.ports[port.0].watch();
     }
 
-    /// The waits recorded since [`Network::watch`], us.
-    pub fn waits_us(&self, port: PortId) -> Option<&Histogram<u64>> {
+    /// Returns the waits recorded since [`Network::watch`] in us.
+    pub fn waits_us(&self, port: LinkEndId) -> Option<&Histogram<u64>> {
         self.ports[port.0].waits_us.as_ref()
     }
 
-    /// Begins to digest each frame with its time and place.
+    /// Starts to digest each frame with its time and place.
     pub fn trace(&mut self) {
         self.trace = Some(blake3::Hasher::new());
     }
 
-    /// BLAKE3 over all frames since [`Network::trace`] with time and place of their arrival: equal
-    /// if and only if the runs were.
+    /// Returns BLAKE3 over all frames since [`Network::trace`] with time and place of their
+    /// arrival. Digests are equal if and only if the runs were.
     pub fn trace_digest(&self) -> Option<String> {
         self.trace.as_ref().map(|hasher| hasher.finalize().to_hex().to_string())
     }
 
-    /// Runs until `until_ns`: events of that very time are done too.
+    /// Runs until `until_ns`, events at that time included.
     pub fn run_until(&mut self, until_ns: u64) {
         for app in 0..self.apps.len() {
             if !std::mem::replace(&mut self.apps[app].started, true) {
@@ -436,59 +435,59 @@ impl Network {
         self.now_ns = self.now_ns.max(until_ns);
     }
 
-    fn process(&mut self, what: What) {
+    fn process(&mut self, what: EventKind) {
         match what {
-            What::Frame { to, from, octets } => self.frame(to, from, &octets),
-            What::Link(port, is_up) => self.ports[port].is_up = is_up,
-            What::Device(port, is_up) => {
+            EventKind::Frame { to, from, octets } => self.frame(to, from, &octets),
+            EventKind::Link(port, is_up) => self.ports[port].is_up = is_up,
+            EventKind::Device(port, is_up) => {
                 self.ports[port].is_up = is_up;
-                self.tell_link(port);
+                self.notify_link(port);
             }
-            What::Discover(node) => {
+            EventKind::Discover(node) => {
                 let alarm = self.nodes[node].neighbours.as_mut().map(|own| own.alarm.fired(self.now_ns));
                 match alarm {
                     Some(Ok(())) => self.tick_discovery(node),
-                    Some(Err(again)) => self.schedule_if(again, What::Discover(node)),
+                    Some(Err(again)) => self.schedule_if(again, EventKind::Discover(node)),
                     None => {}
                 }
             }
-            What::Tick(port) => match self.ports[port].alarm.fired(self.now_ns) {
+            EventKind::Tick(port) => match self.ports[port].alarm.fired(self.now_ns) {
                 Ok(()) => {
                     self.ports[port].tick(self.now_ns, &mut self.random, &mut self.flights);
                     self.launch(port);
                 }
-                Err(again) => self.schedule_if(again, What::Tick(port)),
+                Err(again) => self.schedule_if(again, EventKind::Tick(port)),
             },
-            What::Wake(app) => match self.apps[app].alarm.fired(self.now_ns) {
+            EventKind::Wake(app) => match self.apps[app].alarm.fired(self.now_ns) {
                 Ok(()) => {
                     self.call(app, |behaviour, context| behaviour.wake(context));
                     self.settle(self.apps[app].node);
                 }
-                Err(again) => self.schedule_if(again, What::Wake(app)),
+                Err(again) => self.schedule_if(again, EventKind::Wake(app)),
             },
-            What::Expire(node) => match self.nodes[node].alarm.fired(self.now_ns) {
+            EventKind::Expire(node) => match self.nodes[node].alarm.fired(self.now_ns) {
                 Ok(()) => self.settle(node),
-                Err(again) => self.schedule_if(again, What::Expire(node)),
+                Err(again) => self.schedule_if(again, EventKind::Expire(node)),
             },
-            What::Process(node) => self.settle(node),
-            What::Disk(node, job) => self.finish(node, job),
-            What::Read(node, done) => self.complete(node, done),
+            EventKind::Process(node) => self.settle(node),
+            EventKind::Disk(node, job) => self.finish(node, job),
+            EventKind::Read(node, done) => self.complete(node, done),
         }
     }
 
-    pub(crate) fn schedule_if(&mut self, at_ns: Option<u64>, what: What) {
+    pub(crate) fn schedule_if(&mut self, at_ns: Option<u64>, what: EventKind) {
         if let Some(at_ns) = at_ns {
             self.schedule(at_ns, what);
         }
     }
 
-    pub(crate) fn schedule(&mut self, at_ns: u64, what: What) {
+    pub(crate) fn schedule(&mut self, at_ns: u64, what: EventKind) {
         self.events_made += 1;
         self.events.push(Event { at_ns: at_ns.max(self.now_ns), number: self.events_made, what });
     }
 
     fn frame(&mut self, to: usize, from: usize, octets: &[u8]) {
-        // A device does not take what is longer than its own frames.
+        // A device drops a frame longer than its own maximum.
         let is_too_long = self.ports[to].is_group && octets.len() > self.ports[to].spec.mtu_octets;
         if !self.ports[to].is_up || is_too_long {
             self.ports[from].counts.lost += 1;
@@ -499,7 +498,7 @@ impl Network {
             trace.update(&(to as u64).to_be_bytes());
             trace.update(octets);
         }
-        // What comes to one station alone is its face's that leads back, if there is one.
+        // A unicast frame is received by the neighbor's face, if there is one.
         let node = self.ports[to].node.0;
         let of_station = self.ports[from].beside.and_then(|from| {
             self.nodes[node].neighbours.as_ref().and_then(|own| own.by_station.get(&(to, from)).copied())
@@ -523,8 +522,8 @@ impl Network {
         self.settle(node);
     }
 
-    /// Processes what a node has received, and what follows from it at the node itself, until its
-    /// processor is occupied.
+    /// Processes the received packets of a node, and the packets that follow from them at the node
+    /// itself, until its processor is occupied.
     fn settle(&mut self, node: usize) {
         let mut outgoing = std::mem::take(&mut self.outgoing);
         outgoing.disk = self.nodes[node].disk.take();
@@ -536,66 +535,68 @@ impl Network {
             }
             self.nodes[node].forwarder.receive(face, received, self.now_ns, &mut outgoing);
             self.occupy(node, &mut outgoing);
-            self.hand_out(node, &mut outgoing);
+            self.dispatch_emitted(node, &mut outgoing);
         }
         let next_ns = self.nodes[node].forwarder.expire(self.now_ns, &mut outgoing);
-        self.hand_out(node, &mut outgoing);
+        self.dispatch_emitted(node, &mut outgoing);
         if let Some(disk) = &mut outgoing.disk {
             disk.waiting = self.nodes[node].inbox.len();
         }
         self.nodes[node].disk = outgoing.disk.take();
         self.outgoing = outgoing;
         let armed = self.nodes[node].alarm.set(next_ns.map_or(u64::MAX, |at_ns| at_ns.max(self.now_ns + 1)));
-        self.schedule_if(armed, What::Expire(node));
+        self.schedule_if(armed, EventKind::Expire(node));
     }
 
-    /// Begins what the disk has to do, and occupies the processor for as long as the packet costs.
-    fn occupy(&mut self, node: usize, outgoing: &mut Emitted) {
+    /// Begins the disk's new requests, and occupies the processor for the packet's cost.
+    fn occupy(&mut self, node: usize, outgoing: &mut ForwarderOutput) {
         let Some(disk) = &mut outgoing.disk else { return };
-        for (takes_ns, job) in std::mem::take(&mut disk.begun) {
-            self.schedule(self.now_ns + takes_ns, What::Disk(node, job));
+        for (service_ns, job) in std::mem::take(&mut disk.begun) {
+            self.schedule(self.now_ns + service_ns, EventKind::Disk(node, job));
         }
         if disk.cost_ns > 0 {
             self.nodes[node].occupied_until_ns = self.now_ns + disk.cost_ns;
-            self.schedule(self.now_ns + disk.cost_ns, What::Process(node));
+            self.schedule(self.now_ns + disk.cost_ns, EventKind::Process(node));
         }
     }
 
-    /// A request to a node's disk is done.
+    /// Handles the end of a request to a node's disk.
     fn finish(&mut self, node: usize, job: Job) {
         let Some(disk) = &mut self.nodes[node].disk else { return };
         let (done, notice_ns) = (disk.finish(job), disk.notice_ns());
-        for (takes_ns, job) in std::mem::take(&mut disk.begun) {
-            self.schedule(self.now_ns + takes_ns, What::Disk(node, job));
+        for (service_ns, job) in std::mem::take(&mut disk.begun) {
+            self.schedule(self.now_ns + service_ns, EventKind::Disk(node, job));
         }
         match done {
-            Some(done) if notice_ns > 0 => self.schedule(self.now_ns + notice_ns, What::Read(node, done)),
+            Some(done) if notice_ns > 0 => {
+                self.schedule(self.now_ns + notice_ns, EventKind::Read(node, done))
+            }
             Some(done) => self.complete(node, done),
             None => {}
         }
     }
 
-    /// A node's forwarder hears of a read. That costs its processor nothing; the request did.
-    fn complete(&mut self, node: usize, Done { ticket, completion }: Done) {
+    /// Reports a read to a node's forwarder. It costs no processor time; the request did.
+    fn complete(&mut self, node: usize, ReadResult { ticket, completion }: ReadResult) {
         let mut outgoing = std::mem::take(&mut self.outgoing);
         outgoing.disk = self.nodes[node].disk.take();
         self.nodes[node].forwarder.tier_completed(ticket, completion, self.now_ns, &mut outgoing);
         outgoing.disk.iter_mut().for_each(|disk| disk.cost_ns = 0);
         self.occupy(node, &mut outgoing);
-        self.hand_out(node, &mut outgoing);
+        self.dispatch_emitted(node, &mut outgoing);
         self.nodes[node].disk = outgoing.disk.take();
         self.outgoing = outgoing;
         self.settle(node);
     }
 
-    fn hand_out(&mut self, node: usize, emitted: &mut Emitted) {
-        // As the router's control thread does; a route that finds no room is learned again.
+    fn dispatch_emitted(&mut self, node: usize, emitted: &mut ForwarderOutput) {
+        // As the router's control thread does. A route that does not fit is learned again later.
         for (face, prefix) in emitted.learned.drain(..) {
             let _ = self.nodes[node].forwarder.learn(&prefix, face, self.now_ns);
         }
         for (face, packet) in emitted.packets.drain(..) {
             match self.nodes[node].faces.get(&face).copied() {
-                Some(Target::Port(port)) => {
+                Some(Target::LinkEnd(port)) => {
                     self.ports[port].send(packet, self.now_ns, &mut self.random, &mut self.flights);
                     self.launch(port);
                 }
@@ -608,7 +609,7 @@ impl Network {
         }
     }
 
-    /// Frames that left `port` are on their way to the other end, or all others.
+    /// Sends the frames that left `port` on their way to the other end, or to all others.
     pub(crate) fn launch(&mut self, port: usize) {
         let mut flights = std::mem::take(&mut self.flights);
         let device = self.ports[port].beside.unwrap_or(port);
@@ -624,15 +625,15 @@ impl Network {
         for Flight { at_ns, octets } in flights.drain(..) {
             let Some((last, others)) = peers.split_last() else { continue };
             for to in others {
-                self.schedule(at_ns, What::Frame { to: *to, from: port, octets: octets.clone() });
+                self.schedule(at_ns, EventKind::Frame { to: *to, from: port, octets: octets.clone() });
             }
-            self.schedule(at_ns, What::Frame { to: *last, from: port, octets });
+            self.schedule(at_ns, EventKind::Frame { to: *last, from: port, octets });
         }
         self.ports[port].peers = peers;
         self.flights = flights;
         let due_ns = self.ports[port].due_ns();
         let armed = self.ports[port].alarm.set(due_ns);
-        self.schedule_if(armed, What::Tick(port));
+        self.schedule_if(armed, EventKind::Tick(port));
     }
 
     fn call(&mut self, app: usize, act: impl FnOnce(&mut dyn Behaviour, &mut Context<'_>)) {
@@ -656,12 +657,12 @@ impl Network {
         inbox.extend(self.sent.drain(..).map(|received| (face, received)));
         if let Some(at_ns) = wake_at_ns {
             let armed = self.apps[app].alarm.set(at_ns.max(self.now_ns));
-            self.schedule_if(armed, What::Wake(app));
+            self.schedule_if(armed, EventKind::Wake(app));
         }
     }
 }
 
-/// The packet as it goes out: with its new hop limit.
+/// Returns the packet as it is sent: with its new hop limit.
 fn patched(outgoing: &Outgoing<Packet>) -> Packet {
     match outgoing.hop_limit {
         Some((offset, value)) => {

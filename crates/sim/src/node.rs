@@ -1,4 +1,4 @@
-//! A router of the network: its forwarder, its faces, and the packets that it has still to process.
+//! A router of the network: its forwarder, its faces, and its unprocessed packets.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,30 +15,30 @@ use crate::packet::Packet;
 /// The forwarder that a node runs, with its routes.
 pub type Router = namely_forwarder::Router<Packet, parking_lot::RawMutex>;
 
-/// What a router is like.
+/// Properties of a router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouterSpec {
-    /// Data packets that its content store holds; 0 for none.
+    /// Capacity of its content store in Data packets; 0 for none.
     pub cs_packets_max: usize,
-    /// Which Data leaves it first.
+    /// Policy of its content store.
     pub cs_policy: CsPolicy,
-    /// Pending Interests that it holds.
+    /// Maximum number of pending Interests.
     pub pit_entries_max: usize,
-    /// Of these, those of one neighbour or application.
+    /// Maximum number of these of one neighbor or application.
     pub pit_entries_per_face_max: usize,
-    /// Faces that it may have.
+    /// Maximum number of faces.
     pub faces_max: usize,
     /// A disk below its content store.
     pub disk: Option<DiskSpec>,
-    /// Who marks Data that comes from the disk.
+    /// Marking of Data from the disk.
     pub cs_marking: TierMarking,
-    /// How often it says to those that ask it that its disk is busy, ns; 0: never.
+    /// Interval of announcements to downstreams that its disk is busy in ns; 0: never.
     pub cs_announce_ns: u64,
 }
 
 impl Default for RouterSpec {
-    /// 256 Data, 4,096 pending Interests, all of which one face may have, 64 faces: small, so that
-    /// thousands of routers fit.
+    /// 256 Data, 4,096 pending Interests, all of which one face may have, and 64 faces: small, so
+    /// that thousands of routers fit into memory.
     fn default() -> Self {
         RouterSpec {
             cs_packets_max: 256,
@@ -54,8 +54,8 @@ impl Default for RouterSpec {
 }
 
 impl RouterSpec {
-    /// The forwarder's configuration. The SHA-256 of implicit digests stands in as zeros: no
-    /// scenario asks by digest.
+    /// Returns the forwarder's configuration. The SHA-256 of implicit digests is replaced by zeros,
+    /// because no scenario requests data by digest.
     pub(crate) fn config(&self) -> Config {
         Config {
             faces_max: self.faces_max,
@@ -83,11 +83,11 @@ impl RouterSpec {
     }
 }
 
-/// What is behind a face.
+/// The target behind a face.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Target {
     App(usize),
-    Port(usize),
+    LinkEnd(usize),
 }
 
 pub(crate) struct Node {
@@ -95,11 +95,11 @@ pub(crate) struct Node {
     pub(crate) faces: BTreeMap<FaceId, Target>,
     /// Faces in the order in which they were registered.
     pub(crate) registered: Vec<(FaceId, FaceProperties)>,
-    /// Packets that faces have yielded.
+    /// Received packets.
     pub(crate) inbox: VecDeque<(FaceId, Received<Packet>)>,
     pub(crate) disk: Option<Disk>,
     pub(crate) neighbours: Option<Box<Neighbours>>,
-    /// Until when its processor is occupied.
+    /// Time until which its processor is occupied.
     pub(crate) occupied_until_ns: u64,
     pub(crate) alarm: Alarm,
 }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 /// A packet in the simulator.
 pub type Packet = Arc<[u8]>;
 
-/// Names a node of a network.
+/// Identifies a node of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub(crate) usize);
 
 impl NodeId {
-    /// Which node it is, counted from 0 in the order of adding.
+    /// Returns the node's index, in the order of creation.
     pub fn index(self) -> usize {
         self.0
     }

@@ -1,5 +1,5 @@
-//! Results as pictures: small panels of lines side by side, as SVG text that is the same whenever
-//! the numbers are.
+//! Plots of results: small panels of lines side by side, as SVG text that depends on the numbers
+//! only.
 
 use std::fmt::Write;
 
@@ -11,22 +11,22 @@ const COLOURS: [&str; 4] = ["#1f5fa8", "#c8551b", "#2c8a4b", "#7a4aa0"];
 /// One panel: lines over a common x.
 #[derive(Clone, Debug)]
 pub struct Panel {
-    /// What stands above it, the unit of y included.
+    /// Title, with the unit of y.
     pub title: String,
-    /// The greatest x; the least is 0.
+    /// Maximum of x; the minimum is 0.
     pub x_max: f64,
-    /// The greatest y; the least is 0. What exceeds it is cut.
+    /// Maximum of y; the minimum is 0. Greater values are cut.
     pub y_max: f64,
     /// Points of each line.
     pub lines: Vec<Vec<(f64, f64)>>,
 }
 
-/// Draws panels in rows of `columns`. `x_label` stands below each.
+/// Draws panels in rows of `columns`, with `x_label` below each.
 pub fn svg(panels: &[Panel], columns: usize, x_label: &str) -> String {
     svg_with_names(panels, columns, x_label, &[])
 }
 
-/// The same, with what the lines of each panel are, in their order, below all.
+/// As [`svg`], with a legend of the lines' `names`, in their order, below all panels.
 pub fn svg_with_names(panels: &[Panel], columns: usize, x_label: &str, names: &[&str]) -> String {
     let columns = columns.max(1);
     let cell = (PANEL.0 + MARGIN.0 + 12.0, PANEL.1 + 2.0 * MARGIN.1);
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_goes_from_corner_to_corner_and_what_exceeds_the_panel_is_cut() {
+    fn plotted_lines_are_cut_at_the_panel() {
         let panel = Panel {
             title: "a < b".into(),
             x_max: 10.0,
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_lines_stand_below_in_the_colours_of_the_lines() {
+    fn line_names_have_their_lines_colors() {
         let panel = Panel { title: "y".into(), x_max: 1.0, y_max: 1.0, lines: vec![vec![(0.0, 0.0)]; 2] };
         let svg = svg_with_names(&[panel.clone(), panel], 2, "s", &["one", "other & more"]);
         assert!(svg.contains(">one<") && svg.contains(">other &amp; more<"), "{svg}");

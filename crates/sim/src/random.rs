@@ -1,16 +1,16 @@
-//! The only randomness there is: a seeded generator (SplitMix64, Steele et al. 2014).
+//! The simulator's only source of randomness: a seeded generator (SplitMix64, Steele et al. 2014).
 
-/// A seeded generator of numbers that look random. Not for secrets.
+/// A seeded generator of pseudorandom numbers. Not for secrets.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// A generator; equal seeds give equal numbers.
+    /// Creates a generator. Equal seeds yield equal numbers.
     pub fn new(seed: u64) -> Self {
         Random(seed)
     }
 
-    /// The next number.
+    /// Returns the next number.
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -19,17 +19,17 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `n`; 0 for `n` of 0.
+    /// Returns a number below `n`; 0 for `n` of 0.
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
     }
 
-    /// True `ppm` times of a million.
+    /// Returns true with a probability of `ppm` per million.
     pub fn happens(&mut self, ppm: u32) -> bool {
         ppm > 0 && self.below(1_000_000) < u64::from(ppm)
     }
 
-    /// Four octets, for a Nonce.
+    /// Returns four octets, for a Nonce.
     pub fn nonce(&mut self) -> [u8; 4] {
         (self.next_u64() as u32).to_be_bytes()
     }
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_seeds_give_equal_numbers_that_are_spread_evenly() {
+    fn equal_seeds_give_equal_even_numbers() {
         let (mut one, mut other) = (Random::new(3), Random::new(3));
         let mut counts = [0u32; 10];
         for _ in 0..10_000 {

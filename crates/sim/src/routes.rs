@@ -1,9 +1,9 @@
-//! Ways of least delay (Dijkstra), for [`crate::Network::announce`].
+//! Paths of least delay (Dijkstra), for [`crate::Network::announce`].
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// One direction of a link; its place in the list is its number.
+/// One direction of a link. Its index in the list is its number.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Edge {
     pub(crate) from: usize,
@@ -11,8 +11,8 @@ pub(crate) struct Edge {
     pub(crate) delay_ns: u64,
 }
 
-/// For each node that can reach `target`, but itself: the node, and the edge by which its shortest
-/// way begins. Of equal ways the one over the lower-numbered edge.
+/// Returns, for each node that can reach `target` except itself, the node and the first edge of its
+/// shortest path. Of equal paths the one over the lower-numbered edge is chosen.
 pub(crate) fn towards(target: usize, nodes: usize, edges: &[Edge]) -> Vec<(usize, usize)> {
     let mut into: Vec<Vec<usize>> = vec![Vec::new(); nodes];
     for (number, edge) in edges.iter().enumerate() {
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_way_of_least_delay_is_taken_and_an_island_has_none() {
+    fn the_route_of_least_delay_is_used() {
         let edge = |from, to, delay_ns| Edge { from, to, delay_ns };
         let edges = [edge(0, 2, 10), edge(0, 1, 3), edge(1, 2, 3), edge(2, 0, 1)];
         assert_eq!(towards(2, 4, &edges), [(0, 1), (1, 2)]);

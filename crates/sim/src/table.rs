@@ -1,4 +1,5 @@
-//! Results as plain text, for snapshots: columns padded to their widest cell, numbers to the right.
+//! Results as plain text, for snapshots: columns are padded to their widest cell, numbers
+//! right-aligned.
 
 use std::fmt::Write;
 
@@ -9,20 +10,20 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table with these column heads.
+    /// Creates a table with these column heads.
     pub fn new(heads: &[&str]) -> Self {
         Table { rows: vec![heads.iter().map(ToString::to_string).collect()] }
     }
 
-    /// Adds a row, of as many cells as there are heads.
+    /// Adds a row with as many cells as there are heads.
     pub fn row<const N: usize>(&mut self, cells: [String; N]) -> &mut Self {
         debug_assert_eq!(N, self.rows[0].len());
         self.rows.push(cells.into());
         self
     }
 
-    /// The table as text, without trailing blanks. The first column stands to the left, the others
-    /// to the right.
+    /// Returns the table as text, without trailing blanks. The first column is left-aligned, the
+    /// others are right-aligned.
     pub fn text(&self) -> String {
         let columns = self.rows[0].len();
         let widths: Vec<usize> = (0..columns)
@@ -56,14 +57,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_aligned_and_no_line_ends_with_blanks() {
+    fn table_columns_are_aligned() {
         let mut table = Table::new(&["what", "n"]);
         table.row(["long name".into(), "5".into()]).row(["x".into(), "1000".into()]);
         assert_eq!(table.text(), "what          n\nlong name     5\nx          1000\n");
     }
 
     #[test]
-    fn jains_index_is_one_for_equals_and_a_share_for_a_monopoly() {
+    fn jains_index_is_one_for_equal_shares() {
         assert_eq!(jain(&[3.0, 3.0, 3.0]), 1.0);
         assert_eq!(jain(&[0.0, 8.0]), 0.5);
         assert_eq!(jain(&[]), 0.0);

@@ -1,4 +1,4 @@
-//! A hostile neighbour of a router that honest consumers fetch through.
+//! A hostile neighbor of a router that honest consumers fetch through.
 
 use namely_forwarder::{DropReason, Received};
 use namely_sim::{
@@ -10,7 +10,7 @@ use namely_wire::Name;
 
 const PIECES: u64 = 1_500;
 
-/// What the hostile one sends each second, of Interests and of Data.
+/// Interests and Data that the hostile neighbor sends each second.
 const PER_SECOND: u64 = 4_000;
 
 fn name(text: &str) -> Name {
@@ -79,10 +79,11 @@ fn run(router: RouterSpec, is_attacked: bool) -> Outcome {
     }
 }
 
-/// Whether a ceiling holds the hostile one back or it fills the table and pays for those who come:
-/// honest fetches lose nothing and get at least half of what they get without it.
+/// A ceiling holds the hostile neighbor back; without one it fills the table and its own entries
+/// are evicted. In both cases honest fetches lose nothing and receive at least half of their
+/// goodput.
 #[test]
-fn a_hostile_neighbour_costs_honest_fetches_nothing_and_at_most_half_of_their_goodput() {
+fn a_hostile_neighbor_costs_no_simulated_fetch() {
     let without_ceiling = RouterSpec { pit_entries_max: 2_000, ..RouterSpec::default() };
     // As large a part as by default.
     let with_ceiling = RouterSpec { pit_entries_per_face_max: 512, ..RouterSpec::default() };

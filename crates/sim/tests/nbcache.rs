@@ -12,7 +12,6 @@ const PAGE: &str = "docs/experiments/nb-cache.md";
 fn keep(name: &str, table: &Table) {
     print!("{}", table.text());
     common::snapshot(name, &table.text());
-    common::shown(PAGE, name, &table.text());
 }
 
 fn run(scenario: NbCache) -> Outcome {
@@ -35,7 +34,7 @@ fn each<T: ToString>(of: [T; 4]) -> String {
 
 /// NB-24, NB-25, NB-26.
 #[test]
-fn the_cases_of_nb_cache_come_in_its_order() {
+fn nb_cache_cases_keep_the_papers_order() {
     let heads =
         ["case", "RTT ms", "p99 ms", "kpps", "cwnd", "marked", "read", "bypassed", "unwritten", "most"];
     let mut table = Table::new(&heads);
@@ -56,6 +55,7 @@ fn the_cases_of_nb_cache_come_in_its_order() {
         outcome
     });
     keep("nb-cache-cases", &table);
+    common::shown(PAGE, "nb-cache-cases", &table.text());
     let [a, b, c, d, a_ecn, b_ecn, nbcc] = &outcomes;
     assert!(outcomes.iter().all(|outcome| outcome.data == a.data), "all comes in each case");
     assert!(b.rtt_ms <= 0.3 * a.rtt_ms, "NB-24: -70 %");
@@ -71,7 +71,7 @@ fn the_cases_of_nb_cache_come_in_its_order() {
 /// NB-26: Table II's reads, taken at their word, explain neither the paper's throughput of B nor
 /// its round trips.
 #[test]
-fn with_reads_as_slow_as_table_2_has_them_b_is_no_faster_than_a() {
+fn slow_reads_remove_the_bypass_advantage() {
     let mut table = Table::new(&["case", "RTT ms", "p99 ms", "kpps", "cwnd", "marked"]);
     let cases = [Case::A, Case::B, Case::AEcn, Case::BEcn, Case::BNbCc];
     let outcomes = cases.map(|case| {
@@ -92,9 +92,9 @@ fn with_reads_as_slow_as_table_2_has_them_b_is_no_faster_than_a() {
     assert!(b_ecn.rtt_ms < a_ecn.rtt_ms && nbcc.rtt_ms < a_ecn.rtt_ms, "the paper has 86, 108 and 125 ms");
 }
 
-/// NB-12: what is held nearest is served from there.
+/// NB-12: the nearest copy serves the Interest.
 #[test]
-fn a_disk_with_little_to_do_is_never_bypassed() {
+fn an_idle_disk_is_never_bypassed() {
     let outcome = run(NbCache { offered: 2_000, ..NbCache::new(Case::B) });
     assert_eq!((outcome.bypassed, outcome.writes_bypassed), ([0; 4], [0; 4]));
     let blocking = run(NbCache::new(Case::A));
@@ -103,7 +103,7 @@ fn a_disk_with_little_to_do_is_never_bypassed() {
 
 /// NB-27.
 #[test]
-fn the_threshold_has_an_optimum_in_between_and_costs_time_when_marks_wait_for_it() {
+fn the_bypass_threshold_has_an_optimum() {
     let mut table = Table::new(&["threshold", "B: RTT ms", "kpps", "B+NB-CC: RTT ms", "kpps", "cwnd"]);
     let mut rtts = (Vec::new(), Vec::new());
     for threshold in [0, 64, 512, 1024, 2048, 4096, usize::MAX] {
@@ -131,7 +131,7 @@ fn the_threshold_has_an_optimum_in_between_and_costs_time_when_marks_wait_for_it
 
 /// NB-28, NB-29.
 #[test]
-fn more_threads_carry_more_and_a_slower_disk_makes_all_wait() {
+fn more_disk_threads_carry_more_packets() {
     let mut table = Table::new(&["disk, threads", "RTT ms", "kpps", "cwnd"]);
     let mut row = |disk: &str, scenario: NbCache| {
         let outcome = run(scenario);
@@ -154,7 +154,7 @@ fn more_threads_carry_more_and_a_slower_disk_makes_all_wait() {
 
 /// NB-30.
 #[test]
-fn bypassed_interests_fill_the_queues_of_the_routers_behind() {
+fn bypassed_interests_fill_the_next_routers() {
     let mut panels = Vec::new();
     let mut done_ms = Vec::new();
     for case in [Case::A, Case::B] {

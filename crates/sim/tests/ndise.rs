@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use model::{Scenario, hex};
 use namely_sim::ndise::faults::{Fault, Faults};
-use namely_sim::ndise::{Arm, Ndise, Outcome, Place};
+use namely_sim::ndise::{Arm, Ndise, NdiseTopology, Outcome};
 use namely_sim::table::Table;
 use namely_sim::{AppId, Demand, LinkSpec, MS, Network, NodeId, RouterSpec, SECOND, VipAgent};
 use namely_vip::{Config, NeighbourConfig, Plane, Vip};
@@ -21,7 +21,7 @@ const PAGE: &str = "docs/experiments/n-dise.md";
 /// as much where slots take a minute.
 const SHORT_NS: u64 = 90 * SECOND;
 
-fn row(table: &mut Table, place: Place, arm: Arm, outcome: &Outcome) {
+fn row(table: &mut Table, place: NdiseTopology, arm: Arm, outcome: &Outcome) {
     let [one, other] = &outcome.got;
     table.row([
         format!("{}, {}", place.label(), arm.label()),
@@ -35,10 +35,11 @@ fn row(table: &mut Table, place: Place, arm: Arm, outcome: &Outcome) {
 
 /// VI-24, VI-25, VI-27, VI-28, VI-29.
 #[test]
-fn short_runs_of_the_networks_of_n_dise_come_out_as_they_are_kept() {
+fn short_ndise_runs_match_the_kept_results() {
     let mut table = Table::new(&["network, way", "Mbit/s", "ms", "Mbit/s", "ms", "hits %"]);
-    let service = [2, 4].map(|i| (Place::Service, Place::Service.arms()[i], SHORT_NS));
-    let multipath = [3, 5].map(|i| (Place::Multipath, Place::Multipath.arms()[i], 2 * SHORT_NS));
+    let service = [2, 4].map(|i| (NdiseTopology::Service, NdiseTopology::Service.arms()[i], SHORT_NS));
+    let multipath =
+        [3, 5].map(|i| (NdiseTopology::Multipath, NdiseTopology::Multipath.arms()[i], 2 * SHORT_NS));
     for (place, arm, lasting_ns) in service.into_iter().chain(multipath) {
         let outcome = Ndise::new(place, arm, 1).lasting(lasting_ns).run();
         assert!(outcome.got.iter().all(|got| got.retransmissions == 0), "nothing is lost");
@@ -46,17 +47,16 @@ fn short_runs_of_the_networks_of_n_dise_come_out_as_they_are_kept() {
     }
     print!("{}", table.text());
     common::snapshot("n-dise-short", &table.text());
-    common::shown(PAGE, "n-dise-short", &table.text());
 }
 
 ///
 #[test]
-fn by_plan_a_disk_answers_and_is_written_less_than_by_what_leaves_memory() {
+fn planned_placement_writes_less_to_disk() {
     let mut table =
         Table::new(&["tiers, way", "Mbit/s", "ms", "Mbit/s", "ms", "hits %", "of disks %", "written"]);
-    let arms = Place::Tiers.arms();
+    let arms = NdiseTopology::Tiers.arms();
     let outcomes = [1, 5].map(|i| {
-        let outcome = Ndise::new(Place::Tiers, arms[i], 1).lasting(2 * SHORT_NS).run();
+        let outcome = Ndise::new(NdiseTopology::Tiers, arms[i], 1).lasting(2 * SHORT_NS).run();
         let [one, other] = &outcome.got;
         table.row([
             arms[i].label(),
@@ -74,13 +74,12 @@ fn by_plan_a_disk_answers_and_is_written_less_than_by_what_leaves_memory() {
     let [all, planned] = &outcomes;
     assert!(planned.disk_hits > 0.05 && planned.disk_written < all.disk_written, "{outcomes:?}");
     common::snapshot("n-dise-tiers", &table.text());
-    common::shown(PAGE, "n-dise-tiers", &table.text());
 }
 
-/// VI-10, and what is asked of faults: whatever happens to a router or a link, every VIP is where
-/// it belongs, and what was under way alone counts twice.
+/// VI-10 under faults of a router or a link: no VIP is lost or made, and only VIPs under way count
+/// twice.
 #[test]
-fn after_a_fault_routers_agree_again_within_two_slots_and_no_vip_is_lost_or_made() {
+fn routers_agree_two_slots_after_a_fault() {
     let heads =
         ["fault", "before", "meanwhile", "after", "back after", "exchange", "again", "twice", "at most"];
     let mut table = Table::new(&heads);
@@ -109,13 +108,12 @@ fn after_a_fault_routers_agree_again_within_two_slots_and_no_vip_is_lost_or_made
     }
     print!("{}", table.text());
     common::snapshot("n-dise-faults", &table.text());
-    common::shown(PAGE, "n-dise-faults", &table.text());
 }
 
-/// VIPs of each object that each node asks for in each slot.
+/// VIPs of each object that each node requests in each slot.
 type Asked = Vec<VecDeque<Vec<(usize, u64)>>>;
 
-/// What a scenario asks for.
+/// The requests of a scenario.
 fn asked(scenario: &mut Scenario) -> Asked {
     let mut asked = vec![VecDeque::new(); scenario.nodes()];
     for _ in 0..scenario.slots() {
@@ -127,7 +125,7 @@ fn asked(scenario: &mut Scenario) -> Asked {
     asked
 }
 
-/// A network of a scenario whose routers all begin their slots at once.
+/// A network of a scenario. All its routers begin their slots at once.
 fn network(scenario: &Scenario, asked: Asked) -> (Network, Vec<AppId>) {
     const PERIOD_MS: u32 = 1000;
     let mut network = Network::new(1);
@@ -138,8 +136,8 @@ fn network(scenario: &Scenario, asked: Asked) -> (Network, Vec<AppId>) {
     for (a, links) in scenario.links.iter().enumerate() {
         for (b, _) in links.iter().filter(|(b, _)| *b > a) {
             let port = network.connect(nodes[a], nodes[*b], link);
-            faces[a].push((*b, network.face_of_port(port)));
-            faces[*b].push((a, network.face_of_port(network.back(port))));
+            faces[a].push((*b, network.link_end_face(port)));
+            faces[*b].push((a, network.link_end_face(network.back(port))));
         }
     }
     let name = |n: usize| format!("router-{n}").into_bytes();
@@ -183,7 +181,7 @@ fn steps_with_the_model(mut scenario: Scenario) {
         network.run_until((t + 1) * SECOND);
         let from = moved.len();
         scenario.record(planes(&network).iter(), &mut counts, &mut moved);
-        // What is kept is of the end of the slot, what was sent of its middle.
+        // Counts are from the end of the slot, sent VIPs from its middle.
         let kept = scenario.nodes() * scenario.objects();
         moved.truncate(from + kept);
         moved.extend(sent.drain(..).skip(kept));
@@ -196,11 +194,11 @@ fn steps_with_the_model(mut scenario: Scenario) {
 /// Set to `all`: every scenario is compared, which takes minutes.
 const SCENARIOS: &str = "NAMELY_SCENARIOS";
 
-/// Of all scenarios those that take a debug build a second or two; what routers say to each other
-/// in the others is compared by `routers_that_step_together_and_lose_nothing_are_the_model` of
-/// `crates/vip`.
+/// The scenarios that take a debug build a second or two; for the others
+/// `lossless_synchronous_routers_match_the_model` of `crates/vip` compares the
+/// routers' exchanges.
 #[test]
-fn routers_that_step_together_in_the_simulator_give_the_exact_models_numbers() {
+fn synchronous_simulated_routers_match_the_model() {
     let names = ["multipath-score", "multipath-vip", "two-1.2-0.4"];
     let all = std::env::var(SCENARIOS).is_ok_and(|value| value == "all");
     let scenarios: Vec<Scenario> = Scenario::all();
@@ -209,8 +207,8 @@ fn routers_that_step_together_in_the_simulator_give_the_exact_models_numbers() {
     assert!(compared >= names.len(), "{compared}");
 }
 
-/// VIPs of all counts of Abilene's routers after half of the slots and after all, where each asks
-/// for `load` objects a slot.
+/// Returns the sum of all counts of Abilene's routers after half of the slots and after all, if
+/// each router requests `load` objects in a slot.
 fn backlog(scenario: &Scenario, load: u64, slots: usize) -> [f64; 2] {
     let rows = scenario.value["arrivals"]["below"].as_object().expect("nodes");
     // Those of the scenario are five a slot, in units of 2^-32.
@@ -229,12 +227,12 @@ fn backlog(scenario: &Scenario, load: u64, slots: usize) -> [f64; 2] {
     })
 }
 
-/// What is asked for at the source itself, of eleven nodes that are each the source of one in
-/// eleven, is no demand on the network.
+/// Each of eleven nodes is the source of one object in eleven. Requests at the source itself are no
+/// demand on the network.
 const DEMAND_OF_LOAD: f64 = 10.0;
 
 #[test]
-fn below_the_edge_of_what_abilene_carries_backlogs_stay_and_above_it_they_grow_by_the_excess() {
+fn backlogs_grow_only_above_capacity() {
     const SLOTS: usize = 120;
     let scenario = Scenario::all().into_iter().find(|s| s.name() == "abilene-5").expect("a scenario");
     let mut table = Table::new(&["load", "backlog, VIPs", "growth a slot"]);

@@ -1,11 +1,13 @@
-//! Neighbour discovery among simulated routers: the state machine of the daemon, whose faces and
-//! routes carry traffic here.
+//! Neighbor discovery among simulated routers: the state machine of the daemon, with faces and
+//! routes that carry traffic here.
 
 use crate::common;
 
 use namely_discovery::{Config, Counter, Note};
 use namely_sim::table::Table;
-use namely_sim::{AppId, ConstantRate, LinkSpec, MS, Network, NodeId, PortId, Producer, RouterSpec, SECOND};
+use namely_sim::{
+    AppId, ConstantRate, LinkEndId, LinkSpec, MS, Network, NodeId, Producer, RouterSpec, SECOND,
+};
 use namely_wire::Name;
 
 /// Time between two hellos.
@@ -23,7 +25,7 @@ fn open() -> Config {
     Config { open: true, ..Config::default() }
 }
 
-/// 100 Mbit/s, 0.1 ms, with the octets that Ethernet adds.
+/// A link of 100 Mbit/s and 0.1 ms, with the octets that Ethernet adds.
 fn ethernet() -> LinkSpec {
     LinkSpec {
         rate_bps: 100_000_000,
@@ -34,16 +36,16 @@ fn ethernet() -> LinkSpec {
     }
 }
 
-/// The same over some distance.
+/// The same link over some distance.
 fn far() -> LinkSpec {
     LinkSpec { delay_ns: 5 * MS, ..ethernet() }
 }
 
-/// Routers on one segment, whose devices are down.
+/// Routers on one segment, with their devices down.
 struct Segment {
     network: Network,
     nodes: Vec<NodeId>,
-    ports: Vec<PortId>,
+    ports: Vec<LinkEndId>,
 }
 
 impl Segment {
@@ -67,7 +69,7 @@ impl Segment {
         Segment { network, nodes, ports }
     }
 
-    /// Has all look for neighbours, the first ones as given.
+    /// Has all look for neighbors, the first ones as given.
     fn discover(&mut self, configs: impl IntoIterator<Item = Config>) {
         let configs = configs.into_iter().chain(std::iter::repeat(Config::default()));
         for (port, config) in self.ports.iter().zip(configs) {
@@ -89,7 +91,7 @@ impl Segment {
         self.network.neighbours_proven(self.nodes[n])
     }
 
-    /// How long it takes until `is_so`, looking ten times a millisecond.
+    /// Returns the time until `is_so`, which is checked ten times a millisecond.
     fn time_until(&mut self, most_ns: u64, is_so: impl Fn(&Segment) -> bool) -> u64 {
         let begin_ns = self.network.now_ns();
         while !is_so(self) {
@@ -105,7 +107,7 @@ fn milliseconds(ns: u64) -> String {
 }
 
 #[test]
-fn a_simulated_neighbour_is_usable_within_100_ms_of_link_up_and_its_mtu_is_what_both_take() {
+fn a_simulated_neighbor_is_usable_within_100_ms() {
     let mut segment = Segment::new(5, 3, ethernet());
     segment.network.set_mtu(segment.ports[1], 500);
     segment.discover([open(), announcing(&["/p"])]);
@@ -124,7 +126,7 @@ fn a_simulated_neighbour_is_usable_within_100_ms_of_link_up_and_its_mtu_is_what_
     segment.run(SECOND);
     let measured: &ConstantRate = segment.network.behaviour(consumer).expect("a consumer");
     assert!(measured.data >= 98 && measured.nacks == 0, "{} of {}", measured.data, measured.interests);
-    // Another MTU reaches the neighbour at once, and a further router comes.
+    // Another MTU reaches the neighbor at once, and a further router comes.
     segment.network.set_mtu(ports[1], 1400);
     segment.run(100 * MS);
     assert_eq!(segment.network.face_towards(ports[0], ports[1]).map(|(_, mtu)| mtu), Some(1400));
@@ -134,7 +136,7 @@ fn a_simulated_neighbour_is_usable_within_100_ms_of_link_up_and_its_mtu_is_what_
     assert!(segment.network.router(nodes[2]).fib().snapshot().is_empty(), "no rule, no route");
 }
 
-/// A consumer, and two neighbours that announce what it asks for.
+/// A consumer, and two neighbors that announce its prefix.
 fn two_producers(strategy: &str, per_second: u64) -> (Segment, AppId) {
     let mut segment = Segment::new(9, 3, far());
     segment.discover([open(), announcing(&["/p"]), announcing(&["/p"])]);
@@ -184,7 +186,7 @@ fn round_trip_ns(segment: &Segment, consumer: AppId) -> u64 {
 }
 
 #[test]
-fn a_simulated_neighbour_that_dies_is_withdrawn_within_three_heartbeats_and_traffic_goes_another_way() {
+fn a_dead_simulated_neighbor_is_withdrawn() {
     let (mut segment, consumer) = two_producers("/localhost/nfd/strategy/best-route", 1000);
     let (ports, nodes) = (segment.ports.clone(), segment.nodes.clone());
     let dead = used(&mut segment);
@@ -204,9 +206,9 @@ fn a_simulated_neighbour_that_dies_is_withdrawn_within_three_heartbeats_and_traf
     assert!(matches!(notes.last(), Some((_, _, Note::Expired))), "{notes:?}");
 }
 
-/// Under ASF nobody waits for the withdrawal.
+/// ASF uses the other nexthop before the withdrawal.
 #[test]
-fn traffic_of_a_simulated_neighbour_goes_another_way_before_it_is_withdrawn_under_asf() {
+fn asf_leaves_a_dead_neighbor_before_withdrawal() {
     let (mut segment, consumer) = two_producers("/localhost/nfd/strategy/asf", 1000);
     let dead = used(&mut segment);
     let round_trip_ns = round_trip_ns(&segment, consumer);
@@ -217,13 +219,13 @@ fn traffic_of_a_simulated_neighbour_goes_another_way_before_it_is_withdrawn_unde
     assert!(gap_ns < 3 * round_trip_ns, "{gap_ns} with a round trip of {round_trip_ns}");
 }
 
-/// What a segment of so many routers costs.
+/// The traffic of a segment with a number of routers.
 struct Cost {
-    /// Bit/s that the node with the most sends, in rest and while all come up.
+    /// Bit/s of the node that sends most, at rest and while all nodes start.
     rest_bps: u64,
     start_bps: u64,
-    /// When a further router comes: until it has all as neighbours, and the most frames of all in
-    /// one millisecond.
+    /// After a further router has started: the time until it has all as neighbors, and the maximum
+    /// number of frames of all in one millisecond.
     join_ns: u64,
     busiest: u64,
 }
@@ -248,7 +250,7 @@ fn cost(count: usize) -> Cost {
     segment.run(2 * HEARTBEAT_NS);
     (0..count).for_each(|n| assert_eq!(segment.proven(n), count - 1, "{n} of {count}"));
     let rest_bps = most(&before, &sent(&segment)) * 8 * SECOND / (2 * HEARTBEAT_NS);
-    // One more: everybody answers it, not at once.
+    // One more: every router answers it, at different times.
     let frames = |segment: &Segment| -> u64 {
         segment.ports.iter().map(|port| segment.network.carried(*port).frames).sum()
     };
@@ -270,7 +272,7 @@ fn cost(count: usize) -> Cost {
 }
 
 #[test]
-fn two_hundred_simulated_neighbours_cost_a_few_kilobits_each_and_no_reply_storm() {
+fn two_hundred_simulated_neighbors_cause_no_storm() {
     let mut table = Table::new(&["routers on a segment", "50", "200"]);
     let costs = [50, 200].map(cost);
     let cells = |what: &str, of: fn(&Cost) -> String| {

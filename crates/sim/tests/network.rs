@@ -1,5 +1,5 @@
-//! The simulator itself: it repeats itself, its links do what they are told, and a thousand routers
-//! fit.
+//! The simulator itself: its runs are repeatable, its links have the specified rate, delay and
+//! loss, and a thousand routers fit.
 
 use crate::common;
 
@@ -20,7 +20,7 @@ fn name(text: &str) -> Name {
 }
 
 /// Two routers, a link, and a fetch of `pieces` over it.
-fn fetch_over(seed: u64, spec: LinkSpec, pieces: u64) -> (Network, namely_sim::AppId, namely_sim::PortId) {
+fn fetch_over(seed: u64, spec: LinkSpec, pieces: u64) -> (Network, namely_sim::AppId, namely_sim::LinkEndId) {
     let mut network = Network::new(seed);
     let (near, far) = (network.add_router(RouterSpec::default()), network.add_router(RouterSpec::default()));
     let data = network.connect(far, near, spec);
@@ -33,7 +33,7 @@ fn fetch_over(seed: u64, spec: LinkSpec, pieces: u64) -> (Network, namely_sim::A
 }
 
 #[test]
-fn the_same_seed_gives_the_same_packets_at_the_same_times_and_another_seed_does_not() {
+fn equal_seeds_give_the_same_packet_trace() {
     let spec = LinkSpec {
         rate_bps: 20_000_000,
         loss_ppm: 20_000,
@@ -59,7 +59,7 @@ fn the_same_seed_gives_the_same_packets_at_the_same_times_and_another_seed_does_
 }
 
 #[test]
-fn a_reliable_link_that_reorders_sends_nothing_again_and_one_that_loses_what_was_lost() {
+fn reordering_causes_no_retransmission_on_reliable_links() {
     let reorders = LinkSpec {
         rate_bps: 20_000_000,
         delay_ns: 5 * MS,
@@ -81,14 +81,14 @@ fn a_reliable_link_that_reorders_sends_nothing_again_and_one_that_loses_what_was
         if loss_ppm == 0 {
             assert_eq!((counts.again, back.again, counts.refused, back.refused), (0, 0, 0, 0));
         } else {
-            // What was lost, and what only its acknowledgement was.
+            // Frames that were lost themselves, and frames of which only the acknowledgement was.
             assert!((counts.lost..2 * counts.lost).contains(&counts.again), "{counts:?}");
         }
     }
 }
 
 #[test]
-fn a_link_has_the_rate_the_delay_and_the_queue_that_it_is_given() {
+fn a_link_has_its_rate_delay_and_queue() {
     // 8 Mbit/s: an octet takes a microsecond.
     let spec =
         LinkSpec { rate_bps: 8_000_000, delay_ns: 10 * MS, queue_octets_max: 5_000, ..LinkSpec::default() };
@@ -105,8 +105,8 @@ fn a_link_has_the_rate_the_delay_and_the_queue_that_it_is_given() {
     // Both ways, the Data's octets, and those of an Interest.
     assert!((20 * MS + octets * 1_000..20 * MS + octets * 1_000 + 80_000).contains(&rtt_ns), "{rtt_ns} ns");
 
-    // Twice what the link carries: beside the Data being sent the queue holds four and no fifth;
-    // the rest is dropped.
+    // Twice the rate of the link: beside the Data being sent the queue holds four and no fifth; the
+    // rest is dropped.
     network.attach(near, Box::new(ConstantRate::new(name("/p/more"), 2_000)));
     network.watch(data);
     network.run_until(3 * SECOND);
@@ -119,7 +119,7 @@ fn a_link_has_the_rate_the_delay_and_the_queue_that_it_is_given() {
 }
 
 #[test]
-fn a_queue_that_stands_is_marked_as_the_routers_link_service_does_and_the_mark_reaches_the_consumer() {
+fn a_standing_queue_marks_packets() {
     let spec = LinkSpec { rate_bps: 100_000_000, queue_octets_max: 1 << 20, ..LinkSpec::default() };
     let (mut network, fetch, data) = fetch_over(3, spec, 20_000);
     network.run_until(5 * SECOND);
@@ -132,7 +132,7 @@ fn a_queue_that_stands_is_marked_as_the_routers_link_service_does_and_the_mark_r
 }
 
 #[test]
-fn a_fetch_ends_when_all_pieces_have_come_and_nothing_happens_afterwards() {
+fn a_fetch_ends_with_its_last_piece() {
     let (mut network, fetch, _) = fetch_over(3, LinkSpec::default(), 300);
     network.run_until(60 * SECOND);
     let fetch: &FileFetch = network.behaviour(fetch).unwrap();
@@ -163,7 +163,7 @@ impl Behaviour for Reroute {
 }
 
 #[test]
-fn a_behaviour_of_ones_own_may_change_the_tables_of_its_node() {
+fn a_custom_behavior_may_change_routes() {
     let mut network = Network::new(1);
     let [near, far] = [(); 2].map(|()| network.add_router(RouterSpec::default()));
     let fast = network.connect(near, far, LinkSpec::default());
@@ -171,7 +171,7 @@ fn a_behaviour_of_ones_own_may_change_the_tables_of_its_node() {
     network.announce(&name("/p"), far);
     network.attach(far, Box::new(Producer::new(name("/p"), 100)));
     let consumer = network.attach(near, Box::new(ConstantRate::new(name("/p"), 100)));
-    let (from, to) = (network.face_of_port(fast), network.face_of_port(slow));
+    let (from, to) = (network.link_end_face(fast), network.link_end_face(slow));
     network.attach(near, Box::new(Reroute { prefix: name("/p"), from, to }));
     network.run_until(SECOND - 1);
     assert_eq!(network.link_counts(slow).frames, 0);
@@ -208,7 +208,7 @@ fn random_network(seed: u64, count: usize) -> (Network, Vec<NodeId>) {
 }
 
 #[test]
-fn a_thousand_routers_forward_for_a_thousand_consumers() {
+fn a_thousand_routers_serve_a_thousand_consumers() {
     let began = Instant::now();
     let (mut network, nodes) = random_network(11, 1000);
     let producers = 10;

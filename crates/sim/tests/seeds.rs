@@ -1,11 +1,12 @@
-//! How shares and utilisation of the congestion controls are spread over seeds: every row of two
-//! and three fetches of `congestion.rs`, over 20 seconds instead of 40, with many seeds each.
+//! The spread of the shares and the utilization of the congestion controls over seeds: every row of
+//! two and three fetches of `congestion.rs`, over 20 seconds instead of 40, with many seeds each.
 //!
-//! All runs are kept, one line each, in snapshots/congestion-seeds.txt, from which
-//! docs/experiments/congestion.md has its table. The same seed gives the same run, so the test does
+//! All runs are kept, one line each, in snapshots/congestion-seeds.txt, and their spread in
+//! snapshots/congestion-spread.txt. The same seed gives the same run, so the test does
 //! not do all of them each time: the worst, and the first seeds (`NAMELY_SEEDS`), must come out as
 //! they are kept.
 
+#[allow(dead_code, reason = "no page shows these tables")]
 mod common;
 
 use std::cmp::Ordering;
@@ -21,17 +22,17 @@ use namely_sim::bottleneck::Bottleneck;
 use namely_sim::table::Table;
 use namely_transport::congestion::Algorithm;
 
-/// Set to a number: how many of each row's seeds are run. With `NAMELY_SNAPSHOTS=renew` so many are
-/// kept (36 runs each, some 16 s of one processor).
+/// Set to a number: how many of each row's seeds are run. With `NAMELY_SNAPSHOTS=renew` this number
+/// of seeds is kept (36 runs each, some 16 s of one processor).
 const VARIABLE: &str = "NAMELY_SEEDS";
 
-/// What is kept of all runs.
+/// The recorded results of all runs.
 const KEPT: &str = "congestion-seeds";
 
 const RULES: [(&str, Algorithm); 3] =
     [("cubic", Algorithm::Cubic), ("raaqm", Algorithm::Raaqm), ("bbr", Algorithm::Bbr)];
 
-/// A run: what decides it.
+/// The parameters of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Run {
     rule: &'static str,
@@ -39,7 +40,7 @@ struct Run {
     seed: u64,
 }
 
-/// What came of it.
+/// Its results.
 #[derive(Clone, Copy, Debug)]
 struct Line {
     run: Run,
@@ -152,22 +153,22 @@ fn table(lines: &[Line]) -> Table {
     table
 }
 
-/// How many seeds of each row are run, if that was asked for.
+/// Returns the number of seeds for each row, if the environment requests any.
 fn seeds_asked() -> Option<u64> {
     std::env::var(VARIABLE).ok().map(|n| n.parse().expect("a number of seeds"))
 }
 
 #[test]
-fn every_rule_shares_and_fills_a_bottleneck_whatever_the_seed() {
+fn every_algorithm_shares_a_bottleneck_under_all_seeds() {
     if common::renew() {
         let mut all = runs(seeds_asked().unwrap_or(20));
-        // Whoever ends it early has whole seeds.
+        // An interrupted sweep has whole seeds.
         all.sort_by_key(|run| run.seed);
         let text = lines(&all).join("\n") + "\n";
         common::snapshot(KEPT, &text);
     }
     let (text, kept) = kept();
-    common::shown("docs/experiments/congestion.md", KEPT, &table(&kept).text());
+    common::snapshot("congestion-spread", &table(&kept).text());
 
     let worst = |of: fn(&Line) -> f64| {
         let least = kept.iter().min_by(|a, b| of(a).partial_cmp(&of(b)).unwrap_or(Ordering::Equal));
@@ -178,7 +179,7 @@ fn every_rule_shares_and_fills_a_bottleneck_whatever_the_seed() {
     assert!(unfair.jain >= JAIN_MIN, "{unfair:?}");
     assert!(unused.utilisation >= UTILISATION_MIN, "{unused:?}");
 
-    // What is kept is what happens.
+    // Some of the recorded runs are repeated, with the same results.
     let mut again = runs(seeds_asked().unwrap_or(0));
     again.extend([unfair.run, unused.run]);
     again.dedup();

@@ -1,7 +1,7 @@
 //! Strategies in a network: how they do over minutes.
 
 use namely_sim::{
-    AppId, ConstantRate, FileFetch, LinkSpec, MS, Network, PortId, Producer, RouterSpec, SECOND,
+    AppId, ConstantRate, FileFetch, LinkEndId, LinkSpec, MS, Network, Producer, RouterSpec, SECOND,
 };
 use namely_transport::fetch::Options;
 use namely_wire::Name;
@@ -14,7 +14,7 @@ fn name(text: &str) -> Name {
 /// 20 pieces a second at one end and their producer at the other.
 struct TwoWays {
     network: Network,
-    links: [PortId; 2],
+    links: [LinkEndId; 2],
     consumer: namely_sim::AppId,
 }
 
@@ -27,7 +27,7 @@ impl TwoWays {
         });
         let router = network.router(near);
         for (link, cost) in links.iter().zip(0..) {
-            let face = network.face_of_port(*link);
+            let face = network.link_end_face(*link);
             router.fib().add_nexthop(name("/p").as_name(), face, cost).expect("room in the FIB");
         }
         router.strategies().set(name("/p").as_name(), name(strategy).as_name()).expect("a strategy");
@@ -43,8 +43,8 @@ impl TwoWays {
         [self.links[0], back].iter().for_each(|port| self.network.set_delay(*port, delay_ms * MS));
     }
 
-    /// Runs for so many seconds; returns the share of Interests that took each link in the last
-    /// minute of them, in percent.
+    /// Runs for `seconds`. Returns the share of Interests that took each link in the last minute,
+    /// in percent.
     fn shares_after(&mut self, seconds: u64) -> [u64; 2] {
         let end_ns = self.network.now_ns() + seconds * SECOND;
         self.network.run_until(end_ns - 60 * SECOND);
@@ -56,10 +56,11 @@ impl TwoWays {
     }
 }
 
-/// NFD's numbers: a probe a minute, and an eighth of what the mean was off for each measurement. So
-/// leaving a way that has become slow takes some of its own answers, and coming back some probes.
+/// NFD's parameters: a probe a minute, and a weight of an eighth for each measurement's deviation
+/// from the mean. So it takes some answers to leave a path that has become slow, and some probes to
+/// come back.
 #[test]
-fn asf_leaves_a_way_that_slows_down_and_comes_back_when_it_is_fast_again() {
+fn asf_returns_to_a_recovered_path() {
     let mut ways = TwoWays::new(11, "/localhost/nfd/strategy/asf");
     assert!(ways.shares_after(120)[0] >= 99, "the cheaper way is also the faster one");
     ways.set_delay(100);
@@ -73,14 +74,14 @@ fn asf_leaves_a_way_that_slows_down_and_comes_back_when_it_is_fast_again() {
 }
 
 #[test]
-fn best_route_stays_on_a_way_that_slows_down() {
+fn best_route_stays_on_a_slow_path() {
     let mut ways = TwoWays::new(11, "/localhost/nfd/strategy/best-route");
     ways.set_delay(100);
     assert_eq!(ways.shares_after(120), [100, 0]);
 }
 
 #[test]
-fn probes_are_drawn_from_the_seed_alone() {
+fn asf_probes_depend_only_on_the_seed() {
     let digest = |seed| {
         let mut ways = TwoWays::new(seed, "/localhost/nfd/strategy/asf");
         ways.network.trace();
@@ -93,16 +94,16 @@ fn probes_are_drawn_from_the_seed_alone() {
 
 /// Two routers joined by links of these rates (Mbit/s) and delays (ms), the first the cheapest; the
 /// producer of 4 kB pieces at one end, and a consumer of the test's at the other.
-fn joined(seed: u64, strategy: &str, links: &[(u64, u64)]) -> (Network, namely_sim::NodeId, Vec<PortId>) {
+fn joined(seed: u64, strategy: &str, links: &[(u64, u64)]) -> (Network, namely_sim::NodeId, Vec<LinkEndId>) {
     let mut network = Network::new(seed);
     let [near, far] = [(); 2].map(|()| network.add_router(RouterSpec::default()));
     let link = |network: &mut Network, (rate, delay_ms): (u64, u64)| {
         let spec = LinkSpec { rate_bps: rate * 1_000_000, delay_ns: delay_ms * MS, ..LinkSpec::default() };
         network.connect(near, far, spec)
     };
-    let ports: Vec<PortId> = links.iter().map(|spec| link(&mut network, *spec)).collect();
+    let ports: Vec<LinkEndId> = links.iter().map(|spec| link(&mut network, *spec)).collect();
     for (port, cost) in ports.iter().zip(0..) {
-        let face = network.face_of_port(*port);
+        let face = network.link_end_face(*port);
         network.router(near).fib().add_nexthop(name("/p").as_name(), face, cost).expect("room in the FIB");
     }
     network
@@ -129,7 +130,7 @@ fn longest_gap_ms(network: &mut Network, until_ns: u64, received: impl Fn(&Netwo
     longest_ns / MS
 }
 
-fn kill(network: &mut Network, port: PortId) {
+fn kill(network: &mut Network, port: LinkEndId) {
     let back = network.reverse(port);
     [port, back].into_iter().for_each(|port| network.set_loss(port, 1_000_000));
 }
@@ -153,12 +154,12 @@ fn gaps_ms(
 }
 
 #[test]
-fn when_the_best_way_dies_asf_leaves_a_gap_of_less_than_three_round_trips() {
+fn asf_leaves_a_dead_path_quickly() {
     let constant = || Box::new(ConstantRate::new(name("/p"), 200)) as Box<dyn namely_sim::Behaviour>;
     let gaps = gaps_ms(constant, |network, app| network.behaviour::<ConstantRate>(app).expect("it").data);
     assert!(gaps[19] < 60, "{gaps:?}");
-    // All that a fetch has asked for is lost there, and it asks for no more: its own timeout, half
-    // a second at least, has to pass.
+    // All Interests of the fetch are lost there, and it sends no more until its own timeout, which
+    // is half a second at least.
     let fetch =
         || Box::new(FileFetch::new(name("/p"), Options::default(), 0)) as Box<dyn namely_sim::Behaviour>;
     let gaps = gaps_ms(fetch, |network, app| network.behaviour::<FileFetch>(app).expect("it").octets);
@@ -185,13 +186,13 @@ fn goodput(strategy: &str, links: &[(u64, u64)]) -> u64 {
 }
 
 #[test]
-fn multipath_reaches_nine_tenths_of_the_sum_of_two_ways() {
+fn multipath_reaches_nine_tenths_of_two_paths() {
     for links in [[(20, 10), (20, 10)], [(20, 10), (10, 10)], [(20, 10), (20, 20)]] {
         let both = goodput("/multipath", &links);
         let sum: u64 = links.iter().map(|(rate, _)| rate).sum();
         assert!(10 * both >= 9 * sum, "{both} of {sum}: {links:?}");
     }
-    // What splits evenly is held up by the slower way.
+    // An even split is limited by the slower path.
     assert!(goodput("/random", &[(20, 10), (10, 10)]) < 25);
 }
 
@@ -200,7 +201,7 @@ fn multipath_reaches_nine_tenths_of_the_sum_of_two_ways() {
 struct Ring {
     network: Network,
     routers: Vec<namely_sim::NodeId>,
-    links: Vec<PortId>,
+    links: Vec<LinkEndId>,
     consumer: AppId,
 }
 
@@ -235,7 +236,7 @@ impl Ring {
 }
 
 #[test]
-fn self_learning_finds_a_way_without_any_route_and_another_one_when_that_dies() {
+fn self_learning_finds_a_path_without_routes() {
     let mut ring = Ring::new();
     ring.network.run_until(2 * SECOND);
     let (interests, data) = ring.received();
@@ -260,7 +261,7 @@ fn self_learning_finds_a_way_without_any_route_and_another_one_when_that_dies() 
 
 /// Routers on one medium, all of which learn their routes; a consumer at the first and a producer
 /// of `/p` at each of some others.
-fn segment(routers: usize, producers: &[usize]) -> (Network, Vec<PortId>, Vec<namely_sim::NodeId>, AppId) {
+fn segment(routers: usize, producers: &[usize]) -> (Network, Vec<LinkEndId>, Vec<namely_sim::NodeId>, AppId) {
     let mut network = Network::new(7);
     let nodes: Vec<_> = (0..routers).map(|_| network.add_router(RouterSpec::default())).collect();
     let spec = LinkSpec { rate_bps: 100_000_000, delay_ns: MS, mtu_octets: 1500, ..LinkSpec::default() };
@@ -280,7 +281,7 @@ fn segment(routers: usize, producers: &[usize]) -> (Network, Vec<PortId>, Vec<na
 }
 
 #[test]
-fn on_a_shared_medium_what_one_sends_all_hear_and_answers_of_several_are_told_apart() {
+fn a_shared_medium_delivers_to_every_station() {
     let (mut network, ports, nodes, consumer) = segment(20, &[5, 11]);
     network.run_until(2 * SECOND);
     let consumer: &ConstantRate = network.behaviour(consumer).expect("it");
@@ -295,7 +296,7 @@ fn on_a_shared_medium_what_one_sends_all_hear_and_answers_of_several_are_told_ap
 }
 
 #[test]
-fn who_leaves_a_shared_medium_is_not_heard_until_it_comes_back() {
+fn an_absent_station_receives_no_frames() {
     let (mut network, ports, _, consumer) = segment(4, &[2]);
     network.set_up_at(SECOND, ports[2], false);
     network.set_up_at(4 * SECOND, ports[2], true);

@@ -1,6 +1,6 @@
-//! How much verification costs: one object, fetched in turn by a consumer that believes everything
-//! and by one that verifies every segment by manifest, through one router over shared memory, all
-//! on this machine.
+//! The cost of verification. A consumer that believes everything and one that verifies every
+//! segment by manifest fetch the same object in turn, through one router over shared memory, all on
+//! this machine.
 //!
 //! `cargo run --release -p namely-socket --example throughput -- [MIB] [RUNS]`
 

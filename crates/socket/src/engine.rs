@@ -1,7 +1,7 @@
-//! What drives a socket: its connection, its role and a bounded queue of orders. Usually a thread
-//! of its own does. A call that waits anyway may drive instead, as long as nobody else has to
-//! ([`Engine::drive_here`]): then no packet passes from one thread to another. It never runs an
-//! application's code on a thread of its own.
+//! The event loop of a socket: its connection, its role and a bounded queue of orders. Usually a
+//! thread of its own drives it. While no operation is in progress, a blocking call may drive it
+//! instead ([`Engine::drive_inline`]), so that no packet passes from one thread to another. The
+//! thread of the event loop never runs an application's code.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -13,36 +13,40 @@ use namely_transport::connection::{Connection, ConnectionError, Incoming, Outbox
 
 use crate::error::CallError;
 
-/// Orders that wait for a socket's thread; a further one is refused with `ENOBUFS`.
+/// Orders that wait for a socket's thread.
+///
+/// # Limit
+/// A further call is refused with `ENOBUFS`.
+/// - Tests: `engine_orders_are_limited`
 pub(crate) const ORDERS_MAX: usize = 256;
 
-/// What a socket does.
+/// The behavior of a socket, such as a consumer or a producer.
 pub(crate) trait Role: Send + 'static {
-    /// What application threads ask of it.
+    /// A request from application threads.
     type Order: Send + 'static;
 
-    /// Takes an order.
+    /// Executes an order.
     fn order(&mut self, order: Self::Order, connection: &mut Connection);
 
-    /// Sends what may go out now; returns when to poll again at the latest, by the connection's
-    /// clock.
+    /// Sends the packets that may be sent now. Returns the latest time for the next poll, by
+    /// the connection's clock.
     fn poll(&mut self, connection: &mut Connection) -> u64;
 
-    /// Takes a packet in.
+    /// Processes a received packet.
     fn take(&mut self, incoming: Incoming<'_>, outbox: &mut Outbox);
 
-    /// All packets of one turn were taken in.
+    /// Called after all packets of one round were processed.
     fn settle(&mut self, _: &mut Connection) {}
 
-    /// Returns true if nobody has to drive it until the next order.
+    /// Returns true if the socket needs no driver until the next order.
     fn is_idle(&mut self) -> bool {
         false
     }
 
-    /// The socket was closed.
+    /// Called when the socket is closed.
     fn close(self, connection: &mut Connection);
 
-    /// The router is gone for good: ends whatever waits.
+    /// Called when the connection to the router is lost for good. Ends all operations in progress.
     fn lost(self, error: ConnectionError);
 }
 
@@ -52,29 +56,29 @@ pub(crate) struct Engine<R: Role> {
     orders: SyncSender<R::Order>,
     ends: Arc<Ends>,
     waker: Waker,
-    /// Orders are sent under this lock: who stops driving looks for orders under it too, so that
-    /// none is left over.
-    driver: Mutex<DrivenBy<R>>,
+    /// [`Engine::order`] enqueues an order under this lock. A call that stops driving checks the
+    /// queue under it, too, so that each order has a driver.
+    driver: Mutex<DriverKind<R>>,
     process: rustix::process::Pid,
 }
 
-/// How a socket ended.
+/// Flags that record why a socket ended.
 #[derive(Default)]
 struct Ends {
     closed: AtomicBool,
-    /// The router is gone.
+    /// The connection to the router is lost.
     lost: AtomicBool,
 }
 
-/// Who drives a socket.
-enum DrivenBy<R: Role> {
-    /// Nobody: nothing is under way.
-    Nobody(Box<Driver<R>>),
+/// The driver of a socket.
+enum DriverKind<R: Role> {
+    /// No driver, because no operation is in progress.
+    Idle(Box<Driver<R>>),
     /// A thread of its own, until the socket ends.
     Thread(JoinHandle<()>),
-    /// A call ([`Here`]).
+    /// A call ([`DrivingCall`]).
     Call,
-    /// It has ended.
+    /// The socket has ended.
     Ended,
 }
 
@@ -86,7 +90,8 @@ struct Driver<R: Role> {
 }
 
 impl<R: Role> Driver<R> {
-    /// One turn, for `wait` at most.
+    /// Runs one round: executes all orders, then polls the role and waits for packets, at most for
+    /// `wait`.
     fn turn(&mut self, wait: Option<Duration>) -> Result<(), ConnectionError> {
         while let Ok(order) = self.orders.try_recv() {
             self.role.order(order, &mut self.connection);
@@ -105,7 +110,8 @@ impl<R: Role> Driver<R> {
         self.role.close(&mut self.connection);
     }
 
-    /// Ends it; `lost` is seen before whatever waits ends.
+    /// Ends the socket after its router is lost. `lost` is set first, so that the operations that
+    /// end report this reason.
     fn lose(self, error: ConnectionError) {
         self.ends.lost.store(true, Ordering::Release);
         self.role.lost(error);
@@ -131,27 +137,27 @@ impl<R: Role> Engine<R> {
         Ok(engine)
     }
 
-    /// Starts the thread with the first order that finds nobody driving.
+    /// Creates the engine without a thread. An order starts a thread if there is no driver.
     pub(crate) fn idle(name: &'static str, connection: Connection, role: R) -> Self {
         let (sender, orders) = sync_channel(ORDERS_MAX);
         let (waker, ends) = (connection.waker(), Arc::new(Ends::default()));
         let driver = Box::new(Driver { connection, role, orders, ends: ends.clone() });
         let process = rustix::process::getpid();
-        let driver = Mutex::new(DrivenBy::Nobody(driver));
+        let driver = Mutex::new(DriverKind::Idle(driver));
         Engine { name, orders: sender, ends, waker, driver, process }
     }
 
-    fn lock(&self) -> MutexGuard<'_, DrivenBy<R>> {
+    fn lock(&self) -> MutexGuard<'_, DriverKind<R>> {
         self.driver.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the thread if nobody drives.
-    fn ensure_driven(&self, driven: &mut DrivenBy<R>) -> std::io::Result<()> {
-        if !matches!(driven, DrivenBy::Nobody(_)) {
+    /// Starts a thread if there is no driver.
+    fn ensure_driven(&self, driven: &mut DriverKind<R>) -> std::io::Result<()> {
+        if !matches!(driven, DriverKind::Idle(_)) {
             return Ok(());
         }
-        // The driver follows once there is a thread, so that it is not lost with one that cannot be
-        // had.
+        // The driver is sent to the thread after the thread was created. If this fails, the driver
+        // is not lost.
         let (hand_over, taken) = sync_channel::<Box<Driver<R>>>(1);
         let run = move || {
             if let Ok(driver) = taken.recv() {
@@ -159,13 +165,13 @@ impl<R: Role> Engine<R> {
             }
         };
         let thread = std::thread::Builder::new().name(self.name.into()).spawn(run)?;
-        if let DrivenBy::Nobody(driver) = std::mem::replace(driven, DrivenBy::Thread(thread)) {
+        if let DriverKind::Idle(driver) = std::mem::replace(driven, DriverKind::Thread(thread)) {
             let _ = hand_over.send(driver);
         }
         Ok(())
     }
 
-    /// Hands an order to whoever drives.
+    /// Passes an order to the driver. Starts a thread if there is no driver.
     pub(crate) fn order(&self, order: R::Order) -> Result<(), CallError> {
         self.check_process()?;
         if self.is_closed() {
@@ -185,22 +191,23 @@ impl<R: Role> Engine<R> {
         }
     }
 
-    /// Why it takes no orders any more.
+    /// Returns the reason why no more orders are accepted.
     fn end(&self) -> CallError {
         if self.ends.lost.load(Ordering::Acquire) { CallError::RouterLost } else { CallError::Closed }
     }
 
-    /// Returns true once the socket was closed.
+    /// Returns true if the socket was closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.ends.closed.load(Ordering::Relaxed)
     }
 
-    /// Ends a wait of whoever drives, so that it looks at what others left for it.
+    /// Wakes the driver, so that it processes the work that another thread has left for it.
     pub(crate) fn wake(&self) {
         self.waker.wake();
     }
 
-    /// Hands an order to the thread; returns it when the thread is gone or does not keep up.
+    /// Passes an order to the thread of an engine that [`Engine::start`] made. Returns the order if
+    /// the socket has ended, the queue is full, or this process is a fork.
     pub(crate) fn try_order(&self, order: R::Order) -> Result<(), R::Order> {
         if self.check_process().is_err() || self.is_closed() {
             return Err(order);
@@ -214,11 +221,11 @@ impl<R: Role> Engine<R> {
         }
     }
 
-    /// Lets the calling thread drive, if nobody else does.
-    pub(crate) fn drive_here(&self) -> Option<Here<'_, R>> {
+    /// Makes the calling thread the driver. `None` if there is another driver, or the socket ended.
+    pub(crate) fn drive_inline(&self) -> Option<DrivingCall<'_, R>> {
         let mut driven = self.lock();
-        match std::mem::replace(&mut *driven, DrivenBy::Call) {
-            DrivenBy::Nobody(driver) => Some(Here { engine: self, driver: Some(driver) }),
+        match std::mem::replace(&mut *driven, DriverKind::Call) {
+            DriverKind::Idle(driver) => Some(DrivingCall { engine: self, driver: Some(driver) }),
             other => {
                 *driven = other;
                 None
@@ -226,13 +233,15 @@ impl<R: Role> Engine<R> {
         }
     }
 
-    /// Returns an error in a process that forked after the socket was made: it has no such thread.
+    /// Returns an error in a process that was forked after the socket was made. The socket's thread
+    /// does not exist in the fork.
     pub(crate) fn check_process(&self) -> Result<(), CallError> {
         if rustix::process::getpid() == self.process { Ok(()) } else { Err(CallError::Forked) }
     }
 
-    /// Closes the socket and waits for its thread; what waits on it ends as cancelled. In a process
-    /// that forked it does nothing: the socket is the parent's.
+    /// Closes the socket and waits for the end of its thread. Pending calls end as canceled. If a
+    /// call drives the socket, that call closes it, and this function does not wait. In a forked
+    /// process it does nothing, because the socket belongs to the parent.
     pub(crate) fn close(&self) {
         if self.check_process().is_err() {
             return;
@@ -240,33 +249,33 @@ impl<R: Role> Engine<R> {
         self.ends.closed.store(true, Ordering::Relaxed);
         self.waker.wake();
         let mut driven = self.lock();
-        if matches!(*driven, DrivenBy::Call) {
-            // The call sees that it was closed, and ends it.
+        if matches!(*driven, DriverKind::Call) {
+            // The driving call reads `closed` and closes the socket when it ends.
             return;
         }
-        let was = std::mem::replace(&mut *driven, DrivenBy::Ended);
+        let was = std::mem::replace(&mut *driven, DriverKind::Ended);
         drop(driven);
         match was {
-            DrivenBy::Nobody(driver) => driver.close(),
-            DrivenBy::Thread(thread) => {
+            DriverKind::Idle(driver) => driver.close(),
+            DriverKind::Thread(thread) => {
                 if thread.join().is_err() {
                     tracing::error!("a socket's thread ended by a panic");
                 }
             }
-            DrivenBy::Call | DrivenBy::Ended => {}
+            DriverKind::Call | DriverKind::Ended => {}
         }
     }
 }
 
 /// A call that drives its socket.
-pub(crate) struct Here<'a, R: Role> {
+pub(crate) struct DrivingCall<'a, R: Role> {
     engine: &'a Engine<R>,
-    /// None once the router is lost.
+    /// `None` after the router was lost.
     driver: Option<Box<Driver<R>>>,
 }
 
-impl<R: Role> Here<'_, R> {
-    /// One turn, for `wait` at most.
+impl<R: Role> DrivingCall<'_, R> {
+    /// Runs one round and waits at most `wait`.
     pub(crate) fn turn(&mut self, wait: Duration) -> Result<(), CallError> {
         if self.engine.is_closed() {
             return Err(CallError::Closed);
@@ -297,16 +306,17 @@ impl<R: Role> Here<'_, R> {
     }
 }
 
-impl<R: Role> Drop for Here<'_, R> {
-    /// Somebody else drives on if something is under way.
+impl<R: Role> Drop for DrivingCall<'_, R> {
+    /// Executes the remaining orders. Then passes the driver to a thread if an operation is in
+    /// progress.
     fn drop(&mut self) {
         let mut driven = self.engine.lock();
         let Some(mut driver) = self.driver.take() else {
-            *driven = DrivenBy::Ended;
+            *driven = DriverKind::Ended;
             return;
         };
         if self.engine.is_closed() {
-            *driven = DrivenBy::Ended;
+            *driven = DriverKind::Ended;
             drop(driven);
             return driver.close();
         }
@@ -314,9 +324,9 @@ impl<R: Role> Drop for Here<'_, R> {
             driver.role.order(order, &mut driver.connection);
         }
         let is_idle = driver.role.is_idle();
-        *driven = DrivenBy::Nobody(driver);
+        *driven = DriverKind::Idle(driver);
         if !is_idle && let Err(error) = self.engine.ensure_driven(&mut driven) {
-            tracing::warn!(%error, "no thread for a socket: what is under way waits for the next call");
+            tracing::warn!(%error, "no thread for a socket: its work waits for the next call");
         }
     }
 }
@@ -328,10 +338,10 @@ mod tests {
 
     use super::*;
 
-    /// Does as it is told, and tells how it ended.
-    struct Doing(mpsc::Sender<&'static str>);
+    /// A role that runs closures and reports how it ended.
+    struct ClosureRole(mpsc::Sender<&'static str>);
 
-    impl Role for Doing {
+    impl Role for ClosureRole {
         type Order = Box<dyn FnOnce() + Send>;
 
         fn order(&mut self, order: Self::Order, _: &mut Connection) {
@@ -353,15 +363,15 @@ mod tests {
         }
     }
 
-    fn engine() -> (Engine<Doing>, UnixStream, mpsc::Receiver<&'static str>) {
+    fn engine() -> (Engine<ClosureRole>, UnixStream, mpsc::Receiver<&'static str>) {
         let (near, far) = UnixStream::pair().unwrap();
         let (sender, ended) = mpsc::channel();
         let connection = Connection::from_stream(near).unwrap();
-        (Engine::start("test", connection, Doing(sender)).unwrap(), far, ended)
+        (Engine::start("test", connection, ClosureRole(sender)).unwrap(), far, ended)
     }
 
     #[test]
-    fn orders_are_taken_up_to_the_limit_and_refused_while_the_thread_is_busy() {
+    fn engine_orders_are_limited() {
         let (engine, _router, ended) = engine();
         let (go_on, held) = mpsc::channel::<()>();
         let (busy, is_busy) = mpsc::channel();
@@ -382,36 +392,37 @@ mod tests {
     }
 
     #[test]
-    fn a_call_drives_until_others_need_somebody_who_does() {
+    fn a_call_drives_until_a_thread_takes_over() {
         let (near, _router) = UnixStream::pair().unwrap();
         let (sender, ended) = mpsc::channel();
-        let engine = Engine::idle("test", Connection::from_stream(near).unwrap(), Doing(sender));
+        let engine = Engine::idle("test", Connection::from_stream(near).unwrap(), ClosureRole(sender));
         let done = Arc::new(AtomicBool::new(false));
         let order = |done: &Arc<AtomicBool>| {
             let done = done.clone();
             Box::new(move || done.store(true, Ordering::Relaxed))
         };
-        let mut here = engine.drive_here().unwrap();
-        assert!(engine.drive_here().is_none(), "one at a time");
+        let mut here = engine.drive_inline().unwrap();
+        assert!(engine.drive_inline().is_none(), "one at a time");
         engine.order(order(&done)).unwrap();
         here.turn(Duration::ZERO).unwrap();
         assert!(done.swap(false, Ordering::Relaxed));
-        // What comes when it has driven for the last time is not left over: its role is never idle.
+        // The end of the driving call executes an order that arrived after its last round. A thread
+        // drives the socket then, because this role is never idle.
         engine.order(order(&done)).unwrap();
         drop(here);
         assert!(done.load(Ordering::Relaxed));
-        assert!(engine.drive_here().is_none(), "a thread does now");
+        assert!(engine.drive_inline().is_none(), "a thread does now");
         engine.close();
         assert_eq!(ended.recv(), Ok("closed"));
     }
 
     #[test]
-    fn closing_ends_a_socket_that_nobody_or_a_call_drives() {
+    fn closing_ends_a_driven_or_idle_socket() {
         for driven in [false, true] {
             let (near, _router) = UnixStream::pair().unwrap();
             let (sender, ended) = mpsc::channel();
-            let engine = Engine::idle("test", Connection::from_stream(near).unwrap(), Doing(sender));
-            let here = driven.then(|| engine.drive_here().unwrap());
+            let engine = Engine::idle("test", Connection::from_stream(near).unwrap(), ClosureRole(sender));
+            let here = driven.then(|| engine.drive_inline().unwrap());
             engine.close();
             if let Some(mut here) = here {
                 assert_eq!(here.turn(Duration::ZERO), Err(CallError::Closed));
@@ -421,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_whose_router_is_gone_says_so() {
+    fn a_socket_without_its_router_reports_it() {
         let (engine, router, ended) = engine();
         drop(router);
         assert_eq!(ended.recv(), Ok("lost"));

@@ -1,4 +1,4 @@
-//! The numbers by which every binding names the same condition (docs/sockets.md, Errors).
+//! The error numbers that all bindings share (docs/sockets.md, Errors).
 
 use rustix::io::Errno;
 
@@ -6,7 +6,8 @@ macro_rules! errnos {
     ($($name:ident = $text:literal),* $(,)?) => {
         $(pub(crate) const $name: i32 = Errno::$name.raw_os_error();)*
 
-        /// The symbol of an errno that sockets return, such as `"ETIMEDOUT"`; none for others.
+        /// Returns the symbol of an errno that sockets return, such as `"ETIMEDOUT"`; none for
+        /// others.
         pub fn errno_name(errno: i32) -> Option<&'static str> {
             match errno {
                 $(self::$name => Some($text),)*

@@ -1,16 +1,15 @@
-//! What can go wrong, one enum for each operation. `errno()` says the same as a number, in every
-//! binding.
+//! Errors, one enum for each operation. `errno()` returns the matching error number, which is the
+//! same in every binding.
 
-use std::fmt;
 use std::io;
 
+use namely_messages::status_code;
 use namely_security::validity::UtcTime;
 use namely_security::{CertificateError, KeyChainError, PolicyFileError, RejectionReason};
 use namely_transport::connection::{CommandError, ConnectionError};
 use namely_transport::fetch::Failure;
 use namely_transport::object::ObjectError;
 use namely_transport::publish;
-use namely_wire::mgmt::status_code;
 use namely_wire::{NackReason, Name, PACKET_OCTETS_MAX};
 use rustix::io::Errno;
 
@@ -20,34 +19,42 @@ use crate::options::OptionError;
 use crate::session::PRODUCERS_MAX;
 use namely_store::StoreError;
 
-/// Why a call on a socket ended without a result; common to all calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The reason for which a call on a socket ended without a result; common to all calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
-    /// Environment: it would have to wait, and was asked not to (`EAGAIN`).
+    /// Environment: the call would block, and the caller requested no wait (`EAGAIN`).
+    #[error("nothing is there yet")]
     WouldBlock,
-    /// Environment: the time that the caller gave is over (`ETIMEDOUT`).
+    /// Environment: the caller's timeout passed (`ETIMEDOUT`).
+    #[error("not in time")]
     TimedOut,
-    /// Environment: a signal came while it waited (`EINTR`); call again.
+    /// Environment: a signal interrupted the wait (`EINTR`); call again.
+    #[error("interrupted by a signal")]
     Interrupted,
     /// Caller: the socket was closed (`ECANCELED`).
+    #[error("the socket is closed")]
     Closed,
     /// Caller: the process forked after the socket was made; only the parent may use it (`EBADFD`).
+    #[error("the process forked after this socket was made: only the parent may use it")]
     Forked,
-    /// Caller: more calls are under way than the socket takes (`ENOBUFS`).
+    /// Caller: too many calls are in progress on the socket (`ENOBUFS`).
+    #[error("too many calls are under way on this socket")]
     QueueFull,
-    /// Environment: the router went away and did not come back (`ENOTCONN`).
+    /// Environment: the connection to the router was lost and could not be restored (`ENOTCONN`).
+    #[error("the router went away and did not come back")]
     RouterLost,
-    /// Environment: the system refuses something basic.
-    System(Errno),
+    /// Environment: a system call failed.
+    #[error("the system refused: {0}")]
+    System(#[source] Errno),
 }
 
 impl CallError {
-    /// Of a system call that failed.
+    /// Converts the error of a system call.
     pub(crate) fn from_io(error: &io::Error) -> Self {
         CallError::System(Errno::from_io_error(error).unwrap_or(Errno::IO))
     }
 
-    /// As a system call would say it.
+    /// The matching `errno` of a system call.
     pub fn errno(&self) -> i32 {
         match self {
             CallError::WouldBlock => errno::AGAIN,
@@ -61,7 +68,7 @@ impl CallError {
         }
     }
 
-    /// What the caller can do about it, if there is something to say.
+    /// Advice for the caller, if there is any.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             CallError::Interrupted => Some("call again"),
@@ -73,64 +80,61 @@ impl CallError {
     }
 }
 
-impl fmt::Display for CallError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CallError::WouldBlock => f.write_str("nothing is there yet"),
-            CallError::TimedOut => f.write_str("not in time"),
-            CallError::Interrupted => f.write_str("interrupted by a signal"),
-            CallError::Closed => f.write_str("the socket is closed"),
-            CallError::Forked => {
-                f.write_str("the process forked after this socket was made: only the parent may use it")
-            }
-            CallError::QueueFull => f.write_str("too many calls are under way on this socket"),
-            CallError::RouterLost => f.write_str("the router went away and did not come back"),
-            CallError::System(errno) => write!(f, "the system refused: {errno}"),
-        }
-    }
-}
-
-impl std::error::Error for CallError {}
-
-/// Why a socket cannot be bound.
-#[derive(Debug)]
+/// The reason for which a socket cannot be bound.
+#[derive(Debug, thiserror::Error)]
 pub enum BindError {
-    /// Caller: the prefix.
+    /// Caller: the prefix is too long.
+    #[error(transparent)]
     Name(NameError),
-    /// Caller: an option.
+    /// Caller: an option cannot be set.
+    #[error(transparent)]
     Option(OptionError),
     /// Caller: the prefix overlaps that of another producer of this process (`EADDRINUSE`).
+    #[error("another producer of this process has bound {by}")]
     InUse {
-        /// What is bound already.
+        /// The prefix that is bound already.
         by: Name,
     },
     /// Caller: no key in the key chain may sign below the prefix (`ENOKEY`).
+    #[error(
+        "no key of yours may sign below {prefix}: make one with `namely key new {prefix}`, or set \
+         option identity"
+    )]
     NoKey {
         /// The prefix.
         prefix: Name,
     },
     /// Environment: the key chain cannot be used.
+    #[error(transparent)]
     KeyChain(KeyChainError),
     /// Caller: the trust policy's file cannot be used.
+    #[error(transparent)]
     Policy(PolicyFileError),
     /// Caller: a trust anchor's file cannot be used.
+    #[error(transparent)]
     Anchor(namely_security::CertificateFileError),
-    /// Environment: no router, or the system refuses.
+    /// Environment: no router answers, or a system call failed.
+    #[error(transparent)]
     Connection(ConnectionError),
-    /// Environment: the router does not take the prefix.
+    /// Environment: the router refuses the prefix.
+    #[error(transparent)]
     Register(CommandError),
-    /// Environment: no thread or descriptor to be had.
-    System(io::Error),
-    /// Caller: the process has as many producers as it may (`EMFILE`).
+    /// Environment: no thread or descriptor is available.
+    #[error("the system refused: {0}")]
+    System(#[source] io::Error),
+    /// Caller: the process has the maximum number of producers (`EMFILE`).
+    #[error("this process has {PRODUCERS_MAX} producers already")]
     TooManyProducers,
     /// Caller: the output buffers of all producers would be larger than a process may have
     /// (`ENOBUFS`).
+    #[error("the output buffers of this process have {octets_max} octets left")]
     BufferTooLarge {
-        /// What is left, octets.
+        /// Octets left.
         octets_max: usize,
     },
-    /// Environment: the certificate of the identity, or the session's, which ends with it, has
-    /// ended, and the key chain has no newer one (`EKEYEXPIRED`).
+    /// Environment: the certificate of the identity has expired, and with it that of the session,
+    /// and the key chain has no newer one (`EKEYEXPIRED`).
+    #[error("nothing is signed any more: certificate {certificate} ended on {}", UtcTime(*.not_after_s))]
     Ended {
         /// The certificate.
         certificate: Name,
@@ -138,17 +142,21 @@ pub enum BindError {
         not_after_s: u64,
     },
     /// Caller: suite `hmac` without a shared key (`ENOKEY`).
+    #[error("suite hmac needs the key that is shared with the consumers")]
     NoSharedKey,
     /// Caller: a reliable producer without a store (`EINVAL`).
+    #[error("a reliable producer needs a directory for its publications")]
     NoStore,
     /// Environment or caller: the store cannot be opened.
+    #[error(transparent)]
     Store(StoreError),
     /// Bug or environment: the session's certificate could not be made.
-    Certificate(CertificateError),
+    #[error("the session's certificate: {0}")]
+    Certificate(#[source] CertificateError),
 }
 
 impl BindError {
-    /// As a system call would say it.
+    /// The matching `errno` of a system call.
     pub fn errno(&self) -> i32 {
         match self {
             BindError::Name(error) => error.errno(),
@@ -179,7 +187,7 @@ impl BindError {
         }
     }
 
-    /// What the caller can do about it, if there is something to say.
+    /// Advice for the caller, if there is any.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             BindError::Connection(error) | BindError::Register(CommandError::Connection(error)) => {
@@ -198,68 +206,37 @@ impl BindError {
     }
 }
 
-impl fmt::Display for BindError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            BindError::Name(error) => error.fmt(f),
-            BindError::Option(error) => error.fmt(f),
-            BindError::InUse { by } => write!(f, "another producer of this process has bound {by}"),
-            BindError::NoKey { prefix } => write!(
-                f,
-                "no key of yours may sign below {prefix}: make one with `namely key new {prefix}`, or set option \
-                 identity"
-            ),
-            BindError::KeyChain(error) => error.fmt(f),
-            BindError::Policy(error) => error.fmt(f),
-            BindError::Anchor(error) => error.fmt(f),
-            BindError::Connection(error) => error.fmt(f),
-            BindError::Register(error) => error.fmt(f),
-            BindError::System(error) => write!(f, "the system refused: {error}"),
-            BindError::TooManyProducers => {
-                write!(f, "this process has {PRODUCERS_MAX} producers already")
-            }
-            BindError::BufferTooLarge { octets_max } => {
-                write!(f, "the output buffers of this process have {octets_max} octets left")
-            }
-            BindError::Ended { certificate, not_after_s } => write!(
-                f,
-                "nothing is signed any more: certificate {certificate} ended on {}",
-                UtcTime(*not_after_s)
-            ),
-            BindError::NoSharedKey => {
-                f.write_str("suite hmac needs the key that is shared with the consumers")
-            }
-            BindError::NoStore => f.write_str("a reliable producer needs a directory for what it publishes"),
-            BindError::Store(error) => error.fmt(f),
-            BindError::Certificate(error) => write!(f, "the session's certificate: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for BindError {}
-
-/// Why an object was not fetched.
-#[derive(Debug)]
+/// The reason for which an object was not fetched.
+#[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     /// Caller: the name.
+    #[error(transparent)]
     Name(NameError),
-    /// The call ended before it was there.
+    /// The call ended before the object arrived.
+    #[error(transparent)]
     Call(CallError),
-    /// Peer, network or caller: why it could not be read.
+    /// Peer, network or caller: the object could not be read.
+    #[error(transparent)]
     Object(ObjectError),
-    /// Network: this segment did not come, and the consumer is unreliable (`ENODATA`). A stream
-    /// goes on behind it.
+    /// Network: this segment did not arrive, and the consumer is unreliable (`ENODATA`). A stream
+    /// continues after it.
+    #[error("{segment} was lost, and option reliable is false: a stream goes on behind it")]
     Lost {
         /// The segment.
         segment: Name,
     },
-    /// Peer: it is signed with a key whose certificate was revoked (`EKEYREVOKED`).
+    /// Peer: a certificate that authenticates the object was revoked (`EKEYREVOKED`).
+    #[error("certificate {certificate} was revoked")]
     Revoked {
         /// The certificate.
         certificate: Name,
     },
-    /// Peer or network: nobody who may say so said that the certificate is not revoked, and option
+    /// Peer or network: no authorized signer stated that the certificate is not revoked, and option
     /// `revocation` is `require` (`EKEYREJECTED`).
+    #[error(
+        "nobody says that certificate {certificate} is not revoked: its producer is gone, or does not \
+         make such statements"
+    )]
     NotKnownGood {
         /// The certificate.
         certificate: Name,
@@ -267,7 +244,7 @@ pub enum FetchError {
 }
 
 impl FetchError {
-    /// As a system call would say it.
+    /// The matching `errno` of a system call.
     pub fn errno(&self) -> i32 {
         match self {
             FetchError::Name(error) => error.errno(),
@@ -279,7 +256,7 @@ impl FetchError {
         }
     }
 
-    /// What the caller can do about it, if there is something to say.
+    /// Advice for the caller, if there is any.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             FetchError::Call(error) => error.hint(),
@@ -290,53 +267,37 @@ impl FetchError {
     }
 }
 
-impl fmt::Display for FetchError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FetchError::Name(error) => error.fmt(f),
-            FetchError::Call(error) => error.fmt(f),
-            FetchError::Object(error) => error.fmt(f),
-            FetchError::Lost { segment } => {
-                write!(f, "{segment} was lost, and option reliable is false: a stream goes on behind it")
-            }
-            FetchError::Revoked { certificate } => write!(f, "certificate {certificate} was revoked"),
-            FetchError::NotKnownGood { certificate } => {
-                write!(
-                    f,
-                    "nobody says that certificate {certificate} is not revoked: its producer is gone, or does not "
-                )?;
-                f.write_str("make such statements")
-            }
-        }
-    }
-}
-
-impl std::error::Error for FetchError {}
-
-/// Why content was not published.
-#[derive(Debug)]
+/// The reason for which content was not published.
+#[derive(Debug, thiserror::Error)]
 pub enum PublishError {
     /// Caller: the name.
+    #[error(transparent)]
     Name(NameError),
-    /// The call ended before it was there.
+    /// The call ended before the content was published.
+    #[error(transparent)]
     Call(CallError),
-    /// Caller or environment: its packets cannot be made.
+    /// Caller or environment: the packets cannot be made.
+    #[error(transparent)]
     Make(publish::PublishError),
     /// Caller: this version of the object is published already, and names are immutable (`EEXIST`).
+    #[error("{0} is published already and stays as it is")]
     Exists(Name),
-    /// Caller: an answer to one Interest is one packet, and this takes more (`EMSGSIZE`).
+    /// Caller: an answer to one Interest is one packet, and the content does not fit (`EMSGSIZE`).
+    #[error("one packet has to answer, and it would have {octets} octets, more than {PACKET_OCTETS_MAX}")]
     TooLong {
         /// The octets that the packet would have.
         octets: usize,
     },
-    /// Environment: it cannot be stored.
+    /// Environment: the packets cannot be stored.
+    #[error(transparent)]
     Store(StoreError),
-    /// Environment or caller: no key for the suite asked for.
+    /// Environment or caller: there is no key for the requested suite.
+    #[error(transparent)]
     Key(Box<BindError>),
 }
 
 impl PublishError {
-    /// As a system call would say it.
+    /// The matching `errno` of a system call.
     pub fn errno(&self) -> i32 {
         match self {
             PublishError::Name(error) => error.errno(),
@@ -351,7 +312,7 @@ impl PublishError {
         }
     }
 
-    /// What the caller can do about it, if there is something to say.
+    /// Advice for the caller, if there is any.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             PublishError::Call(error) => error.hint(),
@@ -363,27 +324,6 @@ impl PublishError {
         }
     }
 }
-
-impl fmt::Display for PublishError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PublishError::Name(error) => error.fmt(f),
-            PublishError::Call(error) => error.fmt(f),
-            PublishError::Make(error) => error.fmt(f),
-            PublishError::Exists(name) => {
-                write!(f, "{name} is published already and stays as it is")
-            }
-            PublishError::TooLong { octets } => write!(
-                f,
-                "one packet has to answer, and it would have {octets} octets, more than {PACKET_OCTETS_MAX}"
-            ),
-            PublishError::Store(error) => error.fmt(f),
-            PublishError::Key(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for PublishError {}
 
 macro_rules! from {
     ($($part:ty => $whole:ident::$variant:ident),* $(,)?) => {
@@ -403,8 +343,8 @@ from! {
     publish::PublishError => PublishError::Make, StoreError => PublishError::Store, StoreError => BindError::Store,
 }
 
-/// Returns true if the process has no descriptor left, which is nothing that keys or routers could
-/// do anything about.
+/// Returns true if the process has no descriptor left. In this case another key or router does not
+/// help.
 fn is_short_of_descriptors(error: &io::Error) -> bool {
     error.raw_os_error() == Some(errno::MFILE)
 }
@@ -446,7 +386,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sentence_does_not_repeat_its_hint() {
+    fn an_error_message_never_repeats_its_hint() {
         let uri = FaceUri::Unix("/run/x.sock".into());
         let error = BindError::from(ConnectionError::Lost { uri, after: Duration::from_secs(3) });
         let hint = error.hint().unwrap();

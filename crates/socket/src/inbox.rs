@@ -1,5 +1,5 @@
-//! What came and waits for the application: bounded, taken by any thread, with a descriptor for
-//! event loops.
+//! A queue of items that wait for the application. Any thread may take them, and event loops may
+//! wait for its descriptor. The thread that adds items bounds their number.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -17,7 +17,7 @@ use crate::readiness::Readiness;
 #[derive(Debug)]
 pub(crate) struct Inbox<T> {
     state: Mutex<Items<T>>,
-    /// Lent by `AsFd`; readable when a take would not wait.
+    /// The descriptor that `AsFd` returns; readable when a take would not block.
     fd: OwnedFd,
 }
 
@@ -41,12 +41,12 @@ impl<T> Inbox<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts `item` in; how many there are is for the caller to bound.
+    /// Adds `item`. The caller bounds the number of items.
     pub(crate) fn put(&self, item: T) {
         self.put_all([item]);
     }
 
-    /// Puts several items in, which wakes whoever waits once.
+    /// Adds several items, and wakes the waiting threads once.
     pub(crate) fn put_all(&self, items: impl IntoIterator<Item = T>) {
         let mut state = self.lock();
         if state.closed.is_some() {
@@ -60,7 +60,7 @@ impl<T> Inbox<T> {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Nothing more comes: whoever waits gets `why`, and so does everybody who takes.
+    /// Closes the queue. Waiting and later takes return `why`.
     pub(crate) fn close(&self, why: CallError) {
         let mut state = self.lock();
         state.closed.get_or_insert(why);
@@ -71,12 +71,12 @@ impl<T> Inbox<T> {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// What came first, as a future.
-    pub(crate) fn take(&self) -> Take<'_, T> {
-        Take(self)
+    /// Takes the oldest item, as a future.
+    pub(crate) fn take(&self) -> TakeFuture<'_, T> {
+        TakeFuture(self)
     }
 
-    /// What came first, or `EAGAIN`.
+    /// Takes the oldest item, or returns `EAGAIN`.
     pub(crate) fn try_take(&self) -> Result<T, CallError> {
         let mut state = self.lock();
         state.take().unwrap_or(Err(CallError::WouldBlock))
@@ -101,9 +101,9 @@ impl<T> AsFd for Inbox<T> {
 }
 
 /// See [`Inbox::take`].
-pub(crate) struct Take<'a, T>(&'a Inbox<T>);
+pub(crate) struct TakeFuture<'a, T>(&'a Inbox<T>);
 
-impl<T> Future for Take<'_, T> {
+impl<T> Future for TakeFuture<'_, T> {
     type Output = Result<T, CallError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {

@@ -1,10 +1,11 @@
-//! Sockets on which a name replaces an address: a [`Consumer`] fetches what is named below its
-//! prefix, a [`Producer`] publishes there. The transport cuts, names, signs, serves, fetches,
-//! verifies and paces (docs/sockets.md, rows HT-02 to HT-26).
+//! Sockets with names instead of addresses: a [`Consumer`] fetches data below its prefix, a
+//! [`Producer`] publishes there. The transport segments, names, signs, serves, fetches, verifies
+//! and paces (docs/sockets.md, rows HT-02 to HT-26).
 //!
-//! Each socket has one thread that owns its link to the router; calls come from any thread, wait,
-//! poll or are awaited. It never runs an application's code on its own threads, and never hands out
-//! what was not verified unless it was asked to.
+//! Each socket has one event loop that owns its connection to the router. It runs on a thread of
+//! the socket, or on the calling thread of a blocking call. Any thread may call a socket; calls
+//! block, poll or are awaited. The socket never runs an application's code on its own threads, and
+//! delivers unverified data only if an option allows it.
 //!
 //! ```no_run
 //! use namely_socket::{Consumer, ConsumerOptions, Producer, ProducerOptions, PublishOptions};

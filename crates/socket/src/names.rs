@@ -1,17 +1,17 @@
-//! Names of applications and names of the network (HT-09). An application has its own names: URLs,
-//! DOIs, URNs, keys of a database. Under a prefix each of them is one component, so that they need
-//! no routes of their own, cannot clash with each other, and both ends find one from the other
-//! without a table to look it up in.
+//! Maps an application's own names, such as URLs, DOIs, URNs and database keys, to network names
+//! (HT-09). Each of them becomes one component below a prefix. The network names need no routes of
+//! their own and cannot collide. Producers and consumers convert in both directions without a
+//! lookup table.
 
 use namely_wire::types::{GENERIC_COMPONENT, KEYWORD_COMPONENT};
 use namely_wire::{Component, Name, NameRef};
 
 use crate::namespace::{self, NameError};
 
-/// The component that stands before an application's name.
+/// The component before an application's name.
 const APPLICATION: Component<'static> = Component { typ: KEYWORD_COMPONENT, value: b"app" };
 
-/// The name in the network of what an application calls `application`.
+/// Returns the network name of the application's name `application`.
 ///
 /// ```
 /// use namely_socket::{application_name, network_name};
@@ -30,7 +30,8 @@ pub fn network_name(prefix: &Name, application: &str) -> Result<Name, NameError>
     Ok(name)
 }
 
-/// What an application calls `name`, or the object that `name` is a part of.
+/// Returns the application's name for the network name `name`, which may continue with further
+/// components, such as a version and a segment. None if `name` is not such a name.
 pub fn application_name(prefix: &Name, name: NameRef<'_>) -> Option<String> {
     let is_mapped = prefix.is_prefix_of(name) && name.component(prefix.len()) == Some(APPLICATION);
     let component = name.component(prefix.len() + 1).filter(|component| component.typ == GENERIC_COMPONENT);
@@ -42,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_application_name_has_one_network_name_and_back() {
+    fn application_names_map_to_unique_network_names() {
         let prefix: Name = "/lab/a".parse().unwrap();
         let names =
             ["https://example.org/a/b?c=d", "urn:isbn:3161484100", "", "/lab/a", "ä\0ö", "a%2Fb", "a/b"];

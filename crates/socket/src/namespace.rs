@@ -1,30 +1,47 @@
-//! The prefix that bounds what a socket may ask for or publish (HT-05, IS-23).
-
-use std::fmt;
+//! The prefix that limits the names a socket may request or publish (HT-05, IS-23).
 
 use namely_wire::{Name, NameRef};
 
-/// Octets of a prefix that can be bound: its components as they are encoded.
+/// Octets of a prefix that can be bound, as the encoded components.
+///
+/// # Limit
+/// `bind` is refused with `ENAMETOOLONG`.
+/// - Tests: `a_prefix_is_bound_up_to_the_limits`
 pub const PREFIX_OCTETS_MAX: usize = 255;
 
 /// Components of a prefix that can be bound.
+///
+/// # Limit
+/// `bind` is refused with `ENAMETOOLONG`.
+/// - Tests: `a_prefix_is_bound_up_to_the_limits`
 pub const PREFIX_COMPONENTS_MAX: usize = 32;
 
-/// Octets of a name that is asked for or published, as it is encoded: leaves room in each packet
-/// for more components, a signature and content.
+/// Octets of an encoded name that is requested or published.
+///
+/// The limit leaves space in each packet for more components, a signature and content.
+///
+/// # Limit
+/// The call is refused with `ENAMETOOLONG`.
+/// - Tests: `a_name_below_the_prefix_is_limited`
 pub const NAME_OCTETS_MAX: usize = 2048;
 
-/// A name that a socket does not take; the caller's fault.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A name that a socket refuses; the caller's fault.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// Longer than a prefix may be: [`PREFIX_OCTETS_MAX`], [`PREFIX_COMPONENTS_MAX`].
+    #[error(
+        "the prefix {0} is too long: a socket binds {PREFIX_OCTETS_MAX} octets and \
+         {PREFIX_COMPONENTS_MAX} components at most"
+    )]
     PrefixTooLong(Name),
     /// Longer than [`NAME_OCTETS_MAX`].
+    #[error("a name of {octets} octets is too long: {NAME_OCTETS_MAX} at most")]
     TooLong {
         /// Its octets.
         octets: usize,
     },
     /// Not below the socket's prefix.
+    #[error("{name} is outside the socket's prefix {prefix}: bind another socket for it")]
     Outside {
         /// The name.
         name: Name,
@@ -34,7 +51,7 @@ pub enum NameError {
 }
 
 impl NameError {
-    /// As a system call would say it: `ENAMETOOLONG` or `EADDRNOTAVAIL`.
+    /// The matching `errno` of a system call: `ENAMETOOLONG` or `EADDRNOTAVAIL`.
     pub fn errno(&self) -> i32 {
         match self {
             NameError::PrefixTooLong(_) | NameError::TooLong { .. } => crate::errno::NAMETOOLONG,
@@ -43,33 +60,13 @@ impl NameError {
     }
 }
 
-impl fmt::Display for NameError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NameError::PrefixTooLong(prefix) => write!(
-                f,
-                "the prefix {prefix} is too long: a socket binds {PREFIX_OCTETS_MAX} octets and \
-                 {PREFIX_COMPONENTS_MAX} components at most"
-            ),
-            NameError::TooLong { octets } => {
-                write!(f, "a name of {octets} octets is too long: {NAME_OCTETS_MAX} at most")
-            }
-            NameError::Outside { name, prefix } => {
-                write!(f, "{name} is outside the socket's prefix {prefix}: bind another socket for it")
-            }
-        }
-    }
-}
-
-impl std::error::Error for NameError {}
-
-/// Checks what is to be bound.
+/// Checks a prefix before it is bound.
 pub(crate) fn check_prefix(prefix: &Name) -> Result<(), NameError> {
     let fits = prefix.as_bytes().len() <= PREFIX_OCTETS_MAX && prefix.len() <= PREFIX_COMPONENTS_MAX;
     if fits { Ok(()) } else { Err(NameError::PrefixTooLong(prefix.clone())) }
 }
 
-/// Checks what is to be asked for or published on a socket bound to `prefix`.
+/// Checks a name that is requested or published on a socket bound to `prefix`.
 pub(crate) fn check_name(prefix: &Name, name: NameRef<'_>) -> Result<(), NameError> {
     let octets = name.as_bytes().len();
     if octets > NAME_OCTETS_MAX {
@@ -86,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_prefix_at_the_limits_is_bound_and_one_past_them_refused() {
+    fn a_prefix_is_bound_up_to_the_limits() {
         let exact = Name::new().join_generic([b'x'; 200]).join_generic([b'x'; 51]);
         assert_eq!(exact.as_bytes().len(), PREFIX_OCTETS_MAX);
         assert_eq!(check_prefix(&exact), Ok(()));
@@ -98,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_taken_below_the_prefix_up_to_its_limit() {
+    fn a_name_below_the_prefix_is_limited() {
         let prefix: Name = "/a/b".parse().unwrap();
         assert_eq!(check_name(&prefix, prefix.as_name()), Ok(()));
         assert_eq!(check_name(&prefix, "/a/b/c".parse::<Name>().unwrap().as_name()), Ok(()));

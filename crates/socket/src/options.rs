@@ -1,6 +1,6 @@
-//! Options, by field in Rust and by name and text everywhere else: one table ([`OPTIONS`]) for all
-//! bindings. An option is a field of [`ConsumerOptions`] or [`ProducerOptions`] and a line of the
-//! table, which names that field.
+//! Options: fields in Rust, names and text elsewhere. One table ([`OPTIONS`]) serves all bindings.
+//! An option is a field of [`ConsumerOptions`] or [`ProducerOptions`] and a line of the table that
+//! names that field.
 
 mod error;
 mod fields;

@@ -1,4 +1,4 @@
-//! A call under way: waited for, tried or awaited.
+//! A call in progress. The caller waits for its result, polls it without waiting, or awaits it.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 use crate::error::CallError;
 use crate::sleep;
 
-/// The result of a call that was started and is not over yet. A future that needs no particular
-/// runtime. Dropping it gives the call up.
+/// The result of a call in progress. It is a future for any async runtime. Dropping it abandons the
+/// call.
 #[derive(Debug)]
 pub struct Pending<T> {
     shared: Arc<Shared<T>>,
 }
 
-/// The end that brings the result; dropped without one, the call was cancelled.
+/// The end that delivers the result. Dropping it without a result cancels the call.
 #[derive(Debug)]
 pub(crate) struct Promise<T> {
     shared: Arc<Shared<T>>,
@@ -37,7 +37,7 @@ enum CallState<T> {
     Taken,
 }
 
-/// Both ends of a call.
+/// Creates both ends of a call.
 pub(crate) fn call<T>() -> (Promise<T>, Pending<T>) {
     let shared =
         Arc::new(Shared { state: Mutex::new(CallState::Running(None)), abandoned: AtomicBool::new(false) });
@@ -59,12 +59,12 @@ impl<T> Shared<T> {
 }
 
 impl<T> Promise<T> {
-    /// Brings the result.
+    /// Delivers the result.
     pub(crate) fn complete(self, result: T) {
         self.shared.end(CallState::Done(result));
     }
 
-    /// Returns true if nobody waits for the result any more.
+    /// Returns true if the result is no longer awaited.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.shared.abandoned.load(Ordering::Relaxed)
     }
@@ -83,20 +83,20 @@ impl<T> Drop for Pending<T> {
 }
 
 impl<T, E: From<CallError>> Pending<Result<T, E>> {
-    /// The result, waited for. A signal ends the wait with `EINTR`, time with `ETIMEDOUT`; the call
-    /// goes on then, and may be waited for again.
+    /// Waits for the result. A signal ends the wait with `EINTR`, the timeout with `ETIMEDOUT`. The
+    /// call continues in both cases, and the caller may wait again.
     ///
     /// # Errors
-    /// What the call ended with; `ETIMEDOUT` and `EINTR` if only the wait did.
+    /// The error of the call; `ETIMEDOUT` or `EINTR` if only the wait ended.
     pub fn wait(&mut self, timeout: Option<Duration>) -> Result<T, E> {
         let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         sleep::wait(self, until).unwrap_or_else(|stopped| Err(stopped.into()))
     }
 
-    /// The result, if it is there; `EAGAIN` until then.
+    /// Returns the result if it is available; `EAGAIN` until then.
     ///
     /// # Errors
-    /// What the call ended with, or `EAGAIN`.
+    /// The error of the call, or `EAGAIN`.
     pub fn try_take(&mut self) -> Result<T, E> {
         match Pin::new(self).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(result) => result,

@@ -1,12 +1,12 @@
-//! A descriptor that is readable as long as something is there: sockets in anybody's event loop.
+//! A descriptor that is readable while an item is available, for any event loop.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use namely_host::Waker;
 use rustix::io::Errno;
 
-/// Level-triggered; its owner sets it under the lock of what it tells about, and nobody has to read
-/// it.
+/// The readiness of some state. It is level-triggered: the owner sets it under the lock of this
+/// state, and the application need not read from the descriptor.
 #[derive(Debug)]
 pub(crate) struct Readiness {
     waker: Waker,
@@ -27,7 +27,7 @@ impl Readiness {
         if ready { self.waker.wake() } else { self.waker.reset() }
     }
 
-    /// Another descriptor of the same, to hand out.
+    /// Duplicates the descriptor for the application.
     pub(crate) fn duplicate(&self) -> Result<OwnedFd, Errno> {
         rustix::io::fcntl_dupfd_cloexec(&self.waker, 0)
     }

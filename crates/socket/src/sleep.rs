@@ -1,5 +1,5 @@
-//! How a thread waits for a future: on a descriptor of its own, so that a time limit and a signal
-//! end the wait (EINTR).
+//! Blocks a thread until a future is ready. The thread waits on a descriptor of its own, so that a
+//! timeout or a signal ends the wait (EINTR).
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,13 +13,14 @@ use rustix::io::Errno;
 use crate::error::CallError;
 
 thread_local! {
-    /// One for each thread that ever waited. A stale wake-up only makes a wait look again.
+    /// One waker for each thread that ever waited. A wake-up left over from an earlier wait only
+    /// causes another poll of the future.
     static WAKER: Option<Waker> = Waker::new().ok();
 }
 
-/// Waits until `future` is ready, `until` at most. A signal that this thread handles ends the wait,
-/// whatever SA_RESTART says, as on a socket with a receive timeout. The future may be waited for
-/// again.
+/// Waits until `future` is ready, at most until `until`. A signal that this thread handles ends the
+/// wait even with SA_RESTART, as on a socket with a receive timeout. The caller may wait for the
+/// future again.
 pub(crate) fn wait<F: Future + Unpin>(
     future: &mut F,
     until: Option<Instant>,

@@ -1,4 +1,4 @@
-//! Whom a socket believes: the policy that option `trust` means, and the key chain.
+//! The trust policy of option `trust`, and the key chain.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use namely_security::{KeyChain, TrustPolicy, read_certificate};
 use crate::error::BindError;
 use crate::options::Trust;
 
-/// The policy that `trust` means; `keychain` is the folder of the key chain, if not the user's.
+/// Returns the policy of `trust`; `keychain` is the folder of the key chain, if not the user's.
 pub(crate) fn policy(trust: &Trust, keychain: Option<&PathBuf>) -> Result<TrustPolicy, BindError> {
     match trust {
         Trust::User => users(keychain),

@@ -8,15 +8,15 @@ use std::time::Duration;
 use common::{World, content, name};
 use namely_daemon::Router;
 use namely_daemon::config::{Config, StaticFace};
-use namely_skip::{eventually, until};
+use namely_messages::{FacePersistency, RibEntry, RouteOrigin, blocks};
 use namely_socket::{Consumer, ConsumerOptions, Producer, ProducerOptions, PublishOptions};
+use namely_testkit::{eventually, until};
 use namely_transport::connection::{Answer, Connection, Options};
-use namely_wire::mgmt::{FacePersistency, RibEntry, RouteOrigin, blocks};
 use namely_wire::{DataView, InterestBuilder, Name};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A router that knows no route, beside the world's, and believes what the key of `/p` announces.
+/// A router without routes, beside the world's, that trusts announcements by the key of `/p`.
 fn learner(world: &World, dir: &Path) -> (Router, String) {
     let mut config = Config::default();
     let uri = format!("unix://{}", dir.join("near.sock").display());
@@ -49,12 +49,12 @@ fn learned(router: &str) -> Vec<Name> {
 }
 
 #[test]
-fn what_an_announcing_producer_answers_teaches_its_whole_prefix_and_what_another_does_its_object() {
+fn an_announcing_producer_teaches_its_whole_prefix() {
     for (announce, over_udp, expected) in [(true, false, "/p"), (true, true, "/p"), (false, false, "/p/x")] {
         let world = World::over_ip();
         let dir = tempfile::tempdir().unwrap();
         let (_near, near) = learner(&world, dir.path());
-        // An answer over UDP is longer than a datagram of a link that asks for frames of 1500.
+        // An answer over UDP is longer than a datagram on a link with frames of 1500 octets.
         let router = over_udp.then(|| world.router.listening()[2].to_string());
         let options = ProducerOptions { announce, ..world.producer_options() };
         let options = ProducerOptions { router: router.or(options.router), ..options };

@@ -1,13 +1,13 @@
-//! How a producer's prefix becomes known to a router that binds: below a routable prefix in the
-//! BPT, elsewhere by a route of its own; and whose face is whose.
+//! Making a producer's prefix known to a router: below a routable prefix in the BPT, elsewhere by a
+//! route of its own; and the face of each prefix.
 
 use crate::common;
 
 use common::{World, content, name};
-use namely_skip::eventually;
+use namely_messages::{Binding, Block, Dataset, FaceStatus, RibEntry, Scope, blocks};
 use namely_socket::{BindError, Producer, PublishOptions};
-use namely_transport::connection::{Connection, Options, Reach};
-use namely_wire::mgmt::{Binding, Block, Dataset, FaceStatus, RibEntry, Scope, blocks};
+use namely_testkit::eventually;
+use namely_transport::connection::{Connection, Options, Reachability};
 use namely_wire::{DataView, InterestBuilder};
 
 /// The entries of a dataset that fits one segment.
@@ -42,7 +42,7 @@ fn routes(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn a_producer_binds_below_a_routable_prefix_and_no_other_application_overlaps_it() {
+fn applications_never_bind_overlapping_prefixes() {
     let world = World::leading_to_local(&["/p"]);
     let (producer, beside) = (world.producer("/p/app"), world.producer("/p/beside"));
     assert_eq!(
@@ -57,7 +57,7 @@ fn a_producer_binds_below_a_routable_prefix_and_no_other_application_overlaps_it
     let mut other = connect(&world);
     let refused = other.register(&name("/p/app/below"), &mut |_, _| {}).unwrap_err();
     assert!(refused.to_string().contains("409") && refused.to_string().contains("overlaps"), "{refused}");
-    assert_eq!(other.register(&name("/p/third"), &mut |_, _| {}).unwrap(), Reach::Bound);
+    assert_eq!(other.register(&name("/p/third"), &mut |_, _| {}).unwrap(), Reachability::Bound);
     let refused = Producer::bind(name("/p/third/x"), world.producer_options()).err().unwrap();
     assert!(matches!(refused, BindError::Register(_)), "{refused}");
     assert_eq!(refused.errno(), 98, "EADDRINUSE");
@@ -66,12 +66,12 @@ fn a_producer_binds_below_a_routable_prefix_and_no_other_application_overlaps_it
     beside.close();
     other.unregister(&name("/p/third")).unwrap();
     assert_eq!(bound(&world), [""; 0]);
-    // What is revoked is answered for still, and that takes nobody's place.
+    // The producer still answers for its revoked certificate, and that occupies no prefix.
     world.producer("/p/app").close();
 }
 
 #[test]
-fn a_producer_registers_where_no_route_leads_to_local_and_binds_after_a_restart_that_has_one() {
+fn a_registered_producer_binds_after_a_restart() {
     let world = World::new();
     let producer = world.producer("/p/app");
     assert_eq!((bound(&world), routes(&world)), (vec![], vec!["/p/app".into()]));
@@ -84,7 +84,7 @@ fn a_producer_registers_where_no_route_leads_to_local_and_binds_after_a_restart_
 }
 
 #[test]
-fn a_consumer_has_a_face_of_its_own_until_it_is_closed() {
+fn a_consumer_has_its_own_face() {
     let world = World::new();
     // One connection lists them all: a face of each listing's own would be gone some time after it.
     let mut lister = connect(&world);

@@ -1,4 +1,4 @@
-//! What ends a call from outside: signals, and a fork.
+//! Calls that a signal interrupts, and sockets after a fork.
 
 mod common;
 
@@ -7,11 +7,11 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use common::{World, name};
-use namely_skip::{asleep, eventually};
 use namely_socket::{CallError, FetchError, PublishOptions, RecvError, errno_name};
+use namely_testkit::{asleep, eventually};
 use signal_hook::consts::SIGUSR1;
 
-/// Runs `wait` on a thread, which gets signals until it has returned.
+/// Runs `wait` on a thread that receives signals until `wait` has returned.
 fn interrupted<T: Send>(wait: impl FnOnce() -> T + Send) -> T {
     signal_hook::flag::register(SIGUSR1, Arc::new(AtomicBool::new(false))).unwrap();
     let (sender, waiting) = std::sync::mpsc::channel();
@@ -31,7 +31,7 @@ fn interrupted<T: Send>(wait: impl FnOnce() -> T + Send) -> T {
 }
 
 #[test]
-fn a_signal_ends_a_wait_with_eintr_and_the_call_can_be_waited_for_again() {
+fn a_signal_interrupts_a_wait_with_eintr() {
     let world = World::new();
     let _producer = world.serve("/p", |_| None);
     let consumer = world.consumer("/p");
@@ -46,7 +46,7 @@ fn a_signal_ends_a_wait_with_eintr_and_the_call_can_be_waited_for_again() {
 }
 
 #[test]
-fn after_a_fork_only_the_parent_may_use_the_socket() {
+fn only_the_parent_uses_a_forked_socket() {
     let world = World::new();
     let _producer = world.serve("/p", |_| None);
     let consumer = world.consumer("/p");
@@ -61,7 +61,7 @@ fn after_a_fork_only_the_parent_may_use_the_socket() {
 }
 
 #[test]
-fn after_a_fork_only_the_parent_may_publish() {
+fn only_the_parent_publishes_after_a_fork() {
     let world = World::new();
     let producer = world.producer("/p");
     let (object, options) = (name("/p/o"), PublishOptions::default());
@@ -70,7 +70,7 @@ fn after_a_fork_only_the_parent_may_publish() {
         let publish = producer.publish(&object, b"child", &options).map(drop).unwrap_err();
         let receive = producer.try_recv().map(drop).unwrap_err();
         let wait = producer.recv_timeout(Duration::from_millis(1)).map(drop).unwrap_err();
-        // Closing there is nothing to the parent.
+        // A close in the child does not close the parent's socket.
         producer.close();
         i32::from(![publish.errno(), receive.errno(), wait.errno()].into_iter().all(is_forked))
     });
@@ -82,9 +82,9 @@ fn after_a_fork_only_the_parent_may_publish() {
 /// Runs `child` in a child process and returns its exit status.
 #[allow(unsafe_code, reason = "there is no safe fork")]
 fn forked(child: impl FnOnce() -> i32) -> i32 {
-    // SAFETY: the child runs on this thread alone, does no more than `child`, which waits for no
-    // other thread and holds no lock that another one may hold, and ends by `_exit` without running
-    // destructors or handlers of its parent.
+    // SAFETY: the child process has this thread only. It runs only `child`, which waits for no
+    // other thread and takes no lock that another thread may hold. It ends by `_exit`, without the
+    // destructors and exit handlers of its parent.
     unsafe {
         match libc::fork() {
             0 => libc::_exit(child()),
@@ -107,7 +107,6 @@ fn this_thread() -> libc::pthread_t {
 /// Sends SIGUSR1 to a thread.
 #[allow(unsafe_code, reason = "there is no safe signal to a thread")]
 fn signal(thread: libc::pthread_t) {
-    // SAFETY: the thread has not been joined yet, so that its name is valid; the signal has a
-    // handler.
+    // SAFETY: the thread has not been joined yet, so its id is valid. The signal has a handler.
     unsafe { libc::pthread_kill(thread, SIGUSR1) };
 }

@@ -13,7 +13,8 @@ use namely_socket::{CallError, DATAGRAMS_MAX, Datagram, RecvError, errno_name};
 use namely_wire::DataBuilder;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-/// Echoes parameters; what has none is answered by its own name, and `/p/silent` not at all.
+/// Echoes parameters; an Interest without any is answered by its own name, and `/p/silent` not at
+/// all.
 fn echo(world: &World) -> common::Scripted {
     let signer = world.signer("/p");
     world.serve("/p", move |interest| {
@@ -30,7 +31,7 @@ fn is_readable(fd: impl std::os::fd::AsFd, within: Duration) -> bool {
 }
 
 #[test]
-fn an_echo_comes_back_verified_and_pings_measure_the_round_trip() {
+fn an_echo_is_verified_and_timed() {
     let world = World::new();
     let _producer = echo(&world);
     let consumer = world.consumer("/p");
@@ -48,7 +49,7 @@ fn an_echo_comes_back_verified_and_pings_measure_the_round_trip() {
 }
 
 #[test]
-fn answers_are_received_one_by_one_and_the_descriptor_tells_when_there_is_one() {
+fn a_received_answer_makes_the_descriptor_readable() {
     let world = World::new();
     let _producer = echo(&world);
     let consumer = world.consumer("/p");
@@ -72,7 +73,7 @@ fn answers_are_received_one_by_one_and_the_descriptor_tells_when_there_is_one() 
 }
 
 #[test]
-fn silence_and_refusals_are_reported_with_the_name() {
+fn timeouts_and_nacks_are_reported_by_name() {
     let world = World::new();
     let _producer = echo(&world);
     let consumer = world.consumer("/");
@@ -94,7 +95,7 @@ fn silence_and_refusals_are_reported_with_the_name() {
 }
 
 #[test]
-fn as_many_datagrams_as_the_limit_are_open_at_once_and_one_more_is_refused() {
+fn open_datagrams_are_limited() {
     let world = World::new();
     let _producer = echo(&world);
     let consumer = world.consumer("/p");

@@ -1,4 +1,4 @@
-//! What is published on one socket is fetched on another, through a router.
+//! Objects published on one socket are fetched on another, through a router.
 
 use crate::common;
 
@@ -8,15 +8,15 @@ use std::io::{Read, Seek, SeekFrom};
 use std::time::{Duration, Instant};
 
 use common::{World, content, name};
-use namely_skip::{asleep, eventually};
 use namely_socket::{
     CallError, Consumer, ConsumerOptions, FetchError, ManifestUse, Producer, PublishOptions, RANGES_WINDOW,
     READ_AHEAD_OCTETS, errno_name,
 };
+use namely_testkit::{asleep, eventually};
 use namely_transport::publish::{Options, Publication};
 
 #[test]
-fn what_is_published_is_fetched_verified_through_a_router() {
+fn a_published_object_is_fetched_and_verified() {
     let world = World::new();
     let producer = world.producer("/p");
     fetched_again(&producer, &world.consumer("/p"));
@@ -39,7 +39,7 @@ fn fetched_again(producer: &Producer, consumer: &Consumer) {
 }
 
 #[test]
-fn closing_a_socket_ends_the_calls_that_wait_on_it() {
+fn closing_a_socket_ends_its_waiting_calls() {
     let world = World::new();
     let _producer = world.producer("/p");
     let consumer = world.consumer("/p");
@@ -57,7 +57,7 @@ fn closing_a_socket_ends_the_calls_that_wait_on_it() {
 }
 
 #[test]
-fn names_outside_the_prefix_are_refused_and_no_call_waits_longer_than_it_may() {
+fn names_outside_the_prefix_are_refused() {
     let world = World::new();
     let _producer = world.producer("/p");
     let consumer = world.consumer("/p");
@@ -72,7 +72,8 @@ fn names_outside_the_prefix_are_refused_and_no_call_waits_longer_than_it_may() {
     assert_eq!(errno_name(unrouted.errno()), Some("ENETUNREACH"), "{unrouted}");
 }
 
-/// A count that has come to rest: nothing else says that a fetch which could ask for more does not.
+/// Returns a count once it does not change any more. No event reports that a fetch sends no more
+/// Interests.
 fn settled(count: impl Fn() -> u64) -> u64 {
     let (mut seen, until) = (count(), std::time::Instant::now() + Duration::from_secs(20));
     loop {
@@ -87,7 +88,7 @@ fn settled(count: impl Fn() -> u64) -> u64 {
 }
 
 #[test]
-fn a_range_asks_for_what_it_reads_and_a_stream_no_further_ahead_than_it_may() {
+fn a_range_requests_only_its_segments() {
     let world = World::new();
     let producer = world.producer("/p");
     producer.set_option("segment_octets", "8000").unwrap();
@@ -130,7 +131,7 @@ fn a_range_asks_for_what_it_reads_and_a_stream_no_further_ahead_than_it_may() {
         });
         assert_eq!(nothing, 0, "an open stream asks for nothing before it is read");
     }
-    // Of a version without its metadata the first segment says how it is cut.
+    // For a version without its metadata the first segment gives the segment size.
     let by_version = consumer.open(&published.name).unwrap();
     for interests in [2 + 2, 2] {
         let now =
@@ -160,7 +161,7 @@ fn a_range_asks_for_what_it_reads_and_a_stream_no_further_ahead_than_it_may() {
 }
 
 #[test]
-fn many_ranges_are_read_at_once_and_what_they_have_in_common_is_asked_for_once() {
+fn overlapping_ranges_are_requested_once() {
     let world = World::new();
     let producer = world.producer("/p");
     producer.set_option("segment_octets", "1000").unwrap();
@@ -178,7 +179,7 @@ fn many_ranges_are_read_at_once_and_what_they_have_in_common_is_asked_for_once()
     let before = consumer.stats().interests;
     assert_eq!(stream.read_ranges(&few).unwrap(), few.map(|range| expected(&whole, &range)));
     assert_eq!(consumer.stats().interests - before, (1 + 1) + (2 + 1) + (1 + 1));
-    // At what is asked for at once, and one past it; each in a segment that no other one touches.
+    // As many ranges as the window, and one more; each in a segment that no other one touches.
     for count in [RANGES_WINDOW, RANGES_WINDOW + 1, 1000] {
         let many: Vec<_> = (0..count as u64).map(|i| ((i * 7) % 1000 * 3000 + 5, 900)).collect();
         let read = stream.read_ranges(&many).unwrap();
@@ -193,16 +194,16 @@ fn many_ranges_are_read_at_once_and_what_they_have_in_common_is_asked_for_once()
     assert!(matches!(errno_name(gone.unwrap_err().errno()), Some("ENETUNREACH" | "ETIMEDOUT")));
 }
 
-/// What is asked for again because nothing came waits half a second or more.
+/// A retransmission after a timeout waits half a second or more.
 #[test]
-fn what_is_lost_of_a_vector_read_is_found_by_the_data_of_its_other_parts() {
+fn a_vector_read_detects_losses_across_parts() {
     let world = World::new();
     let whole = content(1_000_000);
     let options = Options { packet_octets_max: 1000, ..Options::default() };
     let object = Publication::new(name("/p/o").as_name(), 7, &whole, &options, &world.signer("/p")).unwrap();
     let mut asked: HashMap<u64, Instant> = HashMap::new();
     let (found, took) = std::sync::mpsc::channel();
-    // Every tenth segment that is asked for is lost the first time, and not the last ones.
+    // Every tenth segment is lost on its first request, except the last ones.
     let _producer = world.serve("/p", move |interest| {
         let segment = interest.name.last().and_then(|last| last.segment());
         if let Some(segment) = segment.filter(|_| interest.name.len() == object.object().len() + 1) {
@@ -237,7 +238,7 @@ fn what_is_lost_of_a_vector_read_is_found_by_the_data_of_its_other_parts() {
 }
 
 #[test]
-fn a_stream_is_read_sought_in_and_kept_to_its_read_ahead() {
+fn a_stream_seeks_within_its_read_ahead() {
     let world = World::new();
     let producer = world.producer("/p");
     let whole = content(12_000_000);
@@ -248,7 +249,7 @@ fn a_stream_is_read_sought_in_and_kept_to_its_read_ahead() {
     let mut start = vec![0; 100_000];
     stream.read_exact(&mut start).unwrap();
     assert!(start == whole[..100_000]);
-    // Nobody reads: what is verified stops at the read-ahead, and what is asked for a little later.
+    // Without a reader, verified octets stop at the read-ahead, and Interests stop a little later.
     let seen = settled(|| consumer.stats().octets);
     let bound = READ_AHEAD_OCTETS + start.len() + 20_000;
     assert!(seen as usize <= bound, "{seen} octets were verified ahead, {bound} at most may be");
@@ -301,7 +302,7 @@ fn several_threads_fetch_on_one_socket() {
 }
 
 #[test]
-fn sockets_go_on_after_their_router_restarted() {
+fn sockets_survive_a_router_restart() {
     let world = World::new();
     let producer = world.producer("/p");
     let consumer = world.consumer("/p");

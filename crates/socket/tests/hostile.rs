@@ -1,5 +1,4 @@
-//! Content that is not what it should be, and producers that do not do what they should: each is an
-//! error with a name.
+//! Content that is wrong, and producers that misbehave: each is an error with a name.
 
 use crate::common;
 
@@ -14,11 +13,11 @@ use namely_security::{
     Certificate, KeyType, MANIFEST_ENTRIES, Manifest, ManifestHash, PrivateKey, RevocationReason,
     RevocationStatement, RevocationStatus, Signer, manifest_name, sign_data,
 };
-use namely_skip::eventually;
 use namely_socket::{
     BindError, Consumer, ConsumerOptions, ConsumerStats, FETCHES_MAX, FetchError, OnBadSegment, Revocation,
     errno_name,
 };
+use namely_testkit::eventually;
 use namely_transport::publish::{Options, Publication, Signing};
 use namely_wire::ValidityPeriod;
 use namely_wire::rdr::{Metadata, metadata_name};
@@ -64,8 +63,8 @@ fn damaged(mut wire: Vec<u8>) -> Vec<u8> {
     wire
 }
 
-/// Fetches `/p/o`, of which the producer damages segment 5 so many times. A router of its own has
-/// nothing in its cache.
+/// Fetches `/p/o`, of which the producer damages segment 5 the given number of times. A router of
+/// its own has nothing in its cache.
 fn with_corrupt(
     signing: Signing,
     policy: OnBadSegment,
@@ -88,7 +87,7 @@ fn with_corrupt(
 }
 
 #[test]
-fn a_corrupted_segment_is_asked_for_again_or_accepted_or_ends_the_fetch() {
+fn a_corrupted_segment_follows_the_configured_policy() {
     for signing in [Signing::Manifest(ManifestHash::Blake3), Signing::PerPacket] {
         let (refetched, stats) = with_corrupt(signing, OnBadSegment::Refetch, 2);
         assert!(refetched.unwrap() == content(20_000));
@@ -108,7 +107,7 @@ fn a_corrupted_segment_is_asked_for_again_or_accepted_or_ends_the_fetch() {
 }
 
 #[test]
-fn a_wrong_key_a_wrong_namespace_and_a_missing_certificate_are_named() {
+fn untrusted_signers_are_named_in_errors() {
     let world = World::new();
     let stranger = |key_name: &str| {
         let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
@@ -131,7 +130,7 @@ fn a_wrong_key_a_wrong_namespace_and_a_missing_certificate_are_named() {
     fails(consumer.fetch(&name("/p/sub/o")), "ENOKEY", "/p/sub/KEY/unknown");
 }
 
-/// A key of `/p/site` whose certificate the key of `/p` issued.
+/// A key of `/p/site` with a certificate that the key of `/p` issued.
 fn site_key(world: &World, validity: ValidityPeriod) -> (Signer, Certificate) {
     let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
     let (key_name, issuer) = (name("/p/site/KEY/s"), world.signer("/p"));
@@ -153,7 +152,7 @@ fn an_expired_certificate_is_named() {
 }
 
 #[test]
-fn a_revoked_certificate_is_refused_and_where_nobody_says_so_only_if_that_is_required() {
+fn a_revoked_certificate_is_refused() {
     let world = World::new();
     let (signer, certificate) = site_key(&world, ALWAYS);
     let publication = published("/p/site/o", 3000, &by_manifest(), &signer);
@@ -187,7 +186,7 @@ fn a_revoked_certificate_is_refused_and_where_nobody_says_so_only_if_that_is_req
 }
 
 #[test]
-fn manifests_and_metadata_that_lie_are_refused() {
+fn inconsistent_manifests_and_metadata_are_refused() {
     let world = World::new();
     let signer = world.signer("/p");
     let honest = published("/p/honest", 3000, &by_manifest(), &signer);
@@ -232,7 +231,7 @@ fn manifests_and_metadata_that_lie_are_refused() {
 }
 
 #[test]
-fn a_producer_that_vanishes_midway_is_named_with_the_segment_that_is_missing() {
+fn a_vanished_producer_is_named_with_its_segment() {
     let world = World::new();
     let publication = published("/p/o", 300_000, &by_manifest(), &world.signer("/p"));
     let from = publication.object().to_name().join_segment(100);
@@ -243,7 +242,7 @@ fn a_producer_that_vanishes_midway_is_named_with_the_segment_that_is_missing() {
     });
     let started = Instant::now();
     fails(bound(&world, |_| {}).fetch(&name("/p/o")), "ETIMEDOUT", "/p/o/v=7/seg=100");
-    // An unreliable consumer asks once, and says which segment is the gap.
+    // An unreliable consumer sends each Interest once, and reports the segment that is lost.
     let unreliable = bound(&world, |options| options.reliable = false);
     fails(unreliable.fetch(&name("/p/o")), "ENODATA", "/p/o/v=7/seg=100");
     assert_eq!(unreliable.stats().retransmissions, 0);
@@ -251,7 +250,7 @@ fn a_producer_that_vanishes_midway_is_named_with_the_segment_that_is_missing() {
 }
 
 #[test]
-fn an_unreliable_stream_reports_what_is_lost_and_goes_on_behind_it() {
+fn an_unreliable_stream_continues_after_losses() {
     for signing in [Signing::Manifest(ManifestHash::Blake3), Signing::PerPacket] {
         let world = World::new();
         let publication = published("/p/o", 50_000, &options(signing), &world.signer("/p"));
@@ -289,7 +288,7 @@ fn an_unreliable_stream_reports_what_is_lost_and_goes_on_behind_it() {
 }
 
 #[test]
-fn too_large_an_object_too_long_a_prefix_and_too_many_fetches_are_refused() {
+fn fetches_over_the_limits_are_refused() {
     let world = World::new();
     let publication = published("/p/o", 5000, &by_manifest(), &world.signer("/p"));
     let _producer = world.serve("/p", move |interest| answer(&publication, interest));
@@ -319,8 +318,8 @@ fn too_large_an_object_too_long_a_prefix_and_too_many_fetches_are_refused() {
     });
 }
 
-/// Content whose segments are signed with RSA, by a key whose certificate comes only once `enough`
-/// segments were asked for.
+/// Content with RSA signatures by a key with a certificate that comes only after `enough` Interests
+/// for segments.
 struct Slow {
     world: World,
     segments: usize,
@@ -360,7 +359,7 @@ impl Slow {
 }
 
 #[test]
-fn interests_go_out_at_their_rate_while_signatures_wait_to_be_verified() {
+fn slow_verification_never_slows_interests() {
     for key in [PrivateKey::generate(KeyType::Rsa), PrivateKey::generate_rsa_4096()] {
         all_is_asked_for_before_the_first_is_verified(&Slow::signed_by(key.unwrap(), |segments| segments));
     }
@@ -374,7 +373,7 @@ fn all_is_asked_for_before_the_first_is_verified(slow: &Slow) {
     // By its version, so that the first signature to verify is a segment's.
     assert!(consumer.fetch(&name("/p/slow/o/v=7")).unwrap() == content(200_000));
     let stats = consumer.stats();
-    // Where the object ends only a verified segment says, so some Interests go past it.
+    // Only a verified segment gives the end of the object, so some Interests go past it.
     assert!(stats.interests >= slow.segments as u64 && stats.retransmissions == 0, "{stats:?}");
     assert!(slow.wanted_early.load(Ordering::Relaxed), "verification waited while Interests went out");
     assert!(stats.backlog_most as usize > slow.segments / 2, "{stats:?}");
@@ -392,7 +391,7 @@ fn a_full_backlog_stops_the_interests() {
     });
     let stuck = bounded.fetch_timeout(&name("/p/slow/o/v=7"), Duration::from_millis(500));
     fails(stuck, "ETIMEDOUT", "not in time");
-    // Finding it asked for segment 0 too.
+    // The discovery of the object requested segment 0, too.
     let asked = slow.asked.load(Ordering::Relaxed);
     assert!((BACKLOG..=BACKLOG + 1).contains(&asked), "{asked}");
     assert!(bounded.stats().backlog_most as usize <= BACKLOG);

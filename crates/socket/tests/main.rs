@@ -15,3 +15,4 @@ mod poisoned;
 mod push;
 mod session;
 mod store;
+mod upgrade;

@@ -1,5 +1,5 @@
-//! Fetching objects from a producer at the other end of a socket pair, on the calling thread: what
-//! is believed, what is not, and what people are told.
+//! Fetching objects from a producer at the other end of a socket pair, on the calling thread:
+//! accepted and rejected packets, and the messages for people.
 
 use std::collections::HashMap;
 use std::os::unix::net::UnixStream;
@@ -23,7 +23,7 @@ use namely_wire::{
 /// An answer: headers and packet.
 type Answer = (LpHeaders, Vec<u8>);
 
-/// A producer that answers with what `answer` says.
+/// A producer with the answers of `answer`.
 struct Producer {
     thread: Option<JoinHandle<()>>,
 }
@@ -120,7 +120,7 @@ fn read(consumer: &Consumer, uri: &str) -> Result<Vec<u8>, ObjectError> {
 }
 
 #[test]
-fn objects_are_read_whole_and_verified_whoever_vouches_for_their_segments() {
+fn objects_are_verified_with_every_signing() {
     for signing in
         [Signing::Manifest(ManifestHash::Sha256), Signing::Manifest(ManifestHash::Blake3), Signing::PerPacket]
     {
@@ -139,7 +139,7 @@ fn objects_are_read_whole_and_verified_whoever_vouches_for_their_segments() {
 }
 
 #[test]
-fn a_version_that_is_named_is_read_without_metadata() {
+fn a_named_version_needs_no_metadata() {
     for signing in
         [Signing::Manifest(ManifestHash::Sha256), Signing::Manifest(ManifestHash::Blake3), Signing::PerPacket]
     {
@@ -154,7 +154,7 @@ fn a_version_that_is_named_is_read_without_metadata() {
 }
 
 #[test]
-fn a_single_packet_without_version_or_segment_is_an_object_too() {
+fn a_single_packet_is_an_object() {
     let (signer, anchor) = key_of("/p");
     let packet = name("/p/note");
     let wire = sign_data(&DataBuilder::new(packet.as_name()), b"hello", &signer).unwrap();
@@ -165,7 +165,7 @@ fn a_single_packet_without_version_or_segment_is_an_object_too() {
 }
 
 #[test]
-fn a_certificate_that_is_missing_is_fetched_by_its_name() {
+fn a_missing_certificate_is_fetched_by_name() {
     for signing in
         [Signing::Manifest(ManifestHash::Sha256), Signing::Manifest(ManifestHash::Blake3), Signing::PerPacket]
     {
@@ -195,7 +195,7 @@ fn a_certificate_that_is_missing_is_fetched_by_its_name() {
 }
 
 #[test]
-fn a_certificate_that_nobody_has_is_named() {
+fn an_unavailable_certificate_is_named() {
     let (_, anchor) = key_of("/p");
     let (stranger, _) = key_of("/p/stranger");
     let publication =
@@ -208,7 +208,7 @@ fn a_certificate_that_nobody_has_is_named() {
 }
 
 #[test]
-fn a_damaged_segment_is_fetched_again_and_one_that_stays_damaged_ends_the_reading() {
+fn a_damaged_segment_is_fetched_again() {
     for (damaged_answers, survives) in [(1, true), (2, true), (u32::MAX, false)] {
         for signing in [
             Signing::Manifest(ManifestHash::Sha256),
@@ -246,7 +246,7 @@ fn a_damaged_segment_is_fetched_again_and_one_that_stays_damaged_ends_the_readin
 }
 
 #[test]
-fn a_forged_manifest_and_forged_metadata_are_refused_with_the_key_that_signed_them() {
+fn forged_manifests_and_metadata_are_refused() {
     let (signer, anchor) = key_of("/p");
     let (forger, forged_certificate) = key_of("/mallory");
     let genuine =
@@ -268,7 +268,7 @@ fn a_forged_manifest_and_forged_metadata_are_refused_with_the_key_that_signed_th
 }
 
 #[test]
-fn a_manifest_that_lies_is_refused_though_it_is_well_signed() {
+fn a_signed_but_inconsistent_manifest_is_refused() {
     let (signer, anchor) = key_of("/p");
     let object = name("/p/o/v=7");
     let publication = Publication::new(
@@ -313,7 +313,7 @@ fn a_manifest_that_lies_is_refused_though_it_is_well_signed() {
 }
 
 #[test]
-fn an_object_that_does_not_exist_is_not_found_and_one_without_a_route_is_refused_at_once() {
+fn a_missing_object_is_not_found() {
     let (signer, anchor) = key_of("/p");
     let (_producer, connection) = Producer::start(move |interest| {
         if interest.name.component(1).is_some_and(|c| c.value == b"unrouted") {
@@ -335,7 +335,7 @@ fn an_object_that_does_not_exist_is_not_found_and_one_without_a_route_is_refused
 }
 
 #[test]
-fn metadata_that_leads_elsewhere_is_refused() {
+fn misleading_metadata_is_refused() {
     let (signer, anchor) = key_of("/p");
     let (_producer, connection) = Producer::start(move |_| {
         let packet = metadata_name(name("/p/o").as_name(), 1);
@@ -348,7 +348,7 @@ fn metadata_that_leads_elsewhere_is_refused() {
 }
 
 #[test]
-fn a_producer_that_falls_silent_midway_is_named_with_the_segment_that_is_missing() {
+fn a_silent_producer_is_named_with_its_segment() {
     let (signer, anchor) = key_of("/p");
     let options = small_packets(Signing::Manifest(ManifestHash::Sha256));
     let publication =
@@ -364,7 +364,7 @@ fn a_producer_that_falls_silent_midway_is_named_with_the_segment_that_is_missing
 }
 
 #[test]
-fn digests_alone_are_enough_when_only_intactness_is_asked_for() {
+fn digest_policies_accept_digests_alone() {
     for policy in [TrustPolicy::digest_only(), TrustPolicy::insecure_accept_all()] {
         let (signer, _) = key_of("/p");
         let object = content(20_000);
@@ -376,7 +376,7 @@ fn digests_alone_are_enough_when_only_intactness_is_asked_for() {
 }
 
 #[test]
-fn segments_of_unequal_sizes_and_an_end_known_only_at_the_end_are_read() {
+fn segments_of_unequal_sizes_are_read() {
     let (signer, anchor) = key_of("/p");
     let sizes: Vec<usize> = (0..40).map(|i| (i * 37) % 90).collect();
     let whole: Vec<u8> = sizes.iter().enumerate().flat_map(|(i, size)| vec![i as u8; *size]).collect();
@@ -402,7 +402,7 @@ fn segments_of_unequal_sizes_and_an_end_known_only_at_the_end_are_read() {
 }
 
 #[test]
-fn more_than_the_caller_takes_is_refused() {
+fn an_object_over_the_callers_limit_is_refused() {
     let (signer, anchor) = key_of("/p");
     let options = small_packets(Signing::Manifest(ManifestHash::Sha256));
     let publication = Publication::new(name("/p/o").as_name(), 7, &content(2000), &options, &signer).unwrap();
@@ -427,7 +427,7 @@ impl Sink for Segments {
 }
 
 #[test]
-fn a_reading_may_start_in_the_middle_of_the_object() {
+fn a_read_may_start_midway() {
     let (signer, anchor) = key_of("/p");
     let options = small_packets(Signing::Manifest(ManifestHash::Sha256));
     let publication =
@@ -445,10 +445,10 @@ fn a_reading_may_start_in_the_middle_of_the_object() {
     }
 }
 
-/// Of short manifests the metadata says how many segments each covers, and without metadata the
-/// first one.
+/// The metadata gives the number of segments that each short manifest covers; without metadata the
+/// first manifest does.
 #[test]
-fn manifests_of_any_length_are_followed_with_metadata_and_without() {
+fn manifests_of_any_length_are_followed() {
     for (manifest_octets_max, octets) in [(400, 9_000), (1452, 9_000), (1452, 2_000), (usize::MAX, 90_000)] {
         for hash in [ManifestHash::Sha256, ManifestHash::Blake3] {
             let (signer, anchor) = key_of("/p");
@@ -476,9 +476,9 @@ fn manifests_of_any_length_are_followed_with_metadata_and_without() {
     }
 }
 
-/// Who says in metadata that manifests cover none or more than they may says nothing.
+/// Metadata in which manifests cover no segments, or more than allowed, is ignored.
 #[test]
-fn manifests_that_cover_no_segment_or_too_many_are_not_followed() {
+fn invalid_manifest_lengths_are_not_followed() {
     for entries in [0, MANIFEST_ENTRIES + 1, u64::MAX] {
         let (signer, anchor) = key_of("/p");
         let metadata = Metadata {
@@ -499,7 +499,7 @@ fn manifests_that_cover_no_segment_or_too_many_are_not_followed() {
 }
 
 #[test]
-fn the_share_from_caches_is_what_the_router_says_and_unknown_if_it_says_nothing() {
+fn the_cache_share_follows_the_incoming_face() {
     for faces in [[None, None], [Some(254), Some(300)]] {
         let (signer, anchor) = key_of("/p");
         let options = small_packets(Signing::PerPacket);
@@ -525,7 +525,7 @@ fn the_share_from_caches_is_what_the_router_says_and_unknown_if_it_says_nothing(
 }
 
 #[test]
-fn answers_to_a_reading_need_no_token_and_a_foreign_one_does_no_harm() {
+fn a_foreign_pit_token_is_harmless() {
     let (signer, anchor) = key_of("/p");
     let publication =
         Publication::new(name("/p/o").as_name(), 7, b"hello", &Options::default(), &signer).unwrap();
@@ -537,7 +537,7 @@ fn answers_to_a_reading_need_no_token_and_a_foreign_one_does_no_harm() {
 }
 
 #[test]
-fn unsigned_segments_are_refused_with_their_name() {
+fn unsigned_segments_are_refused_by_name() {
     let (_, anchor) = key_of("/p");
     let (_producer, connection) = Producer::start(move |_| {
         let segment = name("/p/o/v=1/seg=0");

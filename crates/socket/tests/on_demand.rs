@@ -1,5 +1,5 @@
-//! Synchronous production (HT-22, HT-25): what nothing published answers reaches the application,
-//! and its answer goes to those who wait.
+//! Synchronous production (HT-22, HT-25): a request that no publication answers reaches the
+//! application, and its answer goes to the consumers that wait.
 
 use crate::common;
 
@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 
 use common::{World, content, name};
 use namely_security::{KeyChain, KeyType, has_right_parameters_digest, sha256};
-use namely_skip::{asleep, eventually};
 use namely_socket::{
     BindError, CallError, Consumer, ConsumerOptions, Datagram, FetchError, Producer, ProducerOptions,
     PublishError, PublishOptions,
 };
+use namely_testkit::{asleep, eventually};
 use namely_transport::connection::{Answer, Connection, Options};
 use namely_transport::object::ObjectError;
 use namely_wire::{ContentType, DataView, InterestBuilder, NackReason};
@@ -40,7 +40,7 @@ fn is_readable(producer: &Producer, wait: Duration) -> bool {
 }
 
 #[test]
-fn a_miss_reaches_the_application_with_name_and_parameters_and_its_reply_the_asker() {
+fn a_miss_is_answered_by_the_application() {
     let world = World::new();
     let producer = world.producer("/p");
     assert!(!is_readable(&producer, Duration::ZERO));
@@ -67,9 +67,9 @@ fn a_miss_reaches_the_application_with_name_and_parameters_and_its_reply_the_ask
     assert_eq!((stats.misses, stats.answered_late, stats.pending), (1, 1, 0));
 }
 
-/// HT-18: a consumer signs what it asks for, and the application sees by whom before it answers.
+/// HT-18: a consumer signs its request, and the application sees the signer before it answers.
 #[test]
-fn signed_requests_are_obeyed_by_who_signed_them_and_are_never_the_same() {
+fn signed_requests_are_unique_and_authorized() {
     let world = World::new();
     world.add_key("/operator", KeyType::EcdsaP256);
     let key_of = |identity: &str| {
@@ -107,7 +107,7 @@ fn signed_requests_are_obeyed_by_who_signed_them_and_are_never_the_same() {
 }
 
 #[test]
-fn whoever_asks_for_the_newest_version_gets_the_object_made_for_him() {
+fn a_discovery_interest_gets_the_replied_object() {
     let world = World::new();
     let producer = world.producer("/p");
     let consumer = world.consumer("/p");
@@ -119,13 +119,13 @@ fn whoever_asks_for_the_newest_version_gets_the_object_made_for_him() {
         producer.reply(&request, &content(50_000), &PublishOptions::default()).unwrap();
         assert_eq!(asker.join().unwrap(), content(50_000));
     });
-    // It is published now: the application is not asked again.
+    // It is published already, so the application receives no second request.
     assert_eq!(consumer.fetch(&name("/p/report")).unwrap(), content(50_000));
     assert!(matches!(producer.try_recv(), Err(CallError::WouldBlock)));
 }
 
 #[test]
-fn what_expires_is_asked_of_the_application_again_and_the_same_version_can_be_renewed() {
+fn expired_data_is_requested_from_the_application() {
     let world = World::new();
     let producer = world.producer("/p");
     let consumer = world.consumer("/p");
@@ -149,7 +149,7 @@ fn what_expires_is_asked_of_the_application_again_and_the_same_version_can_be_re
 }
 
 #[test]
-fn answers_from_the_buffer_never_wake_the_application() {
+fn buffered_answers_never_wake_the_application() {
     let world = World::without_cache();
     let producer = world.producer("/p");
     let consumer = world.consumer("/p");
@@ -171,7 +171,7 @@ fn answers_from_the_buffer_never_wake_the_application() {
 }
 
 #[test]
-fn an_interest_that_races_its_publication_is_always_answered() {
+fn an_interest_racing_its_publication_is_answered() {
     let world = World::new();
     let producer = world.producer("/p");
     let rounds = 120u64;
@@ -216,7 +216,7 @@ fn an_interest_that_races_its_publication_is_always_answered() {
 }
 
 #[test]
-fn an_application_refuses_or_denies_and_the_asker_is_told() {
+fn a_denied_request_is_reported_to_the_consumer() {
     let world = World::new();
     let producer = world.producer("/p");
     let consumer = world.consumer("/p");
@@ -237,7 +237,7 @@ fn an_application_refuses_or_denies_and_the_asker_is_told() {
 }
 
 #[test]
-fn what_was_denied_can_be_published() {
+fn a_denied_name_can_be_published() {
     let world = World::without_cache();
     let producer = world.producer("/p");
     let consumer = world.consumer("/p");
@@ -251,7 +251,7 @@ fn what_was_denied_can_be_published() {
 }
 
 #[test]
-fn a_slow_application_is_asked_for_so_many_names_and_others_hear_of_congestion() {
+fn a_slow_application_causes_congestion_nacks() {
     let world = World::new();
     let options = ProducerOptions { requests_max: 4, ..world.producer_options() };
     let producer = Producer::bind(name("/p"), options).unwrap();
@@ -285,7 +285,7 @@ fn a_slow_application_is_asked_for_so_many_names_and_others_hear_of_congestion()
 }
 
 #[test]
-fn a_miss_that_nobody_answers_is_over_with_the_interest() {
+fn an_unanswered_miss_expires_with_its_interest() {
     let world = World::new();
     let options = ProducerOptions { pending_ms: Some(30), ..world.producer_options() };
     let producer = Producer::bind(name("/p"), options).unwrap();
@@ -298,7 +298,7 @@ fn a_miss_that_nobody_answers_is_over_with_the_interest() {
 }
 
 #[test]
-fn a_reply_is_one_packet_and_a_longer_one_is_refused() {
+fn a_reply_must_fit_one_packet() {
     let world = World::new();
     let producer = world.producer("/p");
     std::thread::scope(|scope| {
@@ -315,7 +315,7 @@ fn a_reply_is_one_packet_and_a_longer_one_is_refused() {
 }
 
 #[test]
-fn of_two_calls_of_a_task_one_given_up_does_not_silence_the_other() {
+fn a_cancelled_receive_still_wakes_the_other() {
     let world = World::new();
     let producer = world.producer("/p");
     let mut first = producer.recv_async().unwrap();
@@ -355,7 +355,7 @@ fn of_two_calls_of_a_task_one_given_up_does_not_silence_the_other() {
 }
 
 #[test]
-fn closing_wakes_whoever_waits_for_requests() {
+fn closing_wakes_waiting_receivers() {
     let world = World::new();
     let producer = world.producer("/p");
     std::thread::scope(|scope| {

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use common::{World, content, name};
 use namely_socket::{Consumer, ConsumerOptions, ConsumerStats, PublishOptions};
-use namely_testbed::wire::{Late, Link, WireSpec};
+use namely_testbed::wire::{Link, Reordering, WireSpec};
 
-/// What is carried, octets.
+/// Octets of the object.
 const OCTETS: usize = 400_000;
 
 /// A path of 20 ms there and back, fast enough that nothing waits.
@@ -20,15 +20,15 @@ const PATH: WireSpec = WireSpec {
     delay: Duration::from_millis(10),
     queue: Duration::from_millis(200),
     loss: 0.0,
-    late: Late { share: 0.0, by: Duration::ZERO },
+    late: Reordering { share: 0.0, by: Duration::ZERO },
 };
 
-/// Reads an object through a stream over the path; what the consumer counted, how many pieces there
-/// are, and the wire.
+/// Reads an object through a stream over the path; returns the consumer's counters, the number of
+/// segments, and the wire.
 fn read_over(spec: WireSpec) -> (ConsumerStats, u64, Link) {
     let world = World::over_ip();
     let producer = world.producer("/p");
-    // A packet fits a datagram: what is lost is one piece.
+    // A packet fits a datagram: a lost datagram is one segment.
     producer.set_option("packet_octets_max", "1400").unwrap();
     let whole = content(OCTETS);
     let published = producer.publish(&name("/p/o"), &whole, &PublishOptions::default()).unwrap();
@@ -47,22 +47,23 @@ fn read_over(spec: WireSpec) -> (ConsumerStats, u64, Link) {
 }
 
 #[test]
-fn a_stream_over_a_path_that_loses_a_tenth_is_whole_and_in_order() {
+fn a_stream_survives_ten_percent_loss() {
     for loss in [0.05, 0.1] {
         let (stats, pieces, link) = read_over(WireSpec { loss, ..PATH });
         let lost = link.back().lost.load(Ordering::Relaxed);
         assert!(lost > 0 && stats.retransmissions >= lost / 2, "{loss}: {lost} of {pieces}: {stats:?}");
-        // Of a tenth of the Interests and a tenth of the Data, a fifth is asked for again.
+        // If a tenth of the Interests and a tenth of the Data are lost, a fifth of the pieces is
+        // requested again.
         assert!(stats.retransmissions <= pieces, "{loss}: {pieces}: {stats:?}");
     }
 }
 
-/// What is overtaken by 5 ms, a quarter of a round trip, is not taken for lost; what is by 60 is
-/// asked for again, and comes twice at most.
+/// Segments overtaken by 5 ms, a quarter of a round trip, do not count as lost; those overtaken by
+/// 60 ms are requested again, and come twice at most.
 #[test]
-fn a_stream_over_a_path_that_reorders_is_whole_and_asks_for_little_again() {
+fn a_stream_survives_reordering() {
     for (ms, share_again) in [(5, 0.02), (60, 0.6)] {
-        let late = Late { share: 0.2, by: Duration::from_millis(ms) };
+        let late = Reordering { share: 0.2, by: Duration::from_millis(ms) };
         let (stats, pieces, link) = read_over(WireSpec { late, ..PATH });
         let late = link.back().late.load(Ordering::Relaxed);
         assert!(late > pieces / 20, "{late} of {pieces} were overtaken");
@@ -72,8 +73,8 @@ fn a_stream_over_a_path_that_reorders_is_whole_and_asks_for_little_again() {
 }
 
 #[test]
-fn a_stream_over_a_path_that_loses_and_reorders_is_whole() {
-    let late = Late { share: 0.1, by: Duration::from_millis(15) };
+fn a_stream_survives_loss_and_reordering() {
+    let late = Reordering { share: 0.1, by: Duration::from_millis(15) };
     let (stats, ..) = read_over(WireSpec { loss: 0.05, late, ..PATH });
     assert!(stats.retransmissions > 0, "{stats:?}");
 }

@@ -1,5 +1,5 @@
-//! What reverse pull and fetches make together (HT-08): a store that several writers change,
-//! whose values are read and replaced as resources are in REST, and whose changes are published to
+//! Reverse pull and fetches together (HT-08): a store that several writers change, with values that
+//! are read and replaced as resources are in REST, and with changes that are published to
 //! subscribers.
 
 use crate::common;
@@ -14,13 +14,13 @@ const WRITERS: usize = 3;
 const WRITES: usize = 6;
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What the store has under a key.
+/// The name of a key's value in the store.
 fn resource(key: &str) -> String {
     format!("/db/value/{key}")
 }
 
-/// The store: takes what writers push, one after the other, and publishes each change as the newest
-/// version of its resource and as the next event. Returns the events.
+/// The store: accepts the writers' pushes, one after the other, and publishes each change as the
+/// newest version of its resource and as the next event. Returns the events.
 fn store(world: &World, server: &Producer) -> Vec<String> {
     let writers = world.consumer("/writers");
     let change = |number| {
@@ -35,7 +35,7 @@ fn store(world: &World, server: &Producer) -> Vec<String> {
         event
     };
     let events: Vec<String> = (0..WRITERS * WRITES).map(change).collect();
-    // Whoever reads a resource gets what was written last, whoever wrote it.
+    // A reader of a resource receives the value written last, by any writer.
     for key in ["k0", "k1"] {
         let last = events.iter().rfind(|event| event.starts_with(key)).unwrap();
         let value = world.consumer("/db").fetch(&name(&resource(key))).unwrap();
@@ -46,7 +46,7 @@ fn store(world: &World, server: &Producer) -> Vec<String> {
     events
 }
 
-/// All events, each asked for before it happens, or after.
+/// Returns all events. Each is requested before or after it happens.
 fn subscribe(world: &World) -> Vec<String> {
     let consumer = world.consumer("/db");
     let event = |number| {
@@ -57,7 +57,7 @@ fn subscribe(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn a_store_with_several_writers_is_read_as_resources_and_followed_by_subscribers() {
+fn a_store_serves_several_writers_and_subscribers() {
     let world = World::new();
     for identity in ["/db", "/writers"] {
         world.add_key(identity, KeyType::Ed25519);

@@ -1,5 +1,5 @@
-//! Caches in which somebody else's packets lie under a producer's names: a consumer asks past them,
-//! and says in the end who signed them.
+//! Caches with foreign packets under a producer's names: a consumer requests past them, and reports
+//! their signer in the end.
 
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ fn publication(content: &[u8], signer: &Signer) -> Publication {
     Publication::new(name("/p/o").as_name(), 7, content, &Options::default(), signer).unwrap()
 }
 
-/// A consumer that believes `anchor`, of what `answer` says.
+/// A consumer that trusts `anchor`, and a producer with the answers of `answer`.
 fn consumer(
     anchor: Certificate,
     mut answer: impl FnMut(&InterestView<'_>) -> Option<(LpHeaders, Vec<u8>)> + Send + 'static,
@@ -55,7 +55,7 @@ fn consumer(
 }
 
 #[test]
-fn what_another_signed_is_asked_for_again_until_it_has_left_the_cache() {
+fn forged_cached_data_is_requested_again() {
     let (signer, anchor) = key_of("/p");
     let (forger, _) = key_of("/mallory");
     for poisoned in ["metadata", "manifest"] {
@@ -74,7 +74,7 @@ fn what_another_signed_is_asked_for_again_until_it_has_left_the_cache() {
 }
 
 #[test]
-fn who_signs_anew_with_a_wrong_key_is_refused_soon_and_named() {
+fn repeated_forgeries_end_the_fetch_soon() {
     let (_, anchor) = key_of("/p");
     let (forger, _) = key_of("/mallory");
     let asked = Arc::new(AtomicU32::new(0));
@@ -94,7 +94,7 @@ fn who_signs_anew_with_a_wrong_key_is_refused_soon_and_named() {
 }
 
 #[test]
-fn congestion_is_told_from_silence() {
+fn congestion_is_distinguished_from_silence() {
     let (signer, anchor) = key_of("/p");
     let refused = |interest: &InterestView<'_>| {
         let headers = LpHeaders { nack: Some(NackReason::Congestion), ..LpHeaders::default() };

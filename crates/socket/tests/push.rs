@@ -1,4 +1,4 @@
-//! Reverse pull (HT-08): a client's content reaches a server that asks for it itself.
+//! Tests of reverse pull (HT-08): a server fetches a client's content itself.
 
 use crate::common;
 
@@ -9,8 +9,7 @@ use common::{World, content, name};
 use namely_security::KeyType;
 use namely_socket::{CallError, Producer, ProducerOptions, PushError, PushOptions};
 
-/// 100 MB as issue 4 asks where code is optimized; unoptimized code takes a quarter, so that tests
-/// stay short.
+/// 100 MB in optimized code. Unoptimized code uses a quarter, so that tests stay short.
 const UPLOAD_OCTETS: usize = if cfg!(debug_assertions) { 25_000_000 } else { 100_000_000 };
 
 fn options(world: &World) -> PushOptions {
@@ -26,7 +25,7 @@ fn ends(world: &World) -> (Producer, Producer) {
 }
 
 #[test]
-fn a_large_upload_is_pulled_by_the_server_and_the_client_gets_a_receipt() {
+fn an_upload_is_pulled_and_receipted() {
     let world = World::new();
     let (client, server) = ends(&world);
     let upload = content(UPLOAD_OCTETS);
@@ -48,7 +47,7 @@ fn a_large_upload_is_pulled_by_the_server_and_the_client_gets_a_receipt() {
 }
 
 #[test]
-fn a_server_that_refuses_or_is_not_there_is_an_error() {
+fn a_refused_push_is_an_error() {
     let world = World::new();
     let (client, server) = ends(&world);
     let push = |server: &str, timeout| {
@@ -70,7 +69,7 @@ fn a_server_that_refuses_or_is_not_there_is_an_error() {
 }
 
 #[test]
-fn nothing_is_pulled_from_outside_the_consumers_prefix_and_no_receipt_given() {
+fn pushes_outside_the_consumers_prefix_are_refused() {
     let world = World::new();
     let (client, server) = ends(&world);
     let begun = Barrier::new(2);
@@ -92,12 +91,12 @@ fn nothing_is_pulled_from_outside_the_consumers_prefix_and_no_receipt_given() {
 }
 
 #[test]
-fn a_receipt_that_the_client_cannot_trust_is_refused() {
+fn an_untrusted_receipt_is_refused() {
     let world = World::new();
     let (client, server) = ends(&world);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // Somebody else answers in the server's place, with a digest that anybody can make.
+            // Another peer answers in the server's place, with a digest, which needs no key.
             server.set_option("suite", "digest-sha256").unwrap();
             let pushed = server.accept_push().unwrap();
             pushed.pull(&world.consumer("/p/client"), &server).unwrap();

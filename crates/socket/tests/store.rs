@@ -1,5 +1,5 @@
-//! The output buffer behind a socket (HT-24): what memory drops is read back from the store,
-//! survives a restart, and is lost only where that was chosen.
+//! The output buffer behind a socket (HT-24): packets that memory drops are read back from the
+//! store, survive a restart, and are lost only if an option allows it.
 
 use crate::common;
 
@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use common::{World, content, name};
 use namely_security::TrustPolicy;
-use namely_skip::{Need, skip};
 use namely_socket::{
     BindError, BufferPolicy, Consumer, ConsumerOptions, Producer, ProducerOptions, PublishError,
     PublishOptions, StoreError, Suite, Trust,
 };
+use namely_testkit::{Need, skip};
 
 fn reliable(world: &World, store: &Path) -> ProducerOptions {
     ProducerOptions {
@@ -31,7 +31,7 @@ fn publish(producer: &Producer, object: u64) -> Result<namely_socket::Published,
 }
 
 #[test]
-fn ten_times_the_memory_is_served_from_the_store_and_again_after_a_restart() {
+fn a_store_serves_ten_times_the_memory() {
     let world = World::without_cache();
     let store = world.dir.path().join("store");
     let consumer = world.consumer("/p");
@@ -61,7 +61,7 @@ fn ten_times_the_memory_is_served_from_the_store_and_again_after_a_restart() {
 }
 
 #[test]
-fn what_does_not_fit_the_memory_of_an_unreliable_producer_is_lost() {
+fn an_unreliable_producer_loses_excess_packets() {
     let world = World::without_cache();
     let options = ProducerOptions { buffer_octets: 250_000, ..world.producer_options() };
     let producer = Producer::bind(name("/p"), options).unwrap();
@@ -75,7 +75,7 @@ fn what_does_not_fit_the_memory_of_an_unreliable_producer_is_lost() {
 }
 
 #[test]
-fn an_unreliable_producer_with_a_store_gives_up_the_oldest_of_it() {
+fn an_unreliable_producers_store_evicts_its_oldest() {
     let world = World::new();
     let store = world.dir.path().join("store");
     let options = ProducerOptions {
@@ -95,7 +95,7 @@ fn an_unreliable_producer_with_a_store_gives_up_the_oldest_of_it() {
 }
 
 #[test]
-fn a_full_store_refuses_what_does_not_fit_whole_and_keeps_the_rest() {
+fn a_full_store_refuses_whole_publications() {
     let world = World::without_cache();
     let store = world.dir.path().join("store");
     let options = ProducerOptions { store_octets: 1 << 20, ..reliable(&world, &store) };
@@ -121,7 +121,7 @@ fn a_full_store_refuses_what_does_not_fit_whole_and_keeps_the_rest() {
 }
 
 #[test]
-fn a_reliable_producer_needs_a_store_and_has_it_alone() {
+fn a_reliable_producer_owns_its_store() {
     let world = World::new();
     let without = ProducerOptions { reliable: true, ..world.producer_options() };
     let refused = Producer::bind(name("/p"), without).err().unwrap();
@@ -136,9 +136,9 @@ fn a_reliable_producer_needs_a_store_and_has_it_alone() {
     Producer::bind(name("/p/b"), reliable(&world, &store)).unwrap();
 }
 
-/// On a disk of three megabytes, in a mount namespace of its own: this very test runs there again.
+/// This test runs again in a mount namespace of its own, on a disk of three megabytes.
 #[test]
-fn a_full_disk_is_an_error_and_what_was_published_is_still_served() {
+fn a_full_disk_keeps_earlier_publications() {
     const VARIABLE: &str = "NAMELY_TEST_FULL_DISK";
     if let Some(folder) = std::env::var_os(VARIABLE) {
         return fill(Path::new(&folder));
@@ -149,7 +149,7 @@ fn a_full_disk_is_an_error_and_what_was_published_is_still_served() {
         .args(["--mount", "--map-root-user", "sh", "-c", script, "sh"])
         .arg(folder.path())
         .arg(std::env::current_exe().unwrap())
-        .arg("store::a_full_disk_is_an_error_and_what_was_published_is_still_served")
+        .arg("store::a_full_disk_keeps_earlier_publications")
         .env(VARIABLE, folder.path())
         .output();
     match unshared.map(|output| (String::from_utf8_lossy(&output.stdout).into_owned(), output)) {
@@ -192,7 +192,7 @@ fn fill(folder: &Path) {
 
 /// This very test runs in another process too, which publishes until it is killed.
 #[test]
-fn what_was_published_when_the_process_was_killed_is_served_by_the_next() {
+fn publications_survive_a_killed_process() {
     const VARIABLE: &str = "NAMELY_TEST_KILLED";
     let bind = |world: &World, store: &Path| {
         let options = ProducerOptions { suite: Suite::DigestSha256, ..reliable(world, store) };
@@ -210,7 +210,7 @@ fn what_was_published_when_the_process_was_killed_is_served_by_the_next() {
     for _ in 0..3 {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "--nocapture"])
-            .arg("store::what_was_published_when_the_process_was_killed_is_served_by_the_next")
+            .arg("store::publications_survive_a_killed_process")
             .env(VARIABLE, folder.path())
             .stdout(Stdio::piped())
             .spawn()
@@ -219,7 +219,7 @@ fn what_was_published_when_the_process_was_killed_is_served_by_the_next() {
         let mut names = lines.filter_map(|line| line.strip_prefix("published ").map(str::to_owned));
         published.extend(names.by_ref().take(7));
         child.kill().unwrap();
-        // What it said before it was killed counts too.
+        // Lines that it printed before it was killed count, too.
         published.extend(names);
         child.wait().unwrap();
     }
@@ -240,13 +240,13 @@ fn what_was_published_when_the_process_was_killed_is_served_by_the_next() {
 
 /// This very test runs in another process too, which publishes and is killed.
 #[test]
-fn what_had_expired_when_the_process_was_killed_is_asked_for_again_of_the_next() {
+fn expired_packets_stay_expired_after_a_kill() {
     const VARIABLE: &str = "NAMELY_TEST_EXPIRED";
     if let Some(store) = std::env::var_os(VARIABLE) {
         let world = World::new();
         let options = ProducerOptions { suite: Suite::DigestSha256, ..reliable(&world, Path::new(&store)) };
         let producer = Producer::bind(name("/p"), options).unwrap();
-        // The first is more than what is stored at once.
+        // The first is larger than one write to the store.
         for (object, octets, seconds) in [("short", 1_000_000, 0), ("long", 10_000, 3_600)] {
             let how =
                 PublishOptions { expires: Some(Duration::from_secs(seconds)), ..PublishOptions::default() };
@@ -261,7 +261,7 @@ fn what_had_expired_when_the_process_was_killed_is_asked_for_again_of_the_next()
     let folder = tempfile::tempdir().unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "--nocapture"])
-        .arg("store::what_had_expired_when_the_process_was_killed_is_asked_for_again_of_the_next")
+        .arg("store::expired_packets_stay_expired_after_a_kill")
         .env(VARIABLE, folder.path())
         .stdout(Stdio::piped())
         .spawn()
@@ -285,8 +285,7 @@ fn what_had_expired_when_the_process_was_killed_is_asked_for_again_of_the_next()
         producer.deny(&request).unwrap();
         assert_eq!(asker.join().unwrap(), 2);
     });
-    // Its segments are there as before, and what is published again is fresh for as long as it
-    // says.
+    // Its segments are there as before, and each new publication is fresh for its FreshnessPeriod.
     assert_eq!(consumer.fetch(&published[0]).unwrap(), content(1_000_000));
     let version = published[0].as_name().last().unwrap().version();
     let how = PublishOptions { version, ..PublishOptions::default() };

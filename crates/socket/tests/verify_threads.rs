@@ -1,5 +1,5 @@
-//! Several threads verify what one fetch brings: nothing else changes, and none of them is left
-//! over.
+//! Several threads verify the packets of one fetch: the results are the same, and no thread
+//! remains.
 
 mod common;
 
@@ -10,18 +10,18 @@ use std::time::Duration;
 use common::{Scripted, World, content, name};
 use namely_security::validity::ALWAYS;
 use namely_security::{Certificate, HmacKey, KeyType, ManifestHash, PrivateKey, Signer, TrustPolicy};
-use namely_skip::eventually;
 use namely_socket::{
     Consumer, ConsumerOptions, ConsumerStats, FetchError, OnBadSegment, Revocation, Trust, errno_name,
 };
+use namely_testkit::eventually;
 use namely_transport::congestion::Algorithm;
 use namely_transport::publish::{Options, Publication, Signing};
 use namely_wire::Name;
 
 const OCTETS: usize = 120_000;
 
-/// An object whose first piece comes only once so many others were asked for, so that these wait to
-/// be verified.
+/// An object whose first segment arrives only after Interests for a number of others, so that these
+/// wait to be verified.
 struct Late {
     world: World,
     policy: TrustPolicy,
@@ -82,7 +82,7 @@ impl Late {
     }
 }
 
-/// Who signs, and whom a consumer believes then.
+/// A signer, and the consumer's trust policy for it.
 type Credentials = (Signer, TrustPolicy);
 
 /// A key of `/p` of this type, which is trusted.
@@ -104,7 +104,7 @@ fn shared_key() -> Credentials {
 }
 
 #[test]
-fn every_suite_is_verified_alike_by_one_thread_and_by_several() {
+fn every_suite_verifies_alike_on_several_threads() {
     let suites = [
         ("digest", (Signer::digest_sha256(), TrustPolicy::digest_only())),
         ("hmac", shared_key()),
@@ -118,8 +118,8 @@ fn every_suite_is_verified_alike_by_one_thread_and_by_several() {
             Signing::Manifest(ManifestHash::Sha256),
             Signing::Manifest(ManifestHash::Blake3),
         ] {
-            // Who checks only digests of packets finds none there; and one suite with the other
-            // hash is enough.
+            // A consumer that checks only packet digests finds none there; and one suite with the
+            // other hash is enough.
             if signing == Signing::Manifest(ManifestHash::Blake3) && suite != "ed25519" {
                 continue;
             }
@@ -154,7 +154,7 @@ fn with_corrupt(
 }
 
 #[test]
-fn a_corrupted_segment_means_the_same_to_several_threads() {
+fn several_threads_treat_corruption_alike() {
     for signing in [Signing::Manifest(ManifestHash::Blake3), Signing::PerPacket] {
         let (refetched, stats) = with_corrupt(signing, OnBadSegment::Refetch, 1);
         assert!(refetched.unwrap() == content(OCTETS));
@@ -176,14 +176,14 @@ fn a_corrupted_segment_means_the_same_to_several_threads() {
 }
 
 #[test]
-fn a_full_backlog_stops_the_interests_however_many_threads_verify() {
+fn a_full_backlog_stops_threaded_verification() {
     const BACKLOG: usize = 128;
     let late = Late::new(&key(KeyType::Ed25519), Signing::PerPacket, &[], 0);
     late.release.store(false, Ordering::Relaxed);
     let consumer = late.consumer(4, |options| options.backlog_segments = BACKLOG);
     let stuck = consumer.fetch_timeout(&name("/p/o"), Duration::from_millis(500)).unwrap_err();
     assert_eq!(errno_name(stuck.errno()), Some("ETIMEDOUT"), "{stuck}");
-    // The first one is asked for, and never comes.
+    // The first one is requested, and never arrives.
     let asked = late.asked.load(Ordering::Relaxed);
     assert!(asked < BACKLOG, "{asked} asked for");
     late.release.store(true, Ordering::Relaxed);
@@ -199,7 +199,7 @@ fn threads(name: &str) -> usize {
 }
 
 #[test]
-fn no_thread_is_left_by_a_fetch_that_is_given_up_or_a_socket_that_is_closed_while_it_verifies() {
+fn cancelled_fetches_leave_no_threads() {
     let late = Late::new(&key(KeyType::EcdsaP256), Signing::PerPacket, &[], 0);
     for round in 0..12 {
         late.asked.store(0, Ordering::Relaxed);

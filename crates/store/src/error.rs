@@ -1,31 +1,35 @@
-//! Why packets could not be stored.
+//! Errors of storing packets.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-/// Why packets could not be stored.
-#[derive(Debug)]
+/// An error of storing packets.
+#[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Environment: the disk, or the part of it that this user may have, is full (`ENOSPC`).
+    /// Environment: the disk, or this user's quota of it, is full (`ENOSPC`).
+    #[error("the disk is full: {} cannot be written", .0.display())]
     NoSpace(PathBuf),
     /// Caller: this store is open already, in this process or another (`EADDRINUSE`).
+    #[error("the store {} is open already", .0.display())]
     InUse(PathBuf),
     /// Caller: the limit of the store is reached (`ENOSPC`).
+    #[error("the store has reached its limit of {octets_max} octets")]
     Full {
         /// The limit, octets.
         octets_max: u64,
     },
-    /// Environment: a file cannot be opened, read or written (what the system said, else `EIO`).
-    Io(PathBuf, io::Error),
-    /// Caller: whoever owns the store has closed it meanwhile (`ECANCELED`).
+    /// Environment: a file cannot be opened, read or written (the system's error, else `EIO`).
+    #[error("{path}: {1}", path = .0.display())]
+    Io(PathBuf, #[source] io::Error),
+    /// Caller: the owner of the store has closed it meanwhile (`ECANCELED`).
+    #[error("the store is closed")]
     Closed,
 }
 
 impl StoreError {
-    /// The number by which a system call would tell it.
+    /// The error number that a system call would report.
     pub fn errno(&self) -> i32 {
         match self {
             StoreError::NoSpace(_) | StoreError::Full { .. } => Errno::NOSPC.raw_os_error(),
@@ -42,19 +46,3 @@ impl StoreError {
         }
     }
 }
-
-impl fmt::Display for StoreError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StoreError::NoSpace(path) => write!(f, "the disk is full: {} cannot be written", path.display()),
-            StoreError::InUse(path) => write!(f, "the store {} is open already", path.display()),
-            StoreError::Full { octets_max } => {
-                write!(f, "the store has reached its limit of {octets_max} octets")
-            }
-            StoreError::Io(path, error) => write!(f, "{}: {error}", path.display()),
-            StoreError::Closed => f.write_str("the store is closed"),
-        }
-    }
-}
-
-impl std::error::Error for StoreError {}

@@ -1,18 +1,18 @@
-//! Each operation of a run fails, is torn, or is the last before the power goes; then the store is
-//! opened again.
+//! Fault injection: each operation of a run fails, is torn, or is the last before a power cut; then
+//! the store is opened again.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use namely_host::disk::faults::{Fault, Survives};
+use namely_host::disk::faults::{CrashSurvival, Fault};
+use namely_testkit::{on_faulty_disk, signed, survivals};
 use namely_wire::{Name, NameRef};
 use rustix::io::Errno;
 
 use super::*;
-use crate::testing::{on_faulty_disk, signed, survivals};
 
-/// Octets of each packet's content, so that all have the same length: what lies at one's place may
-/// be another.
+/// Octets of each packet's content. All packets have the same length, so that one packet's position
+/// may later hold another.
 const CONTENT_OCTETS: usize = 700;
 
 /// The packet of this number.
@@ -22,20 +22,20 @@ fn packet(number: u64) -> (Name, Vec<u8>) {
     (name, wire)
 }
 
-/// What a user of the store knows.
+/// State that a user of the store records.
 #[derive(Debug, Default)]
-struct Known {
+struct KnownState {
     /// The next packet.
     next: u64,
-    /// Packets that were published: they have to be there.
+    /// Packets that were published; the store must have them.
     published: Vec<(u64, Location)>,
 }
 
-/// Publications on a store with small files: some that succeed, some that are undone, two at once,
-/// and the oldest file given up.
-fn work(folder: &Path, known: &mut Known) {
+/// Publications on a store with small files: some succeed, some are undone, two run at once, and
+/// the oldest file is dropped.
+fn work(folder: &Path, known: &mut KnownState) {
     let mut sessions = 0;
-    // A store that cannot be opened now may be a moment later.
+    // Opening may fail in this session and succeed in the next one.
     while sessions < 2 {
         sessions += 1;
         let Ok(mut store) = Store::open(folder, 1 << 20, &mut |_, _, _| {}) else { continue };
@@ -43,17 +43,17 @@ fn work(folder: &Path, known: &mut Known) {
         publish(&mut store, known, 2, true);
         publish(&mut store, known, 2, false);
         publish(&mut store, known, 2, true);
-        // Two at once: one of them fails.
+        // Two publications at once, one of which fails.
         let [one, other] = [(); 2].map(|()| store.begin());
         let (first, second) = (append(&mut store, known, 1), append(&mut store, known, 2));
         end(&mut store, known, one, first, true);
         end(&mut store, known, other, second, false);
-        // Two at once that both succeed if the disk lets them.
+        // Two publications at once; both succeed if the disk works.
         let [one, other] = [(); 2].map(|()| store.begin());
         let (first, second) = (append(&mut store, known, 1), append(&mut store, known, 1));
         end(&mut store, known, one, first, true);
         end(&mut store, known, other, second, true);
-        // One over three files is undone.
+        // A publication over three files is undone.
         publish(&mut store, known, 7, false);
         if let Some(gone) = store.drop_oldest() {
             let before = known.published.len();
@@ -66,21 +66,21 @@ fn work(folder: &Path, known: &mut Known) {
 
 type Appended = Result<Vec<(u64, Location)>, StoreError>;
 
-fn publish(store: &mut Store, known: &mut Known, packets: u64, succeeds: bool) {
+fn publish(store: &mut Store, known: &mut KnownState, packets: u64, succeeds: bool) {
     let publication = store.begin();
     let appended = append(store, known, packets);
     end(store, known, publication, appended, succeeds);
 }
 
-/// Appends packets one at a time, so that files are full in between.
-fn append(store: &mut Store, known: &mut Known, packets: u64) -> Appended {
+/// Appends packets one at a time, so that files become full in between.
+fn append(store: &mut Store, known: &mut KnownState, packets: u64) -> Appended {
     let mut appended = Vec::new();
     for _ in 0..packets {
         let (number, (name, packet)) = (known.next, packet(known.next));
         known.next += 1;
         match store.append(&[Record { name: name.as_bytes(), packet: &packet, expires_ms: number }]) {
             Ok(places) => appended.push((number, places[0])),
-            // The others of a publication that fails are undone by how many they are.
+            // Undoing a failed publication requires the number of packets that it appended.
             Err(_) if appended.is_empty() => return Err(StoreError::Closed),
             Err(_) => break,
         }
@@ -91,8 +91,9 @@ fn append(store: &mut Store, known: &mut Known, packets: u64) -> Appended {
     Ok(appended)
 }
 
-/// Ends a publication: as it should if all was appended and the disk takes it, else undone.
-fn end(store: &mut Store, known: &mut Known, publication: u64, appended: Appended, succeeds: bool) {
+/// Ends a publication. Commits it if `succeeds` is true and all packets were appended. Undoes it
+/// otherwise, or if the commit fails.
+fn end(store: &mut Store, known: &mut KnownState, publication: u64, appended: Appended, succeeds: bool) {
     let mut appended = appended.unwrap_or_default();
     let is_whole = !appended.is_empty() && appended.iter().all(|(number, _)| *number != u64::MAX);
     appended.retain(|(number, _)| *number != u64::MAX);
@@ -108,9 +109,9 @@ fn end(store: &mut Store, known: &mut Known, publication: u64, appended: Appende
     }
 }
 
-/// Opens the store again: all that was published is there and as it was, nothing is there that
-/// nobody appended, and the store goes on.
-fn check(folder: &Path, mut known: Known, case: &str) {
+/// Opens the store again and checks that all published packets are unchanged, that each packet
+/// found was appended, and that the store works.
+fn check(folder: &Path, mut known: KnownState, case: &str) {
     for round in 0..2 {
         let case = format!("{case}, opened {} times", round + 1);
         let mut found = BTreeMap::new();
@@ -122,7 +123,7 @@ fn check(folder: &Path, mut known: Known, case: &str) {
         for (name, (place, expires_ms)) in &found {
             let number = name.as_name().last().unwrap().segment().unwrap();
             assert!(number < known.next, "{case}: nobody appended {name}");
-            // Whoever reads a packet compares it with what was asked for.
+            // A packet that only the index lists may be damaged; a read of it yields none.
             if let Some(read) = store.reader(*place).unwrap().read().unwrap() {
                 assert_eq!((&read, *expires_ms), (&packet(number).1, number), "{case}: {name}");
                 sound += 1;
@@ -142,26 +143,26 @@ fn check(folder: &Path, mut known: Known, case: &str) {
     }
 }
 
-/// Runs the work on a disk with these faults and checks what is left; how many operations there
-/// were.
-fn run(faults: &[(u64, Fault)], survives: Option<Survives>) -> u64 {
-    on_faulty_disk(("stores/one", |_| {}), faults, survives, work, check).len() as u64
+/// Runs the work on a disk with these faults and checks the result. Returns the number of
+/// operations.
+fn run(faults: &[(u64, Fault)], survives: Option<CrashSurvival>) -> u64 {
+    on_faulty_disk("stores/one", |_| {}, faults, survives, work, check).len() as u64
 }
 
 #[test]
-fn whichever_operation_fails_nothing_that_was_published_is_lost_and_nothing_else_believed() {
+fn a_failing_store_operation_loses_no_publication() {
     let operations = run(&[], None);
     assert!(operations > 100, "{operations}");
     for at in 0..operations {
         run(&[(at, Fault::Fails(Errno::NOSPC))], None);
         run(&[(at, Fault::Torn(Errno::IO))], None);
-        run(&[(at, Fault::Fails(Errno::IO))], Some(Survives::Nothing));
-        run(&[(at, Fault::Torn(Errno::NOSPC))], Some(Survives::Some(at)));
+        run(&[(at, Fault::Fails(Errno::IO))], Some(CrashSurvival::Nothing));
+        run(&[(at, Fault::Torn(Errno::NOSPC))], Some(CrashSurvival::Some(at)));
     }
 }
 
 #[test]
-fn wherever_the_power_is_cut_all_that_was_published_is_there() {
+fn a_power_cut_loses_no_publication() {
     let operations = run(&[], None);
     for at in 0..=operations {
         for survives in survivals(at) {
@@ -170,14 +171,14 @@ fn wherever_the_power_is_cut_all_that_was_published_is_there() {
     }
 }
 
-/// What tidies up after a failure may fail too.
+/// Cleaning up after a failure may fail too.
 #[test]
-fn whichever_two_operations_fail_nothing_that_was_published_is_lost() {
+fn two_failing_store_operations_lose_no_publication() {
     let operations = run(&[], None);
     for at in 0..operations {
         for after in 1..4 {
             let faults = [(at, Fault::Torn(Errno::IO)), (at + after, Fault::Torn(Errno::IO))];
-            run(&faults, if after == 1 { None } else { Some(Survives::Some(at)) });
+            run(&faults, if after == 1 { None } else { Some(CrashSurvival::Some(at)) });
         }
     }
 }

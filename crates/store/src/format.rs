@@ -1,15 +1,15 @@
-//! How records are written, and how those of earlier versions were.
+//! The formats of records: the present one and an earlier one.
 
 use namely_wire::PACKET_OCTETS_MAX;
 
 use crate::store::Record;
 
-/// How records are written, which is what a file of packets begins with.
+/// The format of a file's records. The file begins with its magic number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Format {
     /// Without the time at which a packet expires.
     One,
-    /// The one that is written.
+    /// The format of new files.
     #[default]
     Two,
 }
@@ -35,10 +35,10 @@ impl Format {
     }
 }
 
-/// What each new file of packets begins with.
+/// The magic number at the start of each new file of packets.
 pub(crate) const MAGIC: &[u8; 16] = Format::Two.magic();
 
-/// Octets of a packet's record: what it takes of the store's limit.
+/// Octets of a packet's record, as they count against the store's limit.
 pub fn record_octets(packet: &[u8]) -> u64 {
     (Format::Two.header_octets() + packet.len()) as u64
 }
@@ -53,9 +53,10 @@ pub(crate) fn write_record(record: &Record<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(record.packet);
 }
 
-/// The check of a record. One of the first format has no time, which counts as zero.
+/// The check of a record. Records of the first format have no expiry; their check has zero as an
+/// input.
 pub(crate) fn checksum(length: [u8; 4], expires: [u8; 8], packet: &[u8]) -> [u8; 8] {
     let digest = blake3::hash(packet);
-    // The length is part of it, so that a run of zeros is no record.
+    // The length is an input, so that a run of zeros is no record.
     std::array::from_fn(|i| digest.as_bytes()[i] ^ length[i % 4] ^ expires[i])
 }

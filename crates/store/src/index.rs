@@ -1,5 +1,5 @@
-//! The index of a full file of packets: names and places, so that opening a store does not read
-//! every packet. Its octets are drawn in the crate's documentation.
+//! The index of a full file of packets: names and positions, so that opening a store does not read
+//! every packet. The crate's documentation draws its layout.
 
 use std::io;
 use std::path::Path;
@@ -15,22 +15,27 @@ const DIGEST_OCTETS: usize = 32;
 /// One packet of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Where its record begins.
+    /// Start of the packet's record.
     pub(crate) offset: u64,
     /// Octets of the packet.
     pub(crate) octets: u32,
-    /// From when on it is no longer fresh, ms since the Unix epoch; 0: never.
+    /// End of the packet's freshness, in ms since the Unix epoch; 0: no end.
     pub(crate) expires_ms: u64,
-    /// Its name's components.
+    /// The TLVs of the components of the packet's name.
     pub(crate) name: Box<[u8]>,
 }
 
-/// Writes the index of `file`, which has `file_octets` octets: whole, or not at all.
+/// Writes the index of `file`, which has `file_octets` octets. The index is written whole or not at
+/// all.
 pub(crate) fn write(
-    (folder, name): (&Folder, &str),
-    (file, format, file_octets): (&File, Format, u64),
+    folder: &Folder,
+    name: &str,
+    file: &File,
+    format: Format,
+    file_octets: u64,
     entries: &[Entry],
 ) -> io::Result<()> {
+    // Without packets a scan is as fast as an index.
     let Some(last) = entries.last() else { return Ok(()) };
     let mut octets = MAGIC.to_vec();
     octets.extend_from_slice(&file_octets.to_le_bytes());
@@ -48,13 +53,16 @@ pub(crate) fn write(
     folder.replace(name, Path::new(name).with_extension("new"), &octets)
 }
 
-/// Reads the index of `file`, which has `file_octets` octets in `format`; none if it is missing or
-/// damaged, or if the file is not what it was when the index was written.
+/// Reads the index of `file`, which has `file_octets` octets in `format`. Returns none if the index
+/// is missing or damaged, or if the file has changed since the index was written.
 pub(crate) fn read(
-    (folder, name): (&Folder, &str),
-    (file, format, file_octets): (&File, Format, u64),
+    folder: &Folder,
+    name: &str,
+    file: &File,
+    format: Format,
+    file_octets: u64,
 ) -> Option<Vec<Entry>> {
-    // An entry takes less than its record.
+    // Bounds the memory: an entry is smaller than its record.
     let octets_max = file_octets.saturating_mul(2).saturating_add(4096);
     let octets = folder.read(name, octets_max, Writers::this_user()).ok()??;
     let (body, digest) = octets.split_at_checked(octets.len().checked_sub(DIGEST_OCTETS)?)?;
@@ -74,6 +82,7 @@ pub(crate) fn read(
         let expires_ms = u64::from_le_bytes(*take(&mut rest)?);
         let length = u16::from_le_bytes(*take(&mut rest)?);
         let (name, behind) = rest.split_at_checked(length.into())?;
+        // The digest has no key, so it does not prove that the names are valid.
         NameRef::parse_value(name).ok()?;
         rest = behind;
         entries.push(Entry { offset, octets, expires_ms, name: name.into() });
@@ -88,7 +97,7 @@ pub(crate) fn read(
     (check_of(file, format, entries.last()?).ok()? == last_check).then_some(entries)
 }
 
-/// The check of a record in the file.
+/// Reads the check of a record in the file.
 fn check_of(file: &File, format: Format, entry: &Entry) -> io::Result<[u8; 8]> {
     let mut check = [0; 8];
     file.read_exact_at(&mut check, entry.offset + format.header_octets() as u64 - 8)?;

@@ -1,16 +1,15 @@
-//! Packets on disk: a directory of append-only files, opened by one [`Store`] at a time; and the
-//! disk tier of a content store ([`tier`]).
+//! Packets on disk: a directory of append-only files, opened by one [`Store`] at a time.
 //!
-//! Nothing that was written is ever changed. A store has no index by name in memory: whoever opens
-//! it gets each name with its [`Location`], the oldest first, and keeps what it wants to know. It
-//! never answers an Interest, decides what may go, or starts a thread.
+//! Written records never change. A store has no index by name in memory. When it opens, the store
+//! passes each name with its [`Location`] to the caller, oldest first, and the caller builds its
+//! own index. A store never answers an Interest, decides on evictions, or starts a thread.
 //!
 //! # Files
 //!
 //! ```text
 //! lock                       held as long as a store is open
 //! packets-<number>.log       packets; the oldest file has the lowest number, of ten digits
-//! packets-<number>.index     what is where in a file that is full; made again when it is damaged
+//! packets-<number>.index     names and positions of a full file's packets; rebuilt if damaged
 //! ```
 //!
 //! All numbers are little-endian.
@@ -33,30 +32,33 @@
 //! | offset (8)  | octets (4) | expires (8) | name octets (2) | name: its components' TLVs
 //! ```
 //!
-//! - `length`, `octets` of an entry: of the packet; `offset`: where its record begins in the file
-//!   of packets.
-//! - `octets` and `check` of an index: of the whole file of packets, and of its last record. An
-//!   index of a file that is another by now is made again. `BLAKE3`: of all before it.
-//! - `expires`: ms since the Unix epoch, from when on the packet is no longer fresh; 0: never.
+//! - `length`, and `octets` of an entry: the size of the packet. `offset`: the start of the
+//!   packet's record in the file of packets.
+//! - `octets` of an index: the size of the file of packets. `check` of an index: the check of the
+//!   file's last record. If either differs from the file, the index is rebuilt. `BLAKE3`: the
+//!   digest of all octets before it.
+//! - `expires`: end of the packet's freshness, in ms since the Unix epoch; 0: no end.
 //! - `check`: octet *i* is octet *i* of BLAKE3(packet) XOR octet *i* mod 4 of `length` XOR octet
-//!   *i* of `expires`. So a run of zeros is no record, and the header is covered like the packet.
+//!   *i* of `expires`. Hence a run of zeros is no record, and the check covers the header, too.
 //!
-//! A file that begins with "namely-packets-1" has records without `expires` (`length`, `check`,
-//! packet), and `check` without it: it is read, and a new file is begun behind it. A file that
-//! begins otherwise is refused. An index of another version is made again.
+//! A file that begins with "namely-packets-1" has records without `expires`: `length`, `check`,
+//! packet. Their `check` has no `expires` as an input. The store reads such a file, and begins a
+//! new file after it. It refuses a file that begins otherwise, and rebuilds an index of another
+//! version.
 //!
-//! # What a crash leaves
+//! # Crash recovery
 //!
 //! A record counts once it is whole. When a store is opened, a torn tail of the last file is cut
-//! off, and a damaged record with a whole one behind it is skipped and counted ([`Store::losses`]).
-//! What a publication appended is on the disk once [`Store::commit`] says so, and with it the names
-//! of its files; until then any part of it may be lost when the power goes. What cannot be written
-//! (ENOSPC, EIO) is cut off again, and what was there stays. A file that the disk failed to take is
-//! not appended to, and no publication that was under way then is believed to be on the disk, since
-//! the system tells of such a failure once only. Each packet is checked again when it is read.
+//! off, and a damaged record with a whole one after it is skipped and counted ([`Store::losses`]).
+//! The records of a publication, and the names of their files, are on the disk once
+//! [`Store::commit`] succeeds; until then a power cut may lose any part of them. After a failed
+//! write (ENOSPC, EIO) its remains are cut off, and earlier records stay. After a failed
+//! synchronization the file receives no more records. Every publication in progress at that time
+//! fails, because the system reports such a failure only once. Each packet is checked again when it
+//! is read.
 //!
 //! An embedded database would keep a second copy of every name and write each packet twice (log and
-//! pages) to give changes in place, which signed packets never need.
+//! pages). In return it would allow updates in place, which signed packets never need.
 //!
 //! ```
 //! use namely_store::{Record, Store};
@@ -72,7 +74,7 @@
 //! store.commit(publication)?;
 //! drop(store);
 //!
-//! // Another process, later: each packet that is there is told of.
+//! // Another process, later: the store reports each packet.
 //! let mut found = Vec::new();
 //! let store = Store::open(folder, 1 << 30, &mut |name, location, _| {
 //!     found.push((name.to_vec(), location));
@@ -87,12 +89,8 @@
 mod error;
 mod format;
 mod index;
-mod lock;
 mod scan;
 mod store;
-#[cfg(test)]
-mod testing;
-pub mod tier;
 mod undo;
 
 pub use error::StoreError;

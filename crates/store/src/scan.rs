@@ -1,4 +1,4 @@
-//! Reading files of packets back: which records are whole.
+//! Reads files of packets and finds their whole records.
 
 use std::io;
 
@@ -8,20 +8,20 @@ use namely_wire::{DataView, PACKET_OCTETS_MAX};
 use crate::format::{Format, MAGIC, checksum};
 use crate::index::Entry;
 
-/// Octets read at once; a record is shorter.
+/// Octets read at a time; a record is shorter.
 const CHUNK_OCTETS: usize = 1 << 20;
 
-/// What a file holds.
+/// The records of a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Scanned {
     pub(crate) entries: Vec<Entry>,
     /// Octets up to the end of the last whole record.
     pub(crate) octets: u64,
-    /// Records in between that are damaged.
+    /// Damaged records before that end.
     pub(crate) damaged: u64,
 }
 
-/// The numbers of the files of packets in `folder`, the lowest first.
+/// The numbers of the files of packets in `folder`, in ascending order.
 pub(crate) fn file_numbers(folder: &Folder) -> io::Result<Vec<u64>> {
     let mut numbers = Vec::new();
     for name in folder.names()? {
@@ -32,8 +32,8 @@ pub(crate) fn file_numbers(folder: &Folder) -> io::Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// How the records of a file of `octets` octets are written, and whether the file was just being
-/// made: then it is made anew.
+/// Returns the format of a file of `octets` octets, and whether its creation was interrupted. The
+/// store begins such a file again.
 pub(crate) fn format(file: &File, octets: u64) -> io::Result<(Format, bool)> {
     let mut magic = *MAGIC;
     if octets < magic.len() as u64 {
@@ -47,19 +47,18 @@ pub(crate) fn format(file: &File, octets: u64) -> io::Result<(Format, bool)> {
     Ok((Format::of(&magic).ok_or_else(strange)?, false))
 }
 
-/// Returns true for the beginning of [`MAGIC`] with zeros behind it: what a power cut may leave of
-/// it.
+/// Returns true for a beginning of [`MAGIC`] followed by zeros, which a power cut may leave.
 fn is_half_written(octets: &[u8; 16]) -> bool {
     let written = octets.iter().zip(MAGIC).take_while(|(octet, expected)| octet == expected).count();
     octets[written..].iter().all(|octet| *octet == 0) && written < MAGIC.len()
 }
 
-/// Reads a file of `octets` octets from its beginning. A damaged record with a whole one behind it
-/// is skipped; from one without, the rest is a torn tail.
+/// Reads a file of `octets` octets from its beginning. A damaged record is skipped if a whole one
+/// follows; otherwise it begins a torn tail.
 pub(crate) fn scan(file: &File, octets: u64) -> io::Result<Scanned> {
     let mut window = Window { file, octets, start: 0, buf: Vec::new() };
-    let (format, is_begun) = format(file, octets)?;
-    if is_begun {
+    let (format, is_interrupted) = format(file, octets)?;
+    if is_interrupted {
         return Ok(Scanned::default());
     }
     let header_octets = format.header_octets();
@@ -84,7 +83,7 @@ pub(crate) fn scan(file: &File, octets: u64) -> io::Result<Scanned> {
     Ok(scanned)
 }
 
-/// The packet of a record, if it is whole, and when it expires.
+/// Returns the packet of a record and its expiry, if the record is whole.
 pub(crate) fn record(octets: &[u8], format: Format) -> Option<(&[u8], u64)> {
     let (header, packet) = octets.split_at_checked(format.header_octets())?;
     let (length, rest) = header.split_first_chunk::<4>()?;
@@ -92,12 +91,12 @@ pub(crate) fn record(octets: &[u8], format: Format) -> Option<(&[u8], u64)> {
         Format::One => ([0; 8], rest),
         Format::Two => rest.split_first_chunk::<8>().map(|(expires, check)| (*expires, check))?,
     };
-    let whole =
+    let is_whole =
         u32::from_le_bytes(*length) as usize == packet.len() && checksum(*length, expires, packet) == check;
-    whole.then_some((packet, u64::from_le_bytes(expires)))
+    is_whole.then_some((packet, u64::from_le_bytes(expires)))
 }
 
-/// The length that a record's header says, if a packet can have it.
+/// The length in a record's header, if it is a valid packet size.
 fn record_length(header: &[u8]) -> Option<usize> {
     let length = u32::from_le_bytes(*header.first_chunk()?) as usize;
     (1..=PACKET_OCTETS_MAX).contains(&length).then_some(length)
@@ -112,13 +111,14 @@ struct Window<'a> {
 }
 
 impl Window<'_> {
-    /// `length` octets from `offset` on; none if the file ends before.
+    /// Returns `length` octets from `offset` on; none if the file is shorter.
     fn at(&mut self, offset: u64, length: usize) -> io::Result<Option<&[u8]>> {
         if offset + length as u64 > self.octets {
             return Ok(None);
         }
         let is_inside = offset >= self.start && offset + length as u64 <= self.start + self.buf.len() as u64;
         if !is_inside {
+            // Read at least the requested octets, and none past the end of the file.
             let chunk = CHUNK_OCTETS.max(length).min((self.octets - offset) as usize);
             self.buf.resize(chunk, 0);
             self.file.read_exact_at(&mut self.buf, offset)?;

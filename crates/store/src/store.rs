@@ -1,45 +1,57 @@
-//! The directory: which files there are, where the next record goes, and what happens when the disk
-//! or the limit is reached.
+//! The directory: its files, appending, and the handling of a full disk or a reached limit.
 
-use std::io::{
-    self,
-    ErrorKind::{InvalidInput, PermissionDenied},
-};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use namely_host::disk::{File, Folder, Writers};
+use namely_host::disk::{File, Folder, Lock, Writers};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use crate::error::StoreError;
 use crate::format::{Format, MAGIC, record_octets, write_record};
 use crate::index::{self, Entry};
-use crate::lock::Lock;
 use crate::scan;
 use crate::undo::{Mark, Undo};
 
-/// Smallest size at which a file is full; larger stores have larger files, so that there are at
-/// most [`FILES_MAX`].
+/// Smallest size at which a file is full. A larger store has larger files, so that it has at most
+/// [`FILES_MAX`] files.
 const FILE_OCTETS_MIN: u64 = 16 << 20;
 
-/// Maximum number of files of a store, each with an open descriptor.
+/// Files of a store, each with an open descriptor.
+///
+/// # Limit
+/// A larger store has larger files.
+/// - Tests: `a_large_store_has_few_files`
 pub const FILES_MAX: u64 = 64;
 
-/// Maximum number of packets of a store: each takes some 150 octets of its user's memory for its
-/// name and place.
+/// Packets of a store.
+///
+/// The caller's index takes some 150 octets of memory for the name and the location of each packet.
+///
+/// # Limit
+/// A reliable producer gets `ENOSPC`; the oldest file of an unreliable producer is removed.
+/// - Counter: `evicted_disk`
+/// - Tests: `a_store_is_limited_in_packets`
 pub const STORE_PACKETS_MAX: usize = 1 << 20;
 
-/// Octets at the end of a file that a crash may leave half-written, and that are cut off then. More
-/// than that is damage of another kind: it stays as it is, and a new file is begun.
+/// Octets at a file's end that a crash may have torn.
+///
+/// The store cuts them off. A longer tail has another cause than a crash.
+///
+/// # Limit
+/// The file with a longer tail stays as it is, and a new file is begun.
+/// - Counter: `dropped_damaged`
+/// - Tests: `corruption_beyond_a_crash_is_never_truncated`,
+///   `a_torn_tail_is_dropped`
 const TORN_OCTETS_MAX: u64 = 1 << 20;
 
-/// Where a packet is.
+/// The position of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Location {
-    /// The number of its file.
+    /// The number of the packet's file.
     pub file: u64,
-    /// Where its record begins.
+    /// Start of the packet's record in that file.
     pub offset: u64,
     /// Octets of the packet.
     pub octets: u32,
@@ -48,16 +60,16 @@ pub struct Location {
 /// A packet to be stored.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'a> {
-    /// The TLVs of its name's components.
+    /// The TLVs of the components of the packet's name.
     pub name: &'a [u8],
     /// The packet: a valid Data of that name.
     pub packet: &'a [u8],
-    /// From when on it is no longer fresh, ms since the Unix epoch; 0: never.
+    /// End of the packet's freshness, in ms since the Unix epoch; 0: no end.
     pub expires_ms: u64,
 }
 
-/// Gets what is found when a store is opened: a name, the place, and when it expires, as
-/// [`Record::expires_ms`] has it.
+/// Called for each packet when a store is opened, with the packet's name, its location, and its
+/// expiry as in [`Record::expires_ms`].
 pub type OnFound<'a> = &'a mut dyn FnMut(&[u8], Location, u64);
 
 /// A directory of packets, open for writing by this store alone.
@@ -74,11 +86,11 @@ pub struct Store {
     /// Octets appended since the store was opened, without those that were cut off.
     appended: u64,
     undo: Undo,
-    /// How often the disk failed to take what was appended.
+    /// Number of failed synchronizations.
     failures: u64,
     damaged: u64,
     torn_octets: u64,
-    /// Held, not used.
+    /// Held for the lifetime of the store.
     _lock: Lock,
 }
 
@@ -89,27 +101,27 @@ struct PacketFile {
     format: Format,
     octets: u64,
     entries: Vec<Entry>,
-    /// Nothing is to be appended, however much room there is.
+    /// Whether the file accepts no more records, even if it has room.
     is_sealed: bool,
-    /// The disk failed to take what was appended last, and nobody knows what of it is there.
+    /// Whether a synchronization failed, so that the last records may be missing on the disk.
     is_doubtful: bool,
-    /// Behind its octets there may be some of what could not be written.
-    has_rest: bool,
+    /// Whether remains of a failed write may lie after `octets`.
+    has_remains: bool,
 }
 
 impl Store {
-    /// Opens or makes the store in `folder`, of at most `octets_max` octets; `found` gets every
-    /// packet, the oldest first.
+    /// Opens or makes the store in `folder`, of at most `octets_max` octets. Calls `found` with
+    /// every packet, oldest first.
     ///
     /// # Errors
-    /// [`StoreError::InUse`] if it is open already, in this process or another one; otherwise what
-    /// the system says of its files.
+    /// [`StoreError::InUse`] if the store is open already, in this process or another one;
+    /// otherwise the system's error for its files.
     pub fn open(folder: &Path, octets_max: u64, found: OnFound<'_>) -> Result<Self, StoreError> {
         let fault = |error| StoreError::new(folder, error);
-        let opened = make_folder(folder).map_err(fault)?;
+        let opened = Folder::open_or_make_durable(folder).map_err(fault)?;
         let lock = open_or_create(&opened, "lock").map_err(fault)?.into_inner();
         let lock = Lock::take(lock).map_err(fault)?.ok_or_else(|| StoreError::InUse(folder.to_owned()))?;
-        // Whoever made the last file may have been ended before this.
+        // The process that made the last file may have died before it synchronized the folder.
         opened.sync().map_err(fault)?;
         let numbers = scan::file_numbers(&opened).map_err(fault)?;
         let mut store = Store {
@@ -134,7 +146,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Adopts a file: from its index, or from itself.
+    /// Loads a file from its index, or by scanning it.
     fn load(&mut self, number: u64, is_last: bool, found: OnFound<'_>) -> Result<(), StoreError> {
         let (packets, index_name) = (packets_name(number), index_name(number));
         let path = path_of(&self.folder, number);
@@ -143,46 +155,47 @@ impl Store {
         let file = file.map_err(|error| fault(error.into()))?;
         let file = file.ok_or_else(|| fault(io::ErrorKind::NotFound.into()))?;
         let octets = file.metadata().map_err(fault)?.len();
-        let (format, is_begun) = scan::format(&file, octets).map_err(fault)?;
+        let (format, is_interrupted) = scan::format(&file, octets).map_err(fault)?;
         let indexed =
-            if is_last { None } else { index::read((&self.folder, &index_name), (&file, format, octets)) };
+            if is_last { None } else { index::read(&self.folder, &index_name, &file, format, octets) };
         let (entries, octets, is_sealed) = match indexed {
             Some(entries) => (entries, octets, true),
             None => {
                 let scanned = scan::scan(&file, octets).map_err(fault)?;
                 self.damaged += scanned.damaged;
                 let torn_octets = octets - scanned.octets;
-                let is_torn = is_last && torn_octets <= TORN_OCTETS_MAX;
-                if is_torn && torn_octets > 0 {
+                let is_continued = is_last && torn_octets <= TORN_OCTETS_MAX;
+                if is_continued && torn_octets > 0 {
                     self.torn_octets += torn_octets;
                     file.set_len(scanned.octets).map_err(fault)?;
-                } else if torn_octets > 0 && !is_begun {
+                } else if torn_octets > 0 && !is_interrupted {
                     self.damaged += 1;
                 }
                 if !is_last {
-                    // Without it the file is read again the next time.
-                    let _ =
-                        index::write((&self.folder, &index_name), (&file, format, octets), &scanned.entries);
+                    // Ignored: a file without an index is scanned again at the next opening.
+                    let _ = index::write(&self.folder, &index_name, &file, format, octets, &scanned.entries);
                 }
-                (scanned.entries, if is_torn { scanned.octets } else { octets }, !is_torn)
+                (scanned.entries, if is_continued { scanned.octets } else { octets }, !is_continued)
             }
         };
-        // What is appended from here on is in no index that is there already.
+        // The index of the last file is removed, because it would lack the records that are
+        // appended from here on.
         let has_index = is_last && self.folder.remove_if_there(&index_name).is_err();
         for entry in &entries {
             let location = Location { file: number, offset: entry.offset, octets: entry.octets };
             found(&entry.name, location, entry.expires_ms);
         }
         self.packets += entries.len();
-        // Only the file that is being written needs to know its entries, for its index.
+        // Only the last file needs its entries: its index is written once it is full.
         let entries = if is_last { entries } else { Vec::new() };
         let mut loaded = PacketFile::new(number, file);
         (loaded.format, loaded.octets, loaded.entries) = (format, octets, entries);
         loaded.is_sealed = is_sealed || has_index || format == Format::One;
-        if is_begun && is_last {
+        if is_interrupted && is_last {
             loaded.begin().map_err(fault)?;
         } else if is_last && !loaded.is_sealed {
-            // It can be read, but whoever wrote it may have ended without putting it on the disk.
+            // The process that wrote the magic number may have died before it synchronized the
+            // file, so the number is written again.
             loaded.file.write_all_at(MAGIC, 0).map_err(fault)?;
         }
         self.octets += loaded.octets;
@@ -190,22 +203,22 @@ impl Store {
         Ok(())
     }
 
-    /// Begins a publication: what it appends from here on can be undone. Returns the number by
-    /// which it is [`Store::commit`]ted or [`Store::undo`]ne.
+    /// Begins a publication, whose records can be undone. Returns the publication's number for
+    /// [`Store::commit`] or [`Store::undo`].
     pub fn begin(&mut self) -> u64 {
         let (file, octets) = self.files.last().map_or((0, 0), |last| (last.number, last.octets));
         self.undo.begin(Mark { file, octets, appended: self.appended }, self.failures)
     }
 
-    /// Ends the publication `number`: what it appended is on the disk, and stays.
+    /// Commits the publication `number`: synchronizes its records. They stay from then on.
     ///
     /// # Errors
-    /// What the system says: the disk is full, or failed, now or since the publication began. It is
-    /// still to be undone then.
+    /// The system's error: the disk is full, or it has failed since the publication began. After an
+    /// error the caller must undo the publication.
     pub fn commit(&mut self, number: u64) -> Result<(), StoreError> {
         self.sync()?;
         if self.undo.failures_before(number).is_some_and(|failures| failures < self.failures) {
-            // The system tells of a failure once, to whichever publication comes first.
+            // The system reports a failure only once, to the first publication that synchronizes.
             return Err(StoreError::new(
                 self.folder.path(),
                 io::Error::from_raw_os_error(Errno::IO.raw_os_error()),
@@ -215,11 +228,11 @@ impl Store {
         Ok(())
     }
 
-    /// Appends `packets`, each with its name, and returns where each is.
+    /// Appends `packets`, each with its name, and returns their locations.
     ///
     /// # Errors
     /// [`StoreError::Full`] at the store's limit, [`StoreError::NoSpace`] and [`StoreError::Io`]
-    /// from the system. None of them is there then.
+    /// from the system. After an error none of the packets is stored.
     pub fn append(&mut self, packets: &[Record<'_>]) -> Result<Vec<Location>, StoreError> {
         let octets: u64 = packets.iter().map(|record| record_octets(record.packet)).sum();
         let is_full = |last: &PacketFile| last.is_sealed || last.octets >= self.file_octets_max;
@@ -234,7 +247,8 @@ impl Store {
         }
         let mut records = Vec::with_capacity(octets as usize);
         let Some(last) = self.files.last_mut() else { return Ok(Vec::new()) };
-        last.cut_off_rest().map_err(|error| StoreError::new(&path_of(&self.folder, last.number), error))?;
+        last.cut_off_remains()
+            .map_err(|error| StoreError::new(&path_of(&self.folder, last.number), error))?;
         let mut places = Vec::with_capacity(packets.len());
         for record in packets {
             let offset = last.octets + records.len() as u64;
@@ -242,9 +256,9 @@ impl Store {
             write_record(record, &mut records);
         }
         if let Err(error) = last.file.write_all_at(&records, last.octets) {
-            // What was written of it is cut off, so that nothing comes to lie behind half a record.
-            last.has_rest = true;
-            let cut = last.cut_off_rest();
+            // Cut off the remains, so that no record follows half a record.
+            last.has_remains = true;
+            let cut = last.cut_off_remains();
             tracing::warn!(folder = %self.folder.path().display(), %error, ?cut, "packets could not be stored");
             return Err(StoreError::new(&path_of(&self.folder, last.number), error));
         }
@@ -259,11 +273,13 @@ impl Store {
         Ok(places)
     }
 
-    /// Puts what was appended on the disk.
+    /// Synchronizes the appended records.
     fn sync(&mut self) -> Result<(), StoreError> {
+        // A doubtful file has reported its failure already; `commit` compares the number of
+        // failures.
         let Some(last) = self.files.last_mut().filter(|last| !last.is_doubtful) else { return Ok(()) };
         last.file.sync_data().map_err(|error| {
-            // Later calls would succeed, and say nothing of what is lost.
+            // Later synchronizations of the file would succeed without reporting the lost records.
             (last.is_doubtful, last.is_sealed) = (true, true);
             self.failures += 1;
             StoreError::new(&path_of(&self.folder, last.number), error)
@@ -271,21 +287,22 @@ impl Store {
     }
 
     /// Undoes the publication `number`, which appended `packets` packets in `octets` octets of
-    /// records ([`record_octets`]), as soon as nothing else lies behind where it began: at once, or
-    /// when the others that appended meanwhile are undone too. Behind what another one keeps it
-    /// stays as dead octets.
+    /// records ([`record_octets`]). The records are cut off as soon as only undone records lie
+    /// after the publication's start: immediately, or when the other publications that appended
+    /// meanwhile are undone, too. If another publication commits records after that start, the
+    /// undone records stay as dead octets.
     pub fn undo(&mut self, number: u64, packets: usize, octets: u64) {
         self.undo.fail(number, packets, octets);
         let files = &self.files;
         let is_there = |file| file == 0 || files.iter().any(|known| known.number == file);
         if let Some((mark, packets)) = self.undo.cut(self.appended, is_there) {
             self.cut_back(mark);
-            // Some of them may have gone with the oldest file.
+            // Some of these packets may have been dropped with the oldest file.
             self.packets = self.packets.saturating_sub(packets);
         }
     }
 
-    /// Cuts off everything behind `mark`. What cannot be cut off stays as dead octets.
+    /// Cuts off everything after `mark`. Octets that cannot be cut off stay as dead octets.
     fn cut_back(&mut self, mark: Mark) {
         if let Err(error) = self.try_cut_back(mark) {
             tracing::warn!(folder = %self.folder.path().display(), %error, "packets of a publication that failed stay");
@@ -305,15 +322,16 @@ impl Store {
             is_changed = true;
         }
         let Some(last) = self.files.last_mut() else { return self.folder.sync() };
-        // One that had been full already gave its entries to its index, and gets them back. An
-        // index that came back after a power cut would not be of what is appended from here on.
+        // A file that was full has its entries in its index only, so they are scanned again below.
+        // The index is removed durably first: an index that reappeared after a power cut would not
+        // match the records that are appended from here on.
         let was_full = self.folder.remove_if_there(index_name(last.number))?;
         if is_changed || was_full {
             self.folder.sync()?;
         }
         last.file.set_len(mark.octets)?;
         self.octets -= last.octets - mark.octets;
-        (last.octets, last.has_rest) = (mark.octets, false);
+        (last.octets, last.has_remains) = (mark.octets, false);
         last.entries.retain(|entry| entry.offset < mark.octets);
         if is_changed || was_full {
             last.entries = scan::scan(&last.file, last.octets)?.entries;
@@ -321,8 +339,8 @@ impl Store {
         Ok(())
     }
 
-    /// Deletes the oldest file, to make room, and returns its number. The file that is being
-    /// written stays. Whoever knows the names that lay in it says how many there were, by
+    /// Deletes the oldest file to make room, and returns its number. The file that is being written
+    /// stays. The caller must report the number of packets in the deleted file by
     /// [`Store::forget_packets`].
     pub fn drop_oldest(&mut self) -> Option<u64> {
         if self.files.len() < 2 {
@@ -330,6 +348,8 @@ impl Store {
         }
         let oldest = self.files.remove(0);
         self.octets -= oldest.octets;
+        // Only logged: the store continues without the file, and finds it again at the next
+        // opening.
         if let Err(error) = remove_files(&self.folder, oldest.number) {
             let (folder, number) = (self.folder.path().display(), oldest.number);
             tracing::warn!(%folder, number, %error, "a file of packets could not be deleted");
@@ -337,18 +357,18 @@ impl Store {
         Some(oldest.number)
     }
 
-    /// Takes `packets` packets that went with a file off the number of packets.
+    /// Subtracts `packets` packets of a deleted file from the number of packets.
     pub fn forget_packets(&mut self, packets: usize) {
         self.packets = self.packets.saturating_sub(packets);
     }
 
-    /// The limit of all files, octets.
+    /// Returns the limit of all files in octets.
     pub fn octets_max(&self) -> u64 {
         self.octets_max
     }
 
-    /// What reads the packet at `location`, on any thread and without the store; `None` if its file
-    /// is gone.
+    /// Returns a reader of the packet at `location`. Any thread may use it, without the store.
+    /// Returns `None` if the packet's file was deleted.
     pub fn reader(&self, location: Location) -> Option<StoredPacket> {
         let file = self.files.iter().find(|file| file.number == location.file)?;
         Some(StoredPacket { file: file.file.clone(), format: file.format, location })
@@ -359,19 +379,19 @@ impl Store {
         self.octets
     }
 
-    /// Packets found damaged, and octets cut off, when the store was opened.
+    /// Returns the number of damaged records and of octets cut off when the store was opened.
     pub fn losses(&self) -> (u64, u64) {
         (self.damaged, self.torn_octets)
     }
 
-    /// Begins a new file; the one before is full and gets its index.
+    /// Begins a new file, and writes the index of the previous one, which is full.
     fn begin_file(&mut self) -> Result<(), StoreError> {
         self.sync()?;
         let number = self.files.last().map_or(1, |last| last.number + 1);
         let name = packets_name(number);
         let path = path_of(&self.folder, number);
         let fault = |error| StoreError::new(&path, error);
-        // Of a file of this number that was cut off.
+        // An index of this number may be left from a file that was cut off.
         self.folder.remove_if_there(index_name(number)).map_err(fault)?;
         let mut begun = PacketFile::new(number, open_or_create(&self.folder, &name).map_err(fault)?);
         if let Err(error) = begun.begin().and_then(|()| self.folder.sync()) {
@@ -380,8 +400,9 @@ impl Store {
         }
         if let Some(full) = self.files.last_mut().filter(|last| !last.is_doubtful) {
             let entries = std::mem::take(&mut full.entries);
-            // Without it the file is read again the next time.
-            let _ = index::write((&self.folder, &index_name(full.number)), full.described(), &entries);
+            // Ignored: a file without an index is scanned again at the next opening.
+            let name = index_name(full.number);
+            let _ = index::write(&self.folder, &name, &full.file, full.format, full.octets, &entries);
         }
         self.octets += begun.octets;
         self.files.push(begun);
@@ -399,12 +420,12 @@ impl PacketFile {
             entries: Vec::new(),
             is_sealed: false,
             is_doubtful: false,
-            has_rest: false,
+            has_remains: false,
         }
     }
 
-    /// Makes it a file without packets. It begins as it should on the disk too: packets behind a
-    /// beginning that is lost would be lost with it.
+    /// Makes this a file without packets. The magic number is synchronized, because all packets of
+    /// a file are lost without it.
     fn begin(&mut self) -> io::Result<()> {
         self.file.set_len(0)?;
         self.file.write_all_at(MAGIC, 0)?;
@@ -413,22 +434,17 @@ impl PacketFile {
         Ok(())
     }
 
-    /// What its index is of.
-    fn described(&self) -> (&File, Format, u64) {
-        (&self.file, self.format, self.octets)
-    }
-
-    /// Cuts off what a write that failed left behind.
-    fn cut_off_rest(&mut self) -> io::Result<()> {
-        if self.has_rest {
+    /// Cuts off the remains of a failed write.
+    fn cut_off_remains(&mut self) -> io::Result<()> {
+        if self.has_remains {
             self.file.set_len(self.octets)?;
-            self.has_rest = false;
+            self.has_remains = false;
         }
         Ok(())
     }
 }
 
-/// A packet on disk, to be read by any thread.
+/// A packet on disk, which any thread may read.
 #[derive(Clone, Debug)]
 pub struct StoredPacket {
     file: Arc<File>,
@@ -440,12 +456,13 @@ impl StoredPacket {
     /// Reads the packet; `None` if it is damaged.
     ///
     /// # Errors
-    /// What the system says of the disk.
+    /// The system's error for the disk.
     pub fn read(&self) -> io::Result<Option<Vec<u8>>> {
         let header_octets = self.format.header_octets();
         let mut record = vec![0; header_octets + self.location.octets as usize];
         match self.file.read_exact_at(&mut record, self.location.offset) {
             Ok(()) => {}
+            // The record was cut off meanwhile, which is no fault of the disk.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
             Err(error) => return Err(error),
         }
@@ -461,21 +478,7 @@ fn open_or_create(folder: &Folder, name: &str) -> io::Result<File> {
     Ok(folder.open_or_create(name, OFlags::RDWR, Writers::this_user())?)
 }
 
-/// Makes the folder if there is none, and those above it, and ensures that it is where it is after
-/// a power cut: also one that was made by somebody who was ended before this.
-pub(crate) fn make_folder(folder: &Path) -> io::Result<Folder> {
-    let opened = Folder::open_or_make(folder, 0o700)?;
-    for above in folder.ancestors().skip(1) {
-        match Folder::open(above).map_err(io::Error::from).and_then(|above| above.sync()) {
-            // What this user may not read others made, and some file systems know nothing of it.
-            Err(error) if matches!(error.kind(), PermissionDenied | InvalidInput) => {}
-            synced => synced?,
-        }
-    }
-    Ok(opened)
-}
-
-/// What to name when a file cannot be written.
+/// The path to report when a file cannot be written.
 fn path_of(folder: &Folder, number: u64) -> PathBuf {
     folder.path().join(packets_name(number))
 }
@@ -498,7 +501,7 @@ fn index_name(number: u64) -> String {
     format!("packets-{number:010}.index")
 }
 
-/// Removes a file of packets, and its index before it: one without its file would be taken for that
+/// Removes a file of packets. Its index is removed first: a remaining index would be taken for that
 /// of the next file of this number.
 fn remove_files(folder: &Folder, number: u64) -> io::Result<()> {
     folder.remove_if_there(index_name(number))?;

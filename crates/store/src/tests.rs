@@ -4,7 +4,7 @@ use std::os::unix::fs::FileExt;
 use std::process::Command;
 
 use namely_security::{Signer, sign_data};
-use namely_skip::{Need, skip};
+use namely_testkit::{Need, skip};
 use namely_wire::{DataBuilder, Name};
 
 use super::*;
@@ -67,7 +67,7 @@ fn last_file(folder: &Path) -> PathBuf {
 }
 
 #[test]
-fn what_was_stored_is_found_again_after_a_restart() {
+fn a_store_survives_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let (mut store, found) = open(folder.path(), OCTETS_MAX);
     assert!(found.is_empty());
@@ -84,7 +84,7 @@ fn what_was_stored_is_found_again_after_a_restart() {
 }
 
 #[test]
-fn a_store_belongs_to_one_producer_at_a_time() {
+fn a_store_belongs_to_one_producer() {
     let folder = tempfile::tempdir().unwrap();
     let (store, _) = open(folder.path(), OCTETS_MAX);
     let second = Store::open(folder.path(), OCTETS_MAX, &mut |_, _, _| {});
@@ -94,7 +94,7 @@ fn a_store_belongs_to_one_producer_at_a_time() {
 }
 
 #[test]
-fn a_tail_torn_at_any_octet_is_dropped_and_what_was_before_it_stays() {
+fn a_torn_tail_is_dropped() {
     let folder = tempfile::tempdir().unwrap();
     let (mut store, _) = open(folder.path(), OCTETS_MAX);
     let places = append(&mut store, 0..3).unwrap();
@@ -106,7 +106,7 @@ fn a_tail_torn_at_any_octet_is_dropped_and_what_was_before_it_stays() {
         let (mut store, found) = open(folder.path(), OCTETS_MAX);
         assert_holds(&store, &found, 0..2);
         assert_eq!(store.losses(), (0, cut - last.offset));
-        // What is appended now lies where the torn record was.
+        // The next record replaces the torn one.
         assert_eq!(append(&mut store, 2..3).unwrap(), [last]);
         drop(store);
         let (store, found) = open(folder.path(), OCTETS_MAX);
@@ -122,7 +122,7 @@ fn a_tail_torn_at_any_octet_is_dropped_and_what_was_before_it_stays() {
 }
 
 #[test]
-fn a_file_that_was_just_being_made_is_taken_up_and_a_strange_one_left_alone() {
+fn an_incomplete_store_file_is_adopted() {
     for octets in 0..=MAGIC.len() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(packets_path(folder.path(), 1), &MAGIC[..octets]).unwrap();
@@ -141,14 +141,14 @@ fn a_file_that_was_just_being_made_is_taken_up_and_a_strange_one_left_alone() {
 }
 
 #[test]
-fn what_no_crash_explains_is_not_cut_off() {
+fn corruption_beyond_a_crash_is_never_truncated() {
     let folder = tempfile::tempdir().unwrap();
     let (mut store, _) = open(folder.path(), OCTETS_MAX);
     let places = append(&mut store, 0..2).unwrap();
     let octets = record_octets(&packet(2).1);
     append(&mut store, 2..3 + TORN_OCTETS_MAX / octets).unwrap();
     drop(store);
-    // The length of a record: nobody knows where the next one begins.
+    // A wrong length of a record: the position of the next one is unknown.
     let file = last_file(folder.path());
     OpenOptions::new().write(true).open(&file).unwrap().write_all_at(&[0xff; 4], places[1].offset).unwrap();
     let length = file.metadata().unwrap().len();
@@ -166,7 +166,7 @@ fn what_no_crash_explains_is_not_cut_off() {
 }
 
 #[test]
-fn a_damaged_packet_is_skipped_and_never_read_as_good() {
+fn a_damaged_packet_is_skipped() {
     let folder = tempfile::tempdir().unwrap();
     let (mut store, _) = open(folder.path(), OCTETS_MAX);
     let places = append(&mut store, 0..3).unwrap();
@@ -182,7 +182,7 @@ fn a_damaged_packet_is_skipped_and_never_read_as_good() {
 }
 
 #[test]
-fn an_index_that_is_damaged_or_gone_is_made_again() {
+fn a_damaged_store_index_is_rebuilt() {
     let folder = tempfile::tempdir().unwrap();
     let (mut store, _) = open(folder.path(), OCTETS_MAX);
     store.file_octets_max = 1;
@@ -206,7 +206,7 @@ fn an_index_that_is_damaged_or_gone_is_made_again() {
     let (store, found) = open(folder.path(), OCTETS_MAX);
     assert_holds(&store, &found, 0..9);
     drop(store);
-    // A sound index is believed: the packets are not read.
+    // The store trusts a sound index and does not read the packets.
     let mut file = OpenOptions::new().write(true).open(packets_path(folder.path(), 1)).unwrap();
     file.seek(SeekFrom::Start(100)).unwrap();
     file.write_all(b"!").unwrap();
@@ -216,7 +216,7 @@ fn an_index_that_is_damaged_or_gone_is_made_again() {
 }
 
 #[test]
-fn a_store_takes_its_limit_and_not_one_octet_more() {
+fn a_store_is_limited_in_octets() {
     let folder = tempfile::tempdir().unwrap();
     let octets = MAGIC.len() as u64 + (0..4).map(|number| record_octets(&packet(number).1)).sum::<u64>();
     let (mut store, _) = open(folder.path(), octets);
@@ -232,7 +232,7 @@ fn a_store_takes_its_limit_and_not_one_octet_more() {
 }
 
 #[test]
-fn a_store_takes_so_many_packets_and_no_more() {
+fn a_store_is_limited_in_packets() {
     let folder = tempfile::tempdir().unwrap();
     let (mut store, _) = open(folder.path(), OCTETS_MAX);
     assert_eq!(store.packets_max, STORE_PACKETS_MAX);
@@ -244,7 +244,7 @@ fn a_store_takes_so_many_packets_and_no_more() {
 }
 
 #[test]
-fn a_store_has_few_files_however_large_it_is() {
+fn a_large_store_has_few_files() {
     for octets_max in [1, OCTETS_MAX, 1 << 40, (1 << 40) + 1] {
         let folder = tempfile::tempdir().unwrap();
         let (store, _) = open(folder.path(), octets_max);
@@ -262,7 +262,7 @@ fn a_store_has_few_files_however_large_it_is() {
 }
 
 #[test]
-fn what_was_begun_can_be_undone_across_files() {
+fn a_publication_is_undone_across_files() {
     let folder = tempfile::tempdir().unwrap();
     let (mut store, _) = open(folder.path(), OCTETS_MAX);
     append(&mut store, 0..3).unwrap();
@@ -276,7 +276,7 @@ fn what_was_begun_can_be_undone_across_files() {
     assert_eq!(store.octets(), octets);
     store.file_octets_max = OCTETS_MAX;
     append(&mut store, 3..5).unwrap();
-    // The index of the file that was full for a while has all of it.
+    // The first file was full for a while. Its index lists all of its records in the end.
     store.file_octets_max = 1;
     append(&mut store, 5..6).unwrap();
     drop(store);
@@ -284,7 +284,7 @@ fn what_was_begun_can_be_undone_across_files() {
     let (store, found) = open(folder.path(), OCTETS_MAX);
     assert_holds(&store, &found, 0..6);
     drop(store);
-    // Where others appended in between nothing is taken from them.
+    // Records that another publication appended in between stay.
     let (mut store, _) = open(folder.path(), OCTETS_MAX);
     let [failing, other] = [(); 2].map(|()| store.begin());
     append(&mut store, 6..8).unwrap();
@@ -296,7 +296,7 @@ fn what_was_begun_can_be_undone_across_files() {
 }
 
 #[test]
-fn the_oldest_file_can_be_given_up_and_never_the_one_being_written() {
+fn only_completed_store_files_are_dropped() {
     let folder = tempfile::tempdir().unwrap();
     let (mut store, _) = open(folder.path(), OCTETS_MAX);
     store.file_octets_max = 1;
@@ -310,7 +310,7 @@ fn the_oldest_file_can_be_given_up_and_never_the_one_being_written() {
 }
 
 #[test]
-fn what_is_undone_may_have_gone_with_the_oldest_file_already() {
+fn undo_tolerates_a_dropped_oldest_file() {
     let folder = tempfile::tempdir().unwrap();
     let (mut store, _) = open(folder.path(), OCTETS_MAX);
     store.file_octets_max = 1;
@@ -329,9 +329,9 @@ fn what_is_undone_may_have_gone_with_the_oldest_file_already() {
     assert_holds(&store, &found, 0..2);
 }
 
-/// A file system of a megabyte, in a mount namespace of its own: this very test runs there again.
+/// Runs this test again on a file system of one megabyte, in a mount namespace of its own.
 #[test]
-fn a_full_disk_leaves_what_was_there_intact() {
+fn a_full_disk_leaves_the_store_intact() {
     const VARIABLE: &str = "NAMELY_TEST_FULL_DISK";
     if let Some(folder) = std::env::var_os(VARIABLE) {
         return fill(Path::new(&folder));
@@ -339,7 +339,7 @@ fn a_full_disk_leaves_what_was_there_intact() {
     let folder = tempfile::tempdir().unwrap();
     let test = std::env::current_exe().unwrap();
     let script = "mount -t tmpfs -o size=1m tmpfs \"$1\" && exec \"$2\" --exact --nocapture \"$3\"";
-    let name = "store::tests::a_full_disk_leaves_what_was_there_intact";
+    let name = "store::tests::a_full_disk_leaves_the_store_intact";
     let unshared = Command::new("unshare")
         .args(["--mount", "--map-root-user", "sh", "-c", script, "sh"])
         .arg(folder.path())
@@ -378,7 +378,7 @@ fn fill(folder: &Path) {
     let (mut store, found) = open(folder, OCTETS_MAX);
     assert_holds(&store, &found, 0..stored);
     assert_eq!(store.losses(), (0, 0));
-    // One more that fits is taken, and everything is still there.
+    // The store accepts one more packet that fits.
     let room: u64 = (1 << 20) - octets;
     if room > 2 * 4096 {
         append(&mut store, stored..stored + 1).unwrap();
@@ -388,14 +388,14 @@ fn fill(folder: &Path) {
 }
 
 #[test]
-fn publications_that_fail_at_once_leave_nothing_dead() {
+fn concurrent_failed_publications_leave_no_dead_records() {
     let folder = tempfile::tempdir().unwrap();
     let (mut store, _) = open(folder.path(), OCTETS_MAX);
     append(&mut store, 0..2).unwrap();
     let octets = store.octets();
     let two =
         |first: u64, second: u64| [first, second].map(|number| record_octets(&packet(number).1)).iter().sum();
-    // Three that append in turns, of which the last has appended nothing when the others fail.
+    // Two publications append in turns. A third one has appended nothing when they fail.
     let [one, other, idle] = [(); 3].map(|()| store.begin());
     for number in 2..6 {
         append(&mut store, number..number + 1).unwrap();
@@ -413,7 +413,7 @@ fn publications_that_fail_at_once_leave_nothing_dead() {
     assert_holds(&store, &found, 0..4);
 }
 
-/// Names, places and times of what is found.
+/// Names and times of the records found.
 fn found_with_times(folder: &Path) -> Vec<(Name, u64)> {
     let mut found = Vec::new();
     let store = Store::open(folder, OCTETS_MAX, &mut |name, _, expires_ms| {
@@ -424,7 +424,7 @@ fn found_with_times(folder: &Path) -> Vec<(Name, u64)> {
 }
 
 #[test]
-fn when_a_packet_expires_is_kept_in_the_file_and_in_its_index() {
+fn expiry_times_are_stored_in_file_and_index() {
     let folder = tempfile::tempdir().unwrap();
     let (mut store, _) = open(folder.path(), OCTETS_MAX);
     store.file_octets_max = 1;
@@ -439,10 +439,10 @@ fn when_a_packet_expires_is_kept_in_the_file_and_in_its_index() {
         .collect();
     assert!(index_path(folder.path(), 1).exists());
     assert_eq!(found_with_times(folder.path()), expected);
-    // Without the index they are read from the file.
+    // Without the index the times are read from the file.
     std::fs::remove_file(index_path(folder.path(), 1)).unwrap();
     assert_eq!(found_with_times(folder.path()), expected);
-    // An octet of the time is as much part of the record as one of the packet.
+    // The check of a record covers the time as well as the packet.
     let file = OpenOptions::new().write(true).open(last_file(folder.path())).unwrap();
     file.write_all_at(&[0], MAGIC.len() as u64 + 4).unwrap();
     let (store, found) = open(folder.path(), OCTETS_MAX);
@@ -450,7 +450,7 @@ fn when_a_packet_expires_is_kept_in_the_file_and_in_its_index() {
     assert!(store.losses() != (0, 0));
 }
 
-/// A file as the first version of the format has it.
+/// Writes a file in the first format.
 fn write_first_format(path: &Path, numbers: std::ops::Range<u64>) {
     let mut octets = Format::One.magic().to_vec();
     for number in numbers {
@@ -464,7 +464,7 @@ fn write_first_format(path: &Path, numbers: std::ops::Range<u64>) {
 }
 
 #[test]
-fn a_store_of_the_first_format_is_read_and_goes_on_in_a_new_file() {
+fn a_first_format_store_is_readable() {
     let folder = tempfile::tempdir().unwrap();
     write_first_format(&packets_path(folder.path(), 1), 0..3);
     write_first_format(&packets_path(folder.path(), 2), 3..5);
@@ -483,7 +483,7 @@ fn a_store_of_the_first_format_is_read_and_goes_on_in_a_new_file() {
         let (store, found) = open(folder.path(), OCTETS_MAX);
         assert_holds(&store, &found, 0..7);
     }
-    // Its last record may be torn too.
+    // The last record of such a file may be torn, too.
     let folder = tempfile::tempdir().unwrap();
     let path = packets_path(folder.path(), 1);
     write_first_format(&path, 0..3);

@@ -1,27 +1,30 @@
-//! Which publications append to a store at once, and what can be cut off again when some of them
-//! fail.
+//! Undoes failed publications, several of which may append at the same time.
 //!
-//! Records of publications that run at once lie between each other. Those of one that failed are
-//! cut off as soon as nothing lies behind where it began but records of others that failed too.
+//! Records of concurrent publications are interleaved. The records of a failed publication are cut
+//! off once only records of failed publications lie after its start.
 
 use std::collections::BTreeMap;
 
-/// Maximum number of publications that failed while others appended, and whose records may still be
-/// cut off; those of the oldest stay as dead octets.
+/// Failed publications whose records may still be cut off.
+///
+/// # Limit
+/// The records of the oldest stay as dead octets.
+/// - Tests: `remembered_failures_are_limited`
 const FAILED_MAX: usize = 64;
 
-/// A place in a store.
+/// A position in a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
-    /// The number of the file; 0: there was none yet.
+    /// The number of the file; 0: there was no file yet.
     pub(crate) file: u64,
     /// Octets of that file.
     pub(crate) octets: u64,
-    /// Octets that had been appended.
+    /// Octets appended to the store before this position.
     pub(crate) appended: u64,
 }
 
-/// Publications that are under way or failed, by number: in the order in which they began.
+/// Publications in progress or failed, by number. Numbers ascend in the order in which the
+/// publications began.
 #[derive(Debug, Default)]
 pub(crate) struct Undo {
     publications: BTreeMap<u64, Publication>,
@@ -31,45 +34,49 @@ pub(crate) struct Undo {
 #[derive(Debug)]
 struct Publication {
     began: Mark,
-    /// How often the disk had failed when it began.
+    /// Number of failed synchronizations before the publication began.
     failures: u64,
-    /// Packets and octets that it appended, if it failed.
+    /// Packets and octets that the publication appended, if it has failed.
     failed: Option<(usize, u64)>,
 }
 
 impl Undo {
-    /// One begins at `began`, after the disk failed so often; its number.
+    /// Begins a publication at `began`, after `failures` failed synchronizations. Returns its
+    /// number.
     pub(crate) fn begin(&mut self, began: Mark, failures: u64) -> u64 {
         self.last += 1;
         self.publications.insert(self.last, Publication { began, failures, failed: None });
         self.last
     }
 
-    /// How often the disk had failed when the publication `number` began.
+    /// Returns the number of failed synchronizations before the publication `number` began.
     pub(crate) fn failures_before(&self, number: u64) -> Option<u64> {
         self.publications.get(&number).map(|known| known.failures)
     }
 
-    /// What it appended stays.
+    /// Ends a publication; its records stay.
     pub(crate) fn commit(&mut self, number: u64) {
         self.publications.remove(&number);
     }
 
-    /// It failed after it had appended so much.
+    /// Records that a publication failed after it appended these packets and octets.
     pub(crate) fn fail(&mut self, number: u64, packets: usize, octets: u64) {
         if let Some(publication) = self.publications.get_mut(&number) {
             publication.failed = Some((packets, octets));
         }
+        // Numbers ascend, so the first one is the oldest.
         let failed: Vec<u64> = self.failed().map(|(number, ..)| number).collect();
         if failed.len() > FAILED_MAX {
             self.publications.remove(&failed[0]);
         }
     }
 
-    /// Where a store to which `appended` octets were appended can be cut off, and how many packets
-    /// lie behind it; `is_there` returns true for a file that still is.
+    /// Returns the position at which a store with `appended` appended octets can be cut off, and
+    /// the number of packets after that position. `is_there` returns true for a file that still
+    /// exists.
     pub(crate) fn cut(&mut self, appended: u64, is_there: impl Fn(u64) -> bool) -> Option<(Mark, usize)> {
-        // Of the last one and all before it, as far as they have everything that lies behind them.
+        // Walk back from the last failed publication. A cut at the start of a publication is
+        // possible if all octets after it belong to failed publications.
         let failed: Vec<_> = self.failed().collect();
         let (mut packets, mut octets, mut cut) = (0, 0, None);
         for (_, began, (its_packets, its_octets)) in failed.into_iter().rev() {
@@ -81,7 +88,8 @@ impl Undo {
         }
         let (mark, packets) = cut?;
         self.publications.retain(|_, known| known.failed.is_none() || known.began.appended < mark.appended);
-        // Those under way that began behind it have appended nothing yet that is still there.
+        // A publication in progress that began after the cut has appended nothing, because failed
+        // publications had appended all octets after the cut.
         for known in self.publications.values_mut().filter(|known| known.began.appended > mark.appended) {
             known.began = mark;
         }
@@ -102,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_is_cut_off_once_nothing_else_lies_behind_it() {
+    fn failed_appends_are_truncated_from_the_end() {
         let mut undo = Undo::default();
         // One after the other: a has 0..10, b 10..30, and c nothing yet.
         let [a, b, c] = [0, 10, 30].map(|appended| undo.begin(mark(appended), 0));
@@ -110,11 +118,11 @@ mod tests {
         assert_eq!(undo.cut(30, |_| true), None, "b is behind it");
         undo.fail(b, 2, 20);
         assert_eq!(undo.cut(30, |_| true), Some((mark(0), 3)));
-        // c goes on from there.
+        // c begins at the cut.
         undo.fail(c, 1, 5);
         assert_eq!(undo.cut(5, |_| true), Some((mark(0), 1)));
         assert!(undo.publications.is_empty());
-        // Between each other: the last one alone can be cut off, and what one keeps never.
+        // Interleaved: only the last publication can be cut off, and committed records never.
         let [a, b, c] = [0, 5, 40].map(|appended| undo.begin(mark(appended), 0));
         undo.fail(a, 1, 20);
         undo.commit(b);
@@ -122,14 +130,14 @@ mod tests {
         undo.fail(c, 1, 10);
         assert_eq!(undo.cut(50, |_| true), Some((mark(40), 1)));
         assert_eq!(undo.cut(40, |_| true), None);
-        // Its file may have been given up.
+        // The file of d may have been dropped.
         let d = undo.begin(mark(40), 0);
         undo.fail(d, 1, 10);
         assert_eq!(undo.cut(50, |_| false), None);
     }
 
     #[test]
-    fn so_many_that_failed_are_known_and_the_oldest_is_forgotten() {
+    fn remembered_failures_are_limited() {
         let mut undo = Undo::default();
         let keeps = undo.begin(mark(0), 0);
         let numbers: Vec<u64> = (0..FAILED_MAX as u64 + 1).map(|i| undo.begin(mark(10 * i), 0)).collect();

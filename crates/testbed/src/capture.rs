@@ -1,4 +1,4 @@
-//! What passes a device, as a file that `namely dissect` and others read (pcap).
+//! Captures the packets of a device into a pcap file, which `namely dissect` and other tools read.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -14,16 +14,22 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::Timespec;
 use rustix::net::{RecvFlags, recv};
 
-/// Most octets of a capture; what comes later is counted and left out.
+/// Octets of the capture of one device of a testbed.
+///
+/// # Limit
+/// Further frames are left out of the file.
+/// - Value: 256 MiB
+/// - Counter: `left_out`
+/// - Tests: `a_capture_ends_at_its_limit`
 pub const CAPTURE_OCTETS_MAX: u64 = 256 << 20;
 
 /// Longest frame.
 const FRAME_OCTETS_MAX: usize = 65_536 + 64;
 
-/// How long the thread waits before it looks whether it shall end.
+/// Interval at which the thread checks for the end of the capture.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-/// A capture under way. Dropping it ends it and completes the file.
+/// A running capture. Dropping it stops the capture and completes the file.
 #[derive(Debug)]
 pub struct Capture {
     stop: Arc<AtomicBool>,
@@ -32,10 +38,11 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Writes to `path` what passes `device` of the namespace that the caller is in.
+    /// Captures the packets of `device`, in the caller's namespace, into `path`.
     ///
     /// # Errors
-    /// Environment: no such device, no right to listen, no file.
+    /// Environment: the device does not exist, the caller may not capture, or the file cannot be
+    /// created.
     pub fn start(device: &str, path: &Path) -> io::Result<Self> {
         Self::start_with(device, path, CAPTURE_OCTETS_MAX)
     }
@@ -51,7 +58,7 @@ impl Capture {
         Ok(Capture { stop, left_out, thread: Some(thread) })
     }
 
-    /// Frames for which the file had no room.
+    /// Returns the number of frames that did not fit into the file.
     pub fn left_out(&self) -> u64 {
         self.left_out.load(Ordering::Relaxed)
     }
@@ -74,7 +81,7 @@ fn write_frames(
     let mut buffer = vec![0; FRAME_OCTETS_MAX];
     let mut room = octets_max;
     loop {
-        // What is there when the end is asked for still comes into the file.
+        // Frames that have arrived by the time of the stop still go into the file.
         let is_last = stop.load(Ordering::Relaxed);
         let _ = poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&LOOK));
         while let Ok((octets, _)) = recv(socket, &mut buffer, RecvFlags::DONTWAIT) {
@@ -86,14 +93,14 @@ fn write_frames(
             }
             room -= needed;
         }
-        // Whoever looks at the file while it grows sees whole frames.
+        // Flush after each batch, so that a reader of the growing file sees whole frames.
         if file.flush().is_err() || is_last {
             return;
         }
     }
 }
 
-/// Of a pcap file of Ethernet frames, version 2.4, times in microseconds.
+/// Returns the header of a pcap file of Ethernet frames, version 2.4, timestamps in microseconds.
 fn file_header() -> [u8; 24] {
     let mut header = [0; 24];
     header[..4].copy_from_slice(&0xa1b2_c3d4_u32.to_le_bytes());
@@ -118,7 +125,7 @@ fn frame_header(octets: usize) -> [u8; 16] {
 mod tests {
     use std::net::UdpSocket;
 
-    use namely_skip::{Need, skip};
+    use namely_testkit::{Need, skip};
 
     use super::*;
     use crate::Net;
@@ -157,8 +164,8 @@ mod tests {
     }
 
     #[test]
-    fn every_frame_is_in_the_file_up_to_its_limit() {
-        // Each datagram is seen as it goes out and as it comes in: 16 + 142 octets.
+    fn a_capture_ends_at_its_limit() {
+        // Each datagram is captured when it is sent and when it arrives: 16 + 142 octets.
         let Some((frames, left_out)) = capture(4 * 158, 2) else { return };
         assert_eq!((frames, left_out), (4, 0));
         assert_eq!(capture(4 * 158 - 1, 2), Some((3, 1)));

@@ -1,4 +1,4 @@
-//! What can go wrong with a process, and with a testbed.
+//! Errors of processes and of testbeds.
 
 use std::fmt;
 use std::io;
@@ -6,26 +6,30 @@ use std::time::Duration;
 
 use crate::file::FileError;
 
-/// Why a process did not do what was expected of it, sorted by fault.
-#[derive(Debug)]
+/// A process did not do as expected. Variants are sorted by fault.
+#[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
-    /// The environment: it cannot be started or watched.
+    /// The environment: the process cannot be started or watched.
+    #[error("{doing}: {source}")]
     Environment {
-        /// What was being done.
+        /// The operation that failed.
         doing: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The process: it ended early or without success.
+    #[error("{0}")]
     Failed(String),
     /// The process: it did not end within its bound.
+    #[error("{what}: not done after {} s", .after.as_secs_f64())]
     TimedOut {
-        /// The process, and the end of what it said.
+        /// The process, and the end of its output.
         what: String,
         /// The bound.
         after: Duration,
     },
-    /// SIGINT or SIGTERM to this program.
+    /// This program received SIGINT or SIGTERM.
+    #[error("interrupted; every process it started has been ended")]
     Interrupted,
 }
 
@@ -35,35 +39,23 @@ impl ProcessError {
     }
 }
 
-impl fmt::Display for ProcessError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ProcessError::Environment { doing, source } => write!(f, "{doing}: {source}"),
-            ProcessError::Failed(message) => f.write_str(message),
-            ProcessError::TimedOut { what, after } => {
-                write!(f, "{what}: not done after {} s", after.as_secs_f64())
-            }
-            ProcessError::Interrupted => f.write_str("interrupted; every process it started has been ended"),
-        }
-    }
-}
-
-impl std::error::Error for ProcessError {}
-
-/// Why a testbed could not be run.
-#[derive(Debug)]
+/// A testbed could not be run.
+#[derive(Debug, thiserror::Error)]
 pub enum TestbedError {
-    /// Caller: its file cannot be used.
-    File(FileError),
-    /// Environment: something cannot be had here.
+    /// Caller: the testbed's file is not usable.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Environment: the machine lacks a resource or a right.
+    #[error("{reason}{}", .hint.as_ref().map_or_else(String::new, |hint| format!(" ({hint})")))]
     Unable {
-        /// What, and what the system said.
+        /// The missing resource, and the system's message.
         reason: String,
-        /// What can be done about it.
+        /// A remedy, if there is one.
         hint: Option<String>,
     },
-    /// A process of it.
-    Process(ProcessError),
+    /// A process of the testbed failed.
+    #[error(transparent)]
+    Process(#[from] ProcessError),
 }
 
 impl TestbedError {
@@ -71,28 +63,3 @@ impl TestbedError {
         TestbedError::Unable { reason: format!("{}: {error}", what.into()), hint: None }
     }
 }
-
-impl From<FileError> for TestbedError {
-    fn from(error: FileError) -> Self {
-        TestbedError::File(error)
-    }
-}
-
-impl From<ProcessError> for TestbedError {
-    fn from(error: ProcessError) -> Self {
-        TestbedError::Process(error)
-    }
-}
-
-impl fmt::Display for TestbedError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TestbedError::File(error) => error.fmt(f),
-            TestbedError::Unable { reason, hint: None } => f.write_str(reason),
-            TestbedError::Unable { reason, hint: Some(hint) } => write!(f, "{reason} ({hint})"),
-            TestbedError::Process(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for TestbedError {}

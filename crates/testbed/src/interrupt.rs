@@ -1,4 +1,5 @@
-//! Ctrl-C: noticed by everything that waits, so that what was started can be ended in order.
+//! Interruption by Ctrl-C. Every wait checks for an interruption, so that a run can end the
+//! processes that it started.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,18 +9,18 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::error::ProcessError;
 
-/// How long a wait may take to notice an interruption.
+/// Maximum delay until a wait notices an interruption.
 pub(crate) const NOTICE: Duration = Duration::from_millis(100);
 
-/// Set once somebody wants this run to end.
+/// A flag that ends the run once it is set.
 #[derive(Clone, Debug, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// One that SIGINT and SIGTERM set. A second signal ends the process at once.
+    /// Returns an interrupt that SIGINT and SIGTERM set. A second signal ends the process at once.
     ///
     /// # Errors
-    /// The system's, if signals cannot be watched.
+    /// The system's error if a signal handler cannot be installed.
     pub fn on_signals() -> Result<Self, ProcessError> {
         let interrupt = Interrupt::default();
         for signal in [SIGINT, SIGTERM] {
@@ -31,12 +32,12 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Interrupts.
+    /// Interrupts the run.
     pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Returns without an error until interrupted.
+    /// Returns an error once the run is interrupted.
     ///
     /// # Errors
     /// [`ProcessError::Interrupted`].
@@ -47,7 +48,7 @@ impl Interrupt {
     /// Sleeps for `time`.
     ///
     /// # Errors
-    /// [`ProcessError::Interrupted`], soon after it happens.
+    /// [`ProcessError::Interrupted`], soon after the interruption.
     pub fn sleep(&self, time: Duration) -> Result<(), ProcessError> {
         let end = Instant::now() + time;
         loop {

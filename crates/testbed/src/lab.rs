@@ -1,5 +1,5 @@
-//! A testbed that is there: its namespaces and networks, the routers on its nodes, and how a
-//! program is run on one of them.
+//! A running testbed: its namespaces and networks, the routers on its nodes, and commands that run
+//! a program on a node.
 
 use std::fs;
 use std::os::unix::net::UnixStream;
@@ -12,20 +12,21 @@ use serde_json::Value;
 
 use crate::capture::Capture;
 use crate::error::TestbedError;
-use crate::file::{Deed, Listens, Node, Testbed};
+use crate::file::{EventAction, Listens, Node, Testbed};
 use crate::interrupt::Interrupt;
 use crate::net::Net;
-use crate::network::{self, Built, Device, Kernel};
+use crate::network::{self, BuiltNetwork, Device, Kernel};
 use crate::process::Process;
 use crate::{sandbox, text};
 
-/// How long routers may take until they answer.
+/// Maximum time until routers answer.
 const READY_LIMIT: Duration = Duration::from_secs(60);
 
-/// How long a router may take to say what it knows.
+/// Maximum time for a router to send a dataset.
 const DATASET_LIMIT: Duration = Duration::from_secs(30);
 
-/// What routers are asked at the end, and the file of the answer.
+/// Datasets that are requested from routers at the end: name of the file, and arguments of
+/// `namely`.
 pub const DATASETS: [(&str, &[&str]); 7] = [
     ("status", &["status"]),
     ("counters", &["status", "--counters"]),
@@ -36,12 +37,12 @@ pub const DATASETS: [(&str, &[&str]); 7] = [
     ("neighbors", &["neighbors"]),
 ];
 
-/// A testbed that is there. What runs in it ends before the namespaces go.
+/// A running testbed. Its processes end before the namespaces are deleted.
 #[derive(Debug)]
 pub struct Lab {
     captures: Vec<Capture>,
     routers: Vec<(String, Option<Process>)>,
-    networks: Vec<Built>,
+    networks: Vec<BuiltNetwork>,
     net: Net,
     devices: Vec<Device>,
     testbed: Testbed,
@@ -49,11 +50,11 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Builds the networks in the sandbox that this process is in, starts the routers, and waits
-    /// until they answer. What is written goes below `folder`, which is made.
+    /// Builds the networks in the sandbox of this process, starts the routers, and waits until they
+    /// answer. All output goes below `folder`, which is created.
     ///
     /// # Errors
-    /// What cannot be had here, a router that does not start, or an interruption.
+    /// A resource that the machine lacks, a router that does not start, or an interruption.
     pub fn build(testbed: Testbed, folder: &Path, interrupt: &Interrupt) -> Result<Self, TestbedError> {
         let folder = made(folder)?;
         let nodes: Vec<&str> = testbed.nodes.iter().map(|node| node.name.get_ref().as_str()).collect();
@@ -62,7 +63,7 @@ impl Lab {
         for node in &nodes {
             made(&folder.join(node))?;
             made(&Path::new("/run").join(node))?;
-            // Addresses are this testbed's own: nobody else can have them.
+            // Addresses are this testbed's own, so duplicate address detection is not needed.
             net.enter(node, || fs::write("/proc/sys/net/ipv6/conf/default/accept_dad", "0")).ok();
         }
         made(&folder.join("keys"))?;
@@ -95,7 +96,7 @@ impl Lab {
         Ok(())
     }
 
-    /// Starts the router of a node, if it has one.
+    /// Starts the router of a node, if the node has one.
     fn start_router(&mut self, n: usize) -> Result<(), TestbedError> {
         let Some(node) = self.testbed.nodes.get(n) else { return Ok(()) };
         let name = node.name.get_ref().clone();
@@ -142,7 +143,8 @@ impl Lab {
             }
             None => command.arg("--no-config"),
         };
-        // As a service has one: a router that is killed and started again has its key.
+        // The state directory outlives the router, as that of a service does: a router that is
+        // killed and started again retains its key.
         command.env("STATE_DIRECTORY", self.folder.join(name).join("state"));
         command.args(["--listen", &self.router(name)]);
         let listens = settings.listen.unwrap_or_default();
@@ -181,37 +183,38 @@ impl Lab {
         Ok(())
     }
 
-    /// What the file says.
+    /// Returns the testbed's description.
     pub fn testbed(&self) -> &Testbed {
         &self.testbed
     }
 
-    /// Where everything is written.
+    /// Returns the folder for all output.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Every device.
+    /// Returns all devices.
     pub fn devices(&self) -> &[Device] {
         &self.devices
     }
 
-    /// What carries each network, in their order.
+    /// Returns the carriers of the networks, in the order of the networks.
     pub fn carriers(&self) -> Vec<network::Carrier> {
         self.networks.iter().map(|built| built.carrier).collect()
     }
 
-    /// The namespaces.
+    /// Returns the namespaces.
     pub fn net(&self) -> &Net {
         &self.net
     }
 
-    /// The URI of a node's router.
+    /// Returns the URI of a node's router.
     pub fn router(&self, node: &str) -> String {
         format!("unix://{}", socket(node).display())
     }
 
-    /// A program on a node, in its folder, at its router.
+    /// Returns a command that runs `program` on a node, in the node's folder, with the node's
+    /// router.
     pub fn command(&self, node: &str, program: &Path) -> Command {
         let home = self.folder.join(node);
         let keys = if self.testbed.testbed.own_keys { home.join("keys") } else { self.folder.join("keys") };
@@ -227,10 +230,10 @@ impl Lab {
         command
     }
 
-    /// What a shell is given, on a node.
+    /// Returns a command that runs a shell script on a node.
     ///
     /// # Errors
-    /// A place in it that stands for nothing.
+    /// A placeholder of the script is unknown.
     pub fn shell(&self, node: &str, script: &str) -> Result<Command, TestbedError> {
         let script = text::fill(&self.testbed, &self.folder, node, script).map_err(network::refused)?;
         let mut command = self.command(node, Path::new("/bin/sh"));
@@ -238,29 +241,29 @@ impl Lab {
         Ok(command)
     }
 
-    /// `namely`, on a node.
+    /// Returns a command that runs `namely` on a node.
     ///
     /// # Errors
-    /// It is not beside this program.
+    /// The program is not in the folder of this program.
     pub fn namely(&self, node: &str) -> Result<Command, TestbedError> {
         Ok(self.command(node, &client()?))
     }
 
-    /// The process of a node's router; none if it was killed or there is none.
+    /// Returns the process of a node's router; none if it was killed or never existed.
     pub fn router_process(&mut self, node: &str) -> Option<&mut Process> {
         self.routers.iter_mut().find(|(name, _)| name == node)?.1.as_mut()
     }
 
-    /// The processes of all routers.
+    /// Returns the process ids of all routers.
     pub(crate) fn router_pids(&self) -> Vec<Pid> {
         let running = self.routers.iter().filter_map(|(_, process)| process.as_ref());
         running.filter_map(|process| process.pid().ok()).collect()
     }
 
-    /// What a node's router says when `namely` is asked so: JSON, a value a line.
+    /// Runs `namely` on a node with `arguments`, and returns its JSON output, one value per line.
     ///
     /// # Errors
-    /// It does not answer.
+    /// The router does not answer.
     pub fn dataset(&self, node: &str, arguments: &[&str]) -> Result<Vec<Value>, TestbedError> {
         let mut command = self.namely(node)?;
         command.arg("--json").args(arguments).stderr(Stdio::piped());
@@ -273,20 +276,20 @@ impl Lab {
         Ok(lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect())
     }
 
-    /// Does what an event says.
+    /// Performs the action of an event.
     ///
     /// # Errors
-    /// What the system said.
-    pub fn perform(&mut self, deed: Deed<'_>) -> Result<(), TestbedError> {
+    /// The system's message.
+    pub fn perform(&mut self, deed: EventAction<'_>) -> Result<(), TestbedError> {
         match deed {
-            Deed::Down(name) => self.set(name, false),
-            Deed::Up(name) => self.set(name, true),
-            Deed::Kill(node) => {
+            EventAction::Down(name) => self.set(name, false),
+            EventAction::Up(name) => self.set(name, true),
+            EventAction::Kill(node) => {
                 sandbox::signal(self.net.name(node), Signal::KILL);
                 self.routers.retain(|(name, _)| name != node);
                 Ok(())
             }
-            Deed::Start(node) => {
+            EventAction::Start(node) => {
                 let n = self.testbed.nodes.iter().position(|known| known.name.get_ref() == node);
                 self.start_router(n.unwrap_or(usize::MAX))
             }
@@ -300,7 +303,7 @@ impl Lab {
         built.set(&devices, is_up)
     }
 
-    /// Writes what the routers know into files of the nodes' folders.
+    /// Writes the datasets of the routers into the folders of the nodes.
     pub fn collect(&self, interrupt: &Interrupt) {
         std::thread::scope(|scope| {
             for (name, _) in self.routers.iter().filter(|(_, process)| process.is_some()) {
@@ -314,7 +317,8 @@ impl Lab {
                         let what = format!("{file} of {name}");
                         let run =
                             Process::run(&what, command, dir.path(), Some(&out), DATASET_LIMIT, interrupt);
-                        // A router that is gone says nothing, and an older one knows less.
+                        // Removes the file of a router that did not answer: an older dataset would
+                        // be out of date.
                         if run.is_err() {
                             let _ = fs::remove_file(&out);
                         }
@@ -324,8 +328,8 @@ impl Lab {
         });
     }
 
-    /// Ends every process on the nodes in order: programs and then routers have the time to say
-    /// goodbye. Says how each router ended.
+    /// Ends all processes on the nodes: first the programs and then the routers, with time for an
+    /// orderly end. Returns the outcome of each router.
     pub fn stop(&mut self) -> Vec<(String, Option<bool>)> {
         let mut ends = Vec::new();
         for (name, process) in &mut self.routers {
@@ -355,7 +359,8 @@ fn of(devices: &[Device], network: usize) -> impl Iterator<Item = &Device> {
     devices.iter().filter(move |device| device.addresses.network == network)
 }
 
-/// Where a node's router is reached: paths of sockets are short, so it is not in the folder.
+/// Returns the path of a router's socket. It is not in the folder, because paths of sockets have to
+/// be short.
 fn socket(node: &str) -> PathBuf {
     PathBuf::from(format!("/run/{node}/namely.sock"))
 }
@@ -364,12 +369,12 @@ fn program(name: &str) -> Option<PathBuf> {
     sandbox::programs().map(|folder| folder.join(name))
 }
 
-/// `namely`, beside this program.
+/// Returns the path of `namely`, in the folder of this program.
 fn client() -> Result<PathBuf, TestbedError> {
     let found = program("namely").filter(|path| path.is_file());
     found.ok_or_else(|| TestbedError::Unable {
         reason: "namely is not beside this program".to_owned(),
-        hint: Some("build it, or say by NAMELY_BIN_DIR where it is".to_owned()),
+        hint: Some("build it, or set NAMELY_BIN_DIR to its folder".to_owned()),
     })
 }
 

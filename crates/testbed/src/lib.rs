@@ -1,9 +1,9 @@
-//! Testbeds: networks of namespaces with links of a rate, an MTU, delay and loss, real routers and
-//! programs in them, events at their times, and what came of it (docs/testbed.md). Also what tests
-//! and measurements share: processes that are watched and always end, and namespaces of their own.
+//! Testbeds: networks of namespaces, links with a rate, an MTU, delay and loss, real routers and
+//! programs, timed events, and a report (docs/testbed.md). The crate also holds code that tests and
+//! measurements share: processes that are watched and always ended, and namespaces of their own.
 //!
-//! Never touches what it did not make: namespaces are this run's own, and signals go only to
-//! processes that it started or that run in its namespaces.
+//! It never touches resources that it did not create: namespaces belong to this run, and signals
+//! are sent only to processes that it started or that run in its namespaces.
 #![forbid(unsafe_code)]
 
 mod capture;

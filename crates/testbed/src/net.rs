@@ -1,4 +1,4 @@
-//! Network namespaces, which `ip netns` knows by name.
+//! Network namespaces with names that `ip netns` knows.
 
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -11,19 +11,19 @@ use crate::sandbox;
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// Network namespaces, gone with the value, and the devices in them too.
+/// Network namespaces. Dropping the value deletes them with their devices.
 #[derive(Debug)]
 pub struct Net {
-    /// What the caller calls each, and its name.
+    /// The caller's name and the system's name of each namespace.
     nodes: Vec<(String, String)>,
 }
 
 impl Net {
-    /// A namespace for each of `nodes`, with a loopback. In a sandbox they are called as the nodes
-    /// are; elsewhere their names are this process's own.
+    /// Creates a namespace with a loopback for each of `nodes`. In a sandbox it has the name of the
+    /// node. Elsewhere its name is unique to this process.
     ///
     /// # Errors
-    /// Why there can be none here.
+    /// The reason why namespaces cannot be created.
     pub fn new(nodes: &[impl AsRef<str>]) -> Result<Self, String> {
         if !rustix::process::geteuid().is_root() {
             return Err("network namespaces need root".into());
@@ -42,7 +42,7 @@ impl Net {
         Ok(net)
     }
 
-    /// The name of a namespace, as `ip netns` has it.
+    /// Returns the name of a node's namespace for `ip netns`.
     ///
     /// # Panics
     /// If there is no such node.
@@ -55,15 +55,15 @@ impl Net {
     /// `a`.
     ///
     /// # Errors
-    /// What it said.
+    /// The command's output.
     pub fn ip(&self, command: &str) -> Result<(), String> {
         ip(&self.filled(command))
     }
 
-    /// Runs `tc` likewise.
+    /// Runs `tc` in the same way.
     ///
     /// # Errors
-    /// What it said.
+    /// The command's output.
     pub fn tc(&self, command: &str) -> Result<(), String> {
         run("tc", &self.filled(command))
     }
@@ -73,10 +73,11 @@ impl Net {
         self.nodes.iter().fold(command.to_owned(), fill)
     }
 
-    /// Joins two nodes: a device with the name and the address, which `ip addr add` knows, at each.
+    /// Joins two nodes with a pair of devices. Each end is a node, the name of its device, and its
+    /// address in the form of `ip addr add`.
     ///
     /// # Errors
-    /// What `ip` said.
+    /// The output of `ip`.
     pub fn join(&self, ends: [(&str, &str, &str); 2]) -> Result<(), String> {
         let [(a, device_a, address_a), (b, device_b, address_b)] = ends;
         self.ip(&format!("-n {{{a}}} link add {device_a} type veth peer name {device_b} netns {{{b}}}"))?;
@@ -87,7 +88,7 @@ impl Net {
         Ok(())
     }
 
-    /// Runs `work` on a thread in the namespace of a node; what that starts is there too.
+    /// Runs `work` on a thread in the namespace of a node. Processes that it starts run there, too.
     pub fn enter<T: Send>(&self, node: &str, work: impl FnOnce() -> T + Send) -> T {
         let file = File::open(format!("/run/netns/{}", self.name(node))).expect("a namespace of ip netns");
         std::thread::scope(|scope| {

@@ -1,4 +1,5 @@
-//! A testbed's links and segments, built of what the kernel has; what it lacks a program does.
+//! Links and segments of a testbed. The kernel shapes traffic where it can; otherwise a thread of
+//! this program does.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -9,9 +10,9 @@ use crate::error::TestbedError;
 use crate::file::{Addresses, Network, Rate, Shape, Span, Testbed};
 use crate::net::Net;
 use crate::sandbox::tool;
-use crate::wire::{Frames, Late, Wire, WireSpec};
+use crate::wire::{Frames, Reordering, Wire, WireSpec};
 
-/// What waits for a rate if nothing is said, as the time that it takes to send.
+/// Default queue before a rate limit, as the time to send it.
 const QUEUE: Duration = Duration::from_millis(50);
 
 /// A node's device on a network.
@@ -19,7 +20,7 @@ const QUEUE: Duration = Duration::from_millis(50);
 pub struct Device {
     /// The node.
     pub node: String,
-    /// What it is called there.
+    /// Name in the node's namespace.
     pub name: String,
     /// Its addresses.
     pub addresses: Addresses,
@@ -27,7 +28,7 @@ pub struct Device {
     pub mtu: u32,
 }
 
-/// Every device, network by network. A node's are called eth0, eth1 and so on.
+/// Returns all devices, network by network. The devices of a node are named eth0, eth1 and so on.
 pub fn devices(testbed: &Testbed) -> Vec<Device> {
     let mut all: Vec<Device> = Vec::new();
     for (network, found) in testbed.networks().iter().enumerate() {
@@ -44,10 +45,10 @@ pub fn devices(testbed: &Testbed) -> Vec<Device> {
     all
 }
 
-/// What carries a network's frames.
+/// The mechanism that carries a network's frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carrier {
-    /// The kernel, as it comes.
+    /// The kernel, without shaping.
     Plain,
     /// The kernel's token bucket (tbf).
     Bucket,
@@ -58,7 +59,7 @@ pub enum Carrier {
 }
 
 impl Carrier {
-    /// As it is written.
+    /// Returns the name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Carrier::Plain => "plain",
@@ -69,7 +70,7 @@ impl Carrier {
     }
 }
 
-/// What shapes traffic here.
+/// The kernel's support for shaping on this machine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kernel {
     has_bucket: bool,
@@ -77,7 +78,7 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    /// Tries what there is, on this namespace's loopback.
+    /// Determines the kernel's support with commands on this namespace's loopback.
     pub(crate) fn look() -> Self {
         let has = |words: &str| {
             let add: Vec<&str> = "qdisc add dev lo root".split(' ').chain(words.split(' ')).collect();
@@ -104,25 +105,25 @@ impl Kernel {
 
 /// A network that was built.
 #[derive(Debug)]
-pub(crate) struct Built {
+pub(crate) struct BuiltNetwork {
     pub(crate) carrier: Carrier,
-    /// The bridge's ends of its stations, in the sandbox's own namespace.
+    /// The bridge's ends of the device pairs, in the sandbox's own namespace.
     ports: Vec<String>,
-    /// Devices in the sandbox's own namespace, which do not go with the nodes'.
+    /// Devices in the sandbox's own namespace, which are not deleted with the nodes' namespaces.
     own: Vec<String>,
     wires: Vec<Wire>,
 }
 
-impl Drop for Built {
+impl Drop for BuiltNetwork {
     fn drop(&mut self) {
         self.wires.clear();
-        // One that is gone already went with its other end.
+        // Ignore errors: a device may have been deleted with its peer.
         self.own.iter().for_each(|device| drop(tool("ip", &["link", "del", device])));
     }
 }
 
-impl Built {
-    /// Takes the carrier from a network's devices, or gives it back.
+impl BuiltNetwork {
+    /// Removes or restores the carrier of a network's devices.
     pub(crate) fn set(&self, devices: &[Device], is_up: bool) -> Result<(), TestbedError> {
         let state = if is_up { "up" } else { "down" };
         for port in &self.ports {
@@ -137,16 +138,16 @@ impl Built {
     }
 }
 
-/// Builds one network. `devices` are its own.
+/// Builds one network. `devices` are those of this network.
 pub(crate) fn build(
     net: &Net,
     n: usize,
     network: &Network<'_>,
     devices: &[Device],
     kernel: Kernel,
-) -> Result<Built, TestbedError> {
+) -> Result<BuiltNetwork, TestbedError> {
     let carrier = kernel.carrier(&network.shape);
-    let mut built = Built { carrier, ports: Vec::new(), own: Vec::new(), wires: Vec::new() };
+    let mut built = BuiltNetwork { carrier, ports: Vec::new(), own: Vec::new(), wires: Vec::new() };
     let mtu_max = devices.iter().map(|device| device.mtu).max().unwrap_or(1500);
     if network.is_segment {
         bridge(n, devices, mtu_max, &network.shape, &mut built)?;
@@ -177,13 +178,13 @@ pub(crate) fn build(
     Ok(built)
 }
 
-/// A bridge, and a pair of devices from it to each node.
+/// Creates a bridge, and a pair of devices between it and each node.
 fn bridge(
     n: usize,
     devices: &[Device],
     mtu: u32,
     shape: &Shape,
-    built: &mut Built,
+    built: &mut BuiltNetwork,
 ) -> Result<(), TestbedError> {
     let name = format!("br{n}");
     ip(&format!("link add {name} type bridge mcast_snooping 0 forward_delay 0"))?;
@@ -212,7 +213,7 @@ fn bridge(
     ip(&format!("link set {name} mtu {mtu} up"))
 }
 
-/// A node's device, whose other end is in this namespace.
+/// Creates a node's device, whose peer is in this namespace.
 fn pair(device: &Device, end: &str, mtu: u32) -> Result<(), TestbedError> {
     let Device { node, name, addresses, mtu: own } = device;
     let mac = addresses.ethernet();
@@ -226,7 +227,7 @@ fn wire(a: &str, b: &str, shape: &Shape) -> Result<Wire, TestbedError> {
         delay: shape.delay.map_or(Duration::ZERO, |Span(delay)| delay),
         queue: shape.queue.map_or(QUEUE, |Span(queue)| queue),
         loss: shape.loss.map_or(0.0, |share| share.0),
-        late: Late::default(),
+        late: Reordering::default(),
     };
     let ends = [tap(a)?, tap(b)?].map(Frames::new);
     Wire::start(spec, ends).map_err(|e| TestbedError::unable(format!("cannot emulate {a}"), e))
@@ -239,14 +240,14 @@ fn tap(device: &str) -> Result<OwnedFd, TestbedError> {
     ring::tap_socket(index).map_err(unable)
 }
 
-/// The words of `tc` by which the kernel shapes what a device sends.
+/// Returns the arguments of `tc` that shape the traffic of a device.
 fn discipline(carrier: Carrier, shape: &Shape, mtu: u32) -> Option<String> {
     let rate = shape.rate.map_or(0, |Rate(rate)| rate);
     let queue = shape.queue.map_or(QUEUE, |Span(queue)| queue);
     match carrier {
         Carrier::Plain | Carrier::Thread => None,
         Carrier::Bucket => {
-            // What it lets pass at once: a tick of the kernel's clock, and at least two frames.
+            // Burst: the octets of one tick of the kernel's clock, and at least two frames.
             let burst = (rate / 8 / 250).max(2 * u64::from(mtu) + 100).max(10_000);
             Some(format!("tbf rate {rate}bit burst {burst} latency {}us", queue.as_micros()))
         }

@@ -1,4 +1,4 @@
-//! A testbed as a picture (SVG).
+//! Draws a testbed as a picture (SVG).
 
 use std::f64::consts::TAU;
 use std::fmt::Write;
@@ -6,13 +6,13 @@ use std::fmt::Write;
 use crate::file::{Network, Testbed};
 use crate::network::devices;
 
-/// Between two places of the grid.
+/// Distance between two positions of the grid.
 const STEP: f64 = 150.0;
 
-/// Around everything.
+/// Margin around the picture.
 const MARGIN: f64 = 90.0;
 
-/// Draws nodes, links and segments. Nodes without a `place` stand on a circle.
+/// Draws nodes, links and segments. Nodes without a `place` are arranged on a circle.
 pub fn svg(testbed: &Testbed) -> String {
     let places = places(testbed);
     let at = |name: &str| {
@@ -64,7 +64,7 @@ pub fn svg(testbed: &Testbed) -> String {
     svg + "</svg>\n"
 }
 
-/// Where each node stands.
+/// Returns the position of each node.
 fn places(testbed: &Testbed) -> Vec<[f64; 2]> {
     let count = testbed.nodes.len();
     let radius = (count as f64 * STEP / TAU).max(STEP * 0.75);
@@ -82,7 +82,7 @@ fn places(testbed: &Testbed) -> Vec<[f64; 2]> {
     places.into_iter().map(|[x, y]| [x - least[0] + MARGIN, y - least[1] + MARGIN]).collect()
 }
 
-/// Which share of the way from a node to the middle a device's name stands at.
+/// Returns the position of a device's name, as a share of the way from the node to the middle.
 fn near(end: [f64; 2], middle: [f64; 2]) -> f64 {
     let far = (middle[0] - end[0]).hypot(middle[1] - end[1]);
     if far > 1.0 { (40.0 / far).min(0.6) } else { 0.0 }

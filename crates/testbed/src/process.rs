@@ -1,6 +1,6 @@
 //! Processes of tests and measurements: started, watched, accounted, and always ended.
 //!
-//! Only processes that this module started are ever signalled, each by its own process id.
+//! Only processes that this module started are ever signaled, each by its own process id.
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -16,10 +16,10 @@ use crate::error::ProcessError;
 use crate::interrupt::{Interrupt, NOTICE};
 use crate::procfs;
 
-/// How long a process may take to end after SIGTERM before it gets SIGKILL.
+/// Maximum time in which a process may end after SIGTERM before it receives SIGKILL.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How much of a log an error message quotes, in octets.
+/// Maximum length of a log excerpt in an error message, in octets.
 const QUOTE_OCTETS: usize = 400;
 
 /// A running child; ended when dropped.
@@ -31,10 +31,10 @@ pub struct Process {
     started: Instant,
 }
 
-/// How a process that ran to its end did.
+/// Figures of a process that ran to its end.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
-    /// From before its start to its end.
+    /// Time from before its start to its end.
     pub elapsed: Duration,
     /// CPU time of all its threads, and of the processes that it started and waited for.
     pub cpu: Duration,
@@ -63,10 +63,10 @@ impl Process {
         Process::spawn(what, command, log)
     }
 
-    /// Starts `command` as [`Process::start`] does; what it says on both outputs is added to `log`.
+    /// Starts `command` as [`Process::start`] does. Both outputs are appended to `log`.
     ///
     /// # Errors
-    /// As those of [`Process::start`].
+    /// Those of [`Process::start`].
     pub fn start_logged(what: &str, mut command: Command, log: &Path) -> Result<Self, ProcessError> {
         let open = || {
             let file = File::options().create(true).append(true).open(log);
@@ -76,7 +76,7 @@ impl Process {
         Process::spawn(what, command, log.to_owned())
     }
 
-    /// Starts `command` with its standard input and output piped, for who reads its lines.
+    /// Starts `command` with standard input and output piped, for a caller that reads its lines.
     pub fn start_piped(what: &str, mut command: Command, dir: &Path) -> Result<Self, ProcessError> {
         let (errors, log) = new_log(what, dir)?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);
@@ -107,67 +107,67 @@ impl Process {
         Process::start(what, command, dir, output)?.wait(limit, interrupt)
     }
 
-    /// How it ended, once it has.
+    /// Returns the exit status; none while the process runs.
     pub fn status(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 
-    /// What it was started as.
+    /// Returns the name that the process was started with.
     pub fn what(&self) -> &str {
         &self.what
     }
 
-    /// Its process id.
+    /// Returns the process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// The ends of its pipes.
+    /// Returns the child, which holds the ends of the pipes.
     pub fn child(&mut self) -> &mut Child {
         &mut self.child
     }
 
-    /// Where its messages go.
+    /// Returns the path of the log.
     pub fn log(&self) -> &Path {
         &self.log
     }
 
-    /// Since it was started.
+    /// Returns the time since the start.
     pub fn age(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// CPU time so far of it and of the processes that it started, whether they run or have ended.
+    /// Returns the CPU time so far of the process and of its descendants, running or ended.
     pub fn family_cpu_time(&self) -> Duration {
         family(self.child.id()).into_iter().map(|pid| cpu_time(pid) + reaped_cpu_time(pid)).sum()
     }
 
-    /// Resident memory in MiB of it and of the processes that it started.
+    /// Returns the resident memory in MiB of the process and of its descendants.
     pub fn family_rss_mib(&self) -> f64 {
         family(self.child.id()).into_iter().filter_map(rss_mib).sum()
     }
 
-    /// CPU time of all its threads so far. The total of `stat` counts threads that have ended but
-    /// is rounded down to clock ticks; the threads' own `schedstat` is exact but forgets ended
-    /// ones: the larger of both is closest.
+    /// Returns the CPU time of all threads so far. The total of `stat` includes ended threads but
+    /// is rounded down to clock ticks. The threads' `schedstat` is exact but excludes ended
+    /// threads. The larger of both is the better estimate.
     pub fn cpu_time(&self) -> Duration {
         cpu_time(self.child.id())
     }
 
-    /// Resident memory in MiB; `None` once it has ended.
+    /// Returns the resident memory in MiB; `None` once the process has ended.
     pub fn rss_mib(&self) -> Option<f64> {
         rss_mib(self.child.id())
     }
 
-    /// How many descriptors it has open; `None` once it has ended.
+    /// Returns the number of open descriptors; `None` once the process has ended.
     pub fn descriptors(&self) -> Option<usize> {
         Some(fs::read_dir(format!("/proc/{}/fd", self.child.id())).ok()?.count())
     }
 
-    /// Returns without an error while it runs.
+    /// Returns without an error while the process runs.
     ///
     /// # Errors
-    /// With the end of its log, if it has ended.
+    /// The process has ended; the error has the end of its log.
     pub fn expect_running(&mut self) -> Result<(), ProcessError> {
         match self.child.try_wait() {
             Ok(None) => Ok(()),
@@ -178,14 +178,15 @@ impl Process {
         }
     }
 
-    /// Waits until it ends and expects success; past `limit` it is ended.
+    /// Waits for the end of the process and expects success. A process that exceeds `limit` is
+    /// ended.
     ///
     /// # Errors
-    /// It failed, took too long, or this program is to end.
+    /// The process failed or took too long, or this program was interrupted.
     pub fn wait(mut self, limit: Duration, interrupt: &Interrupt) -> Result<Outcome, ProcessError> {
         self.wait_for_end(limit, interrupt)?;
         let elapsed = self.started.elapsed();
-        // It is not reaped yet, so the kernel still knows its times.
+        // The process is not reaped yet, so the kernel still has its times.
         let cpu = self.cpu_time() + reaped_cpu_time(self.child.id());
         let status = self
             .child
@@ -198,17 +199,17 @@ impl Process {
         }
     }
 
-    /// Returns true until it has ended.
+    /// Returns true while the process runs.
     pub fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Ends it: SIGTERM, and after `GRACE` SIGKILL.
+    /// Ends the process: SIGTERM, and SIGKILL after `GRACE`.
     pub fn stop(mut self) {
         self.end();
     }
 
-    /// How it ended, once it has and before `deadline`.
+    /// Waits for the end of the process until `deadline`. Returns none if the process still runs.
     pub fn wait_until(&mut self, deadline: Instant) -> Option<ExitStatus> {
         loop {
             if let Ok(Some(status)) = self.child.try_wait() {
@@ -221,17 +222,18 @@ impl Process {
         }
     }
 
-    /// Asks it to end, by SIGTERM, and does not wait.
+    /// Sends SIGTERM and does not wait.
     pub fn terminate(&mut self) {
         if self.is_running() {
-            // A failed signal means that it is gone already; waiting finds out either way.
+            // A failed signal means that the process has ended already; the wait detects both
+            // cases.
             if let Ok(pid) = self.pid() {
                 let _ = kill_process(pid, Signal::TERM);
             }
         }
     }
 
-    /// As [`Process::stop`]. Returns its status if SIGTERM or its own will ended it.
+    /// As [`Process::stop`]. Returns the exit status unless SIGKILL was needed.
     pub fn end(&mut self) -> Option<ExitStatus> {
         self.terminate();
         let status = self.wait_until(Instant::now() + GRACE);
@@ -276,7 +278,7 @@ impl Process {
         let octets = fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&octets[octets.len().saturating_sub(QUOTE_OCTETS)..]).into_owned();
         let text = text.trim();
-        if text.is_empty() { String::new() } else { format!("; it said: {}", text.replace('\n', " | ")) }
+        if text.is_empty() { String::new() } else { format!("; its output: {}", text.replace('\n', " | ")) }
     }
 }
 
@@ -286,7 +288,7 @@ impl Drop for Process {
     }
 }
 
-/// A log of its own for `what`: several processes may be called the same.
+/// Creates a log for `what`. Its name is unique, because several processes may have the same name.
 fn new_log(what: &str, dir: &Path) -> Result<(File, PathBuf), ProcessError> {
     let prefix = format!("{}-", what.replace(['/', ' '], "-"));
     let log = tempfile::Builder::new().prefix(&prefix).suffix(".log").tempfile_in(dir);
@@ -294,8 +296,8 @@ fn new_log(what: &str, dir: &Path) -> Result<(File, PathBuf), ProcessError> {
     kept.map_err(|e| ProcessError::environment(format!("cannot create a log in {}", dir.display()), e))
 }
 
-/// A command without standard input, with `dir` as its home: no subject reads or writes the user's
-/// own keys and settings.
+/// Returns a command without standard input, with `dir` as its home directory. Without this the
+/// process would read or write the user's own keys and settings.
 pub fn command(program: &Path, dir: &Path) -> Command {
     let mut command = Command::new(program);
     command.stdin(Stdio::null()).env("HOME", dir).current_dir(dir);
@@ -306,7 +308,7 @@ fn cpu_time(pid: u32) -> Duration {
     stat_time(pid, procfs::cpu_ticks).max(Duration::from_nanos(threads_cpu_ns(pid)))
 }
 
-/// Of the processes that it started and that have ended.
+/// Returns the CPU time of its children that have ended.
 fn reaped_cpu_time(pid: u32) -> Duration {
     stat_time(pid, procfs::reaped_ticks)
 }
@@ -322,7 +324,7 @@ fn rss_mib(pid: u32) -> Option<f64> {
     procfs::resident_kib(&status).map(|kib| kib as f64 / 1024.0)
 }
 
-/// A process and those that it started, and those that these started.
+/// Returns a process and its descendants.
 fn family(pid: u32) -> Vec<u32> {
     let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
     let parents: Vec<(u32, u32)> = pids
@@ -351,7 +353,7 @@ fn threads_cpu_ns(pid: u32) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use namely_skip::eventually;
+    use namely_testkit::eventually;
 
     use super::*;
 
@@ -367,20 +369,20 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_burns_cpu_is_charged_for_it() {
+    fn a_process_is_charged_its_cpu() {
         let outcome = run("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done", Duration::from_secs(60));
         assert!(outcome.is_ok_and(|o| o.cpu > Duration::from_millis(5) && o.elapsed >= o.cpu / 2));
     }
 
     #[test]
-    fn what_it_started_and_waited_for_is_charged_to_it_at_its_end() {
+    fn waited_children_are_charged_at_exit() {
         let script = "sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'; true";
         let outcome = run(script, Duration::from_secs(60));
         assert!(outcome.is_ok_and(|o| o.cpu >= Duration::from_millis(20)));
     }
 
     #[test]
-    fn the_processes_that_it_started_are_charged_to_it_too() {
+    fn running_children_are_charged_too() {
         let dir = tempfile::tempdir().expect("temporary directory");
         let script = "sh -c 'i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; sleep 60' & wait";
         let process =
@@ -389,20 +391,20 @@ mod tests {
         let children: Vec<u32> = family(process.child.id()).into_iter().skip(1).collect();
         assert!(!children.is_empty() && process.family_cpu_time() >= Duration::from_millis(20));
         assert!(process.family_rss_mib() > process.rss_mib().unwrap_or(0.0));
-        // A shell that is ended leaves its children behind.
+        // Killing a shell does not end its children.
         for pid in children {
             let _ = kill_process(Pid::from_raw(pid as i32).expect("a process id"), Signal::KILL);
         }
     }
 
     #[test]
-    fn a_failure_quotes_what_the_process_said() {
+    fn a_failure_quotes_the_process_output() {
         let message = run("echo lost the key >&2; exit 3", Duration::from_secs(60)).unwrap_err().to_string();
         assert!(message.contains("lost the key") && message.contains('3'), "{message}");
     }
 
     #[test]
-    fn a_process_past_its_limit_is_ended() {
+    fn an_overdue_process_is_ended() {
         let started = Instant::now();
         let result = run("exec sleep 600", Duration::from_millis(50));
         assert!(matches!(result, Err(ProcessError::TimedOut { .. })));
@@ -422,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn an_early_end_is_noticed() {
+    fn an_early_exit_is_detected() {
         let dir = tempfile::tempdir().expect("temporary directory");
         let mut process =
             Process::start("brief", shell("echo bye; exit 0", dir.path()), dir.path(), None).expect("sh");
@@ -431,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absent_program_is_an_error_of_the_environment() {
+    fn a_missing_program_is_an_environment_error() {
         let dir = tempfile::tempdir().expect("temporary directory");
         let absent = command(&dir.path().join("absent"), dir.path());
         assert!(matches!(

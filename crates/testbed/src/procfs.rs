@@ -1,4 +1,4 @@
-//! Parsers of what the kernel says about processes (proc(5)).
+//! Parsers of the kernel's files about processes (proc(5)).
 
 /// CPU time of all threads of a process, dead ones included, in clock ticks: fields 14 (utime) and
 /// 15 (stime) of `/proc/PID/stat`.
@@ -6,7 +6,7 @@ pub fn cpu_ticks(stat: &str) -> Option<u64> {
     ticks(stat, 14)
 }
 
-/// The same of the processes that it started and that have ended: fields 16 (cutime) and 17
+/// CPU time of the children that have ended and were waited for: fields 16 (cutime) and 17
 /// (cstime).
 pub fn reaped_ticks(stat: &str) -> Option<u64> {
     ticks(stat, 16)
@@ -14,7 +14,7 @@ pub fn reaped_ticks(stat: &str) -> Option<u64> {
 
 /// User and system time in the fields `first`, counted from 1, and the next.
 fn ticks(stat: &str, first: usize) -> Option<u64> {
-    // The second field is the program's name in parentheses and may itself hold spaces and
+    // The second field is the program's name in parentheses, which may contain spaces and
     // parentheses.
     let (_, after_name) = stat.rsplit_once(')')?;
     let mut fields = after_name.split_ascii_whitespace().skip(first - 3);
@@ -47,7 +47,7 @@ mod tests {
     const STAT: &str = "4242 (a (b) c) S 1 4242 4242 0 -1 4194560 900 0 0 0 37 5 8 1 20 0 3 0 1000 1 1 1";
 
     #[test]
-    fn cpu_time_is_found_behind_a_name_with_parentheses() {
+    fn cpu_time_parses_despite_parentheses() {
         assert_eq!(cpu_ticks(STAT), Some(42));
         assert_eq!(reaped_ticks(STAT), Some(9));
         assert_eq!(parent(STAT), Some(1));
@@ -60,19 +60,19 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_has_its_run_time_first() {
+    fn schedstat_begins_with_the_run_time() {
         assert_eq!(thread_cpu_ns("382708315 116053 6\n"), Some(382_708_315));
         assert_eq!(thread_cpu_ns(""), None);
     }
 
     #[test]
-    fn resident_memory_is_in_kib_and_absent_in_a_zombie() {
+    fn resident_memory_is_absent_in_zombies() {
         assert_eq!(resident_kib("Name:\tx\nVmHWM:\t  900 kB\nVmRSS:\t  812 kB\n"), Some(812));
         assert_eq!(resident_kib("Name:\tx\nState:\tZ (zombie)\n"), None);
     }
 
     #[test]
-    fn this_process_has_all_three() {
+    fn procfs_of_this_process_parses() {
         let read = |file: &str| std::fs::read_to_string(format!("/proc/self/{file}")).expect("procfs");
         assert!(cpu_ticks(&read("stat")).is_some());
         assert!(thread_cpu_ns(&read("schedstat")).is_some());

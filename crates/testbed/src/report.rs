@@ -1,4 +1,4 @@
-//! What came of a run: for a person as a table, for a program as JSON.
+//! Results of a run: a table for people, JSON for programs.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,79 +8,80 @@ use serde_json::{Value, json};
 use crate::network::Carrier;
 use crate::run::events;
 
-/// What came of a run.
+/// Results of a run.
 #[derive(Debug)]
 pub struct Report {
-    /// The testbed.
+    /// Name of the testbed.
     pub name: String,
-    /// Where logs, datasets and captures are.
+    /// Folder of logs, datasets and captures.
     pub folder: PathBuf,
-    /// How long it ran.
+    /// Duration of the run in seconds.
     pub seconds: f64,
-    /// Whether a signal ended it.
+    /// Whether a signal ended the run.
     pub is_interrupted: bool,
-    /// Whether its duration was over before its programs were.
+    /// Whether the duration was over before the programs had ended.
     pub is_overdue: bool,
     /// Nodes, in the order of the file.
     pub nodes: Vec<NodeReport>,
-    /// Links and segments, and what carried them.
+    /// Links and segments, and their carriers.
     pub networks: Vec<(String, Carrier)>,
     /// Programs, in the order of the file.
     pub programs: Vec<ProgramReport>,
-    /// What happened when.
+    /// Time and description of each event.
     pub events: Vec<(Duration, String)>,
 }
 
-/// What came of a node.
+/// Results of a node.
 #[derive(Debug)]
 pub struct NodeReport {
-    /// What it is called.
+    /// Name of the node.
     pub name: String,
-    /// Whether its router ended well; `Some(None)` for one that was not there at the end.
+    /// Whether the router ended with success; `Some(None)` if it was not running at the end.
     pub end: Option<Option<bool>>,
     /// CPU time of the router.
     pub cpu_s: f64,
-    /// Its resident memory.
+    /// Resident memory of the router.
     pub rss_mib: f64,
-    /// What it said of itself before.
+    /// The router's status before its end.
     pub status: Option<Value>,
 }
 
-/// What came of a program.
+/// Results of a program.
 #[derive(Debug)]
 pub struct ProgramReport {
-    /// What it is called.
+    /// Name of the program.
     pub name: String,
-    /// Where it ran.
+    /// Node that ran it.
     pub node: String,
-    /// Its exit status; none for a signal.
+    /// Its exit status; none if a signal ended it.
     pub exit: Option<i32>,
-    /// When it was first started.
+    /// Time of the first start.
     pub started_s: Option<f64>,
-    /// How long it ran, all tries together.
+    /// Duration of all tries together.
     pub seconds: Option<f64>,
-    /// How often it was started.
+    /// Number of starts.
     pub tries: u32,
-    /// Whether nobody waited for its end.
+    /// Whether the run did not wait for its end.
     pub background: bool,
-    /// What it said.
+    /// File of its output.
     pub log: PathBuf,
 }
 
 impl ProgramReport {
-    /// Whether it did what it should: nobody asks it of one in the background.
+    /// Returns true if the program succeeded. A background program need not.
     pub fn is_well(&self) -> bool {
         self.background || self.exit == Some(0)
     }
 }
 
 impl Report {
-    /// Whether every program that was waited for did well.
+    /// Returns true if the run ended in time and every program succeeded, except background
+    /// programs.
     pub fn is_well(&self) -> bool {
         !self.is_overdue && !self.is_interrupted && self.programs.iter().all(ProgramReport::is_well)
     }
 
-    /// The first thing that went wrong.
+    /// Returns the first failure.
     pub fn complaint(&self) -> Option<String> {
         let program = self.programs.iter().find(|program| !program.is_well()).map(|program| {
             let how = match (program.exit, program.started_s) {
@@ -94,7 +95,7 @@ impl Report {
         program.or_else(|| self.is_overdue.then_some(overdue))
     }
 
-    /// Everything, as one object.
+    /// Returns the report as one object.
     pub fn json(&self) -> Value {
         let nodes = self.nodes.iter().map(|node| {
             let router = node.end.map(|end| match end {
@@ -123,7 +124,7 @@ impl Report {
 }
 
 impl NodeReport {
-    /// A number of its status, as `in.interests`.
+    /// Returns a number of the status, by its path, such as `in.interests`.
     pub fn count(&self, path: &str) -> Option<u64> {
         path.split('.').try_fold(self.status.as_ref()?, |value, key| value.get(key))?.as_u64()
     }

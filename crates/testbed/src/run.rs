@@ -1,5 +1,5 @@
-//! The course of a run: programs that start when it is their turn, events at their times, and what
-//! came of it all.
+//! The course of a run: starts programs in order, performs events at their times, and collects the
+//! results.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,21 +17,21 @@ use crate::process::Process;
 use crate::report::{NodeReport, ProgramReport, Report};
 use crate::sandbox;
 
-/// How often is looked whether something is due.
+/// Interval at which due programs and events are checked.
 const TICK: Duration = Duration::from_millis(10);
 
-/// Between two tries of a program that failed.
+/// Pause between two tries of a program that failed.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
-/// How long programs may take to end once they are asked to.
+/// Maximum time for programs to end after the request.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// How a program stands.
+/// State of a program.
 #[derive(Debug)]
 enum State {
     Waiting,
     Running(Process),
-    /// It failed, and is tried again at this time.
+    /// The program failed; it is started again at this time.
     Pausing(Instant),
     Ended(Option<i32>),
 }
@@ -39,27 +39,28 @@ enum State {
 /// A program on one of its nodes.
 #[derive(Debug)]
 struct Task {
-    /// Its place in the file.
+    /// Index of the program in the file.
     program: usize,
     node: String,
     log: PathBuf,
     state: State,
-    /// When it was first started, of the run.
+    /// Time of the first start, from the start of the run.
     started: Option<Duration>,
     ended: Option<Duration>,
     tries: u32,
     is_ready: bool,
 }
 
-/// Runs a testbed to its end in the sandbox that this process is in, and takes it down.
+/// Runs a testbed to its end in the sandbox of this process, and removes it.
 ///
 /// # Errors
-/// What kept it from being built or watched. That a program failed is no error but in the report.
+/// The testbed cannot be built or watched. The failure of a program is no error: it is in the
+/// report.
 pub fn run(testbed: Testbed, folder: &Path, interrupt: &Interrupt) -> Result<Report, TestbedError> {
     let mut lab = Lab::build(testbed, folder, interrupt)?;
-    let mut course = Course::new(&lab);
+    let mut course = RunState::new(&lab);
     let outcome = course.go(&mut lab, interrupt);
-    // While everything is as it was: a routing daemon takes its routes along.
+    // Collect while the programs still run: a routing daemon removes its routes when it ends.
     lab.collect(&Interrupt::default());
     course.end(&lab);
     let usage = usage(&mut lab);
@@ -98,7 +99,7 @@ pub fn run(testbed: Testbed, folder: &Path, interrupt: &Interrupt) -> Result<Rep
     Ok(report)
 }
 
-/// CPU seconds and resident MiB of each router.
+/// Returns the CPU seconds and resident MiB of each router.
 fn usage(lab: &mut Lab) -> BTreeMap<String, (f64, f64)> {
     let names: Vec<String> = lab.testbed().nodes.iter().map(|node| node.name.get_ref().clone()).collect();
     let of = |name: String| {
@@ -109,24 +110,24 @@ fn usage(lab: &mut Lab) -> BTreeMap<String, (f64, f64)> {
     names.into_iter().filter_map(of).collect()
 }
 
-/// What a node's router said of itself at the end.
+/// Reads the status that a node's router reported at the end.
 fn status(folder: &Path) -> Option<Value> {
     serde_json::from_str(&fs::read_to_string(folder.join("status.json")).ok()?).ok()
 }
 
 /// A run under way.
 #[derive(Debug)]
-struct Course {
+struct RunState {
     begun: Instant,
     tasks: Vec<Task>,
-    /// Events that have not happened yet.
+    /// Events that are still to come.
     events: Vec<usize>,
-    /// What happened when.
+    /// Time and description of past events.
     said: Vec<(Duration, String)>,
     is_overdue: bool,
 }
 
-impl Course {
+impl RunState {
     fn new(lab: &Lab) -> Self {
         let testbed = lab.testbed();
         let programs = testbed.programs.iter().enumerate();
@@ -143,7 +144,7 @@ impl Course {
                 is_ready: false,
             })
         });
-        Course {
+        RunState {
             begun: Instant::now(),
             tasks: tasks.collect(),
             events: (0..testbed.events.len()).collect(),
@@ -156,7 +157,8 @@ impl Course {
         self.begun.elapsed()
     }
 
-    /// Until everything that somebody waits for has happened, or the time is over.
+    /// Runs until all events are over and all foreground programs have ended, or until the maximum
+    /// duration is over.
     fn go(&mut self, lab: &mut Lab, interrupt: &Interrupt) -> Result<(), TestbedError> {
         let Span(duration) = lab.testbed().testbed.duration;
         loop {
@@ -178,7 +180,7 @@ impl Course {
         }
     }
 
-    /// Events whose time has come.
+    /// Performs the events that are due.
     fn perform(&mut self, lab: &mut Lab) -> Result<(), TestbedError> {
         for n in self.events.clone() {
             let event = lab.testbed().events[n].clone();
@@ -202,7 +204,8 @@ impl Course {
         Ok(())
     }
 
-    /// The time of the run at which the last of these programs was ready; none before.
+    /// Returns the time of the run at which the last of these programs ended, or started if it
+    /// still runs; none until all are ready.
     fn turn<'a>(&self, testbed: &Testbed, names: impl Iterator<Item = &'a str>) -> Option<Duration> {
         let mut from = Duration::ZERO;
         for name in names {
@@ -216,7 +219,7 @@ impl Course {
         Some(from)
     }
 
-    /// Whether a program has ended and was never ready.
+    /// Returns true if a program has ended without being ready.
     fn has_failed(&self, testbed: &Testbed, name: &str) -> bool {
         self.tasks.iter().any(|task| {
             let is_meant = testbed.programs[task.program].title() == name;
@@ -224,7 +227,7 @@ impl Course {
         })
     }
 
-    /// Starts a program if it is its turn, and sees how it does.
+    /// Starts a program that is due, and checks on a running one.
     fn attend(&mut self, n: usize, lab: &Lab) -> Result<(), TestbedError> {
         let program = &lab.testbed().programs[self.tasks[n].program];
         let now = self.since();
@@ -270,7 +273,8 @@ impl Course {
         let deadline = Instant::now() + GRACE;
         let running: Vec<&Task> =
             self.tasks.iter().filter(|task| matches!(task.state, State::Running(_))).collect();
-        // The programs are not the shells: what the shells started is asked too, but no router.
+        // A task's process is a shell, which does not end its children. So SIGTERM goes to all
+        // processes of the namespace except routers.
         let mut pids = Vec::new();
         for task in &running {
             pids.extend(sandbox::inhabitants(lab.net().name(&task.node)));
@@ -311,7 +315,7 @@ fn retry(program: &Program, started: Duration, now: Duration) -> bool {
     program.retry.is_some_and(|Span(retry)| now < started + retry)
 }
 
-/// What happened, as JSON.
+/// Returns the events as JSON.
 pub(crate) fn events(said: &[(Duration, String)]) -> Value {
     said.iter().map(|(at, what)| json!({"at_s": at.as_secs_f64(), "what": what})).collect()
 }

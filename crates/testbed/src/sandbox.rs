@@ -1,11 +1,12 @@
-//! Where a testbed lives: a process id namespace, a mount namespace and network namespaces that end
-//! with the program that asked for them, however that ends.
+//! The sandbox of a testbed: a process id namespace, a mount namespace and network namespaces. They
+//! end with the program that created them, even if it is killed.
 //!
-//! A program calls [`enter`] first thing. It starts itself again inside, as the first process of
-//! the namespaces (by unshare(1) of util-linux, because no safe call of a library does), and waits.
-//! When the first process of a process id namespace ends, the kernel kills all others in it; the
-//! network namespaces have no names outside and go with the last process in them. The two hold a
-//! pipe: an octet in it asks the inner to end in order, its end says that the outer is gone.
+//! A program calls [`enter`] first. It starts itself again inside, as the first process of the
+//! namespaces, and waits for it. It uses unshare(1) of util-linux, because no library has a safe
+//! call for this. When the first process of a process id namespace ends, the kernel kills all
+//! others in it. The network namespaces have no names outside and are deleted with their last
+//! process. A pipe connects the two processes: an octet requests an orderly end of the inner
+//! process, and its closing reports the end of the outer one.
 
 use std::env;
 use std::fs::File;
@@ -24,53 +25,55 @@ use crate::interrupt::Interrupt;
 /// Set in the inner process.
 const MARK: &str = "NAMELY_TESTBED_INSIDE";
 
-/// In the inner process: whether it is in a user namespace of its own.
+/// Set in the inner process: whether it is in a user namespace of its own.
 const USER: &str = "NAMELY_TESTBED_USER";
 
-/// In the inner process: the number of unshare, by which others come into its namespaces.
+/// Set in the inner process: the process id of unshare, by which other processes enter the
+/// namespaces.
 const OUTER: &str = "NAMELY_TESTBED_OUTER";
 
-/// How long the inner process may take to end in order once it was asked to.
+/// Maximum time for the inner process to end in order after the request.
 const ORDER: Duration = Duration::from_secs(20);
 
-/// Where this program runs.
+/// The side of the sandbox that this program is on.
 #[derive(Debug)]
-pub enum Place {
-    /// Inside: it may make namespaces. The interrupt is set when the outer process wants an end.
+pub enum SandboxSide {
+    /// Inside: it may create namespaces. The outer process sets the interrupt to request an end.
     Inside(Interrupt),
-    /// Outside, and the inner one has ended with this.
+    /// Outside, and the inner process has ended with this exit status.
     Done(u8),
 }
 
-/// Has a program inside know nothing of it: it may want a sandbox of its own.
+/// Removes the sandbox's variables from a command, because the program may enter a sandbox of its
+/// own.
 pub(crate) fn forget(command: &mut Command) {
     command.env_remove(MARK).env_remove(USER).env_remove(OUTER);
 }
 
-/// Whether the sandbox has a user namespace of its own.
+/// Returns true if the sandbox has a user namespace of its own.
 pub fn is_own_user() -> bool {
     env::var_os(USER).is_some_and(|value| value == "1")
 }
 
-/// The number of the process by whose namespaces others come into the sandbox, as it is outside.
+/// Returns the process id, as seen outside, by which other processes enter the sandbox.
 pub fn outer_pid() -> Option<u32> {
     env::var(OUTER).ok()?.parse().ok()
 }
 
-/// Whether this process is inside a sandbox already.
+/// Returns true if this process is inside a sandbox.
 pub fn is_inside() -> bool {
     env::var_os(MARK).is_some()
 }
 
-/// Goes into a sandbox of this program's own: starts it again inside with the same arguments and
-/// waits for its end, or gets the inner process ready. SIGINT and SIGTERM to the outer process end
-/// the inner one in order; a second one at once.
+/// Enters a sandbox of this program. Outside, it starts the program again inside with the same
+/// arguments and waits for its end. Inside, it prepares the inner process. The first SIGINT or
+/// SIGTERM to the outer process ends the inner one in order; the second ends it at once.
 ///
 /// # Errors
-/// Environment: the kernel allows no namespaces here, and what to do about it.
-pub fn enter() -> Result<Place, TestbedError> {
+/// Environment: the kernel allows no namespaces here. The error has a remedy.
+pub fn enter() -> Result<SandboxSide, TestbedError> {
     if is_inside() {
-        return settle().map(Place::Inside);
+        return settle().map(SandboxSide::Inside);
     }
     let flags = flags()?;
     let own =
@@ -80,15 +83,15 @@ pub fn enter() -> Result<Place, TestbedError> {
     command.env(USER, if flags.contains(&"--user") { "1" } else { "0" });
     command.args(["-c", &format!("{OUTER}=$$ exec unshare \"$@\""), "sh"]);
     command.args(flags).arg("--").arg(own).args(env::args_os().skip(1));
-    // A group of its own: Ctrl-C comes to the outer process, which passes it on.
+    // A process group of its own: Ctrl-C reaches only the outer process, which forwards it.
     command.env(MARK, "1").stdin(Stdio::piped()).process_group(0);
     let mut child =
         command.spawn().map_err(|e| TestbedError::unable("cannot start unshare of util-linux", e))?;
     let status = attend(&mut child, &interrupt);
-    Ok(Place::Done(status))
+    Ok(SandboxSide::Done(status))
 }
 
-/// Waits for the inner process, and passes on what the signals want.
+/// Waits for the inner process, and forwards signals to it.
 fn attend(child: &mut Child, interrupt: &Interrupt) -> u8 {
     let mut pipe = child.stdin.take();
     loop {
@@ -103,7 +106,7 @@ fn attend(child: &mut Child, interrupt: &Interrupt) -> u8 {
         if interrupt.sleep(Duration::from_millis(20)).is_err() {
             if let Some(mut pipe) = pipe.take() {
                 let _ = pipe.write_all(b"e");
-                // Held open: its end would say that this process is gone.
+                // Held open: the inner process would take its closing for the end of this process.
                 std::mem::forget(pipe);
             }
             std::thread::sleep(Duration::from_millis(20));
@@ -111,7 +114,7 @@ fn attend(child: &mut Child, interrupt: &Interrupt) -> u8 {
     }
 }
 
-/// Options of unshare with which this user may have what is needed.
+/// Returns the options of unshare with which this user may create the namespaces.
 fn flags() -> Result<Vec<&'static str>, TestbedError> {
     const ALL: [&str; 6] = ["--net", "--pid", "--mount", "--fork", "--kill-child=KILL", "--mount-proc"];
     let mut said = String::new();
@@ -136,18 +139,18 @@ fn flags() -> Result<Vec<&'static str>, TestbedError> {
     Err(TestbedError::Unable { reason, hint: Some(hint.to_owned()) })
 }
 
-/// The inner process, before anything else: a `/run` of its own, where `ip netns` keeps its names
-/// and routers have their sockets, a loopback, and an eye on the outer process.
+/// Prepares the inner process: mounts its own `/run`, where `ip netns` has its names and routers
+/// have their sockets, enables the loopback, and watches the outer process.
 fn settle() -> Result<Interrupt, TestbedError> {
     let interrupt = Interrupt::default();
     watch(interrupt.clone())?;
-    // A testbed's programs are found by absolute paths: those below /run would be hidden.
+    // A testbed's programs are found by absolute paths; a path below /run would be hidden.
     tool("mount", &["-t", "tmpfs", "testbed", "/run"])?;
     tool("ip", &["link", "set", "lo", "up"])?;
     Ok(interrupt)
 }
 
-/// Ends this process when the outer one is gone, and sets the interrupt when that asks for an end.
+/// Ends this process when the outer one has ended, and sets the interrupt at its request.
 fn watch(interrupt: Interrupt) -> Result<(), TestbedError> {
     let own = std::io::stdin().as_fd().try_clone_to_owned();
     let mut pipe =
@@ -156,12 +159,12 @@ fn watch(interrupt: Interrupt) -> Result<(), TestbedError> {
         let mut octet = [0];
         if matches!(pipe.read(&mut octet), Ok(1)) {
             interrupt.set();
-            // Whichever comes first: the end of the outer process, or of its patience.
+            // Waits for the end of the outer process or for the time limit, whichever comes first.
             let (ended, end) = std::sync::mpsc::channel();
             std::thread::spawn(move || ended.send(pipe.read(&mut [0])));
             let _ = end.recv_timeout(ORDER);
         }
-        // Takes every process of the namespace along.
+        // The exit of the first process ends every process of the namespace.
         std::process::exit(137);
     });
     Ok(())
@@ -170,7 +173,7 @@ fn watch(interrupt: Interrupt) -> Result<(), TestbedError> {
 /// Runs a tool of the system to its end.
 ///
 /// # Errors
-/// What it said.
+/// The tool's output.
 pub(crate) fn tool(program: &str, arguments: &[&str]) -> Result<(), TestbedError> {
     let doing = || format!("{program} {}", arguments.join(" "));
     let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
@@ -182,7 +185,7 @@ pub(crate) fn tool(program: &str, arguments: &[&str]) -> Result<(), TestbedError
     Err(TestbedError::Unable { reason: format!("{}: {said}", doing()), hint: None })
 }
 
-/// Every process in a node's namespace.
+/// Returns the processes in a node's namespace.
 pub(crate) fn inhabitants(node: &str) -> Vec<Pid> {
     let output = Command::new("ip").args(["netns", "pids", node]).stdin(Stdio::null()).output();
     let said = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
@@ -192,12 +195,13 @@ pub(crate) fn inhabitants(node: &str) -> Vec<Pid> {
 /// Sends a signal to every process in a node's namespace.
 pub(crate) fn signal(node: &str, signal: Signal) {
     for pid in inhabitants(node) {
-        // Whoever is gone already needs none.
+        // A process that has ended already needs no signal.
         let _ = kill_process(pid, signal);
     }
 }
 
-/// The folder of this program and its relatives, unless `NAMELY_BIN_DIR` names another.
+/// Returns the folder of this program and its related programs, unless `NAMELY_BIN_DIR` names
+/// another.
 pub fn programs() -> Option<PathBuf> {
     let named = env::var_os("NAMELY_BIN_DIR").map(PathBuf::from);
     named.or_else(|| Some(env::current_exe().ok()?.parent()?.to_owned()))

@@ -1,13 +1,13 @@
-//! What stands in a file's command lines for what a testbed chooses itself.
+//! Placeholders in a file's command lines, for values that the testbed chooses.
 
 use std::path::Path;
 
 use crate::file::Testbed;
 use crate::network::{Device, devices};
 
-/// Fills in `{node}`, `{dir}`, `{socket}`, and of a neighbour `b`, on the first network that both
-/// are on, `{addr:b}`, `{mac:b}` and `{dev:b}`: its IPv4 and Ethernet addresses, and the own device
-/// that leads there. Other braces stay.
+/// Substitutes `{node}`, `{dir}` and `{socket}`, and, for a neighbor `b`, `{addr:b}`, `{mac:b}`
+/// and `{dev:b}`: its IPv4 and Ethernet addresses, and the node's own device towards it. They refer
+/// to the first network that has both nodes. Other braces stay unchanged.
 pub(crate) fn fill(testbed: &Testbed, folder: &Path, node: &str, text: &str) -> Result<String, String> {
     let mut filled = String::new();
     let mut rest = text;
@@ -70,7 +70,7 @@ mod tests {
                         [[link]]\nbetween = [\"a\", \"b\"]\n[[link]]\nbetween = [\"c\", \"b\"]\n";
 
     #[test]
-    fn neighbours_have_addresses_and_other_braces_stay() {
+    fn placeholders_become_neighbor_addresses() {
         let testbed = Testbed::parse(FILE, Path::new("t.toml")).unwrap();
         let fill = |node: &str, text: &str| fill(&testbed, Path::new("/r"), node, text);
         assert_eq!(fill("a", "{node} {dir} {socket}").unwrap(), "a /r/a /run/a/namely.sock");

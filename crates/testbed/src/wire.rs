@@ -1,7 +1,7 @@
-//! A wire emulated in user space: what comes out of one end goes into the other at a rate, after a
-//! delay, through a queue of limited length, and some is lost, or overtaken by others. For kernels
-//! without netem, and the same on every machine. Its ends are UDP sockets ([`Link`]) or network
-//! devices ([`Frames`]).
+//! A wire emulated in user space. Packets from one end go to the other at a rate, after a delay,
+//! through a queue of limited length. Some are lost or reordered. It serves kernels without netem,
+//! and behaves alike on every machine. Its ends are UDP sockets ([`Link`]) or network devices
+//! ([`Frames`]).
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,64 +20,64 @@ use rustix::fs::Timespec;
 use rustix::net::{RecvFlags, SendFlags};
 use socket2::SockRef;
 
-/// Octets that the kernel may hold for a socket of ours: the emulated queue shall drop, not the
-/// socket's.
+/// Size of the kernel's buffer for a socket, in octets. It is large so that packets are dropped by
+/// the emulated queue and not by the socket.
 const SOCKET_OCTETS: usize = 8 << 20;
 
-/// Largest packet, with what is before a frame.
+/// Largest packet, with the header before a frame.
 const PACKET_OCTETS_MAX: usize = 65_536 + 64;
 
-/// Most packets under way in a direction: what bounds a wire without a rate.
+/// Maximum number of packets under way in a direction. It bounds a wire without a rate.
 const UNDER_WAY_MAX: usize = 65_536;
 
-/// A packet is not taken to have waited longer than this for the thread that carries it: a clock
-/// that was set would make it so.
+/// Limit on the measured wait of a packet for its thread. Without it a clock that was set would
+/// produce a wrong time.
 const WAITED_MAX: Duration = Duration::from_secs(1);
 
-/// How long a direction sleeps at most before it looks whether it shall end.
+/// Maximum sleep of a direction before it checks for the end.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What a wire is like, the same in both directions.
+/// Properties of a wire, in both directions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WireSpec {
-    /// Rate, bit/s; none for one that takes no time.
+    /// Rate in bit/s; none for no limit.
     pub rate_bps: Option<u64>,
     /// Delay of each direction.
     pub delay: Duration,
-    /// What the queue holds, as the time that it takes to send.
+    /// Size of the queue, as the time to send it.
     pub queue: Duration,
     /// Share of packets that are lost.
     pub loss: f64,
-    /// Some packets take longer than the others, so that these overtake them.
-    pub late: Late,
+    /// Packets that are delayed further, so that others overtake them.
+    pub late: Reordering,
 }
 
 /// Packets that others overtake.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Late {
+pub struct Reordering {
     /// Share of packets that come later.
     pub share: f64,
-    /// By how much.
+    /// Their additional delay.
     pub by: Duration,
 }
 
-/// What passed in one direction.
+/// Counters of one direction.
 #[derive(Debug, Default)]
-pub struct Passed {
+pub struct WireCounters {
     /// Octets sent on.
     pub octets: AtomicU64,
-    /// Packets lost on the way, as asked for.
+    /// Packets lost, as configured.
     pub lost: AtomicU64,
-    /// Packets that came later than others, as asked for.
+    /// Packets delayed further, as configured.
     pub late: AtomicU64,
     /// Packets for which the queue had no room.
     pub full: AtomicU64,
-    /// How long each packet waited in the queue, us; only where somebody asks for them.
+    /// Time that each packet waited in the queue, in us. Recorded only on request.
     waits_us: Option<Mutex<Vec<f64>>>,
 }
 
-impl Passed {
-    /// The waits so far, and none from now on.
+impl WireCounters {
+    /// Returns the recorded waits, and clears them.
     pub fn take_waits_us(&self) -> Vec<f64> {
         let waits = self.waits_us.as_ref();
         waits.map_or(Vec::new(), |waits| {
@@ -92,17 +92,17 @@ impl Passed {
     }
 }
 
-/// One end of a wire. Nothing of it waits.
+/// One end of a wire. Its calls do not block.
 pub trait End: AsFd + Send + 'static {
-    /// The next packet that comes out of it.
+    /// Receives the next packet from the end.
     fn receive(&self, into: &mut [u8]) -> io::Result<usize>;
-    /// A packet goes into it.
+    /// Sends a packet into the end.
     fn send(&self, packet: &[u8]) -> io::Result<usize>;
-    /// What is before a packet and takes no time.
+    /// Returns the size of the header before a packet, which takes no time on the wire.
     fn header_octets(&self) -> usize;
 }
 
-/// A wire that runs. Dropping it ends it.
+/// A running wire. Dropping it stops it.
 #[derive(Debug)]
 pub struct Wire {
     stop: Arc<AtomicBool>,
@@ -110,16 +110,16 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// A wire between two ends.
+    /// Starts a wire between two ends.
     ///
     /// # Errors
-    /// Environment: a descriptor cannot be had twice.
+    /// Environment: a descriptor cannot be duplicated.
     pub fn start<E: End + TryClone>(spec: WireSpec, [a, b]: [E; 2]) -> io::Result<Self> {
         let directions = [(a.twin()?, b.twin()?), (b, a)];
         Ok(Self::run(spec, directions.map(|(from, to)| (from, to, Arc::default()))))
     }
 
-    fn run<E: End>(spec: WireSpec, directions: [(E, E, Arc<Passed>); 2]) -> Self {
+    fn run<E: End>(spec: WireSpec, directions: [(E, E, Arc<WireCounters>); 2]) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let seeds = [0x1234_5678_9abc_def1, 0x0fed_cba9_8765_4321];
         let threads = directions.into_iter().zip(seeds).map(|((from, to, passed), random)| {
@@ -140,21 +140,21 @@ impl Drop for Wire {
     }
 }
 
-/// What can be had a second time, for the other direction.
+/// An end that can be duplicated, for the other direction.
 pub trait TryClone: Sized {
-    /// The same end again.
+    /// Returns a duplicate of this end.
     ///
     /// # Errors
-    /// Environment: no descriptor.
+    /// Environment: no descriptor is available.
     fn twin(&self) -> io::Result<Self>;
 }
 
-/// A network device, whose frames a wire carries: a socket of `ring::tap_socket`.
+/// A network device whose frames a wire carries: a socket of `ring::tap_socket`.
 #[derive(Debug)]
 pub struct Frames(OwnedFd);
 
 impl Frames {
-    /// The device that the socket is bound to.
+    /// Wraps a socket that is bound to a device.
     pub fn new(socket: OwnedFd) -> Self {
         widen(&socket);
         Frames(socket)
@@ -187,16 +187,16 @@ impl End for Frames {
     }
 }
 
-/// A wire between a UDP socket and whoever sends to another. Dropping it ends it.
+/// A wire between a UDP socket and the last peer that sent to another. Dropping it stops it.
 #[derive(Debug)]
 pub struct Link {
     near: SocketAddr,
-    /// Towards the near end: from the router that the link leads to.
-    back: Arc<Passed>,
+    /// Counters towards the near end: from the router that the link leads to.
+    back: Arc<WireCounters>,
     _wire: Wire,
 }
 
-/// A UDP socket; without a peer of its own it answers whoever sent last.
+/// A UDP socket. Without a connected peer it sends to the source of the last packet.
 #[derive(Debug)]
 struct Datagrams {
     socket: UdpSocket,
@@ -232,10 +232,10 @@ impl End for Datagrams {
 }
 
 impl Link {
-    /// A link to `far`. Whoever sends to [`Link::near`] is the near end.
+    /// Starts a link to `far`. The near end is the peer that sends to [`Link::near`].
     ///
     /// # Errors
-    /// Environment: no sockets.
+    /// Environment: the sockets cannot be opened.
     pub fn start(spec: WireSpec, far: SocketAddr) -> io::Result<Self> {
         let open = || -> io::Result<UdpSocket> {
             let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -249,24 +249,25 @@ impl Link {
         let caller = Some(Arc::new(Mutex::new(None)));
         let near = [near.try_clone()?, near].map(|socket| Datagrams { socket, caller: caller.clone() });
         let far = [out.try_clone()?, out].map(|socket| Datagrams { socket, caller: None });
-        let back = Arc::new(Passed { waits_us: Some(Mutex::default()), ..Passed::default() });
+        let back = Arc::new(WireCounters { waits_us: Some(Mutex::default()), ..WireCounters::default() });
         let ([near_in, near_out], [far_in, far_out]) = (near, far);
         let directions = [(near_in, far_out, Arc::default()), (far_in, near_out, back.clone())];
         Ok(Link { near: address, back, _wire: Wire::run(spec, directions) })
     }
 
-    /// Where the near end sends to.
+    /// Returns the address that the near end sends to.
     pub fn near(&self) -> SocketAddr {
         self.near
     }
 
-    /// What passed towards the near end.
-    pub fn back(&self) -> &Passed {
+    /// Returns the counters towards the near end.
+    pub fn back(&self) -> &WireCounters {
         &self.back
     }
 }
 
-/// Gives a socket as much room as the system lets us have: root more than others.
+/// Enlarges the buffers of a socket as far as the system allows. Root may exceed its limit for
+/// receive buffers.
 fn widen(socket: &impl AsFd) {
     let options = SockRef::from(socket);
     let _ = options.set_recv_buffer_size(SOCKET_OCTETS);
@@ -278,7 +279,7 @@ struct Direction<E> {
     spec: WireSpec,
     from: E,
     to: E,
-    passed: Arc<Passed>,
+    passed: Arc<WireCounters>,
     stop: Arc<AtomicBool>,
     random: u64,
 }
@@ -286,7 +287,7 @@ struct Direction<E> {
 impl<E: End> Direction<E> {
     fn run(mut self) {
         let mut buffer = vec![0; PACKET_OCTETS_MAX];
-        // The first that is due first; of those that are due at once, the one that came first.
+        // Ordered by due time, and then by arrival.
         let mut under_way: BinaryHeap<Reverse<(Instant, u64, Vec<u8>)>> = BinaryHeap::new();
         let (mut free_at, mut count) = (Instant::now(), 0);
         while !self.stop.load(Ordering::Relaxed) {
@@ -302,8 +303,8 @@ impl<E: End> Direction<E> {
             let _ = poll(&mut [PollFd::new(&self.from, PollFlags::IN)], Some(&timeout));
             while let Ok(octets) = self.from.receive(&mut buffer) {
                 let now = Instant::now();
-                // A wire has its rate however seldom this thread runs: what came meanwhile was
-                // under way meanwhile.
+                // The wire has its rate even if this thread runs seldom. A packet is under way from
+                // its arrival, not from the moment at which the thread reads it.
                 let waited = mmsg::waited(&self.from).unwrap_or_default().min(WAITED_MAX);
                 let came = now.checked_sub(waited).unwrap_or(now);
                 if let Some(due) = self.admit(octets, came, &mut free_at, under_way.len()) {
@@ -317,7 +318,8 @@ impl<E: End> Direction<E> {
         }
     }
 
-    /// When a packet that came at a time is at the other end, unless it is lost.
+    /// Returns the time at which a packet that came at `came` reaches the other end; none if it is
+    /// lost.
     fn admit(
         &mut self,
         octets: usize,
@@ -334,12 +336,12 @@ impl<E: End> Direction<E> {
         let octets = octets.saturating_sub(self.from.header_octets());
         let seconds = self.spec.rate_bps.map_or(0.0, |rate| octets as f64 * 8.0 / rate as f64);
         *free_at = (*free_at).max(came) + Duration::from_secs_f64(seconds);
-        // What is lost has used the wire too.
+        // A lost packet has used the wire, too.
         if self.is_one_of(self.spec.loss) {
             self.passed.lost.fetch_add(1, Ordering::Relaxed);
             return None;
         }
-        let Late { share, by } = self.spec.late;
+        let Reordering { share, by } = self.spec.late;
         let is_late = share > 0.0 && self.is_one_of(share);
         self.passed.late.fetch_add(u64::from(is_late), Ordering::Relaxed);
         Some(*free_at + self.spec.delay + if is_late { by } else { Duration::ZERO })
@@ -379,23 +381,23 @@ mod tests {
         delay: Duration::from_millis(30),
         queue: Duration::from_millis(50),
         loss: 0.0,
-        late: Late { share: 0.0, by: Duration::ZERO },
+        late: Reordering { share: 0.0, by: Duration::ZERO },
     };
 
     #[test]
-    fn some_are_overtaken_and_none_of_them_is_lost() {
-        let late = Late { share: 0.2, by: Duration::from_millis(40) };
+    fn overtaken_packets_are_not_lost() {
+        let late = Reordering { share: 0.2, by: Duration::from_millis(40) };
         let (near, far, link) =
             ends(WireSpec { rate_bps: Some(80_000_000), queue: Duration::from_secs(1), late, ..SPEC });
         let mut buffer = [0; 2000];
         near.send(b"hello").unwrap();
-        let (_, from) = namely_skip::uninterrupted(|| far.recv_from(&mut buffer)).unwrap();
+        let (_, from) = namely_testkit::uninterrupted(|| far.recv_from(&mut buffer)).unwrap();
         let mut came = Vec::new();
-        // No more at once than a socket holds.
+        // A round sends no more packets than a socket holds.
         for round in 0..4_u32 {
             (0..100).for_each(|n| assert!(far.send_to(&(100 * round + n).to_be_bytes(), from).is_ok()));
             for _ in 0..100 {
-                let octets = namely_skip::uninterrupted(|| near.recv(&mut buffer)).unwrap();
+                let octets = namely_testkit::uninterrupted(|| near.recv(&mut buffer)).unwrap();
                 came.push(u32::from_be_bytes(buffer[..octets].try_into().unwrap()));
             }
         }
@@ -407,29 +409,29 @@ mod tests {
     }
 
     #[test]
-    fn datagrams_take_their_delay_both_ways_and_the_rate_spaces_them() {
+    fn the_wire_delays_and_spaces_datagrams() {
         let (near, far, _link) = ends(SPEC);
         let (started, mut buffer) = (Instant::now(), [0; 2000]);
         near.send(b"there").unwrap();
-        let (octets, from) = namely_skip::uninterrupted(|| far.recv_from(&mut buffer)).unwrap();
+        let (octets, from) = namely_testkit::uninterrupted(|| far.recv_from(&mut buffer)).unwrap();
         assert_eq!(&buffer[..octets], b"there");
         far.send_to(b"back", from).unwrap();
-        assert_eq!(namely_skip::uninterrupted(|| near.recv(&mut buffer)).unwrap(), 4);
+        assert_eq!(namely_testkit::uninterrupted(|| near.recv(&mut buffer)).unwrap(), 4);
         assert!(started.elapsed() >= Duration::from_millis(60));
         let started = Instant::now();
         // 20 datagrams of a millisecond each.
         (0..20).for_each(|_| assert!(near.send(&[0; 1000]).is_ok()));
-        (0..20).for_each(|_| assert!(namely_skip::uninterrupted(|| far.recv(&mut buffer)).is_ok()));
+        (0..20).for_each(|_| assert!(namely_testkit::uninterrupted(|| far.recv(&mut buffer)).is_ok()));
         assert!(started.elapsed() >= Duration::from_millis(50));
     }
 
     #[test]
-    fn what_waited_for_its_thread_was_under_way_meanwhile() {
+    fn waiting_packets_count_as_in_flight() {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let end = || Datagrams { socket: socket.try_clone().unwrap(), caller: None };
         let (stop, passed) = (Arc::default(), Arc::default());
         let mut wire = Direction { spec: SPEC, from: end(), to: end(), passed, stop, random: 1 };
-        // 200 packets of a millisecond each came one a millisecond, and are looked at together.
+        // 200 packets of a millisecond each arrived one per millisecond, and are read together.
         let began = Instant::now();
         let mut free_at = began;
         for n in 0..200 {
@@ -437,21 +439,21 @@ mod tests {
             let due = wire.admit(1000, came, &mut free_at, 0).unwrap();
             assert_eq!(due, came + Duration::from_millis(31));
         }
-        // Of those that come at once the queue holds 50, beside the one that is sent.
+        // Of packets that arrive at once the queue holds 50, beside the one that is being sent.
         let at = free_at;
         let held = (0..200).filter(|_| wire.admit(1000, at, &mut free_at, 0).is_some()).count();
         assert_eq!((held, wire.passed.full.load(Ordering::Relaxed)), (51, 149));
     }
 
     #[test]
-    fn a_full_queue_and_the_loss_asked_for_drop_and_are_counted() {
+    fn dropped_datagrams_are_counted() {
         let (near, far, link) = ends(SPEC);
         let mut buffer = [0; 2000];
         near.send(b"hello").unwrap();
-        let (_, from) = namely_skip::uninterrupted(|| far.recv_from(&mut buffer)).unwrap();
+        let (_, from) = namely_testkit::uninterrupted(|| far.recv_from(&mut buffer)).unwrap();
         (0..200).for_each(|_| assert!(far.send_to(&[0; 1000], from).is_ok()));
-        let arrived =
-            std::iter::from_fn(|| namely_skip::uninterrupted(|| near.recv(&mut buffer)).ok()).count() as u64;
+        let arrived = std::iter::from_fn(|| namely_testkit::uninterrupted(|| near.recv(&mut buffer)).ok())
+            .count() as u64;
         let full = link.back().full.load(Ordering::Relaxed);
         assert!((45..200).contains(&arrived) && arrived + full == 200, "{arrived} {full}");
         assert_eq!(link.back().take_waits_us().len() as u64, arrived);
@@ -459,10 +461,10 @@ mod tests {
         near.send(b"hello").unwrap();
         near.send(b"hello").unwrap();
         (0..20).for_each(|_| assert!(near.send(b"hello").is_ok()));
-        let (_, from) = namely_skip::uninterrupted(|| far.recv_from(&mut buffer)).unwrap();
+        let (_, from) = namely_testkit::uninterrupted(|| far.recv_from(&mut buffer)).unwrap();
         (0..400).for_each(|_| assert!(far.send_to(&[0; 100], from).is_ok()));
         let arrived =
-            std::iter::from_fn(|| namely_skip::uninterrupted(|| near.recv(&mut buffer)).ok()).count();
+            std::iter::from_fn(|| namely_testkit::uninterrupted(|| near.recv(&mut buffer)).ok()).count();
         let lost = link.back().lost.load(Ordering::Relaxed);
         assert!((120..280).contains(&arrived) && arrived as u64 + lost == 400, "{arrived} {lost}");
     }

@@ -1,4 +1,4 @@
-//! Files of testbeds: what is wrong in them is said with its line.
+//! Files of testbeds: errors are reported with their line.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ fn refusal(rest: &str) -> String {
 }
 
 #[test]
-fn each_mistake_is_named_with_its_line() {
+fn each_mistake_reports_its_line() {
     for (rest, line, said) in [
         ("[[link]]\nbetween = [\"a\", \"c\"]\n", 6, "no node is called `c`; there are a, b"),
         ("[[link]]\nbetween = [\"a\", \"a\"]\n", 6, "a link from `a` to itself"),
@@ -44,7 +44,7 @@ fn each_mistake_is_named_with_its_line() {
 }
 
 #[test]
-fn a_testbed_has_as_many_nodes_as_there_are_addresses_and_no_more() {
+fn testbed_nodes_have_a_limit() {
     let nodes = |count: usize| (0..count).map(|n| format!("[[node]]\nname = \"n{n}\"\n")).collect::<String>();
     let all: Vec<String> = (0..250).map(|n| format!("\"n{n}\"")).collect();
     let segment = format!("[[segment]]\nname = \"s\"\nnodes = [{}]\n", all.join(","));
@@ -60,7 +60,7 @@ fn a_testbed_has_as_many_nodes_as_there_are_addresses_and_no_more() {
 }
 
 #[test]
-fn devices_are_counted_on_each_node_and_have_their_own_mtu() {
+fn devices_are_numbered_per_node() {
     let file = format!(
         "{NODES}[[node]]\nname = \"c\"\n[[link]]\nbetween = [\"a\", \"b\"]\nmtu = 9000\nmtus = {{ b = 127 }}\n\
          [[segment]]\nname = \"lan\"\nnodes = [\"c\", \"a\"]\n"
@@ -77,7 +77,7 @@ fn devices_are_counted_on_each_node_and_have_their_own_mtu() {
 }
 
 #[test]
-fn a_file_at_the_limit_is_read_and_one_octet_more_is_not() {
+fn testbed_files_have_a_size_limit() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("large.toml");
     let text = format!("{NODES}# ");

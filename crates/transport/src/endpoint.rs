@@ -1,7 +1,7 @@
-//! Where a client looks for its router: what names one, and otherwise the usual places of
+//! The address of a client's router: from the configuration, otherwise a default address of
 //! [`crate::paths`].
 //!
-//! Nothing here opens a socket.
+//! This module opens no socket.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,20 +10,20 @@ use namely_wire::{FaceUri, FaceUriError};
 
 use crate::paths;
 
-/// Environment variable that names the router; what the caller names goes before it.
+/// Environment variable with the router's address. The caller's address takes precedence.
 pub(crate) const ROUTER_VARIABLE: &str = "NAMELY_ROUTER";
 
-/// Environment variable with users whose routers are trusted too:
+/// Environment variable with additional users whose routers are trusted:
 /// [`Options::trust_router_of`](crate::connection::Options::trust_router_of).
 const TRUST_VARIABLE: &str = "NAMELY_TRUST_ROUTER_OF";
 
 /// The variable that clients of NFD and NDNd read.
 const NDN_TRANSPORT_VARIABLE: &str = "NDN_CLIENT_TRANSPORT";
 
-/// What of the process's surroundings decides where a router is; passed in, so that tests need not
-/// change the process's own.
+/// The environment that determines the router's address. It is a parameter, so that tests need not
+/// change the environment of the process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Surroundings {
+pub(crate) struct Environment {
     /// `NAMELY_ROUTER`.
     pub(crate) namely_router: Option<String>,
     /// `NDN_CLIENT_TRANSPORT`.
@@ -32,20 +32,22 @@ pub(crate) struct Surroundings {
     pub(crate) trust_router_of: Option<String>,
     /// `HOME`.
     pub(crate) home: Option<PathBuf>,
-    /// The usual places of Unix sockets, in the order to try.
+    /// The default paths of Unix sockets, in the order of attempts.
     pub(crate) sockets: Vec<PathBuf>,
-    /// Whether the kernel has a forwarder.
+    /// Whether the kernel's forwarder is loaded.
     pub(crate) has_kernel: bool,
 }
 
-impl Surroundings {
-    /// Those of this process.
+impl Environment {
+    /// Reads the environment of this process.
     pub(crate) fn of_process() -> Self {
+        // Scripts may pass empty variables, so these count as unset.
         let text = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-        Surroundings {
+        Environment {
             namely_router: text(ROUTER_VARIABLE),
             ndn_client_transport: text(NDN_TRANSPORT_VARIABLE),
             trust_router_of: text(TRUST_VARIABLE),
+            // A relative path would depend on the working directory.
             home: text("HOME").map(PathBuf::from).filter(|path| path.is_absolute()),
             sockets: crate::paths::client_sockets(),
             has_kernel: namely_nnet::module::is_loaded(),
@@ -53,26 +55,26 @@ impl Surroundings {
     }
 }
 
-/// Who named a router; shown in messages, so that a person knows what to correct.
+/// The source of a router's address. Messages contain it, so that the user can correct the address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NamedBy {
+pub enum AddressSource {
     /// The caller: an argument, or an option.
     Caller,
     /// An environment variable.
     Variable(&'static str),
     /// A `client.conf`.
     ClientConf(PathBuf),
-    /// Nobody: it is one of the usual places.
-    UsualPlace,
+    /// A default address.
+    DefaultAddress,
 }
 
-impl fmt::Display for NamedBy {
+impl fmt::Display for AddressSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            NamedBy::Caller => f.write_str("the caller"),
-            NamedBy::Variable(name) => f.write_str(name),
-            NamedBy::ClientConf(path) => write!(f, "{}", path.display()),
-            NamedBy::UsualPlace => f.write_str("a usual place"),
+            AddressSource::Caller => f.write_str("the caller"),
+            AddressSource::Variable(name) => f.write_str(name),
+            AddressSource::ClientConf(path) => write!(f, "{}", path.display()),
+            AddressSource::DefaultAddress => f.write_str("a usual place"),
         }
     }
 }
@@ -83,32 +85,33 @@ pub struct Candidate {
     /// Its address: `unix`, `memif`, `tcp`, `udp`, `kernel`, `ndndpdk`, or `ether` with a network
     /// interface.
     pub uri: FaceUri,
-    /// Where the address comes from.
-    pub named_by: NamedBy,
+    /// The source of the address.
+    pub named_by: AddressSource,
 }
 
 impl Candidate {
-    /// Returns true if it is no more than what the router at the next place may offer too.
+    /// Returns true if it is only an alternative to the next candidate, which is the same router.
     pub(crate) fn is_offer(&self) -> bool {
-        matches!(self.uri, FaceUri::Memif { .. }) && self.named_by == NamedBy::UsualPlace
+        matches!(self.uri, FaceUri::Memif { .. }) && self.named_by == AddressSource::DefaultAddress
     }
 }
 
-/// Text that names a router but is no usable address; the caller's fault.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A router's address that cannot be used; the caller's fault.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct BadRouter {
-    /// The text.
+    /// The text of the address.
     pub uri: String,
-    /// Where it comes from.
-    pub named_by: NamedBy,
-    /// What is wrong with it; none if it is a FaceUri of a kind that no client can connect to.
+    /// The source of the text.
+    pub named_by: AddressSource,
+    /// The syntax error; none if it is a FaceUri of a kind that clients cannot connect to.
+    #[source]
     pub reason: Option<FaceUriError>,
 }
 
 impl fmt::Display for BadRouter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.named_by {
-            NamedBy::Caller => write!(f, "'{}' names no router: ", self.uri)?,
+            AddressSource::Caller => write!(f, "'{}' names no router: ", self.uri)?,
             named_by => write!(f, "'{}' (from {named_by}) names no router: ", self.uri)?,
         }
         match &self.reason {
@@ -124,45 +127,49 @@ impl fmt::Display for BadRouter {
     }
 }
 
-impl std::error::Error for BadRouter {}
-
-/// The routers to try, in order. A router that was named (by the `caller`, then `NAMELY_ROUTER`,
-/// then `NDN_CLIENT_TRANSPORT`) is the only one; otherwise what a `client.conf` names goes before
-/// the usual places, where shared memory goes before the Unix socket, and the kernel's forwarder,
-/// if it is loaded, comes last: a router nearby may have routes that the kernel has not. `read`
-/// returns a file's text, if there is one.
+/// Returns the routers to try, in order. A router named by `caller`, `NAMELY_ROUTER` or
+/// `NDN_CLIENT_TRANSPORT`, in this precedence, is the only one. Otherwise the router of a
+/// `client.conf` comes before the default addresses. For each default address, shared memory comes
+/// before the Unix socket. The kernel's forwarder, if it is loaded, comes last, because another
+/// router of this host may have routes that the kernel lacks. `read` returns a file's text, if
+/// there is one.
 ///
 /// # Errors
-/// [`BadRouter`]: the first of these that names a router names none to which a client can connect.
+/// [`BadRouter`]: the first configured address is not one that a client can connect to.
 pub(crate) fn candidates(
     caller: Option<&str>,
-    surroundings: &Surroundings,
+    surroundings: &Environment,
     read: impl Fn(&Path) -> Option<String>,
 ) -> Result<Vec<Candidate>, BadRouter> {
     let named = [
-        (caller, NamedBy::Caller),
-        (surroundings.namely_router.as_deref(), NamedBy::Variable(ROUTER_VARIABLE)),
-        (surroundings.ndn_client_transport.as_deref(), NamedBy::Variable(NDN_TRANSPORT_VARIABLE)),
+        (caller, AddressSource::Caller),
+        (surroundings.namely_router.as_deref(), AddressSource::Variable(ROUTER_VARIABLE)),
+        (surroundings.ndn_client_transport.as_deref(), AddressSource::Variable(NDN_TRANSPORT_VARIABLE)),
     ];
+    // A router that is named explicitly is never replaced by another one, because that would hide a
+    // mistake.
     if let Some((uri, named_by)) = named.into_iter().find_map(|(uri, by)| Some((uri?, by))) {
         return Ok(vec![candidate(uri, named_by)?]);
     }
     let mut found: Vec<Candidate> = client_conf(surroundings, read)?.into_iter().collect();
     for path in &surroundings.sockets {
+        // A FaceUri is text, so paths that are not UTF-8 are left out.
         let uris = [
             paths::memif_beside(path).to_str().map(|path| FaceUri::Memif { path: path.to_owned(), id: 0 }),
             path.to_str().map(|path| FaceUri::Unix(path.to_owned())),
         ];
-        found.extend(uris.into_iter().flatten().map(|uri| Candidate { uri, named_by: NamedBy::UsualPlace }));
+        found.extend(
+            uris.into_iter().flatten().map(|uri| Candidate { uri, named_by: AddressSource::DefaultAddress }),
+        );
     }
     if surroundings.has_kernel {
-        found.push(Candidate { uri: FaceUri::Kernel, named_by: NamedBy::UsualPlace });
+        found.push(Candidate { uri: FaceUri::Kernel, named_by: AddressSource::DefaultAddress });
     }
     Ok(found)
 }
 
 /// Parses `uri` as the address of a router.
-fn candidate(uri: &str, named_by: NamedBy) -> Result<Candidate, BadRouter> {
+fn candidate(uri: &str, named_by: AddressSource) -> Result<Candidate, BadRouter> {
     match uri.parse() {
         Ok(
             uri @ (FaceUri::Unix(_)
@@ -172,6 +179,7 @@ fn candidate(uri: &str, named_by: NamedBy) -> Result<Candidate, BadRouter> {
             | FaceUri::Kernel
             | FaceUri::NdnDpdk { .. }),
         ) => Ok(Candidate { uri, named_by }),
+        // Several routers may listen on a group address, and each would receive the Interests.
         Ok(uri @ FaceUri::Station { .. }) if !is_group(&uri) => Ok(Candidate { uri, named_by }),
         Ok(_) => Err(BadRouter { uri: uri.to_owned(), named_by, reason: None }),
         Err(reason) => Err(BadRouter { uri: uri.to_owned(), named_by, reason: Some(reason) }),
@@ -182,10 +190,10 @@ fn is_group(uri: &FaceUri) -> bool {
     matches!(uri, FaceUri::Station { address, .. } if address.is_group())
 }
 
-/// The `transport` of the first `client.conf` that exists, as ndn-cxx looks for it: a file of
-/// `key=value` lines with comments after `;`.
+/// Returns the `transport` of the first `client.conf` that exists, in ndn-cxx's search order. The
+/// file has `key=value` lines, with comments after `;`.
 fn client_conf(
-    surroundings: &Surroundings,
+    surroundings: &Environment,
     read: impl Fn(&Path) -> Option<String>,
 ) -> Result<Option<Candidate>, BadRouter> {
     let of_user = surroundings.home.iter().map(|home| home.join(".ndn/client.conf"));
@@ -196,7 +204,8 @@ fn client_conf(
             let (key, value) = line.split(';').next()?.split_once('=')?;
             (key.trim() == "transport").then(|| value.trim())
         });
-        return transports.next_back().map(|uri| candidate(uri, NamedBy::ClientConf(path))).transpose();
+        // The first file ends the search even without a transport, as in ndn-cxx.
+        return transports.next_back().map(|uri| candidate(uri, AddressSource::ClientConf(path))).transpose();
     }
     Ok(None)
 }
@@ -210,15 +219,15 @@ mod tests {
     }
 
     #[test]
-    fn the_caller_goes_before_the_variables_and_a_named_router_is_the_only_one() {
-        let mut surroundings = Surroundings {
+    fn the_callers_router_precedes_the_variables() {
+        let mut surroundings = Environment {
             namely_router: Some("unix:///a".into()),
             ndn_client_transport: Some("unix:///b".into()),
             sockets: vec!["/run/c.sock".into()],
-            ..Surroundings::default()
+            ..Environment::default()
         };
         let found =
-            |flag, surroundings: &Surroundings| uris(&candidates(flag, surroundings, |_| None).unwrap());
+            |flag, surroundings: &Environment| uris(&candidates(flag, surroundings, |_| None).unwrap());
         assert_eq!(found(Some("tcp://localhost"), &surroundings), ["tcp://localhost:6363"]);
         assert_eq!(found(None, &surroundings), ["unix:///a"]);
         surroundings.namely_router = None;
@@ -226,11 +235,11 @@ mod tests {
     }
 
     #[test]
-    fn without_a_name_client_conf_goes_before_the_usual_places() {
-        let surroundings = Surroundings {
+    fn client_conf_precedes_the_default_sockets() {
+        let surroundings = Environment {
             home: Some("/home/u".into()),
             sockets: vec!["/run/a.sock".into(), "/run/b.sock".into()],
-            ..Surroundings::default()
+            ..Environment::default()
         };
         let read = |path: &Path| {
             (path == Path::new("/home/u/.ndn/client.conf"))
@@ -247,14 +256,13 @@ mod tests {
                 "unix:///run/b.sock"
             ]
         );
-        assert_eq!(found[0].named_by, NamedBy::ClientConf("/home/u/.ndn/client.conf".into()));
+        assert_eq!(found[0].named_by, AddressSource::ClientConf("/home/u/.ndn/client.conf".into()));
     }
 
     #[test]
-    fn the_kernel_is_asked_when_nothing_nearer_is_and_where_it_is_named() {
-        let mut surroundings =
-            Surroundings { sockets: vec!["/run/a.sock".into()], ..Surroundings::default() };
-        let last = |surroundings: &Surroundings| {
+    fn the_kernel_router_is_tried_last() {
+        let mut surroundings = Environment { sockets: vec!["/run/a.sock".into()], ..Environment::default() };
+        let last = |surroundings: &Environment| {
             uris(&candidates(None, surroundings, |_| None).unwrap()).pop().unwrap()
         };
         assert_eq!(last(&surroundings), "unix:///run/a.sock");
@@ -264,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_names_no_router_is_refused_with_its_origin() {
+    fn an_invalid_router_is_refused_with_its_origin() {
         for uri in [
             "",
             "unix://",
@@ -274,12 +282,11 @@ mod tests {
             "ether://[02:00:00:00:00:01]",
             "ether://[01:00:5e:00:17:aa%eth0]",
         ] {
-            let refused = candidates(Some(uri), &Surroundings::default(), |_| None).unwrap_err();
+            let refused = candidates(Some(uri), &Environment::default(), |_| None).unwrap_err();
             let text = refused.to_string();
-            assert!(refused.named_by == NamedBy::Caller && text.contains(uri), "{text}");
+            assert!(refused.named_by == AddressSource::Caller && text.contains(uri), "{text}");
             assert!(!text.contains("--"), "{text}");
-            let surroundings =
-                Surroundings { namely_router: Some(uri.to_owned()), ..Surroundings::default() };
+            let surroundings = Environment { namely_router: Some(uri.to_owned()), ..Environment::default() };
             let refused = candidates(None, &surroundings, |_| None).unwrap_err().to_string();
             assert!(refused.contains(ROUTER_VARIABLE), "{refused}");
         }

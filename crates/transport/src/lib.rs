@@ -1,12 +1,15 @@
-//! What fetching and publishing named objects takes, congestion control, and a client's connection
-//! to any router.
+//! Fetching and publishing of named objects, congestion control, and a client's connection to any
+//! router.
 //!
 //! State machines ([`fetch`], [`object`], [`congestion`], [`publish`]) take time and packets and
-//! return actions: they never read a clock or a socket, and never wait. The [`connection`] does the
-//! I/O: one blocking, poll-based link to a router that speaks NDNLPv2 (namelyd, NFD, NDNd), which
-//! reconnects and registers its prefixes again. `namely_socket` drives the former over the latter.
+//! return actions. They never read a socket. Only two parts of [`object`] are not of this kind:
+//! verification reads the system clock for the validity of certificates, and discovery waits for
+//! answers through [`object::Express`]. The [`connection`] does the I/O: one blocking, poll-based
+//! link to a router that uses NDNLPv2 (namelyd, NFD, NDNd). It reconnects and registers its
+//! prefixes again. `namely_socket` drives the state machines over a connection.
 //!
-//! This crate knows no particular router, and no file.
+//! This crate depends on no particular router. It reads only the files that it needs to find and
+//! check a router, such as a `client.conf`.
 //!
 //! ```
 //! use namely_security::Signer;

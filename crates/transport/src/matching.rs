@@ -1,11 +1,11 @@
-//! Whether a Data answers an Interest (packet spec, `interest.rst`). A match is by name and digest,
-//! never by a token: a router may hand over anything.
+//! Matches Data with Interests (packet spec, `interest.rst`). Names and digests are compared, never
+//! PIT tokens, because a router may deliver any packet.
 
 use namely_security::sha256;
 use namely_wire::{DataView, InterestView};
 
-/// Returns true if `data` may answer `interest`. MustBeFresh is the caches' affair: a Data does not
-/// say how old it is.
+/// Returns true if `data` may answer `interest`. MustBeFresh is checked by caches only, because a
+/// Data does not contain its age.
 pub fn answers(interest: &InterestView<'_>, data: &DataView<'_>) -> bool {
     let Some(digest) = interest.implicit_digest() else {
         return match interest.can_be_prefix {
@@ -13,8 +13,10 @@ pub fn answers(interest: &InterestView<'_>, data: &DataView<'_>) -> bool {
             false => interest.name == data.name,
         };
     };
+    // The implicit digest is a component of the full name only (packet spec, name.rst).
     let bare = interest.name.without_last(1);
     let named = if interest.can_be_prefix { bare.is_prefix_of(data.name) } else { bare == data.name };
+    // The names are compared first, because a digest costs far more.
     named && sha256(data.wire) == digest
 }
 
@@ -30,7 +32,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_asked_name_prefix_or_digest_answers() {
+    fn only_a_matching_name_or_digest_answers() {
         let name: Name = "/a/b".parse().unwrap();
         let data = sign_data(&DataBuilder::new(name.as_name()), b"x", &Signer::digest_sha256()).unwrap();
         let interest = |uri: &str| InterestBuilder::new(uri.parse().unwrap());

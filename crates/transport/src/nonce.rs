@@ -1,16 +1,16 @@
-//! Nonces for Interests: unlike each other, not secret.
+//! Nonces for Interests: distinct, but not secret.
 
 use rustix::io::Errno;
 
-/// A stream of nonces, seeded once: xorshift64*, because a nonce is wanted for each Interest and
-/// only has to differ from those of others.
+/// A generator of nonces, seeded once. It is the fast xorshift64*, because each Interest needs a
+/// nonce, which only has to differ from other nonces.
 #[derive(Clone, Debug)]
 pub struct Nonces {
     state: u64,
 }
 
 impl Nonces {
-    /// Seeded by the system.
+    /// Creates a generator with a random seed from the system.
     ///
     /// # Errors
     /// The environment's: see [`namely_host::random`].
@@ -18,18 +18,19 @@ impl Nonces {
         Ok(Self::seeded(u64::from_ne_bytes(namely_host::random()?)))
     }
 
-    /// Seeded by the caller: the same seed gives the same nonces.
+    /// Creates a generator with the caller's seed. Equal seeds produce equal nonces.
     pub fn seeded(seed: u64) -> Self {
-        // The generator never leaves 0.
+        // A state of 0 would never change, so it is excluded.
         Nonces { state: seed | 1 }
     }
 
-    /// The next nonce.
+    /// Returns the next nonce.
     #[allow(clippy::should_implement_trait, reason = "it never ends, so it is no iterator worth chaining")]
     pub fn next(&mut self) -> [u8; 4] {
         self.state ^= self.state >> 12;
         self.state ^= self.state << 25;
         self.state ^= self.state >> 27;
+        // The high bits of the product are the most random.
         ((self.state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) as u32).to_be_bytes()
     }
 }

@@ -1,27 +1,27 @@
-//! Where a router's Unix socket is when nobody says: one order of places for the router that
-//! listens and for the clients that look for it.
+//! The default paths of a router's Unix socket, in one order for the router that listens and for
+//! its clients.
 //!
-//! Never touches the file system; callers try the places in order.
+//! This module never accesses the file system; callers try the paths in order.
 
 use std::path::{Path, PathBuf};
 
 /// The socket of a router that runs as root.
 const SYSTEM_SOCKET: &str = "/run/namely/namely.sock";
 
-/// Sockets of other routers on Linux: NFD, where older NFD releases put it, NDNd.
+/// Sockets of other routers on Linux: NFD, its older releases, NDNd.
 const OTHER_SOCKETS: [&str; 3] = ["/run/nfd/nfd.sock", "/run/nfd.sock", "/run/ndnd/ndnd.sock"];
 
-/// The socket that a router of this user listens on by default.
+/// The default socket of a router of this user.
 pub fn listen_socket() -> PathBuf {
     listen_socket_of(uid(), runtime_dir())
 }
 
-/// Where a router that listens on `socket` offers shared memory, if it does: beside it.
+/// The path of the memif socket of a router that listens on `socket`: in the same folder.
 pub fn memif_beside(socket: &Path) -> PathBuf {
     socket.with_extension("memif")
 }
 
-/// The places that only root gives away.
+/// The paths at which only root can permit a router to listen.
 pub(crate) fn system_sockets() -> impl Iterator<Item = PathBuf> {
     std::iter::once(SYSTEM_SOCKET).chain(OTHER_SOCKETS).map(PathBuf::from)
 }
@@ -37,6 +37,7 @@ fn uid() -> u32 {
 }
 
 fn runtime_dir() -> Option<PathBuf> {
+    // The XDG Base Directory Specification requires that relative paths are ignored.
     std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
@@ -53,7 +54,8 @@ fn listen_socket_of(uid: u32, runtime_dir: Option<PathBuf>) -> PathBuf {
 fn client_sockets_of(uid: u32, runtime_dir: Option<PathBuf>) -> Vec<PathBuf> {
     let mut sockets = Vec::new();
     if uid != 0 {
-        // Not in /tmp where there is a runtime directory: anybody may be the first there.
+        // /tmp is used only without a runtime directory, because any user may create files there
+        // first.
         sockets.push(listen_socket_of(uid, runtime_dir));
     }
     sockets.extend(system_sockets());
@@ -65,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn root_listens_in_run_and_others_in_their_runtime_directory() {
+    fn the_listen_socket_depends_on_the_user() {
         let dir = Some(PathBuf::from("/run/user/1000"));
         assert_eq!(listen_socket_of(0, dir.clone()), PathBuf::from("/run/namely/namely.sock"));
         assert_eq!(listen_socket_of(1000, dir), PathBuf::from("/run/user/1000/namely.sock"));
@@ -73,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_tries_every_place_where_a_router_of_its_user_or_the_system_listens() {
+    fn a_client_tries_every_default_socket() {
         for (uid, dir) in [(0, None), (1000, Some("/run/user/1000")), (1000, None)] {
             let dir = dir.map(PathBuf::from);
             let tried = client_sockets_of(uid, dir.clone());

@@ -1,12 +1,11 @@
-//! Publishing an object: cut into segments that fit a packet size, named, signed one by one or by
-//! manifest (HT-12, HT-14), and handed to whoever keeps them: a [`Publication`] in memory, or the
-//! output buffer of a socket. The content is memory or is read piece by piece; the packets are not
-//! kept here.
+//! Publishes an object: its content is cut into segments that fit a packet size. They are named,
+//! signed one by one or by manifest (HT-12, HT-14), and passed to a sink, such as a [`Publication`]
+//! in memory or the output buffer of a socket. The content is in memory, or is read piece by piece.
+//! [`publish()`] itself stores no packets.
 //!
-//! For segments that are made when they are asked for see `namely-files`.
+//! For segments that are created on request see `namely-files`.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io::{self, Read};
 
 use namely_security::{
@@ -18,26 +17,30 @@ use namely_wire::{ContentType, DataBuilder, DataView, InterestView, Name, NameRe
 use crate::matching::answers;
 pub use crate::segment::{SegmentGap, SegmentWriter, segment_count, segment_name};
 
-/// Largest packet made unless another size is asked for: routers that take no link packet above
-/// [`PACKET_OCTETS_MAX`] still pass it with a PIT token of any length and a mark.
+/// Default maximum packet size. Routers that accept no link packet above [`PACKET_OCTETS_MAX`]
+/// still forward such a packet with a PIT token of any length and a mark.
 pub const PACKET_OCTETS_DEFAULT: usize = PACKET_OCTETS_MAX - 64;
 
-/// Content of a segment unless another size is asked for, octets: eight chunks of BLAKE3, which are
-/// hashed side by side. Seven and a piece of one take three times as long. What a packet adds to it
-/// leaves 500 octets of a packet for a long name or signature.
+/// Default content of a segment, octets: eight chunks of BLAKE3, which are hashed in parallel.
+/// Seven chunks and a partial one take three times as long. A packet has 500 more octets for a long
+/// name or signature.
 pub const SEGMENT_OCTETS_DEFAULT: usize = 8192;
 
-/// Segments that one manifest covers at least.
+/// Smallest number of segments in a manifest that is published.
+///
+/// # Limit
+/// A manifest covers no fewer segments, however short its packets are.
+/// - Tests: `a_manifest_has_8_to_240_entries`
 pub const MANIFEST_ENTRIES_MIN: u64 = 8;
 
-/// Where packets may be longer, manifests have their usual length: a segment that is longer tells
-/// who knows no metadata of its object that they have.
+/// If the maximum manifest size is above this, manifests have [`MANIFEST_ENTRIES`] entries. A
+/// consumer without metadata of the object assumes so if a segment is longer than this.
 pub const SHORT_MANIFEST_OCTETS_MAX: usize = SEGMENT_OCTETS_DEFAULT;
 
-/// Segments hashed together.
+/// Number of segments hashed together.
 const RUN_SEGMENTS: usize = 16;
 
-/// How segments are signed.
+/// The signatures of segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signing {
     /// A key signs manifests, which list the segments by their digests.
@@ -47,7 +50,7 @@ pub enum Signing {
 }
 
 impl Signing {
-    /// How segments are hashed; without manifests nobody asks.
+    /// The hash of segments. Without manifests it is not used.
     pub fn hash(self) -> ManifestHash {
         match self {
             Signing::Manifest(hash) => hash,
@@ -55,28 +58,28 @@ impl Signing {
         }
     }
 
-    /// ManifestEntries of the metadata, of manifests of the usual length: none without manifests.
+    /// ManifestEntries of the metadata for manifests of the usual length; none without manifests.
     pub fn manifest_entries(self) -> Option<u64> {
         matches!(self, Signing::Manifest(_)).then_some(MANIFEST_ENTRIES)
     }
 }
 
-/// How an object is published.
+/// Options of a publication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Largest packet, octets: no network on the way has to cut packets of this size.
+    /// Maximum packet size, octets. With a size that fits the path, packets are not fragmented.
     pub packet_octets_max: usize,
-    /// Largest manifest, octets: what is shorter covers fewer segments. It has
-    /// [`MANIFEST_ENTRIES_MIN`] entries all the same, and [`MANIFEST_ENTRIES`] from
-    /// [`SHORT_MANIFEST_OCTETS_MAX`] octets on.
+    /// Maximum manifest size, octets. A smaller manifest covers fewer segments, but at least
+    /// [`MANIFEST_ENTRIES_MIN`]. If the maximum is above [`SHORT_MANIFEST_OCTETS_MAX`], it covers
+    /// [`MANIFEST_ENTRIES`].
     pub manifest_octets_max: usize,
-    /// Most content in a segment, octets, where packets have room for more.
+    /// Maximum content of a segment, octets, if packets have space for more.
     pub segment_octets_max: usize,
-    /// How segments are signed.
+    /// The signatures of segments.
     pub signing: Signing,
     /// FreshnessPeriod of segments and manifests, ms.
     pub freshness_ms: u64,
-    /// FreshnessPeriod of metadata, ms: for so long caches may not notice a newer version.
+    /// FreshnessPeriod of metadata, ms. For this time caches may answer with an older version.
     pub metadata_freshness_ms: u64,
 }
 
@@ -93,28 +96,28 @@ impl Default for Options {
     }
 }
 
-/// What was published.
+/// A published object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Published {
     /// The versioned name.
     pub object: Name,
-    /// How many segments there are.
+    /// Number of its segments.
     pub segments: u64,
 }
 
-/// Where the content of an object comes from: in order, and once.
+/// The source of an object's content: read once, in order.
 pub trait Content {
-    /// Octets in all.
+    /// Total number of octets.
     fn octets(&self) -> u64;
 
-    /// The next `octets`, or what is left if that is less.
+    /// Returns the next `octets`, or the rest if that is less.
     ///
     /// # Errors
     /// It cannot be read, or ends early.
     fn next(&mut self, octets: usize) -> io::Result<&[u8]>;
 }
 
-/// Content that is in memory.
+/// Content in memory.
 impl Content for &[u8] {
     fn octets(&self) -> u64 {
         self.len() as u64
@@ -127,7 +130,7 @@ impl Content for &[u8] {
     }
 }
 
-/// Content that is read, a run of segments at a time.
+/// Content from a reader, read in runs of segments.
 #[derive(Debug)]
 pub struct ReadContent<R> {
     reader: R,
@@ -137,7 +140,7 @@ pub struct ReadContent<R> {
 }
 
 impl<R: Read> ReadContent<R> {
-    /// The next `octets` of `reader`.
+    /// Creates content of the next `octets` of `reader`.
     pub fn new(reader: R, octets: u64) -> Self {
         ReadContent { reader, octets, left: octets, run: Vec::new() }
     }
@@ -149,6 +152,7 @@ impl<R: Read> Content for ReadContent<R> {
     }
 
     fn next(&mut self, octets: usize) -> io::Result<&[u8]> {
+        // On 32 bits the rest may exceed usize. The argument limits it then.
         let octets = usize::try_from(self.left).unwrap_or(usize::MAX).min(octets);
         self.run.resize(octets, 0);
         self.reader.read_exact(&mut self.run)?;
@@ -157,9 +161,9 @@ impl<R: Read> Content for ReadContent<R> {
     }
 }
 
-/// Publishes `content` as `name`, version `version`: hands each packet with its name to `sink` as
-/// it is made. The metadata comes last, so that nobody finds an object before it is whole. An error
-/// of `sink` ends it.
+/// Publishes `content` as `name`, version `version`. Each packet is passed with its name to `sink`
+/// as it is created. The metadata comes last, so that consumers find only complete objects. An
+/// error of `sink` ends the publication.
 ///
 /// # Errors
 /// A packet would be too large or cannot be signed; the content cannot be read; or `sink` fails.
@@ -186,12 +190,12 @@ pub fn publish<E: From<PublishError>>(
     Ok(Published { object: publisher.object, segments })
 }
 
-/// One object while its packets are made.
+/// An object while its packets are created.
 struct Publisher<'a> {
     object: Name,
     segments: u64,
     segment_octets: usize,
-    /// Segments that one manifest covers.
+    /// Number of segments per manifest.
     entries: u64,
     options: &'a Options,
     signer: &'a Signer,
@@ -211,12 +215,15 @@ impl Publisher<'_> {
         let mut manifest = Manifest::of_at_most(self.entries, 0, hash);
         let mut segment = 0;
         while segment <= last {
+            // The content is read in runs, to limit the memory. The segments of a run are hashed
+            // together.
             let run = content.next(RUN_SEGMENTS * self.segment_octets).map_err(PublishError::from)?;
             let run: Vec<&[u8]> = pieces(run, self.segment_octets).collect();
             for (wire, digest) in writer.make(segment, &run) {
                 sink(segment_name(object, segment), wire)?;
                 manifest.push(digest);
                 let index = segment / self.entries;
+                // A manifest follows its segments, because it contains their digests.
                 if segment == last || (segment + 1).is_multiple_of(self.entries) {
                     let next = Manifest::of_at_most(self.entries, index + 1, hash);
                     let full = std::mem::replace(&mut manifest, next);
@@ -271,7 +278,7 @@ impl Publisher<'_> {
     }
 }
 
-/// A published object: every packet of it, by name.
+/// A published object with all its packets, in the order of their names.
 #[derive(Debug)]
 pub struct Publication {
     published: Published,
@@ -303,15 +310,17 @@ impl Publication {
         self.published.object.as_name()
     }
 
-    /// How many segments there are.
+    /// Number of segments.
     pub fn segments(&self) -> u64 {
         self.published.segments
     }
 
-    /// The packet that answers `interest`: the first in the order of names that matches.
+    /// Returns the packet that answers `interest`: the first match in the order of names.
     pub fn answer(&self, interest: &InterestView<'_>) -> Option<&[u8]> {
+        // The implicit digest is not a component of the name in the packet.
         let components = interest.name.len() - usize::from(interest.implicit_digest().is_some());
         let prefix = interest.name.prefix(components).to_name();
+        // Names are in canonical order, so all names below a prefix are contiguous.
         let within =
             self.packets.range(prefix.clone()..).take_while(|(name, _)| prefix.is_prefix_of(name.as_name()));
         within
@@ -330,21 +339,22 @@ impl Publication {
     }
 }
 
-/// The payload of each segment of a run: one empty segment for an empty object.
+/// Returns the payload of each segment of a run: one empty segment for an empty object.
 fn pieces(content: &[u8], segment_octets: usize) -> impl Iterator<Item = &[u8]> {
     let empty = content.is_empty().then_some(content);
     empty.into_iter().chain(content.chunks(segment_octets))
 }
 
-/// The most payload with which every packet keeps to the size asked for. More segments take longer
-/// numbers, which leave less room; so the longest number that the object could need is reckoned
-/// with.
+/// Returns the maximum payload with which no packet exceeds the requested size. Higher segment
+/// numbers are longer and leave less space, so the longest possible number of the object is
+/// assumed.
 fn segment_octets(
     object: &Name,
     content_octets: u64,
     options: &Options,
     signer: &Signer,
 ) -> Result<usize, PublishError> {
+    // NFD drops longer packets.
     let packet_octets_max = options.packet_octets_max.min(PACKET_OCTETS_MAX);
     let too_small = PublishError::PacketTooSmall { name: object.clone(), packet_octets_max };
     let (last, hash) = (Some(content_octets), options.signing.hash());
@@ -358,11 +368,12 @@ fn segment_octets(
     octets.map(|octets| octets.min(options.segment_octets_max)).filter(|octets| *octets > 0).ok_or(too_small)
 }
 
-/// How many segments each manifest covers: as many as its longest packet has room for.
+/// Returns the number of segments per manifest: as many as fit into its maximum size.
 fn manifest_entries(object: &Name, options: &Options, signer: &Signer) -> u64 {
     if options.manifest_octets_max > SHORT_MANIFEST_OCTETS_MAX {
         return MANIFEST_ENTRIES;
     }
+    // The longest numbers are assumed, so that the result holds for every manifest of the object.
     let name = manifest_name(object.as_name(), u64::MAX);
     let last = Name::new().join_segment(u64::MAX);
     let mut builder = DataBuilder::new(name.as_name())
@@ -382,7 +393,7 @@ fn manifest_entries(object: &Name, options: &Options, signer: &Signer) -> u64 {
 /// Octets of an entry of a manifest.
 const ENTRY_OCTETS: usize = 32;
 
-/// Octets that the signer's SignatureInfo and SignatureValue may take beyond those of DigestSha256.
+/// Octets of the signer's SignatureInfo and SignatureValue beyond those of DigestSha256.
 fn extra_signature_octets(signer: &Signer) -> usize {
     let value = signer.signature_octets_max().max(32);
     let locator = signer.key_name().map_or(0, |name| name.as_name().encoded_octets() + 4);
@@ -390,21 +401,28 @@ fn extra_signature_octets(signer: &Signer) -> usize {
     value - 32 + locator + 4
 }
 
-/// Why an object cannot be published.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The reason for which an object cannot be published.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PublishError {
-    /// The caller's: name and signature alone fill the packet.
+    /// The caller's: the name and the signature leave no space for content.
+    #[error(
+        "packets of {packet_octets_max} octets leave no room for content of {name}: use larger packets \
+         or a shorter name"
+    )]
     PacketTooSmall {
         /// The object.
         name: Name,
-        /// The packet size asked for.
+        /// The requested packet size.
         packet_octets_max: usize,
     },
-    /// The caller's: a manifest cannot be made.
-    Manifest(ManifestError),
+    /// The caller's: a manifest cannot be created.
+    #[error(transparent)]
+    Manifest(#[from] ManifestError),
     /// The environment's: the key does not sign.
-    Signing(CryptoError),
+    #[error("cannot sign: {0}")]
+    Signing(#[from] CryptoError),
     /// The environment's: the content cannot be read, or ends early.
+    #[error("the content cannot be read: {0}")]
     Content(io::ErrorKind),
 }
 
@@ -413,31 +431,3 @@ impl From<io::Error> for PublishError {
         PublishError::Content(error.kind())
     }
 }
-
-impl From<CryptoError> for PublishError {
-    fn from(error: CryptoError) -> Self {
-        PublishError::Signing(error)
-    }
-}
-
-impl From<ManifestError> for PublishError {
-    fn from(error: ManifestError) -> Self {
-        PublishError::Manifest(error)
-    }
-}
-
-impl fmt::Display for PublishError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PublishError::PacketTooSmall { name, packet_octets_max } => {
-                write!(f, "packets of {packet_octets_max} octets leave no room for content of {name}: ")?;
-                f.write_str("use larger packets or a shorter name")
-            }
-            PublishError::Manifest(error) => error.fmt(f),
-            PublishError::Signing(error) => write!(f, "cannot sign: {error}"),
-            PublishError::Content(kind) => write!(f, "the content cannot be read: {kind}"),
-        }
-    }
-}
-
-impl std::error::Error for PublishError {}

@@ -1,5 +1,5 @@
-//! The packets of segmented objects, written in place: Data that a manifest vouches for, and the
-//! Interests that ask for numbered pieces.
+//! Encodes the packets of segmented objects in place: Data that a manifest authenticates, and the
+//! Interests for numbered pieces.
 
 use std::ops::Range;
 
@@ -8,25 +8,25 @@ use namely_wire::tlv::{Writer, nni_octets, tlv_octets};
 use namely_wire::types::*;
 use namely_wire::{Name, NameRef, SignatureInfo};
 
-/// How many segments of `segment_octets` an object of `octets` takes: at least one, so that an
-/// empty object has a name and a signature too. `segment_octets` of 0 counts as 1.
+/// Returns the number of segments of `segment_octets` in an object of `octets`: at least one, so
+/// that an empty object has a name and a signature, too. `segment_octets` of 0 counts as 1.
 pub fn segment_count(octets: u64, segment_octets: u64) -> u64 {
     octets.div_ceil(segment_octets.max(1)).max(1)
 }
 
-/// LENGTH of a Content takes up to so many octets more than that of an empty one, and so does that
-/// of its Data.
+/// Maximum additional octets for the LENGTH fields of a Content and of its Data, compared with an
+/// empty Content.
 const CONTENT_HEADER_OCTETS_MAX: usize = 16;
 
-/// Where the Content goes in a packet that was laid out.
+/// The position of the Content in a prepared packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SegmentGap {
     signed_from: usize,
-    /// The Content's octets.
+    /// The range of the Content.
     pub content: Range<usize>,
 }
 
-/// Writes the segments of one object, each a Data signed as manifests of that hash want it.
+/// Writes the segments of one object, each a Data with the signature that its manifests require.
 #[derive(Clone, Debug)]
 pub struct SegmentWriter {
     hash: ManifestHash,
@@ -39,8 +39,8 @@ pub struct SegmentWriter {
 }
 
 impl SegmentWriter {
-    /// For the object with the versioned name `object`. FinalBlockId goes into each segment once
-    /// the last one is known.
+    /// Creates a writer for the object with the versioned name `object`. Each segment has a
+    /// FinalBlockId if the last segment is known.
     pub fn new(
         object: NameRef<'_>,
         last_segment: Option<u64>,
@@ -48,6 +48,7 @@ impl SegmentWriter {
         hash: ManifestHash,
     ) -> Self {
         let mut meta_info = Writer::new();
+        // MetaInfo is optional, and an empty one would lengthen each packet.
         if last_segment.is_some() || freshness_ms > 0 {
             meta_info.nested(META_INFO, |w| {
                 if freshness_ms > 0 {
@@ -63,6 +64,7 @@ impl SegmentWriter {
         let mut signature_info = Writer::new();
         let info = match hash {
             ManifestHash::Sha256 => SignatureInfo::digest_sha256(),
+            // The packet spec has no signature type for BLAKE3, so only the manifest authenticates.
             ManifestHash::Blake3 => SignatureInfo::null(),
         };
         info.encode(SIGNATURE_INFO, &mut signature_info);
@@ -74,7 +76,7 @@ impl SegmentWriter {
         }
     }
 
-    /// What its segments are hashed with.
+    /// The hash function for the segments.
     pub fn hash(&self) -> ManifestHash {
         self.hash
     }
@@ -104,19 +106,21 @@ impl SegmentWriter {
         }
     }
 
-    /// The most Content with which every segment up to `last_segment` takes at most
-    /// `packet_octets_max`; none if not even empty segments fit.
+    /// Returns the maximum octets of Content with which the packet of every segment up to
+    /// `last_segment` has at most `packet_octets_max`. Returns none if the packet of an empty
+    /// segment is longer already.
     pub fn content_octets_max(&self, last_segment: u64, packet_octets_max: usize) -> Option<usize> {
         let empty = self.octets(last_segment, 0);
         let room = packet_octets_max.checked_sub(empty)?;
-        // LENGTH fields grow with the content, by a few octets at most.
+        // LENGTH fields grow with the Content by a few octets at most, so the search ends after a
+        // few steps.
         (0..=room).rev().find(|content| self.octets(last_segment, *content) <= packet_octets_max)
     }
 
-    /// Writes the Data of `segment` into `packet`, which has as many octets as
-    /// [`SegmentWriter::octets`] says: all but the Content, whose place is returned, and the
-    /// SignatureValue. The Content may then come straight from where it is read, and
-    /// [`SegmentWriter::complete`] does the rest.
+    /// Writes the Data of `segment` into `packet`, without the Content and the SignatureValue. The
+    /// length of `packet` is [`SegmentWriter::octets`]. Returns the position of the Content. The
+    /// caller may then read the Content directly into the packet, and [`SegmentWriter::complete`]
+    /// writes the SignatureValue.
     pub fn lay_out(&self, segment: u64, content_octets: usize, packet: &mut [u8]) -> SegmentGap {
         let mut w = Writer::with_capacity(self.octets(segment, 0) + CONTENT_HEADER_OCTETS_MAX);
         let signed_from = self.write_front(segment, content_octets, &mut w);
@@ -127,9 +131,9 @@ impl SegmentWriter {
         SegmentGap { signed_from, content: w.len()..w.len() + content_octets }
     }
 
-    /// Completes packets that [`SegmentWriter::lay_out`] began and whose Content is in its place;
-    /// they lie one behind the other in `packets`, each with its octets and its gap in `laid_out`.
-    /// Returns the digests of the signed portions, which are computed together.
+    /// Completes packets that [`SegmentWriter::lay_out`] began, after their Content was filled in.
+    /// The packets are contiguous in `packets`. `laid_out` contains the length and the gap of each
+    /// packet. Returns the digests of the signed portions, which are computed together.
     pub fn complete(&self, packets: &mut [u8], laid_out: &[(usize, SegmentGap)]) -> Vec<[u8; 32]> {
         let mut rest = &packets[..];
         let mut portions = Vec::with_capacity(laid_out.len());
@@ -143,6 +147,7 @@ impl SegmentWriter {
         for ((octets, gap), digest) in laid_out.iter().zip(&digests) {
             let (packet, others) = rest.split_at_mut(*octets);
             let value = &mut packet[gap.content.end + self.signature_info.len()..];
+            // TYPE and LENGTH are below 253, so each takes one octet.
             value[..2].copy_from_slice(&[SIGNATURE_VALUE as u8, self.signature_value_octets() as u8]);
             value[2..].copy_from_slice(&digest[..self.signature_value_octets()]);
             rest = others;
@@ -150,8 +155,8 @@ impl SegmentWriter {
         digests
     }
 
-    /// Makes the packets of a run of segments from `first` on, with `contents`. Returns each with
-    /// the digest of its signed portion; these are computed together.
+    /// Creates the packets of consecutive segments from `first` on, with `contents`. Returns each
+    /// packet with the digest of its signed portion. The digests are computed together.
     pub fn make(&self, first: u64, contents: &[&[u8]]) -> Vec<(Vec<u8>, [u8; 32])> {
         let mut packets = Vec::with_capacity(contents.len());
         for (segment, content) in (first..).zip(contents) {
@@ -176,8 +181,8 @@ impl SegmentWriter {
         out.extend_from_slice(value);
     }
 
-    /// What comes before the Content's octets. Returns where the signed portion begins, counted
-    /// from here.
+    /// Writes the part of the Data before the Content's octets. Returns the start of the signed
+    /// portion, relative to this position.
     fn write_front(&self, segment: u64, content_octets: usize, w: &mut Writer) -> usize {
         let start = w.len();
         w.header(DATA, self.value_octets(segment, content_octets));
@@ -186,7 +191,7 @@ impl SegmentWriter {
         signed_from
     }
 
-    /// The signed portion up to the Content's octets.
+    /// Writes the signed portion before the Content's octets.
     fn write_before_content(&self, segment: u64, content_octets: usize, w: &mut Writer) {
         w.header(NAME, self.name_octets(segment))
             .raw(&self.object)
@@ -195,9 +200,9 @@ impl SegmentWriter {
     }
 
     /// Appends the Data of `segment` to `out`. `fill` must append exactly `content_octets`.
-    /// `digest` is the digest of the signed portion if it is known already; otherwise it is
-    /// computed. Returns it. When `fill` fails, what was appended is of no use and the caller
-    /// truncates it.
+    /// `digest` is the digest of the signed portion, if the caller has it; otherwise this function
+    /// computes it. Returns the digest. If `fill` fails, the appended octets are invalid and the
+    /// caller truncates them.
     pub fn write<E>(
         &self,
         segment: u64,
@@ -206,6 +211,7 @@ impl SegmentWriter {
         out: &mut Vec<u8>,
         fill: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
     ) -> Result<[u8; 32], E> {
+        // `Writer` owns its buffer. `out` is moved into it and back, so that nothing is copied.
         let mut w = Writer::from_vec(std::mem::take(out));
         let signed_from = w.len() + self.write_front(segment, content_octets, &mut w);
         *out = w.into_vec();
@@ -221,26 +227,28 @@ impl SegmentWriter {
 #[derive(Clone, Debug)]
 pub struct PieceInterest {
     prefix: Vec<u8>,
-    /// Everything behind the Nonce.
+    /// The fields after the Nonce.
     tail: Vec<u8>,
 }
 
 impl PieceInterest {
-    /// For the Data `<prefix>/seg=<n>`.
+    /// Creates a writer of the Interests for the Data `<prefix>/seg=<n>`.
     pub fn new(prefix: NameRef<'_>, lifetime_ms: u64) -> Self {
         let mut tail = Writer::new();
         tail.nni(INTEREST_LIFETIME, lifetime_ms);
         PieceInterest { prefix: prefix.as_bytes().to_vec(), tail: tail.into_vec() }
     }
 
-    /// Appends the Interest for `piece`. A fresh one is not answered by stale copies.
+    /// Appends the Interest for `piece`. If `fresh`, the Interest has MustBeFresh, so no stale copy
+    /// answers it.
     pub fn write(&self, piece: u64, fresh: bool, nonce: [u8; 4], out: &mut Vec<u8>) {
-        let name = self.prefix.len() + tlv_octets(u32::from(SEGMENT_COMPONENT), nni_octets(piece));
+        let name_octets = self.prefix.len() + tlv_octets(u32::from(SEGMENT_COMPONENT), nni_octets(piece));
         let selectors: &[u8] = if fresh { &[MUST_BE_FRESH as u8, 0] } else { &[] };
-        let value = tlv_octets(NAME, name) + selectors.len() + 6 + self.tail.len();
+        // The Nonce element has 6 octets.
+        let value_octets = tlv_octets(NAME, name_octets) + selectors.len() + 6 + self.tail.len();
         let mut w = Writer::from_vec(std::mem::take(out));
-        w.header(INTEREST, value)
-            .header(NAME, name)
+        w.header(INTEREST, value_octets)
+            .header(NAME, name_octets)
             .raw(&self.prefix)
             .nni(u32::from(SEGMENT_COMPONENT), piece);
         w.raw(selectors).tlv(NONCE, &nonce).raw(&self.tail);
@@ -249,13 +257,14 @@ impl PieceInterest {
 
     /// Octets of the Interest for `piece`.
     pub fn octets(&self, piece: u64, fresh: bool) -> usize {
-        let name = self.prefix.len() + tlv_octets(u32::from(SEGMENT_COMPONENT), nni_octets(piece));
-        let value = tlv_octets(NAME, name) + if fresh { 2 } else { 0 } + 6 + self.tail.len();
-        tlv_octets(INTEREST, value)
+        let name_octets = self.prefix.len() + tlv_octets(u32::from(SEGMENT_COMPONENT), nni_octets(piece));
+        let value_octets = tlv_octets(NAME, name_octets) + if fresh { 2 } else { 0 } + 6 + self.tail.len();
+        tlv_octets(INTEREST, value_octets)
     }
 
-    /// Which piece `name` is, if it is one of these.
+    /// Returns the number of the piece `name`, if it is a piece under this prefix.
     pub fn piece(&self, name: NameRef<'_>) -> Option<u64> {
+        // TLVs are self-delimiting, so a prefix in octets is a prefix in components.
         let rest = name.as_bytes().strip_prefix(&self.prefix[..])?;
         let component = namely_wire::Component::parse(rest).ok()?;
         component.segment()
@@ -280,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_have_one_segment_at_least_and_no_empty_one_at_the_end() {
+    fn no_object_has_an_empty_last_segment() {
         for (octets, segments) in [(0, 1), (1, 1), (7999, 1), (8000, 1), (8001, 2), (16000, 2), (16001, 3)] {
             assert_eq!(segment_count(octets, 8000), segments, "{octets}");
         }
@@ -290,7 +299,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_written_segment_is_what_the_builder_makes(
+        fn a_written_segment_matches_the_builder(
             segment in prop_oneof![0u64..300, Just(65536), any::<u64>()],
             content in prop::collection::vec(any::<u8>(), 0..600),
             last in prop::option::of(0u64..70_000),
@@ -329,7 +338,7 @@ mod tests {
         }
 
         #[test]
-        fn the_largest_content_fits_and_one_octet_more_does_not(
+        fn a_segments_content_has_a_limit(
             last in any::<u64>(), packet_octets_max in 100usize..9000,
         ) {
             let writer = SegmentWriter::new(object().as_name(), Some(last), 1000, ManifestHash::Blake3);
@@ -343,7 +352,7 @@ mod tests {
         }
 
         #[test]
-        fn a_written_interest_is_what_the_builder_makes(piece in any::<u64>(), fresh in any::<bool>()) {
+        fn a_written_interest_matches_the_builder(piece in any::<u64>(), fresh in any::<bool>()) {
             let template = PieceInterest::new(object().as_name(), 4000);
             let mut written = Vec::new();
             template.write(piece, fresh, [1, 2, 3, 4], &mut written);

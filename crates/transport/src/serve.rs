@@ -1,26 +1,28 @@
-//! Serving: a producer behind a connection, registered and asked for as long as the caller wants.
+//! Serves a producer over a connection: registers its prefixes, and passes it Interests until the
+//! caller ends it.
 
 use namely_wire::{InterestView, LpHeaders, Name};
 
-use crate::connection::{CommandError, Connection, ConnectionError, Incoming, Outbox, Packet, Reach};
+use crate::connection::{CommandError, Connection, ConnectionError, Incoming, Outbox, Packet, Reachability};
 use crate::publish::Publication;
 
-/// How long one turn waits before the caller is asked whether to go on.
+/// Maximum wait of one round before the caller decides whether to continue.
 const TURN_NS: u64 = 200_000_000;
 
-/// Something that answers Interests.
+/// A source of answers to Interests.
 pub trait Producer {
-    /// The prefixes under which it is asked, which the router is told of: its own first, then those
-    /// below which others may answer too, such as the names of keys.
+    /// The prefixes to register with the router. The first is the producer's own. Below the others,
+    /// such as the names of keys, other clients may answer, too.
     fn prefixes(&self) -> Vec<Name>;
 
-    /// Answers `interest` by at most one packet put into `outbox` with `headers`; silence means
-    /// that there is no such data.
+    /// Answers `interest`: queues at most one packet in `outbox`, with `headers`. No packet means
+    /// that there is no such Data.
     fn answer(&mut self, interest: &InterestView<'_>, headers: &LpHeaders, outbox: &mut Outbox);
 }
 
 impl Producer for Publication {
     fn prefixes(&self) -> Vec<Name> {
+        // The prefix has no version, so that Interests for metadata arrive, too.
         vec![self.object().without_last(1).to_name()]
     }
 
@@ -31,13 +33,15 @@ impl Producer for Publication {
     }
 }
 
-/// Makes the producer's prefixes known to the router, and tells how Interests come to its own one.
-/// It is asked already while the last of them are being registered.
+/// Registers the producer's prefixes with the router. Returns the way in which Interests reach its
+/// own prefix. The producer answers Interests already while further prefixes are being registered.
 ///
 /// # Errors
-/// The router is gone, refuses, or does not answer. That it refuses a prefix which others may
-/// answer for is logged only.
-pub fn register(connection: &mut Connection, producer: &mut dyn Producer) -> Result<Reach, CommandError> {
+/// The router is gone, refuses, or does not answer. A refusal of a shared prefix is only logged.
+pub fn register(
+    connection: &mut Connection,
+    producer: &mut dyn Producer,
+) -> Result<Reachability, CommandError> {
     let mut reach = None;
     for prefix in producer.prefixes() {
         let handler = &mut |incoming: Incoming<'_>, outbox: &mut Outbox| {
@@ -50,20 +54,21 @@ pub fn register(connection: &mut Connection, producer: &mut dyn Producer) -> Res
             continue;
         }
         match connection.register_shared(&prefix, handler) {
+            // Consumers may have the certificate already, so serving continues.
             Err(error @ (CommandError::Refused(_) | CommandError::NotBound(_))) => {
                 tracing::warn!(%prefix, %error, "the router does not lead to a certificate");
             }
             other => drop(other?),
         }
     }
-    Ok(reach.unwrap_or(Reach::Route))
+    Ok(reach.unwrap_or(Reachability::Route))
 }
 
-/// Answers until `go_on`, asked several times a second, says no. Answers leave in the order of the
-/// Interests, all those of one turn in one write.
+/// Answers Interests until `go_on` returns false, which is called several times a second at least.
+/// Answers are sent in the order of the Interests, those of one round together.
 ///
 /// # Errors
-/// The router went away and did not come back.
+/// The connection to the router was lost and could not be restored.
 pub fn serve(
     connection: &mut Connection,
     producer: &mut dyn Producer,

@@ -1,4 +1,4 @@
-//! A client and its router: answers, refusals, restarts, and what people are told.
+//! Tests of a client and its router: answers, refusals, restarts, and messages for users.
 
 use crate::common;
 
@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use common::{ScriptedRouter, data, nack};
+use namely_messages::{Command, ControlParameters};
 use namely_security::{KeyType, PrivateKey, Signer};
 use namely_transport::connection::{
     Answer, CommandError, Connection, ConnectionError, Incoming, OUTBOX_OCTETS_MAX, Options, Outbox, Packet,
 };
-use namely_wire::mgmt::{Command, ControlParameters};
 use namely_wire::{DataView, FaceUri, InterestBuilder, LpHeaders, NackReason, Name, PitToken};
 
 fn uri(dir: &tempfile::TempDir) -> (std::path::PathBuf, FaceUri) {
@@ -25,7 +25,7 @@ fn interest(name: &str) -> InterestBuilder {
 }
 
 #[test]
-fn an_interest_ends_with_data_a_nack_or_a_timeout() {
+fn an_interest_ends_with_one_outcome() {
     let dir = tempfile::tempdir().unwrap();
     let (path, uri) = uri(&dir);
     let router = ScriptedRouter::start(&path, 200, |interest, _| match &interest.name.to_string()[..] {
@@ -50,7 +50,7 @@ fn an_interest_ends_with_data_a_nack_or_a_timeout() {
 }
 
 #[test]
-fn an_interest_that_is_lost_goes_out_again_before_its_lifetime_is_over() {
+fn a_lost_interest_is_retransmitted() {
     use std::sync::atomic::{AtomicU32, Ordering};
     static ASKED: AtomicU32 = AtomicU32::new(0);
     let dir = tempfile::tempdir().unwrap();
@@ -71,7 +71,7 @@ fn an_interest_that_is_lost_goes_out_again_before_its_lifetime_is_over() {
 }
 
 #[test]
-fn a_prefix_is_registered_again_after_the_router_restarted() {
+fn a_prefix_is_registered_after_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let (path, uri) = uri(&dir);
     let router = ScriptedRouter::start(&path, 200, |_, _| Vec::new());
@@ -100,7 +100,7 @@ fn a_prefix_is_registered_again_after_the_router_restarted() {
 }
 
 #[test]
-fn a_router_that_is_gone_has_forgotten_the_prefix() {
+fn a_gone_router_forgets_the_prefix() {
     let dir = tempfile::tempdir().unwrap();
     let (path, uri) = uri(&dir);
     let router = ScriptedRouter::start(&path, 200, |_, _| Vec::new());
@@ -111,7 +111,7 @@ fn a_router_that_is_gone_has_forgotten_the_prefix() {
     connection.unregister(&prefix).expect("nothing is left to unregister");
     // The connection still comes back, without the prefix.
     let router = ScriptedRouter::start(&path, 200, |_, _| Vec::new());
-    namely_skip::eventually("it is connected again", || {
+    namely_testkit::eventually("it is connected again", || {
         let deadline_ns = connection.now_ns() + 50_000_000;
         connection.turn(deadline_ns, &mut |_, _| {}).unwrap();
         connection.epoch() > 0 && connection.is_connected()
@@ -121,7 +121,7 @@ fn a_router_that_is_gone_has_forgotten_the_prefix() {
 }
 
 #[test]
-fn a_refused_registration_says_what_the_router_said() {
+fn a_refused_registration_reports_the_routers_reason() {
     let dir = tempfile::tempdir().unwrap();
     let (path, uri) = uri(&dir);
     let router = ScriptedRouter::start(&path, 403, |_, _| Vec::new());
@@ -135,14 +135,14 @@ fn a_refused_registration_says_what_the_router_said() {
 /// Commands of one key that come over two connections may overtake each other, and a router takes
 /// them in ascending order only.
 #[test]
-fn a_command_signed_by_key_that_another_overtook_is_signed_again() {
+fn an_overtaken_key_signed_command_is_resigned() {
     let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
     assert_signed_again(Signer::new("/p/KEY/1".parse().unwrap(), key));
 }
 
 /// NFD takes all commands that are signed by digest, of whichever program, for those of one key.
 #[test]
-fn a_command_signed_by_digest_that_another_programs_overtook_is_signed_again() {
+fn an_overtaken_digest_signed_command_is_resigned() {
     assert_signed_again(Signer::digest_sha256());
 }
 
@@ -163,7 +163,7 @@ fn assert_signed_again(signer: Signer) {
     connection.command(Command::RibRegister, &parameters).unwrap();
     assert_eq!(router.registered.try_iter().count(), 3);
     router.kill();
-    // What is refused each time is refused.
+    // A command that is refused each time fails.
     let router = ScriptedRouter::start(&path, 403, |_, _| Vec::new());
     let mut connection = Connection::to(uri, options).unwrap();
     assert!(connection.register(&"/p".parse().unwrap(), &mut |_, _| {}).is_err());
@@ -172,7 +172,7 @@ fn assert_signed_again(signer: Signer) {
 }
 
 #[test]
-fn without_a_router_the_message_says_what_to_do() {
+fn an_error_without_a_router_has_help() {
     let dir = tempfile::tempdir().unwrap();
     let (_, uri) = uri(&dir);
     let error = Connection::to(uri.clone(), Options::default()).unwrap_err();
@@ -184,7 +184,7 @@ fn without_a_router_the_message_says_what_to_do() {
 }
 
 #[test]
-fn a_router_that_stays_away_ends_the_connection() {
+fn an_absent_router_ends_the_connection() {
     let dir = tempfile::tempdir().unwrap();
     let (path, uri) = uri(&dir);
     let router = ScriptedRouter::start(&path, 200, |_, _| Vec::new());
@@ -203,7 +203,7 @@ fn a_router_that_stays_away_ends_the_connection() {
 }
 
 #[test]
-fn an_answer_carries_the_interests_token_whatever_its_length() {
+fn an_answer_carries_the_interests_pit_token() {
     let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
     let mut client = Connection::from_stream(near).unwrap();
     let mut server = Connection::from_stream(far).unwrap();
@@ -228,7 +228,7 @@ fn an_answer_carries_the_interests_token_whatever_its_length() {
 }
 
 #[test]
-fn garbage_between_packets_is_counted_and_the_next_packet_is_handled() {
+fn garbage_between_packets_is_counted() {
     use std::io::Write;
     let (near, mut far) = std::os::unix::net::UnixStream::pair().unwrap();
     let mut connection = Connection::from_stream(near).unwrap();
@@ -253,7 +253,7 @@ fn garbage_between_packets_is_counted_and_the_next_packet_is_handled() {
 }
 
 #[test]
-fn a_router_that_does_not_read_is_not_answered_beyond_the_outbox() {
+fn a_stalled_router_fills_only_the_outbox() {
     use std::io::{Read, Write};
     let (near, mut far) = std::os::unix::net::UnixStream::pair().unwrap();
     let mut server = Connection::from_stream(near).unwrap();
@@ -299,7 +299,7 @@ fn a_router_that_does_not_read_is_not_answered_beyond_the_outbox() {
 }
 
 #[test]
-fn a_router_is_reached_over_tcp_and_udp_and_packets_of_any_size_pass() {
+fn every_transport_passes_packets_of_any_size() {
     use std::io::{Read, Write};
     use std::net::TcpListener;
     let packet = |octets: usize| {
@@ -327,8 +327,8 @@ fn a_router_is_reached_over_tcp_and_udp_and_packets_of_any_size_pass() {
     let token = LpHeaders { pit_token: PitToken::new(&[7; 32]), ..LpHeaders::default() };
     client.outbox().send(&token, &largest);
     client.turn(0, &mut |_, _| {}).unwrap();
-    // With its token it is longer than a datagram may be, so it comes in two; sent back, they are
-    // one again.
+    // With its token the packet is longer than a datagram, so it arrives in two. Sent back, these
+    // are one packet again.
     let mut datagram = vec![0; 10_000];
     for _ in 0..2 {
         let (octets, from) = router.recv_from(&mut datagram).unwrap();
@@ -339,7 +339,7 @@ fn a_router_is_reached_over_tcp_and_udp_and_packets_of_any_size_pass() {
 }
 
 #[test]
-fn a_burst_of_datagrams_is_read_in_few_calls_and_waits_while_the_outbox_is_full() {
+fn a_datagram_burst_is_read_in_few_calls() {
     const BURST: usize = 100;
     let router = UdpSocket::bind("127.0.0.1:0").unwrap();
     let uri: FaceUri = format!("udp://{}", router.local_addr().unwrap()).parse().unwrap();
@@ -401,7 +401,7 @@ fn size_of_next_data(client: &mut Connection) -> usize {
 }
 
 #[test]
-fn another_thread_ends_a_wait_at_once_and_one_that_is_yet_to_begin() {
+fn another_thread_ends_a_connection_wait() {
     let (near, _far) = std::os::unix::net::UnixStream::pair().unwrap();
     let mut connection = Connection::from_stream(near).unwrap();
     let waker = connection.waker();
@@ -409,7 +409,7 @@ fn another_thread_ends_a_wait_at_once_and_one_that_is_yet_to_begin() {
     waker.wake();
     connection.turn(u64::MAX, &mut |_, _| {}).unwrap();
     std::thread::scope(|scope| {
-        let waiting = namely_skip::asleep(scope, || connection.turn(u64::MAX, &mut |_, _| {}));
+        let waiting = namely_testkit::asleep(scope, || connection.turn(u64::MAX, &mut |_, _| {}));
         assert!(!waiting.is_finished(), "the second wait lasts until it is ended");
         waker.wake();
         waiting.join().unwrap().unwrap();

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use namely_transport::congestion::{Algorithm, CongestionControl, Path, Signal};
-use namely_transport::fetch::{Arrival, Counters, Failure, Fetch, Options, Taken};
+use namely_transport::fetch::{Arrival, Counters, DataOutcome, Failure, Fetch, Options};
 use namely_wire::NackReason;
 use proptest::prelude::*;
 
@@ -20,10 +20,10 @@ const ALL: [Algorithm; 6] = [
     Algorithm::Fixed(16),
 ];
 
-/// A path and its misbehaviour.
+/// A path and its misbehavior.
 #[derive(Clone, Copy, Debug)]
 struct PathModel {
-    /// Both ways, without queue.
+    /// Round trip time without a queue.
     rtt_ns: u64,
     /// Time that one Data takes on the bottleneck.
     service_ns: u64,
@@ -31,9 +31,9 @@ struct PathModel {
     queue_max: u64,
     /// Queue length above which Data are marked.
     mark_above: u64,
-    /// Of a thousand packets.
+    /// Number of lost packets of a thousand.
     lost: u64,
-    /// Of a thousand Data.
+    /// Number of repeated Data of a thousand.
     repeated: u64,
     /// Longest additional delay of one packet.
     jitter_ns: u64,
@@ -108,7 +108,7 @@ fn run(path: PathModel, pieces: u64, options: Options, seed: u64, pause: Option<
         {
             arrivals.pop();
             let taken = fetch.on_data(piece, Arrival { marked, ..Arrival::at(now_ns) });
-            assert_eq!(taken == Taken::New, here.insert(piece), "each piece is new exactly once");
+            assert_eq!(taken == DataOutcome::New, here.insert(piece), "each piece is new exactly once");
             while here.contains(&delivered) {
                 delivered += 1;
             }
@@ -126,7 +126,7 @@ fn utilisation(path: PathModel, pieces: u64, outcome: &Outcome) -> f64 {
 }
 
 #[test]
-fn a_lossless_local_path_is_filled_without_a_single_retransmission() {
+fn a_lossless_path_needs_no_retransmission() {
     for algorithm in [Algorithm::Cubic, Algorithm::Aimd, Algorithm::Fixed(64)] {
         let options = Options { congestion: algorithm, ..Options::default() };
         let outcome = run(CLEAN, 30_000, options, 1, None);
@@ -156,7 +156,7 @@ impl CongestionControl for Paced {
 }
 
 #[test]
-fn a_paced_fetch_asks_at_its_rate_and_makes_up_for_a_late_timer_but_not_for_a_pause() {
+fn a_paced_fetch_keeps_its_rate() {
     let mut fetch = Fetch::new(Options::default(), 0).with_control(Box::new(Paced(1000.0)));
     let mut asked = |now_ns| {
         let asked = std::iter::from_fn(|| fetch.request(now_ns)).count();
@@ -171,7 +171,7 @@ fn a_paced_fetch_asks_at_its_rate_and_makes_up_for_a_late_timer_but_not_for_a_pa
 }
 
 #[test]
-fn the_rate_that_a_fetch_measures_is_the_paths_and_not_that_of_a_burst() {
+fn the_measured_rate_ignores_bursts() {
     #[derive(Debug)]
     struct Watch(std::sync::Arc<std::sync::Mutex<Vec<f64>>>);
     impl CongestionControl for Watch {
@@ -203,7 +203,7 @@ fn the_rate_that_a_fetch_measures_is_the_paths_and_not_that_of_a_burst() {
 }
 
 #[test]
-fn the_default_window_does_not_flood_a_path_that_never_drops() {
+fn the_default_window_never_floods_a_path() {
     let mut fetch = Fetch::new(Options::default(), 0);
     fetch.set_end(1 << 20).unwrap();
     // Each Data costs 100 us of the same queue: the more are outstanding, the longer each waits.
@@ -223,7 +223,7 @@ fn the_default_window_does_not_flood_a_path_that_never_drops() {
 }
 
 #[test]
-fn a_producer_that_pauses_costs_a_few_probes_and_not_the_window() {
+fn a_pausing_producer_leaves_the_window() {
     // 1500 ms: three times the least timeout.
     let outcome = run(CLEAN, 60_000, Options::default(), 1, Some((100 * MS, 1_600 * MS)));
     assert!(outcome.counters.timeouts <= 3, "{:?}", outcome.counters);
@@ -232,7 +232,7 @@ fn a_producer_that_pauses_costs_a_few_probes_and_not_the_window() {
 }
 
 #[test]
-fn two_percent_loss_on_a_path_of_ten_milliseconds_keeps_the_rate_up() {
+fn two_percent_loss_keeps_the_rate_up() {
     let path = PathModel { rtt_ns: 10 * MS, service_ns: 30_000, lost: 20, ..CLEAN };
     for seed in 1..6 {
         let outcome = run(path, 20_000, Options::default(), seed, None);
@@ -244,7 +244,7 @@ fn two_percent_loss_on_a_path_of_ten_milliseconds_keeps_the_rate_up() {
 }
 
 #[test]
-fn one_piece_that_is_lost_for_two_seconds_while_others_come_is_asked_for_ever_more_slowly() {
+fn a_repeatedly_lost_piece_backs_off() {
     let mut fetch = Fetch::new(Options { congestion: Algorithm::Fixed(20), ..Options::default() }, 0);
     fetch.set_end(2_000).unwrap();
     let mut arrivals: BinaryHeap<Reverse<(u64, u64)>> = BinaryHeap::new();
@@ -273,7 +273,7 @@ fn one_piece_that_is_lost_for_two_seconds_while_others_come_is_asked_for_ever_mo
 }
 
 #[test]
-fn a_short_queue_that_overflows_is_not_flooded() {
+fn a_short_overflowing_queue_is_not_flooded() {
     let path = PathModel { rtt_ns: 10 * MS, service_ns: 100_000, queue_max: 50, ..CLEAN };
     let outcome = run(path, 30_000, Options::default(), 3, None);
     let share = outcome.counters.retransmissions as f64 / 30_000.0;
@@ -282,7 +282,7 @@ fn a_short_queue_that_overflows_is_not_flooded() {
 }
 
 #[test]
-fn marks_keep_the_queue_short_without_loss() {
+fn marks_keep_the_queue_short() {
     let path = PathModel { rtt_ns: 20 * MS, service_ns: 50_000, mark_above: 200, ..CLEAN };
     let outcome = run(path, 30_000, Options::default(), 3, None);
     assert!(outcome.counters.marks > 0);
@@ -292,14 +292,14 @@ fn marks_keep_the_queue_short_without_loss() {
 
 /// NB-16: however many Data of a round trip are marked, and however many rounds in a row.
 #[test]
-fn all_marks_of_a_round_trip_lower_the_window_once() {
+fn marks_of_one_round_trip_count_once() {
     // CUBIC keeps 0.85, and half where a mark ends its slow start.
     for (congestion, kept_max) in [(Algorithm::NbCc, 0.55), (Algorithm::Aimd, 0.55), (Algorithm::Cubic, 0.9)]
     {
         let mut fetch = Fetch::new(Options { congestion, ..Options::default() }, 0);
         fetch.set_end(1_000_000).unwrap();
         let mut outstanding = Vec::new();
-        // Whole windows come at once, one round trip after they were asked for.
+        // Whole windows arrive at once, one round trip after their Interests.
         for round in 0..20 {
             let (asked_ns, now_ns) = (round * 10 * MS, (round + 1) * 10 * MS);
             outstanding.extend(std::iter::from_fn(|| fetch.request(asked_ns)));
@@ -317,7 +317,7 @@ fn all_marks_of_a_round_trip_lower_the_window_once() {
                 format!("{congestion:?}, round {round}, {} Data, marked {marked}: {cuts:?}", pieces.len());
             assert!(pieces.len() > 1, "{case}");
             assert_eq!(cuts.len(), usize::from(marked), "{case}");
-            // What is left of a small window is rounded to whole packets.
+            // The rest of a small window is rounded to whole packets.
             assert!(cuts.iter().all(|(of, cut)| *of < 10.0 || (0.45..kept_max).contains(cut)), "{case}");
         }
         assert!(fetch.counters().marks > 5, "{congestion:?}");
@@ -325,7 +325,7 @@ fn all_marks_of_a_round_trip_lower_the_window_once() {
 }
 
 #[test]
-fn answers_from_near_and_far_are_not_taken_for_loss() {
+fn jitter_is_not_taken_for_loss() {
     let path = PathModel { jitter_ns: 40 * MS, rtt_ns: MS, ..CLEAN };
     let outcome = run(path, 20_000, Options::default(), 9, None);
     let share = outcome.counters.retransmissions as f64 / 20_000.0;
@@ -333,7 +333,7 @@ fn answers_from_near_and_far_are_not_taken_for_loss() {
 }
 
 #[test]
-fn what_the_routers_cache_answers_overtakes_nothing() {
+fn cached_answers_never_signal_a_loss() {
     for from_cache in [true, false] {
         let options = Options { congestion: Algorithm::Fixed(2), ..Options::default() };
         let mut fetch = Fetch::new(options, 0);
@@ -350,7 +350,7 @@ fn what_the_routers_cache_answers_overtakes_nothing() {
 }
 
 #[test]
-fn silence_ends_the_fetch_in_time_and_says_for_how_long() {
+fn silence_ends_a_fetch_and_is_timed() {
     let path = PathModel { lost: 1000, ..CLEAN };
     let outcome = run(path, 10, Options::default(), 1, None);
     let Some(Failure::Silence { piece: 0, for_ns }) = outcome.failure else {
@@ -361,7 +361,7 @@ fn silence_ends_the_fetch_in_time_and_says_for_how_long() {
 }
 
 #[test]
-fn a_fetch_whose_reader_paused_does_not_take_that_for_silence() {
+fn a_paused_reader_is_not_silence() {
     let options = Options { span_max: 1, ..Options::default() };
     let mut fetch = Fetch::new(options, 0);
     let first = fetch.request(0).unwrap();
@@ -377,7 +377,7 @@ fn a_fetch_whose_reader_paused_does_not_take_that_for_silence() {
 }
 
 #[test]
-fn a_refusal_before_any_data_ends_the_fetch_at_once_and_a_later_one_after_a_while() {
+fn an_early_nack_ends_the_fetch_at_once() {
     let mut fetch = Fetch::new(Options::default(), 0);
     let piece = fetch.request(0).unwrap();
     fetch.on_nack(piece, NackReason::NoRoute, MS);
@@ -402,7 +402,7 @@ fn a_refusal_before_any_data_ends_the_fetch_at_once_and_a_later_one_after_a_whil
 }
 
 #[test]
-fn a_router_that_restarts_midway_costs_only_what_was_outstanding() {
+fn a_restarted_router_costs_only_outstanding_pieces() {
     let mut fetch = Fetch::new(Options::default(), 0);
     fetch.set_end(20).unwrap();
     let asked: Vec<u64> = std::iter::from_fn(|| fetch.request(0)).collect();
@@ -416,7 +416,7 @@ fn a_router_that_restarts_midway_costs_only_what_was_outstanding() {
 }
 
 #[test]
-fn a_corrupt_piece_is_asked_for_again_even_when_it_had_been_taken() {
+fn a_corrupt_piece_is_requested_again() {
     let mut fetch = Fetch::new(Options { congestion: Algorithm::Fixed(2), ..Options::default() }, 0);
     fetch.set_end(2).unwrap();
     assert_eq!((fetch.request(0), fetch.request(0), fetch.request(0)), (Some(0), Some(1), None));
@@ -428,7 +428,7 @@ fn a_corrupt_piece_is_asked_for_again_even_when_it_had_been_taken() {
 }
 
 #[test]
-fn no_more_than_the_span_is_asked_for_ahead_of_what_was_delivered() {
+fn requests_stay_within_the_span() {
     for span_max in [1, 100] {
         let options = Options { congestion: Algorithm::Fixed(1000), span_max, ..Options::default() };
         let mut fetch = Fetch::new(options, 0);
@@ -446,7 +446,7 @@ fn no_more_than_the_span_is_asked_for_ahead_of_what_was_delivered() {
 }
 
 #[test]
-fn no_window_grows_past_its_limit() {
+fn every_window_has_a_limit() {
     for congestion in ALL {
         for window_max in [1, 2, 100] {
             let options = Options { congestion, window_max, ..Options::default() };
@@ -462,7 +462,7 @@ fn no_window_grows_past_its_limit() {
 }
 
 #[test]
-fn a_piece_that_never_comes_though_others_do_ends_the_fetch_after_its_last_attempt() {
+fn an_absent_piece_ends_the_fetch() {
     let options = Options { congestion: Algorithm::Fixed(4), attempts_max: 5, ..Options::default() };
     let mut fetch = Fetch::new(options, 0);
     let mut now_ns = 0;
@@ -485,7 +485,7 @@ fn a_piece_that_never_comes_though_others_do_ends_the_fetch_after_its_last_attem
 }
 
 #[test]
-fn an_end_that_becomes_known_late_ends_the_wait_for_what_does_not_exist() {
+fn a_late_end_cancels_nonexistent_pieces() {
     let mut fetch = Fetch::new(Options::default(), 0);
     while fetch.request(0).is_some() {}
     fetch.on_data(0, Arrival::at(MS));
@@ -500,7 +500,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_piece_comes_whatever_the_path_does(
+    fn every_piece_arrives_over_any_path(
         seed in any::<u64>(),
         pieces in 0u64..300,
         lost in 0u64..120,
@@ -519,9 +519,9 @@ proptest! {
     }
 }
 
-/// What a vector read of 1000 small ranges is: many pieces over a long path (400 Mbit/s, 50 ms).
+/// A vector read of 1000 small ranges: many pieces over a long path (400 Mbit/s, 50 ms).
 #[test]
-fn a_fetch_that_begins_with_256_pieces_takes_few_round_trips_beside_its_transfer() {
+fn a_large_initial_window_saves_round_trips() {
     let path = PathModel { rtt_ns: 50 * MS, service_ns: 164_000, queue_max: 610, ..CLEAN };
     let congestion = Algorithm::Cubic.without_delay();
     let round_trips = |lost, window_initial, seed| {

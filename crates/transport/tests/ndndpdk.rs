@@ -1,5 +1,5 @@
-//! NDN-DPDK's management as a program meets it (VI-05): what it is asked for, and answers that are
-//! none. A whole file through two such faces is in `interop/tests/ndndpdk.rs`.
+//! Tests with NDN-DPDK's management interface (VI-05): the requests to it, and invalid answers. A
+//! whole file through two such faces is in `interop/tests/ndndpdk.rs`.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 
 use namely_memif::{Budget, Handshake, Interface, Options as Rings, Progress};
 use namely_transport::connection::{
-    ANSWER_OCTETS_MAX, CommandError, Connection, ConnectionError, Options, Reach,
+    ANSWER_OCTETS_MAX, CommandError, Connection, ConnectionError, Options, Reachability,
 };
 use namely_wire::Name;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde_json::{Value, json};
 
-/// A management that answers with what `answer` makes of each question, octet by octet. Its
-/// address, and what it was asked.
+/// A management that answers with what `answer` makes of each question, octet by octet. Returns its
+/// address, and the requests that it received.
 fn management(
     answer: impl Fn(&Value, &mut TcpStream) -> Vec<u8> + Send + 'static,
 ) -> (String, Receiver<Value>) {
@@ -129,7 +129,7 @@ fn asked(questions: &Receiver<Value>) -> (&'static str, Value) {
 }
 
 #[test]
-fn ndn_dpdk_is_asked_for_a_face_and_an_entry_and_to_delete_both() {
+fn ndn_dpdk_creates_and_deletes_face_and_entry() {
     let folder = tempfile::tempdir().unwrap();
     let (uri, questions) = forwarder(json!([]));
     let uri = format!("{uri}?sockets={}", folder.path().display());
@@ -152,7 +152,7 @@ fn ndn_dpdk_is_asked_for_a_face_and_an_entry_and_to_delete_both() {
     assert_eq!(locator["socketOwner"], expected);
 
     let prefix: Name = "/cms/v=1".parse().unwrap();
-    assert_eq!(connection.register(&prefix, &mut |_, _| {}).unwrap(), Reach::Route);
+    assert_eq!(connection.register(&prefix, &mut |_, _| {}).unwrap(), Reachability::Route);
     let name = json!("/8=cms/54=%01");
     assert_eq!(asked(&questions), ("fib", json!({ "name": name })));
     let inserted = json!({ "name": name, "nexthops": ["FACE"], "strategy": null });
@@ -163,7 +163,7 @@ fn ndn_dpdk_is_asked_for_a_face_and_an_entry_and_to_delete_both() {
 }
 
 #[test]
-fn an_entry_that_others_serve_keeps_their_next_hops_and_its_strategy() {
+fn a_shared_entry_keeps_its_other_nexthops() {
     let folder = tempfile::tempdir().unwrap();
     // A face that is gone is null.
     let entry = json!([{
@@ -184,7 +184,7 @@ fn an_entry_that_others_serve_keeps_their_next_hops_and_its_strategy() {
     assert_eq!(asked(&questions), ("delete", json!({ "id": "FACE" })));
 }
 
-/// What a person is told who names a forwarder whose answer is `octets`.
+/// Returns the message for a user who names a forwarder whose answer is `octets`.
 fn told(octets: Vec<u8>) -> (String, &'static str) {
     let (uri, _questions) = management(move |_, _| octets.clone());
     let error = connect(&uri).unwrap_err();
@@ -192,7 +192,7 @@ fn told(octets: Vec<u8>) -> (String, &'static str) {
 }
 
 #[test]
-fn answers_that_are_none_each_end_with_a_line_that_says_so_and_what_to_do() {
+fn invalid_management_answers_return_a_hint() {
     let address = "name the address of ndndpdk-svc's GraphQL server";
     for (octets, line, hint) in [
         (
@@ -231,7 +231,7 @@ fn answers_that_are_none_each_end_with_a_line_that_says_so_and_what_to_do() {
 }
 
 #[test]
-fn an_answer_at_the_limit_is_read_and_one_longer_or_without_an_end_is_not() {
+fn a_management_answer_has_a_size_limit() {
     let padded = |octets: usize| {
         let head = "HTTP/1.0 200 OK\r\n\r\n".len();
         let body = r#"{"errors":[{"message":"whole"}]}"#;
@@ -249,8 +249,8 @@ fn an_answer_at_the_limit_is_read_and_one_longer_or_without_an_end_is_not() {
 }
 
 #[test]
-fn a_management_that_is_not_there_or_says_nothing_is_given_up_in_time() {
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+fn an_absent_management_times_out() {
+    let nobody = namely_testkit::free_address();
     let error = connect(&format!("ndndpdk://{nobody}")).unwrap_err();
     assert!(error.to_string().contains("is not there: connection refused"), "{error}");
     assert!(error.hint().unwrap().starts_with("start ndndpdk-svc there"), "{:?}", error.hint());
@@ -263,7 +263,7 @@ fn a_management_that_is_not_there_or_says_nothing_is_given_up_in_time() {
 }
 
 #[test]
-fn a_face_whose_socket_is_not_here_is_deleted_again() {
+fn a_face_without_its_socket_is_deleted() {
     let folder = tempfile::tempdir().unwrap();
     let (uri, questions) = management(|question, _| match field(question) {
         "createFace" => data("createFace", &json!({ "id": "FACE" })),
@@ -278,7 +278,7 @@ fn a_face_whose_socket_is_not_here_is_deleted_again() {
 }
 
 #[test]
-fn a_prefix_that_the_forwarder_does_not_take_is_an_error_with_its_reason() {
+fn a_refused_ndn_dpdk_prefix_has_a_reason() {
     let folder = tempfile::tempdir().unwrap();
     let (uri, _questions) = {
         let (forwarder, _) = forwarder(json!([]));

@@ -75,7 +75,7 @@ fn content(octets: usize) -> Vec<u8> {
 }
 
 #[test]
-fn objects_of_every_edge_size_are_cut_to_the_mtu_and_read_back_verified() {
+fn objects_of_every_edge_size_are_published() {
     let name: Name = "/p/data".parse().unwrap();
     for signing in
         [Signing::Manifest(ManifestHash::Sha256), Signing::Manifest(ManifestHash::Blake3), Signing::PerPacket]
@@ -98,14 +98,14 @@ fn objects_of_every_edge_size_are_cut_to_the_mtu_and_read_back_verified() {
     }
 }
 
-/// Manifests list 240 digests whatever the MTU is, unless they are to keep to it too; links may cut
-/// them.
+/// Manifests list 240 digests regardless of the MTU, and links may fragment them, unless an option
+/// limits manifests to the MTU, too.
 fn is_manifest(packet: &[u8]) -> bool {
     DataView::parse(packet).unwrap().content_type == namely_wire::ContentType::Manifest
 }
 
 #[test]
-fn every_suite_signs_per_packet_and_by_manifest() {
+fn every_suite_signs_packets_and_manifests() {
     let name: Name = "/p/data".parse().unwrap();
     for key_type in [KeyType::Ed25519, KeyType::EcdsaP256, KeyType::Rsa] {
         for signing in [
@@ -124,7 +124,7 @@ fn every_suite_signs_per_packet_and_by_manifest() {
 }
 
 #[test]
-fn a_manifest_covers_240_segments_and_the_next_one_the_rest() {
+fn a_manifest_covers_240_segments() {
     let (signer, mut verifier) = producer(KeyType::Ed25519);
     let name: Name = "/p/data".parse().unwrap();
     let options = Options { packet_octets_max: 200, ..Options::default() };
@@ -144,7 +144,7 @@ fn a_manifest_covers_240_segments_and_the_next_one_the_rest() {
 }
 
 #[test]
-fn manifests_keep_to_the_length_that_they_may_have_and_fill_it() {
+fn manifests_fill_their_maximum_length() {
     let name: Name = "/p/data".parse().unwrap();
     let keys = [KeyType::Ed25519, KeyType::EcdsaP256, KeyType::Rsa].map(producer);
     let rsa_4096 = producer_with(PrivateKey::generate_rsa_4096().unwrap());
@@ -174,7 +174,7 @@ fn manifests_keep_to_the_length_that_they_may_have_and_fill_it() {
 }
 
 #[test]
-fn a_manifest_has_eight_entries_at_least_and_240_where_packets_are_long() {
+fn a_manifest_has_8_to_240_entries() {
     let (signer, mut verifier) = producer(KeyType::Ed25519);
     let name: Name = "/p/data".parse().unwrap();
     for (octets_max, entries) in [(0, 8), (400, 8), (SHORT_MANIFEST_OCTETS_MAX + 1, 240), (usize::MAX, 240)] {
@@ -189,7 +189,7 @@ fn a_manifest_has_eight_entries_at_least_and_240_where_packets_are_long() {
 }
 
 #[test]
-fn a_packet_that_an_rsa_key_of_4096_bits_signs_keeps_to_its_length() {
+fn an_rsa_4096_packet_keeps_its_length() {
     let (signer, mut verifier) = producer_with(PrivateKey::generate_rsa_4096().unwrap());
     let name: Name = "/p/data".parse().unwrap();
     for packet_octets_max in [MTU, PACKET_OCTETS_DEFAULT] {
@@ -202,7 +202,7 @@ fn a_packet_that_an_rsa_key_of_4096_bits_signs_keeps_to_its_length() {
 }
 
 #[test]
-fn a_packet_too_small_for_the_name_is_refused_with_a_reason() {
+fn a_packet_smaller_than_its_name_is_refused() {
     let (signer, _) = producer(KeyType::Ed25519);
     let name: Name = "/p/data".parse().unwrap();
     let options = Options { packet_octets_max: 60, ..Options::default() };
@@ -212,7 +212,7 @@ fn a_packet_too_small_for_the_name_is_refused_with_a_reason() {
 }
 
 #[test]
-fn a_packet_of_the_default_size_fits_a_link_packet_of_8800_octets_with_any_token() {
+fn a_default_packet_fits_8800_octets() {
     let (signer, _) = producer(KeyType::Ed25519);
     let name: Name = "/p/data".parse().unwrap();
     let publication =
@@ -228,7 +228,7 @@ fn a_packet_of_the_default_size_fits_a_link_packet_of_8800_octets_with_any_token
 }
 
 #[test]
-fn only_what_matches_is_answered() {
+fn a_publication_answers_only_matching_interests() {
     let (signer, _) = producer(KeyType::Ed25519);
     let name: Name = "/p/data".parse().unwrap();
     let publication = Publication::new(name.as_name(), 7, b"hello", &Options::default(), &signer).unwrap();

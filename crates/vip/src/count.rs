@@ -1,40 +1,48 @@
-//! Numbers of the plane: VIPs in fixed point, and how much of a score is left after a slot.
+//! Arithmetic of the plane: VIPs in fixed point, and the decay of scores.
 
 /// One VIP. Counts are in units of 2^-20 VIP.
 pub const UNIT: u64 = 1 << 20;
 
-/// Largest count and score, 2^40 VIPs. What would be more is cut and counted
-/// ([`crate::Totals::saturated`]).
+/// Largest count and score of an object.
+///
+/// The plane counts an excess ([`crate::Totals::saturated`]).
+///
+/// # Limit
+/// The excess is cut off.
+/// - Value: 2^40 VIPs
+/// - Counter: `count_cut`, and `saturated` of the plane
+/// - Tests: `plane_counts_at_their_limit_are_cut`,
+///   `excess_vip_counts_are_cut`
 pub const COUNT_MAX: u64 = 1 << 60;
 
-/// Octets of a slot on a link, and of an object, that [`vips_of`] computes with; larger ones count
-/// as so many.
+/// Largest octets of a slot on a link, and of an object, for [`vips_of`]. Larger values are reduced
+/// to it.
 pub const VIPS_OCTETS_MAX: u64 = 1 << 62;
 
-/// VIPs for objects of `object_octets` that `octets` are worth, in [`UNIT`], rounded down. The
-/// result is exact for objects below 2^44 octets, and never above [`COUNT_MAX`].
+/// Number of VIPs for objects of `object_octets` in `octets`, in [`UNIT`], rounded down. The result
+/// is exact for objects below 2^44 octets, and never above [`COUNT_MAX`].
 pub fn vips_of(octets: u64, object_octets: u64) -> u64 {
     let (octets, size) = (octets.min(VIPS_OCTETS_MAX), object_octets.clamp(1, VIPS_OCTETS_MAX));
     let (whole, rest) = (octets / size, octets % size);
-    // Twenty bits are to fit above the rest.
+    // Leaves twenty free bits above the rest.
     let excess = 20u32.saturating_sub(rest.leading_zeros());
     let part = ((rest >> excess) << 20) / (size >> excess).max(1);
     whole.saturating_mul(UNIT).saturating_add(part).min(COUNT_MAX)
 }
 
-/// Octets that VIPs for objects of `object_octets` are, rounded up.
+/// Octets of `vips` for objects of `object_octets`, rounded up.
 pub(crate) fn octets_of(vips: u64, object_octets: u64) -> u64 {
     let octets = (u128::from(vips) * u128::from(object_octets)).div_ceil(u128::from(UNIT));
     u64::try_from(octets).unwrap_or(u64::MAX)
 }
 
-/// The sum, at most [`COUNT_MAX`], and what was cut off.
+/// The sum, at most [`COUNT_MAX`], and the excess.
 pub(crate) fn add(a: u64, b: u64) -> (u64, u64) {
     let sum = a.saturating_add(b);
     (sum.min(COUNT_MAX), sum.saturating_sub(COUNT_MAX))
 }
 
-/// What is left of scores after a slot: a factor in units of 2^-32.
+/// The factor by which scores decay in a slot, in units of 2^-32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decay(u64);
 
@@ -75,7 +83,7 @@ const ROOTS: [u64; 32] = [
 ];
 
 impl Decay {
-    /// Nothing is forgotten.
+    /// No decay.
     pub const NONE: Decay = Decay(1 << 32);
 
     /// A factor in units of 2^-32, at most 1.
@@ -88,8 +96,8 @@ impl Decay {
         self.0
     }
 
-    /// What is left after `slot_ms` of scores that halve in `half_life_ms`: 2^(-slot / half-life),
-    /// rounded. A half-life of 0 is none at all.
+    /// The factor of a slot of `slot_ms` for scores that halve in `half_life_ms`: 2^(-slot /
+    /// half-life), rounded. A half-life of 0 means no decay.
     pub fn from_half_life(half_life_ms: u64, slot_ms: u32) -> Self {
         let half_life_ms = half_life_ms.min(1 << 40);
         if half_life_ms == 0 {
@@ -106,7 +114,7 @@ impl Decay {
         Decay((left >> 32) + (left >> 31 & 1))
     }
 
-    /// What is left of `score`, rounded down.
+    /// The decayed `score`, rounded down.
     pub fn of(self, score: u64) -> u64 {
         (score >> 32) * self.0 + (((score & 0xffff_ffff) * self.0) >> 32)
     }
@@ -117,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_is_one_vip_and_a_tenth_of_it_a_tenth() {
+    fn vips_scale_with_the_object_size() {
         assert_eq!(vips_of(4_000_000_000, 4_000_000_000), UNIT);
         assert_eq!(vips_of(400, 4000), UNIT / 10);
         assert_eq!(vips_of(0, 1), 0);
@@ -125,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn vips_of_any_octets_saturate_and_never_divide_by_zero() {
+    fn vip_counts_saturate() {
         assert_eq!(vips_of(u64::MAX, 0), COUNT_MAX);
         assert_eq!(vips_of(u64::MAX, 1), COUNT_MAX);
         assert_eq!(vips_of(u64::MAX, u64::MAX), UNIT);
@@ -134,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_at_its_limit_stays_and_one_more_is_cut() {
+    fn an_excess_count_is_cut() {
         assert_eq!(add(COUNT_MAX - 1, 1), (COUNT_MAX, 0));
         assert_eq!(add(COUNT_MAX, 1), (COUNT_MAX, 1));
         assert_eq!(add(COUNT_MAX, u64::MAX), (COUNT_MAX, u64::MAX - COUNT_MAX));
@@ -154,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn decay_is_the_product_shifted_by_32_for_every_score() {
+    fn decay_is_an_exact_fixed_point_product() {
         for factor in [0, 1, 4_294_774_027, 1 << 31, 1 << 32, u64::MAX] {
             for score in [0, 1, UNIT, (1 << 32) - 1, 1 << 32, COUNT_MAX - 1, COUNT_MAX] {
                 let decay = Decay::from_factor(factor);

@@ -1,106 +1,60 @@
-//! What the exchange did and what it refused, by reason.
+//! Counters of the exchange: messages, and refusals by reason.
 
-macro_rules! counters {
-    ($($(#[$doc:meta])* $variant:ident => $label:literal),* $(,)?) => {
-        /// Something that is counted.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Counter {
-            $($(#[$doc])* $variant),*
-        }
-
-        impl Counter {
-            /// All of them, in the order of their numbers.
-            pub const ALL: &[Counter] = &[$(Counter::$variant),*];
-
-            /// Its name among the router's counters, after `vip.`.
-            pub fn label(self) -> &'static str {
-                match self {
-                    $(Counter::$variant => $label),*
-                }
-            }
-        }
-    };
-}
+use namely_messages::counters;
 
 counters! {
+    /// A counted event. Its label follows `vip.` among the router's counters.
+    Counter in Counters;
     /// Slots that began.
     Slots => "slots",
-    /// Times slots were left out because the timer came too late.
+    /// Late timers that skipped slots.
     SlotsMissed => "slots_missed",
-    /// Times a neighbour told its counts.
+    /// Counts (A) of a neighbor received completely.
     CountsHeard => "counts_heard",
-    /// Times a neighbour was told the counts.
+    /// Counts (A) sent to a neighbor.
     CountsTold => "counts_told",
-    /// Times a neighbour's VIPs were heard of.
+    /// Offers of VIPs (B) received from a neighbor.
     OffersHeard => "offers_heard",
-    /// Times a neighbour was told its VIPs.
+    /// Offers of VIPs (B) sent to a neighbor.
     OffersTold => "offers_told",
-    /// Neighbours that had started anew.
+    /// Restarts of a neighbor.
     Restarts => "restarts",
-    /// Slots in which a neighbour was sent nothing, because its counts were too old.
+    /// Slots in which nothing was sent to a neighbor because its counts were too old.
     CountsStale => "counts_stale",
-    /// Slots in which a neighbour was sent nothing, because it had not acknowledged enough.
+    /// Slots in which nothing was sent to a neighbor because it had too many unacknowledged slots.
     OffersFull => "offers_full",
-    /// No message of the exchange, though its name says so.
-    Malformed => "malformed",
-    /// A version of the exchange that is not known.
-    OtherVersion => "other_version",
-    /// A request in the name of another router than the neighbour, or an answer to another's.
-    OtherRouter => "other_router",
-    /// A message of, or for, a router before it was started anew.
-    OtherBoot => "other_boot",
-    /// A signature that is wrong.
-    BadSignature => "bad_signature",
-    /// A request no later than the last of its sender.
-    Replayed => "replayed",
-    /// Too many requests in a slot.
-    RateLimited => "rate_limited",
-    /// Too many packets whose signatures were wrong, or not looked at yet.
-    UnsignedLimited => "unsigned_limited",
-    /// An answer to nothing that is asked, or is not asked any more.
-    Unsolicited => "unsolicited",
-    /// A further segment of counts that are not told any more.
-    Late => "late",
-    /// Segments of a neighbour's counts that did not come in the slot.
+    /// Slots in which nothing was sent to a neighbor because some of its counts did not arrive.
     SegmentsMissing => "segments_missing",
-    /// A period too different from one's own.
+    /// Packets with a name of the exchange that cannot be decoded.
+    Malformed => "malformed",
+    /// Messages of an unknown version.
+    OtherVersion => "other_version",
+    /// Requests of another router than the neighbor, or answers to another router's requests.
+    OtherRouter => "other_router",
+    /// Messages that name an earlier boot of either router.
+    OtherBoot => "other_boot",
+    /// Packets with an invalid signature.
+    BadSignature => "bad_signature",
+    /// Requests that are not newer than the last one of their sender.
+    Replayed => "replayed",
+    /// Requests over the limit of a slot.
+    RateLimited => "rate_limited",
+    /// Packets over the rate limit of unverified signatures.
+    UnsignedLimited => "unsigned_limited",
+    /// Answers that match no pending request.
+    Unsolicited => "unsolicited",
+    /// Requests or answers for segments of counts that are out of date.
+    Late => "late",
+    /// Periods outside the allowed ratio to the own one.
     BadPeriod => "bad_period",
-    /// An acknowledgement of what was never sent.
+    /// Acknowledgements of a slot that has not begun.
     BadAcknowledgement => "bad_acknowledgement",
-    /// Objects or slots that are named twice or out of order.
+    /// Messages with repeated or unsorted objects or slots.
     Unsorted => "unsorted",
-    /// Objects that are not registered here.
+    /// Entries skipped because their object is not registered here.
     UnknownObject => "unknown_object",
-    /// Counts that were cut to the largest one.
+    /// Counts reduced to the largest possible one.
     CountCut => "count_cut",
-    /// VIPs that were cut to what the link carries.
+    /// Offers reduced to the capacity of the link.
     OfferCut => "offer_cut",
-}
-
-/// Counts, by [`Counter`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Counters([u64; Counter::ALL.len()]);
-
-impl Default for Counters {
-    fn default() -> Self {
-        Counters([0; Counter::ALL.len()])
-    }
-}
-
-impl Counters {
-    pub(crate) fn count(&mut self, counter: Counter) {
-        if let Some(count) = self.0.get_mut(counter as usize) {
-            *count += 1;
-        }
-    }
-
-    /// How often.
-    pub fn get(&self, counter: Counter) -> u64 {
-        self.0.get(counter as usize).copied().unwrap_or(0)
-    }
-
-    /// All, by label.
-    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        Counter::ALL.iter().map(|counter| (counter.label(), self.get(*counter)))
-    }
 }

@@ -1,4 +1,4 @@
-//! Which neighbours an object's VIPs may go to: those among the FIB's next hops.
+//! The neighbors that may receive an object's VIPs: those among the FIB's next hops.
 
 use alloc::vec::Vec;
 
@@ -7,9 +7,9 @@ use crate::limits::NEIGHBOURS_MAX;
 /// Next hops of each object, cheapest first.
 #[derive(Clone, Debug)]
 pub(crate) struct Hops {
-    /// Bit b: neighbour b is a next hop.
+    /// Bit b is set if neighbor b is a next hop.
     sets: Vec<u64>,
-    /// In the order of the FIB; as many as the set has bits count.
+    /// The next hops in the order of the FIB. Only as many entries are used as the set has bits.
     orders: Vec<[u8; NEIGHBOURS_MAX]>,
 }
 
@@ -18,7 +18,7 @@ impl Hops {
         Hops { sets: alloc::vec![0; objects], orders: alloc::vec![[0; NEIGHBOURS_MAX]; objects] }
     }
 
-    /// Replaces those of object `k`. What is named twice, or is no neighbour, is left out.
+    /// Replaces the next hops of object `k`. Duplicates and unknown neighbors are skipped.
     pub(crate) fn set(&mut self, k: usize, neighbours: impl IntoIterator<Item = usize>) {
         let (set, order) = (&mut self.sets[k], &mut self.orders[k]);
         *set = 0;
@@ -35,7 +35,7 @@ impl Hops {
         self.sets[k] & 1 << b != 0
     }
 
-    /// Those of `k`, cheapest first.
+    /// The next hops of `k`, cheapest first.
     pub(crate) fn of(&self, k: usize) -> impl Iterator<Item = usize> + '_ {
         let count = self.sets[k].count_ones() as usize;
         self.orders[k][..count].iter().map(|b| usize::from(*b))

@@ -1,15 +1,16 @@
-//! VIP, joint caching and forwarding (Yeh et al. 2014; N-DISE, ICN 2022): which objects a router
-//! keeps and which way it asks for each, agreed with its neighbours and without a controller.
+//! VIP, joint caching and forwarding (Yeh et al. 2014; N-DISE, ICN 2022). A router and its
+//! neighbors agree, without a controller, on the objects that the router caches and on the next
+//! hop for each.
 //!
-//! A *VIP* is one request for one whole object. Routers count them for each object, send them
-//! towards where fewer are ([`Plane`]), and let what they see decide about the real packets: an
-//! object is asked for where most of its VIPs went, and kept where most came ([`placement`]).
-//! [`Vip`] is the state machine around it that agrees with the neighbours ([`message`] is what they
-//! say to each other).
+//! A *VIP* is one request for one whole object. Routers count them for each object and send them
+//! towards neighbors with lower counts ([`Plane`]). The real packets follow the counts: Interests
+//! for an object take the direction of most of its VIPs, and a router caches the objects for which
+//! most VIPs arrived ([`placement`]). [`Vip`] is the state machine that exchanges counts with the
+//! neighbors; [`message`] contains the messages.
 //!
-//! This crate reads no clock and no socket, uses no floats, and neither signs nor verifies: its
-//! home does. What a neighbour can make it keep is bounded ([`limits`]), and what is refused is
-//! counted by reason ([`Counter`]). docs/vip.md explains the plane with one slot worked out.
+//! This crate reads no clock and no socket, and neither signs nor verifies; the embedding program
+//! does. It uses no floats. All state that a neighbor can create is bounded ([`limits`]), and
+//! refusals are counted by reason ([`Counter`]). docs/vip.md works out one slot as an example.
 //!
 //! VIP may be covered by patents: see the file NOTICE.
 #![no_std]
@@ -36,6 +37,6 @@ pub use count::{COUNT_MAX, Decay, UNIT, VIPS_OCTETS_MAX, vips_of};
 pub use counters::{Counter, Counters};
 pub use objects::{Object, ObjectId, Objects, ObjectsError};
 pub use placement::{NOWHERE, Tier};
-pub use plane::{Follow, Plane, PlaneConfig, Totals};
+pub use plane::{PlacementSource, Plane, PlaneConfig, Totals};
 pub use popularity::{HYSTERESIS_PERCENT, Popularity};
-pub use vip::{Action, Config, ConfigError, Look, NeighbourConfig, NeighbourStatus, Vip};
+pub use vip::{Action, Config, ConfigError, NeighbourConfig, NeighbourStatus, PacketDecision, Vip};

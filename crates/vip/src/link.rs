@@ -1,21 +1,21 @@
-//! The link to a neighbour, as the plane sees it.
+//! The plane's state of the link to a neighbor.
 
 use alloc::vec::Vec;
 
-/// A link along which VIPs go, and Data come back.
+/// A link: VIPs flow to the neighbor, and Data flows back.
 #[derive(Clone, Debug)]
 pub(crate) struct Link {
-    /// VIPs of each object that it takes in a slot.
+    /// Capacity in VIPs of each object, per slot.
     pub(crate) takes: Vec<u64>,
-    /// The neighbour's counts, as it told them last. Of one that does not speak VIP, zeros.
+    /// The neighbor's last reported counts. Zeros for a neighbor without VIP.
     pub(crate) heard: Vec<u64>,
-    /// VIPs sent of each object, those of former slots decayed.
+    /// Decayed number of VIPs sent of each object.
     pub(crate) sent_score: Vec<u64>,
-    /// What is sent in this slot: object and VIPs.
+    /// The VIPs sent in this slot: object and number.
     pub(crate) sent: Option<(usize, u64)>,
-    /// VIPs may be sent in this slot.
+    /// True if VIPs may be sent in this slot.
     pub(crate) is_open: bool,
-    /// Nothing is heard of the neighbour.
+    /// True if the neighbor's counts are out of date.
     pub(crate) is_silent: bool,
 }
 

@@ -1,28 +1,28 @@
-//! What neighbours say to each other (VI-10): two requests, both signed, and their answers.
+//! Messages between neighbors (VI-10): two requests, both signed, and their answers.
 //!
 //! ```text
-//! A  /localhop/ndn/vip/A/<asking router>/t=<time>   what are your counts?      -> counts
-//! B  /localhop/ndn/vip/B/<asking router>/t=<time>   what VIPs have you for me? -> offers
+//! A  /localhop/ndn/vip/A/<asking router>/t=<time>   requests counts   -> counts
+//! B  /localhop/ndn/vip/B/<asking router>/t=<time>   requests VIPs     -> offers
 //! ```
 //!
 //! Times are microseconds since 1970 and rise from request to request. Counts that do not fit one
-//! packet have further segments, `A/<asking router>/t=<time>/seg=<1…>`, which anybody may ask for
-//! without a signature: the Data is signed, and made once a slot.
+//! packet have further segments, `A/<asking router>/t=<time>/seg=<1…>`. They are requested without
+//! a signature: the Data is signed, and made once a slot.
 //!
-//! Parameters and contents are TLVs of even types, so that a reader skips those it does not know:
+//! Parameters and contents are TLVs of even types, so that a receiver skips unknown ones:
 //!
 //! | TYPE | | A asks | counts | B asks | offers |
 //! | --- | --- | --- | --- | --- | --- |
 //! | 0xF700 | version, 1 | x | x | x | x |
-//! | 0xF702 | boot of the speaker, 8 octets | x | x | x | x |
-//! | 0xF704 | slot of the speaker; in B that of the asked | x | x | x | x |
-//! | 0xF706 | period of the speaker, ms | x | x | | |
+//! | 0xF702 | boot of the sender, 8 octets | x | x | x | x |
+//! | 0xF704 | slot of the sender; in a request B that of the receiver | x | x | x | x |
+//! | 0xF706 | period of the sender, ms | x | x | | |
 //! | 0xF708 | counts: 8 octets id, 8 octets V, by rising id | | x | | |
 //! | 0xF70A | offers: 8 octets slot, 8 octets id, 8 octets VIPs, by rising slot | | | | x |
-//! | 0xF70C | last slot of the asked whose VIPs were entered | | | x | |
-//! | 0xF70E | boot of the asked, 8 octets | | | x | x |
+//! | 0xF70C | last slot of the receiver that was entered | | | x | |
+//! | 0xF70E | boot of the receiver, 8 octets | | | x | x |
 //!
-//! The last is what makes an acknowledgement, and an offer, good for one life of a router only.
+//! The last field binds an acknowledgement, and an offer, to one boot of a router.
 
 use alloc::vec::Vec;
 
@@ -33,7 +33,7 @@ use namely_wire::{Component, DataView, InterestView, Name, NameRef};
 use crate::limits::{COUNTS_PER_SEGMENT, OFFERS_MAX, ROUTER_OCTETS_MAX, SEGMENTS_MAX};
 use crate::objects::ObjectId;
 
-/// The version that is spoken.
+/// The protocol version.
 pub const VERSION: u64 = 1;
 
 const TYPE_VERSION: u32 = 0xF700;
@@ -54,9 +54,9 @@ const INTEREST: u8 = 5;
 /// The components that all names of the exchange begin with.
 const PREFIX: [&[u8]; 3] = [b"localhop", b"ndn", b"vip"];
 
-/// Which of the two.
+/// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum About {
+pub enum RequestKind {
     /// A: counts.
     Counts,
     /// B: VIPs.
@@ -65,21 +65,21 @@ pub enum About {
 
 /// The name of a message, without the parameters digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Title<'a> {
-    /// What it is about.
-    pub about: About,
-    /// The router that asks.
+pub struct MessageName<'a> {
+    /// The kind of the request.
+    pub about: RequestKind,
+    /// The requesting router.
     pub router: &'a [u8],
-    /// When it asked, us.
+    /// The time of the request, us.
     pub time_us: u64,
-    /// Which segment; 0 is that of the signed request.
+    /// The number of the segment; 0 is that of the signed request.
     pub segment: u64,
 }
 
-/// VIPs of one object in one slot, for a neighbour.
+/// VIPs of one object in one slot, for a neighbor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// The slot of who sends them.
+    /// The sender's slot.
     pub slot: u64,
     /// The object.
     pub id: ObjectId,
@@ -87,76 +87,76 @@ pub struct Offer {
     pub vips: u64,
 }
 
-/// What a message says beside its name.
+/// The content of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body<'a> {
-    /// A further segment is asked for.
+    /// A request for a further segment.
     Segment,
-    /// Counts are asked for.
+    /// A request for counts.
     AskCounts {
-        /// Boot of who asks.
+        /// The sender's boot.
         boot: u64,
-        /// Its slot.
+        /// The sender's slot.
         slot: u64,
-        /// Its period, ms.
+        /// The sender's period, ms.
         period_ms: u64,
     },
-    /// VIPs are asked for.
+    /// A request for VIPs.
     AskOffers {
-        /// Boot of who asks.
+        /// The sender's boot.
         boot: u64,
-        /// Boot of who is asked.
+        /// The receiver's boot.
         peer_boot: u64,
-        /// Slot of who is asked.
+        /// The receiver's slot.
         slot: u64,
-        /// Its last slot whose VIPs were entered; 0 is none.
+        /// The receiver's last slot whose VIPs the sender has entered; 0 is none.
         acknowledged: u64,
     },
     /// Counts.
     Counts {
-        /// Boot of who tells.
+        /// The sender's boot.
         boot: u64,
-        /// Its slot.
+        /// The sender's slot.
         slot: u64,
-        /// Its period, ms.
+        /// The sender's period, ms.
         period_ms: u64,
         /// The last segment.
         last_segment: u64,
         /// The entries.
         counts: Entries<'a, COUNT_OCTETS>,
     },
-    /// VIPs.
+    /// VIPs that are offered.
     Offers {
-        /// Boot of who offers.
+        /// The sender's boot.
         boot: u64,
-        /// Boot of whom they are for.
+        /// The receiver's boot.
         peer_boot: u64,
-        /// Slot of who offers.
+        /// The sender's slot.
         slot: u64,
         /// The entries.
         offers: Entries<'a, OFFER_OCTETS>,
     },
 }
 
-/// Why a message is refused. Both are the peer's.
+/// The reason for which a message is refused. All are faults of the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
-    /// It is not what this module says.
+pub enum MessageError {
+    /// It does not have the format of this module.
     Malformed,
-    /// It is of another version.
+    /// It has another version.
     OtherVersion,
-    /// Objects or slots are named twice or out of order.
+    /// Objects or slots are repeated or not sorted.
     Unsorted,
 }
 
-/// A message. Its signature is still to be checked, if it has to have one.
+/// A parsed message. If it needs a signature, that is not checked yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// What its name says.
-    pub title: Title<'a>,
+    /// The fields of its name.
+    pub title: MessageName<'a>,
     /// The name, with the parameters digest if it has one.
     pub name: NameRef<'a>,
-    /// What it says.
+    /// Its content.
     pub body: Body<'a>,
 }
 
@@ -164,37 +164,38 @@ impl<'a> Message<'a> {
     /// Reads an Interest or a Data.
     ///
     /// # Errors
-    /// [`Refused`]: it is no message of the exchange.
-    pub fn parse(packet: &'a [u8]) -> Result<Self, Refused> {
+    /// [`MessageError`]: it is no message of the exchange.
+    pub fn parse(packet: &'a [u8]) -> Result<Self, MessageError> {
         if packet.first() == Some(&INTEREST) {
-            let view = InterestView::parse(packet).map_err(|_| Refused::Malformed)?;
-            let title = Title::parse(view.name).ok_or(Refused::Malformed)?;
+            let view = InterestView::parse(packet).map_err(|_| MessageError::Malformed)?;
+            let title = MessageName::parse(view.name).ok_or(MessageError::Malformed)?;
             let Some(parameters) = view.application_parameters else {
-                let is_segment = title.about == About::Counts && title.segment > 0;
-                let body = is_segment.then_some(Body::Segment).ok_or(Refused::Malformed)?;
+                let is_segment = title.about == RequestKind::Counts && title.segment > 0;
+                let body = is_segment.then_some(Body::Segment).ok_or(MessageError::Malformed)?;
                 return Ok(Message { title, name: view.name, body });
             };
-            let body = Fields::read(parameters)?.request(&title).ok_or(Refused::Malformed)?;
+            let body = Fields::read(parameters)?.request(&title).ok_or(MessageError::Malformed)?;
             return Ok(Message { title, name: view.name, body });
         }
-        let view = DataView::parse(packet).map_err(|_| Refused::Malformed)?;
-        let title = Title::parse(view.name).ok_or(Refused::Malformed)?;
+        let view = DataView::parse(packet).map_err(|_| MessageError::Malformed)?;
+        let title = MessageName::parse(view.name).ok_or(MessageError::Malformed)?;
         let last_segment = view.final_block_id.map_or(Some(0), |component| component.segment());
         let last_segment = last_segment.filter(|last| *last < SEGMENTS_MAX as u64);
         let fields = Fields::read(view.content)?;
-        let body = last_segment.and_then(|last| fields.answer(&title, last)).ok_or(Refused::Malformed)?;
+        let body =
+            last_segment.and_then(|last| fields.answer(&title, last)).ok_or(MessageError::Malformed)?;
         match body {
-            Body::Counts { counts, .. } if !counts.is_sorted() => Err(Refused::Unsorted),
-            Body::Offers { offers, .. } if !offers.is_sorted() => Err(Refused::Unsorted),
+            Body::Counts { counts, .. } if !counts.is_sorted() => Err(MessageError::Unsorted),
+            Body::Offers { offers, .. } if !offers.is_sorted() => Err(MessageError::Unsorted),
             body => Ok(Message { title, name: view.name, body }),
         }
     }
 }
 
-impl<'a> Title<'a> {
+impl<'a> MessageName<'a> {
     /// The name, without the parameters digest.
     pub fn to_name(&self) -> Name {
-        let letter = if self.about == About::Counts { b"A" } else { b"B" };
+        let letter = if self.about == RequestKind::Counts { b"A" } else { b"B" };
         let name = PREFIX.iter().fold(Name::new(), |name, component| name.join_generic(component));
         let name = name.join_generic(letter).join_generic(self.router);
         let name = name.join_number(TIMESTAMP_COMPONENT, self.time_us);
@@ -208,8 +209,8 @@ impl<'a> Title<'a> {
             generic().filter(|value| *value == expected)?;
         }
         let about = match generic()? {
-            b"A" => About::Counts,
-            b"B" => About::Offers,
+            b"A" => RequestKind::Counts,
+            b"B" => RequestKind::Offers,
             _ => return None,
         };
         let router = generic().filter(|r| (1..=ROUTER_OCTETS_MAX).contains(&r.len()))?;
@@ -222,12 +223,12 @@ impl<'a> Title<'a> {
                 segment.filter(|segment| is_short(component, *segment))?
             }
         };
-        let is_whole = components.next().is_none() && (segment == 0 || about == About::Counts);
-        is_whole.then_some(Title { about, router, time_us, segment })
+        let is_whole = components.next().is_none() && (segment == 0 || about == RequestKind::Counts);
+        is_whole.then_some(MessageName { about, router, time_us, segment })
     }
 }
 
-/// Whether a number in a name is written in as few octets as it can be, so that a title has one
+/// Returns true if a number in a name has the shortest encoding, so that a title has exactly one
 /// name.
 fn is_short(component: Component<'_>, number: u64) -> bool {
     let octets = match number {
@@ -239,21 +240,25 @@ fn is_short(component: Component<'_>, number: u64) -> bool {
     component.value.len() == octets
 }
 
-/// Entries of one size.
+/// Entries of a fixed size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entries<'a, const OCTETS: usize>(&'a [[u8; OCTETS]]);
 
 impl<'a, const OCTETS: usize> Entries<'a, OCTETS> {
-    fn read(value: &'a [u8], most: usize) -> Result<Self, Refused> {
+    fn read(value: &'a [u8], most: usize) -> Result<Self, MessageError> {
         let (entries, rest) = value.as_chunks();
-        if rest.is_empty() && entries.len() <= most { Ok(Entries(entries)) } else { Err(Refused::Malformed) }
+        if rest.is_empty() && entries.len() <= most {
+            Ok(Entries(entries))
+        } else {
+            Err(MessageError::Malformed)
+        }
     }
 
     fn number(entry: &[u8; OCTETS], place: usize) -> u64 {
         entry[8 * place..8 * place + 8].iter().fold(0, |number, octet| number << 8 | u64::from(*octet))
     }
 
-    /// Each begins with a number above that of the one before.
+    /// Returns true if the first number of each entry is larger than that of the previous one.
     fn is_sorted(&self) -> bool {
         self.0.windows(2).all(|pair| pair[0][..8] < pair[1][..8])
     }
@@ -287,11 +292,11 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    fn read(value: &'a [u8]) -> Result<Self, Refused> {
+    fn read(value: &'a [u8]) -> Result<Self, MessageError> {
         let mut reader = Reader::new(value);
         let mut version = None;
         let mut fields = Fields::default();
-        while let Some(tlv) = reader.next_tlv().map_err(|_| Refused::Malformed)? {
+        while let Some(tlv) = reader.next_tlv().map_err(|_| MessageError::Malformed)? {
             let is_new = match tlv.typ {
                 TYPE_VERSION => version.replace(number(&tlv)?).is_none(),
                 TYPE_BOOT => fields.boot.replace(boot(&tlv)?).is_none(),
@@ -304,37 +309,37 @@ impl<'a> Fields<'a> {
                 typ => ignore_unknown(typ).is_ok(),
             };
             if !is_new {
-                return Err(Refused::Malformed);
+                return Err(MessageError::Malformed);
             }
         }
         match version {
             Some(VERSION) => Ok(fields),
-            Some(_) => Err(Refused::OtherVersion),
-            None => Err(Refused::Malformed),
+            Some(_) => Err(MessageError::OtherVersion),
+            None => Err(MessageError::Malformed),
         }
     }
 
-    fn request(&self, title: &Title<'_>) -> Option<Body<'a>> {
+    fn request(&self, title: &MessageName<'_>) -> Option<Body<'a>> {
         let (boot, slot) = (self.boot?, self.slot?);
         match title.about {
             _ if title.segment > 0 => None,
-            About::Counts => Some(Body::AskCounts { boot, slot, period_ms: self.period_ms? }),
-            About::Offers => {
+            RequestKind::Counts => Some(Body::AskCounts { boot, slot, period_ms: self.period_ms? }),
+            RequestKind::Offers => {
                 let (peer_boot, acknowledged) = (self.peer_boot?, self.acknowledged?);
                 Some(Body::AskOffers { boot, peer_boot, slot, acknowledged })
             }
         }
     }
 
-    fn answer(&self, title: &Title<'_>, last_segment: u64) -> Option<Body<'a>> {
+    fn answer(&self, title: &MessageName<'_>, last_segment: u64) -> Option<Body<'a>> {
         let (boot, slot) = (self.boot?, self.slot?);
         match title.about {
             _ if title.segment > last_segment => None,
-            About::Counts => {
+            RequestKind::Counts => {
                 let (period_ms, counts) = (self.period_ms?, self.counts?);
                 Some(Body::Counts { boot, slot, period_ms, last_segment, counts })
             }
-            About::Offers => {
+            RequestKind::Offers => {
                 let (peer_boot, offers) = (self.peer_boot?, self.offers?);
                 Some(Body::Offers { boot, peer_boot, slot, offers })
             }
@@ -342,12 +347,12 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn number(tlv: &Tlv<'_>) -> Result<u64, Refused> {
-    tlv.nni().map_err(|_| Refused::Malformed)
+fn number(tlv: &Tlv<'_>) -> Result<u64, MessageError> {
+    tlv.nni().map_err(|_| MessageError::Malformed)
 }
 
-fn boot(tlv: &Tlv<'_>) -> Result<u64, Refused> {
-    if tlv.value.len() == 8 { number(tlv) } else { Err(Refused::Malformed) }
+fn boot(tlv: &Tlv<'_>) -> Result<u64, MessageError> {
+    if tlv.value.len() == 8 { number(tlv) } else { Err(MessageError::Malformed) }
 }
 
 fn head(boot: u64, slot: u64) -> Writer {
@@ -357,20 +362,20 @@ fn head(boot: u64, slot: u64) -> Writer {
 }
 
 /// Parameters of A.
-pub fn ask_counts(boot: u64, slot: u64, period_ms: u64) -> Vec<u8> {
+pub fn counts_request(boot: u64, slot: u64, period_ms: u64) -> Vec<u8> {
     let mut w = head(boot, slot);
     w.nni(TYPE_PERIOD, period_ms);
     w.into_vec()
 }
 
 /// Parameters of B.
-pub fn ask_offers(boot: u64, peer_boot: u64, slot: u64, acknowledged: u64) -> Vec<u8> {
+pub fn offers_request(boot: u64, peer_boot: u64, slot: u64, acknowledged: u64) -> Vec<u8> {
     let mut w = head(boot, slot);
     w.nni(TYPE_ACKNOWLEDGED, acknowledged).tlv(TYPE_PEER_BOOT, &peer_boot.to_be_bytes());
     w.into_vec()
 }
 
-/// Content with a segment of counts, which rise by id: the first [`COUNTS_PER_SEGMENT`] of them.
+/// Content with a segment of counts, sorted by id: the first [`COUNTS_PER_SEGMENT`] of them.
 pub fn counts(boot: u64, slot: u64, period_ms: u64, of: impl Iterator<Item = (ObjectId, u64)>) -> Vec<u8> {
     let mut w = head(boot, slot);
     w.nni(TYPE_PERIOD, period_ms);
@@ -382,7 +387,7 @@ pub fn counts(boot: u64, slot: u64, period_ms: u64, of: impl Iterator<Item = (Ob
     w.into_vec()
 }
 
-/// Content with offers, which rise by slot: the first [`OFFERS_MAX`] of them.
+/// Content with offers, sorted by slot: the first [`OFFERS_MAX`] of them.
 pub fn offers(boot: u64, peer_boot: u64, slot: u64, of: impl Iterator<Item = Offer>) -> Vec<u8> {
     let mut w = head(boot, slot);
     w.nested(TYPE_OFFERS, |w| {

@@ -1,4 +1,4 @@
-//! What is kept of a neighbour: what it told, what is on its way to it, and what came from it.
+//! The state of a neighbor: its reports, unacknowledged VIPs, and entered slots.
 
 use alloc::vec::Vec;
 
@@ -6,47 +6,47 @@ use namely_wire::Name;
 
 use crate::limits::{OFFERS_MAX, REQUESTS_MAX, SEGMENTS_MAX, UNSIGNED_BURST, UNSIGNED_PER_SECOND};
 
-/// VIPs that a neighbour has not acknowledged.
+/// VIPs that a neighbor has not acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct UnderWay {
+pub(crate) struct UnacknowledgedVips {
     pub(crate) slot: u64,
     pub(crate) object: usize,
     pub(crate) vips: u64,
 }
 
-/// Counts of which segments are still to come.
+/// Counts that are being assembled from segments.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Assembly {
-    /// Boot, slot and last segment of the first that came.
+    /// Boot, slot and last segment of the first segment received.
     pub(crate) of: Option<(u64, u64, u64)>,
-    /// Bit i: segment i has come.
+    /// Bit i is set if segment i was received.
     pub(crate) come: u16,
     pub(crate) counts: Vec<u64>,
 }
 
 impl Assembly {
-    /// Returns true if every segment has come.
+    /// Returns true if every segment was received.
     pub(crate) fn is_whole(&self) -> bool {
         self.of.is_some_and(|(_, _, last)| self.come.count_ones() as u64 == last + 1)
     }
 }
 
-/// Packets whose signature is not known to be right, by time.
+/// Token bucket of packets with an unverified signature.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Unsigned {
-    /// Billionths of a packet.
+pub(crate) struct UnsignedBucket {
+    /// The level, in billionths of a packet.
     left: u64,
     at_ns: u64,
 }
 
 const WHOLE: u64 = 1_000_000_000;
 
-impl Unsigned {
+impl UnsignedBucket {
     fn new() -> Self {
-        Unsigned { left: UNSIGNED_BURST * WHOLE, at_ns: 0 }
+        UnsignedBucket { left: UNSIGNED_BURST * WHOLE, at_ns: 0 }
     }
 
-    /// Takes one, if there is one.
+    /// Takes a token if there is one.
     pub(crate) fn take(&mut self, now_ns: u64) -> bool {
         let more = now_ns.saturating_sub(self.at_ns).saturating_mul(UNSIGNED_PER_SECOND);
         self.at_ns = now_ns;
@@ -56,49 +56,49 @@ impl Unsigned {
         has_one
     }
 
-    /// One was signed rightly.
+    /// Returns a token after a signature was found valid.
     pub(crate) fn give_back(&mut self) {
         self.left = self.left.saturating_add(WHOLE).min(UNSIGNED_BURST * WHOLE);
     }
 }
 
-/// A neighbour that speaks VIP.
+/// A neighbor with VIP.
 #[derive(Clone, Debug)]
 pub(crate) struct Neighbour {
     /// Its name in the exchange.
     pub(crate) router: Vec<u8>,
-    /// What the link carries of Data to it, octets per second.
+    /// Capacity of the link for Data to it, octets per second.
     pub(crate) octets_per_s_out: u64,
-    /// Its life that is known.
+    /// Its current boot, if known.
     pub(crate) boot: Option<u64>,
-    /// Its period, as it told, ms.
+    /// The period that it reported, ms.
     pub(crate) period_ms: u64,
-    /// Times of its last requests in this life, us: of A and of B.
+    /// Times of its last requests in this boot, us: of A and of B.
     pub(crate) asked_us: [u64; 2],
-    /// The latest time of a request of former lives, us.
+    /// The latest time of a request in earlier boots, us.
     pub(crate) former_us: u64,
-    /// What was asked of it last when it began another life, us.
+    /// Time of the request that was pending when its current boot began, us.
     pub(crate) life_asked_us: Option<u64>,
-    /// Slot in which it was told counts last.
+    /// The slot in which counts were last sent to it.
     pub(crate) told_slot: u64,
-    /// Packets that are to be verified.
-    pub(crate) unsigned: Unsigned,
-    /// Signed requests, and requests for segments, that are still answered in this slot.
+    /// Limits packets before their signature is verified.
+    pub(crate) unsigned: UnsignedBucket,
+    /// Signed requests, and requests for segments, that may still be answered in this slot.
     pub(crate) requests_left: u32,
     pub(crate) segments_left: u32,
-    /// Times of what was asked of it and is not answered, us.
+    /// Times of pending requests to it, us.
     pub(crate) counts_asked_us: Option<u64>,
     pub(crate) offers_asked_us: Option<u64>,
     pub(crate) assembly: Assembly,
-    /// Until when its counts are used.
+    /// Expiry of its counts.
     pub(crate) fresh_until_ns: u64,
-    /// B as it asked it, when the answer has to wait for this slot's choice.
+    /// The name of its request B, if the answer must wait for the choice of this slot.
     pub(crate) waiting: Option<Name>,
-    /// By rising slot, at most [`OFFERS_MAX`].
-    pub(crate) under_way: Vec<UnderWay>,
+    /// Sorted by slot, at most [`OFFERS_MAX`].
+    pub(crate) under_way: Vec<UnacknowledgedVips>,
     /// Its last slot whose VIPs were entered here.
     pub(crate) entered: u64,
-    /// What the VIPs that it offers may come to just now, octets.
+    /// Remaining allowance for the VIPs that it offers, octets.
     pub(crate) offered_left: u64,
 }
 
@@ -114,7 +114,7 @@ impl Neighbour {
             former_us: 0,
             life_asked_us: None,
             told_slot: 0,
-            unsigned: Unsigned::new(),
+            unsigned: UnsignedBucket::new(),
             requests_left: 0,
             segments_left: 0,
             counts_asked_us: None,
@@ -128,7 +128,7 @@ impl Neighbour {
         }
     }
 
-    /// A slot of one's own begins, in which counts are asked for at `time_us`.
+    /// Begins a slot with a request for counts at `time_us`.
     pub(crate) fn begin(&mut self, time_us: u64) {
         self.allow();
         self.counts_asked_us = Some(time_us);
@@ -136,17 +136,17 @@ impl Neighbour {
         self.assembly.counts.fill(0);
     }
 
-    /// Requests of it are looked at, as many as in a slot.
+    /// Resets the limits of answered requests to those of a full slot.
     pub(crate) fn allow(&mut self) {
         (self.requests_left, self.segments_left) = (REQUESTS_MAX, REQUESTS_MAX * SEGMENTS_MAX as u32);
     }
 
-    /// Returns true if counts were asked for and are not whole.
+    /// Returns true if requested counts are incomplete.
     pub(crate) fn is_awaited(&self) -> bool {
         self.counts_asked_us.is_some()
     }
 
-    /// Another life begins, of whose requests none was heard.
+    /// Begins another boot, from which no request was received yet.
     pub(crate) fn live(&mut self, boot: u64) {
         self.former_us = self.former_us.max(self.asked_us[0]).max(self.asked_us[1]);
         self.asked_us = [0; 2];
@@ -154,8 +154,9 @@ impl Neighbour {
         self.boot = Some(boot);
     }
 
-    /// Forgets a former life. What it has not acknowledged is taken out, to go back.
-    pub(crate) fn forget(&mut self) -> impl Iterator<Item = UnderWay> + '_ {
+    /// Clears the state of the former boot. Returns the unacknowledged VIPs, which the caller gives
+    /// back.
+    pub(crate) fn forget(&mut self) -> impl Iterator<Item = UnacknowledgedVips> + '_ {
         self.boot = None;
         self.entered = 0;
         self.fresh_until_ns = 0;
@@ -164,11 +165,12 @@ impl Neighbour {
         self.under_way.drain(..)
     }
 
-    /// Goes on where `old` is; `objects` has the place there of each object. Counts that are only
-    /// in part there are asked for again with the next slot.
+    /// Takes over the state of `old`; `objects` maps each object to its former index. Incomplete
+    /// counts are not taken over, but requested again in the next slot.
     pub(crate) fn take_over(&mut self, old: &Neighbour, objects: &[Option<usize>]) {
         let place = |k: usize| objects.iter().position(|place| *place == Some(k));
-        let moved = |u: &UnderWay| place(u.object).map(|object| UnderWay { object, ..*u });
+        let moved =
+            |u: &UnacknowledgedVips| place(u.object).map(|object| UnacknowledgedVips { object, ..*u });
         let under_way = old.under_way.iter().filter_map(moved).collect();
         let (router, assembly) = (core::mem::take(&mut self.router), core::mem::take(&mut self.assembly));
         let octets_per_s_out = self.octets_per_s_out;
@@ -183,7 +185,7 @@ impl Neighbour {
         };
     }
 
-    /// It has entered all up to this slot.
+    /// Removes the VIPs up to this slot, which the neighbor has entered.
     pub(crate) fn acknowledge(&mut self, slot: u64) {
         self.under_way.retain(|under_way| under_way.slot > slot);
     }

@@ -1,11 +1,11 @@
-//! The registered objects: who they are and how large.
+//! The registered objects: ids and sizes.
 
 use alloc::vec::Vec;
 
 use crate::limits::{OBJECT_OCTETS_MAX, OBJECTS_MAX};
 
-/// How routers name an object to each other: the first eight octets of the SHA-256 of its name's
-/// TLV, as a number in network order.
+/// The id of an object in the exchange: the first eight octets of the SHA-256 of its name's TLV, as
+/// a number in network order.
 pub type ObjectId = u64;
 
 /// A registered object.
@@ -13,18 +13,18 @@ pub type ObjectId = u64;
 pub struct Object {
     /// Its id.
     pub id: ObjectId,
-    /// Its octets.
+    /// Its size, octets.
     pub octets: u64,
 }
 
-/// Why a catalogue is refused. All are the caller's.
+/// The reason for which a catalogue is refused. All are faults of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectsError {
-    /// More than [`OBJECTS_MAX`].
+    /// There are more than [`OBJECTS_MAX`].
     TooMany,
-    /// Two with one id: their indices.
+    /// Two objects have the same id; contains their indices.
     SameId(usize, usize),
-    /// This one has no octets, or more than [`OBJECT_OCTETS_MAX`].
+    /// The object has a size of 0, or of more than [`OBJECT_OCTETS_MAX`].
     BadSize(usize),
 }
 
@@ -53,7 +53,7 @@ impl Objects {
     /// Takes the objects of a catalogue, in its order.
     ///
     /// # Errors
-    /// [`ObjectsError`], always of the caller.
+    /// [`ObjectsError`], always the caller's fault.
     pub fn new(list: Vec<Object>) -> Result<Self, ObjectsError> {
         if list.len() > OBJECTS_MAX {
             return Err(ObjectsError::TooMany);
@@ -69,7 +69,7 @@ impl Objects {
         }
     }
 
-    /// How many.
+    /// Number of objects.
     pub fn len(&self) -> usize {
         self.list.len()
     }
@@ -101,14 +101,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_catalogue_at_its_limit_passes_and_one_object_more_does_not() {
+    fn a_vip_catalogue_has_an_object_limit() {
         let objects = |n: u64| (0..n).map(|id| Object { id, octets: 1 }).collect::<Vec<_>>();
         assert_eq!(Objects::new(objects(OBJECTS_MAX as u64)).unwrap().len(), OBJECTS_MAX);
         assert_eq!(Objects::new(objects(OBJECTS_MAX as u64 + 1)).unwrap_err(), ObjectsError::TooMany);
     }
 
     #[test]
-    fn sizes_of_zero_and_past_the_limit_and_equal_ids_are_refused() {
+    fn invalid_sizes_and_duplicate_ids_are_refused() {
         let with = |sizes: &[(u64, u64)]| {
             Objects::new(sizes.iter().map(|&(id, octets)| Object { id, octets }).collect())
         };

@@ -1,18 +1,17 @@
 //! The virtual plane of one router (VI-09, VI-12…VI-15; Algorithm 1 of Yeh et al. 2014 and section
-//! 3.2 of N-DISE): the counts of a slot follow from those of the last one.
+//! 3.2 of N-DISE): computes the counts of a slot from those of the last one.
 //!
-//! A slot is [`Plane::begin`], [`Plane::send`] when the neighbours have told their counts,
-//! [`Plane::ask`] and [`Plane::receive`] for what comes meanwhile, and [`Plane::end`]. With V the
+//! A slot consists of [`Plane::begin`], [`Plane::send`] after the neighbors have reported their
+//! counts, [`Plane::ask`] and [`Plane::receive`] for arriving VIPs, and [`Plane::end`]. With V the
 //! counts at its beginning:
 //!
-//! 1. Each open link carries the object of which V exceeds the neighbour's most, if any does.
-//! 2. Of an object, links that carry it send by falling difference, each what it takes, and
-//!    together never more than there is.
-//! 3. What is kept is placed by score, or by V ([`Follow`]).
-//! 4. `V <- max(0, V - sent + alpha x asked + received - what was read of the store)`; 0 at the
-//!    source.
-//! 5. `score <- score x decay + alpha x asked + received`, and the same for what each link was
-//!    sent.
+//! 1. Each open link carries the object whose V exceeds the neighbor's count most, if any does.
+//! 2. The links that carry an object send by decreasing difference, each up to its capacity, and
+//!    together at most V.
+//! 3. Cached objects are placed by score, or by V ([`PlacementSource`]).
+//! 4. `V <- max(0, V - sent + alpha x asked + received - read from the store)`; 0 at the source.
+//! 5. `score <- score x decay + alpha x asked + received`, and the same for the VIPs sent on each
+//!    link.
 
 use alloc::vec::Vec;
 
@@ -21,54 +20,55 @@ use crate::hops::Hops;
 use crate::limits::{NEIGHBOURS_MAX, TIERS_MAX};
 use crate::link::Link;
 use crate::objects::Objects;
-use crate::placement::{Given, Knapsack, NOWHERE, Placer, Tier};
+use crate::placement::{Knapsack, NOWHERE, PlacementInput, Placer, Tier};
 
-/// Slots left out for which scores decay: a router that was stopped for longer does not count them
+/// Skipped slots for which scores decay. A router that was stopped for longer does not apply them
 /// all.
 const DECAYS_MAX: u64 = 1024;
 
-/// What the virtual cache follows.
+/// The placement that the virtual cache follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Follow {
-    /// Scores: what is drained is what the store plans to keep.
+pub enum PlacementSource {
+    /// By scores: the drained objects are those that the store plans to cache.
     #[default]
     Scores,
-    /// The counts of the slot, as Algorithm 1 has it.
+    /// By the counts of the slot, as in Algorithm 1.
     Counts,
-    /// What [`Plane::hold`] says that the store holds.
+    /// The contents of the store, set by [`Plane::hold`].
     Store,
 }
 
-/// How a plane is computed.
+/// The parameters of a plane.
 #[derive(Clone, Debug)]
 pub struct PlaneConfig {
-    /// VIPs that enter for each that is asked for; 1 or 2.
+    /// VIPs that enter for each requested one; 1 or 2.
     pub amplification: u8,
-    /// What is left of scores after a slot.
+    /// Decay of scores in a slot.
     pub decay: Decay,
-    /// What the virtual cache follows.
-    pub follow: Follow,
-    /// Where objects are kept; at most [`TIERS_MAX`] count.
+    /// The placement of the virtual cache.
+    pub follow: PlacementSource,
+    /// The cache tiers; at most [`TIERS_MAX`] are used.
     pub tiers: Vec<Tier>,
     /// Weight of the tiers' costs.
     pub weight: u64,
 }
 
-/// VIPs by what became of them, in [`crate::UNIT`], since the plane was made: `counts + pending +
-/// departed + drained + arrived + saturated + withdrawn = entered`, to the unit.
+/// VIPs by their destination, in [`crate::UNIT`], since the plane was created:
+/// `counts + pending + departed + drained + arrived + saturated + withdrawn = entered`, to the
+/// unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Asked for here, times the amplification, or received, or given back.
+    /// Requested here, times the amplification, or received, or given back.
     pub entered: u64,
-    /// Sent to neighbours, those that do not speak VIP among them.
+    /// Sent to neighbors, including those without VIP.
     pub departed: u64,
-    /// Served by what is kept here.
+    /// Served by objects cached here.
     pub drained: u64,
-    /// Arrived at a source, which is here.
+    /// Arrived at a source on this router.
     pub arrived: u64,
-    /// Cut off because a count was at [`COUNT_MAX`].
+    /// Cut off because a count had reached [`COUNT_MAX`].
     pub saturated: u64,
-    /// Of objects that left the catalogue.
+    /// Withdrawn with objects that were removed from the catalogue.
     pub withdrawn: u64,
 }
 
@@ -77,30 +77,30 @@ pub struct Totals {
 pub struct Plane {
     config: PlaneConfig,
     sizes: Vec<u64>,
-    /// V, of which what is sent in this slot is taken at once.
+    /// V. VIPs sent in this slot are subtracted at once.
     counts: Vec<u64>,
-    /// V as it was when the slot began.
+    /// V at the beginning of the slot.
     told: Vec<u64>,
     scores: Vec<u64>,
-    /// What was asked for and received in this slot.
+    /// VIPs requested and received in this slot.
     got: Vec<u64>,
     is_source: Vec<bool>,
     hops: Hops,
     links: Vec<Link>,
     placed: Vec<u8>,
-    /// What is read of each object in a slot, by tier.
+    /// VIPs read of each object in a slot, by tier.
     reads: Vec<[u64; TIERS_MAX]>,
     totals: Totals,
     knapsack: Knapsack,
     placer: Placer,
-    /// Values of a placement, and the one that is being made.
+    /// The values for a placement, and the placement that is being made.
     values: Vec<u64>,
     next: Vec<u8>,
 }
 
 impl Plane {
-    /// A plane of these objects with `neighbours` links, at most [`NEIGHBOURS_MAX`], none of which
-    /// is open.
+    /// A plane of these objects with `neighbours` links, at most [`NEIGHBOURS_MAX`]. All links are
+    /// closed.
     pub fn new(objects: &Objects, neighbours: usize, mut config: PlaneConfig) -> Self {
         let count = objects.len();
         let zeros = || alloc::vec![0; count];
@@ -133,8 +133,8 @@ impl Plane {
         }
     }
 
-    /// Goes on where `old` is: `objects` has the place there of each object of this plane, `links`
-    /// that of each link. What is new begins with nothing.
+    /// Takes over the state of `old`. `objects` maps each object to its former index, `links` each
+    /// link. New objects and links start with zeros.
     pub(crate) fn take_over(&mut self, old: &Plane, objects: &[Option<usize>], links: &[Option<usize>]) {
         self.totals = old.totals;
         let sum = |counts: &[u64]| counts.iter().fold(0u64, |sum, count| sum.saturating_add(*count));
@@ -162,25 +162,25 @@ impl Plane {
         }
     }
 
-    /// Objects.
+    /// Number of objects.
     pub fn objects(&self) -> usize {
         self.counts.len()
     }
 
-    /// Sets what the link to neighbour `b` carries of Data towards here, octets in a slot.
+    /// Sets the capacity of the link for Data from neighbor `b`, octets in a slot.
     pub fn set_capacity(&mut self, b: usize, octets_per_slot: u64) {
         for (takes, size) in self.links[b].takes.iter_mut().zip(&self.sizes) {
             *takes = vips_of(octets_per_slot, *size);
         }
     }
 
-    /// Sets to which neighbours VIPs of `k` may go, cheapest first.
+    /// Sets the neighbors that may receive VIPs of `k`, cheapest first.
     pub fn set_hops(&mut self, k: usize, neighbours: impl IntoIterator<Item = usize>) {
         let links = self.links.len();
         self.hops.set(k, neighbours.into_iter().filter(|b| *b < links));
     }
 
-    /// Says whether `k`'s source is here.
+    /// Sets whether this router is the source of `k`.
     pub fn set_source(&mut self, k: usize, is_source: bool) {
         self.is_source[k] = is_source;
         if is_source {
@@ -188,19 +188,19 @@ impl Plane {
         }
     }
 
-    /// Whether `k`'s source is here.
+    /// Returns true if this router is the source of `k`.
     pub fn is_source(&self, k: usize) -> bool {
         self.is_source[k]
     }
 
-    /// Says in which tier `k` is held, for [`Follow::Store`] and as where it begins.
+    /// Sets the tier of `k`, for [`PlacementSource::Store`] and as its initial one.
     pub fn hold(&mut self, k: usize, tier: u8) {
         let is_tier = usize::from(tier) < self.config.tiers.len();
         self.placed[k] = if is_tier && !self.is_source[k] { tier } else { NOWHERE };
     }
 
-    /// Sets what a tier is like now: its room, 0 where nothing can be kept for a while, and the
-    /// rate at which it is read, as it was measured.
+    /// Updates a tier: its capacity, which is 0 while it cannot store anything, and its measured
+    /// read rate.
     pub fn set_tier(&mut self, tier: usize, now: Tier) {
         let Some(config) = self.config.tiers.get_mut(tier) else { return };
         *config = now;
@@ -209,27 +209,27 @@ impl Plane {
         }
     }
 
-    /// The link to `b` takes VIPs in the slots to come, or does not.
+    /// Opens or closes the link to `b` for VIPs in the following slots.
     pub fn open(&mut self, b: usize, is_open: bool) {
         self.links[b].is_open = is_open;
     }
 
-    /// Neighbour `b` tells nothing, so that Interests are not directed to it, or is heard again.
+    /// Marks neighbor `b` as silent, so that Interests are not directed to it, or clears the mark.
     pub fn set_silent(&mut self, b: usize, is_silent: bool) {
         self.links[b].is_silent = is_silent;
     }
 
-    /// The counts of neighbour `b`, to be written.
-    pub fn heard_mut(&mut self, b: usize) -> &mut [u64] {
+    /// The counts of neighbor `b`, for writing.
+    pub fn neighbour_counts_mut(&mut self, b: usize) -> &mut [u64] {
         &mut self.links[b].heard
     }
 
-    /// VIPs of `k` were asked for here: a share of the object, in [`crate::UNIT`].
+    /// Enters VIPs of `k` that were requested here: a share of the object, in [`crate::UNIT`].
     pub fn ask(&mut self, k: usize, vips: u64) {
         self.enter(k, vips.saturating_mul(u64::from(self.config.amplification)));
     }
 
-    /// VIPs of `k` came from a neighbour.
+    /// Enters VIPs of `k` from a neighbor.
     pub fn receive(&mut self, k: usize, vips: u64) {
         self.enter(k, vips);
     }
@@ -241,7 +241,8 @@ impl Plane {
         self.totals.saturated = self.totals.saturated.saturating_add(cut);
     }
 
-    /// VIPs of `k` come back that a neighbour never took. They are no demand, and score nothing.
+    /// Returns VIPs of `k` that a neighbor never entered. They are no new demand, so they do not
+    /// change the score.
     pub fn give_back(&mut self, k: usize, vips: u64) {
         let (count, cut) = add(self.counts[k], vips);
         self.counts[k] = count;
@@ -249,15 +250,15 @@ impl Plane {
         self.totals.saturated = self.totals.saturated.saturating_add(cut);
     }
 
-    /// A slot begins: [`Plane::told`] is what neighbours are told from now on.
+    /// Begins a slot and freezes [`Plane::told`], the counts for the neighbors.
     pub fn begin(&mut self) {
         self.told.copy_from_slice(&self.counts);
         self.links.iter_mut().for_each(|link| link.sent = None);
     }
 
-    /// Chooses what open links carry, and takes it out of the counts ([`Plane::sent`]).
+    /// Chooses the VIPs of open links and subtracts them from the counts ([`Plane::sent`]).
     pub fn send(&mut self) {
-        // What a link carries, most urgent first: object, difference, link.
+        // The choice of each link, most urgent first: object, inverted difference, link.
         let mut carried = [(usize::MAX, 0, 0); NEIGHBOURS_MAX];
         let mut links = 0;
         for (b, link) in self.links.iter().enumerate().filter(|(_, link)| link.is_open) {
@@ -282,7 +283,7 @@ impl Plane {
         }
     }
 
-    /// The slot ends: what is kept is placed, and counts and scores are made.
+    /// Ends the slot: updates the placement, the counts and the scores.
     pub fn end(&mut self) {
         self.place();
         let decay = self.config.decay;
@@ -305,7 +306,7 @@ impl Plane {
         }
     }
 
-    /// So many slots were left out, in which nothing came: scores decay as in these.
+    /// Decays scores for skipped slots, in which nothing arrived.
     pub(crate) fn decay(&mut self, slots: u64) {
         let decay = self.config.decay;
         for _ in 0..slots.min(DECAYS_MAX) {
@@ -316,13 +317,13 @@ impl Plane {
         }
     }
 
-    /// Places what is kept. What is kept already stays until something of more than nothing takes
-    /// its place.
+    /// Updates the placement. A cached object stays until an object with a positive value replaces
+    /// it.
     fn place(&mut self) {
         let (keys, tiers) = match self.config.follow {
-            Follow::Store => return,
-            Follow::Scores => (&self.scores, &self.config.tiers[..]),
-            Follow::Counts => (&self.told, &self.config.tiers[..]),
+            PlacementSource::Store => return,
+            PlacementSource::Scores => (&self.scores, &self.config.tiers[..]),
+            PlacementSource::Counts => (&self.told, &self.config.tiers[..]),
         };
         for ((value, key), is_source) in self.values.iter_mut().zip(keys).zip(&self.is_source) {
             *value = if *is_source { 0 } else { *key };
@@ -348,19 +349,19 @@ impl Plane {
             }
             _ => {
                 let (scores, sizes, now) = (&self.values[..], &self.sizes[..], &self.placed[..]);
-                let given = Given { scores, sizes, tiers, weight: self.config.weight, now };
+                let given = PlacementInput { scores, sizes, tiers, weight: self.config.weight, now };
                 self.placer.place(&given, &mut self.next);
             }
         }
         core::mem::swap(&mut self.placed, &mut self.next);
     }
 
-    /// V as it was when the slot began: what neighbours are told.
+    /// V at the beginning of the slot: the counts that neighbors receive.
     pub fn told(&self) -> &[u64] {
         &self.told
     }
 
-    /// V now.
+    /// The current V.
     pub fn counts(&self) -> &[u64] {
         &self.counts
     }
@@ -370,40 +371,40 @@ impl Plane {
         &self.scores
     }
 
-    /// VIPs that entered in this slot and are not counted yet.
+    /// VIPs that entered in this slot and are not part of V yet.
     pub fn pending(&self) -> &[u64] {
         &self.got
     }
 
-    /// In which tier each object is virtually kept, or [`NOWHERE`].
+    /// The virtual tier of each object, or [`NOWHERE`].
     pub fn placed(&self) -> &[u8] {
         &self.placed
     }
 
-    /// What goes to `b` in this slot: object and VIPs.
+    /// The VIPs sent to `b` in this slot: object and number.
     pub fn sent(&self, b: usize) -> Option<(usize, u64)> {
         self.links[b].sent
     }
 
-    /// VIPs of `k` sent to `b`, those of former slots decayed.
+    /// Decayed number of VIPs of `k` sent to `b`.
     pub fn sent_score(&self, b: usize, k: usize) -> u64 {
         self.links[b].sent_score[k]
     }
 
-    /// VIPs of `k` that the link to `b` takes in a slot.
+    /// Capacity of the link to `b` in VIPs of `k`, per slot.
     pub fn takes(&self, b: usize, k: usize) -> u64 {
         self.links[b].takes[k]
     }
 
-    /// Which way Interests of `k` go: the next hop that most of its VIPs went to of late; of equal
-    /// ones the cheapest (VI-15). None to which it would go is silent.
+    /// The next hop for Interests of `k`: the one that recently received most of its VIPs, or the
+    /// cheapest of equal ones (VI-15). Silent neighbors are excluded.
     pub fn direction(&self, k: usize) -> Option<usize> {
         let score = |b: usize| self.links[b].sent_score[k];
         let better = |best: usize, b: usize| if score(b) > score(best) { b } else { best };
         self.hops.of(k).filter(|b| !self.links[*b].is_silent).reduce(better)
     }
 
-    /// What became of all VIPs.
+    /// All VIPs by their destination.
     pub fn totals(&self) -> Totals {
         self.totals
     }

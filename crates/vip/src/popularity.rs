@@ -1,15 +1,15 @@
-//! Which of many objects are worth a place in the plane (VI-04): those that were asked for most, by
-//! a decayed count of each. What is registered stays until another one is clearly more popular, so
-//! that two alike do not take turns.
+//! Selects the most requested objects for the plane (VI-04), by a decayed count of each. A
+//! registered object stays until another one is clearly more popular, so that two equally popular
+//! objects do not alternate.
 
 use alloc::vec::Vec;
 
 use crate::count::{Decay, add};
 
-/// How much more popular one must be than another whose place it takes, in percent of that.
+/// Popularity that an object needs to replace another one, in percent of the other's.
 pub const HYSTERESIS_PERCENT: u64 = 110;
 
-/// Counts of the objects of a catalogue. Its memory is made with it.
+/// Counts of the objects of a catalogue. All memory is allocated once.
 #[derive(Clone, Debug)]
 pub struct Popularity {
     counts: Vec<u64>,
@@ -17,32 +17,31 @@ pub struct Popularity {
 }
 
 impl Popularity {
-    /// Of so many objects, none of which was asked for; `decay` is what is left of counts after
-    /// each [`Popularity::fade`].
+    /// Counts for this many objects, all zero; `decay` is applied by each [`Popularity::fade`].
     pub fn new(objects: usize, decay: Decay) -> Self {
         Popularity { counts: alloc::vec![0; objects], decay }
     }
 
-    /// So many VIPs of an object were asked for, in [`crate::UNIT`].
+    /// Adds VIPs to the count of an object, in [`crate::UNIT`].
     pub fn ask(&mut self, object: usize, vips: u64) {
         if let Some(count) = self.counts.get_mut(object) {
             *count = add(*count, vips).0;
         }
     }
 
-    /// Old counts count for less from now on.
+    /// Decays all counts.
     pub fn fade(&mut self) {
         self.counts.iter_mut().for_each(|count| *count = self.decay.of(*count));
     }
 
-    /// What is left of the VIPs of an object.
+    /// The decayed count of an object.
     pub fn count(&self, object: usize) -> u64 {
         self.counts.get(object).copied().unwrap_or(0)
     }
 
-    /// The objects that are to be registered, at most `most`, by rising index: those of `now` that
-    /// are still there, but for the least popular ones where another is popular enough. Free places
-    /// go to the most popular ones, and of equal ones to the first.
+    /// Selects the objects to register, at most `most`, sorted by index. Objects of `now` stay,
+    /// except the least popular ones that a sufficiently more popular object replaces. Free slots
+    /// are filled with the most popular objects, and with the first of equal ones.
     pub fn choose(&self, now: &[u32], most: usize) -> Vec<u32> {
         let mut is_in = alloc::vec![false; self.counts.len()];
         for object in now.iter().take(most) {
@@ -83,28 +82,28 @@ mod tests {
     }
 
     #[test]
-    fn the_most_popular_have_the_places_and_of_equal_ones_the_first() {
+    fn the_most_popular_blocks_are_chosen() {
         assert_eq!(of(&[1, 5, 3, 5, 0]).choose(&[], 3), [1, 2, 3]);
         assert_eq!(of(&[0; 5]).choose(&[], 3), [0, 1, 2]);
         assert_eq!(of(&[1, 2]).choose(&[], 3), [0, 1]);
         assert_eq!(of(&[1, 2]).choose(&[0, 1], 0), [0; 0]);
-        // One that is not there is none.
+        // An unknown index is ignored.
         assert_eq!(of(&[1, 2]).choose(&[0, 7], 1), [1]);
     }
 
     #[test]
-    fn one_that_is_registered_gives_way_to_one_that_is_more_than_a_tenth_more_popular() {
+    fn only_clearly_more_popular_blocks_replace_others() {
         assert_eq!(of(&[100, 110]).choose(&[0], 1), [0]);
         assert_eq!(of(&[100, 111]).choose(&[0], 1), [1]);
         assert_eq!(of(&[0, 1]).choose(&[0], 1), [1]);
         assert_eq!(of(&[0, 0]).choose(&[1], 1), [1], "what is there stays");
-        // The least popular go first, for the most popular.
+        // The least popular ones are replaced first, by the most popular ones.
         assert_eq!(of(&[10, 1, 5, 4, 20]).choose(&[0, 1, 2], 3), [0, 2, 4]);
         assert_eq!(of(&[10, 1, 2, 40, 20]).choose(&[0, 1, 2], 3), [0, 3, 4]);
     }
 
     #[test]
-    fn counts_fade_and_end_at_their_limit() {
+    fn popularity_counts_fade_and_saturate() {
         let mut popularity = of(&[8, 1]);
         popularity.fade();
         assert_eq!((popularity.count(0), popularity.count(1)), (4 * UNIT, UNIT / 2));
@@ -113,12 +112,12 @@ mod tests {
         assert_eq!((popularity.count(0), popularity.count(9)), (COUNT_MAX, 0));
     }
 
-    /// VI-04: of 6000 blocks asked for by a Zipf law such that 400 cover 80 % of the requests,
-    /// those that are measured and chosen cover nearly as many.
+    /// VI-04: 6000 blocks are requested by a Zipf law such that 400 of them cover 80 % of the
+    /// requests. The blocks that are measured and chosen cover nearly as many.
     #[test]
-    fn four_hundred_of_six_thousand_blocks_cover_four_fifths_of_the_requests() {
+    fn four_hundred_blocks_cover_most_requests() {
         const BLOCKS: usize = 6000;
-        // Weights that fall as 1 / rank^1.105, in integers: 400 of them are four fifths.
+        // Weights of 1 / rank^1.105, in integers: the first 400 have four fifths of the sum.
         let weights: Vec<u64> = (0..BLOCKS).map(|k| (1e9 / (k as f64 + 1.0).powf(1.105)) as u64).collect();
         let sums: Vec<u64> = weights
             .iter()
@@ -142,7 +141,7 @@ mod tests {
             seed ^= seed << 17;
             let drawn = (seed >> 11) % all;
             let rank = sums.partition_point(|sum| *sum <= drawn);
-            // Ranks are all over the catalogue.
+            // Spreads the ranks over the catalogue.
             let block = rank * 4001 % BLOCKS;
             popularity.ask(block, UNIT);
             hits += u64::from(n >= REQUESTS && chosen.binary_search(&(block as u32)).is_ok());

@@ -1,14 +1,15 @@
-//! A router's part in VIP: its plane, and the exchange with its neighbours (VI-10, VI-11).
+//! VIP on one router: its plane, and the exchange with its neighbors (VI-10, VI-11).
 //!
-//! One slot: [`Vip::tick`] freezes the counts and asks every neighbour for its own (A). A neighbour
-//! that is asked tells its counts and asks in turn what VIPs there are for it (B). When all have
-//! told, or after half a period, the links' objects are chosen, and B is answered. At the end of
-//! the period counts and scores are made of what came meanwhile.
+//! One slot: [`Vip::tick`] freezes the counts and requests the counts of every neighbor (A). A
+//! neighbor that receives A answers with its counts, and requests in turn the VIPs for it (B).
+//! When all have answered, or after half a period, the objects of the links are chosen, and B is
+//! answered. At the end of the period, the counts and scores are updated with the VIPs that
+//! arrived.
 //!
-//! *Each VIP is entered once.* It is taken out of the counts when it is first offered, and offered
-//! again until the neighbour says that it has entered that slot; the neighbour enters a slot once.
-//! Both name the lives of both routers, so that nothing of a former life counts. If a neighbour
-//! starts anew or goes, what it has not acknowledged returns: at most that can be counted twice.
+//! *Each VIP is entered once.* It is subtracted from the counts when it is first offered. It is
+//! offered again until the neighbor acknowledges that slot; the neighbor enters a slot once.
+//! Messages name the boots of both routers, so that nothing of a former boot counts. If a neighbor
+//! restarts or is removed, its unacknowledged VIPs return: at most these can be counted twice.
 
 use alloc::vec::Vec;
 
@@ -20,46 +21,46 @@ use crate::limits::{
     COUNTS_PER_SEGMENT, COUNTS_PERIODS, NEIGHBOURS_MAX, OFFER_PERCENT_MAX, OFFERS_MAX, PERIOD_RATIO_MAX,
     ROUTER_OCTETS_MAX,
 };
-use crate::message::{self, About, Body, Message, Offer, Refused, Title};
-use crate::neighbour::{Neighbour, UnderWay};
+use crate::message::{self, Body, Message, MessageError, MessageName, Offer, RequestKind};
+use crate::neighbour::{Neighbour, UnacknowledgedVips};
 use crate::objects::{ObjectId, Objects};
 use crate::plane::{Plane, PlaneConfig};
 
 const MS: u64 = 1_000_000;
 
-/// What a router is told of a neighbour. Its index is its place in the list.
+/// The configuration of a neighbor. Its index is its position in the list.
 #[derive(Clone, Debug)]
 pub struct NeighbourConfig {
-    /// Its name in the exchange, 1 to [`ROUTER_OCTETS_MAX`] octets; `None` for a next hop that does
-    /// not speak VIP, which takes what its link carries.
+    /// Its name in the exchange, 1 to [`ROUTER_OCTETS_MAX`] octets; `None` for a next hop without
+    /// VIP, which accepts VIPs up to the capacity of its link.
     pub router: Option<Vec<u8>>,
-    /// What the link carries of Data from it, octets per second.
+    /// Capacity of the link for Data from it, octets per second.
     pub octets_per_s: u64,
-    /// What the link carries of Data to it, octets per second.
+    /// Capacity of the link for Data to it, octets per second.
     pub octets_per_s_out: u64,
 }
 
-/// What a router is told of itself.
+/// The configuration of a router.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Its name in the exchange, 1 to [`ROUTER_OCTETS_MAX`] octets.
     pub router: Vec<u8>,
-    /// A number for this life, which differs from that of every former one.
+    /// A number for this boot, which differs from that of every former boot.
     pub boot: u64,
     /// Length of a slot, ms.
     pub period_ms: u32,
-    /// How the plane is computed.
+    /// The parameters of the plane.
     pub plane: PlaneConfig,
-    /// Its neighbours, at most [`NEIGHBOURS_MAX`].
+    /// Its neighbors, at most [`NEIGHBOURS_MAX`].
     pub neighbours: Vec<NeighbourConfig>,
 }
 
-/// Why a configuration is refused. All are the caller's.
+/// The reason for which a configuration is refused. All are faults of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfigError {
-    /// A period of 0.
+    /// The period is 0.
     NoPeriod,
-    /// More than [`NEIGHBOURS_MAX`].
+    /// There are more than [`NEIGHBOURS_MAX`].
     TooManyNeighbours,
     /// A router's name is empty or longer than [`ROUTER_OCTETS_MAX`].
     BadRouter,
@@ -69,7 +70,7 @@ impl core::fmt::Display for ConfigError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
             ConfigError::NoPeriod => write!(f, "a period of 0 ms"),
-            ConfigError::TooManyNeighbours => write!(f, "more than {NEIGHBOURS_MAX} neighbours"),
+            ConfigError::TooManyNeighbours => write!(f, "more than {NEIGHBOURS_MAX} neighbors"),
             ConfigError::BadRouter => write!(f, "a router's name has 1 to {ROUTER_OCTETS_MAX} octets"),
         }
     }
@@ -77,23 +78,23 @@ impl core::fmt::Display for ConfigError {
 
 impl core::error::Error for ConfigError {}
 
-/// What the home is to do.
+/// A request to the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Send an Interest to a neighbour, with HopLimit 1; signed if it has parameters.
+    /// Send an Interest to a neighbor, with HopLimit 1; signed if it has parameters.
     Ask {
-        /// To whom.
+        /// The receiver.
         neighbour: usize,
-        /// Its name, to which signing adds the parameters digest.
+        /// Its name, to which the signer adds the parameters digest.
         name: Name,
-        /// ApplicationParameters; `None` for a further segment, which is asked for unsigned.
+        /// ApplicationParameters; `None` for a further segment, which is requested unsigned.
         parameters: Option<Vec<u8>>,
         /// Lifetime, ms.
         lifetime_ms: u64,
     },
-    /// Send a Data to a neighbour, signed, that no store keeps.
+    /// Send a signed Data to a neighbor. It must not be cached.
     Answer {
-        /// To whom.
+        /// The receiver.
         neighbour: usize,
         /// Its name.
         name: Name,
@@ -104,53 +105,53 @@ pub enum Action {
     },
 }
 
-/// What the home is to do with a packet before [`Vip::hear`].
+/// The host's next step for a packet before [`Vip::hear`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
-    /// Nothing: it is refused, and counted.
+pub enum PacketDecision {
+    /// Drop the packet. It has been counted.
     Drop,
-    /// Check its signature. If that is wrong, [`Vip::bad_signature`].
+    /// Check its signature. If it is invalid, call [`Vip::bad_signature`].
     Verify,
-    /// Hand it to [`Vip::hear`] as it is.
-    Take,
+    /// Pass it to [`Vip::hear`] without a check.
+    Accept,
 }
 
-/// How a neighbour stands.
+/// The status of a neighbor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NeighbourStatus {
-    /// It speaks VIP.
+    /// True if it runs VIP.
     pub speaks_vip: bool,
-    /// Its life that is known.
+    /// Its current boot, if known.
     pub boot: Option<u64>,
-    /// Until when its counts are used, ns.
+    /// Expiry of its counts, ns.
     pub fresh_until_ns: u64,
-    /// Slots whose VIPs it has not acknowledged.
+    /// Number of slots with unacknowledged VIPs.
     pub slots_under_way: usize,
-    /// VIPs of these.
+    /// The VIPs of these slots.
     pub vips_under_way: u64,
     /// The last of its slots that was entered here.
     pub entered: u64,
 }
 
-/// Where a slot stands.
+/// The phase of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// No slot has begun.
     Idle,
-    /// Neighbours were asked for their counts.
+    /// The neighbors' counts are requested.
     Asking,
-    /// What links carry is chosen.
+    /// The VIPs of the links are chosen.
     Sent,
 }
 
-/// The state machine. Its home calls [`Vip::tick`] when the time that it returned has come, hands
-/// it the packets of its neighbours, and carries out what it appends to `out`.
+/// The state machine. Its host calls [`Vip::tick`] at the time that it returned, passes the packets
+/// of the neighbors to it, and carries out the actions that it appends to `out`.
 #[derive(Clone, Debug)]
 pub struct Vip {
     config: Config,
     objects: Objects,
     plane: Plane,
-    /// `None`: does not speak VIP.
+    /// `None` for a neighbor without VIP.
     neighbours: Vec<Option<Neighbour>>,
     phase: Phase,
     slot: u64,
@@ -161,10 +162,10 @@ pub struct Vip {
 }
 
 impl Vip {
-    /// A router without routes: [`Vip::plane_mut`] sets next hops and sources.
+    /// A router without routes: set next hops and sources with [`Vip::plane_mut`].
     ///
     /// # Errors
-    /// [`ConfigError`], always of the caller.
+    /// [`ConfigError`], always the caller's fault.
     pub fn new(objects: Objects, config: Config) -> Result<Self, ConfigError> {
         if config.period_ms == 0 {
             return Err(ConfigError::NoPeriod);
@@ -179,7 +180,7 @@ impl Vip {
         let mut plane = Plane::new(&objects, config.neighbours.len(), config.plane.clone());
         let mut neighbours = Vec::new();
         for (b, neighbour) in config.neighbours.iter().enumerate() {
-            plane.set_capacity(b, of_slot(neighbour.octets_per_s, config.period_ms.into()));
+            plane.set_capacity(b, octets_per_slot(neighbour.octets_per_s, config.period_ms.into()));
             let make =
                 |router: &Vec<u8>| Neighbour::new(router.clone(), neighbour.octets_per_s_out, objects.len());
             neighbours.push(neighbour.router.as_ref().map(make));
@@ -188,13 +189,12 @@ impl Vip {
         Ok(Vip { config, objects, plane, neighbours, phase, slot: 0, began_ns: 0, asked_us: 0, counters })
     }
 
-    /// Goes on with another catalogue and other settings in the middle of a slot. Objects keep what
-    /// they have by their ids, neighbours by their names; the life and its slots go on. VIPs for a
-    /// neighbour that is left out return; those of an object that is left out are withdrawn.
-    /// Routes are to be set anew.
+    /// Replaces the catalogue and the settings in the middle of a slot. Objects keep their state by
+    /// id, neighbors by name; the boot and its slots continue. VIPs for a removed neighbor
+    /// return; those of a removed object are withdrawn. Routes must be set again.
     ///
     /// # Errors
-    /// As of [`Vip::new`]; all is as before then.
+    /// As for [`Vip::new`]; nothing has changed then.
     pub fn exchange(&mut self, objects: Objects, config: Config) -> Result<(), ConfigError> {
         let mut new = Vip::new(objects, Config { boot: self.config.boot, ..config })?;
         let before = &self.config.neighbours;
@@ -204,7 +204,7 @@ impl Vip {
         };
         let links: Vec<Option<usize>> = new.config.neighbours.iter().enumerate().map(place).collect();
         for b in (0..self.neighbours.len()).filter(|b| !links.contains(&Some(*b))) {
-            self.neighbour_gone(b);
+            self.neighbour_removed(b);
         }
         let place = |id: ObjectId| self.objects.index_of(id);
         let places: Vec<_> = new.objects.as_slice().iter().map(|object| place(object.id)).collect();
@@ -213,21 +213,22 @@ impl Vip {
             let old = place.and_then(|b| self.neighbours.get(b)).and_then(Option::as_ref);
             match (neighbour, old) {
                 (Some(neighbour), Some(old)) => neighbour.take_over(old, &places),
-                // It need not wait for the next slot.
+                // Its requests are answered at once, without waiting for the next slot.
                 (Some(neighbour), None) => neighbour.allow(),
                 (None, _) => {}
             }
         }
         (new.phase, new.slot, new.began_ns) = (self.phase, self.slot, self.began_ns);
         (new.asked_us, new.counters) = (self.asked_us, self.counters.clone());
-        // A neighbour that is new may offer what comes to one slot.
+        // A new neighbor may offer VIPs of one slot.
         let is_new = |b: &usize| links.get(*b).is_some_and(Option::is_none);
         (0..links.len()).filter(is_new).for_each(|b| new.allow_offers_of(b, 1));
         *self = new;
         Ok(())
     }
 
-    /// Goes on to `now_ns`; `wall_us` is the time since 1970, us. Returns when to call again, ns.
+    /// Advances to `now_ns`; `wall_us` is the time since 1970, us. Returns the time of the next
+    /// call, ns.
     pub fn tick(&mut self, now_ns: u64, wall_us: u64, out: &mut Vec<Action>) -> u64 {
         let period_ns = u64::from(self.config.period_ms) * MS;
         if self.phase == Phase::Idle {
@@ -238,7 +239,8 @@ impl Vip {
         self.send_if_due(now_ns, out);
         if now_ns >= self.began_ns + period_ns {
             self.plane.end();
-            // A timer that comes more than a slot late leaves slots out: neighbours go on anyway.
+            // A timer that is late by more than a slot skips slots, because the neighbors have
+            // continued meanwhile.
             let missed = (now_ns - self.began_ns) / period_ns - 1;
             if missed > 0 {
                 self.counters.count(Counter::SlotsMissed);
@@ -253,7 +255,7 @@ impl Vip {
         self.began_ns + until
     }
 
-    /// So many slots have passed: neighbours may offer what their links carry in that time.
+    /// Increases the allowance for offers by the capacity of the links in this many slots.
     fn allow_offers(&mut self, slots: u64) {
         (0..self.neighbours.len()).for_each(|b| self.allow_offers_of(b, slots));
     }
@@ -262,7 +264,7 @@ impl Vip {
         let own_ms = u64::from(self.config.period_ms);
         if let Some(Some(neighbour)) = self.neighbours.get_mut(b) {
             let of = |ms: u64| {
-                let octets = of_slot(neighbour.octets_per_s_out, ms);
+                let octets = octets_per_slot(neighbour.octets_per_s_out, ms);
                 (octets / 100).saturating_mul(OFFER_PERCENT_MAX)
             };
             let most = of(own_ms.max(neighbour.period_ms)).saturating_mul(OFFERS_MAX as u64);
@@ -284,12 +286,12 @@ impl Vip {
             }
             neighbour.begin(time_us);
             let period_ms = self.config.period_ms;
-            let parameters = message::ask_counts(self.config.boot, self.slot, period_ms.into());
-            out.push(self.ask(b, About::Counts, time_us, 0, Some(parameters)));
+            let parameters = message::counts_request(self.config.boot, self.slot, period_ms.into());
+            out.push(self.ask(b, RequestKind::Counts, time_us, 0, Some(parameters)));
         }
     }
 
-    /// Times of requests rise, whatever the clock does.
+    /// Returns the time for a request. It rises even if the clock does not.
     fn next_time_us(&mut self, wall_us: u64) -> u64 {
         self.asked_us = wall_us.max(self.asked_us + 1);
         self.asked_us
@@ -298,28 +300,28 @@ impl Vip {
     fn ask(
         &self,
         neighbour: usize,
-        about: About,
+        about: RequestKind,
         time_us: u64,
         segment: u64,
         parameters: Option<Vec<u8>>,
     ) -> Action {
-        let name = Title { about, router: &self.config.router, time_us, segment }.to_name();
+        let name = MessageName { about, router: &self.config.router, time_us, segment }.to_name();
         Action::Ask { neighbour, name, parameters, lifetime_ms: self.config.period_ms.into() }
     }
 
-    fn all_told(&self) -> bool {
+    fn all_reported(&self) -> bool {
         self.neighbours.iter().flatten().all(|neighbour| !neighbour.is_awaited())
     }
 
-    /// Sends when all have told their counts, or half the slot has gone.
+    /// Sends when all neighbors have reported their counts, or after half of the slot.
     fn send_if_due(&mut self, now_ns: u64, out: &mut Vec<Action>) {
         let half_ns = u64::from(self.config.period_ms) * MS / 2;
-        if self.phase == Phase::Asking && (self.all_told() || now_ns >= self.began_ns + half_ns) {
+        if self.phase == Phase::Asking && (self.all_reported() || now_ns >= self.began_ns + half_ns) {
             self.send(now_ns, out);
         }
     }
 
-    /// Chooses what links carry, and answers who has asked for it.
+    /// Chooses the VIPs of the links, and answers waiting requests.
     fn send(&mut self, now_ns: u64, out: &mut Vec<Action>) {
         for (b, neighbour) in self.neighbours.iter().enumerate() {
             let (is_fresh, has_room) = neighbour.as_ref().map_or((true, true), |neighbour| {
@@ -331,7 +333,7 @@ impl Vip {
                 (true, true) => {}
             }
             self.plane.open(b, is_fresh && has_room);
-            // What once went there would have Interests go there for long after it went silent.
+            // Without this, Interests would follow old VIPs to a silent neighbor for a long time.
             self.plane.set_silent(b, !is_fresh);
         }
         self.plane.send();
@@ -339,15 +341,15 @@ impl Vip {
         for b in 0..self.neighbours.len() {
             let Some(neighbour) = &mut self.neighbours[b] else { continue };
             if let Some((object, vips)) = self.plane.sent(b) {
-                neighbour.under_way.push(UnderWay { slot: self.slot, object, vips });
+                neighbour.under_way.push(UnacknowledgedVips { slot: self.slot, object, vips });
             }
             if let Some(name) = neighbour.waiting.take() {
-                self.tell_offers(b, name, out);
+                self.send_offers(b, name, out);
             }
         }
     }
 
-    fn tell_offers(&mut self, b: usize, name: Name, out: &mut Vec<Action>) {
+    fn send_offers(&mut self, b: usize, name: Name, out: &mut Vec<Action>) {
         let Some(neighbour) = &self.neighbours[b] else { return };
         let objects = self.objects.as_slice();
         let offers = neighbour.under_way.iter();
@@ -358,10 +360,10 @@ impl Vip {
         out.push(Action::Answer { neighbour: b, name, content, last_segment: None });
     }
 
-    /// Looks at a packet of neighbour `b` before anything costly is done with it. What is not known
-    /// to be signed by it uses up nothing of what it may ask in a slot, as anybody can send packets
-    /// in its name; there is a limit by time for what is verified in vain.
-    pub fn look(&mut self, b: usize, packet: &[u8], now_ns: u64) -> Look {
+    /// Checks a packet of neighbor `b` before any costly step. Anyone can send packets in its
+    /// name, so an unverified packet does not reduce the number of requests that it may send in a
+    /// slot. A rate limit bounds useless verifications.
+    pub fn look(&mut self, b: usize, packet: &[u8], now_ns: u64) -> PacketDecision {
         let message = match Message::parse(packet) {
             Ok(message) => message,
             Err(refused) => return self.drop(refused.into()),
@@ -370,9 +372,9 @@ impl Vip {
             return self.drop(Counter::OtherRouter);
         };
         match message.body {
-            Body::Segment => return Look::Take,
+            Body::Segment => return PacketDecision::Accept,
             Body::Counts { .. } | Body::Offers { .. } => {
-                if !is_asked(neighbour, &self.config.router, &message.title) {
+                if !is_requested(neighbour, &self.config.router, &message.title) {
                     return self.drop(Counter::Unsolicited);
                 }
             }
@@ -382,20 +384,24 @@ impl Vip {
                 }
             }
         }
-        if neighbour.unsigned.take(now_ns) { Look::Verify } else { self.drop(Counter::UnsignedLimited) }
+        if neighbour.unsigned.take(now_ns) {
+            PacketDecision::Verify
+        } else {
+            self.drop(Counter::UnsignedLimited)
+        }
     }
 
-    fn drop(&mut self, counter: Counter) -> Look {
+    fn drop(&mut self, counter: Counter) -> PacketDecision {
         self.counters.count(counter);
-        Look::Drop
+        PacketDecision::Drop
     }
 
-    /// A packet had a wrong signature.
+    /// Counts a packet with an invalid signature.
     pub fn bad_signature(&mut self) {
         self.counters.count(Counter::BadSignature);
     }
 
-    /// Takes a packet of neighbour `b` that [`Vip::look`] let pass and whose signature was right.
+    /// Processes a packet of neighbor `b` that passed [`Vip::look`] and has a valid signature.
     pub fn hear(&mut self, b: usize, packet: &[u8], now_ns: u64, wall_us: u64, out: &mut Vec<Action>) {
         let message = match Message::parse(packet) {
             Ok(message) => message,
@@ -418,11 +424,11 @@ impl Vip {
             neighbour.requests_left -= 1;
         }
         let heard = match message.body {
-            Body::Segment => self.hear_segment_request(b, &message, out),
-            Body::AskCounts { .. } => self.hear_counts_request(b, &message, wall_us, out),
-            Body::AskOffers { .. } => self.hear_offers_request(b, &message, out),
-            Body::Counts { .. } => self.hear_counts(b, &message, now_ns, out),
-            Body::Offers { .. } => self.hear_offers(b, &message),
+            Body::Segment => self.receive_segment_request(b, &message, out),
+            Body::AskCounts { .. } => self.receive_counts_request(b, &message, wall_us, out),
+            Body::AskOffers { .. } => self.receive_offers_request(b, &message, out),
+            Body::Counts { .. } => self.receive_counts(b, &message, now_ns, out),
+            Body::Offers { .. } => self.receive_offers(b, &message),
         };
         if let Err(counter) = heard {
             self.counters.count(counter);
@@ -430,14 +436,14 @@ impl Vip {
         self.send_if_due(now_ns, out);
     }
 
-    fn hear_segment_request(
+    fn receive_segment_request(
         &mut self,
         b: usize,
         message: &Message<'_>,
         out: &mut Vec<Action>,
     ) -> Result<(), Counter> {
         let Some(neighbour) = &mut self.neighbours[b] else { return Ok(()) };
-        // Who names the time of what was asked has received it, or signed it.
+        // A sender that knows the time of the request has received or signed that request.
         if neighbour.told_slot != self.slot || neighbour.asked_us[0] != message.title.time_us {
             return Err(Counter::Late);
         }
@@ -448,11 +454,11 @@ impl Vip {
         if message.title.segment > self.last_segment() {
             return Err(Counter::Late);
         }
-        self.tell_counts(b, message, out);
+        self.send_counts(b, message, out);
         Ok(())
     }
 
-    fn hear_counts_request(
+    fn receive_counts_request(
         &mut self,
         b: usize,
         message: &Message<'_>,
@@ -470,17 +476,18 @@ impl Vip {
         let Some(neighbour) = &mut self.neighbours[b] else { return Ok(()) };
         (neighbour.period_ms, neighbour.told_slot) = (period_ms, self.slot);
         neighbour.offers_asked_us = Some(time_us);
-        let parameters = message::ask_offers(self.config.boot, boot, slot, neighbour.entered);
+        let parameters = message::offers_request(self.config.boot, boot, slot, neighbour.entered);
         self.counters.count(Counter::CountsTold);
-        self.tell_counts(b, message, out);
-        out.push(self.ask(b, About::Offers, time_us, 0, Some(parameters)));
+        self.send_counts(b, message, out);
+        out.push(self.ask(b, RequestKind::Offers, time_us, 0, Some(parameters)));
         Ok(())
     }
 
-    /// The request is the latest of its kind, and of the latest life.
+    /// Checks that the request is the latest of its kind and of the latest boot.
     fn note_request(&mut self, b: usize, message: &Message<'_>, boot: u64) -> Result<(), Counter> {
         let Some(neighbour) = &mut self.neighbours[b] else { return Ok(()) };
-        let (time_us, kind) = (message.title.time_us, usize::from(message.title.about == About::Offers));
+        let (time_us, kind) =
+            (message.title.time_us, usize::from(message.title.about == RequestKind::Offers));
         let latest_us = neighbour.former_us.max(neighbour.asked_us[0]).max(neighbour.asked_us[1]);
         let is_new_life = neighbour.boot != Some(boot);
         if time_us <= if is_new_life { latest_us } else { neighbour.asked_us[kind] } {
@@ -495,7 +502,7 @@ impl Vip {
         Ok(())
     }
 
-    /// A neighbour has started anew: nothing of its former life counts.
+    /// A neighbor has restarted: clears the state of its former boot.
     fn begin_life(&mut self, b: usize, boot: u64) {
         let Some(neighbour) = &mut self.neighbours[b] else { return };
         if neighbour.boot.is_some() {
@@ -505,7 +512,7 @@ impl Vip {
         neighbour.live(boot);
     }
 
-    fn tell_counts(&self, b: usize, message: &Message<'_>, out: &mut Vec<Action>) {
+    fn send_counts(&self, b: usize, message: &Message<'_>, out: &mut Vec<Action>) {
         let told = self.plane.told();
         let counts = self.objects.by_id().iter().map(|(id, k)| (*id, told[*k as usize]));
         let counts = counts.filter(|(_, count)| *count > 0);
@@ -521,7 +528,7 @@ impl Vip {
         (counts.div_ceil(COUNTS_PER_SEGMENT).max(1) - 1) as u64
     }
 
-    fn hear_offers_request(
+    fn receive_offers_request(
         &mut self,
         b: usize,
         message: &Message<'_>,
@@ -538,14 +545,14 @@ impl Vip {
         let Some(neighbour) = &mut self.neighbours[b] else { return Ok(()) };
         neighbour.acknowledge(acknowledged);
         if self.phase == Phase::Sent {
-            self.tell_offers(b, message.name.to_name(), out);
+            self.send_offers(b, message.name.to_name(), out);
         } else {
             neighbour.waiting = Some(message.name.to_name());
         }
         Ok(())
     }
 
-    fn hear_counts(
+    fn receive_counts(
         &mut self,
         b: usize,
         message: &Message<'_>,
@@ -556,13 +563,13 @@ impl Vip {
             return Ok(());
         };
         let Some(neighbour) = &mut self.neighbours[b] else { return Ok(()) };
-        if !is_asked(neighbour, &self.config.router, &message.title) {
+        if !is_requested(neighbour, &self.config.router, &message.title) {
             return Err(Counter::Unsolicited);
         }
         if neighbour.boot != Some(boot) {
-            // Its clock may be behind that of its former life, so that its requests are refused.
-            // But it answers what it was asked just now: this life is the present one, unless a
-            // request of a later one has come meanwhile.
+            // Its clock may be behind that of its former boot, so its requests may be refused. But
+            // this answers a recent request, so its boot is the current one, unless a request of a
+            // later boot has arrived meanwhile.
             if neighbour.life_asked_us == neighbour.counts_asked_us {
                 return Err(Counter::OtherBoot);
             }
@@ -586,32 +593,33 @@ impl Vip {
             }
         }
         if assembly.is_whole() {
-            // No longer than a neighbour's longest period lasts, whatever it says.
+            // Limits the lifetime to that of the longest allowed period, regardless of the reported
+            // one.
             let longest_ms = u64::from(self.config.period_ms) * PERIOD_RATIO_MAX;
             neighbour.counts_asked_us = None;
             neighbour.fresh_until_ns = now_ns + COUNTS_PERIODS * period_ms.min(longest_ms) * MS;
-            self.plane.heard_mut(b).copy_from_slice(&assembly.counts);
+            self.plane.neighbour_counts_mut(b).copy_from_slice(&assembly.counts);
             self.counters.count(Counter::CountsHeard);
         } else if is_first && segment == 0 {
             let rest = 1..=last_segment;
             rest.for_each(|segment| {
-                out.push(self.ask(b, About::Counts, message.title.time_us, segment, None))
+                out.push(self.ask(b, RequestKind::Counts, message.title.time_us, segment, None))
             });
         }
         Ok(())
     }
 
-    fn hear_offers(&mut self, b: usize, message: &Message<'_>) -> Result<(), Counter> {
+    fn receive_offers(&mut self, b: usize, message: &Message<'_>) -> Result<(), Counter> {
         let Body::Offers { boot, peer_boot, offers, .. } = message.body else { return Ok(()) };
         let Some(neighbour) = &mut self.neighbours[b] else { return Ok(()) };
-        if !is_asked(neighbour, &self.config.router, &message.title) {
+        if !is_requested(neighbour, &self.config.router, &message.title) {
             return Err(Counter::Unsolicited);
         }
         if neighbour.boot != Some(boot) || peer_boot != self.config.boot {
             return Err(Counter::OtherBoot);
         }
         neighbour.offers_asked_us = None;
-        let octets = of_slot(neighbour.octets_per_s_out, neighbour.period_ms);
+        let octets = octets_per_slot(neighbour.octets_per_s_out, neighbour.period_ms);
         let octets = (octets / 100).saturating_mul(OFFER_PERCENT_MAX);
         let entered = neighbour.entered;
         for Offer { slot, id, vips } in offers.offers().filter(|offer| offer.slot > entered) {
@@ -620,7 +628,7 @@ impl Vip {
                 self.counters.count(Counter::UnknownObject);
                 continue;
             };
-            // All offers together are no more than the link carries, and none of them alone.
+            // The offers together, and each of them, are limited by the capacity of the link.
             let size = self.objects.as_slice()[k].octets;
             let most = vips_of(octets.min(neighbour.offered_left), size);
             if vips > most {
@@ -634,19 +642,19 @@ impl Vip {
         Ok(())
     }
 
-    /// A neighbour has gone: what it has not acknowledged returns, and its counts are not used.
-    pub fn neighbour_gone(&mut self, b: usize) {
+    /// A neighbor was removed: its unacknowledged VIPs return, and its counts expire.
+    pub fn neighbour_removed(&mut self, b: usize) {
         if let Some(Some(neighbour)) = self.neighbours.get_mut(b) {
             neighbour.forget().for_each(|u| self.plane.give_back(u.object, u.vips));
         }
     }
 
-    /// The plane: what was asked for, next hops, sources, read rates.
+    /// The plane, to set requests, next hops, sources and read rates.
     pub fn plane_mut(&mut self) -> &mut Plane {
         &mut self.plane
     }
 
-    /// The plane: counts, scores, directions, what is kept.
+    /// The plane, to read counts, scores, directions and placements.
     pub fn plane(&self) -> &Plane {
         &self.plane
     }
@@ -656,7 +664,7 @@ impl Vip {
         &self.objects
     }
 
-    /// The number of this life.
+    /// The number of this boot.
     pub fn boot(&self) -> u64 {
         self.config.boot
     }
@@ -666,7 +674,7 @@ impl Vip {
         self.slot
     }
 
-    /// How a neighbour stands.
+    /// The status of a neighbor.
     pub fn neighbour(&self, b: usize) -> Option<NeighbourStatus> {
         let neighbour = self.neighbours.get(b)?;
         let status = NeighbourStatus {
@@ -680,7 +688,7 @@ impl Vip {
         Some(status)
     }
 
-    /// VIPs that neighbour `b` has not acknowledged, by slot.
+    /// VIPs that neighbor `b` has not acknowledged, by slot.
     pub fn under_way(&self, b: usize) -> impl Iterator<Item = Offer> + '_ {
         let neighbour = self.neighbours.get(b).and_then(Option::as_ref);
         let id = |k: usize| -> ObjectId { self.objects.as_slice()[k].id };
@@ -688,33 +696,33 @@ impl Vip {
         under_way.map(move |u| Offer { slot: u.slot, id: id(u.object), vips: u.vips })
     }
 
-    /// What was done and refused.
+    /// The counters.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 }
 
-impl From<Refused> for Counter {
-    fn from(refused: Refused) -> Self {
+impl From<MessageError> for Counter {
+    fn from(refused: MessageError) -> Self {
         match refused {
-            Refused::Malformed => Counter::Malformed,
-            Refused::OtherVersion => Counter::OtherVersion,
-            Refused::Unsorted => Counter::Unsorted,
+            MessageError::Malformed => Counter::Malformed,
+            MessageError::OtherVersion => Counter::OtherVersion,
+            MessageError::Unsorted => Counter::Unsorted,
         }
     }
 }
 
-/// Returns true if an answer is to what was asked of this neighbour last.
-fn is_asked(neighbour: &Neighbour, own: &[u8], title: &Title<'_>) -> bool {
+/// Returns true if an answer matches the last request to this neighbor.
+fn is_requested(neighbour: &Neighbour, own: &[u8], title: &MessageName<'_>) -> bool {
     let asked_us = match title.about {
-        About::Counts => neighbour.counts_asked_us,
-        About::Offers => neighbour.offers_asked_us,
+        RequestKind::Counts => neighbour.counts_asked_us,
+        RequestKind::Offers => neighbour.offers_asked_us,
     };
     title.router == own && asked_us == Some(title.time_us)
 }
 
-/// Octets that a rate is in a period.
-fn of_slot(octets_per_s: u64, period_ms: u64) -> u64 {
+/// Octets at a rate in a period.
+fn octets_per_slot(octets_per_s: u64, period_ms: u64) -> u64 {
     let (seconds, rest_ms) = (period_ms / 1000, period_ms % 1000);
     let rest = (octets_per_s / 1000).saturating_mul(rest_ms) + octets_per_s % 1000 * rest_ms / 1000;
     octets_per_s.saturating_mul(seconds).saturating_add(rest)

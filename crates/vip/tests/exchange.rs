@@ -1,19 +1,18 @@
-//! The exchange between neighbours (VI-10): routers that step together and lose nothing are the
-//! exact model, and whatever is lost, repeated, reordered or started anew, every VIP is entered
-//! once.
+//! The exchange between neighbors (VI-10): routers that step together without loss match the exact
+//! model. With loss, repetition, reordering and restarts, every VIP is entered once.
 
 use crate::model;
 use crate::network;
 
 use model::{Scenario, hex};
-use namely_vip::{Counter, Decay, Follow, Object, Objects, PlaneConfig, Tier, UNIT, Vip};
+use namely_vip::{Counter, Decay, Object, Objects, PlacementSource, PlaneConfig, Tier, UNIT, Vip};
 use network::{MS, Net};
 use proptest::prelude::*;
 
 const PERIOD_MS: u32 = 1000;
 const PERIOD: u64 = PERIOD_MS as u64 * MS;
 
-/// Routers of a scenario; their neighbours are those of the scenario, in its order.
+/// Routers of a scenario; their neighbors are those of the scenario, in its order.
 fn routers(scenario: &Scenario) -> Net {
     let neighbours = scenario.links.iter();
     let neighbours = neighbours.map(|links| links.iter().map(|(n, octets)| (Some(*n), *octets)).collect());
@@ -26,7 +25,7 @@ fn routers(scenario: &Scenario) -> Net {
 }
 
 #[test]
-fn routers_that_step_together_and_lose_nothing_are_the_model() {
+fn lossless_synchronous_routers_match_the_model() {
     for mut scenario in Scenario::all() {
         // The other lines differ from these in their caches, which tests/plane.rs has.
         if scenario.name().starts_with("line") && scenario.name() != "line-a1.5" {
@@ -45,7 +44,7 @@ fn routers_that_step_together_and_lose_nothing_are_the_model() {
             net.run((t + 1) * PERIOD);
             let from = moved.len();
             scenario.record(net.nodes.iter().map(|node| node.vip.plane()), &mut counts, &mut moved);
-            // What is kept is of the end of the slot, what was sent of its middle.
+            // Kept objects are those at the end of the slot, sent VIPs those of its middle.
             let kept = scenario.nodes() * scenario.objects();
             moved.truncate(from + kept);
             moved.extend(sent.drain(..).skip(kept));
@@ -66,7 +65,7 @@ fn diamond() -> Net {
     let config = |octets| PlaneConfig {
         amplification: 2,
         decay: Decay::from_factor(4_290_000_000),
-        follow: Follow::Scores,
+        follow: PlacementSource::Scores,
         tiers: vec![Tier { octets, rate: 700, admit: 0, evict: 0 }],
         weight: 0,
     };
@@ -115,7 +114,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_vip_is_in_one_place_whatever_is_lost_repeated_or_reordered(
+    fn every_vip_is_in_one_place(
         seed in any::<u64>(), loss in 0..90u64, repeat in 0..60u64, late in 1..4 * PERIOD,
     ) {
         let mut net = diamond();
@@ -131,7 +130,7 @@ proptest! {
     }
 
     #[test]
-    fn what_was_under_way_to_a_router_that_starts_anew_is_all_that_counts_twice(
+    fn only_vips_to_a_restarted_router_count_twice(
         seed in any::<u64>(), loss in 0..60u64, repeat in 0..60u64, late in 1..2 * PERIOD,
         restarts in proptest::collection::vec((0..60u64, 0..4usize, any::<bool>()), 1..6),
     ) {
@@ -149,7 +148,8 @@ proptest! {
                     let neighbour = net.nodes[*n].neighbours[0].unwrap();
                     net.forget(*n, neighbour);
                 }
-                // Eight slots to each of three neighbours at most, of what their links carry.
+                // Eight slots to each of three neighbors at most, up to the capacity of their
+                // links.
                 let doubled = net.lost_and_doubled().1 - before.1;
                 prop_assert!(doubled <= 8 * 6 * UNIT, "{doubled}");
             }
@@ -159,7 +159,7 @@ proptest! {
 }
 
 #[test]
-fn after_a_silence_of_any_length_the_counts_are_heard_again_and_everything_arrives() {
+fn counts_resume_after_a_long_silence() {
     let mut net = diamond();
     adversary(&mut net, 5, 100, 0, 1);
     (0..4).for_each(|k| net.ask(0, k, UNIT));
@@ -173,7 +173,7 @@ fn after_a_silence_of_any_length_the_counts_are_heard_again_and_everything_arriv
 }
 
 #[test]
-fn interests_are_directed_to_no_neighbour_that_is_silent_for_two_slots_and_to_it_again_after() {
+fn a_silent_neighbor_gets_no_directed_interests() {
     let mut net = diamond();
     let direction = |net: &Net, k| net.nodes[0].vip.plane().direction(k);
     net.nodes[0].vip.plane_mut().set_hops(1, [1]);
@@ -187,14 +187,14 @@ fn interests_are_directed_to_no_neighbour_that_is_silent_for_two_slots_and_to_it
     assert_eq!(direction(&net, 0), Some(0), "one slot may be lost");
     net.run(14 * PERIOD);
     assert_eq!(direction(&net, 0), Some(2), "one that does not speak VIP is never silent");
-    assert_eq!(direction(&net, 1), None, "there is no other: as the FIB says");
+    assert_eq!(direction(&net, 1), None, "there is no other: as in the FIB");
     net.law = Box::new(|_| vec![MS]);
     net.run(16 * PERIOD);
     assert_eq!((direction(&net, 0), direction(&net, 1)), (Some(0), Some(1)));
 }
 
 #[test]
-fn no_more_than_eight_slots_are_under_way_to_a_neighbour_that_does_not_acknowledge() {
+fn unacknowledged_slots_of_a_neighbor_are_limited() {
     let mut net = diamond();
     // Requests for VIPs are lost, and nothing else.
     net.law = Box::new(|octets| {
@@ -216,14 +216,14 @@ fn no_more_than_eight_slots_are_under_way_to_a_neighbour_that_does_not_acknowled
 }
 
 #[test]
-fn counts_of_more_objects_than_a_packet_holds_come_in_segments_and_a_lost_one_is_counted() {
+fn many_counts_are_sent_in_segments() {
     for (objects, segments) in [(500, 1), (501, 2), (4096, 9)] {
         let list = (0..objects).map(|k| Object { id: k * 7919 % 100_003, octets: 1000 });
         let objects = Objects::new(list.collect()).unwrap();
         let config = PlaneConfig {
             amplification: 1,
             decay: Decay::NONE,
-            follow: Follow::Scores,
+            follow: PlacementSource::Scores,
             tiers: vec![],
             weight: 0,
         };
@@ -234,10 +234,10 @@ fn counts_of_more_objects_than_a_packet_holds_come_in_segments_and_a_lost_one_is
         net.run(PERIOD + PERIOD / 2);
         assert_eq!(net.count(0, Counter::CountsHeard), 2);
         let told = net.nodes[1].vip.plane().told().to_vec();
-        assert_eq!(net.nodes[0].vip.plane_mut().heard_mut(0), &told[..], "{segments} segments");
+        assert_eq!(net.nodes[0].vip.plane_mut().neighbour_counts_mut(0), &told[..], "{segments} segments");
         assert_eq!(net.count(0, Counter::SegmentsMissing), 0);
         if segments > 1 {
-            // The last of them is not asked for from now on.
+            // From this point, the link drops the requests for the last of them.
             let last = namely_wire::Name::new().join_segment(segments - 1);
             net.law = Box::new(move |octets| {
                 let last = last.as_bytes();
@@ -257,11 +257,11 @@ fn of_ids(ids: &[u64]) -> Objects {
 }
 
 #[test]
-fn settings_that_are_exchanged_in_the_middle_of_slots_move_no_vip_whatever_is_lost() {
+fn settings_changed_mid_slot_move_no_vip() {
     let mut net = diamond();
     adversary(&mut net, 4711, 20, 20, 900 * MS);
     let mut draw = Draw(99);
-    // The catalogue and the neighbours in an order that goes round; 1 is a router with a cache.
+    // The catalogue and the neighbors in an order that goes round; 1 is a router with a cache.
     for step in 0..60u64 {
         let k = net.nodes[0].vip.objects().index_of(77 - step % 4).unwrap();
         net.ask(0, k, UNIT / 3);
@@ -296,7 +296,7 @@ fn settings_that_are_exchanged_in_the_middle_of_slots_move_no_vip_whatever_is_lo
     }
 }
 
-/// What a router has of an object: its count, and its score.
+/// A router's state of an object: its count, and its score.
 fn scores(net: &Net, n: usize, id: u64) -> (u64, u64) {
     let vip = &net.nodes[n].vip;
     let k = vip.objects().index_of(id).unwrap();
@@ -304,7 +304,7 @@ fn scores(net: &Net, n: usize, id: u64) -> (u64, u64) {
 }
 
 #[test]
-fn an_object_that_leaves_the_catalogue_takes_its_vips_along_and_comes_back_with_none() {
+fn a_removed_object_takes_its_vips() {
     let mut net = diamond();
     net.run(3 * PERIOD + 10 * MS);
     net.ask(0, 0, 50 * UNIT);
@@ -323,7 +323,7 @@ fn an_object_that_leaves_the_catalogue_takes_its_vips_along_and_comes_back_with_
 }
 
 #[test]
-fn what_waited_for_a_neighbour_that_is_left_out_returns() {
+fn vips_for_a_removed_neighbor_return() {
     let mut net = diamond();
     net.run(3 * PERIOD + 10 * MS);
     // Nothing is acknowledged any more.

@@ -1,5 +1,5 @@
-//! What a neighbour says that is wrong, old, too much or a lie: each is refused by its reason, and
-//! the others keep their slots.
+//! Messages of a neighbor that are wrong, old, too many or forged: each is refused with its reason,
+//! and the others keep their slots.
 
 use crate::network;
 
@@ -7,10 +7,10 @@ use namely_vip::limits::{
     COUNTS_PER_SEGMENT, NEIGHBOURS_MAX, OFFERS_MAX, PERIOD_RATIO_MAX, REQUESTS_MAX, ROUTER_OCTETS_MAX,
     SEGMENTS_MAX, UNSIGNED_BURST, UNSIGNED_PER_SECOND,
 };
-use namely_vip::message::{self, About, Message, Offer, Refused, Title};
+use namely_vip::message::{self, Message, MessageError, MessageName, Offer, RequestKind};
 use namely_vip::{
-    COUNT_MAX, Config, ConfigError, Counter, Decay, Follow, Look, NeighbourConfig, Object, Objects,
-    PlaneConfig, UNIT, Vip,
+    COUNT_MAX, Config, ConfigError, Counter, Decay, NeighbourConfig, Object, Objects, PacketDecision,
+    PlacementSource, PlaneConfig, UNIT, Vip,
 };
 use namely_wire::types::TIMESTAMP_COMPONENT;
 use namely_wire::{Component, Name};
@@ -24,15 +24,21 @@ const EVIL: usize = 2;
 const IDS: [u64; 3] = [10, 20, 30];
 
 fn plane() -> PlaneConfig {
-    PlaneConfig { amplification: 1, decay: Decay::NONE, follow: Follow::Scores, tiers: vec![], weight: 0 }
+    PlaneConfig {
+        amplification: 1,
+        decay: Decay::NONE,
+        follow: PlacementSource::Scores,
+        tiers: vec![],
+        weight: 0,
+    }
 }
 
 fn objects() -> Objects {
     Objects::new(IDS.map(|id| Object { id, octets: 1000 }).to_vec()).unwrap()
 }
 
-/// A router between an honest one, which asks through it, and one that means harm, which has said
-/// nothing wrong for two slots and nothing at all since.
+/// A router between an honest one, which sends its Interests through it, and a hostile one, which
+/// sent correct messages for two slots and none since.
 fn net() -> Net {
     let mut net = honest();
     net.silence(EVIL);
@@ -40,7 +46,7 @@ fn net() -> Net {
     net
 }
 
-/// Before it fell silent.
+/// Returns the network before the hostile router falls silent.
 fn honest() -> Net {
     let links =
         vec![vec![(Some(HONEST), 1000), (Some(EVIL), 1000)], vec![(Some(ME), 1000)], vec![(Some(ME), 1000)]];
@@ -52,9 +58,9 @@ fn honest() -> Net {
 }
 
 /// A signed request of the one that means harm, as it is now `later_us` past its clock.
-fn request(net: &Net, about: About, later_us: u64, parameters: &[u8]) -> Vec<u8> {
+fn request(net: &Net, about: RequestKind, later_us: u64, parameters: &[u8]) -> Vec<u8> {
     let time_us = net.wall(EVIL) + later_us;
-    let title = Title { about, router: &router(EVIL), time_us, segment: 0 };
+    let title = MessageName { about, router: &router(EVIL), time_us, segment: 0 };
     interest(&title.to_name(), Some(parameters))
 }
 
@@ -62,14 +68,14 @@ fn request(net: &Net, about: About, later_us: u64, parameters: &[u8]) -> Vec<u8>
 const EVIL_BOOT: u64 = 1 + EVIL as u64;
 const MY_BOOT: u64 = 1 + ME as u64;
 
-/// Sends it and says by what it was counted.
+/// Sends it, and returns the count of this counter.
 fn refused(net: &mut Net, packet: &[u8], counter: Counter) -> u64 {
     let before = net.count(ME, counter);
     net.hear(EVIL, ME, packet);
     net.count(ME, counter) - before
 }
 
-/// The honest router still has its slots: what it asks for comes through.
+/// The honest router still has its slots: its requests succeed.
 fn unharmed(net: &mut Net) {
     let before = net.count(ME, Counter::OffersHeard);
     let entered = net.nodes[ME].vip.neighbour(0).unwrap().entered;
@@ -81,11 +87,11 @@ fn unharmed(net: &mut Net) {
     assert!(net.nodes[ME].vip.neighbour(0).unwrap().entered >= entered + 2);
 }
 
-/// Lets the router ask the one that means harm, and returns the title of what it asked.
-fn asked(net: &mut Net, about: About) -> (Vec<u8>, u64) {
+/// Lets the router send a request to the hostile one, and returns the request's title.
+fn asked(net: &mut Net, about: RequestKind) -> (Vec<u8>, u64) {
     let taken = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
     let (keep, evil) = (taken.clone(), router(EVIL));
-    // What it would answer is kept from going anywhere.
+    // The answer of the hostile router is held back.
     net.law = Box::new(move |octets| {
         let is_evils = octets.windows(evil.len()).any(|w| w == evil);
         keep.borrow_mut().push(octets.to_vec());
@@ -93,8 +99,8 @@ fn asked(net: &mut Net, about: About) -> (Vec<u8>, u64) {
     });
     let next = net.now_ns / PERIOD * PERIOD + PERIOD;
     net.run(next);
-    if about == About::Offers {
-        let packet = request(net, About::Counts, 0, &message::ask_counts(EVIL_BOOT, 9, 1000));
+    if about == RequestKind::Offers {
+        let packet = request(net, RequestKind::Counts, 0, &message::counts_request(EVIL_BOOT, 9, 1000));
         net.hear(EVIL, ME, &packet);
     }
     let own = router(ME);
@@ -107,48 +113,49 @@ fn asked(net: &mut Net, about: About) -> (Vec<u8>, u64) {
             (title.about == about && title.router == own).then_some(title.time_us)
         })
         .collect::<Vec<_>>();
-    // Of counts the neighbour that is asked last is the second.
+    // The second neighbor is the last one of which counts are requested.
     (own, *titles.last().expect("it asked"))
 }
 
-fn answer(title: (&[u8], u64), about: About, content: &[u8]) -> Vec<u8> {
-    let name = Title { about, router: title.0, time_us: title.1, segment: 0 }.to_name();
+fn answer(title: (&[u8], u64), about: RequestKind, content: &[u8]) -> Vec<u8> {
+    let name = MessageName { about, router: title.0, time_us: title.1, segment: 0 }.to_name();
     data(&name, content, None)
 }
 
 #[test]
-fn what_is_no_message_is_malformed_whatever_it_is_cut_to() {
+fn truncated_vip_messages_are_malformed() {
     let mut net = net();
-    let whole = request(&net, About::Counts, 0, &message::ask_counts(EVIL_BOOT, 1, 1000));
+    let whole = request(&net, RequestKind::Counts, 0, &message::counts_request(EVIL_BOOT, 1, 1000));
     for length in 0..whole.len() {
         assert_eq!(refused(&mut net, &whole[..length], Counter::Malformed), 1);
     }
     for parameters in [&[][..], &[0xfd, 0xf7, 0x00, 1, 1], &[1, 0], &[0xfd, 0xf7, 0x02, 1, 1]] {
-        let packet = request(&net, About::Counts, 0, parameters);
+        let packet = request(&net, RequestKind::Counts, 0, parameters);
         assert_eq!(refused(&mut net, &packet, Counter::Malformed), 1);
     }
-    let twice = [message::ask_counts(EVIL_BOOT, 1, 1000), message::ask_counts(EVIL_BOOT, 1, 1000)].concat();
-    let packet = request(&net, About::Counts, 0, &twice);
+    let twice =
+        [message::counts_request(EVIL_BOOT, 1, 1000), message::counts_request(EVIL_BOOT, 1, 1000)].concat();
+    let packet = request(&net, RequestKind::Counts, 0, &twice);
     assert_eq!(refused(&mut net, &packet, Counter::Malformed), 1);
     unharmed(&mut net);
 }
 
 #[test]
-fn another_version_is_refused_as_such() {
+fn another_vip_version_is_refused() {
     let mut net = net();
-    let mut parameters = message::ask_counts(EVIL_BOOT, 1, 1000);
+    let mut parameters = message::counts_request(EVIL_BOOT, 1, 1000);
     parameters[4] = 2;
-    let packet = request(&net, About::Counts, 0, &parameters);
+    let packet = request(&net, RequestKind::Counts, 0, &parameters);
     assert_eq!(refused(&mut net, &packet, Counter::OtherVersion), 1);
     unharmed(&mut net);
 }
 
 #[test]
-fn a_request_that_is_repeated_or_older_than_the_last_is_refused() {
+fn a_replayed_vip_request_is_refused() {
     let mut net = net();
-    let parameters = message::ask_counts(EVIL_BOOT, 1, 1000);
-    let old = request(&net, About::Counts, 500, &parameters);
-    let new = request(&net, About::Counts, 1000, &parameters);
+    let parameters = message::counts_request(EVIL_BOOT, 1, 1000);
+    let old = request(&net, RequestKind::Counts, 500, &parameters);
+    let new = request(&net, RequestKind::Counts, 1000, &parameters);
     assert_eq!(refused(&mut net, &new, Counter::Replayed), 0);
     assert_eq!(refused(&mut net, &new, Counter::Replayed), 1);
     assert_eq!(refused(&mut net, &old, Counter::Replayed), 1);
@@ -156,34 +163,35 @@ fn a_request_that_is_repeated_or_older_than_the_last_is_refused() {
 }
 
 #[test]
-fn a_request_of_a_former_life_does_not_bring_it_back() {
+fn a_request_of_an_earlier_boot_is_refused() {
     let mut net = net();
-    let old = request(&net, About::Counts, 500, &message::ask_counts(EVIL_BOOT, 1, 1000));
-    let new = request(&net, About::Counts, 1000, &message::ask_counts(EVIL_BOOT + 1, 1, 1000));
+    let old = request(&net, RequestKind::Counts, 500, &message::counts_request(EVIL_BOOT, 1, 1000));
+    let new = request(&net, RequestKind::Counts, 1000, &message::counts_request(EVIL_BOOT + 1, 1, 1000));
     assert_eq!(refused(&mut net, &new, Counter::Restarts), 1);
     assert_eq!(refused(&mut net, &old, Counter::Replayed), 1);
-    let old = request(&net, About::Offers, 500, &message::ask_offers(EVIL_BOOT, MY_BOOT, 1, 1));
+    let old = request(&net, RequestKind::Offers, 500, &message::offers_request(EVIL_BOOT, MY_BOOT, 1, 1));
     assert_eq!(refused(&mut net, &old, Counter::Replayed), 1);
     assert_eq!(net.nodes[ME].vip.neighbour(1).unwrap().boot, Some(EVIL_BOOT + 1));
     unharmed(&mut net);
 }
 
 #[test]
-fn a_request_in_the_name_of_another_router_is_refused() {
+fn a_request_naming_another_router_is_refused() {
     let mut net = net();
-    let title = Title { about: About::Counts, router: &router(HONEST), time_us: u64::MAX, segment: 0 };
-    let packet = interest(&title.to_name(), Some(&message::ask_counts(2, 1, 1000)));
+    let title =
+        MessageName { about: RequestKind::Counts, router: &router(HONEST), time_us: u64::MAX, segment: 0 };
+    let packet = interest(&title.to_name(), Some(&message::counts_request(2, 1, 1000)));
     assert_eq!(refused(&mut net, &packet, Counter::OtherRouter), 1);
     unharmed(&mut net);
 }
 
 #[test]
-fn four_requests_in_a_slot_are_looked_at_and_ten_thousand_more_cost_nothing() {
+fn a_neighbor_has_four_requests_per_slot() {
     let mut net = net();
     let told = net.count(ME, Counter::CountsTold);
     net.law = Box::new(|_| vec![]);
     for n in 1..=u64::from(REQUESTS_MAX) + 10_000 {
-        let packet = request(&net, About::Counts, n, &message::ask_counts(EVIL_BOOT, 1, 1000));
+        let packet = request(&net, RequestKind::Counts, n, &message::counts_request(EVIL_BOOT, 1, 1000));
         net.hear(EVIL, ME, &packet);
     }
     assert_eq!(net.count(ME, Counter::CountsTold), told + u64::from(REQUESTS_MAX));
@@ -193,20 +201,20 @@ fn four_requests_in_a_slot_are_looked_at_and_ten_thousand_more_cost_nothing() {
 }
 
 #[test]
-fn periods_at_the_limits_pass_and_those_beyond_do_not() {
+fn the_slot_period_has_limits() {
     let longest = u64::from(PERIOD_MS) * PERIOD_RATIO_MAX;
     let shortest = u64::from(PERIOD_MS).div_ceil(PERIOD_RATIO_MAX);
     for (period_ms, refusals) in
         [(longest, 0), (longest + 1, 1), (shortest, 0), (shortest - 1, 1), (0, 1), (u64::MAX, 1)]
     {
         let mut net = net();
-        let packet = request(&net, About::Counts, 1, &message::ask_counts(EVIL_BOOT, 1, period_ms));
+        let packet = request(&net, RequestKind::Counts, 1, &message::counts_request(EVIL_BOOT, 1, period_ms));
         assert_eq!(refused(&mut net, &packet, Counter::BadPeriod), refusals, "{period_ms} ms");
     }
 }
 
 #[test]
-fn an_acknowledgement_of_slots_to_come_or_of_another_life_is_refused() {
+fn a_future_acknowledgement_is_refused() {
     let mut net = net();
     for (boot, past, counter, refusals) in [
         (MY_BOOT, 0, Counter::BadAcknowledgement, 0),
@@ -215,8 +223,8 @@ fn an_acknowledgement_of_slots_to_come_or_of_another_life_is_refused() {
         (MY_BOOT + 1, 0, Counter::OtherBoot, 1),
     ] {
         let acknowledged = net.nodes[ME].vip.slot() + past;
-        let parameters = message::ask_offers(EVIL_BOOT, boot, 1, acknowledged);
-        let packet = request(&net, About::Offers, 1, &parameters);
+        let parameters = message::offers_request(EVIL_BOOT, boot, 1, acknowledged);
+        let packet = request(&net, RequestKind::Offers, 1, &parameters);
         assert_eq!(refused(&mut net, &packet, counter), refusals, "{past} past the slot");
         net.run(net.now_ns + PERIOD);
     }
@@ -224,40 +232,40 @@ fn an_acknowledgement_of_slots_to_come_or_of_another_life_is_refused() {
 }
 
 #[test]
-fn counts_of_any_size_are_cut_and_unknown_objects_skipped() {
+fn excess_vip_counts_are_cut() {
     let mut net = net();
-    let (own, time_us) = asked(&mut net, About::Counts);
+    let (own, time_us) = asked(&mut net, RequestKind::Counts);
     let told = [(10, u64::MAX), (11, 5), (20, COUNT_MAX), (30, COUNT_MAX + 1)];
     let content = message::counts(EVIL_BOOT, 3, 1000, told.into_iter());
-    let packet = answer((&own, time_us), About::Counts, &content);
+    let packet = answer((&own, time_us), RequestKind::Counts, &content);
     assert_eq!(refused(&mut net, &packet, Counter::UnknownObject), 1);
     assert_eq!(net.count(ME, Counter::CountCut), 2);
-    assert_eq!(net.nodes[ME].vip.plane_mut().heard_mut(1), [COUNT_MAX; 3]);
-    assert_eq!(refused(&mut net, &packet, Counter::Unsolicited), 1, "told once already");
+    assert_eq!(net.nodes[ME].vip.plane_mut().neighbour_counts_mut(1), [COUNT_MAX; 3]);
+    assert_eq!(refused(&mut net, &packet, Counter::Unsolicited), 1, "answered once already");
     net.law = Box::new(|_| vec![MS]);
     unharmed(&mut net);
 }
 
 #[test]
-fn counts_that_are_unsorted_repeated_or_too_many_are_refused() {
+fn unsorted_or_repeated_counts_are_refused() {
     let mut net = net();
-    let (own, time_us) = asked(&mut net, About::Counts);
+    let (own, time_us) = asked(&mut net, RequestKind::Counts);
     let many = |n: usize| (0..n as u64).map(|id| (id, 1)).collect::<Vec<_>>();
     let packet = |boot, told: &[(u64, u64)]| {
         let content = message::counts(boot, 3, 1000, told.iter().copied());
-        answer((&own, time_us), About::Counts, &content)
+        answer((&own, time_us), RequestKind::Counts, &content)
     };
     for told in [&[(20, 1), (10, 1)][..], &[(10, 1), (10, 1)]] {
         assert_eq!(refused(&mut net, &packet(EVIL_BOOT, told), Counter::Unsorted), 1);
     }
     // One entry more than fits: the writer leaves it out, so it is put in by hand.
     let content = message::counts(EVIL_BOOT, 3, 1000, many(COUNTS_PER_SEGMENT).into_iter());
-    let full = answer((&own, time_us), About::Counts, &content);
+    let full = answer((&own, time_us), RequestKind::Counts, &content);
     let mut more = namely_wire::tlv::Writer::new();
     let entries = content.len() - 16 * COUNTS_PER_SEGMENT;
     more.raw(&content[..entries - 6]).header(0xF708, 16 * (COUNTS_PER_SEGMENT + 1)).raw(&content[entries..]);
     more.raw(&[0xff; 16]);
-    let more = answer((&own, time_us), About::Counts, &more.into_vec());
+    let more = answer((&own, time_us), RequestKind::Counts, &more.into_vec());
     assert_eq!(refused(&mut net, &more, Counter::Malformed), 1);
     assert_eq!(refused(&mut net, &full, Counter::CountsHeard), 1);
     net.law = Box::new(|_| vec![MS]);
@@ -265,19 +273,22 @@ fn counts_that_are_unsorted_repeated_or_too_many_are_refused() {
 }
 
 #[test]
-fn counts_and_offers_that_nobody_asked_for_or_that_come_late_are_refused() {
+fn unsolicited_counts_and_offers_are_refused() {
     let mut net = net();
-    let (own, time_us) = asked(&mut net, About::Counts);
+    let (own, time_us) = asked(&mut net, RequestKind::Counts);
     let content = message::counts(EVIL_BOOT, 3, 1000, [(10, 1)].into_iter());
     for title in [(&own[..], time_us + 1), (&router(HONEST)[..], time_us), (&own[..], 0)] {
-        let packet = answer(title, About::Counts, &content);
+        let packet = answer(title, RequestKind::Counts, &content);
         assert_eq!(refused(&mut net, &packet, Counter::Unsolicited), 1);
     }
     let content = message::offers(EVIL_BOOT, MY_BOOT, 3, [Offer { slot: 1, id: 10, vips: UNIT }].into_iter());
-    let packet = answer((&own, time_us), About::Offers, &content);
+    let packet = answer((&own, time_us), RequestKind::Offers, &content);
     assert_eq!(refused(&mut net, &packet, Counter::Unsolicited), 1);
-    let late =
-        answer((&own, time_us), About::Counts, &message::counts(EVIL_BOOT, 3, 1000, [(10, 1)].into_iter()));
+    let late = answer(
+        (&own, time_us),
+        RequestKind::Counts,
+        &message::counts(EVIL_BOOT, 3, 1000, [(10, 1)].into_iter()),
+    );
     net.run(net.now_ns + PERIOD);
     assert_eq!(refused(&mut net, &late, Counter::Unsolicited), 1);
     net.law = Box::new(|_| vec![MS]);
@@ -285,16 +296,16 @@ fn counts_and_offers_that_nobody_asked_for_or_that_come_late_are_refused() {
 }
 
 #[test]
-fn vips_beyond_what_the_link_carries_are_cut_and_those_of_a_slot_enter_once() {
+fn offered_vips_are_cut_to_link_capacity() {
     let mut net = net();
     let offer = |slot, id, vips| Offer { slot, id, vips };
     let offers =
         [offer(1, 10, u64::MAX), offer(2, 20, UNIT * 5 / 4), offer(4, 20, UNIT * 5 / 4 + 1), offer(5, 99, 1)];
     for (repeat, entered) in [(1, 3 * (UNIT * 5 / 4)), (2, 0)] {
-        let (own, time_us) = asked(&mut net, About::Offers);
+        let (own, time_us) = asked(&mut net, RequestKind::Offers);
         let before = net.nodes[ME].vip.plane().totals().entered;
         let content = message::offers(EVIL_BOOT, MY_BOOT, 9, offers.into_iter());
-        net.hear(EVIL, ME, &answer((&own, time_us), About::Offers, &content));
+        net.hear(EVIL, ME, &answer((&own, time_us), RequestKind::Offers, &content));
         assert_eq!(net.nodes[ME].vip.plane().totals().entered - before, entered, "time {repeat}");
     }
     assert_eq!((net.count(ME, Counter::OfferCut), net.count(ME, Counter::UnknownObject)), (2, 1));
@@ -302,12 +313,12 @@ fn vips_beyond_what_the_link_carries_are_cut_and_those_of_a_slot_enter_once() {
 }
 
 #[test]
-fn offers_of_slots_out_of_order_too_many_or_for_another_life_are_refused() {
+fn offers_of_invalid_slots_are_refused() {
     let mut net = net();
-    let (own, time_us) = asked(&mut net, About::Offers);
+    let (own, time_us) = asked(&mut net, RequestKind::Offers);
     let offers = |slots: &[u64], boot, peer_boot| {
         let offers = slots.iter().map(|slot| Offer { slot: *slot, id: 10, vips: 1 });
-        answer((&own, time_us), About::Offers, &message::offers(boot, peer_boot, 9, offers))
+        answer((&own, time_us), RequestKind::Offers, &message::offers(boot, peer_boot, 9, offers))
     };
     for slots in [[2, 1], [2, 2]] {
         assert_eq!(refused(&mut net, &offers(&slots, EVIL_BOOT, MY_BOOT), Counter::Unsorted), 1);
@@ -317,14 +328,15 @@ fn offers_of_slots_out_of_order_too_many_or_for_another_life_are_refused() {
     let eight: Vec<u64> = (1..=OFFERS_MAX as u64).collect();
     let content =
         message::offers(EVIL_BOOT, MY_BOOT, 9, eight.iter().map(|s| Offer { slot: *s, id: 10, vips: 1 }));
-    // A ninth is put in by hand: after the first four elements, whose last holds the eight.
+    // A ninth is inserted by hand: after the first four elements, of which the last holds the
+    // eight.
     let start = content.len() - 12 - 24 * OFFERS_MAX;
     let mut more = namely_wire::tlv::Writer::new();
     more.raw(&content[..start - 4])
         .header(0xF70A, 24 * (OFFERS_MAX + 1))
         .raw(&content[start..content.len() - 12]);
     more.raw(&[0xff; 24]).raw(&content[content.len() - 12..]);
-    let more = answer((&own, time_us), About::Offers, &more.into_vec());
+    let more = answer((&own, time_us), RequestKind::Offers, &more.into_vec());
     assert_eq!(refused(&mut net, &more, Counter::Malformed), 1);
     assert_eq!(refused(&mut net, &offers(&eight, EVIL_BOOT, MY_BOOT), Counter::OffersHeard), 1);
     net.law = Box::new(|_| vec![MS]);
@@ -332,13 +344,16 @@ fn offers_of_slots_out_of_order_too_many_or_for_another_life_are_refused() {
 }
 
 #[test]
-fn segments_that_are_not_told_any_more_are_refused_and_others_bounded() {
+fn requests_for_old_segments_are_refused() {
     let mut net = net();
     let time_us = net.wall(EVIL) + 1;
     let segment = |segment| {
-        interest(&Title { about: About::Counts, router: &router(EVIL), time_us, segment }.to_name(), None)
+        interest(
+            &MessageName { about: RequestKind::Counts, router: &router(EVIL), time_us, segment }.to_name(),
+            None,
+        )
     };
-    net.hear(EVIL, ME, &request(&net, About::Counts, 1, &message::ask_counts(EVIL_BOOT, 1, 1000)));
+    net.hear(EVIL, ME, &request(&net, RequestKind::Counts, 1, &message::counts_request(EVIL_BOOT, 1, 1000)));
     assert_eq!(refused(&mut net, &segment(1), Counter::Late), 1, "there is but one");
     let most = u64::from(REQUESTS_MAX) * SEGMENTS_MAX as u64;
     for _ in 1..most {
@@ -349,10 +364,10 @@ fn segments_that_are_not_told_any_more_are_refused_and_others_bounded() {
 }
 
 #[test]
-fn a_neighbour_that_claims_nothing_and_takes_nothing_does_not_keep_what_it_was_offered() {
+fn unclaimed_offers_return_from_a_passive_neighbor() {
     let mut net = honest();
-    // It never asks for its VIPs.
-    let title = Title { about: About::Offers, router: &router(EVIL), time_us: 0, segment: 0 };
+    // It never requests its VIPs.
+    let title = MessageName { about: RequestKind::Offers, router: &router(EVIL), time_us: 0, segment: 0 };
     let asking = title.to_name().as_name().prefix(5).as_bytes().to_vec();
     net.law = Box::new(move |octets| {
         let is_asking = octets.windows(asking.len()).any(|octets| octets == asking);
@@ -364,19 +379,19 @@ fn a_neighbour_that_claims_nothing_and_takes_nothing_does_not_keep_what_it_was_o
     let under_way = net.nodes[ME].vip.neighbour(1).unwrap().vips_under_way;
     assert!(under_way > 0);
     let before = net.nodes[ME].vip.plane().counts()[0];
-    net.nodes[ME].vip.neighbour_gone(1);
+    net.nodes[ME].vip.neighbour_removed(1);
     assert_eq!(net.nodes[ME].vip.plane().counts()[0], before + under_way);
 }
 
 #[test]
-fn a_packet_of_whom_is_no_neighbour_or_does_not_speak_vip_is_refused() {
+fn packets_of_unknown_neighbors_are_refused() {
     let neighbours = vec![NeighbourConfig { router: None, octets_per_s: 1, octets_per_s_out: 1 }];
     let config = Config { router: vec![b'n'], boot: 1, period_ms: 1, plane: plane(), neighbours };
     let mut vip = Vip::new(objects(), config).unwrap();
-    let title = Title { about: About::Counts, router: b"m", time_us: 1, segment: 0 };
-    let packet = interest(&title.to_name(), Some(&message::ask_counts(1, 1, 1)));
+    let title = MessageName { about: RequestKind::Counts, router: b"m", time_us: 1, segment: 0 };
+    let packet = interest(&title.to_name(), Some(&message::counts_request(1, 1, 1)));
     for b in [0, 1, usize::MAX] {
-        assert_eq!(vip.look(b, &packet, 0), Look::Drop);
+        assert_eq!(vip.look(b, &packet, 0), PacketDecision::Drop);
         vip.hear(b, &packet, 0, 0, &mut Vec::new());
     }
     assert_eq!(vip.counters().get(Counter::OtherRouter), 6);
@@ -385,11 +400,11 @@ fn a_packet_of_whom_is_no_neighbour_or_does_not_speak_vip_is_refused() {
 }
 
 #[test]
-fn a_title_whose_numbers_are_longer_than_they_need_be_is_none() {
-    let title = Title { about: About::Counts, router: b"m", time_us: 0x40, segment: 0 };
+fn a_title_needs_the_shortest_numbers() {
+    let title = MessageName { about: RequestKind::Counts, router: b"m", time_us: 0x40, segment: 0 };
     let name = title.to_name();
     let asked = |name: &Name| {
-        let packet = interest(name, Some(&message::ask_counts(1, 1, 1)));
+        let packet = interest(name, Some(&message::counts_request(1, 1, 1)));
         Message::parse(&packet).map(|message| message.title.time_us)
     };
     assert_eq!(asked(&name), Ok(0x40));
@@ -397,14 +412,14 @@ fn a_title_whose_numbers_are_longer_than_they_need_be_is_none() {
     for long in [&[0, 0x40][..], &[0, 0, 0, 0x40], &[0, 0, 0, 0, 0, 0, 0, 0x40]] {
         assert_eq!(
             asked(&router.join(Component { typ: TIMESTAMP_COMPONENT, value: long })),
-            Err(Refused::Malformed),
+            Err(MessageError::Malformed),
             "{long:?}"
         );
     }
 }
 
 #[test]
-fn configurations_at_the_limits_pass_and_those_beyond_do_not() {
+fn a_vip_configuration_has_limits() {
     let new = |neighbours: usize, octets: usize, period_ms| {
         let router = Some(vec![b'm'; octets]);
         let neighbour = NeighbourConfig { router, octets_per_s: u64::MAX, octets_per_s_out: u64::MAX };
@@ -420,7 +435,7 @@ fn configurations_at_the_limits_pass_and_those_beyond_do_not() {
 }
 
 #[test]
-fn clocks_that_differ_by_hours_or_go_back_and_timers_that_come_late_keep_the_slots_going() {
+fn slots_continue_despite_clock_changes() {
     // The clocks of the network differ by an hour each.
     let mut net = net();
     unharmed(&mut net);
@@ -442,8 +457,8 @@ fn cpu_time() -> std::time::Duration {
     std::time::Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
-/// The median CPU time of ten slots in which all is asked for and each link is open: what the
-/// kernel interrupts a thread for counts as the thread's, so the largest is no measure.
+/// The median CPU time of ten slots in which all objects are requested and each link is open.
+/// Interrupts of the kernel count as the thread's time, so the largest is no measure.
 fn slot(objects: u64, neighbours: usize) -> std::time::Duration {
     let list = (0..objects).map(|k| Object { id: k, octets: 1000 + k % 7 }).collect();
     let neighbour =
@@ -467,51 +482,50 @@ fn slot(objects: u64, neighbours: usize) -> std::time::Duration {
         vip.tick(t * PERIOD, 0, &mut out);
         vip.tick(t * PERIOD + PERIOD / 2, 0, &mut out);
         spent.push(cpu_time().saturating_sub(began));
-        assert!(!out.is_empty(), "a slot asks neighbours");
+        assert!(!out.is_empty(), "a slot asks neighbors");
         out.clear();
     }
     spent.sort_unstable();
-    println!("a slot of {objects} objects and {neighbours} neighbours, CPU time: {spent:?}");
+    println!("a slot of {objects} objects and {neighbours} neighbors, CPU time: {spent:?}");
     spent[spent.len() / 2]
 }
 
 #[test]
-fn a_slot_of_400_objects_and_8_neighbours_takes_a_millisecond_and_one_of_4096_and_64_takes_60() {
+fn a_large_slot_is_computed_in_milliseconds() {
     assert!(slot(400, 8) <= std::time::Duration::from_millis(1));
     assert!(slot(4096, 64) <= std::time::Duration::from_millis(60));
 }
 
-/// Looks at a packet in the name of a neighbour, whose signature turns out wrong if it is looked
-/// at.
-fn forged(net: &mut Net, of: usize, packet: &[u8]) -> Look {
+/// Passes a packet in the name of a neighbor. If it is verified, its signature is wrong.
+fn forged(net: &mut Net, of: usize, packet: &[u8]) -> PacketDecision {
     let (b, now_ns) = (net.neighbour(ME, of), net.now_ns);
     let vip = &mut net.nodes[ME].vip;
     let look = vip.look(b, packet, now_ns);
-    if look == Look::Verify {
+    if look == PacketDecision::Verify {
         vip.bad_signature();
     }
     look
 }
 
-/// A request of a router at a time, whoever has sent it.
+/// A request in the name of a router at a time, from any sender.
 fn request_of(n: usize, time_us: u64, parameters: &[u8]) -> Vec<u8> {
-    let title = Title { about: About::Counts, router: &router(n), time_us, segment: 0 };
+    let title = MessageName { about: RequestKind::Counts, router: &router(n), time_us, segment: 0 };
     interest(&title.to_name(), Some(parameters))
 }
 
 #[test]
-fn unsigned_packets_use_up_none_of_a_neighbours_requests() {
+fn unsigned_packets_leave_a_neighbors_quota() {
     let mut net = net();
     for slot in 0..6u64 {
-        // Two hundred a second, all of the slot, beginning before the neighbour asks.
+        // Two hundred a second, all of the slot, beginning before the neighbor asks.
         let stale = net.count(ME, Counter::CountsStale);
         for n in 0..200 {
             let later = net.wall(HONEST) + 1_000_000 + n;
-            let packet = request_of(HONEST, later, &message::ask_counts(1 + HONEST as u64, slot, 1000));
-            assert_eq!(forged(&mut net, HONEST, &packet), Look::Verify, "{slot}: {n}");
+            let packet = request_of(HONEST, later, &message::counts_request(1 + HONEST as u64, slot, 1000));
+            assert_eq!(forged(&mut net, HONEST, &packet), PacketDecision::Verify, "{slot}: {n}");
             net.run(net.now_ns + PERIOD / 200);
         }
-        // The other neighbour is silent, and counted each slot.
+        // The other neighbor is silent, and counted each slot.
         assert!(net.count(ME, Counter::CountsStale) <= stale + 1, "{slot}");
     }
     assert_eq!(net.count(ME, Counter::RateLimited), 0);
@@ -519,25 +533,27 @@ fn unsigned_packets_use_up_none_of_a_neighbours_requests() {
 }
 
 #[test]
-fn so_many_packets_are_verified_in_vain_and_one_more_is_not() {
+fn failed_verifications_are_limited() {
     let mut net = net();
     net.law = Box::new(|_| vec![]);
     net.run(net.now_ns + PERIOD);
-    let packet = request_of(EVIL, u64::MAX / 2, &message::ask_counts(EVIL_BOOT, 1, 1000));
-    (0..UNSIGNED_BURST).for_each(|n| assert_eq!(forged(&mut net, EVIL, &packet), Look::Verify, "{n}"));
-    assert_eq!(forged(&mut net, EVIL, &packet), Look::Drop);
+    let packet = request_of(EVIL, u64::MAX / 2, &message::counts_request(EVIL_BOOT, 1, 1000));
+    (0..UNSIGNED_BURST)
+        .for_each(|n| assert_eq!(forged(&mut net, EVIL, &packet), PacketDecision::Verify, "{n}"));
+    assert_eq!(forged(&mut net, EVIL, &packet), PacketDecision::Drop);
     assert_eq!(net.count(ME, Counter::UnsignedLimited), 1);
     net.now_ns += 1_000_000_000 / UNSIGNED_PER_SECOND;
-    assert_eq!(forged(&mut net, EVIL, &packet), Look::Verify);
-    assert_eq!(forged(&mut net, EVIL, &packet), Look::Drop);
+    assert_eq!(forged(&mut net, EVIL, &packet), PacketDecision::Verify);
+    assert_eq!(forged(&mut net, EVIL, &packet), PacketDecision::Drop);
 }
 
 #[test]
-fn segments_that_nobody_who_asked_names_use_up_nothing() {
+fn unsolicited_segment_requests_leave_the_quota() {
     let mut net = net();
-    net.hear(EVIL, ME, &request(&net, About::Counts, 1, &message::ask_counts(EVIL_BOOT, 1, 1000)));
-    let title =
-        |time_us| Title { about: About::Counts, router: &router(EVIL), time_us, segment: 1 }.to_name();
+    net.hear(EVIL, ME, &request(&net, RequestKind::Counts, 1, &message::counts_request(EVIL_BOOT, 1, 1000)));
+    let title = |time_us| {
+        MessageName { about: RequestKind::Counts, router: &router(EVIL), time_us, segment: 1 }.to_name()
+    };
     for n in 0..10_000 {
         let packet = interest(&title(n), None);
         assert_eq!(refused(&mut net, &packet, Counter::RateLimited), 0);
@@ -547,60 +563,60 @@ fn segments_that_nobody_who_asked_names_use_up_nothing() {
 }
 
 #[test]
-fn all_offers_of_a_neighbour_together_are_no_more_than_its_link_carries() {
+fn all_offers_fit_the_link_capacity() {
     const SLOTS: u64 = 20;
     let mut net = net();
     let before = net.nodes[ME].vip.plane().totals().entered;
     for slot in 0..SLOTS {
-        let (own, time_us) = asked(&mut net, About::Offers);
+        let (own, time_us) = asked(&mut net, RequestKind::Offers);
         let first = 100 + slot * OFFERS_MAX as u64;
         let offers = (0..OFFERS_MAX as u64).map(|n| Offer { slot: first + n, id: 10, vips: UNIT * 5 / 4 });
         let content = message::offers(EVIL_BOOT, MY_BOOT, first + 9, offers);
-        net.hear(EVIL, ME, &answer((&own, time_us), About::Offers, &content));
+        net.hear(EVIL, ME, &answer((&own, time_us), RequestKind::Offers, &content));
         net.law = Box::new(|_| vec![]);
         net.run(net.now_ns + PERIOD / 2);
     }
     let entered = net.nodes[ME].vip.plane().totals().entered - before;
-    // What was not offered for some slots may be offered later.
+    // VIPs that were not offered for some slots may be offered later.
     let most = (net.now_ns / PERIOD + 1 + OFFERS_MAX as u64) * (UNIT * 5 / 4);
     assert!(entered <= most, "{} of {} VIPs", entered / UNIT, most / UNIT);
     assert!(net.count(ME, Counter::OfferCut) > 0);
 }
 
 #[test]
-fn a_router_that_starts_again_with_an_earlier_clock_is_heard_after_its_answer() {
+fn an_earlier_clock_is_accepted_after_an_answer() {
     let mut net = net();
-    let old = request(&net, About::Counts, 500, &message::ask_counts(EVIL_BOOT, 1, 1000));
+    let old = request(&net, RequestKind::Counts, 500, &message::counts_request(EVIL_BOOT, 1, 1000));
     net.hear(EVIL, ME, &old);
     // Another life, an hour behind.
     let new_boot = EVIL_BOOT + 1;
     let earlier = |net: &Net, more| {
         let time_us = net.wall(EVIL) - 3_600_000_000 + more;
-        request_of(EVIL, time_us, &message::ask_counts(new_boot, 1, 1000))
+        request_of(EVIL, time_us, &message::counts_request(new_boot, 1, 1000))
     };
     let packet = earlier(&net, 0);
     assert_eq!(refused(&mut net, &packet, Counter::Replayed), 1);
-    let (own, time_us) = asked(&mut net, About::Counts);
+    let (own, time_us) = asked(&mut net, RequestKind::Counts);
     let content = message::counts(new_boot, 1, 1000, [(10, 1)].into_iter());
-    let packet = answer((&own, time_us), About::Counts, &content);
+    let packet = answer((&own, time_us), RequestKind::Counts, &content);
     assert_eq!(refused(&mut net, &packet, Counter::Restarts), 1);
     assert_eq!(net.nodes[ME].vip.neighbour(1).unwrap().boot, Some(new_boot));
     let told = net.count(ME, Counter::CountsTold);
     let packet = earlier(&net, 1);
     assert_eq!(refused(&mut net, &packet, Counter::CountsTold), 1);
     assert_eq!(net.count(ME, Counter::CountsTold), told + 1);
-    // What its former life said brings that not back, nor does a second answer.
+    // Neither a message of its former life nor a second answer restores it.
     assert_eq!(refused(&mut net, &old, Counter::Replayed), 1);
-    let late = request_of(EVIL, net.wall(EVIL) - 1, &message::ask_counts(EVIL_BOOT, 1, 1000));
+    let late = request_of(EVIL, net.wall(EVIL) - 1, &message::counts_request(EVIL_BOOT, 1, 1000));
     assert_eq!(refused(&mut net, &late, Counter::Restarts), 1, "a later one of another life does");
-    let packet = answer((&own, time_us), About::Counts, &content);
+    let packet = answer((&own, time_us), RequestKind::Counts, &content);
     assert_eq!(refused(&mut net, &packet, Counter::Restarts), 0);
     net.law = Box::new(|_| vec![MS]);
     unharmed(&mut net);
 }
 
 #[test]
-fn scores_decay_in_slots_that_were_left_out() {
+fn scores_decay_over_skipped_slots() {
     let decays = PlaneConfig { decay: Decay::from_factor(1 << 31), ..plane() };
     let config = Config { router: vec![b'n'], boot: 1, period_ms: 1000, plane: decays, neighbours: vec![] };
     let scores = |late: u64| {

@@ -1,11 +1,11 @@
-//! What is kept, and where, against exact answers (VI-19, X-04).
+//! The kept objects and their tiers, compared with exact answers (VI-19, X-04).
 
 use crate::model;
 
 use std::collections::BTreeMap;
 
 use model::{golden, list, number, numbers};
-use namely_vip::placement::{Arrival, Given, Knapsack, Placer, arrive};
+use namely_vip::placement::{Arrival, Knapsack, PlacementInput, Placer, arrive};
 use namely_vip::{NOWHERE, Tier};
 use serde_json::Value;
 
@@ -40,12 +40,12 @@ impl Case {
         }
     }
 
-    fn given(&self) -> Given<'_> {
+    fn given(&self) -> PlacementInput<'_> {
         let Case { scores, sizes, tiers, weight, now } = self;
-        Given { scores, sizes, tiers, weight: *weight, now }
+        PlacementInput { scores, sizes, tiers, weight: *weight, now }
     }
 
-    /// What the router's placement is worth, after checking that it fits.
+    /// The value of the router's placement, after a check that it fits.
     fn placed(&self) -> (i128, Vec<u8>) {
         let mut placed = vec![NOWHERE; self.scores.len()];
         Placer::new(self.scores.len()).place(&self.given(), &mut placed);
@@ -57,7 +57,7 @@ impl Case {
     }
 }
 
-/// What a set is worth, after checking that it fits and holds nothing twice.
+/// The value of a set, after a check that it fits and has no duplicates.
 fn worth(kept: &[u32], scores: &[u64], sizes: &[u64], room: u64) -> u64 {
     let mut unique = kept.to_vec();
     unique.sort_unstable();
@@ -75,7 +75,7 @@ fn xorshift(state: &mut u64) -> u64 {
 }
 
 #[test]
-fn objects_of_unequal_size_are_kept_as_the_exact_answer_says() {
+fn objects_of_unequal_size_are_placed_exactly() {
     let cases: Vec<Value> = golden("tiers").into_iter().filter(|c| c["case"] == "knapsack").collect();
     assert_eq!(cases.len(), 12);
     for case in cases {
@@ -99,7 +99,7 @@ fn exact(scores: &[u64], sizes: &[u64], room: u64) -> u64 {
 }
 
 #[test]
-fn at_random_sizes_what_is_kept_is_worth_99_percent_of_the_best() {
+fn random_placements_reach_99_percent() {
     let mut state = 7;
     for round in 0..300 {
         let n = 1 + xorshift(&mut state) as usize % 200;
@@ -114,7 +114,7 @@ fn at_random_sizes_what_is_kept_is_worth_99_percent_of_the_best() {
 }
 
 #[test]
-fn objects_of_one_size_are_the_largest_scores_and_of_equal_ones_those_that_are_there() {
+fn equal_sizes_keep_the_largest_scores() {
     let mut state = 3;
     for _ in 0..100 {
         let n = 1 + xorshift(&mut state) as usize % 60;
@@ -135,7 +135,7 @@ fn objects_of_one_size_are_the_largest_scores_and_of_equal_ones_those_that_are_t
 }
 
 #[test]
-fn scores_and_sizes_at_their_limits_overflow_nothing() {
+fn extreme_scores_and_sizes_never_overflow() {
     let (score, size) = (namely_vip::COUNT_MAX, namely_vip::limits::OBJECT_OCTETS_MAX);
     let (scores, sizes) = (vec![score; 40], vec![size; 40]);
     let mut knapsack = Knapsack::new(40);
@@ -156,7 +156,7 @@ fn scores_and_sizes_at_their_limits_overflow_nothing() {
 }
 
 #[test]
-fn tiers_are_filled_as_the_exact_answer_says() {
+fn tiers_are_filled_exactly() {
     let cases: Vec<Value> = golden("tiers").into_iter().filter(|c| c["case"] == "assign").collect();
     assert_eq!(cases.len(), 12);
     for value in cases {
@@ -228,7 +228,7 @@ fn random(state: &mut u64, one_size: bool) -> Case {
 }
 
 #[test]
-fn random_tiers_of_objects_of_one_size_are_exact() {
+fn random_tiers_of_equal_sizes_are_exact() {
     let mut state = 11;
     for round in 0..300 {
         let case = random(&mut state, true);
@@ -237,7 +237,7 @@ fn random_tiers_of_objects_of_one_size_are_exact() {
 }
 
 #[test]
-fn random_tiers_of_objects_of_unequal_size_are_worth_90_percent_of_the_best() {
+fn random_tiers_of_unequal_sizes_reach_90_percent() {
     let (mut state, mut sum, mut least) = (13, 0.0, 1.0f64);
     for _ in 0..300 {
         let case = random(&mut state, false);
@@ -250,7 +250,7 @@ fn random_tiers_of_objects_of_unequal_size_are_worth_90_percent_of_the_best() {
 }
 
 #[test]
-fn what_arrives_goes_where_most_is_gained_and_what_it_displaces_to_the_next() {
+fn an_arrival_displaces_to_the_next_tier() {
     for value in golden("tiers").iter().filter(|c| c["case"] == "assign") {
         let case = Case::read(value);
         let (mut at, mut steps) = (case.now.clone(), Vec::new());
@@ -266,7 +266,7 @@ fn what_arrives_goes_where_most_is_gained_and_what_it_displaces_to_the_next() {
 }
 
 #[test]
-fn four_thousand_objects_of_any_size_are_placed_within_the_bounds_of_the_search() {
+fn four_thousand_objects_stay_within_search_bounds() {
     let mut state = 17;
     for one_size in [true, false] {
         let n = namely_vip::limits::OBJECTS_MAX;
@@ -284,6 +284,6 @@ fn four_thousand_objects_of_any_size_are_placed_within_the_bounds_of_the_search(
 }
 
 #[test]
-fn the_written_cases_are_what_the_model_says() {
+fn placement_golden_files_match_the_model() {
     model::compare_with_the_model("tiers");
 }

@@ -4,7 +4,9 @@
 use crate::model;
 
 use model::{Scenario, hex, number, numbers};
-use namely_vip::{COUNT_MAX, Decay, Follow, NOWHERE, Object, Objects, Plane, PlaneConfig, Tier, UNIT};
+use namely_vip::{
+    COUNT_MAX, Decay, NOWHERE, Object, Objects, PlacementSource, Plane, PlaneConfig, Tier, UNIT,
+};
 
 /// The planes of a scenario.
 fn planes(scenario: &Scenario) -> Vec<Plane> {
@@ -23,7 +25,7 @@ fn slot(scenario: &mut Scenario, planes: &mut [Plane]) {
     let told: Vec<Vec<u64>> = planes.iter().map(|plane| plane.told().to_vec()).collect();
     for (n, plane) in planes.iter_mut().enumerate() {
         for (b, (neighbour, _)) in scenario.links[n].iter().enumerate() {
-            plane.heard_mut(b).copy_from_slice(&told[*neighbour]);
+            plane.neighbour_counts_mut(b).copy_from_slice(&told[*neighbour]);
         }
         plane.send();
     }
@@ -41,7 +43,7 @@ fn slot(scenario: &mut Scenario, planes: &mut [Plane]) {
 }
 
 #[test]
-fn every_count_score_kept_set_and_sent_vip_is_the_models() {
+fn every_plane_value_matches_the_model() {
     for mut scenario in Scenario::all() {
         let mut planes = planes(&scenario);
         let (mut counts, mut moved) = (Vec::new(), Vec::new());
@@ -61,7 +63,7 @@ fn every_count_score_kept_set_and_sent_vip_is_the_models() {
 }
 
 #[test]
-fn what_the_store_keeps_is_the_largest_scores_as_in_the_model() {
+fn stored_objects_have_the_largest_scores() {
     for mut scenario in Scenario::all().into_iter().filter(|s| s.value["follow"] == "score") {
         let mut planes = planes(&scenario);
         (0..scenario.slots()).for_each(|_| slot(&mut scenario, &mut planes));
@@ -84,20 +86,21 @@ fn line(name: &str) -> Vec<u64> {
 }
 
 #[test]
-fn a_line_of_capacity_1_is_stable_up_to_it_and_grows_by_the_excess_beyond() {
+fn a_line_is_stable_up_to_capacity() {
     assert_eq!(line("line-a0.5"), [500, 1000, 0]);
     assert_eq!(line("line-a1"), [2000, 1000, 0]);
     assert_eq!(line("line-a1.5")[0], 10_001_000);
 }
 
 #[test]
-fn a_cache_behind_the_bottleneck_does_not_help_and_one_before_it_does() {
+fn only_a_cache_before_the_bottleneck_helps() {
     assert_eq!(line("line-a1.5-cache-middle")[0], 10_001_000);
     assert_eq!(line("line-a1.5-cache-entry"), [500, 1000, 0]);
     assert_eq!(line("line-a1.5-cache-entry-r1.5"), [0, 0, 0]);
 }
 
-/// In how many of 2000 slots each of two objects was virtually kept, per thousand.
+/// Returns for each of two objects the number of the 2000 slots in which it was virtually kept, per
+/// thousand.
 fn two(name: &str) -> [u64; 2] {
     let mut scenario = Scenario::all().into_iter().find(|s| s.name() == name).expect("a scenario");
     let mut planes = planes(&scenario);
@@ -110,17 +113,18 @@ fn two(name: &str) -> [u64; 2] {
 }
 
 #[test]
-fn the_hotter_of_two_objects_is_kept_always_and_two_alike_in_turn() {
+fn the_hotter_object_is_always_kept() {
     // In the first slot there is nothing to keep yet.
     assert_eq!(two("two-1.6-0.3"), [999, 0]);
     let [first, second] = two("two-1.2-0.4");
     assert!((745..=755).contains(&first) && (245..=255).contains(&second), "{first} {second}");
 }
 
-/// A plane of one object of one VIP's size, with so many neighbours that take one VIP a slot.
+/// Creates a plane with one object of one VIP's size, and `neighbours` neighbors that take one VIP
+/// a slot.
 fn plane(neighbours: usize, amplification: u8, tiers: Vec<Tier>) -> Plane {
     let objects = Objects::new(vec![Object { id: 1, octets: 1000 }]).unwrap();
-    let (decay, follow) = (Decay::from_factor(1 << 31), Follow::Scores);
+    let (decay, follow) = (Decay::from_factor(1 << 31), PlacementSource::Scores);
     let config = PlaneConfig { amplification, decay, follow, tiers, weight: 0 };
     let mut plane = Plane::new(&objects, neighbours, config);
     (0..neighbours).for_each(|b| plane.set_capacity(b, 1000));
@@ -136,7 +140,7 @@ fn step(plane: &mut Plane, asked: u64) {
 }
 
 #[test]
-fn what_is_asked_for_here_is_amplified_and_what_neighbours_send_is_not() {
+fn only_local_interests_are_amplified() {
     for amplification in [1, 2] {
         let mut plane = plane(0, amplification, vec![]);
         plane.receive(0, 5);
@@ -147,7 +151,7 @@ fn what_is_asked_for_here_is_amplified_and_what_neighbours_send_is_not() {
 }
 
 #[test]
-fn what_is_kept_drains_what_can_be_read_of_it_in_a_slot() {
+fn a_stored_object_drains_its_read_rate() {
     let tier = Tier { octets: 1000, rate: 1500, admit: 0, evict: 0 };
     let mut plane = plane(0, 1, vec![tier]);
     step(&mut plane, 4 * UNIT);
@@ -164,7 +168,7 @@ fn what_is_kept_drains_what_can_be_read_of_it_in_a_slot() {
 }
 
 #[test]
-fn a_tier_that_loses_its_room_keeps_nothing_until_it_has_some_again() {
+fn a_tier_without_room_keeps_nothing() {
     let memory = Tier { octets: 0, rate: 9000, admit: 0, evict: 0 };
     let disk = Tier { octets: 1000, rate: 500, admit: 0, evict: 0 };
     let mut plane = plane(0, 1, vec![memory, disk]);
@@ -189,7 +193,7 @@ fn a_score_decays_slot_by_slot() {
 }
 
 #[test]
-fn links_together_never_send_more_than_there_is() {
+fn links_never_send_more_than_available() {
     let mut plane = plane(3, 1, vec![]);
     (0..3).for_each(|b| plane.open(b, true));
     step(&mut plane, UNIT * 3 / 2);
@@ -201,8 +205,8 @@ fn links_together_never_send_more_than_there_is() {
 }
 
 #[test]
-fn a_next_hop_that_does_not_speak_vip_takes_what_its_link_carries() {
-    // Its counts are never heard, so that they stay 0.
+fn a_nexthop_without_vip_takes_its_link_capacity() {
+    // Its counts never arrive, so they stay 0.
     let mut plane = plane(1, 1, vec![]);
     plane.open(0, true);
     (0..100).for_each(|_| step(&mut plane, UNIT / 2));
@@ -212,7 +216,7 @@ fn a_next_hop_that_does_not_speak_vip_takes_what_its_link_carries() {
 }
 
 #[test]
-fn objects_are_asked_for_where_most_vips_went_of_late_and_else_the_cheapest_way() {
+fn an_object_follows_the_most_recent_vips() {
     let mut plane = plane(3, 1, vec![]);
     plane.set_hops(0, [2, 0, 1, 1, 7]);
     assert_eq!(plane.direction(0), Some(2), "nothing was sent: the cheapest");
@@ -223,13 +227,13 @@ fn objects_are_asked_for_where_most_vips_went_of_late_and_else_the_cheapest_way(
     plane.open(1, false);
     plane.open(0, true);
     step(&mut plane, UNIT);
-    assert_eq!(plane.direction(0), Some(0), "what went the other way is half of that by now");
+    assert_eq!(plane.direction(0), Some(0), "the flow of the other way has halved by now");
     plane.set_hops(0, []);
     assert_eq!(plane.direction(0), None);
 }
 
 #[test]
-fn counts_at_their_limit_are_cut_and_counted() {
+fn plane_counts_at_their_limit_are_cut() {
     let mut plane = plane(0, 2, vec![]);
     step(&mut plane, COUNT_MAX / 2);
     assert_eq!((plane.counts()[0], plane.totals().saturated), (COUNT_MAX, 0));
@@ -240,17 +244,17 @@ fn counts_at_their_limit_are_cut_and_counted() {
     assert_eq!((plane.counts()[0], plane.scores()[0]), (COUNT_MAX, COUNT_MAX));
 }
 
-/// Two objects and a place for one in each of two tiers, read at 3000 and 1000 octets a slot, or in
-/// the slower one alone, with costs of so many VIPs. Scores stay.
+/// Creates a plane with two objects and a place for one in each of two tiers, read at 3000 and 1000
+/// octets a slot, or in the slower one alone. A move costs `weight` VIPs. Scores stay.
 fn two_at_a_border(has_both: bool, weight: u64) -> Plane {
     let objects = [1, 2].map(|id| Object { id, octets: 1000 });
-    let (decay, follow) = (Decay::from_factor(1 << 32), Follow::Scores);
+    let (decay, follow) = (Decay::from_factor(1 << 32), PlacementSource::Scores);
     let tiers = vec![Tier::new(if has_both { 1000 } else { 0 }, 3000), Tier::new(1000, 1000)];
     let config = PlaneConfig { amplification: 1, decay, follow, tiers, weight };
     Plane::new(&Objects::new(objects.to_vec()).unwrap(), 0, config)
 }
 
-/// In a slot so many VIPs are asked for of each; where both are after it.
+/// In one slot, `vips` of each object are requested. Returns the tiers of both objects afterwards.
 fn asked(plane: &mut Plane, vips: [u64; 2]) -> [u8; 2] {
     plane.begin();
     plane.ask(0, vips[0]);
@@ -260,13 +264,13 @@ fn asked(plane: &mut Plane, vips: [u64; 2]) -> [u8; 2] {
 }
 
 #[test]
-fn two_objects_whose_scores_cross_in_each_slot_change_places_each_time_unless_moving_costs() {
+fn moving_costs_prevent_alternating_placements() {
     for has_both in [true, false] {
         let moves = |weight: u64| {
             let mut plane = two_at_a_border(has_both, weight);
             asked(&mut plane, [11 * UNIT, 10 * UNIT]);
             let mut before = asked(&mut plane, [0, 2 * UNIT]);
-            // Which is ahead, by one VIP, changes in each of these.
+            // In each of these slots another object is ahead, by one VIP.
             (0..100).fold(0, |moves, slot| {
                 let vips = if slot % 2 == 0 { [2 * UNIT, 0] } else { [0, 2 * UNIT] };
                 let now = asked(&mut plane, vips);
@@ -279,9 +283,9 @@ fn two_objects_whose_scores_cross_in_each_slot_change_places_each_time_unless_mo
 }
 
 #[test]
-fn an_object_takes_anothers_place_where_it_is_ahead_by_more_than_moving_both_costs() {
-    // Twice the cost where the other has no place at all; between tiers all four moves are paid by
-    // what the faster one is faster.
+fn a_replacement_needs_more_than_moving_costs() {
+    // Twice the cost if the other has no place at all; between tiers the gain of the faster one
+    // pays for all four moves.
     for (has_both, ahead, places) in [(true, 4, [0, 1]), (false, 2, [1, NOWHERE])] {
         let mut plane = two_at_a_border(has_both, 1);
         asked(&mut plane, [11 * UNIT, 10 * UNIT]);
@@ -294,13 +298,13 @@ fn an_object_takes_anothers_place_where_it_is_ahead_by_more_than_moving_both_cos
 
 /// docs/vip.md has this slot in words.
 #[test]
-fn the_slot_that_is_worked_out_for_readers_comes_to_these_numbers() {
+fn the_documented_slot_example_is_right() {
     let (hot, cold, west, east) = (0, 1, 0, 1);
     let objects = [1, 2].map(|id| Object { id, octets: 1000 });
     let config = PlaneConfig {
         amplification: 1,
         decay: Decay::from_factor(1 << 31),
-        follow: Follow::Scores,
+        follow: PlacementSource::Scores,
         tiers: vec![Tier { octets: 1000, rate: 1000, admit: 0, evict: 0 }],
         weight: 0,
     };
@@ -309,7 +313,7 @@ fn the_slot_that_is_worked_out_for_readers_comes_to_these_numbers() {
     plane.set_capacity(east, 1000);
     plane.set_hops(hot, [east, west]);
     plane.set_hops(cold, [east]);
-    // The slot before: both were asked for, and no link was open.
+    // In the previous slot both were requested, and no link was open.
     plane.begin();
     plane.ask(hot, 3 * UNIT);
     plane.ask(cold, 2 * UNIT);
@@ -317,8 +321,8 @@ fn the_slot_that_is_worked_out_for_readers_comes_to_these_numbers() {
     assert_eq!((plane.counts(), plane.scores()), (&[3 * UNIT, 2 * UNIT][..], &[3 * UNIT, 2 * UNIT][..]));
 
     [west, east].iter().for_each(|b| plane.open(*b, true));
-    plane.heard_mut(west).copy_from_slice(&[UNIT, 0]);
-    plane.heard_mut(east).copy_from_slice(&[0, UNIT]);
+    plane.neighbour_counts_mut(west).copy_from_slice(&[UNIT, 0]);
+    plane.neighbour_counts_mut(east).copy_from_slice(&[0, UNIT]);
     plane.begin();
     plane.send();
     assert_eq!(plane.sent(east), Some((hot, UNIT)));
@@ -338,6 +342,6 @@ fn the_slot_that_is_worked_out_for_readers_comes_to_these_numbers() {
 }
 
 #[test]
-fn the_written_scenarios_are_what_the_model_says() {
+fn plane_golden_files_match_the_model() {
     model::compare_with_the_model("plane");
 }

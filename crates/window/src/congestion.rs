@@ -1,45 +1,49 @@
-//! How many segments may be outstanding: slow start, then one more each round trip; less when
-//! something says congestion (RFC 5681).
+//! The congestion window: slow start, then one more segment each round trip, less after congestion
+//! (RFC 5681).
 //!
-//! What says so is told apart as by the consumers in user space (docs/experiments/congestion.md). A
-//! router's mark always counts. A queue that stands for a whole round trip counts as a mark, so
-//! that a path without losses is not filled without end. A loss counts as far as a queue explains
-//! it: without one, and without more losses than a bad link has, it leaves the window as it is. A
-//! whole timer in which nothing comes leaves one segment.
+//! The signals are distinguished as by the consumers in user space
+//! (docs/experiments/congestion.md). A router's mark always counts. A queue that stands for a whole
+//! round trip counts as a mark, because a path without losses would otherwise be filled without
+//! end. A loss counts as far as a queue explains it: without a queue, and with no more losses than
+//! on a bad link, the window does not change. If no Data arrive for a whole timer, the window
+//! shrinks to one segment.
 
 use crate::path::Path;
 
 /// One segment, in the unit of the window.
 const ONE: u32 = 256;
 
-/// Percentage of lost segments above which loss means congestion, whatever the queue looks like.
+/// Percentage of lost segments above which loss means congestion, regardless of the queue.
 const LOSS_MAX_PERCENT: u32 = 15;
 
-/// What exceeds the least round trip by this, or by a sixteenth of it, has waited in a queue.
+/// A round trip above the minimum by more than this, or by more than a sixteenth of it, includes
+/// time in a queue.
 const EMPTY_NS: u64 = 2_000_000;
 
-/// If no Data came without waiting for so long, the least round trip is looked for. Less than the
-/// time for which one is remembered: who comes while a queue stands takes it for the path's.
+/// If all Data waited in a queue for this time, the minimum round trip is probed. It is less than
+/// the time for which a minimum is remembered. A flow that starts while a queue stands measures the
+/// queue as a part of the path.
 const LOOK_EVERY_NS: u64 = 5_000_000_000;
 
-/// For how long the window is half of itself then, or two round trips.
+/// Duration of a probe, during which the window is halved; at least two round trips.
 const LOOK_NS: u64 = 200_000_000;
 
-/// How long after a look that found a lesser round trip the next one is: there may be lesser ones.
+/// Time from a probe that found a lower round trip to the next one, because the minimum may be
+/// lower still.
 const LOOK_AGAIN_NS: u64 = 1_000_000_000;
 
-/// How often one standing queue is answered though that does not make it shorter: then it is
-/// another's, or the path has become longer.
+/// Maximum number of reactions to one standing queue that does not shrink. Such a queue belongs to
+/// other flows, or the path has become longer.
 const QUEUE_ANSWERS: u32 = 2;
 
-/// What says that the path is congested.
+/// A signal of congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Signal {
-    /// A router's word: a CongestionMark, or a Nack for congestion.
+    /// From a router: a CongestionMark, or a Nack for congestion.
     Mark,
-    /// A segment was lost: perhaps a full queue, perhaps a bad link.
+    /// A segment was lost, by a full queue or by a bad link.
     Loss,
-    /// All Data of a round trip have waited too long ([`Path::has_queue`]).
+    /// All Data of a round trip waited too long ([`Path::has_queue`]).
     Queue,
 }
 
@@ -51,27 +55,28 @@ pub struct Window {
     /// Below it, the window doubles each round trip.
     slow_start_until: u32,
     max: u32,
-    /// What of the window may be used: less than it during and after a look.
+    /// The usable part of the window, which is smaller during and after a probe.
     allowed: u32,
-    /// How often the queue that stands was answered, and how long it was the last time.
+    /// Number of reactions to the standing queue, and its length at the last reaction.
     queue_answers: u32,
     queue_ns: u64,
-    /// When a Data came last that had not waited; none yet.
+    /// The time of the last Data that did not wait in a queue; `None` at first.
     empty_at_ns: Option<u64>,
-    /// Until when the window is small so that one comes.
+    /// The end of the probe in progress.
     looks_until_ns: Option<u64>,
-    /// The least round trip when that began; and whether the last look found a lesser one.
+    /// The minimum round trip at the start of the probe, and whether the last probe found a lower
+    /// one.
     looked_ns: u64,
     looks_again: bool,
 }
 
 impl Window {
-    /// Segments that are asked for at first (RFC 6928).
+    /// Initial window, segments (RFC 6928).
     pub const INITIAL: u32 = 10;
-    /// The least to which congestion brings a window.
+    /// Minimum window after congestion.
     pub const MIN: u32 = 2;
 
-    /// A window that never exceeds `segments_max`, which is at most 65,536.
+    /// Creates a window of at most `segments_max`, which is at most 65,536.
     pub fn new(segments_max: u32) -> Self {
         let max = segments_max.clamp(1, 1 << 16) * ONE;
         Window {
@@ -93,8 +98,8 @@ impl Window {
         self.size.min(self.allowed).max(ONE) / ONE
     }
 
-    /// A segment has come, after `rtt_ns` if it was asked for once, and left so many `outstanding`.
-    /// `is_limited`: it is the window that limits the rate.
+    /// Grows the window after a received segment. `rtt_ns` is its round trip if it was requested
+    /// once, `outstanding` the number of segments left. `is_limited`: the window limits the rate.
     pub(crate) fn grow(
         &mut self,
         path: &Path,
@@ -110,15 +115,15 @@ impl Window {
         if self.looks_until_ns.is_some() {
             return;
         }
-        // After a look, or where the first missing segment held others up, the rest of the window
-        // comes back by a segment each Data: a burst would make a queue (RFC 9002, 7.7).
+        // After a probe, or after the first missing segment held others up, the rest of the window
+        // returns by one segment per Data, because a burst would build a queue (RFC 9002, 7.7).
         let burst_max = outstanding.saturating_add(Self::INITIAL).saturating_mul(ONE);
         self.allowed = (self.allowed + ONE).min(burst_max).min(self.max);
         if path.is_queue(path.recent_ns()) {
             if self.is_slow_start() {
                 self.size = (self.size / 2).max(Self::MIN * ONE).min(self.max);
                 self.slow_start_until = self.size;
-                self.begin_look(path, now_ns, 0);
+                self.begin_probe(path, now_ns, 0);
             }
         } else if is_limited {
             let more = if !self.is_slow_start() {
@@ -132,19 +137,21 @@ impl Window {
         }
     }
 
-    /// Something says congestion. Whether that is answered: then what other segments of this round
-    /// trip say is the same congestion, and not to be told.
+    /// Reacts to a signal of congestion. Returns true if the window was reduced. The caller then
+    /// ignores further signals of this round trip, because they belong to the same congestion.
     pub(crate) fn congested(&mut self, path: &Path, signal: Signal, now_ns: u64) -> bool {
         let tenths = self.size / 10;
         let kept = match signal {
             Signal::Mark => self.size / 20 * 17,
             Signal::Loss if path.loses_more_than(LOSS_MAX_PERCENT) => tenths * 7,
-            // What the path holds without its queue. Round trips vary by a quarter by themselves.
+            // The capacity of the path without its queue. Round trips vary by a quarter without any
+            // queue.
             Signal::Loss => {
                 self.share(5 * path.least_ns(), 4 * path.last_round_ns()).clamp(tenths * 7, self.size)
             }
             Signal::Queue if !self.may_answer_queue(path) => self.size,
-            // A little less than that, so that all who share the queue see it empty.
+            // A little less than the capacity, so that all flows that share the queue observe it
+            // empty.
             Signal::Queue => {
                 self.queue_answers += 1;
                 self.queue_ns = path.last_round_ns();
@@ -155,14 +162,14 @@ impl Window {
             return false;
         }
         if self.is_slow_start() {
-            self.begin_look(path, now_ns, 0);
+            self.begin_probe(path, now_ns, 0);
         }
         self.slow_start_until = kept.max(Self::MIN * ONE);
         self.size = self.slow_start_until.min(self.max);
         true
     }
 
-    /// Nothing has come for a whole timer.
+    /// Shrinks the window after a whole timer without Data.
     pub(crate) fn collapse(&mut self) {
         self.slow_start_until = (self.size / 10 * 7).max(Self::MIN * ONE);
         self.size = ONE;
@@ -172,7 +179,7 @@ impl Window {
         self.size < self.slow_start_until
     }
 
-    /// This part of the window; all of it if nothing was measured.
+    /// Returns this part of the window, or all of it without a measurement.
     fn share(&self, part: u64, of: u64) -> u32 {
         let share = u64::from(self.size) * part / of.max(1);
         if of == 0 { self.size } else { share.min(u64::from(self.size)) as u32 }
@@ -182,7 +189,7 @@ impl Window {
         self.queue_answers < QUEUE_ANSWERS || path.last_round_ns() < self.queue_ns / 16 * 15
     }
 
-    /// Looks for the least round trip when it is time to.
+    /// Probes the minimum round trip if it is due.
     fn look(&mut self, path: &Path, rtt_ns: Option<u64>, now_ns: u64) {
         let empty_ns = path.least_ns() + EMPTY_NS.max(path.least_ns() / 16);
         let is_empty = rtt_ns.is_some_and(|rtt_ns| rtt_ns <= empty_ns);
@@ -193,7 +200,7 @@ impl Window {
         self.empty_at_ns = Some(empty_at_ns);
         match self.looks_until_ns {
             None if now_ns.saturating_sub(empty_at_ns) > LOOK_EVERY_NS => {
-                self.begin_look(path, now_ns, LOOK_NS);
+                self.begin_probe(path, now_ns, LOOK_NS);
             }
             Some(until_ns) if now_ns >= until_ns => {
                 self.looks_until_ns = None;
@@ -205,14 +212,14 @@ impl Window {
         }
     }
 
-    fn begin_look(&mut self, path: &Path, now_ns: u64, least_ns: u64) {
+    fn begin_probe(&mut self, path: &Path, now_ns: u64, least_ns: u64) {
         self.allowed = self.size / 2;
         self.looks_until_ns = Some(now_ns.saturating_add(least_ns.max(2 * path.rto.smoothed_ns())));
         self.looked_ns = path.least_ns();
     }
 }
 
-/// How much longer round trips may be for a slow start of full speed (RFC 9406, 4.2 and 4.3).
+/// The increase of round trips up to which slow start keeps its full rate (RFC 9406, 4.2 and 4.3).
 fn slow_start_ns(path: &Path) -> u64 {
     (path.least_ns() / 8).clamp(4_000_000, 16_000_000)
 }
@@ -223,7 +230,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A path of 10 ms, where the answers of the last round trip took `rtt_ns`.
+    /// A path of 10 ms with a last round trip of `rtt_ns`.
     fn path(rtt_ns: u64) -> Path {
         let mut path = Path::default();
         path.measured(10 * MS, true, 0);
@@ -231,13 +238,13 @@ mod tests {
         path
     }
 
-    /// One of 100 segments that is not in slow start.
+    /// A window of 100 segments that is not in slow start.
     fn at_100() -> Window {
         Window { size: 100 * ONE, slow_start_until: 100 * ONE, ..Window::new(256) }
     }
 
     #[test]
-    fn a_loss_takes_what_a_queue_explains_and_no_more_than_three_tenths() {
+    fn a_loss_takes_at_most_three_tenths() {
         for (rtt_ms, left) in [(10, 100), (12, 100), (15, 83), (100, 70)] {
             let mut window = at_100();
             assert_eq!(window.congested(&path(rtt_ms * MS), Signal::Loss, MS), left < 100);
@@ -246,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_beyond_a_bad_link_s_are_congestion_without_a_queue() {
+    fn excessive_losses_are_congestion() {
         let mut lossy = path(10 * MS);
         let mut window = at_100();
         (0..40).for_each(|_| lossy.was_lost());
@@ -259,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_takes_fifteen_percent_with_and_without_a_queue() {
+    fn a_mark_takes_fifteen_percent() {
         for rtt_ms in [10, 100] {
             let mut window = at_100();
             assert!(window.congested(&path(rtt_ms * MS), Signal::Mark, MS));
@@ -268,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_stands_is_answered_and_not_for_ever() {
+    fn a_standing_queue_shrinks_the_window_briefly() {
         let mut window = at_100();
         assert!(window.congested(&path(40 * MS), Signal::Queue, MS));
         assert_eq!(window.segments(), 50);
@@ -280,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_start_doubles_slows_down_as_a_queue_grows_and_ends_where_it_stands() {
+    fn slow_start_ends_at_a_standing_queue() {
         let mut window = Window::new(256);
         (0..90).for_each(|_| window.grow(&path(10 * MS), None, 250, true, MS));
         assert_eq!(window.segments(), 100);
@@ -293,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_is_halved_for_a_moment_when_no_data_came_without_waiting_for_five_seconds() {
+    fn five_queued_seconds_halve_the_window() {
         let mut window = at_100();
         let mut data = |now_ms: u64, rtt_ms: u64| {
             window.grow(&path(10 * MS), Some(rtt_ms * MS), 100, false, now_ms * MS);
@@ -306,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_that_held_others_up_brings_no_burst() {
+    fn a_late_segment_brings_no_burst() {
         let mut window = at_100();
         window.grow(&path(10 * MS), None, 5, false, MS);
         assert_eq!(window.segments(), 5 + Window::INITIAL);

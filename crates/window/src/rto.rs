@@ -1,50 +1,41 @@
-//! How long an answer may take: RFC 6298, in nanoseconds.
+//! The timer for an answer: RFC 6298, in nanoseconds.
 
-/// The estimate of a round trip, and what follows for the timer. Of 0: nothing was measured.
+use crate::round_trip::{RoundTrip, TimeoutBounds};
+
+/// The bounds of the timer. The minimum is below RFC 6298's second, as in most current systems.
+const BOUNDS: TimeoutBounds =
+    TimeoutBounds { initial_ns: Rto::INITIAL_NS, min_ns: Rto::MIN_NS, max_ns: Rto::MAX_NS };
+
+/// The estimate of a round trip, and the timer derived from it.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Rto {
-    smoothed_ns: u64,
-    deviation_ns: u64,
-}
+pub struct Rto(RoundTrip);
 
 impl Rto {
-    /// The timer before anything was measured (RFC 6298, 2.1).
+    /// The timer before the first measurement (RFC 6298, 2.1).
     pub const INITIAL_NS: u64 = 1_000_000_000;
-    /// The shortest timer: less than RFC 6298's second, as in most of what runs today.
+    /// The shortest timer: less than RFC 6298's second, as in most current systems.
     pub const MIN_NS: u64 = 200_000_000;
     /// The longest timer, and the longest wait for any one answer.
     pub const MAX_NS: u64 = 4_000_000_000;
 
-    /// Takes a round trip that was measured, of a segment that was asked for once (Karn's rule).
+    /// Adds a measured round trip of a segment that was requested once (Karn's rule).
     pub fn measured(&mut self, rtt_ns: u64) {
-        let rtt_ns = rtt_ns.clamp(1, Self::MAX_NS);
-        if self.smoothed_ns == 0 {
-            self.smoothed_ns = rtt_ns;
-            self.deviation_ns = rtt_ns / 2;
-            return;
-        }
-        let off_ns = self.smoothed_ns.abs_diff(rtt_ns);
-        self.deviation_ns = (3 * self.deviation_ns + off_ns) / 4;
-        self.smoothed_ns = ((7 * self.smoothed_ns + rtt_ns) / 8).max(1);
+        self.0.add(rtt_ns.clamp(1, Self::MAX_NS));
     }
 
-    /// How long to wait for an answer that has been late `timeouts` times: doubled each time.
+    /// Returns the time to wait for an answer after `timeouts` timeouts: doubled each time.
     pub fn wait_ns(&self, timeouts: u8) -> u64 {
-        let wait_ns = if self.smoothed_ns == 0 {
-            Self::INITIAL_NS
-        } else {
-            self.late_ns().clamp(Self::MIN_NS, Self::MAX_NS)
-        };
+        let wait_ns = self.0.timeout_ns(&BOUNDS);
         (wait_ns << u32::from(timeouts.min(8))).min(Self::MAX_NS)
     }
 
-    /// After so long an answer is late, if others come: the timer without its least length.
+    /// The time after which an answer is late if others arrive: the timer without its lower bound.
     pub fn late_ns(&self) -> u64 {
-        self.smoothed_ns + 4 * self.deviation_ns
+        self.0.late_ns().unwrap_or(0)
     }
 
     /// The smoothed round trip; 0 if none was measured.
     pub fn smoothed_ns(&self) -> u64 {
-        self.smoothed_ns
+        self.0.smoothed_ns().unwrap_or(0)
     }
 }

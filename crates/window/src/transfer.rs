@@ -7,93 +7,113 @@ use crate::congestion::{Signal, Window};
 use crate::path::Path;
 use crate::rto::Rto;
 
-/// Segments between the first that is missing and the last that is asked for.
+/// Segments from the first missing one to the last requested one.
+///
+/// # Limit
+/// No further segment is requested until the first missing one arrives.
+/// - Tests: `a_clean_path_needs_one_interest_each`,
+///   `interests_stay_within_the_given_room`
 pub const SEGMENTS_MAX: usize = 256;
 
-/// Times that one segment's answer may be late, before the transfer has failed.
+/// Timeouts of one segment.
+///
+/// # Limit
+/// The transfer fails.
+/// - Tests: `a_missing_segment_fails_the_transfer`
 pub const TIMEOUTS_MAX: u8 = 6;
 
-/// Nacks that one segment may get before the transfer has failed.
+/// Nacks of one segment.
+///
+/// # Limit
+/// The transfer fails.
+/// - Value: 3; 9 if the last Nack reports congestion
+/// - Tests: `no_route_nacks_fail_sooner_than_congestion`
 pub const NACKS_MAX: u8 = 3;
 
-/// A second Interest for a name that comes sooner after the first is suppressed by forwarders; each
-/// further one twice as late.
+/// Forwarders suppress a second Interest for a name within this time after the first. The time
+/// doubles with each further Interest.
 pub const SUPPRESSION_NS: u64 = 12_000_000;
 
-/// Segments asked for later that come sooner make one lost (RFC 9002, 6.1.1). Where a path shows
-/// that it reorders, twice as many do each time, or its being late as well (RFC 8985).
+/// A segment is lost if this number of segments requested later arrived (RFC 9002, 6.1.1). If the
+/// path reorders, the number doubles each time, or the segment must be late as well (RFC 8985).
 const REORDERED: u64 = 3;
 const PATIENCE_MAX: u32 = 4;
 
-/// A segment that was asked for so often has to wait for its timer, whatever it holds up.
+/// Interests for a segment that blocks others, without a timeout.
+///
+/// After the first Interest, up to three are sent before the timer of the segment.
+///
+/// # Limit
+/// The segment waits for its timer, even if it blocks others.
+/// - Tests: `a_tail_loss_is_retried_before_timeout`
 const PROBED_MAX: u8 = 4;
 
-/// Sendings that are remembered in their order.
+/// Number of sendings that are remembered in their order.
 const SENDINGS: usize = 2 * SEGMENTS_MAX;
 
-/// What to do next.
+/// The next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Ask for this segment, by an Interest of this lifetime with a new Nonce; then ask again.
+    /// Request this segment by an Interest of this lifetime with a new Nonce, then call again.
     Ask {
         /// Its number.
         segment: u64,
         /// The Interest's lifetime.
         lifetime_ms: u32,
     },
-    /// Nothing, before this time or the next packet. The largest number: no timer is needed.
+    /// Wait until this time or the next packet. The largest number: no timer is needed.
     Wait {
-        /// In the time of `now_ns`.
+        /// By the clock of `now_ns`.
         until_ns: u64,
     },
-    /// All segments have come, up to the last.
+    /// All segments up to the last one arrived.
     Ended,
-    /// The transfer has failed, and stays so.
+    /// The transfer has failed for good.
     Failed(Fault),
 }
 
-/// Why a transfer failed: always the network's or the producer's fault.
+/// The reason for which a transfer failed. The fault is always the network's or the producer's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// A segment did not come however often it was asked for.
+    /// A segment did not arrive after all attempts.
     TimedOut,
     /// A router has no route.
     NoRoute,
-    /// Refused otherwise, again and again: congestion, or a producer that says there is none.
+    /// Repeatedly refused for another reason: congestion, or a producer that denies the segment.
     Refused,
 }
 
-/// Why an Interest was refused.
+/// The reason for which an Interest was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// A Nack for congestion.
     Congestion,
-    /// A Nack for a Nonce that was seen before.
+    /// A Nack for a repeated Nonce.
     Duplicate,
-    /// A Nack for want of a route.
+    /// A Nack for a missing route.
     NoRoute,
-    /// Any other.
+    /// Any other reason.
     Other,
 }
 
-/// What becomes of a Data.
+/// The result of a Data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// The segment was wanted: the home keeps it.
+    /// The segment was missing: the host keeps it.
     Taken,
-    /// Nobody asks for it, or not any more.
+    /// The segment was not requested, or is no longer needed.
     NotAsked,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Not asked for, in this turn of the ring.
+    /// Not requested in this round of the ring.
     Free,
-    /// Its answer is awaited.
+    /// Requested, and not answered yet.
     Asked,
-    /// To be asked for again from `due_ns` on.
+    /// To be requested again from `due_ns` on.
     Again,
-    /// It has come before one with a lower number.
+    /// It arrived before a segment with a lower number.
     Held,
 }
 
@@ -102,12 +122,12 @@ struct Segment {
     state: State,
     timeouts: u8,
     nacks: u8,
-    /// Times that it was asked for.
+    /// Number of its requests.
     sendings: u8,
-    /// Of its latest sending, among all.
+    /// The number of its latest sending among all.
     order: u64,
     sent_ns: u64,
-    /// The end of its timer, or when it is asked for again.
+    /// The end of its timer, or the time of its next request.
     due_ns: u64,
 }
 
@@ -131,36 +151,36 @@ pub struct Transfer {
     window: Window,
     path: Path,
     segments: Box<[Segment]>,
-    /// Which segment the n-th sending was of, in a ring.
+    /// Maps the n-th sending to its segment, in a ring.
     sendings: Box<[u64]>,
-    /// The lowest segment that has not come.
+    /// The lowest segment that is missing.
     first: u64,
-    /// The lowest segment that was never asked for.
+    /// The lowest segment that was never requested.
     next: u64,
     last: Option<u64>,
     asked: u32,
     again: u32,
-    /// Those to be asked for again that were refused.
+    /// Number of refused segments that wait to be requested again.
     refused: u32,
     held: u32,
     /// Number of the next sending, and of the first that may still be found lost.
     order: u64,
     unjudged: u64,
-    /// Sendings before it belong to a round trip in which the window has shrunk already.
+    /// Sendings before this number belong to a round trip in which the window was reduced already.
     shrunk_until: u64,
-    /// The first sending of the round trip under way, and of the next one.
+    /// The first sending of the current round trip, and of the next one.
     round: u64,
     round_next: u64,
-    /// How often what was taken for lost was late.
+    /// Number of segments that counted as lost and were late.
     patience: u32,
     data_ns: u64,
-    /// No timer ends, and nothing is asked for again, before it.
+    /// The earliest end of a timer or repeated request.
     wake_ns: u64,
     fault: Option<Fault>,
 }
 
 impl Transfer {
-    /// A transfer of which nothing has been asked for; `None` if there is no memory.
+    /// Creates a transfer without any request; `None` if there is no memory.
     pub fn new() -> Option<Self> {
         Some(Transfer {
             window: Window::new(SEGMENTS_MAX as u32),
@@ -186,12 +206,12 @@ impl Transfer {
         })
     }
 
-    /// The lowest segment that has not come.
+    /// The lowest segment that is missing.
     pub fn first_missing(&self) -> u64 {
         self.first
     }
 
-    /// Segments whose answers are awaited.
+    /// Number of segments requested and not answered.
     pub fn outstanding(&self) -> u32 {
         self.asked
     }
@@ -201,8 +221,9 @@ impl Transfer {
         self.window.segments()
     }
 
-    /// What to do at `now_ns`. New segments are asked for while fewer than `room` have yet to come:
-    /// so many fit the home's buffer. To be called until it does not say [`Step::Ask`].
+    /// Returns the action at `now_ns`. New segments are requested while fewer than `room` are
+    /// outstanding, the capacity of the host's buffer. Call it until it does not return
+    /// [`Step::Ask`].
     pub fn next(&mut self, now_ns: u64, room: u32) -> Step {
         if now_ns >= self.wake_ns {
             self.judge_by_time(now_ns);
@@ -221,7 +242,8 @@ impl Transfer {
             }
             let is_within = self.next - self.first < SEGMENTS_MAX as u64;
             let is_there = self.last.is_none_or(|last| self.next <= last);
-            // What was refused still has its place: else each Nack would bring one more Interest.
+            // A refused segment still occupies the window. Otherwise each Nack would cause one more
+            // Interest.
             let has_place = self.asked + self.refused < self.window.segments();
             if is_within && is_there && has_place && self.asked + self.again < room {
                 let segment = self.next;
@@ -233,8 +255,8 @@ impl Transfer {
         Step::Wait { until_ns: self.wake_ns.min(probe_ns) }
     }
 
-    /// A Data has come for `segment`, which names `last` as the last one, and `is_marked` with
-    /// congestion.
+    /// Processes a Data for `segment`. `last` is the last segment that it names, `is_marked` a
+    /// congestion mark.
     pub fn data(&mut self, segment: u64, last: Option<u64>, is_marked: bool, now_ns: u64) -> Fate {
         if !self.is_open(segment) {
             return Fate::NotAsked;
@@ -269,7 +291,7 @@ impl Transfer {
         Fate::Taken
     }
 
-    /// An Interest for `segment` was refused.
+    /// Processes a refusal of the Interest for `segment`.
     pub fn refused(&mut self, segment: u64, why: Refusal, now_ns: u64) {
         if !self.is_open(segment) || self.at(segment).state != State::Asked {
             return;
@@ -279,7 +301,8 @@ impl Transfer {
         known.nacks = known.nacks.saturating_add(1);
         let (nacks, order) = (known.nacks, known.order);
         let (later_ns, nacks_max) = match why {
-            // The queue that refused it must have time to empty; this says nothing of a route.
+            // The queue that refused it needs time to empty. The refusal is no evidence about a
+            // route.
             Refusal::Congestion => (wait_ns << u32::from(nacks.min(4)), NACKS_MAX + TIMEOUTS_MAX),
             _ => (SUPPRESSION_NS << u32::from(nacks.min(8)), NACKS_MAX),
         };
@@ -289,10 +312,10 @@ impl Transfer {
         if why == Refusal::Congestion {
             self.congested(Signal::Mark, order, now_ns);
         }
-        self.ask_again(segment, now_ns.saturating_add(later_ns.min(Rto::MAX_NS)));
+        self.request_again(segment, now_ns.saturating_add(later_ns.min(Rto::MAX_NS)));
     }
 
-    /// The producer says that there is no such segment, which nobody else will have either.
+    /// The producer denies the segment. Other producers will not have it either.
     pub fn denied(&mut self) {
         self.fault = Some(Fault::Refused);
     }
@@ -323,8 +346,8 @@ impl Transfer {
         Step::Ask { segment, lifetime_ms: wait_ns.div_ceil(1_000_000) as u32 }
     }
 
-    /// Takes a segment that is awaited out of the window until `due_ns`.
-    fn ask_again(&mut self, segment: u64, due_ns: u64) {
+    /// Takes a requested segment out of the window until `due_ns`.
+    fn request_again(&mut self, segment: u64, due_ns: u64) {
         let known = self.at(segment);
         known.state = State::Again;
         known.due_ns = due_ns;
@@ -335,14 +358,14 @@ impl Transfer {
         self.wake_ns = self.wake_ns.min(due_ns);
     }
 
-    /// A segment that was to be asked for again is not any more.
+    /// Removes a segment from those to be requested again.
     fn leave_again(&mut self, segment: u64) {
         let was_refused = self.at(segment).nacks > 0;
         self.again -= 1;
         self.refused -= u32::from(was_refused);
     }
 
-    /// The lowest segment whose time to be asked for again has come.
+    /// Returns the lowest segment with a repeated request that is due.
     fn due_again(&mut self, now_ns: u64) -> Option<u64> {
         if self.again == 0 {
             return None;
@@ -353,10 +376,10 @@ impl Transfer {
         })
     }
 
-    /// What an answer tells of the path; its round trip, if that is known.
+    /// Updates the path by an answer. Returns its round trip, if it is known.
     fn learn(&mut self, known: &Segment, now_ns: u64) -> Option<u64> {
         let since_ns = now_ns.saturating_sub(known.sent_ns);
-        self.path.has_come();
+        self.path.count_data();
         if known.sendings == 1 && known.state == State::Asked {
             let is_new_round = known.order >= self.round_next;
             self.path.measured(since_ns, is_new_round, now_ns);
@@ -370,14 +393,14 @@ impl Transfer {
             return Some(since_ns);
         }
         if known.timeouts == 0 && (known.state == State::Again || since_ns < self.path.least_ns() / 2) {
-            // It answers the sending before: what was taken for a loss was late.
+            // It answers the previous sending, so the segment was late and not lost.
             self.patience = (self.patience + 1).min(PATIENCE_MAX);
             self.path.was_late();
         }
         None
     }
 
-    /// No segment beyond `last` is wanted.
+    /// Sets the last segment. Segments beyond `last` are not needed.
     fn end_at(&mut self, last: u64) {
         self.last = Some(last);
         let end = last.saturating_add(1);
@@ -393,7 +416,7 @@ impl Transfer {
         self.next = self.next.min(end.max(self.first));
     }
 
-    /// Of all that the answers of one round trip say, one thing is heeded.
+    /// Reacts to only one signal of the answers of one round trip.
     fn congested(&mut self, signal: Signal, order: u64, now_ns: u64) {
         if order >= self.shrunk_until && self.window.congested(&self.path, signal, now_ns) {
             self.shrunk_until = self.order;
@@ -406,7 +429,7 @@ impl Transfer {
         self.congested(Signal::Loss, order, now_ns);
     }
 
-    /// What was asked for well before something that has come is lost.
+    /// Marks segments as lost that were requested well before one that arrived.
     fn judge_by_order(&mut self, order: u64, now_ns: u64) {
         self.unjudged = self.unjudged.max(self.order.saturating_sub(SENDINGS as u64));
         let late_ns = self.late_ns();
@@ -422,21 +445,21 @@ impl Transfer {
                     break;
                 }
                 self.lost(judged, now_ns);
-                self.ask_again(segment, now_ns.max(known.sent_ns.saturating_add(pause_ns(&known))));
+                self.request_again(segment, now_ns.max(known.sent_ns.saturating_add(pause_ns(&known))));
             }
             self.unjudged += 1;
         }
     }
 
-    /// After so long an answer is taken for lost, if others have come.
+    /// The time after which an answer counts as lost, if others have arrived.
     fn late_ns(&self) -> u64 {
         let late_ns = self.path.rto.late_ns();
         late_ns + late_ns / 4 * u64::from(self.patience)
     }
 
-    /// Where no other segment can be asked for before the first that is missing, nothing will
-    /// overtake that one if it is lost: then it is enough that it is late (RFC 8985, 7).
-    /// Answers when it is.
+    /// If no further segment can be requested before the first missing one arrives, no later answer
+    /// can reveal its loss. In this case it counts as lost when it is late (RFC 8985, 7). Returns
+    /// the time at which it is late.
     fn probe(&mut self, now_ns: u64) -> u64 {
         let is_at_end = self.last.is_some_and(|last| self.next > last);
         let first = self.first;
@@ -451,11 +474,11 @@ impl Transfer {
             return late_ns;
         }
         self.path.was_lost();
-        self.ask_again(first, now_ns);
+        self.request_again(first, now_ns);
         u64::MAX
     }
 
-    /// Whose timer has ended is to be asked for again; then, when the next one ends.
+    /// Marks segments with an expired timer for a new request, and computes the next expiry.
     fn judge_by_time(&mut self, now_ns: u64) {
         let mut wake_ns = u64::MAX;
         for segment in self.first..self.next {
@@ -463,7 +486,7 @@ impl Transfer {
             if known.state == State::Asked && known.due_ns <= now_ns {
                 self.time_out(segment, &known, now_ns);
             } else if known.state == State::Asked || (known.state == State::Again && known.due_ns > now_ns) {
-                // What is due and waits for the window goes out when a packet opens it.
+                // A due segment that waits for the window is sent when a packet opens the window.
                 wake_ns = wake_ns.min(known.due_ns);
             }
         }
@@ -482,11 +505,12 @@ impl Transfer {
             self.window.collapse();
             self.shrunk_until = self.order;
         }
-        self.ask_again(segment, now_ns);
+        self.request_again(segment, now_ns);
     }
 }
 
-/// How long after its latest sending forwarders take a segment's next Interest for a repetition.
+/// The time after the latest sending of a segment during which forwarders suppress its next
+/// Interest.
 fn pause_ns(known: &Segment) -> u64 {
     SUPPRESSION_NS << u32::from(known.sendings.saturating_sub(1).min(4))
 }

@@ -1,5 +1,5 @@
-//! Transfers through one modelled link: a queue that drops at its end, a bad cable that loses, a
-//! path that reorders, and beside a sender that goes by loss as TCP's Reno does (RFC 5681).
+//! Transfers through a model of one link: with a tail-drop queue, with losses, with reordering, and
+//! beside a loss-based sender like TCP Reno (RFC 5681).
 
 use std::collections::BTreeMap;
 
@@ -13,23 +13,25 @@ const PACKET_NS: u64 = MS / 10;
 
 #[derive(Clone, Copy)]
 struct Link {
-    /// The round trip without a queue; and the packets that the queue holds.
+    /// Round-trip time with an empty queue.
     rtt_ns: u64,
+    /// Capacity of the queue in packets.
     queue: u64,
-    /// Of 1,000, in each direction; and how many Data are late by a fifth of the round trip.
+    /// Packets lost of 1,000, in each direction.
     lost: u64,
+    /// Data of 1,000 that arrive late by a fifth of the round trip.
     late: u64,
 }
 
-/// 100 packets fill the path, as many the queue.
+/// The path holds 100 packets, and so does the queue.
 const LINK: Link = Link { rtt_ns: 10 * MS, queue: 100, lost: 0, late: 0 };
 
-/// A sender with a window of packets: one more each round trip, half after a loss.
+/// A sender whose window grows by one packet per round trip, and is halved after a loss.
 #[derive(Default)]
 struct Reno {
     window: f64,
     slow_start_until: f64,
-    /// When each was sent that has not been answered, by its order.
+    /// Send times of unanswered packets, by sequence number.
     outstanding: BTreeMap<u64, u64>,
     order: u64,
     halved_until: u64,
@@ -50,7 +52,7 @@ impl Flow {
         Flow::Reno(Reno { window: 10.0, slow_start_until: f64::INFINITY, ..Reno::default() })
     }
 
-    /// The next packet to ask for, or when to look again.
+    /// Returns the next packet to request, or the time of the next call.
     fn next(&mut self, now_ns: u64) -> Result<u64, u64> {
         match self {
             Flow::Transfer(transfer) => match transfer.next(now_ns, SEGMENTS_MAX as u32) {
@@ -62,7 +64,7 @@ impl Flow {
         }
     }
 
-    /// Whether it is new.
+    /// Processes an answer; returns true if it is new.
     fn data(&mut self, packet: u64, now_ns: u64) -> bool {
         match self {
             Flow::Transfer(transfer) => transfer.data(packet, None, false, now_ns) == Fate::Taken,
@@ -115,10 +117,11 @@ impl Reno {
 }
 
 struct Outcome {
-    /// What each flow got of the link, from `counted_from_ns` on, in percent.
+    /// Each flow's share of the link's capacity in percent, measured from `counted_from_ns` on.
     shares: Vec<u64>,
-    /// Of the packets that came to the queue then, of 1,000.
+    /// Packets dropped of 1,000 that arrived at the queue since then.
     dropped: u64,
+    /// Mean wait of the others in the queue.
     waited_ns: u64,
 }
 
@@ -141,14 +144,14 @@ fn random(state: &mut u64) -> u64 {
     *state >> 16
 }
 
-/// Where a packet is.
+/// The next stop of a packet.
 #[derive(Clone, Copy)]
 enum Place {
     Queue,
     Consumer,
 }
 
-/// Runs flows, each of which begins a second after the one before.
+/// Runs flows that start one second apart.
 fn run(link: Link, mut flows: Vec<Flow>, seconds: u64) -> Outcome {
     let mut state = 0x9E37_79B9_7F4A_7C15;
     let mut on_the_way: BTreeMap<(u64, u64), (Place, usize, u64)> = BTreeMap::new();
@@ -169,7 +172,7 @@ fn run(link: Link, mut flows: Vec<Flow>, seconds: u64) -> Outcome {
                 match flow.next(now_ns) {
                     Ok(packet) if random(&mut state) % 1000 >= link.lost => {
                         count += 1;
-                        // Hosts are not clocks: else one flow could find the queue full each time.
+                        // Without jitter one flow could find the queue full each time.
                         let jitter_ns = random(&mut state) % (2 * PACKET_NS);
                         let at_ns = now_ns + link.rtt_ns / 2 + jitter_ns;
                         on_the_way.insert((at_ns, count), (Place::Queue, n, packet));
@@ -224,10 +227,10 @@ fn one(link: Link) -> Outcome {
     run(link, vec![Flow::transfer()], 3)
 }
 
-/// Of 100 packets that fill the path 2 are lost in a round trip at 1 % each way, where a window
-/// that went by loss alone would be of 12.
+/// With 1 % lost each way, 2 of the 100 packets on the path are lost per round trip. A window that
+/// reacted to losses alone would reach about 12 packets.
 #[test]
-fn losses_of_a_bad_link_leave_most_of_its_rate() {
+fn losses_leave_most_of_the_rate() {
     for (rtt_ms, lost, kept) in [
         (2, 0, 95),
         (2, 10, 80),
@@ -245,7 +248,7 @@ fn losses_of_a_bad_link_leave_most_of_its_rate() {
 }
 
 #[test]
-fn a_path_that_reorders_leaves_most_of_its_rate_with_losses_too() {
+fn reordering_leaves_most_of_the_rate() {
     for (lost, kept) in [(0, 90), (10, 60), (50, 20)] {
         let outcome = one(Link { lost, late: 300, ..LINK });
         assert!(outcome.sum() >= kept, "{lost} of 1,000 lost each way: {:?}", outcome.shares);
@@ -253,7 +256,7 @@ fn a_path_that_reorders_leaves_most_of_its_rate_with_losses_too() {
 }
 
 #[test]
-fn a_queue_that_drops_at_its_end_is_neither_filled_nor_overrun() {
+fn a_tail_drop_queue_is_not_overrun() {
     for (queue, used, dropped, waited_ms) in
         [(10, 65, 60, 1), (25, 70, 60, 3), (100, 90, 5, 10), (1000, 95, 0, 25)]
     {
@@ -265,7 +268,7 @@ fn a_queue_that_drops_at_its_end_is_neither_filled_nor_overrun() {
 }
 
 #[test]
-fn transfers_share_a_link_whoever_came_first() {
+fn transfers_share_a_link_fairly() {
     for queue in [25, 200, 1000] {
         let outcome = run(Link { queue, ..LINK }, vec![Flow::transfer(), Flow::transfer()], 20);
         assert!(outcome.fairness() >= 92, "{queue} packets: {:?}", outcome.shares);
@@ -273,11 +276,11 @@ fn transfers_share_a_link_whoever_came_first() {
     }
 }
 
-/// A queue as long as the path, or twice: each a quarter at least. A shorter one drops what no
-/// queue explains, in a longer one who goes by delay gives way: one of the two is left with a
-/// tenth.
+/// If the queue holds as many packets as the path, or twice as many, each flow receives at least a
+/// quarter of the capacity. A shorter queue drops before the delay grows; with a longer one the
+/// sender that reacts to delay backs off. In both cases one flow is left with about a tenth.
 #[test]
-fn beside_a_sender_that_goes_by_loss_neither_starves() {
+fn loss_based_senders_and_transfers_coexist() {
     for (queue, least) in [(10, 8), (25, 8), (100, 25), (200, 25), (1000, 8)] {
         for flows in [vec![Flow::reno(), Flow::transfer()], vec![Flow::transfer(), Flow::reno()]] {
             let outcome = run(Link { queue, ..LINK }, flows, 10);

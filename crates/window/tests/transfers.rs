@@ -1,4 +1,4 @@
-//! Transfers over networks that lose, reorder and repeat, and calls that nobody should make.
+//! Transfers over networks that lose, reorder and repeat, and calls against the rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
 
-/// What a path does to packets: of 1,000 each.
+/// The effects of a path on packets: of 1,000 each.
 #[derive(Clone, Copy, Debug)]
 struct Path {
     delay_ns: u64,
@@ -88,22 +88,22 @@ fn run(path: Path, segments: u64, room: u32, seed: u64) -> Outcome {
 }
 
 #[test]
-fn a_clean_path_needs_one_interest_for_each_segment() {
+fn a_clean_path_needs_one_interest_each() {
     let outcome = run(CLEAN, 1000, 256, 1);
     assert_eq!(outcome.step, Step::Ended);
-    // Those beyond the end were asked for before it was known.
+    // Segments beyond the end were requested before the end was known.
     assert!(outcome.asked < 1000 + SEGMENTS_MAX as u64, "{}", outcome.asked);
     // 1,000 segments in round trips of 10, 20, 40, 80, 160 and 256 segments.
     assert!(outcome.now_ns < 12 * 10 * MS, "{} ms", outcome.now_ns / MS);
 }
 
 #[test]
-fn an_object_of_one_segment_ends_with_it() {
+fn a_single_segment_object_ends() {
     assert_eq!(run(CLEAN, 1, 256, 1).step, Step::Ended);
 }
 
 #[test]
-fn no_more_is_asked_for_than_there_is_room_for() {
+fn interests_stay_within_the_given_room() {
     let mut transfer = Transfer::new().expect("memory");
     for segment in 0..3 {
         assert!(matches!(transfer.next(0, 3), Step::Ask { segment: n, .. } if n == segment));
@@ -116,7 +116,7 @@ fn no_more_is_asked_for_than_there_is_room_for() {
 }
 
 #[test]
-fn a_lost_segment_is_asked_for_again_when_three_later_ones_have_come() {
+fn three_later_segments_retransmit_a_loss() {
     let mut transfer = Transfer::new().expect("memory");
     while let Step::Ask { .. } = transfer.next(0, 256) {}
     let mut now_ns = 20 * MS;
@@ -137,7 +137,7 @@ fn a_lost_segment_is_asked_for_again_when_three_later_ones_have_come() {
 }
 
 #[test]
-fn a_segment_that_never_comes_fails_the_transfer_after_its_timers() {
+fn a_missing_segment_fails_the_transfer() {
     let mut transfer = Transfer::new().expect("memory");
     let (mut now_ns, mut asked) = (0, 0);
     let step = loop {
@@ -153,7 +153,7 @@ fn a_segment_that_never_comes_fails_the_transfer_after_its_timers() {
 }
 
 #[test]
-fn nacks_for_want_of_a_route_fail_it_soon_and_those_of_congestion_late() {
+fn no_route_nacks_fail_sooner_than_congestion() {
     for (why, refusals, fault) in [
         (Refusal::NoRoute, NACKS_MAX, Fault::NoRoute),
         (Refusal::Other, NACKS_MAX, Fault::Refused),
@@ -177,7 +177,7 @@ fn nacks_for_want_of_a_route_fail_it_soon_and_those_of_congestion_late() {
 }
 
 #[test]
-fn a_nack_does_not_bring_an_interest_for_one_segment_more() {
+fn a_nack_brings_no_extra_interest() {
     let mut transfer = Transfer::new().expect("memory");
     let (mut now_ns, mut asked) = (0, 0);
     while let step @ (Step::Ask { .. } | Step::Wait { .. }) = transfer.next(now_ns, 256) {
@@ -194,21 +194,21 @@ fn a_nack_does_not_bring_an_interest_for_one_segment_more() {
 }
 
 #[test]
-fn a_producer_that_denies_a_segment_fails_the_transfer_at_once() {
+fn a_denied_segment_fails_the_transfer() {
     let mut transfer = Transfer::new().expect("memory");
     transfer.denied();
     assert_eq!(transfer.next(0, 1), Step::Failed(Fault::Refused));
 }
 
 #[test]
-fn marks_and_losses_shrink_the_window_once_a_round_trip() {
+fn the_window_shrinks_once_per_round_trip() {
     let mut transfer = Transfer::new().expect("memory");
     while let Step::Ask { .. } = transfer.next(0, 256) {}
     assert_eq!(transfer.window(), Window::INITIAL);
     for segment in 0..5 {
         transfer.data(segment, None, true, 10 * MS);
     }
-    // What is in the queue goes first; then it is 85 of 100, once.
+    // The segments in the queue are taken off first, then 15 percent, once.
     assert_eq!(transfer.window(), 5);
     while let Step::Ask { segment, .. } = transfer.next(10 * MS, 256) {
         assert!(segment < 20);
@@ -224,7 +224,7 @@ fn marks_and_losses_shrink_the_window_once_a_round_trip() {
 /// Without a queue: a window that went by loss would be of 17, 8 and 5 segments (1.7 / sqrt(loss)),
 /// one with a timer for each loss would need 200 ms for each.
 #[test]
-fn losses_of_one_five_and_ten_percent_leave_more_than_additive_increase_gives() {
+fn lossy_transfers_outperform_additive_increase() {
     for (lost, segments_per_rtt) in [(10, 80), (50, 40), (100, 20)] {
         let outcome = run(Path { lost, ..CLEAN }, 5000, 256, 7);
         assert_eq!(outcome.step, Step::Ended);
@@ -234,7 +234,7 @@ fn losses_of_one_five_and_ten_percent_leave_more_than_additive_increase_gives() 
 }
 
 #[test]
-fn a_whole_timer_without_an_answer_leaves_one_segment() {
+fn a_full_timeout_leaves_one_segment() {
     let mut transfer = Transfer::new().expect("memory");
     while let Step::Ask { .. } = transfer.next(0, 256) {}
     for segment in 0..5 {
@@ -248,9 +248,10 @@ fn a_whole_timer_without_an_answer_leaves_one_segment() {
     assert_eq!((transfer.window(), transfer.outstanding()), (1, 5));
 }
 
-/// Nothing overtakes the last segment, nor one that holds up as many as may be asked for ahead.
+/// No answer overtakes the last segment, or a segment behind which the maximum number was requested
+/// ahead.
 #[test]
-fn a_lost_segment_that_nothing_overtakes_is_asked_for_before_its_timer() {
+fn a_tail_loss_is_retried_before_timeout() {
     let mut transfer = Transfer::new().expect("memory");
     while let Step::Ask { .. } = transfer.next(0, 256) {}
     for segment in 0..9 {
@@ -273,7 +274,7 @@ fn a_lost_segment_that_nothing_overtakes_is_asked_for_before_its_timer() {
 }
 
 #[test]
-fn a_path_that_reorders_is_learnt_and_asks_for_few_segments_twice() {
+fn a_reordering_path_is_learned() {
     let outcome = run(Path { late: 200, ..CLEAN }, 5000, 256, 7);
     assert_eq!(outcome.step, Step::Ended);
     assert!(outcome.asked < 5000 + 5000 / 4, "{} Interests", outcome.asked);
@@ -302,7 +303,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn whatever_a_path_does_each_segment_is_taken_once_and_in_the_window(
+    fn each_segment_is_taken_once(
         lost in 0u64..200, late in 0u64..500, marked in 0u64..100, repeated in 0u64..300,
         delay_ms in 1u64..200, segments in 1u64..600, room in 1u32..300, seed: u64,
     ) {
@@ -314,7 +315,7 @@ proptest! {
     }
 
     #[test]
-    fn no_order_of_calls_and_no_number_breaks_it(
+    fn any_order_of_calls_is_safe(
         calls in prop::collection::vec((0u8..6, any::<u64>(), any::<u64>(), any::<bool>()), 1..600),
     ) {
         let mut transfer = Transfer::new().expect("memory");

@@ -1,5 +1,5 @@
-//! Interests that go on with a change: what of the received one stays, and what is new, to be
-//! written into a buffer that the caller has. Nothing is allocated.
+//! Interests that are forwarded with a change: the retained parts of the received Interest and the
+//! new parts, to be written into the caller's buffer. Nothing is allocated.
 
 use core::ops::Range;
 
@@ -10,8 +10,8 @@ use crate::types::{CAN_BE_PREFIX, FORWARDING_HINT, INTEREST, MUST_BE_FRESH, NAME
 /// TYPE, LENGTH and VALUE of a Nonce.
 const NONCE_OCTETS: usize = 6;
 
-/// An Interest with a Nonce where its application left it out, or without a forwarding hint that
-/// has done its work.
+/// An Interest with a Nonce where its application omitted it, or without a forwarding hint that is
+/// no longer needed.
 ///
 /// ```
 /// use namely_wire::{AmendedInterest, InterestBuilder, InterestView, Name};
@@ -26,21 +26,21 @@ const NONCE_OCTETS: usize = 6;
 #[derive(Clone, Debug)]
 pub struct AmendedInterest<'a> {
     value: &'a [u8],
-    /// The forwarding hint, or an empty part.
+    /// Range of the removed forwarding hint, or an empty range.
     left_out: Range<usize>,
     nonce: [u8; NONCE_OCTETS],
-    /// Where in `value` the Nonce goes, if one does.
+    /// Offset in `value` of the new Nonce, if there is one.
     nonce_at: Option<usize>,
 }
 
 impl<'a> AmendedInterest<'a> {
-    /// `interest` with `nonce`, which must be `None` if it has one, and with its forwarding hint
-    /// or without.
+    /// Amends `interest` with `nonce`, which must be `None` if it has one, and with its forwarding
+    /// hint or without.
     pub fn new(interest: &InterestView<'a>, nonce: Option<[u8; 4]>, keeps_hint: bool) -> Self {
         let value = read_tlv(interest.wire).map_or(&[][..], |outer| outer.value);
-        // Nonce goes behind the last of the elements that precede it in the specification's order.
-        // Unknown elements may stand between those; these are all critical, so none is behind a
-        // later element.
+        // Nonce goes after the last of the elements that precede it in the specification's order.
+        // Unknown elements may lie between those. These elements are all critical, so none is
+        // behind a later element.
         let (mut body, mut left_out, mut split, mut start) = (Reader::new(value), 0..0, 0, 0);
         while let Ok(Some(tlv)) = body.next_tlv() {
             let end = body.position();
@@ -61,12 +61,12 @@ impl<'a> AmendedInterest<'a> {
         self.value.len() - self.left_out.len() + nonce
     }
 
-    /// Octets of the whole Interest.
+    /// Returns the octets of the whole Interest.
     pub fn octets(&self) -> usize {
         tlv_octets(INTEREST, self.value_octets())
     }
 
-    /// Writes it.
+    /// Writes the Interest.
     ///
     /// # Panics
     /// If `buffer` is not of [`AmendedInterest::octets`].
@@ -77,7 +77,7 @@ impl<'a> AmendedInterest<'a> {
             position += octets.len();
         };
         let kept = |part: Range<usize>| {
-            // Nothing that is left out begins or ends within a part.
+            // The removed range lies entirely within one part.
             if part.contains(&self.left_out.start) && !self.left_out.is_empty() {
                 [&self.value[part.start..self.left_out.start], &self.value[self.left_out.end..part.end]]
             } else {

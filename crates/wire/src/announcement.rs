@@ -1,17 +1,22 @@
-//! Prefix Announcement: a signed Data by which a producer asks routers to send a prefix's Interests
-//! its way (`rib/announce`, and the PrefixAnnouncement header field of NDNLPv2).
+//! Prefix Announcement: a signed Data by which a producer requests a route for a prefix
+//! (`rib/announce`, and the PrefixAnnouncement header field of NDNLPv2).
 
 use alloc::vec::Vec;
 
 use crate::data::{ContentType, DataBuilder, DataView, UnsignedData};
 use crate::error::DecodeError;
 use crate::fields::{Fields, put_nni};
-use crate::mgmt::numbers::{COST, EXPIRATION_PERIOD};
 use crate::name::{Component, Name, NameRef};
 use crate::signature::SignatureInfo;
 use crate::tlv::Writer;
 use crate::types::*;
 use crate::validity::{self, ValidityPeriod};
+
+/// TYPE of an announcement's cost, as in NFD's management.
+const COST: u32 = 106;
+
+/// TYPE of an announcement's lifetime, as in NFD's management.
+const EXPIRATION_PERIOD: u32 = 109;
 
 /// The component `32=PA`.
 const PA: Component<'static> = Component { typ: KEYWORD_COMPONENT, value: b"PA" };
@@ -27,14 +32,14 @@ pub struct AnnouncementView<'a> {
     pub version: u64,
     /// ExpirationPeriod, ms from receipt.
     pub expiration_period_ms: u64,
-    /// ValidityPeriod: when the announcement holds at all.
+    /// ValidityPeriod: the absolute time limits of the announcement.
     pub validity: Option<ValidityPeriod>,
     /// Cost: an extension of NDNts.
     pub cost: Option<u64>,
 }
 
 impl<'a> AnnouncementView<'a> {
-    /// Checks `wire` as exactly one Prefix Announcement.
+    /// Parses `wire` as exactly one Prefix Announcement.
     ///
     /// # Errors
     /// [`DecodeError`]: not exactly one Data that is a Prefix Announcement.
@@ -46,7 +51,7 @@ impl<'a> AnnouncementView<'a> {
     ///
     /// # Errors
     /// [`DecodeError::BadName`] or [`DecodeError::OutOfRange`] if name or ContentType are not those
-    /// of a Prefix Announcement; otherwise what is wrong with its Content.
+    /// of a Prefix Announcement; otherwise the error of its Content.
     pub fn from_data(data: DataView<'a>) -> Result<Self, DecodeError> {
         let (prefix, version) = split_name(data.name).ok_or(DecodeError::BadName)?;
         if data.content_type != ContentType::PrefixAnnouncement {
@@ -65,8 +70,8 @@ impl<'a> AnnouncementView<'a> {
         })
     }
 
-    /// How long the route lasts if the announcement arrives at `unix_s`, ms: the tighter of both
-    /// periods; `None` when it does not hold then.
+    /// Returns the lifetime of the route in ms if the announcement arrives at `unix_s`: the shorter
+    /// of both periods; `None` if it is not valid at that time.
     pub fn lifetime_ms(&self, unix_s: u64) -> Option<u64> {
         let Some(validity) = self.validity else { return Some(self.expiration_period_ms) };
         if !validity.contains(unix_s) {
@@ -77,14 +82,14 @@ impl<'a> AnnouncementView<'a> {
     }
 }
 
-/// Prefix and version of `/<prefix>/32=PA/v=<version>/seg=0`.
+/// Splits `/<prefix>/32=PA/v=<version>/seg=0` into prefix and version.
 fn split_name(name: NameRef<'_>) -> Option<(NameRef<'_>, u64)> {
     let at = name.len().checked_sub(3)?;
     let version = name.component(at + 1)?.version()?;
     (name.component(at)? == PA && name.component(at + 2)?.segment()? == 0).then(|| (name.prefix(at), version))
 }
 
-/// What a Prefix Announcement says.
+/// The content of a Prefix Announcement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Announcement {
     /// The prefix to announce.
@@ -100,7 +105,7 @@ pub struct Announcement {
 }
 
 impl Announcement {
-    /// The packet without its signature value.
+    /// Builds the packet without its signature value.
     pub fn build(&self, signer: &SignatureInfo) -> UnsignedData {
         let name = self.prefix.join(PA).join_version(self.version).join_segment(0);
         DataBuilder::new(name.as_name())
@@ -113,7 +118,8 @@ impl Announcement {
         w.nni(EXPIRATION_PERIOD, self.expiration_period_ms);
         put_nni(&mut w, COST, self.cost);
         if let Some(validity) = &self.validity {
-            validity::encode_validity(&mut w, &validity.encode());
+            let (not_before, not_after) = validity.encode();
+            validity::encode_validity(&mut w, &not_before, &not_after);
         }
         w.into_vec()
     }

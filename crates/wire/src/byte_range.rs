@@ -1,6 +1,6 @@
 //! Byte ranges of files (VI-02): `<file>/32=range/<first>-<last>` names an object of its own, which
-//! the source cuts from the file. Each range has one spelling, so that caches agree: decimal
-//! numbers without leading zeros, `<first>-` for all up to the end.
+//! the source cuts from the file. Each range has one spelling, so that caches share it: decimal
+//! numbers without leading zeros, and `<first>-` for a range up to the end.
 
 use alloc::format;
 use core::fmt;
@@ -12,28 +12,28 @@ use crate::types::{GENERIC_COMPONENT, KEYWORD_COMPONENT};
 /// The component `32=range`.
 pub const RANGE_COMPONENT: Component<'static> = Component { typ: KEYWORD_COMPONENT, value: b"range" };
 
-/// Octets of a file from one up to and with another, counted from 0.
+/// A range of octets of a file, from the first to the last inclusive, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ByteRange {
     first: u64,
     last: Option<u64>,
 }
 
-/// Why text is no range. The caller's fault, or the peer's who sent it.
+/// The text is not a range. The fault of the caller, or of the peer that sent it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ByteRangeError {
-    /// It is not `<first>-<last>` or `<first>-`, in decimal digits.
+    /// The text is not `<first>-<last>` or `<first>-`, in decimal digits.
     Form,
-    /// A number has a leading zero: the same without it is the range's spelling.
+    /// A number has a leading zero; the valid spelling has none.
     LeadingZero,
     /// A number is 2^64 or more.
     TooLarge,
-    /// The last octet comes before the first.
+    /// The last octet is before the first.
     Reversed,
 }
 
 impl ByteRange {
-    /// From octet `first` to octet `last`, with it; none: to the end of the file.
+    /// Creates a range from octet `first` to octet `last` inclusive; none: to the end of the file.
     ///
     /// # Errors
     /// [`ByteRangeError::Reversed`].
@@ -44,34 +44,34 @@ impl ByteRange {
         }
     }
 
-    /// The first octet.
+    /// Returns the first octet.
     pub const fn first(self) -> u64 {
         self.first
     }
 
-    /// The last octet; none: that of the file.
+    /// Returns the last octet; none: that of the file.
     pub const fn last(self) -> Option<u64> {
         self.last
     }
 
-    /// Where it begins in a file of `octets`, and how many octets of it there are: it ends with the
-    /// file. None if it begins behind the end, as every range of an empty file does.
+    /// Returns the start of the range in a file of `octets`, and its length, which ends with the
+    /// file. Returns none if the range begins behind the end, as every range of an empty file does.
     pub const fn within(self, octets: u64) -> Option<(u64, u64)> {
         if self.first >= octets {
             return None;
         }
         let left = octets - self.first;
         match self.last {
-            // What is below `left` is no 2^64 - 1.
+            // The addition cannot overflow, because a number below `left` is less than 2^64 - 1.
             Some(last) if last - self.first < left => Some((self.first, last - self.first + 1)),
             _ => Some((self.first, left)),
         }
     }
 
-    /// The range that a component says.
+    /// Parses a range from a component.
     ///
     /// # Errors
-    /// [`ByteRangeError`]: it is none, or spelt otherwise.
+    /// [`ByteRangeError`]: the component is not a range, or has another spelling.
     pub fn from_component(component: Component<'_>) -> Result<Self, ByteRangeError> {
         if component.typ != GENERIC_COMPONENT {
             return Err(ByteRangeError::Form);
@@ -82,13 +82,13 @@ impl ByteRange {
         Self::new(number(first)?, last)
     }
 
-    /// The name of this range of `file`, without version.
+    /// Returns the name of this range of `file`, without version.
     pub fn name_of(self, file: NameRef<'_>) -> Name {
         file.to_name().join(RANGE_COMPONENT).join_generic(format!("{self}").as_bytes())
     }
 }
 
-/// A number of decimal digits.
+/// Parses a number of decimal digits.
 fn number(digits: &[u8]) -> Result<u64, ByteRangeError> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return Err(ByteRangeError::Form);
@@ -139,7 +139,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_range_has_one_spelling_and_everything_else_is_told_why_not() {
+    fn a_range_has_one_spelling() {
         for text in ["0-0", "0-", "7-", "5-9", "18446744073709551615-", "0-18446744073709551615"] {
             assert_eq!(text.parse::<ByteRange>().unwrap().to_string(), text);
         }
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_ends_with_its_file_and_one_that_begins_behind_it_is_none() {
+    fn a_range_ends_with_its_file() {
         let range = |first, last| ByteRange::new(first, last).unwrap();
         assert_eq!(range(0, None).within(10), Some((0, 10)));
         assert_eq!(range(3, Some(3)).within(10), Some((3, 1)));
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_range_lies_below_its_file() {
+    fn a_range_name_lies_below_its_file() {
         let file: Name = "/cms/store/x.root".parse().unwrap();
         let name = ByteRange::new(5, Some(9)).unwrap().name_of(file.as_name());
         assert_eq!(name.to_string(), "/cms/store/x.root/32=range/5-9");
@@ -188,7 +188,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_taken_for_a_range_is_spelt_as_it_is_written(octets in "[0-9-]{0,24}") {
+        fn an_accepted_range_prints_the_same(octets in "[0-9-]{0,24}") {
             if let Ok(range) = octets.parse::<ByteRange>() {
                 prop_assert_eq!(range.to_string(), octets);
             }

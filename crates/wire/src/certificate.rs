@@ -1,8 +1,8 @@
 //! Certificates and exported keys (packet spec, `certificate.rst`; SafeBag of ndn-cxx): names,
 //! validity, descriptions, a checked view, and the unsigned packet.
 //!
-//! A view says what a certificate claims. Whether its signature holds and its signer is trusted is
-//! `namely-security`'s work.
+//! A view has the claims of a certificate. `namely-security` verifies the signature and the trust
+//! in its signer.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -15,8 +15,7 @@ use crate::tlv::{self, Reader, Writer};
 use crate::types::*;
 use crate::validity::ValidityPeriod;
 
-/// Longest FreshnessPeriod of the certificates that namely makes, ms: what `certificate.rst`
-/// recommends.
+/// Maximum FreshnessPeriod of namely's certificates in ms, as `certificate.rst` recommends.
 pub(crate) const CERTIFICATE_FRESHNESS_MS: u64 = 3_600_000;
 
 /// The name of a certificate: `/<Identity>/KEY/<KeyId>/<IssuerId>/<Version>`.
@@ -39,32 +38,32 @@ impl<'a> CertificateName<'a> {
         Ok(CertificateName { name, identity_components })
     }
 
-    /// The whole name.
+    /// Returns the whole name.
     pub fn name(&self) -> NameRef<'a> {
         self.name
     }
 
-    /// Whose key it is; may be empty.
+    /// Returns the identity that the key belongs to; may be empty.
     pub fn identity(&self) -> NameRef<'a> {
         self.name.prefix(self.identity_components)
     }
 
-    /// The key's name: `/<Identity>/KEY/<KeyId>`.
+    /// Returns the key's name: `/<Identity>/KEY/<KeyId>`.
     pub fn key_name(&self) -> NameRef<'a> {
         self.name.prefix(self.identity_components + 2)
     }
 
-    /// KeyId.
+    /// Returns KeyId.
     pub fn key_id(&self) -> Component<'a> {
         self.at(1)
     }
 
-    /// IssuerId: who vouches, as a word.
+    /// Returns IssuerId: a word for the issuer.
     pub fn issuer_id(&self) -> Component<'a> {
         self.at(2)
     }
 
-    /// Version, if the last component is one (older certificates use other forms).
+    /// Returns Version, if the last component is one (older certificates use other forms).
     pub fn version(&self) -> Option<u64> {
         self.at(3).version()
     }
@@ -76,12 +75,13 @@ impl<'a> CertificateName<'a> {
 
 const KEY: Component<'static> = Component { typ: GENERIC_COMPONENT, value: b"KEY" };
 
-/// The name of a key: `/<identity>/KEY/<key_id>`.
+/// Returns the name of a key: `/<identity>/KEY/<key_id>`.
 pub fn key_name(identity: NameRef<'_>, key_id: Component<'_>) -> Name {
     identity.to_name().join(KEY).join(key_id)
 }
 
-/// The key name that a KeyLocator means: itself, or the key of the certificate it names.
+/// Returns the key name that a KeyLocator refers to: itself, or the key of the certificate that it
+/// names.
 ///
 /// # Errors
 /// [`DecodeError::BadName`] if it is the name of neither a key nor a certificate.
@@ -91,7 +91,7 @@ pub fn key_name_of_locator(locator: NameRef<'_>) -> Result<NameRef<'_>, DecodeEr
     {
         return Ok(locator);
     }
-    // A locator may leave out the version, or issuer and version, of a certificate's name.
+    // A locator may omit the version, or issuer and version, of a certificate's name.
     let before_issuer =
         |n: usize| locator.len().checked_sub(n).filter(|at| locator.component(*at) == Some(KEY));
     let at = before_issuer(4).or_else(|| before_issuer(3)).ok_or(DecodeError::BadName)?;
@@ -103,11 +103,11 @@ pub fn key_name_of_locator(locator: NameRef<'_>) -> Result<NameRef<'_>, DecodeEr
 pub struct CertificateView<'a> {
     /// The packet.
     pub data: DataView<'a>,
-    /// The packet's name, by its parts.
+    /// The parts of the packet's name.
     pub name: CertificateName<'a>,
-    /// Who signed it, and how.
+    /// Signer and type of the signature.
     pub signature_info: SignatureInfoView<'a>,
-    /// When it holds.
+    /// Period of validity.
     pub validity: ValidityPeriod,
 }
 
@@ -121,10 +121,10 @@ impl<'a> CertificateView<'a> {
     }
 
     /// Checks that a Data is a certificate: its name, ContentType KEY, a ValidityPeriod. A
-    /// FreshnessPeriod is not asked for: it matters to caches, not to trust.
+    /// FreshnessPeriod is not required, because it affects caches and not trust.
     ///
     /// # Errors
-    /// [`DecodeError`]: the Data is well formed, but no certificate.
+    /// [`DecodeError`]: the Data is well formed, but not a certificate.
     pub fn from_data(data: DataView<'a>) -> Result<Self, DecodeError> {
         let name = CertificateName::parse(data.name)?;
         if data.content_type != ContentType::Key {
@@ -136,22 +136,22 @@ impl<'a> CertificateView<'a> {
         Ok(CertificateView { data, name, signature_info, validity })
     }
 
-    /// The key, as a DER SubjectPublicKeyInfo; not checked here.
+    /// Returns the key, as a DER SubjectPublicKeyInfo; not checked here.
     pub fn public_key_der(&self) -> &'a [u8] {
         self.data.content
     }
 
-    /// The name that the signer gave for its own key or certificate.
+    /// Returns the name of the signer's key or certificate, as claimed in the packet.
     pub fn signer_name(&self) -> Option<NameRef<'a>> {
         self.signature_info.key_name()
     }
 
-    /// Returns true if the certificate says that its own key signed it.
+    /// Returns true if the certificate claims to be signed by its own key.
     pub fn is_self_signed(&self) -> bool {
         self.signer_name().is_some_and(|signer| key_name_of_locator(signer) == Ok(self.name.key_name()))
     }
 
-    /// AdditionalDescription: keys and values, for people.
+    /// Returns AdditionalDescription: keys and values, for people.
     ///
     /// # Errors
     /// [`DecodeError`]: the element is malformed, or not UTF-8.
@@ -186,8 +186,8 @@ fn text(octets: &[u8]) -> Result<String, DecodeError> {
     core::str::from_utf8(octets).map(String::from).map_err(|_| DecodeError::BadText)
 }
 
-/// A certificate that lacks its signature value. `signer` is the issuer's SignatureInfo; the
-/// validity and descriptions are put into it.
+/// Builds a certificate without its signature value. `signer` is the issuer's SignatureInfo, to
+/// which the validity and descriptions are added.
 pub fn build_certificate(
     key_name: NameRef<'_>,
     issuer_id: Component<'_>,
@@ -229,7 +229,7 @@ impl<'a> SafeBagView<'a> {
     }
 }
 
-/// The octets of a SafeBag; `certificate` is a whole Data TLV.
+/// Encodes a SafeBag; `certificate` is a whole Data TLV.
 pub fn encode_safe_bag(certificate: &[u8], encrypted_key: &[u8]) -> Vec<u8> {
     let mut w = Writer::with_capacity(certificate.len() + encrypted_key.len() + 16);
     w.nested(SAFE_BAG, |w| {

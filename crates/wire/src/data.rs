@@ -17,18 +17,18 @@ pub enum ContentType {
     Link,
     /// 2: a public key (certificate).
     Key,
-    /// 3: the producer says that there is no such data.
+    /// 3: the producer reports that there is no such data.
     Nack,
     /// 4: a manifest.
     Manifest,
     /// 5: a Prefix Announcement.
     PrefixAnnouncement,
-    /// A type that namely does not know.
+    /// An unknown type.
     Other(u64),
 }
 
 impl ContentType {
-    /// The number on the wire.
+    /// Returns the number on the wire.
     pub fn number(self) -> u64 {
         match self {
             ContentType::Blob => 0,
@@ -41,7 +41,7 @@ impl ContentType {
         }
     }
 
-    /// The type of a number on the wire.
+    /// Returns the type of a number on the wire.
     pub fn from_number(n: u64) -> Self {
         match n {
             0 => ContentType::Blob,
@@ -58,7 +58,7 @@ impl ContentType {
 /// A checked view of a Data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataView<'a> {
-    /// The whole packet: what the implicit digest covers.
+    /// The whole packet, which the implicit digest covers.
     pub wire: &'a [u8],
     /// Name.
     pub name: NameRef<'a>,
@@ -72,11 +72,11 @@ pub struct DataView<'a> {
     pub content: &'a [u8],
     /// SignatureInfo's VALUE; see [`DataView::signature_info`].
     pub signature_info_value: &'a [u8],
-    /// How the packet is signed.
+    /// Type of the signature.
     pub signature_type: SignatureType,
     /// SignatureValue's VALUE.
     pub signature_value: &'a [u8],
-    /// What the signature covers: from Name up to SignatureValue.
+    /// Octets that the signature covers: from Name up to SignatureValue.
     pub signed_portion: &'a [u8],
 }
 
@@ -150,16 +150,16 @@ impl<'a> DataView<'a> {
         Ok(())
     }
 
-    /// SignatureInfo in full; it was checked when the view was made.
+    /// Parses the full SignatureInfo, which was checked when the view was created.
     ///
     /// # Errors
-    /// None in practice: the element was checked when the view was made.
+    /// None in practice: the element was checked when the view was created.
     pub fn signature_info(&self) -> Result<SignatureInfoView<'a>, DecodeError> {
         SignatureInfoView::parse_value(self.signature_info_value)
     }
 }
 
-/// Makes a Data.
+/// Builds a Data.
 ///
 /// ```
 /// use namely_wire::{DataBuilder, DataView, Name, SignatureInfo};
@@ -178,7 +178,7 @@ pub struct DataBuilder<'a> {
 }
 
 impl<'a> DataBuilder<'a> {
-    /// A Data named `name`.
+    /// Creates a builder for a Data named `name`.
     pub fn new(name: NameRef<'a>) -> Self {
         DataBuilder { name, content_type: ContentType::Blob, freshness_ms: 0, final_block_id: None }
     }
@@ -201,7 +201,8 @@ impl<'a> DataBuilder<'a> {
         self
     }
 
-    /// Everything but the signature value. The signer signs [`UnsignedData::signed_portion`].
+    /// Builds everything except the signature value. The signer signs
+    /// [`UnsignedData::signed_portion`].
     pub fn build(&self, content: &[u8], info: &SignatureInfo) -> UnsignedData {
         let mut w = Writer::with_capacity(HEADROOM + self.name.encoded_octets() + content.len() + 256);
         w.raw(&[0; HEADROOM]);
@@ -227,23 +228,23 @@ impl<'a> DataBuilder<'a> {
     }
 }
 
-/// Room kept before Name for the outer TYPE and LENGTH, so that a Data of 253 to 65535 octets is
-/// finished without moving its content.
+/// Room before Name for the outer TYPE and LENGTH, so that a Data of 253 to 65535 octets is
+/// finished without a move of its content.
 const HEADROOM: usize = 4;
 
-/// A Data that lacks its signature value.
+/// A Data without its signature value.
 #[derive(Clone, Debug)]
 pub struct UnsignedData {
     buf: Vec<u8>,
 }
 
 impl UnsignedData {
-    /// What to sign.
+    /// Returns the octets to sign.
     pub fn signed_portion(&self) -> &[u8] {
         &self.buf[HEADROOM..]
     }
 
-    /// The finished packet.
+    /// Returns the finished packet.
     pub fn finish(self, signature_value: &[u8]) -> Vec<u8> {
         let mut w = Writer::from_vec(self.buf);
         w.tlv(SIGNATURE_VALUE, signature_value);

@@ -1,9 +1,9 @@
-//! Why octets were refused. One enum for the whole crate: every variant is the sender's fault.
+//! Errors of decoding and parsing, one enum for the whole crate.
 
 use core::fmt;
 
-/// A reason to refuse received octets. Always the peer's fault; callers count it by
-/// [`DecodeError::label`].
+/// A reason to refuse octets or text. A malformed packet is the sender's fault, and the receiver
+/// counts it by [`DecodeError::label`]. A malformed text is the fault of its author.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DecodeError {
     /// The input ends before the element does.
@@ -18,15 +18,21 @@ pub enum DecodeError {
     LengthTooLarge,
     /// A NonNegativeInteger whose length is not 1, 2, 4 or 8.
     BadInteger,
-    /// A fixed-size element has another size; the TYPE is given.
+    /// An element of fixed size has another size.
+    ///
+    /// The field is the TYPE of the element.
     BadLength(u32),
-    /// The packet is not of the TYPE that was asked for; the found TYPE is given.
+    /// The packet has another TYPE than expected.
+    ///
+    /// The field is the TYPE that was found.
     UnexpectedType(u32),
-    /// A required element is absent; its TYPE is given.
+    /// A required element is absent.
+    ///
+    /// The field is the TYPE of the element.
     Missing(u32),
     /// An unrecognized or out-of-order element of a critical TYPE.
     UnknownCritical(u32),
-    /// A recognized element occurs twice where it may occur once.
+    /// A recognized element occurs more than once where it may occur once.
     Repeated(u32),
     /// A name component's TYPE is outside 1..=65535.
     BadComponentType,
@@ -36,20 +42,23 @@ pub enum DecodeError {
     TooManyComponents,
     /// An Interest with an empty name.
     EmptyName,
-    /// A name that is not of the form that its packet needs, as a certificate's.
+    /// A name that does not have the form that its packet requires, such as the name of a
+    /// certificate.
     BadName,
-    /// ApplicationParameters without a parameters digest in the name, or the reverse misplaced.
+    /// ApplicationParameters without a parameters digest component in the name.
     MissingParametersDigest,
     /// Text that is not a name URI.
     BadUri,
-    /// Text or time that is not in the form the field needs.
+    /// A text or a time that does not have the form that its field requires.
     BadText,
-    /// A number outside what its field allows; the TYPE is given.
+    /// A number is outside its permitted range.
+    ///
+    /// The field is the TYPE of the number's element.
     OutOfRange(u32),
 }
 
 impl DecodeError {
-    /// The counter names under which drops are reported, by [`DecodeError::number`].
+    /// Names of the counters for drops, indexed by [`DecodeError::number`].
     pub const LABELS: [&'static str; 20] = [
         "truncated",
         "trailing_octets",
@@ -73,12 +82,13 @@ impl DecodeError {
         "out_of_range",
     ];
 
-    /// The counter name under which drops for this reason are reported.
+    /// Returns the name of the counter for drops with this reason.
     pub fn label(&self) -> &'static str {
         Self::LABELS[self.number()]
     }
 
-    /// Which reason it is, whatever TYPE it is about: for who counts in an array.
+    /// Returns the index of the variant, for counters in an array. The TYPE in a variant does not
+    /// change it.
     pub fn number(&self) -> usize {
         match self {
             DecodeError::Truncated => 0,

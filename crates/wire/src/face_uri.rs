@@ -1,7 +1,7 @@
-//! FaceUri: the text by which management names the two ends of a face, and by which people name a
-//! router or an address to listen on.
+//! FaceUri: the text form of the ends of a face in management, and of a router's address or a
+//! listening address for users.
 //!
-//! Numeric addresses are parsed here; a host name stays text, because looking one up is I/O.
+//! Numeric addresses are parsed here. A host name stays text, because its resolution is I/O.
 //! Canonical forms follow NFD's FaceUri: `udp4://192.0.2.1:6363`, `tcp6://[2001:db8::1]:6363`,
 //! `unix:///run/x.sock`.
 
@@ -10,16 +10,22 @@ use core::fmt;
 use core::net::{IpAddr, SocketAddr};
 use core::str::FromStr;
 
-/// UDP and TCP port when a URI names none.
+/// Default UDP and TCP port.
 pub(crate) const NDN_PORT: u16 = 6363;
 
-/// WebSocket port when a URI names none: that of NFD.
+/// Default WebSocket port, which is NFD's.
 pub(crate) const WEBSOCKET_PORT: u16 = 9696;
 
-/// Port of NDN-DPDK's GraphQL server when a URI names none.
+/// Default port of NDN-DPDK's GraphQL server.
 const NDN_DPDK_PORT: u16 = 3030;
 
-/// Longest URI accepted, in octets: above any path of a Unix socket and any host name.
+/// Octets of a face URI.
+///
+/// The limit is above any path of a Unix socket and any host name.
+///
+/// # Limit
+/// The URI is refused.
+/// - Tests: `a_uri_past_the_limit_is_refused`
 pub const FACE_URI_OCTETS_MAX: usize = 512;
 
 /// One end of a face, or an address to listen on.
@@ -27,7 +33,8 @@ pub const FACE_URI_OCTETS_MAX: usize = 512;
 pub enum FaceUri {
     /// `unix:///path`: a stream socket in the file system.
     Unix(String),
-    /// `memif:///path`, `memif:///path?id=1`: shared memory, by the socket of its control channel.
+    /// `memif:///path`, `memif:///path?id=1`: shared memory, with the socket of its control
+    /// channel.
     Memif {
         /// Path of the socket.
         path: String,
@@ -36,18 +43,18 @@ pub enum FaceUri {
     },
     /// `tcp://…`, `tcp4://…`, `tcp6://…`.
     Tcp(Endpoint),
-    /// `udp://…`, `udp4://…`, `udp6://…`; a multicast address makes a multicast face.
+    /// `udp://…`, `udp4://…`, `udp6://…`; a multicast address creates a multicast face.
     Udp(Endpoint),
-    /// `ws://…`: where WebSocket connections are taken, and the local end of their faces.
+    /// `ws://…`: a listening address of WebSocket connections, and the local end of their faces.
     Ws(Endpoint),
     /// `wsclient://…`: the remote end of a WebSocket face.
     WsClient(Endpoint),
-    /// `ether://[08:00:27:01:02:03]`: a station on a network interface, or a group of them.
+    /// `ether://[08:00:27:01:02:03]`: a link address on a network interface, or a group.
     Ether(MacAddress),
-    /// `ether://[08:00:27:01:02:03%eth0]`: a station, and the network interface of this machine on
-    /// which it is: a router, as an application names it.
+    /// `ether://[08:00:27:01:02:03%eth0]`: a link address, and this machine's network interface
+    /// towards it: a router, in the form for applications.
     Station {
-        /// The station's address.
+        /// The link address.
         address: MacAddress,
         /// Name of the network interface.
         device: String,
@@ -60,24 +67,24 @@ pub enum FaceUri {
     Internal,
     /// `null://`: a face that drops everything.
     Null,
-    /// `kernel://`: the forwarder in the kernel, of the network namespace that one is in.
+    /// `kernel://`: the forwarder in the kernel, of the current network namespace.
     Kernel,
     /// `ndndpdk://127.0.0.1:3030`, `ndndpdk://…?sockets=/run/ndn`: NDN-DPDK's forwarder, by its
-    /// management, as an application names its router.
+    /// management, in the form for applications.
     NdnDpdk {
         /// Its GraphQL server.
         server: Endpoint,
-        /// Folder of the sockets of its applications, if it is not the usual one.
+        /// Folder of the sockets of its applications, if it is not the default.
         sockets: Option<String>,
     },
 }
 
-/// The address of an Ethernet station or group.
+/// An Ethernet address of a host or group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MacAddress(pub [u8; 6]);
 
 impl MacAddress {
-    /// Returns true if it is of a group; the broadcast address is one too.
+    /// Returns true for the address of a group, such as the broadcast address.
     pub fn is_group(self) -> bool {
         self.0[0] & 1 == 1
     }
@@ -86,7 +93,7 @@ impl MacAddress {
 impl FromStr for MacAddress {
     type Err = FaceUriError;
 
-    /// Six pairs of hexadecimal digits between colons.
+    /// Parses six pairs of hexadecimal digits between colons.
     fn from_str(text: &str) -> Result<Self, FaceUriError> {
         let mut octets = [0; 6];
         let mut pairs = text.split(':');
@@ -111,18 +118,18 @@ impl fmt::Display for MacAddress {
 pub enum Endpoint {
     /// A numeric address.
     Address(SocketAddr),
-    /// A name that must be looked up, or an address with a zone (`fe80::1%eth0`).
+    /// A name that has to be resolved, or an address with a zone (`fe80::1%eth0`).
     Host {
         /// The host name.
         name: String,
         /// The port.
         port: u16,
-        /// Which addresses may be chosen.
+        /// Permitted address families.
         family: Family,
     },
 }
 
-/// Which addresses a host name may resolve to.
+/// Address families that a host name may resolve to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Family {
     /// Either.
@@ -145,7 +152,7 @@ impl Family {
 }
 
 impl FaceUri {
-    /// The numeric address, of a TCP, UDP or WebSocket URI that has one.
+    /// Returns the numeric address of a TCP, UDP or WebSocket URI, if it has one.
     pub fn address(&self) -> Option<SocketAddr> {
         match self {
             FaceUri::Tcp(Endpoint::Address(address))
@@ -156,7 +163,7 @@ impl FaceUri {
         }
     }
 
-    /// The scheme of the canonical form, such as `udp4`; `udp` when the family is not known yet.
+    /// Returns the scheme of the canonical form, such as `udp4`; `udp` while the family is unknown.
     pub fn scheme(&self) -> &'static str {
         match self {
             FaceUri::Unix(_) => "unix",
@@ -206,7 +213,7 @@ impl Endpoint {
     }
 }
 
-/// Cuts `host:port`, where an IPv6 host stands in brackets.
+/// Splits `host:port`, where an IPv6 host is in brackets.
 fn split_port(authority: &str) -> Result<(&str, Option<&str>), FaceUriError> {
     if let Some(rest) = authority.strip_prefix('[') {
         let (host, rest) = rest.split_once(']').ok_or(FaceUriError::BadHost)?;
@@ -227,7 +234,7 @@ fn is_host_name(host: &str) -> bool {
     !host.is_empty() && host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._%:".contains(&b))
 }
 
-/// What follows `memif://`.
+/// Parses the part after `memif://`.
 fn memif(rest: &str) -> Result<FaceUri, FaceUriError> {
     let (path, id) = match rest.split_once('?') {
         None => (rest, 0),
@@ -242,7 +249,7 @@ fn memif(rest: &str) -> Result<FaceUri, FaceUriError> {
     Ok(FaceUri::Memif { path: path.to_string(), id })
 }
 
-/// What follows `ndndpdk://`.
+/// Parses the part after `ndndpdk://`.
 fn ndn_dpdk(rest: &str) -> Result<FaceUri, FaceUriError> {
     let (authority, sockets) = match rest.split_once('?') {
         None => (rest, None),
@@ -332,23 +339,23 @@ impl fmt::Display for Endpoint {
     }
 }
 
-/// Why text is no FaceUri; the fault of whoever wrote it.
+/// The text is not a FaceUri; a fault of its author.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaceUriError {
     /// There is no `scheme://`.
     NoScheme,
-    /// A scheme that namely does not know.
+    /// The scheme is unknown.
     UnknownScheme,
-    /// `unix://` or `memif://` without an absolute path, or with more than `?id=` and a number
-    /// behind it.
+    /// `unix://` or `memif://` without an absolute path, or with a suffix other than `?id=` and a
+    /// number.
     BadPath,
-    /// `ndndpdk://` with more than `?sockets=` and an absolute path behind it.
+    /// `ndndpdk://` with a suffix other than `?sockets=` and an absolute path.
     BadFolder,
     /// Not an address or a host name.
     BadHost,
     /// A port outside 0..=65535.
     BadPort,
-    /// Not the address of an Ethernet station.
+    /// Not an Ethernet address.
     BadMac,
     /// An IPv6 address under `udp4` or `tcp4`, or the reverse.
     WrongFamily,
@@ -423,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn host_names_and_zones_wait_for_a_look_up() {
+    fn host_names_and_zones_need_lookup() {
         assert_eq!(canonical("udp://router.example").as_deref(), Ok("udp://router.example:6363"));
         assert_eq!(canonical("tcp4://router:80").as_deref(), Ok("tcp4://router:80"));
         assert_eq!(canonical("udp6://[fe80::1%eth0]:6363").as_deref(), Ok("udp6://[fe80::1%eth0]:6363"));
@@ -431,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_uris_say_what_is_wrong() {
+    fn bad_uris_report_the_error() {
         for (uri, error) in [
             ("192.0.2.1:6363", FaceUriError::NoScheme),
             ("http://192.0.2.1", FaceUriError::UnknownScheme),
@@ -470,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_told_from_stations() {
+    fn group_uris_differ_from_station_uris() {
         for (address, is_group) in
             [("01:00:5e:00:17:aa", true), ("ff:ff:ff:ff:ff:ff", true), ("02:00:00:00:00:01", false)]
         {
@@ -479,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn a_uri_at_the_limit_passes_and_one_longer_does_not() {
+    fn a_uri_past_the_limit_is_refused() {
         let path = |octets: usize| alloc::format!("unix:///{}", "x".repeat(octets - 8));
         assert!(canonical(&path(FACE_URI_OCTETS_MAX)).is_ok());
         assert_eq!(canonical(&path(FACE_URI_OCTETS_MAX + 1)), Err(FaceUriError::TooLong));

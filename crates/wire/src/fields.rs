@@ -1,7 +1,7 @@
-//! A block of named fields, as management and metadata use: each field at most once, in any order.
+//! A block of named fields, as in management and metadata: each field at most once, in any order.
 //!
-//! Clients differ in the order they write (python-ndn and ndn-cxx already do), so order is not
-//! checked; of a repeated field the first counts.
+//! Clients differ in the order of fields (python-ndn and ndn-cxx already do), so the order is not
+//! checked. Of a repeated field the first is used.
 
 use alloc::borrow::ToOwned;
 use alloc::string::String;
@@ -11,24 +11,30 @@ use crate::name::{Name, NameRef};
 use crate::tlv::{self, Reader, Tlv, Writer};
 use crate::types::NAME;
 
-/// The fields of one block; its octets were walked once, so that every element is whole.
+/// The fields of one block. Its octets were parsed once, so every element is complete.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Fields<'a> {
+pub struct Fields<'a> {
     value: &'a [u8],
 }
 
 impl<'a> Fields<'a> {
-    /// Takes a block's VALUE and ignores what it does not know: for reports, which must stay
-    /// readable when the sender is newer.
-    pub(crate) fn lenient(value: &'a [u8]) -> Result<Self, DecodeError> {
+    /// Parses a block's VALUE and ignores unknown elements. For reports, which have to be readable
+    /// even if the sender is newer.
+    ///
+    /// # Errors
+    /// [`DecodeError`]: the VALUE is not a sequence of TLVs.
+    pub fn lenient(value: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(value);
         while reader.next_tlv()?.is_some() {}
         Ok(Fields { value })
     }
 
-    /// Takes a block's VALUE and refuses an unknown element of a critical TYPE: for commands, which
-    /// must not be obeyed by halves.
-    pub(crate) fn strict(value: &'a [u8], known: &[u32]) -> Result<Self, DecodeError> {
+    /// Parses a block's VALUE and refuses an unknown element of a critical TYPE. For commands,
+    /// which must not be executed in part.
+    ///
+    /// # Errors
+    /// [`DecodeError`]: an unknown critical element, or the VALUE is not a sequence of TLVs.
+    pub fn strict(value: &'a [u8], known: &[u32]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(value);
         while let Some(tlv) = reader.next_tlv()? {
             if !known.contains(&tlv.typ) {
@@ -38,26 +44,38 @@ impl<'a> Fields<'a> {
         Ok(Fields { value })
     }
 
-    /// All elements of TYPE `typ`.
-    pub(crate) fn all(&self, typ: u32) -> impl Iterator<Item = Tlv<'a>> + use<'a> {
+    /// Returns all elements of TYPE `typ`.
+    pub fn all(&self, typ: u32) -> impl Iterator<Item = Tlv<'a>> + use<'a> {
         let mut reader = Reader::new(self.value);
         core::iter::from_fn(move || reader.next_tlv().ok().flatten()).filter(move |tlv| tlv.typ == typ)
     }
 
-    pub(crate) fn find(&self, typ: u32) -> Option<Tlv<'a>> {
+    /// Returns the first element of TYPE `typ`.
+    pub fn find(&self, typ: u32) -> Option<Tlv<'a>> {
         self.all(typ).next()
     }
 
-    pub(crate) fn nni_opt(&self, typ: u32) -> Result<Option<u64>, DecodeError> {
+    /// Returns the number of an element, if it is present.
+    ///
+    /// # Errors
+    /// [`DecodeError`]: the element is not a number.
+    pub fn nni_opt(&self, typ: u32) -> Result<Option<u64>, DecodeError> {
         self.find(typ).map(|tlv| tlv.nni()).transpose()
     }
 
-    pub(crate) fn nni(&self, typ: u32) -> Result<u64, DecodeError> {
+    /// Returns the number of an element.
+    ///
+    /// # Errors
+    /// [`DecodeError`]: the element is absent or not a number.
+    pub fn nni(&self, typ: u32) -> Result<u64, DecodeError> {
         self.nni_opt(typ)?.ok_or(DecodeError::Missing(typ))
     }
 
-    /// A number that names one of a closed set of things.
-    pub(crate) fn choice_opt<T>(
+    /// Returns the value of an enumeration, if it is present.
+    ///
+    /// # Errors
+    /// [`DecodeError`]: the number is not in the enumeration.
+    pub fn choice_opt<T>(
         &self,
         typ: u32,
         from_number: impl FnOnce(u64) -> Option<T>,
@@ -66,33 +84,44 @@ impl<'a> Fields<'a> {
         from_number(n).map(Some).ok_or(DecodeError::OutOfRange(typ))
     }
 
-    pub(crate) fn choice<T>(
-        &self,
-        typ: u32,
-        from_number: impl FnOnce(u64) -> Option<T>,
-    ) -> Result<T, DecodeError> {
+    /// Returns the value of an enumeration.
+    ///
+    /// # Errors
+    /// [`DecodeError`]: the element is absent, or the number is not in the enumeration.
+    pub fn choice<T>(&self, typ: u32, from_number: impl FnOnce(u64) -> Option<T>) -> Result<T, DecodeError> {
         self.choice_opt(typ, from_number)?.ok_or(DecodeError::Missing(typ))
     }
 
-    pub(crate) fn text_opt(&self, typ: u32) -> Result<Option<String>, DecodeError> {
+    /// Returns the text of an element, if it is present.
+    ///
+    /// # Errors
+    /// [`DecodeError`]: it is not UTF-8.
+    pub fn text_opt(&self, typ: u32) -> Result<Option<String>, DecodeError> {
         self.find(typ).map(|tlv| text(tlv.value)).transpose()
     }
 
-    pub(crate) fn text(&self, typ: u32) -> Result<String, DecodeError> {
+    /// Returns the text of an element.
+    ///
+    /// # Errors
+    /// [`DecodeError`]: it is absent or not UTF-8.
+    pub fn text(&self, typ: u32) -> Result<String, DecodeError> {
         self.text_opt(typ)?.ok_or(DecodeError::Missing(typ))
     }
 
-    pub(crate) fn name_opt(&self) -> Result<Option<Name>, DecodeError> {
+    /// Returns the Name, if it is present.
+    ///
+    /// # Errors
+    /// [`DecodeError`]: it is malformed.
+    pub fn name_opt(&self) -> Result<Option<Name>, DecodeError> {
         self.find(NAME).map(|tlv| Ok(NameRef::parse_value(tlv.value)?.to_name())).transpose()
     }
 
-    pub(crate) fn name(&self) -> Result<Name, DecodeError> {
+    /// Returns the Name.
+    ///
+    /// # Errors
+    /// [`DecodeError`]: it is absent or malformed.
+    pub fn name(&self) -> Result<Name, DecodeError> {
         self.name_opt()?.ok_or(DecodeError::Missing(NAME))
-    }
-
-    /// A name inside an element of its own, as Strategy.
-    pub(crate) fn wrapped_name_opt(&self, typ: u32) -> Result<Option<Name>, DecodeError> {
-        self.find(typ).map(|tlv| Fields::lenient(tlv.value)?.name()).transpose()
     }
 }
 
@@ -101,15 +130,8 @@ fn text(octets: &[u8]) -> Result<String, DecodeError> {
 }
 
 /// Appends an optional number.
-pub(crate) fn put_nni(w: &mut Writer, typ: u32, n: Option<u64>) {
+pub fn put_nni(w: &mut Writer, typ: u32, n: Option<u64>) {
     if let Some(n) = n {
         w.nni(typ, n);
-    }
-}
-
-/// Appends an optional text.
-pub(crate) fn put_text(w: &mut Writer, typ: u32, text: Option<&str>) {
-    if let Some(text) = text {
-        w.tlv(typ, text.as_bytes());
     }
 }

@@ -18,7 +18,7 @@ pub struct InterestView<'a> {
     pub wire: &'a [u8],
     /// Name, with at least one component.
     pub name: NameRef<'a>,
-    /// Offset in `wire` of the octet after the Name TLV: where a missing Nonce may be put.
+    /// Offset in `wire` of the octet after the Name TLV, at which a missing Nonce may be inserted.
     pub name_end: usize,
     /// CanBePrefix.
     pub can_be_prefix: bool,
@@ -37,7 +37,7 @@ pub struct InterestView<'a> {
     pub hop_limit_offset: usize,
     /// ApplicationParameters' VALUE.
     pub application_parameters: Option<&'a [u8]>,
-    /// What the parameters digest covers: from ApplicationParameters to the end.
+    /// Octets that the parameters digest covers: from ApplicationParameters to the end.
     pub parameters_portion: &'a [u8],
     /// InterestSignatureInfo's VALUE; see [`InterestView::signature_info`].
     pub signature_info_value: Option<&'a [u8]>,
@@ -127,17 +127,17 @@ impl<'a> InterestView<'a> {
         Ok(())
     }
 
-    /// The names of the forwarding hint, in order.
+    /// Returns the names of the forwarding hint, in order.
     pub fn forwarding_hint(&self) -> impl Iterator<Item = NameRef<'a>> + use<'a> {
         names(self.forwarding_hint_value.unwrap_or(&[]))
     }
 
-    /// InterestLifetime in ms, with the default filled in.
+    /// Returns InterestLifetime in ms, or the default.
     pub fn lifetime_or_default_ms(&self) -> u64 {
         self.lifetime_ms.unwrap_or(LIFETIME_MS_DEFAULT)
     }
 
-    /// InterestSignatureInfo, if the Interest is signed.
+    /// Returns InterestSignatureInfo, if the Interest is signed.
     ///
     /// # Errors
     /// [`DecodeError`]: the element is malformed.
@@ -145,24 +145,25 @@ impl<'a> InterestView<'a> {
         self.signature_info_value.map(SignatureInfoView::parse_value).transpose()
     }
 
-    /// The implicit digest that ends the name, if one does.
+    /// Returns the implicit digest at the end of the name, if there is one.
     pub fn implicit_digest(&self) -> Option<&'a [u8]> {
         self.name.last().filter(|c| c.is_implicit_digest()).map(|c| c.value)
     }
 
-    /// The parameters digest in the name, if there is one.
+    /// Returns the parameters digest in the name, if there is one.
     pub fn parameters_digest(&self) -> Option<&'a [u8]> {
         self.name.components().find(|c| c.is_parameters_digest()).map(|c| c.value)
     }
 
-    /// The first part of the signed portion: the name's components before the parameters digest.
+    /// Returns the first part of the signed portion: the name's components before the parameters
+    /// digest.
     pub fn signed_name(&self) -> &'a [u8] {
         let n = self.name.components().take_while(|c| !c.is_parameters_digest()).count();
         self.name.prefix(n).as_bytes()
     }
 }
 
-/// Where an element stands among those after Name, counted from 1; 0 if it is none of them.
+/// Returns the position of an element among those after Name, counted from 1; 0 for others.
 #[inline]
 fn position(typ: u32) -> usize {
     match typ {
@@ -205,7 +206,7 @@ fn names(value: &[u8]) -> impl Iterator<Item = NameRef<'_>> {
     })
 }
 
-/// Makes an Interest.
+/// Builds an Interest.
 ///
 /// ```
 /// use namely_wire::{InterestBuilder, InterestView, Name};
@@ -226,7 +227,7 @@ pub struct InterestBuilder {
 }
 
 impl InterestBuilder {
-    /// An Interest for `name`.
+    /// Creates a builder for an Interest for `name`.
     pub fn new(name: Name) -> Self {
         InterestBuilder {
             name,
@@ -239,13 +240,13 @@ impl InterestBuilder {
         }
     }
 
-    /// Data with a longer name may answer.
+    /// Sets CanBePrefix: Data with a longer name may answer.
     pub fn can_be_prefix(mut self) -> Self {
         self.can_be_prefix = true;
         self
     }
 
-    /// Stale Data may not answer.
+    /// Sets MustBeFresh: stale Data may not answer.
     pub fn must_be_fresh(mut self) -> Self {
         self.must_be_fresh = true;
         self
@@ -275,12 +276,12 @@ impl InterestBuilder {
         self
     }
 
-    /// The Interest's octets.
+    /// Builds the Interest.
     pub fn build(&self) -> Vec<u8> {
         self.encode(self.name.as_name(), &[])
     }
 
-    /// An Interest with parameters. `digest` is SHA-256; it is given the octets to hash.
+    /// Builds an Interest with parameters. `digest` is SHA-256 and receives the octets to hash.
     pub fn build_with_parameters(
         &self,
         parameters: &[u8],
@@ -292,12 +293,12 @@ impl InterestBuilder {
         self.encode(self.name_with_digest(&digest).as_name(), w.as_bytes())
     }
 
-    /// A signed Interest (packet spec, `signed-interest.rst`). `sign` is given the two runs of
-    /// octets to sign in order (name components, then parameters and signature info) and returns
-    /// the signature value; `digest` is SHA-256.
+    /// Builds a signed Interest (packet spec, `signed-interest.rst`). `sign` receives the two parts
+    /// of the signed portion in order (name components, then parameters and signature info) and
+    /// returns the signature value; `digest` is SHA-256.
     ///
     /// # Errors
-    /// What `sign` returns as its error.
+    /// The error of `sign`.
     pub fn build_signed<E>(
         &self,
         parameters: &[u8],

@@ -1,5 +1,5 @@
-//! Names of CMS (VI-01): logical file names (LFN), the datasets that they tell, and where a file
-//! lies at a site (PFN).
+//! Names of CMS (VI-01): logical file names (LFN), their datasets, and the location of a file at a
+//! site (PFN).
 //!
 //! ```text
 //! /store/<kind>/<era>/<primary>/<tier>/<processing>/<directories ...>/<file>
@@ -7,8 +7,8 @@
 //! block:   <dataset>#<id>
 //! ```
 //!
-//! Which *block* a file is in follows from no rule: a catalogue tells it. Of a name in NDN an LFN
-//! is the components below a prefix. Nothing here allocates but what makes names.
+//! No rule yields the *block* of a file; a catalogue lists it. An NDN name contains an LFN as the
+//! components below a prefix. Nothing here allocates, except functions that create names.
 
 use alloc::string::String;
 use core::fmt;
@@ -16,14 +16,14 @@ use core::fmt;
 use crate::name::{Name, NameRef};
 use crate::types::GENERIC_COMPONENT;
 
-/// What data are.
+/// The kind of data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// `data`: of the detector.
+    /// `data`: from the detector.
     Data,
     /// `mc`: simulated.
     Mc,
-    /// `hidata`: of the detector, heavy ions.
+    /// `hidata`: from the detector, heavy ions.
     HiData,
     /// `himc`: simulated, heavy ions.
     HiMc,
@@ -32,7 +32,7 @@ pub enum Kind {
 impl Kind {
     const ALL: [Kind; 4] = [Kind::Data, Kind::Mc, Kind::HiData, Kind::HiMc];
 
-    /// As LFNs have it.
+    /// Returns the spelling in LFNs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Kind::Data => "data",
@@ -50,7 +50,7 @@ pub struct Dataset<'a> {
     pub primary: &'a str,
     /// The acquisition era, such as `Run2017F`.
     pub era: &'a str,
-    /// How it was processed, with its version, such as `17Nov2017-v1`.
+    /// The processing, with its version, such as `17Nov2017-v1`.
     pub processing: &'a str,
     /// The data tier, such as `MINIAOD`.
     pub tier: &'a str,
@@ -64,33 +64,34 @@ pub struct Lfn<'a> {
     dataset: Dataset<'a>,
 }
 
-/// Why text is no name of CMS. The caller's fault, or that of who wrote it.
+/// The text is not a name of CMS. The fault of the caller, or of the text's author.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LfnError {
-    /// It does not begin with `/store/`.
+    /// The text does not begin with `/store/`.
     NotInStore,
-    /// What comes behind `/store/` is no kind of data whose names tell a dataset.
+    /// The part after `/store/` is not a kind of data whose names contain a dataset.
     Kind,
-    /// It has too few parts, or too many for a dataset.
+    /// The text has too few parts, or too many for a dataset.
     Parts,
-    /// A part is empty, `.` or `..`, or has a character that such names do not have.
+    /// A part is empty, `.` or `..`, or has an invalid character.
     Part,
     /// The middle part of a dataset is not `<era>-<processing>`.
     Processing,
-    /// A block has no `#`, or nothing behind it.
+    /// A block has no `#`, or no id after it.
     Block,
-    /// The place is not below the prefix that sites put before LFNs.
+    /// The location is not below the site's prefix of LFNs.
     Elsewhere,
 }
 
-/// Whether it can be a part of a name.
+/// Returns true if the text can be a part of a name.
 fn is_part(part: &str) -> bool {
     let is_known = |octet: u8| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_' | b'.');
     !part.is_empty() && part != "." && part != ".." && part.bytes().all(is_known)
 }
 
 impl<'a> Dataset<'a> {
-    /// Reads `/<primary>/<era>-<processing>/<tier>`. The era ends at the first hyphen: it has none.
+    /// Parses `/<primary>/<era>-<processing>/<tier>`. The era ends at the first hyphen, because it
+    /// contains none.
     ///
     /// # Errors
     /// [`LfnError`].
@@ -111,8 +112,8 @@ impl<'a> Dataset<'a> {
         }
     }
 
-    /// The LFN of the directory in which files of the dataset lie, if they are of this kind: no
-    /// dataset's name tells its kind.
+    /// Returns the LFN of the directory of the dataset's files, if they are of this kind: the name
+    /// of a dataset does not contain its kind.
     pub fn directory(&self, kind: Kind) -> String {
         let Dataset { primary, era, processing, tier } = self;
         alloc::format!("/store/{}/{era}/{primary}/{tier}/{processing}", kind.as_str())
@@ -131,7 +132,7 @@ impl fmt::Display for Dataset<'_> {
     }
 }
 
-/// The dataset of a block, and the block's id.
+/// Parses a block into its dataset and its id.
 ///
 /// # Errors
 /// [`LfnError`].
@@ -144,7 +145,7 @@ pub fn parse_block(text: &str) -> Result<(Dataset<'_>, &str), LfnError> {
 }
 
 impl<'a> Lfn<'a> {
-    /// Reads an LFN.
+    /// Parses an LFN.
     ///
     /// # Errors
     /// [`LfnError`].
@@ -158,20 +159,20 @@ impl<'a> Lfn<'a> {
             return Err(LfnError::Part);
         }
         if era.contains('-') {
-            // The dataset's name would be that of another era.
+            // The name of the dataset would have another era.
             return Err(LfnError::Processing);
         }
         Ok(Lfn { text, kind, dataset: Dataset { primary, era, processing, tier } })
     }
 
-    /// The LFN of a file that a site has at `pfn`, such as `root://host//eos/cms/store/...`:
-    /// without `prefix`, which is what the site puts before LFNs, such as `root://host//eos/cms`.
+    /// Returns the LFN of a file at `pfn`, such as `root://host//eos/cms/store/...`, without
+    /// `prefix`. A site puts `prefix` before LFNs, such as `root://host//eos/cms`.
     ///
     /// # Errors
     /// [`LfnError`].
     pub fn from_pfn(pfn: &'a str, prefix: &str) -> Result<Self, LfnError> {
         let rest = pfn.strip_prefix(prefix.trim_end_matches('/')).ok_or(LfnError::Elsewhere)?;
-        // XRootD writes two slashes before an absolute path.
+        // XRootD has two slashes before an absolute path.
         let slashes = rest.len() - rest.trim_start_matches('/').len();
         if slashes == 0 {
             return Err(LfnError::Elsewhere);
@@ -179,22 +180,22 @@ impl<'a> Lfn<'a> {
         Self::parse(&rest[slashes - 1..])
     }
 
-    /// As it is written.
+    /// Returns the LFN as text.
     pub fn as_str(&self) -> &'a str {
         self.text
     }
 
-    /// What it is of.
+    /// Returns the kind of data.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// The dataset that it tells.
+    /// Returns the dataset of the file.
     pub fn dataset(&self) -> Dataset<'a> {
         self.dataset
     }
 
-    /// Its name in NDN: its parts below `prefix`.
+    /// Returns the NDN name: the parts below `prefix`.
     pub fn to_name(&self, prefix: NameRef<'_>) -> Name {
         let parts = self.text.split('/').skip(1);
         parts.fold(prefix.to_name(), |name, part| name.join_generic(part.as_bytes()))
@@ -207,8 +208,8 @@ impl fmt::Display for Lfn<'_> {
     }
 }
 
-/// The text of the LFN that a name in NDN has below `prefix`; none if it has none, or something
-/// that is no part of an LFN. [`Lfn::parse`] reads it.
+/// Returns the text of the LFN in an NDN name below `prefix`; none if there is none, or if a
+/// component cannot be part of an LFN. [`Lfn::parse`] parses it.
 pub fn text_of_name(name: NameRef<'_>, prefix: NameRef<'_>) -> Option<String> {
     if !prefix.is_prefix_of(name) {
         return None;
@@ -229,9 +230,7 @@ impl fmt::Display for LfnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             LfnError::NotInStore => "it does not begin with /store/",
-            LfnError::Kind => {
-                "what comes behind /store/ is none of data, mc, hidata, himc: no dataset follows"
-            }
+            LfnError::Kind => "the part after /store/ is none of data, mc, hidata, himc: no dataset follows",
             LfnError::Parts => "it has not as many parts as such a name has",
             LfnError::Part => "a part is empty, or has other characters than letters, digits, - _ and .",
             LfnError::Processing => "it has no <era>-<processing>, of which the era has no hyphen",
@@ -253,7 +252,7 @@ mod tests {
 
     /// VI-01: the names of the paper's section 2.
     #[test]
-    fn a_file_tells_its_dataset_and_the_dataset_where_its_files_are() {
+    fn a_file_name_yields_its_dataset() {
         let lfn = Lfn::parse(FILE).unwrap();
         assert_eq!((lfn.as_str(), lfn.kind()), (FILE, Kind::Data));
         assert_eq!(lfn.dataset().to_string(), "/SingleMuon/Run2017F-17Nov2017-v1/MINIAOD");
@@ -265,7 +264,7 @@ mod tests {
         let directory = dataset.directory(Kind::Data);
         assert_eq!(directory, "/store/data/Run2017F/SingleMuon/MINIAOD/17Nov2017-v1");
         assert!(FILE.starts_with(&directory));
-        // One with more in its name: simulated, and with what the processing was like.
+        // One with a longer name: simulated, and with its processing.
         let text = "/store/mc/RunIISummer20UL18NanoAODv9/TTTo2L2Nu_TuneCP5_13TeV-powheg-pythia8/NANOAODSIM/\
                     106X_upgrade2018_realistic_v16_L1v1-v1/x.root";
         let lfn = Lfn::parse(text).unwrap();
@@ -276,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_a_name_below_a_prefix_and_is_read_from_it() {
+    fn file_names_round_trip_below_a_prefix() {
         let prefix: Name = "/ndnc/xrootd".parse().unwrap();
         let name = Lfn::parse(FILE).unwrap().to_name(prefix.as_name());
         assert_eq!(name.to_string(), alloc::format!("/ndnc/xrootd{FILE}"));
@@ -288,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn where_a_site_has_a_file_is_taken_off_its_name() {
+    fn the_site_prefix_is_removed_from_names() {
         for (pfn, prefix) in [
             ("root://eoscms.example//eos/cms", "root://eoscms.example//eos/cms"),
             ("root://xrootd.example/", "root://xrootd.example"),
@@ -306,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_name_is_told_why_not() {
+    fn malformed_lfns_are_refused_with_reason() {
         for (text, error) in [
             ("", LfnError::NotInStore),
             ("store/data/a/b/c/d/e", LfnError::NotInStore),
@@ -339,7 +338,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_dataset_comes_back_from_its_directory(
+        fn a_dataset_survives_its_directory(
             primary in "[A-Za-z0-9_-]{1,9}",
             era in "[A-Za-z0-9_]{1,9}",
             processing in "[A-Za-z0-9_-]{1,9}-v[0-9]",
@@ -356,7 +355,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_is_too_much(text in "\\PC{0,60}", prefix in "\\PC{0,9}") {
+        fn any_lfn_text_is_parsed_safely(text in "\\PC{0,60}", prefix in "\\PC{0,9}") {
             let _ = (Lfn::parse(&text), Dataset::parse(&text), parse_block(&text));
             let _ = Lfn::from_pfn(&text, &prefix);
         }

@@ -1,19 +1,19 @@
-//! NDN packet formats: checked views over received bytes, and builders for making packets.
+//! NDN packet formats: checked views of received octets, and builders of packets.
 //!
-//! A *view* ([`InterestView`], [`DataView`], [`LpView`], [`NameRef`]) borrows the received octets;
-//! parsing one validates all of it once and never allocates. A *builder* makes octets. What a view
-//! hands out is always inside the slice it was parsed from.
+//! A *view* ([`InterestView`], [`DataView`], [`LpView`], [`NameRef`]) borrows the received octets.
+//! Parsing validates all of it once and never allocates. A *builder* creates octets. All slices of
+//! a view lie inside the slice that it was parsed from.
 //!
 //! This crate never reads a clock, a file or a socket, and no input makes it panic: every function
-//! that takes foreign octets returns [`DecodeError`].
+//! with foreign octets as input returns [`DecodeError`].
 //!
-//! Follows the NDN Packet Format Specification v0.3, NDNLPv2, and for [`mgmt`] the NFD management
-//! protocol. Each module names the sections it implements.
+//! Follows the NDN Packet Format Specification v0.3 and NDNLPv2. Each module names the sections it
+//! implements.
 //!
 //! # Example
 //!
-//! A consumer makes an Interest; a producer reads it and makes the Data; the consumer reads that.
-//! The signature here is of zeros: `namely-security` makes real ones.
+//! A consumer builds an Interest, a producer parses it and builds the Data, and the consumer parses
+//! that. The signature here is zeros; `namely-security` creates real ones.
 //!
 //! ```
 //! use namely_wire::{DataBuilder, DataView, InterestBuilder, InterestView, Name, SignatureInfo};
@@ -42,14 +42,12 @@ mod announcement;
 mod byte_range;
 mod certificate;
 mod data;
-pub mod dissect;
 mod error;
 mod face_uri;
-mod fields;
+pub mod fields;
 mod interest;
 pub mod lfn;
 mod lp;
-pub mod mgmt;
 mod name;
 mod placed;
 pub mod rdr;
@@ -80,15 +78,38 @@ pub use placed::{PlacedData, PlacedInterest, PlacedName, SignatureOctets};
 pub use signature::{KeyLocator, SignatureInfo, SignatureInfoView, SignatureType};
 pub use validity::{TIME_S_MAX, ValidityPeriod, encode_time, parse_time};
 
-/// Largest network packet (Interest or Data TLV, header included) in octets: `MAX_NDN_PACKET_SIZE`
-/// of ndn-cxx, which every peer shares.
+/// Octets of a network packet.
+///
+/// A network packet is the TLV of an Interest or a Data, its header included. The limit is
+/// `MAX_NDN_PACKET_SIZE` of ndn-cxx, which every peer shares.
+///
+/// # Limit
+/// A larger packet is dropped.
+/// - Counter: `length_too_large`, `message_too_large`
+/// - Tests: `an_oversized_reassembled_packet_is_refused`,
+///   `a_payload_must_be_interest_or_data`
 pub const PACKET_OCTETS_MAX: usize = 8800;
 
-/// What link headers may add to a network packet on a stream face: a Data of exactly
-/// [`PACKET_OCTETS_MAX`] octets must pass with every header field set (NFD and NDNd drop it).
+/// Octets of link headers around a network packet.
+///
+/// A Data of exactly [`PACKET_OCTETS_MAX`] octets has to pass a stream face with every header field
+/// set (NFD and NDNd drop it).
+///
+/// # Limit
+/// The link packet is refused.
+/// - Counter: `length_too_large`
+/// - Tests: `the_largest_data_fits_with_every_header`
 pub(crate) const LP_OVERHEAD_OCTETS_MAX: usize = 512;
 
-/// Largest link packet accepted from a stream or datagram.
+/// Octets of a link packet from a stream or datagram.
+///
+/// A stream cannot be resynchronized after a larger one.
+///
+/// # Limit
+/// The connection is closed.
+/// - Value: 9312 octets
+/// - Counter: `length_too_large`
+/// - Tests: `an_oversized_stream_packet_is_refused`
 pub const LP_PACKET_OCTETS_MAX: usize = PACKET_OCTETS_MAX + LP_OVERHEAD_OCTETS_MAX;
 
 const _: () = assert!(LP_PACKET_OCTETS_MAX < 65_535, "a link packet fits a UDP datagram over loopback");

@@ -1,7 +1,7 @@
-//! NDNLPv2 link packets: a checked view of every field, and the header that goes before a fragment.
+//! NDNLPv2 link packets: a checked view of every field, and the header before a fragment.
 //!
-//! A bare Interest or Data is an LpPacket with nothing but a fragment; [`LpView::parse`] takes
-//! both. Reassembly, acknowledgements and marks are `namely-link`'s work.
+//! A bare Interest or Data is an LpPacket with only a fragment; [`LpView::parse`] accepts both.
+//! `namely-link` handles reassembly, acknowledgements and marks.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -11,10 +11,15 @@ use crate::error::DecodeError;
 use crate::tlv::{self, Reader, Writer};
 use crate::types::*;
 
-/// Longest PIT token in octets.
+/// Octets of a PIT token.
+///
+/// # Limit
+/// The link packet is refused.
+/// - Counter: `bad_length`
+/// - Tests: `pit_tokens_have_1_to_32_octets`
 pub const PIT_TOKEN_OCTETS_MAX: usize = 32;
 
-/// An opaque token that whoever answers an Interest copies onto the answer: 1..=32 octets.
+/// An opaque token that the answering peer copies from an Interest to the answer: 1..=32 octets.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PitToken {
     length: u8,
@@ -22,7 +27,7 @@ pub struct PitToken {
 }
 
 impl PitToken {
-    /// A token of 1 to 32 octets; `None` for other lengths.
+    /// Creates a token of 1 to 32 octets; `None` for other lengths.
     pub fn new(token: &[u8]) -> Option<Self> {
         if token.is_empty() || token.len() > PIT_TOKEN_OCTETS_MAX {
             return None;
@@ -32,7 +37,7 @@ impl PitToken {
         Some(PitToken { length: token.len() as u8, octets })
     }
 
-    /// The token's octets.
+    /// Returns the token's octets.
     pub fn as_bytes(&self) -> &[u8] {
         &self.octets[..usize::from(self.length)]
     }
@@ -44,7 +49,7 @@ impl fmt::Debug for PitToken {
     }
 }
 
-/// Why an Interest was refused.
+/// The reason for which an Interest was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NackReason {
     /// 0 or absent.
@@ -55,12 +60,12 @@ pub enum NackReason {
     Duplicate,
     /// 150.
     NoRoute,
-    /// A reason that namely does not know.
+    /// An unknown reason.
     Other(u64),
 }
 
 impl NackReason {
-    /// The number on the wire.
+    /// Returns the number on the wire.
     pub fn number(self) -> u64 {
         match self {
             NackReason::None => 0,
@@ -71,7 +76,7 @@ impl NackReason {
         }
     }
 
-    /// The reason of a number on the wire.
+    /// Returns the reason for a number on the wire.
     pub fn from_number(n: u64) -> Self {
         match n {
             0 => NackReason::None,
@@ -95,7 +100,7 @@ impl fmt::Display for NackReason {
     }
 }
 
-/// The network-layer headers of a packet: small, owned, copied freely.
+/// The network-layer headers of a packet: small, owned, and cheap to copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LpHeaders {
     /// PitToken.
@@ -108,7 +113,7 @@ pub struct LpHeaders {
     pub next_hop_face_id: Option<u64>,
     /// CachePolicyType; 1 is NoCache.
     pub cache_policy: Option<u64>,
-    /// CongestionMark; a non-zero number says congestion.
+    /// CongestionMark; a nonzero number signals congestion.
     pub congestion_mark: Option<u64>,
     /// NonDiscovery.
     pub non_discovery: bool,
@@ -118,7 +123,7 @@ pub struct LpHeaders {
 pub const CACHE_POLICY_NO_CACHE: u64 = 1;
 
 impl LpHeaders {
-    /// Returns true if no header is set, so that the packet goes bare.
+    /// Returns true if no header is set, so that the packet is sent bare.
     pub fn is_empty(&self) -> bool {
         *self == LpHeaders::default()
     }
@@ -161,22 +166,22 @@ impl LpHeaders {
 pub struct LpFraming<'a> {
     /// Sequence.
     pub sequence: Option<u64>,
-    /// FragIndex; left out when 0.
+    /// FragIndex; omitted when 0.
     pub frag_index: u64,
-    /// FragCount; left out when 1.
+    /// FragCount; omitted when 1.
     pub frag_count: u64,
     /// TxSequence.
     pub tx_sequence: Option<u64>,
     /// Acks to carry.
     pub acks: &'a [u64],
-    /// Octets of a field of zeros that receivers ignore, with its TYPE and LENGTH: 4 to 256, or 0
-    /// for none. It makes link packets equally long.
+    /// Octets of a field of zeros that receivers ignore, including its TYPE and LENGTH: 4 to 256,
+    /// or 0 for none. It pads link packets to equal length.
     pub padding_octets: usize,
 }
 
-/// Appends to `out` everything of an LpPacket that precedes the fragment's own octets: the outer
-/// header, all fields in ascending order of TYPE, and the Fragment's TYPE and LENGTH. The caller
-/// sends `fragment_octets` octets right behind. Without `fragment_octets` the packet is IDLE.
+/// Appends to `out` all octets of an LpPacket before the fragment's own: the outer header, all
+/// fields in ascending order of TYPE, and the Fragment's TYPE and LENGTH. The caller sends
+/// `fragment_octets` octets immediately after them. Without `fragment_octets` the packet is IDLE.
 pub fn encode_lp_header(
     headers: &LpHeaders,
     framing: &LpFraming<'_>,
@@ -195,8 +200,9 @@ pub fn encode_lp_header(
     *out = w.into_vec();
 }
 
-/// The same where the caller sends PrefixAnnouncement and Fragment right behind, with their TYPEs
-/// and LENGTHs `octets` in all: what [`encode_lp_announcement`] makes, and the fragment's own.
+/// Appends to `out` all octets of an LpPacket before its PrefixAnnouncement. The caller sends
+/// `octets` octets immediately after them: the output of [`encode_lp_announcement`], and the
+/// fragment's own octets.
 pub fn encode_lp_announced_header(
     headers: &LpHeaders,
     framing: &LpFraming<'_>,
@@ -211,7 +217,7 @@ pub fn encode_lp_announced_header(
     *out = w.into_vec();
 }
 
-/// Appends to `out` the field PrefixAnnouncement, and the Fragment's TYPE and LENGTH.
+/// Appends to `out` the PrefixAnnouncement field, and the Fragment's TYPE and LENGTH.
 pub fn encode_lp_announcement(announcement: &[u8], fragment_octets: usize, out: &mut Vec<u8>) {
     let mut w = Writer::from_vec(core::mem::take(out));
     w.tlv(LP_PREFIX_ANNOUNCEMENT, announcement);
@@ -252,17 +258,17 @@ fn encode_fields(
     }
 }
 
-/// TYPE and LENGTH of [`LpFraming::padding_octets`].
+/// Octets of the TYPE and LENGTH of a padding field.
 const LP_PADDING_HEADER_OCTETS: usize = 3 + 1;
 
-/// Shortest link packet that [`encode_lp_probe`] makes, octets.
+/// Minimum size of a link packet of [`encode_lp_probe`] in octets.
 pub(crate) const LP_PROBE_OCTETS_MIN: usize = 300;
 
-/// Appends to `out` everything of an IDLE LpPacket of `octets` in all, with this TxSequence, that
-/// precedes its padding. The caller sends as many zeros right behind as this returns; `None` if
-/// `octets` is less than 300 or more than a datagram takes.
+/// Appends to `out` the octets before the padding of an IDLE LpPacket of `octets` in total, with
+/// this TxSequence. Returns the number of zeros that the caller has to send immediately after them;
+/// `None` if `octets` is less than 300 or does not fit a datagram.
 pub fn encode_lp_probe(tx_sequence: u64, octets: usize, out: &mut Vec<u8>) -> Option<usize> {
-    // TYPE and LENGTH of the packet, TxSequence, TYPE and LENGTH of the padding: lengths take 3
+    // TYPE and LENGTH of the packet, TxSequence, TYPE and LENGTH of the padding. Lengths take 3
     // octets in this range.
     const HEADER_OCTETS: usize = (1 + 3) + (3 + 1 + 8) + (3 + 3);
     let is_possible = (LP_PROBE_OCTETS_MIN..=usize::from(u16::MAX)).contains(&octets);
@@ -277,7 +283,7 @@ pub fn encode_lp_probe(tx_sequence: u64, octets: usize, out: &mut Vec<u8>) -> Op
     Some(padding_octets)
 }
 
-/// `packet` inside an LpPacket with `headers`, or bare when there are none.
+/// Encodes `packet` inside an LpPacket with `headers`, or bare when there are none.
 pub fn encode_lp_packet(headers: &LpHeaders, packet: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(packet.len() + 64);
     if !headers.is_empty() {
@@ -345,7 +351,7 @@ impl<'a> LpView<'a> {
         let mut seen = 0u32;
         while let Some(tlv) = reader.next_tlv()? {
             if self.fragment.is_some() {
-                // Fragment is the last element; whatever follows it is out of order.
+                // Fragment is the last element, so any element after it is out of order.
                 return Err(DecodeError::UnknownCritical(tlv.typ));
             }
             let Some(bit) = FIELDS.iter().position(|t| *t == tlv.typ) else {
@@ -390,13 +396,13 @@ impl<'a> LpView<'a> {
         Ok(())
     }
 
-    /// Where Fragment's VALUE lies among the octets that were parsed: at their end, since it is the
-    /// last element.
+    /// Returns the range of Fragment's VALUE in the parsed octets: their end, because Fragment is
+    /// the last element.
     pub fn fragment_range(&self) -> Option<Range<usize>> {
         self.fragment.map(|fragment| self.octets - fragment.len()..self.octets)
     }
 
-    /// The Acks that the packet carries.
+    /// Returns the Acks of the packet.
     pub fn acks(&self) -> impl Iterator<Item = u64> + use<'a> {
         let mut reader = Reader::new(self.fields);
         core::iter::from_fn(move || {
@@ -427,8 +433,8 @@ const FIELDS: [u32; 14] = [
     LP_PREFIX_ANNOUNCEMENT,
 ];
 
-/// NDNLPv2's own rule: an unknown field may be ignored only if its TYPE is 800..=959 with both low
-/// bits 0.
+/// Applies NDNLPv2's own rule: an unknown field may be ignored only if its TYPE is 800..=959 with
+/// both low bits 0.
 fn ignore_unknown_field(typ: u32) -> Result<(), DecodeError> {
     if (800..=959).contains(&typ) && typ & 3 == 0 { Ok(()) } else { Err(DecodeError::UnknownCritical(typ)) }
 }

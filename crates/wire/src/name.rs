@@ -1,9 +1,9 @@
 //! Names and their components (packet spec, `name.rst`): a borrowed view, an owned name, the URI
 //! form, canonical order.
 //!
-//! A name is kept as the VALUE of its Name TLV. Because TYPE and LENGTH are always in their
-//! shortest form, canonical order is the order of those octets, and equality of names is equality
-//! of octets.
+//! A name is stored as the VALUE of its Name TLV. TYPE and LENGTH are always in their shortest
+//! form. Therefore canonical order is the order of those octets, and names are equal if their
+//! octets are equal.
 
 use alloc::borrow::ToOwned;
 use alloc::vec::Vec;
@@ -15,9 +15,14 @@ use crate::error::DecodeError;
 use crate::tlv::{self, Writer};
 use crate::types::*;
 
-/// Maximum number of components of a name. A content store indexes every prefix of a Data name, so
-/// the length of a name is work for a forwarder: a name one component longer is refused when it is
-/// parsed.
+/// Components of a name.
+///
+/// A content store indexes every prefix of a Data name, so each component costs the forwarder work.
+///
+/// # Limit
+/// The packet is refused.
+/// - Counter: `too_many_components`
+/// - Tests: `a_name_has_at_most_128_components`
 pub const COMPONENTS_MAX: usize = 128;
 
 /// One name component: its TYPE and VALUE.
@@ -30,27 +35,27 @@ pub struct Component<'a> {
 }
 
 impl<'a> Component<'a> {
-    /// A GenericNameComponent.
+    /// Creates a GenericNameComponent.
     pub fn generic(value: &'a [u8]) -> Self {
         Component { typ: GENERIC_COMPONENT, value }
     }
 
-    /// A KeywordNameComponent, as `32=metadata`.
+    /// Creates a KeywordNameComponent, such as `32=metadata`.
     pub fn keyword(value: &'a [u8]) -> Self {
         Component { typ: KEYWORD_COMPONENT, value }
     }
 
-    /// The number a component of TYPE `typ` holds, if it is of that TYPE and holds one.
+    /// Returns the number in a component of TYPE `typ`; none for another TYPE or VALUE.
     pub fn number(&self, typ: u16) -> Option<u64> {
         if self.typ == typ { tlv::decode_nni(self.value).ok() } else { None }
     }
 
-    /// The segment number of a SegmentNameComponent.
+    /// Returns the segment number of a SegmentNameComponent.
     pub fn segment(&self) -> Option<u64> {
         self.number(SEGMENT_COMPONENT)
     }
 
-    /// The version of a VersionNameComponent.
+    /// Returns the version of a VersionNameComponent.
     pub fn version(&self) -> Option<u64> {
         self.number(VERSION_COMPONENT)
     }
@@ -65,10 +70,10 @@ impl<'a> Component<'a> {
         self.typ == PARAMETERS_DIGEST_COMPONENT
     }
 
-    /// Reads the VALUE of a TLV that holds exactly one component TLV (as FinalBlockId does).
+    /// Parses the VALUE of a TLV with exactly one component TLV (such as FinalBlockId).
     ///
     /// # Errors
-    /// [`DecodeError`]: not exactly one TLV, or one that is no component.
+    /// [`DecodeError`]: not exactly one TLV, or not a component.
     pub fn parse(octets: &'a [u8]) -> Result<Self, DecodeError> {
         let tlv = tlv::read_tlv(octets)?;
         if tlv.raw.len() != octets.len() {
@@ -142,17 +147,17 @@ impl<'a> NameRef<'a> {
         Self::parse_value(tlv::read_exactly(octets, NAME)?.value)
     }
 
-    /// The octets of the components (the Name TLV's VALUE).
+    /// Returns the octets of the components (the Name TLV's VALUE).
     pub fn as_bytes(&self) -> &'a [u8] {
         self.value
     }
 
-    /// The components, first to last.
+    /// Returns the components, first to last.
     pub fn components(&self) -> Components<'a> {
         Components { rest: self.value }
     }
 
-    /// How many components there are.
+    /// Returns the number of components.
     pub fn len(&self) -> usize {
         self.components().count()
     }
@@ -162,17 +167,17 @@ impl<'a> NameRef<'a> {
         self.value.is_empty()
     }
 
-    /// Component `i`, counted from 0.
+    /// Returns component `i`, counted from 0.
     pub fn component(&self, i: usize) -> Option<Component<'a>> {
         self.components().nth(i)
     }
 
-    /// The last component.
+    /// Returns the last component.
     pub fn last(&self) -> Option<Component<'a>> {
         self.components().last()
     }
 
-    /// The name of the first `n` components, or all of it if there are fewer.
+    /// Returns the name of the first `n` components, or all of it if there are fewer.
     pub fn prefix(&self, n: usize) -> NameRef<'a> {
         let mut components = self.components();
         for _ in 0..n {
@@ -183,14 +188,13 @@ impl<'a> NameRef<'a> {
         NameRef { value: &self.value[..self.value.len() - components.rest.len()] }
     }
 
-    /// The name without its last `n` components.
+    /// Returns the name without its last `n` components.
     pub fn without_last(&self, n: usize) -> NameRef<'a> {
         self.prefix(self.len().saturating_sub(n))
     }
 
-    /// Returns true if `self` is `other` or a prefix of it. Octets decide: a component never starts
-    /// in the middle of another, because a shorter run of components ends on a boundary of `other`
-    /// if their octets agree.
+    /// Returns true if `self` is `other` or a prefix of it. Comparing octets suffices: if the
+    /// octets agree, the shorter sequence of components ends on a boundary of `other`.
     pub fn is_prefix_of(&self, other: NameRef<'_>) -> bool {
         other.value.starts_with(self.value)
     }
@@ -200,7 +204,7 @@ impl<'a> NameRef<'a> {
         Name { value: self.value.to_owned() }
     }
 
-    /// Octets of the whole Name TLV.
+    /// Returns the octets of the whole Name TLV.
     pub fn encoded_octets(&self) -> usize {
         tlv::tlv_octets(NAME, self.value.len())
     }
@@ -218,8 +222,8 @@ impl Ord for NameRef<'_> {
         // - Every number was checked to be in its shortest form, so the larger TYPE or LENGTH is
         //   also the larger run of octets: a longer form starts with 253 or more, which no number
         //   of one octet does, and within one form octets are big-endian.
-        // - Where TYPE and LENGTH agree, both VALUEs are at the same place and of one length, and
-        //   the next components follow at the same place.
+        // - If TYPE and LENGTH agree, both VALUEs are at the same place and of one length, and the
+        //   next components follow at the same place.
         // - A name that is a prefix of the other is also a prefix of its octets, and comes first.
         self.value.cmp(other.value)
     }
@@ -231,7 +235,7 @@ impl PartialOrd for NameRef<'_> {
     }
 }
 
-/// Iterator over a name's components. The name was checked when its view was made.
+/// Iterator over a name's components. The name was checked when its view was created.
 #[derive(Clone, Debug)]
 pub struct Components<'a> {
     rest: &'a [u8],
@@ -267,17 +271,17 @@ impl Name {
         NameRef { value: &self.value }
     }
 
-    /// Octets of the components.
+    /// Returns the octets of the components.
     pub fn as_bytes(&self) -> &[u8] {
         &self.value
     }
 
-    /// The components, first to last.
+    /// Returns the components, first to last.
     pub fn components(&self) -> Components<'_> {
         self.as_name().components()
     }
 
-    /// How many components there are.
+    /// Returns the number of components.
     pub fn len(&self) -> usize {
         self.as_name().len()
     }
@@ -300,35 +304,35 @@ impl Name {
         self
     }
 
-    /// The name with `component` appended.
+    /// Returns the name with `component` appended.
     pub fn join(&self, component: Component<'_>) -> Name {
         let mut name = self.clone();
         name.push(component);
         name
     }
 
-    /// The name with a GenericNameComponent appended.
+    /// Returns the name with a GenericNameComponent appended.
     pub fn join_generic(&self, value: impl AsRef<[u8]>) -> Name {
         self.join(Component::generic(value.as_ref()))
     }
 
-    /// The name with a component of TYPE `typ` that holds `n` appended.
+    /// Returns the name with a component of TYPE `typ` and number `n` appended.
     pub fn join_number(&self, typ: u16, n: u64) -> Name {
         let octets = n.to_be_bytes();
         self.join(Component { typ, value: &octets[8 - tlv::nni_octets(n)..] })
     }
 
-    /// The name with a SegmentNameComponent appended.
+    /// Returns the name with a SegmentNameComponent appended.
     pub fn join_segment(&self, segment: u64) -> Name {
         self.join_number(SEGMENT_COMPONENT, segment)
     }
 
-    /// The name with a VersionNameComponent appended.
+    /// Returns the name with a VersionNameComponent appended.
     pub fn join_version(&self, version: u64) -> Name {
         self.join_number(VERSION_COMPONENT, version)
     }
 
-    /// The name followed by all components of `suffix`.
+    /// Returns the name followed by all components of `suffix`.
     pub fn join_name(&self, suffix: NameRef<'_>) -> Name {
         let mut value = self.value.clone();
         value.extend_from_slice(suffix.value);
@@ -344,7 +348,8 @@ impl From<NameRef<'_>> for Name {
 
 impl fmt::Display for Component<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A longer than shortest integer is another component: it is shown by its octets.
+        // An integer that is not in its shortest form is another component, so it is printed as
+        // octets.
         if let Some((marker, _)) = NUMBERED.iter().find(|(_, typ)| *typ == self.typ)
             && let Ok(n) = tlv::decode_nni(self.value)
             && tlv::nni_octets(n) == self.value.len()
@@ -426,7 +431,7 @@ impl fmt::Debug for Name {
 impl FromStr for Name {
     type Err = DecodeError;
 
-    /// Parses a name URI: `/a/b`, `ndn:/a/b` or `ndn:///a/b`; the first slash may be left out.
+    /// Parses a name URI: `/a/b`, `ndn:/a/b` or `ndn:///a/b`; the first slash is optional.
     fn from_str(uri: &str) -> Result<Self, DecodeError> {
         let path = uri.strip_prefix("ndn:").unwrap_or(uri);
         let path = path.strip_prefix("//").unwrap_or(path);
@@ -473,7 +478,7 @@ fn push_part(name: &mut Name, part: &str) -> Result<(), DecodeError> {
     Ok(())
 }
 
-/// Digits only: `str::parse` would let a sign pass.
+/// Digits only: `str::parse` would accept a sign.
 fn decimal(text: &str) -> Option<u64> {
     if text.bytes().all(|b| b.is_ascii_digit()) { text.parse().ok() } else { None }
 }
@@ -493,8 +498,8 @@ fn unescape(text: &str) -> Result<Vec<u8>, DecodeError> {
         }
     }
     if octets.iter().all(|b| *b == b'.') {
-        // Three periods are added to a component made only of periods; fewer than three is not a
-        // component.
+        // The URI form adds three periods to a component that consists only of periods. A part with
+        // fewer than three is not a component.
         let kept = octets.len().checked_sub(3).ok_or(DecodeError::BadUri)?;
         octets.truncate(kept);
     }

@@ -1,5 +1,5 @@
-//! Interests and Data that are written into memory which the caller has, a Data around a content
-//! that lies there already. Nothing is allocated, and no content is copied.
+//! Interests and Data that are written into the caller's memory; a Data is written around content
+//! that is already there. Nothing is allocated, and no content is copied.
 
 use core::ops::Range;
 
@@ -14,10 +14,10 @@ use crate::types::*;
 pub struct SignatureOctets<'a>(&'a [u8]);
 
 impl<'a> SignatureOctets<'a> {
-    /// Checks that these are the two elements, and nothing else.
+    /// Checks that the octets are the two elements, and nothing else.
     ///
     /// # Errors
-    /// [`DecodeError`]: they are not.
+    /// [`DecodeError`]: the octets are something else.
     pub fn parse(octets: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(octets);
         SignatureInfoView::parse_value(reader.require(SIGNATURE_INFO)?.value)?;
@@ -29,10 +29,10 @@ impl<'a> SignatureOctets<'a> {
     }
 }
 
-/// A name, and a segment number at its end.
+/// A name with an optional segment number at its end.
 #[derive(Clone, Copy, Debug)]
 pub struct PlacedName<'a> {
-    /// What comes before the segment number.
+    /// The name before the segment number.
     pub prefix: NameRef<'a>,
     /// The SegmentNameComponent's number.
     pub segment: Option<u64>,
@@ -48,7 +48,7 @@ impl PlacedName<'_> {
     }
 }
 
-/// Octets of a SegmentNameComponent.
+/// Returns the octets of a SegmentNameComponent.
 fn segment_octets(segment: u64) -> usize {
     nni_element_octets(u32::from(SEGMENT_COMPONENT), segment)
 }
@@ -94,12 +94,12 @@ impl PlacedInterest<'_> {
         self.name.octets() + flags + 6 + nni_element_octets(INTEREST_LIFETIME, self.lifetime_ms)
     }
 
-    /// Octets of the whole Interest.
+    /// Returns the octets of the whole Interest.
     pub fn octets(&self) -> usize {
         tlv_octets(INTEREST, self.value_octets())
     }
 
-    /// Writes it.
+    /// Writes the Interest.
     ///
     /// # Panics
     /// If `buffer` has less than [`PlacedInterest::octets`].
@@ -140,7 +140,7 @@ impl PlacedInterest<'_> {
 pub struct PlacedData<'a> {
     /// Name; of at least one component.
     pub name: PlacedName<'a>,
-    /// FreshnessPeriod, ms; left out when 0.
+    /// FreshnessPeriod in ms; omitted when 0.
     pub freshness_ms: u64,
     /// The segment number of FinalBlockId.
     pub last_segment: Option<u64>,
@@ -153,7 +153,7 @@ const DIGEST_INFO: [u8; 5] = [SIGNATURE_INFO as u8, 3, SIGNATURE_TYPE as u8, 1, 
 const DIGEST_OCTETS: usize = 32;
 
 impl PlacedData<'_> {
-    /// Octets that a Data without its name and given signature has beside its content, at most.
+    /// Maximum overhead of a Data in octets, without its name, its content and a given signature.
     pub const OVERHEAD_OCTETS_MAX: usize = 96;
 
     fn meta_info_octets(&self) -> usize {
@@ -164,8 +164,8 @@ impl PlacedData<'_> {
         freshness + self.last_segment.map_or(0, |last| tlv_octets(FINAL_BLOCK_ID, segment_octets(last)))
     }
 
-    /// Writes all that goes before and behind `content`, a range of `space`; `digest` is SHA-256.
-    /// Returns the range of the whole Data, or `None` if there is no room for it.
+    /// Writes the parts before and after `content`, a range of `space`; `digest` is SHA-256.
+    /// Returns the range of the whole Data, or `None` if it does not fit.
     pub fn write(
         &self,
         space: &mut [u8],

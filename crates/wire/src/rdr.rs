@@ -1,9 +1,9 @@
-//! Realtime Data Retrieval and the file-server protocol: which version of an object is the newest,
-//! what a file is like, and what a directory holds.
+//! Realtime Data Retrieval and the file-server protocol: the newest version of an object, the
+//! properties of a file, and the entries of a directory.
 //!
 //! Discovery requests `<prefix>/32=metadata`; the answer's Content is [`Metadata`]. A directory's
-//! listing is an object of its own, `<directory>/32=ls`. Follows RDR as ndn-cxx reads it, and
-//! ndn6-file-server's protocol.
+//! listing is an object of its own, `<directory>/32=ls`. The module follows ndn-cxx's
+//! interpretation of RDR, and ndn6-file-server's protocol.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -15,25 +15,26 @@ use crate::tlv::Writer;
 use crate::types::*;
 
 /// TYPE of SegmentSize in [`Metadata`].
-pub(crate) const SEGMENT_SIZE: u32 = 0xf500;
+pub const SEGMENT_SIZE: u32 = 0xf500;
 /// TYPE of Size in [`Metadata`].
 pub const SIZE: u32 = 0xf502;
 /// TYPE of Mode in [`Metadata`].
 pub const MODE: u32 = 0xf504;
 /// TYPE of Atime in [`Metadata`].
-pub(crate) const ATIME: u32 = 0xf506;
+pub const ATIME: u32 = 0xf506;
 /// TYPE of Btime in [`Metadata`].
-pub(crate) const BTIME: u32 = 0xf508;
+pub const BTIME: u32 = 0xf508;
 /// TYPE of Ctime in [`Metadata`].
-pub(crate) const CTIME: u32 = 0xf50a;
+pub const CTIME: u32 = 0xf50a;
 /// TYPE of Mtime in [`Metadata`].
-pub(crate) const MTIME: u32 = 0xf50c;
-/// TYPE of ManifestEntries in [`Metadata`], namely's own: even, so that others skip it.
+pub const MTIME: u32 = 0xf50c;
+/// TYPE of ManifestEntries in [`Metadata`], namely's own: even, so that other implementations skip
+/// it.
 pub const MANIFEST_ENTRIES: u32 = 0xf600;
 /// TYPE of IndexFormat in [`Metadata`], namely's own.
-pub(crate) const INDEX_FORMAT: u32 = 0xf602;
+pub const INDEX_FORMAT: u32 = 0xf602;
 
-/// The form of [`crate::tree_index`] that this library writes and reads.
+/// The format of [`crate::tree_index`] that this library writes and reads.
 pub const INDEX_FORMAT_1: u64 = 1;
 
 /// The component `32=metadata`.
@@ -42,24 +43,24 @@ pub const METADATA_COMPONENT: Component<'static> = Component { typ: KEYWORD_COMP
 /// The component `32=ls`.
 pub const LISTING_COMPONENT: Component<'static> = Component { typ: KEYWORD_COMPONENT, value: b"ls" };
 
-/// The name to discover the newest version of `object` by; it is asked for with CanBePrefix and
-/// MustBeFresh.
+/// Returns the name for discovery of the newest version of `object`. The Interest has CanBePrefix
+/// and MustBeFresh.
 pub fn discovery_name(object: NameRef<'_>) -> Name {
     object.to_name().join(METADATA_COMPONENT)
 }
 
-/// The name of a metadata packet: `<object>/32=metadata/v=<version>/seg=0`.
+/// Returns the name of a metadata packet: `<object>/32=metadata/v=<version>/seg=0`.
 pub fn metadata_name(object: NameRef<'_>, version: u64) -> Name {
     discovery_name(object).join_version(version).join_segment(0)
 }
 
-/// The name of the object that lists `directory`.
+/// Returns the name of the object that lists `directory`.
 pub fn listing_name(directory: NameRef<'_>) -> Name {
     directory.to_name().join(LISTING_COMPONENT)
 }
 
-/// The Content of a metadata packet. Plain RDR gives [`Metadata::name`] only; a file server gives
-/// the rest.
+/// The Content of a metadata packet. Plain RDR sets only [`Metadata::name`]; a file server sets the
+/// other fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
     /// The versioned name: segments are `<name>/seg=<n>`.
@@ -83,11 +84,11 @@ pub struct Metadata {
     /// ManifestEntries: segments that each manifest of the object covers (`docs/manifest.md`);
     /// absent if it has none.
     pub manifest_entries: Option<u64>,
-    /// IndexFormat: the directory has an index ([`crate::tree_index`]) of this form.
+    /// IndexFormat: the directory has an index ([`crate::tree_index`]) of this format.
     pub index_format: Option<u64>,
 }
 
-/// The bits of Mode that say what a file is.
+/// Mask of the bits of Mode for the file type.
 const MODE_FORMAT: u64 = 0o170_000;
 /// The format of a directory.
 const MODE_DIRECTORY: u64 = 0o040_000;
@@ -95,16 +96,16 @@ const MODE_DIRECTORY: u64 = 0o040_000;
 const MODE_REGULAR: u64 = 0o100_000;
 
 impl Metadata {
-    /// Plain RDR metadata for a versioned name.
+    /// Creates plain RDR metadata for a versioned name.
     pub fn new(name: Name) -> Self {
         Metadata { name, ..Default::default() }
     }
 
-    /// Reads a metadata packet's Content. Elements come in any order and unknown ones are ignored;
-    /// only the name is required.
+    /// Parses a metadata packet's Content. Elements may be in any order, and unknown ones are
+    /// ignored. Only the name is required.
     ///
     /// # Errors
-    /// [`DecodeError`]: the Content is no sequence of TLVs, a known element is malformed, or the
+    /// [`DecodeError`]: the Content is not a sequence of TLVs, a known element is malformed, or the
     /// name is missing.
     pub fn decode(content: &[u8]) -> Result<Self, DecodeError> {
         let fields = Fields::lenient(content)?;
@@ -123,7 +124,7 @@ impl Metadata {
         })
     }
 
-    /// The Content's octets.
+    /// Encodes the Content.
     pub fn to_vec(&self) -> Vec<u8> {
         let mut w = Writer::new();
         self.name.as_name().encode(&mut w);
@@ -144,12 +145,12 @@ impl Metadata {
         w.into_vec()
     }
 
-    /// Returns true if Mode says that this is a directory.
+    /// Returns true if Mode is that of a directory.
     pub fn is_directory(&self) -> bool {
         self.mode.is_some_and(|mode| mode & MODE_FORMAT == MODE_DIRECTORY)
     }
 
-    /// Returns true if Mode says that this is a regular file.
+    /// Returns true if Mode is that of a regular file.
     pub fn is_regular_file(&self) -> bool {
         self.mode.is_some_and(|mode| mode & MODE_FORMAT == MODE_REGULAR)
     }
@@ -162,15 +163,15 @@ fn segment_number(octets: &[u8]) -> Result<u64, DecodeError> {
 /// One entry of a directory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ListingEntry<'a> {
-    /// The file's name: one path component, any octets but zero and `/`.
+    /// The file's name: one path component, any octets except zero and `/`.
     pub name: &'a [u8],
     /// Whether it is a directory.
     pub is_directory: bool,
 }
 
 impl<'a> ListingEntry<'a> {
-    /// An entry, unless `name` is empty, `.` or `..` or holds a zero octet or a slash: a listing
-    /// that says so would lead a careless client out of its directory.
+    /// Creates an entry, unless `name` is empty, `.` or `..` or contains a zero octet or a slash.
+    /// Such a name could lead a careless client out of its directory.
     pub fn new(name: &'a [u8], is_directory: bool) -> Option<Self> {
         let plain = !matches!(name, b"" | b"." | b"..") && !name.iter().any(|b| matches!(b, 0 | b'/'));
         plain.then_some(ListingEntry { name, is_directory })
@@ -183,8 +184,8 @@ impl fmt::Debug for ListingEntry<'_> {
     }
 }
 
-/// The octets of a directory listing, in the order of `entries`: each name, `/` behind a
-/// directory's, and a zero octet.
+/// Encodes a directory listing, in the order of `entries`: each name, `/` after that of a
+/// directory, and a zero octet.
 pub fn encode_listing<'a>(entries: impl IntoIterator<Item = ListingEntry<'a>>) -> Vec<u8> {
     let mut octets = Vec::new();
     for entry in entries {
@@ -194,8 +195,8 @@ pub fn encode_listing<'a>(entries: impl IntoIterator<Item = ListingEntry<'a>>) -
     octets
 }
 
-/// The entries of a directory listing: all segments' Content in order. It ends after the first
-/// error.
+/// Parses the entries of a directory listing from the joined Content of all segments. The iterator
+/// ends after the first error.
 pub fn listing(octets: &[u8]) -> impl Iterator<Item = Result<ListingEntry<'_>, DecodeError>> {
     let mut rest = octets;
     core::iter::from_fn(move || {

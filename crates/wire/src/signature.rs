@@ -1,5 +1,5 @@
 //! SignatureInfo of Data and Interests (packet spec, `signature.rst`, `signed-interest.rst`), and
-//! the ValidityPeriod that a certificate adds to it.
+//! the ValidityPeriod of a certificate's SignatureInfo.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -10,7 +10,7 @@ use crate::tlv::{self, Reader, Writer};
 use crate::types::*;
 use crate::validity;
 
-/// SignatureType numbers that namely makes and checks.
+/// SignatureType numbers that namely creates and verifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SignatureType {
     /// 0: SHA-256 of the signed portion; integrity only.
@@ -25,12 +25,12 @@ pub enum SignatureType {
     Ed25519,
     /// 200: no signature.
     Null,
-    /// A type that namely does not know.
+    /// An unknown type.
     Other(u64),
 }
 
 impl SignatureType {
-    /// The number on the wire.
+    /// Returns the number on the wire.
     pub fn number(self) -> u64 {
         match self {
             SignatureType::DigestSha256 => 0,
@@ -43,7 +43,7 @@ impl SignatureType {
         }
     }
 
-    /// The type of a number on the wire.
+    /// Returns the type of a number on the wire.
     pub fn from_number(n: u64) -> Self {
         match n {
             0 => SignatureType::DigestSha256,
@@ -57,7 +57,7 @@ impl SignatureType {
     }
 }
 
-/// Which key signed: by name or by the SHA-256 of its SubjectPublicKeyInfo.
+/// The signing key: by name or by the SHA-256 of its SubjectPublicKeyInfo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyLocator<'a> {
     /// The name of a key or certificate.
@@ -69,9 +69,9 @@ pub enum KeyLocator<'a> {
 /// A checked view of a SignatureInfo or InterestSignatureInfo element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignatureInfoView<'a> {
-    /// How the packet is signed.
+    /// Type of the signature.
     pub signature_type: SignatureType,
-    /// Which key signed.
+    /// The signing key.
     pub key_locator: Option<KeyLocator<'a>>,
     /// SignatureNonce.
     pub nonce: Option<&'a [u8]>,
@@ -106,8 +106,8 @@ impl<'a> SignatureInfoView<'a> {
                 tlv.typ,
                 KEY_LOCATOR | SIGNATURE_NONCE | SIGNATURE_TIME | SIGNATURE_SEQ_NUM | VALIDITY_PERIOD
             );
-            // Recognized elements come in ascending order of TYPE; one that does not is out of
-            // order.
+            // Recognized elements are in ascending order of TYPE; any other order is refused or
+            // ignored.
             if !known || tlv.typ <= last {
                 tlv::ignore_unknown(tlv.typ)?;
                 continue;
@@ -127,7 +127,7 @@ impl<'a> SignatureInfoView<'a> {
         Ok(info)
     }
 
-    /// The key locator's name, if it is one.
+    /// Returns the key locator's name, if it is one.
     pub fn key_name(&self) -> Option<NameRef<'a>> {
         match self.key_locator {
             Some(KeyLocator::Name(name)) => Some(name),
@@ -148,10 +148,10 @@ fn parse_key_locator(value: &[u8]) -> Result<Option<KeyLocator<'_>>, DecodeError
     Ok(None)
 }
 
-/// What a signer says of its signature: the owned counterpart of [`SignatureInfoView`].
+/// The signer's parameters of a signature: the owned counterpart of [`SignatureInfoView`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignatureInfo {
-    /// How the packet is signed.
+    /// Type of the signature.
     pub signature_type: SignatureType,
     /// The name of the key or certificate; `None` for digest and null signatures.
     pub key_name: Option<Name>,
@@ -168,7 +168,7 @@ pub struct SignatureInfo {
 }
 
 impl SignatureInfo {
-    /// A signature of type `signature_type` by the key that `key_name` names.
+    /// Creates the parameters of a signature of type `signature_type` by the key `key_name`.
     pub fn new(signature_type: SignatureType, key_name: Option<Name>) -> Self {
         SignatureInfo {
             signature_type,
@@ -181,12 +181,12 @@ impl SignatureInfo {
         }
     }
 
-    /// The DigestSha256 signature.
+    /// Creates the parameters of a DigestSha256 signature.
     pub fn digest_sha256() -> Self {
         Self::new(SignatureType::DigestSha256, None)
     }
 
-    /// SignatureNull: no signature at all.
+    /// Creates the parameters of SignatureNull: no signature at all.
     pub fn null() -> Self {
         Self::new(SignatureType::Null, None)
     }
@@ -207,8 +207,8 @@ impl SignatureInfo {
             if let Some(seq_num) = self.seq_num {
                 w.nni(SIGNATURE_SEQ_NUM, seq_num);
             }
-            if let Some(validity) = &self.validity {
-                validity::encode_validity(w, validity);
+            if let Some((not_before, not_after)) = &self.validity {
+                validity::encode_validity(w, not_before, not_after);
             }
             if !self.descriptions.is_empty() {
                 w.nested(ADDITIONAL_DESCRIPTION, |w| self.encode_descriptions(w));

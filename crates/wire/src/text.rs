@@ -1,14 +1,14 @@
-//! Text that a person reads at a terminal, in a log or on a page.
+//! Text for people at a terminal, in a log or on a page.
 //!
-//! Names of files, a router's StatusText and errors of the system carry characters that a terminal
-//! obeys instead of showing: they move the cursor, retitle the window, end a line or reverse the
-//! order of what follows. [`Plain`] is text without them, and every output function takes it, so
-//! that no caller has to remember the escaping.
+//! Names of files, a router's StatusText and errors of the system may contain control characters. A
+//! terminal executes these instead of printing them: they move the cursor, retitle the window, end
+//! a line or reverse the order of the text. [`Plain`] is text without them. Every output function
+//! requires it, so that no caller has to remember the escaping.
 
 use alloc::string::String;
 use core::fmt::{self, Write};
 
-/// One line of text that is shown as it is: each character for which [`is_obeyed`] holds is
+/// One line of text that can be printed unchanged. Each character for which [`is_obeyed`] holds is
 /// replaced by an escape of Rust, such as `\u{1b}` or `\n`.
 ///
 /// ```
@@ -21,15 +21,15 @@ use core::fmt::{self, Write};
 pub struct Plain(String);
 
 impl Plain {
-    /// The text of a value.
+    /// Formats a value as text.
     pub fn new(value: impl fmt::Display) -> Self {
         let mut text = String::new();
-        // Writing to a String does not fail; a Display that does leaves what it wrote until then.
+        // Writing to a String does not fail. If a Display fails, its output so far remains.
         let _ = write!(Escaping(&mut text), "{value}");
         Plain(text)
     }
 
-    /// Words of somebody else, in quotation marks: nobody takes them for the program's own.
+    /// Quotes foreign text, so that it cannot be taken for the program's own.
     pub fn quotation(words: &str) -> Self {
         let mut text = String::from('"');
         let _ = Escaping(&mut text).write_str(&words.replace('\\', "\\\\").replace('"', "\\\""));
@@ -37,7 +37,7 @@ impl Plain {
         Plain(text)
     }
 
-    /// The text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -67,26 +67,27 @@ impl fmt::Display for Plain {
     }
 }
 
-/// Whether a terminal or a page obeys a character instead of showing it: the control characters C0,
-/// DEL and C1, the separators of lines and paragraphs, and what turns the direction of writing
-/// (UAX #9, section 2: the marks, embeddings, overrides and isolates).
+/// Returns true for characters that a terminal or a page executes instead of printing: the control
+/// characters C0, DEL and C1, the separators of lines and paragraphs, and the characters that
+/// change the direction of writing (UAX #9, section 2: the marks, embeddings, overrides and
+/// isolates).
 pub fn is_obeyed(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// JSON text with a `\u` escape (RFC 8259, section 7) in place of each such character, so that a
-/// terminal shows it and a parser gets the original. JSON in one line is made of ASCII without
-/// control characters but for its strings, so that only those change.
+/// Replaces each such character in JSON text by a `\u` escape (RFC 8259, section 7), so that a
+/// terminal prints it and a parser restores the original. Outside of strings, JSON in one line is
+/// ASCII without control characters, so only strings change.
 pub fn json(text: String) -> String {
-    // All of them are in the basic plane: one unit of UTF-16.
+    // All these characters are in the basic plane: one unit of UTF-16.
     in_strings(text, |c, escaped| write!(escaped, "\\u{:04x}", u32::from(c)))
 }
 
-/// JSON text for a page, which shows the strings in it: what the page would obey is in them as the
-/// text of an escape. A page shows nothing for the control characters that JSON escapes itself.
+/// Escapes JSON text for a page that prints its strings: control characters become the text of an
+/// escape. A page prints nothing for the control characters that JSON itself escapes.
 pub fn json_of_page(text: String) -> String {
-    // A backslash is two in a string of JSON.
+    // A JSON string has two backslashes for one.
     in_strings(text, |c, escaped| write!(escaped, "\\{}", c.escape_default()))
 }
 
@@ -106,7 +107,7 @@ fn in_strings(text: String, escape: impl Fn(char, &mut String) -> fmt::Result) -
     escaped
 }
 
-/// Writes text, and escapes what is obeyed.
+/// Writes text, and escapes control characters.
 struct Escaping<'a>(&'a mut String);
 
 impl Write for Escaping<'_> {

@@ -1,7 +1,7 @@
 //! TYPE-LENGTH-VALUE encoding (packet spec, `tlv.rst`): a strict reader over borrowed octets and a
 //! writer.
 //!
-//! Numbers must be in their shortest form: names are compared and hashed as octets, so two
+//! Numbers must be in their shortest form. Names are compared and hashed as octets, so two
 //! encodings of one name must not exist.
 
 use alloc::vec::Vec;
@@ -20,7 +20,7 @@ pub struct Tlv<'a> {
 }
 
 impl<'a> Tlv<'a> {
-    /// The VALUE as a NonNegativeInteger.
+    /// Decodes the VALUE as a NonNegativeInteger.
     ///
     /// # Errors
     /// [`DecodeError::BadInteger`] if its length is not 1, 2, 4 or 8.
@@ -28,7 +28,7 @@ impl<'a> Tlv<'a> {
         decode_nni(self.value)
     }
 
-    /// True for an element that says all by being there, whose VALUE must be empty.
+    /// Returns true for an element whose presence is its meaning, and whose VALUE must be empty.
     ///
     /// # Errors
     /// [`DecodeError::BadLength`] if the VALUE is not empty.
@@ -36,7 +36,7 @@ impl<'a> Tlv<'a> {
         if self.value.is_empty() { Ok(true) } else { Err(DecodeError::BadLength(self.typ)) }
     }
 
-    /// A reader over the VALUE's own elements.
+    /// Returns a reader of the elements in the VALUE.
     pub fn children(&self) -> Reader<'a> {
         Reader::new(self.value)
     }
@@ -47,7 +47,7 @@ pub(crate) fn is_critical(typ: u32) -> bool {
     typ <= 31 || typ & 1 == 1
 }
 
-/// Applies the evolvability rule to an element nobody recognized here.
+/// Applies the evolvability rule to an unrecognized element.
 ///
 /// # Errors
 /// [`DecodeError::UnknownCritical`] if the TYPE is critical.
@@ -55,7 +55,7 @@ pub fn ignore_unknown(typ: u32) -> Result<(), DecodeError> {
     if is_critical(typ) { Err(DecodeError::UnknownCritical(typ)) } else { Ok(()) }
 }
 
-/// Reads a VAR-NUMBER: the number and how many octets it took.
+/// Reads a VAR-NUMBER. Returns the number and its size in octets.
 ///
 /// # Errors
 /// [`DecodeError::Truncated`] if `buf` ends within it, [`DecodeError::NonMinimalNumber`] if a
@@ -73,8 +73,8 @@ pub(crate) fn read_var_number(buf: &[u8]) -> Result<(u64, usize), DecodeError> {
     if number < least { Err(DecodeError::NonMinimalNumber) } else { Ok((number, 1 + size)) }
 }
 
-/// TYPE, LENGTH and the size of both, of the element that starts `buf`. The VALUE need not be there
-/// yet: this is what delimits packets on a stream.
+/// Reads the header of the element at the start of `buf`: TYPE, LENGTH, and the size of both. The
+/// VALUE may be incomplete, so that a stream can be split into packets.
 ///
 /// # Errors
 /// [`DecodeError`]: `buf` ends within the header, a number is not in its shortest form, the TYPE is
@@ -103,7 +103,7 @@ fn read_long_header(buf: &[u8]) -> Result<(u32, usize, usize), DecodeError> {
     Ok((typ, length, typ_octets + length_octets))
 }
 
-/// Reads the element that starts `buf`; what follows it is left alone.
+/// Reads the element at the start of `buf`, and ignores the octets after it.
 ///
 /// # Errors
 /// [`DecodeError`]: as [`read_header`], or `buf` ends within the VALUE.
@@ -120,7 +120,7 @@ pub fn read_tlv(buf: &[u8]) -> Result<Tlv<'_>, DecodeError> {
 /// # Errors
 /// [`DecodeError`]: as [`read_tlv`]; [`DecodeError::UnexpectedType`] if the TYPE is another;
 /// [`DecodeError::TrailingOctets`] if something follows.
-pub(crate) fn read_exactly(buf: &[u8], typ: u32) -> Result<Tlv<'_>, DecodeError> {
+pub fn read_exactly(buf: &[u8], typ: u32) -> Result<Tlv<'_>, DecodeError> {
     let tlv = read_tlv(buf)?;
     if tlv.typ != typ {
         return Err(DecodeError::UnexpectedType(tlv.typ));
@@ -131,7 +131,7 @@ pub(crate) fn read_exactly(buf: &[u8], typ: u32) -> Result<Tlv<'_>, DecodeError>
     Ok(tlv)
 }
 
-/// Octets that TYPE and LENGTH take at most.
+/// Maximum octets of TYPE and LENGTH.
 const HEADER_OCTETS_MAX: usize = 18;
 
 /// Decodes a NonNegativeInteger of 1, 2, 4 or 8 octets.
@@ -145,7 +145,7 @@ pub fn decode_nni(value: &[u8]) -> Result<u64, DecodeError> {
     }
 }
 
-/// Octets that `n` takes as a VAR-NUMBER.
+/// Returns the octets of `n` as a VAR-NUMBER.
 pub(crate) fn var_number_octets(n: u64) -> usize {
     match n {
         0..=252 => 1,
@@ -155,13 +155,13 @@ pub(crate) fn var_number_octets(n: u64) -> usize {
     }
 }
 
-/// Octets that an element with a VALUE of `length` octets takes.
+/// Returns the octets of an element with a VALUE of `length` octets.
 pub fn tlv_octets(typ: u32, length: usize) -> usize {
     var_number_octets(u64::from(typ)) + var_number_octets(length as u64) + length
 }
 
-/// Writes TYPE and LENGTH to the start of `buffer`, which has room for them; the octets that they
-/// take.
+/// Writes TYPE and LENGTH to the start of `buffer`, which has to have room for them. Returns their
+/// octets.
 pub(crate) fn put_header(buffer: &mut [u8], typ: u32, length: usize) -> usize {
     let mut position = 0;
     for n in [u64::from(typ), length as u64] {
@@ -179,7 +179,7 @@ pub(crate) fn put_header(buffer: &mut [u8], typ: u32, length: usize) -> usize {
     position
 }
 
-/// Octets that `n` takes as a NonNegativeInteger.
+/// Returns the octets of `n` as a NonNegativeInteger.
 pub fn nni_octets(n: u64) -> usize {
     match n {
         0..=0xff => 1,
@@ -189,7 +189,7 @@ pub fn nni_octets(n: u64) -> usize {
     }
 }
 
-/// Walks a sequence of elements.
+/// Reads a sequence of elements.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     buf: &'a [u8],
@@ -197,25 +197,25 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader at the start of `buf`.
+    /// Creates a reader at the start of `buf`.
     pub fn new(buf: &'a [u8]) -> Self {
         Reader { buf, position: 0 }
     }
 
-    /// Octets read so far.
+    /// Returns the number of octets read so far.
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// What is left.
+    /// Returns the unread octets.
     pub fn rest(&self) -> &'a [u8] {
         &self.buf[self.position..]
     }
 
-    /// The next element, or `None` at the end.
+    /// Returns the next element, or `None` at the end.
     ///
     /// # Errors
-    /// [`DecodeError`]: what follows is no whole element.
+    /// [`DecodeError`]: the next octets are not a complete element.
     pub fn next_tlv(&mut self) -> Result<Option<Tlv<'a>>, DecodeError> {
         if self.position == self.buf.len() {
             return Ok(None);
@@ -225,7 +225,7 @@ impl<'a> Reader<'a> {
         Ok(Some(tlv))
     }
 
-    /// The next element, which must be there and of TYPE `typ`.
+    /// Returns the next element, which has to exist and be of TYPE `typ`.
     ///
     /// # Errors
     /// [`DecodeError::Missing`] at the end, [`DecodeError::UnexpectedType`] if another element
@@ -245,22 +245,22 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// An empty writer.
+    /// Creates an empty writer.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An empty writer with room for `octets`.
+    /// Creates an empty writer with room for `octets`.
     pub fn with_capacity(octets: usize) -> Self {
         Writer { buf: Vec::with_capacity(octets) }
     }
 
-    /// Goes on after what `buf` holds.
+    /// Creates a writer that appends to `buf`.
     pub fn from_vec(buf: Vec<u8>) -> Self {
         Writer { buf }
     }
 
-    /// Appends octets as they are.
+    /// Appends raw octets.
     pub fn raw(&mut self, octets: &[u8]) -> &mut Self {
         self.buf.extend_from_slice(octets);
         self
@@ -310,26 +310,26 @@ impl Writer {
         self.header_at(start, typ, length)
     }
 
-    /// Puts TYPE and LENGTH in at `position`, before what was written there. Allocates only for the
-    /// growth of the buffer: link headers are made for each packet that is sent.
+    /// Inserts TYPE and LENGTH at `position`, before the octets written after it. It allocates only
+    /// if the buffer grows, because link headers are created for each packet sent.
     pub(crate) fn header_at(&mut self, position: usize, typ: u32, length: usize) -> &mut Self {
         let written = self.buf.len();
         self.header(typ, length);
         let mut header = [0; HEADER_OCTETS_MAX];
         let octets = self.buf.len() - written;
         header[..octets].copy_from_slice(&self.buf[written..]);
-        // By hand: to rotate takes more stack than a kernel has to spare.
+        // Without `rotate`, which uses more stack than a kernel has to spare.
         self.buf.copy_within(position..written, position + octets);
         self.buf[position..position + octets].copy_from_slice(&header[..octets]);
         self
     }
 
-    /// What has been written.
+    /// Returns the written octets.
     pub fn as_bytes(&self) -> &[u8] {
         &self.buf
     }
 
-    /// Octets written.
+    /// Returns the number of written octets.
     pub fn len(&self) -> usize {
         self.buf.len()
     }
@@ -339,7 +339,7 @@ impl Writer {
         self.buf.is_empty()
     }
 
-    /// Takes the octets.
+    /// Returns the buffer.
     pub fn into_vec(self) -> Vec<u8> {
         self.buf
     }
@@ -350,7 +350,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn var_numbers_take_the_shortest_form_and_no_other() {
+    fn var_numbers_take_the_shortest_form() {
         for n in [0, 1, 252, 253, 255, 256, 0xffff, 0x1_0000, 0xffff_ffff, 0x1_0000_0000, u64::MAX] {
             let mut w = Writer::new();
             w.var_number(n);
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_the_same_in_a_buffer_and_at_a_growing_end() {
+    fn both_header_writers_agree() {
         for typ in [5, 252, 253, 65_535, 65_536, u32::MAX] {
             for length in [0, 252, 253, 65_535, 65_536, usize::MAX] {
                 let (mut w, mut buffer) = (Writer::new(), [0; 18]);
@@ -379,14 +379,14 @@ mod tests {
     }
 
     #[test]
-    fn type_zero_and_types_past_32_bits_are_refused() {
+    fn out_of_range_types_are_refused() {
         assert_eq!(read_header(&[0, 0]), Err(DecodeError::BadType));
         assert_eq!(read_header(&[255, 0, 0, 0, 1, 0, 0, 0, 0, 0]), Err(DecodeError::BadType));
         assert_eq!(read_header(&[254, 255, 255, 255, 255, 0]), Ok((u32::MAX, 0, 6)));
     }
 
     #[test]
-    fn a_length_of_any_size_is_refused_without_reading_past_the_input() {
+    fn a_huge_length_is_refused_unread() {
         for length in [1u64 << 28, 1 << 32, 1 << 40, 1 << 60, u64::MAX] {
             let mut w = Writer::new();
             w.var_number(6).var_number(length).raw(&[0; 16]);
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_are_1_2_4_or_8_octets() {
+    fn integers_have_one_of_four_sizes() {
         for n in [0u64, 255, 256, 65535, 65536, 0xffff_ffff, 1 << 32, u64::MAX] {
             let mut w = Writer::new();
             w.nni(9, n);

@@ -1,8 +1,8 @@
-//! The index of a directory and of what lies below it, by which a client fetches a tree: what each
-//! file is like, and which small ones lie together in the *pack* of the same version.
+//! The index of a directory tree, by which a client fetches the tree: the properties of each file,
+//! and the small files that are stored together in the *pack* of the same version.
 //!
-//! A sequence of elements; unknown ones of non-critical TYPEs are skipped (`docs/files.md`). Says
-//! nothing of what files hold, and never leads out of the directory.
+//! It is a sequence of elements; unknown ones of non-critical TYPEs are skipped (`docs/files.md`).
+//! It has no contents of files, and its paths never lead out of the directory.
 
 use alloc::vec::Vec;
 
@@ -18,32 +18,32 @@ pub const INDEX_COMPONENT: Component<'static> = Component { typ: KEYWORD_COMPONE
 /// The component `32=pack`.
 pub const PACK_COMPONENT: Component<'static> = Component { typ: KEYWORD_COMPONENT, value: b"pack" };
 
-/// TYPE of a directory, in which the entries after it are.
+/// TYPE of a directory, which contains the entries after it.
 const DIRECTORY: u32 = 0xf610;
 /// TYPE of a file that is fetched by its own name.
 const FILE: u32 = 0xf612;
-/// TYPE of a file that lies in the pack.
+/// TYPE of a file in the pack.
 const PACKED: u32 = 0xf614;
 /// TYPE of a directory in the directory.
 const SUBDIRECTORY: u32 = 0xf616;
-/// TYPE of what is there and not served.
+/// TYPE of an entry that exists but is not served.
 const LEFT_OUT: u32 = 0xf618;
 
-/// The name of the object that tells what is in `directory` and below it.
+/// Returns the name of the index object of `directory`.
 pub fn index_name(directory: NameRef<'_>) -> Name {
     directory.to_name().join(INDEX_COMPONENT)
 }
 
-/// The name of the object that holds the small files of which version `version` of `directory`'s
-/// index says that they lie there.
+/// Returns the name of the pack: the small files that version `version` of `directory`'s index
+/// refers to.
 pub fn pack_name(directory: NameRef<'_>, version: u64) -> Name {
     directory.to_name().join(PACK_COMPONENT).join_version(version)
 }
 
-/// What is known of a file or directory.
+/// Properties of a file or directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexEntry<'a> {
-    /// One path component, any octets but zero and `/`.
+    /// One path component, any octets except zero and `/`.
     pub name: &'a [u8],
     /// Permissions, the lowest twelve bits of Unix's `st_mode`.
     pub mode: u16,
@@ -53,14 +53,14 @@ pub struct IndexEntry<'a> {
     pub octets: u64,
 }
 
-/// Why something is in no listing.
+/// The reason why an entry is not served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeftOut {
     /// A pipe, a socket or a device.
     Special,
     /// The producer may not read it.
     Unreadable,
-    /// A symbolic link that leads nowhere, or out of what is served.
+    /// A symbolic link without a target, or with one outside of the served directory.
     Link,
     /// Another reason, by its number.
     Other(u8),
@@ -100,20 +100,21 @@ impl core::fmt::Display for LeftOut {
 /// One element of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexItem<'a> {
-    /// The entries that follow are in this directory, whose path is given relative to the index's:
-    /// components with slashes between them, none for the index's own. All that is in it follows.
+    /// The directory of the following entries. Its path is relative to the index's directory:
+    /// components with slashes between them, none for the index's own. All entries of the directory
+    /// follow.
     Directory(&'a [u8]),
     /// A file that is fetched by its own name.
     File(IndexEntry<'a>),
-    /// A file that lies in the pack, behind those before it.
+    /// A file in the pack, after those before it.
     Packed(IndexEntry<'a>),
-    /// A directory; if none of this path follows, it has an index of its own.
+    /// A directory. If its path does not follow as a directory, it has an index of its own.
     Subdirectory(IndexEntry<'a>),
-    /// Something that is not served, by its name.
+    /// An entry that is not served, by its name.
     LeftOut(&'a [u8], LeftOut),
 }
 
-/// Makes an index.
+/// Writes an index.
 #[derive(Debug, Default)]
 pub struct IndexWriter(Writer);
 
@@ -139,12 +140,12 @@ impl IndexWriter {
         w.raw(&entry.octets.to_be_bytes()).raw(entry.name);
     }
 
-    /// Octets so far.
+    /// Returns the octets so far.
     pub fn octets(&self) -> usize {
         self.0.len()
     }
 
-    /// The index.
+    /// Returns the index.
     pub fn into_vec(self) -> Vec<u8> {
         self.0.into_vec()
     }
@@ -153,8 +154,8 @@ impl IndexWriter {
 /// Octets of an entry before its name: mode, time, size.
 const FIXED_OCTETS: usize = 2 + 8 + 8;
 
-/// The elements of an index, each with the place where it begins; for what has a name that is more
-/// than one path component an error. It ends after the first error.
+/// Parses the elements of an index, each with its offset. A name that is not exactly one path
+/// component is an error. The iterator ends after the first error.
 pub fn index(octets: &[u8]) -> impl Iterator<Item = Result<(usize, IndexItem<'_>), DecodeError>> {
     let mut reader = Reader::new(octets);
     let mut is_over = false;
@@ -177,7 +178,7 @@ pub fn index(octets: &[u8]) -> impl Iterator<Item = Result<(usize, IndexItem<'_>
     })
 }
 
-/// The element that begins at `at`.
+/// Parses the element at offset `at`.
 pub fn index_item(octets: &[u8], at: usize) -> Option<IndexItem<'_>> {
     item_of(&Reader::new(octets.get(at..)?).next_tlv().ok()??).ok()?
 }
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_and_found_at_its_place() {
+    fn written_items_are_read_back() {
         let items = [
             IndexItem::Directory(b""),
             IndexItem::File(entry(b"large")),
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_lead_elsewhere_and_cut_elements_end_it_with_an_error() {
+    fn bad_tree_index_names_are_errors() {
         let refused = |octets: &[u8]| index(octets).last().unwrap().unwrap_err();
         for name in [&b".."[..], b".", b"", b"a/b", b"a\0b"] {
             assert_eq!(refused(&written(&[IndexItem::Packed(entry(name))])), DecodeError::BadText);
@@ -280,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_to_come_are_skipped_unless_they_are_critical() {
+    fn unknown_noncritical_elements_are_skipped() {
         let mut writer = IndexWriter::default();
         writer.0.tlv(0xf6f0, b"later");
         writer.push(&IndexItem::Directory(b"d"));

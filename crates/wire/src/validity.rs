@@ -6,7 +6,7 @@ use crate::error::DecodeError;
 use crate::tlv::{Reader, Writer};
 use crate::types::*;
 
-/// When a certificate or announcement holds. Both ends belong to it.
+/// Period in which a certificate or announcement is valid. Both ends are included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValidityPeriod {
     /// NotBefore, seconds since the Unix epoch.
@@ -15,11 +15,11 @@ pub struct ValidityPeriod {
     pub not_after_s: u64,
 }
 
-/// The last second that the text form can say: 9999-12-31T23:59:59.
+/// The last second that the text form can express: 9999-12-31T23:59:59.
 pub const TIME_S_MAX: u64 = 253_402_300_799;
 
 impl ValidityPeriod {
-    /// Reads both times. A period that ends before it begins is well formed: it holds at no time.
+    /// Parses both times. A period that ends before it begins is well formed, and contains no time.
     ///
     /// # Errors
     /// [`DecodeError::BadText`] if one is not a time `YYYYMMDDThhmmss`.
@@ -27,7 +27,7 @@ impl ValidityPeriod {
         Ok(ValidityPeriod { not_before_s: parse_time(not_before)?, not_after_s: parse_time(not_after)? })
     }
 
-    /// Reads the VALUE of a ValidityPeriod element.
+    /// Parses the VALUE of a ValidityPeriod element.
     ///
     /// # Errors
     /// [`DecodeError`]: not exactly a NotBefore and a NotAfter, each a time `YYYYMMDDThhmmss`.
@@ -36,25 +36,25 @@ impl ValidityPeriod {
         Self::parse(not_before, not_after)
     }
 
-    /// Both times as text: what [`crate::SignatureInfo::validity`] takes.
+    /// Returns both times as text, for [`crate::SignatureInfo::validity`].
     pub fn encode(&self) -> ([u8; 15], [u8; 15]) {
         (encode_time(self.not_before_s), encode_time(self.not_after_s))
     }
 
-    /// Returns true if the period holds at `unix_s`.
+    /// Returns true if the period contains `unix_s`.
     pub fn contains(&self, unix_s: u64) -> bool {
         (self.not_before_s..=self.not_after_s).contains(&unix_s)
     }
 
-    /// FreshnessPeriod of a certificate that is valid for this period, ms: one hour, or a third of
-    /// the period if that is less, so that what caches got before its last third is stale when it
-    /// ends.
+    /// Returns the FreshnessPeriod of a certificate with this validity in ms: one hour, or a third
+    /// of the period if that is less. So a certificate cached before the period's last third is
+    /// stale at its end.
     pub fn certificate_freshness_ms(&self) -> u64 {
         let seconds = self.not_after_s.saturating_sub(self.not_before_s);
         (seconds.saturating_mul(1_000) / 3).clamp(1, CERTIFICATE_FRESHNESS_MS)
     }
 
-    /// The period in which both hold.
+    /// Returns the intersection of both periods.
     pub fn intersect(&self, other: &ValidityPeriod) -> ValidityPeriod {
         ValidityPeriod {
             not_before_s: self.not_before_s.max(other.not_before_s),
@@ -63,7 +63,7 @@ impl ValidityPeriod {
     }
 }
 
-/// The two texts in the VALUE of a ValidityPeriod element, by their length only.
+/// Splits the VALUE of a ValidityPeriod element into its two texts. Only their lengths are checked.
 pub(crate) fn split_value(value: &[u8]) -> Result<(&[u8; 15], &[u8; 15]), DecodeError> {
     let mut reader = Reader::new(value);
     let not_before = reader.require(NOT_BEFORE)?.value;
@@ -73,16 +73,17 @@ pub(crate) fn split_value(value: &[u8]) -> Result<(&[u8; 15], &[u8; 15]), Decode
 }
 
 /// Appends a ValidityPeriod element made of two texts.
-pub(crate) fn encode_validity(w: &mut Writer, (not_before, not_after): &([u8; 15], [u8; 15])) {
+pub(crate) fn encode_validity(w: &mut Writer, not_before: &[u8; 15], not_after: &[u8; 15]) {
     w.nested(VALIDITY_PERIOD, |w| {
         w.tlv(NOT_BEFORE, not_before).tlv(NOT_AFTER, not_after);
     });
 }
 
-/// Seconds since the Unix epoch of a time `YYYYMMDDThhmmss`. A time before the epoch counts as the
-/// epoch: nothing that was valid only then is asked about now.
+/// Parses a time `YYYYMMDDThhmmss` into seconds since the Unix epoch. A time before the epoch is
+/// returned as the epoch, because no check concerns such a time.
 ///
 /// # Errors
+/// [`DecodeError::BadText`] if the text is not such a time.
 /// [`DecodeError::BadText`] if it is no such time.
 pub fn parse_time(text: &[u8; 15]) -> Result<u64, DecodeError> {
     if text[8] != b'T' {
@@ -106,13 +107,12 @@ pub fn parse_time(text: &[u8; 15]) -> Result<u64, DecodeError> {
     Ok(days * 86_400 + hour * 3600 + minute * 60 + second)
 }
 
-/// The text `YYYYMMDDThhmmss` of a time in seconds since the Unix epoch; past [`TIME_S_MAX`] it
-/// stays there.
+/// Formats seconds since the Unix epoch as `YYYYMMDDThhmmss`; limited to [`TIME_S_MAX`].
 pub fn encode_time(unix_s: u64) -> [u8; 15] {
     let unix_s = unix_s.min(TIME_S_MAX);
     let mut days = unix_s / 86_400 + days_before_year(1970);
     let second_of_day = unix_s % 86_400;
-    // 146,097 days make 400 years, so this guess is off by one year at most.
+    // 146,097 days make 400 years, so this estimate is off by one year at most.
     let mut year = days * 400 / 146_097;
     while days_before_year(year + 1) <= days {
         year += 1;
@@ -159,7 +159,7 @@ fn days_before_month(year: u64, month: u64) -> u64 {
     (1..month).map(|m| days_in_month(year, m)).sum()
 }
 
-/// Days of the proleptic Gregorian calendar from year 0 up to `year`.
+/// Returns the days of the proleptic Gregorian calendar from year 0 up to `year`.
 fn days_before_year(year: u64) -> u64 {
     let Some(past) = year.checked_sub(1) else { return 0 };
     // Year 0 is a leap year.
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_those_of_the_calendar() {
+    fn times_follow_the_calendar() {
         for (text, unix_s) in [
             (b"19700101T000000", 0),
             (b"19700101T000001", 1),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn every_day_of_four_centuries_survives_a_round_trip() {
+    fn every_day_survives_a_round_trip() {
         for day in 0..146_097 {
             let unix_s = day * 86_400 + day % 86_400;
             assert_eq!(parse_time(&encode_time(unix_s)), Ok(unix_s));
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn times_that_are_not_in_the_calendar_are_refused() {
+    fn times_outside_the_calendar_are_refused() {
         for text in [
             b"20230229T000000",
             b"20230431T000000",

@@ -1,4 +1,5 @@
-//! Certificates and SafeBags: octets written by hand, names by their parts, what is refused.
+//! Certificates and SafeBags: encodings are compared with octets written by hand, names are split
+//! into their parts, and malformed packets are refused.
 
 use namely_wire::tlv::Writer;
 use namely_wire::types::*;
@@ -25,7 +26,7 @@ fn self_signer() -> SignatureInfo {
 }
 
 #[test]
-fn a_certificate_has_the_octets_that_the_specification_gives() {
+fn a_certificate_matches_the_specification() {
     let mut expected = Writer::new();
     expected.nested(6, |w| {
         w.nested(7, |w| {
@@ -40,7 +41,7 @@ fn a_certificate_has_the_octets_that_the_specification_gives() {
                     w.tlv(8, b"a").tlv(8, b"b").tlv(8, b"KEY").tlv(8, b"k1");
                 });
             });
-            // TYPE 253 and up take three octets: 253 is written fd 00 fd.
+            // A TYPE of 253 or more takes three octets: 253 is encoded as fd 00 fd.
             w.raw(&[0xfd, 0x00, 0xfd, 38]);
             w.raw(&[0xfd, 0x00, 0xfe, 15]).raw(b"20231114T221320");
             w.raw(&[0xfd, 0x00, 0xff, 15]).raw(b"20270115T080000");
@@ -51,7 +52,7 @@ fn a_certificate_has_the_octets_that_the_specification_gives() {
 }
 
 #[test]
-fn a_view_gives_the_parts() {
+fn a_certificate_view_gives_the_parts() {
     let wire = certificate(self_signer());
     let view = CertificateView::parse(&wire).unwrap();
     assert_eq!(view.name.name(), name("/a/b/KEY/k1/self/v=7").as_name());
@@ -67,7 +68,7 @@ fn a_view_gives_the_parts() {
 }
 
 #[test]
-fn a_certificate_of_another_signer_is_not_self_signed() {
+fn another_signer_means_not_self_signed() {
     for (locator, self_signed) in [
         ("/a/b/KEY/k1", true),
         ("/a/b/KEY/k1/self", true),
@@ -84,12 +85,12 @@ fn a_certificate_of_another_signer_is_not_self_signed() {
 }
 
 #[test]
-fn a_locator_means_a_key_by_its_name_or_a_certificate() {
+fn a_locator_names_key_or_certificate() {
     let key_of = |uri: &str| key_name_of_locator(name(uri).as_name()).map(|n| n.to_string());
     assert_eq!(key_of("/a/KEY/k"), Ok("/a/KEY/k".into()));
     assert_eq!(key_of("/a/KEY/k/issuer/v=1"), Ok("/a/KEY/k".into()));
     assert_eq!(key_of("/KEY/k"), Ok("/KEY/k".into()));
-    // The innermost reading wins where KEY occurs in an identity.
+    // If an identity contains KEY, too, the last KEY component separates identity and key.
     assert_eq!(key_of("/a/KEY/b/KEY/k"), Ok("/a/KEY/b/KEY/k".into()));
     assert_eq!(key_of("/a/b"), Err(DecodeError::BadName));
     assert_eq!(key_of("/a/32=KEY/k"), Err(DecodeError::BadName));
@@ -104,7 +105,7 @@ fn descriptions_survive_a_round_trip() {
 }
 
 #[test]
-fn what_is_not_a_certificate_is_refused() {
+fn non_certificates_are_refused() {
     let info = SignatureInfo { validity: Some(VALIDITY.encode()), ..self_signer() };
     let build = |uri: &str, content_type, info: &SignatureInfo| {
         DataBuilder::new(name(uri).as_name()).content_type(content_type).build(b"", info).finish(b"")
@@ -128,7 +129,7 @@ fn an_old_version_component_is_accepted() {
 }
 
 #[test]
-fn a_safe_bag_holds_a_certificate_and_a_key() {
+fn a_safe_bag_holds_certificate_and_key() {
     let certificate = certificate(self_signer());
     let bag = encode_safe_bag(&certificate, b"secret");
     assert_eq!(bag[0], 128);

@@ -32,7 +32,7 @@ const INFO: [u8; 5] = [22, 3, 27, 1, 0];
 const VALUE: [u8; 4] = [23, 2, 0xaa, 0xbb];
 
 #[test]
-fn a_data_has_the_octets_that_the_specification_gives() {
+fn a_data_matches_the_specification() {
     let last = Component { typ: SEGMENT_COMPONENT, value: &[9] };
     let target = name("/a");
     let unsigned = DataBuilder::new(target.as_name())
@@ -56,7 +56,7 @@ fn a_data_has_the_octets_that_the_specification_gives() {
 }
 
 #[test]
-fn a_data_without_meta_info_and_content_has_the_defaults() {
+fn a_bare_data_has_the_defaults() {
     let wire = data(&[&INFO[..], &VALUE].concat());
     let view = DataView::parse(&wire).unwrap();
     assert_eq!((view.content_type, view.freshness_ms), (ContentType::Blob, 0));
@@ -66,7 +66,7 @@ fn a_data_without_meta_info_and_content_has_the_defaults() {
 }
 
 #[test]
-fn unknown_elements_follow_the_evolvability_rule_and_are_signed() {
+fn unknown_data_elements_follow_evolvability_rules() {
     let parts = [&META[..], &BODY, &INFO, &VALUE];
     for at in 0..=parts.len() {
         let with = |element: &[u8]| data(&[&parts[..at].concat(), element, &parts[at..].concat()].concat());
@@ -82,7 +82,7 @@ fn unknown_elements_follow_the_evolvability_rule_and_are_signed() {
 }
 
 #[test]
-fn required_elements_are_required() {
+fn missing_data_elements_are_refused() {
     assert_eq!(refused(&[6, 0]), DecodeError::Missing(NAME));
     assert_eq!(refused(&data(&[])), DecodeError::Missing(SIGNATURE_INFO));
     assert_eq!(refused(&data(&BODY)), DecodeError::Missing(SIGNATURE_INFO));
@@ -93,7 +93,7 @@ fn required_elements_are_required() {
 }
 
 #[test]
-fn elements_out_of_order_or_repeated_are_refused() {
+fn misordered_data_elements_are_refused() {
     let out_of_order = [&BODY[..], &META, &INFO, &VALUE].concat();
     assert_eq!(refused(&data(&out_of_order)), DecodeError::UnknownCritical(META_INFO));
     let repeated = [&BODY[..], &BODY, &INFO, &VALUE].concat();
@@ -121,7 +121,7 @@ fn meta_info_follows_the_same_rules() {
 }
 
 #[test]
-fn content_and_signature_types_keep_their_numbers() {
+fn content_and_signature_types_are_stable() {
     for n in [0, 1, 2, 3, 4, 5, 6, 1024, u64::MAX] {
         assert_eq!(ContentType::from_number(n).number(), n);
     }
@@ -134,7 +134,7 @@ fn content_and_signature_types_keep_their_numbers() {
 }
 
 #[test]
-fn a_signature_info_is_read_in_order_and_its_unknown_parts_by_the_rule() {
+fn signature_info_is_read_in_order() {
     let parse = |value: &'static [u8]| SignatureInfoView::parse_value(value);
     let digest = parse(&[27, 1, 3, 28, 4, 29, 2, 1, 2]).unwrap();
     assert_eq!(digest.key_locator, Some(KeyLocator::Digest(&[1, 2])));
@@ -159,7 +159,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn what_is_built_is_what_is_seen(
+    fn a_built_data_is_read_back(
         content in prop_oneof![prop::collection::vec(any::<u8>(), 0..20), (180usize..270).prop_map(|n| vec![5; n]), (65_400usize..65_600).prop_map(|n| vec![5; n])],
         content_type in prop_oneof![0u64..8, any::<u64>()],
         freshness_ms: u64,
@@ -191,7 +191,7 @@ proptest! {
     }
 
     #[test]
-    fn every_strict_prefix_of_a_data_is_refused(content in prop::collection::vec(any::<u8>(), 0..20)) {
+    fn a_truncated_data_is_refused(content in prop::collection::vec(any::<u8>(), 0..20)) {
         let wire = DataBuilder::new(name("/a/b").as_name())
             .freshness_ms(1)
             .build(&content, &SignatureInfo::digest_sha256())
@@ -204,7 +204,7 @@ proptest! {
     }
 
     #[test]
-    fn a_flipped_octet_is_an_error_or_a_data(at: prop::sample::Index, to: u8) {
+    fn a_flipped_data_octet_is_safe(at: prop::sample::Index, to: u8) {
         let mut wire = data(&[&META[..], &BODY, &INFO, &VALUE].concat());
         let at = at.index(wire.len());
         wire[at] = to;

@@ -1,4 +1,5 @@
-//! Interests: known octets, the evolvability rules, signed and digested portions, Nonce placement.
+//! Interests: known encodings, the evolvability rules, the portions that the signature and the
+//! parameters digest cover, and added Nonces.
 
 use namely_wire::tlv::Writer;
 use namely_wire::types::*;
@@ -12,7 +13,7 @@ fn name(uri: &str) -> Name {
     uri.parse().unwrap()
 }
 
-/// An Interest for `/a` with these octets after its name.
+/// An Interest for `/a` with these elements after its name.
 fn interest(elements: &[u8]) -> Vec<u8> {
     let mut w = Writer::new();
     w.nested(INTEREST, |w| {
@@ -36,12 +37,12 @@ fn refused(wire: &[u8]) -> DecodeError {
     InterestView::parse(wire).unwrap_err()
 }
 
-/// Every element once, in order, except parameters.
+/// Each element once, in order, except parameters and signature; then an unknown non-critical one.
 const ALL: [u8; 27] =
     [33, 0, 18, 0, 30, 5, 7, 3, 8, 1, b'h', 10, 4, 1, 2, 3, 4, 12, 2, 0x0f, 0xa0, 34, 1, 64, 200, 1, 9];
 
 #[test]
-fn an_interest_has_the_octets_that_the_specification_gives() {
+fn an_interest_matches_the_specification() {
     let built = InterestBuilder::new(name("/a"))
         .can_be_prefix()
         .must_be_fresh()
@@ -76,7 +77,7 @@ fn a_bare_interest_has_the_defaults() {
 }
 
 #[test]
-fn unknown_elements_after_the_name_follow_the_evolvability_rule() {
+fn unknown_interest_elements_follow_evolvability_rules() {
     let positions = [0, 2, 4, 11, 17, 21, 24];
     for at in positions {
         let with = |element: &[u8]| interest(&[&ALL[..at], element, &ALL[at..]].concat());
@@ -107,19 +108,19 @@ fn nothing_may_precede_the_name() {
 }
 
 #[test]
-fn elements_out_of_order_or_repeated_are_refused_if_critical_and_ignored_if_not() {
+fn misordered_critical_elements_are_refused() {
     assert_eq!(refused(&interest(&[18, 0, 33, 0])), DecodeError::UnknownCritical(33));
     assert_eq!(refused(&interest(&[33, 0, 33, 0])), DecodeError::UnknownCritical(33));
     assert_eq!(refused(&interest(&[12, 1, 9, 10, 4, 0, 0, 0, 0])), DecodeError::UnknownCritical(10));
     assert_eq!(refused(&interest(&[7, 3, 8, 1, b'b'])), DecodeError::UnknownCritical(7));
-    // HopLimit, TYPE 34, is not critical: a second one does not count.
+    // HopLimit, TYPE 34, is not critical: a second one is ignored.
     let wire = interest(&[34, 1, 5, 34, 1, 9]);
     let view = InterestView::parse(&wire).unwrap();
     assert_eq!((view.hop_limit, wire[view.hop_limit_offset]), (Some(5), 5));
 }
 
 #[test]
-fn elements_of_the_wrong_size_are_refused() {
+fn wrong_sized_interest_elements_are_refused() {
     assert_eq!(refused(&interest(&[33, 1, 0])), DecodeError::BadLength(CAN_BE_PREFIX));
     assert_eq!(refused(&interest(&[18, 1, 0])), DecodeError::BadLength(MUST_BE_FRESH));
     assert_eq!(refused(&interest(&[10, 3, 0, 0, 0])), DecodeError::BadLength(NONCE));
@@ -134,7 +135,7 @@ fn elements_of_the_wrong_size_are_refused() {
 }
 
 #[test]
-fn a_forwarding_hint_keeps_the_order_of_its_names() {
+fn a_forwarding_hint_keeps_its_order() {
     let wire = interest(&[30, 12, 7, 3, 8, 1, b'y', 200, 0, 7, 3, 8, 1, b'x']);
     let view = InterestView::parse(&wire).unwrap();
     let names: Vec<_> = view.forwarding_hint().map(|n| n.to_string()).collect();
@@ -142,7 +143,7 @@ fn a_forwarding_hint_keeps_the_order_of_its_names() {
 }
 
 #[test]
-fn parameters_need_their_digest_in_the_name() {
+fn parameters_need_their_digest() {
     assert_eq!(refused(&interest(&[36, 0])), DecodeError::MissingParametersDigest);
     let mut covered = Vec::new();
     let wire = InterestBuilder::new(name("/a")).nonce([9; 4]).build_with_parameters(b"xy", |octets| {
@@ -159,7 +160,7 @@ fn parameters_need_their_digest_in_the_name() {
 }
 
 #[test]
-fn a_signed_interest_signs_and_digests_the_portions_of_the_specification() {
+fn signatures_cover_the_specified_interest_portions() {
     let info = SignatureInfo {
         nonce: Some([1; 8]),
         time_ms: Some(1_700_000_000_000),
@@ -167,7 +168,7 @@ fn a_signed_interest_signs_and_digests_the_portions_of_the_specification() {
         ..SignatureInfo::new(SignatureType::HmacWithSha256, Some(name("/k")))
     };
     let (mut signed, mut digested) = (Vec::new(), Vec::new());
-    // An older digest in the name gives way to the new one.
+    // The new parameters digest replaces an older one in the name.
     let old =
         name("/a").join(Component { typ: PARAMETERS_DIGEST_COMPONENT, value: &[1; 32] }).join_generic("b");
     let wire = InterestBuilder::new(old)
@@ -207,7 +208,7 @@ fn a_signed_interest_signs_and_digests_the_portions_of_the_specification() {
 }
 
 #[test]
-fn unknown_elements_between_parameters_and_signature_are_signed() {
+fn unknown_elements_before_the_signature_are_signed() {
     let mut w = Writer::new();
     w.nested(INTEREST, |w| {
         w.nested(NAME, |w| {
@@ -221,7 +222,7 @@ fn unknown_elements_between_parameters_and_signature_are_signed() {
 }
 
 #[test]
-fn a_trailing_implicit_digest_is_seen_and_another_is_not() {
+fn only_a_trailing_implicit_digest_counts() {
     let digest = Component { typ: IMPLICIT_DIGEST_COMPONENT, value: &[3; 32] };
     let last = InterestBuilder::new(name("/a").join(digest)).build();
     assert_eq!(InterestView::parse(&last).unwrap().implicit_digest(), Some(&[3u8; 32][..]));
@@ -230,7 +231,7 @@ fn a_trailing_implicit_digest_is_seen_and_another_is_not() {
 }
 
 #[test]
-fn a_missing_nonce_goes_where_it_belongs() {
+fn a_missing_nonce_goes_in_its_place() {
     for at in [0, 2, 4, 11] {
         let without = interest(&[&ALL[..at], &ALL[17..]].concat());
         let put = with_nonce(&InterestView::parse(&without).unwrap(), [1, 2, 3, 4]);
@@ -239,7 +240,7 @@ fn a_missing_nonce_goes_where_it_belongs() {
 }
 
 #[test]
-fn a_missing_nonce_is_put_in_behind_elements_that_precede_it_even_if_unknown_ones_are_between() {
+fn a_missing_nonce_follows_unknown_elements() {
     for (before, after) in [
         (&[200, 0, 33, 0][..], &[12, 1, 9][..]),
         (&[33, 0, 200, 0, 18, 0, 202, 1, 1, 30, 5, 7, 3, 8, 1, b'h'], &[204, 0]),
@@ -256,8 +257,8 @@ fn a_missing_nonce_is_put_in_behind_elements_that_precede_it_even_if_unknown_one
 }
 
 #[test]
-fn a_nonce_may_make_the_length_longer_by_a_size() {
-    // 247 octets of VALUE become 253, whose LENGTH takes three octets instead of one.
+fn a_nonce_may_widen_the_length() {
+    // The VALUE grows from 247 to 253 octets, so its LENGTH takes three octets instead of one.
     let filler = [vec![200, 240], vec![0; 240]].concat();
     let without = interest(&filler);
     assert_eq!(without[1], 247);
@@ -267,14 +268,14 @@ fn a_nonce_may_make_the_length_longer_by_a_size() {
 }
 
 #[test]
-fn a_hint_goes_alone_or_for_a_nonce() {
+fn a_hint_is_removed_from_an_interest() {
     let hint = &ALL[4..11];
     assert_eq!(hint[0], 30);
     let whole = interest(&ALL);
     let view = InterestView::parse(&whole).unwrap();
     assert_eq!(amended(&view, None, true), whole);
     assert_eq!(amended(&view, None, false), interest(&[&ALL[..4], &ALL[11..]].concat()));
-    // Without its Nonce, and with unknown elements around the hint.
+    // The Interest lacks a Nonce, and unknown elements surround the hint.
     for (before, after) in
         [(&[][..], &[][..]), (&[200, 0], &[]), (&[], &[202, 1, 1]), (&[200, 0], &[202, 1, 1])]
     {
@@ -328,7 +329,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn what_is_built_is_what_is_seen((builder, target) in any_builder()) {
+    fn a_built_interest_is_read_back((builder, target) in any_builder()) {
         let wire = builder.build();
         let view = InterestView::parse(&wire).unwrap();
         prop_assert_eq!(view.name, target.as_name());
@@ -343,7 +344,7 @@ proptest! {
     }
 
     #[test]
-    fn every_strict_prefix_of_an_interest_is_refused((builder, _) in any_builder()) {
+    fn a_truncated_interest_is_refused((builder, _) in any_builder()) {
         let wire = builder.build_with_parameters(b"p", |_| [0; 32]);
         for length in 0..wire.len() {
             prop_assert!(InterestView::parse(&wire[..length]).is_err());
@@ -353,7 +354,7 @@ proptest! {
     }
 
     #[test]
-    fn a_flipped_octet_is_an_error_or_an_interest((builder, _) in any_builder(), at: prop::sample::Index, to: u8) {
+    fn a_flipped_interest_octet_is_safe((builder, _) in any_builder(), at: prop::sample::Index, to: u8) {
         let mut wire = builder.build_with_parameters(b"parameters", |_| [0; 32]);
         let at = at.index(wire.len());
         wire[at] = to;

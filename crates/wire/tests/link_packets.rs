@@ -34,7 +34,7 @@ fn all_headers() -> LpHeaders {
 }
 
 #[test]
-fn every_field_has_the_octets_that_the_protocol_gives() {
+fn every_link_field_matches_the_protocol() {
     let framing = LpFraming {
         sequence: Some(0x0102),
         frag_index: 1,
@@ -72,7 +72,7 @@ fn every_field_has_the_octets_that_the_protocol_gives() {
 }
 
 #[test]
-fn a_bare_packet_is_a_link_packet_without_headers() {
+fn a_bare_packet_parses_without_headers() {
     for wire in [&[5, 0][..], &[6, 0]] {
         let view = LpView::parse(wire).unwrap();
         assert_eq!((view.headers, view.fragment), (LpHeaders::default(), Some(wire)));
@@ -100,7 +100,7 @@ fn a_packet_without_fragment_is_idle() {
 }
 
 #[test]
-fn a_pit_token_has_1_to_32_octets() {
+fn pit_tokens_have_1_to_32_octets() {
     for length in 0..=34u8 {
         let fields = [vec![98, length], vec![9; usize::from(length)], vec![80, 2, 5, 0]].concat();
         let wire = lp(&fields);
@@ -138,7 +138,7 @@ fn nack_reasons_keep_their_numbers() {
 }
 
 #[test]
-fn fields_may_come_in_any_order_but_the_fragment_is_last() {
+fn the_fragment_field_must_be_last() {
     let wire = lp(&[253, 3, 64, 1, 1, 98, 1, 7, 80, 2, 5, 0]);
     let headers = LpView::parse(&wire).unwrap().headers;
     assert_eq!((headers.congestion_mark, headers.pit_token), (Some(1), PitToken::new(&[7])));
@@ -173,7 +173,7 @@ fn only_acks_repeat() {
 }
 
 #[test]
-fn an_unknown_field_is_ignored_only_in_the_protocols_own_range() {
+fn unknown_fields_in_range_are_ignored() {
     let with = |typ: u32| {
         let mut w = Writer::new();
         w.tlv(typ, &[1]).raw(&[80, 2, 5, 0]);
@@ -188,7 +188,7 @@ fn an_unknown_field_is_ignored_only_in_the_protocols_own_range() {
 }
 
 #[test]
-fn fields_of_the_wrong_size_are_refused() {
+fn wrong_sized_link_fields_are_refused() {
     assert_eq!(refused(&[81, 4, 0, 0, 0, 1]), DecodeError::BadLength(LP_SEQUENCE));
     assert_eq!(refused(&[253, 3, 68, 1, 1]), DecodeError::BadLength(LP_ACK));
     assert_eq!(refused(&[253, 3, 72, 0]), DecodeError::BadLength(LP_TX_SEQUENCE));
@@ -200,13 +200,13 @@ fn fields_of_the_wrong_size_are_refused() {
 }
 
 #[test]
-fn a_mark_of_zero_is_no_congestion() {
+fn a_zero_mark_means_no_congestion() {
     let marked = |congestion_mark| LpHeaders { congestion_mark, ..Default::default() }.is_marked();
     assert_eq!([None, Some(0), Some(1), Some(u64::MAX)].map(marked), [false, false, true, true]);
 }
 
 #[test]
-fn a_data_of_8800_octets_fits_a_link_packet_with_every_header() {
+fn the_largest_data_fits_with_every_header() {
     let name: Name = "/a".parse().unwrap();
     let build = |n: usize| {
         DataBuilder::new(name.as_name()).build(&vec![7; n], &SignatureInfo::digest_sha256()).finish(&[0; 32])
@@ -308,7 +308,7 @@ proptest! {
 }
 
 #[test]
-fn padding_makes_a_link_packet_so_much_longer_and_is_ignored() {
+fn padding_lengthens_a_link_packet() {
     let encode = |padding_octets| {
         let framing = LpFraming { sequence: Some(1), frag_count: 2, padding_octets, ..Default::default() };
         let mut wire = Vec::new();

@@ -3,11 +3,9 @@
 
 mod certificates;
 mod datas;
-mod dissecting;
 mod hostile;
 mod interests;
 mod link_packets;
-mod management;
 mod names;
 mod objects;
 mod placed;

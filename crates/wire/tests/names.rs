@@ -16,7 +16,7 @@ fn refused(uri: &str) -> DecodeError {
 }
 
 #[test]
-fn a_name_has_the_octets_that_the_specification_gives() {
+fn a_name_matches_the_specification() {
     let mut w = Writer::new();
     name("/A/32=b/seg=1/off=256/v=65536/t=4294967296/seq=0").as_name().encode(&mut w);
     let octets = [
@@ -39,7 +39,7 @@ fn a_name_has_the_octets_that_the_specification_gives() {
 }
 
 #[test]
-fn a_uri_and_its_canonical_form() {
+fn a_uri_has_a_canonical_form() {
     let digest = "893259d98aca58c451453f29ec7dc38688e690dd0b59ef4f3b9d33738bff0b8d";
     for (uri, canonical) in [
         ("/", "/"),
@@ -80,7 +80,7 @@ fn a_uri_and_its_canonical_form() {
 }
 
 #[test]
-fn three_periods_are_added_to_a_component_made_of_periods_only() {
+fn period_components_get_three_more_periods() {
     assert_eq!(name("/...").component_values(), [b"".to_vec()]);
     assert_eq!(name("/....").component_values(), [b".".to_vec()]);
     assert_eq!(name("/.../a/...").component_values(), [b"".to_vec(), b"a".to_vec(), b"".to_vec()]);
@@ -90,7 +90,7 @@ fn three_periods_are_added_to_a_component_made_of_periods_only() {
 }
 
 #[test]
-fn text_that_is_not_a_uri_is_refused() {
+fn malformed_uris_are_refused() {
     for uri in [
         "/%",
         "/%4",
@@ -128,7 +128,7 @@ fn text_that_is_not_a_uri_is_refused() {
 }
 
 #[test]
-fn a_name_of_128_components_passes_and_one_of_129_does_not() {
+fn a_name_has_at_most_128_components() {
     let octets = |n: usize| [8u8, 1, b'a'].repeat(n);
     let uri = |n: usize| "/a".repeat(n);
     assert_eq!(COMPONENTS_MAX, 128);
@@ -139,7 +139,7 @@ fn a_name_of_128_components_passes_and_one_of_129_does_not() {
 }
 
 #[test]
-fn component_types_and_digest_lengths_are_checked() {
+fn component_types_and_digests_are_checked() {
     let parse = |octets: &[u8]| NameRef::parse_value(octets).map(|n| n.len());
     assert_eq!(parse(&[253, 255, 255, 0]), Ok(1));
     assert_eq!(parse(&[254, 0, 1, 0, 0, 0]), Err(DecodeError::BadComponentType));
@@ -154,7 +154,7 @@ fn component_types_and_digest_lengths_are_checked() {
 }
 
 #[test]
-fn numbers_are_read_only_from_components_of_their_type() {
+fn numbers_require_their_component_type() {
     assert_eq!(Component { typ: SEGMENT_COMPONENT, value: &[1, 0] }.segment(), Some(256));
     assert_eq!(Component { typ: SEGMENT_COMPONENT, value: &[1, 0, 0] }.segment(), None);
     assert_eq!(Component { typ: SEGMENT_COMPONENT, value: &[] }.segment(), None);
@@ -163,7 +163,7 @@ fn numbers_are_read_only_from_components_of_their_type() {
 }
 
 #[test]
-fn canonical_order_looks_at_type_then_length_then_octets() {
+fn canonical_order_compares_type_length_octets() {
     let sorted = [
         "/",
         "/sha256digest=0000000000000000000000000000000000000000000000000000000000000000",
@@ -196,7 +196,7 @@ fn canonical_order_looks_at_type_then_length_then_octets() {
 }
 
 #[test]
-fn a_component_longer_than_another_by_the_length_of_its_length_comes_later() {
+fn longer_components_sort_later() {
     let sized = |n: usize| Name::new().join_generic(vec![0; n]);
     for (shorter, longer) in [(252, 253), (255, 256), (65_535, 65_536)] {
         assert_eq!(sized(shorter).cmp(&sized(longer)), Ordering::Less);
@@ -247,7 +247,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn order_is_that_of_components(a in parts(), b in parts()) {
+    fn name_order_follows_components(a in parts(), b in parts()) {
         let (x, y) = (build(&a), build(&b));
         prop_assert_eq!(x.as_name().cmp(&y.as_name()), naive_order(&a, &b));
         prop_assert_eq!(x.cmp(&y), naive_order(&a, &b));
@@ -259,7 +259,7 @@ proptest! {
     }
 
     #[test]
-    fn prefixes_are_those_of_components(a in parts(), b in parts(), n in 0usize..7) {
+    fn name_prefixes_follow_components(a in parts(), b in parts(), n in 0usize..7) {
         let (x, y) = (build(&a), build(&b));
         prop_assert_eq!(x.is_prefix_of(y.as_name()), b.starts_with(&a));
         prop_assert_eq!(x.len(), a.len());
@@ -273,7 +273,7 @@ proptest! {
     }
 
     #[test]
-    fn every_name_survives_its_uri_and_its_octets(a in parts()) {
+    fn every_name_survives_a_round_trip(a in parts()) {
         let name = build(&a);
         prop_assert_eq!(name.to_string().parse::<Name>(), Ok(name.clone()));
         let mut w = Writer::new();
@@ -283,14 +283,14 @@ proptest! {
     }
 
     #[test]
-    fn text_that_is_a_uri_has_one_canonical_form(text in "(/|ndn:/|)([a-c.=%/]|%[0-9a-f]{2}|seg=|v=|32=|[0-9]){0,12}") {
+    fn arbitrary_uris_have_one_canonical_form(text in "(/|ndn:/|)([a-c.=%/]|%[0-9a-f]{2}|seg=|v=|32=|[0-9]){0,12}") {
         if let Ok(name) = text.parse::<Name>() {
             prop_assert_eq!(name.to_string().parse::<Name>(), Ok(name));
         }
     }
 
     #[test]
-    fn any_text_is_a_name_or_an_error(text in "\\PC{0,30}") {
+    fn any_text_is_a_name_or_error(text in "\\PC{0,30}") {
         let _ = text.parse::<Name>();
     }
 }

@@ -1,5 +1,4 @@
-//! Metadata, directory listings and prefix announcements: octets written by hand, and what is
-//! refused.
+//! Metadata, directory listings and prefix announcements: octets written by hand, and errors.
 
 use namely_wire::rdr::{self, ListingEntry, Metadata};
 use namely_wire::tlv::Writer;
@@ -22,7 +21,7 @@ fn discovery_and_listing_have_their_names() {
 }
 
 #[test]
-fn metadata_has_the_octets_that_the_protocol_gives() {
+fn metadata_matches_the_protocol() {
     let metadata = Metadata {
         last_segment: Some(300),
         segment_size_octets: Some(6144),
@@ -49,7 +48,7 @@ fn metadata_has_the_octets_that_the_protocol_gives() {
 }
 
 #[test]
-fn metadata_comes_in_any_order_among_unknown_elements() {
+fn metadata_elements_come_in_any_order() {
     let mut w = Writer::new();
     w.tlv(201, b"critical elsewhere").nni(rdr::MODE, 0o040_755).nni(0xf5fe, 1);
     name("/d/32=ls/v=5").as_name().encode(&mut w);
@@ -60,7 +59,7 @@ fn metadata_comes_in_any_order_among_unknown_elements() {
 }
 
 #[test]
-fn metadata_without_a_name_or_with_a_wrong_final_block_is_refused() {
+fn malformed_metadata_is_refused() {
     assert_eq!(Metadata::decode(&[]), Err(DecodeError::Missing(7)));
     assert_eq!(Metadata::decode(&[7, 0, 26, 3, 8, 1, 9]), Err(DecodeError::OutOfRange(26)));
     assert_eq!(Metadata::decode(&[7, 0, 26, 0]), Err(DecodeError::Truncated));
@@ -73,7 +72,7 @@ fn entries(octets: &[u8]) -> Result<Vec<ListingEntry<'_>>, DecodeError> {
 }
 
 #[test]
-fn a_listing_ends_each_name_with_a_zero_octet_and_marks_directories() {
+fn listed_names_end_with_zero_octets() {
     let entry = |name, is_directory| ListingEntry::new(name, is_directory).unwrap();
     let listed = [entry(b"a.txt", false), entry(b"sub dir", true), entry(b"\xff...", false)];
     let octets = b"a.txt\0sub dir/\0\xff...\0";
@@ -83,7 +82,7 @@ fn a_listing_ends_each_name_with_a_zero_octet_and_marks_directories() {
 }
 
 #[test]
-fn a_listing_that_leads_out_of_its_directory_is_refused() {
+fn an_escaping_listing_is_refused() {
     for octets in [&b"..\0"[..], b"../\0", b".\0", b"./\0", b"a/b\0", b"/etc\0", b"\0", b"/\0", b"a//\0"] {
         assert_eq!(entries(octets), Err(DecodeError::BadText), "{}", octets.escape_ascii());
     }
@@ -106,7 +105,7 @@ fn announce(announcement: &Announcement) -> Vec<u8> {
 }
 
 #[test]
-fn an_announcement_has_the_octets_that_the_protocol_gives() {
+fn an_announcement_matches_the_protocol() {
     let wire = announce(&Announcement { validity: None, cost: None, ..announcement() });
     let start = [6, 67, 7, 13, 8, 1, b'a', 32, 2, b'P', b'A', 54, 1, 3, 50, 1, 0, 20, 3, 24, 1, 5];
     let content = [21, 6, 109, 4, 0x05, 0x26, 0x5c, 0x00];
@@ -129,7 +128,7 @@ fn an_announcement_survives_a_round_trip() {
 }
 
 #[test]
-fn the_tighter_period_of_an_announcement_counts() {
+fn the_tighter_announcement_period_counts() {
     let wire = announce(&announcement());
     let view = AnnouncementView::parse(&wire).unwrap();
     assert_eq!(view.lifetime_ms(1_699_999_999), None);
@@ -144,7 +143,7 @@ fn the_tighter_period_of_an_announcement_counts() {
 }
 
 #[test]
-fn what_is_not_an_announcement_is_refused() {
+fn malformed_announcements_are_refused() {
     let refused = |uri: &str, content_type, content: &[u8]| {
         let wire = DataBuilder::new(name(uri).as_name())
             .content_type(content_type)
@@ -187,7 +186,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_listed_survives_a_round_trip(octets in prop::collection::vec(any::<u8>(), 0..40)) {
+    fn a_listing_survives_a_round_trip(octets in prop::collection::vec(any::<u8>(), 0..40)) {
         if let Ok(listed) = entries(&octets) {
             prop_assert_eq!(rdr::encode_listing(listed), octets);
         }

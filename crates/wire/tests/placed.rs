@@ -31,7 +31,7 @@ fn space(head: usize, content: &[u8], tail: usize) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn a_data_around_its_content_has_the_octets_of_the_builder(
+    fn a_placed_data_matches_the_builder(
         components in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 1..5),
         content in prop::collection::vec(any::<u8>(), 0..600),
         segment in prop::option::of(any::<u64>()), last in prop::option::of(0u64..70_000),
@@ -85,7 +85,7 @@ proptest! {
     }
 
     #[test]
-    fn an_interest_has_the_octets_of_the_builder(
+    fn a_placed_interest_matches_the_builder(
         components in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 1..5),
         segment in prop::option::of(any::<u64>()), can_be_prefix: bool, must_be_fresh: bool,
         nonce: [u8; 4], lifetime_ms: u64,
@@ -107,8 +107,8 @@ proptest! {
     }
 
     #[test]
-    fn octets_that_are_no_signature_are_refused(octets in prop::collection::vec(any::<u8>(), 0..60)) {
-        // Nothing panics; what is taken is the two elements.
+    fn malformed_signatures_are_refused(octets in prop::collection::vec(any::<u8>(), 0..60)) {
+        // No panic; accepted octets are the two elements.
         if let Ok(given) = SignatureOctets::parse(&octets) {
             prop_assert_eq!(octets[0], SIGNATURE_INFO as u8, "{:?}", given);
         }
@@ -116,7 +116,7 @@ proptest! {
 }
 
 #[test]
-fn a_signature_is_its_info_and_its_value_and_nothing_else() {
+fn a_signature_is_info_and_value() {
     let info = [22, 3, 27, 1, 4];
     let value = [23, 2, 1, 2];
     assert!(SignatureOctets::parse(&[&info[..], &value].concat()).is_ok());

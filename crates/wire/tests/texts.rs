@@ -1,9 +1,9 @@
-//! Text for people: nothing in it is obeyed, and JSON gives back what it was.
+//! Text for people: no control character reaches a terminal, and JSON restores the original.
 
 use namely_wire::text::{Plain, is_obeyed, json, json_of_page};
 use proptest::prelude::*;
 
-/// Strings in which what a terminal obeys is frequent.
+/// Strings with many control characters of terminals.
 fn foreign() -> impl Strategy<Value = String> {
     let obeyed = prop::sample::select(vec![
         '\0', '\x07', '\t', '\n', '\r', '\x1b', '\x1f', '\x7f', '\u{80}', '\u{9b}', '\u{9f}', '\u{61c}',
@@ -14,30 +14,30 @@ fn foreign() -> impl Strategy<Value = String> {
 }
 
 #[test]
-fn what_is_obeyed_is_just_what_is_listed() {
+fn only_listed_characters_are_obeyed() {
     let listed = ['\0', '\x1f', '\x7f', '\u{9f}', '\u{61c}', '\u{200e}', '\u{200f}', '\u{2028}', '\u{202e}'];
     assert!(listed.into_iter().chain(['\u{2029}', '\u{202a}', '\u{2066}', '\u{2069}']).all(is_obeyed));
-    // A neighbour of each, and what joins the parts of an emoji.
+    // A neighbor of each, and the character that joins the parts of an emoji.
     let shown = [' ', '~', '\u{a0}', '\u{61b}', '\u{61d}', '\u{200d}', '\u{2010}', '\u{2027}', '\u{202f}'];
     assert!(!shown.into_iter().chain(['\u{2065}', '\u{206a}', 'é', '한']).any(is_obeyed));
 }
 
 #[test]
-fn a_parser_gets_the_original_and_a_page_shows_the_escape() {
+fn json_pages_show_the_escape() {
     let line = String::from("{\"a\":\"\\\\u{7f} \u{7f}\u{202e}\"}");
     assert_eq!(json(line.clone()), r#"{"a":"\\u{7f} \u007f\u202e"}"#);
     assert_eq!(json_of_page(line), r#"{"a":"\\u{7f} \\u{7f}\\u{202e}"}"#);
 }
 
 #[test]
-fn a_width_counts_what_is_shown() {
+fn a_width_counts_visible_characters() {
     assert_eq!(format!("{:8}|", Plain::new("a\n")), "a\\n     |");
     assert_eq!(Plain::from(String::from("é")).as_str(), "é");
 }
 
 proptest! {
     #[test]
-    fn no_text_has_what_is_obeyed(text in foreign()) {
+    fn plain_text_has_no_obeyed_characters(text in foreign()) {
         for plain in [Plain::new(&text), Plain::from(text.clone()), Plain::quotation(&text)] {
             prop_assert!(!plain.as_str().contains(is_obeyed), "{plain:?}");
         }
@@ -48,7 +48,7 @@ proptest! {
     }
 
     #[test]
-    fn a_quotation_ends_where_its_words_end(text in foreign()) {
+    fn a_quotation_contains_no_bare_quote(text in foreign()) {
         let quoted = Plain::quotation(&text);
         let within = quoted.as_str().strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap();
         let mut is_escaped = false;
@@ -60,7 +60,7 @@ proptest! {
     }
 
     #[test]
-    fn what_lies_in_no_string_of_json_stays(text in "[ -~]{0,40}") {
+    fn json_outside_strings_is_unchanged(text in "[ -~]{0,40}") {
         prop_assert_eq!(json(text.clone()), text);
     }
 }

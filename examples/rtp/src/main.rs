@@ -1,8 +1,8 @@
-//! RTP over names (HT-33). A stream is a name, and each packet a version of it: the sender
-//! publishes them as they are made, the receiver keeps Interests for the next ones outstanding, so
-//! that a packet goes to all who wait for it the moment it exists. Who joins late asks for the
-//! newest version, as of any object, and goes on from there. Nothing is asked for again: what does
-//! not come in time is lost, as with RTP over UDP.
+//! RTP over names (HT-33). A stream is a name, and each packet a version of it. The sender
+//! publishes the packets as they are made. The receiver keeps Interests for the next ones
+//! outstanding, so that a packet is sent to all waiting receivers the moment it exists. A receiver
+//! that joins late requests the newest version, as of any object, and continues from there. There
+//! are no retransmissions: a packet that does not arrive in time is lost, as with RTP over UDP.
 #![forbid(unsafe_code)]
 
 mod packet;
@@ -40,7 +40,7 @@ enum Role {
         /// The stream's name, of which packets are versions; a key of yours must be for it
         /// (`namely key new`).
         prefix: Name,
-        /// How many packets.
+        /// Number of packets.
         #[arg(long, default_value_t = 1500)]
         packets: u64,
         /// Time between two packets, ms.
@@ -49,31 +49,32 @@ enum Role {
         /// Octets of payload in each.
         #[arg(long, default_value_t = 1000)]
         payload: usize,
-        /// Makes every so many-th packet and does not publish it: a loss for the receiver to find.
-        /// 0: none.
+        /// Creates one of this number of packets without publishing it: a loss that the receiver
+        /// detects. 0: none.
         #[arg(long, default_value_t = 0)]
         drop_every: u64,
-        /// How long the last packets stay available, ms.
+        /// Time for which the last packets stay available, ms.
         #[arg(long, default_value_t = 2000)]
         linger_ms: u64,
     },
-    /// Asks for packets and says how they came.
+    /// Requests packets and reports how they arrived.
     Receive {
         /// The stream's name.
         prefix: Name,
-        /// The first packet to ask for; by default the one behind the newest that there is.
+        /// The first packet to request; by default the one after the newest.
         #[arg(long, value_name = "NUMBER")]
         from: Option<u64>,
-        /// How many packets.
+        /// Number of packets.
         #[arg(long, default_value_t = 1500)]
         packets: u64,
         /// Interests outstanding: at least the round trip in packets.
         #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u64).range(1..=DATAGRAMS_MAX as u64))]
         ahead: u64,
-        /// How long an Interest waits for its packet, ms; a packet that takes longer is lost.
+        /// Time for which an Interest waits for its packet, ms; a packet that takes longer is lost.
         #[arg(long, default_value_t = 2000)]
         lifetime_ms: u64,
-        /// How long after its place behind the first a packet may come and still be played, ms.
+        /// Maximum delay of a packet, relative to its time after the first one, with which it is
+        /// still played, ms.
         #[arg(long, default_value_t = 100.0)]
         playout_ms: f64,
         /// Prints JSON.
@@ -121,7 +122,7 @@ fn run(role: Role) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// The whole name of a packet, which a receiver knows before it is there.
+/// The whole name of a packet, which a receiver knows before the packet exists.
 fn named(prefix: &Name, number: u64) -> Name {
     prefix.join_version(number).join_segment(0)
 }
@@ -199,7 +200,7 @@ fn receive(
     Ok(meter.quality())
 }
 
-/// Whether a packet of this sequence number is what the name says.
+/// Returns true if a packet of this sequence number matches the name.
 fn is_of(name: &Name, prefix: &Name, sequence: u16) -> bool {
     let number = name.as_name().component(prefix.len()).and_then(|part| part.version());
     number.is_some_and(|number| number as u16 == sequence)

@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_comes_back_and_what_is_no_packet_is_none() {
+    fn an_rtp_header_survives_a_round_trip() {
         let header = Header { sequence: 65_535, timestamp: 0xfedc_ba98, ssrc: 7 };
         let packet = header.packet(100);
         assert_eq!(packet.len(), 112);

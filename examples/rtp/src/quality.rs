@@ -1,24 +1,24 @@
-//! What a receiver measures: loss, lateness, and jitter as RFC 3550 (section 6.4.1, appendix A.8)
-//! defines it.
+//! The measurements of a receiver: loss, lateness, and jitter as RFC 3550 (section 6.4.1, appendix
+//! A.8) defines it.
 
 use serde::Serialize;
 
 use crate::packet::{CLOCK_HZ, Header};
 
-/// What was measured.
+/// The measurements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Quality {
-    /// The number of the first packet asked for.
+    /// The number of the first packet requested.
     pub(crate) first: u64,
-    /// Packets asked for.
+    /// Packets requested.
     pub(crate) asked: u64,
     /// Packets that came.
     pub(crate) received: u64,
-    /// Packets that did not come within the lifetime of their Interest.
+    /// Packets that did not arrive within the lifetime of their Interest.
     pub(crate) lost: u64,
     /// Packets that came after they were to be played.
     pub(crate) late: u64,
-    /// What came and was no RTP packet, or another one than asked for.
+    /// Received packets that were not RTP, or not the requested one.
     pub(crate) strange: u64,
     /// Interarrival jitter at the end, ms.
     pub(crate) jitter_ms: f64,
@@ -26,19 +26,20 @@ pub(crate) struct Quality {
     pub(crate) jitter_max_ms: f64,
 }
 
-/// Measures packet by packet.
+/// Measures the quality packet by packet.
 #[derive(Debug)]
 pub(crate) struct Meter {
     quality: Quality,
     playout_ms: f64,
-    /// Of the first packet: timestamp, and when it came, ms.
+    /// Timestamp of the first packet, and the time of its arrival, ms.
     first: Option<(u32, f64)>,
     transit_before_ms: Option<f64>,
 }
 
 impl Meter {
-    /// A packet is late when it comes more than `playout_ms` after the place that its timestamp
-    /// gives it behind the first, which has the number `first`.
+    /// A packet is late when it arrives more than `playout_ms` after its due time. The due time is
+    /// the arrival of the first received packet plus the difference of their timestamps. `first`
+    /// is the number of the first packet requested.
     pub(crate) fn new(playout_ms: f64, first: u64) -> Self {
         Meter {
             quality: Quality { first, ..Quality::default() },
@@ -48,17 +49,17 @@ impl Meter {
         }
     }
 
-    /// A packet was asked for.
+    /// Counts a request for a packet.
     pub(crate) fn asked(&mut self) {
         self.quality.asked += 1;
     }
 
-    /// It did not come.
+    /// Counts a packet that did not arrive.
     pub(crate) fn lost(&mut self) {
         self.quality.lost += 1;
     }
 
-    /// What came was not it.
+    /// Counts a received packet that was not the requested one.
     pub(crate) fn strange(&mut self) {
         self.quality.strange += 1;
     }
@@ -79,7 +80,7 @@ impl Meter {
         }
     }
 
-    /// What was measured.
+    /// The measurements so far.
     pub(crate) fn quality(&self) -> Quality {
         self.quality
     }
@@ -90,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn jitter_follows_the_differences_of_transit_times_and_lateness_the_first_packet() {
+    fn jitter_follows_transit_time_differences() {
         let mut meter = Meter::new(50.0, 7);
         let header =
             |tick: u32| Header { sequence: 0, timestamp: u32::MAX.wrapping_add(tick * 1800), ssrc: 1 };
@@ -99,7 +100,8 @@ mod tests {
             meter.received(&header(i), 1000.0 + 20.0 * f64::from(i));
         }
         assert!(meter.quality().jitter_ms < 1e-6 && meter.quality().late == 0, "{:?}", meter.quality());
-        // One comes 60 ms after its time: 60 / 16 ms, and then what is left of it and 60 / 16 ms.
+        // One packet arrives 60 ms late. The jitter is 60 / 16 ms first, then the rest of it and 60
+        // / 16 ms.
         meter.received(&header(10), 1000.0 + 200.0 + 60.0);
         assert!((meter.quality().jitter_ms - 3.75).abs() < 1e-6);
         meter.received(&header(11), 1000.0 + 220.0);

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use namely_interop::{Link, Router, World};
 
-/// A router, and a key for what is below `/lab`.
+/// A router, and a key for the names below `/lab`.
 fn studio() -> (World, Router) {
     let world = World::new();
     let router = Router::namelyd(&world, &[]);
@@ -13,7 +13,7 @@ fn studio() -> (World, Router) {
     (world, router)
 }
 
-/// The program, to be told what to do.
+/// The program, without arguments.
 fn rtp(world: &World, router: &Router) -> Command {
     let mut command = world.command(env!("CARGO_BIN_EXE_rtp"));
     command.env("NAMELY_ROUTER", router.uri(Link::Unix)).stdout(Stdio::piped()).stderr(Stdio::inherit());
@@ -21,7 +21,7 @@ fn rtp(world: &World, router: &Router) -> Command {
 }
 
 #[test]
-fn packets_come_in_real_time_and_what_the_sender_drops_is_counted_as_lost() {
+fn packets_arrive_in_real_time() {
     let (world, router) = studio();
     let program = || rtp(&world, &router);
     let sent = ["send", "/lab/camera", "--packets", "100", "--interval-ms", "10", "--drop-every", "25"];
@@ -54,7 +54,7 @@ fn packets_come_in_real_time_and_what_the_sender_drops_is_counted_as_lost() {
 }
 
 #[test]
-fn a_receiver_joins_a_stream_that_has_run_for_a_while_at_its_newest_packet() {
+fn a_receiver_joins_at_the_newest_packet() {
     let (world, router) = studio();
     let program = || rtp(&world, &router);
     let mut sender = program()

@@ -1,8 +1,8 @@
-//! A video in segments, as HLS has them, by names (IS-42). Each segment is an object below the
-//! video's name; the sender publishes all of them at once, or each when it is made, and the player
-//! asks for them in their order, keeps a buffer of some seconds, and plays in real time: it tells
-//! when playing began and how often it had to stop. Pictures are not part of it: a segment's octets
-//! follow from its number, so that the player knows whether they are the sender's.
+//! A video in segments, as in HLS, by names (IS-42). Each segment is an object below the video's
+//! name. The sender publishes all of them at once, or each when it is made. The player requests
+//! them in order, keeps a buffer of some seconds, and plays in real time. It reports the time at
+//! which playback began and the number of stalls. Pictures are not part of it: a segment's octets
+//! follow from its number, so that the player can verify them.
 #![forbid(unsafe_code)]
 
 mod playback;
@@ -18,7 +18,7 @@ use namely_wire::Name;
 
 use playback::{Playback, Quality};
 
-/// How long after a failure a segment is asked for again.
+/// Delay after a failure until a segment is requested again.
 const AGAIN: Duration = Duration::from_millis(50);
 
 /// A video in segments by names: a sender, and a player that counts stalls.
@@ -38,17 +38,17 @@ enum Role {
         prefix: Name,
         #[command(flatten)]
         video: Video,
-        /// What the video takes, kbit/s.
+        /// The video's rate, kbit/s.
         #[arg(long, default_value_t = 4000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
         kbit_per_s: u32,
         /// Publishes each segment when it is made, and not all at once.
         #[arg(long)]
         live: bool,
-        /// How long the video stays available after its last segment, ms.
+        /// Time for which the video stays available after its last segment, ms.
         #[arg(long, default_value_t = 10_000)]
         linger_ms: u64,
     },
-    /// Plays segments, and says how it went.
+    /// Plays segments, and reports how it went.
     Play {
         /// The video's name.
         prefix: Name,
@@ -57,10 +57,10 @@ enum Role {
         /// Segments that have to be there before playing begins.
         #[arg(long, default_value_t = 2)]
         first: u64,
-        /// How much is kept in the buffer, segments: no more is asked for ahead of what is played.
+        /// Segments in the buffer at most: no more are requested ahead of the one that plays.
         #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..))]
         buffer: u64,
-        /// How long a segment is waited for, ms, before the one behind it is asked for.
+        /// Time for which a segment is awaited before the next one is requested, ms.
         #[arg(long, default_value_t = 10_000)]
         timeout_ms: u64,
         /// Prints JSON.
@@ -71,10 +71,10 @@ enum Role {
 
 #[derive(Clone, Copy, Debug, clap::Args)]
 struct Video {
-    /// How many segments.
+    /// Number of segments.
     #[arg(long, default_value_t = 30)]
     segments: u32,
-    /// How long each lasts, ms.
+    /// Duration of each segment, ms.
     #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=60_000))]
     segment_ms: u32,
 }
@@ -115,7 +115,7 @@ fn named(prefix: &Name, segment: u32) -> Name {
     prefix.join_generic(segment.to_string())
 }
 
-/// A segment's octets: each tells of the number of its segment and of its own.
+/// A segment's octets, which depend on the number of the segment and the position of the octet.
 fn content(segment: u32, octets: usize) -> Vec<u8> {
     (0..octets).map(|at| (at as u32 ^ (at as u32 >> 8) ^ segment.wrapping_mul(0x9e37_79b9)) as u8).collect()
 }
@@ -143,7 +143,7 @@ fn send(prefix: &Name, video: Video, kbit_per_s: u32, is_live: bool) -> Result<P
     Ok(producer)
 }
 
-/// Plays all segments: asks for the next one as soon as the buffer has room for it.
+/// Plays all segments. Requests the next one as soon as the buffer has room for it.
 fn play(
     consumer: &Consumer,
     prefix: &Name,
@@ -174,7 +174,7 @@ fn play(
     playback.quality()
 }
 
-/// A segment, which may not be made yet.
+/// Fetches a segment, which may not be published yet.
 fn fetch(consumer: &Consumer, name: &Name, timeout: Duration) -> Result<Vec<u8>, FetchError> {
     let end = Instant::now() + timeout;
     loop {

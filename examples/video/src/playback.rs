@@ -1,24 +1,24 @@
-//! What a viewer sees: when playing begins, and where it stops because the next segment is not
-//! there. It has no clock: it is told when segments came.
+//! The experience of a viewer: when playback begins, and where it stops because the next segment is
+//! missing. It has no clock: the caller passes the arrival times of segments.
 
 use serde::Serialize;
 
-/// How a video was played.
+/// The quality of playing a video.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct Quality {
     /// Segments that were played.
     pub(crate) segments: u64,
     /// Octets of these.
     pub(crate) octets: u64,
-    /// Segments that did not come in time to be waited for.
+    /// Segments that did not arrive in time.
     pub(crate) missed: u64,
     /// Segments with other octets than the sender's.
     pub(crate) wrong: u64,
     /// From the first Interest to the first picture, ms.
     pub(crate) startup_ms: f64,
-    /// How often playing stopped.
+    /// Number of stalls.
     pub(crate) stalls: u64,
-    /// For how long altogether, ms.
+    /// Total duration of the stalls, ms.
     pub(crate) stalled_ms: f64,
     /// The longest, ms.
     pub(crate) longest_stall_ms: f64,
@@ -73,7 +73,7 @@ impl Playback {
         self.end_ms = self.end_ms.max(now_ms) + self.segment_ms;
     }
 
-    /// How long what is here lasts, ms; none while playing has not begun.
+    /// The duration of the buffered segments, ms; zero while playback has not begun.
     pub(crate) fn ahead_ms(&self, now_ms: f64) -> f64 {
         if self.begin_ms.is_some() { (self.end_ms - now_ms).max(0.0) } else { 0.0 }
     }
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn playing_begins_with_a_full_buffer_and_stops_where_a_segment_comes_late() {
+    fn playback_starts_with_a_full_buffer() {
         let mut playback = Playback::new(1000.0, 2);
         playback.came(100.0, 100.0, 10, true);
         assert_eq!(playback.ahead_ms(100.0), 0.0, "one segment is no full buffer");

@@ -18,7 +18,7 @@ impl Studio {
         Studio { world, router }
     }
 
-    /// The program with what it is told, and a video of `segments` of a quarter of a second.
+    /// The program with its arguments, and a video of `segments` of a quarter of a second.
     fn video(&self, words: &[&str], segments: &str) -> Command {
         let mut command = self.world.command(env!("CARGO_BIN_EXE_video"));
         command.env("NAMELY_ROUTER", self.router.uri(Link::Unix)).stdout(Stdio::piped());
@@ -49,7 +49,7 @@ fn end(mut sender: Child) {
 }
 
 #[test]
-fn a_video_is_played_in_real_time_and_whole() {
+fn a_video_plays_completely_in_time() {
     let studio = Studio::new();
     let sender = studio.send(&[], "8");
     let started = std::time::Instant::now();
@@ -62,7 +62,7 @@ fn a_video_is_played_in_real_time_and_whole() {
 }
 
 #[test]
-fn a_live_video_is_played_as_it_is_made_and_a_sender_that_ends_is_a_miss() {
+fn a_live_video_plays_while_produced() {
     let studio = Studio::new();
     let sender = studio.send(&["--live"], "6");
     let quality = studio.play(&["--timeout-ms", "3000", "--first", "1"], "7");

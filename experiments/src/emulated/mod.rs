@@ -1,9 +1,9 @@
-//! `emulated`: fetches that share one emulated link, with the real routers, sockets and clients
-//! (HT-26, HT-27): how much of the link they use, how fairly they share it, how long its queue
-//! gets. The simulator has the same path (docs/experiments/congestion.md).
+//! `emulated` measures fetches that share one emulated link, with the real routers, sockets and
+//! clients (HT-26, HT-27): the used part of the link, the fairness, and the length of its queue.
+//! The simulator has the same path (docs/experiments/congestion.md).
 //!
-//! Two `namelyd` are joined by UDP through a [`Link`]; `namely serve` is beyond it, consumer
-//! sockets on this side.
+//! A [`Link`] joins two `namelyd` by UDP. `namely serve` is at its far end, and the consumer
+//! sockets at its near end.
 
 use std::fs;
 use std::io::Read;
@@ -23,7 +23,7 @@ use namely_bench::machine::Machine;
 use namely_bench::probe;
 use namely_bench::programs::{Program, READY_LIMIT};
 use namely_bench::stats;
-use namely_testbed::wire::{Late, Link, WireSpec};
+use namely_testbed::wire::{Link, Reordering, WireSpec};
 use namely_testbed::{Interrupt, Process, command};
 
 /// Options of `emulated`.
@@ -44,10 +44,10 @@ pub struct Emulated {
     /// Delay of each direction, ms
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(0..=1000))]
     pub delay_ms: u64,
-    /// What the queue holds, ms
+    /// Capacity of the queue, ms
     #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub queue_ms: u64,
-    /// How long is counted, seconds
+    /// Duration of the counting, seconds
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=600))]
     pub seconds: u64,
     /// One JSON object a line instead of a table
@@ -55,16 +55,16 @@ pub struct Emulated {
     pub json: bool,
 }
 
-/// Where the objects are.
+/// The prefix of the objects.
 const PREFIX: &str = "/emulated";
 
-/// Between two fetches' beginnings.
+/// Interval between the starts of two fetches.
 const STAGGER: Duration = Duration::from_secs(1);
 
-/// After the last fetch began nothing counts for so long.
+/// Time after the start of the last fetch in which nothing is counted.
 const WARM_UP: Duration = Duration::from_secs(4);
 
-/// What one case came to.
+/// The result of one case.
 #[derive(Clone, Debug)]
 struct Outcome {
     goodput_mbps: f64,
@@ -127,7 +127,7 @@ fn case(
         delay: Duration::from_millis(options.delay_ms),
         queue: Duration::from_millis(options.queue_ms),
         loss: loss / 100.0,
-        late: Late::default(),
+        late: Reordering::default(),
     };
     let far = free_udp()?;
     let (_beyond, far_socket) = router(dir, "far", &["--listen", &format!("udp://{far}")], interrupt)?;
@@ -136,7 +136,7 @@ fn case(
     let (_near, near_socket) = router(dir, "near", &["--route", &route], interrupt)?;
     let objects = dir.join("objects");
     fs::create_dir(&objects).map_err(|e| Error::environment("cannot make a folder", e))?;
-    // No fetch may come to its end before all is counted.
+    // No fetch may end before the counting ends.
     let length = STAGGER * flows + WARM_UP + Duration::from_secs(options.seconds);
     for flow in 0..flows {
         Object::create(&objects, flow, rate_bps / 8 * (length.as_secs() + 2))?;
@@ -152,7 +152,7 @@ fn case(
     measure(options, congestion, &names, &near_socket, &link, interrupt)
 }
 
-/// Fetches every object, and counts what comes once all are at it.
+/// Fetches every object, and counts the octets received once all fetches are under way.
 fn measure(
     options: &Emulated,
     congestion: &str,
@@ -194,7 +194,7 @@ fn measure(
             })
         })();
         done.store(true, Ordering::Relaxed);
-        // What waits for a packet is woken.
+        // Wakes the threads that wait for a packet.
         consumers.iter().for_each(Consumer::close);
         counted
     })
@@ -268,7 +268,7 @@ fn names(objects: &Path) -> Result<Vec<String>, Error> {
     Ok(names)
 }
 
-/// A UDP port that nobody has now.
+/// A UDP port that is free now.
 fn free_udp() -> Result<SocketAddr, Error> {
     let socket = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
     socket.map_err(|e| Error::environment("no UDP port is free", e))

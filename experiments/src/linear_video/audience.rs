@@ -1,5 +1,5 @@
-//! Viewers: which channel each watches, drawn by popularity and switched now and then, and how each
-//! plays.
+//! The viewers: the channel of each, drawn by popularity and switched now and then, and their
+//! playback.
 
 use std::time::{Duration, Instant};
 
@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 
 use super::live;
 
-/// How an audience behaves.
+/// The behavior of an audience.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Habits {
     /// Channels on air.
     pub(crate) channels: usize,
     /// Exponent of the popularity of channels (Zipf).
     pub(crate) zipf: f64,
-    /// How long a viewer stays with a channel.
+    /// Time for which a viewer stays with a channel.
     pub(crate) stay: Duration,
-    /// How long all watch.
+    /// Time for which all viewers watch.
     pub(crate) length: Duration,
     /// Factor of bit rates.
     pub(crate) scale: f64,
@@ -25,16 +25,16 @@ pub(crate) struct Habits {
     pub(crate) qualities: usize,
 }
 
-/// What viewers got.
+/// The counters of the viewers.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize)]
-pub(crate) struct Seen {
-    /// Playlists and segments asked for.
+pub(crate) struct ViewerCounters {
+    /// Playlists and segments that were requested.
     pub(crate) requests: u64,
     /// Octets of both.
     pub(crate) octets: u64,
     /// Segments played.
     pub(crate) segments: u64,
-    /// Segments that came after the time at which they should have begun to play.
+    /// Segments that arrived after their due time of playback.
     pub(crate) stalls: u64,
     /// Requests that failed.
     pub(crate) failed: u64,
@@ -46,8 +46,8 @@ pub(crate) struct Seen {
     pub(crate) tuning_ms: u64,
 }
 
-impl Seen {
-    pub(crate) fn add(&mut self, other: &Seen) {
+impl ViewerCounters {
+    pub(crate) fn add(&mut self, other: &ViewerCounters) {
         self.requests += other.requests;
         self.octets += other.octets;
         self.segments += other.segments;
@@ -59,9 +59,9 @@ impl Seen {
     }
 }
 
-/// Where a viewer gets playlists and segments.
+/// The source of a viewer's playlists and segments.
 pub(crate) trait Source {
-    /// What `path` of channel `channel` is; none if it cannot be had.
+    /// Fetches `path` of channel `channel`. Returns `None` if it is unavailable.
     fn get(&mut self, channel: usize, path: &str) -> Option<Vec<u8>>;
 }
 
@@ -105,9 +105,9 @@ pub(crate) fn channel(random: &mut Random, channels: usize, zipf: f64) -> usize 
 }
 
 /// Watches until the time is over.
-pub(crate) fn watch(viewer: u64, habits: &Habits, source: &mut dyn Source) -> Seen {
+pub(crate) fn watch(viewer: u64, habits: &Habits, source: &mut dyn Source) -> ViewerCounters {
     let mut random = Random::new(viewer + 1);
-    let mut seen = Seen::default();
+    let mut seen = ViewerCounters::default();
     let end = Instant::now() + habits.length;
     // Viewers do not all press the button at once.
     pause(habits.stay.min(habits.length).mul_f64(random.unit() / 4.0), end);
@@ -128,7 +128,7 @@ fn stay(
     habits: &Habits,
     until: Instant,
     source: &mut dyn Source,
-    seen: &mut Seen,
+    seen: &mut ViewerCounters,
 ) {
     let length = Duration::from_millis(live::SEGMENT_MS);
     let tuned = Instant::now();
@@ -170,7 +170,7 @@ fn stay(
     }
 }
 
-fn get(channel: usize, path: &str, source: &mut dyn Source, seen: &mut Seen) -> Option<Vec<u8>> {
+fn get(channel: usize, path: &str, source: &mut dyn Source, seen: &mut ViewerCounters) -> Option<Vec<u8>> {
     seen.requests += 1;
     let content = source.get(channel, path);
     match &content {
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_viewer_plays_without_stalls_what_comes_in_time_and_with_stalls_what_does_not() {
+    fn a_viewer_stalls_on_late_segments() {
         let habits = Habits {
             channels: 3,
             zipf: 1.0,

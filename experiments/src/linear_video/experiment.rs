@@ -1,5 +1,5 @@
-//! One run: origin, server, what is between, audience; each a process of its own, and what the
-//! server had to do.
+//! One run: origin, server, intermediate systems, and audience, each a process of its own, and the
+//! load of the server.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -12,52 +12,52 @@ use namely_bench::probe;
 use namely_testbed::{Interrupt, Process};
 use serde::Serialize;
 
-use super::audience::Seen;
+use super::audience::ViewerCounters;
 use super::options::Experiment;
 
-/// How long a program may take to begin.
+/// Maximum time in which a program may begin.
 const START: Duration = Duration::from_secs(20);
 
-/// How viewers and server are joined.
+/// The connection between viewers and server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Mode {
     /// Each viewer has a TCP connection to the server, a caching proxy.
     Tcp,
-    /// Each viewer asks by name; the server has a producer socket for each channel.
+    /// Each viewer requests names; the server has a producer socket for each channel.
     Names,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Outcome {
     pub(crate) mode: Mode,
     pub(crate) viewers: u64,
-    /// What the audience got.
-    pub(crate) seen: Seen,
+    /// The counters of the audience.
+    pub(crate) seen: ViewerCounters,
     /// Requests that the server's application answered.
     pub(crate) server_requests: u64,
     /// Requests that reached the origin behind it.
     pub(crate) origin_requests: u64,
     /// Resident memory of the server at the end, MiB.
     pub(crate) server_mib: f64,
-    /// The same of the router that is between (names only).
+    /// Resident memory of the router between viewers and server at the end, MiB (names only).
     pub(crate) router_mib: Option<f64>,
-    /// Processor time of the server, s.
+    /// CPU time of the server, s.
     pub(crate) server_cpu_s: f64,
-    /// The same of the router (names only).
+    /// CPU time of the router, s (names only).
     pub(crate) router_cpu_s: Option<f64>,
-    /// How long it took, s.
+    /// The duration, s.
     pub(crate) seconds: f64,
 }
 
-/// The programs that a run needs, beside this one.
+/// The programs that a run needs in addition to this one.
 #[derive(Clone, Debug)]
 pub(crate) struct Programs {
     pub(crate) own: PathBuf,
     pub(crate) namely: PathBuf,
     pub(crate) namelyd: PathBuf,
-    /// A caching HTTP proxy; without it viewers over TCP ask the origin itself.
+    /// A caching HTTP proxy. Without it, viewers over TCP send their requests to the origin.
     pub(crate) varnishd: Option<PathBuf>,
 }
 
@@ -151,7 +151,7 @@ fn over_names(
     probe::wait_for_socket(&socket, START, interrupt)?;
     let mut command = Command::new(&programs.namely);
     command.args(["--json", "--router", &router_uri, "proxy", "egress"]).env("HOME", dir);
-    // A live channel is asked for its last seconds only.
+    // Of a live channel only the last seconds are requested.
     command.args(["--buffer", "1"]);
     command.args((0..experiment.channels).map(|channel| format!("ch{channel}=http://{origin}")));
     let (counts, mut server) = (dir.join("egress.json"), None);
@@ -177,7 +177,7 @@ fn over_names(
         viewers,
         seen,
         server_requests: server_requests
-            .ok_or_else(|| Error::Subject(format!("the egress did not say what it did: {text}")))?,
+            .ok_or_else(|| Error::Subject(format!("the egress printed no summary: {text}")))?,
         origin_requests: 0,
         server_mib,
         router_mib: Some(router_mib),
@@ -187,7 +187,7 @@ fn over_names(
     })
 }
 
-/// Runs the audience as a process of its own and reads what it saw.
+/// Runs the audience as a process of its own and reads its counters.
 fn audience(
     viewers: u64,
     experiment: &Experiment,
@@ -195,7 +195,7 @@ fn audience(
     via: &[&str],
     dir: &Path,
     interrupt: &Interrupt,
-) -> Result<Seen, Error> {
+) -> Result<ViewerCounters, Error> {
     let mut command = Command::new(&programs.own);
     command.args(["linear-video", "audience"]).args(via).env("HOME", dir);
     command.args(["--viewers", &viewers.to_string()]).args(experiment.habits_args());
@@ -203,8 +203,7 @@ fn audience(
     let seen = dir.join("seen.json");
     Process::run("audience", command, dir, Some(&seen), limit, interrupt)?;
     let text = fs::read_to_string(&seen).unwrap_or_default();
-    serde_json::from_str(&text)
-        .map_err(|e| Error::Subject(format!("the audience did not say what it saw: {e}")))
+    serde_json::from_str(&text).map_err(|e| Error::Subject(format!("the audience printed no result: {e}")))
 }
 
 /// Processor time (s) and resident memory (MiB) of a process and those that it started.
@@ -234,7 +233,7 @@ fn until(mut ready: impl FnMut() -> bool, otherwise: &str) -> Result<(), Error> 
     Ok(())
 }
 
-/// A port that nobody listens on now.
+/// An address whose port is free now.
 fn free_address() -> Result<SocketAddr, Error> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
     listener.map_err(|e| Error::Subject(format!("no free port: {e}")))

@@ -1,6 +1,6 @@
-//! A live channel as HLS has it (RFC 8216): a playlist of the latest segments, and segments of a
-//! fixed length. Pure: time is given as milliseconds since the Unix epoch, and every program that
-//! knows it agrees on what is on air.
+//! A live channel in the format of HLS (RFC 8216): a playlist of the latest segments, and segments
+//! of a fixed length. The module is pure: time is passed in as milliseconds since the Unix epoch,
+//! and all programs with the same time compute the same segments.
 
 use std::fmt::Write;
 
@@ -48,7 +48,7 @@ pub(crate) fn listed(playlist: &str) -> Vec<u64> {
     uris.filter_map(|uri| uri.trim().strip_suffix(".ts")?.parse().ok()).collect()
 }
 
-/// A segment's octets: the same for all who make it.
+/// A segment's octets, which are the same in every program.
 pub(crate) fn segment(channel: usize, quality: usize, number: u64, scale: f64) -> Vec<u8> {
     let mut state = (channel as u64) << 40 | (quality as u64) << 32 | (number & 0xffff_ffff) | 1 << 63;
     let next = |_| {
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_playlist_lists_the_latest_segments_and_is_read_back() {
+    fn a_playlist_survives_a_round_trip() {
         let now_ms = 1_000_000_999;
         let numbers = listed(&playlist(now_ms));
         assert_eq!(numbers.len() as u64, LISTED);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_have_their_rate_and_their_own_octets() {
+    fn live_segments_have_rate_and_unique_content() {
         assert_eq!(segment(0, 0, 1, 1.0).len(), 250_000);
         assert_eq!(segment(0, 3, 1, 0.1).len(), 150_000);
         assert_eq!(segment(3, 1, 9, 0.01), segment(3, 1, 9, 0.01));

@@ -1,6 +1,6 @@
-//! Live video to many viewers, over TCP and over names: what the server has to do (HT-32; figures 7
+//! Live video to many viewers, over TCP and over names: the load of the server (HT-32; figures 7
 //! and 8 of Sardara, Muscariello and Compagno, ICN'18, scaled). docs/experiments/linear-video.md
-//! has the results and how to make them.
+//! has the results and the commands that make them.
 //!
 //! Every part is a process of its own: the origin, the server (a caching HTTP proxy, or the egress
 //! gateway with a producer socket for each channel), the router, the audience.
@@ -22,7 +22,7 @@ use namely_testbed::Interrupt;
 
 use self::experiment::{Mode, Outcome, Programs};
 use self::options::{Experiment, Role};
-use self::viewers::Via;
+use self::viewers::ChannelSource;
 
 pub use self::options::LinearVideo;
 
@@ -48,8 +48,8 @@ fn watch(
     router: Option<&str>,
 ) -> Result<(), Error> {
     let via = match (http, router) {
-        (Some(server), _) => Via::Http(server),
-        (None, router) => Via::Names {
+        (Some(server), _) => ChannelSource::Http(server),
+        (None, router) => ChannelSource::Names {
             router: router.unwrap_or_default().to_owned(),
             prefix: "/http".parse().map_err(|_| Error::Subject("no prefix".into()))?,
         },

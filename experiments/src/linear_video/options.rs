@@ -1,4 +1,4 @@
-//! What the experiment is asked for, and the command lines of its processes.
+//! The options of the experiment, and the command lines of its processes.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ pub struct LinearVideo {
     pub(super) no_proxy: bool,
 }
 
-/// What an audience watches.
+/// The channels of an audience.
 #[derive(Args, Clone, Debug)]
 pub(super) struct Experiment {
     /// Channels on air, each in four qualities.
@@ -41,14 +41,14 @@ pub(super) struct Experiment {
     /// Length of each run, s.
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(2..=86_400))]
     pub(super) seconds: u64,
-    /// How long a viewer stays with a channel, s.
+    /// Time for which a viewer stays with a channel, s.
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub(super) stay: u64,
     /// Factor of the bit rates (1, 2.5, 4 and 6 Mbit/s).
     #[arg(long, value_name = "FACTOR", default_value_t = 0.2)]
     pub(super) scale: f64,
-    /// How many qualities viewers are spread over: with 1 all have the bandwidth for the best, as
-    /// adaptive players take it.
+    /// Number of qualities over which the viewers are spread: with 1 all have the bandwidth for the
+    /// best, as adaptive players take it.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=4))]
     pub(super) qualities: u64,
 }
@@ -79,7 +79,7 @@ pub(super) enum Role {
 }
 
 impl Experiment {
-    /// What it makes viewers do.
+    /// The habits of viewers under these options.
     pub(super) fn habits(&self) -> Habits {
         Habits {
             channels: self.channels as usize,

@@ -1,6 +1,6 @@
 //! The origin: an HTTP server that makes playlists and segments of every channel while they are on
-//! air, and counts what it is asked for. `/<channel>/<quality>/live.m3u8` and
-//! `/<channel>/<quality>/<number>.ts`; a Host of `ch<channel>` stands for the first part too.
+//! air, and counts its requests. The paths are `/<channel>/<quality>/live.m3u8` and
+//! `/<channel>/<quality>/<number>.ts`. A Host of `ch<channel>` replaces the first part.
 
 use std::convert::Infallible;
 use std::io;
@@ -20,7 +20,7 @@ use tokio::net::TcpListener;
 
 use super::live;
 
-/// For how long a cache may answer with a playlist, s: half a segment.
+/// Time for which a cache may answer with a playlist, s: half a segment.
 const PLAYLIST_FRESH_S: u64 = live::SEGMENT_MS / 2000;
 
 /// Serves on `address` until the process ends; prints the number of requests every second.
@@ -40,7 +40,7 @@ pub(crate) fn run(address: SocketAddr, scale: f64) -> io::Result<()> {
                     requests.fetch_add(1, Ordering::Relaxed);
                     async move { Ok::<_, Infallible>(answer(&request, scale)) }
                 });
-                // A viewer that goes away ends its connection; there is nothing to say about it.
+                // A viewer that leaves ends its connection. This needs no report.
                 let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
             });
         }
@@ -79,7 +79,7 @@ fn answer(request: &Request<Incoming>, scale: f64) -> Response<Full<Bytes>> {
     }
 }
 
-/// What a path is, its type, and for how long it is fresh.
+/// The content of a path, its media type, and the time for which it is fresh.
 fn content(host: &str, path: &str, scale: f64) -> Option<(Vec<u8>, &'static str, u64)> {
     let path = path.strip_prefix('/')?;
     let (channel, path) = match host.strip_prefix("ch").and_then(|channel| channel.parse().ok()) {
@@ -100,7 +100,7 @@ fn content(host: &str, path: &str, scale: f64) -> Option<(Vec<u8>, &'static str,
         ));
     }
     let number: u64 = file.strip_suffix(".ts")?.parse().ok()?;
-    // What is not on air yet, or long gone, is not there.
+    // A segment that is not on air yet, or long past, does not exist.
     let on_air = number <= live::newest(now_ms) && number + 4 * live::LISTED > live::newest(now_ms);
     on_air.then(|| (live::segment(channel, quality, number, scale), "video/mp2t", 3600))
 }
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_on_air_is_served_by_path_and_by_host() {
+    fn live_segments_are_served_by_path_and_host() {
         let newest = live::newest(live::now_ms());
         let by_path = content("127.0.0.1", &format!("/7/1/{newest}.ts"), 0.01).unwrap();
         let by_host = content("ch7", &format!("/1/{newest}.ts"), 0.01).unwrap();

@@ -1,4 +1,4 @@
-//! The plot: what the server has to do against the number of viewers, over TCP and over names.
+//! The plot: the server's load against the number of viewers, over TCP and over names.
 
 use std::error::Error;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::experiment::{Mode, Outcome};
 /// Size of the picture, pixels.
 const SIZE: (u32, u32) = (1080, 360);
 
-/// A panel: its title and what it shows of a run.
+/// A panel: its title and the value of a run that it shows.
 type Panel = (&'static str, fn(&Outcome) -> f64);
 
 const PANELS: [Panel; 3] = [

@@ -16,14 +16,14 @@ use namely_socket::{Consumer, ConsumerOptions};
 use namely_wire::Name;
 use tokio::runtime::Runtime;
 
-use super::audience::{Habits, Seen, Source, watch};
+use super::audience::{Habits, Source, ViewerCounters, watch};
 
-/// How long a viewer waits for a playlist or a segment.
+/// Time for which a viewer waits for a playlist or a segment.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Where an audience gets its channels.
+/// The source of an audience's channels.
 #[derive(Clone, Debug)]
-pub(crate) enum Via {
+pub(crate) enum ChannelSource {
     /// An HTTP server, to which each viewer has its own connection.
     Http(SocketAddr),
     /// A router, at which each viewer has its own face.
@@ -36,7 +36,7 @@ pub(crate) enum Via {
 }
 
 /// Runs `viewers` viewers to the end of their time.
-pub(crate) fn run(viewers: u64, habits: Habits, via: &Via) -> Result<Seen, String> {
+pub(crate) fn run(viewers: u64, habits: Habits, via: &ChannelSource) -> Result<ViewerCounters, String> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -46,7 +46,7 @@ pub(crate) fn run(viewers: u64, habits: Habits, via: &Via) -> Result<Seen, Strin
     for _ in 0..viewers {
         sources.push(source(via, &runtime)?);
     }
-    let mut seen = Seen::default();
+    let mut seen = ViewerCounters::default();
     thread::scope(|scope| {
         let watching: Vec<_> = (0..)
             .zip(&mut sources)
@@ -62,13 +62,13 @@ pub(crate) fn run(viewers: u64, habits: Habits, via: &Via) -> Result<Seen, Strin
     Ok(seen)
 }
 
-fn source<'a>(via: &Via, runtime: &'a Runtime) -> Result<Box<dyn Source + Send + 'a>, String> {
+fn source<'a>(via: &ChannelSource, runtime: &'a Runtime) -> Result<Box<dyn Source + Send + 'a>, String> {
     Ok(match via {
-        Via::Http(server) => {
+        ChannelSource::Http(server) => {
             let client = Client::builder(TokioExecutor::new()).build(HttpConnector::new());
             Box::new(OverTcp { server: *server, client, runtime })
         }
-        Via::Names { router, prefix } => {
+        ChannelSource::Names { router, prefix } => {
             let mut options = ConsumerOptions { router: Some(router.clone()), ..ConsumerOptions::default() };
             options.timeout = Some(PATIENCE);
             let consumer = Consumer::bind(prefix.clone(), options).map_err(|e| e.to_string())?;

@@ -6,10 +6,10 @@ use clap::builder::PossibleValue;
 /// The paper's SSD takes so long for a request in one thread, us (its Table II, case A).
 const SSD_US: f64 = 193.4;
 
-/// Its HDD does so many requests a second (its Fig. 2), one after the other: it has one arm.
+/// Requests a second of its HDD (its Fig. 2). They are served one after the other: it has one arm.
 const HDD_PER_S: f64 = 414.0;
 
-/// How often busy routers say so, ms.
+/// Interval at which congested routers announce their congestion, ms.
 const ANNOUNCE_MS: u32 = 10;
 
 /// A threshold that is never reached.
@@ -51,18 +51,18 @@ impl Arm {
         }
     }
 
-    /// Whether the router waits for its disk. What waits for the router then waits in a line of its
-    /// own, which counts for marks.
+    /// Returns true if the router blocks on its disk. Packets for the router then wait in a queue
+    /// of their own, whose length counts for marks.
     pub(super) fn blocks(self) -> bool {
         matches!(self, Arm::A | Arm::C | Arm::AEcn)
     }
 
-    /// Whether its consumer has a window; otherwise it asks at a rate.
+    /// Returns true if its consumer has a window. Otherwise it sends at a rate.
     pub(super) fn has_window(self) -> bool {
         matches!(self, Arm::AEcn | Arm::BEcn | Arm::BNbCc)
     }
 
-    /// Whether anything happens at the threshold.
+    /// Returns true if the arm reacts at the threshold.
     fn has_threshold(self) -> bool {
         matches!(self, Arm::B | Arm::AEcn | Arm::BEcn | Arm::BNbCc)
     }
@@ -78,16 +78,16 @@ impl ValueEnum for Arm {
     }
 }
 
-/// What a router's disk stands for.
+/// The disk of a router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Disk {
     /// The paper's SSD, slowed as all else is.
     Ssd,
     /// Its HDD.
     Hdd,
-    /// The disk that there is, of which the kernel gives each router as many requests.
+    /// The available disk, limited by the kernel to as many requests for each router.
     Throttled,
-    /// The disk that there is.
+    /// The available disk.
     Own,
 }
 
@@ -107,7 +107,7 @@ fn hdd_per_s(slower: f64) -> u32 {
     (HDD_PER_S / slower).round().max(1.0) as u32
 }
 
-/// How Data is written to disk.
+/// The way in which Data is written to disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Writes {
     /// Many at once, as namelyd does.
@@ -124,8 +124,8 @@ pub(super) struct Case {
     pub(super) threads: usize,
     pub(super) disk: Disk,
     pub(super) writes: Writes,
-    /// So much later than it is done a router hears of a read, ms, before that is slowed. Who waits
-    /// for its disk hears at once.
+    /// Delay from the end of a read until the router learns of it, ms, before it is slowed. A
+    /// router that blocks on its disk has no such delay.
     pub(super) heard_late_ms: f64,
 }
 
@@ -135,8 +135,8 @@ impl Case {
         Case { arm, threshold: 64, threads: 4, disk: Disk::Ssd, writes: Writes::Grouped, heard_late_ms: 0.0 }
     }
 
-    /// What of the paper's prototype `namelyd` has not: options of a router that this program hosts
-    /// in its place; none if there is nothing.
+    /// The properties of the paper's prototype that `namelyd` lacks, as options of a router that
+    /// this program runs in its place. Returns `None` if there are none.
     pub(super) fn prototype(&self, slower: f64) -> Option<Vec<String>> {
         let late_us = (self.heard_late_ms * slower * 1e3).round() as u64;
         let parts = [
@@ -167,13 +167,13 @@ impl Case {
         )
     }
 
-    /// What the kernel lets each router have of the disk a second, if it is to limit that.
+    /// Requests a second that the kernel admits to the disk of each router, if it is to limit them.
     pub(super) fn throttled_per_s(&self, slower: f64) -> Option<u32> {
         (self.disk == Disk::Throttled).then(|| hdd_per_s(slower))
     }
 
-    /// As in the simulator, each further thread makes all slower by a third of what one takes
-    /// alone: four together do twice what one does.
+    /// As in the simulator, each further thread slows all of them by a third of the time that one
+    /// takes alone: four threads together do twice the work of one.
     fn slow(&self, slower: f64) -> String {
         match self.disk {
             Disk::Own | Disk::Throttled => String::new(),
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_case_has_the_parts_that_the_paper_gives_it() {
+    fn each_case_matches_the_papers_parts() {
         let config = |arm| Case::new(arm).config(4.0);
         assert!(config(Arm::A).contains("filter = \"none\"") && config(Arm::C).contains("cuckoo"));
         assert!(config(Arm::D).contains("threshold = 1000000") && config(Arm::B).contains("threshold = 64"));
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_router_is_hosted_where_namelyd_has_no_such_part() {
+    fn missing_namelyd_parts_need_the_prototype() {
         let prototype = |case: Case| case.prototype(4.0).map(|parts| parts.join(" "));
         assert_eq!(prototype(Case::new(Arm::B)), None);
         let as_paper = |arm| Case { writes: Writes::Alone, heard_late_ms: 12.5, ..Case::new(arm) };

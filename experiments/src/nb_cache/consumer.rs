@@ -1,5 +1,5 @@
-//! The consumer: asks for every name once, at a rate, or with the window of NB-CC, and says how
-//! long each took from when it was due.
+//! The consumer: requests every name once, at a rate or with the window of NB-CC, and reports the
+//! time from the due time of each Interest to its Data.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -17,13 +17,13 @@ use namely_wire::{DataView, DecodeError, InterestBuilder, LpView, Name, tlv};
 /// Longest window.
 const WINDOW_MAX: usize = 1 << 14;
 
-/// How long routers keep an Interest.
+/// Lifetime of an Interest.
 const LIFETIME_MS: u64 = 60_000;
 
-/// How long the reader waits before it looks whether it shall end.
+/// Interval at which the reader checks for the end.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How it goes.
+/// The progress of a run.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     /// Interests that the first router's socket has taken.
@@ -32,38 +32,39 @@ pub(super) struct Progress {
     pub(super) all_taken_ns: AtomicU64,
 }
 
-/// What came of it.
+/// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outcome {
     /// Round trips, ms.
     pub(super) rtts_ms: Vec<f64>,
     /// Data a second from the first to the last.
     pub(super) per_second: f64,
-    /// Data that came with a mark.
+    /// Data that carried a mark.
     pub(super) marked: u64,
-    /// Interests that were refused, and those to which nothing came.
+    /// Interests that were refused, and Interests without any response.
     pub(super) refused: u64,
     pub(super) lost: u64,
     /// The mean window; 0 without one.
     pub(super) window: f64,
-    /// After so long the first router had taken the last Interest, ms.
+    /// Time at which the first router had accepted the last Interest, ms.
     pub(super) taken_ms: f64,
 }
 
-/// At a rate, or with a window.
+/// The load of a consumer: a rate, or a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Load {
     Rate(u64),
     Window,
 }
 
-/// Asks the router at `socket` for `names`; gives up after `limit`.
+/// Requests `names` from the router at `socket`. Stops after `limit`.
 pub(super) fn ask(
     socket: &FilePath,
     names: &[Name],
     load: Load,
     limit: Duration,
-    (progress, interrupt): (&Progress, &Interrupt),
+    progress: &Progress,
+    interrupt: &Interrupt,
 ) -> Result<Outcome, Error> {
     let lost = |e| Error::environment("the first router is gone", e);
     let stream = UnixStream::connect(socket).map_err(lost)?;
@@ -87,7 +88,7 @@ pub(super) fn ask(
         Load::Rate(per_second) => thread::scope(|scope| {
             let writing = scope.spawn(move || writer.write_all_at(per_second.max(1), end));
             let read = reader.read_until(end, interrupt, |_| Ok(()));
-            // Whoever still waits to write is let go.
+            // Releases the thread that still waits to write.
             let _ = stream.shutdown(std::net::Shutdown::Both);
             let _ = writing.join();
             read
@@ -156,7 +157,7 @@ impl Writer<'_> {
 struct Window {
     control: Box<dyn CongestionControl>,
     path: Path,
-    /// Until then a mark is of the congestion that was answered last.
+    /// The time until which a mark belongs to the congestion that was answered last.
     deaf_until_ns: u64,
     sum: u64,
 }
@@ -192,10 +193,10 @@ struct Reader<'a> {
     begun: Instant,
     progress: &'a Progress,
     window: Option<Window>,
-    /// Names to which nothing has come yet.
+    /// Names without a response yet.
     open: usize,
     outcome: Outcome,
-    /// When the first and the latest Data came, ns.
+    /// Times of the first and the latest Data, ns.
     came: (u64, u64),
 }
 
@@ -253,7 +254,7 @@ impl Reader<'_> {
         self.outcome.marked += u64::from(link.headers.is_marked());
         self.open -= 1;
         if let Some(window) = &mut self.window {
-            // Those that were asked for and had not come, this one among them.
+            // The names that were requested and not answered, this one among them.
             let had_come = self.asked.len() - self.open - 1;
             let was_full = self.progress.taken.load(Ordering::Relaxed) - had_come >= window.control.window();
             window.adapt(link.headers.is_marked(), rtt_ns, was_full, now_ns);

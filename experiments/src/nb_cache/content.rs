@@ -1,29 +1,29 @@
-//! What the routers hold: 500 files, of which R1 to R3 have a share each and R4 has all, as in the
-//! paper, and put there as the store itself would.
+//! The content of the routers: 500 files, of which R1 to R3 have a share each and R4 has all, as in
+//! the paper. The files are stored in the format of the store itself.
 
 use std::fs;
 use std::path::Path;
 
 use namely_bench::error::Error;
-use namely_store::tier::{EngineKind, Options, Tier, Written};
+use namely_tier::{EngineKind, Options, Tier, WriteOutcome};
 use namely_wire::{DataBuilder, Name, SignatureInfo};
 
 /// Files of the catalogue.
 const FILES: usize = 500;
 
-/// Of these, those of R1, of R2 and of R3; R4 has all.
+/// Number of files at R1, R2 and R3; R4 has all.
 const HELD: [usize; 3] = [200, 75, 50];
 
 /// Octets of a Data's content.
 const CONTENT_OCTETS: usize = 4096;
 
-/// What the routers' disks hold at most.
+/// Maximum size of a router's disk.
 const DISK_OCTETS: u64 = 64 << 20;
 
-/// Names that R4 alone has, one for each way to it: who gets them knows that all links are there.
+/// Names that only R4 has, one for each way to it. A response to both shows that all links are up.
 pub(super) const PROBES: [&str; 2] = ["/a/probe", "/b/probe"];
 
-/// A file: its packets, and who has it beside R4.
+/// A file: its packets, and the router that has it beside R4.
 #[derive(Debug)]
 struct File {
     names: Vec<Name>,
@@ -50,7 +50,8 @@ impl Content {
         let of_all = lengths.iter().sum::<usize>() as f64;
         let file = |(file, length): (usize, &usize)| {
             let holder = holder(file);
-            // What R2 holds is asked for there first, and likewise of R3; the rest by turns.
+            // The files of R2 are requested by way of R2 first, and those of R3 by way of R3; the
+            // rest alternate.
             let way = if holder == Some(2) || holder != Some(1) && file % 2 == 1 { "b" } else { "a" };
             let prefix = Name::new().join_generic(way).join_generic(format!("file-{file}"));
             let packets = ((*length as f64 * packets as f64 / of_all).round() as usize).max(1);
@@ -83,21 +84,21 @@ impl Content {
 
 fn fill(folder: &Path, names: impl Iterator<Item = Name>) -> Result<(), Error> {
     let refused =
-        |e: namely_store::tier::TierError| Error::environment("cannot fill a disk", std::io::Error::other(e));
+        |e: namely_tier::TierError| Error::environment("cannot fill a disk", std::io::Error::other(e));
     make_folder(folder)?;
     let options = Options { engine: EngineKind::Inline, ..Options::new(DISK_OCTETS) };
     let tier = Tier::open(folder, &options).map_err(refused)?;
     for name in names {
         let data =
             DataBuilder::new(name.as_name()).build(&[7; CONTENT_OCTETS], &SignatureInfo::null()).finish(&[]);
-        while tier.write(name.as_name(), &data, 0) != Written::Taken {
+        while tier.write(name.as_name(), &data, 0) != WriteOutcome::Accepted {
             tier.sync().map_err(refused)?;
         }
     }
     tier.close().map_err(refused)
 }
 
-/// A copy of a disk that nobody uses.
+/// Copies a disk that is not in use.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<(), Error> {
     let unable = |e| Error::environment(format!("cannot copy {}", from.display()), e);
     make_folder(to)?;
@@ -114,7 +115,7 @@ fn make_folder(folder: &Path) -> Result<(), Error> {
     made.map_err(|e| Error::environment(format!("cannot make {}", folder.display()), e))
 }
 
-/// Which of R1, R2 and R3 holds a file.
+/// The router among R1, R2 and R3 that has a file.
 fn holder(file: usize) -> Option<usize> {
     let mut end = 0;
     HELD.iter().position(|held| {
@@ -123,7 +124,7 @@ fn holder(file: usize) -> Option<usize> {
     })
 }
 
-/// The same numbers each time.
+/// A generator that yields the same numbers each time.
 struct Random(u64);
 
 impl Random {
@@ -141,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_routers_have_the_papers_shares_of_about_so_many_packets() {
+    fn router_content_matches_the_papers_shares() {
         let content = Content::new(3_900);
         assert_eq!(content.files.len(), FILES);
         for (router, held) in HELD.iter().enumerate() {

@@ -9,6 +9,7 @@ mod arm;
 mod consumer;
 mod content;
 mod network;
+mod prototype;
 pub mod router;
 mod tables;
 mod throttle;
@@ -20,7 +21,7 @@ use clap::{Args, ValueEnum};
 use namely_bench::error::Error;
 use namely_bench::machine::Machine;
 use namely_testbed::TestbedError;
-use namely_testbed::sandbox::{self, Place};
+use namely_testbed::sandbox::{self, SandboxSide};
 
 pub use arm::{Arm, Disk, Writes};
 use arm::{Case, NO_THRESHOLD};
@@ -31,7 +32,7 @@ use throttle::Throttle;
 /// Options of `nb-cache`.
 #[derive(Debug, Args)]
 pub struct NbCache {
-    /// What is measured
+    /// The measurement
     #[arg(long, value_delimiter = ',', default_value = "cases")]
     pub tables: Vec<Table>,
     /// Runs of each row; they alternate
@@ -46,27 +47,27 @@ pub struct NbCache {
     /// Threads of their table
     #[arg(long, value_delimiter = ',', default_value = "1,2,4,8,16", value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=64))]
     pub threads: Vec<usize>,
-    /// The disk of all tables but that of disks
+    /// The disk of all tables except that of disks
     #[arg(long, default_value = "ssd")]
     pub disk: Disk,
-    /// How Data is written to the routers' disks
+    /// The way in which Data is written to the routers' disks
     #[arg(long, default_value = "grouped")]
     pub writes: Writes,
-    /// So much later than it is done a router hears of a read, ms, before that is slowed: 12.5 in
-    /// the paper's prototype, where 64 reads take 18.7 ms and the disk has a part of that
+    /// Delay of the report of a read to the router, ms, before it is slowed: 12.5 in the paper's
+    /// prototype, where 64 reads take 18.7 ms and the disk has a part of that
     #[arg(long, value_name = "MS", default_value_t = 0.0, value_parser = heard_late)]
     pub heard_late: f64,
-    /// How many Data there are, about
+    /// Approximate number of Data
     #[arg(long, default_value_t = 3900, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(500..=4000))]
     pub packets: usize,
-    /// By how much disks and the consumer are slower than the paper's
+    /// Factor by which disks and the consumer are slower than the paper's
     #[arg(long, default_value_t = 4.0)]
     pub slower: f64,
     /// Interests a second without congestion control, before they are slowed. The paper offers
     /// 100,000, of which its R1 takes in about half as many
     #[arg(long, default_value_t = 50_000.0)]
     pub offered: f64,
-    /// How long a run may take, seconds
+    /// Maximum time of a run, seconds
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub seconds: u64,
     /// The folder in which the routers' disks are made
@@ -77,21 +78,21 @@ pub struct NbCache {
     pub json: bool,
 }
 
-/// What can be measured.
+/// The measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Table {
-    /// Round trip and throughput of each case (NB-24 to NB-26), and where each was answered
+    /// Round trip and throughput of each case (NB-24 to NB-26), and the routers that answered
     Cases,
-    /// Of B and B+NB-CC by threshold (NB-27)
+    /// Round trip and throughput of B and B+NB-CC by threshold (NB-27)
     Thresholds,
-    /// Of B+NB-CC by the number of threads (NB-28)
+    /// Round trip and throughput of B+NB-CC by the number of threads (NB-28)
     Threads,
-    /// Of B+NB-CC on an SSD, an HDD, one that the kernel makes slow, and the disk that there is
-    /// (NB-29)
+    /// Round trip and throughput of B+NB-CC on an SSD, an HDD, one that the kernel slows, and the
+    /// available disk (NB-29)
     Disks,
-    /// What waits where in A and B (NB-30)
+    /// The queues in A and B, with their packets (NB-30)
     Balance,
-    /// How long each path through R1 takes in A and B (NB-23)
+    /// The time of each path through R1 in A and B (NB-23)
     Paths,
 }
 
@@ -143,12 +144,12 @@ impl NbCache {
 /// Runs the experiment in a sandbox and prints its tables.
 ///
 /// # Errors
-/// What kept it from being run.
+/// Returns the error that prevented the run.
 pub fn run(options: &NbCache) -> Result<(), Error> {
     let interrupt = match sandbox::enter().map_err(error)? {
-        Place::Inside(interrupt) => interrupt,
-        Place::Done(0) => return Ok(()),
-        Place::Done(status) => std::process::exit(i32::from(status)),
+        SandboxSide::Inside(interrupt) => interrupt,
+        SandboxSide::Done(0) => return Ok(()),
+        SandboxSide::Done(status) => std::process::exit(i32::from(status)),
     };
     let unable = |e| Error::environment("cannot make a folder", e);
     let folder = match &options.folder {

@@ -1,5 +1,5 @@
 //! The paper's network: R1 leads to R4 through R2 and R3. Each router is in a namespace of its own;
-//! its neighbours are at the other ends of its links.
+//! its neighbors are at the other ends of its links.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,9 @@ use namely_bench::error::Error;
 use namely_bench::probe;
 use namely_bench::programs::{Program, READY_LIMIT};
 use namely_client::Client;
+use namely_messages::CsDiskStatus;
 use namely_security::Signer;
 use namely_testbed::{Interrupt, Net, Process, command};
-use namely_wire::mgmt::CsDiskStatus;
 
 use super::arm::Case;
 use super::consumer::{self, Load, Outcome, Progress};
@@ -32,32 +32,32 @@ const MTU: u32 = 9000;
 
 const TCP_PORT: u16 = 6363;
 
-/// Between two looks at what pends at each router.
+/// Interval between two samples of the pending requests of each router.
 const SAMPLE: Duration = Duration::from_millis(20);
 
-/// How a run is made.
+/// The parameters of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Setting<'a> {
     pub(super) content: &'a Content,
     /// The routers' disks, which are copied for each run.
     pub(super) disks: &'a Path,
-    /// Where the copies go.
+    /// The folder of the copies.
     pub(super) folder: &'a Path,
-    /// By how much all is slower than the paper's.
+    /// Factor by which everything is slower than in the paper.
     pub(super) slower: f64,
     /// Interests a second without congestion control, at the paper's pace.
     pub(super) offered: f64,
     pub(super) limit: Duration,
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Run {
     pub(super) outcome: Outcome,
-    /// What each router's disk says at the end.
+    /// The status of each router's disk at the end.
     pub(super) disks: Vec<CsDiskStatus>,
-    /// What waited: times, ms, with the Interests that were due and that R1 had not taken, and the
-    /// requests that pended at R1 to R4, or the packets in their lines.
+    /// Samples of the queues: times, ms, with the Interests that were due and that R1 had not
+    /// taken, and the requests that were pending at R1 to R4, or the packets in their queues.
     pub(super) waiting: Vec<(f64, [u64; 5])>,
 }
 
@@ -79,7 +79,7 @@ pub(super) fn run(setting: Setting<'_>, case: Case, seed: u64, interrupt: &Inter
         for router in 0..ROUTERS.len() {
             let mut client = client(&lab.socket(router)).ok();
             scope.spawn(move || {
-                sample((router + 1, begun), is_over, samples, |_| {
+                sample(router + 1, begun, is_over, samples, |_| {
                     client
                         .as_mut()
                         .and_then(|client| client.cs_disk().ok().flatten())
@@ -89,32 +89,35 @@ pub(super) fn run(setting: Setting<'_>, case: Case, seed: u64, interrupt: &Inter
         }
         let all = names.len() as f64;
         scope.spawn(move || {
-            sample((0, begun), is_over, samples, |now| {
+            sample(0, begun, is_over, samples, |now| {
                 let due = if load == Load::Window { 0.0 } else { (now.as_secs_f64() * rate).min(all) };
                 Some((due as u64).saturating_sub(progress.taken.load(Ordering::Relaxed) as u64))
             })
         });
-        let outcome = consumer::ask(&lab.socket(0), &names, load, setting.limit, (progress, interrupt));
+        let outcome = consumer::ask(&lab.socket(0), &names, load, setting.limit, progress, interrupt);
         is_over.store(true, Ordering::Relaxed);
         outcome
     })?;
-    let disks = (0..ROUTERS.len()).map(|router| lab.disk(router)).collect::<Result<_, Error>>()?;
+    let disks = (0..ROUTERS.len()).map(|router| lab.disk(router)).collect::<Result<_, Error>>();
+    let disks = disks
+        .map_err(|error| Error::Subject(format!("{} on {}: {error}", case.arm.label(), case.disk.label())))?;
     let waiting = joined(samples.into_inner().unwrap_or_default());
     let mut outcome = outcome;
     if case.arm.blocks() {
-        // Its socket takes all at once, and it has taken in what waits in its line no more.
+        // Its socket accepts all at once, so the time counts at which its queue was last not empty.
         let last = waiting.iter().rev().find(|(_, of)| of[1] > 0);
         outcome.taken_ms = outcome.taken_ms.max(last.map_or(0.0, |(at_ms, _)| *at_ms));
     }
     Ok(Run { waiting, outcome, disks })
 }
 
-/// What was seen at a time, ms, of one of the five.
+/// A sample of one of the five queues: the time, ms, the queue, the length.
 type Sample = (f64, usize, u64);
 
-/// Looks again and again what `of` says of the `which` of the five.
+/// Repeatedly samples `of` for the queue `which` of the five.
 fn sample(
-    (which, begun): (usize, Instant),
+    which: usize,
+    begun: Instant,
     is_over: &AtomicBool,
     samples: &Mutex<Vec<Sample>>,
     mut of: impl FnMut(Duration) -> Option<u64>,
@@ -128,7 +131,7 @@ fn sample(
     }
 }
 
-/// Each line with the latest that every router has said.
+/// Joins the samples into rows with the latest value of every router.
 fn joined(mut samples: Vec<Sample>) -> Vec<(f64, [u64; 5])> {
     samples.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut latest = [0; 5];
@@ -145,7 +148,7 @@ fn client(socket: &Path) -> Result<Client, Error> {
     Client::find(Some(&uri), Signer::digest_sha256()).map_err(|e| Error::Subject(e.to_string()))
 }
 
-/// The namespaces and what runs in them, which ends first.
+/// The namespaces and the processes in them, which end first.
 #[derive(Debug)]
 struct Lab<'a> {
     routers: Vec<Process>,
@@ -164,10 +167,10 @@ impl<'a> Lab<'a> {
         let own = std::env::current_exe().map_err(|e| Error::environment("cannot find this program", e))?;
         let net = Net::new(&ROUTERS).map_err(Error::Usage)?;
         for (n, (from, to)) in LINKS.into_iter().enumerate() {
-            join(&net, n, (from, to)).map_err(Error::Usage)?;
+            join(&net, n, from, to).map_err(Error::Usage)?;
         }
         let mut lab = Lab { routers: Vec::new(), _throttles: Vec::new(), net, dir };
-        // Those that are asked come first.
+        // The routers that receive requests from others start first.
         for (router, name) in ROUTERS.iter().enumerate().rev() {
             content::copy(&setting.disks.join(name), &dir.join(name))?;
             let file = dir.join(format!("{name}.toml"));
@@ -196,9 +199,21 @@ impl<'a> Lab<'a> {
         self.dir.join(format!("{}.sock", ROUTERS[router]))
     }
 
+    /// The status of a router's disk. A case may leave the disk with seconds of work, so the router
+    /// has [`READY_LIMIT`] to answer.
     fn disk(&self, router: usize) -> Result<CsDiskStatus, Error> {
-        let disk = client(&self.socket(router))?.cs_disk().map_err(|e| Error::Subject(e.to_string()))?;
-        disk.ok_or_else(|| Error::Subject("a router has no disk".to_owned()))
+        let until = Instant::now() + READY_LIMIT;
+        let name = ROUTERS[router];
+        loop {
+            let status = client(&self.socket(router))
+                .and_then(|mut client| client.cs_disk().map_err(|e| Error::Subject(e.to_string())));
+            match status {
+                Ok(Some(disk)) => return Ok(disk),
+                Ok(None) => return Err(Error::Subject(format!("router {name} has no disk"))),
+                Err(_) if Instant::now() < until => {}
+                Err(error) => return Err(Error::Subject(format!("router {name}: {error}"))),
+            }
+        }
     }
 
     /// One worker, as the paper has one thread for the content store; a memory that holds nothing
@@ -211,7 +226,8 @@ impl<'a> Lab<'a> {
                 listen.push(format!("tcp://{}:{TCP_PORT}", address(n, 2)));
             }
             if from == router {
-                // Half of what there is leads through R2, half through R3; the other is second.
+                // Half of the names are routed through R2, half through R3; the other way is
+                // second.
                 for (prefix, first) in [("/a", 1), ("/b", 2)] {
                     let cost = u32::from(router == 0 && to != first);
                     routes += &format!(
@@ -233,7 +249,7 @@ fn address(link: usize, host: usize) -> String {
     format!("10.84.{link}.{host}")
 }
 
-fn join(net: &Net, link: usize, (from, to): (usize, usize)) -> Result<(), String> {
+fn join(net: &Net, link: usize, from: usize, to: usize) -> Result<(), String> {
     let (from, to) = (ROUTERS[from], ROUTERS[to]);
     let (near, far) = (format!("to-{to}"), format!("to-{from}"));
     let addresses = [1, 2].map(|host| format!("{}/24", address(link, host)));

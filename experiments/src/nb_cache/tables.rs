@@ -1,4 +1,4 @@
-//! What the runs came to, as text beside the paper's figures, and as JSON.
+//! The results of the runs, as text beside the paper's figures, and as JSON.
 
 use serde_json::{Value, json};
 
@@ -131,10 +131,11 @@ fn simple(head: &str, rows: &[Row], label: impl Fn(&Case) -> String) -> String {
     text
 }
 
-/// Times at which what waits is shown, of the time until all has come.
+/// Number of times at which the queues are shown, over the time until all Data has arrived.
 const SHOWN: usize = 10;
 
-/// Of the first run, and when R1 has taken in everything, of all.
+/// Returns the queues of the first run, and the times at which R1 had accepted everything in all
+/// runs.
 fn balance(rows: &[Row]) -> String {
     let mut text = String::new();
     for (case, runs) in rows {
@@ -181,7 +182,7 @@ fn paths(rows: &[Row]) -> String {
             "p99 ms",
             "paper: ms"
         );
-        // Who waits has the Data as soon as it goes on.
+        // A blocking router has the Data as soon as it continues.
         let taken = PATHS.into_iter().filter(|(_, label, ..)| !case.arm.blocks() || *label != "time_disk");
         for (path, label, of_a, of_b) in taken {
             let of = |suffix: &str| {
@@ -235,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn b_is_compared_with_a_and_with_the_paper() {
+    fn the_table_compares_b_with_a() {
         let run = |rtt_ms: f64, per_second: f64| {
             let mut run = Run::default();
             run.outcome.rtts_ms = vec![rtt_ms; 3];

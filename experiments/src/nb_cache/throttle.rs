@@ -1,5 +1,5 @@
-//! A disk that the kernel makes slow: its block-I/O controller lets a router's processes have so
-//! many requests a second, whatever the router knows of it.
+//! A disk that the kernel slows: its block-I/O controller admits a number of requests a second of a
+//! router's processes, independent of the router.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use namely_bench::error::Error;
 
-/// Where control groups of version 1 and of version 2 are.
+/// The folders of control groups of version 1 and of version 2.
 const ROOTS: [&str; 2] = ["/sys/fs/cgroup/blkio", "/sys/fs/cgroup"];
 
 /// A control group with a limit, gone with the value.
@@ -53,7 +53,7 @@ impl Throttle {
         write("blkio.throttle.write_iops_device", format!("{device} {per_second}"))
     }
 
-    /// From now on the process has the limit.
+    /// Puts the process `pid` under the limit.
     pub(super) fn hold(&self, pid: u32) -> Result<(), Error> {
         let held = fs::write(self.0.join("cgroup.procs"), pid.to_string());
         held.map_err(|e| Error::environment("cannot limit a router's disk", e))
@@ -62,7 +62,7 @@ impl Throttle {
 
 impl Drop for Throttle {
     fn drop(&mut self) {
-        // What was in it has been killed, and may take a moment to be gone.
+        // The processes in it have been killed, and may take a moment to exit.
         for _ in 0..100 {
             if fs::remove_dir(&self.0).is_ok() {
                 return;
@@ -72,7 +72,7 @@ impl Drop for Throttle {
     }
 }
 
-/// The numbers of the disk on which a folder lies, not those of its partition.
+/// The device numbers of the disk on which a folder lies, not of its partition.
 fn device(folder: &Path) -> std::io::Result<String> {
     let device = fs::metadata(folder)?.dev();
     let numbers = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));

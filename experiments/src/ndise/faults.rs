@@ -1,4 +1,4 @@
-//! Faults in virtual time: lines and a table of what came of them.
+//! Faults in virtual time: the lines and the table of their results.
 
 use namely_bench::error::Error;
 use namely_sim::ndise::faults::{Fault, Faults, Outcome};
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Ndise, cell, print, side_by_side};
 
-/// VIPs have so many units.
+/// Units of a VIP.
 const UNIT: f64 = (1u64 << 20) as f64;
 
 /// Runs all, and prints lines or a table.
@@ -24,12 +24,12 @@ pub(super) fn run(options: &Ndise) -> Result<(), Error> {
     let jobs: Vec<Faults> = rows.iter().flat_map(of_row).collect();
     let runs = side_by_side(options.threads, &jobs, Faults::run);
     if options.json {
-        return runs.iter().try_for_each(|run| print(&format!("{}\n", line(run))));
+        return runs.iter().try_for_each(|(run, outcome)| print(&format!("{}\n", line(run, outcome))));
     }
     print(&format!("{}\n", table(&rows, &runs)))
 }
 
-fn line((run, outcome): &(Faults, Outcome)) -> serde_json::Value {
+fn line(run: &Faults, outcome: &Outcome) -> serde_json::Value {
     json!({
         "experiment": "faults", "fault": run.fault.label(), "arm": run.arm.label(), "seed": run.seed,
         "quarter_slots": run.quarter_slots, "bps": outcome.bps, "back_slots": outcome.back_slots,

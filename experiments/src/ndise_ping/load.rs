@@ -1,4 +1,5 @@
-//! Who asks: an application that asks another one, and the content store, through the router.
+//! The load: an application that sends Interests to another one, and to the content store, through
+//! the router.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,23 +11,23 @@ use namely_testbed::Interrupt;
 use namely_transport::connection::{Answer, Connection, Incoming, Options, Outbox, Packet};
 use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
 
-/// Between two round trips' beginnings at least.
+/// Minimum interval between the starts of two round trips.
 const PAUSE: Duration = Duration::from_micros(500);
 
-/// How long an answer may take.
+/// Maximum time of an answer.
 const LIFETIME_MS: u64 = 4000;
 
-/// Between two looks whether it is over.
+/// Interval between two checks for the end.
 const LOOK_NS: u64 = 50_000_000;
 
 /// Round trips, us.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pings {
-    /// To the application that answers.
+    /// Round trips to the application that answers.
     pub(crate) through_us: Vec<f64>,
-    /// To the content store.
+    /// Round trips to the content store.
     pub(crate) store_us: Vec<f64>,
-    /// Without an answer.
+    /// Number of Interests without an answer.
     pub(crate) lost: u64,
 }
 
@@ -81,7 +82,7 @@ impl Trips {
         Ok(pings)
     }
 
-    /// What the store answers once it came.
+    /// The name that the store answers after its Data arrived once.
     fn kept(&self) -> Name {
         self.prefix.join_generic("kept")
     }
@@ -99,7 +100,7 @@ impl Trips {
 impl Drop for Trips {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
-        // What it says at its end nobody needs any more.
+        // The producer's result is not needed any more.
         let _ = self.producer.take().map(JoinHandle::join);
     }
 }
@@ -126,7 +127,7 @@ fn answer(router: &str, prefix: &Name, is_over: &AtomicBool) -> Result<(), Error
     Ok(())
 }
 
-/// Asks once for so many packets of `file`, and waits for none.
+/// Sends Interests for `count` packets of `file` once, and waits for no answer.
 pub(super) fn want(router: &str, file: &Name, count: u64) -> Result<(), Error> {
     /// Interests between two pauses.
     const PART: u64 = 64;
@@ -143,7 +144,7 @@ pub(super) fn want(router: &str, file: &Name, count: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Asks for the packets `0..count` of `file`, again until all have come.
+/// Requests the packets `0..count` of `file` until all have arrived.
 pub(super) fn read(router: &str, file: &Name, count: u64, interrupt: &Interrupt) -> Result<(), Error> {
     /// Interests under way.
     const WINDOW: usize = 64;

@@ -1,9 +1,9 @@
-//! `ndise-ping`: what a router's exchange of VIPs costs whoever asks it for something else (N-DISE,
-//! its lesson of a thread for control, row VI-20). Round trips through one router of an application
-//! to another, and to the content store, without VIP; with VIP, while it exchanges signed counts
-//! with so many neighbours; and while an object leaves the store.
+//! `ndise-ping`: the cost of a router's exchange of VIPs for other requests (N-DISE, its lesson of
+//! a thread for control, row VI-20). It measures round trips through one router from an application
+//! to another, and to the content store: without VIP; with VIP, while the router exchanges signed
+//! counts with a number of neighbors; and while an object leaves the store.
 //!
-//! Turns alternate, each with routers of their own.
+//! Rounds alternate, each with routers of their own.
 
 pub(crate) mod load;
 pub mod neighbours;
@@ -31,10 +31,10 @@ pub struct NdisePing {
     /// Turns, in each of which every way is measured
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub turns: u32,
-    /// How long each way is measured in a turn, s
+    /// Duration of the measurement of each way in a turn, s
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=600))]
     pub seconds: u64,
-    /// Neighbours
+    /// Neighbors
     #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u64).range(1..=64))]
     pub neighbours: u64,
     /// Objects that all have counts of
@@ -46,7 +46,7 @@ pub struct NdisePing {
     /// Length of a slot, ms
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(100..=10_000))]
     pub period_ms: u32,
-    /// What the neighbours have of the processors
+    /// The neighbors' share of the processors
     #[arg(long, value_enum, default_value_t = Share::Idle)]
     pub neighbours_share: Share,
     /// A line of JSON for each turn of each way instead of a table
@@ -54,24 +54,25 @@ pub struct NdisePing {
     pub json: bool,
 }
 
-/// What the neighbours, which elsewhere would be other machines, have of the processors.
+/// The share of the processors for the neighbors, which elsewhere would be other machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Share {
-    /// What nobody else wants (SCHED_IDLE)
+    /// Only unused time (SCHED_IDLE)
     Idle,
-    /// That of any program (SCHED_OTHER), whatever this one has
+    /// That of any program (SCHED_OTHER), regardless of this one's
     Other,
     /// That of this program
     Same,
 }
 
 impl Share {
-    /// What a figure has to be read with: their processor time is part of it or is not.
+    /// The note with which a figure has to be read: whether it includes the neighbors' processor
+    /// time.
     fn told(self) -> &'static str {
         match self {
-            Share::Idle => "the neighbours, which share the processors, give way (SCHED_IDLE)",
-            Share::Other => "the neighbours share the processors as any program does (SCHED_OTHER)",
-            Share::Same => "the neighbours share the processors as the router does",
+            Share::Idle => "the neighbors, which share the processors, get unused time (SCHED_IDLE)",
+            Share::Other => "the neighbors share the processors as any program does (SCHED_OTHER)",
+            Share::Same => "the neighbors share the processors as the router does",
         }
     }
 }
@@ -82,57 +83,57 @@ fn packets(text: &str) -> Result<u64, String> {
     number.ok_or_else(|| "2000 to 1000000 packets, or 0".to_owned())
 }
 
-/// What is measured.
+/// A way of measuring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum MeasurementMode {
     Without,
     With,
     Leaving,
 }
 
-impl Way {
+impl MeasurementMode {
     fn label(self) -> &'static str {
         match self {
-            Way::Without => "without VIP",
-            Way::With => "with VIP",
-            Way::Leaving => "while an object leaves",
+            MeasurementMode::Without => "without VIP",
+            MeasurementMode::With => "with VIP",
+            MeasurementMode::Leaving => "while an object leaves",
         }
     }
 }
 
 /// A turn of one way.
 #[derive(Clone, Debug)]
-struct Turn {
-    way: Way,
+struct MeasurementRound {
+    way: MeasurementMode,
     pings: Pings,
-    /// What was exchanged meanwhile.
+    /// The exchange of VIPs meanwhile.
     exchange: Option<Exchange>,
     /// Of the router, in parts of one processor.
     cpu: f64,
 }
 
-/// Measures all ways by turns, and prints what they came to.
+/// Measures all ways in alternation, and prints their results.
 ///
 /// # Errors
-/// What kept it from being measured.
+/// Returns the error that prevented the measurement.
 pub fn run(options: &NdisePing) -> Result<(), Error> {
     let interrupt = Interrupt::on_signals()?;
     if !options.json {
         println!("machine: {}", Machine::read());
         println!(
-            "{} turns of {} s; {} neighbours, {} objects, slots of {} ms",
+            "{} turns of {} s; {} neighbors, {} objects, slots of {} ms",
             options.turns, options.seconds, options.neighbours, options.objects, options.period_ms
         );
         println!("{}", options.neighbours_share.told());
     }
     let mut turns = Vec::new();
     for number in 0..options.turns {
-        let mut halves = [Way::Without, Way::With];
+        let mut halves = [MeasurementMode::Without, MeasurementMode::With];
         if number % 2 == 1 {
             halves.reverse();
         }
         for way in halves {
-            let router = Router::start(options, way != Way::Without, &interrupt)?;
+            let router = Router::start(options, way != MeasurementMode::Without, &interrupt)?;
             let measured = measure(options, router, way, &interrupt)?;
             if options.json {
                 measured.iter().for_each(|turn| println!("{}", line(number, turn)));
@@ -150,9 +151,9 @@ pub fn run(options: &NdisePing) -> Result<(), Error> {
 fn measure(
     options: &NdisePing,
     mut router: Router,
-    way: Way,
+    way: MeasurementMode,
     interrupt: &Interrupt,
-) -> Result<Vec<Turn>, Error> {
+) -> Result<Vec<MeasurementRound>, Error> {
     let mut trips = Trips::start(&router.uri, &load::prefix())?;
     let mut timed = |router: &mut Router, way, length| {
         let before = (router.exchange()?, router.cpu_time());
@@ -160,22 +161,22 @@ fn measure(
         let after = (router.exchange()?, router.cpu_time());
         let exchange = after.0.zip(before.0).map(|(after, before)| after.since(&before, length));
         let cpu = (after.1 - before.1).as_secs_f64() / length.as_secs_f64();
-        Ok::<_, Error>(Turn { way, pings, exchange, cpu })
+        Ok::<_, Error>(MeasurementRound { way, pings, exchange, cpu })
     };
     let mut turns = vec![timed(&mut router, way, Duration::from_secs(options.seconds))?];
-    if way == Way::With && options.packets > 0 {
+    if way == MeasurementMode::With && options.packets > 0 {
         router.fill(options.packets, interrupt)?;
         router.displace(options.packets, interrupt)?;
         let leaves = Duration::from_millis((options.packets / LEAVING_PER_MS).max(1));
         router.begin_leaving()?;
-        turns.push(timed(&mut router, Way::Leaving, leaves)?);
+        turns.push(timed(&mut router, MeasurementMode::Leaving, leaves)?);
         router.expect_left(interrupt)?;
     }
     Ok(turns)
 }
 
-fn line(number: u32, turn: &Turn) -> serde_json::Value {
-    let Turn { way, pings, exchange, cpu } = turn;
+fn line(number: u32, turn: &MeasurementRound) -> serde_json::Value {
+    let MeasurementRound { way, pings, exchange, cpu } = turn;
     let of = |us: &[f64]| {
         json!({
             "count": us.len(), "p50_us": percentile(us, 50.0), "p99_us": percentile(us, 99.0),
@@ -196,7 +197,7 @@ fn from_1_ms_on(us: &[f64]) -> usize {
     us.iter().filter(|us| **us >= 1000.0).count()
 }
 
-fn table(turns: &[Turn]) -> String {
+fn table(turns: &[MeasurementRound]) -> String {
     let heads = [
         "us",
         "pings",
@@ -214,21 +215,21 @@ fn table(turns: &[Turn]) -> String {
     ];
     let mut table = Table::new(&heads);
     let mut without = 0.0;
-    for way in [Way::Without, Way::With, Way::Leaving] {
-        let of: Vec<&Turn> = turns.iter().filter(|turn| turn.way == way).collect();
+    for way in [MeasurementMode::Without, MeasurementMode::With, MeasurementMode::Leaving] {
+        let of: Vec<&MeasurementRound> = turns.iter().filter(|turn| turn.way == way).collect();
         let all = |list: fn(&Pings) -> &Vec<f64>| {
             of.iter().flat_map(|turn| list(&turn.pings).iter().copied()).collect::<Vec<f64>>()
         };
         let (through, store) = (all(|pings| &pings.through_us), all(|pings| &pings.store_us));
         let p99s: Vec<f64> = of.iter().filter_map(|turn| percentile(&turn.pings.through_us, 99.0)).collect();
         let (Some(p99), Some(of_turns)) = (percentile(&through, 99.0), summarise(&p99s)) else { continue };
-        if way == Way::Without {
+        if way == MeasurementMode::Without {
             without = p99;
         }
         let figure = |value: Option<f64>, digits: usize| {
             value.map_or(String::new(), |value| format!("{value:.digits$}"))
         };
-        let mean = |of_turn: &dyn Fn(&Turn) -> Option<f64>| {
+        let mean = |of_turn: &dyn Fn(&MeasurementRound) -> Option<f64>| {
             let values: Vec<f64> = of.iter().filter_map(|turn| of_turn(turn)).collect();
             (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
         };

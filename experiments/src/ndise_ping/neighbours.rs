@@ -1,9 +1,9 @@
-//! The neighbours of `ndise-ping`: each with a plane, a key and a socket of its own. All are in one
-//! process, so that one can be told how little of the machine they may take: elsewhere they would
-//! be other machines.
+//! The neighbors of `ndise-ping`: each with a plane, a key and a socket of its own. All are in one
+//! process, so that their share of the machine can be limited: elsewhere they would be other
+//! machines.
 //!
-//! They check what the router has signed as it checks them, and answer any other Interest with a
-//! small Data.
+//! They verify the packets that the router has signed as it verifies theirs, and answer any other
+//! Interest with a small Data.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,8 @@ use namely_host::clock;
 use namely_security::{KeyChain, PublicKey, Signer, has_right_parameters_digest, sign_data, sign_interest};
 use namely_testbed::Interrupt;
 use namely_vip::{
-    Action, Config, Decay, Follow, Look, NeighbourConfig, Object, Objects, PlaneConfig, UNIT, Vip,
+    Action, Config, Decay, NeighbourConfig, Object, Objects, PacketDecision, PlacementSource, PlaneConfig,
+    UNIT, Vip,
 };
 use namely_wire::{
     DataBuilder, DataView, InterestBuilder, InterestView, LpHeaders, LpView, Name, NameRef, PitToken,
@@ -26,13 +27,13 @@ use rustix::event::{PollFd, PollFlags, poll};
 /// Octets of each object that all know: far more than the router's memory has room for.
 pub(super) const OBJECT_OCTETS: u64 = 4_000_000_000;
 
-/// What a link carries, octets per second.
+/// Capacity of a link, octets per second.
 pub(super) const LINK_OCTETS_PER_S: u64 = 100_000_000;
 
-/// Requests of the router whose answers have to wait for the slot's choice, at most.
+/// Maximum number of the router's requests whose answers wait for the slot's choice.
 const WAITING_MAX: usize = 16;
 
-/// Options of the neighbours' process.
+/// Options of the neighbors' process.
 #[derive(Args, Debug)]
 pub struct Neighbours {
     /// The router's address
@@ -55,12 +56,12 @@ pub struct Neighbours {
     pub period_ms: u32,
 }
 
-/// What neighbours call an object.
+/// The name of an object among the neighbors.
 pub(super) fn object(k: usize) -> String {
     format!("/{k}")
 }
 
-/// What a neighbour is called, by the router and as the folder of its key.
+/// The name of a neighbor for the router, and of the folder of its key.
 pub(super) fn neighbour(n: usize) -> String {
     format!("n{n}")
 }
@@ -68,7 +69,7 @@ pub(super) fn neighbour(n: usize) -> String {
 /// Interests with this component are not answered.
 pub(super) const UNANSWERED: &str = "unanswered";
 
-/// What they call the router.
+/// The neighbors' name for the router.
 pub(super) const ROUTER: &str = "router";
 
 /// Exchanges with the router until it is ended.
@@ -95,7 +96,7 @@ pub fn run(options: &Neighbours) -> Result<(), Error> {
         let ready: Vec<bool> = {
             let mut sockets: Vec<PollFd<'_>> =
                 all.iter().map(|one| PollFd::new(&one.socket, PollFlags::IN)).collect();
-            // A signal ends the wait, and what is ready then is served in the next turn.
+            // A signal ends the wait. Sockets that are ready then are served in the next round.
             let left = left.try_into().ok();
             let _ = poll(&mut sockets, left.as_ref());
             sockets.iter().map(|socket| !socket.revents().is_empty()).collect()
@@ -120,12 +121,12 @@ struct Neighbour {
     vip: Vip,
     socket: UdpSocket,
     signer: Signer,
-    /// Which of them it is: by that, what they ask for most differs.
+    /// Its number, by which the most requested objects differ.
     number: u64,
     due_ns: u64,
     time_ms: u64,
     nonce: u32,
-    /// What the router asked, with the tokens that answers have to carry.
+    /// The router's requests, with the tokens that answers have to carry.
     waiting: Vec<(Name, Option<PitToken>)>,
 }
 
@@ -142,7 +143,7 @@ impl Neighbour {
         let plane = PlaneConfig {
             amplification: 1,
             decay: Decay::from_half_life(60_000, options.period_ms),
-            follow: Follow::Scores,
+            follow: PlacementSource::Scores,
             tiers: Vec::new(),
             weight: 0,
         };
@@ -181,7 +182,7 @@ impl Neighbour {
         self.carry_out(actions);
     }
 
-    /// Takes what has come.
+    /// Processes the packets that have arrived.
     fn receive(&mut self, key: &PublicKey) {
         let mut octets = [0; 9000];
         while let Ok(length) = self.socket.recv(&mut octets) {
@@ -206,9 +207,9 @@ impl Neighbour {
             }
             let mut actions = Vec::new();
             match self.vip.look(0, packet, clock::monotonic_ns()) {
-                Look::Drop => continue,
-                Look::Verify if !is_signed_by(packet, key) => self.vip.bad_signature(),
-                Look::Verify | Look::Take => {
+                PacketDecision::Drop => continue,
+                PacketDecision::Verify if !is_signed_by(packet, key) => self.vip.bad_signature(),
+                PacketDecision::Verify | PacketDecision::Accept => {
                     let (now_ns, wall_us) = (clock::monotonic_ns(), clock::unix_ns() / 1000);
                     self.vip.hear(0, packet, now_ns, wall_us, &mut actions);
                 }
@@ -231,7 +232,7 @@ impl Neighbour {
                     };
                     packet.iter().for_each(|packet| self.send(None, packet));
                 }
-                // A segment that is asked for by itself has no place in so small an exchange.
+                // Interests for single segments do not occur in so small an exchange.
                 Action::Answer { name, content, .. } => {
                     let Some(at) = self.waiting.iter().position(|(asked, _)| *asked == name) else {
                         continue;
@@ -244,7 +245,7 @@ impl Neighbour {
         }
     }
 
-    /// What the socket refuses is lost, as on any link.
+    /// A packet that the socket refuses is lost, as on any link.
     fn send(&self, pit_token: Option<PitToken>, packet: &[u8]) {
         let headers = LpHeaders { pit_token, ..LpHeaders::default() };
         let _ = self.socket.send(&encode_lp_packet(&headers, packet));

@@ -1,4 +1,4 @@
-//! The router of `ndise-ping`, its neighbours, and what it says of itself.
+//! The router of `ndise-ping`, its neighbors, and its own reports.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
@@ -8,10 +8,10 @@ use namely_bench::error::Error;
 use namely_bench::probe;
 use namely_bench::programs::{Program, READY_LIMIT};
 use namely_client::{Client, ClientError};
+use namely_messages::VipObject;
 use namely_security::Signer;
 use namely_testbed::{Interrupt, Process, command};
 use namely_wire::Name;
-use namely_wire::mgmt::VipObject;
 use tempfile::TempDir;
 
 use super::load;
@@ -22,8 +22,9 @@ use crate::ndise_routers::key;
 /// Octets of the content of a packet.
 const SEGMENT_OCTETS: u64 = 100;
 
-/// The object that leaves, and the one for which it does: of so many of its packets, so that it
-/// needs more than what is free beside the other.
+/// The object that leaves, and the object for which it leaves. The latter has one packet for
+/// `NEXT_SHARE` packets of the former, so that it needs more than the room that is free beside the
+/// former.
 const BIG: &str = "/big";
 const NEXT: &str = "/next";
 const NEXT_SHARE: u64 = 16;
@@ -32,13 +33,13 @@ const NEXT_SHARE: u64 = 16;
 /// of the objects of the smallest size that could be kept at once.
 const NEXT_FIRST: u64 = 5 * NEXT_SHARE + 20;
 
-/// Neighbours to which routes lead.
+/// Number of neighbors to which routes lead.
 const ROUTES: u64 = 4;
 
-/// Between two looks at what the router says.
+/// Interval between two polls of the router's status.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A router, and what exchanges VIPs with it.
+/// A router, and the neighbors that exchange VIPs with it.
 pub(super) struct Router {
     pub(super) uri: String,
     client: Client,
@@ -48,7 +49,7 @@ pub(super) struct Router {
     _dir: TempDir,
 }
 
-/// What a router with VIP exchanged, in a second; as counts since its start before that.
+/// The exchange of a router with VIP: counts since its start, or rates per second from `since`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Exchange {
     pub(super) slots: f64,
@@ -60,7 +61,7 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    /// What came since `before`, in a second.
+    /// The exchange since `before`, per second.
     pub(super) fn since(self, before: &Exchange, length: Duration) -> Exchange {
         let rate = |after: f64, before: f64| (after - before) / length.as_secs_f64();
         Exchange {
@@ -74,7 +75,8 @@ impl Exchange {
 }
 
 impl Router {
-    /// Starts it, with VIP and its neighbours if it has them; all of them are heard then.
+    /// Starts the router, with VIP and its neighbors if it has them. Returns once it has received
+    /// from all of them.
     pub(super) fn start(options: &NdisePing, has_vip: bool, interrupt: &Interrupt) -> Result<Self, Error> {
         let failed = |what: &'static str| move |e: std::io::Error| Error::environment(what, e);
         let dir = tempfile::tempdir().map_err(failed("cannot make a folder"))?;
@@ -106,7 +108,7 @@ impl Router {
         let mut router = Router { uri, client, has_vip, process, _neighbours, _dir: dir };
         if has_vip {
             let (neighbours, objects) = (options.neighbours as usize, options.objects as usize);
-            router.until("all neighbours are heard, and VIPs of all objects came", interrupt, |router| {
+            router.until("counts of all neighbors and VIPs of all objects arrived", interrupt, |router| {
                 let heard = router.client.vip_neighbours().map_err(refused)?;
                 let heard = heard.iter().filter(|one| one.fresh_ms.is_some()).count();
                 let counts = router.exchange()?.map_or(0, |exchange| exchange.objects);
@@ -116,7 +118,7 @@ impl Router {
         Ok(router)
     }
 
-    /// What it has exchanged so far, if it does.
+    /// The exchange so far, of a router with VIP.
     pub(super) fn exchange(&mut self) -> Result<Option<Exchange>, Error> {
         if !self.has_vip {
             return Ok(None);
@@ -143,15 +145,15 @@ impl Router {
 
     /// Fills the store with the object that is to leave.
     pub(super) fn fill(&mut self, packets: u64, interrupt: &Interrupt) -> Result<(), Error> {
-        // What comes before it is planned for is not kept.
+        // Data that arrives before the object is planned for is not cached.
         load::read(&self.uri, &file(BIG), (packets / 100).max(1), interrupt)?;
         self.until("it is planned for", interrupt, |router| Ok(router.object(BIG)?.tier.is_some()))?;
         load::read(&self.uri, &file(BIG), packets, interrupt)?;
         self.until("it is kept", interrupt, |router| Ok(router.object(BIG)?.held >= packets * SEGMENT_OCTETS))
     }
 
-    /// Has another object planned for in its place: it is asked for twice as much, by
-    /// Interests that nobody answers, so that nothing comes that needs room.
+    /// Has another object planned for in its place. It receives twice the demand, by Interests
+    /// without an answer, so that no Data arrives that needs room.
     pub(super) fn displace(&mut self, packets: u64, interrupt: &Interrupt) -> Result<(), Error> {
         load::want(&self.uri, &file(NEXT).join_generic(UNANSWERED), 2 * next_packets(packets))?;
         self.until("the other one is planned for", interrupt, |router| {
@@ -212,8 +214,8 @@ fn next_packets(packets: u64) -> u64 {
     (packets / NEXT_SHARE).max(1)
 }
 
-/// What neighbours know, and the two objects that only the router knows: what is asked for of them
-/// is asked here.
+/// The objects that neighbors know, and the two objects that only the router knows. Requests for
+/// those two come from this program.
 fn catalogue(options: &NdisePing) -> String {
     let block = |name: &str, octets: u64| format!("{name}\t{octets}\n\t{name}/f\t{octets}\n");
     let shared: String = (0..options.objects as usize).map(|k| block(&object(k), OBJECT_OCTETS)).collect();
@@ -252,7 +254,7 @@ fn configuration(options: &NdisePing, folder: &Path, ports: &[u16], has_vip: boo
     Ok(text)
 }
 
-/// Starts the neighbours.
+/// Starts the neighbors.
 fn neighbours(
     options: &NdisePing,
     folder: &Path,
@@ -286,7 +288,7 @@ fn neighbours(
     Ok(Process::start("neighbours", command, folder, None)?)
 }
 
-/// Ports of UDP that nobody has now.
+/// UDP ports that are free now.
 fn free_ports(count: usize) -> std::io::Result<Vec<u16>> {
     let sockets = (0..count).map(|_| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)));
     let sockets: Vec<UdpSocket> = sockets.collect::<Result<_, _>>()?;

@@ -1,6 +1,6 @@
-//! What is at the ends: who answers for everything, and consumers that read whole objects one after
-//! the other with a window of a fixed size: those of a catalogue by how popular they are, or one
-//! again and again. Each packet's content follows from its name, and is compared.
+//! The ends: a producer that answers every Interest, and consumers that read whole objects one
+//! after the other with a window of a fixed size. They read the objects of a catalogue by
+//! popularity, or one repeatedly. Each packet's content follows from its name, and is compared.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,39 +13,40 @@ use namely_transport::connection::{Connection, Incoming, Options, Outbox, Packet
 use namely_transport::fetch::PieceInterest;
 use namely_wire::{DataBuilder, Name, SignatureInfo};
 
-/// Packets of an object, and octets of each.
+/// Packets of an object.
 pub(super) const PACKETS: u64 = 128;
-/// See there.
+/// Octets of a packet's content.
 pub(super) const CONTENT_OCTETS: usize = 6_400;
 /// Octets of an object.
 pub(super) const OBJECT_OCTETS: u64 = PACKETS * CONTENT_OCTETS as u64;
 
-/// Interests of such a consumer under way, what it reads at most, and after how long it asks again.
+/// A consumer's Interests under way.
 const WINDOW: usize = 24;
-/// See there.
+/// A consumer's maximum rate, bits per second.
 pub(super) const CONSUMER_BPS: u64 = 12_000_000;
+/// A consumer's timeout for retransmissions.
 const RTO: Duration = Duration::from_secs(2);
 
-/// Parts of what is asked for of the most popular object.
+/// The weight of the most popular object.
 const WEIGHT: u64 = 1 << 40;
 
-/// Between two looks whether it is over.
+/// Interval between two checks for the end.
 const LOOK_NS: u64 = 50_000_000;
 
-/// What a consumer got while it was measured.
+/// The measurements of a consumer.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Got {
+pub(super) struct ConsumerResult {
     pub(super) bps: f64,
     pub(super) delay_ms: f64,
     pub(super) objects: u64,
     pub(super) retransmissions: u64,
-    /// Packets with other content than their names'; they do not count as come.
+    /// Packets with other content than their names'. They do not count as received.
     pub(super) wrong: u64,
-    /// Whether the object that it was at when all was over came whole.
+    /// Whether the last object that it began was received completely.
     pub(super) has_finished: bool,
 }
 
-/// How a consumer reads.
+/// The behavior of a consumer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Habit {
     /// Interests under way at most.
@@ -54,11 +55,11 @@ pub(super) struct Habit {
     pub(super) interval_ns: u64,
     /// Of an object.
     pub(super) packets: u64,
-    /// What is read next.
+    /// The choice of the next object.
     pub(super) choice: Choice,
 }
 
-/// What a consumer reads next.
+/// A consumer's choice of the next object.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Choice {
     /// Objects by their popularity; equal seeds read the same.
@@ -75,11 +76,11 @@ impl Habit {
     }
 }
 
-/// What content is cut from: which piece of it follows from the name.
+/// The octets from which content is cut. The cut follows from the name.
 #[derive(Debug)]
 pub(super) struct Contents(Vec<u8>);
 
-/// Places from which content is cut.
+/// Number of positions at which content is cut.
 const CUTS: u64 = 8_192;
 
 impl Contents {
@@ -90,7 +91,7 @@ impl Contents {
 
     /// The content of a name's Data: 8 octets of its own, and the rest.
     pub(super) fn of(&self, name: &[u8]) -> ([u8; 8], &[u8]) {
-        // FNV-1a: nobody chooses these names to collide.
+        // FNV-1a suffices: these names are not chosen by an attacker.
         let hash = name.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, octet| {
             (hash ^ u64::from(*octet)).wrapping_mul(0x100_0000_01b3)
         });
@@ -98,7 +99,7 @@ impl Contents {
         (hash.to_be_bytes(), &self.0[cut..cut + CONTENT_OCTETS - 8])
     }
 
-    /// Whether it is a name's.
+    /// Returns true if `content` belongs to `name`.
     pub(super) fn is_of(&self, name: &[u8], content: &[u8]) -> bool {
         let (own, rest) = self.of(name);
         content.len() == CONTENT_OCTETS && content.starts_with(&own) && content.ends_with(rest)
@@ -150,23 +151,24 @@ struct Reader {
     next: u64,
     come: u64,
     next_ns: u64,
-    /// Of each packet under way: when it was first asked for, and when it is asked for again.
+    /// For each packet under way, the times of its first request and of its next one.
     waiting: BTreeMap<u64, (u64, u64)>,
     from_ns: u64,
     data: u64,
     delay_ns: u64,
-    got: Got,
+    got: ConsumerResult,
     /// No other object is begun.
     is_closing: bool,
 }
 
-/// Reads for `warm` and then `counted`, of which the second is measured.
+/// Reads for `warm` and then for `counted`. Only the second is measured.
 pub(super) fn read(
     router: &str,
     habit: Habit,
-    (warm, counted): (Duration, Duration),
+    warm: Duration,
+    counted: Duration,
     is_over: &AtomicBool,
-) -> Result<Got, Error> {
+) -> Result<ConsumerResult, Error> {
     let mut connection = connect(router, Options::default())?;
     let from_ns = connection.now_ns() + warm.as_nanos() as u64;
     let end_ns = from_ns + counted.as_nanos() as u64;
@@ -180,15 +182,15 @@ pub(super) fn read(
     Ok(got)
 }
 
-/// Reads until it is over, and then what it is at to its end, for no longer than `grace`. Octets
-/// of content are added to `octets` as they come.
+/// Reads until it is stopped, and then finishes the current object, for no longer than `grace`.
+/// Octets of content are added to `octets` as they arrive.
 pub(super) fn read_on(
     router: &str,
     habit: Habit,
     octets: &AtomicU64,
     is_over: &AtomicBool,
     grace: Duration,
-) -> Result<Got, Error> {
+) -> Result<ConsumerResult, Error> {
     let mut connection = connect(router, Options::default())?;
     let mut reader = Reader::new(habit, connection.now_ns());
     let (mut told, mut end_ns) = (0, u64::MAX);
@@ -227,12 +229,12 @@ impl Reader {
             from_ns,
             data: 0,
             delay_ns: 0,
-            got: Got::default(),
+            got: ConsumerResult::default(),
             is_closing: false,
         }
     }
 
-    /// Asks for what may be asked for, and takes what comes until more may be asked for.
+    /// Sends the Interests that the window allows, and receives until it allows more.
     fn turn(&mut self, connection: &mut Connection, end_ns: u64) -> Result<(), Error> {
         let now_ns = connection.now_ns();
         let (nonces, outbox) = connection.sending();
@@ -242,7 +244,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Asks for what may be asked for; returns when to do so again.
+    /// Sends the Interests that the window allows. Returns the time of the next call.
     fn ask(&mut self, now_ns: u64, nonces: &mut Nonces, outbox: &mut Outbox) -> u64 {
         let mut interest = Vec::new();
         let mut send = |template: &PieceInterest, piece: u64| {

@@ -1,39 +1,40 @@
 //! Faults under load: the router in the middle of a line is killed and starts again, or the link
-//! before it goes down and comes back; what comes to the consumers before, meanwhile and after.
+//! before it goes down and comes up again. The consumers' rates are measured before, meanwhile and
+//! after.
 
 use std::time::{Duration, Instant};
 
 use namely_bench::error::Error;
 use namely_sim::table::Table;
 use namely_testbed::Interrupt;
-use namely_testbed::file::Deed;
+use namely_testbed::file::EventAction;
 use serde_json::json;
 
-use super::line::{Line, Rates};
+use super::line::{Rates, RouterChain};
 use super::network::error;
 use super::throughput::median;
 
 const CONSUMERS: usize = 6;
 
-/// Of an object: each is read in a second or two.
+/// Packets of an object. A consumer reads an object in a second or two.
 const PACKETS: u64 = 128;
 
-/// How long consumers may take for the object that they are at when all is over: an Interest that
-/// is lost is asked for again after two seconds.
+/// Maximum time for consumers to complete their current object at the end: a lost Interest is sent
+/// again after two seconds.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// What happens, and what ends it.
-const FAULTS: [(&str, Deed<'static>, Deed<'static>); 2] = [
-    ("router killed", Deed::Kill("n1"), Deed::Start("n1")),
-    ("link down", Deed::Down("n0-n1"), Deed::Up("n0-n1")),
+/// A fault, and the action that ends it.
+const FAULTS: [(&str, EventAction<'static>, EventAction<'static>); 2] = [
+    ("router killed", EventAction::Kill("n1"), EventAction::Start("n1")),
+    ("link down", EventAction::Down("n0-n1"), EventAction::Up("n0-n1")),
 ];
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Debug, Default)]
 struct Outcome {
-    /// Before, meanwhile, after.
+    /// The rate before, during and after the fault.
     bps: [f64; 3],
-    /// From the end of the fault to the first octets.
+    /// Time from the end of the fault to the first octets.
     back_s: f64,
     finished: usize,
     objects: u64,
@@ -41,12 +42,12 @@ struct Outcome {
     wrong: u64,
 }
 
-/// How it is run.
+/// The parameters of the experiment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Faults {
     pub(super) rate_bps: u64,
     pub(super) runs: u64,
-    /// Each of the three.
+    /// Duration of each of the three parts.
     pub(super) third: Duration,
     pub(super) has_lines: bool,
 }
@@ -70,30 +71,35 @@ impl Faults {
         Ok(())
     }
 
-    fn once(&self, begin: Deed<'_>, end: Deed<'_>, interrupt: &Interrupt) -> Result<Outcome, Error> {
+    fn once(
+        &self,
+        begin: EventAction<'_>,
+        end: EventAction<'_>,
+        interrupt: &Interrupt,
+    ) -> Result<Outcome, Error> {
         let folder = tempfile::tempdir().map_err(|e| Error::environment("cannot make a folder", e))?;
-        let line = Line { routers: 3, rate_bps: self.rate_bps, room: CONSUMERS as u64 * PACKETS };
+        let line = RouterChain { routers: 3, rate_bps: self.rate_bps, room: CONSUMERS as u64 * PACKETS };
         let mut lab = line.build(&folder.path().join("lab"), interrupt)?;
-        let load = (CONSUMERS, PACKETS, GRACE);
-        let ((bps, back_s), got) = line.load(&mut lab, load, interrupt, |lab, counts| {
-            // Not from the first round trip on.
-            interrupt.sleep(Duration::from_millis(500))?;
-            let before = Rates::watch(counts, self.third, interrupt)?;
-            lab.perform(begin).map_err(error)?;
-            // What was under way has come.
-            interrupt.sleep(Duration::from_millis(300))?;
-            let meanwhile = Rates::watch(counts, self.third, interrupt)?;
-            lab.perform(end).map_err(error)?;
-            let ended = Instant::now();
-            let sum = || counts.iter().map(|n| n.load(std::sync::atomic::Ordering::Relaxed)).sum::<u64>();
-            let known = sum();
-            while sum() == known && ended.elapsed() < GRACE {
-                interrupt.sleep(Duration::from_millis(10))?;
-            }
-            let back_s = ended.elapsed().as_secs_f64();
-            let after = Rates::watch(counts, self.third, interrupt)?;
-            Ok(([before, meanwhile, after].map(|rates| rates.mean_bps), back_s))
-        })?;
+        let ((bps, back_s), got) =
+            line.load(&mut lab, CONSUMERS, PACKETS, GRACE, interrupt, |lab, counts| {
+                // Not from the first round trip on.
+                interrupt.sleep(Duration::from_millis(500))?;
+                let before = Rates::watch(counts, self.third, interrupt)?;
+                lab.perform(begin).map_err(error)?;
+                // Lets the packets under way arrive.
+                interrupt.sleep(Duration::from_millis(300))?;
+                let meanwhile = Rates::watch(counts, self.third, interrupt)?;
+                lab.perform(end).map_err(error)?;
+                let ended = Instant::now();
+                let sum = || counts.iter().map(|n| n.load(std::sync::atomic::Ordering::Relaxed)).sum::<u64>();
+                let known = sum();
+                while sum() == known && ended.elapsed() < GRACE {
+                    interrupt.sleep(Duration::from_millis(10))?;
+                }
+                let back_s = ended.elapsed().as_secs_f64();
+                let after = Rates::watch(counts, self.third, interrupt)?;
+                Ok(([before, meanwhile, after].map(|rates| rates.mean_bps), back_s))
+            })?;
         Ok(Outcome {
             bps,
             back_s,

@@ -1,5 +1,5 @@
 //! Routers in a line, the first with the consumers and the last with the source, and consumers
-//! whose windows are a share of what the links hold.
+//! whose windows are a share of the links' capacity.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,38 +10,38 @@ use namely_bench::error::Error;
 use namely_bench::{probe, programs};
 use namely_testbed::{Interrupt, Lab, Testbed};
 
-use super::ends::{self, CONTENT_OCTETS, Choice, Got, Habit};
+use super::ends::{self, CONTENT_OCTETS, Choice, ConsumerResult, Habit};
 use super::network::{error, node};
 
 /// There and back over all links.
 pub(super) const RTT: Duration = Duration::from_millis(60);
 
-/// What waits before a link at most.
+/// Maximum length of the queue before a link.
 const QUEUE: Duration = Duration::from_millis(200);
 
-/// Which share of the links a consumer's window fills if it is alone: one of so many.
+/// The share of the links that a single consumer's window fills: one part in `SHARE`.
 pub(super) const SHARE: u64 = 10;
 
-/// Between two looks at how much has come.
+/// Interval between two readings of the received octets.
 const PART: Duration = Duration::from_secs(1);
 
 /// A line of routers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Line {
+pub(super) struct RouterChain {
     pub(super) routers: usize,
     pub(super) rate_bps: u64,
     /// Packets that the content store of each but the first has room for.
     pub(super) room: u64,
 }
 
-impl Line {
+impl RouterChain {
     /// Interests of a consumer under way.
     pub(super) fn window(&self) -> usize {
         let held = self.rate_bps as f64 * RTT.as_secs_f64() / 8.0;
         (held / CONTENT_OCTETS as f64 / SHARE as f64).ceil() as usize
     }
 
-    /// A consumer that reads the same object of so many packets again and again.
+    /// A consumer that reads the same object of `packets` packets repeatedly.
     pub(super) fn habit(&self, object: usize, packets: u64) -> Habit {
         Habit { window: self.window(), interval_ns: 0, packets, choice: Choice::Always(object) }
     }
@@ -78,15 +78,18 @@ impl Line {
         text
     }
 
-    /// Consumers read, each an object of its own, and `watch` sees the octets that have come to
-    /// each; once it returns they end what they are at, or are stopped after `grace`.
+    /// Consumers read, each an object of its own, and `watch` receives the counts of octets that
+    /// have arrived at each. Once it returns, the consumers finish their current object, or are
+    /// stopped after `grace`.
     pub(super) fn load<T>(
         &self,
         lab: &mut Lab,
-        (consumers, packets, grace): (usize, u64, Duration),
+        consumers: usize,
+        packets: u64,
+        grace: Duration,
         interrupt: &Interrupt,
         watch: impl FnOnce(&mut Lab, &[AtomicU64]) -> Result<T, Error>,
-    ) -> Result<(T, Vec<Got>), Error> {
+    ) -> Result<(T, Vec<ConsumerResult>), Error> {
         let (near, far) = (lab.router(&node(0)), lab.router(&node(self.routers - 1)));
         let counts: Vec<AtomicU64> = (0..consumers).map(|_| AtomicU64::new(0)).collect();
         let (is_over, is_unserved) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -104,10 +107,10 @@ impl Line {
                     .collect();
                 let seen = watch(lab, &counts);
                 is_over.store(true, Ordering::Relaxed);
-                let join = |reader: thread::ScopedJoinHandle<'_, Result<Got, Error>>| {
+                let join = |reader: thread::ScopedJoinHandle<'_, Result<ConsumerResult, Error>>| {
                     reader.join().map_err(|_| Error::Subject("a consumer panicked".into()))?
                 };
-                let got: Result<Vec<Got>, Error> = readers.into_iter().map(join).collect();
+                let got: Result<Vec<ConsumerResult>, Error> = readers.into_iter().map(join).collect();
                 Ok((seen?, got?))
             })();
             is_over.store(true, Ordering::Relaxed);
@@ -118,7 +121,7 @@ impl Line {
     }
 }
 
-/// Bits a second of content in each part of the time, which are a second long, and in all of it.
+/// Bits of content per second, in each part of the time (one second each) and over all of it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Rates {
     pub(super) parts: Vec<f64>,
@@ -138,7 +141,7 @@ impl Rates {
         while began.elapsed() < time {
             interrupt.sleep(PART.min(time.saturating_sub(began.elapsed())))?;
             let (now, bits) = (Instant::now(), sum());
-            // A rest of a part says little of its own.
+            // The remainder of a part is too short to be significant.
             if now - at >= PART {
                 parts.push((bits - known) / (now - at).as_secs_f64());
                 (at, known) = (now, bits);

@@ -1,5 +1,5 @@
 //! `ndise-routers`: the experiments of N-DISE (ICN 2022, section 5; rows VI-23 to VI-29) with real
-//! routers in network namespaces, links that are emulated, and the exchange between neighbours
+//! routers in network namespaces, links that are emulated, and the exchange between neighbors
 //! signed. The simulator has the networks of section 5.2 at full length (`ndise`).
 
 mod ends;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use namely_bench::error::Error;
 use namely_bench::machine::Machine;
-use namely_sim::ndise::{Arm, Below, OBJECTS, Place};
+use namely_sim::ndise::{Arm, DiskPolicy, NdiseTopology, OBJECTS};
 use namely_sim::table::Table;
 use namely_testbed::{Interrupt, sandbox};
 use serde_json::json;
@@ -26,7 +26,7 @@ pub(crate) use network::key;
 use network::{Outcome, Setting};
 use throughput::Throughput;
 
-/// Which of the experiments.
+/// One of the experiments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Experiment {
     /// Two forwarders in a line
@@ -61,7 +61,7 @@ pub struct NdiseRouters {
     /// Runs of each, which alternate; medians are shown
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=30))]
     pub runs: u64,
-    /// How long a run takes, of which the last third is measured (of names and faults all), s
+    /// Duration of a run, of which the last third is measured (of names and faults all), s
     #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u64).range(3..=5400))]
     pub seconds: u64,
     /// Consumers of the throughput test
@@ -92,13 +92,13 @@ fn names(text: &str) -> Result<usize, String> {
 /// Runs `ndise-routers` in a sandbox.
 ///
 /// # Errors
-/// What kept it from being run.
+/// Returns the error that prevented the run.
 pub fn run(options: &NdiseRouters) -> Result<(), Error> {
     let refused = |e: namely_testbed::TestbedError| Error::Subject(e.to_string());
     let interrupt = match sandbox::enter().map_err(refused)? {
-        sandbox::Place::Inside(interrupt) => interrupt,
-        sandbox::Place::Done(0) => return Ok(()),
-        sandbox::Place::Done(status) => std::process::exit(i32::from(status)),
+        sandbox::SandboxSide::Inside(interrupt) => interrupt,
+        sandbox::SandboxSide::Done(0) => return Ok(()),
+        sandbox::SandboxSide::Done(status) => std::process::exit(i32::from(status)),
     };
     if !options.json {
         println!("machine: {}", Machine::read());
@@ -108,10 +108,10 @@ pub fn run(options: &NdiseRouters) -> Result<(), Error> {
     let (rate_bps, runs) = (options.rate_mbps * 1_000_000, options.runs);
     for experiment in &options.experiment {
         let place = match experiment {
-            Experiment::Service => Place::Service,
-            Experiment::Narrow => Place::Narrow,
-            Experiment::Multipath => Place::Multipath,
-            Experiment::Tiers => Place::Tiers,
+            Experiment::Service => NdiseTopology::Service,
+            Experiment::Narrow => NdiseTopology::Narrow,
+            Experiment::Multipath => NdiseTopology::Multipath,
+            Experiment::Tiers => NdiseTopology::Tiers,
             Experiment::Names => {
                 Names { names: &options.names, runs, third, has_lines }.run(&interrupt)?;
                 continue;
@@ -136,7 +136,7 @@ pub fn run(options: &NdiseRouters) -> Result<(), Error> {
 /// Runs all ways of a network.
 fn run_place(
     options: &NdiseRouters,
-    place: Place,
+    place: NdiseTopology,
     third: Duration,
     interrupt: &Interrupt,
 ) -> Result<(), Error> {
@@ -182,7 +182,7 @@ fn line(setting: &Setting, outcome: &Outcome) -> serde_json::Value {
     })
 }
 
-fn table(place: Place, rows: &[(Arm, Vec<Outcome>)]) -> String {
+fn table(place: NdiseTopology, rows: &[(Arm, Vec<Outcome>)]) -> String {
     let [(one, _), (other, _)] = place.consumers();
     let heads = [
         place.label().to_owned(),
@@ -192,7 +192,7 @@ fn table(place: Place, rows: &[(Arm, Vec<Outcome>)]) -> String {
         "ms".into(),
     ];
     let of_disks = ["of disks %", "written", "in memory", "on disk"];
-    let of_disks = if place == Place::Tiers { &of_disks[..] } else { &[] };
+    let of_disks = if place == NdiseTopology::Tiers { &of_disks[..] } else { &[] };
     let heads: Vec<&str> =
         heads.iter().map(String::as_str).chain(["hits %", "CPU s"]).chain(of_disks.iter().copied()).collect();
     let mut table = Table::new(&heads);
@@ -212,7 +212,7 @@ fn table(place: Place, rows: &[(Arm, Vec<Outcome>)]) -> String {
             median(&|of| of.hits * 100.0, 1),
             median(&|of| of.cpu_s, 1),
         ];
-        if place == Place::Tiers {
+        if place == NdiseTopology::Tiers {
             let [label, a, b, c, d, hits, cpu] = row;
             let [disk_hits, written, memory, disk] = [
                 median(&|of| of.disk_hits * 100.0, 1),
@@ -224,7 +224,7 @@ fn table(place: Place, rows: &[(Arm, Vec<Outcome>)]) -> String {
         } else {
             table.row(row);
         }
-        let has_disk = !matches!(arm.below, Below::Nothing);
+        let has_disk = !matches!(arm.below, DiskPolicy::Nothing);
         for (outcome, run) in outcomes.iter().zip(1..) {
             let tiers = [(&outcome.held, ""), (&outcome.on_disk, " on disk")];
             for (held, on) in tiers.into_iter().take(1 + usize::from(has_disk)) {

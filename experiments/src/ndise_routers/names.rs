@@ -1,5 +1,5 @@
-//! What a table of file names costs a router (rows VI-03 and VI-17): pings and a fetch below names
-//! of a catalogue, and the catalogue read anew while both go on.
+//! The cost of a table of file names for a router (rows VI-03 and VI-17): pings and a fetch below
+//! names of a catalogue, and the catalogue read again while both run.
 
 use std::fs;
 use std::path::Path;
@@ -17,54 +17,54 @@ use namely_testbed::{Interrupt, Lab, Testbed};
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
 
-use super::ends::{self, CONTENT_OCTETS, Choice, Got, Habit};
+use super::ends::{self, CONTENT_OCTETS, Choice, ConsumerResult, Habit};
 use super::network::{error, node};
 use super::throughput::median;
 use crate::ndise_ping::load::{Pings, Trips};
 
-/// Most names that a router takes.
+/// Maximum number of names that a router accepts.
 pub(super) const NAMES_MAX: usize = 1_000_000;
 
-/// Files of a block, and blocks at most: the paper has 60,000 files in 6,000 blocks.
+/// Files of a block. The paper has 60,000 files in 6,000 blocks.
 const FILES: usize = 10;
-/// See there.
+/// Maximum number of blocks.
 const BLOCKS_MAX: usize = 6_000;
 
-/// The object that is fetched, so many Interests of it under way, and its packets.
+/// The fetched object, its Interests under way, and its packets.
 const FETCHED: usize = 0;
 const WINDOW: usize = 32;
 const PACKETS: u64 = 1024;
 
-/// How long a slot is, so that what is asked for is counted in a short run too.
+/// Length of a slot, short enough that requests are counted in a short run too.
 const PERIOD_MS: u64 = 500;
 
-/// Before the fetch is measured.
+/// Time before the fetch is measured.
 const WARM: Duration = Duration::from_millis(200);
 
-/// Pings between two looks whether the router has the new catalogue.
+/// Time of pings between two checks for the router's new catalogue.
 const PART: Duration = Duration::from_millis(100);
 
-/// How long a router may take to read a catalogue.
+/// Maximum time of a router to read a catalogue.
 const READ_LIMIT: Duration = Duration::from_secs(120);
 
-/// How long the fetch may take to end what it is at.
+/// Maximum time in which the fetch finishes its current object.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Debug, Default)]
 struct Outcome {
-    /// Pings alone.
+    /// Round trips of pings without other load.
     pings: Pings,
-    /// Of the fetch alone, and what the router's processors took for each packet of it.
+    /// The rate of the fetch alone, and the router's processor time for each of its packets.
     bps: f64,
     cpu_us: f64,
-    /// Until it has read the catalogue, and its memory with it.
+    /// Time until the router has read the catalogue, and its memory then.
     ready_s: f64,
     rss_mib: f64,
-    /// If there is a catalogue: until it was read anew, and meanwhile.
+    /// The reload of the catalogue, if there is one: its duration, and the load during it.
     reload: Option<Reload>,
-    /// Of the fetch.
-    got: Got,
+    /// The result of the fetch.
+    got: ConsumerResult,
     /// VIPs that the router counted.
     asked: f64,
 }
@@ -76,13 +76,13 @@ struct Reload {
     pings: Pings,
 }
 
-/// How it is run.
+/// The parameters of the experiment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Names<'a> {
     /// Names of the catalogue; 0: no catalogue and no VIP.
     pub(super) names: &'a [usize],
     pub(super) runs: u64,
-    /// Pings, the fetch, and at least both with a new catalogue.
+    /// Duration of each of three parts: pings, the fetch, and at least both with a new catalogue.
     pub(super) third: Duration,
     pub(super) has_lines: bool,
 }
@@ -135,7 +135,7 @@ impl Names<'_> {
                 let socket = Path::new(uri.trim_start_matches("unix://"));
                 let name = format!("{}/seg=0", ends::file(FETCHED));
                 probe::wait_for_answer(socket, &name, programs::READY_LIMIT, interrupt)?;
-                // The last name of the catalogue: who answers it is another application.
+                // The last name of the catalogue: another application answers it.
                 let mut trips = Trips::start(&uri, &ends::file(names.saturating_sub(1).max(FETCHED + 1)))?;
                 let pings = trips.ping(self.third, interrupt)?;
                 let habit = Habit {
@@ -146,7 +146,7 @@ impl Names<'_> {
                 };
                 let (near, come, is_over) = (&uri, &octets, &is_over);
                 let fetch = scope.spawn(move || ends::read_on(near, habit, come, is_over, GRACE));
-                let outcome = self.with_fetch(&mut lab, &mut trips, &octets, (names, &file), interrupt);
+                let outcome = self.with_fetch(&mut lab, &mut trips, &octets, names, &file, interrupt);
                 is_over.store(true, Ordering::Relaxed);
                 let got = fetch.join().map_err(|_| Error::Subject("the consumer panicked".into()))??;
                 Ok(Outcome { pings, got, ..outcome? })
@@ -158,13 +158,14 @@ impl Names<'_> {
         Ok(Outcome { ready_s, ..outcome? })
     }
 
-    /// What is measured while the fetch goes on.
+    /// The measurements during the fetch.
     fn with_fetch(
         &self,
         lab: &mut Lab,
         trips: &mut Trips,
         octets: &AtomicU64,
-        (names, file): (usize, &Path),
+        names: usize,
+        file: &Path,
         interrupt: &Interrupt,
     ) -> Result<Outcome, Error> {
         interrupt.sleep(WARM)?;
@@ -264,7 +265,7 @@ fn write(file: &Path, names: usize, version: u64) -> Result<(), Error> {
         text += &format!("/b{block}\t{}\n", files.clone().count() as u64 * octets);
         files.for_each(|file| text += &format!("\t/{file}/f\t{octets}\n"));
     }
-    // In one step, as who publishes one should.
+    // In one step, as a publisher of a catalogue should.
     let new = file.with_extension("new");
     fs::write(&new, text).and_then(|()| fs::rename(&new, file)).map_err(failed)
 }

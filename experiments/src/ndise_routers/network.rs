@@ -1,5 +1,5 @@
-//! One run: the network of real routers with one way of caching and forwarding, its ends, and what
-//! came of it.
+//! One run: the network of real routers with one method of caching and forwarding, its ends, and
+//! the result.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -9,80 +9,81 @@ use std::time::Duration;
 
 use namely_bench::error::Error;
 use namely_security::{KeyChain, KeyType, NewKey};
-use namely_sim::ndise::{Arm, Below, DISK_ROOM, OBJECTS, Place, ROOM, Wire};
+use namely_sim::ndise::{Arm, DISK_ROOM, DiskPolicy, NdiseTopology, OBJECTS, ROOM, Wire};
 use namely_testbed::{Interrupt, Lab, Testbed, TestbedError};
 use namely_wire::{Name, ValidityPeriod};
 use serde_json::Value;
 
-use super::ends::{self, CONSUMER_BPS, CONTENT_OCTETS, Got, Habit, OBJECT_OCTETS, PACKETS};
+use super::ends::{self, CONSUMER_BPS, CONTENT_OCTETS, ConsumerResult, Habit, OBJECT_OCTETS, PACKETS};
 
-/// By how much links and consumers are faster than the simulator's, which are a thousandth of the
-/// paper's.
+/// Factor by which links and consumers are faster than the simulator's, which run at a thousandth
+/// of the paper's rates.
 const FASTER: u64 = 3;
 
-/// What a forwarder's disk does in a second, where it has one, one after the other: it is read at a
-/// fifth of memory's rate, as in the simulator.
+/// Sequential reads of a forwarder's disk per second, if it has one. It is read at a fifth of
+/// memory's rate, as in the simulator.
 const DISK_READS_PER_S: u64 = CONSUMER_BPS / 5 / CONTENT_OCTETS as u64;
 
-/// Requests that pend at a disk when Interests go on without it: reading them takes 32 ms, and the
+/// Requests pending at a disk above which Interests bypass it. Reading them takes 32 ms, and the
 /// next forwarder is 40 ms away.
 const DISK_THRESHOLD: u64 = DISK_READS_PER_S * 32 / 1000;
 
-/// Octets of a packet in memory, and on a disk.
+/// Octets of a packet in memory.
 const IN_MEMORY_OCTETS: u64 = 6_475;
-/// See there.
+/// Octets of a packet on a disk.
 const ON_DISK_OCTETS: u64 = 6_560;
 
-/// How often is looked at what is kept, while it is measured.
+/// Number of samples of the cached objects during the measurement.
 const LOOKS: u32 = 10;
 
-/// What the paper's runs take, s: times that are scaled are so by the length of a run.
+/// Length of the paper's runs, s. Times are scaled by the length of a run.
 const PAPER_S: u64 = 5_400;
 
 /// Shortest slots: both exchanges of a slot take a round trip of the longest link.
 const PERIOD_MS_MIN: u64 = 500;
 
-/// That of the paper's beta, s.
+/// The half-life of the paper's beta, s.
 const HALF_LIFE_S: u64 = 46_210;
 
-/// What one run came to.
+/// The result of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Outcome {
-    pub(super) got: [Got; 2],
-    /// Interests that forwarders with caches answered, of those that came to them.
+    pub(super) got: [ConsumerResult; 2],
+    /// Share of the Interests received by forwarders with caches that these answered.
     pub(super) hits: f64,
-    /// Of these, those that their disks answered.
+    /// Share of the answered Interests that the disks answered.
     pub(super) disk_hits: f64,
-    /// What was written to these disks while it was measured, objects.
+    /// Objects written to these disks during the measurement.
     pub(super) disk_written: f64,
     /// Objects' worth of Data in memory and on disk at the end, all forwarders together.
     pub(super) stored: [f64; 2],
-    /// With VIP, each forwarder's disk at the end: room for objects, octets, and what can be read
-    /// of it in a second, octets, as the router has it.
+    /// With VIP, each forwarder's disk at the end: room for objects, octets, and the read
+    /// rate that the router assumes, octets per second.
     pub(super) disks: Vec<(u64, u64)>,
-    /// With VIP, what was kept in memory, and on disk.
-    pub(super) held: Held,
-    /// See there.
-    pub(super) on_disk: Held,
+    /// The objects cached in memory, with VIP.
+    pub(super) held: CachedRanks,
+    /// The objects cached on disk, with VIP.
+    pub(super) on_disk: CachedRanks,
     /// CPU seconds of all routers.
     pub(super) cpu_s: f64,
 }
 
-/// Of each forwarder: the ranks that it kept, and at how many of the looks.
-pub(super) type Held = [Vec<(Vec<usize>, usize)>; 2];
+/// For each forwarder: the ranks of the objects that it cached, and the number of samples with
+/// them.
+pub(super) type CachedRanks = [Vec<(Vec<usize>, usize)>; 2];
 
-/// How it is run.
+/// The parameters of the network.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Setting {
-    pub(super) place: Place,
+    pub(super) place: NdiseTopology,
     pub(super) arm: Arm,
     pub(super) seed: u64,
-    /// Before measuring begins, and how long it is measured.
+    /// Time before the measurement begins, and its duration.
     pub(super) warm: Duration,
     pub(super) counted: Duration,
 }
 
-/// Runs it once.
+/// Runs the network once.
 pub(super) fn run(setting: &Setting, interrupt: &Interrupt) -> Result<Outcome, Error> {
     let folder = tempfile::tempdir().map_err(|e| Error::environment("cannot make a folder", e))?;
     let text = topology(setting, &folder.path().join("keys"))?;
@@ -120,10 +121,10 @@ fn measure<'scope, 'env: 'scope>(
             interrupt,
         )?;
     }
-    let spans = (setting.warm, setting.counted);
+    let (warm, counted) = (setting.warm, setting.counted);
     let readers = consumers.iter().zip(0..).map(|((_, n), i)| {
         let (router, seed) = (lab.router(&node(*n)), setting.seed * 2 + i);
-        scope.spawn(move || ends::read(&router, Habit::popular(seed), spans, is_over))
+        scope.spawn(move || ends::read(&router, Habit::popular(seed), warm, counted, is_over))
     });
     let readers: Vec<_> = readers.collect();
     interrupt.sleep(setting.warm)?;
@@ -146,7 +147,7 @@ fn measure<'scope, 'env: 'scope>(
     outcome.hits = share(after.hits - before.hits);
     outcome.disk_hits = share(after.disk_hits - before.disk_hits);
     outcome.disk_written = (after.written - before.written) as f64 / PACKETS as f64;
-    if setting.arm.is_vip() && setting.arm.below != Below::Nothing {
+    if setting.arm.is_vip() && setting.arm.below != DiskPolicy::Nothing {
         for n in place.caches() {
             let status = lab.dataset(&node(n), &["vip", "status"]).map_err(error)?;
             let status = status.first().unwrap_or(&Value::Null);
@@ -160,11 +161,11 @@ fn measure<'scope, 'env: 'scope>(
     Ok(outcome)
 }
 
-/// What the forwarders with caches did.
+/// The lookups of the forwarders with caches.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lookups {
-    /// Interests that came to them, those that they answered, and of these those that their disks
-    /// did.
+    /// Interests that they received, Interests that they answered, and those of the latter that
+    /// their disks answered.
     met: u64,
     hits: u64,
     disk_hits: u64,
@@ -197,8 +198,8 @@ fn lookups(setting: &Setting, lab: &Lab) -> Result<Lookups, Error> {
     Ok(sum)
 }
 
-/// Notes what the forwarders hold, by the ranks of objects.
-fn look(place: Place, lab: &Lab, outcome: &mut Outcome) -> Result<(), Error> {
+/// Records the cached objects of the forwarders, by their ranks.
+fn look(place: NdiseTopology, lab: &Lab, outcome: &mut Outcome) -> Result<(), Error> {
     for (i, n) in place.caches().into_iter().enumerate() {
         let objects = lab.dataset(&node(n), &["vip", "objects", "--kept"]).map_err(error)?;
         for (tier, held) in [&mut outcome.held, &mut outcome.on_disk].into_iter().enumerate() {
@@ -215,7 +216,7 @@ fn look(place: Place, lab: &Lab, outcome: &mut Outcome) -> Result<(), Error> {
     Ok(())
 }
 
-fn nodes(place: Place) -> usize {
+fn nodes(place: NdiseTopology) -> usize {
     place.wires().iter().map(|wire| wire.0.max(wire.1)).max().unwrap_or(0) + 1
 }
 
@@ -232,7 +233,7 @@ fn topology(setting: &Setting, keys: &Path) -> Result<String, Error> {
     let mut text = String::from("[testbed]\nname = \"ndise\"\n[defaults]\nlisten = \"udp\"\n");
     text += &format!("[defaults.files]\n\"blocks.tsv\" = '''\n{}'''\n", catalogue());
     for n in 0..count {
-        let config = configuration(setting, n, (&wires, &distance), (keys, &public));
+        let config = configuration(setting, n, &wires, &distance, keys, &public);
         text += &format!("[[node]]\nname = \"{}\"\nconfig = '''\n{config}'''\n", node(n));
     }
     for Wire(a, b, rtt_ms, mbps) in &wires {
@@ -255,8 +256,10 @@ fn catalogue() -> String {
 fn configuration(
     setting: &Setting,
     n: usize,
-    (wires, distance): (&[Wire], &[usize]),
-    (keys, public): (&Path, &[String]),
+    wires: &[Wire],
+    distance: &[usize],
+    keys: &Path,
+    public: &[String],
 ) -> String {
     let Setting { place, arm, .. } = setting;
     let is_cache = place.caches().contains(&n);
@@ -312,15 +315,15 @@ fn configuration(
     text
 }
 
-/// `[cs.disk]` of a forwarder, the same for all ways, with room for [`DISK_ROOM`] objects: the
-/// oldest eighth of what it may take gives way to what is written.
-fn disk(below: Below) -> String {
+/// `[cs.disk]` of a forwarder, the same for all methods, with room for [`DISK_ROOM`] objects. The
+/// oldest eighth of its capacity is evicted for new packets.
+fn disk(below: DiskPolicy) -> String {
     let admission = match below {
-        Below::Nothing => return String::new(),
-        Below::All => "all",
-        Below::AskedFor | Below::Planned(_) => "hit",
+        DiskPolicy::Nothing => return String::new(),
+        DiskPolicy::All => "all",
+        DiskPolicy::Requested | DiskPolicy::Planned(_) => "hit",
     };
-    // What the division loses is less than a block of the disk.
+    // The division loses less than a block of the disk.
     let octets_max = DISK_ROOM as u64 * PACKETS * ON_DISK_OCTETS * 8 / 7 + 4096;
     format!(
         "[cs.disk]\nfolder = \"{{dir}}/cs\"\noctets_max = {octets_max}\nadmission = \"{admission}\"\n\
@@ -342,18 +345,18 @@ fn plane(setting: &Setting, n: usize, is_cache: bool) -> String {
         node(n)
     );
     if is_cache {
-        // Its memory gives eight times what a consumer reads.
+        // Its memory has eight times the rate of a consumer.
         let (room, rate) = (ROOM as u64 * OBJECT_OCTETS, CONSUMER_BPS);
         text += &format!("memory = \"{room}B\"\nmemory_octets_per_s = \"{rate}B\"\n");
     }
-    if let (true, Below::Planned(cost)) = (is_cache, setting.arm.below) {
+    if let (true, DiskPolicy::Planned(cost)) = (is_cache, setting.arm.below) {
         let rate = DISK_READS_PER_S * CONTENT_OCTETS as u64;
         text += &format!("disk_octets_per_s = \"{rate}B\"\nmove_cost = {cost}\n");
     }
     text
 }
 
-/// Makes a router's key; what its neighbours know it by.
+/// Makes a router's key. Returns its public key in hexadecimal, by which neighbors know it.
 pub(crate) fn key(folder: &Path) -> Result<String, Error> {
     let refused = |e: namely_security::KeyChainError| Error::Subject(format!("a router's key: {e}"));
     let chain = KeyChain::open(folder).map_err(refused)?;

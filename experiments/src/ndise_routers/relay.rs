@@ -1,6 +1,6 @@
-//! What a router's throughput is measured beside: datagrams of the same content through two plain
-//! relays over the same link, asked for by as many consumers with the same window. No names, no
-//! signatures, one system call for each datagram received or sent.
+//! The baseline of a router's throughput: datagrams of the same content through two plain relays
+//! over the same link, requested by as many consumers with the same window. There are no names and
+//! no signatures, and one system call for each datagram received or sent.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -16,25 +16,25 @@ use socket2::SockRef;
 use super::ends::CONTENT_OCTETS;
 use super::network::node;
 
-/// How long is waited before a look whether it is over.
+/// Interval between two checks for the end.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// As many looks without a datagram, and a consumer asks for its window again.
+/// After this number of checks without a datagram a consumer sends its window again.
 const LOOKS_MAX: u32 = 40;
 
-/// What a socket holds if the system lets us: more than all windows.
+/// Buffer of a socket if the system permits it: larger than all windows together.
 const SOCKET_OCTETS: usize = 8 << 20;
 
-/// Octets of a question: which consumer asks.
+/// Octets of a request: the number of the consumer.
 const QUESTION_OCTETS: usize = 8;
 
-/// The sockets of the way from consumers to the source.
+/// The sockets on the path from the consumers to the source.
 #[derive(Debug)]
 pub(super) struct Relays {
     consumers: Vec<UdpSocket>,
-    /// Of the relay by the consumers: to them, and to the other relay.
+    /// Sockets of the relay next to the consumers: to the consumers, and to the other relay.
     near: [UdpSocket; 2],
-    /// Of the relay by the source: to the other relay, and to the source.
+    /// Sockets of the relay next to the source: to the other relay, and to the source.
     far: [UdpSocket; 2],
     source: UdpSocket,
 }
@@ -71,7 +71,8 @@ impl Relays {
         opened().map_err(|e| Error::environment("cannot open a relay's sockets", e))
     }
 
-    /// Consumers ask with a window until it is over; `counts` are the octets that come to each.
+    /// Consumers send requests with a window until the end. `counts` are the octets that arrive at
+    /// each.
     pub(super) fn run<'scope, 'env: 'scope>(
         &'env self,
         scope: &'scope thread::Scope<'scope, 'env>,

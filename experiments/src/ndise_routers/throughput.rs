@@ -10,33 +10,34 @@ use namely_sim::table::Table;
 use namely_testbed::Interrupt;
 use serde_json::json;
 
-use super::line::{Line, Rates};
+use super::line::{Rates, RouterChain};
 use super::network::node;
 use super::relay::Relays;
 
-/// Of a file: at the end of each a round trip passes with less than a window.
+/// Packets of a file. At the end of each file a round trip passes with less than a window.
 const PACKETS: u64 = 1024;
 
-/// What octets go through.
+/// The path of the octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum OctetPath {
     Relays,
     Routers { has_cache: bool },
 }
 
-const WAYS: [Way; 3] = [Way::Relays, Way::Routers { has_cache: false }, Way::Routers { has_cache: true }];
+const WAYS: [OctetPath; 3] =
+    [OctetPath::Relays, OctetPath::Routers { has_cache: false }, OctetPath::Routers { has_cache: true }];
 
-impl Way {
+impl OctetPath {
     fn label(self) -> &'static str {
         match self {
-            Way::Relays => "plain relays",
-            Way::Routers { has_cache: false } => "routers, no cache",
-            Way::Routers { has_cache: true } => "routers, cache at the server",
+            OctetPath::Relays => "plain relays",
+            OctetPath::Routers { has_cache: false } => "routers, no cache",
+            OctetPath::Routers { has_cache: true } => "routers, cache at the server",
         }
     }
 }
 
-/// What a run came to.
+/// The result of a run.
 #[derive(Clone, Debug, Default)]
 struct Outcome {
     rates: Rates,
@@ -45,10 +46,10 @@ struct Outcome {
     cpu_s: f64,
 }
 
-/// What came of so many consumers one way.
+/// The results of a number of consumers by one way.
 #[derive(Clone, Debug)]
 struct Cell {
-    way: Way,
+    way: OctetPath,
     consumers: usize,
     outcomes: Vec<Outcome>,
 }
@@ -59,10 +60,10 @@ impl Cell {
     }
 }
 
-/// How it is run.
+/// The parameters of the experiment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Throughput<'a> {
-    /// By their labels; all if there are none.
+    /// Labels of the ways to measure; all if empty.
     pub(super) ways: &'a [String],
     pub(super) consumers: &'a [usize],
     pub(super) rate_bps: u64,
@@ -75,13 +76,13 @@ pub(super) struct Throughput<'a> {
 impl Throughput<'_> {
     /// Runs all, and prints lines or a table.
     pub(super) fn run(&self, interrupt: &Interrupt) -> Result<(), Error> {
-        let wanted = |way: &Way| self.ways.is_empty() || self.ways.iter().any(|one| one == way.label());
+        let wanted = |way: &OctetPath| self.ways.is_empty() || self.ways.iter().any(|one| one == way.label());
         let cells =
             WAYS.into_iter().filter(wanted).flat_map(|way| self.consumers.iter().map(move |n| (way, *n)));
         let mut cells: Vec<Cell> =
             cells.map(|(way, consumers)| Cell { way, consumers, outcomes: Vec::new() }).collect();
         if cells.is_empty() {
-            let known = WAYS.map(Way::label).join("; ");
+            let known = WAYS.map(OctetPath::label).join("; ");
             return Err(Error::Usage(format!("throughput has these ways: {known}")));
         }
         for run in 1..=self.runs {
@@ -99,13 +100,13 @@ impl Throughput<'_> {
         Ok(())
     }
 
-    fn network(&self, way: Way, consumers: usize) -> Line {
-        let has_cache = way == Way::Routers { has_cache: true };
+    fn network(&self, way: OctetPath, consumers: usize) -> RouterChain {
+        let has_cache = way == OctetPath::Routers { has_cache: true };
         let room = if has_cache { consumers as u64 * PACKETS } else { 0 };
-        Line { routers: 2, rate_bps: self.rate_bps, room }
+        RouterChain { routers: 2, rate_bps: self.rate_bps, room }
     }
 
-    fn once(&self, way: Way, consumers: usize, interrupt: &Interrupt) -> Result<Outcome, Error> {
+    fn once(&self, way: OctetPath, consumers: usize, interrupt: &Interrupt) -> Result<Outcome, Error> {
         let folder = tempfile::tempdir().map_err(|e| Error::environment("cannot make a folder", e))?;
         let line = self.network(way, consumers);
         let mut lab = line.build(&folder.path().join("lab"), interrupt)?;
@@ -113,7 +114,7 @@ impl Throughput<'_> {
             interrupt.sleep(self.warm)?;
             Rates::watch(counts, self.counted, interrupt)
         };
-        if way == Way::Relays {
+        if way == OctetPath::Relays {
             let relays = Relays::open(&lab, consumers)?;
             let counts: Vec<AtomicU64> = (0..consumers).map(|_| AtomicU64::new(0)).collect();
             let is_over = AtomicBool::new(false);
@@ -125,8 +126,8 @@ impl Throughput<'_> {
             })?;
             return Ok(Outcome { rates, ..Outcome::default() });
         }
-        let load = (consumers, PACKETS, Duration::ZERO);
-        let (rates, got) = line.load(&mut lab, load, interrupt, |_, counts| watch(counts))?;
+        let (rates, got) =
+            line.load(&mut lab, consumers, PACKETS, Duration::ZERO, interrupt, |_, counts| watch(counts))?;
         let cpu =
             |n: usize| lab.router_process(&node(n)).map_or(0.0, |router| router.cpu_time().as_secs_f64());
         Ok(Outcome {
@@ -164,7 +165,7 @@ impl Throughput<'_> {
             let Cell { way, consumers, outcomes } = cell;
             // Beside the fewest of the same way, and beside relays with as many.
             let fewest = cells.iter().find(|other| other.way == *way).map_or(0.0, Cell::mean_bps);
-            let is_beside = |other: &&Cell| other.way == Way::Relays && other.consumers == *consumers;
+            let is_beside = |other: &&Cell| other.way == OctetPath::Relays && other.consumers == *consumers;
             let relays = cells.iter().find(is_beside).map(Cell::mean_bps);
             table.row([
                 way.label().to_owned(),
@@ -178,12 +179,12 @@ impl Throughput<'_> {
                 format!("{:.1}", median(outcomes, |of| of.cpu_s)),
             ]);
         }
-        let window = self.network(Way::Relays, 0).window();
+        let window = self.network(OctetPath::Relays, 0).window();
         table.text() + &format!("links of {} Mbit/s, windows of {window}\n", self.rate_bps / 1_000_000)
     }
 }
 
-/// The median of what runs came to.
+/// The median of the runs' results.
 pub(super) fn median<T>(outcomes: &[T], of: impl Fn(&T) -> f64) -> f64 {
     let mut values: Vec<f64> = outcomes.iter().map(of).collect();
     values.sort_by(f64::total_cmp);

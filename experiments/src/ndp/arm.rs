@@ -1,18 +1,19 @@
-//! What the experiments share: the two arms that each compares, and how its testbed is made.
+//! The shared parts of the experiments: the two arms that each compares, and the creation of its
+//! testbed.
 
 use std::path::Path;
 
 use namely_bench::error::Error;
 use namely_testbed::{Interrupt, Testbed, TestbedError};
 
-/// With discovery, or with the group's faces alone.
+/// The compared designs: with discovery, or with the group's faces alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arm {
     Discovery {
         heartbeat_ms: u64,
     },
     Plain,
-    /// The same, where nothing is learned: each Interest goes to every group.
+    /// The group's faces without learned routes: each Interest is sent to every group.
     Flooding,
 }
 
@@ -25,8 +26,8 @@ impl Arm {
         }
     }
 
-    /// The configuration of a router whose devices are eth0 up to the number given; what it
-    /// announces, or that it takes what others do.
+    /// The configuration of a router whose devices are eth0 up to `devices`. With discovery, `more`
+    /// adds the prefixes that it announces, or that it accepts the announcements of others.
     pub(super) fn config(self, devices: usize, more: &str) -> String {
         let mut config = String::new();
         match self {
@@ -45,8 +46,8 @@ impl Arm {
         config
     }
 
-    /// What a shell on a node is given, and tries again, until its router has whom it speaks to on
-    /// each link: neighbours that have shown that they are there, or the faces of groups.
+    /// A shell command of a node, which it repeats until its router has its peers on each link:
+    /// confirmed neighbors, or the faces of groups.
     pub(super) fn links_are_there(self) -> String {
         let count = match self {
             Arm::Discovery { .. } => "namely --json neighbors | grep -c '\"state\":\"neighbour\"'".to_owned(),
@@ -63,13 +64,13 @@ impl Arm {
     }
 
     /// The lines of a testbed's file for a node that learns its routes.
-    pub(super) fn learning(self, name: &str, place: (usize, usize), devices: usize) -> String {
+    pub(super) fn learning(self, name: &str, column: usize, row: usize, devices: usize) -> String {
         let strategy = if self == Arm::Flooding { "multicast" } else { "self-learning" };
         let config = self.config(devices, "") + &format!("[strategy]\n\"/\" = \"{strategy}\"\n");
-        Self::node(name, place, &config)
+        Self::node(name, column, row, &config)
     }
 
-    pub(super) fn node(name: &str, (column, row): (usize, usize), config: &str) -> String {
+    pub(super) fn node(name: &str, column: usize, row: usize, config: &str) -> String {
         format!("[[node]]\nname = \"{name}\"\nplace = [{column}, {row}]\nconfig = '''\n{config}'''\n")
     }
 }
@@ -77,7 +78,7 @@ impl Arm {
 /// NFD's group on Ethernet.
 pub(super) const GROUP: &str = "01:00:5e:00:17:aa";
 
-/// What a shell on a node is given to print the numbers of its faces to groups.
+/// A shell command of a node that prints the numbers of its faces to groups.
 pub(super) fn group_faces() -> String {
     format!("namely --json face list | sed -n '/{GROUP}/s/.*\"face_id\":\\([0-9]*\\).*/\\1/p'")
 }
@@ -94,7 +95,7 @@ pub(super) fn error(error: TestbedError) -> Error {
     }
 }
 
-/// Where a run's files go: gone after it.
+/// Creates a folder for a run's files, which is removed after the run.
 pub(super) fn folder() -> Result<tempfile::TempDir, Error> {
     tempfile::tempdir().map_err(|e| Error::environment("cannot make a folder", e))
 }
@@ -109,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_plain_arm_has_a_face_to_the_group_on_each_device_and_no_discovery() {
+    fn the_plain_arm_uses_group_faces() {
         let config = Arm::Plain.config(2, "");
         assert_eq!(config.matches("[[faces.multicast]]").count(), 2, "{config}");
         assert!(config.contains("enabled = false") && config.contains("eth1"));

@@ -1,7 +1,8 @@
-//! `ndp grid`: three producers below a grid of nine forwarders, five consumers at one of them, who
-//! all fetch everything at once; how much is multicast, how fast it is, how much is lost.
+//! `ndp grid`: three producers below a grid of nine forwarders, and five consumers at one of them
+//! that all fetch everything at once. It measures the share of multicast, the rate and the loss.
 //!
-//! The paper counts with NFD's own counters what comes in on faces to the group, hellos included.
+//! As the paper does with NFD's counters, it counts the packets received on faces to the group,
+//! hellos included.
 
 use std::path::{Path, PathBuf};
 
@@ -37,7 +38,7 @@ pub struct Grid {
     /// The plain arm learns nothing: each Interest goes to every group
     #[arg(long)]
     pub flooding: bool,
-    /// How long a run may take, seconds
+    /// Maximum time of a run, seconds
     #[arg(long, default_value_t = 120, value_parser = clap::value_parser!(u64).range(5..=3600))]
     pub seconds: u64,
     /// Also draw it into this file (SVG)
@@ -54,7 +55,7 @@ pub struct Grid {
     pub json: bool,
 }
 
-/// Where each device's other end is, so that each node has eth0, eth1 and so on.
+/// Returns the other end of each device, so that each node has eth0, eth1 and so on.
 fn links() -> Vec<(String, String)> {
     let mut links = Vec::new();
     let mut join = |a: String, b: String| links.push((a, b));
@@ -82,10 +83,12 @@ pub(super) fn topology(arm: Arm) -> String {
     let links = links();
     let devices = |node: &str| links.iter().filter(|(a, b)| a == node || b == node).count();
     let mut file = String::new();
-    let mut node = |name: String, place: (usize, usize)| file += &arm.learning(&name, place, devices(&name));
-    (1..=5).for_each(|n| node(format!("c{n}"), (n - 1, 0)));
-    (1..=9).for_each(|n| node(format!("r{n}"), (1 + (n - 1) % 3, 1 + (n - 1) / 3)));
-    (1..=3).for_each(|n| node(format!("p{n}"), (n, 4)));
+    let mut node = |name: String, column: usize, row: usize| {
+        file += &arm.learning(&name, column, row, devices(&name));
+    };
+    (1..=5).for_each(|n| node(format!("c{n}"), n - 1, 0));
+    (1..=9).for_each(|n| node(format!("r{n}"), 1 + (n - 1) % 3, 1 + (n - 1) / 3));
+    (1..=3).for_each(|n| node(format!("p{n}"), n, 4));
     for (a, b) in &links {
         file += &format!("[[link]]\nbetween = [\"{a}\", \"{b}\"]\nrate = \"100mbit\"\n");
     }
@@ -156,8 +159,8 @@ pub(super) fn run(options: &Grid, interrupt: &Interrupt) -> Result<(), Error> {
     Ok(())
 }
 
-/// Runs it once, in a folder that goes with it or that is kept. None if not every transfer was
-/// complete.
+/// Runs it once, in a folder that is removed with it or is retained. Returns `None` if a transfer
+/// was incomplete.
 fn once(file: &str, kept: Option<&Path>, interrupt: &Interrupt) -> Result<Option<Row>, Error> {
     let folder = folder()?;
     let place = kept.unwrap_or(folder.path());
@@ -192,7 +195,7 @@ fn row(report: &Report) -> Row {
     ]
 }
 
-/// Interests that a node has sent to its links beyond the Data that came from there.
+/// Interests that a node has sent to its links beyond the Data received from there.
 fn unanswered(folder: &Path) -> u64 {
     let faces = lines(&folder.join("faces.json"));
     let is_link = |face: &&Value| face["remote"].as_str().is_some_and(|remote| remote.starts_with("ether:"));
@@ -209,7 +212,7 @@ fn lines(path: &Path) -> Vec<Value> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// Interests and Data that came in on faces to the group, and hellos, at all nodes.
+/// Interests and Data received on faces to the group, and hellos, at all nodes.
 fn multicast(report: &Report) -> (u64, u64) {
     let mut sums = (0, 0);
     for node in &report.nodes {
@@ -245,8 +248,8 @@ fn table(discovery: &[Row], plain: &[Row]) -> String {
         let number = |text: &str| text.split('±').next().and_then(|mean| mean.parse().ok()).unwrap_or(0.0);
         text += &format!(
             "{title:<22}  {:>16}  {:>16}  {:>7}  {paper_with:>14}  {paper_without:>14}  {:>7}\n",
-            statistics::text(with),
-            statistics::text(without),
+            statistics::text(with.0, with.1),
+            statistics::text(without.0, without.1),
             change(with.0, without.0),
             change(number(paper_with), number(paper_without)),
         );
@@ -279,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn the_topology_is_the_papers() {
+    fn the_grid_topology_matches_the_paper() {
         let testbed = testbed(&file(Arm::Plain, &options())).unwrap();
         assert_eq!((testbed.nodes.len(), testbed.links.len()), (17, 20));
         let all = namely_testbed::devices(&testbed);
@@ -289,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_has_the_papers_figures_and_changes_beside_ours() {
+    fn the_grid_table_includes_the_papers_figures() {
         let text =
             table(&[[50.0, 20.0, 20.0, 3.0, 1.0, 5.0]; 2], &[[100.0, 100.0, 10.0, 10.0, 10.0, 4.0]; 2]);
         let words: Vec<Vec<&str>> = text

@@ -1,5 +1,6 @@
-//! `ndp heartbeat`: the grid at rest and at work with different times between hellos: what is
-//! multicast in a while, and how soon a router that starts again has its neighbours.
+//! `ndp heartbeat`: the grid at rest and under load with different intervals between hellos. It
+//! measures the multicast packets over a time, and the time until a router that starts again has
+//! its neighbors.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use namely_bench::error::Error;
 use namely_bench::machine::Machine;
-use namely_testbed::file::Deed;
+use namely_testbed::file::EventAction;
 use namely_testbed::{Interrupt, Lab};
 use serde_json::json;
 
@@ -22,10 +23,10 @@ pub struct Heartbeat {
     /// Times between hellos, ms
     #[arg(long, value_delimiter = ',', default_value = "500,1000,2000,3000,5000,10000", value_parser = clap::value_parser!(u64).range(100..=60_000))]
     pub heartbeats_ms: Vec<u64>,
-    /// How often multicast packets are counted, and then the router is started again
+    /// Number of runs that count multicast packets and then start the router again
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub runs: u32,
-    /// How long multicast packets are counted in each run, seconds
+    /// Time for which multicast packets are counted in each run, seconds
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub seconds: u64,
     /// Also draw it into this file (SVG)
@@ -36,10 +37,10 @@ pub struct Heartbeat {
     pub json: bool,
 }
 
-/// How long neighbours may take to be found.
+/// Maximum time in which neighbors are found.
 const FOUND_LIMIT: Duration = Duration::from_secs(60);
 
-/// The router in the middle, and how many neighbours it has.
+/// The router in the middle, and how many neighbors it has.
 const MIDDLE: (&str, usize) = ("r5", 4);
 
 pub(super) fn run(options: &Heartbeat, interrupt: &Interrupt) -> Result<(), Error> {
@@ -69,7 +70,8 @@ pub(super) fn run(options: &Heartbeat, interrupt: &Interrupt) -> Result<(), Erro
         );
         println!("T_h, ms  multicast Interests heard by a node a minute    set-up, ms");
         for Point { heartbeat_ms, heard_per_min, set_up_ms } in &points {
-            let [heard, set_up] = [heard_per_min, set_up_ms].map(|measured| statistics::text(*measured));
+            let [heard, set_up] =
+                [heard_per_min, set_up_ms].map(|(mean, half)| statistics::text(*mean, *half));
             println!("{heartbeat_ms:>7}  {heard:>44}  {set_up:>12}");
         }
     }
@@ -90,9 +92,9 @@ fn measure(heartbeat_ms: u64, options: &Heartbeat, interrupt: &Interrupt) -> Res
         heard_per_min.push(of_node / began.elapsed().as_secs_f64() * 60.0);
     }
     for _ in 0..options.runs {
-        lab.perform(Deed::Kill(MIDDLE.0)).map_err(error)?;
+        lab.perform(EventAction::Kill(MIDDLE.0)).map_err(error)?;
         let started = Instant::now();
-        lab.perform(Deed::Start(MIDDLE.0)).map_err(error)?;
+        lab.perform(EventAction::Start(MIDDLE.0)).map_err(error)?;
         found(&lab, interrupt)?;
         set_up_ms.push(started.elapsed().as_secs_f64() * 1000.0);
     }
@@ -100,8 +102,8 @@ fn measure(heartbeat_ms: u64, options: &Heartbeat, interrupt: &Interrupt) -> Res
     Ok(Point { heartbeat_ms, heard_per_min, set_up_ms })
 }
 
-/// Waits until each neighbour of the router in the middle has shown that it is there, for which it
-/// must take that router for a neighbour too.
+/// Waits until the router in the middle has confirmed each neighbor. For that, the neighbor must
+/// accept the router as its neighbor too.
 fn found(lab: &Lab, interrupt: &Interrupt) -> Result<(), Error> {
     let deadline = Instant::now() + FOUND_LIMIT;
     let (middle, neighbours) = MIDDLE;
@@ -114,14 +116,14 @@ fn found(lab: &Lab, interrupt: &Interrupt) -> Result<(), Error> {
         }
         if Instant::now() > deadline {
             return Err(Error::TimedOut {
-                what: format!("{middle} has not found its neighbours"),
+                what: format!("{middle} has not found its neighbors"),
                 after: FOUND_LIMIT,
             });
         }
     }
 }
 
-/// Interests that all nodes have heard on faces to the group, and hellos, which are no face's.
+/// Interests that all nodes have received on faces to the group, and hellos, which no face counts.
 fn heard(lab: &Lab) -> Result<u64, Error> {
     let mut sum = 0;
     for node in &lab.testbed().nodes {

@@ -13,7 +13,7 @@ mod results;
 
 use clap::Subcommand;
 use namely_bench::error::Error;
-use namely_testbed::sandbox::{self, Place};
+use namely_testbed::sandbox::{self, SandboxSide};
 
 use arm::error;
 
@@ -24,19 +24,19 @@ pub enum Ndp {
     Mtu(mtu::Mtu),
     /// Three producers, nine forwarders, five consumers (figures 10 to 13)
     Grid(grid::Grid),
-    /// What the time between hellos costs and gives
+    /// Costs and gains of the time between hellos
     Heartbeat(heartbeat::Heartbeat),
 }
 
 /// Runs one of them, in a sandbox.
 ///
 /// # Errors
-/// What kept it from being run.
+/// Returns the error that prevented the run.
 pub fn run(what: &Ndp) -> Result<(), Error> {
     let interrupt = match sandbox::enter().map_err(error)? {
-        Place::Inside(interrupt) => interrupt,
-        Place::Done(0) => return Ok(()),
-        Place::Done(status) => std::process::exit(i32::from(status)),
+        SandboxSide::Inside(interrupt) => interrupt,
+        SandboxSide::Done(0) => return Ok(()),
+        SandboxSide::Done(status) => std::process::exit(i32::from(status)),
     };
     match what {
         Ndp::Mtu(options) => mtu::run(options, &interrupt),

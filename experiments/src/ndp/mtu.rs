@@ -1,8 +1,8 @@
 //! `ndp mtu`: files from producers to consumers whose devices have different MTUs, on one segment.
 //!
-//! Whoever sends to a group sends frames of its own MTU; a device drops frames that are longer than
-//! its own. So a plain transfer fails where a producer's frames are too long for the consumer, and
-//! succeeds with discovery, where both agree.
+//! A sender to a group sends frames of its own MTU, and a device drops frames that are longer than
+//! its own MTU. So a plain transfer fails where a producer's frames are too long for the consumer.
+//! It succeeds with discovery, where both agree.
 
 use std::path::PathBuf;
 
@@ -28,10 +28,10 @@ pub struct Mtu {
     /// The file, octets
     #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub octets: u64,
-    /// For how long it is fetched again and again; 0: once, seconds
+    /// Time for which the object is fetched repeatedly; 0: once, seconds
     #[arg(long, default_value_t = 0, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(0..=3600))]
     pub repeat_seconds: u64,
-    /// How long a transfer may take, seconds
+    /// Maximum time of a transfer, seconds
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub seconds: u64,
     /// Runs of each pair and arm
@@ -122,8 +122,8 @@ fn tables(mtus: &[u32], cases: &[Case]) -> String {
     text
 }
 
-/// Whether each case's consumer has got all that it asked for. Each has a producer and a segment of
-/// its own.
+/// Returns for each case whether its consumer has received every object that it requested. Each
+/// case has a producer and a segment of its own.
 fn transfers(options: &Mtu, cases: &[Case], interrupt: &Interrupt) -> Result<Vec<bool>, Error> {
     let Mtu { octets, repeat_seconds, seconds, .. } = options;
     let mut file = format!("[testbed]\nduration = \"{}s\"\n", 2 * seconds + repeat_seconds + 60);
@@ -132,8 +132,8 @@ fn transfers(options: &Mtu, cases: &[Case], interrupt: &Interrupt) -> Result<Vec
         let Case { producer, consumer, arm, .. } = case;
         // Each transfer crosses the link.
         let config = |more| arm.config(1, more) + "[tables]\ncs_packets_max = 0\n";
-        file += &Arm::node(&format!("p{n}"), (0, n), &config("prefixes = [\"/p\"]\n"));
-        file += &Arm::node(&format!("c{n}"), (1, n), &config("open = true\n"));
+        file += &Arm::node(&format!("p{n}"), 0, n, &config("prefixes = [\"/p\"]\n"));
+        file += &Arm::node(&format!("c{n}"), 1, n, &config("open = true\n"));
         // With discovery the consumer has the producer's route from its hello.
         let route = match arm {
             Arm::Discovery { .. } => "namely --json route list | grep -q '\"/p\"'".to_owned(),
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_pair_has_its_place_in_the_tables() {
+    fn each_mtu_pair_has_a_table_cell() {
         let case = |producer, consumer, arm, succeeded| Case { producer, consumer, arm, succeeded, runs: 3 };
         let cases = [case(127, 9000, ARMS[0], 3), case(9000, 127, ARMS[1], 0)];
         let text = tables(&[127, 9000], &cases);

@@ -16,8 +16,8 @@ type Drawn = Result<(), Box<dyn StdError>>;
 
 const FONT: (&str, i32) = ("sans-serif", 15);
 
-fn write(path: &Path, size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawn) -> Result<(), Error> {
-    let area = SVGBackend::new(path, size).into_drawing_area();
+fn write(path: &Path, width: u32, height: u32, draw: impl FnOnce(&Area<'_>) -> Drawn) -> Result<(), Error> {
+    let area = SVGBackend::new(path, (width, height)).into_drawing_area();
     let drawn = area.fill(&WHITE).map_err(Into::into).and_then(|()| draw(&area));
     let drawn = drawn.and_then(|()| area.present().map_err(Into::into));
     drawn.map_err(|e| Error::Subject(format!("cannot draw {}: {e}", path.display())))
@@ -27,7 +27,7 @@ fn write(path: &Path, size: (u32, u32), draw: impl FnOnce(&Area<'_>) -> Drawn) -
 pub(super) fn matrix(path: &Path, mtus: &[u32], cases: &[Case]) -> Result<(), Error> {
     const CELL: i32 = 60;
     let side = 110 + CELL * mtus.len() as i32;
-    write(path, (2 * side as u32, side as u32 + 30), |area| {
+    write(path, 2 * side as u32, side as u32 + 30, |area| {
         let label = |text: &str, x: i32, y: i32| {
             area.draw(&Text::new(text.to_owned(), (x, y), ("sans-serif", 13)))
                 .map_err(Box::<dyn StdError>::from)
@@ -56,7 +56,7 @@ pub(super) fn matrix(path: &Path, mtus: &[u32], cases: &[Case]) -> Result<(), Er
 
 /// A panel for each metric: both arms with their intervals.
 pub(super) fn grid(path: &Path, arms: &[(Arm, Vec<Row>); 2]) -> Result<(), Error> {
-    write(path, (1200, 320), |area| {
+    write(path, 1200, 320, |area| {
         for (n, (panel, (title, ..))) in area.split_evenly((1, METRICS.len())).iter().zip(METRICS).enumerate()
         {
             let bars = arms
@@ -93,7 +93,7 @@ pub(super) fn heartbeat(path: &Path, points: &[Point]) -> Result<(), Error> {
         ("multicast Interests heard a minute", |point| point.heard_per_min.0),
         ("set-up, ms", |point| point.set_up_ms.0),
     ];
-    write(path, (900, 320), |area| {
+    write(path, 900, 320, |area| {
         let longest = points.iter().map(|point| point.heartbeat_ms).max().unwrap_or(1) as f64 / 1000.0;
         for (panel, (title, of)) in area.split_evenly((1, 2)).iter().zip(panels) {
             let most = points.iter().map(of).fold(0.0, f64::max).max(1.0);

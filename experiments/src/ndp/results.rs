@@ -1,25 +1,25 @@
-//! What the experiments measure, for tables and plots.
+//! The measurements of the experiments, for tables and plots.
 
 use serde_json::Value;
 
 use super::arm::Arm;
 
-/// What is measured: its title, the paper's figures with NDN-NDP and with NDNLP alone.
+/// A metric: its title, the paper's figures with NDN-NDP and with NDNLP alone.
 pub(super) const METRICS: [(&str, &str, &str); 6] = [
     ("multicast Interests", "733.6±181.3", "1403.6±320.9"),
     ("multicast Data", "448.0±50.7", "1091.5±236.9"),
     ("throughput, Mbit/s", "10.4±1.8", "7.2±0.6"),
     ("delay, ms", "5.9±1.2", "16.5±1.5"),
-    // What consumers sent beyond the Data that came, as the paper says it.
+    // Interests that consumers sent beyond the Data that arrived, as the paper defines it.
     ("unsatisfied Interests", "10.1±4.5", "33.7±13.4"),
-    // What all routers count so, as NFD's do: refusals of what leads nowhere are among them.
+    // The count of all routers, as NFD counts it. It includes refused Interests without a route.
     ("ended without Data", "-", "-"),
 ];
 
 /// A run's metrics, in the order of [`METRICS`].
 pub(super) type Row = [f64; METRICS.len()];
 
-/// What became of a producer's MTU, a consumer's, and an arm.
+/// The result for a producer's MTU, a consumer's MTU, and an arm.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Case {
     pub(super) producer: u32,
@@ -29,17 +29,18 @@ pub(super) struct Case {
     pub(super) runs: u32,
 }
 
-/// What a time between hellos came to.
+/// The result for an interval between hellos.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Point {
     pub(super) heartbeat_ms: u64,
-    /// Multicast Interests that a node heard a minute, at rest: the mean, and half of its interval.
+    /// Multicast Interests that a node received per minute, at rest: the mean, and half of its
+    /// interval.
     pub(super) heard_per_min: (f64, Option<f64>),
-    /// From the start of a router that was killed until its four neighbours have faces again, ms.
+    /// From the start of a router that was killed until its four neighbors have faces again, ms.
     pub(super) set_up_ms: (f64, Option<f64>),
 }
 
-/// The hellos of discovery that a router has heard, of its counters: no face counts them.
+/// The hellos of discovery that a router has received, from its counters. No face counts them.
 pub(super) fn hellos(counters: &[Value]) -> u64 {
     let heard = counters.iter().filter(|row| row["counter"] == "discovery.hellos_heard");
     heard.filter_map(|row| row["value"].as_u64()).sum()

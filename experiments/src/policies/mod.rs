@@ -24,7 +24,7 @@ pub struct Policies {
     /// Requests of each trace [default: 2000000, all of them]
     #[arg(long, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=2_000_000))]
     pub requests: Option<usize>,
-    /// Hits of memory over a disk, and what is written to it, instead
+    /// Instead measure hits of memory over a disk, and the writes to it
     #[arg(long)]
     pub disk: bool,
 }
@@ -32,7 +32,7 @@ pub struct Policies {
 /// Packets of the small and of the large store.
 const SIZES: [usize; 2] = [2_500, 25_000];
 
-/// The hit ratio of `policy` with room for so many packets.
+/// Returns the hit ratio of `policy` with room for `packets_max` packets.
 fn hit_ratio(policy: CsPolicy, packets_max: usize, keys: &[u32]) -> Result<f64, Error> {
     let mut cache = PolicyModel::new(policy, packets_max).map_err(|e| Error::Usage(e.to_string()))?;
     let hits = keys.iter().filter(|key| cache.request(**key)).count();
@@ -136,7 +136,7 @@ mod tests {
 
     /// The hashes were made once from the keys that the published generator wrote.
     #[test]
-    fn the_traces_are_the_published_ones_to_the_last_key() {
+    fn traces_match_the_published_hashes() {
         let hashes = Trace::ALL.map(|trace| {
             let mix = |hash: u64, key: u32| (hash ^ u64::from(key)).wrapping_mul(0x0100_0000_01b3);
             trace.keys(REQUESTS).into_iter().fold(0xcbf2_9ce4_8422_2325, mix)

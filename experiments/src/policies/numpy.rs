@@ -5,7 +5,7 @@
 /// PCG's multiplier for 128 bits.
 const MULTIPLIER: u128 = 0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645;
 
-/// Where the ziggurat's tail begins, and the area of each of its layers.
+/// The start of the ziggurat's tail, and the area of each of its layers.
 const TAIL: f64 = 3.654_152_885_361_009;
 const AREA: f64 = 0.004_928_673_233_974_658;
 
@@ -143,14 +143,14 @@ impl Normal {
 mod tests {
     use super::*;
 
-    /// What numpy 2.4.6 gives for `default_rng(7)`.
+    /// The state of `default_rng(7)` in numpy 2.4.6.
     fn seven() -> Pcg64 {
         let increment = 261_136_684_632_268_670_825_940_853_076_396_136_793;
         Pcg64::new(208_745_520_555_909_116_978_795_849_195_383_758_904, increment, None)
     }
 
     #[test]
-    fn the_numbers_are_those_of_numpy() {
+    fn random_numbers_match_numpy() {
         let (mut random, normal) = (seven(), Normal::default());
         assert_eq!(random.unit(), 0.625095466604667);
         let deviates: [f64; 3] = core::array::from_fn(|_| normal.draw(&mut random));
@@ -165,7 +165,7 @@ mod tests {
 
     /// Enough deviates that every layer and the tail occur.
     #[test]
-    fn the_sum_and_the_greatest_of_many_deviates_are_those_of_numpy() {
+    fn normal_deviates_match_numpy() {
         let (mut random, normal) = (seven(), Normal::default());
         let (mut sum, mut most) = (0.0, f64::MIN);
         for _ in 0..2_000_000 {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn advancing_is_drawing() {
+    fn advancing_equals_drawing() {
         let (mut one, mut other) = (seven(), seven());
         for _ in 0..1000 {
             one.next();

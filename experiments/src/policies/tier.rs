@@ -1,30 +1,30 @@
-//! Memory over a disk: how many requests both together answer, and what that makes the disk write.
+//! A content store in memory over one on disk: the hits of both, and the resulting disk writes.
 //!
-//! The memory is a policy of the content store. The disk is the tier's log without octets: segments
-//! of one size, of which the oldest is thrown away whole, but for what was read since it was
-//! written, which is written again up to a quarter of a segment. A test compares it with the tier
-//! itself. What is written is decided by the tier's own gate.
+//! The memory is a model of a cache policy. The disk is a model of the tier's log that stores keys
+//! only. It has segments of equal size, and discards the oldest one as a whole. Of its packets,
+//! those that were read since they were written are written again, up to a quarter of a segment. A
+//! test compares the model with the tier. The tier's own [`Gate`] selects the packets to write.
 
 use std::collections::VecDeque;
 
 use namely_bench::error::Error;
 use namely_forwarder::{CsPolicy, PolicyModel};
-use namely_store::tier::{Admission, Gate};
+use namely_tier::{Admission, Gate};
 use serde_json::json;
 
 use super::traces::{REQUESTS, Trace};
 use super::{Policies, print};
 
-/// Packets that a memory holds, and the disk below it.
+/// Capacity of the memory and of the disk below it, in packets.
 const SIZES: [(usize, usize); 3] = [(2_500, 25_000), (2_500, 100_000), (25_000, 100_000)];
 
 /// Policies of the memory.
 const POLICIES: [CsPolicy; 3] = [CsPolicy::S3Fifo, CsPolicy::Arc, CsPolicy::Lru];
 
-/// Segments of a small tier: one is written, one is empty and comes next.
+/// Segments of a small tier. One is being written; the next one is empty.
 const SEGMENTS: usize = 16;
 
-/// Of a segment that is thrown away a quarter may be written again.
+/// Up to this fraction of a discarded segment may be written again.
 const REINSERTED_PART: usize = 4;
 
 fn name(admission: Admission) -> &'static str {
@@ -35,7 +35,7 @@ fn name(admission: Admission) -> &'static str {
     }
 }
 
-/// What the tier's keyed hash of the name of a key would be.
+/// A substitute for the tier's keyed hash of a name.
 fn hash(key: u32) -> u64 {
     let mut z = (u64::from(key) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -43,15 +43,15 @@ fn hash(key: u32) -> u64 {
     z ^ (z >> 31)
 }
 
-/// The tier's log over keys.
+/// A model of the tier's log that stores keys.
 #[derive(Debug)]
 struct Log {
     segment_records: usize,
     filling: Vec<u32>,
     sealed: VecDeque<Vec<u32>>,
-    /// Of each key, the number of its segment, 0 for none, and whether it was read there.
+    /// For each key, the number of its segment (0 for none), and whether it was read there.
     places: Vec<(u64, bool)>,
-    /// The number of the segment that is filled.
+    /// The number of the segment that is being filled.
     number: u64,
     admitted: u64,
     reinserted: u64,
@@ -84,7 +84,7 @@ impl Log {
         *was_read
     }
 
-    /// Writes what is not there.
+    /// Writes the packet unless the log has it.
     fn write(&mut self, key: u32) {
         if self.place(key).0 == 0 {
             self.admitted += 1;
@@ -125,7 +125,7 @@ impl Log {
     }
 }
 
-/// What came of a trace.
+/// The result of replaying a trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Outcome {
     requests: usize,
@@ -155,9 +155,11 @@ impl Outcome {
     }
 }
 
-/// Asks the memory for `keys`, then the disk, which gets what leaves the memory.
+/// Requests each key from the memory and, after a miss, from the disk. Packets that the memory
+/// evicts are written to the disk if the gate admits them.
 fn replay(
-    (policy, packets_max): (CsPolicy, usize),
+    policy: CsPolicy,
+    packets_max: usize,
     mut disk: Log,
     admission: Admission,
     keys: &[u32],
@@ -166,7 +168,7 @@ fn replay(
     let (mut memory_hits, mut disk_hits) = (0, 0);
     let gate = Gate::new(admission, SEGMENTS * disk.segment_records);
     for key in keys {
-        // What the disk answers is cached in memory like all that comes.
+        // The memory caches Data from the disk like all other Data.
         if memory.request(*key) {
             memory_hits += 1;
         } else if disk.read(*key) {
@@ -181,7 +183,7 @@ fn replay(
     Ok(Outcome { requests: keys.len(), memory_hits, disk_hits, admitted, reinserted })
 }
 
-/// Prints the table, or a line for each of its rows.
+/// Prints the results as a table, or as a line of JSON for each row.
 pub(super) fn run(options: &Policies) -> Result<(), Error> {
     if !options.json {
         print(&format!(
@@ -192,11 +194,11 @@ pub(super) fn run(options: &Policies) -> Result<(), Error> {
     for trace in Trace::ALL {
         let keys = trace.keys(options.requests.unwrap_or(REQUESTS));
         for policy in POLICIES {
-            for sizes in SIZES {
+            for (memory, disk) in SIZES {
                 for admission in Admission::ALL {
-                    let log = Log::new(sizes.1 / SEGMENTS);
-                    let outcome = replay((policy, sizes.0), log, admission, &keys)?;
-                    print(&row(options.json, (trace, policy, sizes, admission), &outcome))?;
+                    let log = Log::new(disk / SEGMENTS);
+                    let outcome = replay(policy, memory, log, admission, &keys)?;
+                    print(&row(options.json, trace, policy, memory, disk, admission, &outcome))?;
                 }
             }
         }
@@ -206,7 +208,11 @@ pub(super) fn run(options: &Policies) -> Result<(), Error> {
 
 fn row(
     is_json: bool,
-    (trace, policy, (memory, disk), admission): (Trace, CsPolicy, (usize, usize), Admission),
+    trace: Trace,
+    policy: CsPolicy,
+    memory: usize,
+    disk: usize,
+    admission: Admission,
     outcome: &Outcome,
 ) -> String {
     let (trace, policy, admission) = (trace.title(), policy.name(), name(admission));
@@ -230,11 +236,11 @@ fn row(
 mod tests {
     use super::*;
     use namely_security::{Signer, sign_data};
-    use namely_store::tier::{Asked, Bypass, EngineKind, OCTETS_MIN, Options, ReadId, Tier, Written};
+    use namely_tier::{Bypass, EngineKind, LookupResult, OCTETS_MIN, Options, ReadId, Tier, WriteOutcome};
     use namely_wire::{DataBuilder, Name};
 
     #[test]
-    fn the_oldest_segment_goes_whole_but_for_what_was_read() {
+    fn evicting_a_segment_keeps_read_records() {
         let mut log = Log::new(4);
         (0..4 * (SEGMENTS as u32 - 1)).for_each(|key| log.write(key));
         assert!((0..8).all(|key| log.place(key).0 != 0), "one segment may still be filled");
@@ -246,10 +252,10 @@ mod tests {
         assert_eq!(log.admitted, 61, "what is there is not written again");
     }
 
-    /// Octets of a record's head in the tier's log.
+    /// Octets of a record's header in the tier's log.
     const HEAD: usize = 20;
 
-    /// Packets whose records take a block: fifteen in a segment of the smallest tier.
+    /// A packet whose record fills a block. A segment of the smallest tier holds fifteen.
     fn packet(key: u32) -> (Name, Vec<u8>) {
         let name: Name = "/t".parse::<Name>().unwrap().join_segment(u64::from(key));
         let signed = |octets: usize| {
@@ -263,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_hits_and_writes_as_the_tier_does() {
+    fn the_simulated_log_matches_the_tier() {
         let folder = tempfile::tempdir().unwrap();
         let options = Options {
             engine: EngineKind::Inline,
@@ -279,16 +285,18 @@ mod tests {
             let key = key / 200;
             let (name, packet) = packet(key);
             of_log += i64::from(log.read(key));
-            if caller.read(ReadId(n as u64), name.as_name(), None, Bypass::Impossible) == Asked::Reading {
+            if caller.read(ReadId(n as u64), name.as_name(), None, Bypass::Impossible)
+                == LookupResult::Reading
+            {
                 tier.turn();
                 let done = caller.completed().expect("a read that was made");
                 of_tier += i64::from(done.outcome.found().is_some());
             }
-            // As what leaves a memory that is small.
+            // Every third packet, as if a small memory evicted it.
             if n % 3 == 0 {
                 log.write(key);
                 let written = tier.write(name.as_name(), &packet, 0);
-                assert!(matches!(written, Written::Taken | Written::Known), "{written:?}");
+                assert!(matches!(written, WriteOutcome::Accepted | WriteOutcome::Duplicate), "{written:?}");
                 tier.turn();
             }
         }
@@ -296,17 +304,22 @@ mod tests {
         let near = |a: u64, b: u64| a.abs_diff(b) * 20 <= a.max(b);
         assert!(of_log > 1000 && log.reinserted > 100, "{of_log} {log:?}");
         assert!(near(of_tier as u64, of_log as u64), "hits: {of_tier} of the tier, {of_log} of the log");
-        assert!(near(status.written, log.admitted), "{} {}", status.written, log.admitted);
-        assert!(near(status.reinserted, log.reinserted), "{} {}", status.reinserted, log.reinserted);
+        assert!(near(status.counters.written, log.admitted), "{} {}", status.counters.written, log.admitted);
+        assert!(
+            near(status.counters.reinserted, log.reinserted),
+            "{} {}",
+            status.counters.reinserted,
+            log.reinserted
+        );
     }
 
     #[test]
-    fn a_disk_adds_hits_and_the_less_is_admitted_the_less_is_written() {
+    fn a_stricter_admission_writes_less() {
         for trace in Trace::ALL {
             let keys = trace.keys(300_000);
             for policy in POLICIES {
                 let of = |disk: usize, admission| {
-                    replay((policy, 2_500), Log::new(disk / SEGMENTS), admission, &keys).unwrap()
+                    replay(policy, 2_500, Log::new(disk / SEGMENTS), admission, &keys).unwrap()
                 };
                 let [hit, again, all] = Admission::ALL.map(|rule| of(25_000, rule));
                 let what = format!("{} {policy:?}: {hit:?} {again:?} {all:?}", trace.title());

@@ -3,8 +3,8 @@
 //! - independent references: keys of Zipf popularity;
 //! - segmented objects: consumers that fetch objects of Zipf popularity and log-normal length,
 //!   eight segments at a time, interleaved at random;
-//! - the same with a share of fetches of objects that nobody asks for again (a scan);
-//! - the same with a popularity that changes: every so many requests, some objects swap ranks.
+//! - the same with a share of fetches of objects that are never requested again (a scan);
+//! - the same with a popularity that changes: at regular intervals, some objects swap ranks.
 //!
 //! Three thousand objects are few: another seed changes a hit ratio by several points. So each
 //! trace starts the generator in the state that it had in the published run.
@@ -47,9 +47,9 @@ pub(super) enum Trace {
     Zipf,
     /// Segmented objects, Zipf 1.
     Segments,
-    /// The same, 30 % scan.
+    /// Segmented objects, Zipf 1, 30 % scan.
     Scan,
-    /// The same, popularity drift, 10 % scan.
+    /// Segmented objects, Zipf 1, popularity drift, 10 % scan.
     Drift,
 }
 
@@ -58,14 +58,14 @@ const KEYS: usize = 200_000;
 /// Objects, and consumers at a time.
 const OBJECTS: u32 = 3_000;
 const CONSUMERS: u32 = 8;
-/// Segments that one consumer asks for in a row.
+/// Segments that one consumer requests in a row.
 const BURST: u32 = 8;
 /// Segments of an object: median, and most.
 const SEGMENTS_MEDIAN: f64 = 64.0;
 const SEGMENTS_MAX: f64 = 2_000.0;
 /// Objects whose ranks were drawn before the rest of a trace.
 const RANKS_DRAWN: u64 = 8_000_000;
-/// Requests between two changes of popularity, and how many ranks each swaps.
+/// Requests between two changes of popularity, and the number of ranks that each swaps.
 const DRIFT_REQUESTS: usize = 100_000;
 const DRIFT_RANKS: usize = 150;
 
@@ -73,7 +73,7 @@ impl Trace {
     /// All of them.
     pub(super) const ALL: [Trace; 4] = [Trace::Zipf, Trace::Segments, Trace::Scan, Trace::Drift];
 
-    /// What it is called in tables.
+    /// The name in tables.
     pub(super) fn title(self) -> &'static str {
         match self {
             Trace::Zipf => "zipf 0.8",
@@ -111,7 +111,7 @@ impl Trace {
 /// Consumers that fetch objects segment by segment.
 struct Fetches {
     random: Pcg64,
-    /// Where the ranks of the objects to fetch come from.
+    /// The generator of the ranks of the objects to fetch.
     ranks: Pcg64,
     zipf: Zipf,
     normal: Normal,
@@ -140,7 +140,7 @@ impl Fetches {
         Fetches { random, ranks, zipf, normal, bases, objects, scan, next_new: end + 10 }
     }
 
-    /// What a consumer fetches next: from the first key to one past the last.
+    /// The next fetch of a consumer: from the first key to one past the last.
     fn fetch(&mut self) -> (u32, u32) {
         if self.scan > 0.0 && self.random.unit() < self.scan {
             let from = self.next_new;

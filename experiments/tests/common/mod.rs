@@ -1,11 +1,10 @@
-//! What tests share that run `namely-experiments` with the programs of the workspace.
+//! Shared parts of tests that run `namely-experiments` with the programs of the workspace.
 
 use std::path::Path;
 
-use namely_skip::{Need, skip};
+use namely_testkit::{Need, skip};
 
-/// `namely-experiments`; none, after saying why, if the programs that it runs are not built beside
-/// it.
+/// `namely-experiments`; none, with a skip, if the programs that it runs are not built beside it.
 pub(crate) fn experiments_beside_programs() -> Option<&'static Path> {
     let own = Path::new(env!("CARGO_BIN_EXE_namely-experiments"));
     let built = |name| own.parent().is_some_and(|dir| dir.join(name).is_file());

@@ -1,13 +1,13 @@
 //! Packets as text.
 
-use namely_wire::dissect::{DEPTH_MAX, NODES_MAX, Node, summary, to_text};
+use namely_dissect::{DEPTH_MAX, NODES_MAX, Node, summary, to_text};
 
 /// Any octets can be shown, within the limits.
 pub(crate) fn dissect(octets: &[u8]) {
-    let nodes = namely_wire::dissect::dissect(octets);
+    let nodes = namely_dissect::dissect(octets);
     let mut count = 0;
     nodes.iter().for_each(|node| check(node, octets, 1, &mut count));
-    // One note a level says that there is more.
+    // Each level may end with one note that nodes were left out.
     assert!(count <= NODES_MAX + DEPTH_MAX);
     assert_eq!(nodes.is_empty(), octets.is_empty());
     assert_eq!(to_text(octets).lines().count(), count);

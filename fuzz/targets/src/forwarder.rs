@@ -1,13 +1,13 @@
 //! Sequences of packets over several faces while time passes, through the link services and the
-//! forwarder of one small router: what decoders cannot show, because it needs state.
+//! forwarder of one small router: faults that need state and that no decoder can show.
 //!
-//! An input is a list of steps. Beside the router stands a plain model of what each face asked for.
+//! An input is a list of steps. A plain model beside the router has the Interests of each face.
 
 use std::sync::Arc;
 
 use namely_forwarder::{
-    Completion, Config, CsLimits, DeadNonceLimits, FaceError, FaceId, FaceProperties, Forwarder, Leaving,
-    Outgoing, Output, PitLimits, Received, Ticket, Tier, TierAnswer, TierWrite, Wanted,
+    Completion, Config, CsLimits, DeadNonceLimits, EvictedData, FaceError, FaceId, FaceProperties, Forwarder,
+    Outgoing, Output, PitLimits, Received, Ticket, Tier, TierAnswer, TierRequest, TierWrite,
 };
 use namely_link::{LinkConfig, LinkKind, LinkService, Outbound, Patch, ReassemblyLimits, ReassemblyTotal};
 use namely_security::{Signer, sha256, sign_data};
@@ -20,7 +20,7 @@ use crate::group::Group;
 
 type Packet = Arc<[u8]>;
 
-/// What constructed packets are about.
+/// Names of the constructed packets.
 const NAMES: [&str; 9] = [
     "/a",
     "/a/b",
@@ -57,12 +57,11 @@ struct Face {
     id: FaceId,
     is_local: bool,
     link: LinkService<Packet, u8>,
-    /// Names that it asked for and has no answer to, and whether as prefixes. What has expired
-    /// stays.
+    /// Names of its unanswered Interests, with true for CanBePrefix. Expired ones stay.
     asked: Vec<(Name, bool)>,
 }
 
-/// What the router sends, and a tier below its content store that does as the steps say.
+/// The router's output, and a tier below its content store that behaves as the steps demand.
 struct Home {
     sent: Vec<(FaceId, Outgoing<Packet>)>,
     answer: TierAnswer,
@@ -85,7 +84,7 @@ impl Output<Packet> for Home {
 }
 
 impl Tier<Packet> for Home {
-    fn read(&mut self, wanted: &Wanted<'_>) -> TierAnswer {
+    fn read(&mut self, wanted: &TierRequest<'_>) -> TierAnswer {
         if self.answer == TierAnswer::Reading {
             self.reads.push((wanted.ticket, wanted.name.to_name()));
         }
@@ -96,9 +95,9 @@ impl Tier<Packet> for Home {
         self.is_busy
     }
 
-    fn write(&mut self, leaving: Leaving<Packet>) -> TierWrite {
+    fn write(&mut self, leaving: EvictedData<Packet>) -> TierWrite {
         assert!(DataView::parse(&leaving.packet).is_ok());
-        if self.is_busy { TierWrite::Busy } else { TierWrite::Taken }
+        if self.is_busy { TierWrite::Busy } else { TierWrite::Accepted }
     }
 }
 
@@ -127,8 +126,8 @@ impl<'a> Steps<'a> {
     }
 }
 
-/// Steps over several faces: nobody is sent Data that it did not ask for, what is local stays so,
-/// and every limit holds.
+/// Steps over several faces: a face receives only Data that it requested, packets of local scope
+/// stay local, and every limit holds.
 pub(crate) fn forwarder(octets: &[u8]) {
     let mut world = World::new();
     let mut steps = Steps(octets);
@@ -207,7 +206,7 @@ impl World {
         Some(())
     }
 
-    /// A read completes: with what was wanted, with something else, or without anything.
+    /// Completes a read: with the wanted Data, with another Data, or without any.
     fn complete(&mut self, read: u8, outcome: u8) {
         let Some(at) = usize::from(read).checked_rem(self.home.reads.len()) else { return };
         let (ticket, wanted) = self.home.reads.swap_remove(at);
@@ -305,7 +304,7 @@ impl World {
         }
     }
 
-    /// Does what is due.
+    /// Serves the timers that are due.
     fn wake(&mut self) {
         for face in &mut self.faces {
             if face.link.due_ns().is_some_and(|due_ns| due_ns <= self.now_ns) {
@@ -342,7 +341,8 @@ impl Face {
             let answers = |(asked, is_prefix): &(Name, bool)| {
                 asked.as_name() == data.name || *is_prefix && asked.is_prefix_of(data.name)
             };
-            // The most particular question: a more general one stays right for what else comes.
+            // The Interest with the longest name: a shorter one can still be answered by other
+            // Data.
             let matching = self.asked.iter().enumerate().filter(|(_, asked)| answers(asked));
             let at = matching.max_by_key(|(_, (name, is_prefix))| (name.len(), !is_prefix)).map(|(at, _)| at);
             let at = at.expect("a Data goes to a face that asked for it and has no answer yet");
@@ -402,7 +402,7 @@ fn nack_frame(of: u8, nonce: u8) -> Vec<u8> {
     encode_lp_packet(&LpHeaders { nack, ..LpHeaders::default() }, &interest(of, 8, nonce))
 }
 
-/// Inputs to begin with. Faces: 0 an application, 1 a neighbour, 2 another.
+/// Inputs to begin with. Faces: 0 an application, 1 a neighbor, 2 another.
 pub(crate) fn seeds() -> Group {
     const FACES: [u8; 6] = [0, 0, 0, 1, 0, 2];
     let with = |steps: &[&[u8]]| [&FACES[..], &steps.concat()].concat();

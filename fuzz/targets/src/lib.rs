@@ -1,10 +1,10 @@
-//! What each fuzz target checks: one function from any octets to nothing, which panics when a
-//! promise of the code under test is broken.
+//! The checks of the fuzz targets: each is a function from any octets to nothing, which panics when
+//! the code under test breaks a promise.
 //!
 //! The fuzzers (`fuzz/run`) and the ordinary tests (`tests/replay.rs`, over the corpora under
-//! `fuzz/corpus`) call the same functions. A target checks more than that nothing panics: that
-//! views lie inside their input, that what is decoded is encoded and decoded again to the same,
-//! that limits hold, that forgeries fail. One keeps state from packet to packet: `forwarder`.
+//! `fuzz/corpus`) call the same functions. Beside panics, a target checks that views lie inside
+//! their input, that a decoded value survives encoding and decoding, that limits hold, and that
+//! forgeries fail. One target has state from packet to packet: `forwarder`.
 #![forbid(unsafe_code)]
 
 mod cms;

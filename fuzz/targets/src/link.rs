@@ -1,16 +1,18 @@
 //! The link service and the cutting of streams.
 
 use namely_link::stream::packet_octets;
-use namely_link::{Carried, LinkConfig, LinkKind, LinkService, Outbound, ReassemblyLimits, ReassemblyTotal};
+use namely_link::{
+    LinkConfig, LinkKind, LinkService, Outbound, PacketLocation, ReassemblyLimits, ReassemblyTotal,
+};
 use namely_wire::tlv::read_tlv;
 use namely_wire::types::{DATA, INTEREST};
 use namely_wire::{LP_PACKET_OCTETS_MAX, LpHeaders, PACKET_OCTETS_MAX};
 
 const TOTAL_OCTETS_MAX: usize = 1 << 16;
 
-/// Frames that arrive at a link service with small limits: the first octet says how many octets the
-/// next frame has, and so on. What comes out is a network packet; memory stays within the limits
-/// and is given back.
+/// Frames that arrive at a link service with small limits. The first octet of each has the number
+/// of octets of the frame. The link service delivers only network packets; memory stays within the
+/// limits and is released.
 pub(crate) fn link(octets: &[u8]) {
     let total = ReassemblyTotal::new(TOTAL_OCTETS_MAX);
     let limits = ReassemblyLimits { messages_max: 4, octets_max: 1 << 14, timeout_ns: 1000 };
@@ -41,11 +43,11 @@ fn receive_all(service: &mut LinkService<Vec<u8>, u8>, octets: &[u8], total: &Re
             assert!(packet.len() <= PACKET_OCTETS_MAX);
             assert!(matches!(packet.first(), Some(&typ) if [INTEREST, DATA].contains(&u32::from(typ))));
             assert_eq!(delivered.headers.incoming_face_id, None);
-            if let Carried::Completed(buffer) = delivered.packet {
+            if let PacketLocation::Reassembled(buffer) = delivered.packet {
                 service.recycle(buffer);
             }
-            // Only whole packets are for sending: what was delivered is not checked beyond its
-            // first octet.
+            // Only whole packets can be sent. A delivered packet is not checked beyond its first
+            // octet.
             if read_tlv(&packet).is_ok_and(|tlv| tlv.raw.len() == packet.len()) {
                 let outbound = Outbound { headers: LpHeaders::default(), packet, hop_limit: None };
                 let _ = service.send(outbound, now_ns, &mut |f| sent.push(f.slices().concat()));

@@ -2,14 +2,14 @@
 
 use std::fmt::Debug;
 
-use namely_wire::mgmt::{
+use namely_messages::{
     Block, ChannelStatus, CommandParameters, ControlParameters, ControlResponse, CsDiskStatus, CsInfo,
     FaceEventNotification, FaceQueryFilter, FaceStatus, FibEntry, GeneralStatus, Request, RibEntry,
     StrategyChoice, blocks, encode_blocks,
 };
 use namely_wire::{InterestBuilder, InterestView, Name};
 
-/// Every decoder of management; whatever one of them accepts survives a round trip.
+/// Every decoder of management; each value that one of them accepts survives a round trip.
 pub(crate) fn management(octets: &[u8]) {
     whole::<ControlParameters>(octets);
     whole::<ControlResponse>(octets);

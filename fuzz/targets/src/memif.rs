@@ -1,4 +1,4 @@
-//! Shared memory: what a peer says on the control channel, and what it writes into its rings.
+//! Shared memory: a peer's messages on the control channel, and its writes into its rings.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -13,7 +13,7 @@ use peer::{BUFFERS, LOG2, MEMORY, RING, RawClient, SLOTS, raw_pair, send, socket
 #[path = "../../../crates/memif/tests/support/mod.rs"]
 mod peer;
 
-/// What all interfaces may have mapped.
+/// Maximum number of mapped octets of all interfaces.
 const MAPPED_OCTETS_MAX: usize = 1 << 20;
 
 /// Packets taken in one call.
@@ -45,8 +45,8 @@ impl Descriptors {
 }
 
 /// Messages as `(descriptor, length, octets)`, each filled up with zeros, to a server and to a
-/// client. What is decoded is encoded to the same again; what is mapped stays within the limit and
-/// is given back.
+/// client. A decoded message is encoded to the same octets; mapped memory stays within the limit
+/// and is unmapped.
 pub(crate) fn messages(octets: &[u8]) {
     if let Ok(message) = Message::decode(octets) {
         assert_eq!(Message::decode(&message.encode()), Ok(message));
@@ -85,7 +85,7 @@ fn shake(handshake: Handshake, far: &OwnedFd, octets: &[u8], descriptors: &Descr
             }
         };
         assert!(budget.mapped() <= MAPPED_OCTETS_MAX);
-        // What it answers is read, so that it has room to.
+        // Reads the answers, so that there is room for more.
         while peer::heard(far).is_some() {}
     }
 }
@@ -110,9 +110,9 @@ fn use_once(interface: &mut Interface) -> bool {
     keeps_rules && pushed.iter().all(Result::is_ok)
 }
 
-/// What a connected peer writes, as `(place, length, octets)`, between a server's looks at its
-/// rings: whatever lies there, packets are within their limit, calls end, and nothing outside the
-/// memory is touched.
+/// A connected peer's writes, as `(place, length, octets)`; after each the server reads its rings.
+/// For any contents of the rings, packets stay within their limit, calls end, and no memory outside
+/// the region is touched.
 pub(crate) fn rings(octets: &[u8]) {
     let (mut server, client): (Interface, RawClient) = raw_pair();
     let mut rest = octets;
@@ -130,7 +130,7 @@ pub(crate) fn rings(octets: &[u8]) {
     }
 }
 
-/// What a good client says, what a server says, and both with parts changed, repeated or left out.
+/// Messages of a correct client, of a server, and both with parts changed, repeated or left out.
 pub(crate) fn message_seeds() -> Group {
     let said = |messages: &[(u8, Message)]| -> Vec<u8> {
         let one = |(fd, message): &(u8, Message)| {

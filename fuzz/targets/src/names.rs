@@ -1,10 +1,10 @@
-//! Names, from octets and from text.
+//! Names that are decoded from octets or parsed from text.
 
 use std::cmp::Ordering;
 
 use namely_wire::{Name, NameRef};
 
-/// A URI, the octets of a name, and the order of two names.
+/// Checks the input as a URI, as the octets of a name, and as two names that are compared.
 pub(crate) fn name_uri(octets: &[u8]) {
     if let Ok(name) = String::from_utf8_lossy(octets).parse::<Name>() {
         survives(name.as_name());
@@ -21,7 +21,7 @@ pub(crate) fn name_uri(octets: &[u8]) {
     }
 }
 
-/// The name is the same after its URI was written and read, and its parts make it up.
+/// The URI of the name parses to the same name, and its components and prefixes agree with it.
 fn survives(name: NameRef<'_>) {
     let uri = name.to_string();
     assert_eq!(uri.parse::<Name>().as_ref().map(Name::as_name), Ok(name), "{uri}");

@@ -7,7 +7,7 @@ use namely_wire::{
 
 use crate::inside::inside;
 
-/// An Interest: what it shows is inside it, and survives being built anew.
+/// An Interest: its fields lie inside it, and it survives being built anew.
 pub(crate) fn interest(octets: &[u8]) {
     let Ok(view) = InterestView::parse(octets) else { return };
     assert_eq!(view.wire, octets);
@@ -66,7 +66,7 @@ fn rebuild_interest(view: &InterestView<'_>) {
     assert!(again.forwarding_hint().eq(view.forwarding_hint()));
 }
 
-/// A Data: what it shows is inside it, and survives being built anew.
+/// A Data: its fields lie inside it, and it survives being built anew.
 pub(crate) fn data(octets: &[u8]) {
     let Ok(view) = DataView::parse(octets) else { return };
     assert_eq!(view.wire, octets);
@@ -120,7 +120,7 @@ fn owned(info: &SignatureInfoView<'_>) -> SignatureInfo {
     }
 }
 
-/// A link packet: what it shows is inside it, and survives being encoded anew.
+/// A link packet: its fields lie inside it, and it survives being encoded anew.
 pub(crate) fn link_packet(octets: &[u8]) {
     let Ok(view) = LpView::parse(octets) else { return };
     assert!(view.fragment.is_none_or(|part| inside(octets, part)));

@@ -1,4 +1,4 @@
-//! What `namely-security` reads from peers and from files.
+//! The decoders and checks of `namely-security` for octets from peers and from files.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,7 +11,7 @@ use namely_wire::{DataView, InterestView, Name, ValidityPeriod};
 /// When every input is verified, ns since the Unix epoch.
 pub(crate) const NOW_NS: u64 = 1_750_000_000 * 1_000_000_000;
 
-/// An Ed25519 key in PKCS#8 that everybody knows: only for tests.
+/// A published Ed25519 key in PKCS#8, for tests only.
 const KEY_PKCS8: [u8; 48] =
     *b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20a key that everyone knows: tests";
 
@@ -45,9 +45,9 @@ fn policy() -> TrustPolicy {
         .clone()
 }
 
-/// Data, Interests and certificates from a stranger under a policy with one anchor. What is
-/// believed must be signed by the anchor's key or the shared key, whose octets everybody but the
-/// policy's user lacks: the seeds' own signatures pass, and nothing else does.
+/// Data, Interests and certificates from a stranger under a policy with one anchor. Verified octets
+/// must have a signature by the anchor's key or by the shared key, which only the policy's user
+/// has: the seeds' own signatures pass, and no others.
 pub(crate) fn verifier(octets: &[u8]) {
     let mut verifier = Verifier::new(policy());
     let _ = verifier.supply(octets);
@@ -78,7 +78,7 @@ fn now_ms() -> u64 {
 
 const HOUR_MS: u64 = 3_600_000;
 
-/// Whether `value` is a signature over `portion` by one of the keys that the policy knows.
+/// Returns true if `value` is a signature over `portion` by one of the keys of the policy.
 fn is_signed(portion: &[u8], value: &[u8]) -> bool {
     key().public().verify(&[portion], value) || HmacKey::new(b"shared").verify(&[portion], value)
 }
@@ -111,7 +111,7 @@ mod tests {
     use crate::seeds::seeds;
 
     #[test]
-    fn the_seeds_signed_by_known_keys_are_believed_and_the_others_are_not() {
+    fn only_seeds_of_known_keys_verify() {
         let mut believed = Vec::new();
         for seed in seeds().into_iter().filter(|s| s.target == "verifier") {
             let data = Verifier::new(policy()).verify(&seed.octets[..], NOW_NS);

@@ -1,15 +1,15 @@
-//! The committed corpora's beginnings: what our own encoders make, and what has broken other
-//! routers.
+//! The first inputs of the committed corpora: packets of our own encoders, and inputs that have
+//! broken other routers.
 //!
 //! Fuzzers start from these; the ordinary tests see that `fuzz/corpus` holds them.
 
-use namely_security::{HmacKey, Manifest, ManifestHash, Signer, sha256, sign_data};
-use namely_wire::mgmt::{
+use namely_messages::{
     Block, ChannelStatus, Command, ControlParameters, ControlResponse, Counter, CsDiskStatus, CsInfo, CsList,
     CsListQuery, CsPacket, Dataset, EventRequest, FaceEventKind, FaceEventNotification, FacePersistency,
     FaceQueryFilter, FaceScope, FaceStatus, FibEntry, GeneralStatus, LinkType, NextHop, RibEntry, Route,
     RouteOrigin, Scope, StrategyChoice, encode_blocks, status_code,
 };
+use namely_security::{HmacKey, Manifest, ManifestHash, Signer, sha256, sign_data};
 use namely_wire::rdr::{ListingEntry, Metadata, encode_listing, metadata_name};
 use namely_wire::tlv::Writer;
 use namely_wire::types::*;
@@ -25,7 +25,7 @@ use crate::security::{NOW_NS, anchor, key, key_name};
 /// One file of a corpus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seed {
-    /// The target whose corpus it is in.
+    /// The target of the corpus.
     pub target: &'static str,
     /// The file's name.
     pub name: &'static str,
@@ -471,7 +471,7 @@ fn dissections() -> Group {
     ]
 }
 
-/// Frames of at most 255 octets, each behind one octet that says how long it is.
+/// Frames of at most 255 octets, each behind one octet with its length.
 fn prefixed(frames: &[Vec<u8>]) -> Vec<u8> {
     let length = |frame: &Vec<u8>| u8::try_from(frame.len()).expect("the frames in this file are short");
     frames.iter().flat_map(|frame| [&[length(frame)], &frame[..]].concat()).collect()
@@ -542,7 +542,7 @@ fn packets_to_verify() -> Group {
     ]
 }
 
-/// The object whose manifest 1 the seeds hold.
+/// The object of the seeds' manifest, number 1.
 pub(crate) fn object() -> Name {
     name("/a/v=1")
 }

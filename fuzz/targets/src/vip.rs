@@ -1,10 +1,10 @@
-//! The exchange of VIP: packets of two neighbours, in any order and at any time.
+//! The exchange of VIP: packets of two neighbors, in any order and at any time.
 
 use namely_security::sha256;
-use namely_vip::message::{self, About, Message, Offer, Title};
+use namely_vip::message::{self, Message, MessageName, Offer, RequestKind};
 use namely_vip::{
-    COUNT_MAX, Config, Counter, Decay, Follow, Look, NeighbourConfig, Object, Objects, PlaneConfig, Tier,
-    UNIT, Vip,
+    COUNT_MAX, Config, Counter, Decay, NeighbourConfig, Object, Objects, PacketDecision, PlacementSource,
+    PlaneConfig, Tier, UNIT, Vip,
 };
 use namely_wire::tlv::{Writer, read_tlv};
 use namely_wire::{DataBuilder, InterestBuilder, SignatureInfo};
@@ -15,7 +15,7 @@ use crate::inside::inside;
 const PERIOD_NS: u64 = 1_000_000_000;
 const START_US: u64 = 1_000_000;
 
-/// A router of three objects and two neighbours.
+/// A router of three objects and two neighbors.
 fn router() -> Vip {
     let objects = [10, 20, 30].map(|id| Object { id, octets: 1000 + id });
     let neighbour = |name: &[u8]| NeighbourConfig {
@@ -27,7 +27,7 @@ fn router() -> Vip {
     let plane = PlaneConfig {
         amplification: 2,
         decay: Decay::from_half_life(60_000, 1000),
-        follow: Follow::Scores,
+        follow: PlacementSource::Scores,
         tiers: vec![tier],
         weight: 0,
     };
@@ -39,9 +39,9 @@ fn router() -> Vip {
     vip
 }
 
-/// Elements: an Interest or a Data is heard, of the neighbour that the first octet of the element
-/// before it names; any other lets its octets' sum of tenths of a slot pass and objects be asked
-/// for.
+/// Elements. An Interest or a Data arrives from the neighbor that the first octet of the element
+/// before it names. Any other element lets time pass (a tenth of a slot for each unit of the sum of
+/// its octets) and requests objects.
 pub(crate) fn vip(octets: &[u8]) {
     let (mut vip, mut out, mut now_ns, mut from) = (router(), Vec::new(), 0, 0);
     vip.tick(now_ns, START_US, &mut out);
@@ -51,7 +51,7 @@ pub(crate) fn vip(octets: &[u8]) {
         let wall_us = START_US + now_ns / 1000;
         if matches!(tlv.typ, 5 | 6) {
             check(tlv.raw);
-            if vip.look(from, tlv.raw, now_ns) != Look::Drop {
+            if vip.look(from, tlv.raw, now_ns) != PacketDecision::Drop {
                 vip.hear(from, tlv.raw, now_ns, wall_us, &mut out);
             }
         } else {
@@ -67,11 +67,11 @@ pub(crate) fn vip(octets: &[u8]) {
     }
     if !rest.is_empty() {
         check(rest);
-        assert_eq!(vip.look(0, rest, now_ns), Look::Drop);
+        assert_eq!(vip.look(0, rest, now_ns), PacketDecision::Drop);
     }
 }
 
-/// What holds whatever neighbours say.
+/// Invariants for any packets of neighbors.
 fn holds(vip: &Vip) {
     let (plane, totals) = (vip.plane(), vip.plane().totals());
     assert!(plane.counts().iter().chain(plane.scores()).all(|count| *count <= COUNT_MAX));
@@ -79,7 +79,7 @@ fn holds(vip: &Vip) {
     let ended = totals.departed + totals.drained + totals.arrived + totals.saturated;
     assert_eq!(there + ended, totals.entered);
     for b in 0..2 {
-        let status = vip.neighbour(b).expect("a neighbour");
+        let status = vip.neighbour(b).expect("a neighbor");
         assert!(status.slots_under_way <= namely_vip::limits::OFFERS_MAX);
     }
     assert!(vip.counters().get(Counter::Slots) >= 1);
@@ -94,17 +94,17 @@ fn check(octets: &[u8]) {
     assert!(again.components().eq(written));
 }
 
-fn request(router: &[u8], about: About, time_us: u64, parameters: &[u8]) -> Vec<u8> {
-    let name = Title { about, router, time_us, segment: 0 }.to_name();
+fn request(router: &[u8], about: RequestKind, time_us: u64, parameters: &[u8]) -> Vec<u8> {
+    let name = MessageName { about, router, time_us, segment: 0 }.to_name();
     InterestBuilder::new(name).nonce([1; 4]).hop_limit(1).build_with_parameters(parameters, sha256)
 }
 
-fn answer(about: About, time_us: u64, content: &[u8]) -> Vec<u8> {
-    let name = Title { about, router: b"me", time_us, segment: 0 }.to_name();
+fn answer(about: RequestKind, time_us: u64, content: &[u8]) -> Vec<u8> {
+    let name = MessageName { about, router: b"me", time_us, segment: 0 }.to_name();
     DataBuilder::new(name.as_name()).build(content, &SignatureInfo::digest_sha256()).finish(&[0; 32])
 }
 
-/// Time that passes, after which the neighbour of this number speaks.
+/// Time that passes, after which the neighbor of this number speaks.
 fn pass(neighbour: u8, tenths: u8) -> Vec<u8> {
     let mut w = Writer::new();
     w.tlv(32, &[neighbour, tenths]);
@@ -112,23 +112,27 @@ fn pass(neighbour: u8, tenths: u8) -> Vec<u8> {
 }
 
 pub(crate) fn seeds() -> Group {
-    // The router asks its neighbours for counts at its first times, and for VIPs at the next ones.
-    let ask = |time_us| request(b"a", About::Counts, time_us, &message::ask_counts(1, 1, 1000));
-    let told =
-        answer(About::Counts, START_US, &message::counts(1, 1, 1000, [(10, 5), (20, UNIT)].into_iter()));
-    let ask_offers = request(b"a", About::Offers, 9, &message::ask_offers(1, 7, 1, 0));
+    // The router requests its neighbors' counts at its first times, and VIPs at the next ones.
+    let ask = |time_us| request(b"a", RequestKind::Counts, time_us, &message::counts_request(1, 1, 1000));
+    let told = answer(
+        RequestKind::Counts,
+        START_US,
+        &message::counts(1, 1, 1000, [(10, 5), (20, UNIT)].into_iter()),
+    );
+    let offers_request = request(b"a", RequestKind::Offers, 9, &message::offers_request(1, 7, 1, 0));
     let offer = |slot, id, vips| Offer { slot, id, vips };
     let offers = [offer(1, 10, UNIT), offer(2, 99, 1), offer(3, 30, u64::MAX)];
-    let offers = answer(About::Offers, START_US + 2, &message::offers(1, 7, 3, offers.into_iter()));
-    let slot = [pass(0, 0), ask(5), told.clone(), offers.clone(), ask_offers.clone(), pass(0, 9), pass(1, 1)]
-        .concat();
-    let segment = Title { about: About::Counts, router: b"a", time_us: 5, segment: 1 }.to_name();
+    let offers = answer(RequestKind::Offers, START_US + 2, &message::offers(1, 7, 3, offers.into_iter()));
+    let slot =
+        [pass(0, 0), ask(5), told.clone(), offers.clone(), offers_request.clone(), pass(0, 9), pass(1, 1)]
+            .concat();
+    let segment = MessageName { about: RequestKind::Counts, router: b"a", time_us: 5, segment: 1 }.to_name();
     let segment = InterestBuilder::new(segment).nonce([1; 4]).build();
     let huge =
-        answer(About::Counts, START_US, &message::counts(1, 1, u64::MAX, [(10, u64::MAX)].into_iter()));
+        answer(RequestKind::Counts, START_US, &message::counts(1, 1, u64::MAX, [(10, u64::MAX)].into_iter()));
     let unsorted =
-        answer(About::Counts, START_US, &message::counts(1, 1, 1000, [(20, 1), (10, 1)].into_iter()));
-    let anew = request(b"a", About::Counts, 50, &message::ask_counts(2, 1, 1000));
+        answer(RequestKind::Counts, START_US, &message::counts(1, 1, 1000, [(20, 1), (10, 1)].into_iter()));
+    let anew = request(b"a", RequestKind::Counts, 50, &message::counts_request(2, 1, 1000));
     vec![
         ("slot", slot.clone()),
         ("slots", [slot.clone(), slot.clone(), pass(0, 30)].concat()),
@@ -139,7 +143,7 @@ pub(crate) fn seeds() -> Group {
         ("segment", [pass(0, 0), ask(5), segment].concat()),
         ("huge-counts", [pass(0, 0), ask(5), huge].concat()),
         ("unsorted", [pass(0, 0), ask(5), unsorted].concat()),
-        ("started-anew", [slot, anew, ask_offers].concat()),
+        ("started-anew", [slot, anew, offers_request].concat()),
         ("other-neighbour", [pass(1, 0), ask(5), pass(2, 0), ask(5)].concat()),
     ]
 }

@@ -22,7 +22,7 @@ fn every_committed_input_passes_its_target() {
         let folder = fuzz_folder().join("corpus").join(target.name);
         for file in names_in(&folder) {
             let octets = fs::read(folder.join(&file)).unwrap();
-            // The name of a failing input is what one wants to see first.
+            // Printed before the run, so that the name of a failing input is the last line.
             eprintln!("{}/{file}", target.name);
             (target.run)(&octets);
             count += 1;
@@ -32,7 +32,7 @@ fn every_committed_input_passes_its_target() {
 }
 
 #[test]
-fn every_input_also_passes_every_other_target() {
+fn inputs_pass_every_other_target() {
     for seed in seeds() {
         for target in TARGETS {
             eprintln!("{}/{} in {}", seed.target, seed.name, target.name);
@@ -43,7 +43,7 @@ fn every_input_also_passes_every_other_target() {
 
 /// A fuzzer finds more; these find what one change of the forwarder breaks at once.
 #[test]
-fn steps_drawn_at_random_keep_every_promise_of_the_forwarder() {
+fn random_steps_keep_the_forwarder_promises() {
     let inputs = std::env::var("NAMELY_RANDOM_INPUTS").ok().and_then(|n| n.parse().ok()).unwrap_or(500);
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     for _ in 0..inputs {
@@ -81,7 +81,7 @@ fn the_corpora_hold_the_seeds() {
 }
 
 #[test]
-fn every_target_has_a_corpus_and_every_corpus_a_target() {
+fn targets_and_corpora_match() {
     let targets: BTreeSet<String> = TARGETS.iter().map(|t| t.name.to_string()).collect();
     assert_eq!(targets.len(), TARGETS.len(), "names are unique");
     assert_eq!(names_in(&fuzz_folder().join("corpus")), targets);

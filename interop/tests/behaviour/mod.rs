@@ -1,5 +1,4 @@
-//! What every peer must be able to do with namely, whatever library it is built on and however it
-//! connects.
+//! The behavior that every peer must have with namely, for any library below it and any link.
 #![allow(dead_code, reason = "each test program uses the part that its peer has")]
 
 use std::path::Path;
@@ -11,7 +10,7 @@ use serde_json::{Value, json};
 /// NackReason: no route.
 const NO_ROUTE: u64 = 150;
 
-/// Exit status of `namely get` when what came is not what a trusted producer signed.
+/// Exit status of `namely get` when no trusted producer signed the content.
 const NOT_VERIFIED: i32 = 6;
 
 /// Octets of a Data's content that fits a UDP datagram whole: python-ndn has no reassembly.
@@ -92,8 +91,8 @@ pub(crate) fn namely_fetches_its_object(peer: &Peer, link: Link, segment_octets:
     assert_eq!(got[0]["name"], json!(producer.name));
 }
 
-/// Objects under every signature type: namely believes those of trusted keys, and says no to the
-/// rest unless told to be content with less.
+/// Objects under every signature type: namely accepts those of trusted keys. It rejects the others,
+/// unless an option allows weaker checks.
 pub(crate) fn namely_fetches_every_signature_type(peer: &Peer) {
     let world = World::new();
     let router = Router::namelyd(&world, &[]);
@@ -179,8 +178,8 @@ fn signature_type(kind: &str) -> u64 {
     number
 }
 
-/// Commands: what a user of the Unix socket may do, what holders of keys may, and what nobody else
-/// may.
+/// Commands: those that a user of the Unix socket may give, those that need a key, and those that
+/// are refused.
 pub(crate) fn commands_are_obeyed_for_users_and_known_keys_only(peer: &Peer) {
     let world = World::new();
     let keys = ["rsa", "ecdsa", "ed25519"].map(|kind| peer.new_command_key(&world, kind));
@@ -278,7 +277,7 @@ pub(crate) fn dataset(peer: &Peer, world: &World, router: &Router, name: &str) -
     finished.event("dataset")["entries"].as_array().cloned().unwrap_or_default()
 }
 
-/// A name that nobody serves is refused at once, with the reason.
+/// An Interest without a route is refused at once, with the reason.
 pub(crate) fn a_name_without_a_route_is_refused_at_once(peer: &Peer) {
     let world = World::new();
     let router = Router::namelyd(&world, &[]);

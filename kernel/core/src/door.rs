@@ -1,4 +1,5 @@
-//! The one door of the core: what the module asks for, as `struct nn_call` of nnet.h says it.
+//! The one entry point of the core: the module's requests, as declared by `struct nn_call` of
+//! nnet.h.
 
 use alloc::boxed::Box;
 use core::ffi::c_void;
@@ -6,37 +7,37 @@ use core::ffi::c_void;
 use namely_forwarder::FaceId;
 use namely_wire::NameRef;
 
-use crate::home::Home;
+use crate::home::Embedder;
 use crate::instance::{Answer, Instance, Limits, Refused, planted_panic};
-use crate::packets::{Link, Station, Workspace, set_mtu, tick, whole_name};
+use crate::packets::{Link, LinkAddress, Workspace, set_mtu, tick, whole_name};
 use crate::rows::link_rows;
 use crate::skb::Skb;
-use crate::sockets::{self, Said};
+use crate::sockets::{self, PacketFields};
 use crate::store;
 use namely_window::Transfer;
 
 /// A frame of a device or a packet of a socket: `struct nn_arrived`.
 #[repr(C)]
-struct Arrived {
+struct ReceivedFrame {
     skb: *mut c_void,
     link: *const Link,
     face: u64,
     len: u32,
-    from: Station,
+    from: LinkAddress,
 }
 
-/// What is asked for. The module fills in what the operation uses and reads what it answers; all
-/// that is not used is null or 0.
+/// A request. The module fills in the fields that the operation uses and reads the fields of its
+/// answer. Unused fields are null or 0.
 #[repr(C)]
 struct Call {
     op: u32,
-    /// Of `arrived`.
+    /// The number of frames in `arrived`.
     count: u32,
     home: *mut c_void,
     instance: *mut Instance,
     workspace: *mut Workspace,
     link: *mut Link,
-    arrived: *const Arrived,
+    arrived: *const ReceivedFrame,
     limits: *const Limits,
     name: *const u8,
     more: *const u8,
@@ -45,13 +46,13 @@ struct Call {
     face: u64,
     value: u64,
     now_ns: u64,
-    /// What was answered: not negative, or why it was refused.
+    /// The answer if it is not negative, or the reason of the refusal.
     answer: i64,
     transfer: *mut Transfer,
-    said: *mut Said,
-    /// Room for a packet, of which a content is there already.
+    said: *mut PacketFields,
+    /// Room for a packet; a content is in it already.
     space: *mut u8,
-    /// What was made, with its reference.
+    /// The sk_buff that was made, with its reference.
     skb: *mut c_void,
     space_len: u32,
 }
@@ -94,16 +95,16 @@ mod op {
     pub(super) const STORE_ANSWERED: u32 = 80;
 }
 
-/// Does what `call` asks for.
+/// Performs the operation that `call` requests.
 ///
 /// # Safety
 ///
-/// `call` is a `struct nn_call` that nobody else uses meanwhile, and of its pointers those that the
-/// operation uses are good until it ends: what one `MAKE…` answered and no `FREE…` took, an array
-/// of `count`, octets of `…_len`. Its workspace is in no other call. Each `skb` of an array is
-/// linear, is not written from now on, and gives one reference away. `FREE…` comes when nobody else
-/// is in a call with what it frees. Bottom halves are off, but for `MAKE…` and `FREE…`; RCU's read
-/// lock is held where packets are processed.
+/// `call` is a `struct nn_call` that has no other user during the call. The pointers in it that the
+/// operation uses are valid until it ends: objects that a `MAKE…` returned and no `FREE…` took, an
+/// array of `count`, octets of `…_len`. Its workspace is in no other call. Each `skb` of an array
+/// is linear, is not written from now on, and passes one reference to the core. `FREE…` is called
+/// when no other call uses the object that it frees. Bottom halves are off, except for `MAKE…` and
+/// `FREE…`. RCU's read lock is held where packets are processed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nn_call(call: *mut c_void) {
     // SAFETY: a `struct nn_call` of this caller's own.
@@ -132,7 +133,7 @@ unsafe fn perform(call: &mut Call) -> Answer {
     // SAFETY: every other operation has an instance, which is only shared.
     let instance = unsafe { call.instance.as_ref() }.ok_or(Refused::Io)?;
     // SAFETY: the home of that instance.
-    let home = unsafe { Home::from_raw(call.home) };
+    let home = unsafe { Embedder::from_raw(call.home) };
     let face = FaceId(call.face);
     match call.op {
         op::PACKETS | op::EXPIRE => {
@@ -141,7 +142,7 @@ unsafe fn perform(call: &mut Call) -> Answer {
             if call.op == op::EXPIRE {
                 return instance.expire(&mut workspace.queue, home, call.now_ns);
             }
-            // SAFETY: an array of `count`, whose references are given away.
+            // SAFETY: an array of `count`, whose references pass to the core.
             let links_due = unsafe { take_all(call, workspace) };
             Ok(workspace.run(instance, home, call.value != 0, call.now_ns).min(links_due))
         }
@@ -194,12 +195,12 @@ unsafe fn make_or_free(call: &mut Call) -> Answer {
         op::MAKE_LINK => {
             // SAFETY: the instance is only shared.
             let instance = unsafe { call.instance.as_ref() }.ok_or(Refused::Io)?;
-            // SAFETY: an instance lies where it is until it is freed, and all its links are freed
-            // before, for which nnet_net_exit waits; one that has stopped is never freed.
+            // SAFETY: an instance does not move until it is freed. All its links are freed before
+            // it, which nnet_net_exit waits for; an instance that has stopped is never freed.
             let total = unsafe { &*core::ptr::from_ref(&instance.reassembly) };
             call.link = Box::into_raw(Instance::make_link(total, call.value, call.now_ns)?);
         }
-        // SAFETY: each is what a `MAKE…` answered, nobody else is in a call with it, and it is not
+        // SAFETY: each is a pointer that a `MAKE…` returned. It is in no other call, and it is not
         // used again.
         op::FREE => drop(unsafe { Box::from_raw(call.instance) }),
         // SAFETY: as above.
@@ -224,13 +225,14 @@ unsafe fn for_sockets(call: &mut Call) -> Answer {
             return Ok(0);
         }
         op::TRANSFER_FREE => {
-            // SAFETY: what TRANSFER_MAKE answered, nobody else is in a call with it, and it is not
+            // SAFETY: a pointer that TRANSFER_MAKE returned. It is in no other call, and it is not
             // used again.
             drop(unsafe { Box::from_raw(call.transfer) });
             return Ok(0);
         }
         op::TRANSFER_NEXT => {
-            // SAFETY: what TRANSFER_MAKE answered; the module lets one call at a time use it.
+            // SAFETY: a pointer that TRANSFER_MAKE returned; the module lets one call at a time use
+            // it.
             let transfer = unsafe { call.transfer.as_mut() }.ok_or(Refused::Io)?;
             let (step, made, until_ns) =
                 sockets::next(transfer, name(call)?, call.count, call.value, call.now_ns)?;
@@ -252,12 +254,13 @@ unsafe fn for_sockets(call: &mut Call) -> Answer {
             if call.space.is_null() {
                 return Err(Refused::Invalid);
             }
-            // SAFETY: so many octets of a buffer that only this call uses.
+            // SAFETY: `space_len` octets of a buffer that only this call uses.
             let space = unsafe { core::slice::from_raw_parts_mut(call.space, call.space_len as usize) };
             sockets::data(name(call)?, octets(call.more, call.more_len)?, said, space)
         }
         _ => {
-            // SAFETY: what TRANSFER_MAKE answered; the module lets one call at a time use it.
+            // SAFETY: a pointer that TRANSFER_MAKE returned; the module lets one call at a time use
+            // it.
             let transfer = unsafe { call.transfer.as_mut() }.ok_or(Refused::Io)?;
             let answer = sockets::tell(transfer, said, call.now_ns);
             call.value = transfer.first_missing();
@@ -268,13 +271,13 @@ unsafe fn for_sockets(call: &mut Call) -> Answer {
 
 /// # Safety
 ///
-/// `arrived` is an array of `count`, whose sk_buffs give one reference each away.
+/// `arrived` is an array of `count`, whose sk_buffs pass one reference each to the core.
 unsafe fn take_all(call: &Call, workspace: &mut Workspace) -> u64 {
     let mut due_ns = u64::MAX;
     for n in 0..call.count as usize {
         // SAFETY: within the array.
         let arrived = unsafe { &*call.arrived.add(n) };
-        // SAFETY: linear, of that length, and the reference is given away.
+        // SAFETY: linear, of that length, and the reference passes to the core.
         let frame = unsafe { Skb::from_raw(arrived.skb, arrived.len) };
         // SAFETY: the link of a face, which RCU keeps.
         let Some(link) = (unsafe { arrived.link.as_ref() }) else { continue };
@@ -301,6 +304,6 @@ fn octets<'a>(start: *const u8, len: u32) -> Result<&'a [u8], Refused> {
     if start.is_null() {
         return if len == 0 { Ok(&[]) } else { Err(Refused::Invalid) };
     }
-    // SAFETY: the call brings so many octets, and they stay until it ends.
+    // SAFETY: the call passes `len` octets, which are valid until it ends.
     Ok(unsafe { core::slice::from_raw_parts(start, len as usize) })
 }

@@ -1,6 +1,6 @@
-//! What the kernel gives the core: memory, a lock, SHA-256, a way to stop, and who takes what comes
-//! out. The functions are in shim.c and face.c of `kernel/module`. A check of the crate for another
-//! target than a kernel's leaves memory and panics to that target.
+//! The services that the kernel provides to the core: memory, a lock, SHA-256, a way to stop, and
+//! the receiver of output. The functions are in shim.c and face.c of `kernel/module`. If the crate
+//! is checked for another target than a kernel's, memory and panics are left to that target.
 
 use alloc::boxed::Box;
 #[cfg(target_os = "none")]
@@ -23,19 +23,19 @@ unsafe extern "C" {
     fn nk_alloc(octets: usize, align: usize) -> *mut u8;
     #[cfg(target_os = "none")]
     fn nk_free(at: *mut u8, octets: usize);
-    /// Does not come back.
+    /// Does not return.
     #[cfg(target_os = "none")]
     fn nk_panic(text: *const u8, octets: usize);
-    /// Comes back after a moment, or not at all if the holder of the lock has panicked.
+    /// Returns after a moment, or not at all if the owner of the lock has panicked.
     fn nk_lock_wait();
     fn nk_sha256(octets: *const u8, len: usize, digest: *mut u8);
     /// The `Link` of a face, or null.
     fn nk_link_of(home: *mut c_void, face: u64) -> *const c_void;
-    fn nk_emit(home: *mut c_void, face: u64, emitted: *const Emitted);
+    fn nk_emit(home: *mut c_void, face: u64, emitted: *const OutgoingFrame);
     fn nk_out_full(home: *mut c_void);
     fn nk_row(home: *mut c_void, row: *const Row) -> bool;
     fn nk_linger();
-    fn nk_store_read(home: *mut c_void, asked: *const Asked) -> u32;
+    fn nk_store_read(home: *mut c_void, asked: *const StoreRequest) -> u32;
     fn nk_store_write(home: *mut c_void, data: *const u8, len: u32, fresh_ms: u64) -> u32;
 }
 
@@ -51,12 +51,12 @@ pub fn sha256(octets: &[u8]) -> [u8; 32] {
 #[cfg(target_os = "none")]
 struct Memory;
 
-// SAFETY: `nk_alloc` gives memory of at least this size, aligned to this power of two, or null;
-// `nk_free` takes back what it gave. Neither panics, and neither uses this allocator.
+// SAFETY: `nk_alloc` returns memory of at least this size, aligned to this power of two, or null.
+// `nk_free` accepts memory from `nk_alloc`. Neither panics, and neither uses this allocator.
 #[cfg(target_os = "none")]
 unsafe impl GlobalAlloc for Memory {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: any numbers may be asked for.
+        // SAFETY: `nk_alloc` accepts any numbers.
         unsafe { nk_alloc(layout.size(), layout.align()) }
     }
 
@@ -70,17 +70,17 @@ unsafe impl GlobalAlloc for Memory {
 #[global_allocator]
 static MEMORY: Memory = Memory;
 
-/// A spin lock of one octet, for who has bottom halves off: nobody on its processor interrupts its
-/// holder and wants it too.
+/// A spin lock of one octet. It is taken only with bottom halves off, so that no other code of the
+/// owner's processor interrupts the owner and waits for the same lock.
 pub struct Lock(AtomicU8);
 
 const FREE: u8 = 0;
 const TAKEN: u8 = 1;
 
 // SAFETY: between a successful exchange of FREE for TAKEN and the store of FREE, no other exchange
-// succeeds; acquire and release order what is done in between.
+// succeeds. Acquire and release order the accesses in between.
 unsafe impl lock_api::RawMutex for Lock {
-    // Each lock is made from it by copying a value, which is what `lock_api` asks for.
+    // Each lock is made by copying this value, as `lock_api` requires.
     #[allow(clippy::declare_interior_mutable_const)]
     const INIT: Lock = Lock(AtomicU8::new(FREE));
     type GuardMarker = lock_api::GuardNoSend;
@@ -107,8 +107,8 @@ impl Lock {
     #[cold]
     fn wait(&self) {
         while self.0.load(Ordering::Relaxed) != FREE {
-            // SAFETY: no arguments. If it does not come back, the frames of this call are left as
-            // by a panic: nothing of them is used again (see `nk_panic`).
+            // SAFETY: the call has no arguments. If it does not come back, the frames of this call
+            // are left as by a panic: nothing of them is used again (see `nk_panic`).
             unsafe { nk_lock_wait() };
         }
     }
@@ -116,8 +116,8 @@ impl Lock {
 
 /// One frame or packet for a face: header octets, then a range of an sk_buff.
 #[repr(C)]
-pub(crate) struct Emitted {
-    /// Whose octets follow the header; the callee takes references of its own.
+pub(crate) struct OutgoingFrame {
+    /// The sk_buff whose octets follow the header. The callee takes references of its own.
     pub(crate) skb: *mut c_void,
     pub(crate) header: *const u8,
     /// From the first octet of `skb`'s data.
@@ -127,11 +127,11 @@ pub(crate) struct Emitted {
     /// The octet of the range to change on the way out, or -1.
     pub(crate) patch_at: i32,
     pub(crate) patch_value: u8,
-    /// Not 0 if the range begins within a packet: then what is before it is not free to write.
+    /// Not 0 if the range begins within a packet. Then the octets before it may not be written.
     pub(crate) within: u8,
 }
 
-/// One row of a table, for who lists it. Which fields mean something depends on the table.
+/// One row of a table that is listed. The table decides the fields that have a meaning.
 #[repr(C)]
 pub(crate) struct Row {
     pub(crate) name: *const u8,
@@ -142,9 +142,9 @@ pub(crate) struct Row {
     pub(crate) value: u64,
 }
 
-/// What an Interest asks a store outside for: `struct nn_asked` of nnet.h.
+/// A request for an Interest to an external store: `struct nn_asked` of nnet.h.
 #[repr(C)]
-pub(crate) struct Asked {
+pub(crate) struct StoreRequest {
     pub(crate) name: *const u8,
     pub(crate) ticket: u64,
     pub(crate) name_len: u32,
@@ -153,7 +153,7 @@ pub(crate) struct Asked {
     pub(crate) must_be_fresh: u8,
 }
 
-/// What becomes of a question to a store outside, or of Data for it.
+/// The result of a request to an external store, or of an offer of Data to it.
 pub(crate) enum Store {
     None,
     Busy,
@@ -170,31 +170,33 @@ impl Store {
     }
 }
 
-/// Whom the core works for: one network namespace, as the module sees it.
+/// The embedder of the core: one network namespace, as the module sees it.
 #[derive(Clone, Copy)]
-pub(crate) struct Home(*mut c_void);
+pub(crate) struct Embedder(*mut c_void);
 
-impl Home {
+impl Embedder {
     /// # Safety
     ///
-    /// `home` is what `kernel/module` takes for the instance that is called, until the call ends.
+    /// `home` is the pointer that `kernel/module` uses for the instance of the call. It is valid
+    /// until the call ends.
     pub(crate) unsafe fn from_raw(home: *mut c_void) -> Self {
-        Home(home)
+        Embedder(home)
     }
 
     /// The link service of a face; `None` if there is no such face.
     pub(crate) fn link_of(&self, face: FaceId) -> Option<&Link> {
-        // SAFETY: the home looks it up among its faces: what `MAKE_LINK` answered, or null. A link
-        // is freed after a grace period of RCU, and the module holds RCU's read lock for as long as
-        // the door is open.
+        // SAFETY: the home looks it up among its faces and returns a pointer from `MAKE_LINK`, or
+        // null. A link is freed after a grace period of RCU, and the module holds RCU's read lock
+        // until the call of the core ends.
         unsafe { nk_link_of(self.0, face.0).cast::<Link>().as_ref() }
     }
 
-    /// Hands a frame over, to be sent when the door has closed. `header` and a range of `packet`;
-    /// `patch`: an octet of that range and what to send in its place.
+    /// Queues a frame that the module sends after the call of the core has ended. The frame is
+    /// `header` and a range of `packet`; `patch` is an octet of that range and the value to send in
+    /// its place.
     pub(crate) fn emit(&self, face: FaceId, header: &[u8], packet: &Skb, range: Part) {
         let (skb, base) = packet.place();
-        let emitted = Emitted {
+        let emitted = OutgoingFrame {
             skb,
             header: header.as_ptr(),
             offset: base + range.offset,
@@ -209,25 +211,25 @@ impl Home {
         unsafe { nk_emit(self.0, face.0, &emitted) }
     }
 
-    /// Asks the store outside, whose answer comes later.
-    pub(crate) fn store_read(&self, asked: &Asked) -> Store {
+    /// Sends a request to the external store, which answers later.
+    pub(crate) fn store_read(&self, asked: &StoreRequest) -> Store {
         // SAFETY: the home is good; the callee reads the structure and its name during the call.
         Store::of(unsafe { nk_store_read(self.0, asked) })
     }
 
-    /// Gives the store outside a Data.
+    /// Offers a Data to the external store.
     pub(crate) fn store_write(&self, data: &[u8], fresh_ms: u64) -> Store {
-        // SAFETY: the home is good; the callee reads so many octets during the call.
+        // SAFETY: the home is good; the callee reads `data.len()` octets during the call.
         Store::of(unsafe { nk_store_write(self.0, data.as_ptr(), data.len() as u32, fresh_ms) })
     }
 
-    /// Counts what found no room in the queue of a workspace.
+    /// Counts packets that found the queue of a workspace full.
     pub(crate) fn count_out_full(&self) {
         // SAFETY: the home is good, as `from_raw` demands.
         unsafe { nk_out_full(self.0) }
     }
 
-    /// Gives a row of a table to who lists it; false if that takes no more.
+    /// Passes a row of a table to the listing. Returns false if it accepts no more rows.
     pub(crate) fn row(&self, name: &[u8], more: &[u8], face: u64, value: u64) -> bool {
         let row = Row {
             name: name.as_ptr(),
@@ -242,7 +244,7 @@ impl Home {
     }
 }
 
-/// A range of a packet, and the octet of it that goes out changed.
+/// A range of a packet, and the octet of it that is changed on the way out.
 #[derive(Clone, Copy)]
 pub(crate) struct Part {
     pub(crate) offset: u32,
@@ -250,26 +252,26 @@ pub(crate) struct Part {
     pub(crate) patch: Option<(u32, u8)>,
 }
 
-/// A place on the heap for a value, if there is memory for it.
-pub(crate) fn place_for<T>() -> Result<Box<MaybeUninit<T>>, Refused> {
+/// Allocates memory for a value on the heap. Fails if there is none.
+pub(crate) fn allocate<T>() -> Result<Box<MaybeUninit<T>>, Refused> {
     const { assert!(size_of::<T>() > 0) };
     // SAFETY: its layout is not of 0 octets.
     let at = unsafe { alloc::alloc::alloc(Layout::new::<T>()) }.cast::<MaybeUninit<T>>();
     if at.is_null() {
         return Err(Refused::NoMemory);
     }
-    // SAFETY: memory of this layout from the allocator that a `Box` gives it back to, in which
-    // nothing need be.
+    // SAFETY: memory of this layout from the allocator to which a `Box` returns it. It need not be
+    // initialized.
     Ok(unsafe { Box::from_raw(at) })
 }
 
-/// Stays for a while, so that a test can have another processor wait for a lock.
+/// Waits for some time, so that a test can have another processor wait for a lock.
 pub(crate) fn linger() {
-    // SAFETY: no arguments; it waits without sleeping.
+    // SAFETY: the call has no arguments. It waits without sleeping.
     unsafe { nk_linger() }
 }
 
-/// What a panic says, cut to what fits.
+/// The message of a panic, cut to the buffer's length.
 #[cfg(target_os = "none")]
 struct Text {
     octets: [u8; 160],
@@ -292,11 +294,12 @@ impl Write for Text {
 #[panic_handler]
 fn panicked(info: &core::panic::PanicInfo<'_>) -> ! {
     let mut text = Text { octets: [0; 160], len: 0 };
-    // Cannot fail: what does not fit is left out.
+    // Cannot fail: octets beyond the buffer are left out.
     let _ = write!(text, "{info}");
-    // SAFETY: reads so many octets. It leaves to the guard of the innermost call: the frames in
-    // between are never run again, so whatever they own is lost, and locks that they hold stay
-    // taken. The instance is not entered again, and who waits for such a lock leaves too.
+    // SAFETY: reads `len` octets. It jumps to the guard of the innermost call. The frames in
+    // between never run again, so everything that they own is leaked, and locks that they hold stay
+    // taken. The instance is not entered again, and a call that waits for such a lock is left in
+    // the same way.
     unsafe { nk_panic(text.octets.as_ptr(), text.len) };
     never_reached()
 }
@@ -305,7 +308,7 @@ fn panicked(info: &core::panic::PanicInfo<'_>) -> ! {
 #[cfg(all(target_os = "none", target_arch = "x86_64"))]
 #[inline(always)]
 fn never_reached() -> ! {
-    // SAFETY: it is not reached, for `nk_panic` does not come back.
+    // SAFETY: it is not reached, because `nk_panic` does not return.
     unsafe { core::arch::asm!("ud2", options(noreturn)) }
 }
 

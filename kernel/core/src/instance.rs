@@ -1,4 +1,4 @@
-//! The forwarder of one network namespace, and what its home asks of it beside packets.
+//! The forwarder of one network namespace, and the requests of its home other than packets.
 
 use alloc::boxed::Box;
 
@@ -8,7 +8,7 @@ use namely_forwarder::{
 use namely_link::{LinkConfig, LinkKind, LinkService, MTU_OCTETS_MIN, ReassemblyTotal};
 use namely_wire::NameRef;
 
-use crate::home::{Home, Lock, linger, place_for, sha256};
+use crate::home::{Embedder, Lock, allocate, linger, sha256};
 use crate::packets::{Link, Queue};
 use crate::rows;
 use crate::skb::Skb;
@@ -16,7 +16,7 @@ use crate::skb::Skb;
 /// Octets of incomplete messages that all links of an instance may hold.
 const REASSEMBLY_OCTETS_MAX: usize = 1 << 20;
 
-/// What a home may limit: `struct nn_limits` of nnet.h.
+/// The limits that a home may set: `struct nn_limits` of nnet.h.
 #[repr(C)]
 pub(crate) struct Limits {
     faces: u32,
@@ -31,13 +31,13 @@ pub(crate) struct Limits {
 /// Data that leave a content store that shrinks, for each call.
 const SHRUNK_PER_CALL: usize = 64;
 
-/// What is ended for each call of `expire`, of each kind.
+/// Maximum number of entries of each kind that one call of `expire` ends.
 pub(crate) const EXPIRED_PER_CALL: usize = 128;
 
 /// Index entries of the content store for each Data: one for each prefix of its name.
 const CS_ENTRIES_PER_PACKET: usize = 8;
 
-/// Why a call was refused, as the kernel says it.
+/// The reason of a refused call, as the kernel's error number.
 #[derive(Clone, Copy)]
 #[repr(i32)]
 pub(crate) enum Refused {
@@ -53,18 +53,18 @@ pub(crate) enum Refused {
     BadDigest = -74,
 }
 
-/// What a call answers: a number that is not negative, or why it was refused.
+/// The answer to a call: a number that is not negative, or the reason of the refusal.
 pub(crate) type Answer = Result<u64, Refused>;
 
-// A bucket of the PIT with its lock, and what a pending Interest takes (`IS-34`, `IS-27`).
+// The sizes of a bucket of the PIT with its lock, and of a pending Interest (`IS-34`, `IS-27`).
 const _: () = assert!(Forwarder::<Skb, Lock>::PIT_BUCKET_OCTETS == 8);
 const _: () = assert!(Forwarder::<Skb, Lock>::PIT_ENTRY_OCTETS <= 280);
 
-/// A forwarder and what its links share.
+/// A forwarder and the state that its links share.
 pub(crate) struct Instance {
     pub(crate) core: Box<Forwarder<Skb, Lock>>,
     pub(crate) reassembly: ReassemblyTotal,
-    /// What the content store has memory for.
+    /// Maximum number of packets for which the content store has memory.
     cs_packets_max: usize,
 }
 
@@ -89,11 +89,11 @@ impl Instance {
         let cs_packets_max = config.cs.packets_max;
         let core = make(config, seed)?;
         let reassembly = ReassemblyTotal::unshared(REASSEMBLY_OCTETS_MAX);
-        Ok(Box::write(place_for()?, Instance { core, reassembly, cs_packets_max }))
+        Ok(Box::write(allocate()?, Instance { core, reassembly, cs_packets_max }))
     }
 
-    /// Makes the memory for one more name in a table, where one may wait: what enters it finds that
-    /// made, unless others come in between.
+    /// Allocates the memory for one more name in a table, in a context that may sleep. The next
+    /// name that enters finds that memory, unless other names come in between.
     pub(crate) fn make_room(&self, table: u64, name: NameRef<'_>) -> Answer {
         let octets = name.as_bytes().len();
         let made = match table {
@@ -117,7 +117,7 @@ impl Instance {
             mtu if mtu >= MTU_OCTETS_MIN => LinkKind::Datagram { mtu },
             _ => return Err(Refused::Invalid),
         };
-        Ok(Box::write(place_for()?, Self::new_link(total, kind, sequence)))
+        Ok(Box::write(allocate()?, Self::new_link(total, kind, sequence)))
     }
 
     #[inline(never)]
@@ -138,7 +138,7 @@ impl Instance {
     }
 
     pub(crate) fn face_release(&self, face: FaceId) -> Answer {
-        // What it leaves in tables is swept by `expire`.
+        // `expire` sweeps the face's remains in tables.
         self.core.face_release_within(face, 0).map(|_| 0).map_err(|_| Refused::NoFace)
     }
 
@@ -164,7 +164,7 @@ impl Instance {
             Err(BindError::NoFace) => Err(Refused::NoFace),
             Err(BindError::NotUpper) => Err(Refused::NotSupported),
             Err(BindError::TableFull) => Err(Refused::NoRoom),
-            Err(BindError::HolderFull) => Err(Refused::Quota),
+            Err(BindError::OwnerFull) => Err(Refused::Quota),
             Err(BindError::NoMemory) => Err(Refused::NoMemory),
         }
     }
@@ -185,8 +185,8 @@ impl Instance {
         }
     }
 
-    /// Changes the content store's capacity, up to that which it was made with. What is beyond it
-    /// leaves by `cs_shrink`.
+    /// Changes the content store's capacity, up to the capacity at creation. `cs_shrink` removes
+    /// the packets beyond it.
     pub(crate) fn cs_limit(&self, packets_max: u64) -> Answer {
         let packets_max = usize::try_from(packets_max).map_err(|_| Refused::Invalid)?;
         if packets_max > self.cs_packets_max {
@@ -201,25 +201,27 @@ impl Instance {
         Ok(u64::from(self.core.cs().shrink(SHRUNK_PER_CALL)))
     }
 
-    /// Erases some Data at or under a prefix; answers how many.
+    /// Erases up to `count` Data at or under a prefix. Returns the number that it erased.
     pub(crate) fn cs_erase(&self, prefix: NameRef<'_>, count: u64) -> Answer {
         let (erased, _) = self.core.cs().erase(prefix, usize::try_from(count).unwrap_or(usize::MAX));
         Ok(erased as u64)
     }
 
-    /// Does what is due; answers when to call again, ns, and the largest number if nothing waits.
+    /// Does the work that is due. Returns the time of the next call, ns: the largest number if
+    /// nothing waits.
     #[inline(never)]
-    pub(crate) fn expire(&self, queue: &mut Queue, home: Home, now_ns: u64) -> Answer {
+    pub(crate) fn expire(&self, queue: &mut Queue, home: Embedder, now_ns: u64) -> Answer {
         let due_ns = queue.expire(self, home, now_ns);
         queue.send(home, now_ns);
         Ok(due_ns)
     }
 }
 
-/// With all memory that packets may need of the large tables: in a softirq there are no megabytes.
+/// Creates a forwarder with all memory of the large tables that packets may need, because a softirq
+/// cannot allocate megabytes.
 #[inline(never)]
 fn make(config: Config, seed: u128) -> Result<Box<Forwarder<Skb, Lock>>, Refused> {
-    let place = place_for()?;
+    let place = allocate()?;
     let core = Box::write(place, Forwarder::new(config, seed).map_err(|_| Refused::NoMemory)?);
     core.prepare().map_err(|_| Refused::NoMemory)?;
     Ok(core)
@@ -234,8 +236,8 @@ fn refused_strategy(error: StrategyError) -> Refused {
     }
 }
 
-/// Panics on purpose, so that a test sees what becomes of the kernel: 0 just so, 1 with a lock held
-/// that another processor waits for, 2 waits for that lock.
+/// Panics on purpose, so that a test sees the effect on the kernel. 0 panics at once, 1 panics with
+/// a lock held that another processor waits for, 2 waits for that lock.
 #[inline(never)]
 pub(crate) fn planted_panic(how: u64) {
     static HELD: lock_api::Mutex<Lock, ()> = lock_api::Mutex::new(());

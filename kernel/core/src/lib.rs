@@ -1,14 +1,14 @@
-//! The forwarding core as one object for a Linux module: what `kernel/module` calls, and what it
-//! gives in return.
+//! The forwarding core as one object for a Linux module: the functions that `kernel/module` calls,
+//! and the functions that it provides in return.
 //!
-//! There is one door, `nn_call`, which the module passes under a guard: whatever panics
-//! below it brings the module back from its call, and the instance is used no more. Packets and
-//! control calls come with bottom halves off, so one kind of lock serves; an instance, a workspace
-//! and a link are made and freed where one may wait. What is to be sent is handed to the module as
-//! buffers, which it sends after the door has closed.
+//! There is one entry point, `nn_call`, which the module calls under a guard. A panic below it
+//! returns the module from its call, and the instance is not used again. Packets and control calls
+//! come with bottom halves off, so one kind of lock serves. An instance, a workspace and a link are
+//! made and freed in a context that may sleep. Packets to send are handed to the module as buffers,
+//! and the module sends them after the call has ended.
 //!
-//! All that is unsafe is in `home` (what the kernel gives), `skb` (packets) and `door` (what
-//! the module's pointers are).
+//! All unsafe code is in `home` (the kernel's services), `skb` (packets) and `door` (the module's
+//! pointers).
 #![no_std]
 #![deny(unsafe_code)]
 
@@ -26,7 +26,7 @@ mod skb;
 mod sockets;
 mod store;
 
-// Who measures the core with what the kernel gives it (kernel/test/recipe) takes the same.
+// The measurement of the core in user space (kernel/test/recipe) uses the same services.
 #[doc(hidden)]
 pub use home::{Lock, sha256};
 #[doc(hidden)]

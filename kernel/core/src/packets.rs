@@ -5,27 +5,29 @@ use alloc::vec::Vec;
 
 use lock_api::Mutex;
 use namely_forwarder::{
-    Batch, FaceId, Leaving, Outgoing, Output, PacketBuf, Received, Tier, TierAnswer, TierWrite, Wanted,
+    Batch, EvictedData, FaceId, Outgoing, Output, PacketBuf, Received, Tier, TierAnswer, TierRequest,
+    TierWrite,
 };
 use namely_link::{
-    Carried, Frame, LinkConfig, LinkKind, LinkService, MTU_OCTETS_MIN, Outbound, Patch, stream::packet_octets,
+    Frame, LinkConfig, LinkKind, LinkService, MTU_OCTETS_MIN, Outbound, PacketLocation, Patch,
+    stream::packet_octets,
 };
 use namely_wire::LpView;
 use namely_wire::tlv::read_tlv;
 use namely_wire::types::NAME;
 
-use crate::home::{Home, Lock, Part, place_for};
+use crate::home::{Embedder, Lock, Part, allocate};
 use crate::instance::{Answer, EXPIRED_PER_CALL, Instance, Refused};
 use crate::skb::Skb;
 use crate::store;
 
-/// Who sent a frame, on a link with several: its Ethernet address.
-pub(crate) type Station = [u8; 6];
+/// The Ethernet address of a frame's sender, on a link with several peers.
+pub(crate) type LinkAddress = [u8; 6];
 
 /// The link service of a face.
-pub(crate) type Link = Mutex<Lock, LinkService<Skb, Station>>;
+pub(crate) type Link = Mutex<Lock, LinkService<Skb, LinkAddress>>;
 
-/// What one processor works with.
+/// The working memory of one processor.
 pub(crate) struct Workspace {
     pub(crate) batch: Batch<Skb>,
     pub(crate) queue: Queue,
@@ -34,8 +36,8 @@ pub(crate) struct Workspace {
 /// Packets that the forwarder sends, until their turn ends.
 pub(crate) struct Queue(Vec<(FaceId, Outgoing<Skb>)>);
 
-/// Maximum number of packets that one turn sends; what is beyond is dropped and counted
-/// (`out_full`). A batch has 64 packets, each of which may go to several faces.
+/// Maximum number of packets that one round sends. Packets beyond it are dropped and counted
+/// (`out_full`). A batch has 64 packets, each of which may be sent to several faces.
 const OUT_MAX: usize = 1024;
 
 impl Workspace {
@@ -44,36 +46,44 @@ impl Workspace {
         let mut queue = Vec::new();
         queue.try_reserve_exact(OUT_MAX).map_err(|_| Refused::NoMemory)?;
         let batch = Batch::with_room(Batch::<Skb>::PACKETS_MAX).map_err(|_| Refused::NoMemory)?;
-        Ok(Box::write(place_for()?, Workspace { batch, queue: Queue(queue) }))
+        Ok(Box::write(allocate()?, Workspace { batch, queue: Queue(queue) }))
     }
 
-    /// Takes in what a face received; `run` processes it. Returns when the link is due, ns.
+    /// Takes in a frame that a face received; `run` processes it. Returns when the link is due, ns.
     #[inline(never)]
-    pub(crate) fn take(&mut self, link: &Link, face: FaceId, frame: Skb, from: Station, now_ns: u64) -> u64 {
+    pub(crate) fn take(
+        &mut self,
+        link: &Link,
+        face: FaceId,
+        frame: Skb,
+        from: LinkAddress,
+        now_ns: u64,
+    ) -> u64 {
         let mut link = link.lock();
         let octets = without_padding(frame.as_ref());
-        // What is dropped has been counted by the link service.
+        // The link service has counted the packets that it dropped.
         if let Ok(Some(delivered)) = link.receive(octets, from, now_ns, &mut |_| ()) {
             let packet = match delivered.packet {
                 // The octets begin where the frame does.
-                Carried::Whole(range) => frame.part(range.start, range.len()),
-                Carried::Completed(octets) => {
+                PacketLocation::InFrame(range) => frame.part(range.start, range.len()),
+                PacketLocation::Reassembled(octets) => {
                     let packet = Skb::build(octets.len(), |packet| packet.copy_from_slice(&octets));
                     link.recycle(octets);
                     packet
                 }
             };
             if let Some(packet) = packet {
-                // The module brings no more at a time than a batch holds.
+                // The module passes at most one batch of packets at a time.
                 let _ = self.batch.push(face, Received { packet, headers: delivered.headers });
             }
         }
         link.due_ns().unwrap_or(u64::MAX)
     }
 
-    /// Processes what was taken in, and what is due. Returns when something is again, ns.
+    /// Processes the packets that were taken in, and the work that is due. Returns the time at
+    /// which work is due again, ns.
     #[inline(never)]
-    pub(crate) fn run(&mut self, instance: &Instance, home: Home, has_store: bool, now_ns: u64) -> u64 {
+    pub(crate) fn run(&mut self, instance: &Instance, home: Embedder, has_store: bool, now_ns: u64) -> u64 {
         let store = has_store.then_some(now_ns);
         instance.core.receive_batch(&mut self.batch, now_ns, &mut self.queue.output(home, store));
         let due_ns = self.queue.expire(instance, home, now_ns);
@@ -85,7 +95,7 @@ impl Workspace {
 /// Octets of the shortest payload of an Ethernet frame: shorter ones are filled up.
 const ETHERNET_PAYLOAD_OCTETS_MIN: usize = 46;
 
-/// What of a frame is not filling.
+/// Returns the frame without its padding.
 fn without_padding(frame: &[u8]) -> &[u8] {
     if frame.len() > ETHERNET_PAYLOAD_OCTETS_MIN {
         return frame;
@@ -96,8 +106,8 @@ fn without_padding(frame: &[u8]) -> &[u8] {
     }
 }
 
-/// Where in a frame the name of its packet lies: the offset of its VALUE in the upper half of the
-/// number, how many octets in the lower. 0 if there is no name, or no whole packet.
+/// The position of the packet's name in a frame: the offset of its VALUE in the upper half of the
+/// number, its length in the lower. 0 if there is no name, or no whole packet.
 #[inline(never)]
 pub(crate) fn whole_name(frame: &[u8]) -> u64 {
     let found =
@@ -108,7 +118,7 @@ pub(crate) fn whole_name(frame: &[u8]) -> u64 {
     found.map_or(0, |(offset, len)| (offset as u64) << 32 | len as u64)
 }
 
-/// Does what is due on a link; answers when it is again, ns.
+/// Does the work that is due on a link. Returns the time at which work is due again, ns.
 pub(crate) fn tick(link: &Link, now_ns: u64) -> u64 {
     let mut link = link.lock();
     link.tick(now_ns, &mut |_| ());
@@ -125,21 +135,23 @@ pub(crate) fn set_mtu(link: &Link, mtu: u64) -> Answer {
 }
 
 impl Queue {
-    /// What the forwarder sends to, of an instance that has a store outside if `store` is the time.
-    pub(crate) fn output(&mut self, home: Home, store: Option<u64>) -> Collect<'_> {
+    /// The sink for the forwarder's output. The instance has an external store if `store` is the
+    /// time.
+    pub(crate) fn output(&mut self, home: Embedder, store: Option<u64>) -> Collect<'_> {
         Collect { queue: &mut self.0, home, store }
     }
 
-    /// Ends what is due, a bounded part of it; returns when something is again, ns.
+    /// Does a bounded part of the work that is due. Returns the time at which work is due again,
+    /// ns.
     #[inline(never)]
-    pub(crate) fn expire(&mut self, instance: &Instance, home: Home, now_ns: u64) -> u64 {
+    pub(crate) fn expire(&mut self, instance: &Instance, home: Embedder, now_ns: u64) -> u64 {
         let expiry = instance.core.expire_within(now_ns, EXPIRED_PER_CALL, &mut self.output(home, None));
         if expiry.is_more { now_ns } else { expiry.next_ns.unwrap_or(u64::MAX) }
     }
 
-    /// Makes frames of what waits, and hands them to the home.
+    /// Encodes the queued packets as frames and hands them to the home.
     #[inline(never)]
-    pub(crate) fn send(&mut self, home: Home, now_ns: u64) {
+    pub(crate) fn send(&mut self, home: Embedder, now_ns: u64) {
         for (face, outgoing) in self.0.drain(..) {
             send_one(home, face, outgoing, now_ns);
         }
@@ -150,7 +162,7 @@ impl Queue {
 /// known when it runs.
 pub(crate) struct Collect<'a> {
     queue: &'a mut Vec<(FaceId, Outgoing<Skb>)>,
-    home: Home,
+    home: Embedder,
     store: Option<u64>,
 }
 
@@ -169,18 +181,18 @@ impl Output<Skb> for Collect<'_> {
 }
 
 impl Tier<Skb> for Collect<'_> {
-    fn read(&mut self, wanted: &Wanted<'_>) -> TierAnswer {
+    fn read(&mut self, wanted: &TierRequest<'_>) -> TierAnswer {
         store::read(self.home, wanted)
     }
 
-    fn write(&mut self, leaving: Leaving<Skb>) -> TierWrite {
+    fn write(&mut self, leaving: EvictedData<Skb>) -> TierWrite {
         store::write(self.home, &leaving, self.store.unwrap_or_default())
     }
 }
 
 #[inline(never)]
-fn send_one(home: Home, face: FaceId, outgoing: Outgoing<Skb>, now_ns: u64) {
-    // A face that has gone since takes nothing: the packet is dropped.
+fn send_one(home: Embedder, face: FaceId, outgoing: Outgoing<Skb>, now_ns: u64) {
+    // A face that has been removed since has no link: the packet is dropped.
     let Some(link) = home.link_of(face) else { return };
     let packet = outgoing.packet.clone();
     let hop_limit = outgoing.hop_limit.map(|(offset, value)| Patch { offset, value });
@@ -189,8 +201,8 @@ fn send_one(home: Home, face: FaceId, outgoing: Outgoing<Skb>, now_ns: u64) {
     let _ = link.lock().send(outbound, now_ns, &mut |frame| emit(home, face, &packet, &frame));
 }
 
-/// A frame is a header and a range of the packet, which goes along by reference.
-fn emit(home: Home, face: FaceId, packet: &Skb, frame: &Frame<Skb>) {
+/// A frame is a header and a range of the packet, which is passed by reference.
+fn emit(home: Embedder, face: FaceId, packet: &Skb, frame: &Frame<Skb>) {
     let [header, before, patched, after] = frame.slices();
     let offset = before.as_ptr().addr().wrapping_sub(packet.as_ref().as_ptr().addr()) as u32;
     let len = (before.len() + patched.len() + after.len()) as u32;

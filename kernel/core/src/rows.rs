@@ -1,8 +1,8 @@
-//! What can be listed: tables and counters, row by row.
+//! Listings of tables and counters, row by row.
 
 use namely_forwarder::DropReason;
 
-use crate::home::Home;
+use crate::home::Embedder;
 use crate::instance::{Answer, Instance, Refused};
 use crate::packets::Link;
 
@@ -14,8 +14,8 @@ const COUNTERS: u64 = 3;
 const DROPS: u64 = 4;
 const CS: u64 = 5;
 
-/// Where a listing goes on: a place of the table in the upper half, rows of it that were taken
-/// already in the lower.
+/// The position at which a listing continues. The upper half is a position in the table, the lower
+/// half is the number of its rows that were listed already.
 struct Cursor(u64);
 
 impl Cursor {
@@ -35,16 +35,16 @@ impl Cursor {
 /// A cursor behind the last row.
 const END: u64 = u64::MAX;
 
-/// Places of a table that one call looks at, under the table's lock.
+/// Maximum number of a table's slots that one call visits, under the table's lock.
 const PLACES_PER_CALL: u32 = 128;
 
-/// What one call may give the home, which writes down each octet of a name: rows of so many octets.
+/// Octets of rows that one call may pass to the home, which writes down each octet of a name.
 const OCTETS_PER_CALL: usize = 16 << 10;
 
-/// What a row costs beside its names.
+/// The cost of a row beside its names.
 const ROW_OCTETS: usize = 128;
 
-/// What is left of it. The first row goes in any case.
+/// The remaining octets. The first row is listed in any case.
 struct Budget(usize);
 
 impl Budget {
@@ -52,8 +52,9 @@ impl Budget {
         Budget(OCTETS_PER_CALL)
     }
 
-    /// Gives a row to the home; false if that takes no more, or this call has given enough.
-    fn row(&mut self, home: Home, name: &[u8], more: &[u8], (face, value): (u64, u64)) -> bool {
+    /// Passes a row to the home. Returns false if it accepts no more, or if this call's budget is
+    /// used up.
+    fn row(&mut self, home: Embedder, name: &[u8], more: &[u8], face: u64, value: u64) -> bool {
         let is_given = self.0 > 0 && home.row(name, more, face, value);
         if is_given {
             self.0 = self.0.saturating_sub(ROW_OCTETS + name.len() + more.len());
@@ -63,10 +64,10 @@ impl Budget {
 }
 
 impl Instance {
-    /// Gives the rows of a table from a cursor on (0: the first) to the home, until that takes no
-    /// more or a bounded part of the table is done; answers the next cursor, [`END`] at the end.
+    /// Passes the rows of a table from a cursor on (0: the first) to the home, until it accepts no
+    /// more or a bounded part of the table is done. Returns the next cursor, [`END`] at the end.
     #[inline(never)]
-    pub(crate) fn rows(&self, home: Home, table: u64, cursor: u64) -> Answer {
+    pub(crate) fn rows(&self, home: Embedder, table: u64, cursor: u64) -> Answer {
         let cursor = Cursor(cursor);
         match table {
             FIB => Ok(self.fib_rows(home, &cursor)),
@@ -79,12 +80,12 @@ impl Instance {
         }
     }
 
-    fn fib_rows(&self, home: Home, cursor: &Cursor) -> u64 {
+    fn fib_rows(&self, home: Embedder, cursor: &Cursor) -> u64 {
         let (mut taken, mut given, mut budget) = (cursor.taken(), 0, Budget::new());
         let next = self.core.fib().show(Some(cursor.place().max(1)), PLACES_PER_CALL, |prefix, hops| {
             given = core::mem::take(&mut taken);
             for (face, cost) in hops.skip(given) {
-                if !budget.row(home, prefix.as_bytes(), &[], (face.0, cost)) {
+                if !budget.row(home, prefix.as_bytes(), &[], face.0, cost) {
                     return false;
                 }
                 given += 1;
@@ -95,24 +96,24 @@ impl Instance {
         next.map_or(END, |place| Cursor::at(place, given))
     }
 
-    fn strategy_rows(&self, home: Home, cursor: &Cursor) -> u64 {
+    fn strategy_rows(&self, home: Embedder, cursor: &Cursor) -> u64 {
         let mut budget = Budget::new();
         let next = self.core.strategies().show(Some(cursor.place()), PLACES_PER_CALL, |prefix, chosen| {
-            budget.row(home, prefix.as_bytes(), chosen.octets().as_name().as_bytes(), (0, 0))
+            budget.row(home, prefix.as_bytes(), chosen.octets().as_name().as_bytes(), 0, 0)
         });
         next.map_or(END, |place| Cursor::at(place, 0))
     }
 
-    fn binding_rows(&self, home: Home, cursor: &Cursor) -> u64 {
+    fn binding_rows(&self, home: Embedder, cursor: &Cursor) -> u64 {
         let mut budget = Budget::new();
         let next = self.core.bindings().show(Some(cursor.place().max(1)), PLACES_PER_CALL, |prefix, face| {
-            budget.row(home, prefix.as_bytes(), &[], (face.0, 0))
+            budget.row(home, prefix.as_bytes(), &[], face.0, 0)
         });
         next.map_or(END, |place| Cursor::at(place, 0))
     }
 
     #[inline(never)]
-    fn counter_rows(&self, home: Home) -> u64 {
+    fn counter_rows(&self, home: Embedder) -> u64 {
         let (sizes, counters) = (self.core.table_sizes(), self.core.counters());
         let packets = counters.packets;
         let rows = [
@@ -140,13 +141,13 @@ impl Instance {
     }
 
     #[inline(never)]
-    fn drop_rows(&self, home: Home) -> u64 {
+    fn drop_rows(&self, home: Embedder) -> u64 {
         let counters = self.core.counters();
         rows_of(home, DropReason::ALL.iter().map(|reason| (reason.label(), counters.dropped(*reason))))
     }
 
     #[inline(never)]
-    fn cs_rows(&self, home: Home) -> u64 {
+    fn cs_rows(&self, home: Embedder) -> u64 {
         let status = self.core.cs().status();
         let rows = [
             ("packets_max", status.packets_max as u64),
@@ -163,14 +164,14 @@ impl Instance {
     }
 
     #[inline(never)]
-    fn tier_rows(&self, home: Home) -> u64 {
+    fn tier_rows(&self, home: Embedder) -> u64 {
         rows_of(home, self.core.counters().tier.labelled())
     }
 }
 
-/// What a link service has done, and what it has dropped.
+/// The counters of a link service, of packets and of drops.
 #[inline(never)]
-pub(crate) fn link_rows(home: Home, link: &Link) -> Answer {
+pub(crate) fn link_rows(home: Embedder, link: &Link) -> Answer {
     let counters = link.lock().counters();
     let rows = [("fragmented", counters.fragmented), ("reassembled", counters.reassembled)];
     let drops = counters.drops.iter();
@@ -179,7 +180,7 @@ pub(crate) fn link_rows(home: Home, link: &Link) -> Answer {
 }
 
 /// Counters by name; the home has room for all of them.
-fn rows_of(home: Home, rows: impl IntoIterator<Item = (&'static str, u64)>) -> u64 {
+fn rows_of(home: Embedder, rows: impl IntoIterator<Item = (&'static str, u64)>) -> u64 {
     for (label, value) in rows {
         home.row(label.as_bytes(), &[], 0, value);
     }

@@ -6,7 +6,7 @@ use namely_forwarder::PacketBuf;
 
 unsafe extern "C" {
     fn nk_skb_get(skb: *mut c_void);
-    /// One more reference; from now on what lies before the packet is free to be written.
+    /// Takes one more reference. From now on the octets before the packet may be written.
     fn nk_skb_keep(skb: *mut c_void);
     fn nk_skb_put(skb: *mut c_void);
     /// A new linear sk_buff with `len` octets of zero and headroom for any device; null if there is
@@ -17,7 +17,8 @@ unsafe extern "C" {
 }
 
 /// A part of a linear sk_buff; a clone is a reference. Invariant: `data` is the first of `len`
-/// octets of the sk_buff's linear data, of which this holds one reference, and nobody writes them.
+/// octets of the sk_buff's linear data. This value holds one reference to it, and the octets are
+/// not written.
 pub struct Skb {
     skb: *mut c_void,
     data: *const u8,
@@ -26,14 +27,14 @@ pub struct Skb {
 
 // SAFETY: references of an sk_buff are counted atomically, and any processor may put one.
 unsafe impl Send for Skb {}
-// SAFETY: what is reached through a shared `Skb` is only read.
+// SAFETY: memory that is reached through a shared `Skb` is only read.
 unsafe impl Sync for Skb {}
 
 impl Skb {
     /// # Safety
     ///
-    /// `skb` is linear, `len` octets from its data on are its packet, nobody writes them from now
-    /// on, and one reference is given away.
+    /// `skb` is linear, and `len` octets from its data on are its packet. They are not written from
+    /// now on, and one reference passes to this value.
     pub(crate) unsafe fn from_raw(skb: *mut c_void, len: u32) -> Self {
         // SAFETY: `skb` is good.
         Skb { skb, data: unsafe { nk_skb_data(skb) }, len }
@@ -46,8 +47,8 @@ impl Skb {
         skb
     }
 
-    /// The packet in it, which keeps all of it and of which others may write what lies before;
-    /// `None` if it does not lie within.
+    /// Returns the packet within it, which keeps the whole sk_buff and before which others may
+    /// write. Returns `None` if the range does not lie within.
     pub(crate) fn part(&self, offset: usize, len: usize) -> Option<Self> {
         let part = self.as_ref().get(offset..offset.checked_add(len)?)?;
         let (data, len) = (part.as_ptr(), part.len() as u32);
@@ -82,8 +83,8 @@ impl Drop for Skb {
 impl AsRef<[u8]> for Skb {
     #[inline]
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: the invariant: `len` octets from `data` on are kept by the reference, and nobody
-        // writes them.
+        // SAFETY: the invariant: the reference keeps `len` octets from `data` on, and they are not
+        // written.
         unsafe { core::slice::from_raw_parts(self.data, self.len as usize) }
     }
 }
@@ -96,14 +97,13 @@ impl PacketBuf for Skb {
         if skb.is_null() {
             return None;
         }
-        // SAFETY: a new linear sk_buff, whose `len` octets are set and which nobody else reaches
-        // yet.
+        // SAFETY: a new linear sk_buff, whose `len` octets are set and which is not shared yet.
         write(unsafe { core::slice::from_raw_parts_mut(nk_skb_data(skb).cast_mut(), len) });
-        // SAFETY: its only reference is given away here, and nobody writes it from now on.
+        // SAFETY: its only reference passes on here, and it is not written from now on.
         Some(unsafe { Skb::from_raw(skb, packet_octets) })
     }
 
-    fn octets_held(&self) -> usize {
+    fn memory_octets(&self) -> usize {
         // SAFETY: the reference that this holds keeps the sk_buff.
         unsafe { nk_skb_held(self.skb) as usize }
     }

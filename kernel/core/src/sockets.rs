@@ -1,5 +1,5 @@
-//! What sockets of names and contents need: what a packet says, packets made of what an application
-//! says, and the transfer of an object's segments (namely-window).
+//! Support for sockets of names and contents: the fields of a packet, packets made of an
+//! application's fields, and the transfer of an object's segments (namely-window).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -16,22 +16,23 @@ use crate::home::sha256;
 use crate::instance::{Answer, Refused};
 use crate::skb::Skb;
 
-/// A segment number that is none.
+/// The value in the place of an absent segment number.
 const NO_SEGMENT: u64 = u64::MAX;
 
-/// `struct nn_said` of nnet.h: what a packet says, or is to say. Places are offsets of the packet.
+/// `struct nn_said` of nnet.h: the fields of a packet that was read or will be created. Positions
+/// are offsets in the packet.
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
-pub(crate) struct Said {
-    /// At the end of the name, or [`NO_SEGMENT`].
+pub(crate) struct PacketFields {
+    /// The segment number at the end of the name, or [`NO_SEGMENT`].
     segment: u64,
-    /// In FinalBlockId, or [`NO_SEGMENT`].
+    /// The segment number in FinalBlockId, or [`NO_SEGMENT`].
     last_segment: u64,
     /// InterestLifetime or FreshnessPeriod.
     time_ms: u32,
     name_at: u16,
     name_len: u16,
-    /// Of the name without its segment number.
+    /// Length of the name without its segment number.
     prefix_len: u16,
     content_at: u16,
     content_len: u16,
@@ -55,11 +56,11 @@ const DENIED: u8 = 8;
 
 /// Reads a packet, bare or with NDNLPv2's headers. A Data whose digest is not its own is refused.
 #[inline(never)]
-pub(crate) fn read(packet: &[u8], said: &mut Said) -> Answer {
+pub(crate) fn read(packet: &[u8], said: &mut PacketFields) -> Answer {
     let view = LpView::parse(packet).map_err(|_| Refused::Invalid)?;
     let fragment = view.fragment.filter(|_| view.frag_count == 1).ok_or(Refused::Invalid)?;
     let place = |part: &[u8]| (part.as_ptr().addr().wrapping_sub(packet.as_ptr().addr())) as u16;
-    *said = Said { segment: NO_SEGMENT, last_segment: NO_SEGMENT, ..Said::default() };
+    *said = PacketFields { segment: NO_SEGMENT, last_segment: NO_SEGMENT, ..PacketFields::default() };
     let name = match fragment.first().map(|typ| u32::from(*typ)) {
         Some(INTEREST) => read_interest(fragment, said)?,
         Some(DATA) => read_data(fragment, said, &place)?,
@@ -82,7 +83,7 @@ pub(crate) fn read(packet: &[u8], said: &mut Said) -> Answer {
     Ok(0)
 }
 
-fn read_interest<'a>(packet: &'a [u8], said: &mut Said) -> Result<NameRef<'a>, Refused> {
+fn read_interest<'a>(packet: &'a [u8], said: &mut PacketFields) -> Result<NameRef<'a>, Refused> {
     let interest = InterestView::parse(packet).map_err(|_| Refused::Invalid)?;
     said.kind = KIND_INTEREST;
     said.time_ms = u32::try_from(interest.lifetime_or_default_ms()).unwrap_or(u32::MAX);
@@ -97,7 +98,7 @@ fn read_interest<'a>(packet: &'a [u8], said: &mut Said) -> Result<NameRef<'a>, R
 
 fn read_data<'a>(
     packet: &'a [u8],
-    said: &mut Said,
+    said: &mut PacketFields,
     place: &impl Fn(&[u8]) -> u16,
 ) -> Result<NameRef<'a>, Refused> {
     let data = DataView::parse(packet).map_err(|_| Refused::Invalid)?;
@@ -118,7 +119,7 @@ fn read_data<'a>(
     if let Some(last) = data.final_block_id.and_then(|last| last.segment()) {
         said.last_segment = last;
     }
-    // From SignatureInfo's TYPE, which is one octet as its LENGTH or three, to the end.
+    // From SignatureInfo's TYPE to the end. TYPE is one octet; LENGTH is one octet or three.
     let info = place(data.signature_info_value) - if data.signature_info_value.len() > 252 { 4 } else { 2 };
     let end = place(data.signature_value) + data.signature_value.len() as u16;
     said.signature_at = info;
@@ -126,9 +127,9 @@ fn read_data<'a>(
     Ok(data.name)
 }
 
-/// An Interest for a prefix and what `said` adds to it.
+/// Makes an Interest for a prefix and the additions of `said`.
 #[inline(never)]
-pub(crate) fn interest(prefix: NameRef<'_>, said: &Said, nonce: u64) -> Result<Skb, Refused> {
+pub(crate) fn interest(prefix: NameRef<'_>, said: &PacketFields, nonce: u64) -> Result<Skb, Refused> {
     let interest = PlacedInterest {
         name: placed(prefix, said)?,
         can_be_prefix: said.flags & CAN_BE_PREFIX != 0,
@@ -142,7 +143,7 @@ pub(crate) fn interest(prefix: NameRef<'_>, said: &Said, nonce: u64) -> Result<S
     Skb::build(interest.octets(), |octets| interest.write(octets)).ok_or(Refused::NoMemory)
 }
 
-fn placed<'a>(prefix: NameRef<'a>, said: &Said) -> Result<PlacedName<'a>, Refused> {
+fn placed<'a>(prefix: NameRef<'a>, said: &PacketFields) -> Result<PlacedName<'a>, Refused> {
     let segment = Some(said.segment).filter(|segment| *segment != NO_SEGMENT);
     if prefix.is_empty() && segment.is_none() {
         return Err(Refused::Invalid);
@@ -150,10 +151,10 @@ fn placed<'a>(prefix: NameRef<'a>, said: &Said) -> Result<PlacedName<'a>, Refuse
     Ok(PlacedName { prefix, segment })
 }
 
-/// Makes a Data around the content that lies in `space`. Answers where it begins in the upper half
-/// of the number, where it ends in the lower.
+/// Makes a Data around the content in `space`. Returns its start in the upper half of the number,
+/// and its end in the lower.
 #[inline(never)]
-pub(crate) fn data(prefix: NameRef<'_>, signature: &[u8], said: &Said, space: &mut [u8]) -> Answer {
+pub(crate) fn data(prefix: NameRef<'_>, signature: &[u8], said: &PacketFields, space: &mut [u8]) -> Answer {
     let signature = match signature {
         [] => None,
         given => Some(SignatureOctets::parse(given).map_err(|_| Refused::Invalid)?),
@@ -173,7 +174,7 @@ pub(crate) fn data(prefix: NameRef<'_>, signature: &[u8], said: &Said, space: &m
     Ok((whole.start as u64) << 32 | whole.end as u64)
 }
 
-/// What a transfer wants, by the numbers in nnet.h.
+/// The requests of a transfer, by the numbers in nnet.h.
 const STEP_ASK: u64 = 0;
 const STEP_WAIT: u64 = 1;
 const STEP_ENDED: u64 = 2;
@@ -181,17 +182,18 @@ const STEP_TIMED_OUT: u64 = 3;
 const STEP_NO_ROUTE: u64 = 4;
 const STEP_REFUSED: u64 = 5;
 
-/// A transfer, where one may wait; without memory none. It may be freed as a `Box<Transfer>`.
+/// Creates a transfer in a context that may wait. Fails without memory. The transfer may be freed
+/// as a `Box<Transfer>`.
 pub(crate) fn make_transfer() -> Result<*mut Transfer, Refused> {
     let mut place = Vec::new();
     place.try_reserve_exact(1).map_err(|_| Refused::NoMemory)?;
     place.push(Transfer::new().ok_or(Refused::NoMemory)?);
-    // One of exactly one: what a `Box` of it has.
+    // A slice of exactly one element has the layout of a `Box` of it.
     Ok(Box::into_raw(place.into_boxed_slice()).cast())
 }
 
-/// The next step of a transfer: its number, and the Interest to send or the time until which there
-/// is nothing to do, ns.
+/// Returns the next step of a transfer: its number, and the Interest to send or the time until
+/// which it has no work, ns.
 #[inline(never)]
 pub(crate) fn next(
     transfer: &mut Transfer,
@@ -202,7 +204,7 @@ pub(crate) fn next(
 ) -> Result<(u64, Option<Skb>, u64), Refused> {
     Ok(match transfer.next(now_ns, room) {
         Step::Ask { segment, lifetime_ms } => {
-            let said = Said { segment, time_ms: lifetime_ms, ..Said::default() };
+            let said = PacketFields { segment, time_ms: lifetime_ms, ..PacketFields::default() };
             // If there is no memory, its timer brings it back.
             (STEP_ASK, Some(interest(prefix, &said, nonce)?), 0)
         }
@@ -214,9 +216,9 @@ pub(crate) fn next(
     })
 }
 
-/// Tells a transfer of a packet; answers 1 if it was not wanted.
+/// Passes a received packet to a transfer. Returns 1 if it was not wanted.
 #[inline(never)]
-pub(crate) fn tell(transfer: &mut Transfer, said: &Said, now_ns: u64) -> Answer {
+pub(crate) fn tell(transfer: &mut Transfer, said: &PacketFields, now_ns: u64) -> Answer {
     if said.segment == NO_SEGMENT {
         return Ok(1);
     }

@@ -1,9 +1,10 @@
-//! A content store outside (IS-37): a process below the one in memory, behind netlink. What leaves
-//! the memory is offered to it, and an Interest that the memory cannot answer waits for it.
+//! An external content store (IS-37): a process below the store in memory, behind netlink. Packets
+//! that leave the memory are offered to it, and an Interest that the memory cannot answer waits for
+//! it.
 
-use namely_forwarder::{Completion, Leaving, PacketBuf, Ticket, TierAnswer, TierWrite, Wanted};
+use namely_forwarder::{Completion, EvictedData, PacketBuf, Ticket, TierAnswer, TierRequest, TierWrite};
 
-use crate::home::{Asked, Home, Store};
+use crate::home::{Embedder, Store, StoreRequest};
 use crate::instance::{Answer, Instance};
 use crate::packets::Workspace;
 use crate::skb::Skb;
@@ -11,12 +12,12 @@ use crate::skb::Skb;
 /// One ms, ns.
 const MS_NS: u64 = 1_000_000;
 
-/// Asks the store for what an Interest requests.
+/// Requests the Data for an Interest from the store.
 #[cold]
 #[inline(never)]
-pub(crate) fn read(home: Home, wanted: &Wanted<'_>) -> TierAnswer {
+pub(crate) fn read(home: Embedder, wanted: &TierRequest<'_>) -> TierAnswer {
     let name = wanted.name.as_bytes();
-    let asked = Asked {
+    let asked = StoreRequest {
         name: name.as_ptr(),
         ticket: wanted.ticket.to_bits(),
         name_len: name.len() as u32,
@@ -33,22 +34,22 @@ pub(crate) fn read(home: Home, wanted: &Wanted<'_>) -> TierAnswer {
 /// Gives the store a Data that leaves the memory.
 #[cold]
 #[inline(never)]
-pub(crate) fn write(home: Home, leaving: &Leaving<Skb>, now_ns: u64) -> TierWrite {
+pub(crate) fn write(home: Embedder, leaving: &EvictedData<Skb>, now_ns: u64) -> TierWrite {
     let fresh_ms = leaving.fresh_until_ns.saturating_sub(now_ns) / MS_NS;
     match home.store_write(leaving.packet.as_ref(), fresh_ms) {
         Store::None => TierWrite::NoTier,
         Store::Busy => TierWrite::Busy,
-        Store::Taken => TierWrite::Taken,
+        Store::Taken => TierWrite::Accepted,
     }
 }
 
-/// The store has answered: with Data, which is fresh for so many ms, or without. Answers when
-/// something is due, ns.
+/// Handles the store's answer: with Data and its remaining freshness in ms, or without Data.
+/// Returns the time at which work is due, ns.
 #[inline(never)]
 pub(crate) fn answered(
     instance: &Instance,
     workspace: &mut Workspace,
-    home: Home,
+    home: Embedder,
     ticket: u64,
     data: Option<(&[u8], u64)>,
     now_ns: u64,

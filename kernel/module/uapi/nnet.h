@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0 WITH Linux-syscall-note) OR MIT OR Apache-2.0 */
 /*
- * What programs and the kernel's forwarder agree on: the socket family and generic netlink.
+ * The interface of the kernel's forwarder for programs: the socket family and generic netlink.
  *
  * Names are the VALUE of a Name TLV: its components one after the other, each with TYPE and LENGTH.
  * Numbers are only added, never given another meaning; NNET_VERSION grows with each addition.
@@ -15,7 +15,7 @@
 /* The EtherType of named data. */
 #define ETH_P_NDN 0x8624
 
-/* The number of the family, unless the module's parameter `family` says another one. */
+/* The number of the family, unless the module's parameter `family` sets another one. */
 #define AF_NNET_DEFAULT 18
 
 /* ---- sockets ---- */
@@ -44,7 +44,7 @@ struct sockaddr_nnet {
 
 /*
  * SOCK_DGRAM: a message is a name and a content. sendto a name with nothing is an Interest, with a
- * content a Data; what snn_kind says goes before this rule.
+ * content a Data; a kind in snn_kind overrides this rule.
  *
  * SOCK_SEQPACKET: connect opens an object, recv gives its segments in their order; bind, then send
  * offers one.
@@ -64,7 +64,7 @@ enum nnet_packet {
 /* Options of SOCK_SEQPACKET. */
 #define NNET_OPEN 6		/* setsockopt: connect to a name that does not fit an address */
 #define NNET_SEGMENT_OCTETS 7	/* setsockopt, __u32: content of each segment made from now on */
-#define NNET_NOT_ASKED 8	/* getsockopt, __u32: segments that nobody has asked for yet */
+#define NNET_NOT_ASKED 8	/* getsockopt, __u32: segments not requested yet */
 
 #define NNET_CAN_BE_PREFIX 1	/* Interest */
 #define NNET_MUST_BE_FRESH 2	/* Interest */
@@ -81,7 +81,7 @@ struct nnet_info {
 	__u64 last_segment;	/* the segment number in FinalBlockId, or NNET_NO_SEGMENT */
 };
 
-/* Octets of a segment's content: unless told otherwise, so that a frame holds it; at most. */
+/* Octets of a segment's content: the default, which fits a frame, and the maximum. */
 #define NNET_SEGMENT_OCTETS_DEFAULT 1200
 #define NNET_SEGMENT_OCTETS_MAX 8000
 
@@ -98,7 +98,7 @@ struct nnet_info {
 
 #define NNET_GENL_NAME "nnet"
 
-/* Who joins this group hears of faces of devices (FACE_NEW, FACE_DEL) and STOPPED. */
+/* The group of events: faces of devices (FACE_NEW, FACE_DEL), and STOPPED. */
 #define NNET_GENL_EVENTS "events"
 
 enum nnet_cmd {
@@ -117,7 +117,7 @@ enum nnet_cmd {
 	NNET_CMD_CS_ERASE,	/* NAME, and COUNT: at most so many; answers COUNT */
 	NNET_CMD_PANIC,		/* COUNT: how. Only if the module was loaded with planted=1 */
 	NNET_CMD_STOPPED,	/* event alone: the forwarder has stopped; WHY */
-	/* A content store outside: whose socket sends ATTACH is it until that is closed. */
+	/* A content store outside: the socket that sent ATTACH, until it is closed. */
 	NNET_CMD_STORE_ATTACH = 40,
 	NNET_CMD_STORE_READ,	/* to the store: READ, FLAGS, NAME. Answered by one of the next two */
 	NNET_CMD_STORE_FOUND,	/* READ, DATA, and FRESH_MS: for how long it is fresh */
@@ -141,7 +141,7 @@ enum nnet_attr {
 	NNET_A_IN,		/* u64, packets or frames */
 	NNET_A_OUT,		/* u64 */
 	NNET_A_WHY,		/* text */
-	NNET_A_READ = 40,	/* u64: names what a store is asked */
+	NNET_A_READ = 40,	/* u64: the number of a request to a store */
 	NNET_A_DATA,		/* octets: one Data TLV */
 	NNET_A_FRESH_MS,	/* u64 */
 	NNET_A_FLAGS,		/* u32: NNET_STORE_... */
@@ -149,11 +149,11 @@ enum nnet_attr {
 };
 #define NNET_A_MAX (__NNET_A_MAX - 1)
 
-/* FLAGS of what a store is asked: a Data with a longer name will do; a stale one will not. */
+/* FLAGS of a request to a store: Data with a longer name matches; stale Data does not. */
 #define NNET_STORE_CAN_BE_PREFIX 1
 #define NNET_STORE_MUST_BE_FRESH 2
 
-/* What a store may be asked before it has answered anything. */
+/* Requests to a store that may wait for an answer. */
 #define NNET_STORE_READS_MAX 256
 
 /* The face that leads from routes to bound sockets. */

@@ -142,7 +142,7 @@ static int guarded(void (*fn)(void *), void *arg)
 	return panicked;
 }
 
-/* ---- how deep the stack was: what lies below is filled, and looked at later ---- */
+/* ---- the depth of the stack: the part below is filled, and checked later ---- */
 
 #define FILLED 0xa5a5a5a5a5a5a5a5ul
 
@@ -170,7 +170,7 @@ u64 rc_now(void)
 	return ktime_get_ns();
 }
 
-/* From here on the stack is counted from who calls the core. */
+/* From here on the stack is counted from the caller of the core. */
 void rc_begin(void)
 {
 	high = (ulong)__builtin_frame_address(0);

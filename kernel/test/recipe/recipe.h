@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* What smoke.rs offers, and what both of its homes say. The homes' types are Linux's. */
+/* The functions of smoke.rs, and those that both of its embedders have. Types are Linux's. */
 #ifndef RECIPE_H
 #define RECIPE_H
 
@@ -21,7 +21,7 @@ void nk_panic(const char *text, size_t len);
 void nk_lock_wait(void);
 void nk_sha256(const u8 *octets, size_t len, u8 *digest);
 
-/* Told at the end, a line: what kernel/test/recipe/run reads. */
+/* Printed at the end as a line that kernel/test/recipe/run reads. */
 #define RESULT "recipe: result %d bad %llu cold_misses %llu exchange_ns %llu batched_ns %llu hit_ns %llu\n"
 #define RESULT_OF(err, r) (err), (unsigned long long)(r).bad, (unsigned long long)(r).cold_misses, \
 	(unsigned long long)(r).exchange_ns, (unsigned long long)(r).batched_ns, (unsigned long long)(r).hit_ns

@@ -1,9 +1,11 @@
-//! The core under a kernel's conditions, and what it costs there: exchanges one packet at a time
-//! and in batches, answers of the content store, a forwarder whose first packets come where no
-//! memory can be waited for, and a panic. The same object runs in a kernel (`module.c`) and in a
-//! program (`program.c`); `kernel/test/recipe/run` compares them.
+//! Runs the core under the conditions of a kernel, and measures its cost. The work is: exchanges
+//! one packet at a time, exchanges in batches, answers of the content store, the first packets of a
+//! forwarder in a context where an allocation may not wait, and a panic. The same object runs in a
+//! kernel (`module.c`) and in a program (`program.c`); `kernel/test/recipe/run` compares their
+//! results.
 //!
-//! Memory, locks and packets are those of the module's core. Nothing here is part of the module.
+//! Memory, locks and packets are those of the kernel module's core. This file is not part of the
+//! module.
 #![no_std]
 
 extern crate alloc;
@@ -18,35 +20,36 @@ use namely_kernel::{Lock, Skb, sha256};
 use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
 
 unsafe extern "C" {
-    /// ns of a clock that never goes back.
+    /// Returns the time of a monotonic clock, ns.
     fn rc_now() -> u64;
-    /// From here on who calls cannot wait, as in a softirq.
+    /// Begins a section in which callers cannot wait, as in a softirq.
     fn rc_begin();
+    /// Ends the section.
     fn rc_end();
-    /// Says what the work so far took; counts anew.
+    /// Reports the time since the last mark, and starts anew.
     fn rc_mark(what: *const u8, octets: usize);
 }
 
-/// Packets of a batch, which is as many as the module brings at a time.
+/// Packets of a batch: the maximum that the module passes to the core at a time.
 const BATCH: usize = Batch::<Skb>::PACKETS_MAX;
 
 /// Octets of content of each Data.
 const CONTENT_OCTETS: usize = 1024;
 
-/// Data that the content store holds, and Interests that may pend.
+/// Maximum number of Data in the content store, and of pending Interests.
 const ENTRIES: usize = 65_536;
 
-/// ns of the core's clock for each batch.
+/// Advance of the core's clock for each batch, ns.
 const BATCH_NS: u64 = 100_000;
 
 type Core = Forwarder<Skb, Lock>;
 
 fn mark(what: &str) {
-    // SAFETY: reads so many octets.
+    // SAFETY: `rc_mark` reads `what.len()` octets at the pointer.
     unsafe { rc_mark(what.as_ptr(), what.len()) }
 }
 
-/// What leaves: how much, and where the last went.
+/// The router's output: the number of packets, and the face of the last one.
 #[derive(Default)]
 struct Sink {
     sent: u64,
@@ -72,7 +75,7 @@ fn skb(packet: &[u8]) -> Option<Skb> {
     Skb::build(packet.len(), |octets| octets.copy_from_slice(packet))
 }
 
-/// An Interest and the Data for it.
+/// Returns an Interest, and its Data if `is_answered`.
 fn packets_of(number: u64, nonce: u32, is_answered: bool) -> Option<(Skb, Option<Skb>)> {
     let name = name_of(number);
     let data = if is_answered {
@@ -85,7 +88,7 @@ fn packets_of(number: u64, nonce: u32, is_answered: bool) -> Option<(Skb, Option
     Some((skb(&InterestBuilder::new(name).nonce(nonce.to_be_bytes()).build())?, data))
 }
 
-/// With the memory of its tables made, as the module makes it.
+/// Creates the core and allocates its tables, as the module does.
 #[inline(never)]
 fn make() -> Option<Box<Core>> {
     let mut config = Config::new(sha256);
@@ -106,15 +109,15 @@ struct Recipe {
     consumer: FaceId,
     producer: FaceId,
     batch: Batch<Skb>,
-    /// The Data of a batch, until their turn.
+    /// The Data of a batch. They are sent after its Interests.
     answers: Vec<Skb>,
     now_ns: u64,
     nonce: u32,
-    /// Packets that did not go where they were to go, or that there was no memory for.
+    /// Packets that did not reach the expected face, or that could not be allocated.
     bad: u64,
 }
 
-/// What one batch of Interests, each with the Data for it if it is to have one, is put through.
+/// Processes one batch of Interests, each with its Data if it has an answer.
 type Turn = fn(&mut Recipe, &mut Vec<(Skb, Option<Skb>)>);
 
 impl Recipe {
@@ -129,10 +132,11 @@ impl Recipe {
         Some(Recipe { core, consumer, producer, batch, answers, now_ns: 1 << 30, nonce: 1, bad: 0 })
     }
 
-    /// ns that each of `count` packets from number `first` on takes. They are made outside of the
-    /// time that counts, and processed where nobody may wait unless `is_calm`.
+    /// Returns the time of `turn` for each of `count` names from number `first`, ns. The packets
+    /// are created outside of the measured time. They are processed in a section where callers
+    /// cannot wait, unless `may_wait`.
     #[inline(never)]
-    fn measure(&mut self, first: u64, count: u64, is_answered: bool, is_calm: bool, turn: Turn) -> u64 {
+    fn measure(&mut self, first: u64, count: u64, is_answered: bool, may_wait: bool, turn: Turn) -> u64 {
         let (mut spent_ns, mut packets) = (0, Vec::with_capacity(BATCH));
         let mut next = first;
         while next < first + count {
@@ -144,33 +148,33 @@ impl Recipe {
                 }
                 next += 1;
             }
-            spent_ns += self.timed(&mut packets, is_calm, turn);
+            spent_ns += self.timed(&mut packets, may_wait, turn);
             self.now_ns += BATCH_NS;
         }
         spent_ns / count.max(1)
     }
 
     #[inline(never)]
-    fn timed(&mut self, packets: &mut Vec<(Skb, Option<Skb>)>, is_calm: bool, turn: Turn) -> u64 {
-        if !is_calm {
-            // SAFETY: no arguments; its end follows.
+    fn timed(&mut self, packets: &mut Vec<(Skb, Option<Skb>)>, may_wait: bool, turn: Turn) -> u64 {
+        if !may_wait {
+            // SAFETY: the call has no arguments, and `rc_end` follows.
             unsafe { rc_begin() }
         }
-        // SAFETY: no arguments.
+        // SAFETY: the call has no arguments.
         let start_ns = unsafe { rc_now() };
         turn(self, packets);
-        // SAFETY: no arguments.
+        // SAFETY: the call has no arguments.
         let spent_ns = unsafe { rc_now() } - start_ns;
         self.core.expire_within(self.now_ns, 4 * BATCH, &mut Sink::default());
-        if !is_calm {
-            // SAFETY: no arguments; it has begun above.
+        if !may_wait {
+            // SAFETY: the call has no arguments, and `rc_begin` precedes it.
             unsafe { rc_end() }
         }
         spent_ns
     }
 }
 
-/// Interest by Interest, each with its Data.
+/// Processes the Interests one by one, each followed by its Data.
 fn exchanges(recipe: &mut Recipe, packets: &mut Vec<(Skb, Option<Skb>)>) {
     for (interest, data) in packets.drain(..) {
         let mut out = Sink::default();
@@ -182,7 +186,7 @@ fn exchanges(recipe: &mut Recipe, packets: &mut Vec<(Skb, Option<Skb>)>) {
     }
 }
 
-/// All Interests, then all Data.
+/// Processes all Interests as a batch, then all Data as a batch.
 fn batches(recipe: &mut Recipe, packets: &mut Vec<(Skb, Option<Skb>)>) {
     let (mut out, expected) = (Sink::default(), 2 * packets.len() as u64);
     for (interest, data) in packets.drain(..) {
@@ -197,7 +201,7 @@ fn batches(recipe: &mut Recipe, packets: &mut Vec<(Skb, Option<Skb>)>) {
     recipe.bad += expected.abs_diff(out.sent);
 }
 
-/// Interests that the content store is to answer.
+/// Processes Interests that the content store should answer.
 fn hits(recipe: &mut Recipe, packets: &mut Vec<(Skb, Option<Skb>)>) {
     for (interest, _) in packets.drain(..) {
         let mut out = Sink::default();
@@ -206,22 +210,23 @@ fn hits(recipe: &mut Recipe, packets: &mut Vec<(Skb, Option<Skb>)>) {
     }
 }
 
-/// What was measured: `struct result` of recipe.h.
+/// The results: `struct result` of recipe.h.
 #[repr(C)]
 pub struct Measured {
     exchange_ns: u64,
     batched_ns: u64,
     hit_ns: u64,
     bad: u64,
-    /// Of the Data that a new forwarder got where nobody may wait, those that it did not keep.
+    /// Data that a new forwarder received in a section where callers cannot wait, and did not
+    /// cache.
     cold_misses: u64,
 }
 
-/// 0, or -12 where there was no memory for a forwarder.
+/// Returns 0, or -12 (ENOMEM) if a forwarder could not be allocated.
 ///
 /// # Safety
 ///
-/// `measured` is good for a write.
+/// `measured` is valid for writes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rc_smoke(exchanges_count: u64, measured: *mut Measured) -> i32 {
     let Some(recipe) = Recipe::new() else { return -12 };
@@ -232,12 +237,12 @@ pub unsafe extern "C" fn rc_smoke(exchanges_count: u64, measured: *mut Measured)
     mark("made anew");
     result.cold_misses = cold(recipe);
     mark("gone again");
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that `measured` is valid for writes.
     unsafe { measured.write(result) };
     0
 }
 
-/// With full tables.
+/// Measures with full tables.
 #[inline(never)]
 fn warm(mut recipe: Recipe, count: u64) -> Option<Measured> {
     recipe.measure(1 << 40, ENTRIES as u64, true, true, exchanges);
@@ -252,7 +257,8 @@ fn warm(mut recipe: Recipe, count: u64) -> Option<Measured> {
     Some(Measured { exchange_ns, batched_ns, hit_ns, bad: recipe.bad, cold_misses: 0 })
 }
 
-/// Of as many Data as the content store has room for, how many a new one misses.
+/// Returns the number of Data that a new forwarder does not cache, of as many as its content store
+/// has room for.
 #[inline(never)]
 fn cold(mut recipe: Recipe) -> u64 {
     recipe.measure(0, ENTRIES as u64, true, false, batches);
@@ -263,7 +269,7 @@ fn cold(mut recipe: Recipe) -> u64 {
     recipe.bad
 }
 
-/// Panics.
+/// Panics by an index out of bounds.
 #[unsafe(no_mangle)]
 pub extern "C" fn rc_planted() {
     let octets = core::hint::black_box([0u8; 4]);

@@ -1,7 +1,8 @@
 //! Puts libnamely, `namely.h`, `namely.pc` and `namely-static.pc` where C compilers and pkg-config
 //! look for them.
 //!
-//! Copies what cargo built beside it; builds nothing, and changes nothing outside of the prefix.
+//! Copies the files that cargo built beside it; builds nothing, and changes nothing outside of the
+//! prefix.
 #![forbid(unsafe_code)]
 
 use std::fs;
@@ -27,7 +28,7 @@ Example: cargo run --release -p namely-c --bin namely-c-install -- --prefix ~/.l
 const LIBRARY: &str = concat!("libnamely.so.", env!("CARGO_PKG_VERSION"));
 const LINKS: [&str; 2] = ["libnamely.so.0", "libnamely.so"];
 
-/// What a static library needs of the system.
+/// The system libraries that a static library needs.
 const PRIVATE_LIBRARIES: &str = "-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc";
 
 fn main() -> ExitCode {

@@ -15,12 +15,13 @@ use namely_wire::{NackReason, Name, NameRef};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// What a step answers: words behind `ok`, or why not.
+/// The answer to a step: words behind `ok`, or the reason of its failure.
 type Answer = Result<String, Trouble>;
 
 enum Trouble {
     Errno(i32, String),
-    /// The socket does not exist any more: what C says with EBADF, and Rust by ownership.
+    /// The socket does not exist any more. C reports this with EBADF, and Rust excludes it by
+    /// ownership.
     NoSocket,
     /// A wrong step, or one that this driver does not know.
     Unknown(String),
@@ -76,7 +77,7 @@ struct Driver {
     begun: HashMap<(String, Name), Fetch>,
     /// Streams that `hold` began.
     held: HashMap<(String, Name), ObjectStream>,
-    /// What producers received and have not answered.
+    /// Received requests that producers have not answered.
     requests: HashMap<String, VecDeque<Request>>,
     offers: HashMap<String, VecDeque<Pushed>>,
 }
@@ -386,8 +387,8 @@ impl Driver {
     }
 }
 
-/// Lets the process have so many more descriptors, wherever the numbers of those that it has leave
-/// gaps.
+/// Raises the process's limit so that `more` further descriptors are available, regardless of gaps
+/// in the numbers in use.
 fn descriptors(more: u64) -> Answer {
     let limit = getrlimit(Resource::Nofile);
     let is_free = |number: &u64| std::fs::symlink_metadata(format!("/proc/self/fd/{number}")).is_err();
@@ -406,7 +407,7 @@ fn datagram(asked: &str, parameters: &str) -> Result<Datagram, Trouble> {
     Ok(if parameters == "-" { datagram } else { datagram.with_parameters(octets(parameters)?) })
 }
 
-/// What was asked for, without the digest of the parameters.
+/// The requested name, without the digest of the parameters.
 fn without_digest(name: NameRef<'_>) -> Name {
     let digest = name.last().is_some_and(|last| last.is_parameters_digest());
     name.without_last(digest.into()).to_name()

@@ -1,8 +1,8 @@
 """Named Data Networking for Python: sockets on which a name replaces an address.
 
-A `Consumer` fetches what is named below its prefix, verified; a `Producer` publishes there. A `Router` manages a router. `namely.aio` has both sockets for
-asyncio, and `namely.filesystem` lets fsspec, pandas and uproot read by name. What goes wrong is an exception of
-`namely.errors`, all of them `OSError`s.
+A `Consumer` fetches and verifies objects below its prefix; a `Producer` publishes there. A `Router` manages a router.
+`namely.aio` has both sockets for asyncio, and `namely.filesystem` lets fsspec, pandas and uproot read by name. Errors are
+exceptions of `namely.errors`, all of them `OSError`s.
 """
 
 from __future__ import annotations

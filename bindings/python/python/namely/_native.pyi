@@ -1,4 +1,4 @@
-# What the compiled part of the package offers to the rest of it. Not for applications: see namely.
+# The compiled part of the package, for the rest of it. Applications use namely.
 from types import GenericAlias
 from typing import Generic, TypeAlias, TypeVar, final
 
@@ -114,7 +114,7 @@ class Producer:
     def accept_push(self, timeout: float | None) -> Offer: ...
     def try_accept_push(self) -> Offer: ...
     def push(
-        self, server: tuple[str, str | None], name: str, content: bytes, timeout: float, options: _Options
+        self, server: str, trust: str | None, name: str, content: bytes, timeout: float, options: _Options
     ) -> tuple[str, int, str | None]: ...
 
 @final
@@ -155,7 +155,14 @@ class Router:
     def routes(self) -> list[_Route]: ...
     def fib(self) -> list[tuple[str, int, int]]: ...
     def add_route(
-        self, prefix: str, face_id: int, origin: str, cost: int, inherits: tuple[bool, bool], expires: float | None
+        self,
+        prefix: str,
+        face_id: int,
+        origin: str,
+        cost: int,
+        child_inherit: bool,
+        capture: bool,
+        expires: float | None,
     ) -> None: ...
     def remove_route(self, prefix: str, face_id: int, origin: str) -> None: ...
     def strategies(self) -> list[tuple[str, str]]: ...

@@ -1,6 +1,6 @@
 """Consumer and producer sockets for asyncio: calls that are awaited.
 
-No thread waits for them: a descriptor tells the event loop when calls are over. A task that is cancelled gives its call up.
+No thread waits for them: a descriptor tells the event loop when calls are over. Cancelling a task abandons its call.
 
 >>> import asyncio
 >>> async def main() -> list[bytes]:
@@ -40,10 +40,10 @@ from namely.sockets import (
 )
 
 CALLS_AT_ONCE = 32
-"""Fetches of one consumer that are under way; further ones wait for their turn."""
+"""Fetches of one consumer under way; further ones wait."""
 
 ELSEWHERE_S = 0.02
-"""How long a call waits, in seconds, while a socket has only what another kind of call takes: a push, not a request."""
+"""Seconds between attempts while a socket is ready for another kind of call only: a push, not a request."""
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Socket)
@@ -59,7 +59,7 @@ class _Reactor:
         self._next = 0
 
     async def result(self, pending: _native.Pending[T]) -> T:
-        """What the call brings."""
+        """The result of the call."""
         key = self._next
         self._next += 1
         if pending.arm(self._bell, key):
@@ -71,7 +71,7 @@ class _Reactor:
         try:
             await asyncio.wait_for(over, pending.timeout)
         except asyncio.TimeoutError as error:
-            # What came at the same moment counts.
+            # A result that arrived at the same moment counts.
             if not pending.arm(self._bell, key):
                 raise Timeout.because("not in time") from error
         finally:
@@ -103,7 +103,7 @@ def _set(ready: asyncio.Future[None]) -> None:
 
 
 async def _ready(socket: Socket, call: Callable[[], T]) -> T:
-    """What `call` brings once the socket's descriptor says that it does not wait."""
+    """The result of `call`, once the socket's descriptor reports that it does not wait."""
     loop = asyncio.get_running_loop()
     woken = False
     while True:
@@ -112,7 +112,7 @@ async def _ready(socket: Socket, call: Callable[[], T]) -> T:
         except WouldBlock:
             pass
         if woken:
-            # There is something, but not for this call.
+            # The socket is ready for another kind of call.
             await asyncio.sleep(ELSEWHERE_S)
         ready = loop.create_future()
         # A descriptor of its own for each task that waits: an event loop knows only one reader for
@@ -135,7 +135,7 @@ class AsyncObjectFile:
         """The file, with calls that wait."""
 
     async def read(self, size: int = -1) -> bytes:
-        """At most `size` octets, all that is left without it; none at the end."""
+        """At most `size` octets, without it all the rest; none at the end."""
         return await asyncio.to_thread(self.file.readall if size < 0 else lambda: self.file.read_exactly(size))
 
     async def seek(self, offset: int, whence: int = 0) -> int:
@@ -156,7 +156,7 @@ class AsyncObjectFile:
 
 
 class AsyncSocket(Generic[S]):
-    """What both kinds of sockets have. `async with` binds it; `socket` is the socket with calls that wait."""
+    """The common part of both sockets. `async with` binds it; `socket` is the socket with calls that wait."""
 
     def __init__(self, make: Callable[[], S]) -> None:
         self._make = make
@@ -164,13 +164,13 @@ class AsyncSocket(Generic[S]):
 
     @property
     def socket(self) -> S:
-        """The socket that this one is, with calls that wait: options, descriptor, counters."""
+        """The socket with calls that wait: options, descriptor, counters."""
         if self._bound is None:
             raise RuntimeError("the socket is not bound yet: use `async with`, or await bind()")
         return self._bound
 
     async def bind(self) -> None:
-        """Binds it, on a thread: the router must be reached. What can go wrong is as for the socket with calls that wait."""
+        """Binds it, on a thread, because it connects to the router. Raises as the socket with calls that wait."""
         if self._bound is None:
             self._bound = await asyncio.to_thread(self._make)
 
@@ -197,7 +197,7 @@ class AsyncConsumer(AsyncSocket[Consumer]):
         return self
 
     async def fetch(self, name: str) -> bytes:
-        """As `namely.Consumer.fetch`. Of many calls at once some wait for their turn."""
+        """As `namely.Consumer.fetch`. Beyond `CALLS_AT_ONCE` calls wait."""
         async with self._turns:
             return await _result(self.socket._socket.fetch(name))
 
@@ -207,7 +207,7 @@ class AsyncConsumer(AsyncSocket[Consumer]):
             return ObjectInfo(*await _result(self.socket._socket.stat(name)))
 
     async def open(self, name: str) -> AsyncObjectFile:
-        """The object `name` as a file whose calls are awaited."""
+        """The object `name` as a file with calls that are awaited."""
         return AsyncObjectFile(ObjectFile(await _result(self.socket._socket.stream(name))))
 
     async def request(
@@ -218,7 +218,7 @@ class AsyncConsumer(AsyncSocket[Consumer]):
         return Received(*await _result(self.socket._socket.request(name, sent, lifetime)))
 
     async def recv(self) -> Received:
-        """As `namely.Consumer.recv`, for what `socket.send` sent."""
+        """As `namely.Consumer.recv`, for Interests of `socket.send`."""
         return await _ready(self.socket, self.socket.try_recv)
 
 
@@ -237,7 +237,7 @@ class AsyncProducer(AsyncSocket[Producer]):
         return await asyncio.to_thread(self.socket.publish, name, content, **options)
 
     async def recv(self) -> Request:
-        """As `namely.Producer.recv`. To reply, deny and refuse does not wait."""
+        """As `namely.Producer.recv`. `reply`, `deny` and `refuse` do not wait."""
         return await _ready(self.socket, self.socket.try_recv)
 
     async def requests(self) -> AsyncIterator[Request]:

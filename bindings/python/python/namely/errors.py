@@ -1,8 +1,8 @@
-"""What goes wrong with sockets: one class for each errno of docs/sockets.md.
+"""Errors of sockets: one class for each errno of docs/sockets.md.
 
-Every class is an `Error`, which is an `OSError`: `errno` is the number that the sockets of C and Rust give too, `strerror`
-says what happened and, where there is something to do, what. Where Python has an exception for the condition, the class is
-that too, so that code which knows files knows these:
+Every class is an `Error`, which is an `OSError`: `errno` is the same number as in C and Rust, `strerror`
+has the reason and, where there is one, the remedy. If Python has an exception for the condition, the class is derived from
+it, too, so that code that handles files handles these:
 
 >>> issubclass(NameNotFound, FileNotFoundError), issubclass(Timeout, TimeoutError)
 (True, True)
@@ -21,7 +21,7 @@ _classes: dict[int, type[Error]] = {}
 
 
 class Error(OSError):
-    """Something that a socket could not do; `errno` says what."""
+    """A failed call of a socket; `errno` has its kind."""
 
     _errno: ClassVar[int | None] = None
 
@@ -33,7 +33,7 @@ class Error(OSError):
 
     @classmethod
     def because(cls: type[_E], why: str) -> _E:
-        """The exception that says why."""
+        """The exception with this reason."""
         return cls(cls._errno, why)
 
 
@@ -74,7 +74,7 @@ class NoRoute(Error, errno=_errno.ENETUNREACH):
 
 
 class NameNotFound(Error, FileNotFoundError, errno=_errno.ENOENT):
-    """The producer says that there is no such object (`ENOENT`)."""
+    """The producer denies that the object exists (`ENOENT`)."""
 
 
 class VersionExists(Error, FileExistsError, errno=_errno.EEXIST):
@@ -86,15 +86,15 @@ class Timeout(Error, TimeoutError, errno=_errno.ETIMEDOUT):
 
 
 class SegmentLost(Error, errno=_errno.ENODATA):
-    """A segment did not come, and the consumer is unreliable (`ENODATA`). The next read of a file goes on behind it."""
+    """A segment did not come, and the consumer is unreliable (`ENODATA`). The next read of a file continues after it."""
 
 
 class VerificationError(Error, PermissionError):
-    """What came is not from whom it must be. Nothing of it was handed out. Its subclasses say why."""
+    """The content is not from a trusted producer. None of it was returned. The subclasses have the reasons."""
 
 
 class CertificateMissing(VerificationError, errno=_errno.ENOKEY):
-    """The certificate of the key that signed cannot be had (`ENOKEY`)."""
+    """The certificate of the signing key cannot be fetched (`ENOKEY`)."""
 
 
 class KeyRejected(VerificationError, errno=_errno.EKEYREJECTED):
@@ -110,7 +110,7 @@ class KeyRevoked(VerificationError, errno=_errno.EKEYREVOKED):
 
 
 class Corrupted(VerificationError, errno=_errno.EBADMSG):
-    """A segment or manifest is not what was signed (`EBADMSG`)."""
+    """A segment or manifest does not fit its signature or digest (`EBADMSG`)."""
 
 
 class WouldBlock(Error, BlockingIOError, errno=_errno.EAGAIN):
@@ -118,7 +118,7 @@ class WouldBlock(Error, BlockingIOError, errno=_errno.EAGAIN):
 
 
 class Interrupted(Error, InterruptedError, errno=_errno.EINTR):
-    """A signal came (`EINTR`). Calls that wait go on after a signal whose handler raises nothing, as all of Python's do."""
+    """A signal arrived (`EINTR`). As in all of Python, a call that waits continues if the handler raises nothing."""
 
 
 class Closed(Error, errno=_errno.ECANCELED):
@@ -142,7 +142,7 @@ class DiskFull(Error, errno=_errno.ENOSPC):
 
 
 class TooManySockets(Error, errno=_errno.EMFILE):
-    """The process has as many sockets or descriptors as it may (`EMFILE`)."""
+    """The process has its maximum of sockets or descriptors (`EMFILE`)."""
 
 
 class InvalidArgument(Error, ValueError, errno=_errno.EINVAL):

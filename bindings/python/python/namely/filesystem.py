@@ -1,6 +1,6 @@
 """Files by name for fsspec, and so for pandas, uproot and others: `ndn:///lab/data/numbers.csv`.
 
-What `namely serve` (or any server of the ndn6 file server protocol) publishes is read-only files and directories: `ls`, `info`,
+The files and directories of `namely serve`, or of any server of the ndn6 file server protocol, are read-only: `ls`, `info`,
 `open` with random access, `cat`, `cat_ranges`, `get`. Every octet is verified. fsspec finds the class by the protocol `ndn`:
 
 >>> import fsspec
@@ -13,8 +13,8 @@ What `namely serve` (or any server of the ndn6 file server protocol) publishes i
 >>> fs.cat_file("/lab/served/numbers.csv", 0, 4)
 b'a,b\\n'
 
-A path is a name (see `namely.names`): what is no plain text in a file's name is written with `%`, as `ls` prints it. One file
-that is open is one version of it, whatever is published meanwhile.
+A path is a name (see `namely.names`): octets of a file's name that are no plain text are written with `%`, as `ls` prints them.
+An open file stays the same version when others are published.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ RANGES_AT_ONCE = 16
 """Ranges that one call reads at once."""
 
 FOUND_SECONDS = 1.0
-"""How long a file that was found is taken to be the newest version: its description is fresh for as long."""
+"""Seconds for which a found file counts as the newest version: the FreshnessPeriod of its metadata."""
 
 FOUND_MAX = 64
-"""Files found that are remembered for so long."""
+"""Maximum number of found files that are remembered."""
 
 LISTING = "32=ls"
 """The component below a directory under which its listing is published."""
@@ -53,7 +53,7 @@ _OF_FSSPEC = ("asynchronous", "batch_size", "listings_expiry_time", "loop", "max
 class NamelyFileSystem(AbstractFileSystem):  # type: ignore[misc]
     """Directories and files that are published under names.
 
-    `prefix` fences what may be asked for (all names, unless told otherwise); further options are those of `namely.Consumer`:
+    `prefix` limits the requested names (by default all are allowed); further options are those of `namely.Consumer`:
     `fsspec.open("ndn:///cms/file.root", trust="digest")`.
     """
 
@@ -62,7 +62,7 @@ class NamelyFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def __init__(self, prefix: str = "/", **options: Any) -> None:
         own = {name: options.pop(name) for name in _OF_FSSPEC if name in options}
-        # Names live: what a directory holds is asked for again after a while.
+        # Directories change, so their listings are requested again after a while.
         super().__init__(**{"listings_expiry_time": 10, **own})
         self._prefix = prefix
         self._options: dict[str, OptionValue] = options
@@ -74,7 +74,7 @@ class NamelyFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     @property
     def consumer(self) -> Consumer:
-        """The socket, bound when it is first needed: another one in each process."""
+        """The socket, bound at its first use: another one in each process."""
         with self._binding:
             if self._consumer is None or self._process != os.getpid():
                 self._consumer = Consumer(self._prefix, **self._options)
@@ -88,7 +88,7 @@ class NamelyFileSystem(AbstractFileSystem):  # type: ignore[misc]
         path = os.fspath(path)
         if not any(character in path for character in "*?["):
             return canonical(path)
-        # A pattern, whose characters must stay. In names they are written with `%`.
+        # A pattern: its characters must stay. In names they are written with `%`.
         return "/" + path.removeprefix("ndn:").strip("/")
 
     def unstrip_protocol(self, name: str) -> str:
@@ -100,7 +100,7 @@ class NamelyFileSystem(AbstractFileSystem):  # type: ignore[misc]
         return "/" + "/".join(components(path)[:-1])
 
     def ls(self, path: str, detail: bool = True, refresh: bool = False, **kwargs: Any) -> list[Any]:
-        """What the directory holds; of a file, the file itself. With `detail`, each is asked for its size and time."""
+        """The entries of a directory; for a file, the file itself. With `detail`, the size and time of each are requested."""
         path = self._strip_protocol(path)
         entries = None if refresh or path not in self.dircache else self.dircache[path]
         if entries is None:
@@ -112,7 +112,7 @@ class NamelyFileSystem(AbstractFileSystem):  # type: ignore[misc]
             if not detail:
                 return sorted(names)
             infos = zip(names, self.consumer.stat_many(names))
-            # What is gone by now is no entry.
+            # A file that is gone by now is no entry.
             entries = [self._entry(name, info) for name, info in sorted(infos) if info is not None]
             self.dircache[path] = entries
         return entries if detail else [entry["name"] for entry in entries]
@@ -123,7 +123,7 @@ class NamelyFileSystem(AbstractFileSystem):  # type: ignore[misc]
         return self._entry(path, self.consumer.stat(path))
 
     def exists(self, path: str, **kwargs: Any) -> bool:
-        """Whether its producer says that it exists. Without a producer, and if the answer is not to be believed, that is an error."""
+        """Whether it exists. Without a producer, or if the answer does not verify, the call raises an error."""
         try:
             self.info(path)
         except FileNotFoundError:
@@ -142,19 +142,19 @@ class NamelyFileSystem(AbstractFileSystem):  # type: ignore[misc]
         }
 
     def modified(self, path: str) -> datetime:
-        """When the file was changed last."""
+        """The time of the file's last change."""
         seconds = self.info(path)["mtime"]
         if seconds is None:
-            raise NotSupported.because(f"the producer of {path} does not say when it was changed")
+            raise NotSupported.because(f"the producer of {path} does not announce its time")
         return datetime.fromtimestamp(seconds, tz=timezone.utc)
 
     def ukey(self, path: str) -> str:
-        """What changes when the file does: the name of its version."""
+        """A text that changes with the file: the name of its version."""
         return str(self.info(path)["version"])
 
     def sign(self, path: str, expiration: int = 100, **kwargs: Any) -> str:
         """Raises `NotImplementedError`: names need no signed links."""
-        raise NotImplementedError("a name is the same for everybody")
+        raise NotImplementedError("names need no signed links")
 
     def _open(self, path: str, mode: str = "rb", block_size: int | None = None, cache_options: Any = None, **kwargs: Any) -> NamelyFile:
         if mode != "rb":
@@ -210,7 +210,7 @@ class NamelyFileSystem(AbstractFileSystem):  # type: ignore[misc]
         return found
 
     def _range(self, path: str, start: int | None, end: int | None, files: dict[str, ObjectFile] | None = None) -> Callable[[], bytes]:
-        """Begins to read from `start` to before `end`, of the version in `files`; the call brings it."""
+        """Begins to read from `start` to before `end`, of the version in `files`; the returned call waits for it."""
         file = None if files is None else files.get(path)
         if file is None:
             file = self._opened(path)
@@ -218,14 +218,14 @@ class NamelyFileSystem(AbstractFileSystem):  # type: ignore[misc]
                 files[path] = file
         start, size = start or 0, file.size
         if size is None and (start < 0 or end is None or end < 0):
-            # Only the whole has an end to count from.
+            # Negative positions count from the end of the whole file.
             whole = self.consumer.fetch_later(file.name)
             return lambda: whole.wait()[start:end]
         start, end, _ = slice(start, end).indices(max(end or 0, start) if size is None else size)
         return file.read_at_later(start, max(end - start, 0)).wait
 
     def _opened(self, path: str) -> ObjectFile:
-        """The file, found: those that ranges were read of a moment ago are not asked for again."""
+        """The found file. Files of which ranges were read a moment ago are not requested again."""
         consumer = self.consumer
         now = time.monotonic()
         with self._binding:
@@ -242,9 +242,9 @@ class NamelyFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
 
 class NamelyFile(AbstractBufferedFile):  # type: ignore[misc]
-    """A file that is read by name, in blocks that fsspec caches. It is one version of it, whatever comes after.
+    """A file that is read by name, in blocks that fsspec caches. It stays the same version when others are published.
 
-    Blocks in their order are read ahead; otherwise little more is fetched than what is read.
+    Sequential blocks are read ahead; other reads fetch little more than the requested octets.
     """
 
     DEFAULT_BLOCK_SIZE = 128 * 1024
@@ -260,7 +260,7 @@ class NamelyFile(AbstractBufferedFile):  # type: ignore[misc]
 
     @property
     def version(self) -> str:
-        """The name of the version that it is."""
+        """The name of its version."""
         return self._stream.name
 
     def _fetch_range(self, start: int, end: int) -> bytes:
@@ -272,6 +272,6 @@ class NamelyFile(AbstractBufferedFile):  # type: ignore[misc]
             return self._stream.read_exactly(end - start)
 
     def close(self) -> None:
-        """Closes it; what was on its way is given up."""
+        """Closes it, and abandons reads under way."""
         self._stream.close()
         super().close()

@@ -15,11 +15,11 @@ from namely import _native
 from namely.errors import NameNotFound, Timeout
 
 Persistency: TypeAlias = Literal["persistent", "on-demand", "permanent"]
-"""When a face goes away: when it fails, when it is idle too, or never by itself."""
+"""When a face closes: when it fails, also when it is idle, or never by itself."""
 
 
 class Traffic(NamedTuple):
-    """What passed a face, or all of them, in one direction."""
+    """Traffic of a face, or of all of them, in one direction."""
 
     interests: int
     """Interests."""
@@ -50,7 +50,7 @@ class Face(NamedTuple):
     """`local` or `non-local`."""
 
     persistency: str
-    """When it goes away, see `Persistency`."""
+    """When it closes, see `Persistency`."""
 
     link_type: str
     """`point-to-point`, `multi-access` or `ad-hoc`."""
@@ -59,7 +59,7 @@ class Face(NamedTuple):
     """The largest link packet, octets; none where there is no limit."""
 
     expires_ms: int | None
-    """Milliseconds until it goes if it stays idle."""
+    """Milliseconds until it closes if it stays idle."""
 
     reliability: bool
     """Whether lost link packets are sent again."""
@@ -71,14 +71,14 @@ class Face(NamedTuple):
     """Whether NextHopFaceId, IncomingFaceId and CachePolicy are understood."""
 
     received: Traffic
-    """What came in."""
+    """Received traffic."""
 
     sent: Traffic
-    """What went out."""
+    """Sent traffic."""
 
 
 class FaceEvent(NamedTuple):
-    """Something that happened to a face."""
+    """A change of a face."""
 
     number: int
     """Its number: the router counts its face events."""
@@ -99,11 +99,11 @@ class FaceEvent(NamedTuple):
     """`local` or `non-local`."""
 
     persistency: str
-    """When it goes away, see `Persistency`."""
+    """When it closes, see `Persistency`."""
 
 
 class Route(NamedTuple):
-    """A route: where Interests below a prefix may go."""
+    """A route: a possible next hop of Interests below a prefix."""
 
     prefix: str
     """The name prefix."""
@@ -112,7 +112,7 @@ class Route(NamedTuple):
     """The next hop's face."""
 
     origin: str
-    """Who the route comes from: `static`, `app`, `client`, `autoreg`, `nlsr`, or a number."""
+    """The origin of the route: `static`, `app`, `client`, `autoreg`, `nlsr`, or a number."""
 
     cost: int
     """Lower is better."""
@@ -128,7 +128,7 @@ class Route(NamedTuple):
 
 
 class NextHop(NamedTuple):
-    """An entry of the FIB: where Interests below a prefix really go."""
+    """An entry of the FIB: the next hops of Interests below a prefix."""
 
     prefix: str
     """The name prefix."""
@@ -163,7 +163,7 @@ class ContentStore(NamedTuple):
     """Interests that it answered."""
 
     misses: int
-    """Interests that it did not."""
+    """Interests that it did not answer."""
 
     admit: bool
     """Whether new Data may enter."""
@@ -172,11 +172,11 @@ class ContentStore(NamedTuple):
     """Whether stored Data may answer."""
 
     policy: str | None
-    """What leaves first; none if the router does not say."""
+    """The eviction policy; `None` if the router does not report it."""
 
 
 class Status(NamedTuple):
-    """What a router is and does on the whole."""
+    """The general status of a router."""
 
     version: str
     """The router's name and version."""
@@ -185,7 +185,7 @@ class Status(NamedTuple):
     """When it started, milliseconds since the Unix epoch."""
 
     current_ms: int
-    """Its present, milliseconds since the Unix epoch."""
+    """Its present time, milliseconds since the Unix epoch."""
 
     name_tree_entries: int
     """Entries of the name tree."""
@@ -203,10 +203,10 @@ class Status(NamedTuple):
     """Packets in the content store."""
 
     received: Traffic
-    """What came in."""
+    """Received traffic."""
 
     sent: Traffic
-    """What went out."""
+    """Sent traffic."""
 
     satisfied_interests: int
     """Pending Interests that got Data."""
@@ -216,23 +216,23 @@ class Status(NamedTuple):
 
 
 class Counter(NamedTuple):
-    """What a router counts: mostly what it dropped, and why."""
+    """A counter of a router, mostly of packets dropped for one reason."""
 
     label: str
-    """What is counted, such as `forwarder.no_route`; docs/counters.md lists them."""
+    """The counter's name, such as `forwarder.no_route`; docs/counters.md lists them."""
 
     face_id: int | None
-    """The face that it belongs to; none for the whole router."""
+    """The face; `None` for the whole router."""
 
     value: int
-    """How many."""
+    """The count."""
 
 
 class Router:
-    """A router's management, over one connection. Threads may share it; their calls take turns.
+    """A router's management, over one connection. Threads may share it; their calls run one after the other.
 
     Every call waits for the router's answer, for a few seconds at most. A face is given by its number or by its remote URI.
-    What goes wrong is an exception of `namely.errors`: `RouterRefused` if the router does not let this user do it.
+    Errors are exceptions of `namely.errors`: `RouterRefused` if the router does not permit this user the command.
     """
 
     def __init__(self, router: str | None = None) -> None:
@@ -260,16 +260,16 @@ class Router:
         return f"{type(self).__name__}({self.uri!r})"
 
     def status(self) -> Status:
-        """What the router is and does on the whole."""
+        """The general status of the router."""
         identity, tables, received, sent, ended = self._native.status()
         return Status(*identity, *tables, Traffic(*received), Traffic(*sent), *ended)
 
     def counters(self) -> list[Counter]:
-        """What was dropped and why, of the router and of each face. Only namely's router has them."""
+        """Counters of dropped packets, of the router and of each face. Only namely's router has them."""
         return [Counter(*counter) for counter in self._native.counters()]
 
     def faces(self, *, scheme: str | None = None, remote: str | None = None) -> list[Face]:
-        """All faces, or those whose URIs have the scheme (`unix`, `udp4`, …) or the remote end asked for."""
+        """All faces, or those whose URIs have the scheme (`unix`, `udp4`, …) or the remote end given."""
         return [_face(face) for face in self._native.faces(None, scheme, remote)]
 
     def face(self, face: int | str) -> Face:
@@ -280,7 +280,7 @@ class Router:
         return _face(found[0])
 
     def channels(self) -> list[str]:
-        """Where the router listens for new faces: local URIs."""
+        """The local URIs at which the router listens for new faces."""
         return self._native.channels()
 
     def create_face(
@@ -296,7 +296,7 @@ class Router:
     ) -> Face:
         """Creates a face to a URI such as `udp://192.0.2.7`, or finds the one that is there; a host name is looked up here.
 
-        `local` matters for Ethernet only (`dev://eth0`). What is not said is as the router makes it.
+        `local` matters for Ethernet only (`dev://eth0`). The router chooses the properties that are not given.
         """
         properties = (persistency, mtu, reliability, congestion_marking, local_fields)
         return self.face(self._native.create_face(remote, local, properties))
@@ -311,18 +311,18 @@ class Router:
         congestion_marking: bool | None = None,
         local_fields: bool | None = None,
     ) -> Face:
-        """Changes what is said of a face, and returns the face."""
+        """Changes the given properties of a face, and returns the face."""
         face_id = self._face_id(face)
         properties = (persistency, mtu, reliability, congestion_marking, local_fields)
         self._native.update_face(face_id, properties)
         return self.face(face_id)
 
     def destroy_face(self, face: int | str) -> None:
-        """Destroys a face; one that is given by number need not be there."""
+        """Destroys a face. A face given by number need not exist."""
         self._native.destroy_face(self._face_id(face))
 
     def face_events(self, *, timeout: float | None = None) -> Iterator[FaceEvent]:
-        """Events of faces as they happen, beginning with the newest one so far, until none comes for `timeout` seconds."""
+        """Events of faces as they happen, from the newest one so far, until none comes for `timeout` seconds."""
         after = None
         while True:
             try:
@@ -337,7 +337,7 @@ class Router:
         return [Route(*route) for route in self._native.routes()]
 
     def fib(self) -> list[NextHop]:
-        """Where Interests really go: what the router makes of the routes."""
+        """The next hops that the router computes from the routes (the FIB)."""
         return [NextHop(*next_hop) for next_hop in self._native.fib()]
 
     def add_route(
@@ -351,21 +351,21 @@ class Router:
         capture: bool = False,
         expires: float | None = None,
     ) -> int:
-        """Has Interests below `prefix` go to a face, and returns its number. A URI without a face gets one.
+        """Adds a route of `prefix` to a face, and returns the face's number. A URI without a face gets one.
 
         `expires`: seconds until the router removes the route. A prefix has one route for each face and origin; adding it again
         changes it.
         """
         face_id = self._native.find_or_create_face(face) if isinstance(face, str) else face
-        self._native.add_route(prefix, face_id, origin, cost, (child_inherit, capture), expires)
+        self._native.add_route(prefix, face_id, origin, cost, child_inherit, capture, expires)
         return face_id
 
     def remove_route(self, prefix: str, face: int | str, *, origin: str = "static") -> None:
-        """Removes a route, if it is there."""
+        """Removes a route, if it exists."""
         self._native.remove_route(prefix, self._face_id(face), origin)
 
     def strategies(self) -> list[StrategyChoice]:
-        """Which strategy forwards below which prefix."""
+        """The prefixes with their strategies."""
         return [StrategyChoice(*choice) for choice in self._native.strategies()]
 
     def set_strategy(self, prefix: str, strategy: str) -> str:
@@ -373,7 +373,7 @@ class Router:
         return self._native.set_strategy(prefix, strategy)
 
     def unset_strategy(self, prefix: str) -> None:
-        """Takes back the choice at `prefix`, if there is one."""
+        """Removes the choice at `prefix`, if there is one."""
         self._native.unset_strategy(prefix)
 
     def content_store(self) -> ContentStore:
@@ -388,12 +388,12 @@ class Router:
         serve: bool | None = None,
         policy: str | None = None,
     ) -> ContentStore:
-        """Changes what is said, and returns what the content store is then. Only namely's router has policies to choose."""
+        """Changes the given properties, and returns the content store's state. Only namely's router has policies to choose."""
         self._native.configure_content_store(capacity, admit, serve, policy)
         return self.content_store()
 
     def erase(self, prefix: str, count: int | None = None) -> int:
-        """Erases stored Data below `prefix`, `count` packets at most, and returns how many."""
+        """Erases stored Data below `prefix`, `count` packets at most, and returns their number."""
         return self._native.erase(prefix, count)
 
     def _face_id(self, face: int | str) -> int:

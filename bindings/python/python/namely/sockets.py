@@ -17,35 +17,35 @@ from namely import _native
 from namely.errors import BadSocket, Closed, InvalidArgument, NameNotFound
 
 Octets: TypeAlias = bytes | bytearray | memoryview
-"""What can be published: octets, or any object that has a buffer of them (an array's, say)."""
+"""Content to publish: octets, or any object with a buffer of them, such as an array."""
 
 OptionValue: TypeAlias = str | int | bool | os.PathLike[str]
-"""What an option takes: what the table of docs/sockets.md says, as text or as Python's own type."""
+"""The value of an option (docs/sockets.md), as text or as Python's own type."""
 
 Self = TypeVar("Self", bound="Socket")
 
 
 BUFFER_OCTETS = 256 * 1024
-"""Octets that a file which `Consumer.open` gives reads at once."""
+"""Octets that a file of `Consumer.open` reads at once."""
 
 STATS_AT_ONCE = 32
-"""Objects that `Consumer.stat_many` asks about at once."""
+"""Objects that `Consumer.stat_many` requests at once."""
 
 
 class ObjectInfo(NamedTuple):
-    """What is known of an object before its content is fetched."""
+    """The properties of an object, without its content."""
 
     name: str
     """The name under which its segments are; versioned, as a rule."""
 
     size: int | None
-    """Octets of its content, if its producer says."""
+    """Octets of its content; `None` if its producer did not announce them."""
 
     segments: int | None
-    """How many segments it has, if its producer says."""
+    """Number of its segments; `None` if its producer did not announce it."""
 
     vouching: str
-    """What vouches for its segments: `manifests`, or the `segments` themselves."""
+    """The authentication of its segments: `manifests`, or the `segments` themselves."""
 
     signer: str | None
     """The key that signed its description."""
@@ -54,7 +54,7 @@ class ObjectInfo(NamedTuple):
     """Whether it is a directory."""
 
     mtime_ns: int | None
-    """When it was changed last, nanoseconds since the Unix epoch, if its producer says."""
+    """Time of the last change, nanoseconds since the Unix epoch; `None` if it is unknown."""
 
 
 class Received(NamedTuple):
@@ -67,24 +67,24 @@ class Received(NamedTuple):
     """Its content."""
 
     signer: str | None
-    """The key that vouches for it, if one does."""
+    """The key that signed it; `None` without a signature by a key."""
 
     rtt: float
     """Seconds from the Interest to the Data."""
 
 
 class Published(NamedTuple):
-    """What was published."""
+    """A publication."""
 
     name: str
     """Its name, with the version."""
 
     segments: int
-    """How many segments it has."""
+    """Number of its segments."""
 
 
 class Receipt(NamedTuple):
-    """A server's signed word that it has what was pushed."""
+    """A server's signed confirmation that it has the pushed object."""
 
     name: str
     """The object, with its version."""
@@ -103,7 +103,7 @@ class Certificate(NamedTuple):
     """Its name, under which it can be fetched while the producer is there."""
 
     octets: bytes
-    """The Data packet that it is."""
+    """Its Data packet."""
 
 
 def options_text(options: dict[str, OptionValue]) -> list[tuple[str, str]]:
@@ -123,12 +123,12 @@ def option_text(value: OptionValue) -> str:
 
 
 def options(role: Literal["consumer", "producer"], **options: OptionValue) -> dict[str, str]:
-    """Every option of a consumer or a producer and its value, when these are set and all others as they are by default.
+    """Every option of a consumer or a producer and its value: those given, and the others by default.
 
     >>> options("consumer", congestion="bbr")["congestion"], options("consumer")["lifetime_ms"]
     ('bbr', '2000')
 
-    Raises `namely.UnknownOption` and `namely.InvalidArgument`, which says what the option takes.
+    Raises `namely.UnknownOption` and `namely.InvalidArgument`, with the values that the option takes.
     """
     return dict(_native.options(role, options_text(options)))
 
@@ -143,7 +143,7 @@ def _optional(content: Octets | None) -> bytes | None:
 
 
 class ObjectFile(io.RawIOBase):
-    """An object that is being read. `Consumer.open` gives it with a buffer."""
+    """An object that is being read. `Consumer.open` returns it with a buffer."""
 
     def __init__(self, stream: _native.Stream) -> None:
         self._stream = stream
@@ -151,24 +151,24 @@ class ObjectFile(io.RawIOBase):
 
     @property
     def name(self) -> str:
-        """The versioned name: it stays this version, whatever is published meanwhile."""
+        """The versioned name: the file stays this version when others are published."""
         return self._stream.name
 
     @property
     def size(self) -> int | None:
-        """Octets of the whole object, if its producer says."""
+        """Octets of the whole object; `None` if its producer did not announce them."""
         return self._stream.octets
 
     def readable(self) -> bool:
-        """It is."""
+        """Always true."""
         return True
 
     def seekable(self) -> bool:
-        """It is. To seek far costs a round trip, to seek to the end nothing."""
+        """Always true. Seeking far costs a round trip, seeking to the end nothing."""
         return True
 
     def readinto(self, buffer: memoryview | bytearray) -> int:  # type: ignore[override]
-        """Fills the buffer with what is there, at least one octet; 0 at the end."""
+        """Reads the octets that have arrived, at least one; returns 0 at the end."""
         view = memoryview(buffer).cast("B")
         read = self._stream.read(len(view))
         view[: len(read)] = read
@@ -184,52 +184,52 @@ class ObjectFile(io.RawIOBase):
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def read_at(self, start: int, size: int, *, timeout: float | None = None) -> bytes:
-        """`size` octets from `start` on, wherever the file is; fewer if the object ends before.
+        """`size` octets from `start` on, independent of the position; fewer if the object ends before.
 
-        Only the segments that hold them are fetched, so that few octets of a large object cost little. Threads may do this at
-        once; where the file is does not change.
+        Only the segments that hold them are fetched, so that few octets of a large object cost little. Threads may call it in
+        parallel; the position does not change.
         """
         return self.read_at_later(start, size).wait(timeout)
 
     def read_at_later(self, start: int, size: int) -> Fetch:
-        """Starts to read, and does not wait for it. Raises `namely.QueueFull` if too much is under way already."""
+        """Starts to read without waiting. Raises `namely.QueueFull` if too many reads are under way."""
         if start < 0 or size < 0:
-            raise InvalidArgument.because("no place in a file is before its beginning, and no size below 0")
+            raise InvalidArgument.because("the start and the size of a range cannot be negative")
         return Fetch(self._stream.read_range(start, size))
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]], *, timeout: float | None = None) -> list[bytes]:
-        """The octets of each range (where it begins, and its size): all of them are asked for side by side.
+        """The octets of each range (its start and size), requested in parallel.
 
-        Each is shorter only where the object ends before. One that cannot be had is an error of the call.
+        Each is shorter only where the object ends before. If one range fails, the call fails.
         """
         if any(start < 0 or size < 0 for start, size in ranges):
-            raise InvalidArgument.because("no place in a file is before its beginning, and no size below 0")
+            raise InvalidArgument.because("the start and the size of a range cannot be negative")
         return self._stream.read_ranges(list(ranges)).wait(timeout)
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Goes to a place; where it is then."""
+        """Sets the position, and returns it."""
         self._position = self._stream.seek(offset, whence)
         return self._position
 
     def tell(self) -> int:
-        """Where it is."""
+        """The position."""
         return self._position
 
     def close(self) -> None:
-        """Closes it; what was on its way is given up."""
+        """Closes it, and abandons reads under way."""
         if not self.closed:
             self._stream.close()
         super().close()
 
 
 class Fetch:
-    """A fetch under way. Given up when nobody has it any more."""
+    """A fetch under way. Dropping the last reference abandons it."""
 
     def __init__(self, pending: _native.Pending[bytes]) -> None:
         self._pending = pending
 
     def wait(self, timeout: float | None = None) -> bytes:
-        """The object, once. Raises what `Consumer.fetch` raises; after `namely.Timeout` it can be waited for again."""
+        """The object, once. Raises as `Consumer.fetch`; after `namely.Timeout` the call can be repeated."""
         return self._pending.wait(timeout)
 
     def try_take(self) -> bytes:
@@ -238,7 +238,7 @@ class Fetch:
 
 
 class Socket:
-    """What both kinds of sockets have. A context manager; closed when it is left, or when nobody has it any more."""
+    """The common part of both sockets. A context manager; closed at its end, or with the last reference."""
 
     _socket: _native.Consumer | _native.Producer
 
@@ -266,7 +266,7 @@ class Socket:
         self._socket.set_option(name, option_text(value))
 
     def stats(self) -> dict[str, int]:
-        """What went through so far: counters by name."""
+        """Counters by name."""
         return dict(self._socket.stats())
 
     def fileno(self) -> int:
@@ -274,7 +274,7 @@ class Socket:
         return self._socket.fileno()
 
     def close(self) -> None:
-        """Closes it. Whoever waits on it gets `namely.Closed`. To close it again does nothing."""
+        """Closes it. Calls that wait on it raise `namely.Closed`. Closing it again does nothing."""
         self._socket.close()
 
     def __enter__(self: Self) -> Self:
@@ -291,7 +291,7 @@ class Socket:
 
 
 class Consumer(Socket):
-    """A socket that fetches what is named below its prefix: verified, or not at all.
+    """A socket that fetches objects below its prefix and verifies all of them.
 
     `options` are those of docs/sockets.md: `router`, `trust`, `congestion`, `timeout_ms`, …
 
@@ -312,15 +312,15 @@ class Consumer(Socket):
     def fetch(self, name: str, *, timeout: float | None = None) -> bytes:
         """The object `name`: its newest version, unless the name has one.
 
-        Waits for at most `timeout` seconds; without it, as option `timeout_ms` says.
+        Waits for at most `timeout` seconds; without it, as long as option `timeout_ms` allows.
 
-        Raises `namely.NameNotFound`, `namely.NoRoute`, `namely.Timeout`, `namely.VerificationError` (nothing that was not
-        verified is handed out), `namely.ObjectTooLarge` (option `object_octets_max`), `namely.OutsidePrefix`.
+        Raises `namely.NameNotFound`, `namely.NoRoute`, `namely.Timeout`, `namely.VerificationError` (no unverified content
+        is returned), `namely.ObjectTooLarge` (option `object_octets_max`), `namely.OutsidePrefix`.
         """
         return self._socket.fetch(name).wait(timeout)
 
     def fetch_later(self, name: str) -> Fetch:
-        """Starts to fetch the object `name`, and does not wait for it.
+        """Starts to fetch the object `name` without waiting.
 
         >>> with Producer("/lab/doc") as producer, Consumer("/lab/doc", timeout_ms=10_000) as consumer:
         ...     under_way = [consumer.fetch_later(producer.publish(f"/lab/doc/{i}", b"%d" % i).name) for i in range(3)]
@@ -332,14 +332,14 @@ class Consumer(Socket):
         return Fetch(self._socket.fetch(name))
 
     def stat(self, name: str, *, timeout: float | None = None) -> ObjectInfo:
-        """What is known of the object `name`: its newest version, its size. Of its content nothing is fetched.
+        """The properties of the object `name`, such as its newest version and size. No content is fetched.
 
-        Raises what `fetch` raises.
+        Raises as `fetch`.
         """
         return ObjectInfo(*self._socket.stat(name).wait(timeout))
 
     def stat_many(self, names: Iterable[str]) -> list[ObjectInfo | None]:
-        """`stat` of many objects, asked for at once; `None` for those that do not exist."""
+        """`stat` of many objects in parallel; `None` for those that do not exist."""
         found: list[ObjectInfo | None] = []
         under_way: collections.deque[_native.Pending[tuple[str, int | None, int | None, str, str | None, bool, int | None]]] = collections.deque()
 
@@ -368,7 +368,7 @@ class Consumer(Socket):
         ...         first, file.read()
         (b'line 0\n', b'line 9999\n')
 
-        Raises what `fetch` raises, here and when it is read; `namely.ObjectTooLarge` not.
+        Raises as `fetch`, here and when it is read, except `namely.ObjectTooLarge`.
         """
         return io.BufferedReader(self.open_raw(name), buffering)
 
@@ -381,21 +381,21 @@ class Consumer(Socket):
     ) -> Received:
         """One Interest, with `parameters` for the producer, and its answer. Nothing is repeated.
 
-        `lifetime` is for how many seconds the network keeps the Interest; otherwise as option `lifetime_ms` says.
+        `lifetime` is the InterestLifetime in seconds, by default that of option `lifetime_ms`.
 
-        Raises `namely.MessageTooLarge` if it does not fit a packet, and what `fetch` raises.
+        Raises `namely.MessageTooLarge` if it does not fit a packet, and otherwise as `fetch`.
         """
         return Received(*self._socket.request(name, _optional(parameters), lifetime).wait(timeout))
 
     def send(self, name: str, parameters: Octets | None = None, *, lifetime: float | None = None) -> None:
-        """The Interest alone. `recv` brings its answer.
+        """Sends the Interest only. `recv` returns its answer.
 
-        Raises `namely.QueueFull` if too many answers were not taken yet.
+        Raises `namely.QueueFull` if too many answers wait to be received.
         """
         self._socket.send(name, _optional(parameters), lifetime)
 
     def recv(self, *, timeout: float | None = None) -> Received:
-        """The next answer to what was sent. If it is that there is none, the exception that says why (`filename` is the name)."""
+        """The next answer to a sent Interest. Raises the reason for an Interest without an answer (`filename` is its name)."""
         return Received(*self._socket.recv(timeout))
 
     def try_recv(self) -> Received:
@@ -404,11 +404,11 @@ class Consumer(Socket):
 
 
 class Producer(Socket):
-    """A socket that publishes below its prefix, and serves what was published without the application.
+    """A socket that publishes below its prefix, and serves the publications without the application.
 
     The key of the longest identity above the prefix signs (`namely key new /lab/doc` makes one); `namely.CertificateMissing`
     is raised if there is none, `namely.PrefixInUse` if another producer of this process has the prefix, one above it or one
-    below, and `namely.RouterRefused` if the router does not let this user have it.
+    below, and `namely.RouterRefused` if the router does not permit this user to register it.
 
     >>> with Producer("/lab/doc", manifest="blake3") as producer:
     ...     published = producer.publish("/lab/doc/numbers", bytes(20_000), version=7)
@@ -442,11 +442,11 @@ class Producer(Socket):
         return None if certificate is None else Certificate(*certificate)
 
     def revoke(self) -> None:
-        """Closes it and revokes its certificate: nobody is to believe any more what it signed."""
+        """Closes it and revokes its certificate: consumers no longer accept its signatures."""
         self._socket.revoke()
 
     def recv(self, *, timeout: float | None = None) -> Request:
-        """The next request that nothing published answers.
+        """The next request that no publication answers.
 
         >>> import threading
         >>> with Producer("/lab/doc") as producer, Consumer("/lab/doc", timeout_ms=10_000) as consumer:
@@ -481,16 +481,16 @@ class Producer(Socket):
         timeout: float = 600.0,
         **options: OptionValue,
     ) -> Receipt:
-        """Publishes `content` as `name` and has the producer bound to `server` pull it; returns its receipt, which is verified.
+        """Publishes `content` as `name` and has the producer bound to `server` pull it; returns its verified receipt.
 
-        `trust` says whom to believe that the server is the server, as the option of consumers does.
+        `trust` has the rules by which the receipt is verified, as the option of consumers.
 
         Raises `namely.NoRoute` if the server refuses or there is none, `namely.Timeout`, `namely.VerificationError`.
         """
-        return Receipt(*self._socket.push((server, trust), name, octets(content), timeout, options_text(options)))
+        return Receipt(*self._socket.push(server, trust, name, octets(content), timeout, options_text(options)))
 
     def accept_push(self, *, timeout: float | None = None) -> Offer:
-        """The next thing that a client wants to push to this producer's prefix. Raises `namely.Timeout`."""
+        """The next offer of a client to this producer's prefix. Raises `namely.Timeout`."""
         return Offer(self._socket.accept_push(timeout))
 
     def try_accept_push(self) -> Offer:
@@ -499,39 +499,39 @@ class Producer(Socket):
 
 
 class Request:
-    """A request that nothing published answers. Whoever asked waits until it is answered, or its time is over."""
+    """A request that no publication answers. The consumer waits for the reply until its Interest expires."""
 
     def __init__(self, request: _native.Request) -> None:
         self._request = request
 
     @property
     def name(self) -> str:
-        """What is asked for, as it was asked (with the digest of its parameters, and what asks for a newest version)."""
+        """The Interest's name, with the digest of its parameters, and the component that requests the newest version."""
         return self._request.name
 
     @property
     def object(self) -> str:
-        """The name to publish under: that of the object whose newest version is asked for, or what was asked for."""
+        """The name to publish under: that of the object if its newest version is requested, else the requested name."""
         return self._request.object
 
     @property
     def parameters(self) -> bytes | None:
-        """What whoever asks sent along."""
+        """The parameters of the request."""
         return self._request.parameters
 
     def reply(self, content: Octets, **options: OptionValue) -> None:
-        """Answers it. Who asks for the newest version of an object gets a new one, published; others one packet.
+        """Answers it. A request for the newest version of an object publishes a new one; any other gets one packet.
 
         Raises `namely.MessageTooLarge` if the content does not fit one.
         """
         self._request.reply(octets(content), options_text(options))
 
     def deny(self) -> None:
-        """Says, signed, that there is no such object: who asks gets `namely.NameNotFound`."""
+        """Denies, signed, that the object exists: the consumer's call raises `namely.NameNotFound`."""
         self._request.deny()
 
     def refuse(self, *, congestion: bool = False) -> None:
-        """Refuses it: who asks gets `namely.NoRoute`, or asks again later if it is for congestion."""
+        """Refuses it: the consumer's call raises `namely.NoRoute`; with `congestion` the consumer repeats it later."""
         self._request.refuse(congestion)
 
     def __repr__(self) -> str:
@@ -539,7 +539,7 @@ class Request:
 
 
 class Offer:
-    """Something that a client wants to push. Nobody has verified yet whose it is: `pull` does."""
+    """A client's offer to push an object. It is not verified yet: `pull` verifies it."""
 
     def __init__(self, offer: _native.Offer) -> None:
         self._offer = offer
@@ -551,18 +551,18 @@ class Offer:
 
     @property
     def size(self) -> int | None:
-        """How large the client says that it is, octets."""
+        """Its size as the client announced it, octets."""
         return self._offer.octets
 
     def pull(self, consumer: Consumer) -> bytes:
-        """Fetches it by `consumer`, whose prefix and trust decide what may be pulled, and gives the client its receipt.
+        """Fetches it by `consumer`, and sends the client a receipt. The consumer's prefix and trust limit what is pulled.
 
-        Raises what `Consumer.fetch` raises; the client hears nothing then.
+        Raises as `Consumer.fetch`; then the client gets no receipt.
         """
         return self._offer.pull(consumer._socket)
 
     def refuse(self) -> None:
-        """Refuses it: the client hears that nobody takes it."""
+        """Refuses it: the client's call fails."""
         self._offer.refuse()
 
     def __repr__(self) -> str:

@@ -1,8 +1,8 @@
 //! `namely bind`: the prefixes that applications of the router's host have bound.
 
 use clap::{Args, Subcommand};
+use namely_messages::{Binding, bind_flags};
 use namely_wire::Name;
-use namely_wire::mgmt::{Binding, bind_flags};
 use serde_json::json;
 
 use crate::context::Context;
@@ -11,12 +11,12 @@ use crate::options::name;
 use crate::output::Cell;
 use crate::router::connect;
 
-/// List and undo bindings: prefixes of applications below what a route leads to `local`.
+/// List and remove bindings: prefixes of applications below a route to `local`.
 #[derive(Debug, Subcommand)]
 pub enum Bind {
     /// List bound prefixes
     List(List),
-    /// Take a bound prefix from its application
+    /// Remove a binding from its application
     Remove(Remove),
 }
 
@@ -54,8 +54,8 @@ impl List {
         ctx.out.table(&["prefix", "face id", "routed"], &rows);
         if bindings.is_empty() {
             ctx.out.remark(
-                "nothing is bound: applications register routes of their own, but below what \
-                 `namely route add PREFIX local` leads to them",
+                "no bindings: below a route of `namely route add PREFIX local` applications bind \
+                 prefixes, elsewhere they register routes",
             );
         }
         Ok(())
@@ -72,7 +72,7 @@ fn binding_json(binding: &Binding) -> serde_json::Value {
     })
 }
 
-/// Take a bound prefix from its application.
+/// Remove a binding from its application.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  namely bind remove /lab/data")]
 pub struct Remove {
@@ -90,7 +90,7 @@ impl Remove {
                 crate::failure::Exit::NotFound,
                 format!("{} is not bound", self.prefix),
             )
-            .hint("`namely bind list` shows what is"));
+            .hint("`namely bind list` lists the bound prefixes"));
         };
         router.unbind(&self.prefix, bound.face_id)?;
         let (prefix, face) = (&self.prefix, bound.face_id);

@@ -1,4 +1,4 @@
-//! `namely catalogue`: which files blocks of data have. No router is asked.
+//! `namely catalogue`: the files of blocks of data. The command sends nothing to a router.
 
 use std::fs::File;
 use std::io::{BufReader, Write};
@@ -20,11 +20,11 @@ use crate::output::octets_text;
 /// Check and make catalogues of blocks and files, and names of CMS.
 #[derive(Debug, Subcommand)]
 pub enum Cat {
-    /// Check a catalogue: the first line that is wrong is told
+    /// Check a catalogue, and report its first wrong line
     Check(Check),
-    /// Make a catalogue of what DBS or Rucio tell
+    /// Make a catalogue from records of DBS or Rucio
     Import(Importing),
-    /// Tell the name, the dataset and the block of a file of CMS
+    /// Print the name, the dataset and the block of a file of CMS
     Name(Naming),
 }
 
@@ -47,7 +47,7 @@ fn load(path: &Path) -> Result<Catalogue, Failure> {
 /// Check a catalogue.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  namely catalogue check blocks.tsv\n\nA catalogue is text: a line `catalogue TAB version`, then for each block `name TAB octets`, and below it for each of its files `TAB name TAB octets`, with `TAB adler32` if that is known. Lines with # are left out."
+    after_help = "Example:\n  namely catalogue check blocks.tsv\n\nA catalogue is text: a line `catalogue TAB version`, then for each block `name TAB octets`, and below it for each of its files `TAB name TAB octets`, with `TAB adler32` if it is known. Lines with # are skipped."
 )]
 pub struct Check {
     /// The catalogue.
@@ -78,7 +78,7 @@ fn tell(ctx: &Context<'_>, path: &Path, catalogue: &Catalogue) {
     );
 }
 
-/// Who told it.
+/// The source of the records.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Database {
     /// DBS: `files?...&detail=1`, or `blockdump`
@@ -87,25 +87,25 @@ enum Database {
     Rucio,
 }
 
-/// Make a catalogue of what databases tell.
+/// Make a catalogue from records of a database.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  namely catalogue import dbs files.json -o blocks.tsv\n  namely catalogue import rucio files.json --block '/Muon/Run1-v1/AOD#1' -o blocks.tsv"
 )]
 pub struct Importing {
-    /// Who told it.
+    /// The source of the records.
     #[arg(value_name = "dbs|rucio")]
     from: Database,
-    /// What it told, as JSON: lists, or one record after the other.
+    /// The records as JSON: lists, or one record after the other.
     #[arg(required = true, value_name = "JSON")]
     files: Vec<PathBuf>,
-    /// The block of files that do not say theirs.
+    /// The block of files whose records name no block.
     #[arg(long)]
     block: Option<String>,
     /// The catalogue's version; otherwise the time in seconds.
     #[arg(long, value_name = "NUMBER")]
     number: Option<u64>,
-    /// Where to put the catalogue; it is replaced in one step.
+    /// The file to write; it is replaced in one step.
     #[arg(long, short, value_name = "PATH")]
     output: PathBuf,
 }
@@ -126,7 +126,7 @@ impl Importing {
             })?;
         }
         if import.invalid > 0 {
-            ctx.out.remark(format!("{} files that are not valid are left out", import.invalid));
+            ctx.out.remark(format!("{} files that are not valid are skipped", import.invalid));
         }
         let version = self.number.unwrap_or_else(|| namely_host::clock::unix_ms() / 1000);
         let catalogue = import.end(version).map_err(|error| Failure::failed(error.of_file(&self.output)))?;
@@ -147,21 +147,21 @@ impl Importing {
     }
 }
 
-/// Tell the name of a file of CMS.
+/// Print the name of a file of CMS.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  namely catalogue name /store/data/Run2017F/SingleMuon/MINIAOD/17Nov2017-v1/60000/x.root --below /cms\n  namely catalogue name root://host.example//store/data/... --site root://host.example/ --catalogue blocks.tsv"
 )]
 pub struct Naming {
-    /// Its logical name (LFN), or where a site has it (PFN) with --site.
+    /// Its logical name (LFN) or, with --site, its name at a site (PFN).
     file: String,
-    /// The prefix that its name in the network has.
+    /// The prefix of its name in the network.
     #[arg(long, default_value = "/cms", value_parser = name, value_name = "PREFIX")]
     below: Name,
-    /// What the site puts before logical names.
+    /// The site's prefix before logical names.
     #[arg(long, value_name = "PREFIX")]
     site: Option<String>,
-    /// Where to look up its block.
+    /// The catalogue in which to look up its block.
     #[arg(long, value_name = "FILE")]
     catalogue: Option<PathBuf>,
 }
@@ -173,7 +173,7 @@ impl Naming {
             None => Lfn::parse(&self.file),
         };
         let lfn =
-            lfn.map_err(|error| Failure::failed(format!("{} is no name of CMS: {error}", self.file)))?;
+            lfn.map_err(|error| Failure::failed(format!("{} is not a name of CMS: {error}", self.file)))?;
         let catalogue = self.catalogue.as_deref().map(load).transpose()?;
         let block = catalogue.as_ref().and_then(|catalogue| catalogue.block_of(lfn.as_str()));
         if let (Some(path), None) = (&self.catalogue, block) {

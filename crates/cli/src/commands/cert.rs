@@ -1,4 +1,4 @@
-//! `namely cert`: certificates, and whom the user trusts.
+//! `namely cert`: certificates, and the trust anchors of the user.
 
 use std::io::{IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
@@ -19,25 +19,25 @@ use crate::options::name;
 use crate::output::say;
 use crate::router::{connection_failure, nack_failure, open};
 
-/// Largest file that `import` reads.
+/// Maximum octets of a file that `import` reads.
 const IMPORT_OCTETS_MAX: u64 = 64 << 10;
 
-/// Manage certificates and whom you trust.
+/// Manage certificates and trust anchors.
 #[derive(Debug, Subcommand)]
 pub enum Cert {
     /// Show a certificate: a file, or one of yours
     Show(Show),
     /// Write a certificate, or with --private a key with its certificate (SafeBag)
     Export(Export),
-    /// Take in a certificate for a key of yours, or a SafeBag
+    /// Import a certificate for a key of yours, or a SafeBag
     Import(Import),
     /// Sign another's certificate with your key
     Issue(Issue),
     /// Trust a certificate for the names below its identity
     Trust(Trust),
-    /// Take trust back
+    /// Remove trust
     Distrust(Distrust),
-    /// List whom you trust
+    /// List the trusted certificates
     Trusted(Trusted),
 }
 
@@ -122,9 +122,10 @@ fn show(ctx: &Context<'_>, certificate: &Certificate) {
     );
 }
 
-/// What two people compare, over the phone if they must: the SHA-256 of the key's name and the
-/// public key, in groups. It stays when the key gets a newer certificate; the name is in it because
-/// it says for which names the key is trusted.
+/// Returns the fingerprint that two people compare, for example by phone: the SHA-256 of the key's
+/// name and the public key, in groups of digits. All certificates of a key have the same
+/// fingerprint. The key's name is included, because the key is trusted for names below its
+/// identity.
 fn fingerprint(certificate: &Certificate) -> String {
     let octets = [certificate.key_name().as_bytes(), certificate.public_key().spki()].concat();
     let hex: Vec<String> = sha256(&octets).iter().map(|octet| format!("{octet:02x}")).collect();
@@ -196,7 +197,7 @@ impl Export {
     }
 }
 
-/// Take in a certificate or a SafeBag.
+/// Import a certificate or a SafeBag.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  namely cert import alice-signed.cert\n  namely cert import alice.safebag --private"
@@ -239,7 +240,7 @@ pub struct Issue {
     /// Your key or identity that signs; by default the default identity.
     #[arg(long, value_name = "NAME", value_parser = name)]
     key: Option<Name>,
-    /// How many days the certificate is valid.
+    /// Validity of the certificate in days.
     #[arg(long, value_name = "DAYS", default_value_t = VALIDITY_DAYS / 10)]
     days: u32,
     /// The IssuerId component of the certificate's name.
@@ -255,7 +256,8 @@ impl Issue {
         let entry = chain.key(which).map_err(key_failure)?;
         let own = if entry.encrypted { Some(passphrase_for(&entry.name)?) } else { None };
         let signer = if request.key_name() == entry.name.as_name() {
-            // A newer certificate by the key itself, which does not end with the one before.
+            // The key signs a newer certificate of its own. The KeyLocator names the key, so that
+            // the new certificate does not expire with the old one.
             let key = chain.private_key(entry.name.as_name(), own.as_ref()).map_err(key_failure)?;
             Signer::new(entry.name.clone(), Arc::new(key))
         } else {
@@ -287,11 +289,11 @@ pub struct Trust {
     /// The certificate's file; `-` is standard input.
     #[arg(required_unless_present = "from", conflicts_with = "from")]
     file: Option<PathBuf>,
-    /// Ask the network for the certificate by which NAME is signed, and show its fingerprint:
-    /// compare it with what `namely cert show` prints at the producer's.
+    /// Fetch the certificate of the signer of NAME, and show its fingerprint. Compare it with the
+    /// output of `namely cert show` at the producer.
     #[arg(long, value_name = "NAME", value_parser = name)]
     from: Option<Name>,
-    /// The fingerprint that it must have; without it the person at the terminal is asked.
+    /// The expected fingerprint. Without it, the command asks at the terminal.
     #[arg(long, value_name = "HEX", requires = "from")]
     fingerprint: Option<String>,
 }
@@ -314,8 +316,8 @@ impl Trust {
         Ok(())
     }
 
-    /// The certificate of who signs `name`, once somebody has said that it is the right one: what a
-    /// network says about itself proves nothing.
+    /// Fetches the certificate of the signer of `name`, and returns it once the user has confirmed
+    /// the fingerprint. Confirmation is required, because a network cannot vouch for itself.
     fn fetched(&self, ctx: &Context<'_>, name: &Name) -> Result<Certificate, Failure> {
         let certificate = signer_certificate(ctx, name)?;
         let own = fingerprint(&certificate);
@@ -332,7 +334,7 @@ impl Trust {
                 Exit::NotVerified,
                 format!("the certificate {} has another fingerprint: {own}", certificate.name()),
             )
-            .hint("ask its owner for `namely cert show`; if that differs, somebody else answers here"));
+            .hint("ask its owner for `namely cert show`; if it differs, another producer answers here"));
         }
         say([
             format!("certificate  {}", certificate.name()),
@@ -340,10 +342,10 @@ impl Trust {
             format!("fingerprint  {own}"),
         ]);
         if !std::io::stdin().is_terminal() {
-            return Err(Failure::new(Exit::NotVerified, "nobody has compared the fingerprint")
-                .hint("compare it with `namely cert show` at its owner's, and give it with --fingerprint"));
+            return Err(Failure::new(Exit::NotVerified, "the fingerprint was not compared")
+                .hint("compare it with the owner's `namely cert show`, and pass it with --fingerprint"));
         }
-        let answer = ctx.out.ask("Is this what `namely cert show` prints at its owner's? Type yes: ");
+        let answer = ctx.out.ask("Does the owner's `namely cert show` print this fingerprint? Type yes: ");
         let answer = answer.map_err(|e| Failure::failed(format!("no answer: {e}")))?;
         match answer.trim() {
             "yes" => Ok(certificate),
@@ -352,8 +354,8 @@ impl Trust {
     }
 }
 
-/// The certificate by which the network signs `name`: its newest metadata names the key, which its
-/// producer has a certificate for.
+/// Returns the certificate of the key that signs `name`. The newest metadata of `name` names the
+/// key, and the producer serves the certificate.
 fn signer_certificate(ctx: &Context<'_>, name: &Name) -> Result<Certificate, Failure> {
     let options = Options { reconnect: std::time::Duration::ZERO, ..Options::default() };
     let mut connection = open(ctx, options)?;
@@ -370,7 +372,7 @@ fn signer_certificate(ctx: &Context<'_>, name: &Name) -> Result<Certificate, Fai
     if certificate.key_name() == key.as_name() {
         Ok(certificate)
     } else {
-        Err(Failure::failed(format!("what answers for {key} is the certificate of another key")))
+        Err(Failure::failed(format!("the answer for {key} is the certificate of another key")))
     }
 }
 
@@ -382,14 +384,14 @@ fn ask(connection: &mut Connection, interest: InterestBuilder, name: &Name) -> R
     }
 }
 
-/// Take trust back.
+/// Remove trust.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  namely cert distrust /lab/data\n  namely cert distrust /lab/KEY/%01%02/self/v=1700000000000"
 )]
 pub struct Distrust {
-    /// The certificate's name, or the identity whose certificates all go: both as `namely cert
-    /// trusted` shows them.
+    /// The certificate's name, or an identity: then all of its certificates. `namely cert trusted`
+    /// lists both.
     #[arg(value_parser = name)]
     name: Name,
 }
@@ -406,13 +408,13 @@ impl Distrust {
         for name in &gone {
             chain.distrust(name.as_name()).map_err(|error| match error {
                 KeyChainError::NotFound(name) => {
-                    Failure::new(Exit::NotFound, format!("{name} is not trusted as it is"))
-                        .hint("`namely cert trusted` shows the certificates and identities that are")
+                    Failure::new(Exit::NotFound, format!("{name} is not a trusted certificate or identity"))
+                        .hint("`namely cert trusted` lists the trusted certificates and identities")
                 }
                 other => key_failure(other),
             })?;
             ctx.out.answer(
-                || format!("{name} is not trusted any more"),
+                || format!("{name} is no longer trusted"),
                 || json!({"certificate": name.to_string()}),
             );
         }
@@ -420,7 +422,7 @@ impl Distrust {
     }
 }
 
-/// List whom you trust.
+/// List the trusted certificates.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  namely cert trusted")]
 pub struct Trusted {}

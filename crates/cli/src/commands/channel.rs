@@ -1,4 +1,4 @@
-//! `namely channel`: where the router listens.
+//! `namely channel`: the channels that the router listens on.
 
 use clap::{Args, Subcommand};
 
@@ -7,10 +7,10 @@ use crate::failure::Failure;
 use crate::output::Cell;
 use crate::router::connect;
 
-/// List where the router listens.
+/// List the addresses that the router listens on.
 #[derive(Debug, Subcommand)]
 pub enum Channel {
-    /// List the addresses at which the router takes new faces
+    /// List the addresses at which the router accepts new faces
     List(List),
 }
 
@@ -22,7 +22,7 @@ impl Channel {
     }
 }
 
-/// List the addresses at which the router takes new faces.
+/// List the addresses at which the router accepts new faces.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  namely channel list --json")]
 pub struct List {}

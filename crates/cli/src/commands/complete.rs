@@ -1,5 +1,5 @@
-//! `namely complete`: values that a shell offers, such as faces and prefixes. What the shell's own
-//! script knows, commands and options, is not said again.
+//! `namely complete`: values for a shell's completion, such as faces and prefixes. Commands and
+//! options are left out, because the shell's own script completes them.
 
 use clap::Args;
 use namely_client::Client;
@@ -9,16 +9,16 @@ use crate::failure::Failure;
 use crate::keys::{key_chain, key_failure};
 use crate::router::connect;
 
-/// Print what may stand at the end of a command line, for shells.
+/// Print completions of a command line, for shells.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  namely complete -- face show \"\"")]
 pub struct Complete {
-    /// The words of the command line behind `namely`, the last as far as it is typed.
+    /// The words of the command line after `namely`; the last one may be incomplete.
     #[arg(last = true)]
     words: Vec<String>,
 }
 
-/// What a word stands for.
+/// The type of the value of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Face,
@@ -30,7 +30,7 @@ enum Kind {
 }
 
 impl Complete {
-    /// Prints one value a line; nothing where no router or key chain tells.
+    /// Prints one value on each line, and nothing if no router or key chain is available.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let (typed, before) = match self.words.split_last() {
             Some((typed, before)) => (typed.as_str(), before),
@@ -47,7 +47,7 @@ impl Complete {
     }
 }
 
-/// What the word behind `before` stands for.
+/// Returns the type of the word after `before`.
 fn kind(before: &[String]) -> Kind {
     if let Some(last) = before.last() {
         match last.as_str() {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_stands_for_what_its_command_takes() {
+    fn completion_depends_on_the_argument_kind() {
         for (line, expected) in [
             ("face show", Kind::Face),
             ("--json face destroy", Kind::Face),

@@ -22,19 +22,19 @@ use crate::router::connect;
 pub enum Cs {
     /// Show capacity, contents and hits, in memory and on disk
     Info(show::Info),
-    /// List what is stored below a prefix, in memory or on disk
+    /// List the packets below a prefix, in memory or on disk
     List(list::List),
-    /// Change capacity, and what is admitted and served
+    /// Change capacity, admission and service
     Config(Config),
-    /// Erase what is stored below a prefix, in memory and on disk
+    /// Erase the packets below a prefix, in memory and on disk
     Erase(Erase),
-    /// Keep what the disk has below a prefix, whatever else comes
+    /// Keep the packets below a prefix on disk: they are not evicted
     Pin(Pin),
-    /// Take back a pin
+    /// Remove a pin
     Unpin(Unpin),
-    /// Fetch a file or a directory, so that the router has it
+    /// Fetch a file or a directory into the content store
     Warm(warm::Warm),
-    /// Give a device to a content store: what it holds is lost
+    /// Format a device for a content store; its contents are lost
     Format(format::Format),
 }
 
@@ -60,7 +60,7 @@ impl Cs {
     after_help = "Examples:\n  namely cs config --capacity 100000 --admit off\n  namely cs config --disk-octets-max 20GiB --disk-admission all"
 )]
 pub struct Config {
-    /// Most packets stored in memory.
+    /// Maximum number of packets in memory.
     #[arg(long, value_name = "PACKETS")]
     capacity: Option<u64>,
     /// Whether new Data may enter.
@@ -69,20 +69,20 @@ pub struct Config {
     /// Whether stored Data may answer.
     #[arg(long, value_enum, value_name = "on|off")]
     serve: Option<Switch>,
-    /// What leaves memory first: s3-fifo, lru, fifo, lfu, arc or sieve (namely's router only).
+    /// Eviction policy of memory: s3-fifo, lru, fifo, lfu, arc or sieve (namely's router only).
     #[arg(long, value_name = "NAME")]
     policy: Option<String>,
-    /// Most octets on disk, as in 20GiB (namely's router only, as all of its disk).
+    /// Maximum octets on disk, such as 20GiB (namely's router only, as all options of the disk).
     #[arg(long, value_name = "SIZE", value_parser = parse_octets)]
     disk_octets_max: Option<u64>,
-    /// What is written to disk when it leaves memory: what was asked for again there, that and what
-    /// comes again, or all.
+    /// Packets that are written to disk when they leave memory: those with a hit there (hit), also
+    /// those that memory evicted before (again), or all.
     #[arg(long, value_name = "hit|again|all")]
     disk_admission: Option<String>,
-    /// Requests to the disk that pend from which on it is passed by.
+    /// Pending requests to the disk from which on it is bypassed.
     #[arg(long, value_name = "REQUESTS")]
     disk_threshold: Option<u64>,
-    /// In which order the disk reads and writes: fifo, data-first or weighted.
+    /// Order of the disk's reads and writes: fifo, data-first or weighted.
     #[arg(long, value_name = "ORDER")]
     disk_queue: Option<String>,
 }
@@ -119,7 +119,7 @@ impl Config {
         if let (Some(asked), Some(octets)) = (self.disk_octets_max, now.disk_octets)
             && asked != octets
         {
-            ctx.out.remark(format!("the disk takes {}, the nearest that it can", octets_text(octets)));
+            ctx.out.remark(format!("the disk's limit is {}, the nearest possible", octets_text(octets)));
         }
         ctx.out.answer(text, || {
             json!({
@@ -159,7 +159,7 @@ impl Erase {
     }
 }
 
-/// Keep what the disk has below a prefix.
+/// Keep the packets below a prefix on disk.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  namely cs pin /lab/data")]
 pub struct Pin {
@@ -179,7 +179,7 @@ impl Pin {
     }
 }
 
-/// Take back a pin.
+/// Remove a pin.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  namely cs unpin /lab/data")]
 pub struct Unpin {

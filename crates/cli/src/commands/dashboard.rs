@@ -1,4 +1,4 @@
-//! `namely dashboard`: a web page that shows routers while they work (docs/dashboard.md).
+//! `namely dashboard`: a web page that shows running routers (docs/dashboard.md).
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -12,29 +12,29 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::keys::Trust;
 
-/// How soon a signal ends it.
+/// Maximum time from a signal to the end of the command.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Show routers while they work on a web page: faces, routes, content store, drops, names.
+/// Show running routers on a web page: faces, routes, content store, drops, names.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   namely dashboard
   namely dashboard --router unix:///run/namely.sock --router unix:///run/other.sock
   namely dashboard --listen 192.0.2.1:9465 --host lab.example
 
-Open the address that it prints: behind the # is a token, without which nothing can be changed, and nothing fetched.")]
+Open the printed address. The token after the # is required to change routers and to fetch data.")]
 pub struct Dashboard {
-    /// A router to show; may repeat. Otherwise the one that other commands use.
+    /// A router to show; may repeat. By default the router of the other commands.
     #[arg(long, env = "NAMELY_ROUTER", value_name = "URI", action = clap::ArgAction::Append)]
     router: Vec<String>,
-    /// Where to listen for browsers. Elsewhere than on this machine everything needs the token,
-    /// which then crosses the network as it is.
+    /// The address to listen on for browsers. If it is not a loopback address, every request needs
+    /// the token, which then crosses the network without encryption.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9465", value_parser = crate::options::address)]
     listen: SocketAddr,
-    /// A name by which browsers may call the page, beside addresses and localhost; may repeat.
+    /// A host name that browsers may use for the page, besides addresses and localhost; may repeat.
     #[arg(long, value_name = "NAME")]
     host: Vec<String>,
-    /// Seconds between two looks at a router, 0.1 or more.
+    /// Interval in seconds at which a router is polled, 0.1 or more.
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = super::status::seconds)]
     interval: Duration,
     #[command(flatten)]
@@ -42,7 +42,7 @@ pub struct Dashboard {
 }
 
 impl Dashboard {
-    /// Serves it until it is stopped.
+    /// Serves the page until the command is stopped.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let stop = crate::stop::flag()?;
         let routers = match self.router.is_empty() {
@@ -58,11 +58,11 @@ impl Dashboard {
             interval: self.interval,
         };
         let page = namely_dashboard::Dashboard::start(options).map_err(failed)?;
-        if page.is_open_to_others() {
+        if page.is_reachable_remotely() {
             ctx.out.remark(format!(
-                "WARNING: {} can be reached from other machines. Who has the token may change the routers, and the token and \
-                 all that the page shows cross the network without encryption: put a proxy with TLS before it, or use \
-                 `ssh -L 9465:127.0.0.1:9465` and listen on this machine alone",
+                "WARNING: {} can be reached from other machines. A holder of the token may change the routers. The token and \
+                 all data of the page cross the network without encryption: put a proxy with TLS in front, or use \
+                 `ssh -L 9465:127.0.0.1:9465` and listen on loopback only",
                 page.address()
             ));
         }
@@ -106,9 +106,9 @@ fn summary_text(counters: &Counters) -> String {
     let [requests, looks, actions, refused, full, host, token, busy, slow] =
         counted(counters).map(|(_, n)| n);
     format!(
-        "{requests} requests, {looks} looks at routers, {actions} commands; refused: {refused} malformed, {full} without a \
-         place, {host} for another host, {token} without the token, {busy} when as many were under way as may be; clients \
-         closed: {slow} too slow"
+        "{requests} requests, {looks} polls of routers, {actions} commands; refused: {refused} malformed, {full} without a \
+         free slot, {host} for another host, {token} without the token, {busy} over the limit of pending requests; \
+         closed: {slow} slow clients"
     )
 }
 

@@ -1,6 +1,6 @@
-//! `namely demo`: the main job in one command. Two routers joined over UDP, a producer at one and a
-//! consumer at the other; a real file goes from one to the other by name, verified, twice: from the
-//! producer, and, with the producer gone, from the caches.
+//! `namely demo`: the main use in one command. Two routers are joined over UDP, with a producer at
+//! one and a consumer at the other. The consumer fetches and verifies a file by name twice: first
+//! from the producer, and then from the caches, after the producer has stopped.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use clap::Args;
 use namely_daemon::Router;
 use namely_daemon::config::{Config, StaticRoute};
-use namely_files::{FileServer, GetOptions, Got, ServeCounters, ServeOptions, get};
+use namely_files::{FetchedFile, FileServer, GetOptions, ServeCounters, ServeOptions, get};
 use namely_host::clock::unix_ns;
 use namely_security::{KeyChain, KeyType, NewKey, Signer, TrustPolicy, validity};
 use namely_socket::{Consumer, ConsumerOptions, Trust};
@@ -36,22 +36,21 @@ pub struct Demo {
     file: Option<PathBuf>,
 }
 
-/// One fetch, and who sent what of it.
+/// One fetch, and the source of its packets.
 struct Leg {
-    got: Got,
+    got: FetchedFile,
     producer: u64,
     far_cache: u64,
     near_cache: u64,
 }
 
 impl Demo {
-    /// Runs the demonstration in a temporary directory; nothing is left behind.
+    /// Runs the demonstration in a temporary directory, which is removed at the end.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let file = match &self.file {
             Some(path) => path.clone(),
-            None => {
-                std::env::current_exe().map_err(|e| Failure::failed(format!("cannot find myself: {e}")))?
-            }
+            None => std::env::current_exe()
+                .map_err(|e| Failure::failed(format!("cannot find the program: {e}")))?,
         };
         let size = fs::metadata(&file).map_err(|e| io_failure("read", &file, e))?.len();
         let scratch = Scratch::new()?;
@@ -87,7 +86,8 @@ impl Demo {
             far_cache: after.0 - before.0,
             near_cache: after.1 - before.1,
         };
-        // By its version: nobody is left who could say freshly which one is the newest.
+        // The name includes the version, because no producer is left to answer for the newest
+        // version.
         let got = fetch(&version, "second")?;
         let end = counts()?;
         let second = Leg { got, producer: 0, far_cache: end.0 - after.0, near_cache: end.1 - after.1 };
@@ -101,7 +101,7 @@ impl Demo {
     }
 }
 
-/// A directory that is gone when the demonstration ends, however it ends.
+/// A directory that is removed at the end of the demonstration, even after an error.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -118,12 +118,12 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed is in the temporary directory: the system's to clean.
+        // Errors are ignored, because the system removes temporary directories.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// A router at the Unix socket `socket`, with room for the file in its content store.
+/// Starts a router at the Unix socket `socket`, with room for the file in its content store.
 fn start(socket: &Path, udp: Option<&str>, route_to: Option<&FaceUri>, size: u64) -> Result<Router, Failure> {
     let bad = |e: &dyn std::fmt::Display| Failure::failed(format!("the demonstration's configuration: {e}"));
     let mut config = Config::default();
@@ -142,7 +142,7 @@ fn start(socket: &Path, udp: Option<&str>, route_to: Option<&FaceUri>, size: u64
     Router::start(config).map_err(|f| Failure { exit: Exit::Failed, message: f.message, hint: f.hint })
 }
 
-/// A fresh key for `prefix`, and a policy that trusts it alone.
+/// Creates a key for `prefix`, and a policy that trusts only this key.
 fn trust(prefix: &Name) -> Result<(Signer, TrustPolicy), Failure> {
     let chain = KeyChain::in_memory();
     let entry = chain
@@ -175,9 +175,9 @@ impl Producer {
             Connection::find(Some(router), Options::for_server()).map_err(connection_failure)?;
         register(&mut connection, &mut server).map_err(command_failure)?;
         let stop = Arc::new(AtomicBool::new(false));
-        let asked = Arc::clone(&stop);
+        let is_stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
-            serve(&mut connection, &mut server, &mut || !asked.load(Ordering::Relaxed))
+            serve(&mut connection, &mut server, &mut || !is_stopped.load(Ordering::Relaxed))
                 .map_err(connection_failure)?;
             Ok(server.counters())
         });
@@ -200,7 +200,7 @@ fn fetch(
     target: &Path,
     policy: TrustPolicy,
     router: &str,
-) -> Result<Got, Failure> {
+) -> Result<FetchedFile, Failure> {
     let options = ConsumerOptions {
         router: Some(router.to_owned()),
         trust: Trust::Policy(policy.into()),
@@ -211,7 +211,7 @@ fn fetch(
     get(&consumer, name, target, GetOptions::default(), &mut |p| watch.see("", p)).map_err(get_failure)
 }
 
-/// Packets that a router's content store has served.
+/// Returns the number of packets that a router's content store has served.
 fn hits(router: &str) -> Result<u64, Failure> {
     Ok(namely_client::Client::find(Some(router), namely_client::default_signer())?.cs_info()?.hits)
 }

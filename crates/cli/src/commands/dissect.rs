@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use namely_wire::dissect::{self, Node};
+use namely_dissect::Node;
 use serde_json::{Value, json};
 
 use crate::context::Context;
@@ -14,7 +14,7 @@ use crate::output::Text;
 
 mod capture;
 
-/// Largest input that is read: captures beyond it are better cut first.
+/// Maximum octets of the input. Longer captures must be cut first.
 pub const INPUT_OCTETS_MAX: u64 = 1 << 30;
 
 /// Show packets as text.
@@ -32,7 +32,7 @@ pub struct Dissect {
 }
 
 impl Dissect {
-    /// Prints every packet found; fails if there is none.
+    /// Prints all packets of the input. Fails if there is none.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let octets = match (&self.hex, &self.file) {
             (Some(digits), _) => parse_hex(digits)?,
@@ -43,7 +43,7 @@ impl Dissect {
         let mut show = |packet: &capture::Packet<'_>| {
             count += 1;
             ctx.out.answer(
-                || Text::laid_out(&format!("{}{}", packet.heading(), dissect::to_text(packet.octets))),
+                || Text::laid_out(&format!("{}{}", packet.heading(), namely_dissect::to_text(packet.octets))),
                 || packet_json(packet),
             );
         };
@@ -61,7 +61,7 @@ impl Dissect {
 }
 
 fn packet_json(packet: &capture::Packet<'_>) -> Value {
-    let nodes: Vec<Value> = dissect::dissect(packet.octets).iter().map(node_json).collect();
+    let nodes: Vec<Value> = namely_dissect::dissect(packet.octets).iter().map(node_json).collect();
     let mut value = json!({"packet": nodes});
     if let (Some(object), Some(origin)) = (value.as_object_mut(), &packet.origin) {
         object.insert("time_us".into(), json!(origin.time_us));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use namely_client::{ClientError, FACE_LOCAL, FaceProperties};
-use namely_wire::mgmt::{
+use namely_messages::{
     Binding, Counter, FaceEventNotification, FacePersistency, FaceQueryFilter, FaceStatus, face_flags,
 };
 use serde_json::json;
@@ -19,7 +19,7 @@ use crate::router::connect;
 pub enum Face {
     /// List faces
     List(List),
-    /// Show one face: its properties, what it carried and dropped, its routes and bindings
+    /// Show one face: its properties, traffic and drops, its routes and bindings
     Show(Show),
     /// Create a face to another router or a multicast group
     #[command(visible_alias = "add")]
@@ -88,19 +88,20 @@ impl List {
         Ok(())
     }
 
-    /// Faces that have gone and are still held are in no list. Mostly there are none.
+    /// Remarks on faces that were destroyed but are still referenced. No list contains such faces,
+    /// and usually there are none.
     fn remark_on_orphans(&self, ctx: &Context<'_>, counters: &[Counter]) {
         let whole = |counter: &&Counter| counter.face_id.is_none() && counter.label == "forwarder.orphans";
-        if let Some(remark) = counters.iter().find(whole).and_then(|counter| of_orphans(counter.value)) {
+        if let Some(remark) = counters.iter().find(whole).and_then(|counter| orphans_text(counter.value)) {
             ctx.out.remark(remark);
         }
     }
 }
 
-fn of_orphans(count: u64) -> Option<String> {
+fn orphans_text(count: u64) -> Option<String> {
     let (faces, are) = if count == 1 { ("face", "is") } else { ("faces", "are") };
     let text = || {
-        format!("{count} {faces} that {are} closed {are} not listed: packets on their way still name them")
+        format!("{count} {faces} that {are} closed {are} not listed: packets in the router still use them")
     };
     (count > 0).then(text)
 }
@@ -125,7 +126,7 @@ impl Show {
             .filter(|entry| entry.routes.iter().any(|route| route.face_id == id))
             .map(|entry| entry.prefix.to_string())
             .collect();
-        // Others than namely's router have neither.
+        // Only namely's router reports the routes and bindings of a face.
         let is_ours = router.status()?.version.starts_with("namely-");
         let bindings = if is_ours { router.bindings()? } else { Vec::new() };
         let of_face = |binding: &&Binding| id == FACE_LOCAL || binding.face_id == id;
@@ -241,13 +242,13 @@ impl Switch {
 /// A face's changeable properties.
 #[derive(Debug, Args)]
 pub struct Properties {
-    /// When the face goes away: persistent, on-demand or permanent.
+    /// The condition under which the face closes: persistent, on-demand or permanent.
     #[arg(long, value_parser = parse_persistency)]
     persistency: Option<FacePersistency>,
     /// Largest link packet in octets.
     #[arg(long, value_name = "OCTETS")]
     mtu: Option<u64>,
-    /// Send lost link packets again.
+    /// Retransmit lost link packets.
     #[arg(long, value_enum, value_name = "on|off")]
     reliability: Option<Switch>,
     /// Mark packets when the send queue is long.
@@ -283,7 +284,7 @@ pub struct Create {
     /// The remote end: udp://host[:port], tcp://host[:port], ether://[address] with --local, or
     /// memif:///path, where a program such as VPP listens for shared memory.
     uri: String,
-    /// The local end, where it matters: dev://interface for ether.
+    /// The local end, if needed: dev://interface for ether.
     #[arg(long, value_name = "URI")]
     local: Option<String>,
     #[command(flatten)]
@@ -389,12 +390,12 @@ fn event_json(seq: u64, event: &FaceEventNotification) -> serde_json::Value {
 
 #[cfg(test)]
 mod tests {
-    use super::of_orphans;
+    use super::orphans_text;
 
     #[test]
-    fn faces_that_are_still_held_are_spoken_of_only_where_there_are_some() {
-        assert_eq!(of_orphans(0), None);
-        assert!(of_orphans(1).is_some_and(|text| text.starts_with("1 face that is closed")));
-        assert!(of_orphans(2).is_some_and(|text| text.starts_with("2 faces that are closed")));
+    fn orphan_faces_are_reported_if_any_exist() {
+        assert_eq!(orphans_text(0), None);
+        assert!(orphans_text(1).is_some_and(|text| text.starts_with("1 face that is closed")));
+        assert!(orphans_text(2).is_some_and(|text| text.starts_with("2 faces that are closed")));
     }
 }

@@ -11,7 +11,7 @@ use crate::args::Cli;
 use crate::context::Context;
 use crate::failure::{Failure, io_failure};
 
-/// The sample file, in which every key of the configuration is explained.
+/// The sample file, which explains every key of the configuration.
 const SAMPLE: &str = include_str!("../../texts/namely.toml");
 
 /// Print shell completions.
@@ -23,7 +23,7 @@ pub struct Completions {
     /// The shell.
     #[arg(value_enum)]
     shell: Shell,
-    /// Whose command lines are completed.
+    /// The program that the completions are for.
     #[arg(long, value_enum, default_value = "namely")]
     program: Program,
 }
@@ -40,7 +40,7 @@ pub enum Program {
 impl Completions {
     /// Prints the script.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
-        // The generators panic where a pipe is closed.
+        // The generators panic on a closed pipe, so they write to memory.
         let mut out: Vec<u8> = Vec::new();
         match self.program {
             Program::Namelyd => {
@@ -58,7 +58,7 @@ impl Completions {
     }
 }
 
-/// What makes a shell ask `namely complete` for values beside what its script offers.
+/// Returns the part of a script in which a shell calls `namely complete` for values.
 fn values_of(shell: Shell) -> &'static str {
     match shell {
         Shell::Bash => {
@@ -94,8 +94,8 @@ complete -c namely -k -a '(namely complete -- (commandline -opc)[2..-1] (command
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  namely man ~/.local/share/man")]
 pub struct Man {
-    /// The directory that gets man1/namely.1, man1/namely-get.1 and so on, man5/namely.toml.5 and
-    /// man8/namelyd.8; made if it is missing.
+    /// The directory for man1/namely.1, man1/namely-get.1 and so on, man5/namely.toml.5 and
+    /// man8/namelyd.8; created if it is missing.
     dir: PathBuf,
 }
 
@@ -123,19 +123,20 @@ fn write(path: &Path, page: &[u8]) -> Result<(), Failure> {
     std::fs::write(path, page).map_err(|e| io_failure("write", path, e))
 }
 
-/// The page of the configuration file: the sample, which a test holds to what the router takes.
+/// Returns the page of the configuration file. It contains the sample file, and a test compares the
+/// keys of the sample with those of the router.
 fn configuration_page() -> String {
     let mut page = format!(
         ".TH namely.toml 5 \"\" \"namely {}\"\n.SH NAME\nnamely.toml \\- configuration of namelyd\n\
          .SH DESCRIPTION\nThe file that \\fBnamelyd\\fR(8) and \\fBnamely up\\fR read: ~/.config/namely/namely.toml, or\n\
-         /etc/namely/namely.toml for root, or what \\fB\\-\\-config\\fR names. It is TOML. Every key has a default, and no file is\n\
-         needed. \\fBnamelyd \\-\\-check\\fR says what is wrong with one; SIGHUP makes a router read it again.\n\
-         .SH FILE\nEvery key, with what it does. Lines that begin with \"#= \" show defaults.\n.PP\n.nf\n",
+         /etc/namely/namely.toml for root, or the file of \\fB\\-\\-config\\fR. It is TOML. Every key has a default, and no file is\n\
+         needed. \\fBnamelyd \\-\\-check\\fR reports errors in a file; on SIGHUP a router reads it again.\n\
+         .SH FILE\nEvery key, with its effect. Lines that begin with \"#= \" show defaults.\n.PP\n.nf\n",
         env!("CARGO_PKG_VERSION")
     );
     for line in SAMPLE.lines() {
         let text = line.replace('\\', "\\e").replace('-', "\\-");
-        // At the beginning of a line a dot or a quote would be a request.
+        // A dot or a quote at the start of a line would be a request of roff.
         let guard = if text.starts_with(['.', '\'']) { "\\&" } else { "" };
         let _ = writeln!(page, "{guard}{text}");
     }

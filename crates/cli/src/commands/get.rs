@@ -1,4 +1,4 @@
-//! `namely get`: a file or a directory by name, verified.
+//! `namely get`: fetches a file or a directory by name, verified.
 
 mod tree;
 
@@ -20,7 +20,7 @@ use crate::keys::{self, Trust};
 use crate::options::name;
 use crate::output::octets_text;
 
-/// Older answers to which version is the newest are told, s.
+/// Age in s from which on the answer for the newest version is reported as old.
 const OLD_S: u64 = 3600;
 
 /// Fetch a file or a directory by name, verified.
@@ -32,41 +32,41 @@ pub struct Get {
     /// The name.
     #[arg(value_parser = name)]
     name: Name,
-    /// Where to put it: a path, or a directory that is there or ends in a slash; `-` is standard
-    /// output. By default the name's last part, in this directory.
+    /// The file to write, or a directory: one that exists, or a path that ends in a slash. `-` is
+    /// standard output. By default the last part of the name, in this directory.
     #[arg(value_name = "PATH", conflicts_with = "output")]
     path: Option<PathBuf>,
     /// The same as PATH.
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// Fetch a directory with all that is in it, but for files that are there with the same size
-    /// and time.
+    /// Fetch a directory with its contents, except for files that exist in the copy with the same
+    /// size and time.
     #[arg(long, short)]
     recursive: bool,
-    /// With --recursive: fetch also what is there already.
+    /// With --recursive: fetch also files that exist in the copy.
     #[arg(long, requires = "recursive", conflicts_with = "resume")]
     again: bool,
-    /// With --recursive: remove from the copy what the producer does not have; links are removed,
-    /// never followed.
+    /// With --recursive: remove entries from the copy that the producer does not have. Links are
+    /// removed, never followed.
     #[arg(long, requires = "recursive")]
     delete: bool,
-    /// With --recursive: fetch, write and remove nothing, and print what would be.
+    /// With --recursive: only print the changes; fetch, write and remove nothing.
     #[arg(long, short = 'n', requires = "recursive")]
     dry_run: bool,
-    /// Only these octets of the file, from 0 on, as in 0-1023, or 1024- for all behind: they are
-    /// cut where the file is, and end with it.
+    /// Only these octets of the file, counted from 0: 0-1023, or 1024- for the rest. The producer
+    /// cuts the range; it ends at the end of the file.
     #[arg(long, value_name = "FIRST-LAST", conflicts_with = "recursive")]
     range: Option<ByteRange>,
-    /// Go on with what an earlier, interrupted get left.
+    /// Continue an earlier, interrupted get.
     #[arg(long)]
     resume: bool,
-    /// Make sure that the file is on the disk before it gets its name.
+    /// Sync the file to the disk before it gets its name.
     #[arg(long)]
     sync: bool,
-    /// Refuse what its producer called the newest version longer ago than this, s.
+    /// Maximum age of the producer's answer for the newest version, s. An older answer is refused.
     #[arg(long, value_name = "SECONDS")]
     max_age: Option<u64>,
-    /// Let an older version replace one that was fetched before.
+    /// Allow an older version to replace the one that was fetched before.
     #[arg(long)]
     allow_older: bool,
     #[command(flatten)]
@@ -76,7 +76,7 @@ pub struct Get {
 }
 
 impl Get {
-    /// Fetches; nothing unverified is left under the final name.
+    /// Fetches the file. No unverified data remains under the final name.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let consumer = consumer_of_all(ctx, &self.trust, &self.transfer)?;
         let watch = Watch::new(ctx, &self.name)?;
@@ -85,7 +85,7 @@ impl Get {
         }
         let name = self.object_name()?;
         let mut object = find_file(&consumer, &name).map_err(|error| self.not_found(error))?;
-        say_age(ctx, object.as_of_ns);
+        report_age(ctx, object.as_of_ns);
         let mut see = |progress: &_| watch.see("", progress);
         if self.place() == Some(Path::new("-")) {
             check_age(&object, &self.options()).map_err(get_failure)?;
@@ -98,7 +98,7 @@ impl Get {
         let (options, target) = (self.options(), self.target()?);
         let mut got = get_object(&consumer, &object, &target, options, &mut see);
         if let Err(error @ GetError::Changed { .. }) = &got {
-            watch.remark(ctx.out, format!("{error}; fetching that"));
+            watch.remark(ctx.out, format!("{error}; fetching the new version"));
             object = find_file(&consumer, &name).map_err(|error| self.not_found(error))?;
             got = get_object(&consumer, &object, &target, options, &mut see);
         }
@@ -110,7 +110,7 @@ impl Get {
             || {
                 let resumed = match got.resumed_octets {
                     0 => String::new(),
-                    octets => format!(", {} had been there", octets_text(octets)),
+                    octets => format!(", {} from an earlier fetch", octets_text(octets)),
                 };
                 [
                     format!("{}: {}{resumed}", got.path.display(), summary_text(&got.progress)),
@@ -143,12 +143,12 @@ impl Get {
         }
     }
 
-    /// The name of the file, or of the range of it.
+    /// Returns the name of the file, or of the requested range of it.
     fn object_name(&self) -> Result<Name, Failure> {
         let Some(range) = self.range else { return Ok(self.name.clone()) };
         if self.name.components().any(|component| component.typ != GENERIC_COMPONENT) {
-            return Err(Failure::failed(format!("{} is no name of a file with ranges", self.name))
-                .hint("name the file without version: the range is cut from the newest"));
+            return Err(Failure::failed(format!("{} cannot be fetched by range", self.name))
+                .hint("name the file without version: a range is of its newest version"));
         }
         Ok(range.name_of(self.name.as_name()))
     }
@@ -157,7 +157,7 @@ impl Get {
         let failure = get_failure(error);
         match self.range {
             Some(range) if failure.exit == Exit::NotFound => failure.hint(format!(
-                "the file may end before octet {}, or its producer cuts no ranges: `namely get {}` has all of it",
+                "the file may end before octet {}, or its producer serves no ranges: `namely get {}` fetches the whole file",
                 range.first(),
                 self.name
             )),
@@ -169,12 +169,13 @@ impl Get {
         self.path.as_deref().or(self.output.as_deref())
     }
 
-    /// The path to write a tree to: as asked, or the last plain component of the name.
+    /// Returns the path for a tree: the argument, or the last plain component of the name.
     fn tree_target(&self) -> Result<PathBuf, Failure> {
         self.place().map_or_else(|| self.last_part(), |place| Ok(place.to_owned()))
     }
 
-    /// The path to write: as asked, where a directory gets the name's last part in it.
+    /// Returns the path for a file: the argument, or, if the argument is a directory, the last part
+    /// of the name in it.
     fn target(&self) -> Result<PathBuf, Failure> {
         let Some(place) = self.place() else { return self.last_part() };
         let ends_in_slash = place.as_os_str().as_encoded_bytes().ends_with(b"/");
@@ -185,7 +186,7 @@ impl Get {
         Ok(place.join(self.last_part()?))
     }
 
-    /// The last plain component of the name.
+    /// Returns the last plain component of the name.
     fn last_part(&self) -> Result<PathBuf, Failure> {
         let last = self.name.components().filter(|c| c.typ == GENERIC_COMPONENT).last();
         let text = last.and_then(|c| std::str::from_utf8(c.value).ok());
@@ -195,20 +196,21 @@ impl Get {
                 None => PathBuf::from(text),
             }),
             None => Err(Failure::new(Exit::Failed, format!("{} does not end in a file name", self.name))
-                .hint("say where to put it with -o PATH")),
+                .hint("give a path with -o PATH")),
         }
     }
 }
 
-/// Says how old the answer is that named the newest version, if it is old or of a time to come.
-fn say_age(ctx: &Context<'_>, as_of_ns: Option<u64>) {
+/// Reports the age of the answer for the newest version if it is old, or if its time is in the
+/// future.
+fn report_age(ctx: &Context<'_>, as_of_ns: Option<u64>) {
     let Some(as_of_ns) = as_of_ns else { return };
     let now_ns = namely_host::clock::unix_ns();
     let (age_s, as_of) = (now_ns.saturating_sub(as_of_ns) / 1_000_000_000, UtcTime(as_of_ns / 1_000_000_000));
     let ahead = Duration::from_nanos(as_of_ns.saturating_sub(now_ns));
     if age_s > OLD_S {
-        ctx.out.remark(format!("as of {as_of}: the newest version that its producer told of then"));
+        ctx.out.remark(format!("as of {as_of}: the producer's newest version at that time"));
     } else if ahead > CLOCK_SKEW_MAX {
-        ctx.out.remark(format!("as of {as_of}, which is to come: compare this machine's clock"));
+        ctx.out.remark(format!("the producer's time {as_of} is in the future: check this machine's clock"));
     }
 }

@@ -1,5 +1,5 @@
-//! `namely kernel`: the forwarder in the kernel (docs/kernel.md): the module, and what one
-//! forwarder has, that of the network namespace in which the command runs.
+//! `namely kernel`: the forwarder in the kernel (docs/kernel.md). The commands load its module, and
+//! show and change the state of the forwarder of this network namespace.
 
 mod face;
 mod module;
@@ -20,7 +20,7 @@ pub enum Kernel {
     Load(module::Load),
     /// Unload the module
     Unload(module::Unload),
-    /// Show what this network namespace's forwarder is doing
+    /// Show the state of this network namespace's forwarder
     Status(status::Status),
     /// List, create and destroy faces
     #[command(subcommand)]
@@ -28,7 +28,7 @@ pub enum Kernel {
     /// List, add and remove routes
     #[command(subcommand)]
     Route(route::Route),
-    /// List which prefixes applications have bound
+    /// List the prefixes that applications have bound
     #[command(subcommand)]
     Bind(tables::Bind),
     /// List, set and unset forwarding strategies
@@ -55,7 +55,7 @@ impl Kernel {
     }
 }
 
-/// The netlink of this network namespace's forwarder.
+/// Opens the netlink socket of this network namespace's forwarder.
 fn control() -> Result<Control, Failure> {
     Ok(Control::open()?)
 }
@@ -67,7 +67,7 @@ impl From<ControlError> for Failure {
             ControlError::NotPermitted => (Exit::Refused, Some("run it as root, or with CAP_NET_ADMIN")),
             ControlError::NotFound => (
                 Exit::NotFound,
-                Some("`namely kernel face list`, `route list` and `strategy list` show what there is"),
+                Some("list them with `namely kernel face list`, `route list` or `strategy list`"),
             ),
             ControlError::NoStrategy => {
                 (Exit::NotFound, Some("`namely kernel strategy set --help` lists them"))
@@ -75,11 +75,11 @@ impl From<ControlError> for Failure {
             ControlError::Invalid(_) | ControlError::Permanent => (Exit::Refused, None),
             ControlError::Full => (
                 Exit::Refused,
-                Some("`namely kernel load` takes the limits: faces_max=N, fib_entries_max=N and others"),
+                Some("set limits with `namely kernel load`: faces_max=N, fib_entries_max=N and others"),
             ),
             ControlError::Stopped => (
                 Exit::NoRouter,
-                Some("`namely kernel status` says why; a new network namespace has a new one"),
+                Some("`namely kernel status` shows why; a new network namespace has a new forwarder"),
             ),
             ControlError::System(_) => (Exit::Failed, None),
         };

@@ -43,7 +43,7 @@ impl Key {
 pub enum Kind {
     /// Small and fastest.
     Ed25519,
-    /// P-256; what every NDN implementation verifies.
+    /// P-256, which every NDN implementation verifies.
     Ecdsa,
     /// 2048 bits.
     Rsa,
@@ -107,13 +107,13 @@ fn row(key: &KeyEntry) -> Vec<Cell> {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  namely key new /lab/alice --type ecdsa --encrypt")]
 pub struct New {
-    /// Whose key it is: it may sign names below this one.
+    /// The identity of the key, which may sign names below it.
     #[arg(value_parser = name)]
     identity: Name,
     /// The kind of key.
     #[arg(long = "type", value_enum, default_value = "ed25519")]
     kind: Kind,
-    /// How many days its self-signed certificate is valid.
+    /// Validity of its self-signed certificate in days.
     #[arg(long, value_name = "DAYS", default_value_t = VALIDITY_DAYS)]
     days: u32,
     /// Encrypt the private key with a passphrase (asked for, or NAMELY_PASSPHRASE).
@@ -178,7 +178,7 @@ pub struct Delete {
     /// An identity (with all its keys), a key (with its certificates) or a certificate.
     #[arg(value_parser = name)]
     name: Name,
-    /// Really delete: it cannot be undone.
+    /// Confirm the deletion, which cannot be undone.
     #[arg(long)]
     yes: bool,
 }
@@ -187,7 +187,7 @@ impl Delete {
     fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         if !self.yes {
             return Err(Failure::failed(format!("{} would be deleted for good", self.name))
-                .hint("export it first with `namely cert export --private`, then say --yes"));
+                .hint("export it first with `namely cert export --private`, then add --yes"));
         }
         key_chain()?.delete(self.name.as_name()).map_err(key_failure)?;
         ctx.out.answer(|| format!("{} deleted", self.name), || json!({"deleted": self.name.to_string()}));

@@ -1,4 +1,5 @@
-//! `namely ls` and `namely stat`: what there is below a name, and what it is.
+//! `namely ls` and `namely stat`: the contents of a directory by name, and the properties of a
+//! name.
 
 use clap::Args;
 use namely_files::GetError;
@@ -22,7 +23,7 @@ pub struct Ls {
     /// The directory's name.
     #[arg(value_parser = name)]
     name: Name,
-    /// Ask for size and time of each file, too.
+    /// Also fetch the size and the time of each file.
     #[arg(long, short)]
     long: bool,
     #[command(flatten)]
@@ -38,7 +39,7 @@ impl Ls {
         let info = stat(&consumer, &self.name)?;
         if !info.is_directory {
             return Err(Failure::new(Exit::NotFound, format!("{} is not a directory", self.name))
-                .hint("`namely stat` shows what it is"));
+                .hint("`namely stat` shows its kind"));
         }
         let octets = consumer
             .fetch(&listing_name(self.name.as_name()))
@@ -73,7 +74,7 @@ impl Ls {
     }
 }
 
-/// Show what a name is.
+/// Show the properties of a name.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  namely stat /lab/data/run7.root --json")]
 pub struct Stat {

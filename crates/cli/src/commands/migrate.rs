@@ -1,4 +1,4 @@
-//! `namely migrate`: NFD's configuration as namelyd's.
+//! `namely migrate`: translates NFD's configuration to namelyd's.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,17 @@ use crate::failure::{Failure, io_failure};
 use crate::nfd_conf::{Note, info, migrate};
 use crate::output::Text;
 
-/// Largest nfd.conf, octets; a longer one is refused.
+/// Octets of an nfd.conf.
+///
+/// # Limit
+/// A longer file is refused.
+/// - Tests: `an_nfd_conf_may_have_a_mebibyte`
 const NFD_CONF_OCTETS_MAX: u64 = 1 << 20;
 
-/// Print what an nfd.conf of NFD is as namely.toml, and what of it has no equivalent.
+/// Translate an nfd.conf of NFD to namely.toml, and list the settings without an equivalent.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  namely migrate /etc/ndn/nfd.conf > namely.toml\n  namelyd --config namely.toml --check\n\nWhat has no equivalent is told on standard error, and in the file as comments."
+    after_help = "Examples:\n  namely migrate /etc/ndn/nfd.conf > namely.toml\n  namelyd --config namely.toml --check\n\nSettings without an equivalent are listed on standard error, and in the file as comments."
 )]
 pub struct Migrate {
     /// NFD's configuration.
@@ -31,13 +35,13 @@ impl Migrate {
         let text = read(&self.file)?;
         let path = std::path::absolute(&self.file).unwrap_or_else(|_| self.file.clone());
         let config = info::parse(&text).map_err(|error| {
-            Failure::failed(format!("{} is no nfd.conf: {error}", self.file.display()))
-                .hint("`nfd --config FILE` says what NFD thinks of it")
+            Failure::failed(format!("{} is not an nfd.conf: {error}", self.file.display()))
+                .hint("`nfd --config FILE` shows whether NFD accepts it")
         })?;
         let migrated = migrate(&config, &path);
         let mut toml = migrated.toml;
         if !migrated.notes.is_empty() {
-            toml.push_str("\n# Of nfd.conf, not quite the same or not here:\n");
+            toml.push_str("\n# Settings of nfd.conf without an exact equivalent:\n");
             for note in &migrated.notes {
                 toml.push_str(&format!("# {}\n", said(note)));
             }
@@ -64,7 +68,7 @@ fn read(path: &Path) -> Result<String, Failure> {
     let read = file.take(NFD_CONF_OCTETS_MAX + 1).read_to_string(&mut text);
     read.map_err(|error| io_failure("read", path, error))?;
     if text.len() as u64 > NFD_CONF_OCTETS_MAX {
-        return Err(Failure::failed(format!("{} is longer than 1 MiB: this is no nfd.conf", path.display())));
+        return Err(Failure::failed(format!("{} is longer than 1 MiB: not an nfd.conf", path.display())));
     }
     Ok(text)
 }

@@ -1,5 +1,5 @@
-//! `namely model`: queueing models of a router and of routers that bypass full content stores. No
-//! router is asked.
+//! `namely model`: queueing models of a router, and of routers that bypass full content stores. The
+//! command sends nothing to a router.
 
 mod bypass;
 mod router;
@@ -10,17 +10,17 @@ use clap::Subcommand;
 use crate::context::Context;
 use crate::failure::Failure;
 
-/// Work out what routers with content stores can take.
+/// Compute the capacity and the loss of routers with content stores.
 #[derive(Debug, Subcommand)]
 pub enum Model {
-    /// One router: what each stage has to do, and which one bounds it
+    /// One router: the load of each stage, and the bottleneck
     Router(router::Router),
-    /// Routers in a row that pass on what finds them full: packets, loss, utilisation
+    /// Routers in a row that pass packets on when full: packets, loss, utilisation
     Bypass(bypass::Bypass),
 }
 
 impl Model {
-    /// Works it out.
+    /// Computes and prints the model.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         match self {
             Model::Router(c) => c.run(ctx),
@@ -29,11 +29,11 @@ impl Model {
     }
 }
 
-/// Arrivals of a simulation unless told otherwise, and at most.
+/// Default and maximum number of arrivals of a simulation.
 const ARRIVALS: &str = "1000000";
 const ARRIVALS_MAX: u64 = 100_000_000;
 
-/// A model refuses by a sentence that says what to give.
+/// Converts the error about an invalid parameter of a model. Its text has the valid values.
 fn refused(error: namely_model::Error) -> Failure {
     Failure::failed(error.to_string())
 }

@@ -1,8 +1,8 @@
-//! `namely neighbors`: who is on the links of a router.
+//! `namely neighbors`: the neighbors on the links of a router.
 
 use clap::Args;
+use namely_messages::{NeighborState, NeighborStatus};
 use namely_wire::Name;
-use namely_wire::mgmt::{NeighborState, NeighborStatus};
 use serde_json::json;
 
 use crate::context::Context;
@@ -10,13 +10,13 @@ use crate::failure::Failure;
 use crate::output::Cell;
 use crate::router::connect;
 
-/// List who is on the links of the router.
+/// List the neighbors on the router's links.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  namely neighbors\n  namely neighbors --json")]
 pub struct Neighbors {}
 
 impl Neighbors {
-    /// Prints them.
+    /// Prints the neighbors.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let all = connect(ctx)?.neighbors()?;
         if ctx.out.is_json() {
@@ -31,7 +31,7 @@ impl Neighbors {
         for (entry, prefix) in
             others.iter().flat_map(|entry| entry.refused.iter().map(move |prefix| (entry, prefix)))
         {
-            // Ready to be put into the configuration.
+            // The rule can be copied into the configuration.
             ctx.out.remark([
                 format!("no rule accepts {prefix} of {}; this one would:", entry.station),
                 "[[discovery.accept]]".to_owned(),
@@ -41,7 +41,7 @@ impl Neighbors {
         }
         for open in all.iter().filter(|entry| entry.state == NeighborState::OwnOpen) {
             ctx.out.remark(format!(
-                "{} is OPEN: whatever prefix anybody there announces becomes a route (discovery.open)",
+                "{} is OPEN: every prefix that a station there announces becomes a route (discovery.open)",
                 open.local_uri
             ));
         }
@@ -50,7 +50,7 @@ impl Neighbors {
             ctx.out.remark("no link is watched: start the router with --listen dev://INTERFACE");
         } else if others.is_empty() {
             ctx.out.remark(format!(
-                "nobody else is on {}: who says no hello, such as NFD, is no neighbour and is asked by the group",
+                "no neighbor on {}: a router without hellos, such as NFD, is reached by the multicast group",
                 links.join(", ")
             ));
         }
@@ -76,7 +76,7 @@ fn row(entry: &NeighborStatus) -> Vec<Cell> {
         entry.mtu.into(),
         heard.into(),
         (!prefixes.is_empty()).then(|| prefixes.join(" ")).into(),
-        // Enough to tell keys apart.
+        // 8 octets suffice to distinguish keys.
         (!entry.key.is_empty()).then(|| hex(&entry.key[..entry.key.len().min(8)])).into(),
     ]
 }

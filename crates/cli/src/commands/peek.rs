@@ -1,10 +1,9 @@
-//! `namely peek`: one Interest, and what answers it.
+//! `namely peek`: sends one Interest and prints the answer.
 
 use std::io::Write;
 
 use clap::Args;
 use namely_transport::connection::{Answer, Options};
-use namely_wire::dissect;
 use namely_wire::{DataView, InterestBuilder, Name};
 use serde_json::json;
 
@@ -14,13 +13,13 @@ use crate::options::name;
 use crate::output::Text;
 use crate::router::{connection_failure, explain_unbound, nack_failure, open, why_hint};
 
-/// Send one Interest and print what answers.
+/// Send one Interest and print the answer.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  namely peek /lab/run7 --prefix --payload\n  namely peek /localhost/nfd/status/general -p --json"
 )]
 pub struct Peek {
-    /// The name to ask for.
+    /// The requested name.
     #[arg(value_parser = name)]
     name: Name,
     /// Data with a longer name may answer (CanBePrefix).
@@ -90,7 +89,7 @@ impl Peek {
         }
         ctx.out.answer(
             || {
-                let text = dissect::to_text(wire);
+                let text = namely_dissect::to_text(wire);
                 let rtt_ms = rtt_ns as f64 / 1e6;
                 Text::laid_out(&format!("{text}answered in {rtt_ms:.3} ms; not verified"))
             },

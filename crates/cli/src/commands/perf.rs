@@ -1,8 +1,8 @@
-//! `namely perf`: generated load through a router, measured: a server that answers everything below
-//! its prefix, and a client that asks at a window or at a rate.
+//! `namely perf`: generates and measures load through a router. A server answers everything below
+//! its prefix, and a client sends Interests at a window or at a rate.
 //!
-//! Both ends do as little for a packet as they can (templates, no allocation, one write for a
-//! batch), because they are there to measure what is between them.
+//! Both ends do little work for each packet (templates, no allocation, one write for each batch),
+//! because the system between them is measured.
 
 mod client;
 mod crypto;
@@ -27,18 +27,18 @@ use crate::failure::Failure;
 pub enum Perf {
     /// Answer every Interest below a prefix with generated Data
     Server(server::Server),
-    /// Ask a server at a window or a rate, and print what comes
+    /// Send Interests to a server at a window or a rate, and print the results
     Client(client::Client),
     /// Measure whole objects: published, fetched and verified over sockets
     Object(object::Object),
     /// Measure requests that are answered, signed and verified one at a time
     Request(request::Request),
-    /// Measure what signatures and hashes cost on this processor
+    /// Measure the cost of signatures and hashes on this processor
     Crypto(crypto::Crypto),
 }
 
 impl Perf {
-    /// Serves or measures until it is done or stopped.
+    /// Serves or measures until the end of the measurement, or until the command is stopped.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         match self {
             Perf::Server(c) => c.run(ctx),

@@ -1,4 +1,4 @@
-//! `namely ping`: the round trip to a name, one Interest after another, as ndnping asks.
+//! `namely ping`: measures the round trip to a name, one Interest after another, as ndnping does.
 
 use std::sync::atomic::Ordering;
 
@@ -31,8 +31,8 @@ pub struct Ping {
     timeout: u64,
 }
 
-/// A time in ms: a whole number of them, or seconds with a decimal point, as ping(8) takes, or an
-/// `s`.
+/// Parses a time: whole milliseconds, or seconds. Seconds have a decimal point, as in ping(8), or
+/// end in `s`.
 fn interval(text: &str) -> Result<u64, String> {
     let seconds = text.strip_suffix('s').filter(|rest| !rest.ends_with('m'));
     let plain = text.strip_suffix("ms").unwrap_or(text);
@@ -46,10 +46,10 @@ fn interval(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Round trips kept for the percentiles; later ones replace the oldest.
+/// Number of round trips retained for the percentiles. A further one replaces the oldest.
 const SAMPLES_MAX: usize = 1 << 20;
 
-/// What the pings came to.
+/// Results of the pings.
 #[derive(Debug, Default)]
 struct Tally {
     sent: u64,
@@ -59,13 +59,14 @@ struct Tally {
 }
 
 impl Ping {
-    /// Pings until the count is reached or it is stopped; fails when nothing answered at all.
+    /// Sends pings until the count is reached or the command is stopped. Fails if there is no
+    /// answer.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let stop = crate::stop::flag()?;
         let options = Options { reconnect: std::time::Duration::ZERO, ..Options::default() };
         let mut connection = open(ctx, options)?;
         let prefix = self.prefix.join(Component::generic(b"ping"));
-        // A fresh start for each run: a reply cached for an earlier run must not answer this one.
+        // Each run begins with another number, so that no cached reply of an earlier run answers.
         let mut number = namely_host::clock::unix_ns() >> 10;
         let mut tally = Tally::default();
         while !stop.load(Ordering::Relaxed) && self.count.is_none_or(|c| tally.sent < c) {
@@ -162,7 +163,7 @@ impl Tally {
     }
 }
 
-/// The smallest of the sorted samples that is not below `percent` of them.
+/// Returns the smallest of the sorted samples that `percent` of all samples do not exceed.
 fn percentile(sorted: &[u64], percent: usize) -> Option<u64> {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
     sorted.get(rank - 1).copied()
@@ -173,7 +174,7 @@ mod tests {
     use super::{interval, percentile};
 
     #[test]
-    fn a_pause_is_in_ms_or_in_seconds_with_a_point_or_an_s() {
+    fn pauses_accept_milliseconds_and_seconds() {
         for (text, ms) in [("200", 200), ("0.2", 200), ("0.2s", 200), ("1s", 1000), ("5ms", 5), ("0", 0)] {
             assert_eq!(interval(text), Ok(ms), "{text}");
         }
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_of_the_nearest_rank() {
+    fn percentiles_use_the_nearest_rank() {
         let samples: Vec<u64> = (1..=200).collect();
         assert_eq!(percentile(&samples, 0), Some(1));
         assert_eq!(percentile(&samples, 50), Some(100));

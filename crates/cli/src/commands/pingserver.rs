@@ -1,4 +1,4 @@
-//! `namely pingserver`: answers `PREFIX/ping/<n>`, as ndnping asks.
+//! `namely pingserver`: answers `PREFIX/ping/<n>`, the names of ndnping.
 
 use std::cell::Cell;
 use std::sync::atomic::Ordering;
@@ -37,7 +37,7 @@ pub struct Pingserver {
 }
 
 impl Pingserver {
-    /// Answers until it is stopped.
+    /// Answers until the command is stopped.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let stop = crate::stop::flag()?;
         let options = Options { signer: namely_client::default_signer(), ..Options::for_server() };
@@ -78,7 +78,8 @@ struct Server<'a> {
 }
 
 impl Server<'_> {
-    /// Answers the Interest if it is a ping. Digest signed: a ping measures the path, not the CPU.
+    /// Answers the Interest if it is a ping. The reply is signed with a digest, because a ping
+    /// measures the path and not the processor.
     fn answer(&self, incoming: &Incoming<'_>, outbox: &mut Outbox) -> bool {
         let Packet::Interest(interest) = incoming.packet else { return false };
         if !self.prefix.is_prefix_of(interest.name) {

@@ -58,7 +58,7 @@ impl Poke {
                 })
                 .map_err(connection_failure)?;
             if !answered && connection.now_ns() >= deadline_ns {
-                return Err(Failure::new(Exit::Timeout, format!("nobody asked for {}", self.name)));
+                return Err(Failure::new(Exit::Timeout, format!("no Interest arrived for {}", self.name)));
             }
         }
         ctx.out.answer(
@@ -89,5 +89,5 @@ impl Poke {
     }
 }
 
-/// Pause of servers between two looks at whether they shall stop.
+/// Interval at which servers check if the command is stopped.
 pub const STOP_POLL: Duration = Duration::from_millis(250);

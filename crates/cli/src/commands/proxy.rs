@@ -1,5 +1,5 @@
-//! `namely proxy`: HTTP through named data. `ingress` answers browsers, players and `curl`;
-//! `egress` asks origins.
+//! `namely proxy`: HTTP over named data. `ingress` answers browsers, players and `curl`; `egress`
+//! fetches from origins.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,15 +20,15 @@ use crate::fetching::{bind_failure, consumer};
 use crate::keys;
 use crate::options::name;
 
-/// Largest response where nobody says, MiB.
+/// Default limit of a response's size in MiB.
 const SIZE_MAX_MIB: u64 = 48;
 
-/// Carry HTTP through named data, so that caches on the way answer.
+/// Carry HTTP over named data, so that caches on the path answer.
 #[derive(Debug, Subcommand)]
 pub enum Proxy {
     /// Answer HTTP clients from named data
     Ingress(IngressArgs),
-    /// Fetch from HTTP origins what is asked for by name
+    /// Answer Interests with resources of HTTP origins
     Egress(EgressArgs),
 }
 
@@ -38,13 +38,13 @@ pub enum Proxy {
   namely proxy ingress --site /http/video.example     # http://localhost:8080/live/1.m3u8
   namely proxy ingress                                # http_proxy=http://localhost:8080 curl http://video.example/")]
 pub struct IngressArgs {
-    /// Where to listen; :8080 is that port of every address of this machine.
+    /// The address to listen on; :8080 is that port of every address of this machine.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = crate::options::address)]
     listen: SocketAddr,
-    /// The name below which sites are, each by its host.
+    /// The prefix of all sites; each has its host as the next component.
     #[arg(long, value_name = "NAME", default_value = "/http", value_parser = name)]
     prefix: Name,
-    /// Answer for this one site, whatever host is asked for.
+    /// Answer for this one site, regardless of the requested host.
     #[arg(long, value_name = "NAME", conflicts_with = "prefix", value_parser = name)]
     site: Option<Name>,
     /// Log each request, one line on standard error.
@@ -54,31 +54,31 @@ pub struct IngressArgs {
     trust: keys::Trust,
 }
 
-/// Fetch from HTTP origins what is asked for by name.
+/// Answer Interests with resources of HTTP origins.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   namely proxy egress video.example
   namely proxy egress video.example=http://10.0.0.7:8000 --fresh 2")]
 pub struct EgressArgs {
-    /// A site, and its origin where that is not http://SITE.
+    /// A site, and its origin if that is not http://SITE.
     #[arg(required = true, value_name = "SITE[=ORIGIN]", value_parser = site)]
     sites: Vec<(String, Uri)>,
-    /// The name below which sites are, each by its host.
+    /// The prefix of all sites; each has its host as the next component.
     #[arg(long, value_name = "NAME", default_value = "/http", value_parser = name)]
     prefix: Name,
-    /// For how long caches answer with a response whose origin does not say, s.
+    /// Freshness of responses for which the origin gives none, s.
     #[arg(long, value_name = "SECONDS", default_value_t = 1)]
     fresh: u64,
-    /// Largest response, MiB [default: 48, or 3/4 of what --buffer and --bodies-max hold]
+    /// Largest response, MiB [default: 48, or 3/4 of --buffer or --bodies-max if that is less]
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=65536))]
     size_max: Option<u64>,
-    /// Responses on their way from all origins, MiB; further ones are refused as congestion.
+    /// Responses in transfer from all origins, MiB; further ones are refused as congestion.
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=65536))]
     bodies_max: u64,
-    /// Responses kept for each site, MiB; what has left is asked for again.
+    /// Responses retained for each site, MiB; evicted ones are requested again.
     #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=65536))]
     buffer: u64,
-    /// How long an origin may take, s.
+    /// Timeout of an origin, s.
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
     timeout: u64,
     /// Log each request to an origin, one line on standard error.
@@ -86,21 +86,21 @@ pub struct EgressArgs {
     access_log: bool,
 }
 
-/// `SITE` or `SITE=ORIGIN`.
+/// Parses `SITE` or `SITE=ORIGIN`.
 fn site(text: &str) -> Result<(String, Uri), String> {
     let (site, origin) = match text.split_once('=') {
         Some((site, origin)) => (site, origin.to_owned()),
         None => (text, format!("http://{text}")),
     };
-    let origin = origin.parse().map_err(|e| format!("'{origin}' is no URL: {e}"))?;
+    let origin = origin.parse().map_err(|e| format!("'{origin}' is not a URL: {e}"))?;
     if site.is_empty() || site.contains(['/', '@']) {
-        return Err(format!("'{site}' is no host: give SITE or SITE=http://HOST:PORT"));
+        return Err(format!("'{site}' is not a host: give SITE or SITE=http://HOST:PORT"));
     }
     Ok((site.to_ascii_lowercase(), origin))
 }
 
 impl Proxy {
-    /// Whether each request is to be logged.
+    /// Returns true if the gateway logs each request.
     pub fn logs_access(&self) -> bool {
         match self {
             Proxy::Ingress(args) => args.access_log,
@@ -108,7 +108,7 @@ impl Proxy {
         }
     }
 
-    /// Runs until it is stopped.
+    /// Runs until the command is stopped.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         match self {
             Proxy::Ingress(args) => args.run(ctx),
@@ -147,8 +147,8 @@ impl IngressArgs {
         ctx.out.answer(
             || {
                 format!(
-                    "{answered} requests answered ({octets} octets), {failed} failed, {refused} refused; {full} found no place; \
-                     clients closed: {slow} too slow, {shed} for others, {address} of an address with too many"
+                    "{answered} requests answered ({octets} octets), {failed} failed, {refused} refused; {full} without a free slot; \
+                     clients closed: {slow} slow, {shed} for others, {address} over the limit of their address"
                 )
             },
             || {
@@ -163,11 +163,11 @@ impl IngressArgs {
 }
 
 impl EgressArgs {
-    /// The largest response, octets, which fits where it has to.
+    /// Returns the maximum size of a response in octets, within the limits of the buffers.
     fn body_octets_max(&self) -> Result<u64, Failure> {
         let one = if self.sites.len() > 1 { self.bodies_max / 2 } else { self.bodies_max };
         let places = [("--buffer", self.buffer), ("--bodies-max", one)];
-        // Not below 768 KiB, so that no combination of options leaves nothing.
+        // At least 768 KiB, so that each combination of options leaves room for a response.
         let fits = |mib: u64| (mib.max(1) << 20) / 4 * 3;
         let Some(asked) = self.size_max else {
             return Ok(places.iter().map(|&(_, mib)| fits(mib)).fold(SIZE_MAX_MIB << 20, u64::min));
@@ -175,7 +175,7 @@ impl EgressArgs {
         match places.iter().find(|&&(_, mib)| asked << 20 > fits(mib)) {
             None => Ok(asked << 20),
             Some((option, _)) => Err(Failure::failed(format!(
-                "responses of {asked} MiB take more of {option} than one may have"
+                "responses of {asked} MiB exceed the share of {option} for one response"
             ))
             .hint(format!("raise {option}, or give a smaller --size-max"))),
         }
@@ -187,14 +187,14 @@ impl EgressArgs {
             unless_said: Duration::from_secs(self.fresh),
             body_octets_max: self.body_octets_max()?,
             bodies_octets_max: self.bodies_max << 20,
-            // One of several sites leaves the others their half.
+            // With several sites, one site may use half, so that the others have the rest.
             site_percent_max: if self.sites.len() > 1 { 50 } else { 100 },
             timeout: Duration::from_secs(self.timeout),
         };
         let mut gateway = Egress::new(options).map_err(failed)?;
         for (site, origin) in &self.sites {
             let name = self.prefix.join_generic(site);
-            // A key from the first minute on, as `namely serve` makes one.
+            // A missing key is created at once, as by `namely serve`.
             keys::data_signer_or_new(ctx, &name)?;
             let options = ProducerOptions {
                 router: ctx.global.router.clone(),
@@ -225,8 +225,8 @@ impl EgressArgs {
         ctx.out.answer(
             || {
                 format!(
-                    "{asked} asked for, {requests} requests to origins ({octets} octets), {published} published, {unusable} unusable, \
-                     {refused} refused, {full} without room"
+                    "{asked} requested, {requests} requests to origins ({octets} octets), {published} published, {unusable} unusable, \
+                     {refused} refused, {full} without space"
                 )
             },
             || {
@@ -240,7 +240,7 @@ impl EgressArgs {
     }
 }
 
-/// Tells programs that it has begun; people read it in a remark.
+/// Reports the start to programs. For people, a remark is printed instead.
 fn begun(ctx: &Context<'_>, value: serde_json::Value) {
     if ctx.out.is_json() {
         ctx.out.answer(String::new, || value);

@@ -1,4 +1,4 @@
-//! `namely put`: a file or standard input under a name.
+//! `namely put`: publishes a file or standard input under a name.
 
 use std::fs::File;
 use std::io::{IsTerminal, Read};
@@ -19,7 +19,7 @@ use crate::context::Context;
 use crate::failure::{Failure, io_failure};
 use crate::keys;
 use crate::output::octets_text;
-use crate::router::{Waiting, command_failure, remark_on_reach};
+use crate::router::{RouterWait, command_failure, remark_on_reach};
 use crate::signing::serve_signed;
 
 /// Publish a file or standard input under a name.
@@ -29,14 +29,14 @@ use crate::signing::serve_signed;
     after_help = "Examples:\n  namely put results.csv /lab/results.csv\n  tar c results | namely put /lab/results.tar"
 )]
 pub struct Put {
-    /// The file, if it is not standard input, and the name, without version: that is the time of
-    /// publication, in ms.
+    /// The file (by default standard input), and the name without version. The version is the time
+    /// of publication, in ms.
     #[arg(value_name = "FILE> <NAME", num_args = 1..=2, required = true)]
     what: Vec<String>,
     /// Octets of content in each segment.
     #[arg(long, value_name = "OCTETS", default_value_t = SEGMENT_OCTETS_DEFAULT)]
     segment_size: usize,
-    /// What vouches for segments: one signature for many through a manifest, or one for each
+    /// The signatures of segments: one for many segments through a manifest, or one for each
     /// packet.
     #[arg(long, value_enum, default_value = "manifest")]
     sign: SignBy,
@@ -44,17 +44,18 @@ pub struct Put {
     #[arg(long = "for", value_name = "SECONDS")]
     seconds: Option<u64>,
     #[command(flatten)]
-    waiting: Waiting,
+    waiting: RouterWait,
 }
 
 impl Put {
-    /// Reads the file or standard input to its end, then serves it until stopped.
+    /// Reads the file or standard input to its end, then serves the content until the command is
+    /// stopped.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let (file, name) = self.file_and_name()?;
-        // Before anything is read or made for nobody.
+        // Without a router, the command must not read the input or create a key.
         let Some(mut connection) = self.waiting.open(ctx, &mut || true)? else { return Ok(()) };
         let input = read(ctx, file)?;
-        // Not before: Ctrl-C ends what waits for its input.
+        // The signals are handled only from here on, so that Ctrl-C ends a wait for the input.
         let stop = crate::stop::flag()?;
         let octets = input.octets();
         let signer = keys::data_signer_or_new(ctx, &name)?;
@@ -76,10 +77,11 @@ impl Put {
         );
         let end = self.seconds.map(|s| Instant::now() + Duration::from_secs(s));
         let mut go_on = || !stop.load(Ordering::Relaxed) && end.is_none_or(|end| Instant::now() < end);
-        serve_signed(ctx, &mut connection, &mut publication, (&signer, &name), &mut go_on)
+        serve_signed(ctx, &mut connection, &mut publication, &signer, &name, &mut go_on)
     }
 
-    /// What the arguments say. A path is no name, also where it looks like one.
+    /// Determines file and name from the arguments. With two arguments, the first is always a file,
+    /// even if it has the form of a name.
     fn file_and_name(&self) -> Result<(Option<&Path>, Name), Failure> {
         let usage = |message: String| {
             Failure::failed(message).hint("write `namely put FILE /NAME`, or `namely put /NAME < FILE`")
@@ -90,18 +92,18 @@ impl Put {
             [] => return Err(usage("there is no name".into())),
         };
         if !name.starts_with('/') {
-            return Err(usage(format!("{name} is no name: a name begins with a slash")));
+            return Err(usage(format!("{name} is not a name: a name begins with a slash")));
         }
         let name: Name = name.parse().map_err(|error| usage(format!("{name}: {error}")))?;
         Ok((file, name))
     }
 }
 
-/// What is to be published.
+/// Reads the data to be published.
 fn read(ctx: &Context<'_>, file: Option<&Path>) -> Result<Input, Failure> {
     let take = |source: &mut dyn Read, what: &str| {
         Input::read(&mut { source }, MEMORY_OCTETS_MAX, &std::env::temp_dir())
-            .map_err(|e| Failure::failed(format!("cannot take in {what}: {e}")))
+            .map_err(|e| Failure::failed(format!("cannot read {what}: {e}")))
     };
     if let Some(path) = file {
         let mut opened = File::open(path).map_err(|e| io_failure("open", path, e))?;
@@ -109,7 +111,7 @@ fn read(ctx: &Context<'_>, file: Option<&Path>) -> Result<Input, Failure> {
     }
     let mut stdin = std::io::stdin().lock();
     if stdin.is_terminal() {
-        ctx.out.remark("type what is to be published; Ctrl-D ends it, Ctrl-C gives up");
+        ctx.out.remark("type the content; Ctrl-D publishes it, Ctrl-C cancels");
     }
     take(&mut stdin, "standard input")
 }

@@ -1,11 +1,11 @@
-//! `namely route`: routes of the RIB, and what the FIB makes of them.
+//! `namely route`: routes of the RIB, and the resulting entries of the FIB.
 
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use namely_client::RouteOptions;
+use namely_messages::{FibEntry, RibEntry, RouteOrigin, route_flags};
 use namely_wire::Name;
-use namely_wire::mgmt::{FibEntry, RibEntry, RouteOrigin, route_flags};
 use serde_json::json;
 
 use crate::context::Context;
@@ -23,7 +23,7 @@ pub enum Route {
     Add(Add),
     /// Remove a route
     Remove(Remove),
-    /// List the FIB: where Interests really go
+    /// List the FIB: the next hops of Interests
     Fib(Fib),
 }
 
@@ -54,7 +54,7 @@ impl List {
     }
 }
 
-fn route_row(prefix: &Name, route: &namely_wire::mgmt::Route) -> Vec<Cell> {
+fn route_row(prefix: &Name, route: &namely_messages::Route) -> Vec<Cell> {
     let flags = [(route_flags::CHILD_INHERIT, "inherit"), (route_flags::CAPTURE, "capture")];
     let words: Vec<&str> = flags.iter().filter(|(bit, _)| route.flags & bit != 0).map(|(_, w)| *w).collect();
     vec![
@@ -86,16 +86,16 @@ impl Fib {
     }
 }
 
-/// Which route.
+/// A route.
 #[derive(Debug, Args)]
-pub struct Which {
+pub struct RouteSelector {
     /// The name prefix.
     #[arg(value_parser = name)]
     prefix: Name,
-    /// The next hop: a face's number, a URI (add makes the face if there is none), or `local`: the
-    /// applications of this host that have bound prefixes.
+    /// The next hop: a face's number, a URI (add creates the face if there is none), or `local`:
+    /// the applications of this host that have bound prefixes.
     next_hop: String,
-    /// Who the route comes from: static, app, client, autoreg, nlsr, or a number.
+    /// The route's origin: static, app, client, autoreg, nlsr, or a number.
     #[arg(long, default_value = "static", value_parser = parse_origin)]
     origin: RouteOrigin,
 }
@@ -112,14 +112,14 @@ fn parse_origin(word: &str) -> Result<RouteOrigin, String> {
 )]
 pub struct Add {
     #[command(flatten)]
-    which: Which,
+    which: RouteSelector,
     /// Lower is better.
     #[arg(long, default_value_t = 0)]
     cost: u64,
-    /// Do not serve longer prefixes that have routes of their own.
+    /// Longer prefixes with routes of their own do not inherit this route.
     #[arg(long)]
     no_inherit: bool,
-    /// Routes of shorter prefixes do not serve this one.
+    /// This prefix does not inherit routes of shorter prefixes.
     #[arg(long)]
     capture: bool,
     /// Remove the route after this many seconds.
@@ -153,7 +153,7 @@ impl Add {
 #[command(after_help = "Example:\n  namely route remove /lab udp4://192.0.2.7:6363")]
 pub struct Remove {
     #[command(flatten)]
-    which: Which,
+    which: RouteSelector,
 }
 
 impl Remove {

@@ -1,4 +1,4 @@
-//! `namely serve`: a directory under a name.
+//! `namely serve`: publishes a directory under a name.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::failure::{Failure, io_failure};
 use crate::keys;
 use crate::options::name;
-use crate::router::{Waiting, command_failure, remark_on_reach};
+use crate::router::{RouterWait, command_failure, remark_on_reach};
 use crate::signing::serve_signed;
 
 /// Publish a directory under a name.
@@ -24,13 +24,13 @@ use crate::signing::serve_signed;
 pub struct Serve {
     /// The directory.
     dir: PathBuf,
-    /// Its name.
+    /// The directory's name in the network.
     #[arg(long, short, value_name = "NAME", value_parser = name)]
     prefix: Name,
     /// Octets of content in each segment.
     #[arg(long, value_name = "OCTETS", default_value_t = SEGMENT_OCTETS_DEFAULT)]
     segment_size: usize,
-    /// What vouches for segments: one signature for many through a manifest, or one for each
+    /// The signatures of segments: one for many segments through a manifest, or one for each
     /// packet.
     #[arg(long, value_enum, default_value = "manifest")]
     sign: SignBy,
@@ -41,10 +41,10 @@ pub struct Serve {
     #[arg(long)]
     announce: bool,
     #[command(flatten)]
-    waiting: Waiting,
+    waiting: RouterWait,
 }
 
-/// What vouches for segments.
+/// The signatures of segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SignBy {
     /// One signature for 240 segments, which carry SHA-256 digests that every NDN client can check.
@@ -67,12 +67,16 @@ impl From<SignBy> for Signing {
 }
 
 impl Serve {
-    /// Serves until it is stopped. A router that goes away is waited for.
+    /// Serves until the command is stopped. If the connection to the router is lost, the command
+    /// waits for the router.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let stop = crate::stop::flag()?;
-        // Before a key is made for a directory that was mistyped.
-        std::fs::read_dir(&self.dir).map_err(|e| io_failure("serve", &self.dir, e))?;
-        // And before one is made for nobody.
+        // The directory is checked first, so that a mistyped one creates no key.
+        std::fs::read_dir(&self.dir).map_err(|e| {
+            let hint = "name a directory that can be read; `namely put FILE NAME` publishes one file";
+            io_failure("serve", &self.dir, e).hint(hint)
+        })?;
+        // Without a router, the command must not create a key.
         let mut waits_on = || !stop.load(Ordering::Relaxed);
         let Some(mut connection) = self.waiting.open(ctx, &mut waits_on)? else { return Ok(()) };
         let signer = keys::data_signer_or_new(ctx, &self.prefix)?;
@@ -88,7 +92,7 @@ impl Serve {
         if self.announce {
             server = server.with_announcements();
         }
-        // The key may be new.
+        // The default signer is read again, because the key may be new.
         connection.set_signer(namely_client::default_signer());
         let reach = register(&mut connection, &mut server).map_err(command_failure)?;
         remark_on_reach(ctx, connection.uri(), &self.prefix, reach);
@@ -99,7 +103,7 @@ impl Serve {
             connection.uri()
         ));
         let go_on = &mut || !stop.load(Ordering::Relaxed);
-        serve_signed(ctx, &mut connection, &mut server, (&signer, &self.prefix), go_on)?;
+        serve_signed(ctx, &mut connection, &mut server, &signer, &self.prefix, go_on)?;
         let c = server.counters();
         ctx.out.answer(
             || format!("{} Interests, {} segments ({} octets) sent", c.interests, c.segments, c.octets),

@@ -1,10 +1,10 @@
-//! `namely status`: what the router is doing, on one screen.
+//! `namely status`: the state of the router, on one screen.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Parser};
-use namely_wire::mgmt::{Counter, RibEntry};
+use namely_messages::{Counter, RibEntry};
 use serde_json::json;
 
 use crate::args::Cli;
@@ -13,25 +13,25 @@ use crate::failure::Failure;
 use crate::output::Cell;
 use crate::router::connect;
 
-/// Show what the router is doing.
+/// Show the state of the router.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  namely status --json\n  namely status --counters\n  namely status --watch 2\n  namely status --report > report.txt"
 )]
 pub struct Status {
-    /// Show what was dropped and why instead, of the router and of each face (namely's router only)
+    /// Show the counters of drops instead, of the router and of each face (namely's router only)
     #[arg(long)]
     counters: bool,
-    /// Show all that the router tells: also channels, faces, routes, bindings, strategies and
-    /// counters, for who is to help you.
+    /// Show everything for a report of a problem: also channels, faces, routes, bindings,
+    /// strategies and counters.
     #[arg(long, conflicts_with = "counters")]
     report: bool,
-    /// Show it again every so many seconds, until it is stopped or nobody reads it any more.
+    /// Repeat it at this interval, until the command is stopped or its output is closed.
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1", value_parser = seconds)]
     watch: Option<Duration>,
 }
 
-/// A time of at least a tenth of a second.
+/// Parses a time of at least a tenth of a second.
 pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let time = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     time.filter(|time| *time >= Duration::from_millis(100)).ok_or_else(|| "give seconds, 0.1 or more".into())
@@ -77,7 +77,7 @@ impl Status {
                 ctx.out.line([String::new(), words.join(" ")]);
             }
             let part = Cli { global: ctx.global.clone(), ..cli };
-            // Other routers than namely's do not tell all of it.
+            // Other routers than namely's report only some of these parts.
             if let Err(failure) = super::run(&part, ctx.out) {
                 ctx.out.answer(
                     || failure.message.clone(),
@@ -101,7 +101,7 @@ impl Status {
         let uri = router.router().to_string();
         let general = router.status()?;
         let cs = router.cs_info()?;
-        // Routers of others are asked for all of them.
+        // Other routers do not report the number of faces, so all faces are requested.
         let faces = general.faces.map_or_else(|| router.faces().map(|all| all.len() as u64), Ok)?;
         let of_rib = |rib: Vec<RibEntry>| rib.iter().map(|entry| entry.routes.len() as u64).sum();
         let routes: u64 = general.routes.map_or_else(|| router.rib().map(of_rib), Ok)?;

@@ -1,8 +1,8 @@
-//! `namely strategy`: which strategy forwards below which prefix.
+//! `namely strategy`: the strategies of prefixes.
 
 use clap::{Args, Subcommand};
+use namely_messages::StrategyChoice;
 use namely_wire::Name;
-use namely_wire::mgmt::StrategyChoice;
 use serde_json::json;
 
 use crate::context::Context;
@@ -18,7 +18,7 @@ pub enum Strategy {
     List(List),
     /// Choose the strategy below a prefix
     Set(Set),
-    /// Take back the choice at a prefix
+    /// Remove the choice at a prefix
     Unset(Unset),
 }
 
@@ -59,7 +59,7 @@ pub struct Set {
     /// The name prefix.
     #[arg(value_parser = name)]
     prefix: Name,
-    /// A strategy's short name, as multicast or asf, or its full name.
+    /// A strategy's short name, such as multicast or asf, or its full name.
     strategy: String,
 }
 
@@ -74,7 +74,7 @@ impl Set {
     }
 }
 
-/// Take back a choice.
+/// Remove a choice.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  namely strategy unset /live")]
 pub struct Unset {

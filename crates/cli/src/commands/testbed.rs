@@ -1,10 +1,10 @@
-//! `namely testbed`: networks of namespaces with real routers and programs in them.
+//! `namely testbed`: networks of namespaces with real routers and programs.
 
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use namely_testbed::file::Testbed;
-use namely_testbed::sandbox::{self, Place};
+use namely_testbed::sandbox::{self, SandboxSide};
 use namely_testbed::{Interrupt, Lab, NodeReport, Report, TestbedError, devices, picture};
 use serde_json::json;
 
@@ -16,7 +16,8 @@ use crate::output::{Cell, Text};
 const BRIDGE: &str = include_str!("../../texts/three-on-a-bridge.toml");
 const LEARN: &str = include_str!("../../texts/three-that-learn.toml");
 
-/// The file in the folder of results: it also says that the folder is one.
+/// Name of the testbed's file in the folder of results. The file marks the folder as one of
+/// results.
 const COPY: &str = "testbed.toml";
 
 /// Run networks of routers on this machine.
@@ -24,7 +25,7 @@ const COPY: &str = "testbed.toml";
 pub enum Bed {
     /// Build a testbed, run it to its end, and take it down
     Run(Run),
-    /// Say what is wrong with a testbed's file, and what its nodes will have
+    /// Check a testbed's file, and list the devices of its nodes
     Check(Check),
     /// Print an example to begin with
     Init(Init),
@@ -32,22 +33,22 @@ pub enum Bed {
 
 /// Build a testbed, run it to its end, and take it down.
 #[derive(Debug, Args)]
-#[command(after_help = "Needs unshare, ip and tc; no root where users may have namespaces.\n\n\
+#[command(after_help = "Needs unshare, ip and tc; no root if users may have namespaces.\n\n\
                   Examples:\n  namely testbed run docs/testbeds/three-on-a-bridge.toml\n  \
                   namely testbed run three.toml --results /tmp/three --json\n  \
                   namely testbed run three.toml --hold")]
 pub struct Run {
     /// The testbed's file (docs/testbed.md).
     file: PathBuf,
-    /// Where logs, datasets, captures and the picture go; otherwise `NAME-results` here.
+    /// The folder for logs, datasets, captures and the picture; by default `NAME-results` here.
     #[arg(long, value_name = "FOLDER")]
     results: Option<PathBuf>,
-    /// Only build it, run no programs, say how to get in, and wait for Ctrl-C.
+    /// Only build it: run no programs, print how to enter it, and wait for Ctrl-C.
     #[arg(long)]
     hold: bool,
 }
 
-/// Say what is wrong with a testbed's file, and what its nodes will have.
+/// Check a testbed's file, and list the devices of its nodes.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  namely testbed check docs/testbeds/three-on-a-bridge.toml")]
 pub struct Check {
@@ -64,7 +65,7 @@ pub struct Check {
     after_help = "Examples:\n  namely testbed init > three.toml && namely testbed run three.toml\n  namely testbed init learn > learn.toml && namely testbed run learn.toml"
 )]
 pub struct Init {
-    /// Which.
+    /// The example.
     #[arg(default_value = "bridge")]
     example: Example,
 }
@@ -74,7 +75,7 @@ pub struct Init {
 enum Example {
     /// Three routers on a bridge that find one another
     Bridge,
-    /// Three routers in a line that learn what to keep (VIP)
+    /// Three routers in a line that learn the objects to cache (VIP)
     Learn,
 }
 
@@ -88,7 +89,7 @@ impl Example {
 }
 
 impl Bed {
-    /// Does what is asked.
+    /// Runs the subcommand.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         match self {
             Bed::Run(run) => run.run(ctx),
@@ -129,13 +130,13 @@ impl Check {
 
 impl Run {
     fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
-        // Wrong files are reported without a sandbox, which may not be had.
+        // The file is checked outside the sandbox, because a sandbox may not be available.
         let testbed = load(&self.file)?;
         let text = std::fs::read(&self.file).map_err(|e| io_failure("read", &self.file, e))?;
         let interrupt = match sandbox::enter().map_err(failure)? {
-            Place::Inside(interrupt) => interrupt,
-            Place::Done(0) => return Ok(()),
-            Place::Done(status) => std::process::exit(i32::from(status)),
+            SandboxSide::Inside(interrupt) => interrupt,
+            SandboxSide::Done(0) => return Ok(()),
+            SandboxSide::Done(status) => std::process::exit(i32::from(status)),
         };
         let folder = self.results.clone().unwrap_or_else(|| format!("{}-results", testbed.name()).into());
         empty(&folder)?;
@@ -156,19 +157,19 @@ impl Run {
     }
 }
 
-/// Makes the folder of results, in the place of those of an earlier run.
+/// Creates the folder of results. It replaces the folder of an earlier run.
 fn empty(folder: &Path) -> Result<(), Failure> {
     let is_empty = std::fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_none());
     if folder.join(COPY).is_file() {
         std::fs::remove_dir_all(folder).map_err(|e| io_failure("remove", folder, e))?;
     } else if !is_empty {
-        let message = format!("{} has files that are no results of a testbed", folder.display());
+        let message = format!("{} has files that are not results of a testbed", folder.display());
         return Err(Failure::failed(message).hint("name another folder with --results"));
     }
     std::fs::create_dir_all(folder).map_err(|e| io_failure("make", folder, e))
 }
 
-/// Builds it, says how to work in it, and waits.
+/// Builds the testbed, prints the commands to enter it, and waits.
 fn hold(testbed: Testbed, folder: &Path, interrupt: &Interrupt, ctx: &Context<'_>) -> Result<(), Failure> {
     let lab = Lab::build(testbed, folder, interrupt).map_err(failure)?;
     let user = if sandbox::is_own_user() { " --user --preserve-credentials" } else { "" };

@@ -1,12 +1,12 @@
-//! `namely trace`: what becomes of packets below a prefix, one line each, while it runs.
+//! `namely trace`: the packets below a prefix, and the router's decisions, one line each, live.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use namely_client::{Client, ClientError};
+use namely_messages::{TraceEntry, TraceSent, TraceStep, TracedKind, status_code};
 use namely_transport::connection::CommandError;
-use namely_wire::mgmt::{TraceEntry, TraceSent, TraceStep, TracedKind, status_code};
 use namely_wire::text::Plain;
 use namely_wire::{NackReason, Name};
 use serde_json::{Value, json};
@@ -16,41 +16,41 @@ use crate::failure::{Exit, Failure};
 use crate::options;
 use crate::router::connect;
 
-/// How long a router is left alone that had nothing to tell.
+/// Pause after a router's answer without entries.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Show what becomes of each packet below a prefix: what came, what was decided, what left.
+/// Show each packet below a prefix, with the router's decisions and the sent packets.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  namely trace /lab\n  namely trace /lab --count 20 --json\n  namely trace / --for 60\n\nCtrl-C ends it, and switches it off in the router. It needs the right to manage the router."
+    after_help = "Examples:\n  namely trace /lab\n  namely trace /lab --count 20 --json\n  namely trace / --for 60\n\nCtrl-C ends the trace, also in the router. It needs the right to manage the router."
 )]
 pub struct Trace {
     /// The prefix.
     #[arg(value_parser = options::name)]
     prefix: Name,
-    /// End after so many packets.
+    /// End after this many packets.
     #[arg(long, value_name = "PACKETS")]
     count: Option<u64>,
-    /// End after so many seconds, 3600 at most.
+    /// End after this many seconds, 3600 at most.
     #[arg(long = "for", value_name = "SECONDS", default_value = "600", value_parser = super::status::seconds)]
     time: Duration,
 }
 
 impl Trace {
-    /// Shows packets until it is stopped.
+    /// Shows packets until the command is stopped.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let stop = crate::stop::flag()?;
         let mut router = connect(ctx)?;
-        let id = router.start_trace(&self.prefix, self.time).map_err(of_others)?;
+        let id = router.start_trace(&self.prefix, self.time).map_err(unsupported_router)?;
         if ctx.out.is_json() {
             ctx.out.json(&json!({"tracing": self.prefix.to_string()}));
         }
         ctx.out.remark(format!("packets below {} are traced; Ctrl-C ends that", self.prefix));
-        let told = self.follow(ctx, &mut router, id, &|| stop.load(Ordering::Relaxed));
+        let followed = self.follow(ctx, &mut router, id, &|| stop.load(Ordering::Relaxed));
         match router.stop_trace(id) {
-            // Over is over.
+            // The trace has ended already.
             Err(ClientError::Command(CommandError::Refused(_))) => {}
-            stopped => told.and(stopped.map_err(Failure::from))?,
+            stopped => followed.and(stopped.map_err(Failure::from))?,
         }
         Ok(())
     }
@@ -78,7 +78,7 @@ impl Trace {
             if part.lost > 0 {
                 let lost = part.lost;
                 ctx.out.answer(
-                    || format!("{lost} packets more were not kept: there were too many"),
+                    || format!("{lost} more packets are missing: there were too many"),
                     || json!({"lost": lost}),
                 );
             }
@@ -96,17 +96,18 @@ impl Trace {
     }
 }
 
-/// Only namely's router traces.
-fn of_others(error: ClientError) -> Failure {
+/// Converts an error of a router that does not trace. Only namely's router does.
+fn unsupported_router(error: ClientError) -> Failure {
     match &error {
         ClientError::Command(CommandError::Refused(response)) if response.code == status_code::NOT_FOUND => {
             Failure::new(Exit::Refused, "the router does not trace packets")
-                .hint("`namely trace` needs a router of namely's")
+                .hint("`namely trace` needs namely's router")
         }
         _ => error.into(),
     }
 }
 
+/// Formats an entry as one line:
 /// `12:01:02.000345  Interest /a/b from face 260: cs miss, route /a, best-route -> face 261`
 fn line(entry: &TraceEntry) -> String {
     let from = entry.face_id.map(|face| format!(" from face {face}")).unwrap_or_default();
@@ -133,7 +134,7 @@ fn line(entry: &TraceEntry) -> String {
 }
 
 fn step_text(entry: &TraceEntry, step: &TraceStep) -> String {
-    // The router says it in words, but which router that is nobody has checked.
+    // The text is escaped, because it is from a router whose identity is not verified.
     let what = Plain::new(&step.what);
     match step.number {
         None => what.to_string(),
@@ -159,7 +160,7 @@ fn nack(reason: u64) -> String {
     NackReason::from_number(reason).to_string()
 }
 
-/// The time of the day, UTC.
+/// Formats the time of day in UTC.
 fn time_text(time_us: u64) -> String {
     let (s, us) = (time_us / 1_000_000, time_us % 1_000_000);
     format!("{:02}:{:02}:{:02}.{us:06}", s / 3_600 % 24, s / 60 % 60, s % 60)
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_is_one_line_whatever_its_name_and_the_router_say() {
+    fn a_traced_packet_prints_as_one_line() {
         let expected = "01:02:03.000045  Interest  /a/%0A%1B from face 260 nonce 000000ab: route /a, x\\n 2 -> \
                         face 261, Nack (NoRoute) to face 260 (and 1 more)";
         assert_eq!(line(&entry()), expected);

@@ -42,8 +42,9 @@ impl Up {
 }
 
 impl Up {
-    /// What `--router` or NAMELY_ROUTER names is where all other commands look for the router:
-    /// without a configuration that says otherwise it listens there.
+    /// Makes the router listen on the Unix socket in `--router` or NAMELY_ROUTER, because all other
+    /// commands connect to this socket. A configuration file or a local address on the command line
+    /// takes precedence.
     fn listen_where_clients_look(&self, ctx: &Context<'_>, daemon: &mut DaemonArgs) {
         let is_local = |uri: &FaceUri| matches!(uri, FaceUri::Unix(_) | FaceUri::Memif { .. });
         let named = ctx.global.router.as_deref().and_then(|uri| uri.parse::<FaceUri>().ok());
@@ -57,7 +58,7 @@ impl Up {
     }
 }
 
-/// The router's failure, with the status with which `namelyd` ends.
+/// Converts the router's failure, with the exit status of `namelyd`.
 fn failure(failure: namely_daemon::Failure) -> Failure {
     let exit = match failure.exit {
         namely_daemon::Exit::Failed => Exit::Failed,

@@ -1,9 +1,9 @@
-//! `namely vip`: what a router's virtual plane of VIP keeps, directs and hears.
+//! `namely vip`: objects, directions and neighbors' counts of a router's virtual plane of VIP.
 
 use std::cmp::Reverse;
 
 use clap::{Args, Subcommand};
-use namely_wire::mgmt::{Counter, VipNeighbour, VipObject, VipStatus};
+use namely_messages::{Counter, VipNeighbour, VipObject, VipStatus};
 use serde_json::{Value, json};
 
 use crate::context::Context;
@@ -11,21 +11,21 @@ use crate::failure::Failure;
 use crate::output::{Cell, octets_text};
 use crate::router::connect;
 
-/// Units of one VIP in what a router tells.
+/// Number of units in a router's dataset that make one VIP.
 const UNIT: f64 = (1 << 20) as f64;
 
-/// Show what a router's virtual plane of VIP keeps, directs and hears.
+/// Show the router's virtual plane of VIP: objects, next hops, neighbors.
 #[derive(Debug, Subcommand)]
 pub enum Vip {
-    /// Show the plane: its slot, its key, its catalogue, what it counted
+    /// Show the plane: its slot, its key, its catalogue, its counters
     Status(Status),
-    /// List the registered objects: what is kept, and which way each is asked for
+    /// List the registered objects, with the tier and the next hop of each
     Objects(Objects),
-    /// List the neighbours with which VIPs are exchanged
+    /// List the neighbors that exchange VIPs with this router
     Neighbours(Neighbours),
-    /// List the objects of which most VIPs came of late
+    /// List the objects with the highest scores of VIPs
     Top(Top),
-    /// Show which catalogue is in force
+    /// Show the catalogue in force
     Catalogue(Catalogue),
 }
 
@@ -42,7 +42,7 @@ impl Vip {
     }
 }
 
-/// The plane of the router; a failure if it runs none.
+/// Returns the status of the router's plane. Fails if the router runs none.
 fn status(ctx: &Context<'_>) -> Result<VipStatus, Failure> {
     connect(ctx)?.vip_status()?.ok_or_else(|| {
         Failure::failed("the router runs no virtual plane")
@@ -60,7 +60,7 @@ impl Status {
         let status = status(ctx)?;
         ctx.out.answer(|| status_text(&status), || status_json(&status));
         if status.is_open {
-            ctx.out.remark("the exchange is OPEN: neighbours are believed without a signature (vip.trust)");
+            ctx.out.remark("the exchange is OPEN: unsigned counts of neighbors are accepted (vip.trust)");
         }
         Ok(())
     }
@@ -104,7 +104,7 @@ fn counters_json(counters: &[Counter]) -> Value {
 /// List the registered objects.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  namely vip objects\n  namely vip objects --kept\n  namely vip objects --json\n\nV are the VIPs that wait here, score is what is left of those that came, asked are those that were asked for here: parts of an object count as parts. kept is where the plane says it is to be, held is what memory has of it by now, with what is around each packet."
+    after_help = "Examples:\n  namely vip objects\n  namely vip objects --kept\n  namely vip objects --json\n\nV: VIPs that wait here. score: the decaying sum of VIPs that arrived. asked: VIPs of requests made here; a part of an object counts as a part. kept: the tier that the plane assigns. held: its size in memory by now, with the overhead of each packet."
 )]
 pub struct Objects {
     /// Only those that are kept here.
@@ -122,11 +122,11 @@ impl Objects {
     }
 }
 
-/// List the objects of which most VIPs came of late.
+/// List the objects with the highest scores of VIPs.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  namely vip top\n  namely vip top 3 --json")]
 pub struct Top {
-    /// How many.
+    /// Number of objects.
     #[arg(default_value_t = 10)]
     count: usize,
 }
@@ -188,7 +188,7 @@ fn vips(units: u64) -> Cell {
     Cell::Real(units as f64 / UNIT, 3)
 }
 
-/// List the neighbours.
+/// List the neighbors.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  namely vip neighbours\n  namely vip neighbours --json")]
 pub struct Neighbours {}
@@ -207,7 +207,7 @@ impl Neighbours {
         let has_no_face = |of: &&VipNeighbour| of.face_id.is_none();
         for of in neighbours.iter().filter(has_no_face) {
             ctx.out.remark(format!(
-                "no face leads to {}: make it with [[face]] or `namely face create`",
+                "no face leads to {}: create it with [[face]] or `namely face create`",
                 of.remote
             ));
         }
@@ -220,7 +220,7 @@ fn neighbour_row(of: &VipNeighbour) -> Vec<Cell> {
     let counts = match of.fresh_ms {
         _ if !speaks => "does not speak VIP".to_owned(),
         Some(ms) => format!("good for {}.{} s", ms / 1000, ms % 1000 / 100),
-        None => "none heard".to_owned(),
+        None => "none received".to_owned(),
     };
     let refused: u64 = of.counters.iter().map(|counter| counter.value).sum();
     vec![
@@ -243,10 +243,10 @@ fn neighbour_json(of: &VipNeighbour) -> Value {
     })
 }
 
-/// Show which catalogue is in force.
+/// Show the catalogue in force.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  namely vip catalogue\n\n`namely catalogue` checks and makes catalogues; the router reads its own again on SIGHUP, and keeps the one before if that is wrong."
+    after_help = "Example:\n  namely vip catalogue\n\n`namely catalogue` checks and makes catalogues; the router reads its own again on SIGHUP, and keeps the old one if the new one is invalid."
 )]
 pub struct Catalogue {}
 

@@ -1,4 +1,4 @@
-//! `namely wait`: for scripts that start a router or a producer and go on with it.
+//! `namely wait`: for scripts that start a router or a producer and then use it.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -11,16 +11,16 @@ use crate::failure::{Exit, Failure};
 use crate::options::name;
 use crate::router::known_prefixes;
 
-/// How often is looked.
+/// Interval of the checks.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Wait until the router is there, and until names can be asked for.
+/// Wait until the router runs, and until prefixes are registered.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example:\n  namely up &\n  namely wait\n  namely serve data --prefix /lab/data &\n  namely wait /lab/data"
 )]
 pub struct Wait {
-    /// Prefixes that a program has to have registered or bound, or a route lead to.
+    /// Prefixes to wait for: registered or bound by a program, or with a route.
     #[arg(value_name = "PREFIX", value_parser = name)]
     prefixes: Vec<Name>,
     /// How long to wait, s.
@@ -29,7 +29,7 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// Returns when all is there.
+    /// Returns when the router runs and all prefixes are registered.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let stop = crate::stop::flag()?;
         let end = Instant::now() + Duration::from_secs(self.timeout);
@@ -38,14 +38,14 @@ impl Wait {
                 Ok(None) => return Ok(()),
                 Ok(Some(prefix)) => Failure::new(
                     Exit::Timeout,
-                    format!("nobody has registered or bound {prefix} in {} s", self.timeout),
+                    format!("{prefix} was not registered or bound in {} s", self.timeout),
                 )
-                .hint("`namely route list` and `namely bind list` show what there is"),
+                .hint("`namely route list` and `namely bind list` list the known prefixes"),
                 Err(failure) if failure.exit != Exit::NoRouter => return Err(failure),
                 Err(failure) => failure,
             };
             if stop.load(Ordering::Relaxed) {
-                return Err(Failure::new(Exit::Interrupted, "nothing is waited for any more"));
+                return Err(Failure::new(Exit::Interrupted, "the wait has ended"));
             }
             if Instant::now() >= end {
                 return Err(missing);
@@ -54,7 +54,7 @@ impl Wait {
         }
     }
 
-    /// The first prefix that nobody has.
+    /// Returns the first prefix that is not among `known`.
     fn missing(&self, known: &[Name]) -> Option<&Name> {
         self.prefixes.iter().find(|prefix| !known.contains(prefix))
     }

@@ -1,5 +1,4 @@
-//! `namely why`: what the router would do with a name now, or what is wrong with a face, and what
-//! to do about it.
+//! `namely why`: the router's handling of a name, or the trouble of a face, with a remedy.
 
 mod face;
 mod hops;
@@ -16,11 +15,11 @@ use crate::failure::Failure;
 use crate::options;
 use crate::router::{connect, connect_as};
 use face::FaceFacts;
-use hops::Way;
+use hops::NamePath;
 use name::NameFacts;
-use rights::{Asked, RightFacts, Signing};
+use rights::{IntendedCommand, RightFacts, Signing};
 
-/// Say what the router would do with a name now, and why.
+/// Explain how the router would forward a name now.
 #[derive(Debug, Args)]
 #[command(
     group(ArgGroup::new("about").args(["name", "face", "register", "bind", "manage"]).required(true)),
@@ -33,40 +32,40 @@ pub struct Why {
     /// A face instead: its number or its remote URI.
     #[arg(long, value_name = "FACE")]
     face: Option<String>,
-    /// Say whether the router would let this program register the prefix, and by which rule.
+    /// Explain whether the router would let this program register the prefix, and by which rule.
     #[arg(long, value_name = "PREFIX", value_parser = options::name)]
     register: Option<Name>,
-    /// Say the same of binding the prefix.
+    /// The same for binding the prefix.
     #[arg(long, value_name = "PREFIX", value_parser = options::name)]
     bind: Option<Name>,
-    /// Say the same of commands that manage the router, such as `namely route add`.
+    /// The same for commands that manage the router, such as `namely route add`.
     #[arg(long)]
     manage: bool,
-    /// The identity or key of yours that signs the command, in the place of the default one.
+    /// Your identity or key that signs the command, instead of the default one.
     #[arg(long = "as", value_name = "IDENTITY", value_parser = options::name, conflicts_with_all = ["name", "face"])]
     signed_as: Option<Name>,
-    /// Follow the name hop by hop through the routers that say where it goes from them.
+    /// Follow the name hop by hop through the routers that report their next hops.
     #[arg(long, requires = "name")]
     trace: bool,
 }
 
-/// One thing that was looked at.
+/// One check, with its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Step {
-    /// What was looked at.
+    /// The object of the check.
     at: &'static str,
-    /// What was found.
+    /// The result.
     found: String,
 }
 
-/// What comes of it all.
+/// The conclusion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Verdict {
-    /// The kind of fault, for programs; `ok` for none.
+    /// The kind of fault, for programs; `ok` if there is none.
     cause: &'static str,
-    /// What happens, and why.
+    /// The behavior of the router, and its reason.
     text: String,
-    /// What to do next.
+    /// The next step.
     hint: Option<String>,
 }
 
@@ -81,61 +80,60 @@ impl Verdict {
 }
 
 impl Why {
-    /// Asks the router, and explains.
+    /// Queries the router and prints the explanation.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
-        if let Some(asked) = self.asked() {
+        if let Some(command) = self.intended_command() {
             let signing = Signing::of(self.signed_as.as_ref())?;
             let mut router = connect_as(ctx, signing.signer.clone())?;
-            let facts = RightFacts::ask(&mut router, asked, signing).map_err(of_others)?;
+            let facts = RightFacts::ask(&mut router, command, signing).map_err(unsupported_router)?;
             show(ctx, &facts.asked.to_string(), &facts.steps(), &facts.verdict(), None);
             return Ok(());
         }
         let mut router = connect(ctx)?;
-        let mut way = None;
+        let mut path = None;
         let (what, mut steps, mut verdict) = match (&self.name, self.face.as_deref().unwrap_or_default()) {
             (Some(name), _) => {
-                let facts = NameFacts::ask(&mut router, name).map_err(of_others)?;
+                let facts = NameFacts::ask(&mut router, name).map_err(unsupported_router)?;
                 if let Some(first) = facts.first_remote().filter(|_| self.trace) {
-                    way = Some(Way::follow(&mut router, name, &first)?);
+                    path = Some(NamePath::follow(&mut router, name, &first)?);
                 }
                 (name.to_string(), facts.steps(), facts.verdict())
             }
-            // The parser takes no command line with neither.
+            // The parser requires a name or a face.
             (None, face) => {
                 let facts = FaceFacts::ask(&mut router, face)?;
                 (format!("face {}", facts.face.face_id), facts.steps(), facts.verdict())
             }
         };
-        if let Some(way) = &way {
-            steps.extend(way.steps());
-            // What this router does comes first, unless all is well here.
-            if verdict.cause == "ok" || way.verdict.cause != "ok" {
-                verdict = way.verdict.clone();
+        if let Some(path) = &path {
+            steps.extend(path.steps());
+            // The verdict of this router stays only if it is a fault and the path has none.
+            if verdict.cause == "ok" || path.verdict.cause != "ok" {
+                verdict = path.verdict.clone();
             }
         }
-        show(ctx, &what, &steps, &verdict, way.as_ref());
+        show(ctx, &what, &steps, &verdict, path.as_ref());
         Ok(())
     }
 
-    fn asked(&self) -> Option<Asked> {
-        let register = self.register.clone().map(Asked::Register);
-        let bind = || self.bind.clone().map(Asked::Bind);
-        register.or_else(bind).or_else(|| self.manage.then_some(Asked::Manage))
+    fn intended_command(&self) -> Option<IntendedCommand> {
+        let register = self.register.clone().map(IntendedCommand::Register);
+        let bind = || self.bind.clone().map(IntendedCommand::Bind);
+        register.or_else(bind).or_else(|| self.manage.then_some(IntendedCommand::Manage))
     }
 }
 
-/// Only namely's router has the dataset.
-fn of_others(error: ClientError) -> Failure {
+/// Converts an error of a router without the dataset. Only namely's router has it.
+fn unsupported_router(error: ClientError) -> Failure {
     let is_unknown = matches!(error, ClientError::Malformed(_) | ClientError::NoAnswer);
     let failure = Failure::from(error);
     if is_unknown && failure.hint.is_none() {
-        return failure
-            .hint("`namely why NAME` needs a router of namely's: ask others by `namely route list`");
+        return failure.hint("`namely why NAME` needs namely's router; with others use `namely route list`");
     }
     failure
 }
 
-fn show(ctx: &Context<'_>, what: &str, steps: &[Step], verdict: &Verdict, way: Option<&Way>) {
+fn show(ctx: &Context<'_>, what: &str, steps: &[Step], verdict: &Verdict, path: Option<&NamePath>) {
     let text = || {
         let mut lines: Vec<String> =
             steps.iter().map(|step| format!("{:10}  {}", step.at, step.found)).collect();
@@ -148,20 +146,20 @@ fn show(ctx: &Context<'_>, what: &str, steps: &[Step], verdict: &Verdict, way: O
         let mut all = json!({
             "about": what, "steps": steps, "cause": verdict.cause, "so": verdict.text, "next": verdict.hint,
         });
-        if let Some(way) = way {
-            all["hops"] = way.json();
+        if let Some(path) = path {
+            all["hops"] = path.json();
         }
         all
     };
     ctx.out.answer(text, value);
 }
 
-/// A number of things: `1 face`, `2 faces`.
+/// Formats a number of things: `1 face`, `2 faces`.
 fn count(n: u64, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
-/// A time as people read it.
+/// Formats a time for people.
 fn time_text(ms: u64) -> String {
     match ms {
         0..1_000 => format!("{ms} ms"),

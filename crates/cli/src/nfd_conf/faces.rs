@@ -1,10 +1,11 @@
-//! `face_system`: where the router listens.
+//! `face_system`: the addresses that the router listens on.
 
 use super::Migrated;
 use super::info::Entry;
 
-/// NFD's UDP and Ethernet groups, which are namelyd's too.
+/// NFD's UDP group, also that of namelyd.
 const UDP_GROUP: (&str, &str) = ("224.0.23.170", "56363");
+/// NFD's Ethernet group, also that of namelyd.
 const ETHER_GROUP: &str = "01:00:5E:00:17:AA";
 
 /// NFD's MTU of UDP faces.
@@ -51,17 +52,17 @@ pub(super) fn section(faces: &Entry, to: &mut Migrated) {
         to.note_others(websocket, "face_system.websocket", &["listen", "port", "enable_v4", "enable_v6"]);
     }
     for rule in faces.get("netdev_bound").iter().flat_map(|bound| &bound.below) {
-        let text = "faces bound to a device: write a [[face]] with its `remote` for each, which the system's routes lead on";
+        let text = "faces bound to a device: write a [[face]] with its `remote` for each; the system's routes choose the device";
         to.note(rule, "face_system.netdev_bound", text);
     }
 }
 
-/// `yes` unless it says otherwise, as in NFD.
+/// Returns true if the value is `yes` or missing, as in NFD.
 fn is_on(section: &Entry, key: &str) -> bool {
     section.value_of(key).is_none_or(|value| value == "yes")
 }
 
-/// The addresses on which a section listens.
+/// Returns the addresses that a section listens on.
 fn ports(of: &Entry, scheme: &str, default: &str) -> Vec<String> {
     if !is_on(of, "listen") {
         return Vec::new();
@@ -78,7 +79,7 @@ fn of_tcp(tcp: &Entry, to: &mut Migrated) {
     let forbidden = local.get("blacklist").map_or(&[][..], |list| &list.below);
     let is_loopback = |entry: &Entry| ["127.0.0.0/8", "::1/128"].contains(&entry.value.as_str());
     if !allowed.iter().all(is_loopback) || !forbidden.is_empty() {
-        let text = "TCP faces are local if they come over loopback, and no others are";
+        let text = "TCP faces over loopback are local, all others are not";
         to.note(local, "face_system.tcp.local", text);
     }
 }
@@ -104,11 +105,11 @@ fn of_udp(udp: &Entry, to: &mut Migrated) {
     if let Some(idle) = udp.get("idle_timeout") {
         match idle.value.parse::<u32>() {
             Ok(seconds) => to.set("idle_timeout_s", i64::from(seconds)),
-            Err(_) => to.note(idle, "face_system.udp.idle_timeout", "no number: left out"),
+            Err(_) => to.note(idle, "face_system.udp.idle_timeout", "not a number: left out"),
         }
     }
     if let Some(mtu) = udp.get("unicast_mtu").filter(|mtu| mtu.value != UNICAST_MTU) {
-        let text = "faces find the MTU of their path by themselves; `mtu` of a [[face]] and `namely face update --mtu` set that of one face";
+        let text = "faces discover the MTU of their path; `mtu` of a [[face]] and `namely face update --mtu` set that of one face";
         to.note(mtu, "face_system.udp.unicast_mtu", text);
     }
     let group = udp.value_of("mcast_group").unwrap_or(UDP_GROUP.0);
@@ -129,14 +130,14 @@ fn of_ether(ether: &Entry, to: &mut Migrated) {
         ["listen", "idle_timeout", "mcast", "mcast_group", "mcast_ad_hoc", "whitelist", "blacklist"];
     to.note_others(ether, "face_system.ether", &KNOWN);
     if is_on(ether, "listen") && devices(ether).is_empty() {
-        let text = "name each device under `listen` of [faces], as dev://eth0: namelyd uses none that is not named. Neighbours on it are found by themselves";
+        let text = "name each device under `listen` of [faces], such as dev://eth0: namelyd uses named devices only. Neighbors on them are discovered";
         to.note(ether, "face_system.ether.listen", text);
     }
     let group = ether.value_of("mcast_group").unwrap_or(ETHER_GROUP).to_lowercase();
     multicast(ether, "face_system.ether", &format!("ether://[{group}]"), to);
 }
 
-/// A multicast face on each device that is named; the others cannot be known here.
+/// Adds a multicast face for each named device. The devices of the machine are not queried.
 fn multicast(of: &Entry, path: &str, group: &str, to: &mut Migrated) {
     if !is_on(of, "mcast") {
         return;
@@ -149,7 +150,7 @@ fn multicast(of: &Entry, path: &str, group: &str, to: &mut Migrated) {
     }
     if devices.is_empty() {
         let text = format!(
-            "add [[faces.multicast]] with `interface` and group = \"{group}\" for each device that is to have a multicast face"
+            "add [[faces.multicast]] with `interface` and group = \"{group}\" for each device that needs a multicast face"
         );
         to.note(of.get("mcast").unwrap_or(of), &format!("{path}.mcast"), text);
     }
@@ -158,7 +159,7 @@ fn multicast(of: &Entry, path: &str, group: &str, to: &mut Migrated) {
     }
 }
 
-/// The devices that a section names one by one, without those that it leaves out.
+/// Returns the devices that a section names, without its exceptions.
 fn devices(of: &Entry) -> Vec<String> {
     let named = |list: &str| {
         let entries = of.get(list).map_or(&[][..], |list| &list.below);

@@ -1,59 +1,54 @@
-//! The text format of NFD's configuration: Boost's INFO. Keys with values, `{ }` around what is
-//! below a key, `;` before a comment.
+//! The text format of NFD's configuration: Boost's INFO. A key has a value, `{ }` enclose the
+//! entries below a key, and `;` begins a comment.
 //!
-//! Files that others include (`#include`) are not read.
+//! Included files (`#include`) are not read.
 
-use std::fmt;
-
-/// How deep sections may lie in one another.
+/// Nesting of sections in an nfd.conf.
+///
+/// # Limit
+/// The file is refused.
+/// - Tests: `nested_sections_have_a_depth_limit`
 pub const INFO_DEPTH_MAX: usize = 32;
 
-/// A key, its value and what is below it.
+/// A key, its value and its entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     /// The key.
     pub key: String,
-    /// What stands behind it in the line; empty if nothing does.
+    /// The value after the key in the same line; empty if there is none.
     pub value: String,
-    /// What is below it.
+    /// Entries below the key.
     pub below: Vec<Entry>,
     /// The line of the key, from 1 on.
     pub line: usize,
 }
 
 impl Entry {
-    /// The first entry below this one with a key.
+    /// Returns the first entry with a key.
     pub fn get(&self, key: &str) -> Option<&Entry> {
         self.below.iter().find(|entry| entry.key == key)
     }
 
-    /// The value of the first entry below this one with a key.
+    /// Returns the value of the first entry with a key.
     pub fn value_of(&self, key: &str) -> Option<&str> {
         self.get(key).map(|entry| entry.value.as_str())
     }
 }
 
-/// Why a text is no such file: the caller's.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Caller: the text is not a valid file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {why}")]
 pub struct InfoError {
     /// The line, from 1 on.
     pub line: usize,
-    /// What is wrong there.
+    /// The error.
     pub why: &'static str,
 }
 
-impl fmt::Display for InfoError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.why)
-    }
-}
-
-impl std::error::Error for InfoError {}
-
-/// Reads a file's text; the entry that is returned has all others below it.
+/// Parses a file's text. Returns a root entry with all others below it.
 ///
 /// # Errors
-/// [`InfoError`]: the first line that is wrong.
+/// [`InfoError`]: the first line with an error.
 pub fn parse(text: &str) -> Result<Entry, InfoError> {
     // The entries that are open, the whole file first.
     let mut open = vec![Entry::default()];
@@ -61,7 +56,7 @@ pub fn parse(text: &str) -> Result<Entry, InfoError> {
         let at = |why| InfoError { line: n + 1, why };
         let words = words(line).map_err(at)?;
         if words.first().is_some_and(|word| word.text == "#include") {
-            return Err(at("files that are included are not read: put their text in its place"));
+            return Err(at("included files are not read: insert their text here"));
         }
         let mut entry: Option<Entry> = None;
         for word in words {
@@ -73,7 +68,7 @@ pub fn parse(text: &str) -> Result<Entry, InfoError> {
                         return Err(at("a second `{` for one key"));
                     }
                     if open.len() > INFO_DEPTH_MAX {
-                        return Err(at("too many sections in one another"));
+                        return Err(at("sections are nested too deeply"));
                     }
                     open.push(inner);
                 }
@@ -97,7 +92,7 @@ pub fn parse(text: &str) -> Result<Entry, InfoError> {
     whole.ok_or(InfoError { line, why: "the file ends before a `}`" })
 }
 
-/// Puts an entry below the innermost one that is open.
+/// Adds an entry to the innermost open one.
 fn close(open: &mut [Entry], entry: Option<Entry>) {
     if let (Some(around), Some(entry)) = (open.last_mut(), entry) {
         around.below.push(entry);
@@ -109,7 +104,7 @@ struct Word {
     is_quoted: bool,
 }
 
-/// The words of a line without its comment.
+/// Splits a line without its comment into words.
 fn words(line: &str) -> Result<Vec<Word>, &'static str> {
     let mut words = Vec::new();
     let mut rest = line.chars().peekable();
@@ -139,13 +134,13 @@ fn words(line: &str) -> Result<Vec<Word>, &'static str> {
     Ok(words)
 }
 
-/// What stands before the next quotation mark.
+/// Returns the text before the next quotation mark.
 fn quoted(rest: &mut impl Iterator<Item = char>) -> Result<String, &'static str> {
     let mut text = String::new();
     loop {
-        match rest.next().ok_or("a quotation mark has no other")? {
+        match rest.next().ok_or("a quotation mark is not closed")? {
             '"' => return Ok(text),
-            '\\' => text.push(match rest.next().ok_or("a quotation mark has no other")? {
+            '\\' => text.push(match rest.next().ok_or("a quotation mark is not closed")? {
                 'n' => '\n',
                 't' => '\t',
                 other => other,
@@ -160,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_values_and_sections_are_read_wherever_the_braces_stand() {
+    fn info_files_parse_with_braces_anywhere() {
         let text = "; all\ngeneral\n{\n  user \"a b\" ; who\n}\nlog { default_level INFO\nX \"a\\\"b\" }\nempty\n{\n}\nport 6363";
         let whole = parse(text).unwrap();
         let keys: Vec<_> = whole.below.iter().map(|entry| (entry.key.as_str(), entry.line)).collect();
@@ -173,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_with_its_line() {
+    fn info_parse_errors_report_their_line() {
         for (text, line, why) in [
             ("a\n{\n", 2, "ends before"),
             ("a\n}", 2, "without a `{`"),
@@ -189,9 +184,9 @@ mod tests {
     }
 
     #[test]
-    fn sections_lie_so_deep_in_one_another_and_no_deeper() {
+    fn nested_sections_have_a_depth_limit() {
         let nested = |depth: usize| "a {".repeat(depth) + &"}".repeat(depth);
         assert!(parse(&nested(INFO_DEPTH_MAX)).is_ok());
-        assert_eq!(parse(&nested(INFO_DEPTH_MAX + 1)).unwrap_err().why, "too many sections in one another");
+        assert_eq!(parse(&nested(INFO_DEPTH_MAX + 1)).unwrap_err().why, "sections are nested too deeply");
     }
 }

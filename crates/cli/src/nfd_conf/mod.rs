@@ -1,7 +1,8 @@
-//! NFD's configuration (nfd.conf of NFD 24.07) as namelyd's: docs/nfd.md has the same as a table.
+//! Translates NFD's configuration (nfd.conf of NFD 24.07) to namelyd's. docs/nfd.md has the same as
+//! a table.
 //!
-//! What has no equivalent becomes a note that names its line. It reads no other file, and asks
-//! neither the network nor the devices of this machine.
+//! A setting without an equivalent becomes a note with its line. No other file is read, and neither
+//! the network nor the devices of this machine are queried.
 
 mod faces;
 pub mod info;
@@ -12,23 +13,23 @@ use std::path::Path;
 
 use self::info::Entry;
 
-/// A configuration of namelyd, and what it leaves out.
+/// A configuration of namelyd, and notes on differences.
 #[derive(Debug, Default)]
 pub struct Migrated {
     /// The configuration's text.
     pub toml: String,
-    /// What has no equivalent, or is not quite the same.
+    /// Settings without an exact equivalent.
     pub notes: Vec<Note>,
 }
 
-/// Something of nfd.conf that is not quite so in namely.toml.
+/// A setting of nfd.conf without an exact equivalent in namely.toml.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// Its line in nfd.conf, from 1 on.
+    /// The line of the setting in nfd.conf, from 1 on.
     pub line: usize,
-    /// Its key, with those around it.
+    /// The key of the setting, with the keys of the sections around it.
     pub key: String,
-    /// What becomes of it, and what can be done.
+    /// The effect of the difference, and a remedy.
     pub text: String,
 }
 
@@ -37,7 +38,7 @@ impl Migrated {
         self.notes.push(Note { line: entry.line, key: key.into(), text: text.into() });
     }
 
-    /// Notes what of a section's entries is none of these.
+    /// Adds a note for each entry of a section whose key is not in `known`.
     fn note_others(&mut self, section: &Entry, path: &str, known: &[&str]) {
         for entry in section.below.iter().filter(|entry| !known.contains(&entry.key.as_str())) {
             let key = format!("{path}.{}", entry.key).trim_start_matches('.').to_owned();
@@ -50,7 +51,7 @@ impl Migrated {
         self.toml.push('\n');
     }
 
-    /// A table's head, with an empty line before it.
+    /// Writes the head of a table, after an empty line.
     fn table(&mut self, name: &str) {
         let gap = if self.toml.is_empty() { "" } else { "\n" };
         let _ = writeln!(self.toml, "{gap}{name}");
@@ -61,7 +62,7 @@ impl Migrated {
     }
 }
 
-/// What the file `config`, which lies at `path`, is in namelyd's words.
+/// Translates the file `config`, whose path is `path`.
 pub fn migrate(config: &Entry, path: &Path) -> Migrated {
     let mut to = Migrated::default();
     to.line(format!("# Made from {} by `namely migrate`.", path.display()));
@@ -97,7 +98,7 @@ fn general_section(general: &Entry, to: &mut Migrated) {
         to.set("user", user);
     }
     if let Some(group) = general.get("group") {
-        to.note(group, "general.group", "none: the router has no group but its user's first");
+        to.note(group, "general.group", "none: the router has the first group of its user");
     }
 }
 
@@ -114,7 +115,7 @@ fn log_section(log: &Entry, to: &mut Migrated) {
         "INFO" => "info",
         "DEBUG" => "debug",
         "TRACE" | "ALL" => "trace",
-        _ => return to.note(level, "log.default_level", "no level of NFD: left out"),
+        _ => return to.note(level, "log.default_level", "not a level of NFD: left out"),
     };
     to.table("[log]");
     to.set("level", ours);
@@ -130,7 +131,7 @@ fn tables_section(tables: &Entry, to: &mut Migrated) {
     if let Some(packets) = tables.get("cs_max_packets") {
         match packets.value.parse::<u32>() {
             Ok(n) => to.set("cs_packets_max", i64::from(n)),
-            Err(_) => to.note(packets, "tables.cs_max_packets", "no number: left out"),
+            Err(_) => to.note(packets, "tables.cs_max_packets", "not a number: left out"),
         }
     }
     if let Some(policy) = tables.get("cs_policy") {
@@ -138,9 +139,9 @@ fn tables_section(tables: &Entry, to: &mut Migrated) {
             "lru" => to.set("cs_policy", "lru"),
             "priority_fifo" => {
                 to.set("cs_policy", "fifo");
-                to.note(policy, "tables.cs_policy", "`fifo`, which has no queues of its own for stale Data");
+                to.note(policy, "tables.cs_policy", "`fifo`, without separate queues for stale Data");
             }
-            _ => to.note(policy, "tables.cs_policy", "no policy of NFD: left out, so that it is s3-fifo"),
+            _ => to.note(policy, "tables.cs_policy", "not a policy of NFD: left out, which means s3-fifo"),
         }
     }
     if let Some(unsolicited) = tables.value_of("cs_unsolicited_policy") {
@@ -155,12 +156,12 @@ fn tables_section(tables: &Entry, to: &mut Migrated) {
     }
 }
 
-/// The keys below an entry.
+/// Returns the keys below an entry.
 fn names(entry: &Entry) -> toml::Value {
     entry.below.iter().map(|entry| toml::Value::from(entry.key.as_str())).collect::<Vec<_>>().into()
 }
 
-/// NFD's strategies that are here by the same name.
+/// Strategies of NFD that have the same name here.
 const STRATEGIES: [&str; 5] = ["best-route", "multicast", "asf", "self-learning", "random"];
 
 fn strategies(choices: &Entry, to: &mut Migrated) {
@@ -170,11 +171,11 @@ fn strategies(choices: &Entry, to: &mut Migrated) {
         let parts: Vec<&str> = last.split('/').filter(|part| !part.is_empty()).collect();
         let Some((name, more)) = parts.split_first().filter(|(name, _)| STRATEGIES.contains(name)) else {
             let text =
-                format!("there is no strategy `{last}`: {} has that of the prefix above it", choice.key);
+                format!("there is no strategy `{last}`: {} inherits that of the prefix above it", choice.key);
             to.note(choice, "tables.strategy_choice", text);
             continue;
         };
-        // Versions are NFD's own; parameters go along with the full name.
+        // NFD's version numbers are left out. Parameters of asf are copied with the full name.
         let parameters: Vec<&str> = more.iter().copied().filter(|part| !part.starts_with("v=")).collect();
         let value = match (parameters.is_empty(), *name) {
             (true, name) => name.to_owned(),

@@ -1,14 +1,14 @@
-//! `authorizations` and `rib`: who may do what.
+//! `authorizations` and `rib`: access rights.
 
 use std::path::Path;
 
 use super::Migrated;
 use super::info::Entry;
 
-/// What NFD lets an identity change; `manage` is all of it.
+/// The privileges of an identity in NFD. The right `manage` includes all of them.
 const PRIVILEGES: [&str; 4] = ["faces", "fib", "cs", "strategy-choice"];
 
-/// What was given to whom.
+/// The granted rights, by identity.
 #[derive(Default)]
 struct Rights {
     manage: bool,
@@ -57,7 +57,7 @@ pub(super) fn sections(config: &Entry, folder: &Path, to: &mut Migrated) {
                 Anchor::File(file) => given.push((of(file), false)),
                 Anchor::Any if !is_localhop => everybody.register = true,
                 Anchor::Any => {
-                    let text = "namelyd takes no registrations of everybody on the network: name the certificates of neighbours in [[authorization.key]]";
+                    let text = "namelyd does not accept registrations of everyone on the network: name the certificates of neighbors in [[authorization.key]]";
                     to.note(security, "rib.localhop_security.trust-anchor", text);
                 }
                 Anchor::Other(entry) => {
@@ -92,7 +92,8 @@ pub(super) fn sections(config: &Entry, folder: &Path, to: &mut Migrated) {
 fn write(localhop: bool, everybody: &Rights, keys: &[(String, Rights)], to: &mut Migrated) {
     let all = || vec![toml::Value::from("/")];
     if localhop {
-        // Anchors of announcements are the only others in that table, and were written last.
+        // If the table exists, it is the last one, because `announcements` wrote it and no table
+        // followed. So the entry is appended to it.
         if !to.toml.contains("\n[authorization]\n") {
             to.table("[authorization]");
         }
@@ -120,7 +121,7 @@ fn write(localhop: bool, everybody: &Rights, keys: &[(String, Rights)], to: &mut
     }
 }
 
-/// Whom a validator trusts.
+/// Trust anchors of a validator.
 enum Anchor<'a> {
     Any,
     File(&'a str),
@@ -138,7 +139,7 @@ fn anchors(security: &Entry) -> impl Iterator<Item = Anchor<'_>> {
 
 fn rules(security: &Entry, key: &str, to: &mut Migrated) {
     if let Some(rule) = security.get("rule") {
-        let text = "rules of ndn-cxx's validator have no equivalent: the anchors' own keys may register, and no keys that they certify";
+        let text = "rules of ndn-cxx's validator have no equivalent: the anchors' own keys may register, but not the keys that they certify";
         to.note(rule, &format!("rib.{key}.rule"), text);
     }
 }
@@ -149,7 +150,7 @@ fn announcements(rib: &Entry, folder: &Path, to: &mut Migrated) {
     let mut files: Vec<toml::Value> = Vec::new();
     for anchor in anchors(validation) {
         match anchor {
-            // Without anchors every announcement of who may register is taken.
+            // With no anchors, each announcement of a face that may register is accepted.
             Anchor::Any => return,
             Anchor::File(file) => files.push(folder.join(file).display().to_string().into()),
             Anchor::Other(entry) => {

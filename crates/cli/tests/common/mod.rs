@@ -1,4 +1,4 @@
-//! What the tests of the command share: a home of their own, a router, and commands run to their
+//! Shared parts of the command's tests: a home directory, a router, and commands that run to their
 //! end.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-use namely_skip::{comes_to_hold, until};
+use namely_testkit::{until, wait_until_true};
 
 /// Longest wait for anything that a test started.
 pub const LIMIT: Duration = Duration::from_secs(60);
@@ -23,7 +23,7 @@ pub struct Home {
     children: Vec<Child>,
 }
 
-/// How a command ended.
+/// The result of a command that has ended.
 #[derive(Debug)]
 pub struct Ended {
     pub code: Option<i32>,
@@ -57,17 +57,29 @@ impl Home {
         self.start_router_at(&[&uri])
     }
 
+    /// Starts the router with further options; its place among the children.
+    pub fn start_router_with(&mut self, options: &[&str]) -> usize {
+        let uri = self.router_uri();
+        let mut command = self.namely(["up", "--no-config", "--listen", &uri]);
+        command.args(options);
+        self.spawn_router(command, &uri)
+    }
+
     /// Starts a router with these listen addresses, the first of which is a Unix socket.
     pub fn start_router_at(&mut self, listen: &[&str]) -> usize {
         let mut command = self.namely(["up", "--no-config"]);
         for uri in listen {
             command.args(["--listen", uri]);
         }
+        self.spawn_router(command, listen[0])
+    }
+
+    /// Starts a router, and waits until it answers at `uri`.
+    fn spawn_router(&mut self, command: Command, uri: &str) -> usize {
         let index = self.spawn(command);
-        let uri = listen[0].to_string();
         self.wait_for("the router", || {
             let mut status = Command::new(env!("CARGO_BIN_EXE_namely"));
-            status.args(["status", "--json", "--router", &uri]).output().unwrap().status.success()
+            status.args(["status", "--json", "--router", uri]).output().unwrap().status.success()
         });
         index
     }
@@ -147,13 +159,13 @@ impl Home {
         until("the child stops on SIGTERM", || child.try_wait().unwrap());
     }
 
-    /// What the background commands printed.
+    /// The output of the background commands.
     pub fn background_log(&self) -> String {
         fs::read_to_string(self.path("background.log")).unwrap_or_default()
     }
 
     pub fn wait_for(&self, what: &str, condition: impl FnMut() -> bool) {
-        assert!(comes_to_hold(condition), "waited in vain for {what}\n{}", self.background_log());
+        assert!(wait_until_true(condition), "waited in vain for {what}\n{}", self.background_log());
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use namely_skip::{Need, ip, skip};
+use namely_testkit::{Need, ip, skip};
 
 use super::Home;
 
@@ -16,7 +16,7 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// None, with the reason printed, where there cannot be any.
+    /// Prints the reason and returns none if namespaces are not available.
     pub fn new(test: &str) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             skip(Need::Namespaces, "network namespaces need root");
@@ -48,7 +48,7 @@ impl Pair {
         command
     }
 
-    /// The same command in namespace `i`.
+    /// Returns `command` for namespace `i`.
     pub fn within(&self, i: usize, command: &Command) -> Command {
         let mut within = Command::new("ip");
         within.args(["netns", "exec", &self.names[i]]).arg(command.get_program()).args(command.get_args());
@@ -86,7 +86,7 @@ impl Drop for Pair {
     }
 }
 
-/// Serves `data/f`, so many octets, below `/lab` at `far`.
+/// Serves `data/f`, with `octets` octets, below `/lab` at `far`.
 pub fn serve(home: &mut Home, octets: usize, far: &str) {
     fs::create_dir(home.path("data")).unwrap();
     super::write_file(&home.path("data/f"), octets, 1);

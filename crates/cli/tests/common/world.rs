@@ -5,8 +5,8 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use namely_nnet::module;
-use namely_skip::{Need, skip};
 use namely_testbed::Net;
+use namely_testkit::{Need, skip};
 
 use super::{Ended, Home, ended};
 
@@ -41,7 +41,7 @@ impl World {
         Some(World { net, home })
     }
 
-    /// With routes for what is below /lab: from `desk` to `lab`, and there to its applications.
+    /// Adds routes for names below /lab: from `desk` to `lab`, and there to its applications.
     pub fn routed() -> Option<Self> {
         let world = World::new()?;
         world.ok("lab", &["kernel", "face", "create", "cable"]);
@@ -50,13 +50,13 @@ impl World {
         Some(world)
     }
 
-    /// `namely` in a namespace; it is told of no router.
+    /// `namely` in a namespace, without a router in its environment.
     pub fn namely<S: AsRef<OsStr>>(&self, node: &str, words: impl IntoIterator<Item = S>) -> Command {
         let namely = self.home.namely(words);
         self.program(node, namely.get_program(), namely.get_args())
     }
 
-    /// A program in a namespace; it is told of no router.
+    /// A program in a namespace, without a router in its environment.
     pub fn program<S: AsRef<OsStr>>(
         &self,
         node: &str,
@@ -86,7 +86,7 @@ impl World {
             .unwrap_or_else(|e| panic!("{text}: {e}"))
     }
 
-    /// Starts what serves a prefix, and waits until it is bound.
+    /// Starts a command that serves a prefix, and waits until the prefix is bound.
     pub fn serve(&mut self, node: &str, prefix: &str, words: &[&str]) -> usize {
         let command = self.namely(node, words);
         let index = self.home.spawn(command);
@@ -95,7 +95,7 @@ impl World {
         index
     }
 
-    /// What a user without rights gets in a namespace.
+    /// Runs `namely` in a namespace as a user without rights.
     pub fn as_nobody(&self, node: &str, words: &[&str]) -> Ended {
         let home = self.home.path("");
         self.net.enter(node, || {

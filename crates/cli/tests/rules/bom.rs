@@ -1,5 +1,5 @@
-//! What `packaging/bom` lists is what is linked: every package of which the program `namely` has
-//! code is in the bill of materials, with a licence that deny.toml allows.
+//! `packaging/bom` lists the linked packages: every package with code in the program `namely` is in
+//! the bill of materials, with a license that deny.toml allows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::packages::{deny, is_satisfied};
 use super::{list, root, text};
 
-/// The packages of a registry whose sources a program names, as `name-version`: in what it says
-/// when it panics, and in its tables of lines.
+/// The packages of a registry whose sources a program names, as `name-version`: in its panic
+/// messages and in its tables of lines.
 fn named_in(program: &[u8]) -> BTreeSet<String> {
     let mark = b"/registry/src/";
     let starts = program.windows(mark.len()).enumerate().filter(|(_, window)| window == mark);
@@ -25,7 +25,7 @@ fn named_in(program: &[u8]) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_bill_of_materials_has_every_package_that_is_linked_with_a_licence_that_is_allowed() {
+fn the_bill_of_materials_is_complete() {
     let into = tempfile::tempdir().expect("a folder");
     let mut bom = Command::new(root().join("packaging/bom"));
     let output = bom.arg(into.path()).output().expect("bash");

@@ -1,5 +1,5 @@
-//! Comments have at most 100 columns. A table or a link that cannot be broken counts too: say it
-//! otherwise.
+//! Comments have at most 100 columns. A table or a link that cannot be broken counts too: rephrase
+//! it.
 
 use std::fs;
 use std::path::Path;
@@ -9,10 +9,10 @@ use super::root;
 /// Longest line of a comment.
 const COLUMNS_MAX: usize = 100;
 
-/// Folders that hold nothing of ours, or what is made.
+/// Folders without sources of this project, or with generated files.
 const LEFT_OUT: [&str; 4] = ["target", ".git", "node_modules", "corpus"];
 
-/// How the comments of a kind of source begin.
+/// The marks with which the comments of a kind of source begin.
 fn marks(extension: &str) -> Option<&'static [&'static str]> {
     match extension {
         "rs" => Some(&["//"]),
@@ -58,7 +58,7 @@ fn comments_have_at_most_100_columns() {
 }
 
 #[test]
-fn a_long_comment_is_found_and_long_code_is_not() {
+fn long_comments_are_detected() {
     let long = "x".repeat(COLUMNS_MAX);
     let text = format!("// short\n  /// {long}\nlet a = \"{long}\";\n//! {long}\n");
     assert_eq!(long_lines(&text, &["//"]), [2, 4]);

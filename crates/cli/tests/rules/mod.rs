@@ -1,4 +1,4 @@
-//! Rules of the whole workspace that the compiler does not know. Each fails with what to do.
+//! Rules of the whole workspace that the compiler does not check. Each failure names the remedy.
 
 mod bom;
 mod comments;
@@ -6,7 +6,9 @@ mod outputs;
 mod packages;
 mod paths;
 mod picture;
+mod ports;
 mod profiles;
+mod prose;
 mod published;
 mod recipes;
 mod skips;
@@ -25,7 +27,7 @@ fn root() -> PathBuf {
 }
 
 /// Calls `look` with the path, from the root of the workspace, and the text of each Rust source.
-fn each_source(look: &mut dyn FnMut(&str, &str)) {
+pub(crate) fn each_source(look: &mut dyn FnMut(&str, &str)) {
     let mut folders = vec![root()];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).expect("a folder of the sources").flatten() {
@@ -42,7 +44,7 @@ fn each_source(look: &mut dyn FnMut(&str, &str)) {
     }
 }
 
-/// What cargo prints, without a network.
+/// The output of a cargo command, without a network.
 fn cargo(arguments: &[&str]) -> String {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo).args(arguments).arg("--offline").current_dir(root()).output();
@@ -51,7 +53,7 @@ fn cargo(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// What the manifests of the workspace say.
+/// The metadata of the workspace's manifests.
 fn metadata() -> Value {
     let printed = cargo(&["metadata", "--format-version", "1", "--no-deps"]);
     serde_json::from_str(&printed).expect("JSON")

@@ -19,11 +19,11 @@ const WRITERS: [(&str, &str); 7] = [
     ("crates/daemon/src/exit.rs", "what ends the router, as `Plain`"),
     ("crates/daemon/src/log/mod.rs", "a line of the log, as `Plain` or as escaped JSON"),
     ("crates/daemon/src/run.rs", "where the router listens, as `Plain`"),
-    ("crates/skip/src/lib.rs", "tests say why they are skipped; no program has it"),
+    ("crates/testkit/src/lib.rs", "tests print the reason of a skip; no program has it"),
     ("bindings/c/src/bin/namely-c-install.rs", "paths that whoever installs the library gave"),
 ];
 
-/// What writes to a terminal.
+/// Macros and functions that write to a terminal.
 const WRITES: [&str; 10] = [
     "print!(",
     "println!(",
@@ -42,7 +42,7 @@ fn is_left_out(path: &Path) -> bool {
     matches!(name, "tests" | "tests.rs" | "examples" | "target")
 }
 
-/// Adds where a source writes by itself. What follows the tests of a module is theirs.
+/// Adds the lines of a source that write by themselves, except for its tests.
 fn search(folder: &Path, found: &mut Vec<String>) {
     for entry in fs::read_dir(folder).expect("a folder of the sources").flatten() {
         let path = entry.path();
@@ -63,7 +63,7 @@ fn search(folder: &Path, found: &mut Vec<String>) {
 }
 
 #[test]
-fn only_the_outputs_write_to_a_terminal() {
+fn only_output_modules_write_to_terminals() {
     let mut found = Vec::new();
     for folder in SOURCES {
         search(&root().join(folder), &mut found);
@@ -72,7 +72,7 @@ fn only_the_outputs_write_to_a_terminal() {
 }
 
 #[test]
-fn each_writer_is_there_and_writes() {
+fn each_listed_writer_exists_and_writes() {
     for (writer, _) in WRITERS {
         let text =
             fs::read_to_string(root().join(writer)).unwrap_or_else(|error| panic!("{writer}: {error}"));

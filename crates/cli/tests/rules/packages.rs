@@ -1,5 +1,6 @@
-//! The packages of others are as deny.toml allows: their licences, their sources, and no version
-//! twice but those that it names. Also that it allows nothing that is not there.
+//! deny.toml allows the license and the registry of each third-party package, and lists each
+//! package that is present in several versions. It has no license and no exception that is not
+//! needed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +8,7 @@ use serde::Deserialize;
 
 use super::{cargo, root};
 
-/// What of deny.toml is held here; cargo-deny reads the rest.
+/// The part of deny.toml that is checked here; cargo-deny checks the rest.
 #[derive(Deserialize)]
 pub(super) struct Deny {
     graph: Graph,
@@ -43,7 +44,7 @@ struct Sources {
     allow_registry: BTreeSet<String>,
 }
 
-/// A package of others.
+/// A third-party package.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Package {
     name: String,
@@ -56,16 +57,16 @@ pub(super) fn deny() -> Deny {
     toml::from_str(&file).expect("deny.toml is well formed")
 }
 
-/// The packages of others that are built for the targets of deny.toml. (`cargo metadata` would name
-/// some that are optional and not asked for.)
+/// The third-party packages that are built for the targets of deny.toml. (`cargo metadata` would
+/// also list optional packages that are not enabled.)
 fn packages(deny: &Deny) -> BTreeSet<Package> {
     let mut arguments = vec!["tree", "--workspace", "--prefix", "none", "--format", "{p}|{l}"];
     arguments.extend(deny.graph.targets.iter().flat_map(|target| ["--target", target]));
     let printed = cargo(&arguments);
     let package = |line: &str| {
         let (what, license) = line.trim_end_matches(" (*)").split_once('|')?;
-        // Those of the workspace have their folder behind the version; procedural macros say that
-        // they are.
+        // `cargo tree` prints the folder of a workspace package after its version, and marks
+        // procedural macros. A line with a third word is therefore a workspace package.
         let mut words = what.trim_end_matches(" (proc-macro)").split(' ');
         let (name, version, None) = (words.next()?, words.next()?, words.next()) else { return None };
         let (version, license) = (version.trim_start_matches('v').to_owned(), license.to_owned());
@@ -76,9 +77,9 @@ fn packages(deny: &Deny) -> BTreeSet<Package> {
     packages
 }
 
-/// Returns true if what is `allowed` satisfies an SPDX expression, and records which of it was
-/// needed: alternatives joined by OR (or, as it was written once, a slash), each of parts joined by
-/// AND.
+/// Returns true if `allowed` satisfies an SPDX expression. The expression consists of alternatives
+/// joined by OR (or, in old expressions, by a slash). The parts of an alternative are joined by
+/// AND. Adds the allowed licenses that occur in the expression to `used`.
 pub(super) fn is_satisfied(
     expression: &str,
     allowed: &BTreeSet<String>,
@@ -88,7 +89,7 @@ pub(super) fn is_satisfied(
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     for word in spaced.split_whitespace() {
         match words.last_mut() {
-            // `Apache-2.0 WITH LLVM-exception` is one licence.
+            // `Apache-2.0 WITH LLVM-exception` is one license.
             Some(last) if word == "WITH" || last.ends_with(" WITH") => *last += &format!(" {word}"),
             _ => words.push(word.to_owned()),
         }
@@ -133,7 +134,7 @@ fn either(words: &[String], at: &mut usize, allowed: &BTreeSet<String>, used: &m
 }
 
 #[test]
-fn every_package_has_a_licence_that_is_allowed() {
+fn every_package_has_an_allowed_licence() {
     let deny = deny();
     let mut used = BTreeSet::new();
     for package in packages(&deny) {
@@ -159,7 +160,7 @@ fn every_package_comes_from_a_known_registry() {
 }
 
 #[test]
-fn no_package_is_there_twice_but_those_that_are_named() {
+fn duplicate_packages_are_listed_exceptions() {
     let deny = deny();
     let mut versions: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for package in packages(&deny) {
@@ -168,13 +169,13 @@ fn no_package_is_there_twice_but_those_that_are_named() {
     let twice: BTreeSet<_> = versions.iter().filter(|(_, of)| of.len() > 1).map(|(name, _)| name).collect();
     let skipped: BTreeSet<_> = deny.bans.skip.iter().map(|skip| &skip.package).collect();
     let new: Vec<_> = twice.difference(&skipped).map(|name| (name, &versions[*name])).collect();
-    assert!(new.is_empty(), "packages in several versions: {new:?}; `cargo tree -i NAME@VERSION` tells why");
+    assert!(new.is_empty(), "packages in several versions: {new:?}; `cargo tree -i NAME@VERSION` shows why");
     let gone: Vec<_> = skipped.difference(&twice).collect();
     assert!(gone.is_empty(), "deny.toml names packages that are there once: {gone:?}");
 }
 
 #[test]
-fn an_expression_is_satisfied_by_one_alternative_with_all_its_parts() {
+fn licence_expressions_need_one_allowed_alternative() {
     let allowed: BTreeSet<String> = ["MIT", "ISC"].map(str::to_owned).into();
     let is = |expression| is_satisfied(expression, &allowed, &mut BTreeSet::new());
     for expression in ["MIT", "Apache-2.0 OR MIT", "Apache-2.0/MIT", "ISC AND (Apache-2.0 OR MIT)"] {

@@ -1,16 +1,16 @@
-//! The crates that open files where another user or a peer has a say go through `host::disk`: from
-//! the descriptor of a folder, without following links and without waiting. A call that takes a
-//! path follows whatever somebody has put there.
+//! Crates that open files in places where another user or a peer has influence use `host::disk`:
+//! from the descriptor of a folder, without following links and without waiting. A call that takes
+//! a path follows any link that another user has put there.
 
 use std::fs;
 use std::path::Path;
 
 use super::root;
 
-/// Crates whose files lie where others write too, or have names that others give.
-const CRATES: [&str; 3] = ["crates/files/src", "crates/store/src", "crates/security/src"];
+/// Crates with files in folders that others write too, or with file names from others.
+const CRATES: [&str; 4] = ["crates/files/src", "crates/store/src", "crates/tier/src", "crates/security/src"];
 
-/// Calls that take a path, and what leads to them.
+/// Calls that take a path, and types that lead to them.
 const BY_PATH: [&str; 41] = [
     "fs::canonicalize(",
     "fs::copy(",
@@ -79,7 +79,7 @@ const OF_RUSTIX: [&str; 20] = [
     "unlink",
 ];
 
-/// Calls that nobody else has a say in.
+/// Calls on paths that no other user can influence.
 const EXCEPTIONS: [(&str, &str, &str); 1] = [(
     "crates/files/src/get/own.rs",
     "std::fs::read_to_string(\"/proc/self/status\")",
@@ -92,7 +92,7 @@ fn without_tests(text: &str) -> &str {
     &text[..end.unwrap_or(text.len())]
 }
 
-/// Whether a file has nothing but tests.
+/// Returns true if a file contains only tests.
 fn is_of_tests(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     ["tests", "tests.rs", "testing.rs", "faulty_disk.rs"].contains(&name)
@@ -111,7 +111,7 @@ fn of_rustix(text: &str) -> Vec<&str> {
     names.filter(|name| OF_RUSTIX.contains(name)).collect()
 }
 
-/// Whether `line` has `call`, and not a longer name that ends so.
+/// Returns true if `line` contains `call`, and not as the end of a longer name.
 fn has(line: &str, call: &str) -> bool {
     let is_whole = |at: usize| {
         let before = line[..at].chars().next_back();
@@ -147,7 +147,7 @@ fn search(folder: &Path, found: &mut Vec<String>, used: &mut [bool]) {
 }
 
 #[test]
-fn files_are_reached_from_a_descriptor_where_others_have_a_say() {
+fn files_are_opened_through_a_descriptor() {
     let (mut found, mut used) = (Vec::new(), [false; EXCEPTIONS.len()]);
     for folder in CRATES {
         search(&root().join(folder), &mut found, &mut used);
@@ -163,7 +163,7 @@ fn files_are_reached_from_a_descriptor_where_others_have_a_say() {
 }
 
 #[test]
-fn a_call_that_takes_a_path_is_found_however_it_is_written() {
+fn path_calls_are_detected_in_any_form() {
     assert_eq!(of_rustix("use rustix::fs::{FileType, OFlags, open, statat};"), ["open"]);
     assert_eq!(of_rustix("use rustix::fs::{\n    FileType, stat,\n};"), ["stat"]);
     assert_eq!(of_rustix("let disk = rustix::fs::statvfs(path);"), ["statvfs"]);

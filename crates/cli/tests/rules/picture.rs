@@ -1,4 +1,4 @@
-//! docs/imports.svg, the picture of which crate imports which, is what the manifests say.
+//! docs/imports.svg, the picture of the imports between crates, matches the manifests.
 //!
 //! Crates stand in layers, each above all that it imports. An arrow that follows from others is
 //! left out: if a imports b and b imports c, nothing is drawn from a to c.
@@ -13,7 +13,7 @@ const RENEW: &str = "NAMELY_RENEW";
 
 const PICTURE: &str = "docs/imports.svg";
 
-/// What each crate imports, tests apart.
+/// The imports of each crate, except those of tests.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
 /// A place in the picture: a crate, or a bend of an arrow that passes a layer.
@@ -34,7 +34,7 @@ const GAP: i64 = 18;
 const MARGIN: i64 = 24;
 
 #[test]
-fn the_picture_of_imports_is_what_the_manifests_say() {
+fn the_import_picture_matches_the_manifests() {
     let picture = draw(&reduced(&imports()));
     let path = root().join(PICTURE);
     if std::env::var_os(RENEW).is_some() {
@@ -48,7 +48,7 @@ fn the_picture_of_imports_is_what_the_manifests_say() {
 }
 
 #[test]
-fn an_arrow_that_follows_from_others_is_left_out() {
+fn implied_arrows_are_left_out() {
     let set = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<BTreeSet<_>>();
     let imports = [("a", set(&["b", "c"])), ("b", set(&["c"])), ("c", set(&[]))];
     let imports: Imports = imports.map(|(name, of)| (name.to_owned(), of)).into();
@@ -56,7 +56,7 @@ fn an_arrow_that_follows_from_others_is_left_out() {
     assert_eq!(layers(&imports), [("a", 2), ("b", 1), ("c", 0)].map(|(n, l)| (n.to_owned(), l)).into());
 }
 
-/// The crates of the workspace and what each imports.
+/// The crates of the workspace, and the imports of each.
 fn imports() -> Imports {
     let metadata = metadata();
     let imported = |package| {
@@ -71,7 +71,7 @@ fn short(name: &str) -> String {
     name.strip_prefix("namely-").unwrap_or(name).to_owned()
 }
 
-/// Without imports that others imply.
+/// Returns the imports that no other imports imply.
 fn reduced(imports: &Imports) -> Imports {
     fn reaches(imports: &Imports, from: &str, to: &str) -> bool {
         imports.get(from).is_some_and(|of| of.iter().any(|next| next == to || reaches(imports, next, to)))
@@ -81,7 +81,7 @@ fn reduced(imports: &Imports) -> Imports {
     imports.iter().map(|(name, of)| (name.clone(), needed(of))).collect()
 }
 
-/// How many imports the longest chain below each crate has.
+/// Returns the number of imports in the longest chain below each crate.
 fn layers(imports: &Imports) -> BTreeMap<String, usize> {
     fn depth(imports: &Imports, name: &str) -> usize {
         let of = imports.get(name).into_iter().flatten();
@@ -118,7 +118,7 @@ fn placed(imports: &Imports) -> (Vec<Place>, Vec<Vec<usize>>) {
     (places, rows)
 }
 
-/// Orders each layer by where its neighbours are, down and up again, and gives each place its x.
+/// Orders each layer by where its neighbors are, down and up again, and gives each place its x.
 fn arrange(places: &mut [Place], rows: &mut [Vec<usize>]) {
     let mut above: Vec<Vec<usize>> = vec![Vec::new(); places.len()];
     for (n, place) in places.iter().enumerate() {
@@ -159,7 +159,8 @@ fn spread(places: &mut [Place], rows: &[Vec<usize>]) {
     }
 }
 
-/// Puts the places of a layer, in their order, as near to what they wish as their widths let them.
+/// Places the nodes of a layer, in their order, as near to the desired positions as their widths
+/// allow.
 fn settle(places: &mut [Place], row: &[usize], wished: &BTreeMap<usize, i64>) {
     let mut least = i64::MIN / 2;
     let mut shift = 0;
@@ -169,7 +170,7 @@ fn settle(places: &mut [Place], row: &[usize], wished: &BTreeMap<usize, i64>) {
         shift += places[n].x - wish;
         least = places[n].x + places[n].width + GAP;
     }
-    // What was pushed to the right moves back together, so that the layer keeps its middle.
+    // Nodes that were pushed to the right move back together, so that the layer keeps its middle.
     let back = shift / row.len().max(1) as i64;
     row.iter().for_each(|&n| places[n].x -= back);
 }
@@ -208,7 +209,7 @@ fn draw(imports: &Imports) -> String {
     svg + "</g>\n</svg>\n"
 }
 
-/// The arrow from a crate, around what lies between, to one that it imports.
+/// The arrow from a crate, around the nodes between, to an imported crate.
 fn arrow(places: &[Place], from: &Place, first: usize, y: &impl Fn(usize) -> i64) -> String {
     let (mut x, mut at) = (centre(from), y(from.layer) + HEIGHT);
     let mut path = format!("<path d=\"M{x} {at}");

@@ -62,7 +62,7 @@ fn packages_and_images_hold_the_users_profile() {
 }
 
 #[test]
-fn documents_install_and_run_the_users_profile() {
+fn documents_use_the_users_profile() {
     let mut wrong = Vec::new();
     let mut installs = 0;
     for path in documents() {
@@ -86,12 +86,12 @@ fn documents_install_and_run_the_users_profile() {
         let other = ["target/quick/", "target/dist/"].into_iter().find(|folder| text.contains(folder));
         wrong.extend(other.map(|folder| format!("{}: {folder}", path.display())));
     }
-    assert!(installs >= 2, "the README has install commands");
+    assert!(installs >= 2, "the documents have install commands");
     assert!(wrong.is_empty(), "name the profile {USERS}:\n{}", wrong.join("\n"));
 }
 
 #[test]
-fn profiles_of_command_lines_are_found() {
+fn command_line_profiles_are_detected() {
     assert_eq!(profile_of("cargo install --locked --path crates/cli"), Some("release"));
     assert_eq!(profile_of("cargo run --profile quick --bin namely -- demo"), Some("quick"));
     assert_eq!(profile_of("FOO=1 cargo run --release -- --profile other"), Some("release"));
@@ -101,7 +101,7 @@ fn profiles_of_command_lines_are_found() {
 /// Nested builds of tests use the features that `cargo test --workspace` builds with: those of the
 /// dev-dependencies. With others, cargo would build nearly the whole workspace a second time.
 #[test]
-fn nested_builds_use_the_features_of_tests() {
+fn nested_builds_use_test_features() {
     let metadata = metadata();
     let mut wanted = std::collections::BTreeSet::new();
     for package in list(&metadata, "packages") {

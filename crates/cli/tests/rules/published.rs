@@ -1,6 +1,6 @@
-//! What is for others, by a registry: the command `namely`, the router, and the libraries under
-//! them. Their manifests say what a registry asks, they can be packaged, and they need no file that
-//! is not in their package. All else of the workspace is not published.
+//! The packages for a registry: the command `namely`, the router, and the libraries that they
+//! depend on. Their manifests have the fields that a registry requires, they can be packaged, and
+//! they need no file outside their package. No other package of the workspace is published.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,30 +10,31 @@ use serde_json::Value;
 
 use super::{cargo, list, metadata, text};
 
-/// What a registry takes at most of keywords and of categories.
+/// Maximum number of keywords, and of categories, that a registry accepts.
 const WORDS_MAX: usize = 5;
 
-/// Longest keyword that a registry takes.
+/// Longest keyword that a registry accepts.
 const KEYWORD_OCTETS_MAX: usize = 20;
 
-/// The packages of the workspace, by their names.
+/// The packages of the workspace by name.
 fn packages(metadata: &Value) -> BTreeMap<&str, &Value> {
     list(metadata, "packages").iter().map(|package| (text(package, "name"), package)).collect()
 }
 
-/// Whether it may go to a registry: cargo has an empty list for `publish = false`.
+/// Returns true if the package may be published. `cargo metadata` has an empty list for
+/// `publish = false`, and null for `true`.
 fn is_published(package: &Value) -> bool {
     package["publish"].is_null()
 }
 
-/// The dependencies of a package that are not for its tests alone and that are in the workspace.
+/// The normal dependencies of a package (neither for tests nor for builds) in the workspace.
 fn needs<'a>(package: &'a Value, all: &BTreeMap<&str, &Value>) -> Vec<&'a Value> {
     let is_ours = |of: &&Value| of["kind"].is_null() && all.contains_key(text(of, "name"));
     list(package, "dependencies").iter().filter(is_ours).collect()
 }
 
 #[test]
-fn what_the_command_needs_is_published_and_nothing_else() {
+fn only_needed_crates_are_published() {
     let metadata = metadata();
     let all = packages(&metadata);
     let mut needed = BTreeSet::new();
@@ -45,19 +46,19 @@ fn what_the_command_needs_is_published_and_nothing_else() {
     }
     let published: BTreeSet<&str> =
         all.iter().filter(|(_, of)| is_published(of)).map(|(name, _)| *name).collect();
-    assert_eq!(published, needed, "`publish.workspace = true` is of what nobody else is to build on");
+    assert_eq!(published, needed, "`publish.workspace = true` is wrong for packages of no use to others");
     assert!(published.len() > 20, "{published:?}");
 }
 
 #[test]
-fn what_is_published_says_what_a_registry_asks() {
+fn published_crates_have_registry_metadata() {
     let metadata = metadata();
     let all = packages(&metadata);
     let mut descriptions = BTreeSet::new();
     for (name, package) in all.iter().filter(|(_, of)| is_published(of)) {
         let description = text(package, "description");
         assert!(!description.is_empty() && !description.ends_with('.'), "{name}: {description:?}");
-        assert!(descriptions.insert(description), "{name} says the same as another: {description}");
+        assert!(descriptions.insert(description), "{name} has the description of another: {description}");
         assert_eq!(text(package, "license"), "MIT OR Apache-2.0", "{name}");
         assert!(!text(package, "rust_version").is_empty(), "{name} has a rust-version");
         let manifest = Path::new(text(package, "manifest_path"));
@@ -79,7 +80,7 @@ fn what_is_published_says_what_a_registry_asks() {
 }
 
 #[test]
-fn what_is_published_can_be_packaged() {
+fn published_crates_can_be_packaged() {
     let metadata = metadata();
     let all = packages(&metadata);
     let mut arguments = vec!["package", "--no-verify", "--allow-dirty", "--quiet", "--target-dir"];
@@ -95,7 +96,7 @@ fn what_is_published_can_be_packaged() {
     }
 }
 
-/// The Rust sources of a folder.
+/// Appends the Rust sources below a folder to `found`.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
         if path.is_dir() {
@@ -106,7 +107,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The files that a source includes, but for its tests.
+/// The paths that a source includes by macro before its first `#[cfg(test)]`.
 fn included(text: &str) -> Vec<&str> {
     let shipped = text.split("#[cfg(test)]").next().unwrap_or_default();
     let macros = ["include_str!(\"", "include_bytes!(\"", "include!(\""];
@@ -115,7 +116,7 @@ fn included(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn what_is_published_includes_no_file_from_elsewhere() {
+fn published_crates_include_no_outside_file() {
     let metadata = metadata();
     let mut count = 0;
     for (name, package) in packages(&metadata).into_iter().filter(|(_, of)| is_published(of)) {

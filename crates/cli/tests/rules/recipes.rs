@@ -1,5 +1,5 @@
-//! The recipes of CONTRIBUTING.md are true: what they name exists, and an existing example of each
-//! touches no other file than they list.
+//! The recipes of CONTRIBUTING.md are true: the files that they name exist, and an existing example
+//! of each touches no file beyond their list.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,13 +12,13 @@ struct Recipe {
     title: &'static str,
     /// Identifiers that only the example brings.
     words: &'static [&'static str],
-    /// What is the example's own, and what it bounds or others choose of it.
+    /// The example's own files, and its limits or options elsewhere.
     own: &'static [&'static str],
     /// The most places that there may be.
     places_max: usize,
 }
 
-const RECIPES: [Recipe; 6] = [
+const RECIPES: [Recipe; 9] = [
     Recipe {
         title: "### A face kind",
         words: &["websocket", "WebSocket", "Ws", "listen_websocket", "WEBSOCKET_PORT", "BadWebSocket"],
@@ -55,6 +55,24 @@ const RECIPES: [Recipe; 6] = [
         title: "### A limit",
         words: &["dead_nonces_max"],
         own: &["crates/forwarder/src/dead_nonces.rs", "crates/sim/src/node.rs"],
+        places_max: 3,
+    },
+    Recipe {
+        title: "### A counter",
+        words: &["OtherNetwork"],
+        own: &["crates/discovery/src/receive.rs"],
+        places_max: 1,
+    },
+    Recipe {
+        title: "### A dataset",
+        words: &["BptList"],
+        own: &["crates/client/src/bindings.rs"],
+        places_max: 4,
+    },
+    Recipe {
+        title: "### An experiment",
+        words: &["linear_video", "LinearVideo"],
+        own: &["experiments/src/linear_video/"],
         places_max: 3,
     },
 ];
@@ -104,22 +122,28 @@ fn search(folder: &Path, recipe: &Recipe, found: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn an_example_of_each_recipe_touches_what_the_recipe_lists_and_nothing_else() {
+fn recipe_examples_touch_the_listed_places() {
     let text = contributing();
     for recipe in &RECIPES {
         let mut found = BTreeSet::new();
-        search(&root().join("crates"), recipe, &mut found);
+        for folder in ["crates", "experiments/src"] {
+            search(&root().join(folder), recipe, &mut found);
+        }
         let listed = places(&text, recipe.title);
-        assert_eq!(found, listed, "{}: what its example touches, and what is listed", recipe.title);
+        assert_eq!(found, listed, "{}: the files of its example, and the listed files", recipe.title);
         assert!(listed.len() <= recipe.places_max, "{}: at most {}", recipe.title, recipe.places_max);
     }
 }
 
 #[test]
-fn every_path_that_the_recipes_name_exists() {
+fn recipes_name_only_existing_paths() {
     let text = contributing();
-    let paths: Vec<&str> =
-        text.split('`').skip(1).step_by(2).filter(|word| word.starts_with("crates/")).collect();
+    let paths = text
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .filter(|word| word.starts_with("crates/") || word.starts_with("experiments/"));
+    let paths: Vec<&str> = paths.collect();
     assert!(paths.len() > 12, "the recipes name paths");
     for path in paths {
         assert!(root().join(path).exists(), "CONTRIBUTING.md names {path}");

@@ -1,12 +1,13 @@
-//! Tests are skipped by `namely_skip` only: it fails a test where `NAMELY_REQUIRED` forbids a skip.
+//! Tests are skipped by `namely_testkit` only: it fails a test where `NAMELY_REQUIRED` forbids a
+//! skip.
 
 use super::each_source;
 
 /// The crate that skips, and programs that are no tests.
-const EXCEPTIONS: [&str; 2] = ["crates/skip/", "bench/src/"];
+const EXCEPTIONS: [&str; 2] = ["crates/testkit/", "bench/src/"];
 
 #[test]
-fn tests_are_skipped_by_the_crate_that_may_refuse_it() {
+fn only_the_testkit_skips_tests() {
     // In two pieces: this file does not contain the line.
     let line = ["\"skip", "ped: "].concat();
     let mut found = Vec::new();
@@ -15,5 +16,5 @@ fn tests_are_skipped_by_the_crate_that_may_refuse_it() {
         let places = text.lines().enumerate().filter(|(_, text)| !is_exception && text.contains(&line));
         found.extend(places.map(|(n, _)| format!("{name}:{}", n + 1)));
     });
-    assert!(found.is_empty(), "call `namely_skip::skip` with the need:\n{}", found.join("\n"));
+    assert!(found.is_empty(), "call `namely_testkit::skip` with the need:\n{}", found.join("\n"));
 }

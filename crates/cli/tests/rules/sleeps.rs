@@ -1,10 +1,10 @@
-//! No test sleeps until something has happened by then: on a busy machine it has not. A test waits
-//! for a condition, by `namely_skip`. Where time itself is what a test is about, its sleep is
-//! entered here with the reason.
+//! No test assumes that an event happens within a fixed sleep: on a busy machine it happens later.
+//! Tests wait for a condition with `namely_testkit`. If time itself is the subject of a test, its
+//! sleep is listed here with the reason.
 
 use super::each_source;
 
-/// Sleeps of tests: file, how many, and why no condition takes their place.
+/// Permitted sleeps of tests: file, number, and the reason why no condition can replace them.
 const SLEEPS: &[(&str, usize, &str)] = &[
     ("bench/src/probe.rs", 1, "answers late"),
     ("crates/cli/tests/memif.rs", 1, "kills at some moment of a burst"),
@@ -16,7 +16,7 @@ const SLEEPS: &[(&str, usize, &str)] = &[
     ("crates/daemon/tests/idle.rs", 2, "measures idleness"),
     ("crates/daemon/tests/many_neighbours.rs", 2, "measures octets a second"),
     ("crates/daemon/tests/neighbours.rs", 1, "paces a flood"),
-    ("crates/daemon/tests/proof.rs", 1, "that a neighbour stays is seen by time only"),
+    ("crates/daemon/tests/proof.rs", 1, "that a neighbor stays is seen by time only"),
     ("crates/daemon/tests/vip_neighbours.rs", 1, "paces a flood"),
     ("crates/dataplane/tests/dataplane.rs", 1, "reads slowly, so that a queue stands"),
     ("crates/dashboard/src/connection.rs", 2, "reads slowly, and then no more"),
@@ -33,17 +33,17 @@ const SLEEPS: &[(&str, usize, &str)] = &[
     ("crates/proxy/tests/overload.rs", 1, "holds a place for some tries"),
     ("crates/socket/tests/fetch.rs", 1, "that no more comes is seen by time only"),
     ("crates/socket/tests/on_demand.rs", 1, "races are begun at several moments"),
-    ("crates/store/src/tier/tests.rs", 1, "kills at some moment of a write"),
+    ("crates/tier/src/tests.rs", 1, "kills at some moment of a write"),
     ("examples/rtp/tests/run.rs", 1, "a stream runs in real time"),
     ("experiments/src/linear_video/audience.rs", 1, "answers late"),
     ("interop/tests/path_mtu.rs", 1, "that no more is sent is seen by time only"),
 ];
 
-/// This file, and the helper that sleeps between two looks at a condition.
-const OF_THE_RULE: [&str; 2] = ["crates/cli/tests/rules/sleeps.rs", "crates/skip/src/wait.rs"];
+/// Exempt: this file, and the helper that sleeps between two checks of a condition.
+const OF_THE_RULE: [&str; 2] = ["crates/cli/tests/rules/sleeps.rs", "crates/testkit/src/wait.rs"];
 
-/// The part of a file that is a test's: all of a file of tests, and else what follows the mark of
-/// its module of tests, which is the last thing in it.
+/// The tests of a file: all of a test file, otherwise the part from its test module on, which is
+/// the last item of a file.
 fn of_tests<'a>(name: &str, text: &'a str) -> &'a str {
     let is_tests = ["tests", "benches"].iter().any(|folder| name.contains(&format!("/{folder}/")))
         || name.ends_with("/tests.rs")
@@ -52,18 +52,18 @@ fn of_tests<'a>(name: &str, text: &'a str) -> &'a str {
     begin.map_or("", |begin| &text[begin..])
 }
 
-/// Where a module begins that is there for tests only.
+/// The offset of the first inline test module.
 fn module_of_tests(text: &str) -> Option<usize> {
     let mark = "#[cfg(test)]\nmod ";
     let marks = text.match_indices(mark).map(|(at, _)| at);
-    // One that is in a file of its own is searched there.
+    // A module in a file of its own (`mod tests;`) is searched there.
     marks
         .into_iter()
         .find(|at| text[at + mark.len()..].lines().next().is_some_and(|line| line.ends_with('{')))
 }
 
-/// Calls of `sleep`, that of the standard library or that of tokio, but for methods of other types
-/// and comments.
+/// The number of calls of functions named `sleep`, such as those of the standard library and tokio.
+/// Methods, definitions and comments do not count.
 fn sleeps(text: &str) -> usize {
     let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
     code.map(|line| {
@@ -73,7 +73,7 @@ fn sleeps(text: &str) -> usize {
     .sum()
 }
 
-/// True if what precedes `sleep(` makes it a call of the function.
+/// True if `sleep(` after this text calls a function of that name.
 fn is_call(before: &str) -> bool {
     let is_of_a_type = before.ends_with('.') || before.ends_with("fn ");
     let is_longer = before.ends_with(|last: char| last.is_alphanumeric() || last == '_');
@@ -81,7 +81,7 @@ fn is_call(before: &str) -> bool {
 }
 
 #[test]
-fn tests_wait_for_conditions_not_for_time() {
+fn tests_wait_for_conditions_not_time() {
     let mut found: Vec<(String, usize)> = Vec::new();
     each_source(&mut |name, text| {
         let count = if OF_THE_RULE.contains(&name) { 0 } else { sleeps(of_tests(name, text)) };
@@ -93,7 +93,7 @@ fn tests_wait_for_conditions_not_for_time() {
         if *count > entered {
             wrong.push(format!(
                 "{file} sleeps {count} times, and {entered} are entered: wait for a condition by \
-                 `namely_skip::eventually`, or enter the sleep in rules/sleeps.rs with the reason"
+                 `namely_testkit::eventually`, or enter the sleep in rules/sleeps.rs with the reason"
             ));
         }
     }
@@ -109,7 +109,7 @@ fn tests_wait_for_conditions_not_for_time() {
 }
 
 #[test]
-fn sleeps_are_told_from_methods_and_from_programs() {
+fn sleep_calls_are_distinguished_from_methods() {
     let text = "fn a() { std::thread::sleep(x); }\n#[cfg(test)]\nmod tests {\n    sleep(x);\n    a.sleep(x); // sleep(\n}\n";
     assert_eq!((sleeps(text), sleeps(of_tests("crates/a/src/lib.rs", text))), (2, 1));
     assert_eq!(sleeps(of_tests("crates/a/tests/b.rs", text)), 2);

@@ -1,4 +1,4 @@
-//! Who may change what: rules for local users and for keys.
+//! Authorization rules for local users and for keys.
 
 use std::path::PathBuf;
 
@@ -8,33 +8,34 @@ use serde::Deserialize;
 
 use super::values;
 
-/// Who may change what. Root and the daemon's own user may do everything and need no rule.
+/// The authorization rules. Root and the daemon's own user may do everything and need no rule.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Authorization {
-    /// What users may do, at most, who come over loopback: the kernel says who they are.
+    /// The upper limit of a user's rights over a loopback connection. The kernel reports the user
+    /// of such a connection.
     #[serde(deserialize_with = "loopback")]
     pub loopback: Loopback,
-    /// Whether users are known over UDP too, by who has the socket that a command comes from:
-    /// `/localhost/nfd` and `/localhop/nfd/rib` answer them then. A face outlives the socket.
+    /// Whether users are identified over UDP, too, by the present owner of the socket at the
+    /// sender's address. `/localhost/nfd` and `/localhop/nfd/rib` then answer them. A UDP face
+    /// outlives this socket, so the next owner of the port inherits the face.
     pub loopback_udp: bool,
     /// Whether `/localhop/nfd/rib` answers: other nodes may then register prefixes on this router,
     /// with commands that a `key` rule allows.
     pub localhop_rib: bool,
-    /// Whether who follows a name hop by hop (`namely why NAME --trace`) is told where it goes from
-    /// here: route, strategy and the addresses of next hops.
+    /// Whether hop-by-hop queries about a name (`namely why NAME --trace`) are answered with the
+    /// route, the strategy and the addresses of next hops.
     pub explain_to_network: bool,
-    /// Whether every user of this machine may bind a prefix below one that a route leads to the
-    /// face `local`.
+    /// Whether every user of this machine may bind a prefix below one that is routed to the face
+    /// `local`.
     pub bind_below_local: bool,
-    /// Files of certificates: with some, prefix announcements (`rib/announce`) are taken only if
-    /// the key of one signed them and its identity is above the prefix.
+    /// Files of certificates. If there are any, a prefix announcement (`rib/announce`) must be
+    /// signed by one of their keys, and the identity of that key must be above the prefix.
     pub announcement_anchors: Vec<PathBuf>,
-    /// What users may do who come through the Unix socket or over loopback, beside that.
-    /// All rules that fit add up; without any, only root and the router's own user register
-    /// prefixes.
+    /// Additional rights of users of the Unix socket or of loopback connections. Matching rules add
+    /// up. Without rules, only root and the router's own user may register prefixes.
     pub user: Vec<UserRule>,
-    /// What holders of keys may do, wherever they connect from.
+    /// Rights of the owners of keys, for any connection.
     pub key: Vec<KeyRule>,
 }
 
@@ -53,7 +54,7 @@ impl Default for Authorization {
     }
 }
 
-/// What one user may do through the Unix socket.
+/// The rights of a user of the Unix socket.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UserRule {
@@ -62,7 +63,7 @@ pub struct UserRule {
     /// Prefixes at or under which the user's applications may register for themselves.
     #[serde(default, deserialize_with = "values::names")]
     pub register: Vec<Name>,
-    /// Prefixes at or under which they may bind; where they may register they may bind, too.
+    /// Prefixes at or under which they may bind. The right to register includes the right to bind.
     #[serde(default, deserialize_with = "values::names")]
     pub bind: Vec<Name>,
     /// Whether the user may do everything: faces, routes of others, the content store, strategies.
@@ -81,19 +82,20 @@ pub enum User {
     Name(String),
 }
 
-/// What the holder of one key may do.
+/// The rights of the owner of a key.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeyRule {
-    /// The file of the certificate that commands must be signed under.
+    /// File of the certificate whose key must have signed the commands.
     pub certificate: PathBuf,
-    /// Prefixes at or under which the holder may register.
+    /// Prefixes at or under which the owner may register.
     #[serde(default, deserialize_with = "values::names")]
     pub register: Vec<Name>,
-    /// Prefixes at or under which the holder may bind; where they may register they may bind, too.
+    /// Prefixes at or under which the owner may bind. The right to register includes the right to
+    /// bind.
     #[serde(default, deserialize_with = "values::names")]
     pub bind: Vec<Name>,
-    /// Whether the holder may do everything.
+    /// Whether the owner may do everything.
     #[serde(default)]
     pub manage: bool,
 }

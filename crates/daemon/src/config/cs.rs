@@ -1,30 +1,32 @@
-//! The content store's disk. Its memory has limits among the tables.
+//! The content store's disk. The limits of the content store's memory are in `[tables]`.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
+use namely_dataplane::DiskVariant;
 use namely_forwarder::{LABEL_MS_MAX, TierMarking};
-use namely_store::tier::{
-    self, EngineKind, Fairness, FilterKind, OCTETS_MAX, OCTETS_MIN, Options, PENDING_THRESHOLD, Slowness,
-    THREADS_MAX,
+use namely_tier::{
+    self as tier, EngineKind, Fairness, FilterKind, OCTETS_MAX, OCTETS_MIN, Options, PENDING_THRESHOLD,
+    Slowness, THREADS_MAX,
 };
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 use super::{changed_keys, values};
 
-/// Octets on disk that are read for each that is written, with [`Queue::Weighted`].
+/// Octets read from disk for each octet written, with [`Queue::Weighted`].
 const READS_WEIGHT: u32 = 4;
 
-/// Octets that a folder may take if nothing is said.
+/// Default size of a folder, octets.
 const FOLDER_OCTETS_MAX: u64 = 1 << 30;
 
-/// Least time between announcements of congestion, ms.
+/// Minimum time between announcements of congestion, ms.
 const ANNOUNCE_MS_MIN: u64 = 10;
 
-/// The content store beyond its memory.
+/// Settings of the content store, except for those of its memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Cs {
@@ -32,7 +34,7 @@ pub struct Cs {
     pub disk: CsDisk,
 }
 
-/// A choice that is written as a word.
+/// Defines a choice that is written as a word.
 macro_rules! words {
     ($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $variant:ident = $word:literal),* $(,)? }) => {
         $(#[$about])*
@@ -61,35 +63,35 @@ macro_rules! words {
 }
 
 words! {
-    /// What is written to disk when it leaves memory.
+    /// The packets that are written to disk when they are evicted from memory.
     Admission {
-        /// What was asked for again while it was there.
+        /// Packets that were requested again while in memory.
         Hit = "hit",
-        /// That, and what had left it before, not long ago.
+        /// These, and packets that were evicted before, not long ago.
         #[default]
         Again = "again",
-        /// Everything.
+        /// All packets.
         All = "all",
     }
 }
 
 words! {
-    /// In which order reads and writes are done.
+    /// The order of reads and writes.
     Queue {
-        /// In that in which they came.
+        /// In the order of arrival.
         #[default]
         Fifo = "fifo",
         /// Writes before reads.
         DataFirst = "data-first",
-        /// Both, by weights.
+        /// Both, by weight.
         Weighted = "weighted",
     }
 }
 
 words! {
-    /// What reads and writes.
+    /// The engine for reads and writes.
     Engine {
-        /// io_uring where the kernel lets this process have it, else threads.
+        /// io_uring if the kernel allows it, otherwise threads.
         #[default]
         Auto = "auto",
         /// io_uring.
@@ -100,34 +102,34 @@ words! {
 }
 
 words! {
-    /// What tells that a name is not there, before the index is looked at.
+    /// The filter that is queried before the index.
     Filter {
         /// A cuckoo filter.
         #[default]
         Cuckoo = "cuckoo",
         /// A counting Bloom filter.
         Bloom = "bloom",
-        /// Nothing: for experiments, the index is always looked at.
+        /// None, for experiments: the index is always queried.
         None = "none",
     }
 }
 
 words! {
-    /// Who marks Data that a busy disk gives.
+    /// The condition for marking Data from a busy disk.
     Marking {
-        /// A router that has no upstream left to pass its load to.
+        /// The disk is at its threshold, and no upstream can take over the load.
         #[default]
         Lazy = "lazy",
-        /// Every router whose disk is at its threshold.
+        /// The disk is at its threshold.
         Threshold = "threshold",
-        /// Nobody.
+        /// Never.
         Never = "never",
     }
 }
 
 impl Marking {
-    /// The same for the forwarder.
-    pub(super) fn of_tier(self) -> TierMarking {
+    /// The forwarder's value.
+    pub(super) fn to_tier(self) -> TierMarking {
         match self {
             Marking::Lazy => TierMarking::Lazy,
             Marking::Threshold => TierMarking::Threshold,
@@ -137,8 +139,8 @@ impl Marking {
 }
 
 impl Admission {
-    /// The same for the store.
-    pub(crate) fn of_tier(self) -> tier::Admission {
+    /// The store's value.
+    pub(crate) fn to_tier(self) -> tier::Admission {
         match self {
             Admission::Hit => tier::Admission::Hit,
             Admission::Again => tier::Admission::Again,
@@ -146,7 +148,7 @@ impl Admission {
         }
     }
 
-    /// What the store says.
+    /// Converts the store's value.
     pub(crate) fn of(admission: tier::Admission) -> Self {
         match admission {
             tier::Admission::Hit => Admission::Hit,
@@ -157,7 +159,7 @@ impl Admission {
 }
 
 impl Queue {
-    /// The same for the store.
+    /// The store's value.
     pub(crate) fn fairness(self) -> Fairness {
         match self {
             Queue::Fifo => Fairness::Fifo,
@@ -167,71 +169,68 @@ impl Queue {
     }
 }
 
-/// The content store's disk. What happens at its limits is in `docs/limits.md`.
+/// The content store's disk. `docs/limits.md` describes its limits.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CsDisk {
-    /// Its folder, or a block device, or a file that stands for one; without one there is no disk.
+    /// Its folder, a block device, or a file that replaces a device; without it there is no disk.
     pub folder: Option<PathBuf>,
-    /// The number of a group that may write the folder, and what is in it, beside the router's
-    /// user.
+    /// The number of a group that may write to the folder and its files, beside the router's user.
     pub group: Option<u32>,
-    /// Octets that it may take there, as a number or as text such as `"20GiB"`; none: 1 GiB of a
+    /// Maximum size in octets, as a number or as text such as `"20GiB"`. The default is 1 GiB of a
     /// folder, all of a device.
     #[serde(deserialize_with = "budget")]
     pub octets_max: Option<u64>,
-    /// What is written when it leaves memory.
+    /// The packets that are written when they are evicted from memory.
     #[serde(deserialize_with = "values::text")]
     pub admission: Admission,
-    /// Requests to the disk that pend from which on it is passed by.
+    /// Number of pending requests at which the disk begins to be bypassed.
     pub threshold: usize,
-    /// In which order reads and writes are done.
+    /// The order of reads and writes.
     #[serde(deserialize_with = "values::text")]
     pub queue: Queue,
-    /// Whether Data is marked that comes from a disk which is at its threshold.
+    /// Whether Data from a disk at its threshold is marked.
     #[serde(deserialize_with = "values::text")]
     pub marking: Marking,
-    /// How often neighbours that ask a disk which is at its threshold are told so, ms; 0: never.
+    /// Interval of congestion announcements to neighbors that request from a disk at its
+    /// threshold, ms; 0: never.
     #[serde(deserialize_with = "announce")]
     pub announce_ms: u64,
-    /// Whether what follows the first segment of an object is read with it.
+    /// Whether reading the first segment of an object also reads the following ones.
     pub read_ahead: bool,
-    /// What reads and writes.
+    /// The engine for reads and writes.
     #[serde(deserialize_with = "values::text")]
     pub engine: Engine,
-    /// Threads of the pool, where that reads and writes.
+    /// Threads of the pool, if it is the engine.
     #[serde(deserialize_with = "threads")]
     pub threads: usize,
-    /// What stands before the index.
+    /// The filter before the index.
     #[serde(deserialize_with = "values::text")]
     pub filter: Filter,
-    /// For experiments: a disk that does so many requests a second, or takes so much longer for
-    /// each.
+    /// For experiments: limits the disk to a rate of requests, or delays each request.
     #[serde(deserialize_with = "slow")]
     pub slow: Slowness,
-    /// For experiments, and only for programs that host a router. No file and no flag says so.
+    /// For programs that host a router. No file or option sets it.
     #[serde(skip)]
-    pub prototype: Prototype,
+    pub variant: Variant,
 }
 
-/// What a disk does as that of NB-Cache's prototype did, and as none should: experiments compare
-/// with it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Prototype {
-    /// The worker that asks the disk waits for it.
-    pub blocks: bool,
-    /// Each Data is written by a request of its own.
-    pub writes_alone: bool,
-    /// So much later than it is done a worker hears of a read.
-    pub heard_late: Duration,
-}
+/// A replacement for parts of the disk's design, for experiments. The default is none.
+#[derive(Clone, Debug, Default)]
+pub struct Variant(pub Option<Arc<dyn DiskVariant>>);
 
-impl Prototype {
-    /// The part of it that concerns workers.
-    pub(crate) fn of_workers(self) -> namely_dataplane::Prototype {
-        namely_dataplane::Prototype { blocks: self.blocks, heard_late: self.heard_late }
+/// Two variants are equal if both are absent or both are the same object.
+impl PartialEq for Variant {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (None, None) => true,
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
     }
 }
+
+impl Eq for Variant {}
 
 impl Default for CsDisk {
     fn default() -> Self {
@@ -249,30 +248,29 @@ impl Default for CsDisk {
             threads: 4,
             filter: Filter::default(),
             slow: Slowness::default(),
-            prototype: Prototype::default(),
+            variant: Variant::default(),
         }
     }
 }
 
 impl CsDisk {
-    /// The keys in which `new` differs that only take effect when the router starts again.
+    /// Keys that differ in `new` and take effect only at the next start.
     pub(super) fn restart_needed(&self, new: &CsDisk) -> impl Iterator<Item = &'static str> {
         changed_keys!(self, new, "cs.disk": folder, group, marking, announce_ms, read_ahead, engine, threads, filter, slow)
     }
 
-    /// Octets that it may take.
+    /// Its maximum size, octets.
     pub(crate) fn budget(&self) -> u64 {
         let is_device = || self.folder.as_deref().is_some_and(tier::is_device);
         self.octets_max.unwrap_or_else(|| if is_device() { OCTETS_MAX } else { FOLDER_OCTETS_MAX })
     }
 
-    /// The same for the store.
+    /// The store's options.
     pub(crate) fn options(&self) -> Options {
-        Options {
-            admission: self.admission.of_tier(),
+        let mut options = Options {
+            admission: self.admission.to_tier(),
             pending_threshold: self.threshold,
             engine: match self.engine {
-                _ if self.prototype.blocks => EngineKind::Inline,
                 Engine::Auto => EngineKind::Auto,
                 Engine::Uring => EngineKind::Uring,
                 Engine::Threads => EngineKind::Threads(self.threads),
@@ -285,17 +283,20 @@ impl CsDisk {
             },
             read_ahead: self.read_ahead,
             slowness: self.slow,
-            writes_alone: self.prototype.writes_alone,
             group: self.group,
             ..Options::new(self.budget())
+        };
+        if let Some(variant) = &self.variant.0 {
+            variant.change(&mut options);
         }
+        options
     }
 }
 
-/// Returns `octets` if a disk may take so many.
+/// Returns `octets` if it is a valid size of a disk.
 ///
 /// # Errors
-/// What can be given instead.
+/// A message with the valid sizes.
 pub(crate) fn check_budget(octets: u64) -> Result<u64, String> {
     match (OCTETS_MIN..=OCTETS_MAX).contains(&octets) {
         true => Ok(octets),
@@ -307,7 +308,7 @@ fn budget<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::
     check_budget(values::octets(deserializer)?).map(Some).map_err(D::Error::custom)
 }
 
-/// A label lasts for three periods.
+/// Parses the interval of announcements. A label lasts for three intervals.
 fn announce<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     match u64::deserialize(deserializer)? {
         period_ms if period_ms == 0 || (ANNOUNCE_MS_MIN..=LABEL_MS_MAX / 3).contains(&period_ms) => {
@@ -327,11 +328,11 @@ fn threads<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error
     }
 }
 
-/// Longest time that `slow` takes for each request.
+/// Longest delay by `slow`.
 const SLOW_MAX: Duration = Duration::from_secs(10);
 
-/// Reads `"4.7k/s"` or `"414/s"`, requests a second one after the other, or `"193us"` or `"9ms"`,
-/// how much longer each takes.
+/// Parses `"4.7k/s"` or `"414/s"`, sequential requests per second, or `"193us"` or `"9ms"`, the
+/// additional delay of each request.
 fn slow<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Slowness, D::Error> {
     let text = String::deserialize(deserializer)?;
     let number = |unit: &str, factor: f64| {

@@ -1,61 +1,64 @@
-//! How neighbours are found on network devices.
+//! Neighbor discovery on network devices.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use namely_discovery::Key;
-use namely_security::{CertificateFileError, read_certificate};
+use namely_security::read_certificate;
 use namely_wire::Name;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
+use super::error::ConfigError;
 use super::values;
 
-/// How neighbours are found on the network devices that are listened on (docs/discovery.md).
+/// Settings of neighbor discovery on the listening network devices (docs/discovery.md).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Discovery {
-    /// Whether they are looked for.
+    /// Whether discovery runs.
     pub enabled: bool,
-    /// Time between two hellos, ms. A neighbour that is silent for three of them is gone.
+    /// Time between two hellos, ms. A neighbor that is silent for three intervals is removed.
     #[serde(deserialize_with = "heartbeat_ms")]
     pub heartbeat_ms: u64,
-    /// Smallest MTU that a neighbour may have, octets.
+    /// Smallest MTU that a neighbor may have, octets.
     #[serde(deserialize_with = "mtu_octets_min")]
     pub mtu_octets_min: usize,
-    /// Floor of what is multicast, octets: a neighbour with a smaller MTU receives it by unicast.
+    /// Floor of the group MTU, octets. Multicast packets for a neighbor with a smaller MTU are
+    /// sent to it by unicast.
     #[serde(deserialize_with = "mtu_octets_min")]
     pub group_mtu_octets_min: usize,
-    /// Neighbours on one device at once; a further one is refused.
+    /// Maximum number of neighbors on one device. Further ones are refused.
     pub neighbours_max: usize,
-    /// The same on all devices.
+    /// Maximum number of neighbors on all devices together.
     pub neighbours_total_max: usize,
-    /// Faults of a station at which it is no longer listened to; one is forgiven each second.
+    /// Number of faults at which a peer is quarantined; one is forgiven each second.
     pub quarantine_faults: u64,
-    /// For how long, seconds.
+    /// Duration of a quarantine, seconds.
     pub quarantine_s: u64,
-    /// Prefixes that this router announces; `/` for a router that leads everywhere.
+    /// Prefixes that this router announces; `/` for a router with a default route.
     #[serde(deserialize_with = "values::names")]
     pub prefixes: Vec<Name>,
-    /// Which prefixes of neighbours become routes.
+    /// Rules for the prefixes of neighbors that become routes.
     pub accept: Vec<AcceptRule>,
-    /// Whether all do: for a lab.
+    /// Accepts all prefixes, for a lab.
     pub open: bool,
-    /// The folder that keeps the router's key on its links; `keys` in systemd's state folder of the
-    /// service, if there is one. Without, each start makes a new key.
+    /// The folder with the router's link key. The default is `keys` in the service's state folder
+    /// of systemd, if there is one. Without a folder, each start generates a new key.
     pub key_chain: Option<PathBuf>,
 }
 
-/// Prefixes that become routes when a certain neighbour announces them.
+/// Prefixes that become routes when the neighbor with the given key announces them.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AcceptRule {
     /// This prefix and those below it.
     #[serde(deserialize_with = "values::name")]
     pub prefix: Name,
-    /// The neighbour's key, as `namely neighbors --json` shows it: 64 hexadecimal digits.
+    /// The neighbor's key, as `namely neighbors --json` shows it: 64 hexadecimal digits.
     #[serde(default, deserialize_with = "key")]
     pub key: Option<Key>,
-    /// Or a file with a certificate of that key.
+    /// Alternatively, a file with a certificate of that key.
     #[serde(default)]
     pub certificate: Option<PathBuf>,
 }
@@ -84,11 +87,11 @@ impl Discovery {
     /// The settings of the state machine.
     ///
     /// # Errors
-    /// A rule whose key cannot be found, in words.
-    pub(crate) fn settings(&self) -> Result<namely_discovery::Config, String> {
+    /// [`ConfigError`]: a rule whose key cannot be found, or too many prefixes.
+    pub(crate) fn settings(&self) -> Result<namely_discovery::Config, ConfigError> {
         if self.prefixes.len() > namely_discovery::limits::PREFIXES_MAX {
             let most = namely_discovery::limits::PREFIXES_MAX;
-            return Err(format!("discovery.prefixes: a router announces at most {most} prefixes"));
+            return Err(format!("discovery.prefixes: a router announces at most {most} prefixes").into());
         }
         Ok(namely_discovery::Config {
             heartbeat_ns: self.heartbeat_ms.saturating_mul(1_000_000),
@@ -104,24 +107,23 @@ impl Discovery {
         })
     }
 
-    /// The files that the rules name.
+    /// The certificate files of the rules.
     pub(crate) fn certificates(&self) -> impl Iterator<Item = &Path> {
         self.accept.iter().filter_map(|rule| rule.certificate.as_deref())
     }
 }
 
 impl AcceptRule {
-    fn resolve(&self) -> Result<namely_discovery::AcceptRule, String> {
-        let why = |why: &str| format!("discovery.accept of {}: {why}", self.prefix);
+    fn resolve(&self) -> Result<namely_discovery::AcceptRule, ConfigError> {
+        let why = |why: &dyn Display| format!("discovery.accept of {}: {why}", self.prefix);
         let key = match (self.key, &self.certificate) {
             (Some(key), None) => key,
             (None, Some(path)) => {
-                let certificate =
-                    read_certificate(path).map_err(|error: CertificateFileError| why(&error.to_string()))?;
+                let certificate = read_certificate(path).map_err(|error| why(&error))?;
                 let key = certificate.public_key().ed25519_octets();
-                key.ok_or_else(|| why("routers have Ed25519 keys, and the certificate's is another"))?
+                key.ok_or_else(|| why(&"routers have Ed25519 keys, and the certificate's is another"))?
             }
-            _ => return Err(why("name the neighbour by `key` or by `certificate`")),
+            _ => return Err(why(&"name the neighbor by `key` or by `certificate`").into()),
         };
         Ok(namely_discovery::AcceptRule { prefix: self.prefix.clone(), key })
     }
@@ -146,7 +148,7 @@ fn mtu_octets_min<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D
 
 pub(super) fn key<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Key>, D::Error> {
     let text = String::deserialize(deserializer)?;
-    let digits = || D::Error::custom(format!("`{text}` is no key: write 64 hexadecimal digits"));
+    let digits = || D::Error::custom(format!("`{text}` is not a key: write 64 hexadecimal digits"));
     if text.len() != 64 || !text.bytes().all(|b| b.is_ascii_hexdigit()) {
         return Err(digits());
     }

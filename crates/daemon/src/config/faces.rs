@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 use namely_host::Subnet;
 use namely_io::IoOptions;
 use namely_link::CodelConfig;
+use namely_messages::FacePersistency;
 use namely_transport::{listen_socket, memif_beside};
-use namely_wire::mgmt::FacePersistency;
 use namely_wire::{FaceUri, Name};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
@@ -17,12 +17,12 @@ use super::values;
 
 const MBIT: u64 = 1_000_000;
 
-/// Where to listen, and what new faces are given.
+/// Listeners, and settings of new faces.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Faces {
     /// `unix:///path`, `memif:///path`, `tcp://address:port`, `udp://address:port`,
-    /// `ws://address:port` and `dev://interface` to listen on. Empty: none.
+    /// `ws://address:port` and `dev://interface`. Empty: no listener.
     #[serde(deserialize_with = "values::listen_uris")]
     pub listen: Vec<FaceUri>,
     /// Threads that move packets; 0: one for each core that the process may use. At most 64.
@@ -32,62 +32,113 @@ pub struct Faces {
     pub multicast: Vec<MulticastGroup>,
     /// Seconds without a packet after which an on-demand UDP face is closed.
     pub idle_timeout_s: u64,
-    /// Seconds after which one goes of which one packet came, and to which nothing was sent.
+    /// Seconds after which a UDP face closes that received one packet and sent none.
     pub idle_unanswered_s: u64,
-    /// Faces at once; a further peer has one that was idle for long, or is refused.
+    /// Faces with sockets.
+    ///
+    /// The face that was idle for longest is evicted, in this order: of the faces to which nothing
+    /// was sent; of the faces of the holder with most, if it has more than 16; of all peers on the
+    /// network. A peer on the network evicts no face of a local application. The stations on a
+    /// network device have the same limit.
+    ///
+    /// # Limit
+    /// An idle on-demand face is evicted; if there is none, the connection is closed or the
+    /// datagram dropped.
+    /// - Value: 4096, and 64 more for root
+    /// - Setting: `faces.faces_max`
+    /// - Counter: `transport_evicted`, `too_many_transports` of the listener
+    /// - Tests: `an_extra_connection_is_closed_and_counted`,
+    ///   `an_extra_peer_replaces_the_idlest`,
+    ///   `a_flood_of_senders_admits_others`,
+    ///   `the_largest_users_idlest_face_goes`,
+    ///   `an_extra_station_replaces_the_idlest`
     pub faces_max: usize,
-    /// Faces of one user of this machine at once; 0: a quarter of `faces_max`.
+    /// Faces of one user of this machine.
+    ///
+    /// 0 stands for a quarter of `faces_max`.
+    ///
+    /// # Limit
+    /// The connection is closed.
+    /// - Value: a quarter of `faces.faces_max`; none for root
+    /// - Setting: `faces.faces_per_uid_max`
+    /// - Counter: `too_many_of_one_peer` of the listener
+    /// - Tests: `a_holder_gets_at_most_a_quarter`
     pub faces_per_uid_max: usize,
-    /// Faces of one network address at once; 0: a quarter of `faces_max`.
+    /// Faces of one network address.
+    ///
+    /// 0 stands for a quarter of `faces_max`.
+    ///
+    /// # Limit
+    /// The connection is closed, or the datagram dropped.
+    /// - Value: a quarter of `faces.faces_max`
+    /// - Setting: `faces.faces_per_address_max`
+    /// - Counter: `too_many_of_one_peer` of the listener
+    /// - Tests: `a_holder_gets_at_most_a_quarter`
     pub faces_per_address_max: usize,
-    /// Faces that only users of this machine may have; 0: a quarter of `faces_max`.
+    /// Faces reserved for users of this machine.
+    ///
+    /// 0 stands for a quarter of `faces_max`.
+    ///
+    /// # Limit
+    /// A peer on the network is refused or evicts a face, as at `faces.faces_max`.
+    /// - Value: a quarter of `faces.faces_max`
+    /// - Setting: `faces.faces_local_reserve`
+    /// - Counter: `transport_evicted` of the listener
+    /// - Tests: `a_flood_of_senders_admits_others`
     pub faces_local_reserve: usize,
-    /// Octets of memory that packets waiting on all faces take; at it the longest queues of the
-    /// user or address with most lose what waited longest.
+    /// Octets of memory for packets waiting on all faces. At the limit, the longest queues of the
+    /// user or address with most octets drop their oldest packets.
     #[serde(deserialize_with = "values::octets")]
     pub queue_octets_total_max: u64,
-    /// Networks whose addresses get a face by sending to a UDP port, such as `192.0.2.0/24`; empty:
+    /// Networks from which a packet to a UDP port creates a face, such as `192.0.2.0/24`; empty:
     /// all.
     #[serde(deserialize_with = "values::subnets")]
     pub interests_from: Vec<Subnet>,
-    /// Mbit/s that one UDP address gets until it has proven that it receives what is sent to it; 0:
-    /// no limit.
+    /// Mbit/s sent to one UDP address until it has proved that it receives packets; 0: no limit.
     #[serde(deserialize_with = "values::mbit_s")]
     pub unproven_address_mbit_s: u64,
-    /// The same of all such addresses together.
+    /// The same limit for all such addresses together.
     #[serde(deserialize_with = "values::mbit_s")]
     pub unproven_total_mbit_s: u64,
-    /// Seconds after which a connection whose peer takes nothing of what waits is closed.
+    /// Seconds after which a connection is closed if its peer reads none of the waiting data.
     pub stall_timeout_s: u64,
-    /// File mode of Unix and memif sockets. Whoever may write to one may connect; what they may do
-    /// is `[authorization]`'s.
+    /// File mode of Unix and memif sockets. It controls connecting; `[authorization]` controls the
+    /// commands.
     #[serde(deserialize_with = "values::file_mode")]
     pub unix_mode: u32,
-    /// How long packets may wait in a face's send queue before it counts as bad, us (CoDel's
-    /// target).
+    /// Maximum time that packets may wait in a face's send queue before the queue counts as bad, us
+    /// (CoDel's target).
     pub codel_target_us: u64,
-    /// How long a queue may be bad before packets are marked, and then, if that does not help,
-    /// dropped, ms (CoDel's interval).
+    /// Time for which a queue may be bad before packets are marked, and dropped later if it stays
+    /// bad, ms (CoDel's interval).
     pub codel_interval_ms: u64,
-    /// Octets up to which a send queue is never bad; 0: no queue is, so that nothing is marked, and
-    /// dropped only at the hard limit.
+    /// Octets up to which a send queue never counts as bad. With 0 no queue does, so packets are
+    /// never marked, and only dropped at the hard limit.
     #[serde(deserialize_with = "values::octets")]
     pub congestion_threshold_octets: u64,
-    /// Octets read from one stream in a turn, before other faces have theirs.
+    /// Octets read from one stream in a round, before other faces are served.
     #[serde(deserialize_with = "values::read_octets_per_turn")]
     pub read_octets_per_turn: u64,
     /// The same for datagrams, frames and packets in shared memory, in number.
     #[serde(deserialize_with = "values::read_datagrams_per_turn")]
     pub read_datagrams_per_turn: usize,
-    /// How long a worker that has nothing to do looks again and again before it sleeps, us; 0: not
-    /// at all.
+    /// Time that an idle worker polls before it sleeps.
+    ///
+    /// 0 stands for no polling.
+    ///
+    /// # Limit
+    /// The worker sleeps.
+    /// - Value: 0, at most 10,000 us
+    /// - Setting: `faces.busy_poll_us`
+    /// - Tests: `workers_busy_poll_only_on_request`,
+    ///   `link_limits_have_valid_ranges`
     #[serde(deserialize_with = "values::busy_poll_us")]
     pub busy_poll_us: u32,
-    /// Links whose packets are handed from the worker that reads them to others.
+    /// Links whose reading worker dispatches packets to other workers.
     pub dispatcher: Dispatcher,
-    /// What an application that connects by shared memory may have.
+    /// Limits of an application that connects by shared memory.
     pub memif: Memif,
-    /// How network devices are read.
+    /// The method of reading network devices.
     pub ethernet: Ethernet,
 }
 
@@ -125,7 +176,7 @@ impl Default for Faces {
 }
 
 impl Faces {
-    /// What is sent to addresses that may be forged.
+    /// Limits for addresses that may be forged.
     pub(crate) fn unproven(&self) -> namely_io::UnprovenLimits {
         namely_io::UnprovenLimits {
             address_bps: self.unproven_address_mbit_s * MBIT,
@@ -133,7 +184,7 @@ impl Faces {
         }
     }
 
-    /// Whose the faces may be.
+    /// The quotas of faces.
     pub(crate) fn shares(&self) -> namely_io::FaceShares {
         namely_io::FaceShares {
             per_uid_max: self.faces_per_uid_max,
@@ -143,22 +194,22 @@ impl Faces {
     }
 }
 
-/// Where the router's own sockets are unless it is told otherwise: as the user who starts it has
-/// it, also when the router has become another.
+/// The default path of the router's own sockets. It belongs to the user that starts the router,
+/// even after the router has changed its user.
 pub(crate) fn default_socket() -> &'static Path {
     static SOCKET: OnceLock<PathBuf> = OnceLock::new();
     SOCKET.get_or_init(listen_socket)
 }
 
-/// The user's sockets, and TCP and UDP on loopback only: other machines come in when someone says
-/// so.
+/// The user's sockets, and TCP and UDP on loopback only. Access from other machines must be
+/// configured.
 pub(crate) fn default_listeners() -> Vec<FaceUri> {
     let loopback = ["tcp4://127.0.0.1:6363", "udp4://127.0.0.1:6363"];
     let loopback = loopback.iter().filter_map(|uri| uri.parse().ok());
     local_listeners().into_iter().chain(loopback).collect()
 }
 
-/// Where the user's applications find the router by themselves.
+/// The sockets at which the user's applications expect the router.
 pub(crate) fn local_listeners() -> Vec<FaceUri> {
     let path = default_socket();
     let memif = FaceUri::Memif { path: memif_beside(path).to_string_lossy().into_owned(), id: 0 };
@@ -174,7 +225,8 @@ pub struct MulticastGroup {
     /// The group: its address and port, or its Ethernet address; NFD's UDP group when absent.
     #[serde(default = "nfd_multicast_group", deserialize_with = "values::multicast_uri")]
     pub group: FaceUri,
-    /// Whether other routers on this same machine hear the face, and it them (UDP).
+    /// Whether other routers on the same machine receive packets of this face, and vice versa
+    /// (UDP).
     #[serde(default)]
     pub same_host: bool,
 }
@@ -184,19 +236,19 @@ fn nfd_multicast_group() -> FaceUri {
     FaceUri::Udp(Endpoint::Address(([224, 0, 23, 170], 56363).into()))
 }
 
-/// A face made at start and kept.
+/// A permanent face, made at start.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StaticFace {
-    /// The neighbour: `udp://host:port`, `tcp://host:port` or `ether://[address]`. A host name is
-    /// looked up off the data path, again and again until it resolves.
+    /// The neighbor: `udp://host:port`, `tcp://host:port` or `ether://[address]`. A host name is
+    /// looked up outside the data path, and the lookup is repeated until it succeeds.
     #[serde(deserialize_with = "values::remote_uri")]
     pub remote: FaceUri,
-    /// The interface that leads to an `ether://` neighbour: `dev://eth0`.
+    /// The interface that leads to an `ether://` neighbor: `dev://eth0`.
     #[serde(default, deserialize_with = "values::device_uri")]
     pub local: Option<FaceUri>,
-    /// What happens when the link fails: `persistent`, it is closed; `permanent`, it stays and
-    /// connects again.
+    /// Behavior at a link failure: a `persistent` face is closed; a `permanent` one stays and
+    /// reconnects.
     #[serde(default = "permanent", deserialize_with = "values::persistency")]
     pub persistency: FacePersistency,
     /// Whether lost link packets are retransmitted hop by hop.
@@ -217,9 +269,9 @@ fn permanent() -> FacePersistency {
     FacePersistency::Permanent
 }
 
-/// Faces with different remotes, each with settings that its kind can have.
+/// Parses faces with different remotes, each with settings that its kind supports.
 pub(super) fn distinct<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<StaticFace>, D::Error> {
-    let faces = Vec::<Checked>::deserialize(deserializer)?;
+    let faces = Vec::<CheckedFace>::deserialize(deserializer)?;
     let faces: Vec<StaticFace> = faces.into_iter().map(|face| face.0).collect();
     match faces
         .iter()
@@ -233,10 +285,10 @@ pub(super) fn distinct<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec
     }
 }
 
-/// A face whose settings are possible.
-struct Checked(StaticFace);
+/// A face with supported settings.
+struct CheckedFace(StaticFace);
 
-impl<'de> Deserialize<'de> for Checked {
+impl<'de> Deserialize<'de> for CheckedFace {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let face = StaticFace::deserialize(deserializer)?;
         if matches!(face.remote, FaceUri::Tcp(_) | FaceUri::Memif { .. })
@@ -253,7 +305,7 @@ impl<'de> Deserialize<'de> for Checked {
                 face.remote
             )));
         }
-        Ok(Checked(face))
+        Ok(CheckedFace(face))
     }
 }
 
@@ -279,7 +331,7 @@ pub struct StaticRoute {
 }
 
 impl StaticRoute {
-    /// A route of `prefix` to the neighbour `to`, with the defaults of a route.
+    /// A route of `prefix` to the neighbor `to`, with the defaults of a route.
     pub fn new(prefix: Name, to: FaceUri) -> Self {
         StaticRoute { prefix, to, cost: 0, child_inherit: true, capture: false }
     }

@@ -1,4 +1,4 @@
-//! From the configuration to the forwarder that it describes.
+//! Creates the forwarder from the configuration.
 
 use std::collections::BTreeMap;
 
@@ -6,24 +6,24 @@ use namely_forwarder::{CsChange, DEFAULT_STRATEGY, Forwarder, PacketBuf, Router,
 use namely_security::sha256;
 use namely_wire::{FaceUri, Name};
 
-use super::Config;
 use super::vip::objects_max;
+use super::{Config, ConfigError};
 
-/// The strategy of `/` where a network device is listened on.
+/// The default strategy of `/` if the router discovers neighbors on a network device.
 const SELF_LEARNING: &str = "/self-learning";
 
 /// The strategy of the names of registered objects.
 const VIP: &str = "/vip";
 
-/// Faces that the core has room for besides those of `faces_max`.
+/// Entries of the forwarder's face table beyond `faces_max`.
 const FACES_MORE: usize = 1024;
 
 const _: () = assert!(FACES_MORE > 1 + namely_io::FACES_ROOT_EXTRA);
 
 impl Config {
-    /// A forwarder with these limits and strategies; `seed` is secret. Says which key is wrong if
-    /// it cannot be.
-    pub fn forwarder<B, R>(&self, seed: u128) -> Result<Router<B, R>, String>
+    /// Creates a forwarder with these limits and strategies; `seed` is secret. An error contains
+    /// the invalid key.
+    pub fn forwarder<B, R>(&self, seed: u128) -> Result<Router<B, R>, ConfigError>
     where
         B: PacketBuf,
         R: lock_api::RawMutex,
@@ -37,8 +37,8 @@ impl Config {
         Ok(forwarder)
     }
 
-    /// Changes a running forwarder from the strategies, regions and content store of `old` to
-    /// these.
+    /// Applies the strategies, regions and content store settings to a running forwarder that has
+    /// those of `old`.
     pub(crate) fn apply<B, R>(&self, old: &Config, forwarder: &Forwarder<B, R>)
     where
         B: PacketBuf,
@@ -47,7 +47,7 @@ impl Config {
         let (old, new) = (old.strategies(), self.strategies());
         for prefix in old.keys().filter(|prefix| !new.contains_key(*prefix)) {
             if prefix.is_empty() {
-                // The strategy of / cannot be unset; it goes back to the default.
+                // The strategy of / cannot be unset, so it is reset to the default.
                 set_strategy(forwarder, prefix, DEFAULT_STRATEGY).ok();
             } else {
                 forwarder.strategies().unset(prefix.as_name()).ok();
@@ -69,9 +69,8 @@ impl Config {
         forwarder.cs().limit(tables.cs_entries_max, tables.cs_octets_max);
     }
 
-    /// The strategies that were chosen. Where VIP's plane runs it directs the files of its
-    /// catalogue, and where neighbours are looked for on a network device, so are names that no
-    /// route leads to, unless something else was chosen there.
+    /// The configured strategies and two defaults: VIP's strategy for its prefix if VIP is
+    /// configured, and self-learning for `/` if neighbors are discovered on a network device.
     fn strategies(&self) -> BTreeMap<Name, String> {
         let mut strategies = self.strategy.clone();
         if let Some(vip) = &self.vip {
@@ -86,8 +85,8 @@ impl Config {
     fn forwarder_config(&self) -> namely_forwarder::Config {
         let tables = &self.tables;
         namely_forwarder::Config {
-            // The router's own, those that root has beyond the limit, and those whose place another
-            // has already while their worker ends them.
+            // Additional entries are for the router's own faces, for root's faces beyond the limit,
+            // and for faces that are still closing when others have replaced them.
             faces_max: self.faces.faces_max.saturating_add(FACES_MORE),
             pit: namely_forwarder::PitLimits {
                 entries_max: tables.pit_entries_max,
@@ -106,7 +105,7 @@ impl Config {
             cs_policy: tables.cs_policy,
             cs_admit: tables.cs_admit,
             cs_serve: tables.cs_serve,
-            cs_marking: self.cs.disk.marking.of_tier(),
+            cs_marking: self.cs.disk.marking.to_tier(),
             cs_announce_ns: self.cs.disk.announce_ms.saturating_mul(1_000_000),
             unsolicited: tables.cs_unsolicited,
             fib: namely_forwarder::FibLimits {
@@ -139,7 +138,7 @@ impl Config {
     }
 }
 
-/// Chooses a strategy that the configuration names in full or by its last component.
+/// Sets a strategy, given by its full name or its last component.
 fn set_strategy<B: PacketBuf, R: lock_api::RawMutex>(
     forwarder: &Forwarder<B, R>,
     prefix: &Name,
@@ -160,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn where_a_device_is_listened_on_names_without_a_route_are_looked_for_unless_something_is_chosen() {
+    fn ethernet_listeners_default_to_self_learning() {
         let of_root = |text: &str| choices(&config(text).forwarder(1).unwrap())[0].clone();
         let learns = "/ /localhost/nfd/strategy/self-learning/v=1";
         assert_eq!(of_root("[faces]\nlisten = [\"dev://eth0\"]\n"), learns);
@@ -189,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn strategies_have_short_and_full_names_and_a_reload_takes_back_what_is_gone() {
+    fn a_reload_resets_removed_strategies() {
         let old =
             config("[strategy]\n\"/\" = \"multicast\"\n\"/a\" = \"/localhost/nfd/strategy/multicast\"\n");
         let forwarder: Tables = old.forwarder(1).unwrap();
@@ -203,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reload_moves_a_running_router_to_other_regions() {
+    fn a_reload_changes_the_network_regions() {
         let old = config("");
         let forwarder: Tables = old.forwarder(1).unwrap();
         let face = |spec| forwarder.face_register(spec).unwrap();
@@ -230,19 +229,19 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_names_its_key() {
+    fn invalid_values_name_their_key() {
         for (text, hint) in [
             ("[strategy]\n\"/a\" = \"bogus\"\n", "bogus"),
             ("[strategy]\n\"/a\" = \"/%\"\n", "/%"),
             ("[tables]\npit_entries_max = 0\n", "pit_entries_max"),
         ] {
             let error = config(text).forwarder::<Arc<[u8]>, parking_lot::RawMutex>(1).err().unwrap();
-            assert!(error.contains(hint), "{error}");
+            assert!(error.to_string().contains(hint), "{error}");
         }
     }
 
     #[test]
-    fn the_default_configuration_is_the_forwarders_default_but_for_faces() {
+    fn the_default_configuration_matches_the_forwarder() {
         let ours = format!("{:?}", Config { ..Config::default() }.forwarder_config());
         let theirs = format!(
             "{:?}",

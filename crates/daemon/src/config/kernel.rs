@@ -1,11 +1,11 @@
-//! Who forwards: this router, or the kernel.
+//! Forwarding by this router or by the kernel.
 
 use serde::Deserialize;
 
-/// Whether the kernel forwards (docs/kernel.md), of whose forwarder this router is the management.
+/// Whether the kernel forwards (docs/kernel.md) and this router manages its forwarder.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Kernel {
-    /// Whether the forwarder in the kernel is this router's. It must be loaded.
+    /// Whether this router manages the forwarder in the kernel, which must be loaded.
     pub enabled: bool,
 }

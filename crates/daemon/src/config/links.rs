@@ -8,20 +8,20 @@ use serde::{Deserialize, Deserializer};
 use super::values;
 use namely_dataplane::{DispatchBy, DispatchedLinks, DispatcherOptions};
 
-/// Links whose packets are spread over workers by the router, as the system cannot.
+/// Links whose packets the router distributes to workers, because the kernel cannot.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Dispatcher {
-    /// The local or remote ends of the faces; `udp://0.0.0.0:6363` stands for all addresses of that
+    /// The local or remote URIs of the faces; `udp://0.0.0.0:6363` matches all addresses of that
     /// port. Empty: no link is dispatched.
     #[serde(deserialize_with = "values::uris")]
     pub links: Vec<FaceUri>,
-    /// Who gets a packet.
+    /// The rule that selects the worker of a packet.
     #[serde(deserialize_with = "dispatch_by")]
     pub by: DispatchBy,
-    /// Whether the first worker reads these links, and does nothing else.
+    /// Whether the first worker only reads these links.
     pub own_core: bool,
-    /// Packets that wait for one worker; a further one is dropped.
+    /// Maximum number of packets queued for one worker. Further ones are dropped.
     #[serde(deserialize_with = "queue_packets")]
     pub queue_packets: usize,
 }
@@ -34,10 +34,10 @@ impl Default for Dispatcher {
 }
 
 impl Dispatcher {
-    /// The same, for the data plane.
+    /// The data plane's options.
     pub(crate) fn options(&self) -> DispatcherOptions {
         DispatcherOptions {
-            // Without a link there is nothing to keep a worker for.
+            // Without a link no worker is reserved.
             links: DispatchedLinks {
                 links: self.links.clone(),
                 own_worker: self.own_core && !self.links.is_empty(),
@@ -59,7 +59,7 @@ fn queue_packets<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D:
     }
 }
 
-/// What an application that connects by shared memory may have.
+/// Limits of an application that connects by shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Memif {
@@ -94,7 +94,7 @@ impl Default for Memif {
 }
 
 impl Memif {
-    /// The same, for the data plane.
+    /// The data plane's options.
     pub(crate) fn options(&self) -> namely_io::MemifOptions {
         let mut options = namely_io::IoOptions::default().memif;
         let octets = |octets: u64| usize::try_from(octets).unwrap_or(usize::MAX);
@@ -107,17 +107,17 @@ impl Memif {
     }
 }
 
-/// How network devices are read.
+/// The method of reading network devices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Ethernet {
-    /// Whether by AF_XDP, with a program at the device, instead of AF_PACKET.
+    /// Whether to use AF_XDP, with a program at the device, instead of AF_PACKET.
     #[serde(deserialize_with = "xdp")]
     pub xdp: Xdp,
 }
 
 impl Ethernet {
-    /// The same, for the data plane.
+    /// The data plane's options.
     pub(crate) fn options(self) -> EthernetOptions {
         EthernetOptions { xdp: self.xdp }
     }

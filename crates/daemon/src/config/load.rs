@@ -1,16 +1,20 @@
-//! Reading a configuration file, and saying where it is wrong.
+//! Reads a configuration file and reports the position of errors.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use namely_host::disk::{OpenError, read_named};
 
 use super::Config;
+use super::error::ConfigError;
 
-/// Largest configuration file that is read, in octets.
+/// Octets of a configuration file.
+///
+/// # Limit
+/// A larger file is refused.
+/// - Tests: `a_missing_or_huge_file_is_reported`
 pub const CONFIG_OCTETS_MAX: u64 = 16 << 20;
 
-/// The files that are tried when none is named, in order.
+/// The files that are tried by default, in order.
 pub fn default_files() -> Vec<PathBuf> {
     let home = std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".config"));
     let user = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).or(home);
@@ -33,7 +37,7 @@ impl Config {
         Self::parse(&text, path)
     }
 
-    /// Reads the configuration from `text`; `path` is what errors call it.
+    /// Parses the configuration `text`; `path` is its name in errors.
     pub fn parse(text: &str, path: &Path) -> Result<Config, ConfigError> {
         let refuse = |line, reason| ConfigError { path: Some(path.to_owned()), line, reason };
         toml::from_str(text).map_err(|error| {
@@ -43,8 +47,8 @@ impl Config {
     }
 }
 
-/// The message, and what was probably meant: the key that is nearest to one that there is not, or a
-/// list of tables where there is one.
+/// The message with a suggestion: the nearest known key for an unknown one, or the syntax of a list
+/// of tables.
 fn with_advice(message: &str, line: Option<&str>) -> String {
     let table = line.and_then(|line| line.trim().strip_prefix('[')?.strip_suffix(']'));
     if let (true, Some(table)) = (message.contains("expected a sequence"), table) {
@@ -61,7 +65,7 @@ fn with_advice(message: &str, line: Option<&str>) -> String {
     meant.map_or_else(|| message.to_owned(), |meant| format!("{message}; did you mean `{meant}`?"))
 }
 
-/// How many octets have to be put in, taken out or changed to come from one word to the other.
+/// The edit distance between two words, in octets.
 fn distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.bytes().enumerate() {
@@ -78,29 +82,3 @@ fn distance(a: &str, b: &str) -> usize {
 fn line_of(text: &str, offset: usize) -> usize {
     1 + text.bytes().take(offset).filter(|b| *b == b'\n').count()
 }
-
-/// A configuration that cannot be used; the fault of whoever wrote it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigError {
-    /// The file; none if it is of the command line.
-    pub path: Option<PathBuf>,
-    /// The line of the bad key or value, counted from 1, if there is one.
-    pub line: Option<usize>,
-    /// What is wrong and what is allowed.
-    pub reason: String,
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(path) = &self.path {
-            write!(f, "{}:", path.display())?;
-        }
-        if let Some(line) = self.line {
-            write!(f, "{line}:")?;
-        }
-        let space = if self.path.is_some() { " " } else { "" };
-        write!(f, "{space}{}", self.reason)
-    }
-}
-
-impl std::error::Error for ConfigError {}

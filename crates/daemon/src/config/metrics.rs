@@ -1,20 +1,27 @@
-//! Where metrics are served.
+//! The listener for metrics.
 
 use std::net::SocketAddr;
 
 use serde::Deserialize;
 
-/// Where metrics are served, for a Prometheus server to fetch (docs/metrics.md).
+/// The listener for a Prometheus server (docs/metrics.md).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Metrics {
-    /// The address; none are served without.
+    /// The address. Without it, no metrics are served.
     pub listen: Option<SocketAddr>,
-    /// Names by which browsers and Prometheus servers may call it, beside addresses, `localhost`
-    /// and the machine's own name.
+    /// Host names that requests may contain in addition to addresses, `localhost` and the machine's
+    /// own name.
     pub hosts: Vec<String>,
-    /// Faces that have series of their own, the oldest first; all further ones are shown as one, so
-    /// that peers do not decide how much a Prometheus server stores.
+    /// Faces with their own series of metrics, the oldest first.
+    ///
+    /// Without a limit, peers that open faces could fill the storage of a Prometheus server.
+    ///
+    /// # Limit
+    /// All other faces share one series.
+    /// - Value: 2000
+    /// - Setting: `metrics.faces_max`
+    /// - Tests: `faces_beyond_the_limit_are_merged`
     pub faces_max: usize,
 }
 

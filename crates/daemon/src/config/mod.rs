@@ -1,13 +1,14 @@
-//! The configuration: what `namelyd` reads from TOML, with a default for every key.
+//! The configuration of `namelyd` in TOML, with a default for every key.
 //!
-//! A key that is not known is refused, with file, line and what is allowed: a misspelt limit must
-//! not silently be no limit. `docs/configuration.md` describes every key; `docs/namely.toml` is a
+//! An unknown key is refused with file, line and the known keys. Otherwise a misspelled limit would
+//! silently have no effect. `docs/configuration.md` describes every key; `docs/namely.toml` is a
 //! sample that a test loads.
 
 mod authorization;
 mod autoreg;
 mod cs;
 mod discovery;
+mod error;
 mod faces;
 mod forwarder;
 mod kernel;
@@ -34,14 +35,15 @@ pub use crate::log::LogFormat;
 pub use authorization::{Authorization, KeyRule, User, UserRule};
 pub use autoreg::Autoreg;
 pub(crate) use cs::check_budget;
-pub use cs::{Admission, Cs, CsDisk, Engine, Filter, Prototype, Queue};
+pub use cs::{Admission, Cs, CsDisk, Engine, Filter, Queue, Variant};
 pub use discovery::{AcceptRule, Discovery};
+pub use error::ConfigError;
 pub(crate) use faces::default_socket;
 pub use faces::{Faces, MulticastGroup, StaticFace, StaticRoute};
 pub(crate) use faces::{default_listeners, local_listeners};
 pub use kernel::Kernel;
 pub use links::{Dispatcher, Memif};
-pub use load::{CONFIG_OCTETS_MAX, ConfigError, default_files};
+pub use load::{CONFIG_OCTETS_MAX, default_files};
 pub use metrics::Metrics;
 pub use policy::PolicyError;
 pub use process::Process;
@@ -52,70 +54,69 @@ pub use vip::Vip;
 #[cfg(feature = "vip")]
 pub use vip::{Register, Trust, Unregistered, VipNeighbour};
 
-/// Everything that can be configured. `Config::default()` is a router that serves this machine
-/// only.
+/// The whole configuration. `Config::default()` is a router that serves this machine only.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Where to listen, and what new faces are given.
+    /// Listeners, and settings of new faces.
     pub faces: Faces,
     /// Limits of the forwarder's tables.
     pub tables: Tables,
     /// The content store's disk.
     pub cs: Cs,
-    /// What this node is called on the network.
+    /// The names of this node.
     pub network: Network,
     /// The strategy of each prefix, beside the default `best-route` of `/`.
     #[serde(deserialize_with = "values::named")]
     pub strategy: BTreeMap<Name, String>,
-    /// Faces made at start and kept.
+    /// Permanent faces, made at start.
     #[serde(deserialize_with = "faces::distinct")]
     pub face: Vec<StaticFace>,
     /// Routes made at start, to a face named by its remote URI.
     pub route: Vec<StaticRoute>,
-    /// Routes for neighbours who make a face to this router.
+    /// Routes for neighbors that connect to this router.
     pub autoreg: Vec<Autoreg>,
-    /// What a routing daemon on this machine is told.
+    /// Routes that are reported to a routing daemon on this machine.
     pub readvertise: Readvertise,
-    /// Who may change what.
+    /// Authorization rules.
     pub authorization: Authorization,
-    /// How neighbours are found on network devices.
+    /// Neighbor discovery on network devices.
     pub discovery: Discovery,
-    /// Who forwards.
+    /// Forwarding by the kernel.
     pub kernel: Kernel,
-    /// The virtual plane of VIP, if it is to run.
+    /// The virtual plane of VIP, if enabled.
     pub vip: Option<Vip>,
-    /// As whom the router runs, and what it gives up.
+    /// The user of the process, and its restrictions.
     pub process: Process,
-    /// Where metrics are served.
+    /// The listener for metrics.
     pub metrics: Metrics,
-    /// What is written to standard error.
+    /// Logging to standard error.
     pub log: Log,
 }
 
-/// What this node is called on the network.
+/// The names of this node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Network {
-    /// The names of the regions this router is in: an Interest whose forwarding hint names one of
-    /// them is forwarded by its own name again.
+    /// The regions of this router. If a name of an Interest's forwarding hint is a prefix of a
+    /// region, the Interest is forwarded by its own name again.
     #[serde(deserialize_with = "values::names")]
     pub regions: Vec<Name>,
-    /// Routable prefixes of this machine: Interests below them go to the applications that have
-    /// bound prefixes there.
+    /// Routable prefixes of this machine. Interests below them are sent to the applications that
+    /// have bound prefixes there.
     #[serde(deserialize_with = "values::names")]
     pub local: Vec<Name>,
 }
 
-/// What is written to standard error.
+/// Logging to standard error.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Log {
     /// A level (`error`, `warn`, `info`, `debug`, `trace`) or directives such as
-    /// `info,namely_mgmt=debug`. Nothing is logged per packet above `trace`.
+    /// `info,namely_mgmt=debug`. Only the level `trace` logs single packets.
     #[serde(deserialize_with = "values::log_filter")]
     pub level: String,
-    /// How a line is written.
+    /// The format of a line.
     pub format: LogFormat,
 }
 
@@ -125,7 +126,7 @@ impl Default for Log {
     }
 }
 
-/// The keys of one table of the configuration whose values differ, by their full names.
+/// Iterates over the changed keys of one table of the configuration, by their full names.
 macro_rules! changed_keys {
     ($old:expr, $new:expr, $table:literal: $($key:ident),* $(,)?) => {
         [$((concat!($table, ".", stringify!($key)), $old.$key != $new.$key)),*]
@@ -136,8 +137,8 @@ macro_rules! changed_keys {
 use changed_keys;
 
 impl Config {
-    /// The keys in which `new` differs that only take effect when the router starts again. All
-    /// others are applied by a reload, or matter when the next face comes.
+    /// Keys that differ in `new` and take effect only at the next start. The others take effect at
+    /// a reload, or for faces made after it.
     pub fn restart_needed(&self, new: &Config) -> Vec<&'static str> {
         let faces = changed_keys!(
             self.faces, new.faces, "faces":
@@ -147,7 +148,7 @@ impl Config {
             congestion_threshold_octets, read_octets_per_turn, read_datagrams_per_turn, busy_poll_us, dispatcher,
             memif, ethernet,
         );
-        // Whom the RIB answers is also a route, which is made at start, and a property of faces.
+        // `localhop_rib` also sets a route at start and a property of faces.
         let authorization = changed_keys!(
             self.authorization, new.authorization, "authorization": localhop_rib, loopback_udp,
         );
@@ -159,10 +160,10 @@ impl Config {
             self.discovery, new.discovery, "discovery": enabled, key_chain,
         );
         let disk = self.cs.disk.restart_needed(&new.cs.disk);
-        // A plane begins and ends with the router; what it is like changes with a reload.
+        // The plane starts and stops with the router, but a reload can change its settings.
         let has_plane = |config: &Config| config.vip.as_ref().map(|vip| vip.router.clone());
         let vip = (has_plane(self) != has_plane(new)).then_some("vip.router");
-        // Tables are made for so many blocks.
+        // Tables are allocated for this number of blocks.
         let blocks_max = |config: &Config| config.vip.as_ref().map(|vip| vip.blocks_max());
         let has_both = self.vip.is_some() && new.vip.is_some();
         let register = (has_both && blocks_max(self) != blocks_max(new)).then_some("vip.register");

@@ -1,7 +1,6 @@
-//! From rules in the configuration to the policy that management enforces: user names become uids,
-//! and certificate files are read.
+//! Converts the configured rules to management's policy: resolves user names to uids and reads
+//! certificate files.
 
-use std::fmt;
 use std::path::Path;
 
 use namely_mgmt::{Policy, Rights};
@@ -9,11 +8,11 @@ use namely_security::{CertificateFileError, read_certificate};
 
 use super::{Authorization, User};
 
-/// Where user names are looked up. Users of a directory service are named by uid.
+/// The file for looking up user names. Users of a directory service must be given by uid.
 const PASSWD: &str = "/etc/passwd";
 
 impl Authorization {
-    /// The policy: these rules, and all rights for root and the user who runs the router.
+    /// The policy: these rules, and all rights for root and the user that runs the router.
     pub fn policy(&self) -> Result<Policy, PolicyError> {
         self.policy_with(Path::new(PASSWD))
     }
@@ -57,30 +56,19 @@ fn uid_of(name: &str, passwd: &Path) -> Result<u32, PolicyError> {
     namely_host::users::uid_in(passwd, name).ok_or_else(|| PolicyError::UnknownUser(name.to_owned()))
 }
 
-/// Why rules cannot be enforced; the fault of the configuration or of a file that it names.
-#[derive(Debug)]
+/// An error in the configured rules or in a file that they name.
+#[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
     /// There is no such user.
+    #[error("authorization.user: {PASSWD} has no user `{0}`; name an existing user or a uid")]
     UnknownUser(String),
     /// The certificate cannot be read.
-    Certificate(CertificateFileError),
+    #[error("authorization.key: {0}")]
+    Certificate(#[source] CertificateFileError),
     /// The certificate of an anchor of announcements cannot be read.
-    Anchor(CertificateFileError),
+    #[error("authorization.announcement_anchors: {0}")]
+    Anchor(#[source] CertificateFileError),
 }
-
-impl fmt::Display for PolicyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PolicyError::UnknownUser(name) => {
-                write!(f, "authorization.user: {PASSWD} has no user `{name}`; name an existing user or a uid")
-            }
-            PolicyError::Certificate(error) => write!(f, "authorization.key: {error}"),
-            PolicyError::Anchor(error) => write!(f, "authorization.announcement_anchors: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for PolicyError {}
 
 #[cfg(test)]
 mod tests {
@@ -92,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn names_become_uids_and_root_needs_no_rule() {
+    fn user_names_resolve_to_uids() {
         let dir = tempfile::tempdir().unwrap();
         let passwd = dir.path().join("passwd");
         std::fs::write(&passwd, "root:x:0:0::/:/bin/sh\nalice:x:1007:1007:,:/home/alice:/bin/sh\nbad\n")
@@ -112,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_that_cannot_be_read_is_named() {
+    fn an_unreadable_certificate_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("ops.cert");
         let rule =

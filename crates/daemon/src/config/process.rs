@@ -1,20 +1,20 @@
-//! As whom the router runs, and what it gives up.
+//! The user of the process, and its restrictions.
 
 use serde::Deserialize;
 
-/// As whom the router runs when root starts it, and what it gives up in any case. All of it is for
-/// the programs; a router in another program changes nothing of that.
+/// The user of a router that root starts, and the restrictions of any router. They only apply to
+/// the programs; a router in another program changes none of them.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Process {
-    /// The user that a router becomes which root starts; `root` stays root. Without this: `namely`,
-    /// if there is such a user.
+    /// The user of a router that root starts; `root` keeps root. The default is `namely`, if there
+    /// is such a user.
     pub user: Option<String>,
-    /// Whether a crash may write the memory to a file, for debugging: secrets are in it.
+    /// Whether a crash may dump memory to a file, for debugging. A dump contains secrets.
     pub core_dumps: bool,
-    /// Whether only files are opened that the configuration and the look-up of names need.
+    /// Whether access is restricted to the files that the configuration and name resolution need.
     pub confine_files: bool,
-    /// Whether system calls are refused that a router does not make.
+    /// Whether system calls that a router does not use are refused.
     pub confine_calls: bool,
 }
 

@@ -9,26 +9,26 @@ use super::{changed_keys, values};
 /// One ms, ns.
 const MS_NS: u64 = 1_000_000;
 
-/// Limits of the forwarder's tables; the defaults are the forwarder's own. What happens at each is
-/// in `docs/limits.md`.
+/// Limits of the forwarder's tables; the defaults are the forwarder's own. `docs/limits.md`
+/// describes the behavior at each.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tables {
-    /// Data packets that the content store holds: what `cs/config` calls capacity. 0: no store.
+    /// Data packets in the content store, called capacity in `cs/config`. 0: no store.
     pub cs_packets_max: usize,
     /// Entries of the content store's index: one for each prefix of each cached name.
     pub cs_entries_max: usize,
     /// Octets that the content store's packets may take, as a number or as text such as `"256MiB"`.
     #[serde(deserialize_with = "values::octets")]
     pub cs_octets_max: u64,
-    /// What leaves the content store first.
+    /// The replacement policy of the content store.
     #[serde(deserialize_with = "values::text")]
     pub cs_policy: CsPolicy,
     /// Whether Data enters the content store.
     pub cs_admit: bool,
     /// Whether the content store answers Interests.
     pub cs_serve: bool,
-    /// What becomes of Data that no Interest asked for.
+    /// The treatment of unsolicited Data.
     #[serde(deserialize_with = "unsolicited")]
     pub cs_unsolicited: UnsolicitedPolicy,
     /// Pending Interests.
@@ -37,15 +37,21 @@ pub struct Tables {
     pub pit_entries_per_face_max: usize,
     /// Pending Interests of all faces of one user or host.
     pub pit_entries_per_holder_max: usize,
-    /// Pending Interests of a user or host that never give way to another's.
+    /// Pending Interests of a user or host that are never evicted for another's.
     pub pit_entries_reserve: usize,
-    /// Longest time that an Interest is kept pending, ms.
+    /// Longest lifetime of a pending Interest, ms.
     pub interest_lifetime_ms_max: u64,
     /// The same for Interests of other hosts.
     pub interest_lifetime_remote_ms_max: u64,
-    /// Nonces remembered after their Interest is gone.
+    /// Nonces remembered after their Interest was removed.
+    ///
+    /// # Limit
+    /// The oldest Nonce is evicted.
+    /// - Value: 262,144 for 6 s
+    /// - Setting: `tables.dead_nonces_max`
+    /// - Tests: `the_oldest_nonce_is_forgotten_first`
     pub dead_nonces_max: usize,
-    /// How long they are remembered, ms.
+    /// Retention time of these Nonces, ms.
     pub dead_nonce_lifetime_ms: u64,
     /// Prefixes in the FIB.
     pub fib_entries_max: usize,
@@ -55,16 +61,16 @@ pub struct Tables {
     pub rib_routes_max: usize,
     /// Routes that one user or host may register for its own faces.
     pub rib_routes_per_holder_max: usize,
-    /// Octets of the names of these.
+    /// Octets of the names of these routes.
     #[serde(deserialize_with = "values::octets")]
     pub rib_octets_per_holder_max: u64,
     /// Prefixes with a strategy of their own.
     pub strategy_choices_max: usize,
-    /// Prefixes that strategies remember something of.
+    /// Prefixes for which strategies retain measurements.
     pub strategy_prefixes_max: usize,
-    /// Faces that they remember for each of them.
+    /// Faces with measurements for each of these prefixes.
     pub strategy_faces_max: usize,
-    /// Whether an Interest that cannot go anywhere is answered with a NoRoute Nack.
+    /// Whether an Interest without a usable route is answered with a NoRoute Nack.
     pub nack_no_route: bool,
 }
 
@@ -101,8 +107,8 @@ impl Default for Tables {
 }
 
 impl Tables {
-    /// The keys in which `new` differs that only take effect when the router starts again: all but
-    /// the content store's.
+    /// Keys that differ in `new` and take effect only at the next start: all but those of the
+    /// content store. `cs_unsolicited` also needs a restart.
     pub(super) fn restart_needed(&self, new: &Tables) -> impl Iterator<Item = &'static str> {
         changed_keys!(
             self, new, "tables":

@@ -19,7 +19,7 @@ fn an_empty_file_is_the_default() {
 }
 
 #[test]
-fn the_default_listens_on_loopback_and_a_socket_only() {
+fn the_default_listens_locally_only() {
     for uri in Config::default().faces.listen {
         match &uri {
             FaceUri::Unix(path) => assert!(path.ends_with("namely.sock")),
@@ -30,13 +30,13 @@ fn the_default_listens_on_loopback_and_a_socket_only() {
 }
 
 #[test]
-fn the_documented_sample_loads_and_names_every_key() {
+fn the_sample_names_every_key() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/namely.toml");
     let sample = std::fs::read_to_string(&path).unwrap();
     let config = Config::parse(&sample, &path).unwrap();
     assert!(!config.face.is_empty() && !config.route.is_empty() && !config.authorization.user.is_empty());
     crate::Router::check(&config).expect("`namelyd --check` finds nothing wrong with the sample");
-    // What is commented out is the default; with the comment signs gone it must load too.
+    // Commented keys show the defaults; without the comment signs the file must load, too.
     let uncommented: String =
         sample.lines().map(|line| format!("{}\n", line.strip_prefix("#= ").unwrap_or(line))).collect();
     let defaults = Config::parse(&uncommented, &path).unwrap();
@@ -47,7 +47,7 @@ fn the_documented_sample_loads_and_names_every_key() {
     }
 }
 
-/// The names of all keys: what the refusal of an unknown key lists.
+/// The names of all keys, from the error messages for unknown keys.
 fn documented_keys() -> Vec<String> {
     let sections = [
         "faces",
@@ -82,13 +82,14 @@ fn is_table(key: &str) -> bool {
     ["multicast", "user", "dispatcher", "memif", "ethernet", "accept", "disk", "neighbour"].contains(&key)
 }
 
-/// What stands for `[vip]` in a build without the Cargo feature, here too where it is in.
+/// The placeholder for `[vip]` in a build without the Cargo feature. These tests compile it in
+/// every build.
 #[path = "vip/absent.rs"]
 #[allow(dead_code, unreachable_pub, reason = "the test reads the table alone")]
 mod absent;
 
 #[test]
-fn a_router_that_was_built_without_vip_refuses_its_table_and_says_what_to_do() {
+fn a_router_without_vip_refuses_its_table() {
     #[derive(Debug, serde::Deserialize)]
     struct Without {
         vip: Option<absent::Vip>,
@@ -102,14 +103,14 @@ fn a_router_that_was_built_without_vip_refuses_its_table_and_says_what_to_do() {
 }
 
 #[test]
-fn an_unknown_key_is_refused_with_its_line_and_what_is_allowed() {
+fn an_unknown_key_reports_its_line() {
     let message = refusal("[tables]\ncs_packets_max = 1\ncs_entry_max = 2\n");
     assert!(message.starts_with("namely.toml:3: "), "{message}");
     assert!(message.contains("`cs_entry_max`") && message.contains("`cs_octets_max`"), "{message}");
 }
 
 #[test]
-fn a_mistyped_key_is_answered_with_the_one_that_was_meant() {
+fn a_mistyped_key_gets_a_suggestion() {
     for (text, meant) in [
         ("[tables]\ncs_packet_max = 1\n", "did you mean `cs_packets_max`?"),
         ("[faces]\nlisten_on = []\n", "did you mean `listen`?"),
@@ -143,7 +144,7 @@ fn unknown_keys_are_refused_at_every_depth() {
 }
 
 #[test]
-fn bad_values_say_their_line_and_what_is_allowed() {
+fn bad_values_report_the_allowed_ones() {
     for (text, line, hint) in [
         ("[faces]\nlisten = [\"tcp://[::1\"]\n", 2, "IPv6 address stands in brackets"),
         ("[faces]\nlisten = [\"udp://224.0.23.170:1\"]\n", 2, "faces.multicast"),
@@ -211,7 +212,7 @@ fn sizes_take_units() {
 }
 
 #[test]
-fn users_have_the_rules_that_are_written_and_no_others() {
+fn users_have_only_their_written_rules() {
     assert_eq!(Config::default().authorization.user, []);
     assert!(Config::default().authorization.bind_below_local);
     assert!(!Config::default().authorization.loopback_udp, "a face outlives its socket");
@@ -228,7 +229,7 @@ fn users_have_the_rules_that_are_written_and_no_others() {
 }
 
 #[test]
-fn a_missing_or_huge_file_says_so() {
+fn a_missing_or_huge_file_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("namely.toml");
     let message = Config::load(&path).unwrap_err().to_string();
@@ -330,13 +331,13 @@ const OTHER_VALUES: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn a_reload_names_just_the_keys_that_the_documentation_says_need_a_restart() {
+fn documented_restart_keys_match_the_reload() {
     let whole =
         std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md"))
             .unwrap();
     // A key is in the first cell of its line, "yes" or "no" in the last.
     let documented = |table: &str, key: &str| {
-        // Keys of the disk have names that others have, too.
+        // Some keys of the disk have the same name as keys of other tables.
         let section = format!("### `{table}`");
         let documentation = whole.split_once(&section).filter(|_| table == "[cs.disk]");
         let documentation = documentation.map_or(whole.as_str(), |(_, section)| section);
@@ -379,7 +380,7 @@ fn a_reload_names_just_the_keys_that_the_documentation_says_need_a_restart() {
 }
 
 #[test]
-fn limits_of_links_are_held_to_what_is_possible() {
+fn link_limits_have_valid_ranges() {
     let faces = |text: &str| parse(&format!("[faces]\n{text}\n")).map(|config| config.faces);
     let memif = |text: &str| faces(&format!("[faces.memif]\n{text}"));
     let dispatcher = |text: &str| faces(&format!("[faces.dispatcher]\n{text}"));
@@ -416,14 +417,14 @@ fn limits_of_links_are_held_to_what_is_possible() {
         |text: &str| faces(&format!("[faces.ethernet]\nxdp = \"{text}\"")).map(|f| f.ethernet.options().xdp);
     assert_eq!((xdp("auto"), xdp("on")), (Ok(namely_io::Xdp::Auto), Ok(namely_io::Xdp::On)));
     assert!(xdp("yes").unwrap_err().contains("`off`, `auto`, `on`"));
-    // What is not said is as the data plane has it by itself.
+    // The defaults are those of the data plane.
     assert_eq!(faces("").unwrap().ethernet.options(), namely_io::IoOptions::default().ethernet);
     assert_eq!(memif("").unwrap().memif.options(), namely_io::IoOptions::default().memif);
     assert_eq!(dispatcher("").unwrap().dispatcher.options(), namely_dataplane::DispatcherOptions::default());
 }
 
 #[test]
-fn a_disk_that_is_slowed_for_an_experiment_has_a_rate_or_a_time_for_each_request() {
+fn a_slowed_disk_has_rate_or_delay() {
     let slow =
         |text: &str| parse(&format!("[cs.disk]\nslow = \"{text}\"\n")).map(|config| config.cs.disk.slow);
     for (text, rate) in [("414/s", 414), ("4.7k/s", 4700), ("1/s", 1)] {
@@ -433,8 +434,8 @@ fn a_disk_that_is_slowed_for_an_experiment_has_a_rate_or_a_time_for_each_request
         assert_eq!(slow(text).unwrap().delay, Duration::from_micros(micros), "{text}");
     }
     assert!(["0us", "10001ms", "4s"].iter().all(|text| slow(text).is_err()));
-    assert_eq!(parse("[cs.disk]\n").unwrap().cs.disk.prototype, Prototype::default());
-    assert!(parse("[cs.disk]\nblocks = true\n").is_err() && parse("[cs.disk.prototype]\n").is_err());
+    assert!(parse("[cs.disk]\n").unwrap().cs.disk.variant.0.is_none());
+    assert!(parse("[cs.disk]\nblocks = true\n").is_err() && parse("[cs.disk.variant]\n").is_err());
     assert_eq!(parse("[cs.disk]\nthreads = 64\n").unwrap().cs.disk.threads, 64);
     assert!(parse("[cs.disk]\nthreads = 0\n").unwrap_err().contains("1 to 64"));
 }

@@ -1,9 +1,9 @@
-//! How single values are read: each refuses what is not allowed with a message that says what is.
+//! Parses single values. An invalid value is refused with a message that contains the valid ones.
 
 use std::collections::BTreeMap;
 
 use namely_host::Subnet;
-use namely_wire::mgmt::FacePersistency;
+use namely_messages::FacePersistency;
 use namely_wire::{Endpoint, FaceUri, Name};
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 
@@ -25,7 +25,7 @@ pub(super) fn named<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeM
     Ok(table.into_iter().map(|(name, value)| (name.0, value)).collect())
 }
 
-/// Text that names one of a few things; the error lists them.
+/// Text with a fixed set of values; the error lists them.
 pub(super) fn text<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -62,7 +62,7 @@ pub(super) fn workers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usiz
     check_workers(usize::deserialize(deserializer)?).map_err(D::Error::custom)
 }
 
-/// Refuses more workers than there may be.
+/// Refuses more workers than supported.
 pub(crate) fn check_workers(workers: usize) -> Result<usize, String> {
     let max = namely_io::WORKERS_MAX;
     if workers <= max { Ok(workers) } else { Err(format!("{workers} workers: use at most {max}")) }
@@ -85,8 +85,8 @@ pub(super) fn uris<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Fac
     texts.into_iter().map(parse).collect()
 }
 
-/// What a worker reads from a stream at once: at least some whole packets, and no more than it
-/// should keep others waiting.
+/// Octets that a worker reads from a stream in a round. The minimum is several whole packets; the
+/// maximum keeps the waiting time of other faces short.
 pub(super) fn read_octets_per_turn<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     match octets(deserializer)? {
         octets @ 0x8000..=0x40_0000 => Ok(octets),
@@ -94,7 +94,7 @@ pub(super) fn read_octets_per_turn<'de, D: Deserializer<'de>>(deserializer: D) -
     }
 }
 
-/// How many datagrams a worker reads at once.
+/// Datagrams that a worker reads in a round.
 pub(super) fn read_datagrams_per_turn<'de, D: Deserializer<'de>>(deserializer: D) -> Result<usize, D::Error> {
     match usize::deserialize(deserializer)? {
         datagrams @ 1..=4096 => Ok(datagrams),
@@ -102,7 +102,7 @@ pub(super) fn read_datagrams_per_turn<'de, D: Deserializer<'de>>(deserializer: D
     }
 }
 
-/// A time of busy polling.
+/// The duration of busy polling.
 pub(super) fn busy_poll_us<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     match u32::deserialize(deserializer)? {
         us @ 0..=10_000 => Ok(us),
@@ -110,7 +110,7 @@ pub(super) fn busy_poll_us<'de, D: Deserializer<'de>>(deserializer: D) -> Result
     }
 }
 
-/// The URI of a neighbour.
+/// The URI of a neighbor.
 pub(super) fn remote_uri<'de, D: Deserializer<'de>>(deserializer: D) -> Result<FaceUri, D::Error> {
     check_remote_uri(uri(deserializer)?).map_err(D::Error::custom)
 }
@@ -137,7 +137,7 @@ pub(super) fn choice<'de, D: Deserializer<'de>, T: Copy>(
 pub(super) fn device_uri<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<FaceUri>, D::Error> {
     match uri(deserializer)? {
         uri @ FaceUri::Device(_) => Ok(Some(uri)),
-        uri => Err(D::Error::custom(format!("`{uri}` is no interface for an ether face: write dev://eth0"))),
+        uri => Err(D::Error::custom(format!("`{uri}` is not an interface of ether faces: use dev://eth0"))),
     }
 }
 
@@ -158,20 +158,20 @@ pub(super) fn multicast_uri<'de, D: Deserializer<'de>>(deserializer: D) -> Resul
 pub(super) fn file_mode<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
     match u32::deserialize(deserializer)? {
         mode @ 0..=0o777 => Ok(mode),
-        mode => Err(D::Error::custom(format!("0o{mode:o} is no file mode: write 0o666 or 0o660"))),
+        mode => Err(D::Error::custom(format!("0o{mode:o} is not a file mode: write 0o666 or 0o660"))),
     }
 }
 
-/// What `tracing` filters by.
+/// A filter of `tracing`.
 pub(super) fn log_filter<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     let text = String::deserialize(deserializer)?;
     check_log_filter(&text).map_err(D::Error::custom)?;
     Ok(text)
 }
 
-/// Whether `text` is a level or a list of `target=level` directives.
+/// Checks that `text` is a level or a list of `target=level` directives.
 pub(crate) fn check_log_filter(text: &str) -> Result<(), String> {
-    // A bare word that is no level would be taken as a target and silence everything else.
+    // A bare word that is no level would be parsed as a target and disable all other targets.
     let is_level = |word: &str| word.parse::<tracing_subscriber::filter::LevelFilter>().is_ok();
     let words_fit = text.split(',').all(|word| word.contains('=') || is_level(word.trim()));
     match text.parse::<tracing_subscriber::filter::Targets>() {
@@ -185,7 +185,7 @@ pub(crate) fn check_log_filter(text: &str) -> Result<(), String> {
 /// Returns `uri` if a router can listen on it.
 ///
 /// # Errors
-/// What can be written instead.
+/// A message with the valid URIs.
 pub(crate) fn check_listen_uri(uri: FaceUri) -> Result<FaceUri, String> {
     if ListenSpec::new(&uri, 0).is_some() {
         return Ok(uri);
@@ -201,13 +201,13 @@ pub(crate) fn check_listen_uri(uri: FaceUri) -> Result<FaceUri, String> {
     ))
 }
 
-/// Whether `uri` can be a neighbour's.
+/// Returns `uri` if it can be the URI of a neighbor.
 pub(crate) fn check_remote_uri(uri: FaceUri) -> Result<FaceUri, String> {
     match uri {
         FaceUri::Tcp(_) | FaceUri::Udp(_) | FaceUri::Memif { .. } => Ok(uri),
         FaceUri::Ether(address) if !address.is_group() => Ok(uri),
         _ => Err(format!(
-            "`{uri}` is no neighbour: write udp://host:port, tcp://host:port, ether://[address] or memif:///path"
+            "`{uri}` is not a neighbor: write udp://host:port, tcp://host:port, ether://[address] or memif:///path"
         )),
     }
 }
@@ -215,9 +215,9 @@ pub(crate) fn check_remote_uri(uri: FaceUri) -> Result<FaceUri, String> {
 /// Reads `"256MiB"`: a number and one of B, KiB, MiB, GiB.
 ///
 /// # Errors
-/// What can be written instead.
+/// A message with the valid sizes.
 pub fn parse_octets(text: &str) -> Result<u64, String> {
-    let refuse = || format!("`{text}` is no size: write a number of octets, or 64KiB, 256MiB, 2GiB");
+    let refuse = || format!("`{text}` is not a size: write a number of octets, or 64KiB, 256MiB, 2GiB");
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
     let shift = match unit.trim() {
@@ -236,16 +236,16 @@ fn uri<'de, D: Deserializer<'de>>(deserializer: D) -> Result<FaceUri, D::Error> 
     text.parse().map_err(|error| D::Error::custom(format!("`{text}`: {error}")))
 }
 
-/// A name that somebody wrote. It begins with a slash, so that a word or a file that was put in the
-/// wrong place is not taken for one.
+/// A name in a configuration or an option. It must begin with a slash, so that a misplaced word or
+/// file is not parsed as a name.
 ///
 /// # Errors
-/// What is wrong with it, in words.
+/// The error in the name, as text.
 pub fn parse_name(text: &str) -> Result<Name, String> {
     if !text.starts_with('/') && !text.starts_with("ndn:/") {
-        return Err(format!("`{text}` is no name: a name begins with a slash, as `/{text}` does"));
+        return Err(format!("`{text}` is not a name: a name begins with a slash, as `/{text}` does"));
     }
-    text.parse().map_err(|error| format!("`{text}` is no name: {error}"))
+    text.parse().map_err(|error| format!("`{text}` is not a name: {error}"))
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]

@@ -1,5 +1,6 @@
 //! The virtual plane of VIP (docs/vip.md).
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -8,82 +9,101 @@ use namely_discovery::Key;
 use namely_security::read_certificate;
 use namely_transport::publish::SEGMENT_OCTETS_DEFAULT;
 use namely_vip::limits::{NEIGHBOURS_MAX, OBJECTS_MAX, ROUTER_OCTETS_MAX};
-use namely_vip::{Decay, Follow, PlaneConfig, Tier};
+use namely_vip::{Decay, PlacementSource, PlaneConfig, Tier};
 use namely_wire::{FaceUri, Name, PACKET_OCTETS_MAX};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 use super::cs::CsDisk;
 use super::discovery::key;
+use super::error::ConfigError;
 use super::values;
 
-/// The virtual plane of VIP. A router without this table does nothing of it.
+/// The virtual plane of VIP. A router without this table does not run it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Vip {
-    /// What neighbours call this router in the exchange.
+    /// The name of this router in the exchange.
     #[serde(deserialize_with = "router")]
     pub router: String,
-    /// The file that says which blocks are registered, and which files they have.
+    /// The file with the registered blocks and their files.
     pub catalogue: PathBuf,
-    /// What the names of the catalogue's files have before them in the network.
+    /// Prefix of the names of the catalogue's files in the network.
     #[serde(default, deserialize_with = "values::name")]
     pub prefix: Name,
-    /// Which blocks of the catalogue are registered.
+    /// The registered blocks of the catalogue, with `top:N`.
+    ///
+    /// # Limit
+    /// A catalogue with more blocks, or a configuration with a larger N, is refused.
+    /// - Value: N of 1 to 4096 in a catalogue of 65,536 blocks
+    /// - Setting: `vip.register`
+    /// - Tests: `vip_errors_prevent_the_start`,
+    ///   `a_catalogue_ends_at_its_limits`
     #[serde(default, deserialize_with = "values::text")]
     pub register: Register,
-    /// How often those are chosen anew, s.
+    /// Interval between two selections of these blocks, s.
     #[serde(default = "register_interval_s_default", deserialize_with = "register_interval_s")]
     pub register_interval_s: u64,
-    /// How long a slot lasts, ms.
+    /// Length of a slot, ms.
     #[serde(default = "period_ms_default", deserialize_with = "period_ms")]
     pub period_ms: u32,
-    /// VIPs that enter for each object that is asked for here.
+    /// VIPs that enter the virtual plane for each object requested here.
     #[serde(default = "amplification_default", deserialize_with = "amplification")]
     pub amplification: u8,
-    /// In what time scores halve, s.
+    /// Half-life of scores, s.
     #[serde(default = "score_half_life_s_default")]
     pub score_half_life_s: u64,
-    /// What the virtual cache follows.
+    /// The placement of the virtual cache.
     #[serde(default, deserialize_with = "follow")]
-    pub follow: Follow,
-    /// Room in memory for registered objects.
+    pub follow: PlacementSource,
+    /// Octets in memory for registered objects.
     #[serde(default, deserialize_with = "values::octets")]
     pub memory: u64,
-    /// What can be read of that in a second.
+    /// Read rate of that memory, octets per second.
     #[serde(default = "memory_octets_per_s_default", deserialize_with = "values::octets")]
     pub memory_octets_per_s: u64,
-    /// Room on the content store's disk for registered objects; none: as much as fits there.
+    /// Octets on the content store's disk for registered objects.
+    ///
+    /// `None`: what fits on the disk.
+    ///
+    /// # Limit
+    /// A larger value is refused with the configuration, and an object that does not fit is not
+    /// planned for the disk.
+    /// - Value: at most the size of `[cs.disk]`; 7/8 of it by default, less the overhead of packets
+    ///   around segments
+    /// - Setting: `vip.disk_octets_max`
+    /// - Tests: `vip_errors_prevent_the_start`,
+    ///   `an_object_may_fill_the_disk_exactly`
     #[serde(default, deserialize_with = "octets_opt")]
     pub disk_octets_max: Option<u64>,
-    /// What can be read of that in a second, until the router has measured it.
+    /// Read rate of that disk, octets per second, until the router has measured it.
     #[serde(default = "disk_octets_per_s_default", deserialize_with = "values::octets")]
     pub disk_octets_per_s: u64,
-    /// What to admit an object to memory or disk costs, and to evict one: as much as reading so
-    /// many VIPs there is worth.
+    /// Cost of admitting an object to memory or disk, and of evicting one. The unit is the value of
+    /// reading one VIP there.
     #[serde(default)]
     pub move_cost: u32,
-    /// Octets of an object that one Interest asks for.
+    /// Octets of an object in one Data.
     #[serde(default = "segment_octets_default", deserialize_with = "segment_octets")]
     pub segment_octets: u64,
-    /// What becomes of Data that belong to no registered object.
+    /// The treatment of Data that belongs to no registered object.
     #[serde(default, deserialize_with = "unregistered")]
     pub unregistered: Unregistered,
-    /// Whose packets of the exchange are believed.
+    /// The packets of the exchange that are trusted.
     #[serde(default, deserialize_with = "trust")]
     pub trust: Trust,
-    /// The neighbours.
+    /// The neighbors.
     #[serde(default, deserialize_with = "neighbours")]
     pub neighbour: Vec<VipNeighbour>,
 }
 
-/// Which blocks of a catalogue are registered.
+/// The registered blocks of a catalogue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Register {
-    /// All.
+    /// All blocks.
     #[default]
     All,
-    /// So many of those that are asked for most here.
+    /// This number of the blocks that are requested most here.
     Top(usize),
 }
 
@@ -100,64 +120,64 @@ impl FromStr for Register {
     }
 }
 
-/// Whose packets of the exchange are believed.
+/// The packets of the exchange that are trusted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trust {
-    /// Those that a neighbour's key signed.
+    /// Packets signed by the neighbor's key.
     #[default]
     Signed,
-    /// All that come by a neighbour's face: for a lab.
+    /// All packets from a neighbor's face: for a lab.
     Open,
 }
 
-/// What becomes of Data that belong to no registered object.
+/// The treatment of Data that belongs to no registered object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unregistered {
-    /// The content store's policy keeps them beside the registered ones.
+    /// It is cached by the content store's policy, beside registered objects.
     #[default]
     Admit,
-    /// They are not kept, as in N-DISE.
+    /// It is not cached, as in N-DISE.
     Refuse,
 }
 
-/// A next hop along which VIPs go.
+/// A next hop for VIPs.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VipNeighbour {
     /// The remote URI of its face.
     #[serde(deserialize_with = "values::remote_uri")]
     pub face: FaceUri,
-    /// The interface that leads to an `ether://` neighbour.
+    /// The interface that leads to an `ether://` neighbor.
     #[serde(default, deserialize_with = "values::device_uri")]
     pub local: Option<FaceUri>,
-    /// What it calls itself in the exchange; without, it does not speak VIP and takes what its link
-    /// carries.
+    /// Its name in the exchange. A neighbor without a name does not run VIP and accepts VIPs up to
+    /// the capacity of its link.
     #[serde(default)]
     pub router: Option<String>,
-    /// Its key, as `namely vip status` shows it there: 64 hexadecimal digits.
+    /// Its key, as `namely vip status` prints it on that router: 64 hexadecimal digits.
     #[serde(default, deserialize_with = "key")]
     pub key: Option<Key>,
-    /// Or a file with a certificate of that key.
+    /// Alternatively, a file with a certificate of that key.
     #[serde(default)]
     pub certificate: Option<PathBuf>,
-    /// Octets of Data that its link carries to here in a second.
+    /// Capacity of its link for Data to this router, octets per second.
     #[serde(deserialize_with = "values::octets")]
     pub octets_per_s: u64,
-    /// The same from here; as much as to here when absent.
+    /// The capacity in the other direction; by default the same.
     #[serde(default, deserialize_with = "octets_opt")]
     pub octets_per_s_out: Option<u64>,
 }
 
-/// Registered objects that a router with this plane may have.
+/// Maximum number of registered objects of a router with this configuration.
 pub(super) fn objects_max(vip: Option<&Vip>) -> usize {
     vip.map_or(OBJECTS_MAX, Vip::blocks_max)
 }
 
 impl Vip {
-    /// How the plane is computed, with this disk below the memory.
+    /// The parameters of the plane, with this disk as the tier below memory.
     pub(crate) fn plane(&self, disk: Option<Tier>) -> PlaneConfig {
         let half_life_ms = self.score_half_life_s.saturating_mul(1000);
-        let memory = Tier::new(self.memory, self.of_slot(self.memory_octets_per_s));
+        let memory = Tier::new(self.memory, self.octets_per_slot(self.memory_octets_per_s));
         PlaneConfig {
             amplification: self.amplification,
             decay: Decay::from_half_life(half_life_ms, self.period_ms),
@@ -167,31 +187,32 @@ impl Vip {
         }
     }
 
-    /// Octets that a rate is in a slot.
-    pub(crate) fn of_slot(&self, octets_per_s: u64) -> u64 {
+    /// Octets that a rate yields in one slot.
+    pub(crate) fn octets_per_slot(&self, octets_per_s: u64) -> u64 {
         let octets = u128::from(octets_per_s) * u128::from(self.period_ms) / 1000;
         u64::try_from(octets).unwrap_or(u64::MAX)
     }
 
-    /// Returns whether the room on disk is there.
+    /// Checks that `[cs.disk]` is large enough for `disk_octets_max`.
     ///
     /// # Errors
-    /// In words.
-    pub(crate) fn check_disk(&self, disk: &CsDisk) -> Result<(), String> {
+    /// [`ConfigError`]: there is no disk, or its limit is lower.
+    pub(crate) fn check_disk(&self, disk: &CsDisk) -> Result<(), ConfigError> {
         match self.disk_octets_max.filter(|octets| *octets > 0) {
             Some(_) if disk.folder.is_none() => {
-                Err("vip.disk_octets_max: there is no disk: name its `folder` under [cs.disk]".into())
+                Err("vip.disk_octets_max: there is no disk: name its `folder` under [cs.disk]".to_owned().into())
             }
             Some(octets) if octets > disk.budget() => Err(format!(
                 "vip.disk_octets_max: {octets} octets, and [cs.disk] may take {}: more `octets_max` there, or \
                  less here",
                 disk.budget()
-            )),
+            )
+            .into()),
             _ => Ok(()),
         }
     }
 
-    /// Blocks that a catalogue may have.
+    /// Maximum number of blocks of a catalogue.
     pub(crate) fn blocks_max(&self) -> usize {
         match self.register {
             Register::All => OBJECTS_MAX,
@@ -199,15 +220,15 @@ impl Vip {
         }
     }
 
-    /// The keys of the neighbours, in their order; `None` where none is needed.
+    /// The key of each neighbor, in their order; `None` for a neighbor that needs no key.
     ///
     /// # Errors
-    /// A neighbour whose key cannot be found, in words.
-    pub(crate) fn keys(&self) -> Result<Vec<Option<Key>>, String> {
+    /// [`ConfigError`]: the key of a neighbor cannot be found.
+    pub(crate) fn keys(&self) -> Result<Vec<Option<Key>>, ConfigError> {
         self.neighbour.iter().map(|neighbour| neighbour.resolve(self.trust)).collect()
     }
 
-    /// The files that the router reads while it runs.
+    /// The files that the router reads at run time.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
         let certificates = self.neighbour.iter().filter_map(|neighbour| neighbour.certificate.as_deref());
         certificates.chain([self.catalogue.as_path()])
@@ -215,20 +236,20 @@ impl Vip {
 }
 
 impl VipNeighbour {
-    fn resolve(&self, trust: Trust) -> Result<Option<Key>, String> {
-        let why = |why: &str| format!("vip.neighbour of {}: {why}", self.face);
+    fn resolve(&self, trust: Trust) -> Result<Option<Key>, ConfigError> {
+        let why = |why: &dyn Display| ConfigError::from(format!("vip.neighbour of {}: {why}", self.face));
         match (self.key, &self.certificate) {
-            (Some(_), Some(_)) => Err(why("name it by `key` or by `certificate`, not by both")),
+            (Some(_), Some(_)) => Err(why(&"name it by `key` or by `certificate`, not by both")),
             (Some(key), None) => Ok(Some(key)),
             (None, Some(path)) => {
-                let certificate = read_certificate(path).map_err(|error| why(&error.to_string()))?;
+                let certificate = read_certificate(path).map_err(|error| why(&error))?;
                 let key = certificate.public_key().ed25519_octets();
                 key.map(Some)
-                    .ok_or_else(|| why("routers have Ed25519 keys, and the certificate's is another"))
+                    .ok_or_else(|| why(&"routers have Ed25519 keys, and the certificate's is another"))
             }
             (None, None) if self.router.is_none() || trust == Trust::Open => Ok(None),
             (None, None) => Err(why(
-                "nobody could tell it from others: give its `key`, which `namely vip status` shows there, or \
+                &"nobody could tell it from others: give its `key`, which `namely vip status` shows there, or \
                  its `certificate` (or `trust = \"open\"` under [vip], in a lab)",
             )),
         }
@@ -244,11 +265,11 @@ fn check_router(router: String) -> Result<String, String> {
     if fits { Ok(router) } else { Err(format!("a router's name has 1 to {ROUTER_OCTETS_MAX} octets")) }
 }
 
-/// Neighbours with different faces and names, no more than may be.
+/// Parses neighbors with different faces and names, up to the limit.
 fn neighbours<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<VipNeighbour>, D::Error> {
     let neighbours = Vec::<VipNeighbour>::deserialize(deserializer)?;
     if neighbours.len() > NEIGHBOURS_MAX {
-        return Err(D::Error::custom(format!("more than {NEIGHBOURS_MAX} neighbours")));
+        return Err(D::Error::custom(format!("more than {NEIGHBOURS_MAX} neighbors")));
     }
     for (i, neighbour) in neighbours.iter().enumerate() {
         let face = &neighbour.face;
@@ -256,7 +277,9 @@ fn neighbours<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<VipNeigh
             check_router(router.clone()).map_err(D::Error::custom)?;
         }
         if matches!(face, FaceUri::Tcp(_) | FaceUri::Udp(_)) && face.address().is_none() {
-            return Err(D::Error::custom(format!("`{face}` is no address: write numbers, not a host name")));
+            return Err(D::Error::custom(format!(
+                "`{face}` is not an address: use numbers, not a host name"
+            )));
         }
         if matches!(face, FaceUri::Ether(_)) != neighbour.local.is_some() {
             return Err(D::Error::custom(format!(
@@ -304,8 +327,8 @@ fn segment_octets<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::
     }
 }
 
-fn follow<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Follow, D::Error> {
-    values::choice(deserializer, &[("scores", Follow::Scores), ("counts", Follow::Counts)])
+fn follow<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PlacementSource, D::Error> {
+    values::choice(deserializer, &[("scores", PlacementSource::Scores), ("counts", PlacementSource::Counts)])
 }
 
 fn trust<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Trust, D::Error> {
@@ -332,7 +355,7 @@ fn amplification_default() -> u8 {
     1
 }
 
-/// That of the paper's beta of 0.000015, by the second.
+/// The half-life for the paper's beta of 0.000015 per second.
 fn score_half_life_s_default() -> u64 {
     46_210
 }

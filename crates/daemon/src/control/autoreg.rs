@@ -1,13 +1,13 @@
-//! Routes for neighbours who make a face to this router.
+//! Routes for neighbors that connect to this router.
 
 use namely_forwarder::Charge;
+use namely_messages::{FaceEventNotification, FacePersistency, FaceScope, Route, RouteOrigin, route_flags};
 use namely_mgmt::Control;
 use namely_wire::FaceUri;
-use namely_wire::mgmt::{FaceEventNotification, FacePersistency, FaceScope, Route, RouteOrigin, route_flags};
 
 use crate::config::Autoreg;
 
-/// Registers what `rules` give to the neighbour at the other end of a new face.
+/// Registers the routes of `rules` for the neighbor at the other end of a new face.
 pub(super) fn register(rules: &[Autoreg], face: &FaceEventNotification, control: Control<'_>, now_ns: u64) {
     if face.face_scope == FaceScope::Local || face.face_persistency != FacePersistency::OnDemand {
         return;
@@ -24,7 +24,7 @@ pub(super) fn register(rules: &[Autoreg], face: &FaceEventNotification, control:
         for prefix in &rule.prefixes {
             if let Err(error) = control.tables.rib_register(Charge::Router, prefix.as_name(), &route, now_ns)
             {
-                tracing::warn!("no route {prefix} to the neighbour at {address}: {error}");
+                tracing::warn!("no route {prefix} to the neighbor at {address}: {error}");
             }
         }
     }

@@ -1,18 +1,23 @@
-//! Faces are made on threads of their own: a name server that does not answer, or a peer that does
-//! not, must hold up neither packets nor management.
+//! Makes faces on separate threads, because a name server or a peer that does not answer must block
+//! neither packets nor management.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use namely_messages::FaceStatus;
 use namely_mgmt::{CreateFaceError, FaceSpec};
-use namely_wire::mgmt::FaceStatus;
 use namely_wire::{Endpoint, FaceUri};
 
-use crate::home::Home;
+use crate::home::RouterHandle;
 
-/// Faces being made at once. One more is refused, and asked for again later.
+/// Faces that are being made at once.
+///
+/// # Limit
+/// A command for a further face is refused with 504, and a configured neighbor is tried again
+/// later.
+/// - Tests: `face_creation_has_a_concurrency_limit`
 pub(crate) const FACES_IN_MAKING_MAX: usize = 64;
 
 /// Makes faces, each on a short-lived thread.
@@ -21,7 +26,7 @@ pub(crate) struct FaceMaker {
     permits: Arc<Permits>,
 }
 
-/// How many permits are taken.
+/// Number of permits in use.
 #[derive(Debug, Default)]
 struct Permits(AtomicUsize);
 
@@ -30,9 +35,9 @@ struct Permits(AtomicUsize);
 struct Permit(Arc<Permits>);
 
 impl Permits {
-    /// A permit; `None` if all are taken.
+    /// Returns a permit, or `None` if all are in use.
     fn acquire(self: &Arc<Self>) -> Option<Permit> {
-        // A refused one is dropped, which takes it back from the count. The count orders no other
+        // A refused permit is dropped, which decrements the count again. The count orders no other
         // memory, so `Relaxed` is enough.
         let permit = Permit(self.clone());
         (self.0.fetch_add(1, Ordering::Relaxed) < FACES_IN_MAKING_MAX).then_some(permit)
@@ -46,11 +51,11 @@ impl Drop for Permit {
 }
 
 impl FaceMaker {
-    /// Makes a face at `home` and gives the outcome to `done`, on another thread. False if too many
-    /// are being made.
+    /// Makes a face of the router `home` on another thread and passes the result to `done`. Returns
+    /// false if too many faces are being made.
     pub(crate) fn make(
         &self,
-        home: &Home,
+        home: &RouterHandle,
         spec: FaceSpec,
         done: impl FnOnce(Result<FaceStatus, CreateFaceError>) + Send + 'static,
     ) -> bool {
@@ -65,7 +70,7 @@ impl FaceMaker {
     }
 }
 
-fn make(home: &Home, spec: FaceSpec) -> Result<FaceStatus, CreateFaceError> {
+fn make(home: &RouterHandle, spec: FaceSpec) -> Result<FaceStatus, CreateFaceError> {
     let remote = match spec.remote {
         FaceUri::Tcp(endpoint) => FaceUri::Tcp(Endpoint::Address(address(endpoint)?)),
         FaceUri::Udp(endpoint) => FaceUri::Udp(Endpoint::Address(address(endpoint)?)),
@@ -78,7 +83,7 @@ fn make(home: &Home, spec: FaceSpec) -> Result<FaceStatus, CreateFaceError> {
     }
 }
 
-/// The address of `endpoint`; a host name is looked up, which may take long.
+/// The address of `endpoint`. A host name is resolved, which may take long.
 fn address(endpoint: Endpoint) -> Result<SocketAddr, CreateFaceError> {
     let addresses =
         namely_host::lookup(&endpoint).map_err(|error| CreateFaceError::Failed(error.to_string()))?;
@@ -97,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn faces_are_made_up_to_the_limit_at_once() {
+    fn face_creation_has_a_concurrency_limit() {
         let permits = Arc::new(Permits::default());
         let mut taken: Vec<Permit> = (0..FACES_IN_MAKING_MAX).map(|_| permits.acquire().unwrap()).collect();
         assert!(permits.acquire().is_none());
@@ -106,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_looked_up_for_the_ip_version_that_is_asked_for() {
+    fn lookups_use_the_requested_ip_version() {
         assert_eq!(address(endpoint("udp4://localhost:7")), Ok(([127, 0, 0, 1], 7).into()));
         assert_eq!(address(endpoint("udp://192.0.2.1:7")), Ok(([192, 0, 2, 1], 7).into()));
         let Err(CreateFaceError::Failed(why)) = address(endpoint("udp6://127.0.0.1.nip.invalid:7")) else {

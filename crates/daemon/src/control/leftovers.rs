@@ -1,37 +1,36 @@
-//! Memory that load has left behind: what a second has shown to be spare goes back to the system,
-//! for as long as packets pass and twice more when they do no longer: workers that sleep by then
-//! are woken in between, so that they give back what they have. A router with nothing to do does
-//! nothing.
+//! Returns spare memory to the system after load. A round runs every second while packets pass, and
+//! twice more afterwards. Sleeping workers are woken between the last two rounds, so that they
+//! release their own spare memory. An idle router does nothing.
 
 use namely_host::give_back_memory;
 
-use namely_dataplane::{give_back_spares, share_spares};
+use namely_dataplane::{release_spares, share_spares};
 
-/// How often it is looked for, ns.
+/// Interval between rounds, ns.
 const PAUSE_NS: u64 = 1_000_000_000;
 
-/// The allocator is asked to give back what it can every so many times, and at the end: it has to
-/// look through everything.
+/// The allocator trims its memory once in this number of rounds, and in rounds without packets. It
+/// does not do so in every round, because it has to scan all of its memory.
 const ROUNDS: u32 = 3;
 
-/// When to look for it.
+/// The time of the next round.
 #[derive(Debug, Default)]
-pub(super) struct Leftovers {
+pub(super) struct SpareReclaimer {
     due_ns: Option<u64>,
     packets: u64,
-    /// Packets had passed when it was last looked.
+    /// True if packets had passed in the last round.
     was_busy: bool,
     round: u32,
 }
 
-impl Leftovers {
-    /// Something happened: a face came or went, or management was asked.
+impl SpareReclaimer {
+    /// Schedules a round after an event: a face changed, or management received an Interest.
     pub(super) fn note(&mut self, now_ns: u64) {
         self.due_ns.get_or_insert(now_ns.saturating_add(PAUSE_NS));
     }
 
-    /// Gives back what is due; `packets` says how many have passed ever, and `wake` wakes all
-    /// workers. Returns when to be called again, ns.
+    /// Runs a round if it is due. `packets` returns the total number of packets, and `wake` wakes
+    /// all workers. Returns the time of the next call, ns.
     pub(super) fn tick(
         &mut self,
         now_ns: u64,
@@ -47,7 +46,7 @@ impl Leftovers {
         let was_busy = std::mem::replace(&mut self.was_busy, is_busy);
         self.round = self.round.wrapping_add(1);
         share_spares();
-        give_back_spares();
+        release_spares();
         if !is_busy || self.round.is_multiple_of(ROUNDS) {
             give_back_memory();
         }
@@ -64,9 +63,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_looked_for_as_long_as_packets_pass_and_twice_more() {
-        let (mut leftovers, mut woken) = (Leftovers::default(), 0);
-        let mut tick = |leftovers: &mut Leftovers, now_ns, packets| {
+    fn leftovers_are_checked_while_packets_pass() {
+        let (mut leftovers, mut woken) = (SpareReclaimer::default(), 0);
+        let mut tick = |leftovers: &mut SpareReclaimer, now_ns, packets| {
             (leftovers.tick(now_ns, || packets, || woken += 1), woken)
         };
         assert_eq!(tick(&mut leftovers, 5, 1), (None, 0), "nothing happened");

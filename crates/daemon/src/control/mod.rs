@@ -1,8 +1,7 @@
-//! The control thread: management, faces and routes of the configuration, reload.
+//! The control thread: runs management, the configured faces and routes, and reloads.
 //!
-//! It sleeps until something comes: an Interest for management, a change of a face, a face that was
-//! made, a reload, the stop. Nothing of this runs on the data-plane thread, and nothing there waits
-//! for it.
+//! It sleeps until an event: an Interest for management, a change of a face, a new face, a reload,
+//! or the stop. None of this runs on a data-plane thread, and no such thread waits for it.
 
 mod autoreg;
 mod face_maker;
@@ -14,50 +13,50 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use namely_host::clock;
+use namely_messages::{FaceEventKind, FaceEventNotification, RouteOrigin};
 use namely_mgmt::{Announced, CreateFaceError, Incoming, Management, Now, Policy, Requester};
-use namely_wire::mgmt::{FaceEventKind, FaceEventNotification, RouteOrigin};
 use namely_wire::{CACHE_POLICY_NO_CACHE, LpHeaders};
 
 use self::face_maker::FaceMaker;
-use self::leftovers::Leftovers;
+use self::leftovers::SpareReclaimer;
 use self::neighbours::Neighbours;
-use self::orders::Asker;
+use self::orders::FaceRequester;
 pub(crate) use self::orders::{Order, OrderSender, Reload};
+use crate::accepted_commands::AcceptedCommandsFile;
 use crate::config::Config;
-use crate::home::Home;
+use crate::home::RouterHandle;
 use crate::services::{Notice, Services};
-use crate::taken::TakenFile;
-use namely_dataplane::{ControlEvent, ControlPacket, Inbox, InboxError, Shown};
+use namely_dataplane::{ControlEvent, ControlPacket, Inbox, InboxError, LearnedRoute};
 
-/// The longest sleep; nothing is due then, it only bounds the wait.
+/// The longest sleep. No timer is due then; it only bounds the wait.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
 
 /// The control thread's state.
 pub(crate) struct ControlThread {
-    home: Home,
+    home: RouterHandle,
     inbox: Inbox,
     orders: Receiver<Order>,
     sender: OrderSender,
     management: Management,
     neighbours: Neighbours,
     maker: FaceMaker,
-    leftovers: Leftovers,
+    leftovers: SpareReclaimer,
     services: Services,
     config: Config,
 }
 
 impl ControlThread {
-    /// From now on commands that are taken are noted in this file.
-    pub(crate) fn keep_taken(&mut self, taken: TakenFile, start: Now) {
+    /// Starts to record accepted commands in this file.
+    pub(crate) fn record_accepted(&mut self, taken: AcceptedCommandsFile, start: Now) {
         let (store, former) = taken.into_parts();
-        if let Err(error) = self.management.keep_taken(store, &former, start) {
-            tracing::warn!("which commands were taken is not kept: {error}");
+        if let Err(error) = self.management.record_accepted(store, &former, start) {
+            tracing::warn!("accepted commands are not recorded: {error}");
         }
     }
 
-    /// The control thread of a router that runs under `config`; `sender` sends to `orders`.
+    /// The control thread of a router with `config`; `sender` sends to `orders`.
     pub(crate) fn new(
-        home: Home,
+        home: RouterHandle,
         services: Services,
         inbox: Inbox,
         sender: OrderSender,
@@ -69,7 +68,7 @@ impl ControlThread {
             management,
             maker: FaceMaker::default(),
             neighbours: Neighbours::default(),
-            leftovers: Leftovers::default(),
+            leftovers: SpareReclaimer::default(),
             home,
             services,
             inbox,
@@ -79,7 +78,7 @@ impl ControlThread {
         }
     }
 
-    /// Runs until it is told to stop, or the data plane has stopped.
+    /// Runs until the stop order, or until the data plane has stopped.
     pub(crate) fn run(mut self) {
         self.neighbours.configure(&self.config, self.home.control(), now().ns);
         self.grow();
@@ -94,7 +93,7 @@ impl ControlThread {
                 Ok(ControlEvent::Face(event)) => self.face_event(&event),
                 Ok(ControlEvent::Learned(shown)) => self.learn(&shown),
                 Ok(ControlEvent::Woken) => {
-                    if self.handle_orders().is_break() || self.hear_services().is_break() {
+                    if self.handle_orders().is_break() || self.handle_notices().is_break() {
                         break;
                     }
                     self.grow();
@@ -115,7 +114,7 @@ impl ControlThread {
     }
 
     /// Handles the notices of services.
-    fn hear_services(&mut self) -> std::ops::ControlFlow<()> {
+    fn handle_notices(&mut self) -> std::ops::ControlFlow<()> {
         while let Some(notice) = self.notice() {
             match notice {
                 Notice::Face(event) => self.face_changed(&event),
@@ -128,13 +127,13 @@ impl ControlThread {
         std::ops::ControlFlow::Continue(())
     }
 
-    /// Makes the next chunks of the core's tables, so that no worker waits until one is cleared.
+    /// Grows the core's tables in advance, so that no worker waits until a new chunk is cleared.
     fn grow(&self) {
         loop {
             match self.home.core.grow() {
                 Ok(true) => {}
                 Ok(false) => break,
-                // Then packets that need one are dropped and counted.
+                // Packets that need a new chunk are then dropped and counted.
                 Err(error) => {
                     tracing::debug!("tables do not grow: {error}");
                     break;
@@ -143,7 +142,8 @@ impl ControlThread {
         }
     }
 
-    /// Makes a part of a dataset that is asked for; more of it after what has come meanwhile.
+    /// Produces the next part of a requested dataset. Waiting events are handled before the part
+    /// after it.
     fn produce(&mut self) {
         if self.management.is_producing() {
             self.inbox.handled();
@@ -153,12 +153,12 @@ impl ControlThread {
         }
     }
 
-    /// Does what is due; returns how long nothing will be.
+    /// Runs the timers that are due. Returns the time until the next one.
     fn sleep(&mut self) -> Duration {
         let (maker, sender, home) = (&self.maker, &self.sender, &self.home);
         let now_ns = now().ns;
         let next_ns = self.neighbours.tick(now_ns, &mut |key, spec| {
-            let (sender, asker) = (sender.clone(), Asker::Neighbour(key.to_owned()));
+            let (sender, asker) = (sender.clone(), FaceRequester::Neighbour(key.to_owned()));
             maker.make(home, spec, move |made| sender.send(Order::Made(asker, Box::new(made))))
         });
         let services_ns = self.services.iter().filter_map(|service| service.tick(home, now())).min();
@@ -183,7 +183,8 @@ impl ControlThread {
             .map_or(SLEEP_MAX, |next_ns| Duration::from_nanos(next_ns.saturating_sub(now_ns)).min(SLEEP_MAX))
     }
 
-    /// A packet for the router: an Interest of management, or a routing daemon's answer.
+    /// Handles a packet for the router: an Interest for management, or an answer of a routing
+    /// daemon.
     fn packet(&mut self, packet: &ControlPacket) {
         if self.services.iter().any(|service| service.take_packet(&packet.packet, now().ns)) {
             return;
@@ -205,7 +206,7 @@ impl ControlThread {
         let new_face = self.management.handle(incoming, control, now(), &mut replies);
         if let Some(new_face) = new_face {
             let (sender, ticket) = (self.sender.clone(), new_face.ticket);
-            let done = move |made| sender.send(Order::Made(Asker::Command(ticket), Box::new(made)));
+            let done = move |made| sender.send(Order::Made(FaceRequester::Command(ticket), Box::new(made)));
             if !self.maker.make(&self.home, new_face.spec, done) {
                 let busy =
                     CreateFaceError::Failed("too many faces are being made just now: try again later".into());
@@ -223,29 +224,29 @@ impl ControlThread {
         }
     }
 
-    /// A face has come, gone or changed its state. Management reports it, and the control thread
-    /// checks again that every configured face exists.
+    /// Handles a new, closed or changed face. Management reports it, and the control thread checks
+    /// again that every configured face exists.
     fn face_changed(&mut self, event: &FaceEventNotification) {
         let mut replies = Vec::new();
         self.management.face_event(event, now(), &mut replies);
         self.reply(replies);
         self.services.iter().for_each(|service| service.face_event(&self.home, event, now().ns));
         if event.kind == FaceEventKind::Destroyed {
-            self.neighbours.face_gone(event.face_id, now().ns);
+            self.neighbours.face_closed(event.face_id, now().ns);
         }
     }
 
-    /// Data has shown a route to its object, which its worker has entered. An announcement that is
-    /// believed makes that a route to a whole prefix. What finds no room is shown again by later
-    /// Data.
-    fn learn(&mut self, Shown { face, object, announcement }: &Shown) {
+    /// Handles a route learned from Data. The worker has already entered the route to the object. A
+    /// trusted announcement replaces it by a route to a whole prefix. If the table refuses a route,
+    /// later Data is reported again.
+    fn learn(&mut self, LearnedRoute { face, object, announcement }: &LearnedRoute) {
         let (now, face) = (now(), *face);
         tracing::debug!(%object, face = face.0, "a route was learned");
         let is_announced = !announcement.is_empty();
         let announced = is_announced.then(|| self.management.shown(announcement, object, now)).flatten();
         if let Some(Announced { prefix, lifetime_ms }) = announced {
             match self.home.core.learn_announced(&prefix, face, lifetime_ms, now.ns) {
-                // One route is enough.
+                // The route to the whole prefix is sufficient.
                 Ok(()) if prefix != *object => {
                     self.home.core.rib_unregister(object, face, RouteOrigin::PREFIX_ANNOUNCEMENT);
                 }
@@ -256,7 +257,7 @@ impl ControlThread {
         }
     }
 
-    /// Carries out the orders of other threads.
+    /// Executes the orders of other threads.
     fn handle_orders(&mut self) -> std::ops::ControlFlow<()> {
         while let Ok(order) = self.orders.try_recv() {
             match order {
@@ -267,15 +268,15 @@ impl ControlThread {
                 }
                 Order::Answer(answer) => {
                     self.home.plane.answers();
-                    // Whoever asked may have stopped waiting.
+                    // The requester may have stopped waiting.
                     answer.try_send(()).ok();
                 }
-                Order::Made(Asker::Command(ticket), made) => {
+                Order::Made(FaceRequester::Command(ticket), made) => {
                     let mut replies = Vec::new();
                     self.management.face_made(ticket, *made, &mut replies);
                     self.reply(replies);
                 }
-                Order::Made(Asker::Neighbour(key), made) => {
+                Order::Made(FaceRequester::Neighbour(key), made) => {
                     self.neighbours.made(&key, *made, self.home.control(), now().ns);
                 }
             }
@@ -292,16 +293,15 @@ impl ControlThread {
         let restart = self.config.restart_needed(&config);
         tracing::info!("configuration reloaded");
         if !restart.is_empty() {
-            tracing::warn!("these take effect with a restart only: {}", restart.join(", "));
+            tracing::warn!("these take effect only after a restart: {}", restart.join(", "));
         }
-        // Lines that a service logs of its change follow the line above. This thread runs
-        // management, which therefore finds the whole configuration applied.
+        // The services' log lines about their changes follow the line above. This thread also runs
+        // management, so no command meets a partly applied configuration.
         self.services.iter().for_each(|service| service.apply(&config));
         self.config = config;
     }
 
-    /// Sends answers on their way. They are not cached: the next request is to see the present
-    /// state.
+    /// Sends answers. They are not cached, because the next request must receive the current state.
     fn reply(&self, replies: Vec<Vec<u8>>) {
         let headers = LpHeaders { cache_policy: Some(CACHE_POLICY_NO_CACHE), ..LpHeaders::default() };
         for reply in replies {

@@ -1,26 +1,25 @@
-//! Faces and routes of the configuration: made at start, made again when they go, changed on
-//! reload.
+//! The configured faces and routes. They are made at start, made again after a failure, and changed
+//! by a reload.
 //!
-//! Keeps what is wanted and how far each neighbour has come: its face is made, its routes are
-//! registered. Whatever fails is tried again later and later. Reads no clock and makes no face
-//! itself.
+//! Stores the target state of each neighbor, and the progress of making its face. A failed step is
+//! retried with increasing delay. This module reads no clock and makes no faces itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use namely_forwarder::{Charge, FaceId};
+use namely_messages::{FacePersistency, FaceStatus, Route, RouteOrigin, route_flags};
 use namely_mgmt::{Control, CreateFaceError, FaceSettings, FaceSpec, UpdateFaceError};
-use namely_wire::mgmt::{FacePersistency, FaceStatus, Route, RouteOrigin, route_flags};
 use namely_wire::{FaceUri, Name};
 
 use crate::config::{Config, StaticFace};
 
-/// Wait before the second attempt, ns; doubled for each further one.
+/// Delay before the second attempt, ns. It is doubled for each later attempt.
 const RETRY_NS_MIN: u64 = 1_000_000_000;
 
-/// Longest wait between attempts, ns.
+/// Longest delay between attempts, ns.
 const RETRY_NS_MAX: u64 = 60_000_000_000;
 
-/// The neighbours of the configuration, by the text of their remote URI.
+/// The configured neighbors, by the text of their remote URI.
 #[derive(Debug, Default)]
 pub(crate) struct Neighbours {
     entries: BTreeMap<String, Entry>,
@@ -30,40 +29,40 @@ pub(crate) struct Neighbours {
 
 #[derive(Debug)]
 struct Entry {
-    wanted: Wanted,
+    wanted: FaceTarget,
     face: FaceProgress,
-    /// Attempts that failed since something last worked.
+    /// Failed attempts since the last success.
     failures: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Wanted {
+struct FaceTarget {
     remote: FaceUri,
     local: Option<FaceUri>,
     settings: FaceSettings,
-    routes: BTreeMap<Name, WantedRoute>,
+    routes: BTreeMap<Name, RouteTarget>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct WantedRoute {
+struct RouteTarget {
     cost: u64,
     flags: u64,
 }
 
-/// How far a neighbour's face has come.
+/// The progress of a neighbor's face.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FaceProgress {
-    /// To be made when this time has come.
+    /// The face is due to be created at this time.
     Due { at_ns: u64 },
-    /// Being made.
-    InMaking,
-    /// It exists.
+    /// The face is being made.
+    Creating,
+    /// The face exists.
     Made { face_id: u64 },
 }
 
 impl Neighbours {
-    /// Adopts what `config` wants. What is no longer wanted is undone now; the rest is up to
-    /// [`Neighbours::tick`].
+    /// Applies `config`. Faces and routes that it no longer contains are removed now;
+    /// [`Neighbours::tick`] makes the others.
     pub(crate) fn configure(&mut self, config: &Config, control: Control<'_>, now_ns: u64) {
         self.route_to_local(config, control, now_ns);
         let mut wanted = wanted(config);
@@ -71,7 +70,7 @@ impl Neighbours {
             let stays = wanted.contains_key(key);
             if let (false, FaceProgress::Made { face_id }) = (stays, entry.face) {
                 tracing::info!("face {face_id} to {key} is no longer configured: destroyed");
-                // Gone already is as good.
+                // It is not an error if the face is closed already.
                 control.faces.destroy_face(FaceId(face_id)).ok();
             }
             stays
@@ -86,27 +85,28 @@ impl Neighbours {
         }
     }
 
-    /// Leads the prefixes of this machine to the face `local`, which is always there.
+    /// Routes the prefixes of this machine to the face `local`, which always exists.
     fn route_to_local(&mut self, config: &Config, control: Control<'_>, now_ns: u64) {
         let wanted: BTreeSet<Name> = config.network.local.iter().cloned().collect();
         for prefix in self.local.difference(&wanted) {
             control.tables.rib_unregister(prefix.as_name(), FaceId::LOCAL, RouteOrigin::STATIC);
         }
-        let route = WantedRoute { cost: 0, flags: route_flags::CHILD_INHERIT };
+        let route = RouteTarget { cost: 0, flags: route_flags::CHILD_INHERIT };
         for prefix in wanted.difference(&self.local) {
             register(prefix, route, FaceId::LOCAL.0, control, now_ns);
         }
         self.local = wanted;
     }
 
-    /// Does what is due. `make` is given faces to make, with the key under which to answer, and
-    /// says whether it takes one. When to call again, if nothing happens before.
+    /// Requests the faces that are due. `make` is called with a face to make and the key for its
+    /// result; it returns false if it refuses. Returns the time of the next call, unless an event
+    /// requires an earlier one.
     pub(crate) fn tick(&mut self, now_ns: u64, make: &mut dyn FnMut(&str, FaceSpec) -> bool) -> Option<u64> {
         let mut next_ns = None;
         for (key, entry) in &mut self.entries {
             let FaceProgress::Due { at_ns } = entry.face else { continue };
             if at_ns <= now_ns && make(key, entry.wanted.spec()) {
-                entry.face = FaceProgress::InMaking;
+                entry.face = FaceProgress::Creating;
                 continue;
             }
             let at_ns = if at_ns <= now_ns { entry.try_later(now_ns) } else { at_ns };
@@ -115,7 +115,7 @@ impl Neighbours {
         next_ns
     }
 
-    /// The outcome of making the face of `key`.
+    /// Handles the result of making the face of `key`.
     pub(crate) fn made(
         &mut self,
         key: &str,
@@ -126,31 +126,32 @@ impl Neighbours {
         let made = made.map(|face| face.face_id);
         match self.entries.get_mut(key) {
             Some(entry) => entry.made(key, made, control, now_ns),
-            // A reload came in between: the face is not wanted any more.
+            // A reload in the meantime has removed the neighbor.
             None => drop(made.map(|face_id| control.faces.destroy_face(FaceId(face_id)))),
         }
     }
 
-    /// A face is gone: if it was a neighbour's, it is made again.
-    pub(crate) fn face_gone(&mut self, face_id: u64, now_ns: u64) {
+    /// Handles a closed face. If it was the face of a configured neighbor, a new attempt is
+    /// scheduled.
+    pub(crate) fn face_closed(&mut self, face_id: u64, now_ns: u64) {
         for entry in self.entries.values_mut().filter(|entry| entry.face == FaceProgress::Made { face_id }) {
             entry.try_later(now_ns);
         }
     }
 }
 
-/// What `config` wants of each neighbour.
-fn wanted(config: &Config) -> BTreeMap<String, Wanted> {
-    let mut wanted: BTreeMap<String, Wanted> = BTreeMap::new();
+/// The target state of each neighbor in `config`.
+fn wanted(config: &Config) -> BTreeMap<String, FaceTarget> {
+    let mut wanted: BTreeMap<String, FaceTarget> = BTreeMap::new();
     for face in &config.face {
-        let route = WantedRoute { cost: face.cost, flags: route_flags::CHILD_INHERIT };
+        let route = RouteTarget { cost: face.cost, flags: route_flags::CHILD_INHERIT };
         let routes = face.routes.iter().map(|name| (name.clone(), route)).collect();
         let (remote, local) = (face.remote.clone(), face.local.clone());
-        let entry = Wanted { remote, local, settings: settings(face), routes };
+        let entry = FaceTarget { remote, local, settings: settings(face), routes };
         wanted.insert(face.remote.to_string(), entry);
     }
     for route in &config.route {
-        let entry = wanted.entry(route.to.to_string()).or_insert_with(|| Wanted {
+        let entry = wanted.entry(route.to.to_string()).or_insert_with(|| FaceTarget {
             remote: route.to.clone(),
             local: None,
             settings: FaceSettings { persistency: Some(FacePersistency::Permanent), ..Default::default() },
@@ -159,7 +160,7 @@ fn wanted(config: &Config) -> BTreeMap<String, Wanted> {
         let bit = |set: bool, mask: u64| if set { mask } else { 0 };
         let flags =
             bit(route.child_inherit, route_flags::CHILD_INHERIT) | bit(route.capture, route_flags::CAPTURE);
-        entry.routes.insert(route.prefix.clone(), WantedRoute { cost: route.cost, flags });
+        entry.routes.insert(route.prefix.clone(), RouteTarget { cost: route.cost, flags });
     }
     wanted
 }
@@ -167,25 +168,25 @@ fn wanted(config: &Config) -> BTreeMap<String, Wanted> {
 fn settings(face: &StaticFace) -> FaceSettings {
     FaceSettings {
         persistency: Some(face.persistency),
-        // Streams lose nothing: the setting is for datagrams only.
+        // Streams do not lose packets: the setting is for datagrams only.
         reliability: matches!(face.remote, FaceUri::Udp(_) | FaceUri::Ether(_)).then_some(face.reliability),
         mtu: face.mtu,
         ..Default::default()
     }
 }
 
-impl Wanted {
+impl FaceTarget {
     fn spec(&self) -> FaceSpec {
         FaceSpec { remote: self.remote.clone(), local: self.local.clone(), settings: self.settings }
     }
 }
 
 impl Entry {
-    fn new(wanted: Wanted, now_ns: u64) -> Self {
+    fn new(wanted: FaceTarget, now_ns: u64) -> Self {
         Entry { wanted, face: FaceProgress::Due { at_ns: now_ns }, failures: 0 }
     }
 
-    /// When the next attempt is due.
+    /// Schedules the next attempt and returns its time.
     fn try_later(&mut self, now_ns: u64) -> u64 {
         let wait_ns = (RETRY_NS_MIN << self.failures.min(6)).min(RETRY_NS_MAX);
         self.failures = self.failures.saturating_add(1);
@@ -196,7 +197,8 @@ impl Entry {
 
     fn made(&mut self, key: &str, made: Result<u64, CreateFaceError>, control: Control<'_>, now_ns: u64) {
         let made = match made {
-            // A neighbour who spoke first has an on-demand face: it becomes the configured one.
+            // A neighbor that connected first has an on-demand face. It becomes the configured
+            // face.
             Err(CreateFaceError::Exists(face)) => self.adopt(face.face_id, control),
             Err(error) => Err(error.to_string()),
             Ok(face_id) => Ok(face_id),
@@ -224,12 +226,12 @@ impl Entry {
                 tracing::warn!("face {face_id} to {} keeps its settings: {why}", self.wanted.remote);
                 Ok(face_id)
             }
-            Err(UpdateFaceError::NoSuchFace) => Err("it went at the same moment".into()),
+            Err(UpdateFaceError::NoSuchFace) => Err("it was closed meanwhile".into()),
         }
     }
 
-    /// Switches to `new`, which has the same remote.
-    fn change(&mut self, new: Wanted, control: Control<'_>, now_ns: u64) {
+    /// Changes the target to `new`, which has the same remote.
+    fn change(&mut self, new: FaceTarget, control: Control<'_>, now_ns: u64) {
         let old = std::mem::replace(&mut self.wanted, new);
         let FaceProgress::Made { face_id } = self.face else { return };
         if old.settings != self.wanted.settings
@@ -248,7 +250,7 @@ impl Entry {
     }
 }
 
-fn register(prefix: &Name, wanted: WantedRoute, face_id: u64, control: Control<'_>, now_ns: u64) {
+fn register(prefix: &Name, wanted: RouteTarget, face_id: u64, control: Control<'_>, now_ns: u64) {
     let route = Route {
         face_id,
         origin: RouteOrigin::STATIC,

@@ -3,22 +3,22 @@
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 
 use namely_dataplane::{Inbox, InboxWaker};
+use namely_messages::{Counter, FaceStatus};
 use namely_mgmt::{CreateFaceError, Policy};
-use namely_wire::mgmt::{Counter, FaceStatus};
 
 use crate::config::Config;
 
-/// Something that another thread wants of the control thread.
+/// An order to the control thread.
 pub(crate) enum Order {
-    /// Switch to this configuration, with its policy and its neighbors.
+    /// Apply this configuration, with its policy and its neighbors.
     Reload(Box<Reload>),
-    /// A face for management or a neighbour was made.
-    Made(Asker, Box<Result<FaceStatus, CreateFaceError>>),
+    /// The result of making a face for management or a neighbor.
+    Made(FaceRequester, Box<Result<FaceStatus, CreateFaceError>>),
     /// Send the counters of management.
     Counters(SyncSender<Vec<Counter>>),
-    /// Confirm that the control thread and the data plane are well.
+    /// Confirm that the control thread and the data plane respond.
     Answer(SyncSender<()>),
-    /// End.
+    /// Stop.
     Stop,
 }
 
@@ -29,15 +29,15 @@ pub(crate) struct Reload {
 }
 
 /// The requester of a face.
-pub(crate) enum Asker {
+pub(crate) enum FaceRequester {
     /// A `faces/create` command, by its ticket.
     Command(u64),
-    /// A neighbour of the configuration, by its key.
+    /// A neighbor of the configuration, by its key.
     Neighbour(String),
 }
 
-/// Sends orders to the control thread. As many wait as faces are being made, signals came and
-/// reloads were asked for: few.
+/// Sends orders to the control thread. The queue has no limit of its own. Each face in the making,
+/// each reload and each request of another thread adds one order.
 #[derive(Clone)]
 pub(crate) struct OrderSender {
     orders: Sender<Order>,
@@ -45,20 +45,20 @@ pub(crate) struct OrderSender {
 }
 
 impl OrderSender {
-    /// A sender to the control thread that reads `inbox`, and where its orders come out.
+    /// A sender to the control thread that reads `inbox`, and the receiver of its orders.
     pub(crate) fn new(inbox: &Inbox) -> (Self, Receiver<Order>) {
         let (sender, orders) = channel();
         (OrderSender { orders: sender, waker: inbox.waker() }, orders)
     }
 
-    /// Sends an order; a control thread that has ended takes none.
+    /// Sends an order. If the control thread has stopped, the order is dropped.
     pub(crate) fn send(&self, order: Order) {
         if self.orders.send(order).is_ok() {
             self.wake();
         }
     }
 
-    /// Has the control thread look for orders and for notices of services.
+    /// Wakes the control thread to check for orders and notices of services.
     pub(crate) fn wake(&self) {
         self.waker.wake();
     }

@@ -1,39 +1,39 @@
-//! The faces of neighbours: made, changed and destroyed as management would, with their routes.
+//! The faces of neighbors and their routes. They are made, changed and destroyed in the same way as
+//! by management commands.
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use namely_datagrams::ethernet::FrameSender;
-use namely_discovery::{Recipient, Station};
+use namely_discovery::{LinkAddress, Recipient};
 use namely_forwarder::{Charge, FaceId};
 use namely_host::clock;
 use namely_io::udp;
 use namely_link::{LinkConfig, LinkKind, LinkSender, MTU_OCTETS_MIN, Outbound};
+use namely_messages::{FacePersistency, FaceStatus, Route, RouteOrigin, route_flags};
 use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec, Faces, Tables};
-use namely_wire::mgmt::{FacePersistency, FaceStatus, Route, RouteOrigin, route_flags};
 use namely_wire::{Endpoint, FaceUri, LpHeaders, MacAddress, Name};
 
-use super::home::Home;
-use super::link::{Link, Medium, Seen};
-use namely_dataplane::{Core, DataPlane, Overheard};
+use super::home::DiscoveryHost;
+use super::link::{Link, LinkSnapshot, Medium};
+use namely_dataplane::{CapturedPacket, Core, DataPlane};
 
-/// Attempts to make a face where a worker is making one to the same station just now.
+/// Attempts to make a face while a worker makes one to the same link address.
 const ATTEMPTS: u32 = 4;
 
-/// How long until an MTU is set again that could not be set, as the device had another, ns, and how
-/// often.
+/// Delay, ns, and number of further attempts to set an MTU that the device does not support yet.
 const AGAIN_NS: u64 = 50_000_000;
 const AGAIN_MAX: u32 = 20;
 
-/// The faces of neighbours.
+/// The faces of neighbors.
 pub(super) struct LinkFaces {
     plane: Arc<DataPlane>,
     core: Arc<Core>,
-    /// Faces that somebody else has made to stay: these are not destroyed.
+    /// Faces that discovery did not make and that are not on-demand. It does not destroy them.
     borrowed: HashSet<u64>,
     routes: HashMap<u64, Vec<Name>>,
-    /// MTUs that are to be set again: octets, when, ns, and how often still.
+    /// MTUs that must be set again: octets, time, ns, and remaining attempts.
     again: HashMap<u64, (usize, u64, u32)>,
 }
 
@@ -61,7 +61,8 @@ impl LinkFaces {
     fn try_mtu(&mut self, face: u64, mtu: usize, now_ns: u64, attempts: u32) {
         self.again.remove(&face);
         let settings = FaceSettings { mtu: Some(mtu as u64), ..FaceSettings::default() };
-        // Longer than the device's, which its own faces learn a moment later, is cut to that.
+        // `update_face` reduces an MTU above the device's to that of the device. The device's own
+        // faces apply a new device MTU with a short delay, so the MTU is set again later.
         if let Ok(status) = self.plane.update_face(FaceId(face), &settings)
             && status.mtu.is_some_and(|now| now < mtu as u64)
             && attempts > 0
@@ -75,18 +76,18 @@ impl LinkFaces {
     }
 }
 
-impl Home for LinkFaces {
+impl DiscoveryHost for LinkFaces {
     fn begin(&mut self, links: &[Link]) {
         links.iter().for_each(|link| self.plane.hold_mtu(link.group));
     }
 
-    /// Its faces follow their device by themselves.
-    fn seen(&mut self, _: usize, _: &Link, _: Option<Seen>, _: BorrowedFd<'_>) -> Option<FaceId> {
+    /// The data plane adapts these faces when their device changes.
+    fn seen(&mut self, _: usize, _: &Link, _: Option<LinkSnapshot>, _: BorrowedFd<'_>) -> Option<FaceId> {
         None
     }
 
-    /// All is put into the tap.
-    fn heard(&mut self) -> Vec<Overheard> {
+    /// The workers pass all packets of discovery to the capture queue.
+    fn heard(&mut self) -> Vec<CapturedPacket> {
         Vec::new()
     }
 
@@ -94,23 +95,23 @@ impl Home for LinkFaces {
         self.plane.send(face, packet);
     }
 
-    /// What is lost here is said again when it is due again.
+    /// Discovery repeats a lost packet at its next timer.
     fn send_past_faces(&mut self, _: usize, link: &Link, to: Recipient, packet: Vec<u8>) {
         let Some(seen) = link.seen else { return };
         let frames = frames(packet, to.mtu);
         let sent = match (to.station, seen.state.station, link.watched.medium) {
-            (Station::Ether(peer), Station::Ether(own), _) => {
+            (LinkAddress::Ether(peer), LinkAddress::Ether(own), _) => {
                 let sender = FrameSender::open(seen.index, MacAddress(peer), MacAddress(own));
                 let sent = sender.and_then(|sender| sender.send(frames.iter().map(Vec::as_slice)));
                 sent.map(drop).map_err(|errno| errno.to_string())
             }
-            (Station::Udp(peer), _, Medium::Udp { listener, .. }) => {
+            (LinkAddress::Udp(peer), _, Medium::Udp { listener, .. }) => {
                 udp::send_beside(listener, peer, &frames).map_err(|error| error.to_string())
             }
             _ => return,
         };
         if let Err(why) = sent {
-            tracing::debug!("nothing is said to {}: {why}", to.station);
+            tracing::debug!("no message to {}: {why}", to.station);
         }
     }
 
@@ -118,23 +119,24 @@ impl Home for LinkFaces {
         self.plane.settle();
     }
 
-    /// A face to a station. One that its frames have made becomes that.
-    fn make(&mut self, _: usize, local: FaceUri, station: Station, mtu: usize) -> Option<u64> {
+    /// Makes a face to a link address. An existing on-demand face is adopted.
+    fn make(&mut self, _: usize, local: FaceUri, station: LinkAddress, mtu: usize) -> Option<u64> {
         let settings = FaceSettings {
             persistency: Some(FacePersistency::Persistent),
             mtu: Some(mtu as u64),
             ..FaceSettings::default()
         };
         let (remote, local) = match station {
-            Station::Ether(octets) => (FaceUri::Ether(MacAddress(octets)), Some(local)),
-            Station::Udp(address) => (FaceUri::Udp(Endpoint::Address(address)), None),
+            LinkAddress::Ether(octets) => (FaceUri::Ether(MacAddress(octets)), Some(local)),
+            LinkAddress::Udp(address) => (FaceUri::Udp(Endpoint::Address(address)), None),
         };
         let spec = FaceSpec { remote, local, settings };
         for _ in 0..ATTEMPTS {
             match self.plane.create_face(spec.clone()) {
                 Ok(face) => {
                     self.plane.hold_mtu(FaceId(face.face_id));
-                    // Not before it has shown that it is there.
+                    // The face receives no Interests without a route until the neighbor is known to
+                    // be reachable.
                     self.ask(FaceId(face.face_id), false);
                     return Some(face.face_id);
                 }
@@ -143,7 +145,7 @@ impl Home for LinkFaces {
                         return Some(face.face_id);
                     }
                 }
-                // A worker makes one because the station has just spoken.
+                // A worker is making a face because a frame of the same peer has arrived.
                 Err(CreateFaceError::Failed(_)) => std::thread::yield_now(),
                 Err(error) => {
                     tracing::debug!("no face to {}: {error}", spec.remote);
@@ -161,11 +163,11 @@ impl Home for LinkFaces {
         if self.borrowed.remove(&face) {
             return routes.iter().for_each(|prefix| self.unregister(face, prefix));
         }
-        // Gone already is as good.
+        // It is not an error if the face is closed already.
         let _ = self.plane.destroy_face(FaceId(face));
     }
 
-    /// A face has gone, and its routes with it.
+    /// A face was closed, together with its routes.
     fn gone(&mut self, face: u64) {
         self.routes.remove(&face);
         self.again.remove(&face);
@@ -176,7 +178,7 @@ impl Home for LinkFaces {
         self.try_mtu(face, mtu, now_ns, AGAIN_MAX);
     }
 
-    /// Sets what is due to be set again; when the next is, ns.
+    /// Sets the MTUs that are due. Returns the time of the next one, ns.
     fn retry(&mut self, now_ns: u64) -> Option<u64> {
         let due = self.again.iter().filter(|(_, (_, at_ns, _))| *at_ns <= now_ns);
         let due: Vec<(u64, usize, u32)> = due.map(|(face, (mtu, _, left))| (*face, *mtu, *left)).collect();
@@ -184,19 +186,19 @@ impl Home for LinkFaces {
         self.again.values().map(|(_, at_ns, _)| *at_ns).min()
     }
 
-    /// Whether a face is asked for what no route leads to.
+    /// Sets whether a face receives Interests without a route.
     fn ask(&self, face: FaceId, is_asked: bool) {
-        // One that has gone meanwhile is asked nothing anyway.
+        // It is not an error if the face was closed meanwhile.
         let _ = self.core.discovery().set(face, is_asked);
     }
 
-    fn ask_beside(&self, face: FaceId, group: FaceId) {
+    fn add_discovery_face(&self, face: FaceId, group: FaceId) {
         let _ = self.core.discovery().set_beside(face, group);
     }
 
     fn copy_to(&self, group: FaceId, faces: &[u64]) {
         let faces: Vec<FaceId> = faces.iter().copied().map(FaceId).collect();
-        // One that has gone meanwhile receives and answers nothing anyway.
+        // It is not an error if a face was closed meanwhile.
         let _ = self.core.discovery().set_copied(group, &faces);
         self.plane.copy_to(group, faces);
     }
@@ -222,19 +224,19 @@ impl Home for LinkFaces {
         self.unregister(face, prefix);
     }
 
-    /// Its faces end with the router.
+    /// These faces close with the router.
     fn leave(&mut self) {}
 }
 
-/// The frames of a packet, of at most `mtu` octets. Sequences are the time, so that those of
-/// different packets do not meet.
+/// The frames of a packet, of at most `mtu` octets. The sequence numbers start with the time, so
+/// that those of different packets do not overlap.
 fn frames(packet: Vec<u8>, mtu: usize) -> Vec<Vec<u8>> {
     let mtu = mtu.max(MTU_OCTETS_MIN);
     let now_ns = clock::monotonic_ns();
     let mut sender = LinkSender::new(LinkConfig::new(LinkKind::Datagram { mtu }), now_ns);
     let mut frames = Vec::new();
     let outbound = Outbound { headers: LpHeaders::default(), packet, hop_limit: None };
-    // A packet of discovery fits into the fragments that there may be, whatever the MTU.
+    // A packet of discovery fits the maximum number of fragments at any MTU.
     let _ = sender.send(outbound, now_ns, &mut |frame| frames.push(frame.slices().concat()));
     frames
 }

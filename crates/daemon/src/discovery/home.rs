@@ -1,72 +1,73 @@
-//! Where links are: with this router's own faces, or with the kernel's.
+//! The interface of discovery to the faces of links, in the data plane or in the kernel.
 
 use std::os::fd::BorrowedFd;
 
-use namely_discovery::{Recipient, Station};
+use namely_discovery::{LinkAddress, Recipient};
 use namely_forwarder::FaceId;
 use namely_wire::{FaceUri, Name};
 
-use super::link::{Link, Seen};
-use namely_dataplane::Overheard;
+use super::link::{Link, LinkSnapshot};
+use namely_dataplane::CapturedPacket;
 
-/// What carries out at faces what the state machine wants.
-pub(super) trait Home: Send {
-    /// Discovery begins on these links.
+/// Carries out the actions of the state machine on faces.
+pub(super) trait DiscoveryHost: Send {
+    /// Discovery starts on these links.
     fn begin(&mut self, links: &[Link]);
 
-    /// A link has become this; `epoll` ends the wait when something is heard there. The face of its
-    /// group, if that is another one now.
+    /// Handles a change of a link. A socket that receives packets of the link must be added to
+    /// `epoll`. Returns the face of its group, if that has changed.
     fn seen(
         &mut self,
         number: usize,
         link: &Link,
-        now: Option<Seen>,
+        now: Option<LinkSnapshot>,
         epoll: BorrowedFd<'_>,
     ) -> Option<FaceId>;
 
-    /// What was heard since, beside what workers have put into the tap.
-    fn heard(&mut self) -> Vec<Overheard>;
+    /// The packets received since the last call, in addition to those in the capture queue.
+    fn heard(&mut self) -> Vec<CapturedPacket>;
 
-    /// Sends a packet past the forwarder.
+    /// Sends a packet directly on a face, bypassing the forwarder.
     fn send(&mut self, face: FaceId, packet: Vec<u8>);
 
-    /// Sends a packet to a station of a link that has no face.
+    /// Sends a packet to a link address without a face.
     fn send_past_faces(&mut self, number: usize, link: &Link, to: Recipient, packet: Vec<u8>);
 
-    /// Waits until what was sent is on its way.
+    /// Waits until all packets are handed to the device.
     fn settle(&self);
 
-    /// A face to a station of a link.
-    fn make(&mut self, link: usize, local: FaceUri, station: Station, mtu: usize) -> Option<u64>;
+    /// Makes a face to a link address.
+    fn make(&mut self, link: usize, local: FaceUri, station: LinkAddress, mtu: usize) -> Option<u64>;
 
-    /// Ends a face that was made, or gives it back.
+    /// Destroys a face. From a borrowed face, which discovery does not own, only removes the
+    /// routes.
     fn destroy(&mut self, face: u64);
 
-    /// A face has gone, and its routes with it.
+    /// A face was closed, together with its routes.
     fn gone(&mut self, face: u64);
 
-    /// Frames to a face are at most so long from now on.
+    /// Sets the MTU of a face.
     fn set_mtu(&mut self, face: u64, mtu: usize, now_ns: u64);
 
-    /// Does again what was put off; when the next is due, ns.
+    /// Retries postponed actions. Returns the time of the next one, ns.
     fn retry(&mut self, now_ns: u64) -> Option<u64>;
 
-    /// Whether a face is asked for what no route leads to.
+    /// Sets whether a face receives Interests without a route.
     fn ask(&self, face: FaceId, is_asked: bool);
 
-    /// Asks a neighbour beside its group.
-    fn ask_beside(&self, face: FaceId, group: FaceId);
+    /// Makes a neighbor receive Interests without a route, in addition to its group.
+    fn add_discovery_face(&self, face: FaceId, group: FaceId);
 
-    /// Has these faces, and no others, receive what is sent to a group: of neighbours whose MTU is
+    /// Sets the faces that receive copies of packets to a group: those of neighbors with an MTU
     /// below that of the group.
     fn copy_to(&self, group: FaceId, faces: &[u64]);
 
-    /// A route to a neighbour.
+    /// Adds a route to a neighbor.
     fn add_route(&mut self, face: u64, prefix: &Name, now_ns: u64);
 
-    /// It is no more.
+    /// Removes such a route.
     fn remove_route(&mut self, face: u64, prefix: &Name);
 
-    /// Discovery ends, and what it has made with it.
+    /// Discovery stops and removes its faces and routes.
     fn leave(&mut self);
 }

@@ -1,4 +1,4 @@
-//! What the router signs on its links for neighbour discovery.
+//! Signs this router's messages of neighbor discovery.
 
 use namely_discovery::Key;
 use namely_discovery::message::{OwnHello, OwnReply};
@@ -6,25 +6,26 @@ use namely_host::clock;
 use namely_security::{Signer, sign_data, sign_interest};
 use namely_wire::{DataBuilder, InterestBuilder, InterestView};
 
+use crate::exit::Failure;
 use crate::key::RouterKey;
 
-/// How long a hello stays in a router that takes it for an ordinary Interest, ms.
+/// Lifetime of a hello in a router that processes it as an ordinary Interest, ms.
 const LIFETIME_MS: u64 = 1000;
 
-/// The key that the router has on its links.
+/// The router's key for its links.
 pub(super) struct Identity {
     key: Key,
     signer: Signer,
-    /// The time of what was signed last: the next is later, whatever the clock does.
+    /// The last signing time. The next one is later even if the clock goes backwards.
     time_ms: u64,
 }
 
 impl Identity {
-    /// With the router's key.
+    /// Creates the identity from the router's key.
     ///
     /// # Errors
-    /// There is none, or it is of another kind, in words.
-    pub(super) fn new(key: &RouterKey) -> Result<Self, String> {
+    /// [`Failure`]: there is no key, or one of another type.
+    pub(super) fn new(key: &RouterKey) -> Result<Self, Failure> {
         let (key, signer) = key.signer()?;
         Ok(Identity { key, signer, time_ms: 0 })
     }
@@ -33,7 +34,7 @@ impl Identity {
         self.key
     }
 
-    /// A signed hello, and the digest that ends its name. Nothing when the library refuses.
+    /// Returns a signed hello, and the digest that ends its name; `None` if the library fails.
     pub(super) fn hello(&mut self, hello: &OwnHello) -> Option<(Vec<u8>, [u8; 32])> {
         let builder = InterestBuilder::new(hello.name()).lifetime_ms(LIFETIME_MS).hop_limit(1);
         let builder = builder.nonce(namely_host::random().ok()?);
@@ -43,7 +44,7 @@ impl Identity {
         Some((packet, digest))
     }
 
-    /// A signed reply.
+    /// Returns a signed reply.
     pub(super) fn reply(&mut self, reply: &OwnReply) -> Option<Vec<u8>> {
         let content = reply.content(self.next_time_ms());
         sign_data(&DataBuilder::new(reply.name.as_name()), &content, &self.signer).ok()

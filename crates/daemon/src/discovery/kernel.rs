@@ -1,6 +1,6 @@
-//! The links of a router that forwards by the kernel: lower faces and routes are made there, and
-//! what is said about neighbours goes by sockets of this thread's own, as the kernel's faces know
-//! nothing of discovery.
+//! The links of a router that forwards in the kernel. The faces of links and their routes are made
+//! in the kernel. Messages of discovery use sockets of this thread, because the kernel's faces do
+//! not support discovery.
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::BorrowedFd;
@@ -9,29 +9,29 @@ use std::sync::Arc;
 use namely_datagrams::ethernet::DEFAULT_GROUP;
 use namely_datagrams::ethernet::messages::Messages;
 use namely_discovery::message::DISCOVERY;
-use namely_discovery::{Recipient, Station, concerns_discovery};
+use namely_discovery::{LinkAddress, Recipient, concerns_discovery};
 use namely_forwarder::{Charge, FaceId};
+use namely_messages::{Route, RouteOrigin, route_flags};
 use namely_mgmt::{CreateFaceError, Faces, Tables};
-use namely_wire::mgmt::{Route, RouteOrigin, route_flags};
 use namely_wire::{FaceUri, MacAddress, Name};
 use rustix::event::epoll::{self, EventData, EventFlags};
 
-use super::home::Home;
-use super::link::{Link, Seen};
+use super::home::DiscoveryHost;
+use super::link::{Link, LinkSnapshot};
 use crate::kernel::Kernel;
-use namely_dataplane::Overheard;
+use namely_dataplane::CapturedPacket;
 
-/// Messages of one link that are read at a time; what comes meanwhile waits in its socket's buffer.
+/// Messages of one link that are read in a round. Others wait in the socket's buffer.
 pub(crate) const HEARD_AT_ONCE_MAX: usize = 64;
 
 /// The links, by their numbers.
 pub(super) struct KernelLinks {
     kernel: Arc<Kernel>,
-    /// None while a device is not there.
+    /// `None` while the device does not exist.
     sockets: Vec<Option<Messages>>,
-    /// Where faces lead: those of groups, and those of neighbours.
+    /// The link and the remote address of each face, for groups and neighbors.
     far: HashMap<u64, (usize, MacAddress)>,
-    /// Faces of neighbours that somebody else has made: these are not destroyed.
+    /// Faces of neighbors that discovery did not make. It does not destroy them.
     borrowed: HashSet<u64>,
     routes: HashMap<u64, Vec<Name>>,
 }
@@ -54,12 +54,12 @@ impl KernelLinks {
         });
         match opened {
             Ok(socket) => self.sockets[number] = Some(socket),
-            Err(errno) => tracing::error!("no neighbours are heard on link {number}: {errno}"),
+            Err(errno) => tracing::error!("no messages of neighbors on link {number}: {errno}"),
         }
     }
 }
 
-impl Home for KernelLinks {
+impl DiscoveryHost for KernelLinks {
     fn begin(&mut self, links: &[Link]) {
         self.sockets = links.iter().map(|_| None).collect();
         self.far.extend(links.iter().enumerate().map(|(n, link)| (link.group.0, (n, DEFAULT_GROUP))));
@@ -69,13 +69,13 @@ impl Home for KernelLinks {
         &mut self,
         number: usize,
         link: &Link,
-        now: Option<Seen>,
+        now: Option<LinkSnapshot>,
         epoll: BorrowedFd<'_>,
     ) -> Option<FaceId> {
         let before = self.sockets.get_mut(number)?.take();
-        let Seen { index, state } = now?;
-        let Station::Ether(own) = state.station else { return None };
-        // A device of another number or address is another one; else the socket serves on.
+        let LinkSnapshot { index, state } = now?;
+        let LinkAddress::Ether(own) = state.station else { return None };
+        // Another number or address means another device. Otherwise the socket remains valid.
         let is_same =
             link.seen.is_some_and(|seen| (seen.index, seen.state.station) == (index, state.station));
         match before.filter(|_| is_same) {
@@ -87,17 +87,17 @@ impl Home for KernelLinks {
         (group != link.group.0).then_some(FaceId(group))
     }
 
-    fn heard(&mut self) -> Vec<Overheard> {
+    fn heard(&mut self) -> Vec<CapturedPacket> {
         let mut heard = Vec::new();
         for (number, socket) in self.sockets.iter_mut().enumerate() {
             let Some(socket) = socket else { continue };
             for _ in 0..HEARD_AT_ONCE_MAX {
-                // What becomes of the device, the monitor tells.
+                // The monitor reports a failure of the device.
                 let Ok(Some(message)) = socket.receive() else { break };
                 if concerns_discovery(message.packet) {
-                    let source = Station::Ether(message.source.0);
+                    let source = LinkAddress::Ether(message.source.0);
                     let (link, packet) = (Some(number), message.packet.to_vec());
-                    heard.push(Overheard { link, source, is_unicast: message.is_unicast, packet });
+                    heard.push(CapturedPacket { link, source, is_unicast: message.is_unicast, packet });
                 }
             }
         }
@@ -107,26 +107,26 @@ impl Home for KernelLinks {
     fn send(&mut self, face: FaceId, packet: Vec<u8>) {
         let Some((link, to)) = self.far.get(&face.0) else { return };
         let socket = self.sockets.get(*link).and_then(Option::as_ref);
-        // What is lost here is said again at the next heartbeat.
+        // A lost packet is repeated at the next heartbeat.
         if let Some(Err(errno)) = socket.map(|socket| socket.send(*to, &packet)) {
-            tracing::debug!("nothing is said to {to}: {errno}");
+            tracing::debug!("no message to {to}: {errno}");
         }
     }
 
     fn send_past_faces(&mut self, number: usize, _: &Link, to: Recipient, packet: Vec<u8>) {
-        let Station::Ether(octets) = to.station else { return };
+        let LinkAddress::Ether(octets) = to.station else { return };
         let socket = self.sockets.get(number).and_then(Option::as_ref);
         if let Some(Err(errno)) = socket.map(|socket| socket.send(MacAddress(octets), &packet)) {
-            tracing::debug!("nothing is said to {}: {errno}", to.station);
+            tracing::debug!("no message to {}: {errno}", to.station);
         }
     }
 
-    /// What is sent is on its way when that returns.
+    /// A packet is handed to the device when the call of send returns.
     fn settle(&self) {}
 
-    /// The kernel's faces are as long as their device's frames.
-    fn make(&mut self, link: usize, local: FaceUri, station: Station, _: usize) -> Option<u64> {
-        let (Station::Ether(octets), FaceUri::Device(device)) = (station, local) else { return None };
+    /// The MTU of the kernel's faces is that of their device.
+    fn make(&mut self, link: usize, local: FaceUri, station: LinkAddress, _: usize) -> Option<u64> {
+        let (LinkAddress::Ether(octets), FaceUri::Device(device)) = (station, local) else { return None };
         let address = MacAddress(octets);
         let face = match self.kernel.create(&device, address) {
             Ok(face) => face.face_id,
@@ -149,7 +149,7 @@ impl Home for KernelLinks {
         if self.borrowed.remove(&face) {
             return routes.iter().for_each(|prefix| self.unregister(face, prefix));
         }
-        // Gone already is as good.
+        // It is not an error if the face is closed already.
         let _ = self.kernel.destroy_face(FaceId(face));
     }
 
@@ -168,9 +168,9 @@ impl Home for KernelLinks {
     /// The kernel's strategies learn no routes.
     fn ask(&self, _: FaceId, _: bool) {}
 
-    fn ask_beside(&self, _: FaceId, _: FaceId) {}
+    fn add_discovery_face(&self, _: FaceId, _: FaceId) {}
 
-    /// The kernel's groups are as long as their device's frames, whoever hears them.
+    /// The MTU of the kernel's groups is that of their device, regardless of their members.
     fn copy_to(&self, _: FaceId, _: &[u64]) {}
 
     fn add_route(&mut self, face: u64, prefix: &Name, now_ns: u64) {

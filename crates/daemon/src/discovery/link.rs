@@ -1,31 +1,31 @@
-//! A link on which neighbours are looked for, and its state as the system shows it.
+//! A link with neighbor discovery, and its state in the system.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 use namely_datagrams::ethernet::monitor::{self, Device};
-use namely_discovery::{LinkState, Station};
+use namely_discovery::{LinkAddress, LinkState};
 use namely_forwarder::FaceId;
 use namely_io::ethernet::DEFAULT_GROUP;
 use namely_io::udp;
 use namely_wire::{Endpoint, FaceUri};
 
 use crate::config::Config;
-use namely_dataplane::TapLink;
+use namely_dataplane::CaptureLink;
 
 /// Octets of the headers of IP and UDP.
 const UDP4_OCTETS: usize = 28;
 const UDP6_OCTETS: usize = 48;
 
-/// What carries the frames of a link.
+/// The medium of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Medium {
-    /// Frames, to the group of all routers.
+    /// Ethernet frames to the group of all routers.
     Ethernet,
-    /// Datagrams to this group; neighbours reach this router at the port of that listener.
+    /// Datagrams to this group. Neighbors reach this router at the port of the listener.
     Udp {
         /// The group.
         group: SocketAddr,
-        /// Where the router listens.
+        /// The address on which the router listens.
         listener: SocketAddr,
     },
 }
@@ -35,13 +35,13 @@ pub(crate) enum Medium {
 pub(crate) struct WatchedLink {
     /// The network device.
     pub(crate) device: String,
-    /// How neighbours are spoken to.
+    /// The medium for messages to neighbors.
     pub(crate) medium: Medium,
 }
 
 impl WatchedLink {
-    /// The links of a configuration: devices that are listened on, and groups of UDP where there
-    /// is a port at which neighbours can answer.
+    /// The links of a configuration: listening devices, and UDP groups with a listener at which
+    /// neighbors can reach this router.
     pub(crate) fn all(config: &Config) -> Vec<Self> {
         if !config.discovery.enabled {
             return Vec::new();
@@ -50,7 +50,7 @@ impl WatchedLink {
             FaceUri::Device(name) => Some(WatchedLink { device: name.clone(), medium: Medium::Ethernet }),
             _ => None,
         });
-        // What is on a group of UDP is not the kernel's.
+        // The kernel does not support UDP groups.
         let multicast = config.faces.multicast.iter().filter(|_| !config.kernel.enabled);
         let groups = multicast.filter_map(|multicast| {
             let group = multicast.group.address()?;
@@ -68,7 +68,7 @@ impl WatchedLink {
         ethernet.chain(groups).collect()
     }
 
-    /// The remote end of the face of its group.
+    /// The remote URI of the face of its group.
     pub(crate) fn group(&self) -> FaceUri {
         match self.medium {
             Medium::Ethernet => FaceUri::Ether(DEFAULT_GROUP),
@@ -76,50 +76,51 @@ impl WatchedLink {
         }
     }
 
-    /// As workers know it.
-    pub(crate) fn tapped(&self) -> TapLink {
+    /// The description of the link for the capture queue of the workers.
+    pub(crate) fn tapped(&self) -> CaptureLink {
         let device = FaceUri::Device(self.device.clone());
         match self.medium {
-            Medium::Ethernet => TapLink::Ethernet(device),
-            Medium::Udp { .. } => TapLink::Udp { device, group: self.group() },
+            Medium::Ethernet => CaptureLink::Ethernet(device),
+            Medium::Udp { .. } => CaptureLink::Udp { device, group: self.group() },
         }
     }
 }
 
-/// A link that is watched.
+/// A watched link.
 pub(super) struct Link {
     pub(super) watched: WatchedLink,
     /// The face of its group.
     pub(super) group: FaceId,
-    /// As it was last seen; `None` while it is not there, down, or without an address.
-    pub(super) seen: Option<Seen>,
-    /// The faces of its neighbours that are asked for what no route leads to.
+    /// Its last state; `None` while the device is missing, down, or without an address.
+    pub(super) seen: Option<LinkSnapshot>,
+    /// The faces of its neighbors that receive Interests without a route.
     pub(super) asked: Vec<u64>,
-    /// Those whose MTU is below that of the group.
+    /// The faces of neighbors with an MTU below that of the group.
     pub(super) small: Vec<u64>,
 }
 
-/// What was seen of a link.
+/// The state of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct LinkSnapshot {
     /// The device's number.
     pub(super) index: u32,
     pub(super) state: LinkState,
 }
 
 impl Link {
-    /// Asks the system. `Err` when that does not say.
-    pub(super) fn look(&self) -> Result<Option<Seen>, ()> {
+    /// Queries the state of the link from the system. `None` while the device is missing, down, or
+    /// without an address; `Err` if the query fails.
+    pub(super) fn look(&self) -> Result<Option<LinkSnapshot>, ()> {
         let device = monitor::device(&self.watched.device).map_err(|_| ())?;
         let Some(device) = device.filter(|device| device.is_up) else { return Ok(None) };
         let index = device.index;
-        Ok(self.state(&device).map(|state| Seen { index, state }))
+        Ok(self.state(&device).map(|state| LinkSnapshot { index, state }))
     }
 
     fn state(&self, device: &Device) -> Option<LinkState> {
         let mtu = device.mtu.min(namely_wire::LP_PACKET_OCTETS_MAX);
         let Medium::Udp { group, listener } = self.watched.medium else {
-            let station = Station::Ether(device.address.0);
+            let station = LinkAddress::Ether(device.address.0);
             return Some(LinkState { station, mtu, network_bits: 0 });
         };
         let own = match listener.ip() {
@@ -127,17 +128,19 @@ impl Link {
             _ => udp::address_towards(group, &self.watched.device).ok()?.0.ip(),
         };
         let headers = if own.is_ipv4() { UDP4_OCTETS } else { UDP6_OCTETS };
-        let station = Station::Udp(SocketAddr::new(own, listener.port()));
+        let station = LinkAddress::Udp(SocketAddr::new(own, listener.port()));
         let network_bits = monitor::network_bits(device.index, own).ok().flatten();
-        // Of which network it is has to be known, so that nothing is sent to others.
+        // An unknown network is treated as one of a single address, so that no packet leaves the
+        // link.
         let network_bits = network_bits.unwrap_or(if own.is_ipv4() { 32 } else { 128 });
         Some(LinkState { station, mtu: mtu.saturating_sub(headers), network_bits })
     }
 
-    /// Whether a peer of UDP is on this link: its zone says so, or the address by which this host
-    /// reaches it.
+    /// Returns true if a UDP peer is on this link: its zone is that of the link, or this host
+    /// reaches it from the link's address.
     pub(super) fn reaches(&self, peer: SocketAddr) -> bool {
-        let Some(Seen { index, state: LinkState { station: Station::Udp(own), .. } }) = self.seen else {
+        let Some(LinkSnapshot { index, state: LinkState { station: LinkAddress::Udp(own), .. } }) = self.seen
+        else {
             return false;
         };
         match peer {
@@ -146,21 +149,21 @@ impl Link {
         }
     }
 
-    /// A station of this link with the zone that its address may need here.
-    pub(super) fn with_zone(&self, station: Station) -> Station {
+    /// Returns `station`, with the zone of this link if it is an IPv6 link-local address.
+    pub(super) fn with_zone(&self, station: LinkAddress) -> LinkAddress {
         match (station, self.seen) {
-            (Station::Udp(SocketAddr::V6(mut address)), Some(seen))
+            (LinkAddress::Udp(SocketAddr::V6(mut address)), Some(seen))
                 if address.ip().is_unicast_link_local() =>
             {
                 address.set_scope_id(seen.index);
-                Station::Udp(SocketAddr::V6(address))
+                LinkAddress::Udp(SocketAddr::V6(address))
             }
             _ => station,
         }
     }
 }
 
-/// The address from which the system would send there. Nothing is sent.
+/// The source address that the system selects for a destination. No packet is sent.
 fn source_towards(peer: SocketAddr) -> Option<IpAddr> {
     let any: IpAddr = if peer.is_ipv4() { [0u8; 4].into() } else { [0u8; 16].into() };
     let socket = UdpSocket::bind((any, 0)).ok()?;

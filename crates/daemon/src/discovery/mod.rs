@@ -1,10 +1,10 @@
-//! The thread of neighbour discovery: what the state machine of `namely_discovery` wants, it
-//! carries out.
+//! The thread of neighbor discovery. It carries out the actions of the state machine of
+//! `namely_discovery`.
 //!
-//! It owns the router's key on links, and watches the network devices. Signatures are checked here
-//! and nowhere else; neither a worker nor the control thread waits for that. The machine is behind
-//! a lock, so that the control thread can show what it knows; the lock is held neither while a
-//! signature is made or checked nor while a face is made.
+//! It owns the router's link key and watches the network devices. Only this thread checks the
+//! signatures of discovery messages, so neither a worker nor the control thread waits for a check.
+//! The state machine is behind a lock, so that the control thread can read its state. The lock is
+//! not held while a signature is made or checked, or while a face is made.
 
 mod faces;
 mod home;
@@ -22,7 +22,9 @@ use std::time::Duration;
 
 use namely_datagrams::ethernet::monitor::Monitor;
 use namely_discovery::limits::ASKED_ONE_BY_ONE_MAX;
-use namely_discovery::{Action, Discovery, Heard, InterfaceId, NeighbourFace, Proof, Recipient, Station};
+use namely_discovery::{
+    Action, Discovery, InterfaceId, LinkAddress, NeighbourFace, Proof, ReceivedPacket, Recipient,
+};
 use namely_forwarder::FaceId;
 use namely_host::{Waker, clock};
 use namely_wire::FaceUri;
@@ -30,30 +32,31 @@ use parking_lot::Mutex;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
-use self::home::Home;
+use self::home::DiscoveryHost;
 use self::identity::Identity;
 pub(crate) use self::link::WatchedLink;
 use self::link::{Link, Medium};
 pub(crate) use self::start::NeighborDiscovery;
 use self::view::View;
+use crate::exit::Failure;
 use crate::key::{RouterKey, is_signed_by};
 use crate::threads::Thread;
-use namely_dataplane::{Overheard, Tap};
+use namely_dataplane::{CaptureQueue, CapturedPacket};
 
-/// How soon an address is asked for again that was not there, ns.
+/// Interval between queries for a missing address, ns.
 const LOOK_AGAIN_NS: u64 = 250_000_000;
 
-/// What other threads tell the thread of discovery. As many wait as faces have gone meanwhile.
+/// Orders to the thread of discovery. Each closed face adds at most one order.
 enum Order {
-    /// A face has gone.
+    /// A face was closed.
     FaceGone(u64),
-    /// Have other settings.
+    /// Apply these settings.
     Configure(Box<namely_discovery::Config>),
-    /// Say goodbye and end.
+    /// Send a goodbye and stop.
     Stop,
 }
 
-/// The thread, seen from others.
+/// The handle of the thread.
 struct Running {
     orders: Sender<Order>,
     waker: Waker,
@@ -62,23 +65,23 @@ struct Running {
 }
 
 impl Running {
-    /// Starts discovery on `links`. `tap` was made for these.
+    /// Starts discovery on `links`. `tap` must capture the packets of these links.
     ///
     /// # Errors
-    /// What the system refuses, in words.
+    /// [`Failure`]: an error of the system.
     fn start(
-        home: Box<dyn Home>,
-        tap: Arc<Tap>,
+        home: Box<dyn DiscoveryHost>,
+        tap: Arc<CaptureQueue>,
         links: Vec<Link>,
         config: namely_discovery::Config,
         key: &RouterKey,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Failure> {
         let identity = Identity::new(key)?;
-        let random = namely_host::random().map_err(|errno| format!("no random numbers: {errno}"))?;
+        let random = namely_host::random().map_err(Failure::system("no random numbers"))?;
         let now_ns = clock::monotonic_ns();
         let machine = Discovery::new(config, identity.key(), u64::from_ne_bytes(random), now_ns);
         let machine = Arc::new(Mutex::new(machine));
-        let system = |errno| format!("watching network devices: {errno}");
+        let system = |errno| Failure::failed(format!("watching network devices: {errno}"));
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(system)?;
         let monitor = Monitor::new().map_err(system)?;
         let watch = |fd: std::os::fd::BorrowedFd<'_>| {
@@ -94,12 +97,12 @@ impl Running {
         let thread =
             DiscoveryThread { machine, identity, home, tap, epoll, monitor, orders, links, aimed: 0 };
         let thread = Thread::start("namely-discovery", move || thread.run())
-            .map_err(|error| format!("no thread for discovery: {error}"))?;
+            .map_err(Failure::system("no thread for discovery"))?;
         Ok(Running { orders: sender, waker, view, thread })
     }
 
     fn send(&self, order: Order) {
-        // A thread that has ended takes none.
+        // If the thread has stopped, the order is dropped.
         if self.orders.send(order).is_ok() {
             self.waker.wake();
         }
@@ -113,9 +116,7 @@ impl Running {
 
 fn warn_if_open(config: &namely_discovery::Config) {
     if config.open {
-        tracing::warn!(
-            "neighbour discovery is OPEN: whatever prefix any neighbour announces becomes a route"
-        );
+        tracing::warn!("neighbor discovery is OPEN: every prefix that a neighbor announces becomes a route");
     }
 }
 
@@ -123,13 +124,14 @@ fn warn_if_open(config: &namely_discovery::Config) {
 struct DiscoveryThread {
     machine: Arc<Mutex<Discovery>>,
     identity: Identity,
-    home: Box<dyn Home>,
-    tap: Arc<Tap>,
+    home: Box<dyn DiscoveryHost>,
+    tap: Arc<CaptureQueue>,
     epoll: std::os::fd::OwnedFd,
     monitor: Monitor,
     orders: Receiver<Order>,
     links: Vec<Link>,
-    /// The machine's changes when it was last decided who is asked for what no route leads to.
+    /// The state machine's generation of faces at the last update of the faces that receive
+    /// Interests without a route.
     aimed: u64,
 }
 
@@ -137,7 +139,7 @@ impl DiscoveryThread {
     fn run(mut self) {
         self.home.begin(&self.links);
         let mut actions = Vec::new();
-        self.look_at_devices(&mut actions);
+        self.poll_devices(&mut actions);
         loop {
             let now_ns = clock::monotonic_ns();
             let due_ns = self.machine.lock().tick(now_ns, &mut actions);
@@ -149,12 +151,12 @@ impl DiscoveryThread {
             self.wait(due_ns);
             self.tap.waker().reset();
             if self.monitor.take_changes() || look_ns.is_some() {
-                self.look_at_devices(&mut actions);
+                self.poll_devices(&mut actions);
             }
             let from_home = self.home.heard();
             for overheard in self.tap.take().into_iter().chain(from_home) {
                 let Some(link) = self.link_of(&overheard) else { continue };
-                let heard = Heard {
+                let heard = ReceivedPacket {
                     interface: InterfaceId(link as u32),
                     source: overheard.source,
                     is_unicast: overheard.is_unicast,
@@ -166,31 +168,31 @@ impl DiscoveryThread {
             while let Ok(order) = self.orders.try_recv() {
                 match order {
                     Order::FaceGone(face) => {
-                        self.machine.lock().face_gone(face, clock::monotonic_ns(), &mut actions);
+                        self.machine.lock().face_closed(face, clock::monotonic_ns(), &mut actions);
                         self.home.gone(face);
                     }
                     Order::Configure(config) => {
                         warn_if_open(&config);
                         self.machine.lock().reconfigure(*config, clock::monotonic_ns(), &mut actions);
                     }
-                    Order::Stop => return self.say_goodbye(actions),
+                    Order::Stop => return self.send_goodbye(actions),
                 }
                 self.carry_out(&mut actions);
             }
         }
     }
 
-    fn say_goodbye(mut self, mut actions: Vec<Action>) {
+    fn send_goodbye(mut self, mut actions: Vec<Action>) {
         self.machine.lock().goodbye(&mut actions);
         self.carry_out(&mut actions);
         self.home.settle();
         self.home.leave();
     }
 
-    /// Has Interests that look for a producer go to the neighbours of a link one by one where
-    /// there are few, so that what answers comes by unicast and teaches a unicast face, and to the
-    /// group beside them, for who is there without discovery. What is sent to the group goes by
-    /// unicast to neighbours that it is too long for.
+    /// Updates the faces that receive Interests without a route. With few neighbors on a link,
+    /// each of them receives the Interest by unicast, so that Data returns by unicast and the
+    /// strategy learns a unicast face. The group also receives it, for nodes without discovery.
+    /// Packets to the group are copied by unicast to neighbors with a smaller MTU.
     fn aim_discoveries(&mut self) {
         let machine = self.machine.lock();
         if machine.changes() == std::mem::replace(&mut self.aimed, machine.changes()) {
@@ -207,12 +209,12 @@ impl DiscoveryThread {
             let is_few = neighbours.len() <= ASKED_ONE_BY_ONE_MAX;
             let asked: Vec<u64> = neighbours.iter().filter(|_| is_few).map(|n| n.face).collect();
             let small: Vec<u64> = neighbours.iter().filter(|n| n.is_small).map(|n| n.face).collect();
-            // What was asked and has gone is asked nothing anyway.
+            // It is not an error if the face was closed meanwhile.
             for face in link.asked.iter().filter(|face| !asked.contains(face)) {
                 self.home.ask(FaceId(*face), false);
             }
             for face in asked.iter().filter(|face| !link.asked.contains(face)) {
-                self.home.ask_beside(FaceId(*face), link.group);
+                self.home.add_discovery_face(FaceId(*face), link.group);
             }
             if small != link.small {
                 self.home.copy_to(link.group, &small);
@@ -221,21 +223,21 @@ impl DiscoveryThread {
         }
     }
 
-    /// Sleeps until something comes or is due.
+    /// Sleeps until an event or the next timer.
     fn wait(&self, due_ns: Option<u64>) {
         let now_ns = clock::monotonic_ns();
         let wait = due_ns.map(|due_ns| Duration::from_nanos(due_ns.saturating_sub(now_ns)));
         let timeout = wait.and_then(|wait| Timespec::try_from(wait).ok());
         let mut events = [epoll::Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; 2];
-        // Interrupted, or at an end: either way all is looked at.
+        // All sources are polled after an interruption, too.
         let _ = epoll::wait(&self.epoll, &mut events, timeout.as_ref());
     }
 
-    /// Tells the machine what became of the devices.
-    fn look_at_devices(&mut self, actions: &mut Vec<Action>) {
+    /// Reports changes of the devices to the state machine.
+    fn poll_devices(&mut self, actions: &mut Vec<Action>) {
         let now_ns = clock::monotonic_ns();
         for (number, link) in self.links.iter_mut().enumerate() {
-            // When the system does not say, all stays as it is until the next change.
+            // If the query fails, the state stays as it is until the next change.
             let Ok(now) = link.look() else { continue };
             if now == link.seen {
                 continue;
@@ -253,22 +255,22 @@ impl DiscoveryThread {
         }
     }
 
-    /// Whether a link has no address yet, of which nobody tells.
+    /// Returns true if a link has no address yet. The monitor does not report a new address.
     fn awaits_address(&self) -> bool {
         let is_udp = |link: &Link| matches!(link.watched.medium, Medium::Udp { .. });
         self.links.iter().any(|link| link.seen.is_none() && is_udp(link))
     }
 
-    /// The link that a packet came from.
-    fn link_of(&self, overheard: &Overheard) -> Option<usize> {
+    /// The link that received a packet.
+    fn link_of(&self, overheard: &CapturedPacket) -> Option<usize> {
         match overheard.source {
             _ if overheard.link.is_some() => overheard.link,
-            Station::Udp(peer) => self.links.iter().position(|link| link.reaches(peer)),
-            Station::Ether(_) => None,
+            LinkAddress::Udp(peer) => self.links.iter().position(|link| link.reaches(peer)),
+            LinkAddress::Ether(_) => None,
         }
     }
 
-    /// Does what the machine wants, and what follows from that.
+    /// Carries out the actions, and further actions that result from them.
     fn carry_out(&mut self, actions: &mut Vec<Action>) {
         while !actions.is_empty() {
             for action in std::mem::take(actions) {
@@ -277,7 +279,7 @@ impl DiscoveryThread {
         }
     }
 
-    /// Sends a packet over the face of a neighbour, or past all faces to who is none yet.
+    /// Sends a packet over a neighbor's face, or directly to a peer without one.
     fn send_to(&mut self, interface: InterfaceId, to: Recipient, packet: Vec<u8>) {
         let number = interface.0 as usize;
         match (to.face, self.links.get(number)) {
@@ -311,7 +313,7 @@ impl DiscoveryThread {
             }
             Action::Verify { ticket, key, packet } => {
                 let is_right = is_signed_by(&packet, &key);
-                let proof = if is_right { Proof::Right } else { Proof::Wrong };
+                let proof = if is_right { Proof::Valid } else { Proof::Invalid };
                 self.machine.lock().verified(ticket, proof, now_ns(), more);
             }
             Action::MakeFace { interface, station, mtu } => {
@@ -326,7 +328,7 @@ impl DiscoveryThread {
             Action::SetMtu { face, mtu } => self.home.set_mtu(face, mtu, now_ns()),
             Action::SetGroupMtu { interface, mtu } => {
                 if let Some(link) = self.links.get(interface.0 as usize) {
-                    // What was sent before is to be cut as it was then.
+                    // Packets sent before must be fragmented by the previous MTU.
                     self.home.settle();
                     self.home.set_mtu(link.group.0, mtu, now_ns());
                 }

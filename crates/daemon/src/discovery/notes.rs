@@ -1,39 +1,37 @@
-//! What discovery writes to the log: a line for each event.
+//! Writes the events of discovery to the log, one line each.
 
-use namely_discovery::{Note, Station};
+use namely_discovery::{LinkAddress, Note};
 
 use super::view::hex;
 
-/// Writes it.
-pub(super) fn log(device: &str, station: Station, note: &Note) {
+/// Logs an event.
+pub(super) fn log(device: &str, station: LinkAddress, note: &Note) {
     match note {
         Note::Proven { mtu, key } => {
-            tracing::info!("neighbour {station} on {device}: MTU {mtu}, key {}", hex(key));
+            tracing::info!("neighbor {station} on {device}: MTU {mtu}, key {}", hex(key));
         }
-        Note::Expired => tracing::info!("neighbour {station} on {device} is gone: not heard any more"),
-        Note::Left => tracing::info!("neighbour {station} on {device} has left"),
-        Note::Mtu(mtu) => tracing::info!("neighbour {station} on {device}: MTU {mtu} from now on"),
+        Note::Expired => tracing::info!("neighbor {station} on {device} has expired: no more hellos"),
+        Note::Left => tracing::info!("neighbor {station} on {device} has left"),
+        Note::Mtu(mtu) => tracing::info!("neighbor {station} on {device}: the MTU is now {mtu}"),
         Note::Accepted(prefix) => {
-            tracing::info!("neighbour {station} on {device} announces {prefix}: a route now");
+            tracing::info!("neighbor {station} on {device} announces {prefix}: route added");
         }
         Note::Refused(prefix) => tracing::warn!(
-            "neighbour {station} on {device} announces {prefix}, which no rule accepts: no route \
+            "neighbor {station} on {device} announces {prefix}, which no rule accepts: no route \
              ([[discovery.accept]] has such rules)"
         ),
         Note::OtherKey => tracing::warn!(
-            "{station} on {device} speaks under another key than before, and is not believed: somebody \
-             pretends to be that neighbour, or it was set up anew, which is accepted a minute after the old one has gone"
+            "{station} on {device} uses another key than before, and is rejected: another station \
+             impersonates that neighbor, or it was set up anew, which is accepted a minute after the old one has expired"
         ),
         Note::MtuTooSmall(mtu) => tracing::warn!(
-            "{station} on {device} has an MTU of {mtu}, less than discovery.mtu_octets_min: no neighbour"
+            "{station} on {device} has an MTU of {mtu}, less than discovery.mtu_octets_min: not a neighbor"
         ),
         Note::Quarantined => {
-            tracing::warn!(
-                "{station} on {device} is not listened to for some time: too much of what it says is wrong"
-            );
+            tracing::warn!("{station} on {device} is in quarantine: too many of its messages are wrong");
         }
         Note::NoRoom => {
-            tracing::warn!("{station} on {device} is one neighbour too many: see discovery.neighbours_max")
+            tracing::warn!("no room for {station} on {device}: see discovery.neighbours_max")
         }
     }
 }

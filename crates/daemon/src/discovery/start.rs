@@ -1,55 +1,55 @@
-//! How discovery begins with the router.
+//! Starts discovery with the router.
 
 use std::sync::{Arc, OnceLock};
 
 use namely_forwarder::FaceId;
 use namely_io::ethernet::DEFAULT_GROUP;
+use namely_messages::{FaceEventKind, FaceEventNotification};
 use namely_mgmt::{Control, Faces, Neighbors};
 use namely_wire::FaceUri;
-use namely_wire::mgmt::{FaceEventKind, FaceEventNotification};
 
 use super::faces::LinkFaces;
 use super::kernel::KernelLinks;
 use super::link::{Link, WatchedLink};
 use super::{Order, Running};
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
 use crate::exit::{Exit, Failure};
-use crate::home::Home;
+use crate::home::RouterHandle;
 use crate::kernel::Kernel;
-use crate::services::{Measures, Service, Start};
-use namely_dataplane::{DataPlane, ListenSpec, Tap};
+use crate::services::{Service, ServiceCounters, StartContext};
+use namely_dataplane::{CaptureQueue, DataPlane, ListenSpec};
 
 /// Neighbor discovery as a service.
 #[derive(Default)]
 pub(crate) struct NeighborDiscovery {
-    /// Where workers put packets about neighbors, if links are watched.
-    tap: OnceLock<Arc<Tap>>,
+    /// The queue of discovery packets from the workers, if links are watched.
+    tap: OnceLock<Arc<CaptureQueue>>,
     running: OnceLock<Running>,
 }
 
 impl Service for NeighborDiscovery {
-    fn check(&self, config: &Config) -> Result<(), String> {
+    fn check(&self, config: &Config) -> Result<(), ConfigError> {
         config.discovery.settings().map(drop)
     }
 
-    /// From the first face on, workers hand over packets of neighbor discovery.
-    fn prepare(&self, start: &Start<'_>) -> Result<(), Failure> {
+    /// Sets the capture queue before the first face exists, so that no packet of neighbor discovery
+    /// bypasses it.
+    fn prepare(&self, start: &StartContext<'_>) -> Result<(), Failure> {
         let links = WatchedLink::all(start.config);
         if !links.is_empty() {
-            let tap = Tap::new(links.iter().map(WatchedLink::tapped).collect());
-            let tap = Arc::new(tap.map_err(|errno| failed(format!("no neighbour discovery: {errno}")))?);
+            let tap = CaptureQueue::new(links.iter().map(WatchedLink::tapped).collect());
+            let tap = Arc::new(tap.map_err(Failure::system("no neighbor discovery"))?);
             start.home.plane.set_tap(tap.clone());
             let _ = self.tap.set(tap);
         }
         Ok(())
     }
 
-    /// Starts discovery on these links, each of which has a face for its group.
-    fn start(&self, start: &Start<'_>) -> Result<(), Failure> {
+    /// Starts discovery on the watched links, each of which receives a face for its group.
+    fn start(&self, start: &StartContext<'_>) -> Result<(), Failure> {
         let Some(tap) = self.tap.get() else { return Ok(()) };
-        let Home { plane, core, kernel } = start.home;
-        let settings = start.config.discovery.settings();
-        let settings = settings.map_err(|why| Failure::new(Exit::Configuration, why))?;
+        let RouterHandle { plane, core, kernel } = start.home;
+        let settings = start.config.discovery.settings()?;
         let with_group = |watched: WatchedLink| {
             let group = match kernel {
                 Some(kernel) => listen_on(kernel, &watched)?,
@@ -59,11 +59,11 @@ impl Service for NeighborDiscovery {
         };
         let links = WatchedLink::all(start.config).into_iter().map(with_group);
         let links = links.collect::<Result<_, Failure>>()?;
-        let home: Box<dyn super::home::Home> = match kernel {
+        let home: Box<dyn super::home::DiscoveryHost> = match kernel {
             Some(kernel) => Box::new(KernelLinks::new(kernel.clone())),
             None => Box::new(LinkFaces::new(plane.clone(), core.clone())),
         };
-        let running = Running::start(home, tap.clone(), links, settings, start.key).map_err(failed)?;
+        let running = Running::start(home, tap.clone(), links, settings, start.key)?;
         let _ = self.running.set(running);
         Ok(())
     }
@@ -74,7 +74,7 @@ impl Service for NeighborDiscovery {
         }
     }
 
-    fn face_event(&self, _: &Home, event: &FaceEventNotification, _: u64) {
+    fn face_event(&self, _: &RouterHandle, event: &FaceEventNotification, _: u64) {
         if let (Some(running), FaceEventKind::Destroyed) = (self.running.get(), event.kind) {
             running.send(Order::FaceGone(event.face_id));
         }
@@ -84,7 +84,7 @@ impl Service for NeighborDiscovery {
         control.neighbors = self.running.get().map(|running| &running.view as &dyn Neighbors);
     }
 
-    fn measure(&self, measures: &mut Measures) {
+    fn measure(&self, measures: &mut ServiceCounters) {
         measures.counters.extend(self.running.get().into_iter().flat_map(|running| running.view.counters()));
     }
 
@@ -93,7 +93,7 @@ impl Service for NeighborDiscovery {
     }
 }
 
-/// The kernel's face of a link's group.
+/// The kernel's face for a link's group.
 fn listen_on(kernel: &Kernel, link: &WatchedLink) -> Result<FaceId, Failure> {
     let face = kernel.listen_on(&link.device, DEFAULT_GROUP);
     face.map(FaceId).map_err(|error| {
@@ -101,7 +101,7 @@ fn listen_on(kernel: &Kernel, link: &WatchedLink) -> Result<FaceId, Failure> {
     })
 }
 
-/// The face of a link's group, which the configuration may have made already.
+/// The face for a link's group. A face from the configuration is reused.
 fn group(plane: &DataPlane, link: &WatchedLink) -> Result<FaceId, Failure> {
     let local = FaceUri::Device(link.device.clone()).to_string();
     let remote = link.group().to_string();
@@ -117,9 +117,5 @@ fn group(plane: &DataPlane, link: &WatchedLink) -> Result<FaceId, Failure> {
     plane
         .listen(ListenSpec::EthernetGroup { interface, group })
         .map_err(|error| Failure::new(Exit::CannotListen, error.to_string()))?;
-    find().ok_or_else(|| failed(format!("the face of {remote} on {local} has gone")))
-}
-
-fn failed(why: String) -> Failure {
-    Failure::new(Exit::Failed, why)
+    find().ok_or_else(|| Failure::failed(format!("the face of {remote} on {local} has gone")))
 }

@@ -1,25 +1,33 @@
-//! What discovery knows, as management shows it.
+//! The state of discovery, for management.
 
 use std::sync::Arc;
 
 use namely_discovery::{Discovery, Key, Phase};
 use namely_host::clock;
+use namely_messages::{Counter, NeighborState, NeighborStatus};
 use namely_mgmt::Neighbors;
-use namely_wire::mgmt::{Counter, NeighborState, NeighborStatus};
 use parking_lot::Mutex;
 
-use namely_dataplane::Tap;
+use namely_dataplane::CaptureQueue;
 
-/// Reads what the thread of discovery knows.
+/// Messages dropped because too many wait for the thread of discovery.
+const QUEUE_FULL: &str = "queue_full";
+
+/// Reads the state of the thread of discovery.
 pub(super) struct View {
     machine: Arc<Mutex<Discovery>>,
     devices: Arc<Vec<String>>,
     key: Key,
-    tap: Arc<Tap>,
+    tap: Arc<CaptureQueue>,
 }
 
 impl View {
-    pub(super) fn new(machine: Arc<Mutex<Discovery>>, devices: Vec<String>, key: Key, tap: Arc<Tap>) -> Self {
+    pub(super) fn new(
+        machine: Arc<Mutex<Discovery>>,
+        devices: Vec<String>,
+        key: Key,
+        tap: Arc<CaptureQueue>,
+    ) -> Self {
         View { machine, devices: Arc::new(devices), key, tap }
     }
 
@@ -69,13 +77,13 @@ impl Neighbors for View {
 
     fn counters(&self) -> Vec<Counter> {
         let machine = self.machine.lock();
-        let counted = machine.counters().iter().chain([("queue_full", self.tap.drops())]);
+        let counted = machine.counters().iter().chain([(QUEUE_FULL, self.tap.drops())]);
         let counted = counted.filter(|(_, n)| *n > 0);
         counted.map(|(label, n)| Counter::new(format!("discovery.{label}"), n)).collect()
     }
 }
 
-/// Octets as people write a key.
+/// The octets of a key in hexadecimal digits.
 pub(super) fn hex(octets: &[u8]) -> String {
     octets.iter().map(|octet| format!("{octet:02x}")).collect()
 }

@@ -1,19 +1,19 @@
-//! The kernel's faces, as management shows them and acts on them.
+//! The kernel's faces, for management.
 
 use std::collections::HashMap;
 
 use namely_forwarder::FaceId;
+use namely_messages::{Counter, FacePersistency, FaceScope, FaceStatus, LinkType};
 use namely_mgmt::{CreateFaceError, FaceSettings, FaceSpec, Faces, UpdateFaceError};
 use namely_nnet::{ControlError, Face, FaceKind, device};
-use namely_wire::mgmt::{Counter, FacePersistency, FaceScope, FaceStatus, LinkType};
 use namely_wire::{FaceUri, MacAddress};
 use rustix::io::Errno;
 
 use super::{Kernel, counters, of};
 
 impl Kernel {
-    /// Makes a face: that of a device's station or group in the kernel, any other here with a
-    /// socket there. May wait for a peer.
+    /// Makes a face. The kernel makes a face to a device's address or group. The data plane makes
+    /// any other face and connects it to the kernel by a socket. May block until a peer answers.
     ///
     /// # Errors
     /// [`CreateFaceError`].
@@ -34,8 +34,8 @@ impl Kernel {
         }
     }
 
-    /// Has a group of a device be heard, by a face that ends with this router unless somebody else
-    /// has made it. Its number.
+    /// Listens to a group of a device. A face that this call makes is closed when the router stops;
+    /// an existing face stays. Returns the number of the face.
     ///
     /// # Errors
     /// [`CreateFaceError`].
@@ -47,12 +47,12 @@ impl Kernel {
         };
         let mut devices = self.devices.lock();
         let known = devices.entry((name.to_owned(), group)).or_default();
-        // The second time it is found, and still ours.
+        // A later call may find the face that an earlier one made. The router still closes it.
         *known = is_ours.then_some(face).or(known.filter(|known| *known == face));
         Ok(face)
     }
 
-    /// Makes a face of a device's station or group.
+    /// Makes a face to a device's address or group.
     ///
     /// # Errors
     /// [`CreateFaceError`].
@@ -62,12 +62,12 @@ impl Kernel {
         let made = self.control().face_new(index, Some(address));
         let is_it = |face: &Face| face.link == Some((index, address));
         match made {
-            Ok(number) => self.face_status(number).ok_or_else(|| failed("it went at the same moment".into())),
+            Ok(number) => self.face_status(number).ok_or_else(|| failed("it was closed meanwhile".into())),
             Err(ControlError::System(Errno::EXIST)) => {
                 let faces = self.control().faces().map_err(|error| failed(error.to_string()))?;
                 let face = faces.iter().find(|face| is_it(face));
                 Err(face.map_or_else(
-                    || failed("it went at the same moment".into()),
+                    || failed("it was closed meanwhile".into()),
                     |face| CreateFaceError::Exists(Box::new(status(face))),
                 ))
             }
@@ -76,7 +76,7 @@ impl Kernel {
         }
     }
 
-    /// A face of this router by the number that the kernel has for it.
+    /// Replaces the number of a data-plane face by its number in the kernel.
     fn as_kernels(&self, face: FaceStatus) -> FaceStatus {
         match self.number(FaceId(face.face_id)) {
             Some(face_id) => FaceStatus { face_id, ..face },
@@ -84,7 +84,7 @@ impl Kernel {
         }
     }
 
-    /// A face as management shows it.
+    /// The status of a face, for management.
     fn face_status(&self, number: u64) -> Option<FaceStatus> {
         if number == FaceId::LOCAL.0 {
             return self.local();
@@ -107,7 +107,7 @@ impl Kernel {
 
 impl Faces for Kernel {
     fn faces(&self) -> Vec<FaceStatus> {
-        // Who has no number there is this router's own business.
+        // Faces without a number in the kernel are internal to this router.
         let numbered = |face: FaceStatus| {
             let face_id = self.number(FaceId(face.face_id))?;
             Some((face_id, FaceStatus { face_id, ..face }))
@@ -136,7 +136,7 @@ impl Faces for Kernel {
     fn update_face(&self, face: FaceId, settings: &FaceSettings) -> Result<FaceStatus, UpdateFaceError> {
         if settings.local_fields == Some(true) {
             return Err(UpdateFaceError::BadSetting(
-                "the kernel's forwarder tells and takes no face numbers with packets",
+                "the kernel's forwarder has no face numbers with packets",
             ));
         }
         if let Some(ours) = self.relay().and_then(|relay| relay.face(face.0)).filter(|_| face.0 != self.own) {
@@ -147,7 +147,7 @@ impl Faces for Kernel {
             && settings.persistency.is_none_or(|wanted| wanted == status.face_persistency);
         match is_kept {
             true => Ok(status),
-            false => Err(UpdateFaceError::BadSetting("a face of the kernel's own has no such settings")),
+            false => Err(UpdateFaceError::BadSetting("a face of the kernel has no such settings")),
         }
     }
 
@@ -161,14 +161,14 @@ impl Faces for Kernel {
         let gone = self.control().face_del(face.0);
         match gone {
             Ok(()) => {
-                self.face_gone(face.0, namely_host::clock::monotonic_ns());
+                self.face_closed(face.0, namely_host::clock::monotonic_ns());
                 Ok(())
             }
             Err(ControlError::Permanent) => Err(UpdateFaceError::BadSetting(
                 "it is the kernel's own, or that of a program's socket, with which it ends",
             )),
             Err(ControlError::NotFound) => Err(UpdateFaceError::NoSuchFace),
-            Err(_) => Err(UpdateFaceError::BadSetting("the kernel does not take it away")),
+            Err(_) => Err(UpdateFaceError::BadSetting("the kernel does not remove it")),
         }
     }
 
@@ -188,7 +188,7 @@ impl Faces for Kernel {
     }
 }
 
-/// A face that is the kernel's alone: of a device, or of a program's socket.
+/// The status of a face that only the kernel has: of a device, or of a program's socket.
 pub(super) fn status(face: &Face) -> FaceStatus {
     let (uri, local_uri) = match face.link {
         Some((index, address)) => {
@@ -206,13 +206,13 @@ pub(super) fn status(face: &Face) -> FaceStatus {
         face_persistency: if is_socket { FacePersistency::OnDemand } else { FacePersistency::Permanent },
         link_type: match face.kind {
             FaceKind::Group => LinkType::MultiAccess,
-            FaceKind::Socket | FaceKind::Station => LinkType::PointToPoint,
+            FaceKind::Socket | FaceKind::LinkAddress => LinkType::PointToPoint,
         },
         ..FaceStatus::default()
     }
 }
 
-/// The face by which the kernel's applications reach this router.
+/// The face on which the kernel's applications reach this router.
 fn own(number: u64) -> FaceStatus {
     FaceStatus {
         face_id: number,

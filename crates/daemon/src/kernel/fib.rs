@@ -1,33 +1,36 @@
-//! From this router's FIB to the kernel's: what the RIB makes of the one is entered into the other.
+//! Copies the FIB that results from this router's RIB to the kernel's FIB.
 //!
-//! Only what was entered here is taken out again: routes that somebody else has told the kernel
-//! stay. Routes to a face go with it in the kernel by themselves, so nothing is told of these.
+//! Only entries that this router added are removed again; routes that other programs added stay.
+//! The kernel removes the routes of a closed face on its own.
 
 use std::collections::{HashMap, HashSet};
 
 use namely_forwarder::{ExplainedHop, FaceId};
+use namely_messages::RibEntry;
 use namely_nnet::{Control, ControlError};
-use namely_wire::mgmt::RibEntry;
 use namely_wire::{Name, NameRef};
 
 use super::{Kernel, noted};
 use namely_dataplane::Core;
 
-/// Names below one that a change follows at once; all the others of the FIB are looked through
-/// after [`LOOK_NS`].
+/// Names below a changed prefix, updated in the kernel at once.
+///
+/// # Limit
+/// The whole FIB is checked after 0.1 s (`LOOK_NS`), and the other names follow then.
+/// - Tests: `inherited_routes_follow_up_to_the_limit`
 pub(super) const FOLLOWED_AT_ONCE_MAX: usize = 1000;
 
-/// How long after a change that is not followed at once all of the FIB is looked through, ns, and
-/// how long until that is done again.
+/// Delay before the whole FIB is checked after a change that is not followed at once, ns. A failed
+/// check is repeated after ten times this delay.
 pub(super) const LOOK_NS: u64 = 100_000_000;
 
-/// After that it rests so many times as long as it took.
+/// Ratio of the pause after a check to its duration.
 const LOOK_PART: u64 = 9;
 
-/// Next hops of a prefix: faces as the kernel numbers them, and their costs.
+/// Next hops of a prefix: faces by their kernel numbers, and costs.
 type Hops = Vec<(u64, u64)>;
 
-/// Who is told of next hops.
+/// A FIB that receives next hops.
 trait Routes {
     fn add(&mut self, prefix: NameRef<'_>, face: u64, cost: u64) -> Result<(), ControlError>;
     fn remove(&mut self, prefix: NameRef<'_>, face: u64) -> Result<(), ControlError>;
@@ -43,8 +46,8 @@ impl Routes for Control {
     }
 }
 
-/// Makes the next hops of a name that were entered those that are wanted. What is refused is not
-/// entered, or not taken out, and why is told.
+/// Changes the next hops of a name from `entered` to `wanted`. A refused change is skipped, and the
+/// last error is returned.
 fn bring(
     kernel: &mut impl Routes,
     name: &Name,
@@ -59,7 +62,7 @@ fn bring(
                 entered.retain(|(known, _)| known != face);
                 entered.push(*hop);
             }
-            // The face has just gone.
+            // The face was closed a moment ago.
             Err(ControlError::NotFound) => entered.retain(|(known, _)| known != face),
             Err(error) => refused = Err(error),
         }
@@ -74,7 +77,7 @@ fn bring(
 }
 
 /// The names of the RIB below a prefix, which may inherit its routes, up to
-/// [`FOLLOWED_AT_ONCE_MAX`]; and whether these are all.
+/// [`FOLLOWED_AT_ONCE_MAX`]; and true if these are all.
 fn below(core: &Core, prefix: &Name, now_ns: u64) -> (Vec<Name>, bool) {
     let (mut names, mut entries) = (Vec::new(), Vec::new());
     let mut last = Some(prefix.clone());
@@ -93,21 +96,22 @@ fn below(core: &Core, prefix: &Name, now_ns: u64) -> (Vec<Name>, bool) {
     (names, true)
 }
 
-/// What is in the kernel's FIB by this router's doing.
+/// The entries of the kernel's FIB that this router added.
 #[derive(Debug, Default)]
 pub(super) struct Fib {
-    /// The next hops of each prefix, as the kernel numbers them, with their costs.
+    /// The next hops of each prefix, by kernel number, with their costs.
     entered: HashMap<Name, Hops>,
-    /// Faces of devices, and what stands for them in the core.
+    /// Faces of devices, and the core's faces that represent them.
     stand_ins: HashMap<u64, FaceId>,
-    /// When all is to be looked through, ns.
+    /// Time of the next check of the whole FIB, ns.
     due_ns: Option<u64>,
-    /// Not before, ns: whoever makes faces come and go gets a part of the control thread's time.
+    /// Earliest time of the next check, ns. It bounds the load of the control thread when faces are
+    /// created and closed often.
     rests_until_ns: u64,
 }
 
 impl Fib {
-    /// Whether a next hop is there by this router's doing.
+    /// Returns true if this router added a next hop.
     fn has(&self, prefix: &Name, number: u64) -> bool {
         self.entered.get(prefix).is_some_and(|hops| hops.iter().any(|(face, _)| *face == number))
     }
@@ -120,7 +124,7 @@ impl Fib {
         self.stand_ins.get(&number).copied()
     }
 
-    pub(super) fn of_devices(&self) -> Vec<u64> {
+    pub(super) fn device_faces(&self) -> Vec<u64> {
         self.stand_ins.keys().copied().collect()
     }
 
@@ -128,7 +132,7 @@ impl Fib {
         self.stand_ins.insert(number, face);
     }
 
-    /// A face has gone in the kernel: what stood for it.
+    /// A face was closed in the kernel. Returns the core's face that represented it.
     pub(super) fn gone(&mut self, number: u64, now_ns: u64) -> Option<FaceId> {
         let mut had_some = false;
         self.entered.retain(|_, hops| {
@@ -137,14 +141,14 @@ impl Fib {
             had_some |= hops.len() < before;
             !hops.is_empty()
         });
-        // What another route had captured may be inherited now.
+        // Routes that a capturing route had hidden may be inherited now.
         if had_some {
             self.look_at(now_ns.saturating_add(LOOK_NS));
         }
         self.stand_ins.remove(&number)
     }
 
-    /// All was looked through, from one time to the other: that is not done again at once.
+    /// Delays the next check after one that took from `from_ns` to `to_ns`.
     fn rest(&mut self, from_ns: u64, to_ns: u64) {
         let took_ns = to_ns.saturating_sub(from_ns);
         self.rests_until_ns = to_ns.saturating_add(took_ns.saturating_mul(LOOK_PART));
@@ -160,10 +164,10 @@ impl Fib {
 }
 
 impl Kernel {
-    /// Enters what has become of `prefix`, and of the names below it that inherit its routes.
+    /// Updates `prefix` in the kernel, and the names below it that inherit its routes.
     ///
     /// # Errors
-    /// The kernel's refusal of `prefix` itself. What it refuses of names below is logged.
+    /// The kernel's error for `prefix` itself. Errors for names below it are logged.
     pub(super) fn follow(&self, prefix: NameRef<'_>, now_ns: u64) -> Result<(), ControlError> {
         let prefix = prefix.to_name();
         self.enter(&prefix)?;
@@ -179,26 +183,27 @@ impl Kernel {
         Ok(())
     }
 
-    /// The kernel's routes that somebody else has told it, without those of management.
-    pub(super) fn of_others(&self) -> Vec<namely_nnet::Route> {
+    /// The kernel's routes of other programs, without those of management.
+    pub(super) fn foreign_routes(&self) -> Vec<namely_nnet::Route> {
         let mut routes = self.control().routes().unwrap_or_default();
         let fib = self.fib.lock();
         routes.retain(|route| route.face != self.own && !fib.has(&route.prefix, route.face));
         routes
     }
 
-    /// Has all be looked through then.
+    /// Schedules a check of the whole FIB.
     pub(super) fn look_at(&self, due_ns: u64) {
         self.fib.lock().look_at(due_ns);
     }
 
-    /// Makes the kernel's next hops of a name those of the core, as far as they are ours.
+    /// Changes the kernel's next hops of a name to those of the core. Other programs' next hops
+    /// stay.
     fn enter(&self, name: &Name) -> Result<(), ControlError> {
-        // Neighbour discovery and management come by threads of their own.
+        // Neighbor discovery and management call this from different threads.
         let _changing = self.changing.lock();
         let found = self.core.explain(name.as_name());
         let is_own = found.fib_components == Some(name.len());
-        // Who has no number in the kernel is this router itself.
+        // A face without a number in the kernel is internal to this router.
         let hop = |hop: &ExplainedHop| Some((self.number(hop.face)?, hop.cost));
         let wanted: Hops = found.next_hops.iter().filter(|_| is_own).filter_map(hop).collect();
         let mut entered = self.fib.lock().entered.get(name).cloned().unwrap_or_default();
@@ -211,14 +216,14 @@ impl Kernel {
         brought
     }
 
-    /// Does what is due; when to call again, ns.
+    /// Runs the check if it is due. Returns the time of the next one, ns.
     pub(crate) fn tick(&self, now_ns: u64) -> Option<u64> {
         let due_ns = self.fib.lock().due_ns?;
         if due_ns > now_ns {
             return Some(due_ns);
         }
         self.fib.lock().due_ns = None;
-        // What has expired by now is to have gone before it is looked for.
+        // Removes expired routes before the check.
         self.plane.refresh_timers();
         self.look(now_ns);
         let mut fib = self.fib.lock();
@@ -226,7 +231,7 @@ impl Kernel {
         fib.due_ns
     }
 
-    /// Looks through all of the FIB, and for when the next route expires.
+    /// Checks the whole FIB, and schedules the next check for the next expiry of a route.
     fn look(&self, now_ns: u64) {
         let mut names: HashSet<Name> =
             self.core.fib().snapshot().into_iter().map(|entry| entry.prefix).collect();
@@ -243,14 +248,15 @@ impl Kernel {
         }
     }
 
-    /// Takes out of the kernel what this router has made there and what would stay when it ends.
+    /// Removes this router's entries and faces from the kernel, which would otherwise retain them
+    /// after the router has stopped.
     pub(crate) fn leave(&self) {
         let entered = std::mem::take(&mut self.fib.lock().entered);
         let devices = std::mem::take(&mut *self.devices.lock());
         let mut control = self.control();
         for (name, hops) in entered {
             for (face, _) in hops {
-                // Gone already is as good.
+                // It is not an error if the route is removed already.
                 let _ = control.route_del(name.as_name(), face);
             }
         }
@@ -265,12 +271,12 @@ mod tests {
     use std::path::Path;
 
     use namely_forwarder::FaceProperties;
-    use namely_wire::mgmt::{Route, route_flags};
+    use namely_messages::{Route, route_flags};
 
     use super::*;
     use crate::config::Config;
 
-    /// A FIB that has room for so many next hops, and knows faces below 100.
+    /// A FIB with space for `room` next hops. Faces with numbers from 100 on do not exist.
     struct Fake {
         routes: Vec<(u64, u64)>,
         room: usize,
@@ -301,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn next_hops_become_those_that_are_wanted_and_those_of_others_stay() {
+    fn foreign_kernel_nexthops_stay_unchanged() {
         let mut kernel = Fake { routes: vec![(5, 0)], room: 9 };
         let mut entered = Vec::new();
         let mut wants = |wanted: &[(u64, u64)]| {
@@ -310,13 +316,13 @@ mod tests {
         };
         assert_eq!(wants(&[(7, 1), (8, 2)]), (vec![(5, 0), (7, 1), (8, 2)], vec![(7, 1), (8, 2)]));
         assert_eq!(wants(&[(7, 3), (9, 0)]), (vec![(5, 0), (7, 3), (9, 0)], vec![(7, 3), (9, 0)]));
-        // A face that the kernel does not have any more is none to remember.
+        // A face that the kernel has closed is removed from the entries.
         assert_eq!(wants(&[(100, 0)]), (vec![(5, 0)], vec![]));
         assert_eq!(wants(&[]), (vec![(5, 0)], vec![]));
     }
 
     #[test]
-    fn what_the_kernel_refuses_is_told_and_not_taken_for_entered() {
+    fn a_refused_kernel_route_is_not_recorded() {
         let mut kernel = Fake { routes: Vec::new(), room: 1 };
         let mut entered = Vec::new();
         let wanted = vec![(7, 0), (8, 0)];
@@ -328,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn names_below_a_prefix_follow_at_once_up_to_the_limit() {
+    fn inherited_routes_follow_up_to_the_limit() {
         let config = Config::parse("", Path::new("x")).unwrap();
         let core: Core = config.forwarder(1).unwrap();
         let face = core.face_register(FaceProperties::application()).unwrap();
@@ -349,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_to_a_face_that_has_gone_is_forgotten_without_a_word() {
+    fn routes_to_a_gone_face_are_forgotten() {
         let mut fib = Fib::default();
         fib.know(9, FaceId(300));
         fib.entered.insert(name("/a"), vec![(9, 0), (7, 0)]);
@@ -361,9 +367,9 @@ mod tests {
     }
 
     #[test]
-    fn all_is_looked_through_for_no_more_than_a_tenth_of_the_time() {
+    fn full_checks_use_a_tenth_of_time() {
         let mut fib = Fib::default();
-        // Faces without routes come and go as they like.
+        // Faces without routes do not cause a check.
         (0..9).for_each(|number| assert_eq!(fib.gone(number, 5), None));
         assert_eq!(fib.due_ns, None);
         fib.rest(1000, 3000);

@@ -1,10 +1,8 @@
-//! A router whose forwarder is the kernel's (docs/kernel.md): what management does to faces,
-//! routes, strategies and the content store is done there, and what it shows is what the kernel
-//! has.
+//! A router with its forwarder in the kernel (docs/kernel.md). Management changes the faces,
+//! routes, strategies and the content store of the kernel, and lists the kernel's state.
 //!
-//! The RIB is this router's own, as the kernel has none: it is that of the [`Core`], whose FIB no
-//! packet is forwarded by, and what becomes of the FIB is entered into the kernel's. Faces are
-//! known outside by the numbers that they have in the kernel.
+//! The kernel has no RIB, so the RIB is that of the [`Core`]. The core's FIB forwards no packets;
+//! its changes are copied to the kernel's FIB. Clients see faces by their kernel numbers.
 
 mod events;
 mod faces;
@@ -15,28 +13,28 @@ mod tables;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use namely_forwarder::{FaceId, FaceProperties, HolderId};
+use namely_forwarder::{FaceId, FaceProperties, OwnerId};
 use namely_nnet::{Control, ControlError, FaceKind, proc};
 use namely_wire::MacAddress;
 use parking_lot::{Mutex, MutexGuard};
 
-pub(crate) use self::events::{Heard, Listening};
+pub(crate) use self::events::{EventListener, KernelEvent};
 use self::fib::Fib;
-pub(crate) use self::start::{Opened, check};
+pub(crate) use self::start::{KernelHandle, check};
 use namely_dataplane::{Core, DataPlane, Relay};
 
-/// The kernel's forwarder, as the control thread acts on it. Each call waits for the kernel's
-/// answer, and for nothing else.
+/// The kernel's forwarder, for the control thread. A call blocks only until the kernel answers,
+/// except for [`Kernel::create_face`].
 pub(crate) struct Kernel {
     plane: Arc<DataPlane>,
     core: Arc<Core>,
     control: Mutex<Control>,
     fib: Mutex<Fib>,
-    /// Held while what has become of a name is entered.
+    /// Locked while the entries of a name are updated.
     changing: Mutex<()>,
-    /// The devices that are listened on, with the faces of their groups that were made for that.
+    /// The listening devices and their groups, each with its face if this router made it.
     devices: Mutex<BTreeMap<(String, MacAddress), Option<u64>>>,
-    /// The face by which the kernel's applications reach this router, as the kernel numbers it.
+    /// The kernel number of the face on which the kernel's applications reach this router.
     own: u64,
 }
 
@@ -49,7 +47,7 @@ impl Kernel {
         self.plane.relay()
     }
 
-    /// The number that a face of the core has in the kernel.
+    /// The kernel number of a face of the core.
     pub(crate) fn number(&self, face: FaceId) -> Option<u64> {
         if face == FaceId::LOCAL {
             return Some(face.0);
@@ -57,8 +55,9 @@ impl Kernel {
         self.relay()?.number(face).or_else(|| self.fib.lock().number(face))
     }
 
-    /// The face of the core that stands for one of the kernel's: that of a client, or one that is
-    /// made for a device's. The sockets of other programs have none: their routes are not ours.
+    /// The face of the core that represents a face of the kernel: that of a client, or one made for
+    /// a device's face. Sockets of other programs have none, because this router does not manage
+    /// their routes.
     fn face(&self, number: u64) -> Option<FaceId> {
         if number == FaceId::LOCAL.0 {
             return Some(FaceId::LOCAL);
@@ -72,34 +71,34 @@ impl Kernel {
         }
         let faces = self.control().faces().ok()?;
         faces.iter().find(|face| face.id == number && face.kind != FaceKind::Socket)?;
-        let face = self.core.face_register_for(FaceProperties::remote(), HolderId::ROUTER).ok()?;
+        let face = self.core.face_register_for(FaceProperties::remote(), OwnerId::ROUTER).ok()?;
         self.fib.lock().know(number, face);
         Some(face)
     }
 
-    /// A face of the kernel has gone, and there its routes with it.
-    pub(crate) fn face_gone(&self, number: u64, now_ns: u64) {
+    /// A face was closed in the kernel, together with its routes.
+    pub(crate) fn face_closed(&self, number: u64, now_ns: u64) {
         let mut fib = self.fib.lock();
         let stand_in = fib.gone(number, now_ns);
         drop(fib);
         if let Some(face) = stand_in {
-            // It is there: it is released nowhere else.
+            // The core's face exists, because only this function releases it.
             let _ = self.core.face_release(face);
         }
     }
 }
 
-/// The counters of one file of /proc/net/nnet; none where it cannot be read.
+/// The counters of a file of /proc/net/nnet; empty if it is not readable.
 fn counters(file: &str) -> Vec<(String, u64)> {
     proc::counters(file).unwrap_or_default()
 }
 
-/// One of them.
+/// The value of a counter, or 0.
 fn of(counters: &[(String, u64)], name: &str) -> u64 {
     counters.iter().find(|(label, _)| label == name).map_or(0, |(_, value)| *value)
 }
 
-/// What the log says of a failure that nobody is told.
+/// Logs a failure that is not reported to a requester.
 fn noted(doing: &str, error: &ControlError) {
     tracing::warn!("{doing}: {error}");
 }

@@ -1,16 +1,16 @@
-//! The kernel's tables, as management shows them and acts on them.
+//! The kernel's tables, for management.
 
 use std::collections::BTreeMap;
 
 use namely_forwarder::{
     BindError, Bound, Charge, CsChange, FaceId, FibError, Forwarder, RibError, StrategyError,
 };
-use namely_mgmt::Tables;
-use namely_nnet::{ControlError, proc};
-use namely_wire::mgmt::{
+use namely_messages::{
     Counter, CsInfo, CsListQuery, CsPacket, Explained, ExplainedHop, FibEntry, GeneralStatus, NextHop,
     RibEntry, Route, RouteOrigin, StrategyChoice, cs_flags,
 };
+use namely_mgmt::Tables;
+use namely_nnet::{ControlError, proc};
 use namely_wire::{Name, NameRef};
 use rustix::io::Errno;
 
@@ -19,14 +19,14 @@ use super::{Kernel, counters, noted, of};
 
 const NS_PER_MS: u64 = 1_000_000;
 
-/// The files of /proc/net/nnet whose counters are shown, and what these are called by.
+/// The files of /proc/net/nnet with listed counters, and the prefixes of their labels.
 const SHOWN: [(&str, &str); 2] = [("drops", "forwarder."), ("stats", "kernel.")];
 
-/// What of the content store is shown beside, with those of a store outside.
+/// The listed counters of the content store, in addition to those of an external store.
 const SHOWN_OF_CS: [&str; 3] = ["refused", "evicted", "octets"];
 
 impl Kernel {
-    /// The next hops of the longest prefix of `name` that has some.
+    /// The longest prefix of `name` that has next hops, and its next hops.
     fn longest(&self, name: NameRef<'_>) -> Option<(Name, Vec<NextHop>)> {
         let routes = self.control().routes().ok()?;
         let octets = |prefix: &Name| prefix.as_bytes().len();
@@ -84,7 +84,7 @@ impl Tables for Kernel {
         SHOWN.into_iter().flat_map(of_file).chain(of_cs).collect()
     }
 
-    /// All at once: the kernel bounds them (`fib_entries_max`).
+    /// Returns all entries at once, because the kernel bounds them (`fib_entries_max`).
     fn fib(&self, _: Option<u32>, entries: &mut Vec<FibEntry>) -> Option<u32> {
         let mut by_prefix: BTreeMap<Name, Vec<NextHop>> = BTreeMap::new();
         for route in self.control().routes().unwrap_or_default() {
@@ -108,7 +108,7 @@ impl Tables for Kernel {
         let ours =
             self.face(face.0).is_some_and(|face| Forwarder::fib(&self.core).remove_nexthop(prefix, face));
         if !ours {
-            // Somebody else has told the kernel of it.
+            // Another program added it to the kernel.
             return self.control().route_del(prefix, face.0).is_ok();
         }
         if let Err(error) = self.follow(prefix, 0) {
@@ -130,9 +130,9 @@ impl Tables for Kernel {
             });
         }
         if last.is_none() {
-            // What others have told the kernel comes after what is this RIB's.
+            // The kernel's routes of other programs follow those of this RIB.
             let mut others: BTreeMap<Name, Vec<Route>> = BTreeMap::new();
-            for namely_nnet::Route { prefix, face, cost } in self.of_others() {
+            for namely_nnet::Route { prefix, face, cost } in self.foreign_routes() {
                 let (face_id, origin, flags) = (face, RouteOrigin::STATIC, 0);
                 let route = Route { face_id, origin, cost, flags, expiration_period_ms: None };
                 others.entry(prefix).or_default().push(route);
@@ -171,10 +171,10 @@ impl Tables for Kernel {
         let name = prefix.to_name();
         let was_there = self.face(face.0).is_some_and(|face| self.core.rib_unregister(&name, face, origin));
         if !was_there && origin == RouteOrigin::STATIC {
-            // Somebody else has told the kernel of it, perhaps.
-            let of_others = self.of_others();
+            // Another program may have added it to the kernel.
+            let foreign_routes = self.foreign_routes();
             let is_it = |route: &namely_nnet::Route| route.prefix == name && route.face == face.0;
-            return of_others.iter().any(is_it) && self.control().route_del(prefix, face.0).is_ok();
+            return foreign_routes.iter().any(is_it) && self.control().route_del(prefix, face.0).is_ok();
         }
         if was_there && let Err(error) = self.follow(prefix, 0) {
             noted(&format!("the route {prefix} stays in the kernel"), &error);
@@ -251,8 +251,8 @@ impl Tables for Kernel {
         self.control().strategy_del(prefix).is_ok()
     }
 
-    /// Without what the kernel does not tell: what is cached and pending, and what strategies have
-    /// measured.
+    /// Explains a name without the data that the kernel does not report: cached and pending
+    /// packets, and measurements of strategies.
     fn explain(&self, name: NameRef<'_>, now_ns: u64) -> Explained {
         let (prefix, hops) = self.longest(name).unzip();
         let choice = self.strategy_of(name).unwrap_or_default();
@@ -260,7 +260,7 @@ impl Tables for Kernel {
         let of_prefix = |route: Route| {
             let face_id = self.number(FaceId(route.face_id))?;
             let prefix = prefix.clone()?;
-            Some(namely_wire::mgmt::ExplainedRoute { prefix, route: Route { face_id, ..route } })
+            Some(namely_messages::ExplainedRoute { prefix, route: Route { face_id, ..route } })
         };
         Explained {
             routes: routes.into_iter().filter_map(of_prefix).collect(),
@@ -273,7 +273,8 @@ impl Tables for Kernel {
             bound: self.bpt().into_iter().find(|(bound, _)| bound.is_prefix_of(name)).map(|(_, face)| face.0),
             strategy: choice.strategy,
             strategy_prefix: choice.prefix,
-            pit: (of(&counters("stats"), "pit_entries"), 0),
+            pit_entries: of(&counters("stats"), "pit_entries"),
+            pit_capacity: 0,
             is_partial: true,
             ..Explained::default()
         }
@@ -299,7 +300,7 @@ impl Tables for Kernel {
         self.control().cs_set(packets as u64).map_err(|error| error.to_string())
     }
 
-    /// The kernel does not list what it has cached.
+    /// The kernel does not list its cached packets.
     fn cs_list(&self, _: &CsListQuery, _: usize, _: u64, _: &mut Vec<CsPacket>) -> Option<u64> {
         None
     }
@@ -312,7 +313,7 @@ impl Tables for Kernel {
         (erased, erased == count)
     }
 
-    /// The kernel erases below names, not by digests, and its strategies learn no routes.
+    /// The kernel erases by name, not by digest, and its strategies learn no routes.
     fn data_refused(&self, _: NameRef<'_>, _: u64) -> (bool, u64) {
         (false, 0)
     }

@@ -1,5 +1,5 @@
-//! How many lines of one cause are written. A cause is a place in the code: the same event with
-//! other circumstances is of the same cause.
+//! Limits the log lines of one cause. A cause is a position in the source code: the same event with
+//! other fields has the same cause.
 
 use std::collections::HashMap;
 
@@ -7,22 +7,33 @@ use parking_lot::Mutex;
 use tracing::callsite::Identifier;
 use tracing::{Level, Metadata};
 
-/// Lines of one cause that are written in [`LOG_WINDOW_S`].
+/// Log lines of one cause in a window of `LOG_WINDOW_S`.
+///
+/// # Limit
+/// Further lines are left out, and a later line reports their number.
+/// - Value: 50 in 10 s
+/// - Counter: `left_out` of a later line
+/// - Tests: `each_log_cause_has_a_line_limit`
 pub(super) const LOG_LINES_MAX: u64 = 50;
 
-/// After so long a cause has its lines again, s.
+/// Length of the window that limits log lines of a cause.
+///
+/// # Limit
+/// A new window resets the limit of a cause.
+/// - Value: 10 s
+/// - Tests: `each_log_cause_has_a_line_limit`
 pub(super) const LOG_WINDOW_S: u64 = 10;
 
 const WINDOW_NS: u64 = LOG_WINDOW_S * 1_000_000_000;
 
-/// What was written of each cause. There are as many as places in the code that log.
+/// The state of each cause. Their number is that of the log statements in the code.
 #[derive(Debug, Default)]
 pub(super) struct Causes(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     causes: HashMap<Identifier, Cause>,
-    /// When a window ends in which lines were left out; none if there is no such window.
+    /// End of the next window with suppressed lines, if there is one.
     due_ns: Option<u64>,
 }
 
@@ -32,21 +43,22 @@ struct Cause {
     began_ns: u64,
     lines: u64,
     left_out: u64,
-    /// Of the first line that was left out.
+    /// The message of the first suppressed line.
     message: String,
 }
 
-/// Lines of one cause that were not written.
+/// The suppressed lines of one cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct LeftOut {
+pub(super) struct SuppressedLines {
     pub(super) cause: &'static Metadata<'static>,
     pub(super) message: String,
     pub(super) count: u64,
 }
 
 impl Causes {
-    /// Whether a line of this cause is written now, and then how many were left out before it and
-    /// not told of. All of level `trace` are: who wants them wants all.
+    /// Returns `None` if a line of this cause is suppressed, otherwise the number of lines
+    /// suppressed before it and not reported yet. Lines of level `trace` are never suppressed,
+    /// because they are only enabled when all are needed.
     pub(super) fn admit(
         &self,
         about: &'static Metadata<'static>,
@@ -80,9 +92,9 @@ impl Causes {
         None
     }
 
-    /// What was left out of causes that have logged nothing since their window was over. Each is
-    /// told once.
-    pub(super) fn over(&self, now_ns: u64) -> Vec<LeftOut> {
+    /// Returns the suppressed lines of causes that have logged nothing since their window ended.
+    /// Each is reported once.
+    pub(super) fn over(&self, now_ns: u64) -> Vec<SuppressedLines> {
         let State { causes, due_ns } = &mut *self.0.lock();
         if due_ns.is_none_or(|due_ns| due_ns > now_ns) {
             return Vec::new();
@@ -95,7 +107,11 @@ impl Causes {
                 continue;
             }
             let count = std::mem::take(&mut cause.left_out);
-            told.push(LeftOut { cause: cause.about, message: std::mem::take(&mut cause.message), count });
+            told.push(SuppressedLines {
+                cause: cause.about,
+                message: std::mem::take(&mut cause.message),
+                count,
+            });
         }
         *due_ns = next_ns;
         told
@@ -118,25 +134,25 @@ mod tests {
     }
 
     #[test]
-    fn of_one_cause_so_many_lines_are_written_in_a_while_and_the_rest_is_counted() {
+    fn each_log_cause_has_a_line_limit() {
         let (limit, [one, two]) = (Causes::default(), causes());
         let admit = |about, now_ns| limit.admit(about, now_ns, || "m".into());
         assert!((0..LOG_LINES_MAX).all(|n| admit(one, n) == Some(0)));
         assert!((0..7).all(|n| admit(one, 100 + n).is_none()), "one more, and others");
         assert_eq!(admit(two, 200), Some(0), "another cause has lines of its own");
         assert_eq!(limit.over(WINDOW_NS - 1), []);
-        assert_eq!(admit(one, WINDOW_NS), Some(7), "the next line tells");
+        assert_eq!(admit(one, WINDOW_NS), Some(7), "the next line has the count");
         assert_eq!(limit.over(WINDOW_NS), [], "and nothing else does");
     }
 
     #[test]
-    fn what_was_left_out_of_a_cause_that_is_silent_since_is_told_once() {
+    fn omitted_log_lines_are_reported_once() {
         let (limit, [one, two]) = (Causes::default(), causes());
         for (about, from_ns) in [(one, 0), (two, 50)] {
             (0..LOG_LINES_MAX + 3).for_each(|_| _ = limit.admit(about, from_ns, || "m".into()));
         }
         let told = limit.over(WINDOW_NS);
-        assert_eq!(told, [LeftOut { cause: one, message: "m".into(), count: 3 }]);
+        assert_eq!(told, [SuppressedLines { cause: one, message: "m".into(), count: 3 }]);
         assert_eq!(limit.over(WINDOW_NS + 49), []);
         assert_eq!(limit.over(WINDOW_NS + 50).len(), 1);
         assert_eq!(limit.over(u64::MAX), []);

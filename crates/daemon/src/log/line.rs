@@ -9,23 +9,23 @@ use tracing::{Event, Level};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
-/// What happened, and its circumstances in the order in which they were said.
+/// A message and its fields, in the order of the log statement.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
+pub(super) struct LogLine {
     level: Level,
     target: String,
     message: String,
     fields: Vec<(&'static str, Value)>,
 }
 
-impl Line {
+impl LogLine {
     pub(super) fn new(level: Level, target: &str, message: &str) -> Self {
-        Line { level, target: target.into(), message: message.into(), fields: Vec::new() }
+        LogLine { level, target: target.into(), message: message.into(), fields: Vec::new() }
     }
 
     pub(super) fn of(event: &Event<'_>) -> Self {
         let about = event.metadata();
-        let mut line = Line::new(*about.level(), about.target(), "");
+        let mut line = LogLine::new(*about.level(), about.target(), "");
         event.record(&mut line);
         line
     }
@@ -38,7 +38,7 @@ impl Line {
         self.fields.push((name, value.into()));
     }
 
-    /// `TIME LEVEL message key=value`, and the line's end.
+    /// `TIME LEVEL message key=value`, and a newline.
     pub(super) fn text(&self, has_time: bool) -> String {
         let mut text = String::new();
         if has_time {
@@ -60,8 +60,8 @@ impl Line {
         text
     }
 
-    /// A JSON object, and the line's end. Circumstances stand beside time, level, target and
-    /// message, which come first where one has the same name.
+    /// A JSON object, and a newline. The time, level, target and message replace fields of the same
+    /// name.
     pub(super) fn json(&self) -> String {
         let mut object: Map<String, Value> =
             self.fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
@@ -80,7 +80,7 @@ impl Line {
     }
 }
 
-impl Visit for Line {
+impl Visit for LogLine {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         self.put(field, format!("{value:?}").into());
     }
@@ -102,15 +102,15 @@ impl Visit for Line {
     }
 }
 
-/// Now, as in RFC 3339.
+/// The current time in the format of RFC 3339.
 fn time() -> String {
     let mut text = String::new();
-    // As above.
+    // Writing to a String does not fail.
     let _ = SystemTime.format_time(&mut Writer::new(&mut text));
     text
 }
 
-/// Whether a value needs no quotes.
+/// Returns true if a value needs no quotes.
 fn is_plain(value: &str) -> bool {
     let is_odd = |c: char| c.is_whitespace() || is_obeyed(c) || matches!(c, '"' | '=' | '\\');
     !value.is_empty() && !value.contains(is_odd)
@@ -120,8 +120,8 @@ fn is_plain(value: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn hostile() -> Line {
-        let mut line = Line::new(Level::WARN, "namely_daemon::x", "a\nb\u{1b}[2J\u{202e}é");
+    fn hostile() -> LogLine {
+        let mut line = LogLine::new(Level::WARN, "namely_daemon::x", "a\nb\u{1b}[2J\u{202e}é");
         line.add("plain", "/a/%0A");
         line.add("odd", "x\r\n\"y\" \\z=1\u{7f}");
         line.add("empty", "");
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_text_stays_one_line_whatever_is_in_it() {
+    fn a_text_log_line_stays_one_line() {
         let text = hostile().text(false);
         let expected = " WARN a\\nb\\u{1b}[2J\\u{202e}é plain=/a/%0A odd=\"x\\r\\n\\\"y\\\" \\\\z=1\\u{7f}\" empty=\"\" \
                         number=7 level=mine\n";
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_json_is_one_object_whose_own_keys_nobody_takes() {
+    fn a_json_log_line_keeps_its_keys() {
         let text = hostile().json();
         assert!(text.ends_with("}\n") && text.matches('\n').count() == 1, "{text}");
         assert!(!text.trim_end().contains(is_obeyed), "{text}");

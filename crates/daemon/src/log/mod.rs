@@ -1,9 +1,9 @@
-//! Logs: to standard error, one line an event, as text or as JSON, with a level that can change
-//! while the router runs. Nothing is logged per packet above `trace`.
+//! Logs to standard error, one line for each event, as text or as JSON. The level can change at run
+//! time. Only the level `trace` logs single packets.
 //!
-//! What comes from a network or from users cannot break a line: control characters are escaped. Nor
-//! can it fill a disk: of one cause only so many lines are written in a while, and how many were
-//! left out is said.
+//! Text from a network or from users cannot break a line, because control characters are escaped.
+//! It cannot fill a disk either: the number of lines of one cause is limited in each window, and
+//! the number of suppressed lines is logged.
 
 mod limit;
 mod line;
@@ -20,14 +20,14 @@ use tracing_subscriber::reload::{self, Handle};
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry};
 
-use self::limit::{Causes, LeftOut};
-use self::line::Line;
+use self::limit::{Causes, SuppressedLines};
+use self::line::LogLine;
 
-/// How a line is written.
+/// The format of a log line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
-    /// Time, level, what happened, and `key=value` for each circumstance
+    /// Time, level, event, and `key=value` for each detail
     #[default]
     Text,
     /// A JSON object
@@ -36,8 +36,8 @@ pub enum LogFormat {
 
 static FILTER: OnceLock<Handle<Targets, Registry>> = OnceLock::new();
 
-/// Logs what `level` lets through from now on. A process that has set up its own logs keeps them;
-/// the format is that of the first call.
+/// Sets the level. Later calls change the level but not the format. If the process has installed a
+/// logger of its own, that logger stays.
 pub(crate) fn set(level: &str, format: LogFormat) {
     let Ok(filter) = level.parse::<Targets>() else { return };
     if let Some(handle) = FILTER.get() {
@@ -65,25 +65,25 @@ struct Lines {
 }
 
 impl Lines {
-    fn write(&self, line: &Line) {
+    fn write(&self, line: &LogLine) {
         let text = match self.format {
             LogFormat::Text => line.text(self.has_time),
             LogFormat::Json => line.json(),
         };
-        // By one call, so that the lines of two threads stay apart. Nobody is left to tell of a
-        // failure.
+        // Written by a single call, so that lines of two threads do not mix. An error cannot be
+        // reported.
         let _ = std::io::stderr().lock().write_all(text.as_bytes());
     }
 }
 
 impl<S: Subscriber> Layer<S> for Lines {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let mut line = Line::of(event);
+        let mut line = LogLine::of(event);
         let now_ns = clock::monotonic_ns();
         let own = event.metadata();
         let admitted = self.causes.admit(own, now_ns, || line.message().to_owned());
-        for LeftOut { cause, message, count } in self.causes.over(now_ns) {
-            let mut told = Line::new(*cause.level(), cause.target(), "lines of one cause were left out");
+        for SuppressedLines { cause, message, count } in self.causes.over(now_ns) {
+            let mut told = LogLine::new(*cause.level(), cause.target(), "lines of one cause were left out");
             told.add("cause", message);
             told.add("left_out", count);
             self.write(&told);

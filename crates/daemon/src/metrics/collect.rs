@@ -1,7 +1,7 @@
-//! What is shown, and under which names: docs/metrics.md lists them.
+//! The metrics and their names. docs/metrics.md lists them.
 //!
-//! Counters that docs/counters.md names are series of one metric, `namely_events_total`, under the
-//! names that they have there.
+//! The counters of docs/counters.md are series of one metric, `namely_events_total`, with the same
+//! names.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,8 +9,8 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use namely_forwarder::{ROUND_TRIP_ENDS_NS, RoundTripCounts};
+use namely_messages::{Counter, CsDiskStatus, CsInfo, FaceStatus, GeneralStatus, NeighborStatus};
 use namely_mgmt::Control;
-use namely_wire::mgmt::{Counter, CsDiskStatus, CsInfo, FaceStatus, GeneralStatus, NeighborStatus};
 use namely_wire::text::{Plain, is_obeyed};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -20,47 +20,48 @@ use prometheus_client::metrics::exemplar::Exemplar;
 use prometheus_client::registry::Registry;
 
 use crate::control::{Order, OrderSender};
-use crate::home::Home;
-use crate::services::{Measures, Services};
+use crate::home::RouterHandle;
+use crate::services::{ServiceCounters, Services};
 use namely_dataplane::PathTimes;
 
-/// How long the control thread has to tell its own counters. A router that is so busy shows what it
-/// has without them.
+/// Time limit for the counters of the control thread. If it does not answer in time, the metrics do
+/// not contain these counters.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Where metrics are read.
+/// The sources of metrics.
 pub(super) struct Source {
-    pub(super) home: Home,
+    pub(super) home: RouterHandle,
     pub(super) services: Services,
     pub(super) orders: OrderSender,
-    /// When the router started, ms since the Unix epoch.
+    /// Start time of the router, ms since the Unix epoch.
     pub(super) start_ms: u64,
-    /// Faces that have series of their own.
+    /// Number of faces with their own series.
     pub(super) faces_max: usize,
 }
 
 impl Source {
-    /// The present metrics as OpenMetrics text, with `own` counters of who serves them.
+    /// The current metrics as OpenMetrics text, with the server's `own` counters.
     pub(super) fn text(&self, own: [(&'static str, u64); 6]) -> String {
         let shot = self.shot(own);
         let mut text = shot.packets_of_faces();
         let mut registry = Registry::with_prefix("namely");
         registry.register_collector(Box::new(shot));
         if encode(&mut text, &registry).is_err() {
-            // A string takes all; without its end mark no scraper takes half a text for a whole.
+            // Writing to a String does not fail. Without the end mark, a scraper refuses an
+            // incomplete text.
             text.clear();
         }
         text
     }
 
-    fn shot(&self, own: [(&'static str, u64); 6]) -> Shot {
+    fn shot(&self, own: [(&'static str, u64); 6]) -> RouterSnapshot {
         let control = self.services.control(&self.home);
         let Control { tables, faces, .. } = control;
-        let Measures { counters: of_services, path_times } = self.services.measure();
+        let ServiceCounters { counters: of_services, path_times } = self.services.measure();
         let mut counters = tables.counters();
         counters.extend(faces.counters());
         counters.extend(of_services);
-        counters.extend(self.of_management());
+        counters.extend(self.management_counters());
         counters.extend(own.map(|(label, value)| Counter::new(label, value)));
         let of_core = self.home.kernel.is_none().then(|| self.home.core.round_trips()).into_iter().flatten();
         let of_core = of_core.map(|(strategy, counts)| (strategy.to_string(), counts));
@@ -68,7 +69,7 @@ impl Source {
         for choice in tables.strategies() {
             *choices.entry(choice.strategy.to_string()).or_default() += 1;
         }
-        Shot {
+        RouterSnapshot {
             status: tables.status(),
             cs: tables.cs_info(),
             faces: faces.faces(),
@@ -82,15 +83,15 @@ impl Source {
         }
     }
 
-    fn of_management(&self) -> Vec<Counter> {
+    fn management_counters(&self) -> Vec<Counter> {
         let (answer, told) = sync_channel(1);
         self.orders.send(Order::Counters(answer));
         told.recv_timeout(PATIENCE).unwrap_or_default()
     }
 }
 
-/// OpenMetrics text in Prometheus' older format, in which a counter's name has its ending in every
-/// line.
+/// Converts OpenMetrics text to Prometheus' older format, in which each line contains the full name
+/// of a counter.
 pub(super) fn plain(open_metrics: &str) -> String {
     let counters: BTreeSet<&str> = open_metrics
         .lines()
@@ -110,9 +111,9 @@ pub(super) fn plain(open_metrics: &str) -> String {
     text
 }
 
-/// What a router was like at one time.
+/// A snapshot of a router.
 #[derive(Debug)]
-struct Shot {
+struct RouterSnapshot {
     status: GeneralStatus,
     cs: CsInfo,
     faces: Vec<FaceStatus>,
@@ -120,35 +121,36 @@ struct Shot {
     counters: Vec<Counter>,
     neighbours: Vec<NeighborStatus>,
     disk: Option<(CsDiskStatus, Vec<PathTimes>)>,
-    /// Prefixes for which each strategy was chosen.
+    /// Number of prefixes with each strategy.
     choices: BTreeMap<String, u64>,
-    /// How long upstreams took to answer, as each strategy saw it that measures it: so many as
-    /// there are, whatever people choose. The kernel's forwarder does not tell.
+    /// Round-trip times of upstreams, for each strategy that measures them. The number of these
+    /// strategies is fixed and does not depend on the strategies in use. The kernel's forwarder
+    /// does not report them.
     round_trips: Vec<(String, RoundTripCounts)>,
     start_ms: u64,
 }
 
-impl Collector for Shot {
+impl Collector for RouterSnapshot {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> std::fmt::Result {
         let mut page = Page(encoder);
         self.router(&mut page)?;
         self.content_store(&mut page)?;
-        self.of_faces(&mut page)?;
+        self.write_faces(&mut page)?;
         self.counted(&mut page)
     }
 }
 
-/// What is counted of each face, of what came in and of what went out.
-type OfPackets = [(&'static str, fn(&FaceStatus) -> u64, fn(&FaceStatus) -> u64); 4];
+/// The packet counters of a face, with functions for both directions.
+type PacketMetrics = [(&'static str, fn(&FaceStatus) -> u64, fn(&FaceStatus) -> u64); 4];
 
-const PACKETS: OfPackets = [
+const PACKETS: PacketMetrics = [
     ("interests", |face| face.in_interests, |face| face.out_interests),
     ("data", |face| face.in_data, |face| face.out_data),
     ("nacks", |face| face.in_nacks, |face| face.out_nacks),
     ("octets", |face| face.in_octets, |face| face.out_octets),
 ];
 
-impl Shot {
+impl RouterSnapshot {
     fn router(&self, page: &mut Page<'_>) -> std::fmt::Result {
         let status = &self.status;
         page.gauges("build_info", "The router's version", [([("version", env!("CARGO_PKG_VERSION"))], 1.0)])?;
@@ -214,13 +216,13 @@ impl Shot {
         page.histograms("cs_seconds", "How long packets took through a content store with a disk", times)
     }
 
-    /// Faces that have series of their own.
+    /// The faces with their own series.
     fn shown(&self) -> &[FaceStatus] {
         self.faces.get(..self.faces_max).unwrap_or(&self.faces)
     }
 
-    /// What is counted of each face's packets: nearly all of the text where there are many faces.
-    /// Labels are escaped once for all series of a face, which the encoder would do for each.
+    /// The packet counters of the faces, which are nearly all of the text if there are many faces.
+    /// Labels are escaped once for all series of a face; the encoder would escape them for each.
     fn packets_of_faces(&self) -> String {
         let others = self.faces.get(self.shown().len()..).unwrap_or_default();
         let of_one = self.shown().iter().map(|face| (labels_of(face), std::slice::from_ref(face)));
@@ -242,7 +244,7 @@ impl Shot {
         text
     }
 
-    fn of_faces(&self, page: &mut Page<'_>) -> std::fmt::Result {
+    fn write_faces(&self, page: &mut Page<'_>) -> std::fmt::Result {
         let shown = self.shown();
         let last = shown.last().map(|face| face.face_id);
         let mut dropped: BTreeMap<(Option<u64>, &str), u64> = BTreeMap::new();
@@ -269,37 +271,37 @@ impl Shot {
 
 type Label<'a> = (&'static str, &'a str);
 
-/// A series for the memory and one for the disk, where there is one.
+/// A series for the memory, and one for the disk if there is one.
 fn tiers(memory: u64, disk: Option<u64>) -> impl Iterator<Item = ([Label<'static>; 1], u64)> {
     let disk = disk.map(|n| ([("tier", "disk")], n));
     [([("tier", "memory")], memory)].into_iter().chain(disk)
 }
 
-/// The face of all faces that have no series of their own.
+/// The label of all faces without their own series.
 const OTHERS: &str = "others";
 
-/// As many octets as a series has about a face's labels, mostly.
+/// Typical octets of a series in addition to a face's labels.
 const SERIES_OCTETS: usize = 60;
 
-/// What a face is known by, without the end of the list.
+/// The labels of a face, without the closing brace of the list.
 fn labels_of(face: &FaceStatus) -> String {
     let (remote, local) = (escaped(&face.uri), escaped(&face.local_uri));
     format!("{{face=\"{}\",remote=\"{remote}\",local=\"{local}\"", face.face_id)
 }
 
-/// A label's value as OpenMetrics has it between quotation marks.
+/// Escapes the value of a label for OpenMetrics.
 fn escaped(value: &str) -> Cow<'_, str> {
     if !value.contains(|c| matches!(c, '\\' | '"') || is_obeyed(c)) {
         return value.into();
     }
-    // Plain text first: what it escapes has backslashes of its own.
+    // Plain text is made first, because its escapes contain backslashes.
     Plain::new(value).as_str().replace('\\', "\\\\").replace('"', "\\\"").into()
 }
 
-/// No counter but what is there now.
+/// The label of the octets in the content store, a current value and not a counter.
 const CS_OCTETS: &str = "forwarder.cs_octets";
 
-/// A worker's longest turn, which is no counter either.
+/// A worker's longest iteration, which is not a counter either.
 fn turn(counter: &Counter) -> Option<([Label<'_>; 2], f64)> {
     let (worker, what) = counter.label.strip_prefix("worker")?.split_once('.')?;
     let time = match what {
@@ -310,7 +312,7 @@ fn turn(counter: &Counter) -> Option<([Label<'_>; 2], f64)> {
     Some(([("worker", worker), ("time", time)], counter.value as f64 / 1e6))
 }
 
-/// The text, as far as it is written.
+/// The text under construction.
 struct Page<'a>(DescriptorEncoder<'a>);
 
 impl Page<'_> {
@@ -358,7 +360,7 @@ impl Page<'_> {
         })
     }
 
-    /// One metric with a series for each row; nothing of it if there is none.
+    /// Writes a metric with a series for each row; nothing if there is no row.
     fn family<S: EncodeLabelSet, T>(
         &mut self,
         name: &str,
@@ -381,9 +383,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_in_a_label_cannot_end_it() {
+    fn metric_labels_are_escaped() {
         assert_eq!(escaped("udp4://192.0.2.7:6363"), "udp4://192.0.2.7:6363");
-        // The end of a line is two characters for a scraper, and what is obeyed is its escape.
+        // A newline becomes two characters for a scraper, and a control character becomes its
+        // escape.
         assert_eq!(escaped("a\"} 1\n\\\u{202e}"), r#"a\"} 1\\n\\\\u{202e}"#);
     }
 }

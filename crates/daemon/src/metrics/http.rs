@@ -1,4 +1,4 @@
-//! One request and its answer, by HTTP/1.1 (RFC 9112): `GET /metrics`, and nothing else.
+//! An HTTP/1.1 request and its answer (RFC 9112): `GET /metrics` only.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -10,19 +10,29 @@ use namely_host::web::{PageHosts, PageRefusal};
 
 use super::{Counts, collect};
 
-/// Largest request, octets; a longer one is refused (431).
+/// Octets of a request for metrics.
+///
+/// # Limit
+/// A longer request is refused with 431.
+/// - Counter: `metrics.malformed`
+/// - Tests: `metrics_requests_have_a_size_limit`
 pub(super) const METRICS_REQUEST_OCTETS_MAX: usize = 8192;
 
-/// How long a connection may take for its request and for its answer, in all.
+/// Time for a request for metrics and its answer together.
+///
+/// # Limit
+/// The connection is closed.
+/// - Counter: `metrics.too_slow`
+/// - Tests: `silent_scrapers_are_disconnected`
 pub(super) const METRICS_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// How long a peer has to end its connection once it is answered.
+/// Time limit of each read while the router waits for the peer to close the connection.
 const LINGER: Duration = Duration::from_millis(500);
 
 /// Header lines of a request.
 const HEADERS_MAX: usize = 64;
 
-/// What the two formats are called in HTTP.
+/// The media types of the two formats.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -30,7 +40,7 @@ const UNAVAILABLE: &str = "503 Service Unavailable";
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 
-/// Reads a request and answers it; then the connection ends.
+/// Reads a request, answers it, and closes the connection.
 pub(super) fn answer(
     stream: &TcpStream,
     hosts: &PageHosts,
@@ -39,7 +49,7 @@ pub(super) fn answer(
 ) {
     let end = Instant::now() + METRICS_TIME_MAX;
     let done = match request(stream, hosts, end) {
-        Ok(Asked::Metrics { open, with_body }) => {
+        Ok(MetricsRequest::Metrics { open, with_body }) => {
             counts.scrapes.fetch_add(1, Ordering::Relaxed);
             match text() {
                 Some(text) if open => respond(stream, end, "200 OK", OPEN_METRICS, &text, with_body),
@@ -47,25 +57,25 @@ pub(super) fn answer(
                 None => respond(stream, end, UNAVAILABLE, PLAIN, "the router stops\n", true),
             }
         }
-        Ok(Asked::Else(status, why)) => {
+        Ok(MetricsRequest::Invalid(status, why)) => {
             counts.malformed.fetch_add(1, Ordering::Relaxed);
             respond(stream, end, status, PLAIN, why, true)
         }
-        Ok(Asked::Foreign(refusal)) => {
+        Ok(MetricsRequest::Foreign(refusal)) => {
             counts.foreign.fetch_add(1, Ordering::Relaxed);
             let (status, why) = foreign(refusal);
             respond(stream, end, status, PLAIN, why, true)
         }
-        Err(Slow) => Err(Slow),
+        Err(PeerTimeout) => Err(PeerTimeout),
     };
     match done {
         Ok(()) => linger(stream),
-        Err(Slow) => drop(counts.too_slow.fetch_add(1, Ordering::Relaxed)),
+        Err(PeerTimeout) => drop(counts.too_slow.fetch_add(1, Ordering::Relaxed)),
     }
 }
 
-/// Lets the peer read the answer before the connection ends: a socket that is closed with octets
-/// unread resets it, and the answer is lost.
+/// Waits until the peer closes the connection, within limits of time and octets. If the socket were
+/// closed with unread data, the connection would be reset and the answer lost.
 fn linger(mut stream: &TcpStream) {
     if stream.shutdown(Shutdown::Write).is_err() || stream.set_read_timeout(Some(LINGER)).is_err() {
         return;
@@ -80,28 +90,28 @@ fn linger(mut stream: &TcpStream) {
     }
 }
 
-/// Tells who comes when too many are there to come back. Nothing is read, and nobody waited for.
+/// Answers a connection over the limit with 503. Reads no request and never blocks.
 pub(super) fn refuse(stream: &TcpStream) {
-    // What the socket does not take at once is not worth waiting for.
+    // Data that the socket does not accept at once is dropped.
     if stream.set_nonblocking(true).is_ok() {
         let head = head(UNAVAILABLE, PLAIN, 0);
         (&mut &*stream).write_all(head.as_bytes()).ok();
     }
 }
 
-/// The peer took too long, or went away.
-struct Slow;
+/// The peer was too slow, or closed the connection.
+struct PeerTimeout;
 
-enum Asked {
-    /// The metrics, as OpenMetrics or in the older format.
+enum MetricsRequest {
+    /// A request for the metrics, in OpenMetrics or the older format.
     Metrics { open: bool, with_body: bool },
-    /// Something by another name, or of a page of another site.
+    /// A request for another host name, or from a page of another site.
     Foreign(PageRefusal),
-    /// Something that is not served: a status, and what to ask for instead.
-    Else(&'static str, &'static str),
+    /// An invalid request: a status, and a hint.
+    Invalid(&'static str, &'static str),
 }
 
-/// What somebody is told whose browser was made to ask, or may have been.
+/// The status and text for a request that a browser may have sent for another site.
 fn foreign(refusal: PageRefusal) -> (&'static str, &'static str) {
     match refusal {
         PageRefusal::NoHost => ("400 Bad Request", "a request names one host\n"),
@@ -113,48 +123,56 @@ fn foreign(refusal: PageRefusal) -> (&'static str, &'static str) {
     }
 }
 
-fn request(mut stream: &TcpStream, hosts: &PageHosts, end: Instant) -> Result<Asked, Slow> {
+fn request(mut stream: &TcpStream, hosts: &PageHosts, end: Instant) -> Result<MetricsRequest, PeerTimeout> {
     let mut octets = [0; METRICS_REQUEST_OCTETS_MAX];
     let mut filled = 0;
     loop {
         let Some(space) = octets.get_mut(filled..).filter(|space| !space.is_empty()) else {
-            return Ok(Asked::Else(
+            return Ok(MetricsRequest::Invalid(
                 "431 Request Header Fields Too Large",
                 "ask for /metrics, in fewer octets\n",
             ));
         };
-        let left = end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()).ok_or(Slow)?;
-        stream.set_read_timeout(Some(left)).map_err(|_| Slow)?;
+        let left =
+            end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()).ok_or(PeerTimeout)?;
+        stream.set_read_timeout(Some(left)).map_err(|_| PeerTimeout)?;
         match stream.read(space) {
-            Ok(0) => return Err(Slow),
+            Ok(0) => return Err(PeerTimeout),
             Ok(more) => filled += more,
-            // The router was stopped or frozen, and goes on.
+            // A stop or freeze of the process interrupted the call.
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-            Err(_) => return Err(Slow),
+            Err(_) => return Err(PeerTimeout),
         }
         let mut lines = [httparse::EMPTY_HEADER; HEADERS_MAX];
         let mut request = httparse::Request::new(&mut lines);
         match request.parse(octets.get(..filled).unwrap_or_default()) {
             Ok(httparse::Status::Partial) => {}
             Ok(httparse::Status::Complete(_)) => return Ok(asked(hosts, &request)),
-            Err(_) => return Ok(Asked::Else("400 Bad Request", "this is no HTTP: ask for GET /metrics\n")),
+            Err(_) => {
+                return Ok(MetricsRequest::Invalid(
+                    "400 Bad Request",
+                    "this is not HTTP: use GET /metrics\n",
+                ));
+            }
         }
     }
 }
 
-fn asked(hosts: &PageHosts, request: &httparse::Request<'_, '_>) -> Asked {
+fn asked(hosts: &PageHosts, request: &httparse::Request<'_, '_>) -> MetricsRequest {
     let path = request.path.unwrap_or_default();
     let fields = request.headers.iter().map(|field| (field.name, field.value));
     if let Err(refusal) = hosts.check(path, fields) {
-        return Asked::Foreign(refusal);
+        return MetricsRequest::Foreign(refusal);
     }
     let path = path.split_once('?').map_or(path, |(path, _)| path);
     match (request.method.unwrap_or_default(), path) {
         (method @ ("GET" | "HEAD"), "/metrics") => {
-            Asked::Metrics { open: takes_open_metrics(request.headers), with_body: method == "GET" }
+            MetricsRequest::Metrics { open: takes_open_metrics(request.headers), with_body: method == "GET" }
         }
-        ("GET" | "HEAD", _) => Asked::Else("404 Not Found", "metrics are at /metrics\n"),
-        _ => Asked::Else("405 Method Not Allowed", "metrics are read only: ask for GET /metrics\n"),
+        ("GET" | "HEAD", _) => MetricsRequest::Invalid("404 Not Found", "metrics are at /metrics\n"),
+        _ => {
+            MetricsRequest::Invalid("405 Method Not Allowed", "metrics are read only: ask for GET /metrics\n")
+        }
     }
 }
 
@@ -172,16 +190,18 @@ fn respond(
     kind: &str,
     body: &str,
     with_body: bool,
-) -> Result<(), Slow> {
+) -> Result<(), PeerTimeout> {
     let head = head(status, kind, body.len());
     let body = if with_body { body } else { "" };
     for mut octets in [head.as_bytes(), body.as_bytes()] {
         while !octets.is_empty() {
-            let left =
-                end.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()).ok_or(Slow)?;
-            stream.set_write_timeout(Some(left)).map_err(|_| Slow)?;
+            let left = end
+                .checked_duration_since(Instant::now())
+                .filter(|left| !left.is_zero())
+                .ok_or(PeerTimeout)?;
+            stream.set_write_timeout(Some(left)).map_err(|_| PeerTimeout)?;
             match stream.write(octets) {
-                Ok(0) | Err(_) => return Err(Slow),
+                Ok(0) | Err(_) => return Err(PeerTimeout),
                 Ok(written) => octets = octets.get(written..).unwrap_or_default(),
             }
         }

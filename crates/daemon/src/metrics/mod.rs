@@ -1,10 +1,9 @@
 //! Metrics in the OpenMetrics text format, or in Prometheus' older one, over HTTP: a thread that
-//! accepts connections, and a short one for each of them.
+//! accepts connections, and a short-lived thread for each of them.
 //!
-//! What is shown is what management shows, read in the same way: a worker waits no longer for it
-//! than for the counters of one face to be copied. The text is made once for all who ask within
-//! [`AGE_MAX`], so that no number of scrapers takes more of a processor than one that is as quick.
-//! It never changes anything.
+//! The metrics are read like the datasets of management: a worker only waits while the counters of
+//! one face are copied. The text is made once for all requests within [`AGE_MAX`], so that the load
+//! does not grow with the number of scrapers. Nothing is ever changed.
 
 mod collect;
 mod http;
@@ -21,17 +20,24 @@ use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use self::collect::Source;
-use self::places::{METRICS_CONNECTIONS_MAX, Places};
+use self::places::{ConnectionSlots, METRICS_CONNECTIONS_MAX};
 use crate::config::Metrics;
 use crate::exit::{Exit, Failure};
-use crate::services::{Service, Start};
+use crate::services::{Service, StartContext};
 use crate::threads::Thread;
 
-/// Threads that answer, with those whose connections have given way to others; a further connection
-/// is told to come back (503).
+/// Threads that answer requests for metrics.
+///
+/// They include those whose connections were evicted.
+///
+/// # Limit
+/// A further connection is refused with 503.
+/// - Value: 32
+/// - Counter: `metrics.refused`
+/// - Tests: `metrics_threads_have_a_limit`
 pub(crate) const METRICS_THREADS_MAX: usize = 4 * METRICS_CONNECTIONS_MAX;
 
-/// A text that is no older than this is given again.
+/// Maximum age of a reused text.
 const AGE_MAX: Duration = Duration::from_millis(200);
 
 /// Metrics as a service.
@@ -39,7 +45,7 @@ const AGE_MAX: Duration = Duration::from_millis(200);
 pub(crate) struct MetricsServer(OnceLock<Running>);
 
 impl Service for MetricsServer {
-    fn start(&self, start: &Start<'_>) -> Result<(), Failure> {
+    fn start(&self, start: &StartContext<'_>) -> Result<(), Failure> {
         let Metrics { listen, hosts, faces_max } = &start.config.metrics;
         if let Some(address) = listen {
             let source = Source {
@@ -63,9 +69,9 @@ impl Service for MetricsServer {
     }
 }
 
-/// The thread that serves metrics.
+/// The handle of the thread that serves metrics.
 struct Running {
-    /// With the port that was given where 0 was asked for.
+    /// The address, with the assigned port if 0 was configured.
     local: SocketAddr,
     server: Arc<Server>,
     stop: Arc<AtomicBool>,
@@ -74,11 +80,11 @@ struct Running {
 }
 
 impl Running {
-    /// Listens on `address`, where browsers may call it by `names` beside addresses and
-    /// `localhost`, and serves what `source` tells.
+    /// Listens on `address` and serves the metrics of `source`. Browsers may use `names` as its
+    /// host name, in addition to addresses and `localhost`.
     ///
     /// # Errors
-    /// [`Failure`]: the address cannot be had.
+    /// [`Failure`]: the address is not available.
     fn start(address: SocketAddr, names: &[String], source: Source) -> Result<Self, Failure> {
         let cannot = |error: std::io::Error| {
             Failure::new(Exit::CannotListen, format!("serving metrics on {address}: {error}"))
@@ -91,14 +97,14 @@ impl Running {
         let stop = Arc::new(AtomicBool::new(false));
         let server = Arc::new(Server::new(names, source));
         let accepting =
-            Accepting { listener, server: server.clone(), stop: stop.clone(), waker: waker.clone() };
-        // Those that it starts to answer are as it is.
+            AcceptThread { listener, server: server.clone(), stop: stop.clone(), waker: waker.clone() };
+        // The threads for connections inherit its scheduling.
         let thread = Thread::start("namely-metrics", move || accepting.run()).map_err(cannot)?;
         Ok(Running { local, server, stop, waker, thread })
     }
 
-    /// Ends the thread, and drops its references to the router. The list of services holds this
-    /// service and would otherwise live as long as the last connection.
+    /// Stops the thread, and drops its references to the router. The list of services holds this
+    /// service; without this, the list would live as long as the last connection.
     fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
         self.waker.wake();
@@ -108,14 +114,14 @@ impl Running {
 }
 
 /// The thread that accepts connections.
-struct Accepting {
+struct AcceptThread {
     listener: TcpListener,
     server: Arc<Server>,
     stop: Arc<AtomicBool>,
     waker: Waker,
 }
 
-impl Accepting {
+impl AcceptThread {
     fn run(self) {
         while !self.stop.load(Ordering::Relaxed) {
             let mut waits =
@@ -130,7 +136,7 @@ impl Accepting {
             match self.listener.accept() {
                 Ok((stream, from)) => self.server.clone().take(stream, from.ip()),
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-                // No descriptor is left, mostly: those of connections come back.
+                // Usually no descriptor is left until other connections close.
                 Err(error) => {
                     tracing::debug!("no connection for metrics: {error}");
                     std::thread::sleep(Duration::from_millis(50));
@@ -140,31 +146,37 @@ impl Accepting {
     }
 }
 
-/// What the threads of all connections share.
+/// The state shared by all connections.
 struct Server {
-    shown: Mutex<Shown>,
+    shown: Mutex<MetricsCache>,
     hosts: PageHosts,
-    places: Places,
+    places: ConnectionSlots,
     threads: Arc<AtomicUsize>,
     counts: Counts,
 }
 
-/// What is shown, and where it is read.
-struct Shown {
-    /// `None` when the router stops: a connection that is left over holds nothing of it.
+/// The source of metrics, and the latest text.
+struct MetricsCache {
+    /// `None` after the stop, so that a remaining connection holds no part of the router.
     source: Option<Source>,
-    /// The latest text, and when it was made.
+    /// The latest text, and its time.
     latest: Option<(Instant, Arc<str>)>,
 }
 
-/// What became of requests; `docs/counters.md` lists them as `metrics.`.
+/// Counters of requests; `docs/counters.md` lists them as `metrics.`.
 #[derive(Debug, Default)]
 struct Counts {
+    /// Requests for metrics that were answered.
     scrapes: AtomicU64,
+    /// Requests refused (503) because too many were being answered.
     refused: AtomicU64,
+    /// Requests ended for a newer one because all slots were in use.
     gave_way: AtomicU64,
+    /// Requests by another host name, or of a page of another site.
     foreign: AtomicU64,
+    /// Requests for another path, or not by HTTP.
     malformed: AtomicU64,
+    /// Requests that were not complete, or whose answer was not read, in time.
     too_slow: AtomicU64,
 }
 
@@ -184,18 +196,18 @@ impl Counts {
 
 impl Server {
     fn new(names: &[String], source: Source) -> Self {
-        // The machine's own name leads here in every resolver.
+        // Every resolver maps the machine's own name to this machine.
         let own = rustix::system::uname().nodename().to_string_lossy().into_owned();
         Server {
-            shown: Mutex::new(Shown { source: Some(source), latest: None }),
+            shown: Mutex::new(MetricsCache { source: Some(source), latest: None }),
             hosts: PageHosts::new(names.iter().cloned().chain([own]).collect()),
-            places: Places::default(),
+            places: ConnectionSlots::default(),
             threads: Arc::default(),
             counts: Counts::default(),
         }
     }
 
-    /// Answers a connection in a thread of its own, for which an older one may have to go.
+    /// Answers a connection in a separate thread. An older connection may be evicted for it.
     fn take(self: Arc<Self>, stream: TcpStream, address: IpAddr) {
         let Some(slot) = ThreadSlot::take(&self.threads) else {
             self.counts.refused.fetch_add(1, Ordering::Relaxed);
@@ -214,8 +226,8 @@ impl Server {
         }
     }
 
-    /// The metrics as they are now, or were less than [`AGE_MAX`] ago; `None` when the router
-    /// stops. Who comes while they are read waits for that.
+    /// The current metrics, or those of less than [`AGE_MAX`] ago; `None` after the stop.
+    /// Concurrent requests wait for the lock, and then receive the same text.
     fn text(&self) -> Option<Arc<str>> {
         let mut shown = self.shown.lock();
         let source = shown.source.as_ref()?;
@@ -230,15 +242,14 @@ impl Server {
     }
 }
 
-/// One of [`METRICS_THREADS_MAX`] threads. Dropping it makes room for another, however the thread
-/// ends.
+/// One of [`METRICS_THREADS_MAX`] threads. Dropping it frees the slot, even after a panic.
 struct ThreadSlot(Arc<AtomicUsize>);
 
 impl ThreadSlot {
-    /// A slot, if one is free.
+    /// Takes a slot, if one is free.
     fn take(taken: &Arc<AtomicUsize>) -> Option<Self> {
         // Counted before the comparison, so that two connections never share the last slot. A slot
-        // beyond the limit is dropped at once, which takes it out of the count again.
+        // beyond the limit is dropped at once, which decrements the count again.
         let before = taken.fetch_add(1, Ordering::Relaxed);
         Some(ThreadSlot(taken.clone())).filter(|_| before < METRICS_THREADS_MAX)
     }
@@ -255,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_threads_answer_and_no_more() {
+    fn metrics_threads_have_a_limit() {
         let taken = Arc::default();
         let mut slots: Vec<_> = (0..METRICS_THREADS_MAX).filter_map(|_| ThreadSlot::take(&taken)).collect();
         assert_eq!(slots.len(), METRICS_THREADS_MAX);

@@ -1,37 +1,43 @@
-//! Who is answered at once. A scraper asks as soon as it has connected and is answered within
-//! milliseconds: a connection that stays longer is one that keeps a place for nothing. So when all
-//! places are in use the oldest connection goes of the address that has most.
+//! Slots for concurrent connections. A scraper sends its request at once and is answered within
+//! milliseconds, so a longer connection occupies a slot without use. If all slots are in use, the
+//! oldest connection of the address with most connections is evicted.
 
 use std::net::{IpAddr, Shutdown, TcpStream};
 use std::sync::Arc;
 
-use namely_host::shares::Holder;
+use namely_host::shares::Owner;
 use parking_lot::Mutex;
 
-/// Connections that are answered at once.
+/// Requests for metrics that are answered at once.
+///
+/// # Limit
+/// The oldest connection of the address with most connections is closed.
+/// - Counter: `metrics.gave_way`
+/// - Tests: `the_busiest_address_loses_its_oldest_connection`,
+///   `half_requests_do_not_block_scrapers`
 pub(super) const METRICS_CONNECTIONS_MAX: usize = 8;
 
 #[derive(Debug, Default)]
-pub(super) struct Places(Mutex<State>);
+pub(super) struct ConnectionSlots(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// From the oldest one.
-    taken: Vec<(u64, Holder, Arc<TcpStream>)>,
+    /// Sorted by age, the oldest first.
+    taken: Vec<(u64, Owner, Arc<TcpStream>)>,
     next: u64,
 }
 
-/// A connection's place. Dropping it gives it to another.
+/// A connection's slot. Dropping it frees the slot.
 #[derive(Debug)]
-pub(super) struct Place<'a> {
-    places: &'a Places,
+pub(super) struct ConnectionSlot<'a> {
+    places: &'a ConnectionSlots,
     number: u64,
 }
 
-impl Places {
-    /// A place for one more connection, and whether another one has gone for it.
-    pub(super) fn enter(&self, stream: &Arc<TcpStream>, address: IpAddr) -> (Place<'_>, bool) {
-        let holder = Holder::address(address);
+impl ConnectionSlots {
+    /// Takes a slot for a connection. Returns true if another connection was evicted for it.
+    pub(super) fn enter(&self, stream: &Arc<TcpStream>, address: IpAddr) -> (ConnectionSlot<'_>, bool) {
+        let holder = Owner::address(address);
         let mut state = self.0.lock();
         let goes = (state.taken.len() >= METRICS_CONNECTIONS_MAX).then(|| state.payer(holder));
         let gone = goes.map(|place| state.taken.remove(place).2);
@@ -39,18 +45,18 @@ impl Places {
         state.next += 1;
         state.taken.push((number, holder, stream.clone()));
         drop(state);
-        // Its thread finds the end of what it reads, or cannot write any more. Who has ended it
-        // already needs no end.
+        // The other connection's thread then fails to read or write. It is not an error if the peer
+        // has closed that connection already.
         let has_gone = gone.map(|stream| stream.shutdown(Shutdown::Both)).is_some();
-        (Place { places: self, number }, has_gone)
+        (ConnectionSlot { places: self, number }, has_gone)
     }
 }
 
 impl State {
-    /// The oldest connection of the address that has most with one more of `holder`; where several
-    /// have as many, the oldest of theirs.
-    fn payer(&self, holder: Holder) -> usize {
-        let count = |of: Holder| {
+    /// The oldest connection of the address with most connections, counting the new one of
+    /// `holder`; among equals, the oldest of all.
+    fn payer(&self, holder: Owner) -> usize {
+        let count = |of: Owner| {
             self.taken.iter().filter(|(_, other, _)| *other == of).count() + usize::from(of == holder)
         };
         let most = self.taken.iter().map(|(_, of, _)| count(*of)).max();
@@ -58,7 +64,7 @@ impl State {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for ConnectionSlot<'_> {
     fn drop(&mut self) {
         self.places.0.lock().taken.retain(|(number, _, _)| *number != self.number);
     }
@@ -70,16 +76,17 @@ mod tests {
     use std::net::{Ipv4Addr, TcpListener};
 
     #[test]
-    fn the_oldest_of_the_address_with_most_gives_way() {
+    fn the_busiest_address_loses_its_oldest_connection() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let stream = Arc::new(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
-        let places = Places::default();
+        let places = ConnectionSlots::default();
         let host = |n: u8| IpAddr::from([192, 0, 2, n]);
         let has = || places.0.lock().taken.iter().map(|(number, _, _)| *number).collect::<Vec<_>>();
         let mut held = vec![places.enter(&stream, host(1))];
         held.extend((1..METRICS_CONNECTIONS_MAX).map(|_| places.enter(&stream, host(2))));
         assert!(held.iter().all(|(_, has_gone)| !has_gone));
-        // Whoever comes, the other host pays; then the one that has most with the one that comes.
+        // For any new address, host 2 loses a connection first; then the address with most
+        // connections, counting the new one.
         for (from, left) in [
             (3, vec![0, 2, 3, 4, 5, 6, 7, 8]),
             (2, vec![0, 3, 4, 5, 6, 7, 8, 9]),

@@ -1,6 +1,5 @@
-//! Which system calls the router may not make: those by which somebody who has taken it over would
-//! go on from there, and which it has no use for. A seccomp filter answers them with EPERM, where
-//! the kernel has such filters.
+//! Refuses system calls that the router does not need and that an attacker in its process could
+//! use. A seccomp filter answers them with EPERM, if the kernel supports such filters.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +8,8 @@ use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch};
 
 use crate::config::{Config, Engine};
 
-/// Programs, other processes, mounts and namespaces, keys of the kernel, its modules and its
-/// clocks.
+/// Executing programs, access to other processes, mounts and namespaces, keys of the kernel, its
+/// modules and its clocks.
 const REFUSED: [libc::c_long; 47] = [
     libc::SYS_execve,
     libc::SYS_execveat,
@@ -61,22 +60,21 @@ const REFUSED: [libc::c_long; 47] = [
     libc::SYS_process_madvise,
 ];
 
-/// From now on the process makes none of these calls. What the kernel cannot do is said in the log.
+/// Refuses these calls for this process from now on. A missing feature of the kernel is logged.
 pub(super) fn confine(config: &Config) {
     let is_bpf_needed = config.faces.ethernet.xdp != Xdp::Off;
     let is_uring_needed = config.cs.disk.folder.is_some() && config.cs.disk.engine != Engine::Threads;
     let refused = REFUSED.into_iter().chain((!is_bpf_needed).then_some(libc::SYS_bpf));
     let refused = refused.chain((!is_uring_needed).then_some(libc::SYS_io_uring_setup));
-    match filter(refused).and_then(|filter| seccompiler::apply_filter(&filter).map_err(|e| e.to_string())) {
+    match filter(refused).and_then(|filter| seccompiler::apply_filter(&filter)) {
         Ok(()) => tracing::info!("system calls are confined"),
         Err(why) => tracing::warn!("system calls are not confined: {why}"),
     }
 }
 
-fn filter(refused: impl Iterator<Item = libc::c_long>) -> Result<BpfProgram, String> {
-    let arch = TargetArch::try_from(std::env::consts::ARCH).map_err(|error| error.to_string())?;
+fn filter(refused: impl Iterator<Item = libc::c_long>) -> Result<BpfProgram, seccompiler::Error> {
+    let arch = TargetArch::try_from(std::env::consts::ARCH)?;
     let rules: BTreeMap<i64, Vec<_>> = refused.map(|call| (call, Vec::new())).collect();
     let errno = SeccompAction::Errno(libc::EPERM as u32);
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, errno, arch);
-    filter.and_then(BpfProgram::try_from).map_err(|error| error.to_string())
+    Ok(SeccompFilter::new(rules, SeccompAction::Allow, errno, arch)?.try_into()?)
 }

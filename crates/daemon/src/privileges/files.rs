@@ -1,5 +1,5 @@
-//! Which files the router may open: what its configuration names, and what the system's look-up of
-//! names needs, and the folder of the content store's disk. By Landlock, where the kernel has it.
+//! Restricts access to files: those in the configuration, those for the system's name resolution,
+//! and the folder of the content store's disk. Uses Landlock, if the kernel supports it.
 
 use std::path::{Path, PathBuf};
 
@@ -11,8 +11,8 @@ use namely_wire::FaceUri;
 
 use crate::config::Config;
 
-/// Folders that are read: the system's files are replaced by others of their names (resolv.conf is,
-/// with each network), so that only their folder can be named.
+/// Readable folders. System files are replaced at run time (such as resolv.conf, with each
+/// network), so rules must name their folders.
 const READ: [&str; 10] = [
     "/etc",
     "/usr",
@@ -26,13 +26,13 @@ const READ: [&str; 10] = [
     "/run/resolvconf",
 ];
 
-/// From now on the process opens no other files. What the kernel cannot do is said in the log.
+/// Restricts this process to these files from now on. A missing feature of the kernel is logged.
 pub(super) fn confine(config: &Config, config_file: Option<&Path>) {
     let written: Vec<&Path> = config.cs.disk.folder.iter().map(PathBuf::as_path).collect();
     match restrict(&folders_read(config, config_file), &folders_of_sockets(config), &written) {
-        Ok(RulesetStatus::FullyEnforced) => tracing::info!("files are confined to what is configured"),
+        Ok(RulesetStatus::FullyEnforced) => tracing::info!("files are confined to the configured ones"),
         Ok(RulesetStatus::PartiallyEnforced) => {
-            tracing::info!("files are confined to what is configured, as far as this kernel does");
+            tracing::info!("files are confined to the configured ones, as far as this kernel supports it");
         }
         Ok(RulesetStatus::NotEnforced) => {
             tracing::warn!("this kernel has no Landlock: files are not confined");
@@ -47,7 +47,7 @@ fn restrict(read: &[PathBuf], sockets: &[PathBuf], written: &[&Path]) -> Result<
     let writing =
         reading | AccessFs::WriteFile | AccessFs::MakeReg | AccessFs::RemoveFile | AccessFs::Truncate;
     let created = Ruleset::default().handle_access(AccessFs::from_all(ABI::V5))?.create()?;
-    // Folders that are not there are passed over.
+    // Missing folders are skipped.
     let status = created
         .add_rules(path_beneath_rules(READ, reading))?
         .add_rules(path_beneath_rules(read, reading))?
@@ -58,7 +58,7 @@ fn restrict(read: &[PathBuf], sockets: &[PathBuf], written: &[&Path]) -> Result<
     Ok(status.ruleset)
 }
 
-/// The folders of the configuration and of certificates: a reload reads what has taken their place.
+/// The folders of the configuration and of certificates, because a reload reads replaced files.
 fn folders_read(config: &Config, config_file: Option<&Path>) -> Vec<PathBuf> {
     let keys = config.authorization.key.iter().map(|rule| rule.certificate.as_path());
     let anchors = config.authorization.announcement_anchors.iter().map(PathBuf::as_path);
@@ -67,7 +67,7 @@ fn folders_read(config: &Config, config_file: Option<&Path>) -> Vec<PathBuf> {
     keys.chain(anchors).chain(discovery).chain(vip).chain(config_file).map(folder_of).collect()
 }
 
-/// The folders where sockets are made and removed.
+/// The folders in which sockets are made and removed.
 fn folders_of_sockets(config: &Config) -> Vec<PathBuf> {
     let paths = config.faces.listen.iter().filter_map(|uri| match uri {
         FaceUri::Unix(path) | FaceUri::Memif { path, .. } => Some(Path::new(path)),
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_of_what_is_named_are_opened_and_no_others() {
+    fn only_configured_folders_are_opened() {
         let text = "[authorization]\nannouncement_anchors = [\"/h/i.cert\"]\n[faces]\nlisten = [\"unix:///a/b.sock\", \"memif:///c/d.memif\", \"udp://127.0.0.1:1\"]\n\
                     [[authorization.key]]\ncertificate = \"/e/f.cert\"\n";
         let config = Config::parse(text, "x".as_ref()).unwrap();

@@ -1,9 +1,9 @@
-//! What the router may do, and as whom. It is given up before the first thread is started, as the
-//! system takes it from threads and not from processes: all that come have no more.
+//! Gives up the rights of the process. This must happen before the first thread starts, because the
+//! system applies it to threads, not to processes; later threads inherit it.
 //!
-//! Only the programs (`namelyd`, `namely up`) do so; a router in another program leaves that
-//! program's rights alone. What the kernel lacks is done without, and said; what the configuration
-//! turns off is said aloud.
+//! Only the programs (`namelyd`, `namely up`) do this; a router in another program leaves that
+//! program's rights unchanged. Missing features of the kernel are skipped and logged; disabled
+//! restrictions are logged as warnings.
 
 mod calls;
 mod files;
@@ -11,38 +11,41 @@ mod user;
 
 use std::path::Path;
 
+use crate::accepted_commands::AcceptedCommandsFile;
 use crate::config::Config;
 use crate::disk;
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 use crate::router;
-use crate::taken::TakenFile;
 
-/// Gives up all that a router under `config`, which came from `config_file`, does not need. Returns
-/// the file that it writes all the same.
+/// Gives up all rights that a router with `config`, read from `config_file`, does not need. Returns
+/// the one file that it still writes.
 ///
 /// # Errors
-/// [`Failure`]: there is no such user, or the system refuses what it must not.
-pub(crate) fn give_up(config: &Config, config_file: Option<&Path>) -> Result<Option<TakenFile>, Failure> {
+/// [`Failure`]: there is no such user, or the system refuses a required step.
+pub(crate) fn give_up(
+    config: &Config,
+    config_file: Option<&Path>,
+) -> Result<Option<AcceptedCommandsFile>, Failure> {
     let chosen = user::choose(config.process.user.as_deref())?;
     router::make_default_directories(config, chosen.as_ref().map(|user| user.uid))?;
     disk::make_folder(&config.cs.disk, chosen.as_ref().map(|user| user.uid))?;
-    let taken = TakenFile::open(config);
+    let taken = AcceptedCommandsFile::open(config);
     if let Some(user) = &chosen {
         user.become_it(user::capabilities(config)).map_err(|errno| {
-            Failure::new(Exit::Failed, format!("cannot run as user {}: {errno}", user.name))
+            Failure::failed(format!("cannot run as user {}: {errno}", user.name))
                 .hint("`user = \"root\"` under [process] stays root")
         })?;
         tracing::info!("runs as user {} (uid {})", user.name, user.uid);
     }
-    // After the change of user, which resets it.
-    if config.process.core_dumps || namely_host::core_dumps_are_wanted() {
+    // Must follow the change of user, which resets it.
+    if config.process.core_dumps || namely_host::core_dumps_enabled() {
         tracing::warn!("core dumps are on: a crash writes the router's memory, with its secrets, to a file");
     } else if !namely_host::keep_from_dumps() {
         tracing::warn!("the system does not turn core dumps off");
     }
-    // So that no program could bring back what is given up. Both below need it.
+    // Prevents programs from regaining rights. Both filters below require it.
     if let Err(errno) = rustix::thread::set_no_new_privs(true) {
-        return Err(Failure::new(Exit::Failed, format!("the system does not take privileges away: {errno}")));
+        return Err(Failure::failed(format!("the system does not drop privileges: {errno}")));
     }
     if config.process.confine_files {
         files::confine(config, config_file);

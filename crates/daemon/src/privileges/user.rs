@@ -1,4 +1,4 @@
-//! As whom the router runs when root starts it, and what that user may do beyond others.
+//! The user of a router that root starts, and its capabilities.
 
 use namely_host::users;
 use namely_io::Xdp;
@@ -10,13 +10,13 @@ use rustix::thread::{self, CapabilitySet, CapabilitySets};
 use crate::config::Config;
 use crate::exit::{Exit, Failure};
 
-/// Who the router becomes unless the configuration says otherwise.
+/// The default user of the router.
 const DEFAULT: &str = "namely";
 
-/// Ports below this are root's.
+/// Ports below this number require CAP_NET_BIND_SERVICE.
 const PORTS_OF_ALL: u16 = 1024;
 
-/// A user to become.
+/// The user to change to.
 #[derive(Debug)]
 pub(super) struct User {
     pub(super) name: String,
@@ -24,8 +24,8 @@ pub(super) struct User {
     gid: u32,
 }
 
-/// Who to become; `None` to stay who starts the router, with all that one may do. Where there is
-/// no user for it, root's router becomes root without what root may do.
+/// Selects the user; `None` keeps the current user with all its rights. If the default user does
+/// not exist, a router of root keeps its uid, but gives up root's other capabilities.
 ///
 /// # Errors
 /// Configuration: there is no user of this name.
@@ -44,11 +44,11 @@ pub(super) fn choose(wanted: Option<&str>) -> Result<Option<User>, Failure> {
             Ok(Some(User { name: "root".to_owned(), uid: 0, gid: 0 }))
         }
         None => Err(Failure::new(Exit::Configuration, format!("process.user: there is no user `{name}`"))
-            .hint("`useradd --system --no-create-home NAME` makes one; `user = \"root\"` stays root")),
+            .hint("`useradd --system --no-create-home NAME` creates one; `user = \"root\"` stays root")),
     }
 }
 
-/// What faces and listeners of `config` need that only root may do.
+/// The capabilities that the faces and listeners of `config` need.
 pub(super) fn capabilities(config: &Config) -> CapabilitySet {
     let mut needed = CapabilitySet::empty();
     let listen = config.faces.listen.iter().chain(config.faces.multicast.iter().map(|group| &group.group));
@@ -70,20 +70,21 @@ pub(super) fn capabilities(config: &Config) -> CapabilitySet {
 }
 
 impl User {
-    /// Becomes this user for good, with `keep` of what root may do.
+    /// Changes to this user permanently, with the capabilities `keep`.
     ///
     /// # Errors
-    /// What the system refuses. The process must end then.
+    /// The system's error. The process must end then.
     pub(super) fn become_it(&self, keep: CapabilitySet) -> Result<(), Errno> {
-        // Root in a container may have less than that; what needs it says so.
+        // Root in a container may lack some capabilities. The faces that need them report errors.
         let keep = if self.uid == 0 { keep & thread::capabilities(None)?.permitted } else { keep };
         let (uid, gid) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
-        // What the kernel does not know it refuses; what is not kept is taken below all the same.
+        // The kernel refuses unknown capabilities. Those not in `keep` are dropped below in any
+        // case.
         for capability in CapabilitySet::all().difference(keep).iter() {
             thread::remove_capability_from_bounding_set(capability).ok();
         }
         thread::set_keep_capabilities(true)?;
-        // Root has these already, and in a user namespace may not be able to set them.
+        // Root has these ids already, and may not be able to set them in a user namespace.
         if self.uid != 0 {
             thread::set_thread_groups(&[gid])?;
             thread::set_thread_res_gid(gid, gid, gid)?;
@@ -92,9 +93,9 @@ impl User {
         let inheritable = CapabilitySet::empty();
         thread::set_capabilities(None, CapabilitySets { effective: keep, permitted: keep, inheritable })?;
         thread::set_keep_capabilities(false)?;
-        // There is no way back, or it was no change.
-        let is_for_good = self.uid == 0 || thread::set_thread_uid(Uid::ROOT).is_err();
-        if is_for_good { Ok(()) } else { Err(Errno::PERM) }
+        // Verifies that the change cannot be reversed, unless the user stayed the same.
+        let is_permanent = self.uid == 0 || thread::set_thread_uid(Uid::ROOT).is_err();
+        if is_permanent { Ok(()) } else { Err(Errno::PERM) }
     }
 }
 
@@ -103,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_the_configuration_needs_is_kept() {
+    fn only_needed_capabilities_are_kept() {
         let kept = |text: &str| capabilities(&Config::parse(text, "x".as_ref()).unwrap());
         assert_eq!(kept(""), CapabilitySet::empty(), "the default needs nothing");
         assert_eq!(kept("[faces]\nlisten = [\"tcp://127.0.0.1:0\"]"), CapabilitySet::empty());

@@ -1,11 +1,11 @@
-//! The content store's disk, as other services and management know it.
+//! The content store's disk, for management and metrics.
 
 use std::sync::{Arc, OnceLock};
 
+use namely_messages::Counter;
 use namely_mgmt::Control;
-use namely_wire::mgmt::Counter;
 
-use super::{Measures, Service, Start};
+use super::{Service, ServiceCounters, StartContext};
 use crate::config::Config;
 use crate::disk::{Disk, counters};
 use crate::exit::Failure;
@@ -15,7 +15,7 @@ use crate::exit::Failure;
 pub(super) struct StoreDisk(OnceLock<Arc<Disk>>);
 
 impl Service for StoreDisk {
-    fn prepare(&self, start: &Start<'_>) -> Result<(), Failure> {
+    fn prepare(&self, start: &StartContext<'_>) -> Result<(), Failure> {
         start.disk.into_iter().for_each(|disk| drop(self.0.set(disk.clone())));
         Ok(())
     }
@@ -28,9 +28,9 @@ impl Service for StoreDisk {
         control.disk = self.0.get().map(|disk| &**disk as &dyn namely_mgmt::CsDisk);
     }
 
-    fn measure(&self, measures: &mut Measures) {
+    fn measure(&self, measures: &mut ServiceCounters) {
         let Some(disk) = self.0.get() else { return };
-        // Times are histograms there.
+        // Times are histograms in metrics.
         let counted = counters(&disk.tier().status()).into_iter();
         let named = counted.map(|of| Counter::new(format!("cs_disk.{}", of.label), of.value));
         measures.counters.extend(named);

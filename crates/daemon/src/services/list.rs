@@ -1,4 +1,4 @@
-//! The one list of services.
+//! The list of services.
 
 use super::Services;
 use super::disk::StoreDisk;
@@ -15,11 +15,11 @@ pub(crate) fn all() -> Services {
         Box::<StoreDisk>::default(),
         Box::<KernelForwarder>::default(),
         Box::<VirtualPlane>::default(),
-        // Stops before the others, so that its goodbye finds a router that still works.
+        // It stops before the ones above, so that the router still works when its goodbye is sent.
         Box::<NeighborDiscovery>::default(),
         Box::<PacketTraces>::default(),
         Box::<Readvertise>::default(),
-        // Reads all others.
+        // It reads all others.
         Box::<MetricsServer>::default(),
     ])
 }

@@ -1,16 +1,16 @@
-//! The parts of a router that run beside forwarding. Each is a [`Service`]; [`list::all`] is the
-//! one list of them, in which the recipe of CONTRIBUTING.md adds a line for a new one.
+//! The parts of a router that run beside forwarding. Each is a [`Service`]; [`list::all`] is their
+//! only list. The recipe of CONTRIBUTING.md adds a line there for a new service.
 //!
 //! # The life of a service
 //!
-//! 1. [`Service::check`] judges a configuration, also where no router is started.
+//! 1. [`Service::check`] checks a configuration, even if no router is started.
 //! 2. [`Service::prepare`] runs before the router listens, and [`Service::start`] after. Both run
 //!    in the order of the list. If one fails, the router stops all services and does not start.
-//! 3. The control thread makes all other calls, but that any thread may ask for
-//!    [`Service::datasets`] and [`Service::measure`]. None may wait for a packet or a peer.
-//!    A reload checks a configuration with all services and then applies it to all.
-//! 4. [`Service::stop`] runs in the reverse order of the list while the router still forwards: a
-//!    service may use those before it in the list until its own end.
+//! 3. The control thread makes all other calls. [`Service::datasets`] and [`Service::measure`] may
+//!    be called by any thread. No call may wait for a packet or a peer. A reload checks a
+//!    configuration with all services and then applies it to all.
+//! 4. [`Service::stop`] runs in the reverse order of the list while the router still forwards. So a
+//!    service may use those before it in the list until it stops.
 
 mod disk;
 mod kernel;
@@ -22,24 +22,24 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use namely_dataplane::PathTimes;
+use namely_messages::{Counter, FaceEventNotification};
 use namely_mgmt::{Control, Now};
-use namely_wire::mgmt::{Counter, FaceEventNotification};
 
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
 use crate::control::OrderSender;
 use crate::disk::Disk;
 use crate::exit::Failure;
-use crate::home::Home;
+use crate::home::RouterHandle;
 use crate::key::RouterKey;
 
 /// A part of a router beside forwarding.
 pub(crate) trait Service: Send + Sync {
-    /// Judges a configuration beyond its form, for a start or a reload. It may read files: it runs
-    /// on the thread that asks.
+    /// Checks a configuration beyond its syntax, for a start or a reload. It may read files: it
+    /// runs on the caller's thread.
     ///
     /// # Errors
-    /// The configuration key and its fault, as text.
-    fn check(&self, _config: &Config) -> Result<(), String> {
+    /// [`ConfigError`] contains the configuration key and the error.
+    fn check(&self, _config: &Config) -> Result<(), ConfigError> {
         Ok(())
     }
 
@@ -47,40 +47,40 @@ pub(crate) trait Service: Send + Sync {
     ///
     /// # Errors
     /// [`Failure`]: the router does not start.
-    fn prepare(&self, _start: &Start<'_>) -> Result<(), Failure> {
+    fn prepare(&self, _start: &StartContext<'_>) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// Starts, if the configuration wants it.
+    /// Starts, if the configuration enables it.
     ///
     /// # Errors
     /// [`Failure`]: the router does not start.
-    fn start(&self, _start: &Start<'_>) -> Result<(), Failure> {
+    fn start(&self, _start: &StartContext<'_>) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// Goes over to another configuration, which all services have checked just before.
+    /// Applies another configuration, which all services have just checked.
     fn apply(&self, _config: &Config) {}
 
-    /// A face has come, gone or changed its state.
-    fn face_event(&self, _home: &Home, _event: &FaceEventNotification, _now_ns: u64) {}
+    /// A face was created, closed or changed.
+    fn face_event(&self, _home: &RouterHandle, _event: &FaceEventNotification, _now_ns: u64) {}
 
-    /// The next event that this service has for the control thread, which a wake has announced.
-    fn notice(&self, _home: &Home, _now_ns: u64) -> Option<Notice> {
+    /// Returns the next event for the control thread. The service has woken that thread before.
+    fn notice(&self, _home: &RouterHandle, _now_ns: u64) -> Option<Notice> {
         None
     }
 
-    /// Takes a packet for the router that is no request of management; false if it is not for this
-    /// service.
+    /// Processes a packet for the router that is no request of management. Returns false if it is
+    /// not for this service.
     fn take_packet(&self, _packet: &[u8], _now_ns: u64) -> bool {
         false
     }
 
-    /// Management has handled a request: routes may have changed.
+    /// Called after each request of management, because routes may have changed.
     fn management_handled(&self, _now_ns: u64) {}
 
-    /// Does the work that is due; returns the time of the next call, ns.
-    fn tick(&self, _home: &Home, _now: Now) -> Option<u64> {
+    /// Runs the work that is due. Returns the time of the next call, ns.
+    fn tick(&self, _home: &RouterHandle, _now: Now) -> Option<u64> {
         None
     }
 
@@ -88,45 +88,45 @@ pub(crate) trait Service: Send + Sync {
     fn datasets<'a>(&'a self, _control: &mut Control<'a>) {}
 
     /// Adds its counters.
-    fn measure(&self, _measures: &mut Measures) {}
+    fn measure(&self, _measures: &mut ServiceCounters) {}
 
-    /// The address on which it serves, if it has one of its own.
+    /// The address of its own listener, if it has one.
     fn address(&self) -> Option<SocketAddr> {
         None
     }
 
-    /// Ends its threads. It may be called again, and of a service that never started.
+    /// Stops its threads. It may be called again, and for a service that was never started.
     fn stop(&self) {}
 }
 
-/// The surroundings of a service at its start.
-pub(crate) struct Start<'a> {
+/// The context of a service at its start.
+pub(crate) struct StartContext<'a> {
     pub(crate) config: &'a Config,
-    pub(crate) home: &'a Home,
-    /// The content store's disk, where it has one.
+    pub(crate) home: &'a RouterHandle,
+    /// The content store's disk, if it has one.
     pub(crate) disk: Option<&'a Arc<Disk>>,
     pub(crate) key: &'a RouterKey,
-    /// Reaches the control thread, which does not run yet.
+    /// Sends to the control thread, which does not run yet.
     pub(crate) orders: &'a OrderSender,
     pub(crate) services: &'a Services,
-    /// When the router started.
+    /// The start time of the router.
     pub(crate) time: Now,
 }
 
-/// An event that a service has for the control thread.
+/// An event of a service for the control thread.
 pub(crate) enum Notice {
-    /// A face has come or gone that the data plane does not know.
+    /// A face outside the data plane was created or closed.
     Face(FaceEventNotification),
-    /// The router cannot go on, for this reason.
+    /// The router must stop, for this reason.
     Fatal(String),
 }
 
 /// Counters and times of the services.
 #[derive(Debug, Default)]
-pub(crate) struct Measures {
+pub(crate) struct ServiceCounters {
     /// Counters, by the names of docs/counters.md.
     pub(crate) counters: Vec<Counter>,
-    /// How long packets took through a content store with a disk.
+    /// Processing times of packets in a content store with a disk.
     pub(crate) path_times: Vec<PathTimes>,
 }
 
@@ -135,7 +135,7 @@ pub(crate) struct Measures {
 pub(crate) struct Services(Arc<[Box<dyn Service>]>);
 
 impl Services {
-    /// These, in the order in which they start.
+    /// The services, in the order of their start.
     pub(crate) fn new(services: Vec<Box<dyn Service>>) -> Self {
         Services(services.into())
     }
@@ -144,21 +144,21 @@ impl Services {
         self.0.iter().map(|service| &**service)
     }
 
-    /// The subjects of management: the forwarder and all services.
-    pub(crate) fn control<'a>(&'a self, home: &'a Home) -> Control<'a> {
+    /// The parts that management acts on: the forwarder and all services.
+    pub(crate) fn control<'a>(&'a self, home: &'a RouterHandle) -> Control<'a> {
         let mut control = home.control();
         self.iter().for_each(|service| service.datasets(&mut control));
         control
     }
 
-    /// [`Service::measure`] of all.
-    pub(crate) fn measure(&self) -> Measures {
-        let mut measures = Measures::default();
+    /// Collects [`Service::measure`] of all services.
+    pub(crate) fn measure(&self) -> ServiceCounters {
+        let mut measures = ServiceCounters::default();
         self.iter().for_each(|service| service.measure(&mut measures));
         measures
     }
 
-    /// Stops all, the last one first.
+    /// Stops all services in reverse order.
     pub(crate) fn stop(&self) {
         self.iter().rev().for_each(|service| service.stop());
     }
@@ -169,14 +169,14 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::path::Path;
 
-    use namely_skip::eventually;
-    use namely_wire::mgmt::FaceEventKind;
+    use namely_messages::FaceEventKind;
+    use namely_testkit::eventually;
     use parking_lot::Mutex;
 
     use super::*;
     use crate::router::Router;
 
-    /// A service as the recipe of CONTRIBUTING.md makes it, which writes down its calls.
+    /// A service made by the recipe of CONTRIBUTING.md. It records its calls.
     struct Probe(&'static str, Arc<Mutex<Vec<String>>>);
 
     impl Probe {
@@ -186,16 +186,16 @@ mod tests {
     }
 
     impl Service for Probe {
-        fn check(&self, config: &Config) -> Result<(), String> {
-            if config.network.local.is_empty() { Ok(()) } else { Err("network.local".into()) }
+        fn check(&self, config: &Config) -> Result<(), ConfigError> {
+            if config.network.local.is_empty() { Ok(()) } else { Err("network.local".to_owned().into()) }
         }
 
-        fn prepare(&self, _: &Start<'_>) -> Result<(), Failure> {
+        fn prepare(&self, _: &StartContext<'_>) -> Result<(), Failure> {
             self.note("prepares");
             Ok(())
         }
 
-        fn start(&self, start: &Start<'_>) -> Result<(), Failure> {
+        fn start(&self, start: &StartContext<'_>) -> Result<(), Failure> {
             self.note(&format!("starts with {} faces", start.home.control().faces.count()));
             Ok(())
         }
@@ -204,13 +204,13 @@ mod tests {
             self.note("changes");
         }
 
-        fn face_event(&self, _: &Home, event: &FaceEventNotification, _: u64) {
+        fn face_event(&self, _: &RouterHandle, event: &FaceEventNotification, _: u64) {
             if event.kind == FaceEventKind::Created {
-                self.note("hears of a face");
+                self.note("gets a face");
             }
         }
 
-        fn measure(&self, measures: &mut Measures) {
+        fn measure(&self, measures: &mut ServiceCounters) {
             measures.counters.push(Counter::new(self.0, 1));
         }
 
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn services_follow_the_router_and_stop_in_reverse() {
+    fn services_stop_in_reverse_order() {
         let (calls, dir) = (Arc::<Mutex<Vec<String>>>::default(), tempfile::tempdir().unwrap());
         let list = ["one", "two"].map(|name| Box::new(Probe(name, calls.clone())) as Box<dyn Service>);
         let services = Services::new(list.into());
@@ -236,8 +236,8 @@ mod tests {
         assert_eq!(services.measure().counters.len(), 2);
 
         let _application = UnixStream::connect(&socket).unwrap();
-        eventually("both hear of its face", || calls.lock().len() == 2);
-        assert_eq!(taken(), ["one hears of a face", "two hears of a face"]);
+        eventually("both get its face", || calls.lock().len() == 2);
+        assert_eq!(taken(), ["one gets a face", "two gets a face"]);
 
         assert!(router.reload(config("[network]\nlocal = [\"/lab\"]\n")).is_err(), "a service refuses");
         router.reload(config("")).unwrap();
@@ -249,12 +249,12 @@ mod tests {
     }
 
     #[test]
-    fn a_service_that_cannot_start_stops_the_others() {
+    fn a_failed_service_stops_the_others() {
         struct Broken;
 
         impl Service for Broken {
-            fn start(&self, _: &Start<'_>) -> Result<(), Failure> {
-                Err(Failure::new(crate::exit::Exit::Failed, "broken".to_owned()))
+            fn start(&self, _: &StartContext<'_>) -> Result<(), Failure> {
+                Err(Failure::failed("broken"))
             }
         }
 

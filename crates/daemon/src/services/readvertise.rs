@@ -1,42 +1,57 @@
-//! What applications offer here, told to a routing daemon on this machine: routes of the origins
-//! that the configuration names become commands `/localhost/nlsr/rib/register` and `unregister`, as
-//! NFD's `readvertise_nlsr` sends them. NLSR and NDNd's `dv` take them.
+//! Reports the routes of local applications to a routing daemon on this machine. Routes with the
+//! configured origins become commands `/localhost/nlsr/rib/register` and `unregister`, like those
+//! of NFD's `readvertise_nlsr`. NLSR and NDNd's `dv` accept them.
 //!
-//! A daemon that comes, or comes again, is told everything: it registers `/localhost/nlsr` then.
-//! The RIB is read a part at a time, and no more commands are on their way than are answered; one
-//! without an answer is sent again later. Sends nothing while there is no daemon.
+//! A daemon that starts or restarts receives all routes: it then registers `/localhost/nlsr`. The
+//! RIB is read in parts, and the number of pending commands is bounded. A command without an answer
+//! is sent again later. Without a daemon, nothing is sent.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use namely_mgmt::{Now, Tables};
-use namely_security::{Signer, sign_interest};
-use namely_wire::mgmt::{
+use namely_messages::{
     Block, Command, ControlParameters, ControlResponse, FaceEventKind, FaceEventNotification, RibEntry,
     Route, RouteOrigin, Scope,
 };
+use namely_mgmt::{Now, Tables};
+use namely_security::{Signer, sign_interest};
 use namely_wire::{DataView, InterestBuilder, InterestView, LpHeaders, Name};
 use parking_lot::Mutex;
 
-use super::{Service, Start};
+use super::{Service, StartContext};
 use crate::config::Config;
 use crate::exit::Failure;
-use crate::home::Home;
+use crate::home::RouterHandle;
 
-/// Changes that come within this time are told together.
+/// Changes within this time are reported together.
 const GATHER_NS: u64 = 50_000_000;
 
-/// A look at the RIB without a known change: routes expire by themselves.
+/// Interval between passes over the RIB without a known change, because routes expire.
 const LOOK_NS: u64 = 10_000_000_000;
 
-/// Most commands that wait for their answers; the next go when some have come.
+/// Commands to a routing daemon without an answer.
+///
+/// # Limit
+/// Further commands are sent after some are answered.
+/// - Tests: `outstanding_readvertise_commands_are_bounded`
 const COMMANDS_MAX: usize = 64;
 
-/// How long an answer is waited for, and after how long without one the RIB is looked at again.
+/// Time for an answer of a routing daemon.
+///
+/// # Limit
+/// The command is sent again later.
+/// - Tests: `unanswered_readvertise_commands_are_retried`
 const ANSWER_NS: u64 = 1_000_000_000;
+
+/// Delay before the RIB is read again after a routing daemon's timeout.
+///
+/// # Limit
+/// Unconfirmed routes are sent to the routing daemon again.
+/// - Tests: `unanswered_readvertise_commands_are_retried`,
+///   `readvertise_retries_until_the_daemon_answers`
 const RETRY_NS: u64 = 5_000_000_000;
 
-/// Where a routing daemon takes commands.
+/// The prefix for commands to a routing daemon.
 const DAEMON: &str = "/localhost/nlsr";
 
 /// A route, by prefix and face.
@@ -48,13 +63,13 @@ pub(super) struct Readvertise(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    /// Of the configuration.
+    /// The configured origins.
     origins: Vec<RouteOrigin>,
     readvertiser: Readvertiser,
 }
 
 impl Service for Readvertise {
-    fn start(&self, start: &Start<'_>) -> Result<(), Failure> {
+    fn start(&self, start: &StartContext<'_>) -> Result<(), Failure> {
         self.apply(start.config);
         Ok(())
     }
@@ -63,7 +78,7 @@ impl Service for Readvertise {
         self.0.lock().origins.clone_from(&config.readvertise.origins);
     }
 
-    fn face_event(&self, _: &Home, event: &FaceEventNotification, now_ns: u64) {
+    fn face_event(&self, _: &RouterHandle, event: &FaceEventNotification, now_ns: u64) {
         if event.kind == FaceEventKind::Destroyed {
             self.0.lock().readvertiser.changed(now_ns);
         }
@@ -77,7 +92,7 @@ impl Service for Readvertise {
         self.0.lock().readvertiser.changed(now_ns);
     }
 
-    fn tick(&self, home: &Home, now: Now) -> Option<u64> {
+    fn tick(&self, home: &RouterHandle, now: Now) -> Option<u64> {
         let State { origins, readvertiser } = &mut *self.0.lock();
         readvertiser.tick(origins, &*home.core, now, |command| {
             home.plane.inject(command, LpHeaders::default());
@@ -85,46 +100,46 @@ impl Service for Readvertise {
     }
 }
 
-/// What a routing daemon was told.
+/// The state of reports to a routing daemon.
 #[derive(Debug, Default)]
 struct Readvertiser {
-    /// What it has confirmed, with its cost.
+    /// The confirmed routes, with their costs.
     told: BTreeMap<Key, u64>,
-    /// Commands on their way.
-    asked: BTreeMap<Key, Asked>,
-    /// The faces by which it was reached when it was told.
+    /// The pending commands.
+    asked: BTreeMap<Key, PendingCommand>,
+    /// The faces of the daemon at the time of the reports.
     daemon: Vec<u64>,
-    /// The last name of the RIB that was looked at, while a look is under way.
+    /// The last name of the RIB that was read, during a pass.
     at: Option<Name>,
-    /// Something has changed since that look began.
+    /// True if the RIB has changed since the pass began.
     is_stale: bool,
-    /// Answers are waited for before more is told.
+    /// True while the pass waits for answers.
     is_held: bool,
     due_ns: Option<u64>,
     last_ms: u64,
 }
 
-/// A command without an answer yet.
+/// A pending command.
 #[derive(Debug)]
-struct Asked {
+struct PendingCommand {
     name: Name,
-    /// `None` if the route is taken back.
+    /// `None` if the route is withdrawn.
     cost: Option<u64>,
     until_ns: u64,
 }
 
 impl Readvertiser {
-    /// The RIB has changed, or a face is gone.
+    /// The RIB has changed, or a face was closed.
     fn changed(&mut self, now_ns: u64) {
         self.is_stale |= self.at.is_some();
-        self.look_by(now_ns + GATHER_NS);
+        self.schedule_check(now_ns + GATHER_NS);
     }
 
-    fn look_by(&mut self, due_ns: u64) {
+    fn schedule_check(&mut self, due_ns: u64) {
         self.due_ns = Some(self.due_ns.map_or(due_ns, |known| known.min(due_ns)));
     }
 
-    /// Does the next step, if it is due. Returns when to call it again.
+    /// Runs the next step, if it is due. Returns the time of the next call.
     fn tick(
         &mut self,
         origins: &[RouteOrigin],
@@ -144,7 +159,7 @@ impl Readvertiser {
         self.asked.values().map(|asked| asked.until_ns).chain([due_ns]).min()
     }
 
-    /// Takes a packet that came for the router. Returns false if it is no answer to a command.
+    /// Processes a packet for the router. Returns false if it is no answer to a command.
     fn take_answer(&mut self, packet: &[u8], now_ns: u64) -> bool {
         let Ok(data) = DataView::parse(packet) else { return false };
         let key = self.asked.iter().find(|(_, asked)| asked.name.as_name() == data.name);
@@ -152,7 +167,7 @@ impl Readvertiser {
         let Some(asked) = self.asked.remove(&key) else { return false };
         let response = ControlResponse::decode(data.content);
         if !response.as_ref().is_ok_and(ControlResponse::is_ok) {
-            // It knows why. What it does not want is not offered again and again.
+            // A refused route is not offered again, because the daemon would refuse it again.
             tracing::warn!(prefix = %key.0, ?response, "the routing daemon refuses a route");
         }
         match asked.cost {
@@ -160,23 +175,22 @@ impl Readvertiser {
             None => drop(self.told.remove(&key)),
         }
         if std::mem::take(&mut self.is_held) {
-            self.look_by(now_ns);
+            self.schedule_check(now_ns);
         }
         true
     }
 
-    /// Forgets commands that were not answered in time: they are not told then.
+    /// Removes commands that timed out: their routes count as not reported.
     fn give_up(&mut self, now_ns: u64) {
         let before = self.asked.len();
         self.asked.retain(|_, asked| asked.until_ns > now_ns);
         if self.asked.len() < before {
             self.is_held = false;
-            self.look_by(now_ns + RETRY_NS);
+            self.schedule_check(now_ns + RETRY_NS);
         }
     }
 
-    /// Looks at the next part of the RIB and tells what is new in it. Returns when the next step is
-    /// due.
+    /// Reads the next part of the RIB and reports its changes. Returns the time of the next step.
     fn step(
         &mut self,
         origins: &[RouteOrigin],
@@ -186,7 +200,7 @@ impl Readvertiser {
     ) -> u64 {
         let faces = DAEMON.parse().map_or(Vec::new(), |name: Name| tables.rib_faces(name.as_name()));
         if faces != self.daemon {
-            // Another one than before knows nothing.
+            // A new daemon has no routes yet.
             *self = Readvertiser { daemon: faces, last_ms: self.last_ms, ..Readvertiser::default() };
         }
         if self.daemon.is_empty() {
@@ -196,14 +210,15 @@ impl Readvertiser {
         let next = tables.rib(self.at.as_ref(), now.ns, &mut part);
         for (key, cost) in self.changes(&part, next.as_ref(), origins) {
             if self.asked.len() >= COMMANDS_MAX {
-                // The same part again: what was told of it by then is no change any more.
+                // The same part is read again later; routes reported by then are no changes any
+                // more.
                 self.is_held = true;
                 return now.ns + ANSWER_NS;
             }
             let Some((name, interest)) = self.interest(&key, cost, now.unix_ms) else {
                 return now.ns + RETRY_NS;
             };
-            self.asked.insert(key, Asked { name, cost, until_ns: now.ns + ANSWER_NS });
+            self.asked.insert(key, PendingCommand { name, cost, until_ns: now.ns + ANSWER_NS });
             send(interest);
         }
         self.at = next;
@@ -214,8 +229,8 @@ impl Readvertiser {
         }
     }
 
-    /// What is to be told of the names after `self.at` up to `last`, all of whose routes are in
-    /// `part`: with its cost what is there, without one what is gone.
+    /// The changes of the names after `self.at` up to `last`, all of whose routes are in `part`:
+    /// new routes with their cost, removed ones without.
     fn changes(
         &self,
         part: &[RibEntry],
@@ -223,7 +238,7 @@ impl Readvertiser {
         origins: &[RouteOrigin],
     ) -> Vec<(Key, Option<u64>)> {
         let mut wanted = BTreeMap::new();
-        // What the daemon has registered for itself it knows.
+        // Routes to the daemon itself are not reported to it.
         let counts =
             |route: &&Route| origins.contains(&route.origin) && !self.daemon.contains(&route.face_id);
         for entry in part.iter().filter(|entry| is_global(&entry.prefix)) {
@@ -240,7 +255,7 @@ impl Readvertiser {
         changes.filter(|(key, _)| !self.asked.contains_key(key)).collect()
     }
 
-    /// A command, and its name.
+    /// A command and its name.
     fn interest(&mut self, (prefix, face): &Key, cost: Option<u64>, now_ms: u64) -> Option<(Name, Vec<u8>)> {
         let parameters = ControlParameters {
             name: Some(prefix.clone()),
@@ -249,7 +264,7 @@ impl Readvertiser {
             ..ControlParameters::default()
         };
         let command = if cost.is_some() { Command::RibRegister } else { Command::RibUnregister };
-        // The same words as of management, but for whom they are.
+        // The same command as for management, with another prefix.
         let command = command.name(Scope::Localhost, &parameters);
         let name = command.components().skip(2).fold(DAEMON.parse().ok()?, |name: Name, c| name.join(c));
         self.last_ms = now_ms.max(self.last_ms + 1);
@@ -261,7 +276,7 @@ impl Readvertiser {
     }
 }
 
-/// Whether a name is one that other hosts may ask for.
+/// Returns true if other hosts may request a name.
 fn is_global(prefix: &Name) -> bool {
     let first = prefix.components().next().map(|component| component.value);
     !matches!(first, Some(b"localhost" | b"localhop") | None)
@@ -270,8 +285,8 @@ fn is_global(prefix: &Name) -> bool {
 #[cfg(test)]
 mod tests {
     use namely_forwarder::{Config, FaceId, FaceProperties, Router};
+    use namely_messages::route_flags;
     use namely_wire::DataBuilder;
-    use namely_wire::mgmt::route_flags;
 
     use super::*;
 
@@ -339,10 +354,10 @@ mod tests {
     }
 
     #[test]
-    fn a_daemon_that_comes_is_told_everything_once_and_what_changes_later() {
+    fn a_new_daemon_receives_every_prefix_once() {
         let mut world = World::new();
         world.register("/app/1", world.app);
-        assert!(world.commands(0).is_empty(), "nobody is there");
+        assert!(world.commands(0).is_empty(), "no daemon is there");
         world.register("/localhost/nlsr", world.daemon);
         world.readvertiser.changed(world.now.ns);
         let sent = world.commands(GATHER_NS);
@@ -356,7 +371,7 @@ mod tests {
 
     /// NLSR registers its own prefixes as an application does.
     #[test]
-    fn what_the_daemon_registered_for_itself_is_not_told_to_it() {
+    fn a_daemons_own_prefixes_are_not_readvertised() {
         let mut world = World::new();
         world.register("/localhost/nlsr", world.daemon);
         world.register("/lab/r1/nlsr", world.daemon);
@@ -366,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_commands_wait_for_answers_and_more_follow_when_those_came() {
+    fn outstanding_readvertise_commands_are_bounded() {
         let mut world = World::new();
         world.register("/localhost/nlsr", world.daemon);
         (0..COMMANDS_MAX + 3).for_each(|n| world.register(&format!("/app/{n}"), world.app));
@@ -379,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_answered_is_told_again_and_another_daemon_is_told_all() {
+    fn unanswered_readvertise_commands_are_retried() {
         let mut world = World::new();
         world.register("/localhost/nlsr", world.daemon);
         world.register("/app/1", world.app);
@@ -395,9 +410,9 @@ mod tests {
         assert_eq!(world.commands(GATHER_NS).len(), 1);
     }
 
-    /// A long RIB is looked at in parts: no step reads all of it.
+    /// A long RIB is read in parts: no step reads all of it.
     #[test]
-    fn a_long_rib_is_looked_at_in_steps_and_all_of_it_told() {
+    fn a_long_rib_is_readvertised_in_steps() {
         let mut world = World::new();
         world.register("/localhost/nlsr", world.daemon);
         // Three parts.

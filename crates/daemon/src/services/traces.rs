@@ -1,50 +1,59 @@
-//! Which prefixes are traced, for whom, and until when.
+//! The active packet traces.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
 use namely_host::clock;
-use namely_mgmt::{Control, Now, Traced};
+use namely_messages::{Block, FaceEventKind, FaceEventNotification, TraceEntry};
+use namely_mgmt::{Control, Now, TracePart};
 use namely_wire::Name;
-use namely_wire::mgmt::{Block, FaceEventKind, FaceEventNotification, TraceEntry};
 use parking_lot::Mutex;
 
-use super::{Service, Start};
+use super::{Service, StartContext};
 use crate::control::now;
 use crate::exit::Failure;
-use crate::home::Home;
+use crate::home::RouterHandle;
 use namely_dataplane::{DataPlane, Trace};
 
-/// Traces at once.
+/// Packet traces at once.
+///
+/// # Limit
+/// A further trace is refused with 500.
+/// - Tests: `an_ended_trace_frees_its_slot`
 pub(super) const TRACES_MAX: usize = 4;
 
-/// A trace that nobody reads for so long ends, ms.
+/// Time for which a packet trace continues without a reader.
+///
+/// # Limit
+/// The trace ends.
+/// - Tests: `an_unread_trace_ends`
 pub(super) const TRACE_UNREAD_MS: u64 = 10_000;
 
-/// A packet is told of after so long, us: what another worker did of it before is told first then.
+/// Delay before a packet is reported, us. It lets earlier entries of other workers arrive first.
 const SETTLE_US: u64 = 10_000;
 
 const NS_PER_MS: u64 = 1_000_000;
 
-/// Traces of packets as a service; none where the kernel forwards: its packets pass no worker.
+/// Packet traces as a service. There are none if the kernel forwards, because its packets pass no
+/// worker.
 #[derive(Default)]
 pub(super) struct PacketTraces(OnceLock<Traces>);
 
 impl Service for PacketTraces {
-    fn start(&self, start: &Start<'_>) -> Result<(), Failure> {
+    fn start(&self, start: &StartContext<'_>) -> Result<(), Failure> {
         if start.home.kernel.is_none() {
             let _ = self.0.set(Traces::new(start.home.plane.clone()));
         }
         Ok(())
     }
 
-    fn face_event(&self, _: &Home, event: &FaceEventNotification, _: u64) {
+    fn face_event(&self, _: &RouterHandle, event: &FaceEventNotification, _: u64) {
         if let (Some(traces), FaceEventKind::Destroyed) = (self.0.get(), event.kind) {
-            traces.face_gone(event.face_id);
+            traces.face_closed(event.face_id);
         }
     }
 
-    fn tick(&self, _: &Home, now: Now) -> Option<u64> {
+    fn tick(&self, _: &RouterHandle, now: Now) -> Option<u64> {
         self.0.get()?.tick(now.ns)
     }
 
@@ -53,32 +62,32 @@ impl Service for PacketTraces {
     }
 }
 
-/// The traces there are.
+/// The active traces.
 struct Traces {
     plane: Arc<DataPlane>,
-    active: Mutex<Active>,
+    active: Mutex<ActiveTraces>,
 }
 
 #[derive(Default)]
-struct Active {
-    traces: Vec<Tracing>,
+struct ActiveTraces {
+    traces: Vec<ActiveTrace>,
     last_id: u64,
 }
 
-/// One of them.
-struct Tracing {
+/// An active trace.
+struct ActiveTrace {
     id: u64,
     trace: Arc<Trace>,
-    /// Who began it.
+    /// The face that started it.
     face: u64,
     ends_ns: u64,
     read_ns: u64,
-    /// What was taken from the workers and is not told yet, in the order of time: as much as they
-    /// keep, twice at most.
+    /// Entries taken from the workers and not reported yet, sorted by time. Contains at most twice
+    /// the entries that the workers retain.
     waiting: VecDeque<TraceEntry>,
 }
 
-impl Tracing {
+impl ActiveTrace {
     fn due_ns(&self) -> u64 {
         self.ends_ns.min(self.read_ns.saturating_add(TRACE_UNREAD_MS * NS_PER_MS))
     }
@@ -89,20 +98,20 @@ impl Traces {
         Traces { plane, active: Mutex::default() }
     }
 
-    /// Ends traces whose time is over; returns when to be called again.
+    /// Ends expired traces. Returns the time of the next call.
     fn tick(&self, now_ns: u64) -> Option<u64> {
         self.retain(|tracing| tracing.due_ns() > now_ns);
-        self.active.lock().traces.iter().map(Tracing::due_ns).min()
+        self.active.lock().traces.iter().map(ActiveTrace::due_ns).min()
     }
 
-    /// A face has gone, and with it who read its traces.
-    fn face_gone(&self, face: u64) {
+    /// A face was closed: ends the traces that it started.
+    fn face_closed(&self, face: u64) {
         self.retain(|tracing| tracing.face != face);
     }
 
-    /// Returns true if any has ended.
-    fn retain(&self, stays: impl Fn(&Tracing) -> bool) -> bool {
-        let Active { traces, .. } = &mut *self.active.lock();
+    /// Ends traces. Returns true if any has ended.
+    fn retain(&self, stays: impl Fn(&ActiveTrace) -> bool) -> bool {
+        let ActiveTraces { traces, .. } = &mut *self.active.lock();
         let before = traces.len();
         traces.retain(stays);
         let is_changed = traces.len() < before;
@@ -112,16 +121,16 @@ impl Traces {
         is_changed
     }
 
-    fn read_at(&self, trace: u64, octets_max: usize, now_us: u64) -> Option<Traced> {
+    fn read_at(&self, trace: u64, octets_max: usize, now_us: u64) -> Option<TracePart> {
         let mut active = self.active.lock();
         let tracing = active.traces.iter_mut().find(|tracing| tracing.id == trace)?;
         tracing.read_ns = now().ns;
-        let mut traced = Traced::default();
+        let mut traced = TracePart::default();
         if tracing.waiting.len() <= tracing.trace.entries_max() {
             traced.lost = tracing.trace.take(&mut tracing.waiting);
         }
         let settled_us = now_us.saturating_sub(SETTLE_US);
-        // What is of later than now was before the clock was set back.
+        // An entry with a time in the future was made before the clock was set back.
         let is_settled = |entry: &&TraceEntry| entry.time_us <= settled_us || entry.time_us > now_us;
         let mut room = octets_max;
         while let Some(next) = tracing.waiting.front().filter(is_settled) {
@@ -133,7 +142,7 @@ impl Traces {
         Some(traced)
     }
 
-    fn tell(&self, traces: &[Tracing]) {
+    fn tell(&self, traces: &[ActiveTrace]) {
         let all: Vec<_> = traces.iter().map(|tracing| tracing.trace.clone()).collect();
         self.plane.trace(&all);
     }
@@ -141,13 +150,13 @@ impl Traces {
 
 impl namely_mgmt::Traces for Traces {
     fn start(&self, prefix: &Name, time_ms: u64, face: u64) -> Result<u64, String> {
-        let Active { traces, last_id } = &mut *self.active.lock();
+        let ActiveTraces { traces, last_id } = &mut *self.active.lock();
         if traces.len() >= TRACES_MAX {
-            return Err(format!("{TRACES_MAX} traces are under way, as many as may be: end one of them"));
+            return Err(format!("{TRACES_MAX} traces are active, which is the limit: end one of them"));
         }
         *last_id += 1;
         let read_ns = now().ns;
-        traces.push(Tracing {
+        traces.push(ActiveTrace {
             id: *last_id,
             trace: Arc::new(Trace::new(prefix.clone(), self.plane.workers())),
             face,
@@ -160,7 +169,7 @@ impl namely_mgmt::Traces for Traces {
         Ok(*last_id)
     }
 
-    fn read(&self, trace: u64, octets_max: usize) -> Option<Traced> {
+    fn read(&self, trace: u64, octets_max: usize) -> Option<TracePart> {
         self.read_at(trace, octets_max, clock::unix_ns() / 1_000)
     }
 
@@ -183,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_that_nobody_reads_ends_and_one_that_is_read_goes_on() {
+    fn an_unread_trace_ends() {
         let (traces, name) = (traces(), "/a".parse().unwrap());
         let unread_ns = TRACE_UNREAD_MS * NS_PER_MS;
         let before_ns = now().ns;
@@ -191,7 +200,7 @@ mod tests {
         let due_ns = traces.tick(before_ns).expect("it may be left alone");
         assert!(due_ns >= before_ns + unread_ns);
         traces.tick(due_ns - 1);
-        assert_eq!(traces.read(read, 8_000), Some(Traced::default()), "now it was read");
+        assert_eq!(traces.read(read, 8_000), Some(TracePart::default()), "now it was read");
         let later_ns = traces.tick(due_ns).expect("and so goes on");
         assert!(later_ns > due_ns);
         assert_eq!(traces.tick(later_ns), None);
@@ -200,21 +209,21 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_ends_with_its_time_and_with_who_began_it() {
+    fn a_trace_ends_with_its_owner() {
         let (traces, name) = (traces(), "/a".parse().unwrap());
         let short = traces.start(&name, 5, 300).unwrap();
         let long = traces.start(&name, 60_000, 301).unwrap();
         let due_ns = traces.tick(0).unwrap();
         traces.tick(due_ns);
-        assert_eq!((traces.read(short, 100), traces.read(long, 100)), (None, Some(Traced::default())));
-        traces.face_gone(300);
+        assert_eq!((traces.read(short, 100), traces.read(long, 100)), (None, Some(TracePart::default())));
+        traces.face_closed(300);
         assert!(traces.read(long, 100).is_some(), "another's");
-        traces.face_gone(301);
+        traces.face_closed(301);
         assert_eq!(traces.read(long, 100), None);
     }
 
     #[test]
-    fn what_workers_did_is_told_in_the_order_of_time_and_not_before_all_can_have_told_it() {
+    fn trace_entries_are_ordered_by_time() {
         let (traces, name) = (traces(), "/a".parse().unwrap());
         let id = traces.start(&name, 60_000, 300).unwrap();
         let put = |time_us| {
@@ -231,14 +240,14 @@ mod tests {
         let one = TraceEntry { time_us: 3, ..TraceEntry::default() }.to_vec().len();
         assert_eq!(read(one), (vec![3], true), "as much as there is room for");
         put(1);
-        assert_eq!(read(8_000), (vec![1, 4, 5], false), "what has just happened waits");
+        assert_eq!(read(8_000), (vec![1, 4, 5], false), "a new entry waits");
         assert_eq!(read(8_000), (vec![], false));
         put(now_us - SETTLE_US);
         assert_eq!(read(8_000), (vec![now_us - SETTLE_US], false));
     }
 
     #[test]
-    fn as_many_traces_as_may_be_are_begun_and_one_more_is_refused() {
+    fn traces_above_the_limit_are_refused() {
         let (traces, name) = (traces(), "/a".parse().unwrap());
         let ids: Vec<_> = (0..TRACES_MAX).map(|_| traces.start(&name, 60_000, 300).unwrap()).collect();
         assert!(traces.start(&name, 60_000, 300).is_err());

@@ -1,5 +1,5 @@
-//! VIP in a router that was built without it: it never runs. `[vip]` is refused where the
-//! configuration is read.
+//! VIP in a router that was built without it. It never runs, because the configuration refuses
+//! `[vip]`.
 
 use crate::services::Service;
 

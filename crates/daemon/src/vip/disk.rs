@@ -1,9 +1,9 @@
-//! The content store's disk as a tier of the virtual plane: how much of it there is for
-//! objects, and what can be read of it, measured by the reads that it does anyway.
+//! The content store's disk as a tier of the virtual plane: its room for objects, and its
+//! read rate, measured from ordinary reads.
 
 use std::sync::Arc;
 
-use namely_store::tier::Status;
+use namely_tier::Status;
 use namely_vip::Tier;
 use parking_lot::RwLock;
 
@@ -11,39 +11,39 @@ use super::plane::Settings;
 use crate::disk::Disk;
 use namely_dataplane::Core;
 
-/// Its number among the tiers.
+/// Its index among the tiers.
 pub(super) const DISK: u8 = 1;
 
-/// A measurement has so much time in which at least one read pended, ns, and so many octets.
+/// Minimum time with a pending read in a measurement, ns, and minimum octets.
 const READ_NS_MIN: u64 = 2_000_000;
 const READ_OCTETS_MIN: u64 = 4096;
 
-/// What a new measurement counts for, and those before.
+/// Weights of a new measurement and of the earlier ones.
 const NEW: u64 = 1;
 const OLD: u64 = 3;
 
-/// The disk as the plane has it.
+/// The disk as a tier of the plane.
 pub(super) struct DiskTier {
     disk: Arc<Disk>,
-    /// Which blocks are planned for it.
+    /// The blocks that are planned for it.
     planned: Arc<RwLock<Vec<bool>>>,
-    /// Octets in a second that were measured.
+    /// The measured rate, octets per second.
     measured: Option<u64>,
-    /// As it was when that was measured last.
+    /// Its status at the last measurement.
     before: Status,
-    /// Reads and writes that had failed by the last slot.
+    /// Failed reads and writes up to the last slot.
     failed: u64,
     is_left_out: bool,
-    /// Slots in which it was.
+    /// Number of slots in which it was excluded.
     left_out: u64,
 }
 
 impl DiskTier {
-    /// A disk that is asked for nothing yet, and keeps what is planned for it.
+    /// A disk without requests yet. It stores the blocks that are planned for it.
     pub(super) fn new(disk: Arc<Disk>, core: Arc<Core>) -> Self {
         let planned = Arc::new(RwLock::new(Vec::<bool>::new()));
         let wanted = planned.clone();
-        disk.tier().set_wanted(move |name| {
+        disk.tier().set_retention_filter(move |name| {
             let block = core.objects().of(name).map(|block| block as usize);
             block.is_some_and(|block| wanted.read().get(block).copied().unwrap_or(false))
         });
@@ -52,10 +52,10 @@ impl DiskTier {
         DiskTier { disk, planned, measured: None, before, failed, is_left_out: false, left_out: 0 }
     }
 
-    /// A slot begins: measures, and looks whether it works.
+    /// Begins a slot: measures the rate and checks for failures.
     pub(super) fn look(&mut self) {
         let now = self.disk.tier().status();
-        let octets = now.read_octets.saturating_sub(self.before.read_octets);
+        let octets = now.counters.read_octets.saturating_sub(self.before.counters.read_octets);
         let ns = now.read_ns.saturating_sub(self.before.read_ns);
         let failed = failures(&now);
         self.is_left_out = self.disk.tier().is_resting() || failed > self.failed;
@@ -67,34 +67,34 @@ impl DiskTier {
         }
     }
 
-    /// Says which blocks are planned for it.
+    /// Sets the blocks that are planned for it.
     pub(super) fn plan(&self, planned: impl Iterator<Item = bool>) {
         let mut known = self.planned.write();
         known.clear();
         known.extend(planned);
     }
 
-    /// It failed of late, and is planned for by nobody.
+    /// Returns true if it failed recently, so that no block is planned for it.
     pub(super) fn is_left_out(&self) -> bool {
         self.is_left_out
     }
 
-    /// Slots in which it was left out.
+    /// Number of slots in which it was excluded.
     pub(super) fn left_out(&self) -> u64 {
         self.left_out
     }
 
-    /// Octets of it that can be read in a second.
+    /// Its read rate, octets per second.
     pub(super) fn octets_per_s(&self, settings: &Settings) -> u64 {
         self.measured.unwrap_or(settings.config.disk_octets_per_s)
     }
 
-    /// Octets of objects for which there is room.
+    /// Its room for objects, octets.
     pub(super) fn room(&self, settings: &Settings) -> u64 {
         if self.is_left_out {
             return 0;
         }
-        // The oldest eighth gives way to what is written.
+        // The oldest eighth is evicted for new writes.
         let octets = self.disk.tier().octets_max() / 8 * 7;
         let of_objects = u128::from(octets) * u128::from(settings.config.segment_octets)
             / u128::from(settings.packet_octets().max(1));
@@ -102,19 +102,19 @@ impl DiskTier {
         settings.config.disk_octets_max.map_or(fits, |most| most.min(fits))
     }
 
-    /// The same for the plane; none if no object is to be there.
+    /// The tier for the plane; `None` if objects must not use the disk.
     pub(super) fn tier(&self, settings: &Settings) -> Option<Tier> {
         let is_wanted = settings.config.disk_octets_max != Some(0);
-        let rate = || settings.config.of_slot(self.octets_per_s(settings));
+        let rate = || settings.config.octets_per_slot(self.octets_per_s(settings));
         is_wanted.then(|| Tier::new(self.room(settings), rate()))
     }
 }
 
 fn failures(status: &Status) -> u64 {
-    status.read_errors + status.write_errors
+    status.counters.read_errors + status.counters.write_errors
 }
 
-/// A rate, octets in a second, after one more measurement.
+/// The average rate after another measurement, octets per second.
 fn weighed(before: Option<u64>, octets: u64, ns: u64) -> u64 {
     let measured = u128::from(octets) * 1_000_000_000 / u128::from(ns.max(1));
     let measured = u64::try_from(measured).unwrap_or(u64::MAX);
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_rate_is_octets_in_a_second_and_follows_what_is_measured_by_quarters() {
+    fn disk_rates_are_weighted_averages() {
         assert_eq!(weighed(None, 5_000, 1_000_000), 5_000_000);
         assert_eq!(weighed(Some(5_000_000), 1_000, 1_000_000), 4_000_000);
         assert_eq!(weighed(None, u64::MAX, 0), u64::MAX);

@@ -1,8 +1,8 @@
-//! The thread of VIP: what the state machine of `namely_vip` wants, it carries out.
+//! The thread of VIP. It carries out the actions of the state machine of `namely_vip`.
 //!
-//! It has a face of its own. Signatures are made and checked here and nowhere else; neither a
-//! worker nor the control thread waits for that, or for a slot. What management shows is a copy,
-//! made when something has changed.
+//! It has its own face. Only this thread makes and checks signatures; neither a worker nor the
+//! control thread waits for that, or for a slot. Management reads a copy of the state, which is
+//! updated after changes.
 
 mod catalogue;
 mod disk;
@@ -15,40 +15,40 @@ use std::time::{Duration, Instant};
 
 use namely_forwarder::FaceId;
 use namely_host::clock;
+use namely_messages::Counter;
 use namely_mgmt::Control;
 use namely_security::{Signer, sign_data, sign_interest};
-use namely_vip::{Action, Look};
-use namely_wire::mgmt::Counter;
+use namely_vip::{Action, PacketDecision};
 use namely_wire::{CACHE_POLICY_NO_CACHE, DataBuilder, InterestBuilder, LpHeaders, Name};
 
-use self::plane::Machine;
 use self::plane::Settings;
+use self::plane::VipState;
 use self::view::View;
-use crate::config::{Config, Trust};
-use crate::exit::{Exit, Failure};
-use crate::home::Home;
+use crate::config::{Config, ConfigError, Trust};
+use crate::exit::Failure;
+use crate::home::RouterHandle;
 use crate::key::{folder, is_signed_by};
-use crate::services::{Measures, Service, Start};
+use crate::services::{Service, ServiceCounters, StartContext};
 use crate::threads::Thread;
 use namely_dataplane::{DataPlane, VipEvent, VipInbox};
 use parking_lot::Mutex;
 
-/// HopLimit of a request as it leaves the thread: the router takes one away, and one is left for
-/// the neighbour.
+/// HopLimit of a request in this thread: the router decrements it once, and the neighbor receives
+/// 1.
 const HOP_LIMIT: u8 = 2;
 
-/// Shortest time between two copies for management, ns.
+/// Minimum time between two copies for management, ns.
 const SHOW_PAUSE_NS: u64 = 50_000_000;
 
-/// What other threads tell the thread of VIP.
+/// Orders to the thread of VIP.
 enum Order {
-    /// Go on with other settings.
+    /// Continue with other settings.
     Exchange(Box<Settings>),
-    /// End.
+    /// Stop.
     Stop,
 }
 
-/// The thread, seen from others.
+/// The handle of the thread.
 struct Running {
     orders: Sender<Order>,
     inbox: Arc<VipInbox>,
@@ -56,16 +56,19 @@ struct Running {
     thread: Thread,
 }
 
-/// Reads the files that `[vip]` names.
+/// Reads the files of `[vip]`.
 ///
 /// # Errors
-/// The file, the line and the remedy, as text.
-fn read(config: &Config) -> Result<Option<Settings>, String> {
+/// [`ConfigError`]: contains the file, the line and a hint.
+fn read(config: &Config) -> Result<Option<Settings>, ConfigError> {
     let Some(vip) = &config.vip else { return Ok(None) };
     if vip.trust == Trust::Signed && folder(config).is_none() {
-        return Err("vip: neighbours could not know a key that is new with each start: name a folder that \
-                    keeps it, `key_chain` under [discovery] (or `trust = \"open\"` under [vip], in a lab)"
-            .into());
+        return Err(
+            "vip: neighbours could not know a key that is new with each start: name a folder that keeps it, \
+             `key_chain` under [discovery] (or `trust = \"open\"` under [vip], in a lab)"
+                .to_owned()
+                .into(),
+        );
     }
     vip.check_disk(&config.cs.disk)?;
     Settings::read(vip).map(Some)
@@ -75,19 +78,19 @@ fn read(config: &Config) -> Result<Option<Settings>, String> {
 #[derive(Default)]
 pub(crate) struct VirtualPlane {
     running: OnceLock<Running>,
-    /// Settings of the configuration that was checked last and is not in force yet.
+    /// Settings of the configuration that was checked last and is not applied yet.
     read: Mutex<Option<Settings>>,
 }
 
 impl Service for VirtualPlane {
-    /// Reads the catalogue, which the control thread has no time for.
-    fn check(&self, config: &Config) -> Result<(), String> {
+    /// Reads the catalogue, because that would block the control thread for too long.
+    fn check(&self, config: &Config) -> Result<(), ConfigError> {
         *self.read.lock() = read(config)?;
         Ok(())
     }
 
-    fn start(&self, start: &Start<'_>) -> Result<(), Failure> {
-        self.check(start.config).map_err(|why| Failure::new(Exit::Configuration, why))?;
+    fn start(&self, start: &StartContext<'_>) -> Result<(), Failure> {
+        self.check(start.config)?;
         if let Some(settings) = self.read.lock().take() {
             let _ = self.running.set(Running::start(settings, start)?);
         }
@@ -104,7 +107,7 @@ impl Service for VirtualPlane {
         control.vip = self.running.get().map(|running| &running.view as &dyn namely_mgmt::Vip);
     }
 
-    fn measure(&self, measures: &mut Measures) {
+    fn measure(&self, measures: &mut ServiceCounters) {
         let counters = self
             .running
             .get()
@@ -125,25 +128,23 @@ impl Running {
     /// Starts the plane.
     ///
     /// # Errors
-    /// [`Failure`]: its catalogue is wrong, or the system refuses.
-    fn start(settings: Settings, start: &Start<'_>) -> Result<Self, Failure> {
-        let failed = |why: String| Failure::new(Exit::Failed, why);
-        let Home { plane, core, .. } = start.home;
-        let (key, signer) = start.key.signer().map_err(failed)?;
-        let boot = namely_host::random().map_err(|errno| failed(format!("no random numbers: {errno}")))?;
-        let inbox = plane.make_vip_face().map_err(|error| failed(format!("no face for VIP: {error}")))?;
+    /// [`Failure`]: the catalogue is wrong, or an error of the system.
+    fn start(settings: Settings, start: &StartContext<'_>) -> Result<Self, Failure> {
+        let RouterHandle { plane, core, .. } = start.home;
+        let (key, signer) = start.key.signer()?;
+        let boot = namely_host::random().map_err(Failure::system("no random numbers"))?;
+        let inbox = plane.make_vip_face().map_err(Failure::system("no face for VIP"))?;
         let prefix =
             ["localhop", "ndn", "vip"].iter().fold(Name::new(), |name, part| name.join_generic(part));
         core.fib()
             .add_nexthop(prefix.as_name(), inbox.face(), 0)
-            .map_err(|error| failed(format!("no route for VIP: {error}")))?;
+            .map_err(Failure::system("no route for VIP"))?;
         let boot = u64::from_ne_bytes(boot);
-        let machine = Machine::new(settings, boot, core.clone(), plane.clone(), start.disk)
-            .map_err(|why| Failure::new(Exit::Configuration, why))?;
+        let machine = VipState::new(settings, boot, core.clone(), plane.clone(), start.disk)?;
         warn_if_open(machine.settings.config.trust);
         let view = View::new(&machine, key, inbox.clone());
         let (sender, orders) = channel();
-        let counts = vec![Refused::default(); machine.faces.len()];
+        let counts = vec![RefusalCounts::default(); machine.faces.len()];
         let thread = VipThread {
             machine,
             plane: plane.clone(),
@@ -155,12 +156,12 @@ impl Running {
             refused: counts,
         };
         let thread = Thread::start("namely-vip", move || thread.run())
-            .map_err(|error| failed(format!("no thread for VIP: {error}")))?;
+            .map_err(Failure::system("no thread for VIP"))?;
         Ok(Running { orders: sender, inbox, view, thread })
     }
 
     fn send(&self, order: Order) {
-        // A thread that has ended takes none.
+        // If the thread has stopped, the order is dropped.
         if self.orders.send(order).is_ok() {
             self.inbox.wake();
         }
@@ -169,46 +170,46 @@ impl Running {
 
 fn warn_if_open(trust: Trust) {
     if trust == Trust::Open {
-        tracing::warn!("VIP is OPEN: what comes by a neighbour's face is believed without a signature");
+        tracing::warn!("VIP is OPEN: unsigned messages on a neighbor's face are accepted");
     }
 }
 
-/// What of a neighbour's packets was refused.
+/// Number of refused packets of a neighbor.
 #[derive(Clone, Copy, Debug, Default)]
-struct Refused {
-    /// Before the signature was looked at.
+struct RefusalCounts {
+    /// Packets refused before the check of the signature.
     dropped: u64,
-    /// Because of it.
+    /// Packets refused for their signature.
     bad_signature: u64,
 }
 
 /// The thread's state.
 struct VipThread {
-    machine: Machine,
+    machine: VipState,
     plane: Arc<DataPlane>,
     inbox: Arc<VipInbox>,
     signer: Signer,
     orders: Receiver<Order>,
     view: View,
-    /// The time of what was signed last: the next is later, whatever the clock does.
+    /// The last signing time. The next one is later even if the clock goes backwards.
     time_ms: u64,
-    refused: Vec<Refused>,
+    refused: Vec<RefusalCounts>,
 }
 
 impl VipThread {
     fn run(mut self) {
         let mut actions = Vec::new();
         let mut shown_ns = 0;
-        self.look_at_routes();
+        self.update_routes();
         loop {
             let now_ns = clock::monotonic_ns();
             self.machine.read_demand();
             if let Err(error) = self.machine.choose(now_ns) {
-                tracing::error!("the blocks before stay registered: {error}");
+                tracing::error!("the old blocks stay registered: {error}");
             }
             let due_ns = self.machine.vip.tick(now_ns, wall_us(), &mut actions);
             if self.machine.follow() {
-                self.look_at_routes();
+                self.update_routes();
             }
             self.carry_out(&mut actions);
             self.show();
@@ -244,17 +245,17 @@ impl VipThread {
             let (version, blocks) = (settings.loaded.version, settings.loaded.blocks().len());
             match self.machine.exchange(*settings) {
                 Ok(()) => tracing::info!("catalogue version {version} is in force: {blocks} blocks"),
-                Err(error) => tracing::error!("the catalogue before stays: {error}"),
+                Err(error) => tracing::error!("the old catalogue stays in force: {error}"),
             }
             warn_if_open(self.machine.settings.config.trust);
-            self.refused = vec![Refused::default(); self.machine.faces.len()];
-            self.look_at_routes();
+            self.refused = vec![RefusalCounts::default(); self.machine.faces.len()];
+            self.update_routes();
         }
         std::ops::ControlFlow::Continue(())
     }
 
-    fn look_at_routes(&mut self) {
-        self.machine.look_at_routes();
+    fn update_routes(&mut self) {
+        self.machine.update_routes();
         self.inbox.set_neighbours(&self.machine.faces);
     }
 
@@ -263,12 +264,12 @@ impl VipThread {
     }
 
     fn hear(&mut self, neighbour: usize, packet: &[u8], actions: &mut Vec<Action>) {
-        let Machine { vip, settings, .. } = &mut self.machine;
+        let VipState { vip, settings, .. } = &mut self.machine;
         let Some(refused) = self.refused.get_mut(neighbour) else { return };
         match vip.look(neighbour, packet, clock::monotonic_ns()) {
-            Look::Drop => return refused.dropped += 1,
-            Look::Take => {}
-            Look::Verify => {
+            PacketDecision::Drop => return refused.dropped += 1,
+            PacketDecision::Accept => {}
+            PacketDecision::Verify => {
                 let is_open = settings.config.trust == Trust::Open;
                 let key = settings.keys.get(neighbour).and_then(Option::as_ref);
                 if !key.map_or(is_open, |key| is_signed_by(packet, key)) {
@@ -282,7 +283,7 @@ impl VipThread {
 
     fn carry_out(&mut self, actions: &mut Vec<Action>) {
         for action in actions.drain(..) {
-            // What the library refuses to sign is not sent: the neighbour asks again.
+            // If the library fails to sign, nothing is sent, and the neighbor repeats its request.
             match action {
                 Action::Ask { neighbour, name, parameters, lifetime_ms } => {
                     let Some(face) = self.machine.faces.get(neighbour).copied().flatten() else { continue };

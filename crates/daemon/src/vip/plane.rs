@@ -1,44 +1,44 @@
-//! The virtual plane with what it needs of the router: demand and routes before a slot, directions
-//! after it.
+//! The virtual plane and its inputs and outputs in the router: demand and routes before a slot,
+//! next hops after it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use namely_forwarder::{FaceId, ObjectPlace, ObjectPlan};
+use namely_forwarder::{FaceId, ObjectPlacement, ObjectPlan};
 use namely_vip::{Config, Decay, NOWHERE, NeighbourConfig, Popularity, Vip, vips_of};
 
-use super::catalogue::Loaded;
+use super::catalogue::LoadedCatalogue;
 use super::disk::{DISK, DiskTier};
-use crate::config::{self, Register, Unregistered};
+use crate::config::{self, ConfigError, Register, Unregistered};
 use crate::disk::Disk;
 use namely_dataplane::{Core, DataPlane};
 
-/// Data of an object that are no segments of its files: what says how large they are.
+/// Data packets of an object that are not segments of its files, such as metadata with their size.
 const PACKETS_MORE: u64 = 4;
 
-/// Octets of a packet around those of a segment: its name and signature.
+/// Octets of a packet in addition to its segment: name and signature.
 const PACKET_OCTETS_MORE: u64 = 512;
 
-/// What the thread of VIP runs by.
+/// The settings of the thread of VIP.
 pub(crate) struct Settings {
     pub(super) config: config::Vip,
-    /// The keys of the neighbours, in their order.
+    /// The keys of the neighbors, in their order.
     pub(super) keys: Vec<Option<namely_discovery::Key>>,
-    pub(super) loaded: Arc<Loaded>,
+    pub(super) loaded: Arc<LoadedCatalogue>,
 }
 
 impl Settings {
-    /// Reads the keys and the catalogue that the configuration names.
+    /// Reads the configured keys and the catalogue.
     ///
     /// # Errors
-    /// Which file and line are wrong and what to do, in words.
-    pub(crate) fn read(config: &config::Vip) -> Result<Self, String> {
+    /// [`ConfigError`] contains the file, the line and a hint.
+    pub(crate) fn read(config: &config::Vip) -> Result<Self, ConfigError> {
         let keys = config.keys()?;
-        let loaded = Arc::new(Loaded::read(&config.catalogue, &config.prefix, config.blocks_max())?);
+        let loaded = Arc::new(LoadedCatalogue::read(&config.catalogue, &config.prefix, config.blocks_max())?);
         Ok(Settings { config: config.clone(), keys, loaded })
     }
 
-    /// Counts of how much the blocks are asked for, if that decides.
+    /// The request counts of blocks, if they select the registered ones.
     fn popularity(&self) -> Option<Popularity> {
         let config = &self.config;
         let interval_ms = u32::try_from(config.register_interval_s.saturating_mul(1000)).unwrap_or(u32::MAX);
@@ -47,7 +47,7 @@ impl Settings {
         is_needed.then(|| Popularity::new(self.loaded.blocks().len(), decay))
     }
 
-    /// The blocks that are to be registered, of which these are so now.
+    /// Selects the blocks to register; `now` are the registered ones.
     fn choose(&self, popularity: Option<&Popularity>, now: &[u32]) -> Vec<u32> {
         match (self.config.register, popularity) {
             (Register::Top(most), Some(popularity)) => popularity.choose(now, most),
@@ -55,13 +55,13 @@ impl Settings {
         }
     }
 
-    /// What a segment's packet takes in memory, at most.
+    /// Largest memory size of a segment's packet, octets.
     pub(super) fn packet_octets(&self) -> u64 {
         let segment = self.config.segment_octets;
         segment + segment / 4 + PACKET_OCTETS_MORE
     }
 
-    fn of_machine(&self, boot: u64, disk: Option<&DiskTier>) -> Config {
+    fn vip_config(&self, boot: u64, disk: Option<&DiskTier>) -> Config {
         let neighbours = self.config.neighbour.iter().map(|neighbour| NeighbourConfig {
             router: neighbour.router.as_ref().map(|router| router.clone().into_bytes()),
             octets_per_s: neighbour.octets_per_s,
@@ -77,22 +77,22 @@ impl Settings {
     }
 }
 
-/// The virtual plane, and what was last read of the router for it. The core knows all blocks of
-/// the catalogue, by their places there; the plane those that are registered, which it numbers.
-pub(super) struct Machine {
+/// The virtual plane and the last inputs from the router. The core contains all blocks of the
+/// catalogue, by their index there. The plane contains the registered ones, with its own indices.
+pub(super) struct VipState {
     pub(super) vip: Vip,
     pub(super) settings: Settings,
-    /// The block of each object of the plane, by rising place.
+    /// The block of each object of the plane, sorted by index.
     pub(super) registered: Vec<u32>,
-    /// How much blocks are asked for, if that decides which are registered.
+    /// Request counts of blocks, if they select the registered ones.
     popularity: Option<Popularity>,
-    /// When it decides the next time, ns.
+    /// Time of the next selection, ns.
     choose_ns: u64,
-    /// The face of each neighbour.
+    /// The face of each neighbor.
     pub(super) faces: Vec<Option<FaceId>>,
-    /// Of each block: Interests since the tables were made, when it was registered and now.
+    /// Interests for each block since the tables were made: at its registration, and now.
     asked: Vec<(u64, u64)>,
-    /// Slots whose routes and directions were set.
+    /// The last slot with updated routes and next hops.
     slot: u64,
     /// The content store's disk, if it has one.
     pub(super) disk: Option<DiskTier>,
@@ -100,29 +100,29 @@ pub(super) struct Machine {
     plane: Arc<DataPlane>,
 }
 
-impl Machine {
-    /// Enters the catalogue, and begins with a life of this number.
+impl VipState {
+    /// Enters the catalogue, and starts the plane with this boot number.
     ///
     /// # Errors
-    /// In words: the catalogue's names find no room, or the configuration is wrong.
+    /// [`ConfigError`]: there is no room for the catalogue's names, or the configuration is wrong.
     pub(super) fn new(
         settings: Settings,
         boot: u64,
         core: Arc<Core>,
         plane: Arc<DataPlane>,
         disk: Option<&Arc<Disk>>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, ConfigError> {
         let popularity = settings.popularity();
         let registered = settings.choose(popularity.as_ref(), &[]);
         let disk = disk.map(|disk| DiskTier::new(disk.clone(), core.clone()));
-        let config = settings.of_machine(boot, disk.as_ref());
-        let vip = Vip::new(settings.loaded.objects(&registered)?, config);
-        let vip = vip.map_err(|error| error.to_string())?;
-        settings.loaded.enter(&core).map_err(|error| format!("vip.catalogue: {error}"))?;
+        let config = settings.vip_config(boot, disk.as_ref());
+        let vip =
+            Vip::new(settings.loaded.objects(&registered)?, config).map_err(|error| error.to_string())?;
+        settings.loaded.enter(&core)?;
         let faces = vec![None; settings.config.neighbour.len()];
         let asked = Vec::new();
         let (choose_ns, slot) = (0, 0);
-        let mut machine = Machine {
+        let mut machine = VipState {
             vip,
             settings,
             registered,
@@ -135,17 +135,17 @@ impl Machine {
             core,
             plane,
         };
-        machine.give_room();
+        machine.reserve_room();
         machine.begin_counting();
         machine.follow_plan();
         Ok(machine)
     }
 
-    /// Goes on with other settings. Nothing has changed if that cannot be.
+    /// Applies other settings. Nothing has changed after an error.
     ///
     /// # Errors
-    /// As of [`Machine::new`].
-    pub(super) fn exchange(&mut self, settings: Settings) -> Result<(), String> {
+    /// As for [`VipState::new`].
+    pub(super) fn exchange(&mut self, settings: Settings) -> Result<(), ConfigError> {
         self.read_demand();
         let by_id: HashMap<u64, u32> =
             settings.loaded.blocks().iter().zip(0..).map(|(block, index)| (block.id, index)).collect();
@@ -160,10 +160,10 @@ impl Machine {
         }
         let registered = settings.choose(popularity.as_ref(), &now);
         let objects = settings.loaded.objects(&registered)?;
-        // Places mean other blocks from now on, and nothing is to be asked for by those.
+        // Indices denote other blocks from now on, so the old next hops are removed first.
         (0..places.len()).for_each(|block| self.core.objects().direct(block as u32, None));
-        settings.loaded.enter(&self.core).map_err(|error| format!("vip.catalogue: {error}"))?;
-        let config = settings.of_machine(0, self.disk.as_ref());
+        settings.loaded.enter(&self.core)?;
+        let config = settings.vip_config(0, self.disk.as_ref());
         self.vip.exchange(objects, config).map_err(|error| error.to_string())?;
         let face_of = |neighbour: &config::VipNeighbour| {
             let place = self.settings.config.neighbour.iter().position(|old| old.face == neighbour.face);
@@ -171,17 +171,17 @@ impl Machine {
         };
         self.faces = settings.config.neighbour.iter().map(face_of).collect();
         (self.settings, self.registered, self.popularity) = (settings, registered, popularity);
-        self.give_room();
+        self.reserve_room();
         self.begin_counting();
         self.follow_plan();
         Ok(())
     }
 
-    /// Registers the blocks that are asked for most, when it is time for that.
+    /// Registers the most requested blocks, if a selection is due.
     ///
     /// # Errors
-    /// In words; those before stay.
-    pub(super) fn choose(&mut self, now_ns: u64) -> Result<(), String> {
+    /// As for [`VipState::new`]; the previous blocks stay registered.
+    pub(super) fn choose(&mut self, now_ns: u64) -> Result<(), ConfigError> {
         let interval_ns = self.settings.config.register_interval_s.saturating_mul(1_000_000_000);
         let Some(popularity) = self.popularity.as_mut().filter(|_| now_ns >= self.choose_ns) else {
             return Ok(());
@@ -197,27 +197,28 @@ impl Machine {
             return Ok(());
         }
         let objects = self.settings.loaded.objects(&registered)?;
-        let config = self.settings.of_machine(0, self.disk.as_ref());
+        let config = self.settings.vip_config(0, self.disk.as_ref());
         self.vip.exchange(objects, config).map_err(|error| error.to_string())?;
         let come = registered.iter().filter(|block| self.registered.binary_search(block).is_err()).count();
         tracing::debug!("{come} blocks became more popular than others and are registered");
         let left = std::mem::replace(&mut self.registered, registered);
         left.iter().for_each(|block| self.core.objects().direct(*block, None));
-        self.give_room();
+        self.reserve_room();
         self.follow_plan();
-        self.look_at_routes();
+        self.update_routes();
         Ok(())
     }
 
-    /// Gives the content store room for as much as the plane plans, and for what is around it.
-    fn give_room(&self) {
+    /// Reserves room in the content store for the planned objects and their additional packets.
+    fn reserve_room(&self) {
         let config = &self.settings.config;
         let objects = self.vip.objects().as_slice();
         let smallest = objects.iter().map(|object| object.octets).min().unwrap_or(1).max(1);
         let kept_max = (objects.len() as u64).min(config.memory / smallest);
         let packets = config.memory / config.segment_octets + kept_max * (PACKETS_MORE + 1);
         let octets = if kept_max > 0 { packets.saturating_mul(self.settings.packet_octets()) } else { 0 };
-        // Without any, objects are Data as all others, also those that are planned for the disk.
+        // With room 0, objects would be treated like all other Data, even those planned for the
+        // disk.
         let least = u64::from(self.has_disk());
         let (packets, octets) = (packets.max(least), octets.max(least));
         self.core.objects().room(usize::try_from(packets).unwrap_or(usize::MAX), octets);
@@ -229,7 +230,7 @@ impl Machine {
         self.disk.is_some() && self.settings.config.disk_octets_max != Some(0)
     }
 
-    /// The tier in which an object is kept by plan. While the disk fails nothing is kept there.
+    /// The planned tier of an object. While the disk fails, no object is planned for it.
     pub(super) fn tier(&self, object: usize) -> u8 {
         let is_left_out = self.disk.as_ref().is_none_or(DiskTier::is_left_out);
         match self.vip.plane().placed()[object] {
@@ -238,8 +239,8 @@ impl Machine {
         }
     }
 
-    /// Tells the plane what the disk has room for and what can be read of it, as it is now.
-    fn look_at_disk(&mut self) {
+    /// Updates the disk's room and read rate in the plane.
+    fn update_disk(&mut self) {
         let Some(disk) = &mut self.disk else { return };
         disk.look();
         if let Some(now) = disk.tier(&self.settings) {
@@ -247,12 +248,12 @@ impl Machine {
         }
     }
 
-    /// Tells the content store what is to be kept, and where.
+    /// Updates the content store's plan for each block.
     fn follow_plan(&self) {
         let plane = self.vip.plane();
         let of_no_object = match self.settings.config.unregistered {
-            Unregistered::Admit => ObjectPlace::AsOthers,
-            Unregistered::Refuse => ObjectPlace::Nowhere,
+            Unregistered::Admit => ObjectPlacement::Unplanned,
+            Unregistered::Refuse => ObjectPlacement::Nowhere,
         };
         let mut for_disk = vec![false; self.settings.loaded.blocks().len()];
         let mut registered = self.registered.iter().enumerate().peekable();
@@ -262,14 +263,14 @@ impl Machine {
             let plan = match k.map(|k| (self.tier(k), plane.scores()[k])) {
                 None => ObjectPlan { place: of_no_object, ..ObjectPlan::default() },
                 Some((NOWHERE, _)) => ObjectPlan::default(),
-                Some((DISK, _)) => ObjectPlan { place: ObjectPlace::Tier, ..ObjectPlan::default() },
+                Some((DISK, _)) => ObjectPlan { place: ObjectPlacement::Tier, ..ObjectPlan::default() },
                 Some((_, worth)) => ObjectPlan {
-                    place: ObjectPlace::Memory,
+                    place: ObjectPlacement::Memory,
                     worth,
                     octets: packets.saturating_mul(self.settings.packet_octets()),
                 },
             };
-            for_disk[block as usize] = plan.place == ObjectPlace::Tier;
+            for_disk[block as usize] = plan.place == ObjectPlacement::Tier;
             self.core.objects().plan(block, plan);
         }
         if let Some(disk) = &self.disk {
@@ -277,7 +278,7 @@ impl Machine {
         }
     }
 
-    /// Octets of memory that the content store has of an object.
+    /// Octets of an object in the content store's memory.
     pub(super) fn held(&self, object: usize) -> u64 {
         self.registered.get(object).map_or(0, |block| self.core.objects().held(*block).octets)
     }
@@ -288,20 +289,20 @@ impl Machine {
             blocks.map(|block| self.core.objects().asked(block)).map(|asked| (asked, asked)).collect();
     }
 
-    /// VIPs that were asked for here of an object since its block was there.
+    /// VIPs of an object that were requested here since its registration.
     pub(super) fn asked(&self, object: usize) -> u64 {
         let Some(block) = self.registered.get(object).map(|block| *block as usize) else { return 0 };
         self.asked.get(block).map_or(0, |(first, last)| self.share(block, last - first))
     }
 
-    /// What so many Interests are of a block, in VIPs.
+    /// The number of VIPs of a block for a number of Interests.
     fn share(&self, block: usize, interests: u64) -> u64 {
         let octets = self.settings.loaded.blocks().get(block).map_or(1, |block| block.octets);
         vips_of(interests.saturating_mul(self.settings.config.segment_octets), octets)
     }
 
-    /// Tells the plane what was asked for here since the last call. Parts of a VIP that are too
-    /// small to count are counted with the next ones.
+    /// Enters the requests since the last call into the plane. Fractions that are too small to
+    /// count are carried over to the next call.
     pub(super) fn read_demand(&mut self) {
         let mut place = 0;
         for block in 0..self.asked.len() {
@@ -324,14 +325,14 @@ impl Machine {
         }
     }
 
-    /// After a tick in which a slot began: has Interests go the way that most VIPs went, and the
-    /// content store keep what the plane does. True if one did.
+    /// Called after each tick. If the tick began a slot, updates the next hops of Interests and the
+    /// plan of the content store, and returns true.
     pub(super) fn follow(&mut self) -> bool {
         if self.slot == self.vip.slot() {
             return false;
         }
         self.slot = self.vip.slot();
-        self.look_at_disk();
+        self.update_disk();
         for (k, block) in self.registered.iter().enumerate() {
             self.core.objects().direct(*block, self.direction(k));
         }
@@ -339,19 +340,19 @@ impl Machine {
         true
     }
 
-    /// The face by which an object is asked for.
+    /// The face for Interests of an object.
     pub(super) fn direction(&self, object: usize) -> Option<FaceId> {
         self.vip.plane().direction(object).and_then(|b| self.faces.get(b).copied().flatten())
     }
 
-    /// Finds the faces of the neighbours, and which of them lead to which objects. A neighbour
-    /// whose face went is one that has gone.
-    pub(super) fn look_at_routes(&mut self) {
+    /// Finds the faces of the neighbors, and the next hops of objects. A neighbor with a closed
+    /// face is removed.
+    pub(super) fn update_routes(&mut self) {
         for (b, neighbour) in self.settings.config.neighbour.iter().enumerate() {
             let now = self.plane.face_to(&neighbour.face, neighbour.local.as_ref());
             if now != self.faces[b] {
                 if self.faces[b].is_some() {
-                    self.vip.neighbour_gone(b);
+                    self.vip.neighbour_removed(b);
                 }
                 self.faces[b] = now;
             }
@@ -366,7 +367,8 @@ impl Machine {
             plane.set_hops(k, hops_of);
             plane.set_source(k, hops.iter().any(|(_, leads_here)| *leads_here));
         }
-        // What neighbours ask is no demand: they tell theirs.
+        // Interests from VIP neighbors do not count as demand, because neighbors report their
+        // demand.
         let speaking = self.settings.config.neighbour.iter().zip(&self.faces);
         let speaking = speaking.filter_map(|(neighbour, face)| face.filter(|_| neighbour.router.is_some()));
         self.core.objects().neighbours(&speaking.collect::<Vec<_>>());

@@ -1,36 +1,45 @@
-//! What the virtual plane knows, as management shows it: a copy, so that nobody waits for the
+//! The state of the virtual plane for management: a copy, so that readers do not wait for the
 //! plane.
 
 use std::sync::Arc;
 
 use namely_discovery::Key;
 use namely_host::clock;
+use namely_messages::{Counter, VipNeighbour, VipObject, VipStatus};
 use namely_vip::{NOWHERE, NeighbourStatus};
-use namely_wire::mgmt::{Counter, VipNeighbour, VipObject, VipStatus};
 use parking_lot::Mutex;
 
-use super::Refused;
-use super::catalogue::Loaded;
-use super::plane::Machine;
+use super::RefusalCounts;
+use super::catalogue::LoadedCatalogue;
+use super::plane::VipState;
 use crate::config::Trust;
 use namely_dataplane::VipInbox;
 
-/// Shows what the thread of VIP has last told.
+/// Slots planned for memory alone because the disk rests or failed since the previous slot.
+const DISK_LEFT_OUT: &str = "disk_left_out";
+
+/// Messages dropped because too many of their neighbor wait.
+const QUEUE_FULL: &str = "queue_full";
+
+/// Packets that came from a face of no neighbor, and Nacks.
+const OTHER_FACE: &str = "other_face";
+
+/// The last state that the thread of VIP published.
 #[derive(Clone)]
 pub(crate) struct View {
-    shown: Arc<Mutex<Shown>>,
+    shown: Arc<Mutex<VipSnapshot>>,
     key: Key,
     inbox: Arc<VipInbox>,
 }
 
-struct Shown {
+struct VipSnapshot {
     status: VipStatus,
-    loaded: Arc<Loaded>,
+    loaded: Arc<LoadedCatalogue>,
     rows: Vec<Row>,
-    neighbours: Vec<(VipNeighbour, NeighbourStatus, Refused)>,
+    neighbours: Vec<(VipNeighbour, NeighbourStatus, RefusalCounts)>,
 }
 
-/// What changes of an object.
+/// The variable state of an object.
 struct Row {
     block: u32,
     count: u64,
@@ -43,21 +52,21 @@ struct Row {
 }
 
 impl View {
-    pub(super) fn new(machine: &Machine, key: Key, inbox: Arc<VipInbox>) -> Self {
-        let refused = vec![Refused::default(); machine.faces.len()];
-        View { shown: Arc::new(Mutex::new(Shown::of(machine, &refused))), key, inbox }
+    pub(super) fn new(machine: &VipState, key: Key, inbox: Arc<VipInbox>) -> Self {
+        let refused = vec![RefusalCounts::default(); machine.faces.len()];
+        View { shown: Arc::new(Mutex::new(VipSnapshot::of(machine, &refused))), key, inbox }
     }
 
-    /// Shows this from now on.
-    pub(super) fn show(&self, machine: &Machine, refused: &[Refused]) {
-        let shown = Shown::of(machine, refused);
+    /// Publishes a new state.
+    pub(super) fn show(&self, machine: &VipState, refused: &[RefusalCounts]) {
+        let shown = VipSnapshot::of(machine, refused);
         *self.shown.lock() = shown;
     }
 }
 
-impl Shown {
-    fn of(machine: &Machine, refused: &[Refused]) -> Self {
-        let Machine { vip, settings, faces, .. } = machine;
+impl VipSnapshot {
+    fn of(machine: &VipState, refused: &[RefusalCounts]) -> Self {
+        let VipState { vip, settings, faces, .. } = machine;
         let (config, plane) = (&settings.config, vip.plane());
         let objects = vip.objects().as_slice();
         let disk = machine.disk.as_ref().filter(|_| config.disk_octets_max != Some(0));
@@ -79,7 +88,7 @@ impl Shown {
             counters: vip.counters().iter().map(|(label, value)| Counter::new(label, value)).collect(),
         };
         if let Some(disk) = disk {
-            status.counters.push(Counter::new("disk_left_out", disk.left_out()));
+            status.counters.push(Counter::new(DISK_LEFT_OUT, disk.left_out()));
         }
         let row = |(k, block): (usize, &u32)| Row {
             block: *block,
@@ -101,7 +110,7 @@ impl Shown {
             };
             Some((told, vip.neighbour(b)?, *refused))
         });
-        Shown {
+        VipSnapshot {
             status,
             loaded: settings.loaded.clone(),
             rows: machine.registered.iter().enumerate().map(row).collect(),
@@ -114,8 +123,8 @@ impl namely_mgmt::Vip for View {
     fn status(&self) -> VipStatus {
         let mut status = self.shown.lock().status.clone();
         status.key = self.key.to_vec();
-        status.counters.push(Counter::new("queue_full", self.inbox.dropped().iter().sum()));
-        status.counters.push(Counter::new("other_face", self.inbox.strangers()));
+        status.counters.push(Counter::new(QUEUE_FULL, self.inbox.dropped().iter().sum()));
+        status.counters.push(Counter::new(OTHER_FACE, self.inbox.strangers()));
         status
     }
 
@@ -151,7 +160,7 @@ impl namely_mgmt::Vip for View {
             let counters = [
                 ("refused", refused.dropped),
                 ("bad_signature", refused.bad_signature),
-                ("queue_full", dropped),
+                (QUEUE_FULL, dropped),
             ];
             VipNeighbour {
                 boot: status.boot,

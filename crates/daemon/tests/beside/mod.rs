@@ -1,5 +1,5 @@
 //! A consumer with discovery, a producer without it, and a third station beside them that is a
-//! neighbour of the consumer and of no use to anybody.
+//! neighbor of the consumer and has no data.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of this module")]
 
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use namely_messages::{Command, ControlParameters, face_flags};
 use namely_security::{KeyType, PrivateKey, Signer, sha256, sign_data};
-use namely_wire::mgmt::{Command, ControlParameters, face_flags};
 use namely_wire::types::IMPLICIT_DIGEST_COMPONENT;
 use namely_wire::{CACHE_POLICY_NO_CACHE, Component, DataBuilder, LpHeaders, Name, encode_lp_packet};
 
@@ -21,21 +21,20 @@ const WRONG: &[u8] = b"wrong";
 /// Packets of an object.
 const SEGMENTS: u64 = 16;
 
-/// What the third station does with an Interest.
+/// The reaction of the third station to an Interest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Station {
-    /// It is no neighbour, has a face to the group as the producer has, and nothing to answer.
+    /// It is not a neighbor, has a face to the group like the producer, and answers nothing.
     Bystander,
     /// Nothing.
     Silent,
     /// Its router refuses it.
     Refusing,
-    /// It answers what it is asked itself with Data that another key has signed than the
-    /// producer's.
+    /// It answers its own Interests with Data that another key than the producer's has signed.
     Lying,
 }
 
-/// The three, and what they run.
+/// The three stations, and their programs.
 pub struct Scene {
     consumer: Router,
     /// The routers of the others go with this.
@@ -56,7 +55,7 @@ impl Program {
     /// Registers the prefix, and answers with this content after this time, or not at all.
     fn start(mut client: Client, content: Option<&'static [u8]>, takes: Duration) -> Self {
         client.register("/plain");
-        // Interests say by which face they came.
+        // Interests carry their incoming face.
         let flags = Some(face_flags::LOCAL_FIELDS);
         client.ok(Command::FacesUpdate, &ControlParameters { flags, mask: flags, ..Default::default() });
         let faces = client.faces();
@@ -76,7 +75,7 @@ impl Program {
                 }
                 std::thread::sleep(takes);
                 let data = sign_data(&DataBuilder::new(packet.interest().name), content, &signer).unwrap();
-                // What lies in its router's cache would be answered by the group as well.
+                // Data in its router's cache would be answered by the group as well.
                 let cache_policy = is_liar.then_some(CACHE_POLICY_NO_CACHE);
                 let pit_token = packet.headers.pit_token;
                 let headers = LpHeaders { pit_token, cache_policy, ..LpHeaders::default() };
@@ -96,7 +95,7 @@ impl Drop for Program {
     }
 }
 
-/// What fetches came to.
+/// The results of fetches.
 #[derive(Debug, Default)]
 pub struct Fetched {
     pub times: Vec<Duration>,
@@ -119,12 +118,12 @@ impl Fetched {
 }
 
 impl Scene {
-    /// `None`, with the reason printed, where there are no namespaces.
+    /// Creates the scene. Prints the reason and returns `None` if namespaces are not available.
     pub fn new(station: Station) -> Option<Self> {
         Self::with_producer(station, Duration::ZERO)
     }
 
-    /// The same with a producer that takes so long to answer.
+    /// As `new`, with a producer that takes `takes` for each answer.
     pub fn with_producer(station: Station, takes: Duration) -> Option<Self> {
         let net = Net::new(&[1500, 1500, 1500])?;
         let group = "[[faces.multicast]]\ninterface = \"eth0\"\ngroup = \"ether://[01:00:5e:00:17:aa]\"";
@@ -151,8 +150,8 @@ impl Scene {
         Some(Scene { consumer, _others: others, programs, _net: net, asked: 0 })
     }
 
-    /// Fetches so many packets, one after the other, as a consumer that checks. Few of an object,
-    /// so that who has it is looked for often, but less often than a face may.
+    /// Fetches `count` packets, one after the other, as a consumer that verifies. An object has few
+    /// of them, so that its producer is searched often, but less often than a face may.
     pub fn fetch(&mut self, count: usize) -> Fetched {
         assert!(!self.programs.is_empty());
         let mut fetched = Fetched::default();
@@ -171,7 +170,7 @@ impl Scene {
         let client = &mut self.consumer.client;
         client.ask(&name.to_string());
         let until = Instant::now() + Duration::from_secs(1);
-        // What comes late was asked for before.
+        // A late answer belongs to an earlier Interest.
         let answer = loop {
             let packet =
                 client.receive(until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1)));

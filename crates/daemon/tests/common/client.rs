@@ -1,5 +1,5 @@
-//! A client that speaks management over a Unix socket, TCP or UDP, and knows nothing of the
-//! router's code.
+//! A client of the management protocol over a Unix socket, TCP or UDP. It uses the router's codecs
+//! of packets and messages, and no other code of the router.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -8,11 +8,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use namely_security::{Signer, sign_interest};
-use namely_wire::mgmt::{
+use namely_messages::{
     Block, Command, ControlParameters, ControlResponse, Counter, Dataset, EventRequest,
     FaceEventNotification, FaceStatus, RibEntry, Route, Scope, blocks,
 };
+use namely_security::{Signer, sign_interest};
 use namely_wire::{
     DataBuilder, DataView, InterestBuilder, InterestView, LpFraming, LpHeaders, LpView, NackReason, Name,
     encode_lp_header, encode_lp_packet, tlv,
@@ -68,7 +68,7 @@ impl Client {
         Self::udp_from(socket)
     }
 
-    /// The same over a socket that is connected to the router.
+    /// Connects over UDP by a socket that is already connected to the router.
     pub fn udp_from(socket: UdpSocket) -> Self {
         Self::over(Socket::Udp(socket))
     }
@@ -88,7 +88,7 @@ impl Client {
         }
     }
 
-    /// The next packet, if one comes in time.
+    /// Returns the next packet; `None` if none arrives within `wait`.
     pub fn receive(&mut self, wait: Duration) -> Option<Packet> {
         loop {
             if let Some(packet) = self.cut() {
@@ -102,15 +102,15 @@ impl Client {
             let read = match &mut self.socket {
                 Socket::Unix(stream) => {
                     stream.set_read_timeout(Some(wait)).expect("a timeout");
-                    namely_skip::uninterrupted(|| stream.read(&mut chunk))
+                    namely_testkit::uninterrupted(|| stream.read(&mut chunk))
                 }
                 Socket::Tcp(stream) => {
                     stream.set_read_timeout(Some(wait)).expect("a timeout");
-                    namely_skip::uninterrupted(|| stream.read(&mut chunk))
+                    namely_testkit::uninterrupted(|| stream.read(&mut chunk))
                 }
                 Socket::Udp(socket) => {
                     socket.set_read_timeout(Some(wait)).expect("a timeout");
-                    namely_skip::uninterrupted(|| socket.recv(&mut chunk))
+                    namely_testkit::uninterrupted(|| socket.recv(&mut chunk))
                 }
             };
             match read {
@@ -126,7 +126,8 @@ impl Client {
         (self.buffer.len() >= end).then(|| self.buffer.drain(..end).collect())
     }
 
-    /// Sends an Interest; the Data that answers, or the Nack's reason, or none in time.
+    /// Sends an Interest. Returns the Data that answers it, or the reason of a Nack; `None` if
+    /// neither arrives within `wait`.
     pub fn express(&mut self, interest: &[u8], wait: Duration) -> Option<Result<Packet, NackReason>> {
         self.send(interest);
         let packet = self.receive(wait)?;
@@ -141,26 +142,26 @@ impl Client {
         self.express(&interest, PATIENCE).expect("an answer").expect("no Nack")
     }
 
-    /// Sends an Interest without waiting for what comes.
+    /// Sends an Interest without waiting for the answer.
     pub fn ask(&mut self, uri: &str) {
         let nonce = self.next_nonce();
         self.send(&InterestBuilder::new(name(uri)).nonce(nonce).build());
     }
 
     pub fn next_nonce(&mut self) -> [u8; 4] {
-        // Shared by all clients of a test: two must not ask for one name with one Nonce.
+        // Shared by all clients of a test: two Interests for one name must not have the same Nonce.
         static NONCE: AtomicU32 = AtomicU32::new(0);
         NONCE.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9).to_be_bytes()
     }
 
-    /// A signed command's octets.
+    /// Returns the octets of a signed command.
     pub fn command_interest(&mut self, name: Name, parameters: &[u8]) -> Vec<u8> {
         let builder = InterestBuilder::new(name).must_be_fresh().nonce(self.next_nonce());
         self.last_time_ms = unix_ms().max(self.last_time_ms + 1);
         sign_interest(&builder, parameters, &self.signer, self.last_time_ms).expect("a key")
     }
 
-    /// Gives a command and waits for the response.
+    /// Sends a command and waits for the response.
     pub fn command(&mut self, command: Command, parameters: &ControlParameters) -> ControlResponse {
         let name = command.name(self.scope, parameters);
         let interest = self.command_interest(name, b"");
@@ -175,7 +176,7 @@ impl Client {
         ControlResponse::decode(data.content).expect("a ControlResponse")
     }
 
-    /// Gives a command that must succeed; its response's parameters.
+    /// Sends a command that must succeed. Returns the parameters of the response.
     pub fn ok(&mut self, command: Command, parameters: &ControlParameters) -> ControlParameters {
         let response = self.command(command, parameters);
         assert_eq!((response.code, response.text.as_str()), (200, "OK"), "{command}");
@@ -186,7 +187,7 @@ impl Client {
         self.ok(Command::RibRegister, &named(prefix))
     }
 
-    /// A counter of the whole router; 0 if it is not shown.
+    /// Returns a counter of the whole router; 0 if the router does not list it.
     pub fn counter(&mut self, label: &str) -> u64 {
         let content = self.dataset(Dataset::StatusCounters);
         let mut counters = blocks::<Counter>(&content).map(|counter| counter.expect("a counter"));
@@ -216,27 +217,28 @@ impl Client {
         blocks(&self.dataset(Dataset::FacesList)).collect::<Result<_, _>>().expect("faces")
     }
 
-    /// The routes of a prefix.
+    /// Returns the routes of a prefix.
     pub fn routes(&mut self, prefix: &str) -> Vec<Route> {
         let entries = self.dataset(Dataset::RibList);
         let entries: Vec<RibEntry> = blocks(&entries).collect::<Result<_, _>>().expect("routes");
         entries.into_iter().find(|entry| entry.prefix == name(prefix)).map(|e| e.routes).unwrap_or_default()
     }
 
-    /// The number of this connection's own face.
+    /// Returns the FaceId of this connection.
     pub fn own_face(&mut self) -> u64 {
         let parameters = ControlParameters::default();
         self.ok(Command::FacesUpdate, &parameters).face_id.expect("FaceId")
     }
 
-    /// The same for a TCP connection that may give no commands: the face with this end's address.
+    /// Returns the FaceId of a TCP connection that may send no commands. It searches the list of
+    /// faces for the address of this end.
     pub fn own_face_by_list(&mut self) -> u64 {
         let Socket::Tcp(stream) = &self.socket else { panic!("not a TCP connection") };
         let uri = format!("tcp4://{}", stream.local_addr().expect("connected"));
         self.faces().iter().find(|face| face.uri == uri).expect("the own face").face_id
     }
 
-    /// Asks for a face event: its number and what happened.
+    /// Requests a face event. Returns its number and its content.
     pub fn face_event(&mut self, seq_num: Option<u64>) -> (u64, FaceEventNotification) {
         let interest = match seq_num {
             None => InterestBuilder::new(EventRequest::prefix(Scope::Localhost)).can_be_prefix(),
@@ -250,14 +252,14 @@ impl Client {
         self.serve_one_after(Duration::ZERO, content)
     }
 
-    /// The same, so long after it has come.
+    /// Answers the next Interest with Data of its name, `wait` after the Interest has arrived.
     pub fn serve_one_after(&mut self, wait: Duration, content: &[u8]) -> Name {
         let packet = self.receive(PATIENCE).expect("an Interest");
         std::thread::sleep(wait);
         self.answer(&packet, content)
     }
 
-    /// The same if one comes in time; false if none does.
+    /// Answers an Interest that arrives within `wait`; false if none arrives.
     pub fn answer_one(&mut self, wait: Duration, content: &[u8]) -> bool {
         self.receive(wait).map(|packet| self.answer(&packet, content)).is_some()
     }
@@ -275,7 +277,7 @@ impl Client {
         name
     }
 
-    /// The same with a PrefixAnnouncement.
+    /// Answers the next Interest with Data that carries a PrefixAnnouncement.
     pub fn serve_one_announced(&mut self, content: &[u8], announcement: &[u8]) {
         let packet = self.receive(PATIENCE).expect("an Interest");
         let interest = packet.interest();
@@ -288,17 +290,18 @@ impl Client {
         self.send(&[wire, data].concat());
     }
 
-    /// Whether the router closed the connection.
+    /// Returns false if the router sends octets, and over UDP. Returns true if it closes the
+    /// connection, or is silent for [`PATIENCE`].
     pub fn is_closed(&mut self) -> bool {
         let mut chunk = [0; 64];
         match &mut self.socket {
             Socket::Unix(stream) => {
                 stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-                matches!(namely_skip::uninterrupted(|| stream.read(&mut chunk)), Ok(0) | Err(_))
+                matches!(namely_testkit::uninterrupted(|| stream.read(&mut chunk)), Ok(0) | Err(_))
             }
             Socket::Tcp(stream) => {
                 stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-                matches!(namely_skip::uninterrupted(|| stream.read(&mut chunk)), Ok(0) | Err(_))
+                matches!(namely_testkit::uninterrupted(|| stream.read(&mut chunk)), Ok(0) | Err(_))
             }
             Socket::Udp(_) => false,
         }
@@ -315,7 +318,7 @@ pub fn name(uri: &str) -> Name {
     uri.parse().expect("a name")
 }
 
-/// Parameters with a name.
+/// Returns command parameters with a name.
 pub fn named(prefix: &str) -> ControlParameters {
     ControlParameters { name: Some(name(prefix)), ..Default::default() }
 }

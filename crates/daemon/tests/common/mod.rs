@@ -12,7 +12,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use namely_skip::until;
+use namely_testkit::until;
 use namely_wire::FaceUri;
 use tempfile::TempDir;
 
@@ -31,17 +31,17 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// A daemon on a socket of its own and ephemeral ports, with the default configuration.
+    /// Starts a daemon on a socket of its own and ephemeral ports, with the default configuration.
     pub fn start() -> Self {
         Self::start_with("", &[])
     }
 
-    /// The same with a configuration file and further options.
+    /// As `start`, with a configuration file and further options.
     pub fn start_with(config: &str, options: &[&str]) -> Self {
         Self::start_in(tempfile::tempdir().expect("a directory"), config, options)
     }
 
-    /// The same in a directory that an earlier daemon may have used.
+    /// As `start_with`, in a directory that an earlier daemon may have used.
     pub fn start_in(dir: TempDir, config: &str, options: &[&str]) -> Self {
         // Other users of the tests must reach the socket.
         use std::os::unix::fs::PermissionsExt;
@@ -56,7 +56,7 @@ impl Daemon {
         Self::spawn(command, dir).unwrap_or_else(|output| panic!("namelyd did not start: {output}"))
     }
 
-    /// Waits until `command` listens; its output if it ends instead.
+    /// Waits until `command` listens. Returns its output if it ends instead.
     pub fn spawn(mut command: Command, dir: TempDir) -> Result<Self, String> {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("namelyd");
         let log = lines(child.stderr.take().expect("piped"));
@@ -117,7 +117,7 @@ impl Daemon {
             match self.log.recv_timeout(left) {
                 Ok(line) if line.contains(text) => return line,
                 Ok(line) => self.seen.push(line),
-                Err(_) => panic!("the log does not say '{text}', but:\n{}", self.seen.join("\n")),
+                Err(_) => panic!("the log lacks '{text}':\n{}", self.seen.join("\n")),
             }
         }
     }
@@ -127,7 +127,7 @@ impl Daemon {
         rustix::process::kill_process(pid, signal).expect("own process");
     }
 
-    /// Replaces the configuration file and asks for a reload; the log line that tells the outcome.
+    /// Replaces the configuration file and reloads it. Returns the log line with the outcome.
     pub fn reload(&mut self, config: &str) -> String {
         std::fs::write(self.config_file(), config).expect("a configuration file");
         self.signal(rustix::process::Signal::HUP);

@@ -12,10 +12,11 @@ use super::{Client, Daemon};
 /// A uid without rights of its own, on every Linux machine.
 pub const NOBODY: u32 = 65534;
 
-/// Tells the test binary, run again as another user, which socket to use.
+/// Environment variable with the router's socket, for the test binary that runs again as another
+/// user.
 const SOCKET: &str = "NAMELY_TEST_SOCKET";
 
-/// The same for its TCP port.
+/// Environment variable with the router's TCP address.
 const TCP: &str = "NAMELY_TEST_TCP";
 
 /// An ignored test that runs as another user; killed when dropped.
@@ -29,8 +30,8 @@ pub fn start_as_nobody(daemon: &Daemon, test: &str) -> OtherUser {
     // The test binary itself may lie where another user cannot read it.
     let dir = tempfile::tempdir_in("/tmp").unwrap();
     let binary = dir.path().join("test");
-    // By a process of its own: what this one had open for writing, a child that another test has
-    // just forked would keep from being run.
+    // Another process copies the file: a child that another test has just forked would hold a
+    // descriptor of this process open for writing, which prevents execution.
     let copied = Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&binary).status().unwrap();
     assert!(copied.success());
     for path in [dir.path(), binary.as_path()] {
@@ -54,13 +55,13 @@ pub fn as_nobody(daemon: &Daemon, test: &str) {
     );
 }
 
-/// The connection of an ignored test; none if nobody started it as another user.
+/// Returns the connection of an ignored test; none if it was not started as another user.
 pub fn connect_as_other_user() -> Option<Client> {
     let socket = std::env::var_os(SOCKET)?;
     Some(Client::unix(Path::new(&socket)))
 }
 
-/// The same over TCP.
+/// As `connect_as_other_user`, over TCP.
 pub fn connect_as_other_user_by_tcp() -> Option<Client> {
     let address = std::env::var(TCP).ok()?;
     Some(Client::tcp(address.parse().unwrap()))

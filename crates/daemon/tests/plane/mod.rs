@@ -8,15 +8,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use namely_messages::{Dataset, VipNeighbour, VipObject, VipStatus, blocks};
 use namely_security::{Signer, sign_data};
-use namely_wire::mgmt::{Dataset, VipNeighbour, VipObject, VipStatus, blocks};
 use namely_wire::{DataBuilder, LpHeaders, encode_lp_packet};
 
-use namely_skip::until;
+use namely_testkit::until;
 
 use crate::common::{Client, Daemon};
 
-/// How long a slot lasts, ms.
+/// Duration of a slot, ms.
 pub const PERIOD_MS: u64 = 500;
 
 /// Two blocks of 100 segments of 100 octets.
@@ -27,24 +27,24 @@ pub struct Router {
     pub daemon: Daemon,
     pub client: Client,
     name: String,
-    /// What its configuration has in [vip], beside what all have.
+    /// Its own settings in [vip], beside the common ones.
     settings: String,
 }
 
 impl Router {
-    /// One that knows no neighbours yet.
+    /// Starts a router without neighbors.
     pub fn start(name: &str, settings: &str) -> Self {
         Self::start_in(tempfile::tempdir().expect("a directory"), name, settings)
     }
 
-    /// The same in a directory where one was before.
+    /// As `start`, in a directory that an earlier router used.
     pub fn start_in(dir: tempfile::TempDir, router: &str, settings: &str) -> Self {
         let text = lay_out(&dir, router, settings);
         Self::of(Daemon::start_in(dir, &text, &[]), router, settings)
     }
 
-    /// One in a directory with `disk` in it, on which the shell's `script` mounts something, seen
-    /// by the router alone; what was said if that cannot be had here.
+    /// One in a directory with `disk` in it, on which the shell's `script` mounts a file system,
+    /// visible to the router only; the error if that is not possible here.
     pub fn start_mounted(
         dir: tempfile::TempDir,
         script: &str,
@@ -85,7 +85,7 @@ impl Router {
         blocks(&self.client.dataset(Dataset::VipNeighbours)).collect::<Result<_, _>>().expect("neighbours")
     }
 
-    /// Waits until so many slots have begun: directions are set at the beginning of one.
+    /// Waits until `slots` slots have begun, because directions are set at the beginning of a slot.
     pub fn let_pass(&mut self, slots: u64) {
         let due = self.status().slot + slots;
         until("slots go by", || (self.status().slot >= due).then_some(()));
@@ -98,7 +98,7 @@ impl Router {
         counter.unwrap_or_else(|| panic!("there is no {label}")).value
     }
 
-    /// [[face]] and [[vip.neighbour]] of a neighbour.
+    /// [[face]] and [[vip.neighbour]] of a neighbor.
     pub fn neighbour(port: u16, router: &str, key: &[u8], routes: &str) -> String {
         let key: String = key.iter().map(|octet| format!("{octet:02x}")).collect();
         let uri = format!("udp4://127.0.0.1:{port}");
@@ -117,7 +117,7 @@ impl Router {
         self.daemon.wait_for_log("is in force");
     }
 
-    /// From now on has these neighbours; the log line that tells the outcome.
+    /// Replaces its neighbors. Returns the log line with the outcome.
     pub fn reload(&mut self, neighbours: &str) -> String {
         let dir = self.daemon.config_file().with_file_name("").display().to_string();
         let line = self.daemon.reload(&config(&dir, &self.name, &self.settings, neighbours));
@@ -136,12 +136,12 @@ impl Router {
         producer
     }
 
-    /// The same by itself, until it is dropped.
+    /// Answers Interests below `prefix` on a thread of its own, until the result is dropped.
     pub fn serve(&mut self, prefix: &str) -> Serving {
         self.serve_long(prefix, 100)
     }
 
-    /// The same with Data of so many octets.
+    /// As `serve`, with Data of `octets` octets.
     pub fn serve_long(&mut self, prefix: &str, octets: usize) -> Serving {
         let mut producer = self.producer(prefix);
         let (heard, is_over) = <(Arc<AtomicUsize>, Arc<AtomicBool>)>::default();
@@ -170,7 +170,7 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// How many Interests it has answered.
+    /// Returns the number of Interests that the peer has answered.
     pub fn heard(&self) -> usize {
         self.heard.load(Relaxed)
     }
@@ -183,12 +183,12 @@ impl Drop for Serving {
     }
 }
 
-/// What the Data with a name has.
+/// The content of the Data with a name.
 pub fn content(name: &str, octets: usize) -> Vec<u8> {
     format!("{name} ").into_bytes().into_iter().cycle().take(octets).collect()
 }
 
-/// Puts a catalogue where there is none; the configuration.
+/// Writes a catalogue if there is none. Returns the configuration.
 fn lay_out(dir: &tempfile::TempDir, router: &str, settings: &str) -> String {
     if !dir.path().join("blocks.tsv").exists() {
         fs::write(dir.path().join("blocks.tsv"), CATALOGUE).expect("a catalogue");
@@ -203,7 +203,7 @@ fn config(dir: &str, name: &str, settings: &str, neighbours: &str) -> String {
     )
 }
 
-/// Makes two routers neighbours; the first leads `/cms` to the second.
+/// Makes two routers neighbors; the first leads `/cms` to the second.
 pub fn join(a: &mut Router, b: &mut Router) {
     let (key_a, key_b) = (a.status().key, b.status().key);
     let to_b = Router::neighbour(b.daemon.udp().port(), &b.name.clone(), &key_b, "\"/cms\"");

@@ -1,5 +1,5 @@
-//! A bridge in a namespace of its own, with routers in others, and a station that sends what it
-//! likes.
+//! A bridge in a namespace of its own, with routers in others, and a station that sends any
+//! packets.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of this module")]
 
 use std::fs::File;
@@ -8,11 +8,11 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use namely_datagrams::ethernet::frame;
-use namely_datagrams::ethernet::ring::{Arrived, Ring};
+use namely_datagrams::ethernet::ring::{ReceivedFrame, Ring};
 use namely_datagrams::ethernet::{DEFAULT_GROUP, FrameSender};
-use namely_hostile::Station;
-use namely_skip::{Need, eventually, ip, skip, until};
-use namely_wire::mgmt::{Counter, Dataset, NeighborState, NeighborStatus, blocks};
+use namely_hostile::HostilePeer;
+use namely_messages::{Counter, Dataset, NeighborState, NeighborStatus, blocks};
+use namely_testkit::{Need, eventually, ip, skip, until};
 use namely_wire::{InterestView, MacAddress};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -83,7 +83,7 @@ impl Net {
         ip(&format!("-n {} {command}", self.of(i)))
     }
 
-    /// Whether station `i` has an address of IPv6 that can be used.
+    /// Returns true if station `i` has a usable address of IPv6.
     pub fn has_link_local(&self, i: usize) -> bool {
         let mut show = Command::new("ip");
         show.args(["-n", &self.of(i), "-6", "addr", "show", "dev", "eth0", "scope", "link", "-tentative"]);
@@ -113,7 +113,7 @@ impl Net {
         self.start(i, dir, &[&["--config", &file][..], options].concat())
     }
 
-    /// What a router says that does not start with these lines of `[discovery]`.
+    /// The error of a router that does not start with these lines of `[discovery]`.
     pub fn refused(&self, i: usize, discovery: &str) -> String {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("namely.toml");
@@ -150,9 +150,9 @@ impl Net {
         Router { daemon, client }
     }
 
-    /// Waits until a router has so many neighbours.
+    /// Waits until a router has `count` neighbors.
     pub fn wait_for_neighbours(&self, router: &mut Router, count: usize) -> Vec<NeighborStatus> {
-        until("the neighbours", || {
+        until("the neighbors", || {
             let all = neighbours(router);
             let are_proven = all.iter().all(|n| n.state == NeighborState::Proven && n.face_id.is_some());
             (all.len() == count && are_proven).then_some(all)
@@ -181,7 +181,7 @@ impl Drop for Net {
     }
 }
 
-/// All that `neighbors/list` says of others.
+/// The neighbors in `neighbors/list`.
 pub fn neighbours(router: &mut Router) -> Vec<NeighborStatus> {
     let content = router.client.dataset(Dataset::NeighborsList);
     let all = blocks::<NeighborStatus>(&content).map(Result::unwrap);
@@ -201,7 +201,7 @@ pub fn any_counter(router: &mut Router, label: &str) -> u64 {
 }
 
 /// A hostile station; an action that fails ends the test.
-pub struct Attacker(Station);
+pub struct Attacker(HostilePeer);
 
 impl Attacker {
     pub fn new() -> Self {
@@ -209,7 +209,7 @@ impl Attacker {
     }
 
     pub fn on(device: &str) -> Self {
-        Attacker(Station::on(device).unwrap())
+        Attacker(HostilePeer::on(device).unwrap())
     }
 
     /// A hello, well signed.
@@ -222,22 +222,22 @@ impl Attacker {
         self.0.identity.reply(hello, station).unwrap()
     }
 
-    /// Sends to all routers, as `from`.
+    /// Sends `packet` to all routers, from the address `from`.
     pub fn multicast(&self, from: &str, packet: &[u8]) {
         self.0.multicast(from, packet).unwrap();
     }
 
-    /// Sends to one station.
+    /// Sends `packet` to one station.
     pub fn unicast(&self, to: &str, from: &str, packet: &[u8]) {
         self.0.unicast(to, from, packet).unwrap();
     }
 
-    /// The same very often.
+    /// Sends `packet` to one station `count` times.
     pub fn flood(&self, to: &str, from: &str, packet: &[u8], count: usize) {
         self.0.flood(to, from, packet, count).unwrap();
     }
 
-    /// The next packets that `from` multicasts, whole.
+    /// Returns the next `count` packets that `from` multicasts.
     pub fn overhear(&self, from: &str, count: usize) -> Vec<Vec<u8>> {
         let device = &self.0.device;
         let _member = FrameSender::open(device.index, DEFAULT_GROUP, device.address).unwrap();
@@ -245,7 +245,7 @@ impl Attacker {
         let from: MacAddress = from.parse().unwrap();
         let mut heard = Vec::new();
         eventually("it multicasts", || {
-            let mut take = |arrived: Arrived<'_>| {
+            let mut take = |arrived: ReceivedFrame<'_>| {
                 if let Ok(frame) = frame::parse(arrived.octets)
                     && frame.source == from
                     && InterestView::parse(frame.packet).is_ok()

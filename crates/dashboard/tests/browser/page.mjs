@@ -254,9 +254,9 @@ async function suite() {
     await go(page, "overview");
     await world.stop("desk");
     await page.waitForSelector("#live[data-state=gone]");
-    await page.locator(".banner", { hasText: "looking again" }).waitFor();
+    await page.locator(".banner", { hasText: "retrying" }).waitFor();
     await world.startNear();
-    await page.locator(".banner.note", { hasText: "started anew" }).waitFor();
+    await page.locator(".banner.note", { hasText: "restarted at" }).waitFor();
     await page.waitForSelector("#live[data-state=live]");
   });
 

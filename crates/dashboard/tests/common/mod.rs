@@ -21,7 +21,7 @@ pub struct World {
     pub dir: tempfile::TempDir,
 }
 
-/// What was answered: status, headers in lower case, body.
+/// An answer: status, headers in lower case, body.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -89,7 +89,7 @@ impl World {
         Producer::bind(prefix, options).unwrap()
     }
 
-    /// Where a client of this machine reaches it.
+    /// The address at which a client of this machine reaches the dashboard.
     pub fn address(&self) -> SocketAddr {
         ([127, 0, 0, 1], self.page.address().port()).into()
     }
@@ -100,7 +100,7 @@ impl World {
         stream
     }
 
-    /// What is answered to a request of these lines and this body.
+    /// The answer to a request of these lines and this body.
     pub fn ask(&self, lines: &str, body: &str) -> Answer {
         let mut stream = self.connect();
         let octets = body.len();

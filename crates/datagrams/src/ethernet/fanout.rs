@@ -1,17 +1,16 @@
-//! Workers that share the frames of one device: each has a ring of its own, and the kernel chooses
-//! by the sender (`PACKET_FANOUT` of packet(7)).
+//! Workers that share the frames of one device. Each has its own ring, and the kernel chooses by
+//! the sender (`PACKET_FANOUT` of packet(7)).
 //!
-//! The kernel's own hash does not do: it knows addresses and ports of IP only, so that all NDN
-//! frames have the same. A program of seven instructions hashes the source address instead.
-//! Whatever one station sends thus comes to one worker, in order, and the fragments of a packet
-//! come together there.
+//! The kernel's own hash covers addresses and ports of IP only, so all NDN frames would have the
+//! same value. A program of seven instructions hashes the source address instead. All frames of one
+//! sender thus arrive at one worker, in order, and the fragments of a packet meet there.
 
 use rustix::io::Errno;
 
 use super::monitor::Device;
 use super::ring::{Instruction, Ring};
 
-/// Where the source address is, counted from the link header.
+/// Offset of the source address, counted from the link header.
 const SOURCE_AT: u32 = 6;
 
 /// 2^32 divided by the golden ratio, as Fibonacci hashing has it: spreads addresses that differ in
@@ -26,12 +25,12 @@ pub struct Group {
 }
 
 impl Group {
-    /// Opens one more ring for a device that is up. It shares the device's frames from the moment
-    /// that it gets any.
+    /// Opens one more ring for a device that is up. The ring joins the group before it receives its
+    /// first frame.
     ///
     /// # Errors
-    /// Environment: the system refused; without CAP_NET_RAW it says `PERM`.
-    /// `NETDOWN` where the device is not up.
+    /// Environment: the system refused; `PERM` without CAP_NET_RAW. `NETDOWN` if the device is not
+    /// up.
     pub fn open(&mut self, device: &Device, ring_octets: usize) -> Result<Ring, Errno> {
         let ring = Ring::open_deaf(device.index, device.mtu, ring_octets)?;
         match self.known {

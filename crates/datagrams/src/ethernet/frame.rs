@@ -1,7 +1,7 @@
-//! What is in an Ethernet frame: addresses, EtherType, one link packet, padding.
+//! The contents of an Ethernet frame: addresses, EtherType, one link packet, padding.
 //!
-//! NDN over Ethernet has EtherType 0x8624. A frame is filled up to 60 octets where the packet is
-//! shorter: the packet's own TLV-LENGTH says where it ends.
+//! NDN over Ethernet has EtherType 0x8624. A frame with a shorter packet is padded to 60 octets.
+//! The packet ends where its own TLV-LENGTH says.
 
 use namely_link::stream::packet_octets;
 use namely_wire::MacAddress;
@@ -11,11 +11,11 @@ use super::ETHERTYPE;
 /// Destination, source, EtherType.
 pub const HEADER_OCTETS: usize = 14;
 
-/// Least octets behind the header (IEEE 802.3). Network cards see to that; virtual devices do not,
-/// and NFD drops shorter frames.
+/// Least octets behind the header (IEEE 802.3). Network cards pad shorter payloads; virtual devices
+/// do not, and NFD drops shorter frames.
 const PAYLOAD_OCTETS_MIN: usize = 46;
 
-/// What must follow a packet of so many octets.
+/// Returns the padding behind a packet of `octets` octets.
 pub fn padding(octets: usize) -> &'static [u8] {
     const ZEROS: [u8; PAYLOAD_OCTETS_MIN] = [0; PAYLOAD_OCTETS_MIN];
     &ZEROS[octets.min(PAYLOAD_OCTETS_MIN)..]
@@ -24,22 +24,23 @@ pub fn padding(octets: usize) -> &'static [u8] {
 /// A frame that carries a link packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NdnFrame<'a> {
-    /// The station or group it is for.
+    /// The peer or group to which it is addressed.
     pub destination: MacAddress,
-    /// The station that sent it.
+    /// The sender's link address.
     pub source: MacAddress,
     /// The link packet, without padding.
     pub packet: &'a [u8],
 }
 
-/// Why a frame carries no link packet. The peer's fault, or that of a box on the way.
+/// The reason for which a frame carries no link packet. The fault is the peer's, or that of a
+/// device on the path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameError {
-    /// Shorter than a header.
+    /// An Ethernet frame is shorter than its header.
     TooShort,
-    /// Another EtherType, as behind a further tag.
+    /// An Ethernet frame has another EtherType, as behind a further tag.
     EtherType,
-    /// The source is a group.
+    /// The source of an Ethernet frame is a group.
     GroupSource,
     /// The payload does not begin with a whole TLV.
     NotAPacket,
@@ -60,7 +61,7 @@ impl FrameError {
 /// Reads a frame, from its destination address on.
 ///
 /// # Errors
-/// Peer: [`FrameError`], whose label is that of the drop.
+/// Peer: [`FrameError`], whose label names the counter of the drop.
 pub fn parse(frame: &[u8]) -> Result<NdnFrame<'_>, FrameError> {
     let (header, payload) = frame.split_first_chunk::<HEADER_OCTETS>().ok_or(FrameError::TooShort)?;
     let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, t0, t1] = *header;
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_is_stripped() {
+    fn ethernet_padding_is_stripped() {
         for padding in [0, 1, 43, 1000] {
             let octets = frame(&[b"\x05\x01a".as_slice(), &vec![0; padding]].concat());
             assert_eq!(parse(&octets), Ok(NdnFrame { destination: A, source: B, packet: b"\x05\x01a" }));
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_packet_is_told_apart() {
+    fn a_frame_without_a_packet_is_rejected() {
         let mut tagged = frame(b"\x05\x00");
         tagged[12..14].copy_from_slice(&[0x81, 0]);
         let group = [header(A, MacAddress([1, 0, 0, 0, 0, 0])).as_slice(), b"\x05\x00"].concat();
@@ -130,7 +131,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(256))]
         #[test]
-        fn any_octets_are_a_frame_or_an_error(octets in prop::collection::vec(any::<u8>(), 0..100)) {
+        fn arbitrary_octets_never_panic_the_frame_parser(octets in prop::collection::vec(any::<u8>(), 0..100)) {
             if let Ok(read) = parse(&octets) {
                 prop_assert!(octets[HEADER_OCTETS..].starts_with(read.packet));
             }

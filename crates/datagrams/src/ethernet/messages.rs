@@ -1,8 +1,8 @@
-//! A socket for few packets on a device whose frames somebody else is given as well: the messages
-//! of a protocol, which a program exchanges beside the forwarder in the kernel.
+//! A socket for few packets on a device that another program reads, too: the messages of a protocol
+//! that a program exchanges beside the forwarder in the kernel.
 //!
-//! The kernel copies only frames that carry, without NDNLPv2's headers, an Interest or Data whose
-//! name begins with the protocol's component; what else passes on the device costs a few
+//! The kernel copies only frames that carry, without NDNLPv2's headers, an Interest or Data with a
+//! name that begins with the protocol's component. Any other frame on the device costs a few
 //! instructions of a packet filter.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,15 +14,15 @@ use rustix::net::{RecvFlags, SendFlags};
 use super::frame::{self, NdnFrame};
 use super::ring::{self, Instruction};
 
-/// Octets of the longest frame that is read; of a longer one the beginning.
+/// Octets of the longest frame that is read. Longer frames are truncated.
 const FRAME_OCTETS_MAX: usize = 16 << 10;
 
-/// A message that came.
+/// A received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// Who sent it.
+    /// The sender's link address.
     pub source: MacAddress,
-    /// It was sent to this station alone.
+    /// It was sent to this device's address.
     pub is_unicast: bool,
     /// The Interest or Data.
     pub packet: &'a [u8],
@@ -37,31 +37,31 @@ pub struct Messages {
 }
 
 impl Messages {
-    /// Listens on the device with this number, whose address is `own`, for names that begin with a
-    /// generic component of three octets; to NDN's group as well.
+    /// Listens on the device with this number and the address `own`, for names that begin with a
+    /// generic component of three octets. Joins NDN's group as well.
     ///
     /// # Errors
-    /// Environment: the system refused; without CAP_NET_RAW it says `PERM`.
+    /// Environment: the system refused; `PERM` without CAP_NET_RAW.
     pub fn open(index: u32, own: MacAddress, component: [u8; 3]) -> Result<Self, Errno> {
         let socket = ring::filtered_socket(index, &beginning_with(component))?;
         ring::join(&socket, index, super::DEFAULT_GROUP)?;
         Ok(Messages { socket, own, buffer: vec![0; FRAME_OCTETS_MAX].into() })
     }
 
-    /// Sends a packet to a station or group.
+    /// Sends a packet to a peer or group.
     ///
     /// # Errors
-    /// Environment: the device does not take it (`NOBUFS`, `NETDOWN`, `MSGSIZE`, `AGAIN`).
+    /// Environment: the device does not accept it (`NOBUFS`, `NETDOWN`, `MSGSIZE`, `AGAIN`).
     pub fn send(&self, to: MacAddress, packet: &[u8]) -> Result<(), Errno> {
         let header = frame::header(to, self.own);
         let whole = [&header[..], packet, frame::padding(packet.len())].concat();
         rustix::net::send(&self.socket, &whole, SendFlags::DONTWAIT).map(drop)
     }
 
-    /// The next message; `None` if none waits. What is no message is passed over.
+    /// Returns the next message; `None` if none waits. Other frames are skipped.
     ///
     /// # Errors
-    /// Environment: what became of the device (`NETDOWN`).
+    /// Environment: the state of the device (`NETDOWN`).
     pub fn receive(&mut self) -> Result<Option<Message<'_>>, Errno> {
         let octets = loop {
             match rustix::net::recv(&self.socket, &mut self.buffer[..], RecvFlags::DONTWAIT) {
@@ -83,21 +83,21 @@ impl AsFd for Messages {
     }
 }
 
-/// Lets in frames with an Interest or Data whose name begins with a generic component of these
-/// three octets, TYPE and LENGTH of packet and Name taking two or four octets each.
+/// Accepts frames with an Interest or Data whose name begins with a generic component of these
+/// three octets. TYPE and LENGTH of packet and Name take two or four octets each.
 fn beginning_with([a, b, c]: [u8; 3]) -> [Instruction; 24] {
     use libc::{
         BPF_ABS, BPF_ADD, BPF_ALU, BPF_B, BPF_IMM, BPF_IND, BPF_JA, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_LDX,
         BPF_MISC, BPF_RET, BPF_TAX, BPF_TXA, BPF_W,
     };
-    /// Where the last instruction is, which lets nothing in.
+    /// Index of the last instruction, which accepts nothing.
     const NOTHING: u8 = 23;
-    /// Where the packet begins.
+    /// Offset of the packet.
     const AT: u32 = frame::HEADER_OCTETS as u32;
     const LONG: u32 = 0xfd;
     let plain = |code: u32, k: u32| Instruction { code: code as u16, jt: 0, jf: 0, k };
     let jump = |k: u32, jt: u8, jf: u8| Instruction { code: (BPF_JMP | BPF_JEQ | BPF_K) as u16, jt, jf, k };
-    // From the place of an instruction to that which lets nothing in.
+    // The jump from the index of an instruction to the one that accepts nothing.
     let else_none = |place: u8| NOTHING - place - 1;
     let octet = plain(BPF_LD | BPF_B | BPF_ABS, AT);
     let at_x = |size: u32, k: u32| plain(BPF_LD | size | BPF_IND, k);
@@ -137,7 +137,7 @@ fn beginning_with([a, b, c]: [u8; 3]) -> [Instruction; 24] {
 mod tests {
     use super::*;
 
-    /// What a program makes of a frame, as the kernel runs it.
+    /// Returns the result of a program for a frame, as the kernel runs it.
     fn runs(program: &[Instruction], frame: &[u8]) -> bool {
         let (mut a, mut x, mut at) = (0u32, 0u32, 0usize);
         for _ in 0..program.len() {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_filter_lets_in_what_begins_with_the_component_and_nothing_else() {
+    fn the_filter_passes_only_its_first_component() {
         let program = beginning_with(*b"ndp");
         let ndp = b"\x08\x03ndp\x08\x01x";
         let name = |value: &[u8]| [&[7, value.len() as u8], value].concat();

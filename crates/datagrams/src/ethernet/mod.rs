@@ -1,21 +1,21 @@
-//! Ethernet frames that carry link packets (EtherType 0x8624), by packet sockets and XDP sockets:
-//! devices, what arrives on them, what leaves.
+//! Ethernet frames that carry link packets (EtherType 0x8624), over packet sockets and XDP sockets:
+//! devices, and receiving and sending on them.
 //!
 //! A frame is one link packet or nothing. Devices are never made promiscuous.
 
+mod ether_socket;
 pub mod fanout;
 pub mod frame;
 pub mod messages;
 pub mod monitor;
 pub mod ring;
 mod sender;
-mod station;
 pub mod xdp;
 
 use namely_wire::MacAddress;
 
+pub use ether_socket::EtherSocket;
 pub use sender::FrameSender;
-pub use station::Station;
 
 /// EtherType of NDN.
 const ETHERTYPE: u16 = 0x8624;

@@ -1,7 +1,7 @@
-//! What the kernel says of a network device: rtnetlink(7).
+//! The kernel's state of a network device: rtnetlink(7).
 //!
-//! Notifications only say that something may have changed; what is true is then asked for. So
-//! nothing is lost when a burst of notifications is.
+//! A notification only means that something may have changed; the state is queried afterwards. A
+//! lost burst of notifications therefore loses no change.
 
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,36 +18,36 @@ const LINK_HEADER_OCTETS: usize = 16;
 /// Octets of `ifaddrmsg`.
 const ADDRESS_HEADER_OCTETS: usize = 8;
 
-/// Longest answer that is read. The kernel's, with statistics and all, have less than 4 KiB.
+/// Longest answer that is read. The kernel's answers, with statistics, have less than 4 KiB.
 const ANSWER_OCTETS: usize = 32 << 10;
 
-/// Notifications read in one turn; there is nothing to learn from each but that it came.
+/// Notifications read in one turn. Only their arrival matters.
 const NOTIFICATIONS_PER_TURN_MAX: usize = 64;
 
 /// A network device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device {
-    /// Another one after it was removed and added.
+    /// It changes when the device is removed and added again.
     pub index: u32,
     /// Octets of the longest payload of a frame.
     pub mtu: usize,
-    /// Its own address.
+    /// Its link address.
     pub address: MacAddress,
     /// Whether frames can pass: it is up and has a carrier.
     pub is_up: bool,
 }
 
-/// Hears of changes of any device.
+/// Receives notifications about changes of any device.
 #[derive(Debug)]
 pub struct Monitor {
     socket: OwnedFd,
 }
 
 impl Monitor {
-    /// A monitor; what changed before is not told.
+    /// Makes a monitor. Earlier changes are not reported.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn new() -> Result<Self, Errno> {
         Ok(Monitor { socket: open(libc::RTMGRP_LINK as u32)? })
     }
@@ -76,7 +76,7 @@ impl AsFd for Monitor {
 /// The device with this name, if there is one that has Ethernet addresses.
 ///
 /// # Errors
-/// Environment: the system does not answer. That there is no such device is no error.
+/// Environment: the system does not answer. A missing device is no error.
 pub fn device(name: &str) -> Result<Option<Device>, Errno> {
     let socket = open(0)?;
     rustix::net::send(&socket, &request(name), SendFlags::empty())?;
@@ -86,8 +86,8 @@ pub fn device(name: &str) -> Result<Option<Device>, Errno> {
     parse(&octets[..length])
 }
 
-/// How many leading bits of its address `own` on the device with this number are those of its
-/// network; `None` if the device does not have that address.
+/// Returns the length of the network prefix of its address `own` on the device with this number;
+/// `None` if the device does not have that address.
 ///
 /// # Errors
 /// Environment: the system does not answer.
@@ -115,7 +115,7 @@ fn addresses_request() -> Vec<u8> {
     octets
 }
 
-/// What a part of the list of addresses comes to.
+/// The result of one part of the list of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Addresses {
     Found(u8),
@@ -123,7 +123,7 @@ enum Addresses {
     End,
 }
 
-/// Looks for an address of a device in a part of the list.
+/// Searches a part of the list for an address of a device.
 fn find_network(part: &[u8], index: u32, own: IpAddr) -> Addresses {
     let mut rest = part;
     while let Some(length) = rest.first_chunk().map(|length| u32::from_ne_bytes(*length) as usize) {
@@ -142,8 +142,8 @@ fn find_network(part: &[u8], index: u32, own: IpAddr) -> Addresses {
     Addresses::More
 }
 
-/// The bits of the network if this is that address. A device between two has no network but its
-/// other end, whose address is beside the local one: 0.
+/// Returns the length of the prefix if this message holds that address. A point-to-point device has
+/// no network but its other end, whose address is beside the local one: 0.
 fn network_of(message: &[u8], index: u32, own: IpAddr) -> Option<u8> {
     let [_, bits, _, _, a, b, c, d, attributes @ ..] = message else { return None };
     if u32::from_ne_bytes([*a, *b, *c, *d]) != index {
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_loopback_is_a_device_and_a_name_that_nobody_has_is_none() {
+    fn the_loopback_device_is_found() {
         let device = device("lo").unwrap().unwrap();
         assert!(device.index > 0 && device.mtu > 0);
         assert_eq!(device.address, MacAddress([0; 6]));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loopback_has_the_network_127_and_no_other_address() {
+    fn the_loopback_network_is_127() {
         let index = device("lo").unwrap().unwrap().index;
         let bits = |address: &str| network_bits(index, address.parse().unwrap()).unwrap();
         assert_eq!((bits("127.0.0.1"), bits("192.0.2.1")), (Some(8), None));
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_of_addresses_that_end_early_name_no_network() {
+    fn truncated_address_lists_name_no_network() {
         let own: IpAddr = "10.9.7.1".parse().unwrap();
         let mut message = vec![0u8; MESSAGE_HEADER_OCTETS];
         message[..4].copy_from_slice(&32u32.to_ne_bytes());
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_end_early_are_no_devices() {
+    fn truncated_device_answers_are_ignored() {
         let socket = open(0).unwrap();
         rustix::net::send(&socket, &request("lo"), SendFlags::empty()).unwrap();
         let mut answer = vec![0; ANSWER_OCTETS];

@@ -1,10 +1,10 @@
 //! A socket for the frames of one device, whose memory the kernel shares: packet(7) with a receive
 //! ring (`TPACKET_V2`).
 //!
-//! The kernel writes frame by frame into slots and marks each as ours; we read it and mark it as
-//! the kernel's again. No system call is made while there are frames. `TPACKET_V3` is not used: it
-//! hands over frames by blocks, when a block is full or its timer fires, which delays every last
-//! frame of a burst by up to a millisecond and more on older kernels.
+//! The kernel writes frame by frame into slots and sets their status to ours; we read each and set
+//! its status back to the kernel's. No system call is made while there are frames. `TPACKET_V3` is
+//! not used: it delivers frames by blocks, when a block is full or its timer fires. That would
+//! delay the last frame of each burst by up to a millisecond, and by more on older kernels.
 #![allow(unsafe_code)]
 
 use std::mem;
@@ -18,12 +18,11 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 use super::ETHERTYPE;
 
-/// Memory is given to the kernel in blocks of so many octets, each of which it must find in one
-/// piece.
+/// The size of the kernel's memory blocks, octets. Each block must be contiguous.
 const BLOCK_OCTETS: usize = 64 << 10;
 
-/// What precedes a frame's octets in its slot: the slot's header, a link address, and alignment, as
-/// the kernel computes it.
+/// The octets before a frame in its slot: the slot's header, a link address, and alignment, as the
+/// kernel computes it.
 const SLOT_HEADER_OCTETS: usize = align(libc::TPACKET2_HDRLEN + 16);
 
 /// Ethernet header and a VLAN tag.
@@ -42,7 +41,7 @@ const fn align(octets: usize) -> usize {
     octets.next_multiple_of(libc::TPACKET_ALIGNMENT)
 }
 
-/// Where in a ring the slots are.
+/// The positions of the slots in a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Layout {
     slot_octets: usize,
@@ -66,7 +65,7 @@ impl Layout {
         self.blocks * BLOCK_OCTETS
     }
 
-    /// Where a slot begins.
+    /// Returns the offset of a slot.
     fn offset(&self, slot: usize) -> usize {
         slot / self.slots_per_block * BLOCK_OCTETS + slot % self.slots_per_block * self.slot_octets
     }
@@ -76,12 +75,12 @@ impl Layout {
 const PACKET_VNET_HDR: libc::c_int = 15;
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 
-/// What is before a frame of [`tap_socket`].
+/// Octets of the header before a frame of [`tap_socket`].
 pub const TAP_OCTETS: usize = 10;
 
 /// A frame in its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrived<'a> {
+pub struct ReceivedFrame<'a> {
     /// From the destination address on, without a checksum, perhaps with padding.
     pub octets: &'a [u8],
     /// It is longer than its slot.
@@ -105,40 +104,41 @@ pub struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
-    /// Receives the NDN frames that the device with the given index gets.
+    /// Opens a ring of the NDN frames that the device with the given index receives.
     ///
     /// # Errors
-    /// Environment: the system refused; without CAP_NET_RAW it says `PERM`.
+    /// Environment: the system refused; `PERM` without CAP_NET_RAW.
     pub fn open(index: u32, mtu_octets: usize, ring_octets: usize) -> Result<Self, Errno> {
         let ring = Self::new(mtu_octets, ring_octets)?;
         bind(&ring.socket, index, ETHERTYPE)?;
         Ok(ring)
     }
 
-    /// The same, but nothing is received before [`Ring::listen`].
+    /// Opens the ring, but nothing is received before [`Ring::listen`].
     ///
     /// # Errors
-    /// Environment: the system refused; without CAP_NET_RAW it says `PERM`.
+    /// Environment: the system refused; `PERM` without CAP_NET_RAW.
     pub fn open_deaf(index: u32, mtu_octets: usize, ring_octets: usize) -> Result<Self, Errno> {
         let ring = Self::new(mtu_octets, ring_octets)?;
-        // "Return 0": of each frame no octet is let in.
+        // "Return 0": no octet of any frame is accepted.
         let nothing = Instruction { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 };
         set_program(&ring.socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &[nothing])?;
         bind(&ring.socket, index, ETHERTYPE)?;
         Ok(ring)
     }
 
-    /// Receives the NDN frames that the station `peer` sends to the station `own`, which the device
-    /// hears beside its own address as long as this lives. A device without a filter for several
-    /// addresses takes in all frames meanwhile; no others come here.
+    /// Receives the NDN frames that the link address `peer` sends to the link address `own`, which
+    /// the device accepts beside its own address as long as this lives. A device without a filter
+    /// for several addresses accepts all frames meanwhile; this ring still receives no others.
     ///
     /// # Errors
-    /// Environment: the system refused; without CAP_NET_RAW it says `PERM`.
-    pub fn open_station(
+    /// Environment: the system refused; `PERM` without CAP_NET_RAW.
+    pub fn open_address(
         index: u32,
         mtu_octets: usize,
         ring_octets: usize,
-        (peer, own): (MacAddress, MacAddress),
+        peer: MacAddress,
+        own: MacAddress,
     ) -> Result<Self, Errno> {
         let ring = Self::new(mtu_octets, ring_octets)?;
         set_program(&ring.socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &between(peer, own))?;
@@ -155,7 +155,7 @@ impl Ring {
         set(&self.socket, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, &0)
     }
 
-    /// Makes a group of rings that share the device's frames by what `program` returns for each.
+    /// Makes a group of rings that share the device's frames by the result of `program` for each.
     /// The ring is its first member. Returns the group's number.
     ///
     /// # Errors
@@ -175,11 +175,11 @@ impl Ring {
     pub fn join_group(&self, number: u16, program: &[Instruction]) -> Result<(), Errno> {
         let group = PACKET_FANOUT_CBPF << 16 | libc::c_int::from(number);
         set(&self.socket, libc::SOL_PACKET, PACKET_FANOUT, &group)?;
-        // When all others have left meanwhile, the group is a new one.
+        // If all other members have left meanwhile, the group is a new one without a program.
         set_program(&self.socket, libc::SOL_PACKET, PACKET_FANOUT_DATA, program)
     }
 
-    /// A ring whose socket is not bound.
+    /// Makes a ring whose socket is not bound.
     fn new(mtu_octets: usize, ring_octets: usize) -> Result<Self, Errno> {
         let socket = socket()?;
         set(
@@ -196,8 +196,7 @@ impl Ring {
             tp_frame_nr: layout.slots() as libc::c_uint,
         };
         set(&socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request)?;
-        // SAFETY: a new mapping, at a place that the kernel chooses, takes nothing away from
-        // anybody.
+        // SAFETY: a new mapping, at an address that the kernel chooses, replaces no existing one.
         let memory = unsafe {
             rustix::mm::mmap(
                 std::ptr::null_mut(),
@@ -212,8 +211,9 @@ impl Ring {
         Ok(Ring { socket, memory, layout, next: 0 })
     }
 
-    /// Shows the next frame to `take`, and gives its slot back. False when there is none.
-    pub fn receive(&mut self, take: impl FnOnce(Arrived<'_>)) -> bool {
+    /// Passes the next frame to `take`, and returns its slot to the kernel. Returns false if there
+    /// is none.
+    pub fn receive(&mut self, take: impl FnOnce(ReceivedFrame<'_>)) -> bool {
         let offset = self.layout.offset(self.next);
         // SAFETY: `offset` is that of a slot, so that a header of `tpacket2_hdr`, aligned as
         // mappings and slots are, lies at it within the mapping. Its first field is the status,
@@ -226,15 +226,15 @@ impl Ring {
         if flags & libc::TP_STATUS_USER == 0 {
             return false;
         }
-        // SAFETY: the status says that the slot is ours: the kernel writes nothing into it until we
-        // set it back. Any octets are a value of this structure of integers.
+        // SAFETY: by its status the slot is ours: the kernel writes nothing into it until we set it
+        // back. Any octets are a value of this structure of integers.
         let header = unsafe { header.read() };
         let start = usize::from(header.tp_mac).min(self.layout.slot_octets);
         let octets = (header.tp_snaplen as usize).min(self.layout.slot_octets - start);
         // SAFETY: both are within the slot, which is ours until the status is set back below, after
         // the last use.
         let octets = unsafe { std::slice::from_raw_parts(self.memory.add(offset + start).as_ptr(), octets) };
-        take(Arrived {
+        take(ReceivedFrame {
             octets,
             is_cut: octets.len() < header.tp_len as usize,
             vlan: (flags & libc::TP_STATUS_VLAN_VALID != 0).then_some(header.tp_vlan_tci & 0xfff),
@@ -245,7 +245,7 @@ impl Ring {
         true
     }
 
-    /// Frames that the kernel dropped, for want of a free slot, since this was last called.
+    /// The number of frames that the kernel dropped since the last call because no slot was free.
     pub fn drops(&self) -> u64 {
         let statistics: Result<[libc::c_uint; 2], Errno> = get(&self.socket, libc::PACKET_STATISTICS);
         // `tpacket_stats`: packets, drops.
@@ -270,7 +270,7 @@ impl Drop for Ring {
 /// A socket that receives nothing and sends whole frames, with their Ethernet headers, on a device.
 ///
 /// # Errors
-/// Environment: the system refused; without CAP_NET_RAW it says `PERM`.
+/// Environment: the system refused; `PERM` without CAP_NET_RAW.
 pub fn sending_socket(index: u32) -> Result<OwnedFd, Errno> {
     let socket = socket()?;
     bind(&socket, index, 0)?;
@@ -281,17 +281,17 @@ pub fn sending_socket(index: u32) -> Result<OwnedFd, Errno> {
 /// without shared memory.
 ///
 /// # Errors
-/// Environment: the system refused; without CAP_NET_RAW it says `PERM`.
+/// Environment: the system refused; `PERM` without CAP_NET_RAW.
 pub fn plain_socket(index: u32) -> Result<OwnedFd, Errno> {
     let socket = socket()?;
     bind(&socket, index, ETHERTYPE)?;
     Ok(socket)
 }
 
-/// The same for those frames that a program lets in, as far as it lets them in.
+/// A socket for the frames that a program accepts, up to the octets that it accepts.
 ///
 /// # Errors
-/// Environment: the system refused; without CAP_NET_RAW it says `PERM`.
+/// Environment: the system refused; `PERM` without CAP_NET_RAW.
 pub(super) fn filtered_socket(index: u32, program: &[Instruction]) -> Result<OwnedFd, Errno> {
     let socket = socket()?;
     set_program(&socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program)?;
@@ -299,10 +299,11 @@ pub(super) fn filtered_socket(index: u32, program: &[Instruction]) -> Result<Own
     Ok(socket)
 }
 
-/// A socket that receives each frame of a device by read(2), those that others send from here too.
+/// A socket that receives each frame of a device by read(2), including frames that other programs
+/// of this machine send.
 ///
 /// # Errors
-/// Environment: the system refused; without CAP_NET_RAW it says `PERM`.
+/// Environment: the system refused; `PERM` without CAP_NET_RAW.
 pub fn watching_socket(index: u32) -> Result<OwnedFd, Errno> {
     let socket = socket()?;
     member(&socket, index, libc::PACKET_MR_PROMISC, MacAddress([0; 6]))?;
@@ -310,13 +311,13 @@ pub fn watching_socket(index: u32) -> Result<OwnedFd, Errno> {
     Ok(socket)
 }
 
-/// A socket at one end of a wire that a program takes the place of: each frame that comes out of
-/// the device is received, whoever it is for, and what is sent goes into it. Before each frame is
-/// the kernel's header of what is still to be done with it (`virtio_net_hdr`, [`TAP_OCTETS`]),
-/// which has to go on with the frame: checksums that are missing, segments that are not cut yet.
+/// A socket at one end of a wire that a program emulates. It receives each frame from the device,
+/// regardless of its destination, and sends frames into the device. Each frame is preceded by the
+/// kernel's header of its pending offloads (`virtio_net_hdr`, [`TAP_OCTETS`]): missing checksums,
+/// uncut segments. The header must be passed on with the frame.
 ///
 /// # Errors
-/// Environment: the system refused; without CAP_NET_RAW it says `PERM`.
+/// Environment: the system refused; `PERM` without CAP_NET_RAW.
 pub fn tap_socket(index: u32) -> Result<OwnedFd, Errno> {
     let socket = socket()?;
     let on: libc::c_int = 1;
@@ -327,7 +328,7 @@ pub fn tap_socket(index: u32) -> Result<OwnedFd, Errno> {
     Ok(socket)
 }
 
-/// Lets in the frames of one station to another, and no octet of any other frame.
+/// Accepts the frames from one link address to another, and no octet of any other frame.
 fn between(peer: MacAddress, own: MacAddress) -> [Instruction; 10] {
     use libc::{BPF_ABS, BPF_H, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W};
     /// Instructions: the last one lets nothing in.
@@ -357,15 +358,15 @@ fn between(peer: MacAddress, own: MacAddress) -> [Instruction; 10] {
     ]
 }
 
-/// Has the device hear a group for as long as the socket is open.
+/// Has the device receive a group for as long as the socket is open.
 ///
 /// # Errors
-/// Environment: the system refused, or the device is gone (`NODEV`).
+/// Environment: the system refused, or the device was removed (`NODEV`).
 pub fn join(socket: &OwnedFd, index: u32, group: MacAddress) -> Result<(), Errno> {
     member(socket, index, libc::PACKET_MR_MULTICAST, group)
 }
 
-/// Has the device hear an address for as long as the socket is open.
+/// Has the device receive an address for as long as the socket is open.
 fn member(socket: &OwnedFd, index: u32, kind: libc::c_int, heard: MacAddress) -> Result<(), Errno> {
     let mut address = [0; 8];
     address[..6].copy_from_slice(&heard.0);
@@ -381,7 +382,7 @@ fn member(socket: &OwnedFd, index: u32, kind: libc::c_int, heard: MacAddress) ->
 /// A packet socket that does not receive yet.
 fn socket() -> Result<OwnedFd, Errno> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: it takes integers only; the descriptor it gives is open and nobody else's.
+    // SAFETY: it takes integers only; the returned descriptor is open and has no other owner.
     unsafe {
         let descriptor = libc::socket(libc::AF_PACKET, kind, 0);
         if descriptor < 0 { Err(last_error()) } else { Ok(OwnedFd::from_raw_fd(descriptor)) }
@@ -419,16 +420,16 @@ fn set_program(
     program: &[Instruction],
 ) -> Result<(), Errno> {
     let program = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
-    // The kernel copies what the pointer leads to, `len` instructions that the caller lends, and
+    // The kernel copies the `len` instructions behind the pointer, which the caller lends, and
     // writes nothing there.
     set(socket, level, option, &program)
 }
 
-/// Asks for an integer, or several, that packet(7) tells of a socket.
+/// Reads an option of packet(7), which is an integer or several.
 fn get<T: Copy + Default>(socket: &OwnedFd, option: libc::c_int) -> Result<T, Errno> {
     let mut value = T::default();
     let mut octets = mem::size_of::<T>() as libc::socklen_t;
-    // SAFETY: value and length are live, and no more is written than the length says; any octets
+    // SAFETY: value and length are live, and no more is written than the length states; any octets
     // are a value of the integers that `T` is made of at each of the calls in this module.
     check(unsafe {
         libc::getsockopt(
@@ -456,7 +457,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slots_lie_within_blocks_and_take_the_longest_frame() {
+    fn ring_slots_fit_the_longest_frame() {
         for mtu in [1280, 1500, 9000, 65_000] {
             for ring in [1, 1 << 20, 8 << 20] {
                 let layout = Layout::new(mtu, ring);

@@ -1,4 +1,4 @@
-//! Link packets to one station or group, many frames by one system call.
+//! Link packets to one peer or group, many frames by one system call.
 
 use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,7 +11,7 @@ use super::ring;
 use crate::mmsg::{self, MESSAGES_OUT_MAX, Outgoing};
 use crate::udp::Datagram;
 
-/// Slices of one frame: the Ethernet header, those of its packet, and padding.
+/// Slices of one frame: the Ethernet header, the packet's slices, and padding.
 const FRAME_SLICES: usize = 6;
 
 /// A socket that sends frames and receives none.
@@ -22,11 +22,11 @@ pub struct FrameSender {
 }
 
 impl FrameSender {
-    /// Sends to `to` as `from` on the device with the given index, which hears the group `to` is as
-    /// long as this lives.
+    /// Sends to `to` from the address `from` on the device with the given index. If `to` is a
+    /// group, the device receives it as long as this lives.
     ///
     /// # Errors
-    /// [`Errno::PERM`] without the right to open packet sockets, or what else the system says.
+    /// [`Errno::PERM`] without the right to open packet sockets, or another error of the system.
     pub fn open(index: u32, to: MacAddress, from: MacAddress) -> Result<Self, Errno> {
         let socket = ring::sending_socket(index)?;
         if to.is_group() {
@@ -35,11 +35,11 @@ impl FrameSender {
         Ok(FrameSender { socket, header: frame::header(to, from) })
     }
 
-    /// Sends packets from the front of `packets`, a frame each, as far as the socket takes them by
-    /// one system call. Returns how many it took.
+    /// Sends packets from the front of `packets`, a frame each, as far as the socket accepts them
+    /// in one system call. Returns the number of accepted packets.
     ///
     /// # Errors
-    /// Why the first was not taken.
+    /// The reason for which the first packet was not sent.
     pub fn send<'a, D: Datagram + ?Sized + 'a>(
         &self,
         packets: impl Iterator<Item = &'a D>,

@@ -1,60 +1,68 @@
-//! What the data plane tells the control thread.
+//! Messages from the data plane to the control thread.
 
-mod turns;
+mod fair_queue;
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use namely_forwarder::{FaceId, Learned};
 use namely_host::clock;
-use namely_host::shares::Holder;
+use namely_host::shares::Owner;
 use namely_io::Credentials;
-use namely_wire::mgmt::FaceEventNotification;
+use namely_messages::FaceEventNotification;
 use namely_wire::{LpHeaders, Name, NameRef};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use self::turns::{Turn, Turns};
+use self::fair_queue::{FairQueue, NextOwner};
 use super::Packet;
 
-pub(super) use self::turns::Full;
-pub use self::turns::{
+pub(super) use self::fair_queue::Full;
+pub use self::fair_queue::{
     CONTROL_PACKETS_MAX, CONTROL_PACKETS_PER_HOLDER_MAX, CONTROL_PACKETS_PER_SECOND, CONTROL_TIME_SHARE,
 };
 
-/// Maximum number of face events that wait for the control thread before peers are refused new
-/// faces. Events of the faces that exist are never lost.
+/// Face events that wait for the control thread.
+///
+/// # Limit
+/// Peers get no new faces until the control thread has caught up; events of existing faces are
+/// never lost.
+/// - Counter: `control_busy`
+/// - Tests: `a_busy_control_thread_misses_no_event`
 pub const CONTROL_EVENTS_MAX: usize = 4096;
 
-/// Routes that Data has shown and that wait for the control thread with their announcements; those
-/// of further ones are dropped and counted.
+/// Routes learned from Data that wait for the control thread.
+///
+/// # Limit
+/// Further routes are learned, and their announcements are dropped.
+/// - Counter: `learned_queue_full`
+/// - Tests: `learned_routes_wait_up_to_their_limit`
 pub const LEARNED_ROUTES_WAITING_MAX: usize = 256;
 
-/// How many face events are handled before a packet, if one waits.
+/// Number of face events that are handled before a packet, if one waits.
 const EVENTS_PER_PACKET: u32 = 16;
 
-/// Something for the control thread.
+/// An event for the control thread.
 #[derive(Debug)]
 pub enum ControlEvent {
     /// A packet that the forwarder sent to the internal face.
     Packet(ControlPacket),
-    /// A face came, went, or changed its state.
+    /// A face was created, was destroyed, or changed its state.
     Face(Box<FaceEventNotification>),
-    /// Data has shown a route.
-    Learned(Shown),
+    /// Data has revealed a route.
+    Learned(LearnedRoute),
     /// [`InboxWaker::wake`] was called.
     Woken,
 }
 
-/// By a face came Data that shows where an object can be reached.
+/// A route to an object, revealed by Data that arrived on a face.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown {
-    /// Where it came from.
+pub struct LearnedRoute {
+    /// The face by which it arrived.
     pub face: FaceId,
-    /// What it is of.
+    /// The object's name.
     pub object: Name,
-    /// The PrefixAnnouncement that came with it, unchecked; empty if none did.
+    /// Its PrefixAnnouncement, unchecked; empty if it had none.
     pub announcement: Vec<u8>,
 }
 
@@ -63,37 +71,28 @@ pub struct Shown {
 pub struct ControlPacket {
     /// The packet.
     pub packet: Packet,
-    /// Its headers: the PIT token belongs onto the answer.
+    /// Its headers. Its PIT token must be copied to the answer.
     pub headers: LpHeaders,
-    /// The face it came from; `None` if the router itself asked.
+    /// Its incoming face; `None` if the router itself sent it.
     pub incoming: Option<FaceId>,
     /// Whether that face is local.
     pub is_local: bool,
-    /// Who is at that face's other end, if that is known.
+    /// The credentials of that face's peer, if known.
     pub credentials: Option<Credentials>,
-    /// Who pays for the time that it takes.
-    pub holder: Holder,
+    /// The owner that is charged for its handling.
+    pub holder: Owner,
 }
 
-/// Why nothing comes from an inbox.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The reason for which an inbox returns no event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InboxError {
-    /// Nothing happened in time.
+    /// No event occurred in time.
+    #[error("nothing happened in time")]
     TimedOut,
     /// The data plane has stopped.
+    #[error("the data plane has stopped")]
     Stopped,
 }
-
-impl fmt::Display for InboxError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            InboxError::TimedOut => "nothing happened in time",
-            InboxError::Stopped => "the data plane has stopped",
-        })
-    }
-}
-
-impl std::error::Error for InboxError {}
 
 /// The control thread's end.
 #[derive(Debug)]
@@ -107,7 +106,7 @@ pub(super) struct Outbox {
     shared: Arc<Shared>,
 }
 
-/// Lets another thread (signals) end the control thread's wait.
+/// Lets another thread, such as the one for signals, end the control thread's wait.
 #[derive(Clone, Debug)]
 pub struct InboxWaker {
     shared: Arc<Shared>,
@@ -126,10 +125,10 @@ struct Queue {
     events: VecDeque<Box<FaceEventNotification>>,
     /// Events since the last packet.
     events_in_a_row: u32,
-    learned: VecDeque<Shown>,
-    packets: Turns,
-    /// Whose packet is being handled, and since when, ns.
-    handling: Option<(Holder, u64)>,
+    learned: VecDeque<LearnedRoute>,
+    packets: FairQueue,
+    /// The owner whose packet is being handled, and since when, ns.
+    handling: Option<(Owner, u64)>,
 }
 
 pub(super) fn pair() -> (Outbox, Inbox) {
@@ -138,11 +137,11 @@ pub(super) fn pair() -> (Outbox, Inbox) {
 }
 
 impl Inbox {
-    /// Waits for the next event. Whoever sent the last packet is charged with the time since.
+    /// Waits for the next event. The owner of the last packet is charged for the time since that
+    /// packet was returned.
     ///
     /// # Errors
-    /// [`InboxError::TimedOut`], or [`InboxError::Stopped`] once everything that happened was
-    /// taken.
+    /// [`InboxError::TimedOut`], or [`InboxError::Stopped`] once all events were taken.
     pub fn next(&self, timeout: Duration) -> Result<ControlEvent, InboxError> {
         let mut now_ns = clock::monotonic_ns();
         let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
@@ -164,12 +163,12 @@ impl Inbox {
         }
     }
 
-    /// Ends the time that whoever sent the last packet is charged with.
+    /// Ends the time that is charged to the owner of the last packet.
     pub fn handled(&self) {
         self.shared.queue.lock().charge(clock::monotonic_ns());
     }
 
-    /// The next event, if one is there.
+    /// Returns the next event, if there is one. Does not wait.
     pub fn try_next(&self) -> Option<ControlEvent> {
         self.next(Duration::ZERO).ok()
     }
@@ -181,28 +180,31 @@ impl Inbox {
 }
 
 impl Queue {
-    /// Takes out what is next; else when a packet may be handled that waits, ns.
+    /// Takes out the next event; otherwise returns when a waiting packet may be handled, ns.
     fn take(&mut self, now_ns: u64) -> Result<ControlEvent, Option<u64>> {
+        // First, so that no number of packets delays a signal.
         if std::mem::take(&mut self.is_woken) {
             return Ok(ControlEvent::Woken);
         }
-        // After what was told of faces before, and never many.
+        // Learned routes follow earlier events of faces. They precede packets, because few can
+        // wait.
         if self.events.is_empty()
             && let Some(shown) = self.learned.pop_front()
         {
             return Ok(ControlEvent::Learned(shown));
         }
+        // After the stop, the limits of time would only delay the packets that still wait.
         let turn = self.packets.next(now_ns, !self.is_stopped);
-        let is_their_turn = self.events_in_a_row < EVENTS_PER_PACKET || !matches!(turn, Turn::Of(_));
+        let is_their_turn = self.events_in_a_row < EVENTS_PER_PACKET || !matches!(turn, NextOwner::Serve(_));
         if is_their_turn && let Some(event) = self.events.pop_front() {
             self.events_in_a_row += 1;
             return Ok(ControlEvent::Face(event));
         }
         self.events_in_a_row = 0;
         let holder = match turn {
-            Turn::Of(holder) => holder,
-            Turn::At(due_ns) => return Err(Some(due_ns)),
-            Turn::Nobody => return Err(None),
+            NextOwner::Serve(holder) => holder,
+            NextOwner::WaitUntil(due_ns) => return Err(Some(due_ns)),
+            NextOwner::Empty => return Err(None),
         };
         let packet = self.packets.pop(holder).ok_or(None)?;
         self.handling = Some((holder, now_ns));
@@ -217,7 +219,7 @@ impl Queue {
 }
 
 impl InboxWaker {
-    /// Makes [`Inbox::next`] return [`ControlEvent::Woken`], before anything else.
+    /// Makes [`Inbox::next`] return [`ControlEvent::Woken`], before any other event.
     pub fn wake(&self) {
         self.shared.queue.lock().is_woken = true;
         self.shared.filled.notify_one();
@@ -230,7 +232,8 @@ impl Outbox {
         InboxWaker { shared: self.shared.clone() }.wake();
     }
 
-    /// Hands over a packet. [`Full`] if it is not taken, or that another one made place for it.
+    /// Hands over a packet. Returns [`Full`] if it is not accepted, or if another one was evicted
+    /// for it.
     pub(super) fn packet(&self, packet: ControlPacket) -> Result<(), Full> {
         let mut queue = self.shared.queue.lock();
         let evicted = queue.packets.push(packet.holder, packet);
@@ -242,21 +245,23 @@ impl Outbox {
         }
     }
 
-    /// Tells of a face.
+    /// Reports an event of a face.
     pub(super) fn face(&self, event: FaceEventNotification) {
         let mut queue = self.shared.queue.lock();
+        // Not limited, because no event of an existing face may be lost. `has_room` limits new
+        // faces.
         queue.events.push_back(Box::new(event));
         self.told(queue);
     }
 
-    /// Tells of a route to `object` that Data has shown. False if too many wait.
+    /// Reports a route to `object` that Data has revealed. Returns false if too many wait.
     pub(super) fn learned(&self, learned: &Learned<'_>, object: NameRef<'_>, announcement: &[u8]) -> bool {
         let face = learned.face;
         let mut queue = self.shared.queue.lock();
-        let is_known = |shown: &Shown| {
+        let is_known = |shown: &LearnedRoute| {
             shown.face == face && shown.object.as_name() == object && shown.announcement == announcement
         };
-        // An object's pieces come together.
+        // The segments of an object arrive one after another and reveal the same route.
         if queue.learned.back().is_some_and(is_known) {
             return true;
         }
@@ -264,7 +269,7 @@ impl Outbox {
             return false;
         }
         let (object, announcement) = (object.to_name(), announcement.to_vec());
-        queue.learned.push_back(Shown { face, object, announcement });
+        queue.learned.push_back(LearnedRoute { face, object, announcement });
         self.told(queue);
         true
     }
@@ -276,18 +281,19 @@ impl Outbox {
         self.told(queue);
     }
 
-    /// Returns true if a peer may have a new face: not while the control thread is far behind.
-    /// Peers on the network are refused first, root last.
-    pub(super) fn has_room(&self, holder: Holder) -> bool {
+    /// Returns true if a peer may have a new face. Peers are refused while the control thread is
+    /// far behind: peers on the network first, root last.
+    pub(super) fn has_room(&self, holder: Owner) -> bool {
         let max = match holder {
-            Holder::Root => CONTROL_EVENTS_MAX + CONTROL_EVENTS_MAX / 4,
-            Holder::Uid(_) => CONTROL_EVENTS_MAX,
-            Holder::Address(_) | Holder::Station(_) | Holder::Site(_) => CONTROL_EVENTS_MAX / 4 * 3,
+            Owner::Root => CONTROL_EVENTS_MAX + CONTROL_EVENTS_MAX / 4,
+            Owner::Uid(_) => CONTROL_EVENTS_MAX,
+            Owner::Address(_) | Owner::Station(_) | Owner::Site(_) => CONTROL_EVENTS_MAX / 4 * 3,
         };
         self.shared.queue.lock().events.len() < max
     }
 
     fn told(&self, queue: MutexGuard<'_, Queue>) {
+        // Released first, so that the woken thread does not wait for the lock.
         drop(queue);
         self.shared.filled.notify_one();
     }
@@ -295,7 +301,7 @@ impl Outbox {
 
 #[cfg(test)]
 mod tests {
-    use namely_wire::mgmt::{FaceEventKind, FaceStatus};
+    use namely_messages::{FaceEventKind, FaceStatus};
 
     use super::*;
 
@@ -308,12 +314,12 @@ mod tests {
             incoming: None,
             is_local: true,
             credentials: None,
-            holder: Holder::Root,
+            holder: Owner::Root,
         }
     }
 
     #[test]
-    fn face_events_come_before_packets_and_do_not_keep_them_waiting() {
+    fn face_events_precede_control_packets() {
         let (outbox, inbox) = pair();
         outbox.packet(packet()).unwrap();
         for _ in 0..2 * EVENTS_PER_PACKET {
@@ -325,12 +331,12 @@ mod tests {
     }
 
     #[test]
-    fn who_is_told_to_wait_is_handled_when_the_time_has_come() {
+    fn a_holder_over_its_time_waits() {
         let (outbox, inbox) = pair();
-        let slow = Holder::uid(1);
+        let slow = Owner::uid(1);
         let now_ns = clock::monotonic_ns();
         outbox.packet(ControlPacket { holder: slow, ..packet() }).unwrap();
-        // It has used up its second, and a tenth of the next.
+        // The owner has used up its burst of a second, and a tenth of a second more.
         inbox.shared.queue.lock().packets.charge(slow, 1_100_000_000 / CONTROL_TIME_SHARE, now_ns);
         assert_eq!(inbox.next(SHORT).unwrap_err(), InboxError::TimedOut);
         assert!(matches!(inbox.next(Duration::from_secs(20)), Ok(ControlEvent::Packet(_))));
@@ -338,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_before_the_stop_is_read_before_the_stop() {
+    fn events_before_the_stop_are_read() {
         let (outbox, inbox) = pair();
         outbox.packet(packet()).unwrap();
         outbox.stop();
@@ -348,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn learned_routes_wait_up_to_their_limit_and_one_more_is_not_taken() {
+    fn learned_routes_wait_up_to_their_limit() {
         let (outbox, inbox) = pair();
         let name = |i: usize| format!("/{i}").parse::<Name>().unwrap();
         let learn = |face, i| {

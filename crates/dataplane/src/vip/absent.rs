@@ -1,4 +1,4 @@
-//! What would come for VIP in a router that was built without it: nothing.
+//! The queue for VIP in a router that was built without it: it does not exist.
 
 use std::convert::Infallible;
 

@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 use namely_dataplane::{ControlEvent, Core, DataPlane, DataPlaneOptions, Inbox, InboxError, ListenSpec};
 use namely_forwarder::{Config, FaceId};
 use namely_link::stream::packet_octets;
+use namely_messages::{FaceEventKind, FaceEventNotification, FacePersistency, FaceStatus};
 use namely_mgmt::{FaceSettings, FaceSpec, Faces};
-use namely_wire::mgmt::{FaceEventKind, FaceEventNotification, FacePersistency, FaceStatus};
 use namely_wire::{
     DataBuilder, FaceUri, InterestBuilder, InterestView, LpHeaders, LpView, Name, PitToken, SignatureInfo,
     encode_lp_packet,
 };
 
-/// How long a test waits for what must happen.
+/// The longest that a test waits for a condition.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) struct Router {
@@ -61,8 +61,8 @@ impl Router {
         (app, self.event_face(FaceEventKind::Created))
     }
 
-    /// The next of what comes to the control thread within `wait`, but for being woken to make the
-    /// tables' next memory.
+    /// The next event of the control thread within `wait`, except the wakeup to make the tables'
+    /// next memory.
     pub(crate) fn next(&self, wait: Duration) -> Result<ControlEvent, InboxError> {
         let end = Instant::now() + wait;
         loop {
@@ -91,12 +91,12 @@ impl Router {
         FaceId(self.plane.create_face(spec(remote, persistency)).unwrap().face_id)
     }
 
-    /// What a face has dropped for one reason.
+    /// Packets that a face has dropped for one reason.
     pub(crate) fn dropped(&self, face: FaceId, label: &str) -> u64 {
         self.plane.port_status(face).unwrap().counters.drops.of(label)
     }
 
-    /// What management shows of a face.
+    /// A face's status as management lists it.
     pub(crate) fn status(&self, face: FaceId) -> FaceStatus {
         self.plane.face(face).unwrap()
     }
@@ -239,7 +239,7 @@ impl Load {
 impl Drop for Load {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        // A thread that failed has said so.
+        // The panic of a failed thread was printed.
         self.threads.drain(..).for_each(|thread| drop(thread.join()));
     }
 }

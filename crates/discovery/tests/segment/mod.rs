@@ -1,13 +1,13 @@
 //! A link that several nodes share, in virtual time: each node is a state machine, faces are
-//! numbers, and a signature is a sum that only tells right from wrong.
+//! numbers, and a signature is a sum that only distinguishes right from wrong.
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part")]
 
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use namely_discovery::message::{OwnHello, OwnReply};
 use namely_discovery::{
-    Action, Config, Discovery, Face, Heard, InterfaceId, Key, LinkState, Note, Phase, Proof, Recipient,
-    Station,
+    Action, Config, Discovery, Face, InterfaceId, Key, LinkAddress, LinkState, Note, Phase, Proof,
+    ReceivedPacket, Recipient,
 };
 use namely_wire::{DataBuilder, DataView, InterestBuilder, InterestView, Name, SignatureInfo, SignatureType};
 
@@ -18,8 +18,8 @@ pub const LINK: InterfaceId = InterfaceId(0);
 /// Time that a frame takes, and a signature.
 const DELAY_NS: u64 = 100_000;
 
-pub fn station(n: usize) -> Station {
-    Station::Ether([2, 0, 0, 0, (n >> 8) as u8, n as u8])
+pub fn station(n: usize) -> LinkAddress {
+    LinkAddress::Ether([2, 0, 0, 0, (n >> 8) as u8, n as u8])
 }
 
 pub fn key(n: usize) -> Key {
@@ -73,7 +73,13 @@ fn is_right(packet: &[u8], key: &Key) -> bool {
 }
 
 /// A reply to a hello, as an attacker writes it.
-pub fn reply_of(from: Station, (mtu, agreed): (u64, u64), hello: &[u8], key: &Key, time_ms: u64) -> Vec<u8> {
+pub fn reply_of(
+    from: LinkAddress,
+    (mtu, agreed): (u64, u64),
+    hello: &[u8],
+    key: &Key,
+    time_ms: u64,
+) -> Vec<u8> {
     let name = Name::new().join_generic("ndp").join_generic(from.to_string()).join_generic(mtu.to_string());
     let mut w = namely_wire::tlv::Writer::new();
     name.as_name().encode(&mut w);
@@ -81,8 +87,8 @@ pub fn reply_of(from: Station, (mtu, agreed): (u64, u64), hello: &[u8], key: &Ke
     reply(&InterestView::parse(hello).unwrap().name.to_name(), &w.into_vec(), key)
 }
 
-/// What a hello says, as an attacker writes it.
-pub fn hello_of(from: Station, mtu: &str, prefixes: &[&str], key: &Key, time_ms: u64) -> Vec<u8> {
+/// The content of a hello, as an attacker writes it.
+pub fn hello_of(from: LinkAddress, mtu: &str, prefixes: &[&str], key: &Key, time_ms: u64) -> Vec<u8> {
     let mut name = Name::new().join_generic("ndp").join_generic(from.to_string()).join_generic(mtu);
     for prefix in prefixes {
         name = name.join_generic(format!("prefix={prefix}"));
@@ -94,11 +100,11 @@ pub fn parameters(key: &Key) -> Vec<u8> {
     [&[129, 32][..], key, &[131, 1, 5]].concat()
 }
 
-/// What is on its way, or due.
+/// Packets under way, and timers.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     Tick(usize),
-    Frame { to: usize, source: Station, is_unicast: bool, packet: Vec<u8> },
+    Frame { to: usize, source: LinkAddress, is_unicast: bool, packet: Vec<u8> },
 }
 
 pub struct Node {
@@ -107,23 +113,23 @@ pub struct Node {
     pub is_up: bool,
     key: Key,
     time_ms: u64,
-    faces: HashMap<Face, Station>,
+    faces: HashMap<Face, LinkAddress>,
     pub routes: Vec<(Face, Name)>,
     pub mtus: HashMap<Face, usize>,
     pub group_mtu: usize,
-    /// As it was for the last hello to all.
+    /// The MTU in the last hello to all.
     pub hello_mtu: usize,
     next_face: Face,
     pub sent_octets: u64,
     pub sent: u64,
-    pub notes: Vec<(Station, Note)>,
+    pub notes: Vec<(LinkAddress, Note)>,
     pub verified: u64,
     pub last_hello: Vec<u8>,
     pub last_reply: Vec<u8>,
-    /// The last hello to all, which anybody on the link has heard.
+    /// The last hello to all, which every station on the link has received.
     pub last_group_hello: Vec<u8>,
     /// Messages by where they went; `None` is the group.
-    pub sent_to: HashMap<Option<Station>, u64>,
+    pub sent_to: HashMap<Option<LinkAddress>, u64>,
     tick_ns: Option<u64>,
 }
 
@@ -131,16 +137,16 @@ pub struct Node {
 pub struct Segment {
     pub now_ns: u64,
     pub nodes: Vec<Node>,
-    by_station: BTreeMap<Station, usize>,
+    by_station: BTreeMap<LinkAddress, usize>,
     events: BinaryHeap<std::cmp::Reverse<(u64, u64, Event)>>,
     next: u64,
-    /// One frame in so many is lost; 0: none.
+    /// One of this number of frames is lost; 0: none.
     pub loses: u64,
     /// The most frames in a millisecond.
     pub busiest: u64,
     in_ms: (u64, u64),
-    /// Frames to stations that are no node: from whom, to which station, what.
-    pub caught: Vec<(usize, Station, Vec<u8>)>,
+    /// Frames to stations that are no node: sender, station, packet.
+    pub caught: Vec<(usize, LinkAddress, Vec<u8>)>,
 }
 
 impl Segment {
@@ -221,15 +227,15 @@ impl Segment {
         self.up(n);
     }
 
-    /// Gives a node a frame, which anybody may have sent.
-    pub fn inject(&mut self, to: usize, source: Station, is_unicast: bool, packet: &[u8]) {
+    /// Gives a node a frame of any sender.
+    pub fn inject(&mut self, to: usize, source: LinkAddress, is_unicast: bool, packet: &[u8]) {
         let now_ns = self.now_ns;
-        let heard = Heard { interface: LINK, source, is_unicast, packet };
+        let heard = ReceivedPacket { interface: LINK, source, is_unicast, packet };
         let mut actions = Vec::new();
         let before = self.nodes[to].machine.len();
         self.nodes[to].machine.hear(heard, now_ns, &mut actions);
         let is_more = self.carry_out(to, &mut actions) || self.nodes[to].machine.len() != before;
-        // Who only hears that all is as it was has nothing due sooner than before.
+        // A node that only receives confirmations has no earlier timer than before.
         if is_more || self.nodes[to].tick_ns.is_none() {
             self.drive(to, |_, _| {});
         }
@@ -289,7 +295,7 @@ impl Segment {
             }
             Action::Verify { ticket, key, packet } => {
                 node.verified += 1;
-                let proof = if is_right(&packet, &key) { Proof::Right } else { Proof::Wrong };
+                let proof = if is_right(&packet, &key) { Proof::Valid } else { Proof::Invalid };
                 node.machine.verified(ticket, proof, now_ns, more);
             }
             Action::MakeFace { interface, station, mtu } => {
@@ -319,14 +325,14 @@ impl Segment {
         if !node.is_up {
             return;
         }
-        // A face that has gone takes nothing; a station that is no neighbour needs none.
+        // A face that has gone takes nothing; a station that is no neighbor needs none.
         if to.is_some_and(|to| to.face.is_some_and(|face| !node.faces.contains_key(&face))) {
             return;
         }
         // Each frame has a header of Ethernet, and fragments one of NDNLPv2.
         let mtu = to.map_or(node.group_mtu, |to| to.mtu).max(64);
         let to = to.map(|to| to.station);
-        // Where it was sent, so that tests see which stations hear of this node.
+        // The destination, so that tests see which stations receive packets of this node.
         *node.sent_to.entry(to).or_default() += 1;
         let frames = if packet.len() <= mtu { 1 } else { packet.len().div_ceil(mtu - 24) };
         node.sent_octets += (packet.len() + frames * (14 + 24)) as u64;
@@ -380,7 +386,7 @@ impl Segment {
         self.now_ns = end_ns;
     }
 
-    /// The proven neighbours of a node that have faces.
+    /// The proven neighbors of a node that have faces.
     pub fn proven(&self, n: usize) -> Vec<usize> {
         let all = self.nodes[n].machine.neighbours(self.now_ns);
         let proven = all.filter(|neighbour| neighbour.phase == Phase::Proven && neighbour.face.is_some());

@@ -1,7 +1,6 @@
-//! Why a file was not fetched, and what is left of it.
+//! Errors of fetching files.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,138 +10,165 @@ use namely_transport::object::ObjectError;
 use namely_wire::{DecodeError, Name};
 use rustix::io::Errno;
 
-use namely_host::disk::Foreign;
+use namely_host::disk::UntrustedFile;
 
-/// Why a file was not fetched.
-#[derive(Debug)]
+/// An error of fetching a file.
+#[derive(Debug, thiserror::Error)]
 pub enum GetError {
-    /// It was not found, did not come, or is not believed.
-    Fetch(FetchError),
-    /// It did not come to its end; what was verified is kept.
+    /// The object was not found, could not be fetched, or was not verified.
+    #[error(transparent)]
+    Fetch(#[from] FetchError),
+    /// The fetch was interrupted; the verified octets are kept.
+    #[error("{error}")]
     Interrupted {
-        /// Why.
+        /// The reason.
+        #[source]
         error: Box<FetchError>,
         /// The partial file.
         part: PathBuf,
-        /// Octets in it that a later fetch need not get again.
+        /// Octets in the partial file that a later fetch can reuse.
         kept_octets: u64,
     },
-    /// The producer's: the version that was being fetched is there no longer.
+    /// The producer's: the version in progress no longer exists.
+    #[error("{object} changed while it was fetched, and is now {newer}")]
     Changed {
-        /// What was being fetched.
+        /// The version in progress.
         object: Name,
-        /// What there is now.
+        /// The present version.
         newer: Name,
     },
-    /// The producer's or a cache's: it is older than what was fetched to the same place before.
+    /// The producer's or a cache's: the present version is older than the version that was fetched
+    /// to the same target before.
+    #[error("{object} is older than {there}, which {} is already", .path.display())]
     Older {
-        /// What there is now.
+        /// The present version.
         object: Name,
-        /// What was fetched before.
+        /// The version fetched before.
         there: Name,
         /// The file.
         path: PathBuf,
     },
-    /// The producer's or a cache's: what tells the newest version is older than the caller takes.
+    /// The producer's or a cache's: the statement of the newest version is older than the caller
+    /// accepts.
+    #[error(
+        "{object} was the newest version {} s ago, which is more than {} s",
+        .age.as_secs(),
+        .age_max.as_secs()
+    )]
     TooOld {
-        /// What there is now.
+        /// The present version.
         object: Name,
-        /// How old that is.
+        /// The age of the statement.
         age: Duration,
         /// The limit.
         age_max: Duration,
     },
-    /// The producer's or this machine's: what tells the newest version is of a time to come.
+    /// The producer's or this machine's: the statement of the newest version has a time in the
+    /// future.
+    #[error("{object}: the producer's timestamp is {} s in the future", .ahead.as_secs())]
     Future {
-        /// What there is now.
+        /// The present version.
         object: Name,
-        /// How far ahead.
+        /// The difference to the present time.
         ahead: Duration,
     },
-    /// The producer's: nothing tells how old it is, and the caller wants to know.
+    /// The producer's: the age of the statement is unknown, and the caller limits it.
+    #[error("{object}: its age is unknown")]
     Undated {
-        /// What there is.
+        /// The present version.
         object: Name,
     },
-    /// The caller's: it is a directory, and only a file was asked for.
+    /// The caller's: the name is that of a directory, and the caller requested a file.
+    #[error("{name} is a directory")]
     IsDirectory {
         /// Its name.
         name: Name,
     },
-    /// The caller's: it is a file, and a directory was asked for.
+    /// The caller's: the name is that of a file, and the caller requested a directory.
+    #[error("{name} is not a directory")]
     NotDirectory {
         /// Its name.
         name: Name,
     },
     /// The environment's: the target cannot be written.
+    #[error("cannot write {}: {error}", .path.display())]
     Target {
         /// The path.
         path: PathBuf,
         /// The system's reason.
+        #[source]
         error: io::Error,
     },
-    /// The environment's: what is there already is another user's, or no file.
-    Foreign {
+    /// The environment's: the existing file is another user's, or not a regular file.
+    #[error("cannot write {}: it {foreign}", .path.display())]
+    UntrustedFile {
         /// The path.
         path: PathBuf,
-        /// What it is.
-        foreign: Foreign,
+        /// The fault of the existing file.
+        #[source]
+        foreign: UntrustedFile,
     },
     /// The environment's: the disk is full.
+    #[error(
+        "no space left for {}{}",
+        .path.display(),
+        .needed_octets.map_or_else(String::new, |needed| format!(", which takes {needed} octets"))
+    )]
     NoSpace {
         /// The file that was being written.
         path: PathBuf,
-        /// Octets that are needed in all, if known.
+        /// Octets needed in total, if known.
         needed_octets: Option<u64>,
-        /// Octets that are kept for a later fetch.
+        /// Octets kept for a later fetch.
         kept_octets: u64,
     },
     /// The caller's: another process fetches the same file.
+    #[error("another process writes {}", .path.display())]
     Busy {
         /// The partial file.
         path: PathBuf,
     },
     /// The producer's: metadata and content differ in size.
+    #[error("{object}: the producer announced {expected_octets} octets and sent {octets}")]
     Size {
         /// The object.
         object: Name,
-        /// What the metadata says.
+        /// Octets according to the metadata.
         expected_octets: u64,
-        /// What came.
+        /// Octets received.
         octets: u64,
     },
-    /// The producer's: a directory's listing is malformed, or names a file that no directory can
+    /// The producer's: a directory's listing is malformed, or contains a name that no directory can
     /// hold.
+    #[error("{name} is no directory listing: {error}")]
     Listing {
         /// The listing.
         name: Name,
-        /// What is wrong with it.
+        /// The fault in it.
+        #[source]
         error: DecodeError,
     },
     /// The producer's: more directories than namely fetches at once.
+    #[error("{name} leads to too many directories at once: {directories}")]
     TooMany {
-        /// The directory whose listing makes them too many.
+        /// The directory with the listing that exceeds the limit.
         name: Name,
-        /// How many would wait.
+        /// The number of directories that would wait.
         directories: usize,
     },
-    /// The producer's: it lists the file and may not read it.
+    /// The producer's: the producer lists the file but cannot read it.
+    #[error("its producer cannot read it")]
     Unreadable,
     /// The producer's: directories are nested deeper than namely follows.
+    #[error("{name} is nested too deep")]
     TooDeep {
         /// The directory.
         name: Name,
     },
 }
 
-impl From<FetchError> for GetError {
-    fn from(error: FetchError) -> Self {
-        GetError::Fetch(error)
-    }
-}
-
 impl GetError {
-    /// What the fetch ended with, if it began.
+    /// Returns the error of the fetch, if the fetch began.
     pub fn fetch_error(&self) -> Option<&FetchError> {
         match self {
             GetError::Fetch(error) => Some(error),
@@ -156,7 +182,7 @@ impl GetError {
         match self {
             GetError::NoSpace { .. } => true,
             GetError::Target { error, .. } => !concerns_one(error),
-            GetError::Foreign { .. } => false,
+            GetError::UntrustedFile { .. } => false,
             other => {
                 let lost = |error: &FetchError| {
                     matches!(
@@ -169,12 +195,12 @@ impl GetError {
         }
     }
 
-    /// Returns true if the caller stopped it.
+    /// Returns true if the caller stopped the fetch.
     pub fn is_stopped(&self) -> bool {
         matches!(self.fetch_error(), Some(FetchError::Object(ObjectError::Stopped)))
     }
 
-    /// What the caller can do about it, if there is something to say.
+    /// Returns a remedy, if there is one.
     pub fn hint(&self) -> Option<Cow<'static, str>> {
         match self {
             GetError::Interrupted { part, kept_octets, .. } if *kept_octets > 0 => Some(
@@ -191,62 +217,14 @@ impl GetError {
             GetError::Future { .. } => Some("compare this machine's clock with the producer's".into()),
             GetError::Changed { .. } => Some("fetch it again".into()),
             GetError::IsDirectory { .. } => Some("fetch all that is in it".into()),
-            GetError::Foreign { .. } => Some("remove it, or name another target".into()),
+            GetError::UntrustedFile { .. } => Some("remove it, or name another target".into()),
             GetError::Busy { .. } => Some("wait for it, or name another target".into()),
             _ => None,
         }
     }
 }
 
-impl fmt::Display for GetError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            GetError::Fetch(error) => error.fmt(f),
-            GetError::Interrupted { error, .. } => error.fmt(f),
-            GetError::Changed { object, newer } => {
-                write!(f, "{object} changed while it was fetched, and is now {newer}")
-            }
-            GetError::Older { object, there, path } => {
-                write!(f, "{object} is older than {there}, which {} is already", path.display())
-            }
-            GetError::TooOld { object, age, age_max } => {
-                let (age, limit) = (age.as_secs(), age_max.as_secs());
-                write!(f, "{object} was the newest version {age} s ago, which is more than {limit} s")
-            }
-            GetError::Future { object, ahead } => {
-                write!(f, "{object} is said to be the newest version in {} s from now", ahead.as_secs())
-            }
-            GetError::Undated { object } => write!(f, "{object}: nothing says how old it is"),
-            GetError::IsDirectory { name } => write!(f, "{name} is a directory"),
-            GetError::NotDirectory { name } => write!(f, "{name} is not a directory"),
-            GetError::Target { path, error } => write!(f, "cannot write {}: {error}", path.display()),
-            GetError::Foreign { path, foreign } => {
-                write!(f, "cannot write {}: it {foreign}", path.display())
-            }
-            GetError::NoSpace { path, needed_octets, .. } => {
-                write!(f, "no space left for {}", path.display())?;
-                match needed_octets {
-                    Some(needed) => write!(f, ", which takes {needed} octets"),
-                    None => Ok(()),
-                }
-            }
-            GetError::Busy { path } => write!(f, "another process writes {}", path.display()),
-            GetError::Size { object, expected_octets, octets } => {
-                write!(f, "{object}: the producer announced {expected_octets} octets and sent {octets}")
-            }
-            GetError::Listing { name, error } => write!(f, "{name} is no directory listing: {error}"),
-            GetError::TooMany { name, directories } => {
-                write!(f, "{name} leads to too many directories at once: {directories}")
-            }
-            GetError::Unreadable => f.write_str("its producer cannot read it"),
-            GetError::TooDeep { name } => write!(f, "{name} is nested too deep"),
-        }
-    }
-}
-
-impl std::error::Error for GetError {}
-
-/// Whether a file that cannot be written says nothing of the others.
+/// Returns whether the error concerns only this file, not the others.
 fn concerns_one(error: &io::Error) -> bool {
     let one = [
         Errno::ISDIR,

@@ -1,14 +1,14 @@
-//! Each operation of some fetches fails, is torn, or is the last before the power goes; then they
-//! are gone on with.
+//! Fault injection: each operation of some fetches fails, is torn, or is the last before a power
+//! cut; then the fetches are resumed.
 
-use namely_host::disk::faults::{Disk, Fault, Survives};
+use namely_host::disk::faults::{CrashSurvival, Disk, Fault};
 use namely_transport::object::SignatureMode;
 
 use super::*;
 
 const SEGMENTS: u64 = 8;
 
-/// Octets of a segment: some of them are written at once.
+/// Octets of a segment, few enough that several segments are written at once.
 const SEGMENT_OCTETS: usize = 1600;
 
 const RESUME: GetOptions = GetOptions {
@@ -35,7 +35,7 @@ fn object(version: u64) -> Object {
     }
 }
 
-/// The content of a segment; none is like another one.
+/// The content of a segment; all segments differ.
 fn segment(version: u64, number: u64) -> Vec<u8> {
     vec![(version * 16 + number) as u8 + 1; SEGMENT_OCTETS]
 }
@@ -44,29 +44,29 @@ fn content(version: u64) -> Vec<u8> {
     (0..SEGMENTS).flat_map(|number| segment(version, number)).collect()
 }
 
-/// What was told to whoever fetched.
+/// Results that were reported to the caller of a fetch.
 #[derive(Debug, Default)]
 struct Promised {
-    /// Octets of a version that are kept for a later fetch.
+    /// A version, and its octets kept for a later fetch.
     kept: Option<(u64, u64)>,
-    /// The version that has the final name.
+    /// The version under the final name.
     target: Option<u64>,
 }
 
-/// How a fetch ends.
+/// The end of a fetch.
 #[derive(Clone, Copy, PartialEq)]
 enum End {
-    /// It is given up, as when nobody answers.
+    /// The fetch is abandoned, as after timeouts.
     Early,
-    /// Its process is killed.
+    /// The process of the fetch is killed.
     Killed,
-    /// All of it came.
+    /// The fetch is complete.
     Whole,
 }
 
 fn fetch(target: &Path, version: u64, resume: bool, until: u64, end: End, promised: &mut Promised) {
     let options = GetOptions { resume, ..RESUME };
-    // What is kept is for the next fetch, which gives it up or goes on with it.
+    // The next fetch either discards or resumes the kept octets.
     promised.kept = None;
     let at = Target::named(target).unwrap();
     let Ok(mut part) = PartFile::open(&at, &object(version), 1, &options) else { return };
@@ -110,8 +110,8 @@ fn work(target: &Path, promised: &mut Promised) {
     fetch(target, 2, true, 6, End::Early, promised);
 }
 
-/// What has the final name is a whole version, and the one that was promised; what is gone on with
-/// is what it says, and no less than was promised.
+/// Checks that the final name has a whole version, once one was reported, and that a resumed fetch
+/// has correct octets, and no fewer than reported.
 fn check(target: &Path, promised: &Promised, case: &str) {
     let there = std::fs::read(target).ok();
     if let Some(there) = &there {
@@ -127,14 +127,14 @@ fn check(target: &Path, promised: &Promised, case: &str) {
         assert!(part.resumed().1 >= octets, "{case}: {:?} of {octets} are kept", part.resumed());
         assert_is_beginning(part.path(), version, part.resumed().1);
     }
-    // And everything goes on.
+    // Further fetches work.
     let mut promised = Promised::default();
     fetch(target, 2, true, SEGMENTS, End::Whole, &mut promised);
     assert_eq!((promised.target, std::fs::read(target).unwrap() == content(2)), (Some(2), true), "{case}");
 }
 
-/// Does the work with these faults and checks what is left; how many operations there were.
-fn run(faults: &[(u64, Fault)], survives: Option<Survives>) -> u64 {
+/// Runs the work with these faults and checks the result. Returns the number of operations.
+fn run(faults: &[(u64, Fault)], survives: Option<CrashSurvival>) -> u64 {
     let place = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let [folder, removed, removed_later] =
         ["disk", "removed", "removed later"].map(|name| place.path().join(name));
@@ -155,22 +155,27 @@ fn run(faults: &[(u64, Fault)], survives: Option<Survives>) -> u64 {
 }
 
 #[test]
-fn whichever_operation_fails_no_wrong_octet_is_gone_on_with_and_nothing_kept_is_lost() {
+fn a_failing_fetch_operation_corrupts_nothing() {
     let operations = run(&[], None);
     assert!(operations > 60, "{operations}");
     for at in 0..operations {
         run(&[(at, Fault::Fails(Errno::NOSPC))], None);
         run(&[(at, Fault::Torn(Errno::IO))], None);
-        run(&[(at, Fault::Torn(Errno::NOSPC))], Some(Survives::Some(at)));
-        run(&[(at, Fault::Fails(Errno::IO))], Some(Survives::Nothing));
+        run(&[(at, Fault::Torn(Errno::NOSPC))], Some(CrashSurvival::Some(at)));
+        run(&[(at, Fault::Fails(Errno::IO))], Some(CrashSurvival::Nothing));
     }
 }
 
 #[test]
-fn wherever_the_power_is_cut_what_has_the_final_name_is_whole_and_what_was_kept_is_there() {
+fn a_power_cut_never_corrupts_fetched_files() {
     let operations = run(&[], None);
     for at in 0..=operations {
-        for survives in [Survives::Nothing, Survives::All, Survives::Some(at), Survives::Some(at + 10_000)] {
+        for survives in [
+            CrashSurvival::Nothing,
+            CrashSurvival::All,
+            CrashSurvival::Some(at),
+            CrashSurvival::Some(at + 10_000),
+        ] {
             run(&[(at, Fault::Last)], Some(survives));
         }
     }

@@ -1,4 +1,5 @@
-//! What is known of a partial file: a small text beside it, so that an interrupted fetch can go on.
+//! The journal of a partial file: a small text beside it, by which an interrupted fetch can be
+//! resumed.
 //!
 //! ```text
 //! namely-journal 2
@@ -12,23 +13,25 @@
 //! ```
 //!
 //! The first `octets` octets of the partial file are the verified content of the first `segments`
-//! segments. A process that is killed leaves the system's cache as it is, so what it wrote is
-//! there; a machine that stops does not. So a journal of another boot counts only if the file had
-//! been synchronised before. It counts for the file that it was written beside (device and inode)
-//! only, and only under the code that a secret of this user makes of it: a folder may be others'
-//! too, and its producers may choose names of files in it.
+//! segments. A killed process loses none of its writes, because they are in the system's cache; a
+//! machine that stops loses the cache. So a journal of another boot counts only if the file had
+//! been synchronized before. A journal counts only for the file that it was written beside (device
+//! and inode), and only with a code made with a secret of this user. The reason is that other users
+//! may write to the folder, and producers may choose names of files in it.
 
 use std::fmt::{self, Write as _};
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 
 use namely_security::HmacKey;
 use namely_wire::Name;
 
 const HEADER: &str = "namely-journal 2";
 
-/// What a journal's code is made of beside its text, so that it is of no use elsewhere.
+/// Input to a journal's code in addition to its text, so that the code is valid for journals only.
 const CONTEXT: &[u8] = b"namely partial file\0";
 
-/// Longest journal read, octets: longer ones are none.
+/// Maximum octets of a journal; a longer file is no journal.
 pub(super) const JOURNAL_OCTETS_MAX: u64 = 64 << 10;
 
 /// The state of a partial file.
@@ -36,25 +39,37 @@ pub(super) const JOURNAL_OCTETS_MAX: u64 = 64 << 10;
 pub(super) struct Journal {
     /// The versioned name.
     pub(super) object: Name,
-    /// Segments that are there, from the first.
+    /// Number of segments present, from the first on.
     pub(super) segments: u64,
-    /// Octets of them.
+    /// Octets of these segments.
     pub(super) octets: u64,
-    /// Which boot of the machine wrote it.
+    /// The boot of the machine in which the journal was written.
     pub(super) boot: String,
-    /// Whether the octets had reached the disk.
+    /// Whether the octets were synchronized.
     pub(super) synced: bool,
-    /// Device and inode of the partial file.
-    pub(super) file: (u64, u64),
+    pub(super) file: FileId,
+}
+
+/// Identifies the partial file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FileId {
+    pub(super) device: u64,
+    pub(super) inode: u64,
+}
+
+impl FileId {
+    pub(super) fn of(found: &Metadata) -> Self {
+        FileId { device: found.dev(), inode: found.ino() }
+    }
 }
 
 impl Journal {
-    /// The text, with a code made with `secret`.
+    /// Encodes the text, with a code made with `secret`.
     pub(super) fn encode(&self, secret: &ResumeSecret) -> String {
         let synced = if self.synced { "yes" } else { "no" };
         let mut text = format!(
             "{HEADER}\nobject {}\nsegments {}\noctets {}\nboot {}\nsynced {synced}\nfile {} {}\n",
-            self.object, self.segments, self.octets, self.boot, self.file.0, self.file.1
+            self.object, self.segments, self.octets, self.boot, self.file.device, self.file.inode
         );
         let code = hex(&secret.code(&text));
         // Writing to a string does not fail.
@@ -62,7 +77,7 @@ impl Journal {
         text
     }
 
-    /// Reads the text; none if it is damaged, of another version, or not made with `secret`.
+    /// Decodes the text; none if it is damaged, of another version, or not made with `secret`.
     pub(super) fn decode(text: &str, secret: &ResumeSecret) -> Option<Self> {
         let (body, last) = text.strip_suffix('\n')?.rsplit_once('\n')?;
         let body = format!("{body}\n");
@@ -82,25 +97,25 @@ impl Journal {
             synced: field("synced")? == "yes",
             file: {
                 let (device, inode) = field("file")?.split_once(' ')?;
-                (device.parse().ok()?, inode.parse().ok()?)
+                FileId { device: device.parse().ok()?, inode: inode.parse().ok()? }
             },
         })
     }
 
-    /// Returns true if the partial file `file` of `file_octets` can be gone on with for `object`,
-    /// on a machine in boot `boot`.
-    pub(super) fn is_usable(&self, object: &Name, file: (u64, u64), file_octets: u64, boot: &str) -> bool {
+    /// Returns true if a fetch of `object` can resume the partial file `file` of `file_octets`, on
+    /// a machine in boot `boot`.
+    pub(super) fn is_usable(&self, object: &Name, file: FileId, file_octets: u64, boot: &str) -> bool {
         let is_there = self.synced || (!boot.is_empty() && self.boot == boot);
         self.object == *object && self.file == file && self.octets <= file_octets && is_there
     }
 }
 
-/// A secret of this user's own, by which it knows the journals that it wrote itself.
+/// A secret of this user that authenticates the journals it wrote.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ResumeSecret([u8; 32]);
 
 impl ResumeSecret {
-    /// The secret `octets`.
+    /// Creates a secret from `octets`.
     pub const fn new(octets: [u8; 32]) -> Self {
         ResumeSecret(octets)
     }
@@ -110,7 +125,7 @@ impl ResumeSecret {
     }
 
     fn is_code_of(&self, text: &str, code: &str) -> bool {
-        // Compared as digests, so that the time says nothing of where they differ.
+        // Compared as digests, so that the time does not reveal the first difference.
         let key = HmacKey::new(&self.0);
         key.verify(&[code.as_bytes()], &key.sign(&[hex(&self.code(text)).as_bytes()]))
     }
@@ -140,14 +155,30 @@ mod tests {
             octets: 3_840_000,
             boot: "b".into(),
             synced: false,
-            file: (2049, 131_842),
+            file: FileId { device: 2049, inode: 131_842 },
         }
     }
 
     const SECRET: ResumeSecret = ResumeSecret([7; 32]);
 
+    /// The journal as release 0.1.0 writes it. A fetch that this release began is resumed.
+    const OF_0_1_0: &str = "namely-journal 2
+object /p/file%20with%20space/v=7
+segments 480
+octets 3840000
+boot b
+synced no
+file 2049 131842
+hmac-sha256 94c13985a3225f215a59244471697399c95e3335620a62487120271494d169be
+";
+
     #[test]
-    fn a_journal_survives_a_round_trip_and_no_damage() {
+    fn a_journal_of_each_release_is_read() {
+        assert_eq!(Journal::decode(OF_0_1_0, &SECRET), Some(journal()));
+    }
+
+    #[test]
+    fn a_damaged_journal_is_refused() {
         let text = journal().encode(&SECRET);
         let decode = |text: &str| Journal::decode(text, &SECRET);
         assert_eq!(decode(&text), Some(journal()));
@@ -162,12 +193,15 @@ mod tests {
     }
 
     #[test]
-    fn a_journal_counts_for_its_object_its_boot_and_what_is_there() {
+    fn a_journal_holds_for_one_object_and_boot() {
         let object = journal().object;
         let file = journal().file;
         assert!(journal().is_usable(&object, file, 3_840_000, "b"));
         assert!(!journal().is_usable(&object, file, 3_839_999, "b"), "the file is shorter");
-        assert!(!journal().is_usable(&object, (file.0, 1), 3_840_000, "b"), "it is another file");
+        assert!(
+            !journal().is_usable(&object, FileId { inode: 1, ..file }, 3_840_000, "b"),
+            "it is another file"
+        );
         assert!(!journal().is_usable(&object, file, 4_000_000, "c"), "the machine was started again");
         assert!(!journal().is_usable(&object, file, 4_000_000, ""), "nobody knows which boot this is");
         assert!(!journal().is_usable(&"/p/other/v=7".parse().unwrap(), file, 4_000_000, "b"));

@@ -1,7 +1,7 @@
-//! Fetching files: verified, streamed to disk, and under the final name only when complete.
+//! Fetches files: verified, streamed to disk, and under the final name only when complete.
 //!
-//! Works with namely's file server, with others that speak the ndn6-file-server protocol, and with
-//! any segmented object; a [`Consumer`] finds and verifies them.
+//! Works with namely's file server, with others that implement the ndn6-file-server protocol, and
+//! with any segmented object; a [`Consumer`] finds and verifies the objects.
 
 mod error;
 mod journal;
@@ -16,7 +16,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-pub use namely_host::disk::Foreign;
+pub use namely_host::disk::UntrustedFile;
 use namely_security::{TrustReason, Verified};
 use namely_socket::{Consumer, FetchError, Flow, Sink};
 use namely_transport::object::{Object, ObjectError, Part, Progress, SignatureMode};
@@ -28,29 +28,29 @@ pub use self::options::GetOptions;
 pub use self::part::PART_SUFFIX;
 use self::part::PartFile;
 use self::target::Target;
-pub use self::tree::{DEPTH_MAX, FAILED_MAX, TreeEvent, TreeGot, TreeProgress, get_tree};
+pub use self::tree::{DEPTH_MAX, FAILED_MAX, FetchedTree, TreeEvent, TreeProgress, get_tree};
 use self::version::note_version;
 pub use self::version::{CLOCK_SKEW_MAX, check_age};
 
 /// A file that was fetched.
 #[derive(Clone, Debug)]
-pub struct Got {
+pub struct FetchedFile {
     /// The versioned name.
     pub object: Name,
-    /// Where it is.
+    /// The path of the file.
     pub path: PathBuf,
-    /// What the fetch was like.
+    /// Statistics of the fetch.
     pub progress: Progress,
-    /// Octets that had been there already.
+    /// Octets reused from an earlier fetch.
     pub resumed_octets: u64,
-    /// Why its metadata is believed; none for an object without metadata.
+    /// The reason for trusting its metadata; none for an object without metadata.
     pub reason: Option<TrustReason>,
 }
 
-/// Finds the file `name`, in its newest version unless it names one.
+/// Finds the file `name`, in its newest version unless `name` has a version.
 ///
 /// # Errors
-/// [`GetError::IsDirectory`], or it is not found.
+/// [`GetError::IsDirectory`], or the file is not found.
 pub fn find_file(consumer: &Consumer, name: &Name) -> Result<Object, GetError> {
     let object = consumer.find(name)?;
     if object.metadata.as_ref().is_some_and(|metadata| metadata.is_directory()) {
@@ -69,24 +69,24 @@ pub fn get(
     target: &Path,
     options: GetOptions,
     watch: &mut dyn FnMut(&Progress) -> Flow,
-) -> Result<Got, GetError> {
+) -> Result<FetchedFile, GetError> {
     let object = find_file(consumer, name)?;
     get_object(consumer, &object, target, options, watch)
 }
 
-/// Fetches an object that was found to the path `target`, which is replaced if it exists. A target
-/// that is no regular file, such as a pipe or `/dev/null`, is written as it is.
+/// Fetches a found object to the path `target`, which is replaced if it exists. A target that is
+/// not a regular file, such as a pipe or `/dev/null`, is written directly.
 ///
 /// # Errors
-/// It does not come or is not believed; it is another version by now; the target cannot be written.
-/// What is left behind for a later fetch: [`GetError::Interrupted`], [`GetError::NoSpace`].
+/// The object cannot be fetched or verified; its version has changed; the target cannot be written.
+/// [`GetError::Interrupted`] and [`GetError::NoSpace`] report the octets kept for a later fetch.
 pub fn get_object(
     consumer: &Consumer,
     object: &Object,
     target: &Path,
     options: GetOptions,
     watch: &mut dyn FnMut(&Progress) -> Flow,
-) -> Result<Got, GetError> {
+) -> Result<FetchedFile, GetError> {
     check_age(object, &options)?;
     let target = Target::named(target)?;
     if let Some(mut special) = target.special()? {
@@ -96,14 +96,14 @@ pub fn get_object(
     get_file(consumer, object, &target, options, watch)
 }
 
-/// The same to a name that gets a regular file in any case.
+/// Fetches a found object to a target that becomes a regular file in any case.
 fn get_file(
     consumer: &Consumer,
     object: &Object,
     target: &Target,
     options: GetOptions,
     watch: &mut dyn FnMut(&Progress) -> Flow,
-) -> Result<Got, GetError> {
+) -> Result<FetchedFile, GetError> {
     check_age(object, &options)?;
     if !options.allow_older {
         target.check_newer(object)?;
@@ -153,7 +153,7 @@ fn get_file(
 /// Writes an object to `writer`, verified, in order.
 ///
 /// # Errors
-/// It does not come, is not believed, or cannot be written.
+/// The object cannot be fetched, verified, or written.
 pub fn get_to_writer(
     consumer: &Consumer,
     object: &Object,
@@ -174,8 +174,8 @@ impl Sink for WriterSink<'_> {
     }
 }
 
-fn got(object: &Object, target: &Target, progress: Progress, resumed_octets: u64) -> Got {
-    Got {
+fn got(object: &Object, target: &Target, progress: Progress, resumed_octets: u64) -> FetchedFile {
+    FetchedFile {
         object: object.name.clone(),
         path: target.path(),
         progress,
@@ -184,12 +184,12 @@ fn got(object: &Object, target: &Target, progress: Progress, resumed_octets: u64
     }
 }
 
-/// An error before anything was fetched, when it is known that it will not fit.
+/// Returns an error before the fetch if the object is known not to fit.
 fn check_space(part: &PartFile, object: &Object) -> Result<(), GetError> {
     let Some(needed) = object.octets() else { return Ok(()) };
     let Ok(disk) = rustix::fs::fstatvfs(part.folder()) else { return Ok(()) };
     if disk.f_blocks == 0 {
-        // Some file systems do not count.
+        // Some file systems do not report their size.
         return Ok(());
     }
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
@@ -204,7 +204,7 @@ fn check_space(part: &PartFile, object: &Object) -> Result<(), GetError> {
     Ok(())
 }
 
-/// What took the place of `object`, if that is why its segments come no longer.
+/// Returns the version that replaced `object`, if that explains why its segments are unavailable.
 fn newer_version(consumer: &Consumer, error: &FetchError, object: &Object) -> Option<Name> {
     let may_be_gone =
         matches!(error, FetchError::Object(ObjectError::Fetch { .. } | ObjectError::Refused { .. }));
@@ -232,8 +232,7 @@ fn failure(error: io::Error, path: PathBuf, object: &Object, kept_octets: u64) -
     }
 }
 
-/// The file's time is that of the producer's, where that is told; a tree that is fetched again is
-/// compared by it.
+/// Sets the file's time to the producer's, if known. A later fetch of a tree compares this time.
 fn set_time(file: &std::fs::File, object: &Object) {
     let mtime_ns = object.metadata.as_ref().and_then(|metadata| metadata.mtime_ns);
     let time = mtime_ns.and_then(|ns| SystemTime::UNIX_EPOCH.checked_add(Duration::from_nanos(ns)));

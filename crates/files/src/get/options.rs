@@ -4,22 +4,21 @@ use std::time::Duration;
 
 use super::journal::ResumeSecret;
 
-/// How files are fetched.
+/// Options of fetching files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GetOptions {
-    /// Whether a partial file is gone on with.
+    /// Whether a partial file is resumed.
     pub resume: bool,
-    /// Whether the file is on the disk, not only in the system's cache, when it gets its final
-    /// name.
+    /// Whether the file is synchronized to the disk before it receives its final name.
     pub sync: bool,
-    /// The secret that marks this user's journals of partial files. Without one, a fetch that ends
-    /// early leaves nothing behind, and no fetch resumes.
+    /// The secret that authenticates this user's journals of partial files. Without one, an
+    /// interrupted fetch leaves nothing behind, and no fetch resumes.
     pub secret: Option<ResumeSecret>,
-    /// Whether files have the permissions that the producer tells, as far as `umask` lets them.
+    /// Whether files receive the permissions of the producer's metadata, limited by `umask`.
     pub keep_mode: bool,
     /// Whether an older version may replace the one that was fetched before.
     pub allow_older: bool,
-    /// The largest age of the producer's statement about its newest version.
+    /// The maximum age of the producer's statement about its newest version.
     pub age_max: Option<Duration>,
     /// Trees: whether files that the producer does not have are deleted from the fetched
     /// directories.

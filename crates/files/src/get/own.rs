@@ -1,23 +1,23 @@
-//! Opens files that nobody but this user writes. In a folder that others may write to, whatever is
-//! there already may be theirs: a file that they keep open, a link to one that is dear to this
-//! user, a pipe that keeps whoever opens it waiting.
+//! Opens files that only this user can write. In a folder that others may write to, an existing
+//! file may be a trap: a file that another user keeps open, a link to a valuable file of this user,
+//! or a pipe that blocks its opener.
 //!
-//! Never follows a link, waits, or writes into what is not this user's own.
+//! Never follows a link, blocks, or writes into a file of another user.
 
 use std::ffi::OsStr;
 use std::io;
 
-use namely_host::disk::{File, Folder, Foreign, OpenError, RACES_MAX, Writers};
+use namely_host::disk::{File, Folder, OpenError, RACES_MAX, UntrustedFile, Writers};
 use rustix::fs::OFlags;
 
 /// Permissions of a file that is being fetched.
 pub(super) const MODE: u32 = 0o600;
 
-/// Opens `name` in `folder` to read and write if it is there. A file of this user's that others can
-/// write into too, by its mode or by another name, loses this name and counts as not there.
+/// Opens `name` in `folder` to read and write if it exists. A file of this user that others can
+/// write, too, by its mode or by another name, is unlinked and counts as absent.
 pub(super) fn open(folder: &Folder, name: &OsStr) -> Result<Option<File>, OpenError> {
     match folder.open_file(name, OFlags::RDWR, Writers::this_user()) {
-        Err(OpenError::Foreign(Foreign::OtherName | Foreign::Writable { .. })) => {
+        Err(OpenError::UntrustedFile(UntrustedFile::OtherName | UntrustedFile::Writable { .. })) => {
             folder.remove(name)?;
             Ok(None)
         }
@@ -25,7 +25,7 @@ pub(super) fn open(folder: &Folder, name: &OsStr) -> Result<Option<File>, OpenEr
     }
 }
 
-/// The same; makes the file if there is none. Whether it was made.
+/// Opens `name` like `open`, or makes the file if there is none. Returns whether it was made.
 pub(super) fn open_or_create(folder: &Folder, name: &OsStr) -> Result<(File, bool), OpenError> {
     for _ in 0..RACES_MAX {
         if let Some(file) = open(folder, name)? {
@@ -40,13 +40,13 @@ pub(super) fn open_or_create(folder: &Folder, name: &OsStr) -> Result<(File, boo
     Err(io::Error::from(io::ErrorKind::ResourceBusy).into())
 }
 
-/// The permissions that a new file has, as `umask` leaves them; `mode`: those of its producer, if
-/// they are to be kept. `is_alone`: nobody else may write it, whatever `umask` says, so that it is
-/// known for this user's work when it is fetched again.
+/// Returns the permissions of a new file, limited by `umask`. `mode` has the producer's
+/// permissions, if they are to be retained. With `is_alone` no other user may write the file, even
+/// if `umask` allows it, so that a later fetch recognizes the file as this user's.
 pub(super) fn permissions(mode: Option<u32>, is_alone: bool) -> u32 {
     static UMASK: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
     let umask = *UMASK.get_or_init(|| {
-        // Not by the system call, which would set it for a moment, for all threads.
+        // Not read by the system call, which would change the mask of all threads for a moment.
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
         line.and_then(|text| u32::from_str_radix(text.trim(), 8).ok()).unwrap_or(0o022)
@@ -58,13 +58,13 @@ pub(super) fn permissions(mode: Option<u32>, is_alone: bool) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use namely_skip::{Need, skip};
+    use namely_testkit::{Need, skip};
     use rustix::fs::Mode;
     use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 
-    fn refusal(folder: &Folder, name: &str) -> Foreign {
+    fn refusal(folder: &Folder, name: &str) -> UntrustedFile {
         match open_or_create(folder, OsStr::new(name)).unwrap_err() {
-            OpenError::Foreign(foreign) => foreign,
+            OpenError::UntrustedFile(foreign) => foreign,
             OpenError::System(error) => panic!("{error}"),
         }
     }
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn an_own_file_is_opened_again_and_a_new_one_is_for_its_owner_alone() {
+    fn a_new_file_belongs_to_its_owner_alone() {
         let dir = tempfile::tempdir().unwrap();
         let (folder, part) = (Folder::open(dir.path()).unwrap(), OsStr::new("part"));
         let (file, is_new) = open_or_create(&folder, part).unwrap();
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn links_pipes_and_directories_are_refused_without_waiting() {
+    fn links_pipes_and_directories_are_refused() {
         let dir = tempfile::tempdir().unwrap();
         let folder = Folder::open(dir.path()).unwrap();
         let at = |name: &str| dir.path().join(name);
@@ -98,13 +98,13 @@ mod tests {
         pipe(&folder, "pipe");
         std::fs::create_dir(at("directory")).unwrap();
         for name in ["link", "dangling", "pipe", "directory"] {
-            assert_eq!(refusal(&folder, name), Foreign::NoFile, "{name}");
+            assert_eq!(refusal(&folder, name), UntrustedFile::NoFile, "{name}");
         }
         assert!(!at("nothing").exists());
     }
 
     #[test]
-    fn a_file_with_another_name_or_that_others_may_write_is_left_and_another_made() {
+    fn a_file_others_can_write_is_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let folder = Folder::open(dir.path()).unwrap();
         let at = |name: &str| dir.path().join(name);
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn another_users_file_is_refused_and_its_owner_named() {
+    fn another_users_file_is_refused_by_name() {
         if !rustix::process::geteuid().is_root() {
             return skip(Need::Root, "only root can give files away");
         }
@@ -134,7 +134,7 @@ mod tests {
         symlink("/dev/null", at("link")).unwrap();
         for name in ["part", "pipe", "link"] {
             std::os::unix::fs::lchown(at(name), Some(65_534), None).unwrap();
-            assert_eq!(refusal(&folder, name), Foreign::OtherUser { uid: 65_534 }, "{name}");
+            assert_eq!(refusal(&folder, name), UntrustedFile::OtherUser { uid: 65_534 }, "{name}");
         }
         chown(at("part"), Some(0), None).unwrap();
         assert!(!open_or_create(&folder, OsStr::new("part")).unwrap().1);

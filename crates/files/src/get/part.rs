@@ -1,9 +1,9 @@
-//! The file that a fetch writes: under a temporary name beside the target until all of it is there.
+//! The file that a fetch writes: under a temporary name beside the target until it is complete.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::Permissions;
 use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use namely_host::disk::{self, File, Folder, OpenError, RACES_MAX};
@@ -15,22 +15,21 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::error::GetError;
-use super::journal::{JOURNAL_OCTETS_MAX, Journal, ResumeSecret};
+use super::journal::{FileId, JOURNAL_OCTETS_MAX, Journal, ResumeSecret};
 use super::options::GetOptions;
 use super::own;
 use super::target::{self, Target};
 
-/// What is appended to the target's name while it is fetched.
+/// Appended to the target's name while it is fetched.
 pub const PART_SUFFIX: &str = ".namely-part";
 
-/// What is appended to the partial file's name for its journal.
+/// Appended to the partial file's name for its journal.
 const JOURNAL_SUFFIX: &str = ".journal";
 
-/// Octets gathered before they are written, few enough to be in the processor's cache still; the
-/// journal follows. Tests write less at once, more often.
+/// Octets gathered before they are written, few enough to be still in the processor's cache. The
+/// journal is written after them. Tests write fewer octets at once, more often.
 const WRITE_OCTETS: usize = if cfg!(test) { 4 << 10 } else { 256 << 10 };
 
-/// A partial file.
 #[derive(Debug)]
 pub(super) struct PartFile {
     file: File,
@@ -41,23 +40,23 @@ pub(super) struct PartFile {
     path: PathBuf,
     object: Name,
     boot: String,
-    /// Without one no journal is written, and none believed.
+    /// Without a secret no journal is written or trusted.
     secret: Option<ResumeSecret>,
     buffer: Vec<u8>,
     /// Octets in the file.
     written: u64,
-    /// The latest place where a later fetch may go on: segments and octets before it.
+    /// The latest point at which a later fetch may resume: segments and octets before it.
     checkpoint: (u64, u64),
-    /// What the journal says.
+    /// The checkpoint in the journal.
     noted: (u64, u64),
-    /// A fetch may go on at multiples of this many segments.
+    /// A fetch may resume at multiples of this number of segments.
     group: u64,
 }
 
 impl PartFile {
     /// Opens the partial file of `target`. With [`GetOptions::resume`], and if it holds the
-    /// beginning of `object`, that beginning is kept. `group`: segments that one manifest vouches
-    /// for.
+    /// beginning of `object`, that beginning is retained. `group` is the number of segments per
+    /// manifest.
     pub(super) fn open(
         target: &Target,
         object: &Object,
@@ -75,8 +74,8 @@ impl PartFile {
             (false, true, Some(secret)) => read_journal(&target.folder, &journal_name, secret)?,
             _ => None,
         };
-        let number = (found.dev(), found.ino());
-        let usable = journal.filter(|journal| journal.is_usable(&object.name, number, found.len(), &boot));
+        let id = FileId::of(&found);
+        let usable = journal.filter(|journal| journal.is_usable(&object.name, id, found.len(), &boot));
         let checkpoint = usable.map_or((0, 0), |journal| (journal.segments, journal.octets));
         if checkpoint.0 == 0 && !is_new {
             forget(&target.folder, &journal_name)?;
@@ -109,18 +108,19 @@ impl PartFile {
         &self.target.folder
     }
 
-    /// Segments and octets that are there already.
+    /// Returns the segments and octets that were present on opening.
     pub(super) fn resumed(&self) -> (u64, u64) {
         self.checkpoint
     }
 
-    /// Octets that are there, those not written yet included.
+    /// Returns the octets received, including those not written yet.
     pub(super) fn octets(&self) -> u64 {
         self.written + self.buffer.len() as u64
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        // Written where it belongs: a failed attempt before may have written some of it.
+        // Written at a fixed position, because an earlier failed attempt may have written some of
+        // the buffer.
         self.file.write_all_at(&self.buffer, self.written)?;
         self.written += self.buffer.len() as u64;
         self.buffer.clear();
@@ -130,11 +130,10 @@ impl PartFile {
         Ok(())
     }
 
-    /// Writes the journal. If it is to say that the octets are on the disk it is there itself when
-    /// this returns.
+    /// Writes the journal. With `synced` the journal itself is synchronized before this returns.
     fn note(&mut self, synced: bool) -> io::Result<()> {
         let Some(secret) = &self.secret else { return Ok(()) };
-        // What cannot be written may spoil what was there.
+        // A failed write may spoil the existing journal.
         self.noted = (0, 0);
         let this = self.file.metadata()?;
         let journal = Journal {
@@ -143,13 +142,13 @@ impl PartFile {
             octets: self.checkpoint.1,
             boot: self.boot.clone(),
             synced,
-            file: (this.dev(), this.ino()),
+            file: FileId::of(&this),
         };
         let text = journal.encode(secret);
         let folder = &self.target.folder;
         let (file, _) = own::open_or_create(folder, &self.journal).map_err(|error| match error {
             OpenError::System(error) => error,
-            OpenError::Foreign(foreign) => {
+            OpenError::UntrustedFile(foreign) => {
                 io::Error::other(format!("{} {foreign}", folder.path().join(&self.journal).display()))
             }
         })?;
@@ -163,8 +162,8 @@ impl PartFile {
         Ok(())
     }
 
-    /// All is there: gives the file its final name and `permissions`. Where that fails the fetch
-    /// ended early.
+    /// Gives a complete file its final name and `permissions`. After an error the caller must treat
+    /// the fetch as interrupted.
     pub(super) fn finish(&mut self, sync: bool, permissions: u32) -> io::Result<&std::fs::File> {
         self.flush()?;
         self.file.set_permissions(Permissions::from_mode(permissions))?;
@@ -173,13 +172,13 @@ impl PartFile {
         }
         let folder = &self.target.folder;
         if !folder.is_at(&*self.file, &self.name)? {
-            return Err(io::Error::other("somebody put another file in its place"));
+            return Err(io::Error::other("another program replaced the file"));
         }
-        folder.give_name(&*self.file, &self.name, &self.target.name)?;
+        folder.rename_file(&*self.file, &self.name, &self.target.name)?;
         if self.noted.0 > 0 {
             let _ = folder.remove(&self.journal);
         }
-        // There is nothing any more that a later fetch could go on with.
+        // There is nothing left to resume.
         (self.checkpoint, self.noted) = ((0, 0), (0, 0));
         if sync {
             folder.sync()?;
@@ -187,16 +186,16 @@ impl PartFile {
         Ok(&self.file)
     }
 
-    /// What came is no use: leaves nothing behind.
+    /// Removes the partial file and its journal.
     pub(super) fn discard(self) {
         let _ = self.target.folder.remove(&self.name);
         let _ = self.target.folder.remove(&self.journal);
     }
 
-    /// The fetch ended early: keeps what a later one can go on with, and says how many octets;
-    /// nothing else is left behind.
+    /// Ends an interrupted fetch: keeps the octets that a later one can resume, and returns their
+    /// number. Nothing else is left behind.
     pub(super) fn abandon(mut self) -> u64 {
-        // Others are not to write what a later fetch believes.
+        // Other users must not write octets that a later fetch trusts.
         let _ = self.file.set_permissions(Permissions::from_mode(own::MODE));
         if self.flush().is_err() {
             // Some of the buffer may have been written; it is fetched again.
@@ -231,19 +230,20 @@ impl PartFile {
     }
 }
 
-/// Has a journal that is of another object, or of no use, go for good before its partial file is
-/// written anew: one that came back after a power cut would vouch for what is there then.
+/// Removes an unusable journal durably before its partial file is written again. A journal that
+/// reappeared after a power cut would vouch for the wrong content.
 fn forget(folder: &Folder, journal: &OsStr) -> Result<(), GetError> {
     let removed = folder.remove_if_there(journal);
     let gone = removed.and_then(|was_there| if was_there { folder.sync() } else { Ok(()) });
     match gone {
-        // Another user's, in a folder where files are their owners': it is not believed.
+        // The journal is another user's, in a folder where only owners may delete: it is not
+        // trusted.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         gone => gone.map_err(|error| GetError::Target { path: folder.path().join(journal), error }),
     }
 }
 
-/// Opens or makes the partial file `name`, which no other process writes from then on. Whether it
+/// Opens or makes the partial file `name` and locks it against other processes. Returns whether it
 /// was made.
 fn lock(folder: &Folder, name: &OsStr) -> Result<(File, bool), GetError> {
     let path = || folder.path().join(name);
@@ -256,7 +256,7 @@ fn lock(folder: &Folder, name: &OsStr) -> Result<(File, bool), GetError> {
             Err(Errno::WOULDBLOCK) => return Err(GetError::Busy { path: path() }),
             Err(errno) => return Err(fault(errno.into())),
         }
-        // Whoever had it may just have given it its final name.
+        // The previous owner of the lock may just have given the file its final name.
         if folder.is_at(&*file, name).map_err(fault)? {
             return Ok((file, is_new));
         }
@@ -264,7 +264,7 @@ fn lock(folder: &Folder, name: &OsStr) -> Result<(File, bool), GetError> {
     Err(GetError::Busy { path: path() })
 }
 
-/// The journal `name`; none if it is none, damaged, or not made with `secret`.
+/// Reads the journal `name`; none if it is missing, damaged, or not made with `secret`.
 fn read_journal(folder: &Folder, name: &OsStr, secret: &ResumeSecret) -> Result<Option<Journal>, GetError> {
     let file = match own::open(folder, name) {
         Ok(Some(file)) => file,

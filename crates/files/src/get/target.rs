@@ -1,19 +1,21 @@
-//! Where a file goes: a name in a folder that is open. What is written beside it, and the name that
-//! it gets in the end, are reached from that folder's descriptor.
+//! The target of a file: a name in an open folder. The partial file, its journal and the final name
+//! are reached from that folder's descriptor.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use namely_host::disk::{Folder, Foreign, Links, OpenError, Writers, open_again, open_beneath, open_named};
+use namely_host::disk::{
+    Folder, Links, OpenError, UntrustedFile, Writers, open_again, open_beneath, open_named,
+};
 use namely_transport::object::Object;
 use rustix::fs::{FileType, OFlags, Stat, fstat};
 
 use super::error::GetError;
 use super::version::check_newer;
 
-/// A name in a folder that is open.
+/// A name in an open folder.
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub(super) folder: Arc<Folder>,
@@ -41,13 +43,13 @@ impl Target {
         self.folder.path().join(&self.name)
     }
 
-    /// What is there.
+    /// Returns the status of the existing file.
     pub(super) fn look(&self) -> Result<Option<Stat>, GetError> {
         self.folder.look(&self.name).map_err(|error| GetError::Target { path: self.path(), error })
     }
 
-    /// Opens the pipe or device that is there or that a link there leads to, if it is this user's
-    /// or root's, and so are the links. None if a file is to get the name.
+    /// Opens the existing pipe or device, directly or through links, if it and the links belong to
+    /// this user or to root. Returns none if the target becomes a regular file.
     pub(super) fn special(&self) -> Result<Option<std::fs::File>, GetError> {
         match self.look()?.map(|found| FileType::from_raw_mode(found.st_mode)) {
             None | Some(FileType::RegularFile) => return Ok(None),
@@ -55,7 +57,7 @@ impl Target {
         }
         let path = self.path();
         let at = match open_named(&path, OFlags::PATH) {
-            // A link that leads nowhere is replaced.
+            // A dangling link is replaced.
             Err(OpenError::System(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened.map_err(|error| refused(path.clone(), error))?,
         };
@@ -65,24 +67,25 @@ impl Target {
             FileType::RegularFile => Ok(None),
             FileType::Directory => Err(fault(io::ErrorKind::IsADirectory.into())),
             _ if !Writers::this_user().or_root().is_owner(found.st_uid) => {
-                Err(GetError::Foreign { path, foreign: Foreign::OtherUser { uid: found.st_uid } })
+                Err(GetError::UntrustedFile { path, foreign: UntrustedFile::OtherUser { uid: found.st_uid } })
             }
             _ => {
-                // Whatever is there by now, this is what was looked at.
+                // Opened again by its descriptor, so that this is the file that was checked, even
+                // if the name has been replaced.
                 let opened = open_again(&at, OFlags::WRONLY | OFlags::NOCTTY);
                 Ok(Some(opened.map_err(|errno| fault(errno.into()))?.into()))
             }
         }
     }
 
-    /// An error if a newer version than `object` was fetched to it before.
+    /// Returns an error if a newer version than `object` was fetched to this target before.
     pub(super) fn check_newer(&self, object: &Object) -> Result<(), GetError> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let Ok(there) = open_beneath(&*self.folder, Path::new(&self.name), flags, Links::Refused) else {
+        let Ok(there) = open_beneath(&*self.folder, Path::new(&self.name), flags, Links::Refuse) else {
             return Ok(());
         };
-        // Who may write it could at most have a newer version refused; of another user's file
-        // nothing counts.
+        // A user who may write the file could at most cause a newer version to be refused. Another
+        // user's file does not count.
         match fstat(&there) {
             Ok(found) if Writers::this_user().is_owner(found.st_uid) => {
                 check_newer(object, there, &self.path())
@@ -92,10 +95,10 @@ impl Target {
     }
 }
 
-/// What to say of a path that is not opened.
+/// The error for a path that is not opened.
 pub(super) fn refused(path: PathBuf, error: OpenError) -> GetError {
     match error {
         OpenError::System(error) => GetError::Target { path, error },
-        OpenError::Foreign(foreign) => GetError::Foreign { path, foreign },
+        OpenError::UntrustedFile(foreign) => GetError::UntrustedFile { path, foreign },
     }
 }

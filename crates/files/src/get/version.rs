@@ -1,4 +1,4 @@
-//! The version and the age of an object, beside the file that it replaces.
+//! The version and the age of an object, and the version of the file that it replaces.
 
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -10,10 +10,14 @@ use namely_wire::Name;
 use super::error::GetError;
 use super::options::GetOptions;
 
-/// How far a producer's clock may be ahead of this machine's.
+/// Time that a producer's clock may be ahead of this machine's.
+///
+/// # Limit
+/// A later timestamp is reported, and refused with `--max-age`.
+/// - Tests: `stale_and_future_versions_are_refused`
 pub const CLOCK_SKEW_MAX: Duration = Duration::from_secs(300);
 
-/// The attribute of a file that says which version of which object it is.
+/// The attribute of a file that has the versioned name.
 const VERSION_ATTRIBUTE: &str = "user.namely.version";
 
 /// Checks the age of the producer's statement about its newest version against
@@ -34,11 +38,11 @@ pub fn check_age(object: &Object, options: &GetOptions) -> Result<(), GetError> 
     if age > age_max { Err(GetError::TooOld { object: name(), age, age_max }) } else { Ok(()) }
 }
 
-/// An error if `target` was fetched from a newer version of `object`. A peer that answers in the
-/// producer's place may replay old signed packets.
+/// Returns an error if `target` was fetched from a newer version of `object`. A peer that answers
+/// in the producer's place may replay old signed packets.
 pub(super) fn check_newer(object: &Object, target: impl AsFd, path: &Path) -> Result<(), GetError> {
     let mut there = [0; 4096];
-    // Without the attribute nothing is known of the file; some file systems have none.
+    // Without the attribute the version is unknown; some file systems have no attributes.
     let Ok(octets) = rustix::fs::fgetxattr(target, VERSION_ATTRIBUTE, &mut there[..]) else { return Ok(()) };
     let there = there.get(..octets).and_then(|text| std::str::from_utf8(text).ok()?.parse::<Name>().ok());
     let version = |name: &Name| name.as_name().last().and_then(|last| last.version());
@@ -53,7 +57,7 @@ pub(super) fn check_newer(object: &Object, target: impl AsFd, path: &Path) -> Re
     }
 }
 
-/// Notes with the file which version it is.
+/// Stores the version as an attribute of the file.
 pub(super) fn note_version(file: impl AsFd, object: &Object) {
     if object.metadata.is_none() {
         return;
@@ -61,6 +65,6 @@ pub(super) fn note_version(file: impl AsFd, object: &Object) {
     let version = object.name.to_string();
     let flags = rustix::fs::XattrFlags::empty();
     if let Err(error) = rustix::fs::fsetxattr(file, VERSION_ATTRIBUTE, version.as_bytes(), flags) {
-        tracing::debug!(%error, "the file does not say which version it is");
+        tracing::debug!(%error, "the file's version cannot be recorded");
     }
 }

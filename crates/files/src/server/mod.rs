@@ -1,8 +1,8 @@
 //! A directory served by name: the ndn6-file-server protocol, with manifests (`docs/files.md`).
 //!
-//! Files are read when they are asked for, never whole. A file's version is its modification time;
-//! a file that changes has a new version, and the old one is answered no longer: no object ever
-//! mixes two states of a file.
+//! Files are read on request, never whole. A file's version is its modification time. A changed
+//! file has a new version, and the old one is no longer served, so no object mixes two states of a
+//! file.
 
 mod indexes;
 mod request;
@@ -10,7 +10,6 @@ mod request;
 mod tests;
 
 use std::collections::HashMap;
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,38 +29,47 @@ use namely_wire::{
 
 use self::indexes::Indexes;
 pub(crate) use self::request::{Facet, Part, Request};
-use crate::certificates::{Answer, Certificates, Vouched};
-use crate::content::{Content, Mark, ReadError, time_ns};
+use crate::certificates::{Answer, Certificates, IssuedCertificate};
+use crate::content::{Content, FileStamp, ReadError, time_ns};
 use crate::pack::Pack;
 use crate::published::{Packaging, PublishedObject, Unavailable};
-use crate::root::{Denied, LISTING_OCTETS_MAX, Opened, Root};
+use crate::root::{LISTING_OCTETS_MAX, Opened, PathError, Root};
 
-/// Versions of files that are kept open; the one used longest ago is closed.
+/// File versions that a file server keeps open.
+///
+/// # Limit
+/// The least recently used file is closed.
+/// - Tests: `the_least_recently_used_file_is_closed`
 pub const OBJECTS_MAX: usize = 64;
 
-/// Octets of content that are kept between hashing and sending, over all objects. One object may
-/// exceed it by itself, by four groups of 240 segments at most.
+/// Octets of content held between hashing and sending, over all objects.
+///
+/// A single object may exceed the limit, by at most four groups of 240 segments.
+///
+/// # Limit
+/// The content of the least recently used object is dropped, and read again.
+/// - Tests: `the_least_recently_used_content_is_evicted`
 pub const KEPT_OCTETS_MAX: usize = 32 << 20;
 
-/// How a directory is served.
+/// Options of serving a directory.
 #[derive(Clone, Debug)]
 pub struct ServeOptions {
     /// The name of the directory.
     pub prefix: Name,
     /// Octets of content in each segment but the last.
     pub segment_octets: usize,
-    /// How segments are signed.
+    /// The signing of segments.
     pub signing: Signing,
     /// FreshnessPeriod of segments and manifests, ms.
     pub freshness_ms: u64,
-    /// FreshnessPeriod of metadata, ms: for so long caches may not notice that a file changed.
+    /// FreshnessPeriod of metadata, ms: the time for which caches may miss a change of a file.
     pub metadata_freshness_ms: u64,
     /// Whether symbolic links may lead out of the directory.
     pub links_lead_out: bool,
 }
 
 impl ServeOptions {
-    /// The defaults, for the name `prefix`.
+    /// Creates the default options for the name `prefix`.
     pub fn new(prefix: Name) -> Self {
         ServeOptions {
             prefix,
@@ -74,10 +82,10 @@ impl ServeOptions {
     }
 }
 
-/// What a file server did, and why it did not answer.
+/// Counters of a file server, including the reasons for Interests without an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServeCounters {
-    /// Interests that came.
+    /// Interests received.
     pub interests: u64,
     /// Segments sent.
     pub segments: u64,
@@ -89,31 +97,31 @@ pub struct ServeCounters {
     pub metadata: u64,
     /// Certificates sent.
     pub certificates: u64,
-    /// Answered with "there is no such object".
+    /// Answered with "there is no such object": the path does not exist.
     pub not_found: u64,
-    /// Refused by a Nack: the version that was asked for is gone, or never was.
+    /// Refused by a Nack: the requested version no longer exists, or never did.
     pub gone: u64,
-    /// Refused by a Nack: a segment or manifest past the last. Or answered with "no such object": a
-    /// byte range that begins behind the file's end.
+    /// Refused by a Nack: a segment or manifest past the last; or answered with "no such object": a
+    /// byte range that begins after the file's end.
     pub past_end: u64,
-    /// Unanswered: the name is none of this protocol.
+    /// Unanswered: the name is not one of this protocol.
     pub unknown: u64,
-    /// Refused by a Nack or answered with "no such object": the path leads out, or is no path.
+    /// Refused by a Nack or answered with "no such object": the path is invalid or leads out.
     pub refused_paths: u64,
-    /// Refused by a Nack or answered with "no such object": a byte range that is none.
+    /// Refused by a Nack or answered with "no such object": the byte range is invalid.
     pub refused_ranges: u64,
     /// Unanswered: the system could not read the file.
     pub read_errors: u64,
-    /// Unanswered: name and content do not fit a packet.
+    /// Unanswered: name and content do not fit a packet or a listing.
     pub too_large: u64,
-    /// Unanswered: the key did not sign.
+    /// Unanswered: the key failed to sign.
     pub signing_errors: u64,
-    /// Pipes, sockets, devices, links that lead out and what cannot be read: things in directories
-    /// whose indexes were sent that nobody can ask for.
+    /// Entries of indexed directories that cannot be requested: pipes, sockets, devices, links that
+    /// lead out, and unreadable files.
     pub left_out: u64,
 }
 
-/// Answers for a directory.
+/// A server of one directory.
 #[derive(Debug)]
 pub struct FileServer {
     root: Arc<Root>,
@@ -122,7 +130,7 @@ pub struct FileServer {
     metadata_freshness_ms: u64,
     certificates: Certificates,
     announcer: Option<Announcer>,
-    /// By the octets of the versioned name.
+    /// Objects by the octets of the versioned name.
     objects: HashMap<Vec<u8>, Entry>,
     indexes: Indexes,
     uses: u64,
@@ -135,25 +143,25 @@ struct Entry {
     used: u64,
 }
 
-/// Why an Interest is not answered with what it asks for.
+/// The reason why an Interest is refused.
 #[derive(Debug)]
 enum Refusal {
-    /// There is nothing of this name.
+    /// The name does not exist.
     Absent,
-    /// The path is none, or leads out.
+    /// The path is invalid or leads out.
     BadPath,
-    /// What should be a byte range is none, or not written as one is.
+    /// The byte range is invalid or not in canonical form.
     BadRange,
-    /// It is another version.
+    /// The version has changed.
     Gone,
-    /// The system does not read it.
+    /// The system's error prevents reading the file.
     Unreadable(#[allow(dead_code, reason = "shown in the log")] rustix::io::Errno),
-    /// The object is there, the packet is not.
+    /// The object exists, but the packet does not.
     Unavailable(Unavailable),
 }
 
 impl Refusal {
-    /// Returns true if it would be the same if it were asked again.
+    /// Returns true if a repeated request would have the same result.
     fn is_final(&self) -> bool {
         match self {
             Refusal::Absent | Refusal::BadPath | Refusal::BadRange | Refusal::Gone => true,
@@ -165,12 +173,12 @@ impl Refusal {
     }
 }
 
-impl From<Denied> for Refusal {
-    fn from(denied: Denied) -> Self {
+impl From<PathError> for Refusal {
+    fn from(denied: PathError) -> Self {
         match denied {
-            Denied::Absent => Refusal::Absent,
-            Denied::BadPath => Refusal::BadPath,
-            Denied::System(errno) => Refusal::Unreadable(errno),
+            PathError::Absent => Refusal::Absent,
+            PathError::BadPath => Refusal::BadPath,
+            PathError::System(errno) => Refusal::Unreadable(errno),
         }
     }
 }
@@ -212,23 +220,23 @@ impl FileServer {
         })
     }
 
-    /// Answers for `certificates` too, so that clients find the key that signed what they fetch.
-    pub fn with_certificates(mut self, certificates: Vec<Vouched>) -> Self {
+    /// Serves `certificates`, too, so that clients find the key that signed the Data they fetch.
+    pub fn with_certificates(mut self, certificates: Vec<IssuedCertificate>) -> Self {
         self.certificates.set(certificates);
         self
     }
 
-    /// Announces the directory's name with what consumers ask for first, so that routers which
-    /// learn their routes learn it as a whole.
+    /// Announces the directory's prefix with the metadata that consumers request first, so that
+    /// self-learning routers learn the whole prefix.
     pub fn with_announcements(mut self) -> Self {
         let signer = self.packaging.signer.clone();
         self.announcer = Some(Announcer::new(self.prefix.clone(), signer));
         self
     }
 
-    /// Answers for `certificates` instead, the first of each key that is asked for by its key's
-    /// name.
-    pub fn set_certificates(&mut self, certificates: Vec<Vouched>) {
+    /// Replaces the certificates. An Interest for a key's name is answered with the first
+    /// certificate of that key.
+    pub fn set_certificates(&mut self, certificates: Vec<IssuedCertificate>) {
         self.certificates.set(certificates);
     }
 
@@ -242,7 +250,7 @@ impl FileServer {
         self.root.path()
     }
 
-    /// What was answered, and what was not and why.
+    /// Returns the counters of answered and unanswered Interests.
     pub fn counters(&self) -> ServeCounters {
         ServeCounters { left_out: self.indexes.left_out(), ..self.counters }
     }
@@ -261,7 +269,7 @@ impl FileServer {
                 Facet::Index | Facet::Pack => self.publish_of_index(request, *version)?,
                 Facet::Plain | Facet::Listing | Facet::Range => {
                     let opened = self.root.find(request.path())?;
-                    if Mark::of(&opened.stat).mtime_ns != *version {
+                    if FileStamp::of(&opened.stat).mtime_ns != *version {
                         return Err(Refusal::Gone);
                     }
                     self.publish(request, opened)?
@@ -297,22 +305,22 @@ impl FileServer {
         }
     }
 
-    /// Makes the objects used longest ago forget what they keep beyond the limit; not the one in
-    /// use.
+    /// Releases memory of the least recently used objects while the limit is exceeded; the object
+    /// in use is spared.
     fn keep_within_bounds(&mut self, in_use: &[u8]) {
-        let mut kept: usize = self.objects.values().map(|entry| entry.object.octets_kept()).sum();
+        let mut kept: usize = self.objects.values().map(|entry| entry.object.memory_octets()).sum();
         while kept > KEPT_OCTETS_MAX {
             let others = self.objects.iter_mut().filter(|(name, _)| name.as_slice() != in_use);
-            let holding = others.filter(|(_, entry)| entry.object.octets_kept() > 0);
+            let holding = others.filter(|(_, entry)| entry.object.memory_octets() > 0);
             let Some((_, oldest)) = holding.min_by_key(|(_, entry)| entry.used) else { return };
-            kept -= oldest.object.octets_kept();
+            kept -= oldest.object.memory_octets();
             oldest.object.release();
         }
     }
 
-    /// Makes the object of what was opened for `request` ready to be sent. Its versioned name.
+    /// Prepares the object for `request` from the opened file. Returns its versioned name.
     fn publish(&mut self, request: &Request<'_>, opened: Opened) -> Result<Name, Refusal> {
-        let version = Mark::of(&opened.stat).mtime_ns;
+        let version = FileStamp::of(&opened.stat).mtime_ns;
         let content = match (request.facet(), opened.is_directory()) {
             (Facet::Listing, true) => {
                 let listing = self.root.listing(&opened, request.path(), LISTING_OCTETS_MAX)?;
@@ -335,7 +343,7 @@ impl FileServer {
         self.keep(self.object_name(request).join_version(version), content)
     }
 
-    /// Makes the index or pack of version `version` ready to be sent, if that is known still.
+    /// Prepares version `version` of an index or pack, if that version is still cached.
     fn publish_of_index(&mut self, request: &Request<'_>, version: u64) -> Result<Name, Refusal> {
         let index = self.indexes.find(request.path_name(), version).ok_or(Refusal::Gone)?;
         let content = match request.facet() {
@@ -345,7 +353,7 @@ impl FileServer {
         self.keep(self.object_name(request).join_version(version), content)
     }
 
-    /// The name of what is asked for, without version.
+    /// Returns the name of the requested object, without version.
     fn object_name(&self, request: &Request<'_>) -> Name {
         let mut name = self.prefix.join_name(request.path_name());
         if let Some(component) = request.facet().component() {
@@ -357,7 +365,7 @@ impl FileServer {
         name
     }
 
-    /// Keeps an object, in the place of the one used longest ago if there are many.
+    /// Inserts an object. The object replaces the least recently used one if the limit is reached.
     fn keep(&mut self, name: Name, content: Content) -> Result<Name, Refusal> {
         let object = PublishedObject::new(name.clone(), content, &self.packaging);
         if !object.fits() {
@@ -386,15 +394,15 @@ impl FileServer {
             mode: Some(u64::from(stat.st_mode)),
             atime_ns: Some(time_ns(stat.st_atime, stat.st_atime_nsec)),
             ctime_ns: Some(time_ns(stat.st_ctime, stat.st_ctime_nsec)),
-            mtime_ns: Some(Mark::of(&stat).mtime_ns),
+            mtime_ns: Some(FileStamp::of(&stat).mtime_ns),
             ..Metadata::default()
         };
         if opened.is_directory() && request.facet() == Facet::Plain {
-            // The listing's name, as in ndn6-file-server: clients go on with it without asking for
-            // `32=ls`.
+            // The listing's name, as in ndn6-file-server: clients continue with it without a
+            // request for `32=ls`.
             let mut name = self.prefix.join_name(request.path_name());
             name.push(LISTING_COMPONENT);
-            metadata.name = name.join_version(Mark::of(&stat).mtime_ns);
+            metadata.name = name.join_version(FileStamp::of(&stat).mtime_ns);
             metadata.index_format = Some(INDEX_FORMAT_1);
         } else {
             metadata.name = self.publish(request, opened)?;
@@ -483,8 +491,8 @@ impl Producer for FileServer {
         let Err(refusal) = self.answer_request(&request, headers, outbox) else { return };
         tracing::debug!(name = %interest.name, ?refusal, "not answered");
         self.count(&refusal);
-        // Who looks for something learns that it is not there, signed. For a packet of an object
-        // that is none a signature would cost too much: a Nack says that it is not here.
+        // A discovery of a missing object is answered with signed Data. For a packet of a missing
+        // object a signature would cost too much, so it is answered with a Nack.
         if matches!(request, Request::Packet { .. }) && refusal.is_final() {
             outbox.send(&LpHeaders { nack: Some(NackReason::NoRoute), ..*headers }, interest.wire);
             return;
@@ -498,47 +506,35 @@ impl Producer for FileServer {
     }
 }
 
-/// The most content of a segment whose name is that of a file right below `prefix`, with a few
-/// octets for its own name. Files with longer names may need smaller segments.
+/// Maximum content octets of a segment whose name is that of a file directly below `prefix`, with a
+/// few octets for the file's own name. Files with longer names may need smaller segments.
 pub fn segment_octets_max(prefix: &Name) -> usize {
     let name = prefix.join_generic([0; 32]).join_version(u64::MAX);
     let writer = SegmentWriter::new(name.as_name(), Some(u64::MAX), u64::MAX, ManifestHash::Sha256);
     writer.content_octets_max(u64::MAX, PACKET_OCTETS_DEFAULT).unwrap_or(0)
 }
 
-/// Why a directory cannot be served.
-#[derive(Debug)]
+/// An error of serving a directory.
+#[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The caller's or the environment's: it is no directory, or cannot be opened.
+    /// The caller's or the environment's: it is not a directory, or cannot be opened.
+    #[error("cannot serve {}: {error}; name a directory that can be read", .path.display())]
     Root {
         /// The path.
         path: PathBuf,
         /// The system's reason.
+        #[source]
         error: io::Error,
     },
     /// The caller's: segments of this size do not fit a packet, or are empty.
+    #[error("segments of {octets} octets: use 1 to {octets_max} under this prefix")]
     SegmentSize {
-        /// The size asked for.
+        /// The requested size.
         octets: usize,
         /// The largest size under this prefix.
         octets_max: usize,
     },
-    /// The environment's: the key does not sign.
-    Signing(CryptoError),
+    /// The environment's: the key fails to sign.
+    #[error("cannot sign: {0}")]
+    Signing(#[source] CryptoError),
 }
-
-impl fmt::Display for ServeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ServeError::Root { path, error } => {
-                write!(f, "cannot serve {}: {error}; name a directory that can be read", path.display())
-            }
-            ServeError::SegmentSize { octets, octets_max } => {
-                write!(f, "segments of {octets} octets: use 1 to {octets_max} under this prefix")
-            }
-            ServeError::Signing(error) => write!(f, "cannot sign: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for ServeError {}

@@ -1,4 +1,4 @@
-//! What an Interest asks a file server for.
+//! Requests to a file server, parsed from Interests.
 
 use namely_wire::rdr::{LISTING_COMPONENT, METADATA_COMPONENT};
 use namely_wire::tree_index::{INDEX_COMPONENT, PACK_COMPONENT};
@@ -6,10 +6,10 @@ use namely_wire::{Component, InterestView, NameRef, RANGE_COMPONENT, types};
 
 use crate::published::is_manifest_keyword;
 
-/// What of a path is asked for.
+/// The requested facet of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Facet {
-    /// A file's content; what a directory is.
+    /// A file's content; a directory's metadata.
     Plain,
     /// A directory's listing.
     Listing,
@@ -22,7 +22,7 @@ pub(crate) enum Facet {
 }
 
 impl Facet {
-    /// The component that stands behind the path.
+    /// Returns the component after the path.
     pub(crate) fn component(self) -> Option<Component<'static>> {
         match self {
             Facet::Plain => None,
@@ -34,7 +34,7 @@ impl Facet {
     }
 }
 
-/// What an Interest asks for, below the server's prefix.
+/// A request below the server's prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Request<'a> {
     /// `<path>/32=metadata`, or the same with `32=ls`, `32=index` or `32=range` and a range
@@ -42,24 +42,21 @@ pub(crate) enum Request<'a> {
     Discovery {
         /// The path's components.
         path: NameRef<'a>,
-        /// What of it.
         facet: Facet,
-        /// The component behind [`Facet::Range`].
+        /// The component after [`Facet::Range`].
         range: Option<Component<'a>>,
     },
     /// A packet of a version of a file, or of a directory's listing, index or pack.
     Packet {
         /// The path's components.
         path: NameRef<'a>,
-        /// What of it.
         facet: Facet,
-        /// The component behind [`Facet::Range`].
+        /// The component after [`Facet::Range`].
         range: Option<Component<'a>>,
         /// The versioned name, prefix included.
         object: NameRef<'a>,
-        /// The version.
         version: u64,
-        /// Which packet.
+        /// The packet.
         part: Part,
     },
 }
@@ -74,8 +71,8 @@ pub(crate) enum Part {
 }
 
 impl<'a> Request<'a> {
-    /// Reads the name of `interest`. A trailing implicit digest is set aside: whoever the answer
-    /// passes on its way checks it.
+    /// Parses the name of `interest`. A trailing implicit digest is ignored: routers on the path of
+    /// the Data check it.
     pub(crate) fn parse(interest: &InterestView<'a>, prefix: NameRef<'_>) -> Option<Self> {
         let name = match interest.implicit_digest() {
             Some(_) => interest.name.without_last(1),
@@ -95,15 +92,16 @@ impl<'a> Request<'a> {
         if meant.is_some() {
             tail.next();
         }
-        // Whatever it says: what is no range is not there.
+        // The range is not validated here: an invalid one is answered as absent.
         let range = if facet == Facet::Range { Some(tail.next()?) } else { None };
         let Some(first) = tail.next() else {
-            // Whoever asks for anything below the name learns what there is.
+            // An Interest for the name itself with CanBePrefix is answered with metadata.
             let discovers = meant.is_none() && interest.can_be_prefix;
             return discovers.then_some(Request::Discovery { path, facet, range });
         };
         if first == METADATA_COMPONENT {
-            // The answer's name is longer: without CanBePrefix it would answer nothing.
+            // The name of the metadata packet is longer, so the packet would not match an Interest
+            // without CanBePrefix.
             let discovers = tail.next().is_none() && interest.can_be_prefix && facet != Facet::Pack;
             return discovers.then_some(Request::Discovery { path, facet, range });
         }
@@ -127,20 +125,19 @@ impl<'a> Request<'a> {
         self.path_name().components()
     }
 
-    /// The component that says which range of a file is meant, if one is; it may be none.
+    /// Returns the component with the range of a file, if there is one; it may be invalid.
     pub(crate) fn range(&self) -> Option<Component<'a>> {
         let (Request::Discovery { range, .. } | Request::Packet { range, .. }) = self;
         *range
     }
 
-    /// What of it is meant.
     pub(crate) fn facet(&self) -> Facet {
         let (Request::Discovery { facet, .. } | Request::Packet { facet, .. }) = self;
         *facet
     }
 }
 
-/// What of `name` is below `prefix`.
+/// Returns the part of `name` below `prefix`.
 fn below_prefix<'a>(name: NameRef<'a>, prefix: NameRef<'_>) -> Option<NameRef<'a>> {
     NameRef::parse_value(name.as_bytes().strip_prefix(prefix.as_bytes())?).ok()
 }
@@ -150,7 +147,7 @@ mod tests {
     use super::*;
     use namely_wire::{InterestBuilder, Name};
 
-    /// Path, what of it, and which packet of which version.
+    /// Path, facet, and version and packet.
     type Parsed = (String, Facet, Option<(u64, Part)>);
 
     fn parsed(uri: &str) -> Option<Parsed> {
@@ -166,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_the_protocol_are_understood() {
+    fn file_server_names_are_parsed() {
         let file = |packet| Some(("/a/b".to_owned(), Facet::Plain, packet));
         assert_eq!(parsed("/p/q/a/b/32=metadata"), file(None));
         assert_eq!(parsed("/p/q/a/b/v=7/seg=3"), file(Some((7, Part::Segment(3)))));
@@ -196,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_not() {
+    fn other_file_server_names_are_rejected() {
         for uri in [
             "/p",
             "/p/x/a/32=metadata",

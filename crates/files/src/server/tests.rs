@@ -30,7 +30,7 @@ impl Subject {
         Subject { _directory: directory, server, connection, _far: far }
     }
 
-    /// Asks for `name`; whether it was answered by a Data.
+    /// Requests `name`. Returns whether a Data answered.
     fn ask(&mut self, name: Name) -> bool {
         self.send(InterestBuilder::new(name).can_be_prefix())
     }
@@ -56,7 +56,7 @@ impl Subject {
 }
 
 #[test]
-fn files_are_kept_open_up_to_the_limit_and_then_the_one_used_longest_ago_is_closed() {
+fn the_least_recently_used_file_is_closed() {
     let mut subject = Subject::new(OBJECTS_MAX + 1, 10, 100);
     let first = subject.discover(0);
     for file in 1..OBJECTS_MAX {
@@ -73,13 +73,13 @@ fn files_are_kept_open_up_to_the_limit_and_then_the_one_used_longest_ago_is_clos
 }
 
 #[test]
-fn manifests_are_kept_up_to_the_limit_and_made_again_beyond_it() {
+fn cached_manifests_are_limited() {
     // One group more than are kept; segments of one octet.
     let mut subject = Subject::new(1, 240 * (GROUPS_MAX + 1), 1);
     let object = subject.discover(0);
     for index in (0..=GROUPS_MAX as u64).chain([0]) {
         assert!(subject.ask(namely_security::manifest_name(object.as_name(), index)));
-        let kept = subject.server.objects.values().next().unwrap().object.groups_kept();
+        let kept = subject.server.objects.values().next().unwrap().object.cached_groups();
         assert!(kept <= GROUPS_MAX, "{kept}");
     }
     assert_eq!(subject.server.counters().manifests, GROUPS_MAX as u64 + 2);
@@ -88,24 +88,24 @@ fn manifests_are_kept_up_to_the_limit_and_made_again_beyond_it() {
 }
 
 #[test]
-fn content_is_kept_up_to_the_limit_and_the_object_used_longest_ago_forgets_first() {
+fn the_least_recently_used_content_is_evicted() {
     // Each object keeps two groups of 1.9 MB after its first manifest: the one made and the one
     // under way.
     let mut subject = Subject::new(20, 240 * 8000 * 2, 8000);
     for file in 0..20 {
         let object = subject.discover(file);
         assert!(subject.ask(namely_security::manifest_name(object.as_name(), 0)));
-        let kept: usize = subject.server.objects.values().map(|entry| entry.object.octets_kept()).sum();
+        let kept: usize = subject.server.objects.values().map(|entry| entry.object.memory_octets()).sum();
         assert!(kept <= KEPT_OCTETS_MAX, "{kept}");
-        // What was forgotten is read again.
+        // An evicted group is read again.
         assert!(subject.ask(object.join_segment(0)));
     }
-    let kept: usize = subject.server.objects.values().map(|entry| entry.object.octets_kept()).sum();
+    let kept: usize = subject.server.objects.values().map(|entry| entry.object.memory_octets()).sum();
     assert!(kept > KEPT_OCTETS_MAX / 2, "what fits is kept: {kept}");
 }
 
 #[test]
-fn what_is_not_answered_is_counted_by_reason() {
+fn unanswered_requests_are_counted_by_reason() {
     let mut subject = Subject::new(1, 1000, 100);
     let object = subject.discover(0);
     assert!(subject.ask(object.join_segment(9)));
@@ -121,7 +121,7 @@ fn what_is_not_answered_is_counted_by_reason() {
 }
 
 #[test]
-fn indexes_are_kept_within_their_limits_and_the_one_used_longest_ago_goes() {
+fn the_least_recently_used_index_is_evicted() {
     let mut subject = Subject::new(0, 0, 100);
     let directory = |number: usize| -> Name { format!("/p/{number}").parse().unwrap() };
     for number in 0..=INDEXES_MAX {
@@ -139,7 +139,7 @@ fn indexes_are_kept_within_their_limits_and_the_one_used_longest_ago_goes() {
         discover(&mut subject, number);
     }
     assert_eq!(subject.server.indexes.len(), INDEXES_MAX);
-    // The first is used again, so that the second goes.
+    // The first index is used again, so that the second is evicted.
     subject.server.objects.clear();
     assert!(subject.ask(first.join_segment(0)));
     discover(&mut subject, INDEXES_MAX);
@@ -148,7 +148,7 @@ fn indexes_are_kept_within_their_limits_and_the_one_used_longest_ago_goes() {
     assert!(subject.ask(first.join_segment(0)));
     assert!(!subject.ask(second.join_segment(0)));
 
-    // What they take together is limited too, but for the newest.
+    // All indexes together are limited, too, except the newest.
     let octets = subject.server.indexes.octets() / INDEXES_MAX;
     subject.server.indexes = Indexes::within(2 * octets);
     for (number, kept) in [(0, 1), (1, 2), (2, 2)] {

@@ -26,7 +26,7 @@ pub(crate) fn key_of(identity: &str) -> (Signer, Certificate) {
     (Signer::new(key_name, key), certificate)
 }
 
-/// Options that believe `anchor` and give up soon: what does not come here never comes.
+/// Options that trust `anchor` and give up soon: the producer is local.
 pub(crate) fn believing(anchor: Certificate) -> ConsumerOptions {
     let mut policy = TrustPolicy::hierarchical();
     policy.add_anchor(anchor);
@@ -37,7 +37,7 @@ pub(crate) fn believing(anchor: Certificate) -> ConsumerOptions {
     options
 }
 
-/// Options that go on with what an earlier fetch of this user left.
+/// Options that resume an earlier fetch of this user.
 pub(crate) fn resuming() -> GetOptions {
     GetOptions { resume: true, secret: Some(ResumeSecret::new([7; 32])), ..GetOptions::default() }
 }
@@ -65,7 +65,7 @@ pub(crate) fn connection_to(mut producer: impl Producer + Send + 'static) -> Con
     Connection::from_stream(near).unwrap()
 }
 
-/// A consumer of what `producer` answers, which runs in a thread of its own.
+/// A consumer of the answers of `producer`, which runs in a thread of its own.
 pub(crate) fn connect(producer: impl Producer + Send + 'static, options: ConsumerOptions) -> Consumer {
     Consumer::over(connection_to(producer), Name::new(), options).unwrap()
 }
@@ -75,7 +75,7 @@ pub(crate) fn unwatched(_: &Progress) -> Flow {
     Flow::Continue
 }
 
-/// What is in `directory`, by name.
+/// The names in `directory`.
 pub(crate) fn names_in(directory: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(directory).unwrap();
     let mut names: Vec<String> =

@@ -1,4 +1,4 @@
-//! The BPT beside a list of bindings.
+//! Compares the BPT with a list of bindings.
 
 use alloc::vec::Vec;
 
@@ -38,7 +38,7 @@ impl Bench {
     }
 
     fn bind(&self, name: &Name, slot: u32) -> Result<(), BindError> {
-        with_key(&self.hasher, name.as_name(), |key| self.bpt.bind(key, face(slot), Holder::Face(face(slot))))
+        with_key(&self.hasher, name.as_name(), |key| self.bpt.bind(key, face(slot), Owner::Face(face(slot))))
     }
 
     fn unbind(&self, name: &Name, slot: u32) -> bool {
@@ -54,7 +54,7 @@ impl Bench {
         all
     }
 
-    /// A face goes: its names are unbound in turns of three.
+    /// Releases a face: its names are unbound three at a time.
     fn remove_face(&self, slot: u32) {
         let mut work = Work::new().unwrap();
         while self.bpt.remove_face(&self.hasher, &mut work, face(slot), 3) > 0 {}
@@ -65,10 +65,10 @@ impl Bench {
     }
 }
 
-/// `IS-06`: all pair orders: equal, shorter, longer, sibling, and a component that only begins
-/// alike.
+/// `IS-06`: pairs of prefixes in both orders: equal, shorter, longer, sibling, and a component that
+/// begins with the other one.
 #[test]
-fn a_prefix_that_equals_or_extends_or_is_extended_by_a_bound_one_is_refused() {
+fn overlapping_bound_prefixes_are_refused() {
     let pairs = [
         ("/A/B", "/A/B", true),
         ("/A/B", "/A", true),
@@ -93,7 +93,7 @@ fn a_prefix_that_equals_or_extends_or_is_extended_by_a_bound_one_is_refused() {
 
 /// `IS-05`: lookups among 0, 1 and many prefixes.
 #[test]
-fn an_interest_finds_the_application_that_bound_a_prefix_of_its_name() {
+fn an_interest_finds_its_bound_application() {
     let bench = Bench::new(2000);
     assert_eq!(bench.find(&uri("/a/b")), None);
     bench.bind(&uri("/a/b"), 1).unwrap();
@@ -120,7 +120,7 @@ fn an_application_may_bind_several_prefixes() {
 }
 
 #[test]
-fn at_the_limit_a_prefix_is_bound_and_one_past_it_refused() {
+fn binds_past_the_table_limit_are_refused() {
     let bench = Bench::new(2);
     assert_eq!(bench.bind(&uri("/a"), 1), Ok(()));
     assert_eq!(bench.bind(&uri("/b"), 1), Ok(()));
@@ -130,26 +130,25 @@ fn at_the_limit_a_prefix_is_bound_and_one_past_it_refused() {
 }
 
 #[test]
-fn at_a_holders_limits_a_prefix_is_bound_and_one_past_it_refused() {
+fn binds_past_a_holders_limits_are_refused() {
     let bench = Bench::with(10, Names { count: 2, octets: 20 });
     assert_eq!(bench.bind(&uri("/a"), 1), Ok(()));
-    assert_eq!(bench.bind(&uri("/bbbbbbbbbbbbbbbb"), 1), Err(BindError::HolderFull), "of 18 octets");
+    assert_eq!(bench.bind(&uri("/bbbbbbbbbbbbbbbb"), 1), Err(BindError::OwnerFull), "of 18 octets");
     assert_eq!(bench.bind(&uri("/b"), 1), Ok(()));
-    assert_eq!(bench.bind(&uri("/c"), 1), Err(BindError::HolderFull));
+    assert_eq!(bench.bind(&uri("/c"), 1), Err(BindError::OwnerFull));
     assert_eq!(bench.bind(&uri("/c"), 2), Ok(()), "another one is served");
     assert!(bench.unbind(&uri("/a"), 1));
     assert_eq!(bench.bind(&uri("/a"), 1), Ok(()));
 }
 
 fn name() -> impl Strategy<Value = Name> {
-    proptest::collection::vec(0u8..3, 0..5)
-        .prop_map(|parts| parts.iter().fold(Name::new(), |name, part| name.join_generic([b'a' + part])))
+    namely_testkit::names(3, 0..5)
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
     #[test]
-    fn binds_and_finds_as_a_list_does_even_when_hashes_collide(
+    fn the_bpt_matches_a_list_despite_collisions(
         steps in proptest::collection::vec((0u8..3, name(), 0u32..3), 1..80),
         mask in prop_oneof![Just(0), Just(3), Just(u64::MAX)],
     ) {

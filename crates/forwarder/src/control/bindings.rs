@@ -17,8 +17,8 @@ use crate::pit::Pit;
 
 /// The BPT, in which applications bind prefixes: [`crate::Forwarder::bindings`].
 ///
-/// A change takes the lock of the name's work memory, and under it that of the BPT's writers. Under
-/// the first one alone it reads the holder of a face from the PIT, and the FIB.
+/// A change takes the lock of the name's work memory, and under it that of the BPT's writers. While
+/// it holds only the first lock, it reads the owner of a face from the PIT, and the FIB.
 pub struct BindingControl<'a, B, R> {
     pub(crate) names: &'a NameKeys<R>,
     pub(crate) bpt: &'a Bpt<R>,
@@ -32,8 +32,8 @@ impl<B: PacketBuf, R: RawMutex> BindingControl<'_, B, R> {
     ///
     /// # Errors
     ///
-    /// [`BindError`]: the prefix overlaps one that is bound, there is no such face or it may not
-    /// bind, or it or all have as many as they may.
+    /// [`BindError`]: the prefix overlaps a bound one, there is no such face or it may not bind, or
+    /// a limit on bindings is reached.
     pub fn bind(&self, face: FaceId, prefix: NameRef<'_>) -> Result<Bound, BindError> {
         let hold = self.faces.hold(face).ok_or(BindError::NoFace)?;
         if hold.layer() != FaceLayer::Upper {
@@ -44,37 +44,37 @@ impl<B: PacketBuf, R: RawMutex> BindingControl<'_, B, R> {
 
     pub(crate) fn enter_binding(&self, prefix: NameRef<'_>, key: FaceKey) -> Result<Bound, BindError> {
         let bound = self.names.with(prefix, |name| {
-            self.bpt.bind(name, key, self.pit.holder_of(key))?;
+            self.bpt.bind(name, key, self.pit.owner_of(key))?;
             let routed = self.fib.leads_to(name, FaceKey::LOCAL).is_some();
             Ok::<_, BindError>(if routed { Bound::Routed } else { Bound::NotRouted })
         })?;
-        // As for next hops: if the face has gone meanwhile, its sweep may have been here before the
-        // binding.
-        if !self.faces.has_gone(key) {
+        // As for next hops: if the face was released meanwhile, the removal of its bindings may
+        // have run before this one was added.
+        if !self.faces.was_released(key) {
             return Ok(bound);
         }
         self.names.with(prefix, |name| self.bpt.unbind(name, key));
         Err(BindError::NoFace)
     }
 
-    /// How many components of `name` are the routable prefix that leads it to the face `local`;
+    /// The number of components of the routable prefix that leads `name` to the face `local`;
     /// `None` if the FIB leads it elsewhere, or nowhere.
     pub fn routed(&self, name: NameRef<'_>) -> Option<usize> {
         self.names.with(name, |key| self.fib.leads_to(key, FaceKey::LOCAL))
     }
 
-    /// Undoes a bind; returns true if there was one.
+    /// Removes a binding; returns true if there was one.
     pub fn unbind(&self, face: FaceId, prefix: NameRef<'_>) -> bool {
         let Some(key) = self.faces.key_of(face) else { return false };
         self.names.with(prefix, |name| self.bpt.unbind(name, key))
     }
 
-    /// How many prefixes a face has bound.
+    /// The number of prefixes that a face has bound.
     pub fn count(&self, face: FaceId) -> usize {
         self.faces.key_of(face).map_or(0, |key| self.bpt.count_of(key))
     }
 
-    /// Whether this face has bound this very prefix.
+    /// Returns true if this face has bound exactly this prefix.
     pub fn holds(&self, face: FaceId, prefix: &Name) -> bool {
         let Some(face) = self.faces.key_of(face) else { return false };
         self.names.with(prefix.as_name(), |key| self.bpt.holds(key, face))
@@ -85,7 +85,7 @@ impl<B: PacketBuf, R: RawMutex> BindingControl<'_, B, R> {
         self.names.with(name, |key| self.bpt.find(key)).map(FaceKey::id)
     }
 
-    /// Adds some bindings, of at most [`WALK_PLACES`] places, to `bindings`; see
+    /// Adds some bindings, from at most [`WALK_PLACES`] slots, to `bindings`; see
     /// [`super::FibControl::walk`].
     pub fn walk(&self, from: Option<u32>, bindings: &mut Vec<(Name, FaceId)>) -> Option<u32> {
         self.show(from, WALK_PLACES, |name, face| {
@@ -94,7 +94,7 @@ impl<B: PacketBuf, R: RawMutex> BindingControl<'_, B, R> {
         })
     }
 
-    /// Shows the bindings of `places` places of the table; see [`super::FibControl::show`].
+    /// Visits the bindings of `places` slots of the table; see [`super::FibControl::show`].
     pub fn show(
         &self,
         from: Option<u32>,
@@ -113,6 +113,7 @@ impl<B: PacketBuf, R: RawMutex> BindingControl<'_, B, R> {
                 break;
             }
         }
+        // The order of slots in the table depends on earlier bindings.
         bindings.sort_unstable_by(|(name, face), (other, of)| (face, name).cmp(&(of, other)));
         bindings
     }

@@ -10,7 +10,7 @@ use crate::name_keys::NameKeys;
 use crate::packet::PacketBuf;
 use crate::tier::Tier;
 
-/// Data that are let go of at once when the content store shrinks.
+/// Data that are evicted at once when the content store shrinks.
 const SHRUNK_AT_ONCE: usize = 256;
 
 /// The content store: [`crate::Forwarder::cs`].
@@ -21,36 +21,38 @@ pub struct CsControl<'a, B, R> {
 }
 
 impl<B: PacketBuf, R: RawMutex> CsControl<'_, B, R> {
-    /// Changes the content store; Data beyond a smaller capacity leaves now.
+    /// Changes the content store; evicts Data beyond a smaller capacity now.
     pub fn configure(&self, change: &CsChange) -> CsStatus {
         self.change(change);
+        // In steps: each one makes the memory that it freed available to the workers.
         while self.shrink(SHRUNK_AT_ONCE) {}
         self.status()
     }
 
-    /// Changes the content store's limits on index entries and octets, see [`crate::Config`]; Data
-    /// beyond them leaves now.
+    /// Changes the content store's limits on index entries and octets, see [`crate::Config`];
+    /// evicts Data beyond them now.
     pub fn limit(&self, entries_max: usize, octets_max: u64) {
         self.cs.limit(entries_max, octets_max);
         while self.shrink(SHRUNK_AT_ONCE) {}
     }
 
-    /// As [`CsControl::configure`], but Data beyond a smaller capacity leaves, and comes into the
-    /// lists of another policy, with calls of [`CsControl::shrink`]: for a home that does nothing
-    /// else during a call. Until then no Data is admitted that would evict more than a few, and
-    /// Data outside the new lists is evicted first.
+    /// As [`CsControl::configure`], but leaves two tasks to calls of [`CsControl::shrink`]: the
+    /// eviction of Data beyond a smaller capacity, and the insertion of Data into the lists of
+    /// another policy. For an embedder that does nothing else during a call. Until both are done,
+    /// Data that would evict more than a few others is not admitted, and Data outside the new lists
+    /// is evicted first.
     pub fn change(&self, change: &CsChange) {
         self.cs.configure(change);
     }
 
-    /// Lets go of up to `budget` Data that are beyond the content store's limits, and brings as
-    /// many into the lists of a policy that was changed to; returns true if there are more.
+    /// Evicts up to `budget` Data beyond the content store's limits, and inserts as many into the
+    /// lists of a new policy; returns true if there are more.
     pub fn shrink(&self, budget: usize) -> bool {
         self.cs.shrink(budget)
     }
 
-    /// Lets go of up to `count` Data as if room were needed, and offers them to `tier`: for a home
-    /// that ends. Returns how many went.
+    /// Evicts up to `count` Data, as a full store does, and offers them to `tier`: for an embedder
+    /// that shuts down. Returns the number of evicted Data.
     pub fn spill(&self, count: usize, tier: &mut impl Tier<B>) -> usize {
         (0..count).take_while(|_| self.cs.spill(tier)).count()
     }
@@ -60,10 +62,10 @@ impl<B: PacketBuf, R: RawMutex> CsControl<'_, B, R> {
         self.cs.info(self.counters.sum(HotCounter::CsHits), self.counters.sum(HotCounter::CsMisses))
     }
 
-    /// Calls `visit` with the name of Data at or under `prefix`, its octets, and until when it is
-    /// fresh, until it returns false: of a bounded number of places from `from` on. Returns the
-    /// position from which there may be more. Data that comes or goes meanwhile may be visited or
-    /// not.
+    /// Calls `visit` for Data at or under `prefix` with its name, its octets, and the time until
+    /// which it is fresh, until `visit` returns false. Visits a bounded number of slots from `from`
+    /// on, and returns the position from which there may be more. Data that is inserted or removed
+    /// meanwhile may be visited or not.
     pub fn walk(
         &self,
         prefix: NameRef<'_>,
@@ -73,8 +75,8 @@ impl<B: PacketBuf, R: RawMutex> CsControl<'_, B, R> {
         self.cs.walk(prefix, from, visit)
     }
 
-    /// Erases up to `count` Data at or under `prefix`; returns how many went and whether more
-    /// remain.
+    /// Erases up to `count` Data at or under `prefix`; returns the number of erased Data, and true
+    /// if more remain.
     pub fn erase(&self, prefix: NameRef<'_>, count: usize) -> (usize, bool) {
         self.names.with(prefix, |key| self.cs.erase(key, count))
     }

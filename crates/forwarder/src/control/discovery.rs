@@ -1,4 +1,4 @@
-//! The faces that discoveries of the strategy self-learning go to.
+//! The faces to which the strategy self-learning sends discovery Interests.
 
 use alloc::vec::Vec;
 
@@ -8,16 +8,16 @@ use crate::discovery_faces::Discovery;
 use crate::face_id::{FaceId, FaceKey};
 use crate::faces::{FaceError, Faces};
 
-/// The faces that are for discovery: [`crate::Forwarder::discovery`]. Each call takes their lock
-/// alone.
+/// The discovery faces: [`crate::Forwarder::discovery`]. Each call takes their lock and no other
+/// one.
 pub struct DiscoveryControl<'a, R> {
     pub(crate) discovery: &'a Discovery<R>,
     pub(crate) faces: &'a Faces<R>,
 }
 
 impl<R: RawMutex> DiscoveryControl<'_, R> {
-    /// Whether discoveries of the strategy self-learning go to a face: to groups and neighbors, not
-    /// to a face that only sent an Interest.
+    /// Sets whether discoveries of the strategy self-learning are sent to a face: to groups and
+    /// neighbors, not to a face that only sent an Interest.
     ///
     /// # Errors
     ///
@@ -27,8 +27,8 @@ impl<R: RawMutex> DiscoveryControl<'_, R> {
         self.choose(face, is_wanted, None)
     }
 
-    /// Has discoveries go to a neighbour's face beside the face of its link's `group`, which is for
-    /// discovery as well: for stations that are no neighbours.
+    /// Sends discoveries to a neighbor's face in addition to the face of its link's `group`, which
+    /// is a discovery face as well: for link addresses that are no neighbors.
     ///
     /// # Errors
     ///
@@ -36,9 +36,9 @@ impl<R: RawMutex> DiscoveryControl<'_, R> {
     pub fn set_beside(&self, face: FaceId, group: FaceId) -> Result<(), FaceError> {
         let group = self.faces.hold(group).ok_or(FaceError::NotFound)?.key();
         self.choose(face, true, Some(group))?;
-        // The face may be gone since the lookup. Its release then missed this entry, so it is
-        // removed again.
-        if self.faces.has_gone(group) {
+        // The group's face may have been released since the lookup. Its release then missed this
+        // entry, so it is removed here.
+        if self.faces.was_released(group) {
             self.discovery.lock().forget(group);
         }
         Ok(())
@@ -53,15 +53,16 @@ impl<R: RawMutex> DiscoveryControl<'_, R> {
             return Err(FaceError::TableFull);
         }
         drop(faces);
-        if self.faces.has_gone(key) {
+        if self.faces.was_released(key) {
             self.discovery.lock().forget(key);
             return Err(FaceError::NotFound);
         }
         Ok(())
     }
 
-    /// Data from these faces answers Interests that went to their link's `group`, because the home
-    /// copies the group's packets to them by unicast. The list replaces the one before.
+    /// Accepts Data from these faces as answers to Interests that were sent to their link's
+    /// `group`, because the embedder copies the group's packets to them by unicast. The list
+    /// replaces the previous one.
     ///
     /// # Errors
     ///
@@ -78,7 +79,7 @@ impl<R: RawMutex> DiscoveryControl<'_, R> {
         }
     }
 
-    /// The faces that discoveries go to.
+    /// The faces to which discoveries are sent.
     pub fn faces(&self) -> Vec<FaceId> {
         self.discovery.lock().iter().map(|key| key.id()).collect()
     }

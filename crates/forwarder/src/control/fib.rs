@@ -3,8 +3,8 @@
 use alloc::vec::Vec;
 
 use lock_api::RawMutex;
+use namely_messages::{FibEntry, NextHop};
 use namely_wire::NameRef;
-use namely_wire::mgmt::{FibEntry, NextHop};
 
 use crate::error::ConfigError;
 use crate::face_id::{FaceId, FaceKey};
@@ -14,10 +14,10 @@ use crate::limits::WALK_PLACES;
 use crate::name_keys::NameKeys;
 use crate::strategy::{FibChange, StrategyMemory};
 
-/// The FIB, and the strategies that are told of its changes: [`crate::Forwarder::fib`].
+/// The FIB, and the strategies that are notified of its changes: [`crate::Forwarder::fib`].
 ///
-/// A change takes the lock of the name's work memory, under it that of the FIB's writers, and after
-/// that, still under the first one, a part of the strategies' memory.
+/// A change takes the lock of the name's work memory, and under it that of the FIB's writers. After
+/// that, still under the first one, it locks a part of the strategies' memory.
 pub struct FibControl<'a, R> {
     pub(crate) names: &'a NameKeys<R>,
     pub(crate) fib: &'a Fib<R>,
@@ -38,9 +38,9 @@ impl<R: RawMutex> FibControl<'_, R> {
 
     pub(crate) fn enter_nexthop(&self, name: NameRef<'_>, key: FaceKey, cost: u64) -> Result<(), FibError> {
         self.add(name, key, cost)?;
-        // The face was looked up before the next hop was entered. If it has gone in between, its
-        // sweep may have come too early.
-        if !self.faces.has_gone(key) {
+        // The face was looked up before the next hop was entered. If it was released in between,
+        // the removal of its next hops may have run before this one was entered.
+        if !self.faces.was_released(key) {
             return Ok(());
         }
         self.remove(name, key);
@@ -53,19 +53,19 @@ impl<R: RawMutex> FibControl<'_, R> {
         self.remove(name, key)
     }
 
-    /// Adds a next hop to the FIB, or changes its cost, and tells the strategy that remembers the
-    /// prefix.
+    /// Adds a next hop to the FIB, or changes its cost, and notifies the strategy with memory of
+    /// the prefix.
     pub(crate) fn add(&self, name: NameRef<'_>, face: FaceKey, cost: u64) -> Result<(), FibError> {
         self.names.with(name, |prefix| {
-            // The strategy is told after the FIB has changed, under the same hold of the name's
-            // work memory: changes of one prefix reach both in one order.
+            // The strategy is notified after the FIB has changed, while the name's work memory is
+            // still locked: so changes of one prefix reach both in the same order.
             self.fib.add(prefix, face, cost)?;
             self.memory.fib_changed(prefix.hashes.whole(), FibChange::Added(face));
             Ok(())
         })
     }
 
-    /// Removes a next hop from the FIB, and tells the strategy; returns true if it was there.
+    /// Removes a next hop from the FIB, and notifies the strategy; returns true if it was there.
     pub(crate) fn remove(&self, name: NameRef<'_>, face: FaceKey) -> bool {
         self.names.with(name, |prefix| {
             let removed = self.fib.remove(prefix, face);
@@ -76,8 +76,8 @@ impl<R: RawMutex> FibControl<'_, R> {
         })
     }
 
-    /// The next hops of the longest prefix of `name`, cheapest first, each with whether it leads to
-    /// an application of this machine.
+    /// The next hops of the FIB entry with the longest prefix of `name`, cheapest first, each with
+    /// true if it leads to an application of this machine.
     pub fn next_hops(&self, name: NameRef<'_>) -> Vec<(FaceId, bool)> {
         let hops = self.names.with(name, |key| self.fib.longest_with_costs(key));
         let hops = hops.map(|(_, hops)| hops).unwrap_or_default().into_iter().map(|hop| hop.face);
@@ -100,7 +100,7 @@ impl<R: RawMutex> FibControl<'_, R> {
     }
 
     /// Adds some FIB entries, at most [`WALK_PLACES`], to `entries`: the first ones, or those from
-    /// the place on that an earlier call gave. Returns the next place, if there is one.
+    /// a position that an earlier call returned. Returns the next position, if there is one.
     pub fn walk(&self, from: Option<u32>, entries: &mut Vec<FibEntry>) -> Option<u32> {
         self.show(from, WALK_PLACES, |prefix, hops| {
             let next_hops = hops.map(|(face, cost)| NextHop { face_id: face.0, cost }).collect();
@@ -109,9 +109,9 @@ impl<R: RawMutex> FibControl<'_, R> {
         })
     }
 
-    /// Shows the FIB entries of `places` places of the table from `from` on, each with its next
-    /// hops and their costs, until `show` returns false: without any memory, and with the FIB's
-    /// lock held. Returns where to go on: the place of the entry that was refused, or the next one.
+    /// Visits the FIB entries of `places` slots of the table from `from` on, each with its next
+    /// hops and their costs, until `show` returns false. Allocates nothing, and holds the FIB's
+    /// lock. Returns the next position: that of the refused entry, or the one after the last.
     pub fn show(
         &self,
         from: Option<u32>,
@@ -124,7 +124,7 @@ impl<R: RawMutex> FibControl<'_, R> {
         })
     }
 
-    /// Makes memory for `names` more names, of so many octets each, so that
+    /// Allocates memory for `names` more names, of `octets` each, so that
     /// [`FibControl::add_nexthop`] needs no chunk for them.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ pub struct PitControl<'a, B, R> {
 }
 
 impl<B: PacketBuf, R: RawMutex> PitControl<'_, B, R> {
-    /// Pending Interests, at most `count` of them. Faces that have gone may still be listed.
+    /// Pending Interests, at most `count` of them. Released faces may still be listed.
     pub fn snapshot(&self, count: usize) -> Vec<PitStatus> {
         let mut entries = Vec::new();
         let mut from = None;
@@ -30,8 +30,8 @@ impl<B: PacketBuf, R: RawMutex> PitControl<'_, B, R> {
         entries
     }
 
-    /// Adds the pending Interests of some places, [`WALK_PLACES`], to `entries`: the first ones, or
-    /// those from the place on that an earlier call gave. Returns the next place, if there is one.
+    /// Adds the pending Interests of [`WALK_PLACES`] slots to `entries`: the first ones, or those
+    /// from a position that an earlier call returned. Returns the next position, if there is one.
     pub fn walk(&self, from: Option<u32>, entries: &mut Vec<PitStatus>) -> Option<u32> {
         self.pit.walk(from.unwrap_or(1), WALK_PLACES, |entry| {
             entries.push(PitStatus {

@@ -1,15 +1,15 @@
-//! Which strategy handles which names.
+//! The strategies and the prefixes that they handle.
 
 use alloc::vec::Vec;
 
 use lock_api::RawMutex;
+use namely_messages::StrategyChoice as Choice;
 use namely_wire::NameRef;
-use namely_wire::mgmt::StrategyChoice as Choice;
 
 use crate::error::ConfigError;
 use crate::limits::WALK_PLACES;
 use crate::name_keys::NameKeys;
-use crate::strategy::{ChosenStrategy, Named, StrategyChoice, StrategyError};
+use crate::strategy::{ChosenStrategy, ConfiguredStrategy, StrategyChoice, StrategyError};
 
 /// The strategy choices: [`crate::Forwarder::strategies`].
 ///
@@ -27,7 +27,8 @@ impl<R: RawMutex> StrategyControl<'_, R> {
     /// [`StrategyError::Unknown`] if no strategy has this name, [`StrategyError::TableFull`] if
     /// `strategy_choices_max` prefixes have a choice of their own.
     pub fn set(&self, prefix: NameRef<'_>, strategy: NameRef<'_>) -> Result<ChosenStrategy, StrategyError> {
-        let named = Named::from_name(strategy)?;
+        // Parsed before the work memory is locked, because all control calls share that lock.
+        let named = ConfiguredStrategy::from_name(strategy)?;
         self.names.with(prefix, |key| self.strategies.set(key, named))?;
         Ok(ChosenStrategy(named))
     }
@@ -55,7 +56,7 @@ impl<R: RawMutex> StrategyControl<'_, R> {
         }
     }
 
-    /// Shows the choices of `places` places of the table, that of `/` before all others; see
+    /// Visits the choices of `places` slots of the table, that of `/` before all others; see
     /// [`super::FibControl::show`].
     pub fn show(
         &self,

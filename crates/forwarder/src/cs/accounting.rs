@@ -1,12 +1,12 @@
-//! What is in the content store and what may be: the policy, and the three limits, behind one lock.
+//! The accounting of the content store: the policy, and the three limits, behind one lock.
 //!
-//! A Data is on the policy's lists from its insertion until somebody takes it off them, who thereby
-//! owns it and takes it out of the index next. What is on its way out is no longer counted here, so
+//! A Data is on the policy's lists from its insertion until a thread detaches it. That thread then
+//! owns the Data and removes it from the index next. A detached Data is no longer counted here, so
 //! each worker may hold one Data beyond the limits for a moment.
 
-use crate::cs::admission::Admitted;
+use crate::cs::admission::AdmissionOutcome;
 use crate::cs::admission::Amount;
-use crate::cs::admission::Need;
+use crate::cs::admission::EntryCost;
 use crate::sync::plain::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 #[cfg(test)]
 use alloc::vec::Vec;
@@ -16,13 +16,13 @@ use super::index::{Handle, with_leaving};
 use super::policy::AnyPolicy;
 use crate::cs::ids::Ids;
 #[cfg(feature = "vip")]
-use crate::cs::objects::Ledger;
+use crate::cs::objects::ObjectAccounting;
 use crate::cs::policy::eviction::{Arrival, Marks, OnHit, Policy};
 #[cfg(test)]
 use crate::cs::policy::lists::List;
 use crate::cs::policy::lists::Records;
 use crate::error::ConfigError;
-use crate::pool::Apart;
+use crate::pool::HeapPart;
 use crate::slab::Id;
 
 /// The limits, readable without the lock and changed under it.
@@ -35,27 +35,28 @@ pub(super) struct Limits {
 pub(super) struct Accounting {
     pub(super) kind: CsPolicy,
     policy: AnyPolicy,
-    /// [`Record::turn`] of what is in the lists of `policy`.
+    /// [`Record::turn`] of the Data in the lists of `policy`.
     turn: bool,
-    /// The policy before, until all that it has is in the lists of `policy` or gone.
-    former: Option<Former>,
-    /// The policy that is to follow when there is no former one any more.
+    /// The previous policy, until all its Data are in the lists of `policy` or evicted.
+    former: Option<ReplacedPolicy>,
+    /// The policy that was requested last. A change to it starts when the former policy has no Data
+    /// left.
     wanted: CsPolicy,
     pub(super) records: Records,
     /// Registered objects.
     #[cfg(feature = "vip")]
-    pub(super) objects: Ledger,
+    pub(super) objects: ObjectAccounting,
     pub(super) packets: usize,
     pub(super) entries: usize,
     pub(super) octets: u64,
     pub(super) evicted: u64,
-    /// True if the last Data that came in made another one leave.
+    /// True if the last insertion exceeded a limit, so that another Data had to be evicted.
     is_full: bool,
 }
 
-/// A policy that was changed for another one.
-struct Former {
-    policy: Apart<AnyPolicy>,
+/// A policy that was replaced by another one.
+struct ReplacedPolicy {
+    policy: HeapPart<AnyPolicy>,
     /// Data in its lists.
     left: usize,
 }
@@ -71,7 +72,7 @@ impl Accounting {
             wanted: kind,
             records: Records::default(),
             #[cfg(feature = "vip")]
-            objects: Ledger::default(),
+            objects: ObjectAccounting::default(),
             packets: 0,
             entries: 0,
             octets: 0,
@@ -80,13 +81,13 @@ impl Accounting {
         })
     }
 
-    /// Makes the memory for so many Data.
+    /// Allocates the memory for `packets` Data.
     pub(super) fn prepare(&mut self, packets: usize) -> Result<(), ConfigError> {
         self.records.prepare(with_leaving(packets) as Id)?;
         self.policy.prepare(packets)
     }
 
-    /// Makes the next memory, for entries up to `made`; returns true if any was made.
+    /// Allocates the next memory, for entries up to `made`; returns true if any was allocated.
     pub(super) fn grow(&mut self, made: Id) -> Result<bool, ConfigError> {
         self.records.grow(made)
     }
@@ -95,8 +96,9 @@ impl Accounting {
         self.policy.on_hit()
     }
 
-    /// Returns true if all limits hold, with `more` packets, entries and octets.
+    /// Returns true if all limits hold after the addition of `more` packets, entries and octets.
     pub(super) fn fits(&self, limits: &Limits, more: Amount) -> bool {
+        // Relaxed: the limits are stored under the accounting's lock, which the caller holds.
         self.packets + more.packets <= limits.packets.load(Relaxed)
             && self.entries + more.entries <= limits.entries.load(Relaxed)
             && self.octets + more.octets <= limits.octets.load(Relaxed)
@@ -106,9 +108,10 @@ impl Accounting {
         self.policy.arriving(hash)
     }
 
-    /// Takes off the lists what leaves next.
+    /// Detaches the next Data to evict.
     pub(super) fn evict(&mut self, arrival: Arrival, marks: &impl Marks) -> Option<Id> {
         let policy = match &mut self.former {
+            // The former policy first: each eviction then shortens the change.
             Some(former) if former.left > 0 => &mut *former.policy,
             _ => &mut self.policy,
         };
@@ -117,13 +120,14 @@ impl Accounting {
         Some(self.settle(id))
     }
 
-    /// Prefetches what insertions of `hashes` need of the lists, and puts what will probably leave
-    /// for them into `leaving`.
+    /// Prefetches the list memory that insertions of `hashes` need, and adds the Data that they
+    /// will probably evict to `leaving`.
     pub(super) fn prefetch(&self, hashes: impl Iterator<Item = u64>, leaving: &mut Ids) {
         let policy = match &self.former {
             Some(former) if former.left > 0 => &*former.policy,
             _ => &self.policy,
         };
+        // While the store is not full no insertion evicts, and the prefetch would be wasted.
         let mut next = policy.next().filter(|_| self.is_full);
         for hash in hashes {
             self.policy.prefetch(hash);
@@ -135,52 +139,62 @@ impl Accounting {
         }
     }
 
-    /// Enters a Data if it fits, after at most one other has left for it.
+    /// Admits a Data if it fits, after the eviction of at most one other.
     pub(super) fn enter(
         &mut self,
         handle: Handle,
-        need: Need,
+        need: EntryCost,
         arrival: Arrival,
         limits: &Limits,
         marks: &impl Marks,
-    ) -> (Admitted, Option<Id>) {
+    ) -> (AdmissionOutcome, Option<Id>) {
         let more = need.amount();
         let mut left = None;
         self.is_full = !self.fits(limits, more);
         if self.is_full {
+            // At most one eviction under one hold of the lock: the caller removes the evicted Data
+            // from the index without the lock.
             left = self.evict(arrival, marks);
             if !self.fits(limits, more) {
-                return (if left.is_some() { Admitted::NotYet } else { Admitted::Never }, left);
+                return (
+                    if left.is_some() { AdmissionOutcome::NotYet } else { AdmissionOutcome::Never },
+                    left,
+                );
             }
         }
         let mut record = need.record(handle);
         record.turn = self.turn;
-        // Before the sums change: without memory for the record nothing is to be taken back.
+        // The record is set before the sums change, so that a failed allocation leaves nothing to
+        // undo.
         if !self.records.set(handle.id, record) {
-            return (Admitted::Never, left);
+            return (AdmissionOutcome::Never, left);
         }
         self.packets += more.packets;
         self.entries += more.entries;
         self.octets += more.octets;
         self.policy.inserted(handle.id, arrival, &mut self.records);
-        (Admitted::Yes, left)
+        (AdmissionOutcome::Yes, left)
     }
 
-    /// A Data was used, if it is still there.
+    /// Records a hit of a Data, if it is still listed.
     pub(super) fn hit(&mut self, handle: Handle) {
         let listed = self.records.listed(handle.id);
+        // The generation distinguishes this Data from a later one in the same entry.
         let Some(record) = listed.filter(|record| record.generation == handle.generation) else { return };
-        if Accounting::is_of_object(record) {
+        // Objects are evicted by plan, which hits do not change.
+        if Accounting::is_object_record(record) {
             return;
         }
         let turn = record.turn;
         let (policy, records) = self.owner(turn);
+        // The policy may have changed since the caller read `Cs::on_hit`. A policy with marks has
+        // no order to update.
         if policy.on_hit() == OnHit::Lock {
             policy.hit(handle.id, records);
         }
     }
 
-    /// The policy in whose lists a Data with this [`Record::turn`] is.
+    /// The policy that has a Data with this [`Record::turn`] in its lists.
     fn owner(&mut self, turn: bool) -> (&mut AnyPolicy, &mut Records) {
         let policy = match &mut self.former {
             Some(former) if turn != self.turn => &mut *former.policy,
@@ -189,12 +203,12 @@ impl Accounting {
         (policy, &mut self.records)
     }
 
-    /// Takes a Data off the lists; `None` if somebody else did, or it is not on them yet.
+    /// Detaches a Data; `None` if another thread did, or it is not listed yet.
     pub(super) fn detach(&mut self, handle: Handle) -> Option<Id> {
         let record =
             self.records.listed(handle.id).filter(|record| record.generation == handle.generation)?;
-        if Accounting::is_of_object(record) {
-            return self.detach_of_object(handle);
+        if Accounting::is_object_record(record) {
+            return self.detach_object_data(handle);
         }
         let turn = record.turn;
         let (policy, records) = self.owner(turn);
@@ -206,11 +220,11 @@ impl Accounting {
     pub(super) fn any(&self) -> Option<Handle> {
         let former = self.former.as_ref().and_then(|former| first_of(&former.policy, &self.records));
         let first = former.or_else(|| first_of(&self.policy, &self.records));
-        let first = first.or_else(|| self.any_of_objects());
+        let first = first.or_else(|| self.any_object_data());
         first.map(|id| Handle { id, generation: self.records.record(id).generation })
     }
 
-    /// Takes any Data off the lists.
+    /// Detaches any Data.
     pub(super) fn detach_any(&mut self) -> Option<Id> {
         let any = self.any()?;
         self.detach(any)
@@ -229,28 +243,28 @@ impl Accounting {
         id
     }
 
-    /// Changes the policy. All Data stay, and come into the new one with
-    /// [`Accounting::change_more`]; until then they leave by the old one, before all others.
-    /// Without memory for the new one the old one stays. While a change is under way, the last one
-    /// that is wanted follows it.
+    /// Changes the policy. All Data stay, and [`Accounting::change_more`] moves them to the new
+    /// policy. Until then the old policy evicts them, before all others. Without memory for the new
+    /// policy the old one stays. A policy that is requested during a change takes effect after it;
+    /// of several, the last.
     pub(super) fn change(&mut self, kind: CsPolicy, packets_max: usize) {
         self.wanted = kind;
         if kind == self.kind || self.former.is_some() {
             return;
         }
-        let Ok(mut policy) = Apart::new(|| AnyPolicy::new(kind, packets_max)) else {
+        let Ok(mut policy) = HeapPart::new(|| AnyPolicy::new(kind, packets_max)) else {
             self.wanted = self.kind;
             return;
         };
-        // The round flips with the policy. A record that has the other round is on a list of the
-        // former policy, so no walk over all records is needed.
+        // `turn` flips with the policy. A record with the other value is on a list of the former
+        // policy, so no walk over all records is needed.
         core::mem::swap(&mut *policy, &mut self.policy);
         (self.kind, self.turn) = (kind, !self.turn);
-        self.former = Some(Former { policy, left: self.packets });
+        self.former = Some(ReplacedPolicy { policy, left: self.packets });
     }
 
-    /// Brings up to `budget` Data from a former policy into the new one, in the order in which they
-    /// would have left, as if nobody had requested them yet; returns true if there are more.
+    /// Moves up to `budget` Data from a former policy to the new one, in eviction order, as if they
+    /// had not been requested yet; returns true if there are more.
     pub(super) fn change_more(&mut self, budget: usize, packets_max: usize, marks: &impl Marks) -> bool {
         let Some(former) = &mut self.former else { return false };
         for _ in 0..budget.min(former.left) {
@@ -258,6 +272,7 @@ impl Accounting {
             former.policy.removed(id, &mut self.records);
             former.left -= 1;
             self.records.set_turn(id, self.turn);
+            // A mark of the former policy has no meaning for the new one.
             marks.set_mark(id, 0);
             self.policy.inserted(id, Arrival::New, &mut self.records);
         }
@@ -269,7 +284,7 @@ impl Accounting {
         self.former.is_some()
     }
 
-    /// Checks the ledger against its lists. Only for a store that nobody is using.
+    /// Checks the accounting against its lists. Only for a store that is not in use.
     #[cfg(test)]
     pub(super) fn check(&self) -> usize {
         let mut totals = (0, 0, 0);
@@ -301,7 +316,7 @@ impl Accounting {
     }
 }
 
-/// What is to leave first of the lists of a policy.
+/// The Data that a policy would evict first.
 fn first_of(policy: &AnyPolicy, records: &Records) -> Option<Id> {
     let mut first = None;
     policy.lists(&mut |list| first = first.or_else(|| list.iter(records).next()));

@@ -1,17 +1,18 @@
-//! The share of the limits that a Data needs, and whether there is room.
+//! The share of the limits that a Data needs, and the outcome of its admission.
 
 use super::index::Handle;
 use super::policy::lists::Record;
 
 /// The share of the limits that a Data takes, and the hash of its name.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Need {
+pub(super) struct EntryCost {
     pub(super) hash: u64,
+    // Eight bits suffice for `COMPONENTS_MAX`.
     pub(super) entries: u8,
     pub(super) octets: u32,
 }
 
-/// So much of each of the three limits.
+/// An amount of each of the three limits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Amount {
     pub(super) packets: usize,
@@ -19,7 +20,7 @@ pub(super) struct Amount {
     pub(super) octets: u64,
 }
 
-impl Need {
+impl EntryCost {
     /// The share of the limits that one Data takes.
     pub(super) fn amount(&self) -> Amount {
         Amount { packets: 1, entries: usize::from(self.entries), octets: u64::from(self.octets) }
@@ -34,9 +35,9 @@ impl Need {
 }
 
 /// Outcome of admitting a Data.
-pub(super) enum Admitted {
+pub(super) enum AdmissionOutcome {
     Yes,
-    /// One more must leave first.
+    /// Another Data must be evicted first.
     NotYet,
     /// It does not fit into an empty store, or there is no memory for its record.
     Never,

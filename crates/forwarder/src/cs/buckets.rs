@@ -1,13 +1,13 @@
 //! The hash tables of the content store's index: buckets of one cache line, each with its lock and
 //! seven slots.
 //!
-//! A slot leads from a tag, which is a level and part of a hash, to the newest Data of a list.
-//! Equal tags make one list, whatever the names are: names are compared by who reads it. A bucket
-//! whose slots are all taken goes on in further ones that it alone has; so more slots than expected
-//! make it longer, never wrong.
+//! A slot maps a tag (a level and a part of a hash) to the newest Data of a list. Equal tags share
+//! a list, even of different names: the reader compares names. A bucket without a free slot
+//! continues in further buckets of its own. So with more lists than expected a lookup takes longer,
+//! and its result is the same.
 //!
-//! Slots are changed under the bucket's lock and may be read without it: a reader sees each slot as
-//! it was or as it is, which is as good as coming a moment earlier or later.
+//! Slots are changed under the bucket's lock and may be read without it. A reader sees each slot
+//! before or after a change, as if it had read a moment earlier or later.
 
 use crate::sync::plain::{AtomicU32, AtomicU64, Ordering};
 
@@ -22,25 +22,25 @@ use crate::slab::{Id, NONE};
 /// Slots of a bucket: with its lock and the link to further ones they fill a cache line.
 const SLOTS: usize = 7;
 
-/// Fewest and most buckets.
+/// Minimum and maximum number of buckets.
 const BUCKETS_MIN: usize = 64;
 const BUCKETS_MAX: usize = 1 << 24;
 
-/// Buckets made at a time: a page of memory.
+/// Buckets allocated at a time: a page of memory.
 const CHUNK: usize = 64;
 
-/// Fewest further buckets that there may be.
+/// Minimum capacity for further buckets.
 const MORE_MIN: usize = 1 << 20;
 
-/// Bits of the hash in a tag, below the level. They are not those that choose the bucket.
+/// Bits of the hash in a tag, below the level. They are not the bits that choose the bucket.
 const TAG_HASH_BITS: u32 = 25;
 
-/// What a list is found by in its bucket.
+/// The key of a list in its bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tag(u32);
 
 impl Tag {
-    /// Of the list of `level`, below 128, for names whose prefix has `hash`.
+    /// The tag of the list of `level`, below 128, for names whose prefix has `hash`.
     pub(super) fn new(hash: u64, level: usize) -> Self {
         Tag((level as u32) << TAG_HASH_BITS | (hash >> (u64::BITS - TAG_HASH_BITS)) as u32)
     }
@@ -48,8 +48,8 @@ impl Tag {
     /// The id in a slot with this tag.
     #[inline]
     fn id_in(self, slot: u64) -> Option<Id> {
-        // With the tag gone an id is left, which is not 0; what has another tag, or is free, is out
-        // of its range.
+        // Without the tag an id remains, which is not 0. A slot with another tag, or a free one, is
+        // out of the range of ids.
         let id = slot ^ u64::from(self.0) << 32;
         (id.wrapping_sub(1) < u64::from(u32::MAX)).then_some(id as u32)
     }
@@ -58,7 +58,7 @@ impl Tag {
 #[repr(C, align(64))]
 struct Bucket<R> {
     lock: Mutex<R, ()>,
-    /// The bucket that goes on with this one's slots, or the next one of the free stack.
+    /// The bucket that continues this one, or the next one of the free stack.
     more: AtomicU32,
     /// The tag in the upper half, the newest Data in the lower one; 0 if the slot is free.
     slots: [AtomicU64; SLOTS],
@@ -76,8 +76,8 @@ impl<R: RawMutex> Pooled for Bucket<R> {
     }
 }
 
-/// Writers of one bucket exclude each other, so that these need no ordering but that of what
-/// readers follow.
+/// Writers of one bucket exclude each other, so ordering is needed only for readers without the
+/// lock.
 impl<R> Bucket<R> {
     /// The slot with `tag`.
     #[inline]
@@ -95,16 +95,17 @@ impl<R> Bucket<R> {
     }
 }
 
-/// Release pairs with the Acquire of [`Bucket::find`]: who follows the id finds the entry filled.
+/// Release pairs with the Acquire of [`Bucket::find`]: a reader that follows the id finds the entry
+/// filled.
 fn set(slot: &AtomicU64, tag: Tag, id: Id) {
     slot.store(u64::from(tag.0) << 32 | u64::from(id), Ordering::Release);
 }
 
-/// What a reader without the lock finds.
-pub(super) enum Newest {
+/// The result of a lookup without the lock.
+pub(super) enum BucketLookup {
     Is(Id),
     None,
-    /// The bucket has further slots: look again with the lock.
+    /// The bucket has further slots: repeat the lookup with the lock.
     Unknown,
 }
 
@@ -116,22 +117,21 @@ pub(super) struct Buckets<R> {
 }
 
 impl<R: RawMutex> Buckets<R> {
-    /// Fast with `expected` slots taken, so many of each bucket's on average, and with room for
-    /// `most`.
+    /// Buckets for `expected` slots, `of_bucket` of them on average in each, with room for `most`.
     pub(super) fn new(expected: usize, of_bucket: usize, most: usize) -> Result<Self, ConfigError> {
         let buckets = (expected / of_bucket).clamp(BUCKETS_MIN, BUCKETS_MAX).next_power_of_two();
         let more = Nodes::new(most.max(MORE_MIN))?;
         Ok(Buckets { pool: Pool::scattered(buckets)?, more, mask: buckets - 1 })
     }
 
-    /// Makes all buckets, and further ones for `most` slots however they are spread.
+    /// Allocates all buckets, and further ones for `most` slots in any distribution.
     pub(super) fn prepare(&self, most: usize) -> Result<(), ConfigError> {
         self.pool.fill(self.mask + 1, Bucket::default)?;
-        // A further bucket is there for the eighth slot of one at the soonest.
+        // A further bucket is used from the eighth slot of a bucket on.
         self.more.prepare(most / (SLOTS + 1) + 1)
     }
 
-    /// Makes some of the buckets that are missing; returns true if any was made.
+    /// Allocates some missing buckets; returns true if any was allocated.
     pub(super) fn grow(&self) -> Result<bool, ConfigError> {
         Ok(self.pool.fill_missing(Bucket::default)? | self.more.grow()?)
     }
@@ -150,29 +150,31 @@ impl<R: RawMutex> Buckets<R> {
 
     /// The newest of the list of `tag` in the bucket of `hash`, without a lock.
     #[inline]
-    pub(super) fn newest(&self, hash: u64, tag: Tag) -> Newest {
-        let Some(bucket) = self.pool.get(self.number(hash) as usize) else { return Newest::None };
+    pub(super) fn newest(&self, hash: u64, tag: Tag) -> BucketLookup {
+        let Some(bucket) = self.pool.get(self.number(hash) as usize) else { return BucketLookup::None };
         match bucket.find(tag) {
-            Some((_, id)) => Newest::Is(id),
-            None if bucket.more() == NONE => Newest::None,
-            None => Newest::Unknown,
+            Some((_, id)) => BucketLookup::Is(id),
+            // A further bucket that is linked at this moment is missed, as if the lookup had come
+            // earlier.
+            None if bucket.more() == NONE => BucketLookup::None,
+            None => BucketLookup::Unknown,
         }
     }
 
-    /// The bucket of that number, if anything was ever in it or near it.
-    pub(super) fn lock(&self, number: u32) -> Option<Locked<'_, R>> {
+    /// Locks the bucket of that number, if its chunk was allocated.
+    pub(super) fn lock(&self, number: u32) -> Option<LockedBucket<'_, R>> {
         let first = self.pool.get(number as usize)?;
-        Some(Locked { table: self, first, _guard: first.lock.lock() })
+        Some(LockedBucket { table: self, first, _guard: first.lock.lock() })
     }
 
-    /// The bucket of that number; `None` if there is no memory for it.
-    pub(super) fn lock_or_make(&self, number: u32) -> Option<Locked<'_, R>> {
+    /// Locks the bucket of that number; `None` if there is no memory for it.
+    pub(super) fn lock_or_make(&self, number: u32) -> Option<LockedBucket<'_, R>> {
         let first = self.pool.get_or_make(number as usize, Bucket::default)?;
-        Some(Locked { table: self, first, _guard: first.lock.lock() })
+        Some(LockedBucket { table: self, first, _guard: first.lock.lock() })
     }
 
-    /// Shows each list that there is: its bucket, its level and its newest Data. Only for a table
-    /// that nobody is using.
+    /// Visits each list: its bucket, its level and its newest Data. Only for a table that is not in
+    /// use.
     #[cfg(test)]
     pub(super) fn lists(&self, show: &mut dyn FnMut(u32, usize, Id)) {
         for number in 0..=self.mask as u32 {
@@ -186,52 +188,53 @@ impl<R: RawMutex> Buckets<R> {
         }
     }
 
-    /// Further buckets in use. Only for a table that nobody is using.
+    /// Further buckets in use. Only for a table that is not in use.
     #[cfg(test)]
     pub(super) fn more_taken(&self) -> usize {
         self.more.taken()
     }
 }
 
-/// A bucket, with those that go on with it, under its lock.
-pub(super) struct Locked<'a, R: RawMutex> {
+/// A bucket, with those that continue it, under its lock.
+pub(super) struct LockedBucket<'a, R: RawMutex> {
     table: &'a Buckets<R>,
     first: &'a Bucket<R>,
     _guard: MutexGuard<'a, R, ()>,
 }
 
-impl<'a, R: RawMutex> Locked<'a, R> {
+impl<'a, R: RawMutex> LockedBucket<'a, R> {
     fn buckets(&self) -> impl Iterator<Item = &'a Bucket<R>> + use<'a, R> {
         let more = &self.table.more;
         core::iter::successors(Some(self.first), move |bucket| more.get(bucket.more()))
     }
 
-    /// Where the list of `tag` has or can have its slot.
+    /// The slot of the list of `tag`, or a free slot for it.
     #[inline]
-    pub(super) fn spot(&self, tag: Tag) -> Spot<'a> {
+    pub(super) fn spot(&self, tag: Tag) -> ListSlot<'a> {
         if let Some((slot, newest)) = self.first.find(tag) {
-            return Spot { tag, slot: Some(slot), newest };
+            return ListSlot { tag, slot: Some(slot), newest };
         }
         match self.first.more() {
-            NONE => Spot { tag, slot: self.first.free(), newest: NONE },
+            NONE => ListSlot { tag, slot: self.first.free(), newest: NONE },
             _ => self.spot_in_more(tag),
         }
     }
 
     #[cold]
-    fn spot_in_more(&self, tag: Tag) -> Spot<'a> {
+    fn spot_in_more(&self, tag: Tag) -> ListSlot<'a> {
         match self.buckets().find_map(|bucket| bucket.find(tag)) {
-            Some((slot, newest)) => Spot { tag, slot: Some(slot), newest },
-            None => Spot { tag, slot: self.buckets().find_map(Bucket::free), newest: NONE },
+            Some((slot, newest)) => ListSlot { tag, slot: Some(slot), newest },
+            None => ListSlot { tag, slot: self.buckets().find_map(Bucket::free), newest: NONE },
         }
     }
 
     /// Makes `id` the newest of the list whose spot was found under this lock; returns true if
     /// there was memory for it.
-    pub(super) fn push(&self, spot: &Spot<'a>, id: Id) -> bool {
+    pub(super) fn push(&self, spot: &ListSlot<'a>, id: Id) -> bool {
         let slot = spot.slot.or_else(|| {
             let (more, bucket) = self.table.more.take()?;
-            // Relaxed: readers without the lock follow no link; seeing one they take the lock.
+            // Relaxed: readers without the lock follow no link; a reader that sees one takes the
+            // lock.
             bucket.more.store(self.first.more(), Ordering::Relaxed);
             self.first.more.store(more, Ordering::Relaxed);
             bucket.slots.first()
@@ -239,9 +242,9 @@ impl<'a, R: RawMutex> Locked<'a, R> {
         slot.map(|slot| set(slot, spot.tag, id)).is_some()
     }
 
-    /// Puts `older` in the place of `newest` of a list of `level`; the list ends if that is `NONE`.
+    /// Replaces `newest` of a list of `level` by `older`; frees the list's slot if that is `NONE`.
     pub(super) fn replace(&self, level: usize, newest: Id, older: Id) {
-        // Of the tag only the level is known.
+        // Only the level of the tag is known.
         const KNOWN: u64 = (u64::MAX << (32 + TAG_HASH_BITS)) | u32::MAX as u64;
         let wanted = (level as u64) << (32 + TAG_HASH_BITS) | u64::from(newest);
         let mut before = self.first;
@@ -249,12 +252,13 @@ impl<'a, R: RawMutex> Locked<'a, R> {
         for bucket in self.buckets() {
             let slot = bucket.slots.iter().find(|slot| slot.load(Ordering::Relaxed) & KNOWN == wanted);
             let Some(slot) = slot else {
-                // The first bucket is never given back, so it needs no id.
+                // The first bucket is never freed, so it needs no id.
                 (before, id) = (bucket, bucket.more());
                 continue;
             };
             let word = slot.load(Ordering::Relaxed);
             let left = if older == NONE { 0 } else { word ^ u64::from(newest) ^ u64::from(older) };
+            // Release as in `set`: a reader that follows `older` finds it filled.
             slot.store(left, Ordering::Release);
             let is_empty = || bucket.slots.iter().all(|slot| slot.load(Ordering::Relaxed) == 0);
             if id != NONE && left == 0 && is_empty() {
@@ -267,7 +271,7 @@ impl<'a, R: RawMutex> Locked<'a, R> {
 }
 
 /// A slot of a list, or a free one; `None` if all are taken.
-pub(super) struct Spot<'a> {
+pub(super) struct ListSlot<'a> {
     tag: Tag,
     slot: Option<&'a AtomicU64>,
     /// The newest of the list.
@@ -279,12 +283,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_is_a_cache_line_with_its_lock() {
+    fn a_bucket_fits_a_cache_line() {
         assert_eq!(size_of::<Bucket<parking_lot::RawMutex>>(), 64);
     }
 
     #[test]
-    fn a_full_bucket_goes_on_in_others_until_their_slots_are_free_again() {
+    fn a_full_bucket_overflows_into_others() {
         let table = Buckets::<parking_lot::RawMutex>::new(0, 1, 0).unwrap();
         let most = 5 * SLOTS as u32;
         let tag = |id: u32| Tag::new(u64::from(id) << 40, id as usize % 3);

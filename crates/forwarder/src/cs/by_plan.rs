@@ -1,5 +1,5 @@
-//! What the content store does with Data of registered objects (`VI-17` to `VI-19`): the ledger of
-//! [`super::objects`] decides, the index is that of all Data.
+//! Data of registered objects in the content store (`VI-17` to `VI-19`). [`super::objects`]
+//! accounts for them and decides whether they are cached; the index is shared with all other Data.
 
 use crate::sync::plain::{AtomicBool, Ordering::Relaxed};
 use alloc::boxed::Box;
@@ -8,40 +8,42 @@ use alloc::vec::Vec;
 use lock_api::RawMutex;
 
 use super::accounting::Accounting;
-use super::index::{Handle, Inserted};
-use super::objects::{AT_ONCE, Judged, Kept, Left, Room, TURN};
-use super::{Cs, EVICTED_PER_DATA_MAX, ObjectHeld, ObjectPlan};
+use super::index::{Handle, InsertOutcome};
+use super::objects::{AT_ONCE, CacheDecision, MemoryBudget, ObjectSlots, RemovedData, TURN};
+use super::{Cs, EVICTED_PER_DATA_MAX, ObjectPlan, ObjectUsage};
 use crate::counter::Counter;
 use crate::counters::ObjectCounts;
-use crate::cs::admission::{Admitted, Need};
-use crate::cs::cached::{Arriving, Cached};
+use crate::cs::admission::{AdmissionOutcome, EntryCost};
+use crate::cs::cached::{CsEntry, IncomingData};
 use crate::cs::policy::lists::Record;
 use crate::error::ConfigError;
-use crate::objects::Found;
+use crate::objects::ObjectMatch;
 use crate::packet::{Output, PacketBuf};
 use crate::pool::boxed;
 use crate::reserve::Reserve;
 use crate::slab::Id;
-use crate::tier::{Leaving, Tier};
+use crate::tier::{EvictedData, Tier};
 
-/// What is to be done with registered objects, as whoever has a packet reads it.
+/// The state of registered objects that the data path reads without the lock.
 #[derive(Default)]
-pub(super) struct ByPlan {
-    /// They have a budget, and some of their Data are to leave.
+pub(super) struct PlanState {
+    /// Objects have a budget.
     has_room: AtomicBool,
+    /// Some Data of objects must be evicted.
     has_leaving: AtomicBool,
-    /// Data of no object are refused, and how many were.
+    /// Data of no object is refused.
     refuses_unregistered: AtomicBool,
+    /// The number of these refusals.
     unregistered: Counter,
 }
 
-/// A catalogue of objects that is to be exchanged, with the memory that this takes.
+/// A new catalogue of objects, with the memory for the exchange.
 pub(crate) struct NewObjects {
     /// Ids by the objects' numbers.
     pub(crate) ids: Box<[Option<u64>]>,
     sorted: Vec<u64>,
     known: Vec<(u64, u32)>,
-    kept: Option<Box<Kept>>,
+    kept: Option<Box<ObjectSlots>>,
 }
 
 impl NewObjects {
@@ -49,22 +51,23 @@ impl NewObjects {
         let (mut sorted, mut known) = (Vec::new(), Vec::new());
         sorted.try_reserve_exact(objects_max).map_err(|_| ConfigError::OutOfMemory)?;
         known.try_reserve_exact(objects_max).map_err(|_| ConfigError::OutOfMemory)?;
-        let (ids, kept) = (boxed(objects_max, || None)?, Some(Kept::new(objects_max)?));
+        let (ids, kept) = (boxed(objects_max, || None)?, Some(ObjectSlots::new(objects_max)?));
         Ok(NewObjects { ids, sorted, known, kept })
     }
 }
 
 impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
-    /// Takes a Data of a registered object in, or gives it to the tier of `out`, or refuses it, as
-    /// its plan says. Without room for objects it is a Data as any other.
+    /// Inserts a Data of a registered object, offers it to the tier of `out`, or refuses it, by its
+    /// plan. Without a budget for objects it is inserted as any other Data.
     #[inline(never)]
-    pub(crate) fn insert_of_object<O: Output<B>>(
+    pub(crate) fn insert_object_data<O: Output<B>>(
         &self,
-        arriving: Arriving<'_, B>,
-        found: Found,
+        arriving: IncomingData<'_, B>,
+        found: ObjectMatch,
         reserve: &Reserve,
         out: &mut O,
     ) {
+        // Relaxed: a Data that arrives while the budget changes may follow the old one.
         if !self.by_plan.has_room.load(Relaxed) {
             return self.insert_apart(arriving, reserve, out);
         }
@@ -72,87 +75,96 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         if !self.admit.load(Relaxed) || components == 0 {
             return;
         }
+        // A record stores 32 bits of octets, so a larger Data could not be charged.
         let Ok(charged) = u32::try_from(octets) else { return self.refused.add(1) };
+        // Decided before the Data is linked, so that a refused Data costs one lock and no access to
+        // a bucket.
         let judged = self.accounting.0.lock().judge(found, u64::from(charged));
         match judged {
-            Judged::Refuse => {}
-            Judged::AsOthers => self.insert(arriving, reserve, out),
-            Judged::Tier => {
+            // `judge` has counted the refusal.
+            CacheDecision::Refuse => {}
+            CacheDecision::Unplanned => self.insert(arriving, reserve, out),
+            CacheDecision::Tier => {
                 if let Some(tier) = out.tier().filter(|_| !arriving.from_tier) {
                     let (packet, fresh_until_ns) = (arriving.packet.clone(), arriving.fresh_until_ns);
-                    self.tier.wrote(tier.write(Leaving::planned(packet, fresh_until_ns)));
+                    self.tier.wrote(tier.write(EvictedData::planned(packet, fresh_until_ns)));
                 }
             }
-            Judged::Memory => {
+            CacheDecision::Memory => {
                 let (key, wire) = (arriving.key, arriving.view.wire);
-                let same = |known: &Cached<B>| known.packet.as_ref() == wire;
-                match self.index.insert(Cached::new(&arriving), key, same, reserve) {
-                    Inserted::Renewed(_) => {}
-                    Inserted::Full => self.refused.add(1),
-                    Inserted::New(handle) => {
+                let same = |known: &CsEntry<B>| known.packet.as_ref() == wire;
+                match self.index.insert(CsEntry::new(&arriving), key, same, reserve) {
+                    // Without notice to the policy: objects are cached by plan, and hits do not
+                    // change the plan.
+                    InsertOutcome::Renewed(_) => {}
+                    InsertOutcome::Full => self.refused.add(1),
+                    InsertOutcome::New(handle) => {
                         let hash = key.hashes.whole();
-                        let need = Need { hash, entries: components as u8, octets: charged };
-                        self.enter_of_object(handle, need, found, reserve, out);
+                        let need = EntryCost { hash, entries: components as u8, octets: charged };
+                        self.admit_object_data(handle, need, found, reserve, out);
                     }
                 }
             }
         }
     }
 
-    /// Enters a Data that is in the index, making room for it.
-    fn enter_of_object<O: Output<B>>(
+    /// Admits a Data that is in the index, and makes room for it.
+    fn admit_object_data<O: Output<B>>(
         &self,
         handle: Handle,
-        need: Need,
-        found: Found,
+        need: EntryCost,
+        found: ObjectMatch,
         reserve: &Reserve,
         out: &mut O,
     ) {
         for _ in 0..EVICTED_PER_DATA_MAX {
             let mut accounting = self.accounting.0.lock();
-            let (entered, left) = accounting.enter_of_object(handle, need, found);
+            let (entered, left) = accounting.admit_object_data(handle, need, found);
             // Under the lock, because the accounting changes only there.
             self.by_plan.has_leaving.store(accounting.has_leaving(), Relaxed);
             drop(accounting);
             if let Some(left) = left {
-                self.let_go(left, reserve, out);
+                self.finish_eviction(left, reserve, out);
             }
             match entered {
-                Admitted::Yes => return,
-                Admitted::NotYet => {}
-                Admitted::Never => break,
+                AdmissionOutcome::Yes => return,
+                AdmissionOutcome::NotYet => {}
+                AdmissionOutcome::Never => break,
             }
         }
+        // The Data is on no list, so this thread still owns it and may remove it.
         self.take_out(handle.id, reserve);
-        self.accounting.0.lock().refuse_of_object();
+        self.accounting.0.lock().count_object_refusal();
     }
 
-    /// Takes a Data out that has left its object's list.
-    fn let_go<O: Output<B>>(&self, left: Left, reserve: &Reserve, out: &mut O) {
+    /// Removes an evicted Data of an object from the index, and offers it to the tier if its plan
+    /// requires that.
+    fn finish_eviction<O: Output<B>>(&self, left: RemovedData, reserve: &Reserve, out: &mut O) {
         let cached = self.take_out(left.id, reserve);
         if let Some(tier) = out.tier().filter(|_| left.to_tier)
-            && let Some(Cached { packet, fresh_until_ns, from_tier: false, .. }) = cached
+            && let Some(CsEntry { packet, fresh_until_ns, from_tier: false, .. }) = cached
         {
-            self.tier.wrote(tier.write(Leaving::planned(packet, fresh_until_ns)));
+            self.tier.wrote(tier.write(EvictedData::planned(packet, fresh_until_ns)));
         }
     }
 
-    /// Takes out up to `budget` Data of objects that leave, [`TURN`] at most, a few of them under
-    /// one hold of the lock; returns true if more are.
+    /// Removes up to `budget` Data of objects that are being evicted, [`TURN`] at most, a few of
+    /// them under one hold of the lock; returns true if there are more.
     #[inline]
     pub(crate) fn evict_objects<O: Output<B>>(&self, budget: usize, out: &mut O) -> bool {
         self.by_plan.has_leaving.load(Relaxed)
             && self.evict_leaving(budget.min(TURN), |left, reserve| {
-                self.let_go(left, reserve, out);
+                self.finish_eviction(left, reserve, out);
             })
     }
 
     #[cold]
     #[inline(never)]
-    fn evict_leaving(&self, budget: usize, mut each: impl FnMut(Left, &Reserve)) -> bool {
+    fn evict_leaving(&self, budget: usize, mut each: impl FnMut(RemovedData, &Reserve)) -> bool {
+        // At least one, so that a caller without a budget makes progress.
         let (reserve, mut budget) = (Reserve::new(0), budget.max(1));
         loop {
-            let mut left = [Left::default(); AT_ONCE];
+            let mut left = [RemovedData::default(); AT_ONCE];
             let most = budget.min(AT_ONCE);
             let mut accounting = self.accounting.0.lock();
             let taken = accounting.take_leaving(&mut left[..most]);
@@ -168,13 +180,15 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         }
     }
 
-    /// Exchanges the catalogue. Data of what it has no more are taken out.
+    /// Exchanges the catalogue. Data of objects that it no longer lists is removed.
     pub(crate) fn exchange_objects(&self, new: NewObjects) {
         let NewObjects { ids, mut sorted, mut known, kept } = new;
         sorted.extend(ids.iter().flatten());
         sorted.sort_unstable();
         let mut accounting = self.accounting.0.lock();
         let room = accounting.objects.room;
+        // Its memory was allocated in `NewObjects::new`, because nothing is allocated under this
+        // lock.
         if accounting.objects.kept.is_none() {
             accounting.objects.kept = kept;
         }
@@ -184,16 +198,18 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         }
         self.by_plan.has_leaving.store(accounting.has_leaving(), Relaxed);
         drop(accounting);
+        // `ObjectSlots::exchange` requires that all of them are removed. They are removed in
+        // rounds, so that workers can take the lock in between.
         while self.evict_leaving(TURN, |left, reserve| drop(self.take_out(left.id, reserve))) {}
         if let Some(kept) = &mut self.accounting.0.lock().objects.kept {
             kept.exchange(&ids, &sorted, &mut known);
         }
     }
 
-    /// Changes the budget of objects; what is beyond it leaves in turns.
+    /// Changes the budget of objects; Data beyond it is evicted in rounds.
     pub(crate) fn limit_objects(&self, packets: usize, octets: u64) {
         let mut accounting = self.accounting.0.lock();
-        accounting.objects.room = Room { packets, octets };
+        accounting.objects.room = MemoryBudget { packets, octets };
         let room = accounting.objects.room;
         if let Some(kept) = &mut accounting.objects.kept {
             kept.limit(room);
@@ -202,12 +218,12 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         self.by_plan.has_leaving.store(accounting.has_leaving(), Relaxed);
     }
 
-    /// Says whether Data of no object are refused.
+    /// Sets whether Data of no object is refused.
     pub(crate) fn refuse_unregistered(&self, is_refused: bool) {
         self.by_plan.refuses_unregistered.store(is_refused, Relaxed);
     }
 
-    /// Whether Data of no object are refused: then it is counted.
+    /// Returns true if Data of no object is refused, and counts the refusal.
     pub(crate) fn refuses_unregistered(&self) -> bool {
         let is_refused = self.by_plan.refuses_unregistered.load(Relaxed);
         if is_refused {
@@ -222,14 +238,14 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         }
     }
 
-    pub(crate) fn held_object(&self, object: u32) -> ObjectHeld {
+    pub(crate) fn object_usage(&self, object: u32) -> ObjectUsage {
         self.accounting
             .0
             .lock()
             .objects
             .kept
             .as_ref()
-            .map_or_else(ObjectHeld::default, |kept| kept.held(object))
+            .map_or_else(ObjectUsage::default, |kept| kept.held(object))
     }
 
     pub(crate) fn object_counts(&self) -> ObjectCounts {
@@ -239,34 +255,34 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
     }
 }
 
-/// Registered objects in the ledger.
+/// The accounting of registered objects.
 impl Accounting {
     /// Returns true if the record is of a Data of an object.
     #[inline]
-    pub(super) fn is_of_object(record: &Record) -> bool {
-        Kept::has(record)
+    pub(super) fn is_object_record(record: &Record) -> bool {
+        ObjectSlots::has(record)
     }
 
-    /// Enters a Data of a registered object, after at most one other has left for it.
-    pub(super) fn enter_of_object(
+    /// Admits a Data of a registered object, after the eviction of at most one other.
+    pub(super) fn admit_object_data(
         &mut self,
         handle: Handle,
-        need: Need,
-        found: Found,
-    ) -> (Admitted, Option<Left>) {
+        need: EntryCost,
+        found: ObjectMatch,
+    ) -> (AdmissionOutcome, Option<RemovedData>) {
         match &mut self.objects.kept {
             Some(kept) => kept.enter(handle, need.record(handle), found, &mut self.records),
-            None => (Admitted::Never, None),
+            None => (AdmissionOutcome::Never, None),
         }
     }
 
-    /// What is to be done with a Data of a registered object of so many octets.
-    pub(super) fn judge(&mut self, found: Found, octets: u64) -> Judged {
-        self.objects.kept.as_mut().map_or(Judged::Refuse, |kept| kept.judge(found, octets))
+    /// Returns the decision about a Data of `octets` octets of a registered object.
+    pub(super) fn judge(&mut self, found: ObjectMatch, octets: u64) -> CacheDecision {
+        self.objects.kept.as_mut().map_or(CacheDecision::Refuse, |kept| kept.judge(found, octets))
     }
 
-    /// Counts a Data of a registered object for which there was no room after all.
-    pub(super) fn refuse_of_object(&mut self) {
+    /// Counts the refusal of a Data of a registered object that was linked but not admitted.
+    pub(super) fn count_object_refusal(&mut self) {
         self.objects.kept.iter_mut().for_each(|kept| kept.counts.refused += 1);
     }
 
@@ -274,26 +290,26 @@ impl Accounting {
         self.objects.kept.as_ref().is_some_and(|kept| kept.has_leaving())
     }
 
-    /// Takes Data of objects that leave off their lists, as many as there is room for in `left`;
-    /// returns how many.
-    pub(super) fn take_leaving(&mut self, left: &mut [Left]) -> usize {
+    /// Detaches Data of objects that are being evicted, as many as fit into `left`; returns their
+    /// number.
+    pub(super) fn take_leaving(&mut self, left: &mut [RemovedData]) -> usize {
         let Some(kept) = &mut self.objects.kept else { return 0 };
         let taken = left.iter_mut().map_while(|left| kept.take(&mut self.records).map(|one| *left = one));
         taken.count()
     }
 
-    /// Takes a Data of a registered object off its list.
-    pub(super) fn detach_of_object(&mut self, handle: Handle) -> Option<Id> {
+    /// Removes a Data of a registered object from its list.
+    pub(super) fn detach_object_data(&mut self, handle: Handle) -> Option<Id> {
         self.objects.kept.as_mut()?.remove(handle.id, &mut self.records);
         Some(handle.id)
     }
 
     /// Any Data of objects.
-    pub(super) fn any_of_objects(&self) -> Option<Id> {
+    pub(super) fn any_object_data(&self) -> Option<Id> {
         self.objects.kept.as_ref()?.any()
     }
 
-    /// Checks the ledger of objects against their lists.
+    /// Checks the accounting of objects against their lists.
     #[cfg(test)]
     pub(super) fn check_objects(&self) -> usize {
         self.objects.kept.as_ref().map_or(0, |kept| kept.check(&self.records))

@@ -1,8 +1,8 @@
-//! A few Data that a step of reading ahead has found, for the next one.
+//! A few Data that a prefetch step has found, for the next step.
 
 use crate::slab::{Id, NONE};
 
-/// Data that are looked at together: those of a batch's group of packets.
+/// Data that are prefetched together: those of a batch's group of packets.
 const GROUP: usize = 32;
 
 /// Data that a step has found, for the next one.
@@ -16,8 +16,9 @@ impl Ids {
         Ids { ids: [NONE; GROUP], len: 0 }
     }
 
-    /// Adds one, if there is room for it.
+    /// Adds an id, if there is room for it.
     pub(super) fn push(&mut self, id: Id) {
+        // A Data beyond the group is not prefetched, which costs time and does not change results.
         if let Some(place) = self.ids.get_mut(self.len) {
             *place = id;
             self.len += 1;

@@ -1,34 +1,34 @@
 //! The content store's index: each Data is found by its whole name and by every prefix of it
 //! (`IS-30`).
 //!
-//! Data whose names have a prefix in common are in one list for it, the newest first, and a slot of
-//! a hash table leads there; those of one whole name are in a list too, in a table of their own. A
-//! list has no memory of its own: its links lie in the Data's entries, one pair for each component
-//! of a name, behind the packet's reference. So a prefix that one Data alone has, which is what
-//! spread names are made of, costs one slot of 8 octets.
+//! Data whose names have a common prefix are in one list for it, the newest first, and a slot of a
+//! hash table leads to the list. Data with the same whole name are in a list too, in a table of
+//! their own. A list has no memory of its own: its links are in the Data's entries, one pair for
+//! each component of a name, after the reference to the packet. So a prefix that only one Data has,
+//! which is usual for names with little in common, costs one slot of 8 octets.
 //!
-//! Nothing of a packet is read to file a Data or to take one out: lists are told apart by hashes,
-//! and an entry knows the buckets it is in. Whoever looks for a Data compares names, so a list that
-//! two prefixes share by chance costs time, never a wrong answer. No name is copied.
+//! An insertion or removal reads nothing of a packet: lists are distinguished by hashes, and an
+//! entry stores the numbers of its buckets. A lookup compares names, so a list that two prefixes
+//! share by chance costs time and causes no wrong answer. No name is copied.
 //!
 //! # Locks
 //!
 //! Order: the lock of a bucket, then that of an entry; never two buckets. A bucket's lock guards
 //! its slots and the links of its lists; an entry's lock guards the Data. Slots are also read
-//! without a lock: what is found so is used under the entry's lock and judged by its name, so
-//! nothing depends on it but whether a Data is found.
+//! without a lock. The result of such a read is checked under the entry's lock by its name, so it
+//! only affects whether a Data is found.
 //!
-//! A Data is taken out by its owner only: who took it off the policy's lists. Until its inserter
-//! has put it on those lists nobody owns it, so it stays while it is being linked.
+//! A Data is removed only by its owner, the thread that detached it from the policy's lists. Before
+//! its inserter has added it to those lists it has no owner, so it stays while it is being linked.
 
 use crate::sync::plain::{AtomicU8, AtomicU32, Ordering::Relaxed};
 
 use lock_api::{Mutex, RawMutex};
 use namely_wire::COMPONENTS_MAX;
 
-use super::buckets::{Buckets, Locked, Newest, Spot, Tag};
+use super::buckets::{BucketLookup, Buckets, ListSlot, LockedBucket, Tag};
 use super::pool::{Nodes, Pooled};
-use crate::cs::cached::Cached;
+use crate::cs::cached::CsEntry;
 use crate::cs::policy::eviction::Marks;
 use crate::error::ConfigError;
 use crate::hash::NameHashes;
@@ -37,34 +37,44 @@ use crate::prefix_table::Key;
 use crate::reserve::Reserve;
 use crate::slab::{Id, NONE};
 
-/// Maximum number of Data that one lookup examines under one name. A cache may miss; it may not
-/// make one Interest pay for all stale Data under a short prefix.
+/// Data that one cache lookup examines under one name.
+///
+/// A cache may miss. But one Interest must not pay for all stale Data under a short prefix.
+///
+/// # Limit
+/// The lookup is a miss.
+/// - Value: 64 of the name, 64 below it
+/// - Counter: `misses`
+/// - Tests: `a_lookup_examines_bounded_data`,
+///   `a_prefix_lookup_is_bounded_by_data`
 pub(crate) const CS_EXAMINED_MAX: usize = 64;
 
-/// Links that lie in an entry: those of its whole name and of four prefixes.
+/// Links in an entry: those of its whole name and of four prefixes.
+// As many as fit an entry of two cache lines.
 const LINKS: usize = 5;
 /// Links in a block, for longer names.
 const BLOCK_LINKS: usize = 4;
 
-/// Places of the smallest pools: limits can be raised so far at run time.
+/// Minimum capacity of the pools, in entries and blocks: at run time, limits can be raised up to
+/// it.
 const ENTRIES_MIN: usize = 1 << 22;
 const BLOCKS_MIN: usize = 1 << 20;
 
-/// Distinct prefixes for each Data of the limit for which the table of prefixes is made. More make
-/// it slower.
+/// The table of prefixes is sized for this number of distinct prefixes per Data of the limit. With
+/// more, lookups in it are slower.
 const PREFIXES_PER_DATA: usize = 4;
 
-/// Slots of a bucket, of seven, that are taken on average when a table is as full as it is made
-/// for. Those that do not fit are a wait for memory that was not prefetched. Of a thousand buckets
-/// with two on average one needs more than its own; with four, fifty, but few names have four
-/// prefixes that no other one has.
+/// Average number of used slots of a bucket, of seven, in a table at its expected size. Slots that
+/// do not fit cost a wait for memory that was not prefetched. With two on average, one bucket of a
+/// thousand needs more than its own slots; with four, fifty of them, but few names have four
+/// prefixes that no other name has.
 const NAMES_PER_BUCKET: usize = 2;
 const PREFIXES_PER_BUCKET: usize = 4;
 
-/// Lines of a packet that are prefetched: those that most names lie in.
+/// Cache lines of a packet that are prefetched: most names are within them.
 const PACKET_LINES: usize = 2;
 
-/// The level of whole names; that of a prefix is its number of components.
+/// The level of whole names. The level of a prefix is its number of components.
 const WHOLE: usize = 0;
 
 pub(super) struct Index<B, R> {
@@ -74,15 +84,15 @@ pub(super) struct Index<B, R> {
     blocks: Nodes<Block>,
 }
 
-/// Two cache lines: the Data, and its places in lists.
+/// Two cache lines: the Data, and its links in lists.
 #[repr(C, align(64))]
 struct Entry<B, R> {
-    cached: Mutex<R, Option<Cached<B>>>,
-    /// Tells a Data from a later one in the same entry; changes under the lock.
+    cached: Mutex<R, Option<CsEntry<B>>>,
+    /// Distinguishes a Data from a later one in the same entry; changes under the lock.
     generation: AtomicU32,
-    /// What the policy is told of hits without its lock.
+    /// The policy's mark of hits, which is set without its lock.
     mark: AtomicU8,
-    /// Of the name; set once.
+    /// Components of the name; set once.
     components: AtomicU8,
     links: [Link; LINKS],
     /// The first block, or the next entry of the free stack.
@@ -99,22 +109,23 @@ struct Block {
     more: AtomicU32,
 }
 
-/// A place in one list. Neighbours are named by where their links are: see [`LinkPlace`].
+/// The position in one list. Neighbors are identified by the position of their links: see
+/// [`LinkPosition`].
 #[derive(Default)]
 struct Link {
-    /// The bucket that leads to the list: set once, before anything can take the Data out.
+    /// The bucket that leads to the list. Set once, before any thread can remove the Data.
     bucket: AtomicU32,
     newer: AtomicU32,
     older: AtomicU32,
 }
 
-/// In [`Link::bucket`]: there was no memory for the bucket, and the Data is not found by this
-/// prefix.
+/// A value of [`Link::bucket`]: there was no memory for the bucket, and the Data is not found by
+/// this prefix.
 const UNLINKED: u32 = u32::MAX;
 
-/// Where links are: an entry's id, or a block's with this bit.
-type LinkPlace = Id;
-const IN_BLOCK: LinkPlace = 1 << 31;
+/// The position of links: an entry's id, or a block's with this bit.
+type LinkPosition = Id;
+const IN_BLOCK: LinkPosition = 1 << 31;
 
 impl<B, R: RawMutex> Default for Entry<B, R> {
     fn default() -> Self {
@@ -141,46 +152,47 @@ impl Pooled for Block {
     }
 }
 
-/// A Data in the store, as long as it is there.
+/// Identifies a Data in the store, as long as it is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Handle {
     pub(super) id: Id,
     pub(super) generation: u32,
 }
 
-/// Places for so many Data: what is on its way out has one still, and workers have some at hand.
+/// Returns the number of entries for `packets` Data. A Data that is being removed still has one,
+/// and workers have some in reserve.
 pub(super) fn with_leaving(packets: usize) -> usize {
     if packets == 0 { 0 } else { packets + packets / 8 + LEAVING_MIN }
 }
 
-/// The fewest places for Data on their way out.
+/// Minimum number of entries for Data that is being removed.
 const LEAVING_MIN: usize = 256;
 
-/// What became of a Data that was to be filed.
-pub(super) enum Inserted {
+/// The result of an insertion.
+pub(super) enum InsertOutcome {
     New(Handle),
     /// The same packet was there: its freshness was renewed.
     Renewed(Handle),
-    /// There is no place or no memory for it.
+    /// There is no free entry or no memory for it.
     Full,
 }
 
 /// A visitor of Data: returns true to stop.
-type Visit<'v, B> = dyn FnMut(Handle, &mut Cached<B>) -> bool + 'v;
+type Visit<'v, B> = dyn FnMut(Handle, &mut CsEntry<B>) -> bool + 'v;
 
-/// A list that is looked for.
-struct Sought<'a> {
+/// The list that a lookup walks.
+struct LookupList<'a> {
     hash: u64,
     level: usize,
     name: &'a [u8],
 }
 
-impl Sought<'_> {
+impl LookupList<'_> {
     fn tag(&self) -> Tag {
         Tag::new(self.hash, self.level)
     }
 
-    /// Returns true if a Data of this name belongs to the list; another may be in it by chance.
+    /// Returns true if a Data of this name belongs to the list; others may be in it by chance.
     fn has(&self, name: &[u8]) -> bool {
         match self.level {
             WHOLE => name == self.name,
@@ -190,11 +202,11 @@ impl Sought<'_> {
 }
 
 impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
-    /// For so many Data with so many components in all.
+    /// Creates an index for `packets` Data with `components` components in total.
     #[inline(never)]
     pub(super) fn new(packets: usize, components: usize) -> Result<Self, ConfigError> {
         let prefixes = packets.saturating_mul(PREFIXES_PER_DATA).min(components);
-        // A Data that is on its way out has its entry still.
+        // A Data that is being removed still has its entry.
         let entries = packets.saturating_mul(2).clamp(ENTRIES_MIN, IN_BLOCK as usize - 1);
         let blocks = (components / BLOCK_LINKS).clamp(BLOCKS_MIN, IN_BLOCK as usize - 1);
         Ok(Index {
@@ -205,7 +217,7 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         })
     }
 
-    /// Makes the memory for so many Data with so many components in all.
+    /// Allocates the memory for `packets` Data with `components` components in total.
     pub(super) fn prepare(&self, packets: usize, components: usize) -> Result<(), ConfigError> {
         self.names.prepare(packets)?;
         self.prefixes.prepare(components)?;
@@ -214,7 +226,7 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         self.blocks.prepare(components / BLOCK_LINKS + with_leaving(packets.min(components / LINKS)))
     }
 
-    /// Makes the next memory; returns true if any was made.
+    /// Allocates the next memory; returns true if any was allocated.
     pub(super) fn grow(&self) -> Result<bool, ConfigError> {
         let tables = self.names.grow()? | self.prefixes.grow()?;
         Ok(tables | self.entries.grow()? | self.blocks.grow()?)
@@ -240,11 +252,11 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         self.prefetch_name(hashes.whole());
     }
 
-    /// Prefetches the links that filing a Data changes, once its buckets are at hand.
+    /// Prefetches the links that an insertion changes, once its buckets are in the cache.
     pub(super) fn prefetch_lists(&self, hashes: &NameHashes) {
         for level in 1..hashes.len() {
             let hash = hashes.hash(level);
-            if let Newest::Is(place) = self.prefixes.newest(hash, Tag::new(hash, level)) {
+            if let BucketLookup::Is(place) = self.prefixes.newest(hash, Tag::new(hash, level)) {
                 self.link(place, level).into_iter().for_each(prefetch);
             }
         }
@@ -255,8 +267,8 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         self.entries.get(id).into_iter().for_each(prefetch);
     }
 
-    /// Prefetches the buckets that taking out a Data needs, its neighbours and the beginning of its
-    /// packet.
+    /// Prefetches the memory for the removal of a Data: its buckets, its neighbors and the
+    /// beginning of its packet.
     pub(super) fn prefetch_leaving(&self, id: Id) {
         let Some(entry) = self.entries.get(id) else { return };
         let links = entry.links.iter().take(usize::from(entry.components.load(Relaxed)));
@@ -271,12 +283,12 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
 
     /// Prefetches the entry of the newest Data of a whole name; returns its id.
     pub(super) fn prefetch_newest(&self, hash: u64) -> Id {
-        let Newest::Is(id) = self.names.newest(hash, Tag::new(hash, WHOLE)) else { return NONE };
+        let BucketLookup::Is(id) = self.names.newest(hash, Tag::new(hash, WHOLE)) else { return NONE };
         self.prefetch_entry(id);
         id
     }
 
-    /// Prefetches the beginning of a Data's packet, unless somebody else is at the Data.
+    /// Prefetches the beginning of a Data's packet, unless another thread has locked the Data.
     pub(super) fn prefetch_packet(&self, id: Id) {
         if let Some(cached) = self.entries.get(id).and_then(|entry| entry.cached.try_lock())
             && let Some(cached) = &*cached
@@ -285,25 +297,26 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         }
     }
 
-    /// Shows `visit` the Data with exactly the first `n` components of `key`, newest first, then,
-    /// if `below`, those whose names extend it, until it returns true. At most `most` of each are
-    /// shown, and no more than [`CS_EXAMINED_MAX`].
+    /// Calls `visit` for the Data with exactly the first `n` components of `key`, newest first,
+    /// then, if `below`, for those whose names extend it, until it returns true. Visits at most
+    /// `most` of each, and no more than [`CS_EXAMINED_MAX`].
     pub(super) fn visit(&self, key: Key<'_>, n: usize, below: bool, most: usize, visit: &mut Visit<'_, B>) {
-        let sought = Sought { hash: key.hashes.hash(n), level: WHOLE, name: key.prefix(n) };
+        let sought = LookupList { hash: key.hashes.hash(n), level: WHOLE, name: key.prefix(n) };
         if !self.visit_list(&sought, most, visit) && below && n < COMPONENTS_MAX {
-            self.visit_list(&Sought { level: n, ..sought }, most, visit);
+            self.visit_list(&LookupList { level: n, ..sought }, most, visit);
         }
     }
 
-    /// Returns true if the visitor stopped. The first of the list is tried without the bucket's
-    /// lock.
-    fn visit_list(&self, sought: &Sought<'_>, most: usize, visit: &mut Visit<'_, B>) -> bool {
+    /// Returns true if the visitor stopped. The first Data of the list is visited without the
+    /// bucket's lock.
+    fn visit_list(&self, sought: &LookupList<'_>, most: usize, visit: &mut Visit<'_, B>) -> bool {
         let table = self.table(sought.level);
         let mut left = most;
+        // Without the bucket's lock, because most lookups end at the newest Data.
         let first = match table.newest(sought.hash, sought.tag()) {
-            Newest::None => return false,
-            Newest::Unknown => NONE,
-            Newest::Is(place) => place,
+            BucketLookup::None => return false,
+            BucketLookup::Unknown => NONE,
+            BucketLookup::Is(place) => place,
         };
         let first = self.owner(first);
         if first != NONE && self.examine(first, sought, &mut left, visit) {
@@ -316,12 +329,13 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
     #[inline(never)]
     fn visit_others(
         &self,
-        sought: &Sought<'_>,
+        sought: &LookupList<'_>,
         first: Id,
         mut left: usize,
         visit: &mut Visit<'_, B>,
     ) -> bool {
         let table = self.table(sought.level);
+        // Copied, so that the bucket is not locked while the Data is examined.
         let mut ids = [NONE; CS_EXAMINED_MAX];
         let found = match table.lock(table.number(sought.hash)) {
             Some(locked) => self.collect(&locked.spot(sought.tag()), sought.level, &mut ids),
@@ -331,22 +345,25 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         others.any(|id| self.examine(*id, sought, &mut left, visit))
     }
 
-    /// Shows a Data of `sought` to the visitor, if there is one left to show; returns true if it
+    /// Passes a Data of `sought` to the visitor, if `left` permits; returns true if the visitor
     /// stopped.
-    fn examine(&self, id: Id, sought: &Sought<'_>, left: &mut usize, visit: &mut Visit<'_, B>) -> bool {
+    fn examine(&self, id: Id, sought: &LookupList<'_>, left: &mut usize, visit: &mut Visit<'_, B>) -> bool {
         let Some(entry) = self.entries.get(id) else { return false };
         let mut guard = entry.cached.lock();
         match &mut *guard {
+            // The name is compared: the entry may hold another Data by now, and two prefixes may
+            // share a list.
             Some(cached) if *left > 0 && sought.has(cached.name()) => {
                 *left -= 1;
+                // Relaxed: the generation changes only under this lock.
                 visit(Handle { id, generation: entry.generation.load(Relaxed) }, cached)
             }
             _ => false,
         }
     }
 
-    /// Puts the newest of a list into `ids`; returns how many.
-    fn collect(&self, spot: &Spot<'_>, level: usize, ids: &mut [Id]) -> usize {
+    /// Copies the ids of the newest Data of a list into `ids`; returns their number.
+    fn collect(&self, spot: &ListSlot<'_>, level: usize, ids: &mut [Id]) -> usize {
         let mut place = spot.newest;
         let mut found = 0;
         for id in ids {
@@ -358,60 +375,64 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         found
     }
 
-    /// Files a Data under `key`, its name, and under every prefix of it. `same` knows the same
-    /// packet.
+    /// Inserts a Data under `key`, its name, and under every prefix of it. `same` recognizes the
+    /// same packet.
     pub(super) fn insert(
         &self,
-        cached: Cached<B>,
+        cached: CsEntry<B>,
         key: Key<'_>,
-        same: impl Fn(&Cached<B>) -> bool,
+        same: impl Fn(&CsEntry<B>) -> bool,
         reserve: &Reserve,
-    ) -> Inserted {
+    ) -> InsertOutcome {
         let components = key.hashes.len();
-        // Making stays outside of the bucket's lock.
-        let Some((id, entry)) = self.take(components, reserve) else { return Inserted::Full };
+        // Allocated before the bucket is locked.
+        let Some((id, entry)) = self.take(components, reserve) else { return InsertOutcome::Full };
         let (hash, number) = (key.hashes.whole(), self.names.number(key.hashes.whole()));
         let Some(locked) = self.names.lock_or_make(number) else {
             self.give(id, entry, reserve);
-            return Inserted::Full;
+            return InsertOutcome::Full;
         };
         let spot = locked.spot(Tag::new(hash, WHOLE));
         if let Some(handle) = self.renew(&spot, cached.fresh_until_ns, same) {
             drop(locked);
             self.give(id, entry, reserve);
-            return Inserted::Renewed(handle);
+            return InsertOutcome::Renewed(handle);
         }
-        // Before it can be found: a reader that comes by the slot finds the Data in the entry.
+        // Filled before the entry is linked: a reader that follows the slot finds the Data in the
+        // entry.
         let generation = entry.put(cached);
         if !self.join(&locked, &spot, number, WHOLE, id) {
             drop(locked);
+            // The entry is emptied before it is free; otherwise lookups could find this Data in an
+            // entry that belongs to another one.
             drop(entry.cached.lock().take());
             self.give(id, entry, reserve);
-            return Inserted::Full;
+            return InsertOutcome::Full;
         }
         drop(locked);
         let mut place = id;
+        // One bucket after the other: no thread holds two.
         for level in 1..components {
-            place = self.next_place(place, level);
+            place = self.next_position(place, level);
             let hash = key.hashes.hash(level);
             let number = self.prefixes.number(hash);
             let joined = self.prefixes.lock_or_make(number).is_some_and(|locked| {
                 self.join(&locked, &locked.spot(Tag::new(hash, level)), number, level, place)
             });
-            // Without this prefix the Data is still found by its whole name, and taken out well.
+            // Without this prefix the Data is still found by its whole name, and can be removed.
             if !joined && let Some(link) = self.link(place, level) {
                 link.bucket.store(UNLINKED, Relaxed);
             }
         }
-        Inserted::New(Handle { id, generation })
+        InsertOutcome::New(Handle { id, generation })
     }
 
     /// Renews the freshness of the same packet, if it is in the list of its name.
     fn renew(
         &self,
-        spot: &Spot<'_>,
+        spot: &ListSlot<'_>,
         fresh_until_ns: u64,
-        same: impl Fn(&Cached<B>) -> bool,
+        same: impl Fn(&CsEntry<B>) -> bool,
     ) -> Option<Handle> {
         if spot.newest == NONE {
             return None;
@@ -430,14 +451,15 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
     /// Makes the links at `place` the newest of a list; returns true if there was memory for it.
     fn join<'a>(
         &self,
-        locked: &Locked<'a, R>,
-        spot: &Spot<'a>,
+        locked: &LockedBucket<'a, R>,
+        spot: &ListSlot<'a>,
         number: u32,
         level: usize,
-        place: LinkPlace,
+        place: LinkPosition,
     ) -> bool {
         let older = spot.newest;
         let Some(link) = self.link(place, level) else { return false };
+        // Relaxed: other threads read links under the bucket's lock, or as hints for prefetches.
         link.bucket.store(number, Relaxed);
         link.newer.store(NONE, Relaxed);
         link.older.store(older, Relaxed);
@@ -448,14 +470,14 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         joined
     }
 
-    /// Takes a Data out, by its owner.
-    pub(super) fn remove(&self, id: Id, reserve: &Reserve) -> Option<Cached<B>> {
+    /// Removes a Data; only its owner may call this.
+    pub(super) fn remove(&self, id: Id, reserve: &Reserve) -> Option<CsEntry<B>> {
         let entry = self.entries.get(id)?;
-        // Out of all lists first, the Data last: a reader that still finds the entry is answered
-        // from it, or finds it empty. The entry is free only then.
+        // Unlinked from all lists first; the Data is removed last. A reader that still finds the
+        // entry is answered from it, or finds it empty. Only then is the entry free.
         let mut place = id;
         for level in 0..usize::from(entry.components.load(Relaxed)) {
-            place = self.next_place(place, level);
+            place = self.next_position(place, level);
             self.leave(level, place);
         }
         let cached = entry.cached.lock().take();
@@ -463,11 +485,11 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         cached
     }
 
-    /// Takes the links at `place` out of their list.
-    fn leave(&self, level: usize, place: LinkPlace) {
+    /// Unlinks the links at `place` from their list.
+    fn leave(&self, level: usize, place: LinkPosition) {
         let Some(link) = self.link(place, level) else { return };
-        // Relaxed: the bucket was set before the Data could have an owner, and its neighbours
-        // change under the bucket's lock alone.
+        // Relaxed: the bucket was set before the Data could have an owner, and its neighbors change
+        // only under the bucket's lock.
         let Some(locked) = self.table(level).lock(link.bucket.load(Relaxed)) else { return };
         let (newer, older) = (link.newer.load(Relaxed), link.older.load(Relaxed));
         match self.link(newer, level) {
@@ -484,7 +506,7 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
     }
 
     #[inline]
-    fn link(&self, place: LinkPlace, level: usize) -> Option<&Link> {
+    fn link(&self, place: LinkPosition, level: usize) -> Option<&Link> {
         match place & IN_BLOCK {
             0 => self.entries.get(place)?.links.get(level),
             _ => self.blocks.get(place & !IN_BLOCK)?.links.get(level.checked_sub(LINKS)? % BLOCK_LINKS),
@@ -493,16 +515,16 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
 
     /// The entry whose links are at `place`.
     #[inline]
-    fn owner(&self, place: LinkPlace) -> Id {
+    fn owner(&self, place: LinkPosition) -> Id {
         match place & IN_BLOCK {
             0 => place,
             _ => self.blocks.get(place & !IN_BLOCK).map_or(NONE, |block| block.owner.load(Relaxed)),
         }
     }
 
-    /// Where an entry has its links for `level`, given where it has those for the level before.
+    /// The position of an entry's links for `level`, from the position for the previous level.
     #[inline]
-    fn next_place(&self, place: LinkPlace, level: usize) -> LinkPlace {
+    fn next_position(&self, place: LinkPosition, level: usize) -> LinkPosition {
         if level < LINKS || !(level - LINKS).is_multiple_of(BLOCK_LINKS) {
             return place;
         }
@@ -513,7 +535,7 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         more.map_or(NONE, |more| more.load(Relaxed) | IN_BLOCK)
     }
 
-    /// A free entry with room for the links of so many components.
+    /// Returns a free entry with room for the links of `components` components.
     fn take(&self, components: usize, reserve: &Reserve) -> Option<(Id, &Entry<B, R>)> {
         let (id, entry) = self.entries.take_from(&reserve.cs_entries)?;
         entry.more.store(NONE, Relaxed);
@@ -531,20 +553,21 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         Some((id, entry))
     }
 
-    /// Gives back an entry that is in no list any more.
+    /// Frees an entry that is in no list any more.
     fn give(&self, id: Id, entry: &Entry<B, R>, reserve: &Reserve) {
         let mut more = entry.more.load(Relaxed);
         while let Some(block) = self.blocks.get(more) {
+            // Read first: in a free block the link is that of the free stack.
             let next = block.more.load(Relaxed);
-            self.blocks.give_to(&reserve.cs_blocks, more);
+            self.blocks.release_to(&reserve.cs_blocks, more);
             more = next;
         }
-        self.entries.give_to(&reserve.cs_entries, id);
+        self.entries.release_to(&reserve.cs_entries, id);
     }
 
-    /// Calls `visit` with the Data in up to `most` places from `from` on, until it returns false.
-    /// Where to go on, or none after the last one.
-    pub(super) fn walk(&self, from: Id, most: u32, mut visit: impl FnMut(&Cached<B>) -> bool) -> Option<Id> {
+    /// Calls `visit` for the Data in up to `most` entries from `from` on, until it returns false.
+    /// Returns the next position, or `None` after the last entry.
+    pub(super) fn walk(&self, from: Id, most: u32, mut visit: impl FnMut(&CsEntry<B>) -> bool) -> Option<Id> {
         for id in from.max(1)..from.saturating_add(most) {
             let entry = self.entries.get(id)?;
             if entry.cached.lock().as_ref().is_some_and(|cached| !visit(cached)) {
@@ -554,16 +577,18 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         Some(from.saturating_add(most))
     }
 
-    /// Gives back what was taken for packets and not used.
+    /// Returns entries and blocks that were reserved for packets and not used.
     pub(super) fn settle(&self, reserve: &Reserve) {
         self.entries.settle(&reserve.cs_entries);
         self.blocks.settle(&reserve.cs_blocks);
     }
 
     /// Runs `change` on a Data, if it is still there.
-    pub(super) fn with(&self, handle: Handle, change: impl FnOnce(&mut Cached<B>)) {
+    pub(super) fn with(&self, handle: Handle, change: impl FnOnce(&mut CsEntry<B>)) {
         let Some(entry) = self.entries.get(handle.id) else { return };
         let mut guard = entry.cached.lock();
+        // The caller held no lock since it had the handle, so the entry may hold another Data by
+        // now.
         if entry.generation.load(Relaxed) == handle.generation
             && let Some(cached) = &mut *guard
         {
@@ -571,10 +596,13 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         }
     }
 
-    /// Raises a Data's mark, up to `most`. Two workers at once may count as one.
+    /// Raises a Data's mark, up to `most`. The hits of two workers at the same time may count as
+    /// one.
     #[inline]
     pub(super) fn raise(&self, id: Id, most: u8) {
         if let Some(entry) = self.entries.get(id) {
+            // Load and store instead of one exchange: a lost hit costs less than a locked operation
+            // for each.
             let mark = entry.mark.load(Relaxed);
             if mark < most {
                 entry.mark.store(mark + 1, Relaxed);
@@ -585,8 +613,9 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
 
 impl<B, R: RawMutex> Entry<B, R> {
     /// Puts a Data into an empty entry; returns its generation.
-    fn put(&self, cached: Cached<B>) -> u32 {
+    fn put(&self, cached: CsEntry<B>) -> u32 {
         let mut guard = self.cached.lock();
+        // Wrapping: no handle lives as long as 2^32 Data in one entry.
         let generation = self.generation.load(Relaxed).wrapping_add(1);
         self.generation.store(generation, Relaxed);
         *guard = Some(cached);
@@ -606,7 +635,7 @@ impl<B: AsRef<[u8]>, R: RawMutex> Marks for Index<B, R> {
     }
 }
 
-/// Only for an index that nobody is using.
+/// Only for an index that is not in use.
 #[cfg(test)]
 impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
     fn cached(&self) -> impl Iterator<Item = &Entry<B, R>> {
@@ -614,10 +643,10 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         entries.filter(|entry| entry.cached.lock().is_some())
     }
 
-    /// Checks each list; returns how many Data there are.
+    /// Checks each list; returns the number of Data.
     pub(super) fn check(&self) -> usize {
         let mut places = 0;
-        let mut walk = |number: u32, level: usize, newest: LinkPlace| {
+        let mut walk = |number: u32, level: usize, newest: LinkPosition| {
             let (mut newer, mut place) = (NONE, newest);
             while let Some(link) = self.link(place, level) {
                 assert_eq!((link.bucket.load(Relaxed), link.newer.load(Relaxed)), (number, newer));
@@ -651,7 +680,7 @@ mod tests {
     use alloc::sync::Arc;
 
     #[test]
-    fn an_entry_is_two_cache_lines_and_a_block_one() {
+    fn an_index_entry_fits_two_cache_lines() {
         assert_eq!(size_of::<Entry<Arc<[u8]>, parking_lot::RawMutex>>(), 128);
         assert_eq!(
             size_of::<Entry<(Arc<[u8]>, usize), parking_lot::RawMutex>>(),

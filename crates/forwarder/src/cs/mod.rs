@@ -1,13 +1,13 @@
 //! The content store: cached Data, found by whole name, by any prefix, or by implicit digest; one
-//! for all workers.
+//! store for all workers.
 //!
-//! Three limits are in force at once (`IS-35`): packets, index entries and octets. A Data is copied
-//! nowhere: the store keeps a reference to the received packet and its index points into it.
+//! Three limits apply at once (`IS-35`): packets, index entries and octets. No Data is copied: the
+//! store holds a reference to the received packet, and its index points into it.
 //!
-//! A lookup takes the lock of the Data that it finds, and that of a bucket if the first one does
-//! not do; a hit takes the policy's lock too if the policy needs it ([`OnHit`]). An insertion takes
-//! a bucket for each component, one after the other, then the policy's lock alone; what leaves for
-//! it is taken out after that, again bucket by bucket.
+//! A lookup locks the Data that it finds, and a bucket if the first Data does not match. A hit also
+//! takes the policy's lock if the policy needs it ([`OnHit`]). An insertion locks the bucket of
+//! each component, one after the other, then the policy alone. Evicted Data is removed after that,
+//! again bucket by bucket.
 
 mod accounting;
 mod admission;
@@ -28,9 +28,9 @@ mod stress;
 #[cfg(test)]
 mod tests;
 
-use crate::cs::cached::Arriving;
-use crate::cs::cached::Cached;
-use crate::cs::cached::kept_digest;
+use crate::cs::cached::CsEntry;
+use crate::cs::cached::IncomingData;
+use crate::cs::cached::boxed_digest;
 use crate::cs::index::CS_EXAMINED_MAX;
 use crate::cs::status::CsChange;
 use crate::cs::status::CsStatus;
@@ -40,85 +40,96 @@ use lock_api::{Mutex, RawMutex};
 use namely_wire::{DataView, Name, NameRef};
 
 use crate::counter::Counter;
-use crate::cs::admission::{Admitted, Amount, Need};
+use crate::cs::admission::{AdmissionOutcome, Amount, EntryCost};
 use crate::cs::policy::eviction::{Arrival, OnHit};
 use crate::cs::status::CachedData;
 use crate::error::ConfigError;
 use crate::interest_key::InterestKey;
 use crate::limits::CsLimits;
 use crate::packet::{Output, PacketBuf};
-use crate::pool::Apart;
+use crate::pool::HeapPart;
 use crate::prefix_table::Key;
 use crate::reserve::Reserve;
 use crate::slab::Id;
-use crate::tier::{Leaving, Tier, TierCounters};
+use crate::tier::{EvictedData, Tier, TierCounters};
 use accounting::{Accounting, Limits};
 #[cfg(feature = "vip")]
-use by_plan::ByPlan;
-#[cfg(feature = "vip")]
 pub(crate) use by_plan::NewObjects;
-use index::{Handle, Index, Inserted};
 #[cfg(feature = "vip")]
-pub use objects::{ObjectHeld, ObjectPlace, ObjectPlan};
+use by_plan::PlanState;
+use index::{Handle, Index, InsertOutcome};
+#[cfg(feature = "vip")]
+pub use objects::{ObjectPlacement, ObjectPlan, ObjectUsage};
 pub use policy::{CsPolicy, PolicyModel, UnknownPolicy};
 
-/// Maximum number of digests that one Interest by digest has computed. They are kept, so that the
-/// next one goes on behind them.
+/// Digests of cached Data that one Interest by digest computes.
+///
+/// They are stored, so that the next Interest continues after them.
+///
+/// # Limit
+/// The lookup is a miss.
+/// - Counter: `misses`
+/// - Tests: `a_digest_lookup_computes_at_most_four`
 pub(crate) const CS_DIGESTS_MAX: usize = 4;
 
-/// Maximum number of Data that leave for one that comes in. A large one among small ones needs so
-/// many at most; more are there only while limits are being lowered, and then it is refused.
+/// Maximum number of Data that are evicted for one insertion. A large Data among small ones needs
+/// at most this number. More are needed only while limits are being lowered; the insertion is then
+/// refused.
 pub(crate) const EVICTED_PER_DATA_MAX: usize = 512;
 
-/// Places that one [`ContentStore::walk`] looks at.
+/// Slots of the content store that one part of `cs/list` visits.
+///
+/// # Limit
+/// The next part continues there.
+/// - Tests: `memory_contents_are_listed_in_parts`
 const WALKED_MAX: u32 = 1 << 16;
 
 pub(crate) struct Cs<B, R> {
     index: Index<B, R>,
-    accounting: Apart<LockedAccounting<R>>,
+    accounting: HeapPart<LockedAccounting<R>>,
     limits: Limits,
     admit: AtomicBool,
     serve: AtomicBool,
-    /// What the policy wants to know of a hit: its lock, or a mark up to so much.
+    /// The policy's handling of a hit: its lock, or the maximum of a mark.
     on_hit: AtomicU8,
     refused: Counter,
-    /// What is to be done with registered objects.
+    /// The state of registered objects for the data path.
     #[cfg(feature = "vip")]
-    by_plan: ByPlan,
-    /// What became of the tier's part.
-    pub(crate) tier: Apart<TierCounters>,
+    by_plan: PlanState,
+    /// The tier's counters.
+    pub(crate) tier: HeapPart<TierCounters>,
 }
 
-/// What each insertion writes, apart from what lookups read.
+/// The state that each insertion writes, on cache lines apart from those that lookups read.
 #[repr(align(64))]
 struct LockedAccounting<R>(Mutex<R, Accounting>);
 
-/// In [`Cs::on_hit`].
+/// A value of [`Cs::on_hit`].
 const LOCK: u8 = u8::MAX;
 
-/// What a lookup found.
+/// The result of a lookup.
 pub(crate) enum Lookup<B> {
     Hit(B),
     Miss,
-    /// Compute the digest of this packet, give it to [`Cs::set_digest`], and look again.
-    DigestNeeded(Undigested<B>),
+    /// Compute the digest of this packet, pass it to [`Cs::set_digest`], and look up again.
+    DigestNeeded(UndigestedPacket<B>),
 }
 
 /// A cached packet whose digest is not known yet.
-pub(crate) struct Undigested<B> {
+pub(crate) struct UndigestedPacket<B> {
     handle: Handle,
     pub(crate) packet: B,
 }
 
 impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
-    /// An empty store. `admit` is whether it takes Data in, `serve` whether it answers.
+    /// An empty store. `admit` enables insertions, `serve` enables answers.
     pub(crate) fn new(
         limits: &CsLimits,
         policy: CsPolicy,
         admit: bool,
         serve: bool,
     ) -> Result<Self, ConfigError> {
-        let accounting = Apart::new(|| {
+        let accounting = HeapPart::new(|| {
             let accounting = Accounting::new(policy, limits.packets_max)?;
             Ok(LockedAccounting(Mutex::new(accounting)))
         })?;
@@ -136,12 +147,12 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             serve: AtomicBool::new(serve),
             refused: Counter::default(),
             #[cfg(feature = "vip")]
-            by_plan: ByPlan::default(),
-            tier: Apart::new(|| Ok(TierCounters::default()))?,
+            by_plan: PlanState::default(),
+            tier: HeapPart::new(|| Ok(TierCounters::default()))?,
         })
     }
 
-    /// Makes the memory for so many Data with so many components in all.
+    /// Allocates the memory for `packets` Data with `entries` components in total.
     pub(crate) fn prepare(&self, packets: usize, entries: usize) -> Result<(), ConfigError> {
         if packets == 0 {
             return Ok(());
@@ -154,7 +165,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         self.limits.packets.load(Relaxed) > 0 && self.index.is_growth_due()
     }
 
-    /// Makes the next memory; returns true if any was made.
+    /// Allocates the next memory; returns true if any was allocated.
     pub(crate) fn grow(&self) -> Result<bool, ConfigError> {
         if self.limits.packets.load(Relaxed) == 0 {
             return Ok(false);
@@ -163,7 +174,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         Ok(index | self.accounting.0.lock().grow(self.index.made())?)
     }
 
-    /// Its state; lookups are counted by who makes them.
+    /// The state of the store. The callers of lookups count `hits` and `misses`.
     pub(crate) fn info(&self, hits: u64, misses: u64) -> CsStatus {
         let accounting = self.accounting.0.lock();
         CsStatus {
@@ -181,15 +192,15 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         }
     }
 
-    /// Changes what is given; Data beyond a smaller capacity leaves, and comes into another policy,
-    /// with [`ContentStore::shrink`].
+    /// Applies the given changes. `Cs::shrink` evicts Data beyond a smaller capacity, and moves
+    /// Data to another policy.
     pub(crate) fn configure(&self, change: &CsChange) {
         let set = |flag: &AtomicBool, value: Option<bool>| {
             if let Some(value) = value {
                 flag.store(value, Relaxed);
             }
         };
-        // Relaxed, without the lock: a packet that is under way goes by the old or by the new flag.
+        // Relaxed, without the lock: a packet that is under way uses the old or the new flag.
         set(&self.admit, change.admit);
         set(&self.serve, change.serve);
         let mut accounting = self.accounting.0.lock();
@@ -198,14 +209,13 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         }
         if let Some(policy) = change.policy {
             accounting.change(policy, self.limits.packets.load(Relaxed));
-            // Under the policy's lock, with the policy. A hit that still reads the former value
-            // marks in vain, or takes the lock in vain.
+            // Stored under the policy's lock, with the policy. A hit that still reads the former
+            // value sets a mark or takes the lock without effect.
             self.on_hit.store(on_hit(&accounting), Relaxed);
         }
     }
 
-    /// Changes how many index entries and octets there may be; Data beyond them leaves with
-    /// [`ContentStore::shrink`].
+    /// Changes the limits on index entries and octets; `Cs::shrink` evicts Data beyond them.
     pub(crate) fn limit(&self, entries_max: usize, octets_max: u64) {
         // Under the lock, so that an admission sees both old limits or both new ones.
         let accounting = self.accounting.0.lock();
@@ -214,8 +224,8 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         drop(accounting);
     }
 
-    /// Lets go of up to `budget` Data that are beyond the limits, and brings as many from a former
-    /// policy into the new one; returns true if there are more of either.
+    /// Evicts up to `budget` Data beyond the limits, and moves as many from a former policy to the
+    /// new one; returns true if there are more of either.
     pub(crate) fn shrink(&self, budget: usize) -> bool {
         let reserve = Reserve::new(0);
         let mut accounting = self.accounting.0.lock();
@@ -228,7 +238,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             let mut accounting = self.accounting.0.lock();
             let fits = accounting.fits(&self.limits, Amount::default());
             let left = (!fits).then(|| accounting.evict(Arrival::New, &self.index)).flatten();
-            // The index has locks of its own, and none is taken under the policy's.
+            // The index has locks of its own, and none may be taken under the policy's.
             drop(accounting);
             is_more = left.is_some();
             let Some(left) = left else { break };
@@ -238,7 +248,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         is_more | is_changing
     }
 
-    /// Lets go of one Data as if room were needed, and offers it to `tier`; false if there is
+    /// Evicts one Data, as a full store does, and offers it to `tier`; returns false if there is
     /// none.
     pub(crate) fn spill(&self, tier: &mut impl Tier<B>) -> bool {
         let reserve = Reserve::new(0);
@@ -252,7 +262,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         true
     }
 
-    /// Gives back what was taken for packets and not used.
+    /// Returns entries that were reserved for packets and not used.
     pub(crate) fn settle(&self, reserve: &Reserve) {
         self.index.settle(reserve);
     }
@@ -265,7 +275,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         }
     }
 
-    /// Returns true if an Interest may be answered, from here or from the tier.
+    /// Returns true if an Interest may be answered, from the store or from the tier.
     #[inline]
     pub(crate) fn serves(&self, interest: &InterestKey<'_>) -> bool {
         self.serve.load(Relaxed) && interest.components > 0
@@ -287,8 +297,10 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
                 if let Some(asked) = interest.digest {
                     match &cached.digest {
                         None => {
-                            lookup =
-                                Lookup::DigestNeeded(Undigested { handle, packet: cached.packet.clone() });
+                            lookup = Lookup::DigestNeeded(UndigestedPacket {
+                                handle,
+                                packet: cached.packet.clone(),
+                            });
                             return true;
                         }
                         Some(digest) if digest[0][..] != *asked => return false,
@@ -309,7 +321,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         lookup
     }
 
-    /// Tells the policy that a Data answered, or arrived again.
+    /// Notifies the policy that a Data answered an Interest, or arrived again.
     fn used(&self, handle: Handle) {
         match self.on_hit.load(Relaxed) {
             0 => {}
@@ -318,28 +330,28 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         }
     }
 
-    pub(crate) fn set_digest(&self, of: &Undigested<B>, digest: [u8; 32]) {
-        // Made with no lock held.
-        let digest = kept_digest(digest);
+    pub(crate) fn set_digest(&self, of: &UndigestedPacket<B>, digest: [u8; 32]) {
+        // Allocated with no lock held.
+        let digest = boxed_digest(digest);
         self.index.with(of.handle, |cached| cached.digest = digest);
     }
 
-    /// [`Cs::insert`] apart from the way of most Data, into which it goes as it is.
+    /// As [`Cs::insert`], but not inlined: for callers outside the common path.
     #[inline(never)]
     pub(crate) fn insert_apart<O: Output<B>>(
         &self,
-        arriving: Arriving<'_, B>,
+        arriving: IncomingData<'_, B>,
         reserve: &Reserve,
         out: &mut O,
     ) {
         self.insert(arriving, reserve, out);
     }
 
-    /// Takes a Data in, or renews it if the very same packet is there. What leaves for it is
-    /// offered to the tier of `out`.
+    /// Inserts a Data, or renews it if the same packet is there. Evicted Data is offered to the
+    /// tier of `out`.
     #[inline(always)]
-    pub(crate) fn insert<O: Output<B>>(&self, arriving: Arriving<'_, B>, reserve: &Reserve, out: &mut O) {
-        let Arriving { view, key, .. } = arriving;
+    pub(crate) fn insert<O: Output<B>>(&self, arriving: IncomingData<'_, B>, reserve: &Reserve, out: &mut O) {
+        let IncomingData { view, key, .. } = arriving;
         if !self.admit.load(Relaxed) || self.limits.packets.load(Relaxed) == 0 {
             return;
         }
@@ -351,29 +363,30 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             self.refused.add(1);
             return;
         }
-        // Linked first and owned after: Data in the index that is on no list of the policy belongs
+        // Linked first and listed after: Data in the index that is on no list of the policy belongs
         // to this thread alone, so no other thread removes it.
-        let cached = Cached::new(&arriving);
+        let cached = CsEntry::new(&arriving);
         let inserted = self.index.insert(cached, key, |known| known.packet.as_ref() == view.wire, reserve);
         match inserted {
-            Inserted::Renewed(handle) => self.used(handle),
-            Inserted::Full => self.refused.add(1),
-            Inserted::New(handle) => {
+            InsertOutcome::Renewed(handle) => self.used(handle),
+            InsertOutcome::Full => self.refused.add(1),
+            InsertOutcome::New(handle) => {
                 let hash = key.hashes.whole();
-                let need = Need { hash, entries: components as u8, octets: octets as u32 };
+                let need = EntryCost { hash, entries: components as u8, octets: octets as u32 };
                 self.enter(handle, need, reserve, out);
             }
         }
     }
 
-    /// Enters a Data that is in the index, making room for it.
-    fn enter<O: Output<B>>(&self, handle: Handle, need: Need, reserve: &Reserve, out: &mut O) {
+    /// Admits a Data that is in the index, and makes room for it.
+    fn enter<O: Output<B>>(&self, handle: Handle, need: EntryCost, reserve: &Reserve, out: &mut O) {
         let mut arrival = None;
         for _ in 0..EVICTED_PER_DATA_MAX {
             let mut accounting = self.accounting.0.lock();
             let arrival = *arrival.get_or_insert_with(|| accounting.arriving(need.hash));
             let (entered, left) = accounting.enter(handle, need, arrival, &self.limits, &self.index);
-            // One Data leaves for each turn of the lock, so that others come in between.
+            // One Data is evicted for each acquisition of the lock, so that other threads can take
+            // it in between.
             drop(accounting);
             if let Some(left) = left {
                 let left = self.take_out(left, reserve);
@@ -382,37 +395,38 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
                 }
             }
             match entered {
-                Admitted::Yes => return,
-                Admitted::NotYet => {}
+                AdmissionOutcome::Yes => return,
+                AdmissionOutcome::NotYet => {}
                 // The limits became smaller meanwhile.
-                Admitted::Never => break,
+                AdmissionOutcome::Never => break,
             }
         }
         self.take_out(handle.id, reserve);
         self.refused.add(1);
     }
 
-    /// Takes a Data out of the index, by its owner; its memory is given back with no lock held.
-    fn take_out(&self, id: Id, reserve: &Reserve) -> Option<Cached<B>> {
+    /// Removes a Data from the index; only its owner may call this. Its memory is freed with no
+    /// lock held.
+    fn take_out(&self, id: Id, reserve: &Reserve) -> Option<CsEntry<B>> {
         self.index.remove(id, reserve)
     }
 
-    /// Offers a Data that made room to the tier.
-    fn offer(&self, left: Option<Cached<B>>, tier: &mut impl Tier<B>) {
+    /// Offers an evicted Data to the tier.
+    fn offer(&self, left: Option<CsEntry<B>>, tier: &mut impl Tier<B>) {
         if let Some(left) = left.filter(|left| !left.from_tier) {
-            let Cached { packet, fresh_until_ns, was_asked_for, .. } = left;
-            let leaving = Leaving { packet, fresh_until_ns, was_asked_for, is_planned: false };
+            let CsEntry { packet, fresh_until_ns, was_asked_for, .. } = left;
+            let leaving = EvictedData { packet, fresh_until_ns, was_asked_for, is_planned: false };
             self.tier.wrote(tier.write(leaving));
         }
     }
 
-    /// Counts a Data that was not to be cached.
+    /// Counts a Data that must not be cached.
     pub(crate) fn refuse(&self) {
         self.refused.add(1);
     }
 
-    /// Removes up to `count` Data at or under `prefix`; returns how many went and whether more
-    /// remain, or are coming in at this moment.
+    /// Removes up to `count` Data at or under `prefix`; returns the number removed, and true if
+    /// more remain or are being inserted.
     pub(crate) fn erase(&self, prefix: Key<'_>, count: usize) -> (usize, bool) {
         let mut erased = 0;
         loop {
@@ -431,15 +445,16 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
                     self.take_out(id, &reserve);
                     self.settle(&reserve);
                 }
-                // Another thread owns this Data, or it is on no list yet: it is leaving or
-                // arriving.
+                // Another thread owns this Data, or it is on no list yet: it is being removed or
+                // inserted.
                 None => return (erased, prefix.hashes.len() > 0),
             }
             erased += 1;
         }
     }
 
-    /// Removes the Data of this very name that has this implicit digest; false if there is none.
+    /// Removes the Data of exactly this name with this implicit digest; returns false if there is
+    /// none.
     pub(crate) fn erase_exact(
         &self,
         name: Key<'_>,
@@ -462,8 +477,8 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
     }
 
     /// Calls `visit` with the name, octets and freshness of each Data at or under `prefix` in a
-    /// bounded number of places from `from` on, until it returns false. Where to go on; none at the
-    /// end.
+    /// bounded number of entries from `from` on, until it returns false. Returns the next position;
+    /// `None` at the end.
     pub(crate) fn walk(
         &self,
         prefix: NameRef<'_>,
@@ -478,7 +493,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         })
     }
 
-    /// A Data at or below `name`, the very name first; it does not count as used.
+    /// A Data at or below `name`, preferably of exactly that name. This does not count as a use.
     pub(crate) fn peek(&self, name: Key<'_>) -> Option<CachedData> {
         let mut found = None;
         let components = name.hashes.len();
@@ -505,7 +520,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         any
     }
 
-    /// Checks what must hold whenever nobody is using the store.
+    /// Checks the invariants of a store that is not in use.
     #[cfg(test)]
     fn check(&self) {
         let accounting = self.accounting.0.lock();

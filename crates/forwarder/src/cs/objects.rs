@@ -1,117 +1,128 @@
-//! Data of registered objects (`VI-17` to `VI-19`): kept by plan, whole objects at a time, under a
-//! budget of their own, apart from the policy that keeps everything else.
+//! Data of registered objects (`VI-17` to `VI-19`): cached by plan, whole objects at a time, under
+//! a budget of their own, apart from the policy of all other Data.
 //!
-//! Who computes the virtual plane says of each object where it is to be kept and what it is worth
-//! ([`ObjectPlan`]). All Data of an object are in one list. An object has its room from its first
-//! Data on, all that its plan names, so that none is kept in part because another one came. Where
-//! there is no room the objects that are worth least give way, if they are worth less than the one
-//! that comes and are enough: each leaves whole. Nothing leaves before a Data comes that needs its
-//! room, so what is kept stays until something better takes its place (Algorithm 2).
+//! The virtual plane computes the placement of each object and its worth in memory
+//! ([`ObjectPlan`]). All Data of an object are in one list. When the first Data of an object is
+//! admitted, all memory that its plan requires is reserved, so that a later object does not leave
+//! it cached in part. Without free memory, objects that are worth less than the new one are
+//! evicted, each as a whole, if that frees enough. Nothing is evicted before a Data arrives that
+//! needs the memory, so an object stays until a better one replaces it (Algorithm 2).
 //!
-//! An object that leaves is taken out Data by Data: as many as a Data that comes needs, and the
-//! others in turns ([`TURN`]). Until then what is still there goes on answering.
+//! An object is evicted Data by Data: as many as a new Data needs, and the others in rounds
+//! ([`TURN`]). Until then its remaining Data still answers Interests.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::index::Handle;
 use crate::counters::ObjectCounts;
-use crate::cs::admission::Admitted;
+use crate::cs::admission::AdmissionOutcome;
 use crate::cs::policy::lists::{List, Record, Records};
 use crate::error::ConfigError;
-use crate::objects::Found;
+use crate::objects::ObjectMatch;
 use crate::pool::boxed;
 use crate::slab::Id;
 
-/// Data of objects that leave which one turn takes out.
+/// Data of evicted objects that one round removes.
+///
+/// # Limit
+/// The next round follows after 1 ms; an arriving Data removes as many as it needs.
+/// - Counter: `objects_evicted_data`
+/// - Tests: `a_larger_object_leaves_in_bounded_turns`
 pub(crate) const TURN: usize = 256;
 
-/// Of these, how many are taken off their list under one hold of the lock.
+/// Data of evicted objects removed under one hold of the lock.
+///
+/// # Limit
+/// The lock is released before further ones are removed.
+/// - Counter: `objects_evicted_data`
+/// - Tests: `a_larger_object_leaves_in_bounded_turns`
 pub(super) const AT_ONCE: usize = 32;
 
-/// The list of the first slot; those before are the policy's.
+/// The list of the first slot; smaller numbers are the policy's.
+// Far above the lists of any policy: LFU has the most, 255.
 const FIRST_LIST: u32 = 1 << 16;
 
 const NO_SLOT: u32 = u32::MAX;
 
 /// The state behind the policy's lock.
 #[derive(Default)]
-pub(super) struct Ledger {
+pub(super) struct ObjectAccounting {
     /// The objects, if there ever were any.
-    pub(super) kept: Option<Box<Kept>>,
+    pub(super) kept: Option<Box<ObjectSlots>>,
     /// Their budget.
-    pub(super) room: Room,
+    pub(super) room: MemoryBudget,
 }
 
-/// Where an object's Data are to be kept.
+/// The place where an object's Data are cached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ObjectPlace {
-    /// Nowhere. What is there stays until what comes needs its room.
+pub enum ObjectPlacement {
+    /// Nowhere. Data in memory stays until new Data needs its room.
     #[default]
     Nowhere,
     /// In memory.
     Memory,
-    /// In the tier below the memory, to which its Data are given as they come.
+    /// In the tier below the memory, which receives its Data on arrival.
     Tier,
-    /// Where those of no object are: the policy decides.
-    AsOthers,
+    /// As Data of no object: the policy decides.
+    Unplanned,
 }
 
-/// What is to become of an object's Data.
+/// The plan for an object's Data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ObjectPlan {
-    /// Where they are to be kept.
-    pub place: ObjectPlace,
-    /// What the object is worth in memory: those that are worth less give way to it. One that is to
-    /// be kept elsewhere counts as worth nothing there.
+    /// The place where they are cached.
+    pub place: ObjectPlacement,
+    /// The worth of the object in memory. Objects of less worth are evicted for it. An object with
+    /// another place has no worth there.
     pub worth: u64,
-    /// Octets of memory that are its own from its first Data on; more as soon as it has more.
+    /// Octets of memory that are reserved from its first Data on; its actual size if that is more.
     pub octets: u64,
 }
 
-/// What memory holds of an object.
+/// The Data of an object in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ObjectHeld {
-    /// Its Data.
+pub struct ObjectUsage {
+    /// The number of its Data.
     pub packets: usize,
-    /// Octets that these hold on to.
+    /// Octets that they occupy.
     pub octets: u64,
-    /// It is on its way out.
+    /// It is being evicted.
     pub is_leaving: bool,
 }
 
-/// What memory there may be.
+/// The memory budget.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Room {
+pub(super) struct MemoryBudget {
     pub(super) packets: usize,
     pub(super) octets: u64,
 }
 
-/// What is to be done with a Data.
+/// The decision about a Data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Judged {
+pub(super) enum CacheDecision {
     Refuse,
     Tier,
     Memory,
-    AsOthers,
+    Unplanned,
 }
 
-/// A Data that has left its list.
+/// A Data that was removed from its list.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Left {
+pub(super) struct RemovedData {
     pub(super) id: Id,
-    /// Its object is to be kept in the tier.
+    /// Its object is placed in the tier.
     pub(super) to_tier: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// Nothing of it is here.
+    /// It has no Data in memory.
     #[default]
     Empty,
-    /// It has its room.
+    /// It has its memory reserved.
     Held,
-    /// It leaves.
+    /// It is being evicted.
     Leaving,
 }
 
@@ -122,38 +133,40 @@ struct Slot {
     list: List,
     octets: u64,
     state: State,
-    /// The next one that leaves.
+    /// The next object that is being evicted.
     next: u32,
-    /// When it was found that there is no room for it: [`Kept::changes`].
+    /// The value of [`ObjectSlots::changes`] when no room was found for it.
     refused_at: u64,
 }
 
 impl Slot {
-    /// Octets of the budget that are its own while it is held.
+    /// Octets of the budget that are reserved while it is held.
     fn room(&self) -> u64 {
         self.plan.octets.max(self.octets)
     }
 
     fn worth(&self) -> u64 {
-        if self.plan.place == ObjectPlace::Memory { self.plan.worth } else { 0 }
+        // Data of an object that the plan has moved elsewhere only stays until its memory is
+        // needed.
+        if self.plan.place == ObjectPlacement::Memory { self.plan.worth } else { 0 }
     }
 }
 
-pub(super) struct Kept {
+pub(super) struct ObjectSlots {
     slots: Box<[Slot]>,
     /// The slot of each object of the catalogue.
     of: Box<[u32]>,
-    room: Room,
-    /// Rises with everything that may make room.
+    room: MemoryBudget,
+    /// Incremented by every change that may make room.
     changes: u64,
-    /// The first of those that leave, and how many Data they have.
+    /// The first object that is being evicted, and the number of Data of all such objects.
     leaving: u32,
     leaving_packets: usize,
     pub(super) counts: ObjectCounts,
 }
 
-impl Kept {
-    /// For so many objects, and without room.
+impl ObjectSlots {
+    /// Creates a table for `objects_max` objects, without a budget.
     pub(super) fn new(objects_max: usize) -> Result<Box<Self>, ConfigError> {
         let mut numbers = FIRST_LIST..;
         let slot = || Slot {
@@ -165,10 +178,10 @@ impl Kept {
             next: NO_SLOT,
             refused_at: 0,
         };
-        Ok(Box::new(Kept {
+        Ok(Box::new(ObjectSlots {
             slots: boxed(objects_max, slot)?,
             of: boxed(objects_max, || NO_SLOT)?,
-            room: Room::default(),
+            room: MemoryBudget::default(),
             changes: 1,
             leaving: NO_SLOT,
             leaving_packets: 0,
@@ -186,8 +199,8 @@ impl Kept {
         self.slots.get(*self.of.get(object as usize)? as usize)
     }
 
-    pub(super) fn held(&self, object: u32) -> ObjectHeld {
-        self.slot(object).map_or(ObjectHeld::default(), |slot| ObjectHeld {
+    pub(super) fn held(&self, object: u32) -> ObjectUsage {
+        self.slot(object).map_or(ObjectUsage::default(), |slot| ObjectUsage {
             packets: slot.list.len(),
             octets: slot.octets,
             is_leaving: slot.state == State::Leaving,
@@ -205,6 +218,7 @@ impl Kept {
         if slot.plan != plan {
             let before = slot.room();
             slot.plan = plan;
+            // Only a held object has a reservation: `dismiss` has ended that of a leaving one.
             if slot.state == State::Held {
                 self.counts.reserved = self.counts.reserved - before + slot.room();
             }
@@ -212,8 +226,8 @@ impl Kept {
         }
     }
 
-    /// Changes the budget; what is worth least leaves if it is too much.
-    pub(super) fn limit(&mut self, room: Room) {
+    /// Changes the budget; evicts the objects of least worth if too much is reserved.
+    pub(super) fn limit(&mut self, room: MemoryBudget) {
         self.room = room;
         self.changes += 1;
         while self.counts.reserved > room.octets || self.staying() > room.packets {
@@ -222,57 +236,65 @@ impl Kept {
         }
     }
 
-    /// Data of objects that do not leave.
+    /// The number of Data of objects that are not being evicted.
     fn staying(&self) -> usize {
         self.counts.packets - self.leaving_packets
     }
 
-    /// What is to be done with a Data of so many octets.
-    pub(super) fn judge(&mut self, found: Found, octets: u64) -> Judged {
+    /// Returns the decision about a Data of `octets` octets.
+    pub(super) fn judge(&mut self, found: ObjectMatch, octets: u64) -> CacheDecision {
         let at = self.of.get(found.object as usize).copied().unwrap_or(NO_SLOT);
+        // The id is compared too: after an exchange of catalogues the same number may be another
+        // object.
         let judged = match self.slots.get(at as usize).filter(|slot| slot.id == Some(found.id)) {
-            None => Judged::Refuse,
+            None => CacheDecision::Refuse,
             Some(slot) => match slot.plan.place {
-                ObjectPlace::Nowhere => Judged::Refuse,
-                ObjectPlace::Tier => Judged::Tier,
-                ObjectPlace::AsOthers => Judged::AsOthers,
-                ObjectPlace::Memory => self.has_room(at, octets),
+                ObjectPlacement::Nowhere => CacheDecision::Refuse,
+                ObjectPlacement::Tier => CacheDecision::Tier,
+                ObjectPlacement::Unplanned => CacheDecision::Unplanned,
+                ObjectPlacement::Memory => self.has_room(at, octets),
             },
         };
         match judged {
-            Judged::Refuse => self.counts.refused += 1,
-            Judged::Tier => self.counts.to_tier += 1,
-            Judged::Memory | Judged::AsOthers => {}
+            CacheDecision::Refuse => self.counts.refused += 1,
+            CacheDecision::Tier => self.counts.to_tier += 1,
+            CacheDecision::Memory | CacheDecision::Unplanned => {}
         }
         judged
     }
 
-    fn has_room(&mut self, at: u32, octets: u64) -> Judged {
+    fn has_room(&mut self, at: u32, octets: u64) -> CacheDecision {
         let slot = &self.slots[at as usize];
         let (more, packets) = self.missing(slot, octets);
         let has_room = match slot.state {
+            // New Data would join the list that the eviction empties, and the eviction might never
+            // end.
             State::Leaving => false,
             _ if more == 0 && packets == 0 => true,
+            // No change since the last refusal could make room, so the walk over all objects is
+            // saved.
             _ if slot.refused_at == self.changes => false,
             _ => self.can_make(at, more, packets),
         };
         if has_room {
-            return Judged::Memory;
+            return CacheDecision::Memory;
         }
         self.slots[at as usize].refused_at = self.changes;
-        Judged::Refuse
+        CacheDecision::Refuse
     }
 
     /// Octets and packets that are missing for one more Data of a slot.
     fn missing(&self, slot: &Slot, octets: u64) -> (u64, usize) {
+        // Its present reservation is replaced by the wanted one, so it must not count twice.
         let own = if slot.state == State::Held { slot.room() } else { 0 };
         let wanted = slot.plan.octets.max(slot.octets.saturating_add(octets));
         let reserved = self.counts.reserved - own;
+        // Saturating: the plan's octets are the embedder's and may be any number.
         let more = reserved.saturating_add(wanted).saturating_sub(self.room.octets);
         (more, (self.staying() + 1).saturating_sub(self.room.packets))
     }
 
-    /// Returns true if those that are worth less than a slot have that much room.
+    /// Returns true if the objects of less worth than a slot have that much memory.
     fn can_make(&self, at: u32, octets: u64, packets: usize) -> bool {
         let (mut free, mut freed) = (0, 0);
         let worth = self.slots[at as usize].worth();
@@ -285,13 +307,13 @@ impl Kept {
         free >= octets && freed >= packets
     }
 
-    /// The one that is worth least; of equal ones the last.
+    /// The object of least worth; of equal ones the last.
     fn worst(&self) -> Option<u32> {
         let held = self.slots.iter().zip(0..).filter(|(slot, _)| slot.state == State::Held);
         held.min_by_key(|(slot, at)| (slot.worth(), u32::MAX - at)).map(|(_, at)| at)
     }
 
-    /// Lets an object leave.
+    /// Begins the eviction of an object.
     fn dismiss(&mut self, at: u32) {
         let first = self.leaving;
         let slot = &mut self.slots[at as usize];
@@ -299,6 +321,8 @@ impl Kept {
         self.counts.reserved -= slot.room();
         self.counts.evicted += 1;
         self.changes += 1;
+        // Without Data it must not join the chain of leaving objects: `take` would stop at it, and
+        // nothing behind it would be evicted.
         if slot.list.len() == 0 {
             slot.state = State::Empty;
             return;
@@ -308,47 +332,56 @@ impl Kept {
         self.leaving = at;
     }
 
-    /// Enters a Data, after at most one other has left for it.
+    /// Admits a Data, after the eviction of at most one other.
     pub(super) fn enter(
         &mut self,
         handle: Handle,
         record: Record,
-        found: Found,
+        found: ObjectMatch,
         records: &mut Records,
-    ) -> (Admitted, Option<Left>) {
+    ) -> (AdmissionOutcome, Option<RemovedData>) {
         let at = self.of.get(found.object as usize).copied().unwrap_or(NO_SLOT);
         let octets = u64::from(record.octets);
         let is_wanted = |slot: &&Slot| {
             let is_it = slot.id == Some(found.id) && slot.state != State::Leaving;
-            is_it && slot.plan.place == ObjectPlace::Memory
+            is_it && slot.plan.place == ObjectPlacement::Memory
         };
         let Some(slot) = self.slots.get(at as usize).filter(is_wanted) else {
-            return (Admitted::Never, None);
+            return (AdmissionOutcome::Never, None);
         };
         let worth = slot.worth();
         let (more, packets) = self.missing(slot, octets);
+        // Checked before any eviction, so that no object is evicted for one that does not fit after
+        // all.
         if (more > 0 || packets > 0) && !self.can_make(at, more, packets) {
-            return (Admitted::Never, None);
+            return (AdmissionOutcome::Never, None);
         }
         while let slot = &self.slots[at as usize]
             && self.missing(slot, octets) != (0, 0)
         {
             let worst = self.worst().filter(|worst| self.slots[*worst as usize].worth() < worth);
-            let Some(worst) = worst else { return (Admitted::Never, None) };
+            let Some(worst) = worst else { return (AdmissionOutcome::Never, None) };
             self.dismiss(worst);
         }
-        let fits = |counts: &ObjectCounts, room: Room| {
+        let fits = |counts: &ObjectCounts, room: MemoryBudget| {
             counts.octets.saturating_add(octets) <= room.octets && counts.packets < room.packets
         };
         let mut left = None;
         if !fits(&self.counts, self.room) {
+            // Leaving objects have no reservation but still occupy memory. One Data leaves per
+            // call, because the caller removes it from the index without this lock.
             left = self.take(records);
             if !fits(&self.counts, self.room) {
-                return (if left.is_some() { Admitted::NotYet } else { Admitted::Never }, left);
+                return (
+                    if left.is_some() { AdmissionOutcome::NotYet } else { AdmissionOutcome::Never },
+                    left,
+                );
             }
         }
+        // The record is set before the counts change, so that a failed allocation leaves nothing to
+        // undo.
         if !records.set(handle.id, record) {
-            return (Admitted::Never, left);
+            return (AdmissionOutcome::Never, left);
         }
         let slot = &mut self.slots[at as usize];
         let before = if slot.state == State::Held { slot.room() } else { 0 };
@@ -360,19 +393,19 @@ impl Kept {
         self.counts.packets += 1;
         self.counts.octets += octets;
         self.counts.admitted += 1;
-        (Admitted::Yes, left)
+        (AdmissionOutcome::Yes, left)
     }
 
-    /// Takes a Data of those that leave off its list.
-    pub(super) fn take(&mut self, records: &mut Records) -> Option<Left> {
+    /// Detaches a Data of the objects that are being evicted.
+    pub(super) fn take(&mut self, records: &mut Records) -> Option<RemovedData> {
         let slot = self.slots.get_mut(self.leaving as usize)?;
-        let (id, to_tier) = (slot.list.oldest()?, slot.plan.place == ObjectPlace::Tier);
+        let (id, to_tier) = (slot.list.oldest()?, slot.plan.place == ObjectPlacement::Tier);
         self.counts.evicted_data += 1;
         self.remove(id, records);
-        Some(Left { id, to_tier })
+        Some(RemovedData { id, to_tier })
     }
 
-    /// Takes a Data off the list that it is in.
+    /// Removes a Data from its list.
     pub(super) fn remove(&mut self, id: Id, records: &mut Records) {
         let record = records.record(id);
         let at = record.list - FIRST_LIST;
@@ -401,13 +434,15 @@ impl Kept {
         }
     }
 
-    /// Takes an empty slot out of those that leave.
+    /// Unlinks an empty slot from those that are being evicted.
     fn unlink(&mut self, at: u32) {
         let next = core::mem::replace(&mut self.slots[at as usize].next, NO_SLOT);
         if self.leaving == at {
             self.leaving = next;
             return;
         }
+        // A walk suffices: eviction empties the first object of the chain, and another one ends
+        // only when its last Data is erased.
         let mut before = self.leaving;
         while let Some(slot) = self.slots.get_mut(before as usize) {
             if slot.next == at {
@@ -423,25 +458,30 @@ impl Kept {
         self.slots.iter().find_map(|slot| slot.list.oldest())
     }
 
-    /// A new catalogue comes, with these objects' ids, sorted: what it does not have leaves.
+    /// Prepares a new catalogue with these objects' ids, sorted: objects that it does not have are
+    /// evicted.
     pub(super) fn announce(&mut self, ids: &[u64]) {
         for at in 0..self.slots.len() as u32 {
             let slot = &mut self.slots[at as usize];
             if slot.id.is_some_and(|id| ids.binary_search(&id).is_err()) {
-                slot.plan = ObjectPlan::default();
+                // The reservation is released before the plan is cleared, because it is computed
+                // from the plan. Without a plan the Data of the object is refused from then on, so
+                // the object stays evicted.
                 if slot.state == State::Held {
                     self.dismiss(at);
                 }
+                self.slots[at as usize].plan = ObjectPlan::default();
             }
         }
     }
 
-    /// The catalogue has come: `objects` are the ids by their numbers. An object keeps its Data and
-    /// its plan by its id, whatever its number is. What [`Kept::announce`] let leave has left.
-    /// `known` has room for all.
+    /// Exchanges the catalogue: `objects` are the ids by their numbers. An object keeps its Data
+    /// and its plan by its id, even if its number changes. The Data that [`ObjectSlots::announce`]
+    /// evicts must be removed already. `known` has capacity for all.
     pub(super) fn exchange(&mut self, objects: &[Option<u64>], ids: &[u64], known: &mut Vec<(u64, u32)>) {
         for slot in &mut self.slots {
             let is_known = |id: &u64| ids.binary_search(id).is_ok();
+            // A slot with Data keeps its id, so that it is not assigned to another object.
             slot.id = slot.id.filter(|id| is_known(id) || slot.state != State::Empty);
         }
         known.clear();
@@ -464,7 +504,7 @@ impl Kept {
         self.changes += 1;
     }
 
-    /// Checks the ledger against its lists; returns how many Data there are.
+    /// Checks the counts against the lists; returns the number of Data.
     #[cfg(test)]
     pub(super) fn check(&self, records: &Records) -> usize {
         let (mut counts, mut leaving) = (ObjectCounts::default(), 0);

@@ -1,9 +1,8 @@
-//! Where what the content store's index is made of lives: in pools that grow in pieces and are read
-//! without a lock.
+//! Pools for the parts of the content store's index, which grow in chunks and are read without a
+//! lock.
 //!
-//! An item that is free is on a stack whose links are in the items themselves, so taking one and
-//! giving it back are one atomic exchange each and allocate nothing once the pool has grown to its
-//! size.
+//! Free items are on a stack whose links are in the items themselves. So taking and returning an
+//! item are one atomic exchange each, and allocate nothing once the pool has grown to its size.
 
 use crate::sync::plain::{AtomicU32, AtomicU64, Ordering};
 
@@ -12,26 +11,27 @@ use crate::pool::Pool;
 use crate::reserve::Magazine;
 use crate::slab::Id;
 
-/// What lives in [`Nodes`].
+/// An item of [`Nodes`].
 pub(super) trait Pooled: Default {
-    /// Where the pool keeps the next free item while this one is free.
+    /// The link to the next free item while this one is free.
     fn next_free(&self) -> &AtomicU32;
 }
 
-/// Items with fixed places, numbered from 1.
+/// Items in fixed slots, numbered from 1.
 pub(super) struct Nodes<T> {
     places: Pool<T>,
     places_max: u32,
-    /// The first free item, and above it how often that has changed: a compare-and-swap that was
-    /// overtaken by others fails even if the same item is first again.
+    /// The first free item in the lower half, and the number of its changes in the upper half. So a
+    /// compare-and-swap fails after changes by other threads, even if the same item is first again.
     free: AtomicU64,
-    /// Items ever taken for the first time.
+    /// Items taken at least once.
     made: AtomicU32,
 }
 
 impl<T: Pooled> Nodes<T> {
-    /// For `places` items, which cost 8 octets for each 1024 of them until they are used.
+    /// A pool of `places` items, which cost 8 octets for each 1024 of them until they are used.
     pub(super) fn new(places: usize) -> Result<Self, ConfigError> {
+        // Ids have 32 bits and count from 1.
         let places = places.min(u32::MAX as usize - 1);
         Ok(Nodes {
             places: Pool::new(places)?,
@@ -47,12 +47,13 @@ impl<T: Pooled> Nodes<T> {
         self.places.get((id as usize).wrapping_sub(1))
     }
 
-    /// A free item; `None` when all places are taken, or there is no memory for a new one.
+    /// A free item; `None` if all slots are taken, or there is no memory for a new one.
     pub(super) fn take(&self) -> Option<(Id, &T)> {
+        // Pairs with the Release of `swing`: the link of the first item is read next.
         let mut head = self.free.load(Ordering::Acquire);
         while let Some(item) = self.get(head as u32) {
-            // If another worker takes the item meanwhile, this may be anything; but then the count
-            // in the upper half of the head has changed, and the exchange fails.
+            // If another worker takes the item meanwhile, this value may be arbitrary. But then the
+            // count in the upper half of the head has changed, and the exchange fails.
             let next = item.next_free().load(Ordering::Relaxed);
             match self.swing(head, next) {
                 Ok(_) => return Some((head as u32, item)),
@@ -60,6 +61,8 @@ impl<T: Pooled> Nodes<T> {
             }
         }
         let made = |n: u32| (n < self.places_max).then_some(n + 1);
+        // Relaxed: the number assigns the slot to one thread, and the pool publishes the slot
+        // itself.
         let place = self.made.fetch_update(Ordering::Relaxed, Ordering::Relaxed, made).ok()?;
         Some((place + 1, self.places.get_or_make(place as usize, T::default)?))
     }
@@ -69,22 +72,22 @@ impl<T: Pooled> Nodes<T> {
         self.made.load(Ordering::Relaxed)
     }
 
-    /// Makes the first `places` items.
+    /// Allocates the first `places` items.
     pub(super) fn prepare(&self, places: usize) -> Result<(), ConfigError> {
         self.places.fill(places, T::default)
     }
 
-    /// Whether the next items are to be made.
+    /// Returns true if the next items should be allocated.
     pub(super) fn is_behind(&self) -> bool {
         self.places.is_behind(self.made() as usize)
     }
 
-    /// Makes the next items; see [`Pool::fill_ahead`].
+    /// Allocates the next items; see [`Pool::fill_ahead`].
     pub(super) fn grow(&self) -> Result<bool, ConfigError> {
         self.places.fill_ahead(self.made() as usize, T::default)
     }
 
-    /// Gives an item back that [`Nodes::take`] gave out; nobody may use it any more.
+    /// Returns an item from [`Nodes::take`]. It must not be used any more.
     pub(super) fn give(&self, id: Id) {
         let Some(item) = self.get(id) else { return };
         let mut head = self.free.load(Ordering::Relaxed);
@@ -97,7 +100,7 @@ impl<T: Pooled> Nodes<T> {
         }
     }
 
-    /// An item that is at hand, or else a free one.
+    /// An item of the reserve, or else a free one.
     #[inline]
     pub(super) fn take_from<const N: usize>(&self, reserve: &Magazine<N>) -> Option<(Id, &T)> {
         match reserve.take() {
@@ -106,15 +109,15 @@ impl<T: Pooled> Nodes<T> {
         }
     }
 
-    /// Keeps an item at hand that nobody may use any more, or gives it back if there is no room.
+    /// Adds an unused item to the reserve, or returns it to the pool if the reserve is full.
     #[inline]
-    pub(super) fn give_to<const N: usize>(&self, reserve: &Magazine<N>, id: Id) {
+    pub(super) fn release_to<const N: usize>(&self, reserve: &Magazine<N>, id: Id) {
         if !reserve.put(id) {
             self.give(id);
         }
     }
 
-    /// Gives all back that is at hand.
+    /// Returns the whole reserve to the pool.
     pub(super) fn settle<const N: usize>(&self, reserve: &Magazine<N>) {
         while let Some(id) = reserve.take() {
             self.give(id);
@@ -123,11 +126,11 @@ impl<T: Pooled> Nodes<T> {
 
     fn swing(&self, head: u64, to: Id) -> Result<u64, u64> {
         let new = ((head >> 32).wrapping_add(1) << 32) | u64::from(to);
-        // Release publishes the item's link to the next one who takes it, whose Acquire sees it.
+        // Release publishes the item's link to the thread that takes the item next with Acquire.
         self.free.compare_exchange_weak(head, new, Ordering::AcqRel, Ordering::Acquire)
     }
 
-    /// Items that are not free. Only for a pool that nobody is using.
+    /// Items that are not free. Only for a pool that is not in use.
     #[cfg(test)]
     pub(super) fn taken(&self) -> usize {
         let mut free = 0;
@@ -159,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn items_keep_their_places_while_the_pool_grows_and_are_used_again() {
+    fn pool_items_keep_their_places_on_growth() {
         let pool = Nodes::<Item>::new(4 * CHUNK).unwrap();
         assert!(pool.get(NONE).is_none() && pool.get(1).is_none());
         let ids: Vec<Id> = (0..3 * CHUNK).map(|_| pool.take().unwrap().0).collect();
@@ -171,8 +174,8 @@ mod tests {
         let again: Vec<Id> = (0..4).map(|_| pool.take().unwrap().0).collect();
         assert_eq!(again, [7, 6, 5, 3 * CHUNK as Id + 1]);
         let reserve = Reserve::new(1);
-        pool.give_to(&reserve.cs_entries, 6);
-        pool.give_to(&reserve.cs_entries, 7);
+        pool.release_to(&reserve.cs_entries, 6);
+        pool.release_to(&reserve.cs_entries, 7);
         assert_eq!(pool.taken(), 3 * CHUNK + 1, "what is at hand is taken");
         assert_eq!(pool.take_from(&reserve.cs_entries).unwrap().0, 7);
         pool.settle(&reserve.cs_entries);

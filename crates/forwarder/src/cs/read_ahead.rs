@@ -1,5 +1,5 @@
-//! What a batch of packets will need of the content store, prefetched before any of them is
-//! processed: see [`crate::Batch`]. Nothing is decided here, and nothing changes.
+//! Prefetches of content store memory for a batch of packets, before any of them is processed: see
+//! [`crate::Batch`]. Prefetches affect no result and change no table.
 
 use crate::cs::ids::Ids;
 use crate::sync::plain::Ordering::Relaxed;
@@ -12,14 +12,15 @@ use crate::packet::PacketBuf;
 use crate::slab::NONE;
 
 impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
-    /// Prefetches where lookups of Interests begin.
+    /// Prefetches the first memory that lookups of Interests read.
     pub(crate) fn prefetch_names<'a>(&self, interests: impl Iterator<Item = &'a NameHashes>) {
+        // Relaxed, as below: a flag that changes meanwhile makes a prefetch useless, no more.
         if self.serve.load(Relaxed) {
             interests.for_each(|hashes| self.index.prefetch_name(hashes.whole()));
         }
     }
 
-    /// Prefetches the Data that Interests will find, once it is known where.
+    /// Prefetches the Data that Interests will find, once their names are prefetched.
     pub(crate) fn prefetch_found<'a>(&self, interests: impl Iterator<Item = &'a NameHashes>) -> Ids {
         let mut found = Ids::none();
         if self.serve.load(Relaxed) {
@@ -29,31 +30,33 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         found
     }
 
-    /// Prefetches the packets of Data that were found.
+    /// Prefetches the packets of the found Data.
     pub(crate) fn prefetch_packets(&self, found: &Ids) {
         found.iter().for_each(|id| self.index.prefetch_packet(id));
     }
 
-    /// Prefetches what insertions of Data need first; returns what will probably leave for them.
+    /// Prefetches the first memory that insertions of Data read; returns the Data that will
+    /// probably be evicted for them.
     pub(crate) fn prefetch_insertions<'a>(&self, data: impl Iterator<Item = &'a NameHashes> + Clone) -> Ids {
         let mut leaving = Ids::none();
         let takes_any = self.admit.load(Relaxed) && self.limits.packets.load(Relaxed) > 0;
         if takes_any && data.clone().next().is_some() {
             data.clone().for_each(|hashes| self.index.prefetch_buckets(hashes));
+            // Locked once for the group and not for each packet.
             self.accounting.0.lock().prefetch(data.map(NameHashes::whole), &mut leaving);
             leaving.iter().for_each(|id| self.index.prefetch_entry(id));
         }
         leaving
     }
 
-    /// Prefetches what filing Data changes, once its buckets are at hand.
+    /// Prefetches the links that insertions of Data change, once their buckets are in the cache.
     pub(crate) fn prefetch_lists<'a>(&self, data: impl Iterator<Item = &'a NameHashes>) {
         if self.admit.load(Relaxed) && self.limits.packets.load(Relaxed) > 0 {
             data.for_each(|hashes| self.index.prefetch_lists(hashes));
         }
     }
 
-    /// Prefetches what taking out Data needs, once these are at hand.
+    /// Prefetches the memory for the removal of Data, once their entries are in the cache.
     pub(crate) fn prefetch_leaving(&self, leaving: &Ids) {
         leaving.iter().for_each(|id| self.index.prefetch_leaving(id));
     }

@@ -1,4 +1,4 @@
-//! The content store as the control path reads and changes it.
+//! The content store's state and configuration for the control path.
 
 use namely_wire::Name;
 
@@ -7,38 +7,38 @@ use super::policy::CsPolicy;
 /// The state of the content store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CsStatus {
-    /// Maximum number of packets it may hold.
+    /// Maximum number of packets.
     pub packets_max: usize,
     /// The eviction policy.
     pub policy: CsPolicy,
-    /// True if it takes Data in.
+    /// True if it admits Data.
     pub admit: bool,
-    /// True if it answers.
+    /// True if it answers Interests.
     pub serve: bool,
-    /// Packets it holds.
+    /// Cached packets.
     pub packets: usize,
-    /// Index entries it is charged for: one for each prefix of each name.
+    /// Index entries in use: one for each prefix of each name.
     pub entries: usize,
-    /// Octets that its packets hold on to ([`crate::PacketBuf::octets_held`]).
+    /// Octets that its packets occupy ([`crate::PacketBuf::memory_octets`]).
     pub octets: u64,
-    /// Interests it answered.
+    /// Interests that it answered.
     pub hits: u64,
-    /// Interests it could not answer.
+    /// Interests that it could not answer.
     pub misses: u64,
-    /// Data it refused: NoCache, an empty name, or larger than a limit.
+    /// Refused Data: NoCache, an empty name, or larger than a limit.
     pub refused: u64,
-    /// Data that left to make room.
+    /// Data evicted to make room.
     pub evicted: u64,
 }
 
-/// Changes of the content store; a field that is `None` stays.
+/// Changes of the content store; a field that is `None` changes nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CsChange {
-    /// Maximum number of packets it may hold.
+    /// Maximum number of packets.
     pub packets_max: Option<usize>,
-    /// True if it takes Data in.
+    /// True if it admits Data.
     pub admit: Option<bool>,
-    /// True if it answers.
+    /// True if it answers Interests.
     pub serve: Option<bool>,
     /// The eviction policy. Without memory for another policy the old one stays.
     pub policy: Option<CsPolicy>,
@@ -51,6 +51,6 @@ pub struct CachedData {
     pub name: Name,
     /// Its octets.
     pub octets: usize,
-    /// Until when it is fresh, ns.
+    /// The time until which it is fresh, ns.
     pub fresh_until_ns: u64,
 }

@@ -1,4 +1,4 @@
-//! Several workers at one store, and what must hold when they are done.
+//! Several workers on one store, and its invariants when they are done.
 
 extern crate std;
 
@@ -13,7 +13,7 @@ use super::tests::Sent;
 use super::*;
 use crate::hash::{NameHasher, STEP, mix};
 use crate::limits::CsLimits;
-use crate::objects::Found;
+use crate::objects::ObjectMatch;
 use crate::prefix_table::with_key;
 
 type Packet = Arc<[u8]>;
@@ -26,7 +26,7 @@ fn digest(_: &[u8]) -> [u8; 32] {
     [7; 32]
 }
 
-/// One of few names of 1 to 5 components, so that workers meet at every node; the deeper ones share
+/// One of few names of 1 to 5 components, so that workers contend at every node; longer names share
 /// prefixes.
 fn name(random: u64) -> Name {
     let components = 1 + random % 5;
@@ -49,7 +49,7 @@ fn work(store: &Store, hasher: &NameHasher, worker: u64) {
                 let view = DataView::parse(&packet).unwrap();
                 with_key(hasher, view.name, |key| {
                     store.insert(
-                        Arriving::new(&packet, &view, key, None, step),
+                        IncomingData::new(&packet, &view, key, None, step),
                         &reserve,
                         &mut Sent::<Packet>::new(),
                     );
@@ -72,11 +72,12 @@ fn work(store: &Store, hasher: &NameHasher, worker: u64) {
                     assert!(name.is_prefix_of(found.name), "an answer has the name that was asked for");
                 }
             }
-            // Objects are beside the policy's Data in one index.
+            // Data of objects and Data of the policy are in the same index.
             241..250 => {
                 let object = random as u32 % 3;
                 let plan = ObjectPlan {
-                    place: [ObjectPlace::Memory, ObjectPlace::Nowhere][usize::from(random & 1 << 42 != 0)],
+                    place: [ObjectPlacement::Memory, ObjectPlacement::Nowhere]
+                        [usize::from(random & 1 << 42 != 0)],
                     worth: random >> 20 & 7,
                     octets: random >> 24 & 511,
                 };
@@ -89,10 +90,10 @@ fn work(store: &Store, hasher: &NameHasher, worker: u64) {
                     builder.build(b"o", &SignatureInfo::digest_sha256()).finish(&[0; 32]).into();
                 let view = DataView::parse(&packet).unwrap();
                 let object = random as u32 % 3;
-                let found = Found { object, id: u64::from(object) };
+                let found = ObjectMatch { object, id: u64::from(object) };
                 with_key(hasher, view.name, |key| {
-                    let arriving = Arriving::new(&packet, &view, key, None, step);
-                    store.insert_of_object(arriving, found, &reserve, &mut Sent::<Packet>::new());
+                    let arriving = IncomingData::new(&packet, &view, key, None, step);
+                    store.insert_object_data(arriving, found, &reserve, &mut Sent::<Packet>::new());
                 });
             }
             250..252 => {
@@ -116,9 +117,9 @@ fn work(store: &Store, hasher: &NameHasher, worker: u64) {
     store.settle(&reserve);
 }
 
-/// `IS-34`: for every policy to start with; workers change it as they go.
+/// `IS-34`: starts with each policy; workers change it during the run.
 #[test]
-fn workers_that_insert_find_evict_and_erase_at_once_leave_a_consistent_store() {
+fn concurrent_workers_leave_a_consistent_store() {
     for (policy, mask) in CsPolicy::ALL.into_iter().zip([u64::MAX, 3, u64::MAX, 0, u64::MAX, 7, u64::MAX]) {
         let config = Config {
             cs: CsLimits { packets_max: 30, entries_max: 100, octets_max: 4000 },

@@ -1,4 +1,4 @@
-//! The content store beside a list of Data that is searched from end to end.
+//! Compares the content store with a list of Data that is searched from end to end.
 
 use crate::config::Config;
 use alloc::sync::Arc;
@@ -17,7 +17,7 @@ use crate::reserve::Reserve;
 
 type Packet = Arc<[u8]>;
 
-/// A home without a tier.
+/// An embedder without a tier.
 pub(super) type Sent<B> = Vec<(FaceId, Outgoing<B>)>;
 
 const MS: u64 = 1_000_000;
@@ -43,7 +43,7 @@ struct Store {
 }
 
 impl Store {
-    /// With LRU, whose order is easy to see.
+    /// With LRU: its order is easy to follow.
     fn new(packets_max: usize, entries_max: usize, octets_max: u64) -> Self {
         Store::with(CsPolicy::Lru, packets_max, entries_max, octets_max)
     }
@@ -65,7 +65,7 @@ impl Store {
         let reserve = Reserve::new(1);
         with_key(&self.hasher, view.name, |key| {
             self.cs.insert(
-                Arriving::new(packet, &view, key, None, now_ns),
+                IncomingData::new(packet, &view, key, None, now_ns),
                 &reserve,
                 &mut Sent::<Packet>::new(),
             );
@@ -110,9 +110,10 @@ impl Store {
     }
 }
 
-/// `IS-30`, `IS-31`: every prefix of a cached name finds it, for names of 1 to the most components.
+/// `IS-30`, `IS-31`: every prefix of a cached name finds it, for names of 1 component up to the
+/// maximum.
 #[test]
-fn each_prefix_of_a_name_finds_its_data_up_to_the_longest_name() {
+fn each_prefix_finds_its_data() {
     let most = namely_wire::COMPONENTS_MAX;
     for components in [1, 2, 7, most] {
         let mut store = Store::new(10, 1000, 1 << 20);
@@ -135,9 +136,9 @@ fn each_prefix_of_a_name_finds_its_data_up_to_the_longest_name() {
     }
 }
 
-/// `IS-30`: Data share the entries' nodes but not the entries.
+/// `IS-30`: Data whose names share prefixes are erased independently.
 #[test]
-fn erasing_one_data_leaves_those_that_share_its_prefixes() {
+fn erasing_data_leaves_those_sharing_prefixes() {
     let mut store = Store::new(10, 1000, 1 << 20);
     for name in ["/a/b/1", "/a/b/2", "/a/c", "/a/b"] {
         store.insert(&data(&uri(name), 0, b""), 0);
@@ -153,7 +154,7 @@ fn erasing_one_data_leaves_those_that_share_its_prefixes() {
 
 /// `IS-35`: three limits, each in force while the others have room.
 #[test]
-fn each_limit_holds_and_one_past_it_the_least_recently_used_leaves() {
+fn each_limit_evicts_the_least_recently_used() {
     let octets = data(&uri("/a/1"), 0, b"xx").len() as u64;
     for (packets, entries, octets_max) in [(3, 100, 1 << 20), (100, 6, 1 << 20), (100, 100, 3 * octets)] {
         let mut store = Store::new(packets, entries, octets_max);
@@ -201,14 +202,14 @@ impl PacketBuf for Roomy {
         Packet::build(len, write).map(Roomy)
     }
 
-    fn octets_held(&self) -> usize {
+    fn memory_octets(&self) -> usize {
         1000
     }
 }
 
-/// `IS-35`: what counts is the memory that a Data keeps from others, not its length.
+/// `IS-35`: Data is charged for the memory that it occupies, not for its length.
 #[test]
-fn a_data_is_charged_with_the_buffer_that_it_lies_in() {
+fn a_data_is_charged_for_its_buffer() {
     for (octets_max, held, refused) in [(999, 0, 3), (1000, 1, 0), (2999, 2, 0), (3000, 3, 0)] {
         let config = Config { cs: CsLimits { octets_max, ..CsLimits::default() }, ..Config::new(digest) };
         let cs = Cs::<Roomy, parking_lot::RawMutex>::new(
@@ -223,7 +224,11 @@ fn a_data_is_charged_with_the_buffer_that_it_lies_in() {
             let view = DataView::parse(&packet.0).unwrap();
             let reserve = Reserve::new(1);
             with_key(&NameHasher::fixed(), view.name, |key| {
-                cs.insert(Arriving::new(&packet, &view, key, None, 0), &reserve, &mut Sent::<Roomy>::new())
+                cs.insert(
+                    IncomingData::new(&packet, &view, key, None, 0),
+                    &reserve,
+                    &mut Sent::<Roomy>::new(),
+                )
             });
         }
         assert_eq!((cs.info(0, 0).octets, cs.info(0, 0).refused), (1000 * held, refused));
@@ -246,7 +251,7 @@ fn long_names_cannot_swamp_the_index() {
 }
 
 #[test]
-fn stale_data_answers_unless_fresh_is_asked_for() {
+fn stale_data_answers_unless_must_be_fresh() {
     let mut store = Store::new(10, 100, 1 << 20);
     store.insert(&data(&uri("/a/v=1"), 100, b""), 0);
     store.insert(&data(&uri("/b"), 0, b""), 0);
@@ -261,7 +266,7 @@ fn stale_data_answers_unless_fresh_is_asked_for() {
 }
 
 #[test]
-fn a_lookup_examines_a_bounded_number_of_data() {
+fn a_lookup_examines_bounded_data() {
     let mut store = Store::new(1000, 10_000, 1 << 20);
     store.insert(&data(&uri("/a/fresh"), 10_000, b""), 0);
     for i in 0..CS_EXAMINED_MAX as u64 - 1 {
@@ -276,7 +281,7 @@ fn a_lookup_examines_a_bounded_number_of_data() {
 
 /// Names that share the first component alone, and fill an entry's links and several blocks.
 #[test]
-fn a_lookup_below_a_prefix_counts_data_however_long_their_names_are() {
+fn a_prefix_lookup_is_bounded_by_data() {
     for (others, found) in [(CS_EXAMINED_MAX - 1, true), (CS_EXAMINED_MAX, false)] {
         let mut store = Store::new(1000, 100_000, 1 << 20);
         store.insert(&data(&uri("/a/fresh"), 10_000, b""), 0);
@@ -291,7 +296,7 @@ fn a_lookup_below_a_prefix_counts_data_however_long_their_names_are() {
 }
 
 #[test]
-fn a_digest_picks_one_of_several_data_of_one_name() {
+fn a_digest_selects_among_equal_names() {
     let mut store = Store::new(10, 100, 1 << 20);
     let packets = [data(&uri("/a"), 0, b"1"), data(&uri("/a"), 0, b"2"), data(&uri("/a"), 0, b"3")];
     packets[..2].iter().for_each(|packet| store.insert(packet, 0));
@@ -305,7 +310,7 @@ fn a_digest_picks_one_of_several_data_of_one_name() {
 }
 
 #[test]
-fn a_digest_that_comes_after_its_packet_left_is_not_given_to_the_next_one() {
+fn a_late_digest_is_not_given_to_another() {
     let mut store = Store::new(1, 100, 1 << 20);
     let [first, second] = [data(&uri("/a"), 0, b"1"), data(&uri("/a"), 0, b"2")];
     store.insert(&first, 0);
@@ -326,7 +331,7 @@ fn a_digest_that_comes_after_its_packet_left_is_not_given_to_the_next_one() {
 }
 
 #[test]
-fn the_capacity_and_the_flags_change_at_run_time() {
+fn capacity_and_flags_change_at_run_time() {
     let mut store = Store::new(4, 100, 1 << 20);
     (0..4).for_each(|i| store.insert(&data(&uri("/a").join_segment(i), 0, b""), 0));
     store.cs.configure(&CsChange { packets_max: Some(2), ..CsChange::default() });
@@ -344,9 +349,9 @@ fn the_capacity_and_the_flags_change_at_run_time() {
     assert_eq!((store.cs.info(0, 0).packets, store.cs.info(0, 0).octets), (0, 0));
 }
 
-/// Data leave the new policy in the order in which they would have left the old one.
+/// The new policy evicts Data in the order in which the old one would have evicted them.
 #[test]
-fn a_change_of_policy_keeps_the_contents_and_their_order() {
+fn a_policy_change_keeps_contents_and_order() {
     for to in [CsPolicy::Fifo, CsPolicy::S3Fifo, CsPolicy::Lfu, CsPolicy::Arc, CsPolicy::Sieve] {
         let mut store = Store::new(4, 100, 1 << 20);
         (0..4).for_each(|i| store.insert(&data(&uri("/a").join_segment(i), 0, b""), 0));
@@ -363,10 +368,10 @@ fn a_change_of_policy_keeps_the_contents_and_their_order() {
     }
 }
 
-/// No call of a change has more to do than it was told, and what is between two policies is found,
-/// leaves and is erased as all else; a second change waits for the first one's end.
+/// No call of a change does more than its bound. Data between two policies is found, evicted and
+/// erased as any other; a second change waits for the end of the first one.
 #[test]
-fn a_change_of_policy_moves_as_many_data_in_a_call_as_it_is_told_to() {
+fn a_policy_change_moves_bounded_data() {
     for (from, to) in CsPolicy::ALL.into_iter().zip(CsPolicy::ALL.into_iter().cycle().skip(1)) {
         let mut store = Store::with(from, 100, 1000, 1 << 20);
         let nth = |i| uri("/a").join_segment(i);
@@ -379,12 +384,14 @@ fn a_change_of_policy_moves_as_many_data_in_a_call_as_it_is_told_to() {
         store.insert(&data(&nth(100), 0, b""), 0);
         store.cs.check();
         assert_eq!(with_key(&store.hasher, nth(100).as_name(), |key| store.cs.erase(key, 1)), (1, false));
-        // One has left for it, by the old policy, and it has gone again.
+        // The old policy evicted one Data for the insertion, and the inserted Data was erased
+        // again.
         store.cs.configure(&CsChange { policy: Some(from), ..CsChange::default() });
         assert_eq!(store.cs.info(0, 0).policy, to);
         let calls = 1 + (0..).take_while(|_| store.cs.shrink(10)).count();
         store.cs.check();
-        // 89 into the new one, the last call of which finds that another is wanted, and 99 back.
+        // Nine calls move 89 Data into the new policy; the last of them starts the change back. Ten
+        // calls move 99 Data back.
         assert_eq!((calls, store.cs.info(0, 0).packets), (9 + 10, 99), "{from:?}, {to:?}");
         assert_eq!(store.cs.info(0, 0).policy, from);
         let all = with_key(&store.hasher, Name::new().as_name(), |key| store.cs.erase(key, usize::MAX));
@@ -410,8 +417,7 @@ enum Step {
 }
 
 fn name() -> impl Strategy<Value = Name> {
-    proptest::collection::vec(0u8..2, 1..6)
-        .prop_map(|parts| parts.iter().fold(Name::new(), |name, part| name.join_generic([b'a' + part])))
+    namely_testkit::names(2, 1..6)
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -429,15 +435,15 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Returns true if the limits leave `model` room for one more Data of so many octets and entries.
+/// Returns true if the limits leave `model` room for one more Data with `octets` octets and
+/// `entries` entries.
 fn fits(model: &[Kept], octets: usize, entries: usize, limits: (usize, usize, u64)) -> bool {
     let all_entries: usize = model.iter().map(|kept| kept.name.len()).sum();
     let all_octets: usize = model.iter().map(|kept| kept.packet.len()).sum();
     model.len() < limits.0 && all_entries + entries <= limits.1 && (all_octets + octets) as u64 <= limits.2
 }
 
-/// What the limits leave of `model`, least recently used first out, so that `octets` and `entries`
-/// fit.
+/// Evicts the least recently used from `model` until `octets` and `entries` fit into the limits.
 fn make_room(model: &mut Vec<Kept>, octets: usize, entries: usize, limits: (usize, usize, u64)) {
     while !fits(model, octets, entries, limits) {
         let oldest = model.iter().enumerate().min_by_key(|(_, kept)| kept.used).unwrap().0;
@@ -447,11 +453,10 @@ fn make_room(model: &mut Vec<Kept>, octets: usize, entries: usize, limits: (usiz
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
-    /// `IS-30`, `IS-31`, `IS-35`, `IS-36`: which Data leaves is checked for LRU; for every policy,
-    /// that none leaves without need, and that what the index has and what the policy and the
-    /// limits know agree.
+    /// `IS-30`, `IS-31`, `IS-35`, `IS-36`: for LRU, the order of eviction; for every policy, that
+    /// no Data is evicted without need, and that index, policy and limits agree.
     #[test]
-    fn answers_and_evicts_as_a_searched_list_does_even_when_hashes_collide(
+    fn the_store_matches_a_list_despite_collisions(
         steps in proptest::collection::vec(step(), 1..100),
         mask in prop_oneof![Just(0), Just(1), Just(u64::MAX)],
         limits in prop_oneof![Just((4, 1000, 1u64 << 20)), Just((1000, 12, 1 << 20)), Just((1000, 1000, 400))],
@@ -516,7 +521,7 @@ proptest! {
                     let under = model.iter().filter(|kept| name.is_prefix_of(kept.name.as_name())).count();
                     let erased = with_key(&store.hasher, name.as_name(), |key| store.cs.erase(key, count));
                     prop_assert_eq!(erased, (under.min(count), under > count));
-                    // Which ones go is the store's choice: learn it.
+                    // The store chooses the Data to erase; the model adopts its choice.
                     model.retain(|kept| store.holds(&kept.packet));
                 }
                 Step::Pass { ms } => now_ns += ms * MS,

@@ -1,6 +1,5 @@
-//! What packets that are processed together share: the faces they come from and go to, held once
-//! and not once for each packet, and what is counted of them, which all others see when the turn
-//! ends.
+//! State that the packets of a batch share. The batch holds each face once, not once for each
+//! packet. It counts locally and adds its counts to the shared counters when it ends.
 
 use alloc::boxed::Box;
 use core::cell::{Cell, OnceCell, RefCell};
@@ -13,29 +12,30 @@ use crate::face_id::{FaceId, FaceKey};
 use crate::hash::NameHashes;
 use crate::reserve::Reserve;
 
-/// Faces that a turn remembers. More are held for each packet anew.
+/// Number of faces whose holds are cached. A further face is held anew for each packet.
+// Few, because they are searched one by one for each packet.
 const HELD: usize = 4;
 
-/// The time at which packets are processed, the faces they met, and what was counted.
+/// The time of the batch, its faces, and its counts.
 pub(crate) struct BatchContext<'f, R> {
     faces: &'f Faces<R>,
-    held: [OnceCell<Held<'f>>; HELD],
+    held: [OnceCell<HeldFace<'f>>; HELD],
     counters: &'f Counters,
     tally: HotTally,
-    /// The slot of a face that packets came from: chooses the part of the counters.
+    /// The slot of an ingress face, which selects the part of the counters.
     slot: Cell<u32>,
     pub(crate) reserve: &'f Reserve,
-    /// Where the names of a forwarding hint are hashed, if the caller has brought memory for it.
+    /// Memory for the hashes of a forwarding hint's names, if the caller supplies any.
     pub(crate) hint: Option<&'f RefCell<Box<[NameHashes]>>>,
     pub(crate) now_ns: u64,
 }
 
-struct Held<'f> {
+struct HeldFace<'f> {
     hold: FaceHold<'f>,
     tally: FaceTally,
 }
 
-impl Drop for Held<'_> {
+impl Drop for HeldFace<'_> {
     fn drop(&mut self) {
         self.tally.settle(&self.hold.cell.counters);
     }
@@ -48,7 +48,7 @@ impl<R> Drop for BatchContext<'_, R> {
 }
 
 impl<'f, R: RawMutex> BatchContext<'f, R> {
-    /// For the packets that `reserve` is for.
+    /// A context for the packets of `reserve`.
     pub(crate) fn new(
         faces: &'f Faces<R>,
         counters: &'f Counters,
@@ -61,15 +61,16 @@ impl<'f, R: RawMutex> BatchContext<'f, R> {
         BatchContext { faces, held, counters, tally, slot, reserve, hint, now_ns }
     }
 
-    /// Counts `n` of what packets of the turn did.
+    /// Counts `n` events of the batch.
     #[inline]
     pub(crate) fn count(&self, what: HotCounter, n: u32) {
         self.tally.add(what, n);
     }
 
-    /// As [`Faces::hold`], of the face that a packet came from.
+    /// As [`Faces::hold`], for the ingress of a packet.
     pub(crate) fn hold_ingress(&self, id: FaceId) -> Option<FaceHold<'_>> {
         let hold = self.hold(id)?;
+        // The last ingress of the batch selects the part. The sum over all parts is the same.
         self.slot.set(hold.key.slot);
         Some(hold)
     }
@@ -84,7 +85,8 @@ impl<'f, R: RawMutex> BatchContext<'f, R> {
         self.find(|hold| hold.key == key, || self.faces.hold_key(key))
     }
 
-    /// The face that is held already, unless it was released since, or else what `hold` yields.
+    /// The cached hold of a face, unless the face was released since; otherwise the result of
+    /// `hold`.
     #[inline]
     fn find(
         &self,
@@ -93,13 +95,14 @@ impl<'f, R: RawMutex> BatchContext<'f, R> {
     ) -> Option<FaceHold<'_>> {
         for place in &self.held {
             match place.get() {
+                // A face that is released within the batch must not be used for its other packets.
                 Some(held) if is_it(&held.hold) && !held.hold.is_released() => {
                     return Some(held.hold.lend(&held.tally));
                 }
                 Some(_) => {}
                 None => {
                     let hold = hold()?;
-                    let held = place.get_or_init(|| Held { hold, tally: FaceTally::default() });
+                    let held = place.get_or_init(|| HeldFace { hold, tally: FaceTally::default() });
                     return Some(held.hold.lend(&held.tally));
                 }
             }

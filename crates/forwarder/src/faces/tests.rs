@@ -1,4 +1,4 @@
-//! The face table beside a model of its reference counts.
+//! Tests of the face table against a model of its reference counts.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
@@ -16,7 +16,8 @@ fn upper_and_lower_faces_get_unique_ids() {
     let mut ids: Vec<FaceId> = (0..30).map(|i| faces.register(specs[i % 3]).unwrap()).collect();
     assert!(ids.iter().all(|id| *id >= FaceId::FIRST));
     assert_eq!(faces.snapshot().iter().map(|face| face.spec).take(3).collect::<Vec<_>>(), specs);
-    // Faces of both layers come and go in an order of no pattern: an id is one face's at a time.
+    // Faces of both layers are registered and released in an irregular order. At any time an id
+    // belongs to one face only.
     for turn in 0..3_000 {
         assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "turn {turn}");
         if turn % 5 < 2 || ids.len() == 100 {
@@ -35,7 +36,7 @@ fn upper_and_lower_faces_get_unique_ids() {
 
 /// `IS-11`: `local` is permanent.
 #[test]
-fn the_face_local_cannot_be_released_or_held_as_a_socket() {
+fn the_local_face_cannot_be_released() {
     let faces = Table::new(1).unwrap();
     assert_eq!(faces.release(FaceId::LOCAL).map(|_| ()), Err(FaceError::Permanent));
     assert!(faces.hold(FaceId::LOCAL).is_none());
@@ -43,7 +44,7 @@ fn the_face_local_cannot_be_released_or_held_as_a_socket() {
 }
 
 #[test]
-fn at_the_limit_a_face_is_registered_and_one_past_it_refused() {
+fn a_face_past_the_limit_is_refused() {
     let faces = Table::new(2).unwrap();
     let first = faces.register(FaceProperties::remote()).unwrap();
     assert!(faces.register(FaceProperties::remote()).is_ok());
@@ -54,7 +55,7 @@ fn at_the_limit_a_face_is_registered_and_one_past_it_refused() {
 }
 
 #[test]
-fn a_released_id_rests_and_its_key_never_returns() {
+fn a_released_face_key_never_returns() {
     let faces = Table::new(1000).unwrap();
     let first = faces.register(FaceProperties::remote()).unwrap();
     let (key, _) = faces.release(first).unwrap();
@@ -70,7 +71,7 @@ fn a_released_id_rests_and_its_key_never_returns() {
 }
 
 #[test]
-fn the_packets_of_released_faces_stay_in_the_sum() {
+fn packets_of_released_faces_stay_counted() {
     let faces = Table::new(10).unwrap();
     let id = faces.register(FaceProperties::remote()).unwrap();
     (0..3).for_each(|_| faces.hold(id).unwrap().count(Packets::InData));
@@ -79,9 +80,9 @@ fn the_packets_of_released_faces_stay_in_the_sum() {
     assert!(faces.snapshot().is_empty());
 }
 
-/// `IS-14`: the cell of an orphan is nobody else's until it is put.
+/// `IS-14`: the cell of an orphan has no other user until it is put.
 #[test]
-fn an_orphans_cell_is_used_again_only_after_the_last_put() {
+fn an_orphans_cell_awaits_its_last_put() {
     let faces = Table::new(1).unwrap();
     let first = faces.register(FaceProperties::remote()).unwrap();
     let orphan = faces.hold(first).unwrap();
@@ -99,12 +100,12 @@ fn an_orphans_cell_is_used_again_only_after_the_last_put() {
 }
 
 #[test]
-fn a_spec_is_kept_as_it_was_given() {
+fn a_face_spec_is_kept_unchanged() {
     for layer in [FaceLayer::Upper, FaceLayer::Lower] {
         for scope in [FaceScope::Local, FaceScope::NonLocal] {
             for link_type in [LinkType::PointToPoint, LinkType::MultiAccess, LinkType::AdHoc] {
-                for (local_fields, asks_management) in [(false, false), (false, true), (true, false)] {
-                    let spec = FaceProperties { layer, scope, link_type, local_fields, asks_management };
+                for (local_fields, is_management_client) in [(false, false), (false, true), (true, false)] {
+                    let spec = FaceProperties { layer, scope, link_type, local_fields, is_management_client };
                     assert_eq!(FaceProperties::unpack(spec.pack()), spec);
                 }
             }
@@ -131,8 +132,8 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
-    /// `IS-13`, `IS-14`: register makes one user; hold adds one; release takes one and makes an
-    /// orphan of a face that is still held; the last put frees the shell.
+    /// `IS-13`, `IS-14`: `register` makes one user and `hold` adds one. `release` removes one, and
+    /// makes an orphan of a face that is still held. The last `put` frees the cell.
     #[test]
     fn user_counts_follow_the_model(steps in proptest::collection::vec(step(), 1..100)) {
         let faces = Table::new(1000).unwrap();
@@ -175,9 +176,9 @@ proptest! {
     }
 }
 
-/// `IS-09`, `IS-13`: whichever thread registers it.
+/// `IS-09`, `IS-13`: threads that register faces at the same time receive different ids.
 #[test]
-fn an_id_is_one_faces_at_a_time_while_threads_register_and_release() {
+fn concurrent_faces_never_share_an_id() {
     let faces = Table::new(64).unwrap();
     let present = std::sync::Mutex::new(BTreeSet::new());
     std::thread::scope(|scope| {

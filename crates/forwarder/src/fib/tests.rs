@@ -1,4 +1,5 @@
-//! The FIB beside a list of next hops. Longest-prefix match itself is tested with its table.
+//! Tests of the FIB against a list of next hops. The tests of the prefix table cover the
+//! longest-prefix match.
 
 use alloc::vec;
 
@@ -56,7 +57,7 @@ impl Bench {
 }
 
 #[test]
-fn next_hops_are_kept_cheapest_first_and_equal_costs_in_the_order_they_came() {
+fn nexthops_are_ordered_by_cost() {
     let bench = Bench::new(10, 10);
     let name = uri("/a");
     for (slot, cost) in [(1, 5), (2, 1), (3, 5), (4, 3), (1, 3)] {
@@ -66,7 +67,7 @@ fn next_hops_are_kept_cheapest_first_and_equal_costs_in_the_order_they_came() {
 }
 
 #[test]
-fn at_each_limit_a_next_hop_is_taken_and_one_past_it_refused() {
+fn a_nexthop_past_each_limit_is_refused() {
     let bench = Bench::new(2, 2);
     assert_eq!(bench.add(&uri("/a"), 1, 0), Ok(()));
     assert_eq!(bench.add(&uri("/a"), 2, 0), Ok(()));
@@ -79,7 +80,7 @@ fn at_each_limit_a_next_hop_is_taken_and_one_past_it_refused() {
 }
 
 #[test]
-fn a_face_that_goes_is_cleared_in_turns_without_a_scan() {
+fn a_removed_face_is_cleared_in_turns() {
     let bench = Bench::new(100, 10);
     for i in 0..10 {
         bench.add(&uri("/a").join_segment(i), 1, 0).unwrap();
@@ -95,22 +96,21 @@ fn a_face_that_goes_is_cleared_in_turns_without_a_scan() {
 }
 
 fn name() -> impl Strategy<Value = Name> {
-    proptest::collection::vec(0u8..2, 0..4)
-        .prop_map(|parts| parts.iter().fold(Name::new(), |name, part| name.join_generic([b'a' + part])))
+    namely_testkit::names(2, 0..4)
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn routes_as_a_searched_list_does_even_when_hashes_collide(
+    fn the_fib_matches_a_list_despite_collisions(
         steps in proptest::collection::vec((0u8..4, name(), 0u32..3, 0u64..3), 1..60),
         mask in prop_oneof![Just(0), Just(3), Just(u64::MAX)],
     ) {
         let bench = Bench { hasher: NameHasher::colliding(mask), ..Bench::new(1000, 10) };
         let mut model: Vec<(Name, u32, u64)> = Vec::new();
-        for (what, name, slot, cost) in steps {
+        for (operation, name, slot, cost) in steps {
             let is = |hop: &(Name, u32, u64)| hop.0 == name && hop.1 == slot;
-            match what {
+            match operation {
                 0 | 1 => {
                     prop_assert_eq!(bench.add(&name, slot, cost), Ok(()));
                     model.retain(|hop| !is(hop));

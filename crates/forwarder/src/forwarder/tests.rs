@@ -1,5 +1,6 @@
-//! One story told to two forwarders: one hashes names well, in the other all names collide. What
-//! they send must not differ: a hash says where to look, a name says what is there.
+//! Plays the same packets through two forwarders, one with full name hashes and one whose name
+//! hashes collide. Their output must not differ: a hash only gives a position, and the comparison
+//! of names decides.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -26,8 +27,7 @@ enum Step {
 }
 
 fn name() -> impl Strategy<Value = Name> {
-    proptest::collection::vec(0u8..2, 1..4)
-        .prop_map(|parts| parts.iter().fold(Name::new(), |name, part| name.join_generic([b'a' + part])))
+    namely_testkit::names(2, 1..4)
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -43,7 +43,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Different for different names: the dead-nonce list keeps no names to tell colliding ones apart.
+/// Different for different names: the dead-nonce list stores no names, so it cannot distinguish
+/// colliding ones.
 fn nonce_of(name: &Name, nonce: u8) -> [u8; 4] {
     let letters = name.components().fold(0, |letters: u8, c| letters << 1 | (c.value[0] & 1));
     [nonce, name.len() as u8, letters, 0]
@@ -106,7 +107,7 @@ impl Player {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn colliding_hashes_cost_time_but_change_nothing(
+    fn colliding_hashes_change_no_result(
         steps in proptest::collection::vec(step(), 1..120),
         mask in prop_oneof![Just(0), Just(1), Just(7)],
     ) {
@@ -120,9 +121,9 @@ proptest! {
     }
 }
 
-/// A race, taken apart: the face goes between two steps of the control path.
+/// A race, as sequential steps: the face is released between two steps of the control path.
 #[test]
-fn what_is_entered_for_a_face_after_its_release_is_refused_and_swept() {
+fn entries_for_a_released_face_are_refused() {
     let forwarder = Forwarder::<Arc<[u8]>, parking_lot::RawMutex>::new(Config::new(|_| [0; 32]), 1).unwrap();
     let id = forwarder.face_register(FaceProperties::application()).unwrap();
     let key = forwarder.tables.faces.key_of(id).unwrap();

@@ -1,5 +1,5 @@
-//! A core without registered objects: the feature `vip` is left out, as in the kernel. No name
-//! belongs to any, and what would be done with one is not compiled.
+//! A core without registered objects: the feature `vip` is off, as in the kernel. No name belongs
+//! to an object, and the code for objects is not compiled.
 
 use core::convert::Infallible;
 use core::marker::PhantomData;
@@ -8,8 +8,8 @@ use crate::face_id::FaceKey;
 use crate::limits::ObjectLimits;
 use crate::prefix_table::Key;
 
-/// What a name belongs to: there is none.
-pub(crate) type Found = Infallible;
+/// The object of a name, which does not exist here.
+pub(crate) type ObjectMatch = Infallible;
 
 pub(crate) struct Objects<R>(PhantomData<R>);
 
@@ -24,7 +24,7 @@ impl<R> Objects<R> {
     }
 
     #[inline(always)]
-    pub(crate) fn find(&self, _key: Key<'_>) -> Option<Found> {
+    pub(crate) fn find(&self, _key: Key<'_>) -> Option<ObjectMatch> {
         None
     }
 

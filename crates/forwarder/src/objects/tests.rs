@@ -1,4 +1,4 @@
-//! The Name Map Table beside a plain map, and while it is exchanged under readers.
+//! Tests of the Name Map Table against a plain map, and of its exchange under concurrent readers.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -18,11 +18,10 @@ fn map(names_max: usize, objects_max: usize) -> Map {
 }
 
 fn name() -> impl Strategy<Value = Name> {
-    proptest::collection::vec(0u8..4, 0..6)
-        .prop_map(|parts| parts.iter().fold(Name::new(), |name, part| name.join_generic([b'a' + part])))
+    namely_testkit::names(4, 0..6)
 }
 
-/// The catalogue with these names; the objects are their places, the ids 7 more.
+/// A catalogue of these names. An object is the index of its name, and its id is 7 more.
 fn names(list: &[Name]) -> impl Iterator<Item = ObjectName<'_>> {
     list.iter().zip(0..).map(|(name, object)| ObjectName {
         name: name.as_name(),
@@ -35,14 +34,14 @@ fn exchange(map: &Map, hasher: &NameHasher, list: &[Name]) -> Result<usize, Obje
     map.exchange(hasher, &mut NameHashes::new(), names(list))
 }
 
-fn find(map: &Map, hasher: &NameHasher, name: &Name) -> Option<Found> {
+fn find(map: &Map, hasher: &NameHasher, name: &Name) -> Option<ObjectMatch> {
     map.find(Key::filled(hasher, name.as_name(), &mut NameHashes::new()))
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
     #[test]
-    fn a_name_is_of_the_object_of_its_longest_file_name_even_when_all_hashes_collide(
+    fn the_longest_file_name_determines_the_object(
         catalogues in proptest::collection::vec(proptest::collection::btree_set(name(), 0..30), 1..5),
         probes in proptest::collection::vec(name(), 1..20),
         mask in prop_oneof![Just(0), Just(3), Just(u64::MAX)],
@@ -55,7 +54,7 @@ proptest! {
             for probe in &probes {
                 let prefixes = model.iter().filter(|(name, _)| name.is_prefix_of(probe.as_name()));
                 let longest = prefixes.max_by_key(|(name, _)| name.len());
-                let expected = longest.map(|(_, object)| Found { object: *object, id: u64::from(*object) + 7 });
+                let expected = longest.map(|(_, object)| ObjectMatch { object: *object, id: u64::from(*object) + 7 });
                 prop_assert_eq!(find(&map, &hasher, probe), expected);
             }
         }
@@ -67,7 +66,7 @@ fn numbered(n: u32, of: &str) -> Vec<Name> {
 }
 
 #[test]
-fn a_catalogue_at_the_limits_passes_and_one_name_or_object_more_leaves_the_one_before() {
+fn a_catalogue_past_the_limits_is_refused() {
     let hasher = NameHasher::fixed();
     let map = map(4, 6);
     let four = numbered(4, "a");
@@ -84,7 +83,7 @@ fn a_catalogue_at_the_limits_passes_and_one_name_or_object_more_leaves_the_one_b
 }
 
 #[test]
-fn a_file_in_two_objects_is_refused_and_the_catalogue_before_stays() {
+fn a_file_in_two_objects_is_refused() {
     let (map, hasher) = (map(10, 10), NameHasher::fixed());
     let list = numbered(2, "a");
     assert_eq!(exchange(&map, &hasher, &list), Ok(2));
@@ -96,9 +95,9 @@ fn a_file_in_two_objects_is_refused_and_the_catalogue_before_stays() {
 }
 
 #[test]
-fn while_catalogues_are_exchanged_a_reader_sees_one_of_them_whole() {
+fn readers_see_one_whole_catalogue() {
     let (map, hasher) = (map(1000, 1000), NameHasher::fixed());
-    // Every name is in all catalogues, and of another object in each.
+    // Every name is in all catalogues, and belongs to a different object in each.
     let catalogues = [0, 1, 2].map(|shift: usize| {
         let mut list = numbered(300, "x");
         list.rotate_left(shift * 7);

@@ -1,11 +1,12 @@
-//! Copies of Interests in which a Nonce must differ from what was received.
+//! Copies of Interests whose Nonce must differ from the received one.
 
 use namely_wire::tlv::{Reader, read_tlv};
 use namely_wire::types;
 
 use crate::packet::PacketBuf;
 
-/// The Interest in `packet` with `nonce` as its Nonce: the same buffer if it has that one already.
+/// The Interest in `packet` with `nonce` as its Nonce. It shares the buffer if the Nonce is the
+/// same.
 pub(super) fn with_nonce_of<B: PacketBuf>(packet: &B, nonce: [u8; 4]) -> Option<B> {
     let octets = packet.as_ref();
     let value = read_tlv(octets).ok()?.value;
@@ -17,6 +18,8 @@ pub(super) fn with_nonce_of<B: PacketBuf>(packet: &B, nonce: [u8; 4]) -> Option<
                 return Some(packet.clone());
             }
             let end = header + reader.position();
+            // Packet format, Interest, Nonce: four octets. With any other number the copy would
+            // need another length.
             let value = octets.get(end - element.value.len()..end).filter(|it| it.len() == nonce.len())?;
             let start = end - value.len();
             return B::build(octets.len(), |copy| {
@@ -40,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_nonce_differs_and_an_equal_one_shares_the_buffer() {
+    fn amending_changes_only_the_nonce() {
         let packet: Arc<[u8]> = interest().build().into();
         let same = with_nonce_of(&packet, [1, 2, 3, 4]).unwrap();
         assert!(Arc::ptr_eq(&packet, &same));

@@ -1,32 +1,32 @@
-//! A Data arrives: PIT, content store, and the downstream faces.
+//! The pipelines of an incoming Data: PIT, content store, and the downstream faces.
 //!
-//! Sections are those of NFD's developer guide, where the pipelines of a Data are 4.3.
+//! Section numbers are those of NFD's developer guide, where the pipelines of a Data are 4.3.
 
 use core::cell::Cell;
 
 use lock_api::RawMutex;
-use namely_wire::mgmt::LinkType;
+use namely_messages::LinkType;
 use namely_wire::{CACHE_POLICY_NO_CACHE, DataView, PitToken};
 
-use super::egress::{DataOut, send_data};
-use super::hooks::{Hooks, Told};
+use super::egress::{DataHeaders, send_data};
+use super::hooks::{DataHookResult, Hooks};
 use super::{Pipeline, decided, is_localhost};
 use crate::config::UnsolicitedPolicy;
 use crate::counters::{DropReason, HotCounter, Packets};
-use crate::cs::cached::Arriving;
+use crate::cs::cached::IncomingData;
 use crate::face_id::FaceKey;
 use crate::faces::FaceHold;
 use crate::hash::NameHashes;
 use crate::packet::{Learned, Output, PacketBuf, Received};
 use crate::pit::entry::{InRecord, PitEntry};
-use crate::pit::{Matched, Satisfied};
+use crate::pit::{DataMatch, Satisfied};
 use crate::prefix_table::Key;
 use crate::strategy::memory_id::MemoryId;
 use crate::trace::Step;
 
 impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
     /// The Incoming Data pipeline (guide 4.3.1), with Outgoing Data (4.3.3) at its end. `satisfied`
-    /// is empty, before and after: it lies with the batch, for it is large.
+    /// is empty before and after. It is stored with the batch, because it is large.
     #[inline(never)]
     pub(crate) fn receive_data<O: Output<B>>(
         self,
@@ -40,10 +40,10 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         let headers = &received.headers;
         let packet = received.packet;
         let now_ns = self.context.now_ns;
-        // Used where it lies: taken out of the result, its 160 octets are copied.
+        // Used in place, because moving the view out of the result would copy its 160 octets.
         let parsed = DataView::parse(packet.as_ref());
         let Ok(view) = &parsed else { return Err(DropReason::Malformed) };
-        // Scope control: what a non-local face sends for /localhost is dropped.
+        // Guide 4.3.1, scope control: Data for /localhost from a non-local face is dropped.
         if is_localhost(view.name) && !ingress.is_local() {
             return Err(DropReason::Scope);
         }
@@ -51,7 +51,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         let mut more = self.take_satisfied(ingress.key(), view, hashes, &mut digest, satisfied);
         let mut from = ingress.key();
         if satisfied.is_empty()
-            && let Some(group) = self.tables.discovery.group_asked_with(ingress)
+            && let Some(group) = self.tables.discovery.requested_group(ingress)
         {
             from = group;
             more = self.take_satisfied(from, view, hashes, &mut digest, satisfied);
@@ -67,25 +67,26 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
                 return Err(DropReason::Unsolicited);
             }
         }
-        // NDNLPv2, Caching Policy. Cached before it is sent: a downstream that has it, and asks for
-        // it again at once, finds it in the store.
+        // NDNLPv2, Caching Policy. The Data is cached before it is sent, so that a downstream that
+        // requests it again at once finds it in the store.
         if headers.cache_policy == Some(CACHE_POLICY_NO_CACHE) {
             self.tables.cs.refuse();
             decided(out, Step::NotCached);
         } else {
             self.cache(&packet, view, hashes, digest, out);
         }
-        let data = DataOut { from: ingress.id(), congestion_mark: headers.congestion_mark };
-        // In a cell, as two closures below read and write it, each while the other one is borrowed.
-        let told = Cell::new(Told { data, answers_discovery: false });
-        // Sent last, so that it gets the packet itself and not one more user of it.
+        let data = DataHeaders { from: ingress.id(), congestion_mark: headers.congestion_mark };
+        // In a cell, because two closures below read and write it, each while the other one is
+        // borrowed.
+        let told = Cell::new(DataHookResult { data, answers_discovery: false });
+        // Sent last, so that the last downstream receives the packet itself and not a clone.
         let mut last = None;
         loop {
             if !satisfied.is_empty() {
                 decided(out, Step::Satisfies(satisfied.len()));
             }
-            // A route is learned before anybody gets the Data: who has it may ask along that route
-            // at once.
+            // A route is learned before the Data is sent: a downstream may send an Interest along
+            // that route as soon as it has the Data.
             let tell = |entry: &PitEntry<B>, out: &mut O| {
                 if Hooks::of(self.tables).after_data(entry, ingress, headers, hashes, now_ns, &told) {
                     self.teach(ingress, &packet, view, now_ns, out);
@@ -97,8 +98,8 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
                 }
             });
             self.context.count(HotCounter::Satisfied, satisfied.len() as u32);
-            // The entries are out of the table and this thread's alone: nothing below needs their
-            // locks.
+            // The entries were taken out of the table and belong to this thread alone, so nothing
+            // below needs their locks.
             satisfied.iter().for_each(|entry| self.finish_satisfied(entry, view, now_ns));
             satisfied.iter_mut().for_each(|entry| self.tables.pit.recycle(entry));
             satisfied.clear();
@@ -113,7 +114,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         Ok(())
     }
 
-    /// Takes a Data into the content store.
+    /// Inserts a Data into the content store.
     #[inline(never)]
     fn cache<O: Output<B>>(
         self,
@@ -124,24 +125,24 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         out: &mut O,
     ) {
         let key = Key::new(view.name, hashes);
-        let arriving = || Arriving::new(packet, view, key, digest, self.context.now_ns);
+        let arriving = || IncomingData::new(packet, view, key, digest, self.context.now_ns);
         if self.tables.objects.are_there() {
             return self.cache_by_plan(arriving(), out);
         }
         self.tables.cs.insert(arriving(), self.context.reserve, out);
     }
 
-    /// The same where there are registered objects (`VI-17`).
+    /// As `cache`, when there are registered objects (`VI-17`).
     #[inline(never)]
-    pub(super) fn cache_by_plan<O: Output<B>>(self, arriving: Arriving<'_, B>, out: &mut O) {
+    pub(super) fn cache_by_plan<O: Output<B>>(self, arriving: IncomingData<'_, B>, out: &mut O) {
         match self.tables.objects.find(arriving.key) {
-            Some(found) => self.tables.cs.insert_of_object(arriving, found, self.context.reserve, out),
+            Some(found) => self.tables.cs.insert_object_data(arriving, found, self.context.reserve, out),
             None if self.tables.cs.refuses_unregistered() => {}
             None => self.tables.cs.insert_apart(arriving, self.context.reserve, out),
         }
     }
 
-    /// A discovery was answered.
+    /// Reports that a discovery was answered, to the embedder and to the list of discovery faces.
     #[cold]
     #[inline(never)]
     fn teach<O: Output<B>>(
@@ -160,10 +161,10 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         }
     }
 
-    /// Takes PIT entries that the Data satisfies, as many as are taken at once; returns true if
-    /// there may be more. The name decides, the digest where one is requested, and that the
-    /// Interest was sent to the face that the Data comes from; a PIT token plays no part. What a
-    /// group was asked is answered through the group's face, by whichever of its members.
+    /// Takes PIT entries that the Data satisfies, up to the maximum for one lookup; returns true if
+    /// there may be more. An entry matches by its name, by its digest if it requests one, and if it
+    /// was sent to the face that the Data comes from. The PIT token is not compared. An Interest
+    /// that was sent to a group is answered through the group's face, by any of its members.
     #[inline]
     fn take_satisfied(
         self,
@@ -176,17 +177,17 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         let reserve = self.context.reserve;
         loop {
             match self.tables.pit.take_matches(from, view.name, hashes, digest.as_ref(), satisfied, reserve) {
-                Matched::All => return false,
-                Matched::Some => return true,
-                // With no lock held, and once for a Data: the next look uses it.
-                Matched::DigestNeeded => *digest = Some((self.tables.config.sha256)(view.wire)),
+                DataMatch::All => return false,
+                DataMatch::Some => return true,
+                // Computed with no lock held, and once for each Data: the next lookup uses it.
+                DataMatch::DigestNeeded => *digest = Some((self.tables.config.sha256)(view.wire)),
             }
         }
     }
 
-    /// Tells the strategies that remember, and has the Data sent to each downstream of the entries
-    /// with its own token, but not back where it came from unless that link is ad hoc. A face that
-    /// waits at two entries with one token gets one Data.
+    /// Notifies the strategies that have memory, and sends the Data to each downstream of the
+    /// entries with its own token. The Data is not sent back to its ingress unless that link is ad
+    /// hoc. A face that waits at two entries with the same token receives one Data.
     fn answer<O>(
         self,
         satisfied: &Satisfied<B>,
@@ -204,8 +205,8 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
                 let is_same = |other: &InRecord| other.face == record.face && other.token == record.token;
                 let mut earlier =
                     satisfied.iter().take(i).flat_map(|entry| entry.in_records.iter().filter(waits));
-                // Not back where it came from: the face has it. On an ad-hoc link others behind the
-                // same face may lack it.
+                // Not sent back to its ingress, which has it. On an ad-hoc link another peer behind
+                // the same face may lack it.
                 let is_back = record.face == ingress.key() && ingress.link_type() != LinkType::AdHoc;
                 if is_back || earlier.any(is_same) {
                     continue;
@@ -227,9 +228,9 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         }
     }
 
-    /// Ends a satisfied entry: the Interest Finalize pipeline (guide 4.2.6). Its Nonces need
-    /// remembering only if the Data may turn stale while the Interest still loops: otherwise the
-    /// cache would answer it.
+    /// Ends a satisfied entry: the Interest Finalize pipeline (guide 4.2.6). Its Nonces are
+    /// recorded only if the Interest requests fresh Data, and the Data may turn stale while the
+    /// Interest still loops. Otherwise the cache would answer the looping Interest.
     pub(super) fn finish_satisfied(self, entry: &PitEntry<B>, view: &DataView<'_>, now_ns: u64) {
         let fresh_ns = view.freshness_ms.saturating_mul(1_000_000);
         if entry.must_be_fresh() && fresh_ns < self.tables.config.dead_nonces.lifetime_ns {

@@ -1,7 +1,7 @@
-//! Where packets leave: through a face, with the headers that its downstream is owed.
+//! Sends packets through a face, with the headers for that face.
 
 use lock_api::RawMutex;
-use namely_wire::mgmt::LinkType;
+use namely_messages::LinkType;
 use namely_wire::{LpHeaders, NackReason, PitToken};
 
 use super::amend::with_nonce_of;
@@ -13,13 +13,13 @@ use crate::pit::entry::InRecord;
 
 /// The headers of a Data that do not depend on the downstream.
 #[derive(Clone, Copy)]
-pub(super) struct DataOut {
+pub(super) struct DataHeaders {
     /// The value of IncomingFaceId.
     pub(super) from: FaceId,
     pub(super) congestion_mark: Option<u64>,
 }
 
-/// Sends a packet through a face, or into the black hole if the face has been released (`IS-14`).
+/// Sends a packet through a face, or drops it if the face has been released (`IS-14`).
 pub(super) fn emit<B>(
     counters: &Counters,
     face: &FaceHold<'_>,
@@ -27,6 +27,7 @@ pub(super) fn emit<B>(
     packet: Outgoing<B>,
     out: &mut impl Output<B>,
 ) {
+    // The face may have been released since it was held.
     match face.id() {
         FaceId::NONE => counters.dropped(DropReason::FaceGone),
         id => {
@@ -36,20 +37,21 @@ pub(super) fn emit<B>(
     }
 }
 
-/// Answers a downstream with Data. Scope needs no check: a non-local face is recorded as the
-/// downstream of a name that `/localhost` Data satisfies only if it may ask management, and then of
-/// names below management's.
+/// Answers a downstream with Data. Scope needs no check: `/localhost` Data satisfies a non-local
+/// downstream only if that face may use management, and then only for names below management's
+/// prefix.
 #[inline]
 pub(super) fn send_data<B>(
     counters: &Counters,
     face: &FaceHold<'_>,
     token: Option<PitToken>,
     packet: B,
-    data: DataOut,
+    data: DataHeaders,
     out: &mut impl Output<B>,
 ) {
     let headers = LpHeaders {
         pit_token: token,
+        // NDNLPv2, Incoming Face Indication: only for an application that has enabled it.
         incoming_face_id: face.local_fields().then_some(data.from.0),
         congestion_mark: data.congestion_mark,
         ..LpHeaders::default()
@@ -57,8 +59,9 @@ pub(super) fn send_data<B>(
     emit(counters, face, Packets::OutData, Outgoing { packet, headers, hop_limit: None }, out);
 }
 
-/// Refuses the Interest in `packet` (guide 4.4.2, Outgoing Nack; NDNLPv2, Network Nack). On a link
-/// with several peers a Nack would refuse it for all of them, so there it is not sent.
+/// Sends a Nack for the Interest in `packet` (guide 4.4.2, Outgoing Nack; NDNLPv2, Network Nack).
+/// On a link with several peers a Nack would refuse the Interest for all of them, so it is not sent
+/// there.
 pub(super) fn send_nack<B>(
     counters: &Counters,
     face: &FaceHold<'_>,
@@ -74,7 +77,7 @@ pub(super) fn send_nack<B>(
     emit(counters, face, Packets::OutNacks, Outgoing { packet, headers, hop_limit: None }, out);
 }
 
-/// Refuses a downstream's Interest, with the Nonce that it used itself.
+/// Sends a Nack for a downstream's Interest, with the Nonce of that downstream.
 pub(super) fn nack_downstream<B: PacketBuf, R: RawMutex>(
     faces: &Faces<R>,
     counters: &Counters,
@@ -83,6 +86,7 @@ pub(super) fn nack_downstream<B: PacketBuf, R: RawMutex>(
     reason: NackReason,
     out: &mut impl Output<B>,
 ) {
+    // By key, so that a later face in the same slot receives no Nack of an earlier one.
     let Some(face) = faces.hold_key(record.face) else {
         counters.dropped(DropReason::FaceGone);
         return;

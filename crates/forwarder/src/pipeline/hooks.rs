@@ -1,7 +1,7 @@
-//! The hooks of strategies that remember something: what becomes of an Interest after it was sent.
+//! The hooks of strategies with memory. They report the outcome of an Interest after it was sent.
 //!
-//! None of this runs for an Interest whose strategy remembers nothing: its PIT entry refers to no
-//! memory. So these functions are kept out of the way of the others.
+//! None of these hooks runs for an Interest whose strategy has no memory, because its PIT entry
+//! refers to none. So they are not inlined.
 
 use core::cell::Cell;
 
@@ -9,8 +9,8 @@ use lock_api::RawMutex;
 use namely_wire::LpHeaders;
 
 use super::Pipeline;
-use super::arrived::Arrived;
-use super::egress::DataOut;
+use super::checked_interest::CheckedInterest;
+use super::egress::DataHeaders;
 use crate::face_id::FaceKey;
 use crate::faces::FaceHold;
 use crate::hash::{NameHasher, NameHashes};
@@ -23,28 +23,29 @@ use crate::strategy::memory_id::MemoryId;
 use crate::strategy::{Answer, Parameters, Pending, StrategyKind, Verdict};
 use crate::tables::Tables;
 
-/// What strategies said to Data that satisfied Interests of theirs.
+/// The verdicts of strategies on a Data that satisfied their Interests.
 #[derive(Clone, Copy)]
-pub(super) struct Told {
-    /// What it goes on with.
-    pub(super) data: DataOut,
-    /// It answers a discovery.
+pub(super) struct DataHookResult {
+    /// The headers that the Data is forwarded with.
+    pub(super) data: DataHeaders,
+    /// True if the Data answers a discovery.
     pub(super) answers_discovery: bool,
 }
 
 impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
-    /// Lets a strategy decide with its memory of the FIB prefix that has `prefix_hash`, and
-    /// without one if there is no room. Returns what the PIT entry keeps to find the memory again.
+    /// Runs a strategy with its memory of the FIB prefix that has `prefix_hash`, or without memory
+    /// if its limit is reached. Returns the id by which the PIT entry finds the memory again.
     #[inline(never)]
     pub(super) fn decide_with_memory(
         self,
         kind: StrategyKind,
         pending: &mut Pending<'_>,
         prefix_hash: u64,
-        arrived: &Arrived<'_, B>,
+        arrived: &CheckedInterest<'_, B>,
     ) -> (Verdict, MemoryId) {
         let (now_ns, interest) = (pending.now_ns, &arrived.interest);
         let random = || self.tables.random.next();
+        // A separate lookup, so that strategies without parameters do not pay for it.
         let parameters = if kind.takes_parameters() {
             self.tables.strategies.parameters(interest.key())
         } else {
@@ -57,7 +58,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
             let Some(found) = self.tables.objects.find(interest.key()) else {
                 return (kind.after_receive_interest(pending), MemoryId::NONE);
             };
-            // All files of an object go one way: what is remembered is of the object.
+            // All files of an object take the same path, so the memory is that of the object.
             (prefix_hash, direction) =
                 (self.tables.names.hasher.of_object(found.id), self.tables.objects.direction(found.object));
         }
@@ -74,13 +75,14 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         decided.unwrap_or_else(|| (kind.after_receive_interest(pending), MemoryId::NONE))
     }
 
-    /// Data came that no pending Interest requested: a slower upstream's answer, or unsolicited.
+    /// Handles Data that no pending Interest requested: a slower upstream's answer, or unsolicited.
     #[cold]
     pub(super) fn after_late_data(self, ingress: &FaceHold<'_>, key: Key<'_>, now_ns: u64) {
         let kind = self.tables.strategies.find(key);
         if !kind.remembers() {
             return;
         }
+        // The PIT entry with the record's id has ended, so the record is found by its prefix.
         let prefix_hash = self.tables.fib.longest_match(key).prefix_hash;
         let Some(mut locked) = self.tables.memory.lock_prefix(kind, prefix_hash) else { return };
         let has_prefix = |hash| (0..=key.hashes.len()).any(|n| key.hashes.hash(n) == hash);
@@ -102,9 +104,9 @@ impl<'t, R: RawMutex> Hooks<'t, R> {
         Hooks { memory: &tables.memory, hasher: &tables.names.hasher, random: &tables.random }
     }
 
-    /// Data from `ingress` satisfied an entry. `hashes` are those of its name, which begins with
-    /// the entry's. `told` gets what the strategy says to it. Returns true when the Data is first
-    /// found to answer a discovery.
+    /// Handles Data from `ingress` that satisfied an entry. `hashes` are those of the Data's name,
+    /// which begins with the entry's name. `told` receives the strategy's verdict. Returns true for
+    /// the first entry by which the Data answers a discovery.
     #[cold]
     pub(super) fn after_data<B: PacketBuf>(
         &self,
@@ -113,8 +115,9 @@ impl<'t, R: RawMutex> Hooks<'t, R> {
         headers: &LpHeaders,
         hashes: &NameHashes,
         now_ns: u64,
-        told: &Cell<Told>,
+        told: &Cell<DataHookResult>,
     ) -> bool {
+        // The record may have been removed since the Interest was sent.
         let Some(mut locked) = self.memory.lock(entry.memory) else { return false };
         let name_hash = hashes.hash(entry.components());
         let (face, is_marked) = (ingress.key(), headers.is_marked());
@@ -126,13 +129,14 @@ impl<'t, R: RawMutex> Hooks<'t, R> {
         if verdict.absorbs_mark {
             now.data.congestion_mark = None;
         }
-        let answers = verdict.teaches && entry.memory.is_of_discovery();
+        let answers = verdict.teaches && entry.memory.is_discovery();
+        // A Data adds one route, however many entries it satisfies.
         let is_first = answers && !core::mem::replace(&mut now.answers_discovery, answers);
         told.set(now);
         is_first
     }
 
-    /// A Nack from `face` was recorded for an entry whose name has `name_hash`.
+    /// Handles a Nack from `face` that was recorded for an entry whose name has `name_hash`.
     #[cold]
     pub(super) fn after_nack(&self, memory: MemoryId, face: FaceKey, name_hash: u64, now_ns: u64) {
         if let Some(mut locked) = self.memory.lock(memory) {
@@ -141,7 +145,7 @@ impl<'t, R: RawMutex> Hooks<'t, R> {
         }
     }
 
-    /// An entry expired unsatisfied.
+    /// Handles an entry that expired unsatisfied or was evicted.
     #[cold]
     pub(super) fn on_timeout<B: PacketBuf>(&self, entry: &PitEntry<B>, now_ns: u64) {
         let Some(mut locked) = self.memory.lock(entry.memory) else { return };

@@ -1,26 +1,27 @@
-//! Interests that follow a name hop by hop (`wire::mgmt::hop_name`): the router at which HopLimit
-//! ends hands one to its management instead of dropping it, or giving it to an application.
+//! Interests that trace a name hop by hop (`messages::hop_name`). The router at which HopLimit is
+//! exhausted passes the Interest to its management, instead of dropping it or sending it to an
+//! application.
 //!
-//! Nothing of this runs for an Interest whose HopLimit does not end here.
+//! None of this runs for an Interest whose HopLimit is not exhausted here.
 
 use lock_api::RawMutex;
-use namely_wire::mgmt::asked_of_hop;
+use namely_messages::hop_query_name;
 
 use super::Pipeline;
-use super::arrived::Arrived;
+use super::checked_interest::CheckedInterest;
 use super::upstreams::Routing;
 use crate::faces::FaceHold;
 use crate::packet::PacketBuf;
 use crate::strategy::Upstream;
 
 impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
-    /// An Interest has come to HopLimit 0. Returns true if it does not leave through `face`: that
-    /// is an application's, and the Interest no question.
+    /// Returns true if an Interest whose HopLimit is exhausted must not leave through `face`. Local
+    /// faces receive it, unless it traces hops and a face answers such traces.
     #[cold]
     #[inline(never)]
     pub(super) fn ends_here(
         self,
-        arrived: &Arrived<'_, B>,
+        arrived: &CheckedInterest<'_, B>,
         face: &FaceHold<'_>,
         routing: &mut Routing<'_>,
     ) -> bool {
@@ -28,20 +29,25 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
             routing.hop_limited = true;
             return true;
         }
-        self.tables.explainer.get().is_some() && asked_of_hop(arrived.interest.view.name).is_some()
+        self.tables.explainer.get().is_some() && hop_query_name(arrived.interest.view.name).is_some()
     }
 
-    /// Adds who answers a question that ends here; its place among the upstreams. `None` for any
-    /// other Interest that has none.
+    /// Adds the face that answers hop traces, if the Interest is one whose HopLimit is exhausted
+    /// here. Returns its index among the upstreams, or `None` for any other Interest.
     #[cold]
     #[inline(never)]
-    pub(super) fn add_explainer(self, arrived: &Arrived<'_, B>, routing: &mut Routing<'t>) -> Option<usize> {
+    pub(super) fn add_explainer(
+        self,
+        arrived: &CheckedInterest<'_, B>,
+        routing: &mut Routing<'t>,
+    ) -> Option<usize> {
         if arrived.hop_limit_out() != Some(0) {
             return None;
         }
-        asked_of_hop(arrived.interest.view.name)?;
+        hop_query_name(arrived.interest.view.name)?;
         let face = self.context.hold(self.tables.explainer.get()?)?;
         let place = routing.upstreams.len();
+        // As if bound, so that the Interest counts as delivered on this host.
         routing.upstreams.push(Upstream { face, is_bound: true }).then_some(place)
     }
 }

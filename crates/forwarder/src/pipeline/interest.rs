@@ -1,22 +1,23 @@
-//! An Interest arrives: scope, hop limit, loop detection, content store, PIT, strategy.
+//! The pipelines of an incoming Interest: scope, hop limit, loop detection, content store, PIT,
+//! strategy.
 //!
-//! The sections named at the rules are those of NFD's developer guide, where the pipelines of an
-//! Interest are 4.2, and of the NDN packet format v0.3 and NDNLPv2.
+//! Section numbers are those of NFD's developer guide, where the pipelines of an Interest are 4.2.
+//! Other sections are of the NDN packet format v0.3 and of NDNLPv2.
 
 use lock_api::RawMutex;
-use namely_wire::mgmt::LinkType;
+use namely_messages::LinkType;
 use namely_wire::{AmendedInterest, InterestView, LpHeaders, NackReason};
 
 use super::amend::with_nonce_of;
-use super::arrived::Arrived;
-use super::egress::{DataOut, emit, send_data, send_nack};
+use super::checked_interest::CheckedInterest;
+use super::egress::{DataHeaders, emit, send_data, send_nack};
 use super::hooks::Hooks;
 use super::tier::unpark_for;
 use super::upstreams::{Forwarding, Routing};
-use super::{Pipeline, decided, may_come};
+use super::{Pipeline, decided, ingress_allowed};
 use crate::congestion::{hear, is_announcement};
 use crate::counters::{DropReason, HotCounter, Packets};
-use crate::cs::{CS_DIGESTS_MAX, Lookup, Undigested};
+use crate::cs::{CS_DIGESTS_MAX, Lookup, UndigestedPacket};
 use crate::face_id::FaceId;
 use crate::faces::FaceHold;
 use crate::hash::NameHashes;
@@ -24,9 +25,9 @@ use crate::interest_key::InterestKey;
 use crate::packet::{Outgoing, Output, PacketBuf, Received};
 use crate::pit::entry::{OutRecord, PitEntry};
 use crate::pit::pending::PitFull;
-use crate::pit::{Inserted, LockedEntry};
+use crate::pit::{InsertOutcome, LockedEntry};
 use crate::strategy::memory_id::MemoryId;
-use crate::strategy::{Chosen, Pending, Upstream, Verdict};
+use crate::strategy::{ChosenUpstreams, Pending, Upstream, Verdict};
 use crate::tier::Tier;
 use crate::trace::Step;
 
@@ -43,14 +44,14 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
     ) -> Result<(), DropReason> {
         ingress.count(Packets::InInterests);
         let headers = &received.headers;
-        // Filled in place by the functions below: returned through three of them, its 300 octets
-        // are copied each time, which is 70 instructions for an answer from the content store. It
-        // is used when nothing borrows the packet any more, so that the last upstream gets the
-        // packet itself.
+        // `forwarding` is filled in place by the functions below. If three of them returned it, its
+        // 300 octets would be copied each time, which is 70 instructions for an answer from the
+        // content store. It is used when nothing borrows the packet any more, so that the last
+        // upstream receives the packet itself.
         let (mut packet, mut forwarding) = (received.packet, None);
-        // Once more if it must differ: then with the copy, which need not.
+        // Repeated once if the Interest must be amended. The copy needs no further amendment.
         loop {
-            // Used where it lies: taken out of the result, its 176 octets are copied.
+            // Used in place, because moving the view out of the result would copy its 176 octets.
             let parsed = InterestView::parse(packet.as_ref());
             let Ok(view) = &parsed else { return Err(DropReason::Malformed) };
             // Packet format, Interest, HopLimit: an Interest that arrives with HopLimit 0 is
@@ -58,7 +59,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
             if view.hop_limit == Some(0) {
                 return Err(DropReason::HopLimit);
             }
-            if !may_come(view.name, ingress) {
+            if !ingress_allowed(view.name, ingress) {
                 return Err(DropReason::Scope);
             }
             // NDNLPv2, Consumer Controlled Forwarding: a packet with NextHopFaceId is dropped
@@ -84,8 +85,8 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         Ok(())
     }
 
-    /// A copy of the Interest with what it lacks or without what it no longer needs, if it must
-    /// differ.
+    /// Returns a copy of the Interest with a Nonce that it lacks, or without a hint that it no
+    /// longer needs, if it must be amended.
     #[inline]
     fn amended(self, view: &InterestView<'_>) -> Result<Option<B>, DropReason> {
         if view.nonce.is_some() && view.forwarding_hint_value.is_none() {
@@ -107,13 +108,12 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         packet.map(Some).ok_or(DropReason::NoBuffer)
     }
 
-    /// Returns true if the forwarding hint names, or leads to, a region that this router is in.
+    /// Returns true if the forwarding hint names, or leads to, a region of this router.
     fn is_in_producer_region(self, view: &InterestView<'_>) -> bool {
         self.tables.regions.any_of(view.forwarding_hint())
     }
 
-    /// Answers the Interest, or makes it pending; puts into `forwarding` where it is to be sent, if
-    /// anywhere.
+    /// Answers the Interest, or makes it pending; writes its upstreams to `forwarding`, if any.
     fn process_interest<O: Output<B>>(
         self,
         ingress: &FaceHold<'_>,
@@ -124,17 +124,16 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         out: &mut O,
     ) -> Result<(), DropReason> {
         let now_ns = self.context.now_ns;
-        // The limit of other hosts is no longer than that of this one: `Tables::new` has seen to
-        // it.
         // Packet format, Interest, InterestLifetime: 4 s unless the Interest has another; a router
-        // may keep it shorter.
+        // may shorten it. `Tables::new` made sure that the limit for other hosts is not longer than
+        // that for this host.
         let lifetime_ms_max = if ingress.is_local() {
             self.tables.config.interest_lifetime_ms_max
         } else {
             self.tables.config.interest_lifetime_remote_ms_max
         };
         let lifetime_ms = interest.view.lifetime_or_default_ms().min(lifetime_ms_max);
-        let arrived = Arrived {
+        let arrived = CheckedInterest {
             ingress,
             packet,
             headers,
@@ -144,8 +143,9 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
             now_ns,
             reserve: self.context.reserve,
         };
-        // Guide 4.2.1, loop detection by the dead-nonce list: the entry that saw the Nonce may be
-        // gone. Before the content store, so that a looping Interest never gets an answer twice.
+        // Guide 4.2.1, loop detection by the dead-nonce list: the PIT entry that had the Nonce may
+        // have ended. Checked before the content store, so that a looping Interest is never
+        // answered twice.
         if self.tables.dead_nonces.contains(interest.hashes.whole(), arrived.nonce, now_ns) {
             return self.refuse_loop(&arrived, out);
         }
@@ -165,8 +165,8 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         }
     }
 
-    /// Looks in the content store, computing digests of cached packets only where the Interest asks
-    /// by one, and no more than [`CS_DIGESTS_MAX`] of them: what is beyond is a miss this time.
+    /// Looks in the content store. Digests of cached packets are computed only if the Interest
+    /// requests one, and at most [`CS_DIGESTS_MAX`] of them: beyond that the lookup is a miss.
     fn find_cached<O: Output<B>>(self, interest: &InterestKey<'_>) -> Option<B> {
         let mut digests_left = CS_DIGESTS_MAX;
         loop {
@@ -176,8 +176,9 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
                     return Some(packet);
                 }
                 Lookup::DigestNeeded(cached) if digests_left > 0 => {
-                    // With no lock held: a digest takes as long as hundreds of lookups. Another
-                    // thread that computes the same digest meanwhile stores the same octets.
+                    // Computed with no lock held, because a digest takes as long as hundreds of
+                    // lookups. Another thread that computes the same digest meanwhile stores the
+                    // same octets.
                     digests_left -= 1;
                     self.digest_cached(&cached);
                 }
@@ -191,47 +192,47 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
 
     #[cold]
     #[inline(never)]
-    fn digest_cached(self, cached: &Undigested<B>) {
+    fn digest_cached(self, cached: &UndigestedPacket<B>) {
         self.tables.cs.set_digest(cached, (self.tables.config.sha256)(cached.packet.as_ref()));
     }
 
     /// The ContentStore Hit pipeline (guide 4.2.3).
     #[inline(never)]
-    fn answer_from_cache(self, arrived: &Arrived<'_, B>, packet: B, out: &mut impl Output<B>) {
+    fn answer_from_cache(self, arrived: &CheckedInterest<'_, B>, packet: B, out: &mut impl Output<B>) {
         self.context.count(HotCounter::Satisfied, 1);
         if self.tables.objects.are_there() {
             self.tables.objects.count(arrived.interest.key(), arrived.ingress.key());
         }
-        // The cache stands in for the producer, who would reflect the mark of a congested upstream
-        // path.
+        // The cache stands in for the producer, which would reflect the mark of a congested
+        // upstream path.
         let congestion_mark = arrived.headers.congestion_mark;
-        let data = DataOut { from: FaceId::CONTENT_STORE, congestion_mark };
+        let data = DataHeaders { from: FaceId::CONTENT_STORE, congestion_mark };
         send_data(&self.tables.counters, arrived.ingress, arrived.headers.pit_token, packet, data, out);
     }
 
-    /// The ContentStore Miss pipeline (guide 4.2.4): enters the Interest in the PIT and lets the
-    /// strategy decide, which `forwarding` becomes.
+    /// The ContentStore Miss pipeline (guide 4.2.4): inserts the Interest into the PIT and runs
+    /// the strategy. The strategy's decision is written to `forwarding`.
     #[inline(never)]
     fn insert_pending<O: Output<B>>(
         self,
-        arrived: &Arrived<'_, B>,
+        arrived: &CheckedInterest<'_, B>,
         forwarding: &mut Option<Forwarding<'t>>,
         out: &mut O,
     ) -> Result<(), DropReason> {
         let strategy = self.tables.strategies.find(arrived.interest.key());
         let forwarding = forwarding.insert(Forwarding::new(strategy));
-        // Before the PIT entry is locked: no lock is held while FIB and BPT are read, and an
-        // Interest that goes nowhere by its own fault makes no entry.
+        // Before the PIT entry is locked, so that no lock is held while FIB and BPT are read. An
+        // Interest that is refused for its own headers makes no entry.
         self.add_upstreams(arrived, &mut forwarding.routing)?;
         if out.tracer().is_some() {
-            self.tell_route(arrived, &forwarding.routing, out);
+            self.trace_route(arrived, &forwarding.routing, out);
         }
         let mut has_room = false;
         let mut locked = loop {
             match self.insert_or_join::<O>(arrived) {
                 Ok(locked) => break locked,
-                // Once: a place that another Interest takes meanwhile is lost, and this one is
-                // refused rather than tried without end.
+                // Tried once: if another Interest takes the slot meanwhile, this one is refused
+                // instead of retried without end.
                 Err(Refusal::Full(PitFull::Table)) if !has_room && self.make_room(arrived, out) => {
                     has_room = true;
                 }
@@ -239,10 +240,10 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
             }
         };
         if out.tracer().is_some() {
-            tell_pending(&mut locked, out);
+            trace_pending(&mut locked, out);
         }
         if out.tier().is_some() {
-            match self.ask_tier(arrived, locked, &mut forwarding.routing, out) {
+            match self.query_tier(arrived, locked, &mut forwarding.routing, out) {
                 Some(unanswered) => locked = unanswered,
                 None => return Ok(()),
             }
@@ -250,10 +251,10 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         self.send_pending(arrived, locked, forwarding, out)
     }
 
-    /// Tells a home that traces which route an Interest follows. Of one with a forwarding hint its
-    /// own name's is not.
+    /// Reports the route of an Interest to the tracer. An Interest with a forwarding hint does not
+    /// follow the route of its own name.
     #[cold]
-    fn tell_route(self, arrived: &Arrived<'_, B>, routing: &Routing<'_>, out: &mut impl Output<B>) {
+    fn trace_route(self, arrived: &CheckedInterest<'_, B>, routing: &Routing<'_>, out: &mut impl Output<B>) {
         if routing.is_explicit {
             return decided(out, Step::ChosenFace);
         }
@@ -265,12 +266,12 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         }
     }
 
-    /// Lets the strategy decide where a pending Interest goes, which `forwarding` becomes, and
-    /// records it.
+    /// Lets the strategy choose the upstreams of a pending Interest and enters their out-records.
+    /// The choice is written to `forwarding`.
     #[inline(always)]
     pub(super) fn send_pending<O: Output<B>>(
         self,
-        arrived: &Arrived<'_, B>,
+        arrived: &CheckedInterest<'_, B>,
         mut locked: LockedEntry<'t, B, R>,
         forwarding: &mut Forwarding<'t>,
         out: &mut O,
@@ -278,7 +279,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         let Forwarding { routing, chosen, hop_limit, probe } = forwarding;
         let verdict = self.decide(&mut locked, routing, arrived);
         if out.tracer().is_some() {
-            tell_verdict(routing, &verdict, out);
+            trace_verdict(routing, &verdict, out);
         }
         match verdict {
             Verdict::Suppress => {
@@ -325,12 +326,12 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         Ok(())
     }
 
-    /// Asks the strategy, unless the application has decided itself.
+    /// Runs the strategy, unless the application has chosen the upstream.
     fn decide(
         self,
         locked: &mut LockedEntry<'t, B, R>,
         routing: &Routing<'_>,
-        arrived: &Arrived<'_, B>,
+        arrived: &CheckedInterest<'_, B>,
     ) -> Verdict {
         let Some(entry) = locked.entry() else { return Verdict::Suppress };
         if routing.is_explicit {
@@ -347,8 +348,8 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         }
         let (verdict, memory) =
             self.decide_with_memory(routing.strategy, &mut pending, routing.prefix_hash, arrived);
-        // What was a discovery stays one, whatever its other Interests are.
-        entry.memory = if entry.memory.is_of_discovery() && memory != MemoryId::NONE {
+        // An entry that was a discovery stays one, even if it aggregates other Interests.
+        entry.memory = if entry.memory.is_discovery() && memory != MemoryId::NONE {
             memory.of_discovery()
         } else {
             memory
@@ -356,25 +357,24 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         verdict
     }
 
-    /// Counts a choice that leaves upstreams out for want of memory.
+    /// Counts a choice that omits upstreams for lack of memory.
     #[inline]
-    pub(super) fn note_cut(self, chosen: &Chosen) {
+    pub(super) fn note_cut(self, chosen: &ChosenUpstreams) {
         if chosen.is_cut() {
             self.tables.counters.dropped(DropReason::NoMemory);
         }
     }
 
-    /// Takes the downstream out before it is told that there is no upstream; others that wait go on
-    /// waiting.
-    pub(super) fn withdraw(self, mut locked: LockedEntry<'t, B, R>, arrived: &Arrived<'_, B>) {
-        // The key is kept, as the entry is released before its bucket is taken.
+    /// Removes the downstream before it is refused for lack of an upstream. The entry remains if it
+    /// has other downstreams.
+    pub(super) fn withdraw(self, mut locked: LockedEntry<'t, B, R>, arrived: &CheckedInterest<'_, B>) {
+        // The key is saved, because the entry is released before its bucket is locked.
         let key = locked.key();
         let Some(entry) = locked.entry() else { return };
         self.tables.pit.take_downstream(entry, arrived.ingress.key(), arrived.reserve);
         let is_alone = entry.in_records.is_empty();
         drop(locked);
-        // If it is alone another downstream may still join before the entry is taken out: then it
-        // stays.
+        // Another downstream may still join before the entry is taken out. Then the entry stays.
         if !is_alone {
             return;
         }
@@ -387,25 +387,25 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         }
     }
 
-    /// Finds or makes the PIT entry and enters the downstream: an Interest of the same name,
+    /// Finds or makes the PIT entry and adds the downstream: an Interest of the same name,
     /// selectors and hint is aggregated (guide 4.2.1).
     fn insert_or_join<O: Output<B>>(
         self,
-        arrived: &Arrived<'_, B>,
+        arrived: &CheckedInterest<'_, B>,
     ) -> Result<LockedEntry<'t, B, R>, Refusal> {
         let record = arrived.in_record();
-        let Arrived { packet, interest, now_ns, reserve, .. } = *arrived;
+        let CheckedInterest { packet, interest, now_ns, reserve, .. } = *arrived;
         let mut locked = match self.tables.pit.insert(packet, &interest, record, now_ns, reserve)? {
-            Inserted::New(locked) => {
+            InsertOutcome::New(locked) => {
                 if self.tables.objects.are_there() {
                     self.tables.objects.count(interest.key(), record.face);
                 }
                 return Ok(locked);
             }
-            Inserted::Existing(locked) => locked,
+            InsertOutcome::Existing(locked) => locked,
         };
-        // Before the Interest is entered as a downstream: its own record would make every Interest
-        // look like a loop.
+        // Checked before the downstream is added: its own record would make every Interest look
+        // like a loop.
         if locked.entry().is_some_and(|entry| has_looped(entry, arrived)) {
             return Err(Refusal::Loop);
         }
@@ -424,11 +424,12 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         Ok(locked)
     }
 
-    /// Ends a pending Interest of a holder that has more than who this one comes from, if there is
-    /// one; its downstreams are told, and its place is free.
+    /// Evicts a pending Interest of an owner that has more than the owner of `arrived`, if there is
+    /// one. Its downstreams receive a Nack, and its slot becomes free.
     #[cold]
-    fn make_room(self, arrived: &Arrived<'_, B>, out: &mut impl Output<B>) -> bool {
-        let Some(mut entry) = self.tables.pit.take_of_largest(arrived.ingress.key(), arrived.reserve) else {
+    fn make_room(self, arrived: &CheckedInterest<'_, B>, out: &mut impl Output<B>) -> bool {
+        let Some(mut entry) = self.tables.pit.take_from_largest(arrived.ingress.key(), arrived.reserve)
+        else {
             return false;
         };
         self.tables.counters.dropped(DropReason::PitEvicted);
@@ -440,13 +441,13 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         true
     }
 
-    /// The part of the Outgoing Interest pipeline (guide 4.2.5) that is done under the entry's
-    /// lock: enters or renews the out-record of an upstream; false if the entry has too many.
+    /// The part of the Outgoing Interest pipeline (guide 4.2.5) that runs under the entry's lock:
+    /// adds or renews the out-record of an upstream. Returns false if the entry has too many.
     pub(super) fn record_sending(
         self,
         entry: &mut PitEntry<B>,
         upstream: Option<&Upstream<'_>>,
-        arrived: &Arrived<'_, B>,
+        arrived: &CheckedInterest<'_, B>,
         nonce: [u8; 4],
     ) -> bool {
         let Some(upstream) = upstream else { return false };
@@ -458,8 +459,8 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
             suppression_ns: 0,
             nack: None,
         };
-        // Renewed in place, with the interval that it has grown to; the Nack of an earlier sending
-        // no longer counts.
+        // Renewed in place, with its current suppression interval. A Nack for an earlier
+        // transmission no longer counts.
         if let Some(own) = entry.out_records.iter_mut().find(|own| own.face == record.face) {
             record.suppression_ns = own.suppression_ns;
             *own = record;
@@ -476,8 +477,9 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         is_in
     }
 
-    /// Sends the Interest `packet` to those that were chosen. The last one gets the packet itself
-    /// and not one more user of it.
+    /// Sends the Interest `packet` to the chosen upstreams. The last one receives the packet itself
+    /// and not a clone. The caller holds no lock, because the embedder may call back from
+    /// `Output::send`.
     #[inline]
     pub(super) fn forward(
         self,
@@ -497,7 +499,6 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
                 None => self.tables.counters.dropped(DropReason::NoBuffer),
             }
         }
-        // No lock is held from here on: the home may call back from `Output::send`.
         let mut upstreams = chosen.iter().filter_map(|i| routing.upstreams.get(*i as usize));
         let Some(mut last) = upstreams.next() else { return };
         for next in upstreams {
@@ -507,7 +508,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         self.send_interest(last, incoming, packet, *hop_limit, out);
     }
 
-    /// Sends an Interest that came from a face, and with a congestion mark, to one upstream.
+    /// Sends an Interest to one upstream, with its ingress and congestion mark.
     #[inline(always)]
     fn send_interest(
         self,
@@ -532,7 +533,8 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         );
     }
 
-    /// The same to any upstream but the last, with a frame of its own.
+    /// As `send_interest`, to any upstream except the last. It is not inlined, so that its frame is
+    /// on the stack only during the call.
     #[inline(never)]
     fn send_beside(
         self,
@@ -545,12 +547,13 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         self.send_interest(upstream, incoming, packet, hop_limit, out);
     }
 
-    /// Tells the downstream, where it can be told, and returns why the Interest is dropped.
+    /// Sends a Nack to the downstream, if the refusal has one. Returns the reason of the drop as
+    /// the error.
     #[cold]
     #[inline(never)]
     pub(super) fn refuse(
         self,
-        arrived: &Arrived<'_, B>,
+        arrived: &CheckedInterest<'_, B>,
         refusal: Refusal,
         out: &mut impl Output<B>,
     ) -> Result<(), DropReason> {
@@ -562,7 +565,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
             }
             Refusal::Full(PitFull::Table) => (Some(NackReason::Congestion), DropReason::PitFull),
             Refusal::Full(PitFull::Face) => (Some(NackReason::Congestion), DropReason::PitFaceFull),
-            Refusal::Full(PitFull::Holder) => (Some(NackReason::Congestion), DropReason::PitHolderFull),
+            Refusal::Full(PitFull::Owner) => (Some(NackReason::Congestion), DropReason::PitOwnerFull),
             Refusal::Full(PitFull::Memory) => (Some(NackReason::Congestion), DropReason::NoMemory),
             Refusal::Full(PitFull::InRecords) => (Some(NackReason::Congestion), DropReason::InRecordsFull),
         };
@@ -582,21 +585,25 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
     /// The Interest Loop pipeline (guide 4.2.2).
     #[cold]
     #[inline(never)]
-    fn refuse_loop(self, arrived: &Arrived<'_, B>, out: &mut impl Output<B>) -> Result<(), DropReason> {
+    fn refuse_loop(
+        self,
+        arrived: &CheckedInterest<'_, B>,
+        out: &mut impl Output<B>,
+    ) -> Result<(), DropReason> {
         let (token, packet) = (arrived.headers.pit_token, arrived.packet.clone());
         send_nack(&self.tables.counters, arrived.ingress, token, packet, NackReason::Duplicate, out);
         Err(DropReason::Loop)
     }
 }
 
-/// The headers about the Interest's arrival for an upstream.
+/// The headers that depend on the Interest's arrival.
 #[derive(Clone, Copy)]
 struct Incoming {
     from: FaceId,
     congestion_mark: Option<u64>,
 }
 
-/// Why an Interest does not become, or stay, pending.
+/// The reason for which an Interest does not become pending, or does not stay so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
     Loop,
@@ -611,8 +618,8 @@ impl From<PitFull> for Refusal {
     }
 }
 
-/// Tells a home that traces whom an Interest joins.
-fn tell_pending<B, R: RawMutex>(locked: &mut LockedEntry<'_, B, R>, out: &mut impl Output<B>) {
+/// Reports to the tracer the entry that an Interest joins.
+fn trace_pending<B, R: RawMutex>(locked: &mut LockedEntry<'_, B, R>, out: &mut impl Output<B>) {
     let Some(entry) = locked.entry() else { return };
     match entry.in_records.len().saturating_sub(1) {
         0 if entry.out_records.is_empty() => {}
@@ -621,8 +628,8 @@ fn tell_pending<B, R: RawMutex>(locked: &mut LockedEntry<'_, B, R>, out: &mut im
     }
 }
 
-/// Tells a home that traces what the strategy has decided, but not to whom it sends: that is seen.
-fn tell_verdict<B>(routing: &Routing<'_>, verdict: &Verdict, out: &mut impl Output<B>) {
+/// Reports the strategy's verdict to the tracer. The upstreams are reported when packets are sent.
+fn trace_verdict<B>(routing: &Routing<'_>, verdict: &Verdict, out: &mut impl Output<B>) {
     if !routing.is_explicit {
         decided(out, Step::Strategy(routing.strategy.label()));
     }
@@ -638,7 +645,7 @@ fn tell_verdict<B>(routing: &Routing<'_>, verdict: &Verdict, out: &mut impl Outp
 /// Returns true if the Interest's Nonce is one that the pending entry has seen (guide 4.2.1,
 /// duplicate Nonces). On a point-to-point link the same Nonce from the same face is a
 /// retransmission, not a loop.
-fn has_looped<B>(entry: &PitEntry<B>, arrived: &Arrived<'_, B>) -> bool {
+fn has_looped<B>(entry: &PitEntry<B>, arrived: &CheckedInterest<'_, B>) -> bool {
     let (ingress, nonce) = (arrived.ingress.key(), arrived.nonce);
     let from_same = entry.in_records.iter().any(|record| record.face == ingress && record.nonce == nonce);
     if from_same && arrived.ingress.link_type() == LinkType::PointToPoint {

@@ -1,14 +1,14 @@
-//! Self-learning: Interests that go everywhere because no route leads to their name, and those that
-//! go along routes that were learned.
+//! Self-learning: discovery Interests, which are flooded because no route leads to their name, and
+//! Interests along learned routes.
 //!
 //! NDNLPv2's NonDiscovery and NFD's self-learning strategy (version 1). None of this runs for other
 //! strategies.
 
 use lock_api::RawMutex;
-use namely_wire::mgmt::LinkType;
+use namely_messages::LinkType;
 use namely_wire::{LpHeaders, NackReason};
 
-use super::arrived::Arrived;
+use super::checked_interest::CheckedInterest;
 use super::egress::{emit, nack_downstream};
 use super::interest::Refusal;
 use super::upstreams::Routing;
@@ -22,7 +22,7 @@ use crate::pit::LockedEntry;
 use crate::pit::Pit;
 use crate::pit::entry::PitEntry;
 use crate::strategy::suppression::may_be_sent_again;
-use crate::strategy::{Chosen, Upstream, Verdict};
+use crate::strategy::{ChosenUpstreams, Upstream, Verdict};
 
 impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
     /// Sends an Interest as a discovery or along its routes.
@@ -30,7 +30,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
     #[inline(never)]
     pub(super) fn send_learning(
         self,
-        arrived: &Arrived<'_, B>,
+        arrived: &CheckedInterest<'_, B>,
         mut locked: LockedEntry<'t, B, R>,
         routing: &mut Routing<'t>,
         verdict: Verdict,
@@ -40,7 +40,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         if is_discovery && let Some(entry) = locked.entry() {
             self.add_discovery_faces(arrived, entry, routing);
         }
-        let mut chosen = Chosen::new();
+        let mut chosen = ChosenUpstreams::new();
         let mut is_probing = false;
         match verdict {
             Verdict::Along(Some(one)) => chosen.push(one),
@@ -57,7 +57,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
             return self.refuse(arrived, refusal, out);
         }
         let Some(entry) = locked.entry() else { return Ok(()) };
-        // Where a discovery of another host ends at applications, it is answered as one.
+        // A discovery from another host whose upstreams are all local is answered as a discovery.
         let is_local =
             |i: &u32| routing.upstreams.get(*i as usize).is_some_and(|upstream| upstream.face.is_local());
         let ends_here =
@@ -67,13 +67,14 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         }
         chosen.retain(|i| {
             let Some(upstream) = routing.upstreams.get(*i as usize) else { return false };
-            let is_heard = was_heard_there(entry, upstream, arrived.now_ns);
+            // Before `record_sending`, whose out-record would change the result.
+            let is_heard = arrived_by_link(entry, upstream, arrived.now_ns);
             may_be_sent_again(&mut entry.out_records, upstream.key(), arrived.now_ns)
                 && self.record_sending(entry, Some(upstream), arrived, arrived.nonce)
                 && !is_heard
         });
-        // All out-records are entered: an answer that comes before the last copy is sent finds its
-        // own.
+        // All out-records are entered now, so an answer that arrives before the last copy is sent
+        // finds its record.
         drop(locked);
         let hop_limit = arrived.hop_limit_out().map(|limit| (arrived.interest.view.hop_limit_offset, limit));
         for upstream in chosen.iter().filter_map(|i| routing.upstreams.get(*i as usize)) {
@@ -88,22 +89,27 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
 
     fn learning_headers(
         self,
-        arrived: &Arrived<'_, B>,
+        arrived: &CheckedInterest<'_, B>,
         upstream: &Upstream<'_>,
         is_discovery: bool,
     ) -> LpHeaders {
         LpHeaders {
             incoming_face_id: upstream.face.local_fields().then_some(arrived.ingress.id().0),
             congestion_mark: arrived.headers.congestion_mark,
-            // Applications are not asked to discover anything.
+            // Not for an application, which performs no discovery.
             non_discovery: !is_discovery && !upstream.face.is_local(),
             ..LpHeaders::default()
         }
     }
 
-    /// Adds the faces that are for discovery, as far as hop limit and links allow. What is of this
-    /// host or link is not looked for.
-    fn add_discovery_faces(self, arrived: &Arrived<'_, B>, entry: &PitEntry<B>, routing: &mut Routing<'t>) {
+    /// Adds the discovery faces that hop limit and link types allow. Names of this host or link are
+    /// not discovered.
+    fn add_discovery_faces(
+        self,
+        arrived: &CheckedInterest<'_, B>,
+        entry: &PitEntry<B>,
+        routing: &mut Routing<'t>,
+    ) {
         let name = arrived.interest.view.name;
         if is_localhost(name) || is_localhop(name) {
             return;
@@ -115,21 +121,22 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         keys.iter().for_each(|key| self.add_discovery_face(arrived, *key, routing));
     }
 
-    /// Adds the neighbours of the link whose group is upstream `one`, and chooses them: a route
-    /// that was learned of a group moves to a neighbour when that has answered. True if there are
-    /// any.
+    /// Adds the neighbors of the link whose group is upstream `one`, and chooses them. In this way
+    /// a route that was learned from a group moves to a neighbor once that neighbor has answered.
+    /// Returns true if any was added.
     fn add_neighbours_beside(
         self,
-        arrived: &Arrived<'_, B>,
+        arrived: &CheckedInterest<'_, B>,
         one: usize,
         routing: &mut Routing<'t>,
-        chosen: &mut Chosen,
+        chosen: &mut ChosenUpstreams,
     ) -> bool {
         let Some(group) = routing.upstreams.get(one).map(Upstream::key) else { return false };
         let mut keys = Keys::new();
         if !self.tables.discovery.lock().beside(group, arrived.now_ns, &mut keys) {
             self.tables.counters.dropped(DropReason::NoMemory);
         }
+        // Scope or HopLimit may exclude a neighbor, so only those that were added are chosen.
         let before = routing.upstreams.len();
         keys.iter().for_each(|key| self.add_discovery_face(arrived, *key, routing));
         (before..routing.upstreams.len()).for_each(|i| chosen.push(i));
@@ -137,8 +144,8 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
     }
 }
 
-/// A peer has refused an Interest that others may still answer. If these are only groups, which
-/// refuse nothing, they are not waited for as long as the consumer would.
+/// Handles a Nack for an Interest that other peers may still answer. If only groups remain, which
+/// send no Nacks, the entry expires sooner than its downstreams requested.
 #[cold]
 pub(super) fn await_groups<B: PacketBuf, R: RawMutex>(
     discovery: &Discovery<R>,
@@ -146,15 +153,16 @@ pub(super) fn await_groups<B: PacketBuf, R: RawMutex>(
     locked: &mut LockedEntry<'_, B, R>,
     now_ns: u64,
 ) {
-    let Some(entry) = locked.entry().filter(|entry| entry.memory.is_of_discovery()) else { return };
+    let Some(entry) = locked.entry().filter(|entry| entry.memory.is_discovery()) else { return };
     let wait_ns = discovery.lock_under(entry).wait_for_groups_ns(&entry.out_records, now_ns);
     if let Some(wait_ns) = wait_ns {
         pit.hasten(locked, now_ns.saturating_add(wait_ns), now_ns);
     }
 }
 
-/// A pending Interest has ended without an answer. Downstreams that still wait, because groups have
-/// not answered after all others had refused, are refused.
+/// Handles a discovery that has ended without an answer. A downstream still waits only if all peers
+/// have refused the Interest and the groups did not answer in time ([`await_groups`]). It receives
+/// a Nack.
 #[cold]
 pub(super) fn end_discovery<B: PacketBuf, R: RawMutex>(
     faces: &Faces<R>,
@@ -163,7 +171,7 @@ pub(super) fn end_discovery<B: PacketBuf, R: RawMutex>(
     now_ns: u64,
     out: &mut impl Output<B>,
 ) {
-    if !entry.memory.is_of_discovery() {
+    if !entry.memory.is_discovery() {
         return;
     }
     let waiting = entry.in_records.iter().filter(|record| record.expires_at_ns > now_ns);
@@ -172,10 +180,10 @@ pub(super) fn end_discovery<B: PacketBuf, R: RawMutex>(
     });
 }
 
-/// Returns true if the Interest came from a link with several peers, which have therefore heard
-/// it, and this router has not said it there yet: it need only listen for the answer. If none
-/// comes, and the Interest again, it is said.
-fn was_heard_there<B>(entry: &PitEntry<B>, upstream: &Upstream<'_>, now_ns: u64) -> bool {
+/// Returns true if the Interest came from a link with several peers, which have therefore received
+/// it, and this router has not sent it there yet. The router then only waits for the answer. If
+/// none arrives, it forwards the next retransmission there.
+fn arrived_by_link<B>(entry: &PitEntry<B>, upstream: &Upstream<'_>, now_ns: u64) -> bool {
     let key = upstream.key();
     upstream.face.link_type() != LinkType::PointToPoint
         && entry.in_records.iter().any(|record| record.face == key && record.expires_at_ns > now_ns)

@@ -1,9 +1,9 @@
-//! A Nack arrives from upstream.
+//! The pipelines of a Nack from an upstream.
 //!
-//! Sections are those of NFD's developer guide, where the pipelines of a Nack are 4.4.
+//! Section numbers are those of NFD's developer guide, where the pipelines of a Nack are 4.4.
 
 use lock_api::RawMutex;
-use namely_wire::mgmt::LinkType;
+use namely_messages::LinkType;
 use namely_wire::{InterestView, NackReason};
 
 use super::egress::nack_downstream;
@@ -21,8 +21,9 @@ use crate::strategy::{NackVerdict, StrategyKind};
 use crate::trace::Step;
 
 impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
-    /// The Incoming Nack pipeline (guide 4.4.1): a Nack counts only where the Interest was sent
-    /// with that Nonce, and not on links with several peers, of which one alone refuses.
+    /// The Incoming Nack pipeline (guide 4.4.1). A Nack counts only if the Interest was last sent
+    /// to the face with the Nack's Nonce. On links with several peers a Nack never counts, because
+    /// only one of the peers refuses.
     #[inline(never)]
     pub(crate) fn receive_nack(
         self,
@@ -43,8 +44,8 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         let strategy = self.tables.strategies.find(interest.key());
 
         let upstream = ingress.key();
-        // The Nonce must be that of the latest sending: a Nack that was on its way when the
-        // Interest was sent again says nothing of that.
+        // The Nonce must be that of the latest transmission. A Nack that was under way when the
+        // Interest was sent again does not refuse the later transmission.
         let mut locked =
             self.tables.pit.find_sent(&interest, upstream, nonce).ok_or(DropReason::NackUnmatched)?;
         let key = locked.key();
@@ -62,8 +63,8 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
                 await_groups(&self.tables.discovery, &self.tables.pit, &mut locked, self.context.now_ns);
                 decided(out, Step::NackWaits);
             }
-            NackVerdict::TellOne(face, reason) => {
-                // For after the lock: the Nack is sent with none held.
+            NackVerdict::ReturnToOne(face, reason) => {
+                // Cloned under the lock, because the Nack is sent with no lock held.
                 let kept = entry.packet.clone();
                 let record = self.tables.pit.take_downstream(entry, face, self.context.reserve);
                 drop(locked);
@@ -71,12 +72,13 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
                     nack_downstream(&self.tables.faces, &self.tables.counters, &kept, &record, reason, out);
                 }
             }
-            NackVerdict::TellAll(reason) => {
-                decided(out, Step::NackGoesOn);
+            NackVerdict::ReturnToAll(reason) => {
+                decided(out, Step::NackForwarded);
                 drop(locked);
-                // Unless a retransmission has gone to somebody else in between.
+                // Checked again, because a retransmission may have been sent to another upstream
+                // meanwhile.
                 let refused =
-                    |entry: &PitEntry<B>| matches!(verdict(strategy, entry), NackVerdict::TellAll(_));
+                    |entry: &PitEntry<B>| matches!(verdict(strategy, entry), NackVerdict::ReturnToAll(_));
                 if let Some(mut entry) = self.tables.pit.take_if(key, refused, self.context.reserve) {
                     self.nack_all(&entry, reason, self.context.now_ns, out);
                     self.tables.pit.recycle(&mut entry);
@@ -86,8 +88,8 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         Ok(())
     }
 
-    /// Tells every downstream that still waits (guide 4.4.2, Outgoing Nack) and ends the entry
-    /// (4.2.6).
+    /// Sends a Nack to every downstream that still waits (guide 4.4.2, Outgoing Nack) and ends the
+    /// entry (4.2.6).
     pub(super) fn nack_all(
         self,
         entry: &PitEntry<B>,

@@ -10,8 +10,8 @@ use crate::hash::NameHashes;
 use crate::packet::{PacketBuf, Received};
 use crate::tables::Tables;
 
-/// Hashes the names of packets, and prefetches the memory that their lookups read first. Not
-/// inlined, nor are the pipelines: each frame is on the stack only while its work is done.
+/// Hashes the names of packets, and prefetches the memory that their lookups read first. Neither
+/// this nor the pipelines are inlined, so that each frame is on the stack only during its work.
 #[inline(never)]
 pub(crate) fn read_ahead<B: PacketBuf, R: RawMutex>(
     tables: &Tables<B, R>,
@@ -31,7 +31,7 @@ pub(crate) fn read_ahead<B: PacketBuf, R: RawMutex>(
         let packets = packets.iter().zip(hashes.iter());
         packets.filter(move |((_, received), _)| is(received)).map(|(_, hashes)| hashes)
     };
-    // Each step prefetches the memory of the next one, just early enough to arrive in time.
+    // Each step prefetches the memory of the next one, early enough to arrive in time.
     those(is_interest).for_each(|hashes| tables.fib.prefetch_buckets(hashes));
     tables.cs.prefetch_names(those(is_interest));
     let leaving = tables.cs.prefetch_insertions(those(is_data));
@@ -48,12 +48,12 @@ pub(crate) fn read_ahead<B: PacketBuf, R: RawMutex>(
     tables.cs.prefetch_packets(&found);
 }
 
-/// The octets of the name in a packet that was not checked; `None` if there is no name where it
-/// must be.
+/// The octets of the name in an unchecked packet; empty if there is no name at its position.
 pub(crate) fn name_octets(packet: &[u8]) -> &[u8] {
     let name = || {
         let outer = read_tlv(packet).ok()?;
         let name = read_tlv(outer.value).ok().filter(|first| first.typ == types::NAME)?;
+        // Positions are stored in 16 bits. The pipeline drops a longer packet.
         (packet.len() <= PACKET_OCTETS_MAX).then_some(name.value)
     };
     name().unwrap_or_default()

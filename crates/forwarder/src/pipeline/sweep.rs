@@ -10,28 +10,47 @@ use crate::slab::Id;
 use crate::strategy::FibChange;
 use crate::tables::Tables;
 
-/// Entries of a released face that are cleared at once, of each kind.
+/// Entries of each kind that the release of a face clears at once.
 pub(crate) const SWEPT_AT_ONCE_MAX: usize = 256;
 
-/// Maximum number of table entries of released faces that are cleared in one turn, of each kind.
+/// Table entries of released faces that one round clears, of each kind.
+///
+/// # Limit
+/// The next rounds clear the rest; the face sends nothing meanwhile.
+/// - Tests: `a_released_face_is_silent_at_once`
 const SWEPT_PER_TURN_MAX: usize = 256;
 
-/// Released faces that are looked at in one turn.
+/// Maximum number of released faces that one round handles.
 const FACES_PER_TURN_MAX: usize = 256;
 
-/// Places of the PIT that one turn looks at. A turn every 10 ms looks at 800,000 in a second.
+/// Slots of the PIT that one round checks for released faces.
+///
+/// A round every 10 ms checks 800,000 in a second.
+///
+/// # Limit
+/// The rest is checked in the next round.
+/// - Value: 8192, every 10 ms
+/// - Tests: `a_released_face_leaves_nothing_pending`,
+///   `a_pit_flood_blocks_no_application`,
+///   `interests_of_removed_faces_end_in_turns`,
+///   `entries_racing_a_release_are_swept`
 const PIT_PLACES_PER_TURN: Id = 8192;
 
-/// The same for each entry of a caller's budget.
+/// Slots of the PIT that one round checks for each entry of a caller's budget.
 const PIT_PLACES_PER_ENTRY: usize = 16;
 const PIT_TURN_NS: u64 = 10_000_000;
 
-/// Pending Interests that one turn takes out; after so many the next turn is due at once.
+/// Pending Interests of released faces that one round removes.
+///
+/// # Limit
+/// The next round is due at once.
+/// - Tests: `interests_of_removed_faces_end_in_turns`,
+///   `a_released_face_leaves_nothing_pending`
 const PIT_SWEPT_PER_TURN_MAX: usize = 512;
 
 /// Clears some entries of released faces in the tables of names; returns true if more remain.
 #[inline(never)]
-pub(crate) fn sweep_departed<B: PacketBuf, R: RawMutex>(tables: &Tables<B, R>, budget: usize) -> bool {
+pub(crate) fn sweep_released<B: PacketBuf, R: RawMutex>(tables: &Tables<B, R>, budget: usize) -> bool {
     let mut left = budget.min(SWEPT_PER_TURN_MAX);
     for _ in 0..FACES_PER_TURN_MAX {
         let Some(face) = tables.departed.first() else { return false };
@@ -53,6 +72,7 @@ fn sweep_tables<B: PacketBuf, R: RawMutex>(tables: &Tables<B, R>, face: FaceKey,
         nexthops += 1;
         tables.memory.fib_changed(prefix.hashes.whole(), FibChange::Removed(face));
     });
+    // The larger of both counts, because each table has the whole budget for itself.
     *left -= bindings.max(nexthops).min(most);
     bindings < most && !are_left
 }
@@ -65,24 +85,25 @@ pub(super) fn sweep_pending<B: PacketBuf, R: RawMutex>(
     now_ns: u64,
     budget: usize,
 ) -> Option<u64> {
-    let from = tables.departed.turn_from(&tables.faces, &tables.pit)?;
-    // No lock is held over the places. A thread that comes meanwhile looks at the same ones, or at
-    // none.
-    let (next, is_more) = sweep_places(tables, from, now_ns, budget);
+    let from = tables.departed.sweep_start(&tables.faces, &tables.pit)?;
+    // No lock is held over the slots. Another thread that sweeps meanwhile checks the same slots,
+    // or none.
+    let (next, is_more) = sweep_positions(tables, from, now_ns, budget);
     let again_ns = now_ns.saturating_add(if is_more { 0 } else { PIT_TURN_NS });
-    tables.departed.turn_ended(from, next, &tables.pit).then_some(again_ns)
+    tables.departed.end_sweep(from, next, &tables.pit).then_some(again_ns)
 }
 
-/// Ends pending Interests of faces that are gone, from entry `from` on. Returns the entry to start
-/// from next, and whether the budget is used up.
+/// Ends pending Interests of released faces, from entry `from` on. Returns the entry to start from
+/// next, and whether the budget is used up.
 #[inline(never)]
-fn sweep_places<B: PacketBuf, R: RawMutex>(
+fn sweep_positions<B: PacketBuf, R: RawMutex>(
     tables: &Tables<B, R>,
     from: Id,
     now_ns: u64,
     budget: usize,
 ) -> (Option<Id>, bool) {
     let reserve = Reserve::new(0);
+    // All released faces and not only those of this sweep: their records are never valid again.
     let is_gone = |face| !tables.faces.is_registered(face);
     let mut left = budget.min(PIT_SWEPT_PER_TURN_MAX);
     let places = budget.saturating_mul(PIT_PLACES_PER_ENTRY).min(PIT_PLACES_PER_TURN as usize) as Id;

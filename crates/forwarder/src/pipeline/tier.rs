@@ -1,16 +1,16 @@
-//! The tier below the content store in memory: an Interest is parked until a read completes, and
-//! answered or sent upstream then. Nothing of this runs for a home without a tier.
+//! The tier below the content store in memory. An Interest is parked until a read completes, and is
+//! then answered or sent upstream. None of this runs without a tier.
 
 use lock_api::RawMutex;
 use namely_wire::{DataView, InterestView, LpHeaders, NackReason, PACKET_OCTETS_MAX};
 
 use super::amend::with_nonce_of;
-use super::arrived::Arrived;
-use super::egress::{DataOut, send_data};
+use super::checked_interest::CheckedInterest;
+use super::egress::{DataHeaders, send_data};
 use super::upstreams::{Forwarding, Routing};
 use super::{Pipeline, decided};
 use crate::counters::{DropReason, HotCounter};
-use crate::cs::cached::Arriving;
+use crate::cs::cached::IncomingData;
 use crate::face_id::{FaceId, FaceKey};
 use crate::faces::FaceHold;
 use crate::hash::NameHashes;
@@ -20,7 +20,7 @@ use crate::pit::LockedEntry;
 use crate::pit::entry::{InRecord, PitEntry, Reading};
 use crate::pit::key::EntryKey;
 use crate::prefix_table::Key;
-use crate::tier::{Completion, Ticket, Tier, TierAnswer, Wanted};
+use crate::tier::{Completion, Ticket, Tier, TierAnswer, TierRequest};
 use crate::trace::Step;
 
 /// Data that a read has found.
@@ -30,15 +30,15 @@ struct Found<B> {
     is_busy: bool,
 }
 
-/// What a Data from the tier is to the Interest that was parked for it.
-enum Suits {
+/// The match of a Data from the tier with the Interest that was parked for it.
+enum TierMatch {
     Yes,
     Stale,
     No,
 }
 
-/// An Interest that was parked and is to be sent.
-struct Resumed<'a, B> {
+/// A parked Interest that must be sent.
+struct ResumedInterest<'a, B> {
     downstream: InRecord,
     ingress: FaceHold<'a>,
     packet: B,
@@ -46,10 +46,10 @@ struct Resumed<'a, B> {
     headers: LpHeaders,
 }
 
-/// An Interest joins `entry`. If it came before from the same face, the entry no longer waits for
-/// its read alone: see [`crate::Ticket`]'s module.
+/// Ends the parking of `entry` for a retransmission from the same face: see [`crate::Ticket`]'s
+/// module.
 #[cold]
-pub(super) fn unpark_for<B>(entry: &mut PitEntry<B>, arrived: &Arrived<'_, B>) {
+pub(super) fn unpark_for<B>(entry: &mut PitEntry<B>, arrived: &CheckedInterest<'_, B>) {
     let is_again = entry.in_records.iter().any(|record| record.face == arrived.ingress.key());
     if is_again && matches!(entry.reading, Reading::Parked { .. }) {
         entry.reading = Reading::Bypassed;
@@ -57,11 +57,12 @@ pub(super) fn unpark_for<B>(entry: &mut PitEntry<B>, arrived: &Arrived<'_, B>) {
 }
 
 impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
-    /// Asks the tier for what an Interest requests that has just become pending. Returns the entry
-    /// if it is to be sent; `None` if it is parked. The tier is called with no lock held.
-    pub(super) fn ask_tier(
+    /// Requests from the tier the Data of an Interest that has just become pending. Returns the
+    /// entry if it must be sent upstream; `None` if it is parked. The tier is called with no lock
+    /// held.
+    pub(super) fn query_tier(
         self,
-        arrived: &Arrived<'_, B>,
+        arrived: &CheckedInterest<'_, B>,
         mut locked: LockedEntry<'t, B, R>,
         routing: &mut Routing<'_>,
         out: &mut impl Output<B>,
@@ -73,15 +74,15 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
                 self.context.count(HotCounter::Suppressed, 1);
                 return None;
             }
-            Reading::Unasked if routing.is_explicit || !self.tables.cs.serves(&arrived.interest) => {
+            Reading::NotQueried if routing.is_explicit || !self.tables.cs.serves(&arrived.interest) => {
                 entry.reading = Reading::Bypassed;
                 return Some(locked);
             }
-            // Before it is asked: the read may complete at once.
-            Reading::Unasked => entry.reading = parked(arrived.headers),
+            // Set before the tier is called, because the read may complete at once.
+            Reading::NotQueried => entry.reading = parked(arrived.headers),
         }
-        // The home is asked with no lock held. Another thread may complete the read before this one
-        // goes on.
+        // The embedder is called with no lock held. Another thread may complete the read before
+        // this one continues.
         let key = locked.key();
         drop(locked);
         let counters = &self.tables.cs.tier;
@@ -106,10 +107,10 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
             TierAnswer::Busy => {
                 counters.bypass_busy.add(1);
                 decided(out, Step::TierBusy);
-                leave_out_congested(routing, arrived.now_ns);
+                exclude_congested(routing, arrived.now_ns);
             }
         }
-        // The entry may be answered or gone meanwhile: then there is nothing to send.
+        // The entry may have been answered or removed meanwhile: then there is nothing to send.
         let mut locked = self.tables.pit.lock(key)?;
         let entry = locked.entry()?;
         // Another worker may have sent it meanwhile.
@@ -118,7 +119,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         is_parked.then_some(locked)
     }
 
-    /// A read has completed that [`Tier::read`] began; see
+    /// Handles the completion of a read that [`Tier::read`] began; see
     /// [`crate::Forwarder::tier_completed`].
     #[inline]
     pub(crate) fn tier_completed(
@@ -131,7 +132,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         let (key, counters) = (ticket.key(), &self.tables.cs.tier);
         let is_answered = match completion {
             Completion::Found { packet, fresh_until_ns, is_busy } => {
-                self.tier_found(hashes, key, Found { packet, fresh_until_ns, is_busy }, out)
+                self.handle_tier_data(hashes, key, Found { packet, fresh_until_ns, is_busy }, out)
             }
             Completion::Absent => {
                 counters.misses.add(1);
@@ -148,10 +149,10 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         }
     }
 
-    /// Returns false if the Interest is to go upstream. Neither way is on a kernel's stack while
-    /// the other one is.
+    /// Answers with the Data that the tier has read; returns false if the Interest must be sent
+    /// upstream. Not inlined, so that this and `resume` are not on a kernel's stack together.
     #[inline(never)]
-    fn tier_found(
+    fn handle_tier_data(
         self,
         hashes: &mut NameHashes,
         key: EntryKey,
@@ -168,12 +169,12 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         let mut digest = None;
         match self.suits(key, &view, hashes.len(), found.fresh_until_ns, &mut digest) {
             None => counters.late.add(1),
-            Some(Suits::Yes) => self.answer_from_tier(key, &found, &view, hashes, digest, out),
-            Some(Suits::Stale) => {
+            Some(TierMatch::Yes) => self.answer_from_tier(key, &found, &view, hashes, digest, out),
+            Some(TierMatch::Stale) => {
                 counters.misses.add(1);
                 return false;
             }
-            Some(Suits::No) => {
+            Some(TierMatch::No) => {
                 counters.wrong.add(1);
                 return false;
             }
@@ -181,7 +182,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         true
     }
 
-    /// Compares a Data with what an entry requests; `None` if there is no such entry any more.
+    /// Compares a Data with the request of an entry; `None` if the entry no longer exists.
     fn suits(
         self,
         key: EntryKey,
@@ -189,27 +190,28 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         components: usize,
         fresh_until_ns: u64,
         digest: &mut Option<[u8; 32]>,
-    ) -> Option<Suits> {
-        // By name and not by ticket alone: a ticket that the home has made up may name any entry.
+    ) -> Option<TierMatch> {
+        // Compared by name and not by ticket alone, because a ticket that the embedder has forged
+        // may identify any entry.
         let mut locked = self.tables.pit.lock(key)?;
         let entry = locked.entry()?;
         if !entry.may_match(view.name, components) {
-            return Some(Suits::No);
+            return Some(TierMatch::No);
         }
         if entry.must_be_fresh() && fresh_until_ns <= self.context.now_ns {
-            return Some(Suits::Stale);
+            return Some(TierMatch::Stale);
         }
         let Some(asked) = entry.digest().and_then(|asked| <[u8; 32]>::try_from(asked).ok()) else {
-            return Some(Suits::Yes);
+            return Some(TierMatch::Yes);
         };
-        // Nobody waits for a digest under a lock.
+        // Released, so that no thread waits for a lock while the digest is computed.
         drop(locked);
         let own = (self.tables.config.sha256)(view.wire);
         *digest = Some(own);
-        Some(if own == asked { Suits::Yes } else { Suits::No })
+        Some(if own == asked { TierMatch::Yes } else { TierMatch::No })
     }
 
-    /// The ContentStore Hit pipeline (guide 4.2.3) for all that wait for the Data.
+    /// The ContentStore Hit pipeline (guide 4.2.3) for all downstreams that wait for the Data.
     #[inline(never)]
     fn answer_from_tier(
         self,
@@ -225,18 +227,18 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
             return self.tables.cs.tier.late.add(1);
         };
         let (key, fresh_until_ns) = (Key::new(view.name, hashes), found.fresh_until_ns);
-        let arriving = Arriving { packet, view, key, digest, fresh_until_ns, from_tier: true };
-        // Before the downstreams are answered, as in the pipeline of a Data.
+        let arriving = IncomingData { packet, view, key, digest, fresh_until_ns, from_tier: true };
+        // Cached before the downstreams are answered, as in the pipeline of a Data.
         self.cache_by_plan(arriving, out);
         let may_bypass = || self.may_bypass(&entry, key);
         let is_congested = self.tables.config.cs_marking.marks(found.is_busy, may_bypass);
         if is_congested {
             self.tables.cs.tier.marked.add(1);
         }
-        // The cache stands in for the producer, who would reflect the mark of the Interest.
+        // The cache stands in for the producer, which would reflect the mark of the Interest.
         let is_marked = matches!(entry.reading, Reading::Parked { is_marked: true, .. }) || is_congested;
         let congestion_mark = is_marked.then_some(1);
-        let data = DataOut { from: FaceId::CONTENT_STORE, congestion_mark };
+        let data = DataHeaders { from: FaceId::CONTENT_STORE, congestion_mark };
         for record in entry.in_records.iter().filter(|record| record.expires_at_ns > now_ns) {
             match self.context.hold_key(record.face) {
                 Some(face) => {
@@ -251,8 +253,8 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         self.tables.pit.recycle(&mut entry);
     }
 
-    /// Returns true if somebody else could be asked for what an entry requests, whose name begins
-    /// `key`: a next hop that has not announced congestion.
+    /// Returns true if another upstream could answer the entry: a next hop for `key` that has not
+    /// announced congestion.
     fn may_bypass(self, entry: &PitEntry<B>, key: Key<'_>) -> bool {
         let is_downstream = |face| entry.in_records.iter().any(|record| record.face == face);
         let is_available = |face| {
@@ -264,10 +266,11 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         faces.iter().any(|face| !is_downstream(*face) && is_available(*face))
     }
 
-    /// Sends a parked Interest upstream, in the name of the first downstream that still waits.
+    /// Sends a parked Interest upstream, on behalf of the first downstream that still waits.
     #[inline(never)]
     fn resume(self, hashes: &mut NameHashes, key: EntryKey, out: &mut impl Output<B>) {
-        let Some(Resumed { downstream, ingress, packet, lifetime_ns, headers }) = self.unpark(key) else {
+        let Some(ResumedInterest { downstream, ingress, packet, lifetime_ns, headers }) = self.unpark(key)
+        else {
             return;
         };
         let Some(packet) = with_nonce_of(&packet, downstream.nonce) else {
@@ -275,7 +278,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         };
         let Ok(view) = InterestView::parse(packet.as_ref()) else { return };
         self.tables.names.hasher.fill(view.name.as_bytes(), hashes);
-        let arrived = Arrived {
+        let arrived = CheckedInterest {
             ingress: &ingress,
             packet: &packet,
             headers: &headers,
@@ -295,9 +298,10 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         }
     }
 
-    /// Ends the parking of an entry whose read has ended; `None` if it was sent already or is gone.
+    /// Ends the parking of an entry whose read has ended; `None` if the entry was removed or sent
+    /// already, or if no downstream waits.
     #[inline(never)]
-    fn unpark(self, key: EntryKey) -> Option<Resumed<'t, B>> {
+    fn unpark(self, key: EntryKey) -> Option<ResumedInterest<'t, B>> {
         let Some(mut locked) = self.tables.pit.lock(key) else {
             self.tables.cs.tier.late.add(1);
             return None;
@@ -310,7 +314,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         entry.reading = Reading::Bypassed;
         let congestion_mark = is_marked.then_some(1);
         let pit_token = downstream.token;
-        Some(Resumed {
+        Some(ResumedInterest {
             downstream,
             ingress,
             packet: entry.packet.clone(),
@@ -322,13 +326,13 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
     #[inline(never)]
     fn send_resumed(
         self,
-        arrived: &Arrived<'_, B>,
+        arrived: &CheckedInterest<'_, B>,
         key: EntryKey,
         forwarding: &mut Forwarding<'t>,
         out: &mut impl Output<B>,
     ) -> Result<(), DropReason> {
         self.add_upstreams(arrived, &mut forwarding.routing)?;
-        // The lock was released while FIB and BPT were read.
+        // Locked again: the lock was released while FIB and BPT were read.
         let Some(mut locked) = self.tables.pit.lock(key) else { return Ok(()) };
         // Another worker may have sent it meanwhile, for a retransmission.
         if locked.entry().is_none_or(|entry| !entry.out_records.is_empty()) {
@@ -337,7 +341,8 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         self.send_pending(arrived, locked, forwarding, out)
     }
 
-    /// A parked Interest was refused to one of its downstreams: so it is to the others.
+    /// Ends a parked Interest that was refused to one downstream. Its other downstreams receive a
+    /// Nack if the reason is a missing route.
     #[inline(never)]
     fn refuse_others(self, key: EntryKey, reason: DropReason, out: &mut impl Output<B>) {
         let was_never_sent = |entry: &PitEntry<B>| entry.out_records.is_empty();
@@ -357,16 +362,17 @@ fn parked(headers: &LpHeaders) -> Reading {
     Reading::Parked { is_marked: headers.is_marked(), non_discovery: headers.non_discovery }
 }
 
-/// What a busy tier passes on goes where there is less to do, if there is such an upstream.
-fn leave_out_congested(routing: &mut Routing<'_>, now_ns: u64) {
+/// Removes congested upstreams if there are others, so that a busy tier does not pass its load on
+/// to other busy ones.
+fn exclude_congested(routing: &mut Routing<'_>, now_ns: u64) {
     if routing.upstreams.iter().any(|hop| hop.face.is_available(now_ns)) {
         routing.upstreams.retain(|hop| hop.face.is_available(now_ns));
     }
 }
 
-fn wanted<'a, B>(arrived: &Arrived<'a, B>, routing: &Routing<'_>, key: EntryKey) -> Wanted<'a> {
+fn wanted<'a, B>(arrived: &CheckedInterest<'a, B>, routing: &Routing<'_>, key: EntryKey) -> TierRequest<'a> {
     let InterestKey { view, components, digest, .. } = arrived.interest;
-    Wanted {
+    TierRequest {
         name: view.name.prefix(components),
         digest,
         can_be_prefix: view.can_be_prefix && digest.is_none(),

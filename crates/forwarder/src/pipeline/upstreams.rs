@@ -1,10 +1,10 @@
-//! Where an Interest may go: FIB, forwarding hint, BPT, and what scope and hop limit allow.
+//! The candidate upstreams of an Interest: FIB, forwarding hint, BPT, scope and hop limit.
 
 use lock_api::RawMutex;
 
-use super::arrived::Arrived;
+use super::checked_interest::CheckedInterest;
 use super::{Pipeline, is_localhop, is_localhost};
-use namely_wire::mgmt::LinkType;
+use namely_messages::LinkType;
 
 use crate::counters::DropReason;
 use crate::face_id::{FaceId, FaceKey};
@@ -15,22 +15,22 @@ use crate::inline_vec::InlineVec;
 use crate::interest_key::InterestKey;
 use crate::packet::PacketBuf;
 use crate::prefix_table::Key;
-use crate::strategy::{Chosen, StrategyKind, Upstream, Upstreams};
+use crate::strategy::{ChosenUpstreams, StrategyKind, Upstream, Upstreams};
 
 /// The outcome of name resolution for one Interest.
 pub(super) struct Routing<'a> {
     pub(super) strategy: StrategyKind,
     pub(super) upstreams: Upstreams<'a>,
-    /// The hash of the FIB prefix that was matched: what a strategy remembers things under.
+    /// The hash of the matched FIB prefix, by which a strategy finds its memory.
     pub(super) prefix_hash: u64,
-    /// The application chose the one upstream itself, by NextHopFaceId.
+    /// True if the application chose the only upstream itself, by NextHopFaceId.
     pub(super) is_explicit: bool,
-    /// Some next hop was left out because HopLimit ends here.
+    /// True if a next hop was omitted because HopLimit is exhausted here.
     pub(super) hop_limited: bool,
 }
 
 impl Routing<'_> {
-    /// Nowhere yet.
+    /// A routing without upstreams.
     pub(super) fn new(strategy: StrategyKind) -> Self {
         Routing {
             strategy,
@@ -42,41 +42,47 @@ impl Routing<'_> {
     }
 }
 
-/// Where a pending Interest is to be sent.
+/// The upstreams that a pending Interest is sent to.
 pub(super) struct Forwarding<'t> {
     pub(super) routing: Routing<'t>,
-    /// Of the upstreams of `routing`.
-    pub(super) chosen: Chosen,
+    /// Indices into the upstreams of `routing`.
+    pub(super) chosen: ChosenUpstreams,
     pub(super) hop_limit: Option<(usize, u8)>,
-    /// One more upstream, to which it goes with a Nonce of its own.
+    /// One more upstream, which receives the Interest with a Nonce of its own.
     pub(super) probe: Option<(usize, [u8; 4])>,
 }
 
 impl Forwarding<'_> {
     pub(super) fn new(strategy: StrategyKind) -> Self {
-        Forwarding { routing: Routing::new(strategy), chosen: Chosen::new(), hop_limit: None, probe: None }
+        Forwarding {
+            routing: Routing::new(strategy),
+            chosen: ChosenUpstreams::new(),
+            hop_limit: None,
+            probe: None,
+        }
     }
 }
 
 impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
-    /// Resolves the name: adds the upstreams the Interest may go to, cheapest first.
+    /// Resolves the name: adds the upstreams that the Interest may be sent to, cheapest first.
     pub(super) fn add_upstreams(
         self,
-        arrived: &Arrived<'_, B>,
+        arrived: &CheckedInterest<'_, B>,
         routing: &mut Routing<'t>,
     ) -> Result<(), DropReason> {
         // NDNLPv2, Consumer Controlled Forwarding.
         if let Some(id) = arrived.headers.next_hop_face_id {
             let face = self.context.hold(FaceId(id)).ok_or(DropReason::NextHopGone)?;
-            // A privileged application says where its Interest goes, even back or one hop further
-            // than `/localhop` allows; but what is of this host stays here.
+            // A privileged application chooses the upstream of its Interest. That may be its
+            // ingress, or one hop further than `/localhop` allows. But `/localhost` stays on this
+            // host.
             if is_localhost(arrived.interest.view.name) && !face.is_local() {
                 return Err(DropReason::Scope);
             }
             if arrived.hop_limit_out() == Some(0) && !face.is_local() {
                 return Err(DropReason::HopLimit);
             }
-            // The first one lies in place.
+            // Cannot fail: the first upstream is stored inline.
             let _ = routing.upstreams.push(Upstream { face, is_bound: false });
             routing.is_explicit = true;
             return Ok(());
@@ -86,18 +92,18 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         if nexthops.is_cut {
             self.tables.counters.dropped(DropReason::NoMemory);
         }
-        // Walked in place: taken apart, the list is copied first.
+        // Iterated in place, because moving the list out of its struct would copy it.
         for hop in nexthops.faces.iter() {
             self.add_upstream(arrived, *hop, routing);
         }
         Ok(())
     }
 
-    /// Adds a face that is for discovery, as if it were a next hop.
+    /// Adds a discovery face, as if it were a next hop.
     #[inline(never)]
     pub(super) fn add_discovery_face(
         self,
-        arrived: &Arrived<'_, B>,
+        arrived: &CheckedInterest<'_, B>,
         face: FaceKey,
         routing: &mut Routing<'t>,
     ) {
@@ -110,7 +116,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         if interest.view.forwarding_hint_value.is_none() {
             return self.tables.fib.longest_match(interest.key());
         }
-        // Beside a batch it is rare enough for one lock.
+        // Outside a batch a hint is rare, so the shared work memory is locked for it.
         match self.context.hint.and_then(|hashes| hashes.try_borrow_mut().ok()) {
             Some(mut hashes) => self.nexthops_of_hint(interest, &mut hashes[0]),
             None => self.nexthops_of_hint(interest, self.tables.names.work().hashes()),
@@ -131,20 +137,20 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
     }
 
     #[inline(always)]
-    fn add_upstream(self, arrived: &Arrived<'_, B>, hop: FaceKey, routing: &mut Routing<'t>) {
+    fn add_upstream(self, arrived: &CheckedInterest<'_, B>, hop: FaceKey, routing: &mut Routing<'t>) {
         let is_bound = hop == FaceKey::LOCAL;
         let key = if is_bound { self.tables.bpt.find(arrived.interest.key()) } else { Some(hop) };
         let Some(key) = key else {
             self.tables.counters.dropped(DropReason::NotBound);
             return;
         };
-        // A next hop whose face has just gone is skipped; it leaves the FIB with the next sweep.
+        // A next hop whose face was just released is skipped; the next sweep removes it from the
+        // FIB.
         let Some(face) = self.context.hold_key(key) else { return };
-        if !may_go(arrived, &face) || routing.upstreams.iter().any(|known| known.key() == key) {
+        if !egress_allowed(arrived, &face) || routing.upstreams.iter().any(|known| known.key() == key) {
             return;
         }
-        // Packet format, Interest, HopLimit: one that has come to 0 reaches local applications
-        // only.
+        // Packet format, Interest, HopLimit: an Interest with 0 reaches only local applications.
         if arrived.hop_limit_out() == Some(0) && self.ends_here(arrived, &face, routing) {
             return;
         }
@@ -154,10 +160,10 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
     }
 }
 
-/// Returns true if scope and link allow the Interest to leave through `face`: not back where it
-/// came from unless the link is ad hoc, not to another host under `/localhost`, and under
-/// `/localhop` only if it is of this host (guide 4.2.5, Outgoing Interest).
-fn may_go<B>(arrived: &Arrived<'_, B>, face: &FaceHold<'_>) -> bool {
+/// Returns true if scope and link allow the Interest to leave through `face` (guide 4.2.5, Outgoing
+/// Interest). It does not return to its ingress, unless that link is ad hoc. Under `/localhost` it
+/// does not leave this host. Under `/localhop` it leaves this host only if it comes from this host.
+fn egress_allowed<B>(arrived: &CheckedInterest<'_, B>, face: &FaceHold<'_>) -> bool {
     let (name, ingress) = (arrived.interest.view.name, arrived.ingress);
     if face.key() == ingress.key() && face.link_type() != LinkType::AdHoc {
         return false;

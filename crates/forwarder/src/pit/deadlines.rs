@@ -1,9 +1,8 @@
-//! When entries end: timer wheels, each for a group of ids, so that workers seldom wait for each
-//! other here.
+//! Deadlines of entries, in timer wheels. Each group of ids has its own wheel, so that workers
+//! seldom contend for the same lock.
 //!
-//! An entry that is satisfied leaves its timer where it is. If its place holds another entry by the
-//! time the timer fires, the timer is set anew; as lifetimes are much alike, an exchange touches no
-//! wheel at all.
+//! A satisfied entry leaves its timer in the wheel. If its slot holds another entry when the timer
+//! fires, the timer is set again. Lifetimes are similar, so most entries need no change of a wheel.
 
 use alloc::boxed::Box;
 
@@ -16,7 +15,7 @@ use crate::slab::Id;
 use crate::sync::{AtomicU64, Ordering};
 use crate::wheel::{TICK_SHIFT, Wheel};
 
-/// Groups of ids.
+/// Number of groups of ids.
 const GROUPS: usize = if cfg!(loom) { 1 } else { 16 };
 
 /// Timers by entry id.
@@ -27,7 +26,7 @@ pub(super) struct Deadlines<R> {
 #[repr(align(64))]
 struct Group<R> {
     wheel: Mutex<R, Wheel>,
-    /// When to look at the wheel; `u64::MAX` when it holds nothing. Written under the lock.
+    /// The next time to check the wheel; `u64::MAX` when it is empty. Written under the lock.
     due_ns: AtomicU64,
 }
 
@@ -38,7 +37,7 @@ pub(super) fn tick_of(deadline_ns: u64) -> u64 {
 
 impl<R: RawMutex> Deadlines<R> {
     pub(super) fn new(ids_max: usize) -> Result<Self, ConfigError> {
-        // Runs of ids go round the groups.
+        // Runs of ids are assigned to the groups round-robin.
         let ids = ids_max.div_ceil(RUN * GROUPS) * RUN;
         let mut failed = None;
         let groups = boxed(GROUPS, || {
@@ -57,9 +56,8 @@ impl<R: RawMutex> Deadlines<R> {
         let mut wheel = group.wheel.lock();
         let tick = wheel.set(local, deadline_ns, now_ns);
         let due_ns = tick << TICK_SHIFT;
-        // Under the wheel's lock, so no later time overwrites an earlier one. Release pairs with
-        // the Acquire of `pop_due`: who calls it after this packet sees that there is something to
-        // do.
+        // Stored under the wheel's lock, so that no later time overwrites an earlier one. Release
+        // pairs with the Acquire of `pop_due`: a later call of it sees the new deadline.
         if due_ns < group.due_ns.load(Ordering::Relaxed) {
             group.due_ns.store(due_ns, Ordering::Release);
         }
@@ -69,7 +67,7 @@ impl<R: RawMutex> Deadlines<R> {
     /// Takes one id whose timer has fired.
     pub(super) fn pop_due(&self, now_ns: u64) -> Option<Id> {
         self.groups.iter().enumerate().find_map(|(g, group)| {
-            // Without the lock: workers that have nothing to do here do not wait for each other.
+            // Read without the lock, so that workers with no expired timer do not contend.
             if group.due_ns.load(Ordering::Acquire) > now_ns {
                 return None;
             }
@@ -82,7 +80,7 @@ impl<R: RawMutex> Deadlines<R> {
         })
     }
 
-    /// When [`Deadlines::pop_due`] should be called next.
+    /// The time at which [`Deadlines::pop_due`] should be called next.
     pub(super) fn next_ns(&self) -> Option<u64> {
         let due_ns = self.groups.iter().map(|group| group.due_ns.load(Ordering::Acquire)).min();
         due_ns.filter(|due_ns| *due_ns != u64::MAX)
@@ -107,7 +105,7 @@ mod tests {
     use alloc::vec::Vec;
 
     #[test]
-    fn every_id_has_a_place_of_its_own_and_comes_back() {
+    fn every_pit_id_has_its_own_place() {
         let deadlines = Deadlines::<parking_lot::RawMutex>::new(5000).unwrap();
         for id in 1..=5000 {
             deadlines.set(id, u64::from(id % 7) << TICK_SHIFT, 0);

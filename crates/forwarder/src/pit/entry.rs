@@ -1,4 +1,4 @@
-//! A pending Interest: the one packet it keeps, its downstreams, and its upstreams.
+//! A pending Interest: its one packet, its downstreams and its upstreams.
 
 use namely_wire::{NackReason, NameRef, PitToken};
 
@@ -7,7 +7,7 @@ use crate::inline_vec::InlineVec;
 use crate::interest_key::InterestKey;
 use crate::strategy::memory_id::MemoryId;
 
-/// A run of octets in the kept packet.
+/// A run of octets in the entry's packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Span {
     start: u16,
@@ -15,8 +15,10 @@ pub(crate) struct Span {
 }
 
 impl Span {
-    /// Where `part`, a slice of `whole`, lies in it. Packets fit 16 bits: see `hash`.
+    /// The position of `part`, a slice of `whole`. Positions in a packet fit 16 bits: see `hash`.
     pub(crate) fn of(whole: &[u8], part: &[u8]) -> Self {
+        // Wrapping, so that a part of another buffer does not panic here. Its span is wrong, and
+        // `slice` checks it.
         let start = (part.as_ptr() as usize).wrapping_sub(whole.as_ptr() as usize);
         Span { start: start as u16, end: (start + part.len()) as u16 }
     }
@@ -32,7 +34,7 @@ pub(crate) struct InRecord {
     pub(crate) face: FaceKey,
     /// The Nonce of its latest Interest.
     pub(crate) nonce: [u8; 4],
-    /// What its answer must carry.
+    /// The PIT token that its answer must carry.
     pub(crate) token: Option<PitToken>,
     pub(crate) expires_at_ns: u64,
 }
@@ -41,19 +43,19 @@ pub(crate) struct InRecord {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OutRecord {
     pub(crate) face: FaceKey,
-    /// The Nonce it was last sent with.
+    /// The Nonce of the latest transmission.
     pub(crate) nonce: [u8; 4],
     pub(crate) sent_at_ns: u64,
     pub(crate) expires_at_ns: u64,
-    /// Retransmissions sooner than this after `sent_at_ns` are held back, ns; 0 until the first
+    /// Retransmissions within this time after `sent_at_ns` are suppressed, ns; 0 until the first
     /// one.
     pub(crate) suppression_ns: u32,
-    /// The Nack it answered with.
+    /// The Nack with which the face answered.
     pub(crate) nack: Option<NackReason>,
 }
 
 impl OutRecord {
-    /// Returns true if an answer may still come.
+    /// Returns true if an answer may still arrive.
     pub(crate) fn is_pending(&self, now_ns: u64) -> bool {
         self.nack.is_none() && self.expires_at_ns >= now_ns
     }
@@ -62,38 +64,38 @@ impl OutRecord {
 pub(crate) type InRecords = InlineVec<InRecord, 1>;
 pub(crate) type OutRecords = InlineVec<OutRecord, 1>;
 
-/// One pending Interest. Its name is never copied: it lies in the packet.
+/// One pending Interest. Its name is never copied: it is a slice of the packet.
 #[derive(Debug)]
 pub(crate) struct PitEntry<B> {
     /// Components of the name that the hash covers: all but a trailing implicit digest.
     pub(super) components: u8,
-    /// Who lends storage for more records than one.
+    /// The stripe that lends storage for more than one record.
     pub(super) stripe: u8,
     name: Span,
     hint: Span,
     flags: Flags,
-    /// What the tier below the content store has to do with it.
+    /// The state of the tier's read for this Interest.
     pub(crate) reading: Reading,
-    /// The one Interest that is kept (`IS-27`).
+    /// The only Interest packet that the entry stores (`IS-27`).
     pub(crate) packet: B,
     pub(crate) in_records: InRecords,
     pub(crate) out_records: OutRecords,
     /// As [`OutRecord::suppression_ns`], for the entry as a whole.
     pub(crate) suppression_ns: u32,
     pub(crate) expires_at_ns: u64,
-    /// What the strategy remembers of the prefix, if it is to learn what becomes of the Interest.
+    /// The strategy's memory of the prefix, if the strategy follows the Interest after it was sent.
     pub(crate) memory: MemoryId,
 }
 
-/// What the tier below the content store has to do with a pending Interest.
+/// The state of a pending Interest in the tier below the content store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reading {
-    /// It was not asked.
-    Unasked,
-    /// The Interest is parked: nothing was sent, because its Data may be read. These headers of it
+    /// The tier was not queried.
+    NotQueried,
+    /// The Interest is parked: it was not sent, because the tier may read its Data. These headers
     /// are needed if it is sent after all.
     Parked { is_marked: bool, non_discovery: bool },
-    /// The Interest goes on, or has gone on, without it.
+    /// The Interest is forwarded, or was forwarded, without the tier.
     Bypassed,
 }
 
@@ -120,12 +122,13 @@ impl<B: AsRef<[u8]>> PitEntry<B> {
     pub(super) fn new(packet: B, interest: &InterestKey<'_>, record: InRecord, stripe: u8) -> Self {
         let view = interest.view;
         PitEntry {
+            // `COMPONENTS_MAX` fits eight bits.
             components: interest.components as u8,
             stripe,
             name: Span::of(view.wire, view.name.as_bytes()),
             hint: view.forwarding_hint_value.map(|hint| Span::of(view.wire, hint)).unwrap_or_default(),
             flags: Flags::of(interest),
-            reading: Reading::Unasked,
+            reading: Reading::NotQueried,
             packet,
             in_records: InlineVec::of(record),
             out_records: InlineVec::new(),
@@ -180,13 +183,13 @@ impl<B: AsRef<[u8]>> PitEntry<B> {
     /// Returns true if the Interest was sent to `face`, which may therefore answer.
     #[inline]
     pub(super) fn was_sent_to(&self, face: FaceKey) -> bool {
-        // Nearly always the first one, which lies in place.
+        // In nearly all calls the first one, which is stored inline.
         self.out_records.get(0).is_some_and(|record| record.face == face)
             || self.out_records.iter().any(|record| record.face == face)
     }
 
-    /// Returns true if Data named `name` of `components` components satisfies the entry, but for
-    /// the digest it may request. Called for entries whose hash is that of a prefix of `name`.
+    /// Returns true if Data named `name` of `components` components satisfies the entry, apart from
+    /// the digest that it may request. Called for entries whose hash is that of a prefix of `name`.
     pub(crate) fn may_match(&self, name: NameRef<'_>, components: usize) -> bool {
         let covered = usize::from(self.components);
         if self.flags.digest {

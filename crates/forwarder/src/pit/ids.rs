@@ -1,9 +1,9 @@
-//! Which places of the pool are free. Ids are handed out by stripes, each with a lock and a list of
-//! its own, so that workers do not meet here: a worker's faces choose the stripe. An id that was
-//! given back is the next one to be taken, because its place is still in the processor's cache.
+//! Free ids of the pool's slots. Ids are allocated by stripes, each with its own lock and list, so
+//! that workers do not contend. The downstream face selects the stripe. A freed id is the next one
+//! to be allocated, because its slot is still in the processor's cache.
 //!
-//! Records beyond the first of an entry need storage; it is kept here when its entry goes, and lent
-//! again.
+//! Records of an entry beyond the first need storage. The stripe retains the storage of a removed
+//! entry and lends it again.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -17,19 +17,30 @@ use crate::reserve::Reserve;
 use crate::slab::{Id, NONE};
 use crate::sync::{AtomicU32, Ordering};
 
-/// Stripes of the list.
+/// Number of stripes.
 pub(super) const STRIPES: usize = if cfg!(loom) { 2 } else { 16 };
 
-/// Ids that a stripe gets at once. A chunk holds a whole number of such runs.
+/// Ids that a stripe receives at once, called a run. A chunk has a whole number of runs.
 pub(super) const RUN: usize = if cfg!(loom) { 2 } else { 64 };
 
 const _: () = assert!(CHUNK.is_multiple_of(RUN), "a run lies in one chunk");
 
-/// Storage for further records that a stripe keeps at most, and the most records of what it keeps.
+/// Retained storages of further in- and out-records in a stripe.
+///
+/// # Limit
+/// The storage is freed.
+/// - Value: 256 in each of 16 stripes
+/// - Tests: `lent_storage_is_kept_to_a_limit`
 const SPARES_MAX: usize = 256;
+
+/// Records of one retained storage.
+///
+/// # Limit
+/// The storage is freed.
+/// - Tests: `lent_storage_is_kept_to_a_limit`
 const SPARE_RECORDS_MAX: usize = 64;
 
-/// Records that fresh storage holds.
+/// Capacity of new storage, in records.
 const FRESH_RECORDS: usize = 8;
 
 /// The free ids of a table.
@@ -43,8 +54,8 @@ pub(super) struct Ids<R> {
 #[repr(align(64))]
 struct Stripe<R> {
     list: Mutex<R, FreeList>,
-    /// Ids that this stripe gave out, less those that it got back: below 0 if it got others' ids.
-    /// Written under the lock.
+    /// Ids that this stripe has allocated, less those that were returned to it. Written under the
+    /// lock.
     used: AtomicU32,
 }
 
@@ -54,11 +65,11 @@ struct FreeList {
     out_storage: Vec<Vec<OutRecord>>,
 }
 
-/// Where the list keeps what follows an id and which stripe it belongs to.
+/// The id's successor in a list, and the stripe that it belongs to.
 pub(super) struct Link {
-    /// The next id of a chain or of the free list. Guarded by the lock of whichever it is in.
+    /// The next id of a chain or of the free list. Guarded by the lock of that chain or list.
     pub(super) next: AtomicU32,
-    /// Written by whoever has just taken the id.
+    /// Written by the thread that has just allocated the id.
     stripe: AtomicU32,
 }
 
@@ -80,9 +91,10 @@ impl<R: RawMutex> Ids<R> {
         Ok(Ids { stripes: boxed(STRIPES, stripe)?, fresh: AtomicU32::new(1), ids_max: ids_max as u32 })
     }
 
-    /// Ids in use, those that workers have at hand included.
+    /// Ids in use, including those that workers hold in reserve.
     pub(super) fn used(&self) -> usize {
         let used = self.stripes.iter().map(|stripe| stripe.used.load(Ordering::Relaxed));
+        // Wrapping, because each stripe counts modulo 2^32.
         used.fold(0, u32::wrapping_add) as usize
     }
 
@@ -91,8 +103,8 @@ impl<R: RawMutex> Ids<R> {
         self.fresh.load(Ordering::Acquire)
     }
 
-    /// Takes an id from `reserve`, or for it several from a stripe; `None` if all are in use.
-    /// `link` finds an id's link, and makes its place if it has none yet.
+    /// Takes an id from `reserve`, or refills it from a stripe; `None` if all ids are in use.
+    /// `link` returns an id's link, and makes its slot if it has none yet.
     #[inline]
     pub(super) fn take<'a>(
         &self,
@@ -113,14 +125,13 @@ impl<R: RawMutex> Ids<R> {
         let id = self
             .pop(own, reserve, &link)
             .or_else(|| self.open_run(own, &link))
-            // All ids were given out once: another stripe may have one that is free.
+            // No unused id can be assigned, but another stripe may have a free one.
             .or_else(|| self.pop_foreign(own, &link))?;
         link(id)?.stripe.store(own as u32, Ordering::Relaxed);
         Some(id)
     }
 
-    /// Gives an id back: to `reserve`, which then gives all that it has to their stripes if it is
-    /// full.
+    /// Returns an id to `reserve`. A full reserve first returns all its ids to their stripes.
     #[inline]
     pub(super) fn give<'a>(&self, id: Id, reserve: &Reserve, link: impl Fn(Id) -> Option<&'a Link>) {
         if !reserve.pit.put(id) {
@@ -129,7 +140,7 @@ impl<R: RawMutex> Ids<R> {
         }
     }
 
-    /// Gives all that is in `reserve` to the stripes that it belongs to.
+    /// Returns all ids in `reserve` to their stripes.
     pub(super) fn settle<'a>(&self, reserve: &Reserve, link: impl Fn(Id) -> Option<&'a Link>) {
         let mut held: Option<(u8, MutexGuard<'_, R, FreeList>)> = None;
         while let Some(id) = reserve.pit.take() {
@@ -163,7 +174,7 @@ impl<R: RawMutex> Ids<R> {
         kept.unwrap_or_else(fresh)
     }
 
-    /// Takes storage back that a stripe has lent.
+    /// Takes back storage that a stripe has lent.
     pub(super) fn keep(&self, stripe: u8, ins: Option<Vec<InRecord>>, outs: Option<Vec<OutRecord>>) {
         fn keep<T>(kept: &mut Vec<Vec<T>>, storage: Option<Vec<T>>) {
             if let Some(storage) = storage.filter(|storage| storage.capacity() <= SPARE_RECORDS_MAX)
@@ -180,8 +191,8 @@ impl<R: RawMutex> Ids<R> {
         }
     }
 
-    /// Takes as many ids of a stripe as the batch may need, if there are so many; all but the first
-    /// go into `reserve`.
+    /// Takes as many free ids of a stripe as the batch may need, or as many as it has. All but the
+    /// first are put into `reserve`.
     fn pop<'a>(&self, own: usize, reserve: &Reserve, link: &impl Fn(Id) -> Option<&'a Link>) -> Option<Id> {
         let stripe = &self.stripes[own];
         let mut list = stripe.list.lock();
@@ -198,7 +209,7 @@ impl<R: RawMutex> Ids<R> {
         Some(id)
     }
 
-    /// Takes an id that another stripe has given back. No two stripes are locked together.
+    /// Takes a free id of another stripe. No two stripes are locked together.
     #[cold]
     fn pop_foreign<'a>(&self, own: usize, link: &impl Fn(Id) -> Option<&'a Link>) -> Option<Id> {
         let id = (1..STRIPES).find_map(|i| self.stripes[(own + i) % STRIPES].list.lock().pop(link))?;
@@ -207,17 +218,18 @@ impl<R: RawMutex> Ids<R> {
         Some(id)
     }
 
-    /// Gives a stripe the next run of fresh ids; returns its first.
+    /// Assigns the next run of fresh ids to a stripe; returns its first.
     fn open_run<'a>(&self, stripe: usize, link: &impl Fn(Id) -> Option<&'a Link>) -> Option<Id> {
         let mut first = self.fresh.load(Ordering::Relaxed);
         let end = loop {
             let end = first.saturating_add(RUN as u32).min(self.ids_max + 1);
-            // The place is made before the run is taken, so that a lack of memory loses no ids.
+            // The first slot is made before the run is taken, so that a lack of memory loses no
+            // ids.
             if first >= end || link(first).is_none() {
                 return None;
             }
-            // Release pairs with the Acquire of `end`: below the end that a walk reads all was
-            // made.
+            // Release pairs with the Acquire of `end`: every slot below the end that a walk reads
+            // was made before.
             match self.fresh.compare_exchange_weak(first, end, Ordering::AcqRel, Ordering::Relaxed) {
                 Ok(_) => break end,
                 Err(now) => first = now,
@@ -235,9 +247,10 @@ impl<R: RawMutex> Ids<R> {
     }
 }
 
-/// Storage that was not used before; none if there is no memory for it.
+/// Storage that was not used before; empty if there is no memory for it.
 fn fresh<T>() -> Vec<T> {
     let mut storage = Vec::new();
+    // Ignored: the push into the storage tries again, and reports a lack of memory.
     let _ = storage.try_reserve_exact(FRESH_RECORDS);
     storage
 }
@@ -263,7 +276,7 @@ mod tests {
     use crate::pool::Pool;
 
     #[test]
-    fn every_id_is_given_out_once_and_none_beyond_the_limit() {
+    fn every_pit_id_is_handed_out_once() {
         let ids = Ids::<parking_lot::RawMutex>::new(200).unwrap();
         let links = Pool::<Link>::new(200).unwrap();
         let link = |id: Id| links.get_or_make((id as usize).wrapping_sub(1), Link::new);
@@ -282,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_takes_as_many_ids_at_once_as_it_has_packets_and_gives_each_to_its_stripe() {
+    fn a_batch_takes_its_ids_at_once() {
         let ids = Ids::<parking_lot::RawMutex>::new(200).unwrap();
         let links = Pool::<Link>::new(200).unwrap();
         let link = |id: Id| links.get_or_make((id as usize).wrapping_sub(1), Link::new);
@@ -304,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn storage_is_kept_up_to_the_limit_and_lent_again() {
+    fn lent_storage_is_kept_to_a_limit() {
         let ids = Ids::<parking_lot::RawMutex>::new(8).unwrap();
         let storage = ids.in_storage(3);
         let address = storage.as_ptr();

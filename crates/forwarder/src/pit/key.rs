@@ -1,8 +1,8 @@
-//! How a pending Interest is named from outside the table.
+//! The key of a pending Interest outside the table.
 
 use crate::slab::Id;
 
-/// Names an entry that was found earlier and may be gone by now.
+/// Identifies an entry that was found earlier and may have been removed since.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EntryKey {
     pub(crate) id: Id,

@@ -1,17 +1,17 @@
 //! The pending Interest table: a separate-chaining hash table keyed by Interest name, whose entries
-//! point into the one packet each keeps (`IS-27`). All workers share it; none waits for another
-//! unless both are at the same bucket or the same entry.
+//! point into the one packet that each stores (`IS-27`). All workers share it. A worker waits for
+//! another only if both use the same bucket or the same entry.
 //!
-//! Each bucket has a lock, and so has each entry (`IS-34`). Whoever looks for an entry holds its
-//! bucket's lock while walking the chain, locks the entry found, releases the bucket, and works
-//! under the entry's lock. The order is bucket, entry, and then one of: a stripe of the free list,
-//! a timer wheel, the grants of faces. Nobody who holds an entry takes a bucket's lock, and nobody
-//! holds two buckets' or two entries' locks. To take out an entry that was found earlier, one comes
-//! by the bucket again and makes sure that it is still the same: see [`Pit::take_if`].
+//! Each bucket has a lock, and so has each entry (`IS-34`). A lookup holds its bucket's lock while
+//! it walks the chain, locks the entry that it finds, releases the bucket, and works under the
+//! entry's lock. The order is bucket, entry, and then one of: a stripe of the free list, a timer
+//! wheel, the grants of faces. A thread that holds an entry takes no bucket's lock, and no thread
+//! holds two buckets' or two entries' locks. To remove an entry that was found earlier, a thread
+//! locks the bucket again and checks that the entry is still the same: see [`Pit::take_if`].
 //!
-//! An Interest whose name ends in an implicit digest is filed under its name without the digest, so
-//! that a Data finds it by the name it carries; the digest of a Data is needed only if such an
-//! entry is found.
+//! An Interest whose name ends in an implicit digest is stored under its name without the digest,
+//! so that a Data finds it by the name that it carries. The digest of a Data is computed only if
+//! such an entry is found.
 
 mod deadlines;
 pub(crate) mod entry;
@@ -53,11 +53,12 @@ use entry::{InRecord, OutRecord, PitEntry};
 use key::EntryKey;
 use pending::PitFull;
 
-/// Fewest and most buckets. More entries than the most make chains longer, never wrong.
+/// Minimum and maximum number of buckets. With more entries than the maximum, chains are longer and
+/// lookups slower, but still correct.
 const BUCKETS_MIN: usize = if cfg!(loom) { 1 } else { 16 };
 const BUCKETS_MAX: usize = 1 << 22;
 
-/// Entries that one look for what a Data satisfies takes at once.
+/// Maximum number of entries that one lookup by Data takes.
 pub(crate) const MATCHES_AT_ONCE: usize = 4;
 
 /// The table of pending Interests.
@@ -66,11 +67,12 @@ pub(crate) struct Pit<B, R> {
     slots: Pool<Slot<B, R>>,
     ids: Ids<R>,
     deadlines: Deadlines<R>,
-    // How many entries with CanBePrefix have n components: a Data probes no other proper prefix.
+    // The number of entries with CanBePrefix, by components. A Data looks up only the proper
+    // prefixes whose number is not 0.
     prefix_lengths: Box<[AtomicU32]>,
     by_face: PendingByFace<R>,
     storages: Storages<R>,
-    /// Where the next samples for [`Pit::largest`] are taken.
+    /// The position of the next samples of `take_from_largest`.
     samples: AtomicU32,
     entries_reserve: u32,
     in_records_max: usize,
@@ -79,7 +81,7 @@ pub(crate) struct Pit<B, R> {
 /// A chain of entries.
 struct Bucket<R> {
     lock: Mutex<R, ()>,
-    /// The first entry. Written under the lock; read without it only ahead of time.
+    /// The first entry. Written under the lock. Only prefetches read it without the lock.
     head: AtomicU32,
 }
 
@@ -109,7 +111,7 @@ impl<R: RawMutex> Chain<'_, R> {
     }
 }
 
-/// A place for an entry.
+/// A slot for an entry.
 struct Slot<B, R> {
     /// The keyed hash of the entry's name. Written under the bucket's and the entry's lock.
     hash: AtomicU64,
@@ -118,9 +120,9 @@ struct Slot<B, R> {
 }
 
 struct SlotState<B> {
-    /// Counts the entries that the place has held: tells an entry from a later one.
+    /// Counts the entries that the slot has held, which distinguishes an entry from a later one.
     serial: u32,
-    /// The tick for which the place's timer is set; 0 when it is not.
+    /// The tick for which the slot's timer is set; 0 when it is not.
     timer_tick: u32,
     storage: Storage<B>,
 }
@@ -148,33 +150,34 @@ impl<B, R: RawMutex> LockedEntry<'_, B, R> {
     }
 }
 
-/// What became of an Interest's way into the table.
-pub(crate) enum Inserted<'a, B, R: RawMutex> {
+/// The result of inserting an Interest.
+pub(crate) enum InsertOutcome<'a, B, R: RawMutex> {
     /// There was no entry; this one has the record as its downstream.
     New(LockedEntry<'a, B, R>),
-    /// The entry that requests the same; nothing was changed.
+    /// An entry that requests the same exists; it is unchanged.
     Existing(LockedEntry<'a, B, R>),
 }
 
 /// Entries that a Data satisfies, taken out of the table.
 pub(crate) type Satisfied<B> = InlineVec<PitEntry<B>, MATCHES_AT_ONCE>;
 
-/// What a look for entries that a Data satisfies came to.
+/// The result of a lookup by Data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Matched {
-    /// All are taken.
+pub(crate) enum DataMatch {
+    /// All matching entries were taken.
     All,
-    /// As many as are taken at once; there may be more.
+    /// The maximum was taken; there may be more.
     Some,
-    /// An entry requests this name by digest: compute the Data's and look again.
+    /// An entry requests this name by digest. The caller computes the Data's digest and looks up
+    /// again.
     DigestNeeded,
 }
 
-/// What a fired timer stood for.
+/// The result of a fired timer.
 pub(crate) enum Expired<B> {
-    /// An entry whose time is over, taken out of the table.
+    /// An entry that has expired, taken out of the table.
     Entry(PitEntry<B>),
-    /// An entry that was satisfied or renewed meanwhile.
+    /// The slot has no entry now, or one whose deadline is later.
     Nothing,
 }
 
@@ -182,7 +185,7 @@ impl<B, R> Pit<B, R> {
     /// Octets of a bucket with its lock.
     pub(crate) const BUCKET_OCTETS: usize = size_of::<Bucket<R>>();
 
-    /// Octets of a pending Interest beside its packet: its place, its entry, its timer, a bucket.
+    /// Octets of a pending Interest beside its packet: its slot, its entry, its timer, a bucket.
     pub(crate) const ENTRY_OCTETS: usize =
         size_of::<Slot<B, R>>() + size_of::<Option<PitEntry<B>>>() + TIMER_OCTETS + Self::BUCKET_OCTETS;
 }
@@ -210,7 +213,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         self.ids.used()
     }
 
-    /// Makes the places of so many entries.
+    /// Makes the slots of `entries` entries.
     pub(crate) fn prepare(&self, entries: usize) -> Result<(), ConfigError> {
         self.slots.fill(entries, Slot::new)
     }
@@ -219,7 +222,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         self.slots.is_behind(self.ids.end() as usize - 1)
     }
 
-    /// Makes the next places; see [`Pool::fill_ahead`].
+    /// Makes the next slots; see [`Pool::fill_ahead`].
     pub(crate) fn grow(&self) -> Result<bool, ConfigError> {
         self.slots.fill_ahead(self.ids.end() as usize - 1, Slot::new)
     }
@@ -233,25 +236,25 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         record: InRecord,
         now_ns: u64,
         reserve: &Reserve,
-    ) -> Result<Inserted<'_, B, R>, PitFull> {
-        // A place is prepared before the bucket is locked: most Interests need one.
+    ) -> Result<InsertOutcome<'_, B, R>, PitFull> {
+        // A slot is prepared before the bucket is locked, because most Interests need one.
         let prepared = self.ids.take(record.face.slot, reserve, |id| Some(&self.slot_or_make(id)?.link));
         let hash = interest.hash();
         let mut bucket = self.bucket(hash).lock();
         if let Some(known) = self.find(bucket.first(), hash, |entry| entry.is_same_as(interest)) {
-            // The entry found is locked, so it stays when its bucket is released; and others get on
-            // in the chain while this thread works.
+            // The entry is locked, so it stays after its bucket is released. Other threads can use
+            // the chain meanwhile.
             drop(bucket);
             self.free(prepared, reserve);
-            return Ok(Inserted::Existing(known));
+            return Ok(InsertOutcome::Existing(known));
         }
         let Some((id, slot)) = prepared.and_then(|id| Some((id, self.slot(id)?))) else {
             return Err(PitFull::Table);
         };
-        // Locked before it can be found: whoever finds it waits until it has its timer and the
-        // out-records that the strategy makes.
+        // Locked before it is linked: a thread that finds it waits until its timer is set and the
+        // strategy's out-records are entered.
         let mut state = slot.state.lock();
-        // Counted before the entry is entered: a refusal has nothing to take back but the place.
+        // Counted before the entry is linked: a refusal then only has to free the slot.
         let counted = if state.storage.make(&self.storages) {
             self.by_face.add(record.face, reserve)
         } else {
@@ -263,28 +266,28 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             self.free(prepared, reserve);
             return Err(full);
         }
-        // Before the entry is linked, and taken back after it was unlinked: a length is never
-        // missing while there is an entry. A Data that reads the count a moment earlier came before
-        // the Interest.
+        // Counted before the entry is linked, and subtracted after it was unlinked, so that the
+        // number is not 0 while there is such an entry. A Data that reads the number a moment
+        // earlier came before the Interest.
         if interest.view.can_be_prefix {
             self.prefix_lengths[interest.components].fetch_add(1, Ordering::Relaxed);
         }
         state.storage.put(PitEntry::new(packet.clone(), interest, record, slot.link.stripe()));
-        // Relaxed: a chain is walked under its bucket's lock alone, which orders these stores
-        // before every walk. `take_if` reads the hash without it, and is told by the serial whether
-        // it was that of its entry.
+        // Relaxed: a chain is walked only under its bucket's lock, which orders these stores before
+        // every walk. `take_if` reads the hash without the lock, and checks by the serial that the
+        // hash was that of its entry.
         slot.hash.store(hash, Ordering::Relaxed);
         slot.link.next.store(bucket.first(), Ordering::Relaxed);
         bucket.set_first(id);
         drop(bucket);
         let mut locked = LockedEntry { id, state };
         self.set_timer(&mut locked, record.expires_at_ns, now_ns);
-        Ok(Inserted::New(locked))
+        Ok(InsertOutcome::New(locked))
     }
 
     /// The entry of this name and these selectors that was last sent to `upstream` with `nonce`.
-    /// The forwarding hint does not count: a router in the producer's region takes it out before it
-    /// refuses.
+    /// The forwarding hint is not compared: a router in the producer's region removes it before it
+    /// sends a Nack.
     pub(crate) fn find_sent(
         &self,
         interest: &InterestKey<'_>,
@@ -298,8 +301,8 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         })
     }
 
-    /// Enters `record` as a downstream of an entry, new or renewed, and moves the entry's deadline
-    /// to that of its last downstream.
+    /// Adds `record` as a downstream of an entry, new or renewed, and moves the entry's deadline to
+    /// the latest one of its downstreams.
     pub(crate) fn add_downstream(
         &self,
         locked: &mut LockedEntry<'_, B, R>,
@@ -339,7 +342,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         Ok(())
     }
 
-    /// Enters one more out-record; returns false if there is no memory for it.
+    /// Adds one out-record; returns false if there is no memory for it.
     #[inline]
     pub(crate) fn add_upstream(&self, entry: &mut PitEntry<B>, record: OutRecord) -> bool {
         if entry.out_records.needs_storage() {
@@ -348,7 +351,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         entry.out_records.push(record)
     }
 
-    /// Takes `face` out of an entry's downstreams, as a Nack to it does.
+    /// Removes the downstream `face` from an entry; returns its record.
     pub(crate) fn take_downstream(
         &self,
         entry: &mut PitEntry<B>,
@@ -364,13 +367,14 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
     /// Locks an entry that was found earlier, if it is still there.
     pub(crate) fn lock(&self, key: EntryKey) -> Option<LockedEntry<'_, B, R>> {
         let state = self.slot(key.id)?.state.lock();
-        // A place is used again, and its serial is not: a key of an earlier entry matches no later
+        // A slot is reused, but its serial is not: the key of an earlier entry matches no later
         // one.
         let is_there = state.serial == key.serial && state.storage.get().is_some();
         is_there.then_some(LockedEntry { id: key.id, state })
     }
 
-    /// Has an entry end no later than `deadline_ns`, unless it is requested again.
+    /// Brings the expiry of an entry forward to `deadline_ns`, if it is later. A further Interest
+    /// extends it again.
     pub(crate) fn hasten(&self, locked: &mut LockedEntry<'_, B, R>, deadline_ns: u64, now_ns: u64) {
         let Some(entry) = locked.entry() else { return };
         entry.expires_at_ns = entry.expires_at_ns.min(deadline_ns);
@@ -378,7 +382,8 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         self.set_timer(locked, expires_at_ns, now_ns);
     }
 
-    /// Takes an entry out if it is still there and `condition` holds. The caller holds no entry.
+    /// Removes and returns an entry if it still exists and `condition` holds. The caller must hold
+    /// no entry.
     pub(crate) fn take_if(
         &self,
         key: EntryKey,
@@ -386,15 +391,15 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         reserve: &Reserve,
     ) -> Option<PitEntry<B>> {
         let slot = self.slot(key.id)?;
-        // If the place holds another entry by now, this may be the wrong bucket; the serial then
-        // says so.
+        // If the slot holds another entry by now, this may be the wrong bucket; the serial check
+        // below detects that.
         let mut bucket = self.bucket(slot.hash.load(Ordering::Relaxed)).lock();
         let mut state = slot.state.lock();
         if state.serial != key.serial || !state.storage.get().is_some_and(condition) {
             return None;
         }
-        // Unlinked under both locks, and freed after both: nobody walks over an id that is used
-        // again.
+        // Unlinked under both locks and freed after both, so that no thread walks over an id that
+        // is in use again.
         self.unlink(&mut bucket, key.id, slot);
         let entry = state.take()?;
         drop(state);
@@ -403,10 +408,10 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         Some(entry)
     }
 
-    /// Takes out entries that Data named `name` from the face `from` satisfies (`IS-28`): first
-    /// those of its whole name, then for each proper prefix, longest first, those with CanBePrefix;
-    /// and of these only what was sent to `from`, because nobody else was asked. `digest` is the
-    /// Data's, once known.
+    /// Takes entries that Data named `name` from the face `from` satisfies (`IS-28`): first those
+    /// of its whole name, then for each proper prefix, longest first, those with CanBePrefix. Only
+    /// entries that were sent to `from` match, because Data from another face is unsolicited.
+    /// `digest` is the Data's, once it is computed.
     pub(crate) fn take_matches(
         &self,
         from: FaceKey,
@@ -415,7 +420,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         digest: Option<&[u8; 32]>,
         satisfied: &mut Satisfied<B>,
         reserve: &Reserve,
-    ) -> Matched {
+    ) -> DataMatch {
         let components = hashes.len();
         let mut digest_needed = false;
         for n in (0..=components).rev() {
@@ -437,13 +442,13 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             };
             self.take_from_bucket(hashes.hash(n), matches, satisfied, reserve);
             if satisfied.len() >= MATCHES_AT_ONCE {
-                return Matched::Some;
+                return DataMatch::Some;
             }
         }
-        if digest_needed { Matched::DigestNeeded } else { Matched::All }
+        if digest_needed { DataMatch::DigestNeeded } else { DataMatch::All }
     }
 
-    /// Takes what `matches` out of one chain, until `satisfied` is full.
+    /// Takes the entries that `matches` accepts out of one chain, until `satisfied` is full.
     fn take_from_bucket(
         &self,
         hash: u64,
@@ -458,7 +463,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         while let Some(slot) = self.slot(id)
             && let Some(own) = taken.get_mut(len)
         {
-            // Read before the entry is taken out: after that the link may be one of a free list.
+            // Read before the entry is taken out: afterwards the link may be part of a free list.
             let next = slot.link.next.load(Ordering::Relaxed);
             if slot.hash.load(Ordering::Relaxed) == hash {
                 let mut state = slot.state.lock();
@@ -466,7 +471,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
                     self.unlink(&mut bucket, id, slot);
                     *own = id;
                     len += 1;
-                    // Moved once: an entry is several cache lines.
+                    // Moved only once, because an entry takes several cache lines.
                     if let Some(place) = satisfied.vacant() {
                         *place = state.take();
                     }
@@ -474,8 +479,8 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             }
             id = next;
         }
-        // The ids are given back with no bucket held: that may take the lock of a stripe, for which
-        // no walk of a chain is to wait.
+        // The ids are returned after the bucket is released: that may lock a stripe, and no walk of
+        // a chain should wait for it.
         drop(bucket);
         for (i, id) in taken.iter().enumerate().take(len).skip(before) {
             satisfied.get(i).into_iter().for_each(|entry| self.forget(*id, entry, reserve));
@@ -487,8 +492,8 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         let id = self.deadlines.pop_due(now_ns)?;
         let slot = self.slot(id)?;
         let mut locked = LockedEntry { id, state: slot.state.lock() };
-        // The wheel has let go of the place. With 0 the next deadline sets it again, that of this
-        // entry or of a later one.
+        // The wheel no longer has a timer for the slot. With 0 the next deadline sets it again, for
+        // this entry or a later one.
         locked.state.timer_tick = 0;
         let key = locked.key();
         let Some(expires_at_ns) = locked.entry().map(|entry| entry.expires_at_ns) else {
@@ -498,20 +503,21 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             self.set_timer(&mut locked, expires_at_ns, now_ns);
             return Some(Expired::Nothing);
         }
-        // The order is bucket, then entry: so the entry is released, and looked at again under
-        // both.
+        // The order is bucket, then entry. So the entry is released, and checked again under both
+        // locks.
         drop(locked);
         let entry = self.take_if(key, |entry| is_over(entry.expires_at_ns, now_ns), reserve);
         Some(entry.map_or(Expired::Nothing, Expired::Entry))
     }
 
-    /// When [`Pit::take_expired`] should be called next; `None` while nothing is pending.
+    /// The time at which [`Pit::take_expired`] should be called next; `None` while nothing is
+    /// pending.
     pub(crate) fn next_deadline_ns(&self) -> Option<u64> {
         self.deadlines.next_ns().filter(|_| self.len() > 0)
     }
 
-    /// Visits the entries of `count` places from `from`, each under its own lock; returns where to
-    /// go on.
+    /// Visits the entries of `count` slots from `from`, each under its own lock. Returns the next
+    /// position.
     pub(crate) fn walk(&self, from: Id, count: Id, mut visit: impl FnMut(&PitEntry<B>)) -> Option<Id> {
         let until = from.saturating_add(count).min(self.ids.end());
         for slot in (from.max(1)..until).filter_map(|id| self.slot(id)) {
@@ -520,7 +526,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         (until < self.ids.end()).then_some(until)
     }
 
-    /// Up to `most` pending Interests for the whole of `name`, whatever their selectors.
+    /// Up to `most` pending Interests for exactly `name`, with any selectors.
     pub(crate) fn of_name(&self, name: Key<'_>, most: usize) -> Vec<PendingInterest> {
         let mut found = Vec::new();
         let hash = name.hashes.whole();
@@ -543,7 +549,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         found
     }
 
-    /// Prefetches the line where a lookup of `hash` begins; see [`crate::Batch`].
+    /// Prefetches the first cache line of a lookup of `hash`; see [`crate::Batch`].
     pub(crate) fn prefetch_bucket(&self, hash: u64) {
         prefetch(self.bucket(hash));
     }
@@ -565,8 +571,8 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         self.slots.get_or_make((id as usize).wrapping_sub(1), Slot::new)
     }
 
-    /// The first entry of a chain, whose bucket the caller holds, with that very hash that
-    /// `matches` confirms.
+    /// The first entry of a chain that has this hash and that `matches` confirms. The caller holds
+    /// the chain's bucket.
     fn find(
         &self,
         head: Id,
@@ -587,7 +593,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         None
     }
 
-    /// Takes a place out of a chain.
+    /// Unlinks a slot from a chain.
     fn unlink(&self, bucket: &mut Chain<'_, R>, id: Id, slot: &Slot<B, R>) {
         let next = slot.link.next.load(Ordering::Relaxed);
         if bucket.first() == id {
@@ -603,7 +609,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         }
     }
 
-    /// Undoes the counts of an entry that was taken out and frees its place.
+    /// Reverts the counts of a removed entry and frees its slot.
     fn forget(&self, id: Id, entry: &PitEntry<B>, reserve: &Reserve) {
         if entry.can_be_prefix() {
             self.prefix_lengths[usize::from(entry.components)].fetch_sub(1, Ordering::Relaxed);
@@ -612,7 +618,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         self.ids.give(id, reserve, |id| self.link(id));
     }
 
-    /// Gives the storage that a finished entry was lent back, for others.
+    /// Takes back the storage that a finished entry was lent.
     #[inline]
     pub(crate) fn recycle(&self, entry: &mut PitEntry<B>) {
         self.ids.keep(entry.stripe, entry.in_records.reclaim(), entry.out_records.reclaim());
@@ -624,7 +630,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         }
     }
 
-    /// Gives back what was taken for packets and not used.
+    /// Returns ids and counts that were reserved for packets and not used.
     pub(crate) fn settle(&self, reserve: &Reserve) {
         self.ids.settle(reserve, |id| self.link(id));
         self.by_face.settle(reserve);
@@ -634,12 +640,12 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         self.slot(id).map(|slot| &slot.link)
     }
 
-    /// Makes sure that the place's timer fires no later than `deadline_ns`.
+    /// Makes sure that the slot's timer fires no later than `deadline_ns`.
     fn set_timer(&self, locked: &mut LockedEntry<'_, B, R>, deadline_ns: u64, now_ns: u64) {
         let timer_tick = locked.state.timer_tick;
         let sooner = short_tick(tick_of(deadline_ns)).wrapping_sub(timer_tick) as i32;
-        // A timer that fires too early is cheap, and moving it for each retransmission is not: it
-        // is set only if it would fire too late.
+        // A timer that fires too early is cheap, but moving it for each retransmission is not. So
+        // it is set only if it would fire too late.
         if timer_tick == 0 || sooner < 0 {
             let deadline_ns = deadline_ns.min(now_ns.saturating_add(TIMER_AHEAD_NS_MAX));
             locked.state.timer_tick = short_tick(self.deadlines.set(locked.id, deadline_ns, now_ns));
@@ -647,24 +653,24 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
     }
 }
 
-/// How far ahead a timer is set, about two weeks: so that of two ticks that timers are set for half
-/// the bits say which is sooner. A timer that fires early is set anew.
+/// Maximum time by which a timer is set ahead, about two weeks. Half of the bits of a tick then
+/// suffice to compare two ticks. A timer that fires early is set again.
 const TIMER_AHEAD_NS_MAX: u64 = 1 << (30 + TICK_SHIFT);
 
-/// A tick as a place keeps it, in half the memory; never 0.
+/// A tick as a slot stores it, in half the memory; never 0.
 fn short_tick(tick: u64) -> u32 {
     (tick as u32).max(1)
 }
 
 impl<B> SlotState<B> {
-    /// Takes the entry out; its place will hold another one.
+    /// Takes the entry out; the slot is then free for another one.
     fn take(&mut self) -> Option<PitEntry<B>> {
         self.serial = self.serial.wrapping_add(1);
         self.storage.take()
     }
 }
 
-/// Returns true if a deadline's tick has come.
+/// Returns true if the tick of a deadline is reached.
 fn is_over(expires_at_ns: u64, now_ns: u64) -> bool {
     tick_of(expires_at_ns) <= now_ns >> TICK_SHIFT
 }

@@ -1,6 +1,6 @@
-//! How many downstream records each face has, within what it was granted ([`crate::shares`]), and
-//! what its holder has of the table. The records of a face that is gone are swept; its slot's next
-//! user starts from 0.
+//! The number of downstream records of each face, within its grant ([`crate::shares`]), and of each
+//! owner in the whole table. The records of a released face are swept. The next face in its slot
+//! counts from 0.
 
 use lock_api::{Mutex, RawMutex};
 
@@ -11,37 +11,37 @@ use crate::limits::PitLimits;
 use crate::ordered::NoMemory;
 use crate::pool::Pool;
 use crate::reserve::Reserve;
-use crate::shares::{ALL, Ceiling, Ceilings, Grants, Holder, HolderIndex, IDLE_MAX, ROUTER_INDEX, Share};
+use crate::shares::{ALL, Ceiling, Ceilings, Grants, IDLE_MAX, Owner, OwnerIndex, ROUTER_INDEX, Share};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
-/// Why a new Interest or a new downstream was refused.
+/// The reason for which a new Interest or a new downstream was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PitFull {
     Table,
     Face,
-    Holder,
+    Owner,
     InRecords,
     /// There is no memory for one more downstream.
     Memory,
 }
 
-/// Counts by face. Within a grant they are kept without a lock.
+/// Counts by face. Within a grant they are updated without a lock.
 pub(super) struct PendingByFace<R> {
     slots: Pool<Pending, 64>,
-    /// What each holder has, by its index; written under the lock of the grants.
+    /// The grants of each owner, by its index; written under the lock of the grants.
     holders: Pool<AtomicU32, 64>,
-    /// Taken when a face needs another grant or has one too many, under a bucket's or an entry's
-    /// lock; no other is taken under it.
+    /// Taken when a face needs a larger grant or has too large a one, under a bucket's or an
+    /// entry's lock. No other lock is taken under it.
     grants: Mutex<R, Grants>,
 }
 
-/// A registration's generation and its count, on a cache line of their own: faces of different
-/// workers do not disturb each other.
+/// A registration's generation and its count, on a cache line of their own, so that faces of
+/// different workers do not share one.
 #[repr(align(64))]
 struct Pending {
     state: AtomicU64,
-    /// The most that the count may be just now. Written under the lock of the grants, as is the
-    /// next one; who reads them without it may see them a moment late.
+    /// The current maximum of the count. This and `holder` are written under the lock of the
+    /// grants. A thread that reads them without the lock may see them a moment late.
     granted: AtomicU32,
     holder: AtomicU32,
 }
@@ -69,24 +69,24 @@ impl<R: RawMutex> PendingByFace<R> {
         })
     }
 
-    /// Enters a face before its packets come; one that is not entered has no limits and is not
-    /// counted.
-    pub(super) fn open(&self, face: FaceKey, who: Holder) -> Result<(), NoMemory> {
+    /// Registers a face before its packets arrive. A face that is not registered has no limits and
+    /// is not counted.
+    pub(super) fn open(&self, face: FaceKey, who: Owner) -> Result<(), NoMemory> {
         let slot = self.slots.get_or_make(face.slot as usize, Pending::new).ok_or(NoMemory)?;
         let mut grants = self.grants.lock();
         let (share, closed) = grants.open(face, who)?;
-        closed.into_iter().for_each(|closed| self.set_holder(closed));
-        // Before the state is stored, so that a thread that counts for this registration finds its
-        // grant. No packet of the face is under way until the home has the id.
+        closed.into_iter().for_each(|closed| self.set_owner(closed));
+        // Stored before the state, so that a thread that counts for this registration finds its
+        // grant. The face has no packet under way until the embedder has the id.
         slot.granted.store(share.granted, Ordering::Relaxed);
         slot.holder.store(share.holder, Ordering::Relaxed);
-        // Late packets of the slot's last user count no longer.
+        // Late packets of the slot's previous face no longer count.
         slot.state.store(u64::from(face.generation) << 32, Ordering::Relaxed);
-        self.set_holder(share);
+        self.set_owner(share);
         Ok(())
     }
 
-    /// Forgets a face that is gone, whose records are swept.
+    /// Removes a face that was released and whose records are swept.
     pub(super) fn close(&self, face: FaceKey) {
         let mut grants = self.grants.lock();
         if let (Some(closed), Some(slot)) = (grants.close(face), self.slots.get(face.slot as usize)) {
@@ -94,14 +94,14 @@ impl<R: RawMutex> PendingByFace<R> {
         }
     }
 
-    /// Who pays for a face.
-    pub(super) fn holder_of(&self, face: FaceKey) -> Holder {
-        self.grants.lock().holder_of(face)
+    /// The owner that is charged for a face.
+    pub(super) fn owner_of(&self, face: FaceKey) -> Owner {
+        self.grants.lock().owner_of(face)
     }
 
-    /// What the holder of a face has of the table, in grants: none if it is exempt, and all if the
-    /// face is gone, whose records are nobody's.
-    pub(super) fn held_for(&self, face: FaceKey) -> u32 {
+    /// The grants of the face's owner in the table: 0 if the owner is exempt, and [`ALL`] if the
+    /// face is released, because its records have no owner.
+    pub(super) fn owner_grants(&self, face: FaceKey) -> u32 {
         let Some(slot) = self.slots.get(face.slot as usize) else { return ALL };
         if (slot.state.load(Ordering::Relaxed) >> 32) as u32 != face.generation {
             return ALL;
@@ -117,8 +117,8 @@ impl<R: RawMutex> PendingByFace<R> {
         if (state >> 32) as u32 == face.generation { (state & COUNT) as usize } else { 0 }
     }
 
-    /// Counts one more if the face may have it. Counts for further packets of the batch at the same
-    /// time, which `reserve` keeps.
+    /// Counts one more record if the limits of the face and of its owner allow it. Counts records
+    /// for further packets of the batch at the same time, and stores these in `reserve`.
     #[inline]
     pub(super) fn add(&self, face: FaceKey, reserve: &Reserve) -> Result<(), PitFull> {
         if reserve.use_record(face) { Ok(()) } else { self.add_more(face, reserve) }
@@ -133,7 +133,7 @@ impl<R: RawMutex> PendingByFace<R> {
         Ok(())
     }
 
-    /// Counts one less: `reserve` keeps it for the next one of that face.
+    /// Uncounts one record. `reserve` retains the count for the next record of that face.
     #[inline]
     pub(super) fn sub(&self, face: FaceKey, reserve: &Reserve) {
         if !reserve.add_records(face, 1) {
@@ -141,21 +141,22 @@ impl<R: RawMutex> PendingByFace<R> {
         }
     }
 
-    /// No longer counts what `reserve` has kept.
+    /// Uncounts the records that `reserve` retains.
     pub(super) fn settle(&self, reserve: &Reserve) {
         while let Some((face, records)) = reserve.take_records() {
             self.uncount(face, records);
         }
     }
 
-    /// Counts up to `wanted` more, at least one; returns how many.
+    /// Counts up to `wanted` more records, at least one; returns their number.
     fn count(&self, face: FaceKey, wanted: u32) -> Result<u32, PitFull> {
         let Some(slot) = self.slots.get(face.slot as usize) else { return Ok(wanted) };
         // Relaxed: generation and count are one word, and nothing else depends on it.
         let mut state = slot.state.load(Ordering::Relaxed);
         loop {
             if (state >> 32) as u32 != face.generation {
-                // The face went while its packet was on the way; its slot counts for another now.
+                // The face was released while its packet was under way; its slot counts for another
+                // face now.
                 return Ok(wanted);
             }
             // The grant may shrink between this load and the exchange. The count then exceeds it by
@@ -195,21 +196,22 @@ impl<R: RawMutex> PendingByFace<R> {
         }
     }
 
-    /// Raises what a face may count, whose grant is used up.
+    /// Raises the grant of a face that has used it up.
     #[cold]
     fn grant(&self, slot: &Pending, face: FaceKey, wanted: u32) -> Result<(), PitFull> {
-        // Looked at again under the lock, which is the only one under which grants change.
+        // Checked again under the lock, because grants change only under it.
         let mut grants = self.grants.lock();
         let used = self.counted(face) as u32;
         if slot.granted.load(Ordering::Relaxed) > used {
-            // Another worker has asked for it, or given back, meanwhile.
+            // Another worker has raised the grant, or uncounted records, meanwhile.
             return Ok(());
         }
         match grants.grant(face, wanted) {
             Some(Ok(share)) => self.set_share(slot, share),
             Some(Err(Ceiling::Face)) => return Err(PitFull::Face),
-            Some(Err(Ceiling::Holder)) => return Err(PitFull::Holder),
-            // Gone, and its records are swept: this one is too late to be answered.
+            Some(Err(Ceiling::Owner)) => return Err(PitFull::Owner),
+            // The face is released, and its records are swept: this packet is too late to be
+            // answered.
             None => return Err(PitFull::Face),
         }
         Ok(())
@@ -224,14 +226,14 @@ impl<R: RawMutex> PendingByFace<R> {
         }
     }
 
-    /// Shows what was changed under the lock.
+    /// Publishes a share that changed under the lock.
     fn set_share(&self, slot: &Pending, share: Share) {
         slot.granted.store(share.granted, Ordering::Relaxed);
-        self.set_holder(share);
+        self.set_owner(share);
     }
 
-    fn set_holder(&self, share: Share) {
-        let index: HolderIndex = share.holder;
+    fn set_owner(&self, share: Share) {
+        let index: OwnerIndex = share.holder;
         if let Some(held) = self.holders.get_or_make(index as usize, || AtomicU32::new(0)) {
             held.store(share.of_holder, Ordering::Relaxed);
         }
@@ -264,20 +266,20 @@ mod tests {
     }
 
     #[test]
-    fn the_next_user_of_a_slot_starts_from_0_and_the_last_one_no_longer_counts() {
+    fn a_reused_slot_counts_from_zero() {
         let pending = pending(2, 100);
         let (old, new) = (FaceKey { slot: 3, generation: 1 }, FaceKey { slot: 3, generation: 2 });
         let add = |face| alone(&pending, |reserve| pending.add(face, reserve));
         let sub = |face| alone(&pending, |reserve| pending.sub(face, reserve));
-        pending.open(old, Holder::Face(old)).unwrap();
+        pending.open(old, Owner::Face(old)).unwrap();
         assert_eq!([add(old), add(old), add(old)], [Ok(()), Ok(()), Err(PitFull::Face)]);
-        pending.open(new, Holder::Face(new)).unwrap();
+        pending.open(new, Owner::Face(new)).unwrap();
         assert_eq!([add(new), add(new), add(new)], [Ok(()), Ok(()), Err(PitFull::Face)]);
         assert_eq!(add(old), Ok(()), "a late packet of a face that is gone");
         sub(old);
         assert_eq!((pending.counted(old), pending.counted(new)), (0, 2));
         pending.close(old);
-        assert_eq!(pending.held_for(new), 2, "what is gone takes nothing with it");
+        assert_eq!(pending.owner_grants(new), 2, "what is gone takes nothing with it");
         (0..3).for_each(|_| sub(new));
         assert_eq!(pending.counted(new), 0);
         pending.close(new);
@@ -285,10 +287,10 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_counts_for_all_its_packets_at_once_and_is_refused_at_the_limit_and_no_sooner() {
+    fn a_batch_is_refused_exactly_at_the_limit() {
         let pending = pending(20, 100);
         let face = FaceKey { slot: 3, generation: 1 };
-        pending.open(face, Holder::Face(face)).unwrap();
+        pending.open(face, Owner::Face(face)).unwrap();
         let reserve = Reserve::new(8);
         assert_eq!(pending.add(face, &reserve), Ok(()));
         assert_eq!(pending.counted(face), 8);
@@ -303,26 +305,26 @@ mod tests {
     }
 
     #[test]
-    fn faces_of_one_holder_share_its_ceiling_and_the_routers_have_only_their_own() {
+    fn faces_of_one_holder_share_a_ceiling() {
         let pending = pending(60, 100);
         let face = |slot| FaceKey { slot, generation: 1 };
-        let who = Holder::Given(crate::shares::HolderId(7));
+        let who = Owner::Given(crate::shares::OwnerId(7));
         pending.open(face(1), who).unwrap();
         pending.open(face(2), who).unwrap();
-        pending.open(face(3), Holder::ROUTER).unwrap();
+        pending.open(face(3), Owner::ROUTER).unwrap();
         let fill = |slot| {
             (0..200).find_map(|n| {
                 alone(&pending, |reserve| pending.add(face(slot), reserve)).err().map(|full| (n, full))
             })
         };
         assert_eq!(fill(1), Some((60, PitFull::Face)));
-        assert_eq!(fill(2), Some((40, PitFull::Holder)));
+        assert_eq!(fill(2), Some((40, PitFull::Owner)));
         assert_eq!(fill(3), Some((60, PitFull::Face)));
-        assert_eq!([1, 2, 3].map(|slot| pending.held_for(face(slot))), [100, 100, 0]);
+        assert_eq!([1, 2, 3].map(|slot| pending.owner_grants(face(slot))), [100, 100, 0]);
         (0..60).for_each(|_| alone(&pending, |reserve| pending.sub(face(1), reserve)));
-        assert!(pending.held_for(face(2)) <= 40 + IDLE_MAX, "what is not used is given back");
+        assert!(pending.owner_grants(face(2)) <= 40 + IDLE_MAX, "what is not used is given back");
         pending.close(face(1));
-        assert_eq!(pending.held_for(face(2)), 40);
+        assert_eq!(pending.owner_grants(face(2)), 40);
         assert_eq!(fill(2), Some((20, PitFull::Face)));
     }
 }

@@ -1,4 +1,5 @@
-//! Whose the entries are: who pays when the table is full, and what faces that are gone have left.
+//! Owners of entries: the choice of the owner that is charged when the table is full, and the
+//! removal of the records of released faces.
 
 use lock_api::RawMutex;
 
@@ -9,36 +10,37 @@ use crate::ordered::NoMemory;
 use crate::pit::entry::PitEntry;
 use crate::pit::key::EntryKey;
 use crate::reserve::Reserve;
-use crate::shares::{Holder, pays};
+use crate::shares::{Owner, pays};
 use crate::slab::Id;
 use crate::sync::Ordering;
 
-/// Places that are looked at, at random, for the entry of the largest holder. One that has half of
-/// the table is missed once in 65,536 times.
+/// Random slots that are checked for the entry of the largest owner. An owner of half of the table
+/// is missed once in 65,536 times.
 const SAMPLES: u32 = 16;
 
-/// How often that is done for one whose holder has less than its reserve, and for one who is
-/// exempt, until somebody is found who pays.
+/// Rounds of sampling, until an entry is found, for a newcomer whose owner has less than its
+/// reserve, and for an exempt one.
 const ROUNDS_RESERVED: u32 = 8;
 const ROUNDS_EXEMPT: u32 = 64;
 
-/// Downstreams of an entry that is considered: with more, many would pay.
+/// Maximum number of downstreams of an entry that may be evicted. The eviction of an entry with
+/// more would harm many.
 const DOWNSTREAMS_CONSIDERED_MAX: usize = 4;
 
 impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
-    /// Enters a face whose Interests `who` pays for, before any of them comes.
-    pub(crate) fn open(&self, face: FaceKey, who: Holder) -> Result<(), NoMemory> {
+    /// Registers a face before its Interests arrive. The owner `who` is charged for them.
+    pub(crate) fn open(&self, face: FaceKey, who: Owner) -> Result<(), NoMemory> {
         self.by_face.open(face, who)
     }
 
-    /// Forgets a face whose records were swept.
+    /// Removes a face whose records were swept.
     pub(crate) fn close(&self, face: FaceKey) {
         self.by_face.close(face);
     }
 
-    /// Who pays for a face.
-    pub(crate) fn holder_of(&self, face: FaceKey) -> Holder {
-        self.by_face.holder_of(face)
+    /// The owner that is charged for a face.
+    pub(crate) fn owner_of(&self, face: FaceKey) -> Owner {
+        self.by_face.owner_of(face)
     }
 
     /// Returns true if records of a face are counted.
@@ -46,28 +48,29 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         self.by_face.counted(face) > 0
     }
 
-    /// Takes out an entry of the largest holder among some that are looked at, so that `newcomer`
-    /// has room; `None` if none of them has more than it. An entry is as large as the smallest of
-    /// its downstreams, so that nobody pays because another one asks for the same.
+    /// Removes the entry of the largest owner among some samples, to make room for `newcomer`.
+    /// Returns `None` if none of the sampled owners has more than the owner of `newcomer` and more
+    /// than the reserve. The size of an entry is that of the smallest owner among its downstreams.
+    /// So a small owner's Interest is not evicted because a large owner requests the same.
     #[cold]
-    pub(crate) fn take_of_largest(&self, newcomer: FaceKey, reserve: &Reserve) -> Option<PitEntry<B>> {
-        let own = self.by_face.held_for(newcomer);
+    pub(crate) fn take_from_largest(&self, newcomer: FaceKey, reserve: &Reserve) -> Option<PitEntry<B>> {
+        let own = self.by_face.owner_grants(newcomer);
         let (kept, rounds) = match self.entries_reserve {
-            // Nobody's reserve stands in the way of who is exempt.
-            _ if own == 0 && self.by_face.holder_of(newcomer) == Holder::ROUTER => (0, ROUNDS_EXEMPT),
+            // An exempt newcomer may also evict from the reserve of others.
+            _ if own == 0 && self.by_face.owner_of(newcomer) == Owner::ROUTER => (0, ROUNDS_EXEMPT),
             reserve if own < reserve => (reserve, ROUNDS_RESERVED),
             reserve => (reserve, 1),
         };
         (0..rounds).find_map(|_| {
-            // The entry found is not held while its bucket is taken, because the order is bucket,
-            // then entry; so the condition is checked again under both locks.
+            // The sampled entry is not held while its bucket is locked, because the order is
+            // bucket, then entry. So the condition is checked again under both locks.
             let (_, key) = self.sample().filter(|(size, _)| pays(*size, own, kept))?;
             let still = |entry: &PitEntry<B>| self.size(entry).is_some_and(|size| pays(size, own, kept));
             self.take_if(key, still, reserve)
         })
     }
 
-    /// The entry of the largest holder among some at random.
+    /// The entry of the largest owner among random samples.
     fn sample(&self) -> Option<(u32, EntryKey)> {
         let first = self.samples.fetch_add(SAMPLES, Ordering::Relaxed);
         let places = u64::from(self.ids.end()).saturating_sub(1).max(1);
@@ -81,15 +84,15 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         Some((size, EntryKey { id, serial: state.serial }))
     }
 
-    /// What the smallest of the holders has that wait for an entry.
+    /// The use of the smallest owner among the downstreams of an entry.
     fn size(&self, entry: &PitEntry<B>) -> Option<u32> {
         let few = entry.in_records.len() <= DOWNSTREAMS_CONSIDERED_MAX;
-        entry.in_records.iter().filter(|_| few).map(|record| self.by_face.held_for(record.face)).min()
+        entry.in_records.iter().filter(|_| few).map(|record| self.by_face.owner_grants(record.face)).min()
     }
 
-    /// Takes the downstreams that are gone out of the entries of `count` places from `from`, and
-    /// calls `left` with each entry that has none then, until that returns false. Returns where to
-    /// go on.
+    /// Removes the downstreams of released faces from the entries of `count` slots from `from`.
+    /// Calls `left` with each entry that has no downstream left, until it returns false. Returns
+    /// the next position.
     #[inline(never)]
     pub(crate) fn sweep(
         &self,
@@ -110,7 +113,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             gone.for_each(|record| self.by_face.sub(record.face, reserve));
             entry.in_records.retain(|record| !is_gone(record.face));
             let is_left = before > 0 && entry.in_records.is_empty();
-            // As above: released before `take_if` comes by the bucket.
+            // As in `take_from_largest`: released before `take_if` locks the bucket.
             drop(state);
             if is_left
                 && let Some(mut entry) = self.take_if(key, |entry| entry.in_records.is_empty(), reserve)

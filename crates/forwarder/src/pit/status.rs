@@ -1,4 +1,4 @@
-//! Pending Interests as the control path reads them.
+//! Snapshots of pending Interests for the control path.
 
 use alloc::vec::Vec;
 
@@ -15,7 +15,7 @@ pub struct PitStatus {
     pub can_be_prefix: bool,
     /// MustBeFresh.
     pub must_be_fresh: bool,
-    /// When it ends.
+    /// The time at which it expires, ns.
     pub expires_at_ns: u64,
     /// The downstream faces.
     pub downstreams: Vec<FaceId>,
@@ -23,24 +23,24 @@ pub struct PitStatus {
     pub upstreams: Vec<FaceId>,
 }
 
-/// A pending Interest.
+/// A pending Interest of a given name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PendingInterest {
-    /// When it ends, ns.
+    /// The time at which it expires, ns.
     pub expires_at_ns: u64,
     /// The faces that wait for the answer.
     pub downstreams: Vec<FaceId>,
-    /// Where it was sent.
+    /// The faces that it was sent to.
     pub upstreams: Vec<SentTo>,
 }
 
-/// Where a pending Interest was sent.
+/// A face that a pending Interest was sent to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentTo {
     /// The face.
     pub face: FaceId,
-    /// When, ns.
+    /// The time of the sending, ns.
     pub sent_at_ns: u64,
-    /// The Nack that came from there.
+    /// The Nack that the face answered with.
     pub nack: Option<NackReason>,
 }

@@ -1,9 +1,9 @@
-//! Memory of entries: a place takes it for its first entry and keeps it for the next one, so that
-//! nothing is allocated for a packet at a steady rate; when far more was needed once than is used,
-//! free places give theirs back.
+//! Memory of entries. A slot allocates it for its first entry and retains it for the next one, so
+//! that at a steady rate no packet allocates memory. When far more is retained than in use, free
+//! slots release theirs.
 //!
-//! No thread reads a place's storage without the place's lock, so it can be freed under that lock.
-//! The places themselves are read without one, and stay.
+//! A slot's storage is read only under the slot's lock, so it can be freed under that lock. The
+//! slots themselves are read without a lock, and are never freed.
 
 use alloc::boxed::Box;
 
@@ -15,20 +15,28 @@ use crate::pool::boxed;
 use crate::slab::Id;
 use crate::sync::{AtomicU32, Ordering};
 
-/// Storages that are kept whether used or not: about 1 MiB.
+/// Memory of PIT entries beyond twice the entries in use.
+///
+/// So many entries take about 1 MiB.
+///
+/// # Limit
+/// The memory is freed if a second check, a second later, finds too much again.
+/// - Value: 4096 entries
+/// - Tests: `unused_storage_above_the_minimum_is_freed`,
+///   `the_memory_of_a_pit_is_returned`
 pub(super) const KEPT_MIN: u32 = 4096;
 
-/// How often is looked whether there are too many. They must be too many at two looks.
+/// The interval of checks for too many storages. Two checks in a row must find too many.
 const LOOK_NS: u64 = 1_000_000_000;
 
-/// Places that one turn looks at, and when the next turn comes.
+/// Slots that one round checks, and the interval between rounds.
 const PLACES_PER_TURN: Id = 8192;
 const TURN_NS: u64 = 10_000_000;
 
-/// The same for each entry of a caller's budget.
+/// Slots that one round checks for each entry of a caller's budget.
 const PLACES_PER_ENTRY: usize = 16;
 
-/// Where a place keeps its entry.
+/// The memory in which a slot stores its entry.
 pub(super) struct Storage<B>(Option<Box<[Option<PitEntry<B>>; 1]>>);
 
 impl<B> Storage<B> {
@@ -44,7 +52,7 @@ impl<B> Storage<B> {
         self.0.as_mut().and_then(|own| own[0].as_mut())
     }
 
-    /// Makes sure that there is memory for an entry; returns false if there is none to be had.
+    /// Makes sure that there is memory for an entry; returns false if the allocation fails.
     #[inline]
     pub(super) fn make(&mut self, storages: &Storages<impl RawMutex>) -> bool {
         self.0.is_some() || self.make_anew(storages)
@@ -53,13 +61,14 @@ impl<B> Storage<B> {
     #[cold]
     fn make_anew(&mut self, storages: &Storages<impl RawMutex>) -> bool {
         self.0 = boxed(1, || None).ok().and_then(|own| own.try_into().ok());
+        // Relaxed: the number only decides whether memory is released.
         storages.count.fetch_add(u32::from(self.0.is_some()), Ordering::Relaxed);
         self.0.is_some()
     }
 
-    /// Puts an entry into memory that was made.
+    /// Puts an entry into memory that was allocated.
     pub(super) fn put(&mut self, entry: PitEntry<B>) {
-        // Of a place that holds nothing, nothing has to be dropped.
+        // An empty slot has no previous entry to drop.
         if let Some(own) = self.0.as_mut()
             && own[0].is_none()
         {
@@ -79,28 +88,28 @@ impl<B> Storage<B> {
     }
 }
 
-/// How many storages there are, and how far giving back is.
+/// The number of storages, and the progress of their release.
 pub(super) struct Storages<R> {
     count: AtomicU32,
-    state: Mutex<R, Looks>,
+    state: Mutex<R, StorageCheck>,
 }
 
-/// When was looked, and what was seen.
+/// The time of the next check, and the result of the last one.
 #[derive(Default)]
-struct Looks {
+struct StorageCheck {
     next_ns: u64,
-    /// The last look found too many.
+    /// True if the last check found too many.
     were_many: bool,
-    /// Where the turn under way goes on.
+    /// The next position of a release under way.
     from: Option<Id>,
 }
 
 impl<R: RawMutex> Storages<R> {
     pub(super) fn new() -> Self {
-        Storages { count: AtomicU32::new(0), state: Mutex::new(Looks::default()) }
+        Storages { count: AtomicU32::new(0), state: Mutex::new(StorageCheck::default()) }
     }
 
-    /// Returns true if far more are kept than `used`.
+    /// Returns true if far more storages exist than the `used` entries need.
     fn are_many(&self, used: usize) -> bool {
         let most = u32::try_from(used).unwrap_or(u32::MAX).saturating_mul(2).saturating_add(KEPT_MIN);
         self.count.load(Ordering::Relaxed) > most
@@ -113,14 +122,16 @@ impl<R: RawMutex> Storages<R> {
 }
 
 impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
-    /// Gives the memory of entries back that nobody has needed for a second, some of it with each
-    /// call; returns when to call again, `None` when none is left.
+    /// Releases the memory of entries that was not needed for a second, some of it with each call.
+    /// Returns the time of the next call; `None` when nothing remains to be released, or while
+    /// another thread does this.
     pub(crate) fn give_back(&self, now_ns: u64, budget: usize) -> Option<u64> {
         let are_many = self.storages.are_many(self.len());
+        // One thread at a time suffices, so no other thread waits.
         let mut looks = self.storages.state.try_lock()?;
         if let Some(from) = looks.from {
             let places = budget.saturating_mul(PLACES_PER_ENTRY).min(PLACES_PER_TURN as usize) as Id;
-            looks.from = self.give_back_of(from, places);
+            looks.from = self.release_from(from, places);
             return Some(now_ns.saturating_add(if looks.from.is_some() { TURN_NS } else { LOOK_NS }));
         }
         if !are_many {
@@ -128,16 +139,16 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
             return None;
         }
         if !looks.were_many {
-            *looks = Looks { next_ns: now_ns.saturating_add(LOOK_NS), were_many: true, from: None };
+            *looks = StorageCheck { next_ns: now_ns.saturating_add(LOOK_NS), were_many: true, from: None };
         } else if looks.next_ns <= now_ns {
-            *looks = Looks { from: Some(1), ..Looks::default() };
+            *looks = StorageCheck { from: Some(1), ..StorageCheck::default() };
             return Some(now_ns.saturating_add(TURN_NS));
         }
         Some(looks.next_ns)
     }
 
-    /// That of free places from `from` on; returns where to go on.
-    fn give_back_of(&self, from: Id, places: Id) -> Option<Id> {
+    /// Releases the memory of free slots from `from` on. Returns the next position.
+    fn release_from(&self, from: Id, places: Id) -> Option<Id> {
         let until = from.saturating_add(places).min(self.ids.end());
         for slot in (from.max(1)..until).filter_map(|id| self.slot(id)) {
             slot.state.lock().storage.give_back(&self.storages);

@@ -1,4 +1,4 @@
-//! The PIT beside a list of Interests that is searched from end to end.
+//! Tests of the PIT against a list of Interests that is searched linearly.
 
 use crate::config::Config;
 use alloc::sync::Arc;
@@ -13,7 +13,7 @@ use super::*;
 use crate::hash::NameHasher;
 use crate::limits::PitLimits;
 use crate::reserve::Reserve;
-use crate::shares::Holder;
+use crate::shares::Owner;
 
 type Packet = Arc<[u8]>;
 type Table = Pit<Packet, parking_lot::RawMutex>;
@@ -37,7 +37,7 @@ fn face(slot: u32) -> FaceKey {
 /// The face that Interests are sent to and Data comes from.
 const UPSTREAM: u32 = 90;
 
-/// Notes that an entry was sent to a face.
+/// Records that an entry was sent to a face.
 fn sent_to(pit: &Table, id: Id, slot: u32) {
     let mut state = pit.slot(id).unwrap().state.lock();
     let entry = state.storage.get_mut().unwrap();
@@ -62,11 +62,11 @@ fn record(slot: u32, expires_at_ns: u64) -> InRecord {
 /// A table with the faces of slots 0 to 9.
 fn pit(config: &Config) -> Table {
     let pit = Pit::new(&config.pit, config.faces_max).unwrap();
-    (0..10).for_each(|slot| pit.open(face(slot), Holder::Face(face(slot))).unwrap());
+    (0..10).for_each(|slot| pit.open(face(slot), Owner::Face(face(slot))).unwrap());
     pit
 }
 
-/// What a batch of one packet does.
+/// Runs the work of a batch of one packet.
 fn alone<T>(pit: &Table, with: impl FnOnce(&Reserve) -> T) -> T {
     let reserve = Reserve::new(1);
     let done = with(&reserve);
@@ -100,8 +100,8 @@ fn enter_unsent(
     let hashes = hasher.prefixes(view.name);
     alone(pit, |reserve| {
         match pit.insert(packet, &InterestKey::new(&view, &hashes), record, now_ns, reserve)? {
-            Inserted::New(locked) => Ok(locked.id),
-            Inserted::Existing(mut locked) => {
+            InsertOutcome::New(locked) => Ok(locked.id),
+            InsertOutcome::Existing(mut locked) => {
                 pit.add_downstream(&mut locked, record, now_ns, reserve).map(|()| locked.id)
             }
         }
@@ -125,9 +125,9 @@ fn satisfy_from(pit: &Table, hasher: &NameHasher, slot: u32, wire: &[u8]) -> (Ve
         });
         taken.extend(satisfied);
         match matched {
-            Matched::All => return (taken, known.is_some()),
-            Matched::Some => {}
-            Matched::DigestNeeded => known = Some(digest(wire)),
+            DataMatch::All => return (taken, known.is_some()),
+            DataMatch::Some => {}
+            DataMatch::DigestNeeded => known = Some(digest(wire)),
         }
     }
 }
@@ -141,9 +141,10 @@ fn interest(uri: &str) -> InterestBuilder {
     InterestBuilder::new(uri.parse().unwrap()).nonce([1; 4])
 }
 
-/// `IS-27`: one and only one Interest is kept; a duplicate leaves its face and its lifetime.
+/// `IS-27`: an entry stores one Interest packet. Of a duplicate only the face and the lifetime are
+/// recorded.
 #[test]
-fn an_entry_keeps_the_first_interest_and_of_duplicates_only_face_and_lifetime() {
+fn a_duplicate_keeps_only_face_and_lifetime() {
     let (config, hasher) = (Config::new(digest), NameHasher::fixed());
     let pit = pit(&config);
     let first: Packet = interest("/a/b").build().into();
@@ -159,7 +160,7 @@ fn an_entry_keeps_the_first_interest_and_of_duplicates_only_face_and_lifetime() 
 
 /// `IS-27`: the name is never copied.
 #[test]
-fn the_name_of_an_entry_lies_in_the_packet_it_keeps() {
+fn an_entry_name_lies_in_its_packet() {
     let (config, hasher) = (Config::new(digest), NameHasher::fixed());
     let pit = pit(&config);
     let packet: Packet = interest("/a/b").build().into();
@@ -172,7 +173,7 @@ fn the_name_of_an_entry_lies_in_the_packet_it_keeps() {
 /// `IS-27`, `IS-34`: a bucket with its lock takes 8 octets, so that 65,536 buckets of each of three
 /// tables take 1.5 MB; a million pending Interests take at most 256 MiB beside their packets.
 #[test]
-fn a_million_entries_with_locks_timers_and_buckets_take_at_most_256_mebibytes() {
+fn a_million_entries_take_bounded_memory() {
     type Lock = parking_lot::RawMutex;
     assert_eq!(size_of::<Mutex<Lock, Id>>(), 8);
     let timer = crate::wheel::TIMER_OCTETS;
@@ -181,9 +182,9 @@ fn a_million_entries_with_locks_timers_and_buckets_take_at_most_256_mebibytes() 
     assert!((place + storage) * 1_000_000 <= 256 << 20, "{place} + {storage}");
 }
 
-/// `IS-33`, `IS-34`: of Interests of one name that come at once one makes the entry.
+/// `IS-33`, `IS-34`: of simultaneous Interests for one name, one makes the entry.
 #[test]
-fn interests_of_one_name_that_come_at_once_make_one_entry() {
+fn concurrent_interests_make_one_entry() {
     let (config, hasher) = (Config::new(digest), NameHasher::fixed());
     let pit = pit(&config);
     for round in 0..200 {
@@ -197,7 +198,7 @@ fn interests_of_one_name_that_come_at_once_make_one_entry() {
                 alone(&pit, |reserve| {
                     let entered =
                         pit.insert(&packet, &InterestKey::new(&view, &hashes), record(slot, MS), 0, reserve);
-                    usize::from(matches!(entered, Ok(Inserted::New(_))))
+                    usize::from(matches!(entered, Ok(InsertOutcome::New(_))))
                 })
             };
             let threads = [1, 2].map(|slot| scope.spawn(move || enter(slot)));
@@ -226,9 +227,9 @@ fn a_stale_key_takes_nothing() {
     assert_eq!(pit.len(), 1);
 }
 
-/// A place whose timer still runs for an earlier entry keeps the deadline of the present one.
+/// A slot respects the deadline of its present entry while a timer of an earlier entry still runs.
 #[test]
-fn a_timer_left_behind_ends_nothing_and_delays_nothing() {
+fn a_leftover_timer_delays_no_entry() {
     let (config, hasher) = (
         Config { pit: PitLimits { entries_max: 1, ..PitLimits::default() }, ..Config::new(digest) },
         NameHasher::fixed(),
@@ -256,7 +257,7 @@ fn a_timer_left_behind_ends_nothing_and_delays_nothing() {
 }
 
 #[test]
-fn selectors_and_forwarding_hint_make_different_entries() {
+fn selectors_and_hints_make_different_entries() {
     let (config, hasher) = (Config::new(digest), NameHasher::fixed());
     let pit = pit(&config);
     let variants = [
@@ -277,7 +278,7 @@ fn selectors_and_forwarding_hint_make_different_entries() {
 }
 
 #[test]
-fn a_digest_is_computed_only_if_an_interest_asks_by_digest_for_the_very_name() {
+fn digests_are_computed_only_on_demand() {
     let (config, hasher) = (Config::new(digest), NameHasher::fixed());
     let pit = pit(&config);
     let name: Name = "/a/b".parse().unwrap();
@@ -297,7 +298,7 @@ fn a_digest_is_computed_only_if_an_interest_asks_by_digest_for_the_very_name() {
 }
 
 #[test]
-fn at_each_limit_an_interest_is_taken_and_one_past_it_refused() {
+fn an_interest_past_each_limit_is_refused() {
     let hasher = NameHasher::fixed();
     let config = Config {
         pit: PitLimits { entries_max: 3, entries_per_face_max: 2, in_records_max: 2, ..PitLimits::default() },
@@ -366,8 +367,7 @@ enum Step {
 }
 
 fn name() -> impl Strategy<Value = Name> {
-    proptest::collection::vec(0u8..2, 1..5)
-        .prop_map(|parts| parts.iter().fold(Name::new(), |name, part| name.join_generic([b'a' + part])))
+    namely_testkit::names(2, 1..5)
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -401,10 +401,10 @@ fn ask_packet(name: &Name, can_be_prefix: bool, must_be_fresh: bool) -> Packet {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
-    /// `IS-28`: exact match first, then each prefix with CanBePrefix, of what was sent to the face
-    /// that answers; compared with a list.
+    /// `IS-28`: exact match first, then each prefix with CanBePrefix, among the Interests sent to
+    /// the face that answers; compared with a list.
     #[test]
-    fn matches_what_a_searched_list_matches_even_when_hashes_collide(
+    fn the_pit_matches_a_list_despite_collisions(
         steps in proptest::collection::vec(step(), 1..80),
         mask in prop_oneof![Just(0), Just(1), Just(u64::MAX)],
     ) {
@@ -494,7 +494,7 @@ proptest! {
 }
 
 #[test]
-fn storage_that_is_kept_at_least_stays_and_of_more_what_nobody_uses_is_given_back() {
+fn unused_storage_above_the_minimum_is_freed() {
     let limits = Config {
         pit: PitLimits { entries_max: 20_000, entries_per_face_max: 20_000, ..PitLimits::default() },
         ..Config::new(digest)

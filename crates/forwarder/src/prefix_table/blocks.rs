@@ -1,5 +1,5 @@
-//! Memory of a prefix table: cache lines of atomic words, so that one may be read while it is
-//! written. What was read counts only if the version lock says afterwards that nothing changed.
+//! Memory of a prefix table: cache lines of atomic words, so that a block may be read while it is
+//! written. The result of a read is valid only if the version lock afterwards reports no change.
 
 use crate::sync::plain::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -7,10 +7,10 @@ use crate::error::ConfigError;
 use crate::pool::Pool;
 use crate::slab::{Id, NONE};
 
-/// Why there is no block.
+/// The reason for which no block is available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoBlock {
-    /// As many as there may be are in use.
+    /// The maximum number is in use.
     Full,
     /// There is no memory for one.
     NoMemory,
@@ -25,8 +25,8 @@ pub(super) const WORDS: usize = 8;
 pub(super) struct Block([AtomicU64; WORDS]);
 
 impl Block {
-    // Relaxed: the fences of the version lock order words against it, and among themselves no order
-    // is needed.
+    // Relaxed: the fences of the version lock order words against the version, and no order among
+    // words is needed.
     pub(super) fn word(&self, i: usize) -> u64 {
         self.0[i].load(Relaxed)
     }
@@ -40,7 +40,7 @@ impl Block {
     }
 }
 
-/// Blocks with ids from 1. Memory grows with use and is used again, never given back.
+/// Blocks with ids from 1. Memory grows with use and is reused, but never freed.
 pub(super) struct Blocks {
     pool: Pool<Block>,
     places: usize,
@@ -57,23 +57,23 @@ impl Blocks {
         self.pool.get((id as usize).wrapping_sub(1))
     }
 
-    /// One more than the largest id ever used: where a walk ends.
+    /// One more than the largest id ever used: the end of a walk.
     pub(super) fn end(&self) -> Id {
         self.last.load(Relaxed) + 1
     }
 
-    /// Makes the next blocks; see [`Pool::fill_ahead`].
+    /// Allocates the next blocks; see [`Pool::fill_ahead`].
     pub(super) fn grow(&self) -> Result<bool, ConfigError> {
         self.pool.fill_ahead(self.last.load(Relaxed) as usize, Block::default)
     }
 
-    /// Makes memory for so many blocks more than are used.
+    /// Allocates memory for `blocks` blocks in addition to those in use.
     pub(super) fn make_room(&self, blocks: usize) -> Result<(), ConfigError> {
         self.pool.fill_range(self.last.load(Relaxed) as usize, blocks, Block::default)
     }
 
-    /// A block that nobody uses, with any content. Only one thread takes.
-    pub(super) fn take(&self, free: &mut Free) -> Result<(Id, &Block), NoBlock> {
+    /// A free block, with any content. Only one thread may call this.
+    pub(super) fn take(&self, free: &mut FreeBlock) -> Result<(Id, &Block), NoBlock> {
         if let Some(block) = self.get(free.0) {
             let id = core::mem::replace(&mut free.0, block.word(NEXT_FREE) as Id);
             return Ok((id, block));
@@ -83,33 +83,33 @@ impl Blocks {
             return Err(NoBlock::Full);
         }
         let block = self.pool.get_or_make(last as usize, Block::default).ok_or(NoBlock::NoMemory)?;
+        // After the block was made, so that a lack of memory loses no id.
         self.last.store(last + 1, Relaxed);
         Ok((last + 1, block))
     }
 
-    /// Gives back a block, of which all words but one stay as they are.
-    pub(super) fn put(&self, id: Id, free: &mut Free) {
+    /// Frees a block. All its words but one stay unchanged.
+    pub(super) fn put(&self, id: Id, free: &mut FreeBlock) {
         if let Some(block) = self.get(id) {
             block.set(NEXT_FREE, u64::from(core::mem::replace(&mut free.0, id)));
         }
     }
 
-    /// Gives back the block that was taken last and had not been used before.
+    /// Frees the block that was taken last and had not been used before.
     pub(super) fn untake(&self) {
         self.last.store(self.last.load(Relaxed) - 1, Relaxed);
     }
 }
 
-/// The word by which blocks that nobody uses hang on one another. It is not the one by which
-/// readers tell that a block is vacant.
+/// The word that links free blocks. Readers recognize a vacant block by a different word.
 const NEXT_FREE: usize = 1;
 
-/// The first block that was used and is not.
+/// The first free block of those used before.
 #[derive(Debug)]
-pub(super) struct Free(Id);
+pub(super) struct FreeBlock(Id);
 
-impl Default for Free {
+impl Default for FreeBlock {
     fn default() -> Self {
-        Free(NONE)
+        FreeBlock(NONE)
     }
 }

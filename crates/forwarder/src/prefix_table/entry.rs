@@ -1,4 +1,4 @@
-//! What blocks hold. An entry: a block with the name's first octets and the first pair of its
+//! The layout of blocks. An entry is a block with the name's first octets and the first pair of its
 //! value, and further blocks for the rest of the name and then for the other pairs.
 //!
 //! | word | of an entry | of a block with more of the name | of a block with more pairs |
@@ -9,17 +9,19 @@
 //! | 6 | octets | octets | how many pairs |
 //! | 7 | octets | next block | next block |
 
-use super::blocks::{Block, Blocks, Free, NoBlock, WORDS};
+use super::blocks::{Block, Blocks, FreeBlock, NoBlock, WORDS};
 use crate::slab::{Id, NONE};
 
-/// What an entry's value is made of.
+/// An element of an entry's value.
 pub(crate) type Pair = (u64, u64);
 
 /// Octets of a name in the entry's own block, and in each further one.
+// Two octets beside the length, and five words.
 const OWN_OCTETS: usize = 42;
+// Seven words: the eighth one links the next block.
 const MORE_OCTETS: usize = 56;
 
-/// Octets in the word that also has the length, and the word with those after them.
+/// Octets in the word that also has the length, and the first word of the following octets.
 const BESIDE_LENGTH: usize = 2;
 const OCTETS: usize = 3;
 
@@ -30,19 +32,19 @@ const HEAD: usize = 0;
 const PAIRS_COUNT: usize = 6;
 const NEXT: usize = 7;
 
-/// The length that a block which is no entry has; a packet's names are shorter.
+/// The length in a block that is no entry; a packet's names are shorter.
 const VACANT: u64 = 0xffff;
 
 const _: () = assert!(namely_wire::PACKET_OCTETS_MAX < VACANT as usize, "no name is as long as the mark");
 
-/// Up to eight octets from `at` on as a number; 0 where there are none.
+/// Up to eight octets from `at` on as a number; 0 if there are none.
 fn number(octets: &[u8], at: usize) -> u64 {
     let rest = octets.get(at..).unwrap_or_default();
     if let Some(eight) = rest.first_chunk() {
         return u64::from_le_bytes(*eight);
     }
     match octets.last_chunk() {
-        // Those before `at` are shifted out.
+        // The octets before `at` are shifted out.
         Some(eight) if !rest.is_empty() => u64::from_le_bytes(*eight) >> (64 - 8 * rest.len()),
         _ => rest.iter().rev().fold(0, |number, octet| number << 8 | u64::from(*octet)),
     }
@@ -57,18 +59,19 @@ fn length(block: &Block) -> usize {
     (block.word(HEAD) >> 32 & VACANT) as usize
 }
 
-/// The first block that hangs on an entry.
+/// The first further block of an entry.
 fn next(block: &Block) -> Id {
     block.word(HEAD) as Id
 }
 
-/// How many blocks beside its own a name takes.
+/// The number of further blocks that a name takes.
 pub(super) fn name_blocks(len: usize) -> usize {
     len.saturating_sub(OWN_OCTETS).div_ceil(MORE_OCTETS)
 }
 
 /// Returns true if the entry in `block` has this name, octet by octet.
 pub(super) fn has_name(block: &Block, name: &[u8], more: &Blocks) -> bool {
+    // Length and first octets in one comparison, which fails for most other names.
     if block.word(HEAD) >> 32 != head(name) >> 32 {
         return false;
     }
@@ -89,8 +92,8 @@ fn has_rest(mut id: Id, name: &[u8], more: &Blocks) -> bool {
     true
 }
 
-/// Copies the name of the entry in `block` to `octets`, which have room for any; how long it is, or
-/// `None` if the block is vacant.
+/// Copies the name of the entry in `block` to `octets`, which have room for any name. Returns its
+/// length, or `None` if the block is vacant.
 pub(super) fn copy_name(block: &Block, more: &Blocks, octets: &mut [u8]) -> Option<usize> {
     let len = length(block);
     if len == VACANT as usize {
@@ -110,7 +113,7 @@ pub(super) fn copy_name(block: &Block, more: &Blocks, octets: &mut [u8]) -> Opti
     Some(len)
 }
 
-/// Copies what `octets` have room for, from a word on.
+/// Copies words from `from` on into `octets`, as many as fit.
 fn copy_words(block: &Block, from: usize, octets: &mut [u8]) {
     for (i, part) in (from..WORDS).zip(octets.chunks_mut(8)) {
         part.copy_from_slice(&block.word(i).to_le_bytes()[..part.len()]);
@@ -123,9 +126,10 @@ pub(super) fn write(
     name: &[u8],
     pair: Pair,
     more: &Blocks,
-    free: &mut Free,
+    free: &mut FreeBlock,
 ) -> Result<(), NoBlock> {
     let first = take_chain(name_blocks(name.len()), more, free)?;
+    // In any order: the version makes readers repeat what they read during a write.
     block.set(HEAD, head(name) | u64::from(first));
     block.set(1, pair.0);
     block.set(2, pair.1);
@@ -142,29 +146,30 @@ pub(super) fn write(
     Ok(())
 }
 
-/// Gives back what hangs on an entry, and marks it vacant.
-pub(super) fn clear(block: &Block, more: &Blocks, free: &mut Free) {
+/// Frees the further blocks of an entry, and marks it vacant.
+pub(super) fn clear(block: &Block, more: &Blocks, free: &mut FreeBlock) {
     put_chain(next(block), more, free);
     clear_unwritten(block);
 }
 
-/// Marks a block vacant on which nothing hangs.
+/// Marks a block without further blocks vacant.
 pub(super) fn clear_unwritten(block: &Block) {
     block.set(HEAD, VACANT << 32);
 }
 
 /// Replaces the value of an entry by `count` pairs, at least one. Fewer pairs than before need no
-/// memory; these may be read from the entry itself, as long as none is written before it was read.
+/// memory. They may be read from the entry itself, as long as each is read before it is
+/// overwritten.
 pub(super) fn set_pairs(
     block: &Block,
     count: usize,
     mut pairs: impl Iterator<Item = Pair>,
     more: &Blocks,
-    free: &mut Free,
+    free: &mut FreeBlock,
 ) -> Result<(), NoBlock> {
     let (of_name, rest) = (name_blocks(length(block)), count.saturating_sub(1));
     let needed = of_name + rest.div_ceil(MORE_PAIRS);
-    // All that may be refused comes first.
+    // Everything that may fail comes first.
     let (has, last) = end_of(next(block), more);
     let added = take_chain(needed.saturating_sub(has), more, free)?;
     if added != NONE {
@@ -205,13 +210,15 @@ fn set_next(block: &Block, id: Id) {
     block.set(HEAD, block.word(HEAD) & !0xffff_ffff | u64::from(id));
 }
 
-/// So many blocks that hang on one another: the first of them, or why there are not all of them.
-fn take_chain(count: usize, more: &Blocks, free: &mut Free) -> Result<Id, NoBlock> {
+/// Takes a chain of `count` blocks. Returns its first one, or the reason for which the chain is
+/// incomplete.
+fn take_chain(count: usize, more: &Blocks, free: &mut FreeBlock) -> Result<Id, NoBlock> {
     let mut first = NONE;
     for _ in 0..count {
         match more.take(free) {
             Ok((id, block)) => block.set(NEXT, u64::from(core::mem::replace(&mut first, id))),
             Err(none) => {
+                // All blocks or none, so that a refusal changes nothing.
                 put_chain(first, more, free);
                 return Err(none);
             }
@@ -220,8 +227,8 @@ fn take_chain(count: usize, more: &Blocks, free: &mut Free) -> Result<Id, NoBloc
     Ok(first)
 }
 
-/// Gives back the blocks that hang on one another from `id` on.
-pub(super) fn put_chain(mut id: Id, more: &Blocks, free: &mut Free) {
+/// Frees the blocks of the chain from `id` on.
+pub(super) fn put_chain(mut id: Id, more: &Blocks, free: &mut FreeBlock) {
     while let Some(block) = more.get(id) {
         let next = block.word(NEXT) as Id;
         more.put(id, free);
@@ -229,7 +236,7 @@ pub(super) fn put_chain(mut id: Id, more: &Blocks, free: &mut Free) {
     }
 }
 
-/// How many blocks hang on one another from `id` on, and the last of them.
+/// The length of the chain from `id` on, and its last block.
 fn end_of(mut id: Id, more: &Blocks) -> (usize, Option<&Block>) {
     let (mut count, mut last) = (0, None);
     while let Some(block) = more.get(id) {
@@ -239,13 +246,14 @@ fn end_of(mut id: Id, more: &Blocks) -> (usize, Option<&Block>) {
     (count, last)
 }
 
-/// The pairs of an entry's value. Ends whatever it reads while a writer is at work.
+/// The pairs of an entry's value. The iteration ends even if it reads inconsistent words during a
+/// write.
 pub(crate) struct Pairs<'a> {
     more: &'a Blocks,
     block: Option<&'a Block>,
     own: Option<Pair>,
     at: usize,
-    /// Blocks that it may still enter.
+    /// The number of blocks that it may still enter.
     left: Id,
 }
 
@@ -258,6 +266,7 @@ impl<'a> Pairs<'a> {
             block: more.get(after_name.unwrap_or(NONE)),
             own: Some((block.word(1), block.word(2))),
             at: 0,
+            // During a write blocks may seem to be linked in a circle.
             left: more.end(),
         }
     }
@@ -273,6 +282,7 @@ impl Iterator for Pairs<'_> {
         let block = self.block?;
         let pair = (block.word(2 * self.at), block.word(2 * self.at + 1));
         self.at += 1;
+        // The smaller one: during a write the word may have any value.
         if self.at >= MORE_PAIRS.min(block.word(PAIRS_COUNT) as usize) {
             self.at = 0;
             self.left = self.left.checked_sub(1)?;

@@ -1,13 +1,13 @@
-//! From a hash to the entries that may have it: buckets of one cache line, which grow in number
-//! with the entries, one bucket at a time (linear hashing), so that no insertion pays for a rehash
-//! and a large limit costs nothing.
+//! The index from a hash to candidate entries: buckets of one cache line, which grow in number with
+//! the entries, one bucket at a time (linear hashing), so that no insertion pays for a rehash and a
+//! large limit costs nothing.
 //!
-//! A bucket has seven slots, each 32 bits of the hash and an entry's id, and the id of a block with
-//! seven more when these are full. There are so many buckets that few are.
+//! A bucket has seven slots, each with 32 bits of the hash and an entry's id, and the id of a block
+//! with seven more when these are full. The number of buckets is such that few are full.
 
 use crate::sync::plain::{AtomicU32, Ordering::Relaxed};
 
-use super::blocks::{Block, Blocks, Free, NoBlock, WORDS};
+use super::blocks::{Block, Blocks, FreeBlock, NoBlock, WORDS};
 use super::entry::put_chain;
 use crate::error::ConfigError;
 use crate::slab::{Id, NONE};
@@ -30,12 +30,12 @@ impl Index {
         Ok(Index { buckets: Blocks::new(entries_max / LOAD + 1)?, count: AtomicU32::new(0) })
     }
 
-    /// Makes the next buckets; returns true if any was made.
+    /// Allocates the next buckets; returns true if any was allocated.
     pub(super) fn grow(&self) -> Result<bool, ConfigError> {
         self.buckets.grow()
     }
 
-    /// Makes memory for the buckets that so many more entries add.
+    /// Allocates memory for the buckets that `entries` more entries add.
     pub(super) fn make_room(&self, entries: usize) -> Result<(), ConfigError> {
         self.buckets.make_room(entries.div_ceil(LOAD) + 1)
     }
@@ -45,7 +45,7 @@ impl Index {
         self.buckets.get(number(hash, self.count.load(Relaxed)) + 1)
     }
 
-    /// Which slots of a bucket may be `hash`'s: a bit for each.
+    /// The slots of a bucket that match `hash`: a bit for each.
     pub(super) fn matching(bucket: &Block, hash: u64) -> u32 {
         let slots = bucket.words();
         (0..SLOTS).fold(0, |bits, i| bits | u32::from((slots[i] >> 32) as u32 == hash as u32) << i)
@@ -61,7 +61,13 @@ impl Index {
     }
 
     /// Enters `id`.
-    pub(super) fn insert(&self, hash: u64, id: Id, more: &Blocks, free: &mut Free) -> Result<(), NoBlock> {
+    pub(super) fn insert(
+        &self,
+        hash: u64,
+        id: Id,
+        more: &Blocks,
+        free: &mut FreeBlock,
+    ) -> Result<(), NoBlock> {
         if self.count.load(Relaxed) == 0 {
             self.add_bucket(more, free)?;
         }
@@ -71,28 +77,28 @@ impl Index {
         }
     }
 
-    pub(super) fn remove(&self, hash: u64, id: Id, more: &Blocks, free: &mut Free) {
+    pub(super) fn remove(&self, hash: u64, id: Id, more: &Blocks, free: &mut FreeBlock) {
         if let Some(bucket) = self.bucket(hash) {
             retain(bucket, |known| known != slot(hash, id), more, free);
         }
     }
 
-    /// Returns true if `entries` are enough for one bucket more.
+    /// Returns true if `entries` require one more bucket.
     pub(super) fn is_to_grow(&self, entries: usize) -> bool {
         entries > LOAD * self.count.load(Relaxed) as usize
     }
 
-    /// Adds a bucket and moves into it what belongs there. If it is refused, nothing has changed.
-    pub(super) fn add_bucket(&self, more: &Blocks, free: &mut Free) -> Result<(), NoBlock> {
+    /// Adds a bucket and moves its slots into it. A refusal changes nothing.
+    pub(super) fn add_bucket(&self, more: &Blocks, free: &mut FreeBlock) -> Result<(), NoBlock> {
         let count = self.count.load(Relaxed);
         // Buckets are never removed, so the new one is the next of the pool.
-        let (_, new) = self.buckets.take(&mut Free::default())?;
+        let (_, new) = self.buckets.take(&mut FreeBlock::default())?;
         (0..WORDS).for_each(|i| new.set(i, 0));
         let from = number(u64::from(count), count);
         let old = self.buckets.get(from + 1).filter(|_| count > 0);
         let moves = |slot: u64| number(slot >> 32, count + 1) == count;
         if let Some(old) = old {
-            // What may be refused comes first: until then the old bucket has all.
+            // Everything that may fail comes first: until then the old bucket has all slots.
             let moved = slots(old, more).filter(|slot| moves(*slot));
             for moved in moved {
                 if let Err(none) = append(new, moved, more, free) {
@@ -112,22 +118,27 @@ fn slot(hash: u64, id: Id) -> u64 {
     hash << 32 | u64::from(id)
 }
 
-/// Which of `count` buckets a hash belongs to: as many of its lowest bits as there are buckets for.
+/// The bucket of a hash among `count`: as many of its lowest bits as there are buckets for.
 fn number(hash: u64, count: u32) -> u32 {
     let mask = count.next_power_of_two().wrapping_sub(1);
     let number = hash as u32 & mask;
     if number < count { number } else { number & mask >> 1 }
 }
 
-/// All slots of a bucket that are in use, which are the first ones.
+/// All slots of a bucket that are in use, which come before the free ones.
 fn slots<'a>(bucket: &'a Block, more: &'a Blocks) -> impl Iterator<Item = u64> + use<'a> {
     let blocks = core::iter::successors(Some(bucket), |block| more.get(Index::link(block)));
     let words = blocks.flat_map(|block| (0..SLOTS).map(|i| block.word(i)));
     words.take_while(|slot| *slot as Id != NONE)
 }
 
-/// Adds a slot to a bucket, and a further block if those that it has are full.
-fn append<'a>(mut bucket: &'a Block, slot: u64, more: &'a Blocks, free: &mut Free) -> Result<(), NoBlock> {
+/// Adds a slot to a bucket, with a further block if it is full.
+fn append<'a>(
+    mut bucket: &'a Block,
+    slot: u64,
+    more: &'a Blocks,
+    free: &mut FreeBlock,
+) -> Result<(), NoBlock> {
     loop {
         if let Some(i) = (0..SLOTS).find(|i| bucket.word(*i) as Id == NONE) {
             bucket.set(i, slot);
@@ -143,13 +154,13 @@ fn append<'a>(mut bucket: &'a Block, slot: u64, more: &'a Blocks, free: &mut Fre
     Ok(())
 }
 
-/// Keeps those slots of a bucket for which `keep` returns true, in their order, and gives back the
+/// Retains the slots of a bucket for which `keep` returns true, in their order, and frees the
 /// blocks that are then empty.
-fn retain(bucket: &Block, keep: impl Fn(u64) -> bool, more: &Blocks, free: &mut Free) {
+fn retain(bucket: &Block, keep: impl Fn(u64) -> bool, more: &Blocks, free: &mut FreeBlock) {
     let mut kept = slots(bucket, more).filter(|slot| keep(*slot)).peekable();
     let mut block = bucket;
     loop {
-        // What is written here has been read before: no more are kept than were there.
+        // Slots are read before they are overwritten, because no more are retained than there were.
         (0..SLOTS).for_each(|i| block.set(i, kept.next().unwrap_or(0)));
         let link = Index::link(block);
         if kept.peek().is_none() {
@@ -166,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_bucket_that_is_added_takes_from_one_other_and_every_number_is_in_range() {
+    fn each_added_bucket_splits_one_other() {
         for count in 1..200u32 {
             for hash in 0..2000u64 {
                 let (before, after) = (number(hash, count), number(hash, count + 1));

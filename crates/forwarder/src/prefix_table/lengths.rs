@@ -1,7 +1,7 @@
-//! Which lengths entries have below a first component: what a lookup needs to probe.
+//! The lengths of entries below each first component, which a lookup must probe.
 //!
-//! A small array of bitmaps, chosen by the hash of the first component. Components that share a
-//! place see each other's lengths too, which may cost them a probe that finds nothing.
+//! A small array of bitmaps, indexed by the hash of the first component. Components that share a
+//! slot also share their lengths, which may cost a probe that finds nothing.
 
 use crate::sync::plain::{AtomicU64, Ordering::Relaxed};
 use alloc::boxed::Box;
@@ -16,7 +16,7 @@ use crate::prefetch::prefetch;
 
 const _: () = assert!(COMPONENTS_MAX <= 128, "two words have a bit for each length but 0");
 
-/// Fewest and most places; between them one for each 16 entries that the table may hold.
+/// Minimum and maximum number of slots; between them one for each 16 entries of the limit.
 const PLACES_MIN: usize = 64;
 const PLACES_MAX: usize = 16_384;
 
@@ -25,12 +25,12 @@ pub(super) struct Lengths {
     root: AtomicU64,
 }
 
-/// How many entries stand behind each bit: the writer's.
+/// The number of entries for each bit: state of the writer.
 pub(super) type Counts = Ordered<(u32, u8), u32>;
 
 /// Lengths still to probe, longest first.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Longest {
+pub(super) struct ProbeLengths {
     bits: u128,
     has_root: bool,
 }
@@ -42,25 +42,27 @@ impl Lengths {
     }
 
     /// The lengths that prefixes of a name with these hashes may have.
-    pub(super) fn of(&self, hashes: &NameHashes) -> Longest {
+    pub(super) fn of(&self, hashes: &NameHashes) -> ProbeLengths {
         let has_root = self.root.load(Relaxed) > 0;
         let len = hashes.len();
         if len == 0 {
-            return Longest { bits: 0, has_root };
+            return ProbeLengths { bits: 0, has_root };
         }
         let [low, high] = &self.places[self.place(hashes)];
         let bits = u128::from(high.load(Relaxed)) << 64 | u128::from(low.load(Relaxed));
-        Longest { bits: bits & u128::MAX >> (128 - len), has_root }
+        // Longer entries are no prefixes of the name. `len` is not 0 here, so the shift is below
+        // 128.
+        ProbeLengths { bits: bits & u128::MAX >> (128 - len), has_root }
     }
 
-    /// Prefetches where the lengths are.
+    /// Prefetches the lengths.
     pub(super) fn prefetch(&self, hashes: &NameHashes) {
         if hashes.len() > 0 {
             prefetch(&self.places[self.place(hashes)]);
         }
     }
 
-    /// There is room for one count more.
+    /// The caller has reserved one more count.
     pub(super) fn add(&self, hashes: &NameHashes, n: usize, counts: &mut Counts) {
         if n == 0 {
             return self.root.store(1, Relaxed);
@@ -68,7 +70,7 @@ impl Lengths {
         let place = self.place(hashes);
         let key = (place as u32, n as u8);
         let count = counts.get(&key).copied().unwrap_or(0);
-        // Cannot fail, as the caller has made room.
+        // Cannot fail, because the caller has reserved it.
         let _ = counts.insert(key, count + 1);
         self.set(place, n, true);
     }
@@ -90,17 +92,18 @@ impl Lengths {
 
     fn set(&self, place: usize, n: usize, has: bool) {
         let (word, bit) = (&self.places[place][(n - 1) / 64], 1u64 << ((n - 1) % 64));
+        // Load and store suffice, because writers exclude each other.
         let bits = word.load(Relaxed);
         word.store(if has { bits | bit } else { bits & !bit }, Relaxed);
     }
 
-    /// The index of buckets takes the low bits of a hash.
+    /// Uses the high bits, because the index of buckets uses the low ones.
     fn place(&self, hashes: &NameHashes) -> usize {
         (hashes.hash(1) >> 32) as usize & (self.places.len() - 1)
     }
 }
 
-impl Iterator for Longest {
+impl Iterator for ProbeLengths {
     type Item = usize;
 
     fn next(&mut self) -> Option<usize> {

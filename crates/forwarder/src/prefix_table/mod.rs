@@ -2,17 +2,17 @@
 //! once without a lock and without writing to shared memory. FIB, BPT and strategy choice are such
 //! tables; the control path writes them.
 //!
-//! **Cost.** A lookup probes one bucket for each length that entries below its first component
-//! have, and compares names only where 32 bits of a keyed hash agree; nothing grows with the number
-//! of entries. The worst case is a first component (or one that shares its place in the array of
+//! **Cost.** A lookup probes one bucket for each length of entries below its first component, and
+//! compares names only if 32 bits of a keyed hash match; the cost does not grow with the number of
+//! entries. The worst case is a first component (or one that shares its slot in the array of
 //! lengths) with routes of every length: one cache line for each component of the name, at most
-//! [`COMPONENTS_MAX`](namely_wire::COMPONENTS_MAX). Only who may add routes can bring that
-//! about. The buckets of several lengths are read before any name is, so that their cache misses
-//! overlap. An empty table costs one read.
+//! [`COMPONENTS_MAX`](namely_wire::COMPONENTS_MAX). Only a user that may add routes can cause that.
+//! The buckets of several lengths are read before any name is, so that their cache misses overlap.
+//! An empty table costs one read.
 //!
 //! **Memory.** Cache lines of atomic words in pools that grow with use: an entry whose name has up
-//! to 42 octets takes one, and a third of one in the index. Writers exclude each other by a lock
-//! that the owner has; readers use a version (see [`version`]).
+//! to 42 octets takes one, and a third of one in the index. Writers exclude each other by a lock of
+//! the table's owner; readers use a version (see [`version`]).
 
 mod blocks;
 mod entry;
@@ -35,7 +35,7 @@ use crate::error::ConfigError;
 use crate::hash::{NameHasher, NameHashes};
 use crate::prefetch::prefetch;
 use crate::slab::{Id, NONE};
-use blocks::{Block, Blocks, Free};
+use blocks::{Block, Blocks, FreeBlock};
 use index::Index;
 use lengths::{Counts, Lengths};
 use version::Version;
@@ -43,7 +43,7 @@ use version::Version;
 pub(crate) use blocks::NoBlock;
 pub(crate) use entry::{Pair, Pairs};
 
-/// A name with its prefix hashes: what every lookup takes.
+/// A name with its prefix hashes: the key of every lookup.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Key<'a> {
     pub(crate) octets: &'a [u8],
@@ -64,9 +64,15 @@ impl<'a> Key<'a> {
 /// Buckets that are read before the first of them is searched.
 const PROBED_AHEAD: usize = 4;
 
-/// Blocks beside the entries' own, for each entry of the limit: for names longer than a block
-/// holds, for further pairs and for full buckets. Together with `MORE_BLOCKS_MIN` this bounds the
-/// memory of any names.
+/// Further blocks of the FIB for names and next hops.
+///
+/// They are for names longer than a block, for further pairs and for full buckets. Together with
+/// `MORE_BLOCKS_MIN` this bounds the memory of any names.
+///
+/// # Limit
+/// The route is refused.
+/// - Value: 4 blocks of 64 octets for each of `tables.fib_entries_max`, at least 65,536
+/// - Tests: `a_name_without_room_leaves_nothing_behind`
 pub(crate) const MORE_BLOCKS_PER_ENTRY: usize = 4;
 const MORE_BLOCKS_MIN: usize = 65_536;
 
@@ -79,18 +85,19 @@ pub(crate) struct PrefixTable {
     more: Blocks,
 }
 
-/// What only writers need. Its owner keeps it behind the lock that excludes them from each other.
+/// The writers' state. The owner of the table has it behind the lock that excludes writers from
+/// each other.
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
-    free_entries: Free,
-    free_more: Free,
+    free_entries: FreeBlock,
+    free_more: FreeBlock,
     counts: Counts,
 }
 
-/// Room for the octets of a name that is read from a table.
+/// A buffer for a name that is read from a table.
 pub(crate) type NameOctets = [u8; PACKET_OCTETS_MAX];
 
-/// What a lookup cost.
+/// The cost of a lookup.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cost {
     /// Cache lines of the index.
@@ -112,15 +119,15 @@ impl PrefixTable {
         })
     }
 
-    /// Makes the next memory; returns true if any was made.
+    /// Allocates the next memory; returns true if any was allocated.
     pub(crate) fn grow(&self) -> Result<bool, ConfigError> {
         Ok(self.entries.grow()? | self.more.grow()? | self.index.grow()?)
     }
 
-    /// Makes the memory for `names` more names of so many octets each.
+    /// Allocates the memory for `names` more names of `octets` each.
     pub(crate) fn make_room(&self, names: usize, octets: usize) -> Result<(), ConfigError> {
         self.entries.make_room(names)?;
-        // One for the name's bucket, and one that adding a bucket may take.
+        // One for the name's bucket, and one for a bucket that is added.
         self.more.make_room(names.saturating_mul(entry::name_blocks(octets) + 2))?;
         self.index.make_room(names)
     }
@@ -129,10 +136,10 @@ impl PrefixTable {
         self.len.load(Relaxed)
     }
 
-    /// Asks `read` about the entries that are prefixes of `key`, longest first, until it answers.
-    /// `read` may be asked again, and about values that never were, if a writer is at work; only
-    /// its answer for a state without one is returned. `control` is the writers' lock; the caller
-    /// does not hold it.
+    /// Calls `read` for the entries that are prefixes of `key`, longest first, until it returns a
+    /// result. During a write `read` may be called repeatedly and with inconsistent values; only
+    /// its result for a consistent state is returned. `control` is the writers' lock; the caller
+    /// must not hold it.
     pub(crate) fn find_longest<R: RawMutex, C, T>(
         &self,
         control: &Mutex<R, C>,
@@ -145,7 +152,7 @@ impl PrefixTable {
         self.version.read(control, || self.search(key, &read).0)
     }
 
-    /// The same for who holds the writers' lock.
+    /// As `find_longest`, for a caller that holds the writers' lock.
     pub(crate) fn find_longest_locked<T>(
         &self,
         _writer: &Writer,
@@ -183,14 +190,14 @@ impl PrefixTable {
         }
     }
 
-    /// Prefetches the array of lengths, which decides where a lookup begins.
+    /// Prefetches the array of lengths, which a lookup reads first.
     pub(crate) fn prefetch_lengths(&self, hashes: &NameHashes) {
         if self.len() > 0 {
             self.lengths.prefetch(hashes);
         }
     }
 
-    /// Prefetches each bucket where a lookup begins.
+    /// Prefetches the buckets that a lookup reads first.
     pub(crate) fn prefetch_buckets(&self, hashes: &NameHashes) {
         self.lengths_of(hashes).filter_map(|n| self.index.bucket(hashes.hash(n))).for_each(prefetch);
     }
@@ -221,7 +228,7 @@ impl PrefixTable {
         name: &[u8],
         cost: &mut Cost,
     ) -> Option<(Id, &'a Block)> {
-        // A writer at work may seem to link blocks in a circle; there are no more than so many.
+        // During a write blocks may seem to be linked in a circle, so the loop is bounded.
         for _ in 0..self.more.end() {
             cost.buckets += 1;
             while matching != 0 {
@@ -265,21 +272,21 @@ impl PrefixTable {
         entry::set_pairs(entry, count, pairs, &self.more, &mut writer.free_more)
     }
 
-    /// Takes those pairs out of the value of an entry for which `keep` returns false; returns how
-    /// many stay. Those of an entry of which none would stay are left as they are.
+    /// Removes the pairs of an entry for which `keep` returns false; returns how many remain. If
+    /// none would remain, the entry is left unchanged.
     pub(crate) fn retain_pairs(&self, writer: &mut Writer, id: Id, keep: impl Fn(Pair) -> bool) -> usize {
         let Some(entry) = self.entries.get(id) else { return 0 };
         let kept = || Pairs::new(entry, &self.more).filter(|pair| keep(*pair));
         let count = kept().count();
         if count > 0 {
             let _writing = self.version.write();
-            // Fewer than before need no memory.
+            // Fewer pairs than before need no memory.
             let _ = entry::set_pairs(entry, count, kept(), &self.more, &mut writer.free_more);
         }
         count
     }
 
-    /// The name of an entry, whose octets are put into `octets`.
+    /// The name of an entry, which is copied to `octets`.
     pub(crate) fn name<'a>(
         &self,
         _writer: &Writer,
@@ -315,7 +322,8 @@ impl PrefixTable {
         self.lengths.add(key.hashes, n, counts);
         self.len.store(self.len() + 1, Relaxed);
         if self.index.is_to_grow(self.len()) {
-            // Without memory for it, buckets get fuller than they should be: slower, not wrong.
+            // Without memory for it, buckets hold more entries than intended: slower, but not
+            // wrong.
             let _ = self.index.add_bucket(&self.more, free_more);
         }
         Ok(id)
@@ -332,9 +340,10 @@ impl PrefixTable {
         self.len.store(self.len() - 1, Relaxed);
     }
 
-    /// Shows the names and values of the entries with ids from `from` on, at most `count` places of
-    /// the table, until `show` returns false; where to go on, which is the place that it refused
-    /// then. Lets a long walk release its lock in between. Names are put into `octets`.
+    /// Visits the names and values of the entries with ids from `from` on, in at most `count` slots
+    /// of the table, until `show` returns false. Returns the next position, which is that of the
+    /// refused entry in that case. A long walk can release its lock between calls. Names are copied
+    /// to `octets`.
     pub(crate) fn walk(
         &self,
         writer: &Writer,
@@ -354,7 +363,7 @@ impl PrefixTable {
         (until < self.entries.end()).then_some(until)
     }
 
-    /// What looking up `key` costs at most: when no prefix of it satisfies who asks.
+    /// The maximum cost of a lookup of `key`: when no prefix satisfies it.
     #[cfg(test)]
     pub(crate) fn cost(&self, key: Key<'_>) -> Cost {
         self.search(key, |_, _| None::<()>).1
@@ -362,7 +371,7 @@ impl PrefixTable {
 }
 
 impl<'a> Key<'a> {
-    /// The key of `name`, whose hashes are put into `hashes`.
+    /// The key of `name`, whose hashes are written to `hashes`.
     pub(crate) fn filled(hasher: &NameHasher, name: NameRef<'a>, hashes: &'a mut NameHashes) -> Self {
         hasher.fill(name.as_bytes(), hashes);
         Key::new(name, hashes)

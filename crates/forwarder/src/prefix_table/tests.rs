@@ -1,5 +1,5 @@
-//! The table beside a list of names, alone and with readers and writers at once, and what a lookup
-//! costs.
+//! The table compared with a list of names, alone and with readers and writers at once, and the
+//! cost of a lookup.
 
 use alloc::collections::BTreeMap;
 use alloc::vec;
@@ -56,7 +56,7 @@ fn walked(table: &PrefixTable, control: &Control) -> BTreeMap<Name, Vec<Pair>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
     #[test]
-    fn finds_the_prefixes_that_a_list_of_names_finds_even_when_all_hashes_collide(
+    fn the_prefix_table_matches_a_searched_list(
         steps in proptest::collection::vec((0u8..3, name(), 1usize..9), 1..120),
         probes in proptest::collection::vec(name(), 1..10),
         mask in prop_oneof![Just(0), Just(3), Just(u64::MAX)],
@@ -111,7 +111,7 @@ proptest! {
 }
 
 #[test]
-fn memory_is_used_again() {
+fn prefix_table_memory_is_reused() {
     let (hasher, control) = (NameHasher::fixed(), Control::new(Writer::default()));
     let table = PrefixTable::new(100).unwrap();
     let writer = &mut *control.lock();
@@ -137,7 +137,7 @@ fn memory_is_used_again() {
 }
 
 #[test]
-fn a_name_that_finds_no_room_for_all_its_octets_leaves_nothing_behind() {
+fn a_name_without_room_leaves_nothing_behind() {
     let (hasher, control) = (NameHasher::fixed(), Control::new(Writer::default()));
     let table = PrefixTable { more: Blocks::new(4).unwrap(), ..PrefixTable::new(100).unwrap() };
     let writer = &mut *control.lock();
@@ -145,7 +145,7 @@ fn a_name_that_finds_no_room_for_all_its_octets_leaves_nothing_behind() {
         let name = Name::new().join_generic([b'x'].repeat(octets));
         with_key(&hasher, name.as_name(), |key| table.insert(writer, key, 1, (1, 1)))
     };
-    // The pool has room for one chunk whatever it is asked for: its limit counts.
+    // The pool has memory for a whole chunk; its limit counts all the same.
     assert_eq!(insert(writer, 42 + 4 * 56), Err(NoBlock::Full));
     let id = insert(writer, 42 + 4 * 56 - 4).expect("it fits just so");
     assert_eq!(set(&table, writer, id, &[(1, 1), (2, 2)]), Err(NoBlock::Full));
@@ -155,7 +155,7 @@ fn a_name_that_finds_no_room_for_all_its_octets_leaves_nothing_behind() {
     assert_eq!(table.len(), 2);
 }
 
-/// A table of so many routes.
+/// Creates a table of `count` routes.
 fn routes(count: u64) -> (NameHasher, PrefixTable, Control) {
     let (hasher, control) = (NameHasher::fixed(), Control::new(Writer::default()));
     let table = PrefixTable::new(count as usize).unwrap();
@@ -175,7 +175,7 @@ fn route(i: u64) -> Name {
 }
 
 #[test]
-fn a_lookup_probes_as_much_among_a_million_routes_as_among_a_thousand() {
+fn lookup_probes_do_not_grow_with_routes() {
     let costs = [1000u64, 1_000_000].map(|count| {
         let (hasher, table, control) = routes(count);
         let asked = 1000;
@@ -200,7 +200,7 @@ fn a_lookup_probes_as_much_among_a_million_routes_as_among_a_thousand() {
 }
 
 #[test]
-fn lengths_of_other_first_components_are_not_probed() {
+fn unrelated_prefix_lengths_are_not_probed() {
     let (hasher, control) = (NameHasher::fixed(), Control::new(Writer::default()));
     let table = PrefixTable::new(1_000_000).unwrap();
     let insert = |name: &Name| {
@@ -220,7 +220,7 @@ fn lengths_of_other_first_components_are_not_probed() {
 }
 
 #[test]
-fn readers_see_each_name_with_a_value_that_it_had_whatever_writers_do() {
+fn readers_always_see_a_written_value() {
     let hasher = NameHasher::fixed();
     let (table, control) = (PrefixTable::new(4096).unwrap(), Control::new(Writer::default()));
     let stays: Vec<Name> = (0..64).map(|i| name_of(&[1, 2]).join_segment(i)).collect();

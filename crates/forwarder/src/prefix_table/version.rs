@@ -1,19 +1,18 @@
-//! A version lock: readers take no lock and write to no memory; they read again if a writer was at
-//! work meanwhile.
+//! A version lock: readers take no lock and write to no memory; they repeat a read that a writer
+//! has disturbed.
 //!
-//! The memory that it guards is atomic, so what a reader sees in between is old or new words in any
-//! mixture, never undefined; each reader must therefore end and stay within bounds whatever it
-//! sees.
+//! The guarded memory is atomic, so a reader may see any mixture of old and new words, but no
+//! undefined ones. Each reader must therefore end and stay within bounds in any case.
 
 use lock_api::{Mutex, RawMutex};
 
 use crate::sync::{AtomicU64, Ordering, fence, spin_loop};
 
-/// Attempts without the lock. A writer that was put to sleep at work is then waited for instead of
-/// spun at.
+/// Attempts without the lock. After them the reader waits on the lock instead of spinning, because
+/// the writer may be preempted.
 const ATTEMPTS: usize = 8;
 
-/// Odd while a writer is at work.
+/// Odd during a write.
 #[derive(Debug)]
 pub(super) struct Version(AtomicU64);
 
@@ -22,15 +21,16 @@ impl Version {
         Version(AtomicU64::new(0))
     }
 
-    /// What `read` returns for a state without a writer. Writers hold `control`.
+    /// The result of `read` for a state without a writer. Writers hold `control`.
     pub(super) fn read<R: RawMutex, C, T>(&self, control: &Mutex<R, C>, read: impl Fn() -> T) -> T {
         for _ in 0..ATTEMPTS {
-            // Acquire pairs with the Release at the end of a write: what `read` sees is no older.
+            // Acquire pairs with the Release at the end of a write: values read by `read` are no
+            // older.
             let before = self.0.load(Ordering::Acquire);
             if before.is_multiple_of(2) {
                 let seen = read();
-                // No read of `read` moves behind the second look at the version; if one has seen a
-                // word of a writer, so does the look, by the fence of `write`.
+                // No load in `read` moves behind the second load of the version. If `read` has seen
+                // a writer's word, that load sees its version, by the fence of `write`.
                 fence(Ordering::Acquire);
                 if self.0.load(Ordering::Relaxed) == before {
                     return seen;
@@ -42,19 +42,19 @@ impl Version {
         read()
     }
 
-    /// Begins to write; the caller holds the lock that excludes other writers. Ends when dropped.
-    pub(super) fn write(&self) -> Writing<'_> {
+    /// Begins a write, which ends on drop; the caller holds the lock that excludes other writers.
+    pub(super) fn write(&self) -> WriteGuard<'_> {
         self.0.store(self.0.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        // No word is seen changed by who has not seen that the version is odd.
+        // A reader that sees a changed word also sees the odd version.
         fence(Ordering::Release);
-        Writing(&self.0)
+        WriteGuard(&self.0)
     }
 }
 
-/// A writer at work.
-pub(super) struct Writing<'a>(&'a AtomicU64);
+/// A write in progress.
+pub(super) struct WriteGuard<'a>(&'a AtomicU64);
 
-impl Drop for Writing<'_> {
+impl Drop for WriteGuard<'_> {
     fn drop(&mut self) {
         self.0.store(self.0.load(Ordering::Relaxed) + 1, Ordering::Release);
     }

@@ -13,10 +13,10 @@ fn face(slot: u32) -> FaceKey {
 
 /// A face that pays for itself.
 fn paid(slot: u32) -> RouteOwner {
-    RouteOwner { face: face(slot), holder: Holder::Face(face(slot)) }
+    RouteOwner { face: face(slot), holder: Owner::Face(face(slot)) }
 }
 
-/// An empty RIB for so many routes of any holders.
+/// Creates an empty RIB for `routes_max` routes of any holders.
 fn rib(routes_max: usize) -> Rib {
     let (routes_per_holder_max, octets_per_holder_max) = (usize::MAX, usize::MAX);
     Rib::new(&RibLimits { routes_max, routes_per_holder_max, octets_per_holder_max })
@@ -75,7 +75,7 @@ fn register_until(rib: &mut Rib, fib: &mut Fib, name: &str, slot: u32, expires_a
 }
 
 #[test]
-fn a_longer_name_inherits_the_routes_of_shorter_ones_and_the_nearest_wins() {
+fn longer_names_inherit_the_nearest_routes() {
     let (mut rib, mut fib) = (rib(100), Fib::new());
     register(&mut rib, &mut fib, "/", 1, Route { cost: 10, ..route(1) });
     register(&mut rib, &mut fib, "/a", 1, Route { cost: 5, ..route(1) });
@@ -89,7 +89,7 @@ fn a_longer_name_inherits_the_routes_of_shorter_ones_and_the_nearest_wins() {
 }
 
 #[test]
-fn capture_keeps_shorter_names_routes_out_of_its_name_and_of_what_extends_it() {
+fn capture_blocks_routes_of_shorter_names() {
     let (mut rib, mut fib) = (rib(100), Fib::new());
     register(&mut rib, &mut fib, "/", 1, route(1));
     register(
@@ -108,7 +108,7 @@ fn capture_keeps_shorter_names_routes_out_of_its_name_and_of_what_extends_it() {
 }
 
 #[test]
-fn the_cheapest_route_over_a_face_counts_and_origins_are_routes_of_their_own() {
+fn the_cheapest_route_per_face_counts() {
     let (mut rib, mut fib) = (rib(100), Fib::new());
     register(&mut rib, &mut fib, "/a", 1, Route { origin: RouteOrigin(255), cost: 3, ..route(1) });
     register(&mut rib, &mut fib, "/a", 1, Route { origin: RouteOrigin(128), cost: 9, ..route(1) });
@@ -122,7 +122,7 @@ fn the_cheapest_route_over_a_face_counts_and_origins_are_routes_of_their_own() {
 
 /// NDNd stores a route's ExpirationPeriod and never enforces it.
 #[test]
-fn a_route_ends_at_its_time_unless_it_is_renewed() {
+fn a_route_expires_unless_renewed() {
     let (mut rib, mut fib) = (rib(100), Fib::new());
     register_until(&mut rib, &mut fib, "/a", 1, 100);
     register_until(&mut rib, &mut fib, "/a", 2, 150);
@@ -137,7 +137,7 @@ fn a_route_ends_at_its_time_unless_it_is_renewed() {
 }
 
 #[test]
-fn at_the_limit_a_route_is_taken_and_one_past_it_refused() {
+fn a_route_past_the_limit_is_refused() {
     let (mut rib, mut fib) = (rib(2), Fib::new());
     register(&mut rib, &mut fib, "/a", 1, route(1));
     register(&mut rib, &mut fib, "/b", 1, route(1));
@@ -147,7 +147,7 @@ fn at_the_limit_a_route_is_taken_and_one_past_it_refused() {
 }
 
 #[test]
-fn a_route_that_the_fib_refuses_leaves_no_trace() {
+fn a_route_refused_by_fib_leaves_nothing() {
     let (mut rib, mut fib) = (rib(10), Fib { room: 1, ..Fib::new() });
     register_until(&mut rib, &mut fib, "/a", 1, 5);
     let error = rib.register(&uri("/b"), paid(2), &route(2), Some(4), &mut fib);
@@ -158,7 +158,7 @@ fn a_route_that_the_fib_refuses_leaves_no_trace() {
 }
 
 #[test]
-fn a_face_that_goes_takes_its_routes_along_in_turns() {
+fn a_removed_face_loses_routes_in_turns() {
     let (mut rib, mut fib) = (rib(100), Fib::new());
     for name in ["/a", "/b", "/c"] {
         register(&mut rib, &mut fib, name, 1, route(1));
@@ -180,8 +180,7 @@ enum Step {
 }
 
 fn name() -> impl Strategy<Value = Name> {
-    proptest::collection::vec(0u8..2, 0..4)
-        .prop_map(|parts| parts.iter().fold(Name::new(), |name, part| name.join_generic([b'a' + part])))
+    namely_testkit::names(2, 0..4)
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -230,7 +229,7 @@ fn computed(routes: &[(Name, u32, Route, Option<u64>)]) -> BTreeMap<Name, BTreeM
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
     #[test]
-    fn installs_what_the_rules_say_after_every_change(steps in proptest::collection::vec(step(), 1..50)) {
+    fn the_fib_follows_the_inheritance_rules(steps in proptest::collection::vec(step(), 1..50)) {
         let (mut rib, mut fib) = (rib(1000), Fib::new());
         let mut model: Vec<(Name, u32, Route, Option<u64>)> = Vec::new();
         let mut now_ns = 0;
@@ -290,7 +289,7 @@ proptest! {
 }
 
 #[test]
-fn a_short_name_above_many_is_entered_in_turns_of_so_many_names() {
+fn a_short_name_is_entered_in_turns() {
     let (mut rib, mut fib) = (rib(10_000), Fib::new());
     let beneath = 100 * BENEATH_PER_TURN_MAX;
     (0..beneath).for_each(|i| register(&mut rib, &mut fib, &alloc::format!("/a/{i}"), 1, route(1)));
@@ -301,7 +300,7 @@ fn a_short_name_above_many_is_entered_in_turns_of_so_many_names() {
     assert_eq!(followed(&fib), 1 + BENEATH_PER_TURN_MAX);
     assert!(rib.catch_up(&mut fib));
     assert_eq!(followed(&fib), 1 + 2 * BENEATH_PER_TURN_MAX);
-    // Whoever enters it again and again keeps no other change waiting for ever.
+    // Repeated changes of one prefix do not delay another change for ever.
     register(&mut rib, &mut fib, "/b", 2, route(2));
     let mut turns = 0;
     while fib.hops("/b/1") != [(1, 0), (2, 0)] {
@@ -318,7 +317,7 @@ fn a_short_name_above_many_is_entered_in_turns_of_so_many_names() {
 }
 
 #[test]
-fn more_changed_names_than_the_limit_are_one_look_through_the_table() {
+fn many_changed_names_become_one_scan() {
     let (mut rib, mut fib) = (rib(10_000), Fib::new());
     let names = |i: usize| (alloc::format!("/{i}"), alloc::format!("/{i}/b"));
     for i in 0..=STALE_MAX {
@@ -336,8 +335,8 @@ fn more_changed_names_than_the_limit_are_one_look_through_the_table() {
 
 /// One holder is at its limit, of routes or of octets; another one and the router are served.
 #[test]
-fn at_a_holders_limits_a_route_is_taken_and_one_past_it_refused() {
-    let who = Holder::Given(crate::shares::HolderId(7));
+fn a_route_past_holder_limits_is_refused() {
+    let who = Owner::Given(crate::shares::OwnerId(7));
     let (mut rib, mut fib) = (
         Rib::new(&RibLimits { routes_max: 100, routes_per_holder_max: 3, octets_per_holder_max: 40 }),
         Fib::new(),
@@ -348,18 +347,18 @@ fn at_a_holders_limits_a_route_is_taken_and_one_past_it_refused() {
     assert_eq!(add(&mut rib, "/a", 1, who), Ok(()));
     assert_eq!(add(&mut rib, "/b", 1, who), Ok(()));
     assert_eq!(add(&mut rib, "/a", 2, who), Ok(()), "from another face of it");
-    assert_eq!(add(&mut rib, "/c", 1, who), Err(RibError::HolderFull));
+    assert_eq!(add(&mut rib, "/c", 1, who), Err(RibError::OwnerFull));
     assert_eq!(add(&mut rib, "/b", 1, who), Ok(()), "a route is renewed");
-    assert_eq!(add(&mut rib, "/c", 1, Holder::Face(face(3))), Ok(()));
-    assert!((0..20).all(|i| add(&mut rib, &alloc::format!("/{i}"), 4, Holder::ROUTER) == Ok(())));
-    assert_eq!(add(&mut rib, "/0", 4, who), Err(RibError::HolderFull), "it takes over no other's either");
+    assert_eq!(add(&mut rib, "/c", 1, Owner::Face(face(3))), Ok(()));
+    assert!((0..20).all(|i| add(&mut rib, &alloc::format!("/{i}"), 4, Owner::ROUTER) == Ok(())));
+    assert_eq!(add(&mut rib, "/0", 4, who), Err(RibError::OwnerFull), "it takes over no other's either");
     assert_eq!(rib.nexthops(&uri("/0")), [(face(4), 0)], "which stays as it was");
     assert!(rib.unregister(&uri("/a"), face(1), route(1).origin, &mut fib));
     let add = |rib: &mut Rib, fib: &mut Fib, name: &str| {
         rib.register(&uri(name), RouteOwner { face: face(1), holder: who }, &route(1), None, fib)
     };
     // 3 octets each of /a and /b; the name of 34 and its header of 2 make 42.
-    assert_eq!(add(&mut rib, &mut fib, "/ccccccccccccccccccccccccccccccccc"), Err(RibError::HolderFull));
+    assert_eq!(add(&mut rib, &mut fib, "/ccccccccccccccccccccccccccccccccc"), Err(RibError::OwnerFull));
     assert_eq!(add(&mut rib, &mut fib, "/ccccccccccccccccccccccccccccccc"), Ok(()));
     assert!(!rib.remove_face(face(1), 100, &mut fib) && !rib.remove_face(face(2), 100, &mut fib));
     assert_eq!(rib.ledger.held(who), Names::default());

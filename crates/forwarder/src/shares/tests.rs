@@ -1,4 +1,4 @@
-//! Shares beside lists that are added up.
+//! Tests of the shares against lists of faces and charges, whose sums are computed anew.
 
 use alloc::vec::Vec;
 
@@ -10,8 +10,8 @@ fn face(slot: u32, generation: u32) -> FaceKey {
     FaceKey { slot, generation }
 }
 
-fn holder(n: u8) -> Holder {
-    Holder::Given(HolderId(n.into()))
+fn holder(n: u8) -> Owner {
+    Owner::Given(OwnerId(n.into()))
 }
 
 #[derive(Clone, Debug)]
@@ -32,16 +32,16 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A face as the list has it: its key, its holder, its grant.
-type Known = (FaceKey, Holder, u32);
+/// An entry of the list of faces: the key, the holder, and the grant.
+type Known = (FaceKey, Owner, u32);
 
-fn sum(faces: &[Known], who: Holder) -> u32 {
+fn sum(faces: &[Known], who: Owner) -> u32 {
     faces.iter().filter(|known| known.1 == who).map(|known| known.2).sum()
 }
 
 proptest! {
     #[test]
-    fn grants_are_what_a_list_of_faces_adds_up_to(steps in proptest::collection::vec(step(), 1..120)) {
+    fn grants_match_a_list_of_faces(steps in proptest::collection::vec(step(), 1..120)) {
         let ceilings = Ceilings { face_max: 50, holder_max: 90 };
         let mut grants = Grants::new(ceilings, 20).unwrap();
         let mut faces: Vec<Known> = Vec::new();
@@ -75,7 +75,7 @@ proptest! {
                     };
                     let (key, who, before) = faces[at];
                     let granted = grants.grant(key, wanted).unwrap();
-                    if who == Holder::ROUTER {
+                    if who == Owner::ROUTER {
                         prop_assert_eq!(granted, Err(Ceiling::Face), "all from the beginning");
                         continue;
                     }
@@ -96,7 +96,7 @@ proptest! {
                     let Some(at) = known(slot) else { continue };
                     let (key, who, before) = faces[at];
                     let share = grants.trim(key, used).unwrap();
-                    if who != Holder::ROUTER {
+                    if who != Owner::ROUTER {
                         prop_assert_eq!(share.granted, before.min(used + GRANT));
                         faces[at].2 = share.granted;
                         prop_assert_eq!(share.of_holder, sum(&faces, who));
@@ -104,16 +104,16 @@ proptest! {
                 }
             }
             for (key, who, _) in &faces {
-                prop_assert_eq!(grants.holder_of(*key), *who);
+                prop_assert_eq!(grants.owner_of(*key), *who);
             }
         }
     }
 
     #[test]
-    fn a_ledger_is_what_a_list_of_charges_adds_up_to(
+    fn the_ledger_matches_a_list_of_charges(
         steps in proptest::collection::vec((0u8..3, 0usize..40, any::<bool>()), 1..200),
     ) {
-        let mut ledger = Ledger::new(Names { count: 5, octets: 100 });
+        let mut ledger = OwnerAccounting::new(Names { count: 5, octets: 100 });
         let mut charges: Vec<(u8, usize)> = Vec::new();
         for (who, octets, is_charge) in steps {
             let own = |charges: &[(u8, usize)]| {
@@ -123,7 +123,7 @@ proptest! {
             if is_charge {
                 let before = own(&charges);
                 let fits = before.count < 5 && before.octets + octets <= 100;
-                let expected = if who == 0 || fits { Charged::Yes } else { Charged::Full };
+                let expected = if who == 0 || fits { ChargeOutcome::Yes } else { ChargeOutcome::Full };
                 prop_assert_eq!(ledger.charge(holder(who), octets), expected);
                 if fits && who != 0 {
                     charges.push((who, octets));
@@ -140,7 +140,7 @@ proptest! {
 }
 
 #[test]
-fn only_who_has_more_than_the_newcomer_and_the_reserve_pays() {
+fn only_larger_holders_above_reserve_pay() {
     assert!(pays(65, 0, 64) && pays(65, 64, 64) && pays(101, 100, 64));
     assert!(!pays(64, 0, 64) && !pays(100, 100, 64) && !pays(0, 0, 0));
 }

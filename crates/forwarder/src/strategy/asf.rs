@@ -1,72 +1,75 @@
 //! ASF, adaptive forwarding by smoothed round-trip time (NFD's version 5; Lehman et al., "An
 //! Experimental Investigation of Hyperbolic Routing with a Smart Forwarding Plane in NDN", 2016).
 //!
-//! - A new Interest goes to the next hop of the smallest smoothed RTT. Next hops that were never
-//!   measured come after those that were, those whose last Interests were not answered after them,
-//!   and equals in the order of their costs.
-//! - A retransmission goes to the best next hop that is not waited for, and when all are, to the
-//!   one used longest ago, each no sooner than its suppression interval allows.
+//! - A new Interest is sent to the next hop of the smallest smoothed RTT. After the measured next
+//!   hops come those never measured, and then those that did not answer their last Interests.
+//!   Equals are ordered by cost.
+//! - A retransmission is sent to the best next hop without a pending Interest, or, if all have one,
+//!   to the one used longest ago, each no sooner than its suppression interval allows.
 //! - In the background, at first within [`FIRST_PROBE_NS_MAX`] and then once in a
-//!   `probing-interval`, a new Interest goes with another Nonce to one more next hop: one that was
-//!   never measured, else a random one, the better the likelier (n + 1 - rank, of n).
+//!   `probing-interval`, a new Interest is also sent with another Nonce to one more next hop: one
+//!   that was never measured, else a random one, with more probability for a better rank (n + 1 -
+//!   rank, of n).
 //! - One Interest at a time is timed for each next hop. `max-timeouts` of them in a row without an
 //!   answer within the retransmission timeout, or one Nack, make it count as timed out until Data
 //!   comes from it again.
 //!
-//! Beyond NFD, whose timeouts are 200 ms and more: a next hop that has answered nothing at all for
-//! longer than its round trips take is *doubted*. Interests then go to the next best, and one for
+//! In addition to NFD, whose timeouts are 200 ms and more: a next hop without any answer for longer
+//! than its round trips take is *doubted*. Interests are then sent to the next best, and one for
 //! each timeout also to the doubted one, until it answers or counts as timed out.
 //!
-//! NFD keeps a satisfied PIT entry for 50 ms so that slower answers are still measured. Here the
-//! entry goes at once, and a late answer is told by the hash of the name that is being timed: it is
-//! measured as long as the timeout allows. Whatever an upstream sends moves its own RTT alone.
+//! NFD keeps a satisfied PIT entry for 50 ms to measure slower answers. Here the entry is removed
+//! at once, and a late answer is recognized by the hash of the timed name: it is measured as long
+//! as the timeout allows. An upstream can only affect its own RTT.
 
 use super::best_route::BestRoute;
 use super::rtt::RttEstimator;
 use super::suppression::{Retransmission, advance};
-use super::{Answer, DataVerdict, FibChange, Measured, Parameters, Pending, Strategy, Upstream, Verdict};
+use super::{
+    Answer, DataVerdict, FibChange, NextHopMeasurement, Parameters, Pending, Strategy, Upstream, Verdict,
+};
 use crate::face_id::FaceKey;
 use crate::strategy::hook::{FaceRecords, Hook, Memory};
 use crate::strategy::memory_id::LIFETIME_NS;
 
-/// The first probe of a prefix comes within so long, at a random time, ns.
+/// Maximum delay of the first probe of a prefix, which comes at a random time, ns.
 const FIRST_PROBE_NS_MAX: u64 = 5_000_000_000;
 
 pub(crate) struct Asf;
 
-/// What ASF remembers of a prefix.
+/// The memory of ASF for a prefix.
 pub(crate) struct AsfMemory {
     faces: FaceRecords<NextHop>,
-    /// When the next probe is due; `None` before the first Interest.
+    /// The time of the next probe; `None` before the first Interest.
     probe_at_ns: Option<u64>,
-    /// As they were at the last Interest.
+    /// The parameters at the last Interest.
     parameters: Parameters,
 }
 
-/// What it remembers of a next hop.
+/// The measurements of a next hop.
 #[derive(Debug, Default)]
 struct NextHop {
     rtt: RttEstimator,
-    /// True since its last Interests were not answered.
+    /// True since it did not answer its last Interests.
     is_timed_out: bool,
     /// Timeouts since its last answer.
     timeouts: u32,
-    /// The Interest whose answer is timed.
-    timed: Option<Timed>,
-    /// When the first Interest was sent after the last answer.
+    /// The Interest that is being timed.
+    timed: Option<PendingMeasurement>,
+    /// The time of the first Interest after the last answer.
     waits_since_ns: Option<u64>,
-    /// When all this is forgotten, unless the next hop is used before.
+    /// The time at which this record expires, unless the next hop is used before.
     forgotten_at_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Timed {
+struct PendingMeasurement {
     name_hash: u64,
     sent_at_ns: u64,
     due_ns: u64,
 }
 
-/// How good a next hop is, the smaller the better: class, then smoothed RTT.
+/// The rank of a next hop, smaller is better: class, then smoothed RTT.
 type Rank = (u8, u64);
 
 impl Memory for AsfMemory {
@@ -91,6 +94,7 @@ impl Strategy for Asf {
         memory: &mut AsfMemory,
         hook: &mut Hook<'_>,
     ) -> Verdict {
+        // Saved for `on_timer`, because only this hook has the parameters.
         memory.parameters = hook.parameters;
         if !pending.has_pending_upstream() {
             let Some(best) = memory.best(pending, |_| true) else { return Verdict::NoUpstream };
@@ -111,6 +115,7 @@ impl Strategy for Asf {
     fn after_data(&self, answer: &Answer<'_>, memory: &mut AsfMemory, hook: &mut Hook<'_>) -> DataVerdict {
         if let Some((measured, sent)) = memory.faces.get_mut(answer.face).zip(answer.sent()) {
             measured.answered(hook.now_ns.saturating_sub(sent.sent_at_ns), hook);
+            // Data for another name does not end the timing of this one.
             measured.timed.take_if(|timed| timed.name_hash == hook.name_hash);
         }
         DataVerdict::default()
@@ -141,6 +146,7 @@ impl Strategy for Asf {
         memory.faces.retain(|_, measured| {
             if measured.timed.take_if(|timed| timed.due_ns <= now_ns).is_some() {
                 measured.timeouts += 1;
+                // Not assigned: a Nack may have set it, and only Data resets it.
                 measured.is_timed_out |= measured.timeouts >= timeouts_max;
             }
             let is_kept = measured.forgotten_at_ns > now_ns;
@@ -152,9 +158,9 @@ impl Strategy for Asf {
         });
     }
 
-    fn measured(&self, face: FaceKey, memory: &AsfMemory) -> Measured {
+    fn measured(&self, face: FaceKey, memory: &AsfMemory) -> NextHopMeasurement {
         let of_face = memory.faces.get(face);
-        of_face.map_or_else(Measured::default, |own| Measured {
+        of_face.map_or_else(NextHopMeasurement::default, |own| NextHopMeasurement {
             srtt_ns: own.rtt.srtt_ns(),
             is_failing: own.is_timed_out,
         })
@@ -177,6 +183,7 @@ impl AsfMemory {
 
     fn rank(&self, upstream: &Upstream<'_>, now_ns: u64) -> Rank {
         match self.faces.get(upstream.key()) {
+            // Without its RTT, which says nothing about a next hop that no longer answers.
             Some(measured) if measured.is_timed_out => (3, 0),
             Some(measured) if measured.is_doubted(now_ns) => (2, measured.rtt.srtt_ns().unwrap_or(0)),
             Some(measured) => measured.rtt.srtt_ns().map_or((1, 0), |srtt_ns| (0, srtt_ns)),
@@ -184,7 +191,7 @@ impl AsfMemory {
         }
     }
 
-    /// Sends the Interest to an upstream, with a probe to another if one is due.
+    /// Sends the Interest to an upstream, and a probe to another if one is due.
     fn send(&mut self, to: usize, pending: &Pending<'_>, hook: &mut Hook<'_>) -> Verdict {
         self.time(to, pending, hook);
         match self.probe(to, pending, hook) {
@@ -196,7 +203,7 @@ impl AsfMemory {
         }
     }
 
-    /// Times the answer of an upstream, unless another is timed already.
+    /// Times the answer of an upstream, unless one of its answers is being timed already.
     fn time(&mut self, upstream: usize, pending: &Pending<'_>, hook: &mut Hook<'_>) {
         let Some(face) = pending.upstreams.get(upstream).map(Upstream::key) else { return };
         let Some(measured) = self.faces.get_or_make(face, hook, NextHop::default) else { return };
@@ -205,17 +212,19 @@ impl AsfMemory {
         if measured.timed.is_none() {
             let (sent_at_ns, name_hash) = (hook.now_ns, hook.name_hash);
             let due_ns = sent_at_ns.saturating_add(measured.rtt.rto_ns());
-            measured.timed = Some(Timed { name_hash, sent_at_ns, due_ns });
+            measured.timed = Some(PendingMeasurement { name_hash, sent_at_ns, due_ns });
             hook.set_timer(due_ns);
         }
     }
 
-    /// The upstream to probe beside `used`, if a probe is due and there is one.
+    /// The upstream to probe in addition to `used`, if a probe is due and there is one.
     fn probe(&mut self, used: usize, pending: &Pending<'_>, hook: &Hook<'_>) -> Option<usize> {
         let now_ns = hook.now_ns;
+        // In addition to the periodic probes, whose time it does not change.
         if let Some(doubted) = self.untimed_doubted(used, pending) {
             return Some(doubted);
         }
+        // At a random time, so that prefixes that become active together do not probe together.
         let due_ns = *self
             .probe_at_ns
             .get_or_insert_with(|| now_ns.saturating_add((hook.random)() % FIRST_PROBE_NS_MAX));
@@ -227,7 +236,7 @@ impl AsfMemory {
         Some(probe)
     }
 
-    /// A doubted upstream beside `used` of which nothing is timed, so that it is asked again.
+    /// A doubted upstream other than `used` without a timed Interest, so that it is probed again.
     fn untimed_doubted(&self, used: usize, pending: &Pending<'_>) -> Option<usize> {
         let is_it = |upstream: &Upstream<'_>| {
             self.faces.get(upstream.key()).is_some_and(|measured| {
@@ -245,8 +254,8 @@ impl AsfMemory {
         if let Some((i, _)) = others().find(|(_, upstream)| unmeasured(upstream)) {
             return Some(i);
         }
-        // All others have a record, so there are at most `strategy_faces_max`, and comparing each
-        // with each is little.
+        // All others have a record, so there are at most `strategy_faces_max`, and comparing all
+        // pairs is cheap.
         let others_ranked = || others().map(|(i, upstream)| ((self.rank(upstream, pending.now_ns), i), i));
         let wanted = draw(others().count() as u64, random())?;
         let better = |rank| others_ranked().filter(|(other, _)| *other < rank).count() as u64;
@@ -262,7 +271,7 @@ impl NextHop {
         self.use_until(hook);
     }
 
-    /// Returns true if it has answered nothing for longer than an answer takes.
+    /// Returns true if it has not answered for longer than its answers take.
     fn is_doubted(&self, now_ns: u64) -> bool {
         let waits_ns = self.waits_since_ns.map(|since_ns| now_ns.saturating_sub(since_ns));
         waits_ns.zip(self.rtt.patience_ns()).is_some_and(|(waits_ns, patience_ns)| waits_ns > patience_ns)
@@ -274,7 +283,7 @@ impl NextHop {
     }
 }
 
-/// Decides for one upstream, and lengthens its interval if the Interest may go.
+/// Decides for one upstream, and doubles its interval if the Interest may be sent.
 fn is_suppressed(upstream: usize, pending: &mut Pending<'_>) -> bool {
     let now_ns = pending.now_ns;
     let Some(face) = pending.upstreams.get(upstream).map(Upstream::key) else { return true };
@@ -284,7 +293,7 @@ fn is_suppressed(upstream: usize, pending: &mut Pending<'_>) -> bool {
     })
 }
 
-/// One of the ranks 0 to `n` - 1, rank j with the weight n - j; `None` of none.
+/// One of the ranks 0 to `n` - 1, rank j with the weight n - j; `None` if `n` is 0.
 fn draw(n: u64, random: u64) -> Option<u64> {
     let weights = n * (n + 1) / 2;
     let mut left = random.checked_rem(weights)?;

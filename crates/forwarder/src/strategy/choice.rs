@@ -1,5 +1,4 @@
-//! Which strategy handles which names: longest-prefix match, best route where nothing else was
-//! chosen.
+//! The choice of strategies by name: longest-prefix match, best route by default.
 
 use crate::lock_order::WriterLock;
 use crate::sync::plain::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -10,17 +9,17 @@ use namely_wire::{Name, NameRef};
 
 use super::StrategyKind;
 use super::parameters::Parameters;
-use super::registry::{Named, STRATEGIES};
+use super::registry::{ConfiguredStrategy, STRATEGIES};
 use crate::error::ConfigError;
 use crate::prefix_table::{Key, NameOctets, NoBlock, Pairs, PrefixTable, Writer};
 use crate::slab::Id;
 
-/// Why a strategy choice was refused.
+/// The reason for which a strategy choice was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StrategyError {
     /// No strategy has this name.
     Unknown,
-    /// The strategy has no such parameter, or one has no such value.
+    /// The strategy has no such parameter, or the parameter has no such value.
     Parameters,
     /// `strategy_choices_max` names have a strategy of their own.
     TableFull,
@@ -65,9 +64,9 @@ pub(crate) struct StrategyChoice<R> {
     table: PrefixTable,
     control: WriterLock<R, Writer>,
     choices_max: usize,
-    /// That of `/`: its number in the table of strategies.
+    /// The choice of `/`: its number in the table of strategies.
     default: AtomicU32,
-    /// What was said of it, as [`Parameters::number`].
+    /// Its parameters, as [`Parameters::number`].
     default_parameters: AtomicU64,
 }
 
@@ -80,7 +79,7 @@ impl<R: RawMutex> StrategyChoice<R> {
         Ok(StrategyChoice { table, control, choices_max, default, default_parameters })
     }
 
-    /// Makes the next memory; returns true if any was made.
+    /// Allocates the next memory; returns true if any was allocated.
     pub(crate) fn grow(&self) -> Result<bool, ConfigError> {
         self.table.grow()
     }
@@ -91,24 +90,27 @@ impl<R: RawMutex> StrategyChoice<R> {
         self.table.find_longest(self.control.mutex(), key, kind).unwrap_or_else(|| self.default())
     }
 
-    /// The same with what was said of it, and for how many components of `key` it was chosen.
-    pub(crate) fn find_choice(&self, key: Key<'_>) -> (usize, Named) {
-        let named = |n, mut pairs: Pairs<'_>| pairs.next().map(|pair| (n, Named::from_pair(pair)));
+    /// As `find`, with the parameters and the length in components of the prefix that it was chosen
+    /// for.
+    pub(crate) fn find_choice(&self, key: Key<'_>) -> (usize, ConfiguredStrategy) {
+        let named =
+            |n, mut pairs: Pairs<'_>| pairs.next().map(|pair| (n, ConfiguredStrategy::from_pair(pair)));
         self.table.find_longest(self.control.mutex(), key, named).unwrap_or_else(|| (0, self.of_root()))
     }
 
-    /// What was said of the strategy that [`StrategyChoice::find`] finds.
+    /// The parameters of the strategy that [`StrategyChoice::find`] finds.
     pub(crate) fn parameters(&self, key: Key<'_>) -> Parameters {
-        let parameters = |_, mut pairs: Pairs<'_>| pairs.next().map(|pair| Named::from_pair(pair).parameters);
+        let parameters =
+            |_, mut pairs: Pairs<'_>| pairs.next().map(|pair| ConfiguredStrategy::from_pair(pair).parameters);
         let found = self.table.find_longest(self.control.mutex(), key, parameters);
         found.unwrap_or_else(|| Parameters::from_number(self.default_parameters.load(Relaxed)))
     }
 
-    pub(crate) fn set(&self, prefix: Key<'_>, named: Named) -> Result<(), StrategyError> {
+    pub(crate) fn set(&self, prefix: Key<'_>, named: ConfiguredStrategy) -> Result<(), StrategyError> {
         let n = prefix.hashes.len();
         let writer = &mut *self.control.lock();
         if n == 0 {
-            // Who reads one of both too early forwards a packet by what was or will be.
+            // A reader between the two stores forwards one packet by the old or the new choice.
             self.default_parameters.store(named.parameters.number(), Relaxed);
             self.default.store(named.kind as u32, Relaxed);
             return Ok(());
@@ -116,6 +118,7 @@ impl<R: RawMutex> StrategyChoice<R> {
         if let Some(id) = self.table.find(writer, prefix, n) {
             return Ok(self.table.set_pairs(writer, id, 1, core::iter::once(named.pair()))?);
         }
+        // One more, because the choice of `/` counts and is not in the table.
         if self.table.len() + 1 >= self.choices_max {
             return Err(StrategyError::TableFull);
         }
@@ -135,31 +138,37 @@ impl<R: RawMutex> StrategyChoice<R> {
         Ok(true)
     }
 
-    /// Makes the memory for `names` more names of so many octets each.
+    /// Allocates the memory for `names` more names of `octets` each.
     pub(crate) fn make_room(&self, names: usize, octets: usize) -> Result<(), ConfigError> {
         self.table.make_room(names, octets)
     }
 
-    /// Shows choices, that of `/` as the one at place 0; see [`PrefixTable::walk`].
+    /// Visits choices, that of `/` as the one at index 0; see [`PrefixTable::walk`].
     pub(crate) fn walk(
         &self,
         from: Id,
         count: Id,
         octets: &mut NameOctets,
-        mut show: impl FnMut(NameRef<'_>, Named) -> bool,
+        mut show: impl FnMut(NameRef<'_>, ConfiguredStrategy) -> bool,
     ) -> Option<Id> {
+        // Ids in the table count from 1, so 0 stands for `/`.
         if from == 0 && !show(Name::new().as_name(), self.of_root()) {
             return Some(0);
         }
         let writer = self.control.lock();
         self.table.walk(&writer, from, count, octets, |name, mut pairs| {
-            show(name, pairs.next().map_or(Named::from(StrategyKind::DEFAULT), Named::from_pair))
+            show(
+                name,
+                pairs
+                    .next()
+                    .map_or(ConfiguredStrategy::from(StrategyKind::DEFAULT), ConfiguredStrategy::from_pair),
+            )
         })
     }
 
-    fn of_root(&self) -> Named {
+    fn of_root(&self) -> ConfiguredStrategy {
         let parameters = Parameters::from_number(self.default_parameters.load(Relaxed));
-        Named { kind: self.default(), parameters }
+        ConfiguredStrategy { kind: self.default(), parameters }
     }
 
     fn default(&self) -> StrategyKind {
@@ -173,7 +182,7 @@ mod tests {
     use alloc::string::ToString;
 
     #[test]
-    fn the_error_for_an_unknown_strategy_lists_those_that_exist() {
+    fn unknown_strategies_are_refused_with_the_list() {
         let text = StrategyError::Unknown.to_string();
         assert!(text.contains("/localhost/nfd/strategy/best-route/v=5"));
         assert!(text.contains("/localhost/nfd/strategy/multicast/v=4"));

@@ -1,4 +1,4 @@
-//! The arguments of a strategy's hooks: its memory of a prefix, and the tables beside it.
+//! The arguments of a strategy's hooks: its memory for a prefix, and the event ([`Hook`]).
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -10,8 +10,8 @@ use crate::face_id::FaceKey;
 
 /// The memory of a strategy for one prefix.
 pub(crate) trait Memory: Sized {
-    /// An empty memory with room for `faces_max` faces; `None` if there is nothing to remember or
-    /// no memory for it.
+    /// An empty memory with room for `faces_max` faces; `None` if the strategy has no memory or the
+    /// allocation fails.
     fn new(faces_max: usize) -> Option<Self>;
 }
 
@@ -21,47 +21,47 @@ impl Memory for () {
     }
 }
 
-/// The arguments of a hook beside its memory.
+/// The arguments of a hook besides its memory.
 pub(crate) struct Hook<'a> {
     pub(crate) now_ns: u64,
-    /// The hash of the name of the Interest that the hook is about, without a trailing digest; 0 if
-    /// it is about none.
+    /// The hash of the Interest's name without a trailing digest; 0 in a hook without an Interest.
     pub(crate) name_hash: u64,
-    /// The parameters of the strategy; empty but for the hook of an incoming Interest.
+    /// The parameters of the strategy; empty except for an incoming Interest.
     pub(crate) parameters: Parameters,
-    /// The face that the Interest came from, if the hook is about one that came.
+    /// The face that the Interest arrived on, in the hook of an incoming Interest.
     pub(crate) ingress: Option<FaceKey>,
-    /// It says NonDiscovery.
+    /// The Interest carries NonDiscovery.
     pub(crate) is_non_discovery: bool,
-    /// Where the Interests of its object are to go, if it is of one and the strategy is `vip`.
+    /// Under the strategy `vip`: the planned face for Interests of the object, if the Interest
+    /// belongs to one.
     #[cfg(feature = "vip")]
     pub(crate) direction: Option<FaceKey>,
     /// The core's random numbers.
     pub(crate) random: &'a dyn Fn() -> u64,
     pub(super) timer_ns: &'a mut u64,
     pub(super) counted: &'a Counted,
-    /// The number of the hook's strategy.
+    /// The strategy's index in [`Counted::round_trips`].
     pub(super) strategy: usize,
 }
 
-/// Counts over all records.
+/// Counters of all records of the strategy memory.
 pub(super) struct Counted {
+    /// Records that were not made for lack of room or memory.
     pub(super) full: Counter,
-    /// Of each strategy, by its number.
+    /// Indexed by strategy.
     pub(super) round_trips: Box<[RoundTripCounters]>,
 }
 
 impl Hook<'_> {
-    /// Counts how long an upstream took to answer, as a strategy saw it which says that it
-    /// measures.
+    /// Counts the round-trip time of an upstream, if the strategy measures it.
     pub(super) fn round_trip(&self, rtt_ns: u64) {
         if let Some(counters) = self.counted.round_trips.get(self.strategy) {
             counters.add(rtt_ns);
         }
     }
 
-    /// Has [`super::Strategy::on_timer`] called at `at_ns`, or sooner if that was asked for before,
-    /// and at most a tick of the wheel later.
+    /// Schedules [`super::Strategy::on_timer`] at `at_ns`. An earlier time that was already set
+    /// remains. The call may be late by a tick of the timer wheel.
     pub(crate) fn set_timer(&mut self, at_ns: u64) {
         *self.timer_ns = at_ns.min(*self.timer_ns);
     }
@@ -74,14 +74,16 @@ pub(crate) struct FaceRecords<T> {
 }
 
 impl<T> FaceRecords<T> {
-    /// Room for `faces_max` faces; `None` if there is no memory for it.
+    /// Empty records with room for `faces_max` faces; `None` if the allocation fails.
     pub(super) fn new(faces_max: usize) -> Option<Self> {
         let mut records = Vec::new();
+        // Room for all faces now, so that no packet has to allocate it.
         records.try_reserve_exact(faces_max).ok()?;
         Some(FaceRecords { records, faces_max })
     }
 
     pub(super) fn get(&self, face: FaceKey) -> Option<&T> {
+        // A linear search, because `strategy_faces_max` is small.
         self.records.iter().find(|(own, _)| *own == face).map(|(_, record)| record)
     }
 
@@ -93,7 +95,8 @@ impl<T> FaceRecords<T> {
         self.records.iter().map(|(face, record)| (*face, record))
     }
 
-    /// The record of a face, which is made if there is room for it; else that is counted.
+    /// The record of a face. A missing one is added; without room for it, [`Counted::full`] is
+    /// incremented and `None` returned.
     pub(super) fn get_or_make(
         &mut self,
         face: FaceKey,
@@ -114,7 +117,7 @@ impl<T> FaceRecords<T> {
         self.records.get_mut(i).map(|(_, record)| record)
     }
 
-    /// Keeps the records for which `keep` returns true.
+    /// Removes the records for which `keep` returns false.
     pub(super) fn retain(&mut self, mut keep: impl FnMut(FaceKey, &mut T) -> bool) {
         self.records.retain_mut(|(face, record)| keep(*face, record));
     }

@@ -1,18 +1,18 @@
-//! What strategies remember: a record for each strategy with memory and each prefix of the FIB that
-//! it has forwarded under, with a list of faces in it. (NFD calls its table of this measurements.)
+//! Memory of strategies: a record for each strategy with memory and each prefix of the FIB that it
+//! has forwarded under, with a list of faces in it. (NFD calls its table of this measurements.)
 //!
 //! **Bounds.** At most `strategy_prefixes_max` records, and in each at most `strategy_faces_max`
-//! faces; both are allocated when a prefix or face is first met, not for each packet. What finds no
-//! room is counted (`strategy_memory_full`): the strategy then forwards as it does without memory.
-//! A record that no Interest has used for [`LIFETIME_NS`] goes.
+//! faces; both are allocated when a prefix or face is first used, not for each packet. A lack of
+//! room is counted (`strategy_memory_full`), and the strategy then forwards as without memory. A
+//! record that no Interest has used for [`LIFETIME_NS`] is removed.
 //!
-//! **Names are not kept.** A record is found by the keyed 64-bit hash of its prefix, which peers
-//! cannot make collide. Two prefixes with one hash would share their measurements: a worse choice,
-//! never a wrong answer.
+//! **Names are not stored.** A record is found by the keyed 64-bit hash of its prefix, and peers
+//! cannot make hashes collide. Two prefixes with one hash would share their measurements: a worse
+//! choice, never a wrong answer.
 //!
 //! **Locks.** The table is in parts, chosen by the hash, each with a lock. It is taken last: under
-//! that of a PIT entry or of the FIB's writers, and nothing is locked under it. A router whose
-//! strategies remember nothing takes none of them: [`StrategyMemory::is_empty`] is one load.
+//! that of a PIT entry or of the FIB's writers, and no other lock is taken under it. A router whose
+//! strategies have no memory takes none of them: [`StrategyMemory::is_empty`] is one load.
 
 use crate::lock_order::{MemoryGuard, MemoryLock};
 use crate::strategy::hook::Counted;
@@ -26,7 +26,7 @@ use lock_api::RawMutex;
 
 use super::registry::AnyMemory;
 use super::round_trips::{RoundTripCounters, RoundTripCounts};
-use super::{FibChange, Measured, Parameters, StrategyKind};
+use super::{FibChange, NextHopMeasurement, Parameters, StrategyKind};
 use crate::counter::Counter;
 use crate::error::ConfigError;
 use crate::face_id::FaceKey;
@@ -37,7 +37,7 @@ use crate::slab::{Id, NONE};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::wheel::{TICK_SHIFT, Wheel};
 
-/// Parts of a large table, and the fewest records for which there is a further part.
+/// Parts of a large table, and the minimum number of records of a part.
 const PARTS: usize = if cfg!(loom) { 1 } else { 16 };
 const PART_RECORDS_MIN: usize = 256;
 
@@ -53,11 +53,11 @@ pub(crate) struct StrategyMemory<R> {
 #[repr(align(64))]
 struct Part<R> {
     table: MemoryLock<R, Table>,
-    /// When to look at the timers; `u64::MAX` when none is set. Written under the lock.
+    /// The next time to check the timers; `u64::MAX` when none is set. Written under the lock.
     due_ns: AtomicU64,
 }
 
-/// Fewest and most chains of a part.
+/// Minimum and maximum number of chains of a part.
 const CHAINS_MIN: usize = 16;
 const CHAINS_MAX: usize = 1 << 14;
 
@@ -65,11 +65,12 @@ const CHAINS_MAX: usize = 1 << 14;
 /// 1.
 #[derive(Default)]
 struct Table {
-    /// The first record of each chain, by the upper half of the key. Made with the first record.
+    /// The first record of each chain, by the upper half of the key. Allocated with the first
+    /// record.
     heads: Box<[Id]>,
     records: Vec<Record>,
     free: Vec<Id>,
-    /// Made with the first record: a router may never need one.
+    /// Allocated with the first record: a router may never need one.
     wheel: Option<Wheel>,
 }
 
@@ -78,25 +79,26 @@ struct Record {
     /// The next one of its chain.
     next: Id,
     generation: u8,
-    /// What the strategy remembers; `None` while the record is free.
+    /// The strategy's memory; `None` while the record is free.
     memory: Option<AnyMemory>,
-    /// When the strategy wants to be called; `u64::MAX` for not at all.
+    /// The time for which the strategy has set its timer; `u64::MAX` if it is not set.
     timer_ns: u64,
-    /// When the record goes, unless it is used before.
+    /// The time at which the record is removed, unless it is used before.
     idle_at_ns: u64,
     /// The tick for which the wheel is set; 0 when it is not.
     timer_tick: u64,
 }
 
 impl Record {
-    /// When there is something to do for it.
+    /// The earlier of its two times.
     fn due_ns(&self) -> u64 {
         self.timer_ns.min(self.idle_at_ns)
     }
 }
 
 impl<R: RawMutex> StrategyMemory<R> {
-    /// Room for so many prefixes with so many faces each; nothing is allocated for them yet.
+    /// Creates the memory for at most the prefixes and faces that `limits` allow. Nothing is
+    /// allocated for them yet.
     pub(crate) fn new(limits: &StrategyLimits) -> Result<Self, ConfigError> {
         let StrategyLimits { prefixes_max, faces_max, .. } = *limits;
         let parts = (prefixes_max / PART_RECORDS_MIN).clamp(1, PARTS);
@@ -114,22 +116,22 @@ impl<R: RawMutex> StrategyMemory<R> {
         })
     }
 
-    /// Prefixes that are remembered.
+    /// Prefixes with a record.
     pub(crate) fn len(&self) -> usize {
         self.len.load(Ordering::Relaxed) as usize
     }
 
-    /// Returns true if no prefix is remembered.
+    /// Returns true if no prefix has a record.
     pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How often a prefix or face found no room.
+    /// The number of times that a prefix or face found no room.
     pub(crate) fn full(&self) -> u64 {
         self.counted.full.value()
     }
 
-    /// How long upstreams took to answer, as each strategy saw it that measures it.
+    /// Round-trip times of upstreams, by the strategy that measured them.
     pub(crate) fn round_trips(&self) -> impl Iterator<Item = (StrategyKind, RoundTripCounts)> {
         let all = StrategyKind::all().zip(&self.counted.round_trips);
         all.filter(|(kind, _)| kind.measures()).map(|(kind, counters)| (kind, counters.read()))
@@ -149,22 +151,22 @@ impl<R: RawMutex> StrategyMemory<R> {
             Some(id) => id,
             None => self.make(&mut table, kind, key)?,
         };
-        // Every use moves the end of the record, and no wheel is touched for it: the wheel fires at
-        // the old time and is set again.
+        // Every use moves the expiry of the record without a change of the wheel: the wheel fires
+        // at the old time and is then set again.
         table.record(id)?.idle_at_ns = now_ns.saturating_add(LIFETIME_NS);
         Some(LockedMemory { table, part, number, id, counted: &self.counted })
     }
 
     /// The part and the key of a record. Two strategies that are chosen below one prefix of the FIB
-    /// have a record each.
+    /// have separate records.
     fn find(&self, kind: StrategyKind, prefix_hash: u64) -> (usize, u64) {
         (prefix_hash as usize % self.parts.len(), prefix_hash ^ mix(kind as u64))
     }
 
-    /// Makes a record; `None`, and counted, without room or memory for it.
+    /// Makes a record; `None` without room or memory for it, which is counted.
     #[cold]
     fn make(&self, table: &mut Table, kind: StrategyKind, key: u64) -> Option<Id> {
-        // Counted before it is made, so that parts together stay within the limit.
+        // Counted before it is made, so that all parts together stay within the limit.
         let one_more = |len: u32| ((len as usize) < self.prefixes_max).then_some(len + 1);
         if self.len.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_err() {
             self.counted.full.add(1);
@@ -189,9 +191,9 @@ impl<R: RawMutex> StrategyMemory<R> {
         let part = self.parts.get(id.part())?;
         let mut table = part.table.lock();
         let record = table.record(id.id())?;
-        // The number may be another prefix's by now: its generation differs then, as long as no PIT
-        // entry outlives 128 uses of one number.
-        if record.memory.is_none() || !id.is_of_generation(record.generation) {
+        // The number may belong to another prefix by now. Its generation differs then, as long as
+        // no PIT entry outlives 128 uses of one number.
+        if record.memory.is_none() || !id.has_generation(record.generation) {
             return None;
         }
         Some(LockedMemory { table, part, number: id.part(), id: id.id(), counted: &self.counted })
@@ -206,11 +208,13 @@ impl<R: RawMutex> StrategyMemory<R> {
         Some(LockedMemory { table, part, number, id, counted: &self.counted })
     }
 
-    /// Tells the strategies that remember a prefix that its next hops have changed.
+    /// Notifies the strategies with memory of a prefix that its next hops have changed.
     pub(crate) fn fib_changed(&self, prefix_hash: u64, change: FibChange) {
         if self.is_empty() {
             return;
         }
+        // Longer names below the prefix may have other strategies, and their records are those of
+        // the prefix, too.
         for kind in StrategyKind::all().filter(|kind| kind.remembers()) {
             if let Some(mut locked) = self.lock_prefix(kind, prefix_hash)
                 && let Some(memory) = locked.record().and_then(|record| record.memory.as_mut())
@@ -220,7 +224,7 @@ impl<R: RawMutex> StrategyMemory<R> {
         }
     }
 
-    /// Runs timers that are due, at most `budget` of them, and returns when to call again.
+    /// Runs timers that are due, at most `budget` of them, and returns the time of the next call.
     pub(crate) fn run_timers(&self, now_ns: u64, mut budget: usize, random: &dyn Fn() -> u64) -> Option<u64> {
         if self.is_empty() {
             return None;
@@ -238,8 +242,8 @@ impl<R: RawMutex> StrategyMemory<R> {
                     }
                     None => {
                         let next_ns = table.wheel.as_ref().and_then(Wheel::next_deadline_ns);
-                        // Under the part's lock, as every store of it: none is overwritten that was
-                        // not seen.
+                        // Stored under the part's lock, as every store of it, so that no unseen
+                        // store is overwritten.
                         part.due_ns.store(next_ns.unwrap_or(u64::MAX), Ordering::Release);
                     }
                 }
@@ -267,10 +271,11 @@ impl Table {
     }
 
     fn chain(&self, key: u64) -> usize {
+        // The upper half: with 16 parts the lower bits have chosen the part.
         (key >> 32) as usize & self.heads.len().saturating_sub(1)
     }
 
-    /// Takes a record out of its chain.
+    /// Unlinks a record from its chain.
     fn unlink(&mut self, id: Id, key: u64) {
         let chain = self.chain(key);
         let next = self.record(id).map_or(NONE, |record| record.next);
@@ -288,8 +293,8 @@ impl Table {
         }
     }
 
-    /// Puts a memory into a free record; `None` if there is none and no memory for one. So many
-    /// chains are made with the first one.
+    /// Stores a memory in a free record; `None` if there is none and no memory for one. `chains`
+    /// chains are allocated with the first record.
     fn insert(&mut self, key: u64, memory: AnyMemory, chains: usize) -> Option<Id> {
         if self.wheel.is_none() {
             self.heads = boxed(chains, || NONE).ok()?;
@@ -300,7 +305,7 @@ impl Table {
             Some(id) => id,
             None if self.records.len() + 1 < STRATEGY_PREFIXES_MAX => {
                 self.records.try_reserve(1).ok()?;
-                // So that giving back never needs memory.
+                // Reserved here, so that freeing a record needs no memory.
                 self.free.try_reserve(self.records.len() + 1).ok()?;
                 self.wheel.as_mut()?.make_room(self.records.len() as Id + 1).ok()?;
                 self.records.push(Record {
@@ -335,7 +340,7 @@ pub(crate) struct LockedMemory<'a, R: RawMutex> {
 }
 
 impl<R: RawMutex> LockedMemory<'_, R> {
-    /// What a PIT entry keeps to find the record again.
+    /// The id by which a PIT entry finds the record again.
     pub(crate) fn id(&mut self) -> MemoryId {
         let (number, id) = (self.number, self.id);
         self.record().map_or(MemoryId::NONE, |record| MemoryId::new(number, id, record.generation))
@@ -345,14 +350,14 @@ impl<R: RawMutex> LockedMemory<'_, R> {
         self.table.record(self.id)
     }
 
-    /// What the strategy has measured of a next hop.
-    pub(crate) fn measured(&mut self, face: FaceKey) -> Measured {
+    /// The strategy's measurement of a next hop.
+    pub(crate) fn measured(&mut self, face: FaceKey) -> NextHopMeasurement {
         let memory = self.record().and_then(|record| record.memory.as_ref());
-        memory.map_or_else(Measured::default, |memory| memory.measured(face))
+        memory.map_or_else(NextHopMeasurement::default, |memory| memory.measured(face))
     }
 
-    /// Runs a hook, and ensures that the wheel fires no later than the strategy then wants; `None`
-    /// if the record went. `name_hash` is [`Hook::name_hash`].
+    /// Runs a hook, and ensures that the wheel fires no later than the strategy then requires;
+    /// `None` if the record was removed. `name_hash` is [`Hook::name_hash`].
     pub(crate) fn run<T>(
         &mut self,
         now_ns: u64,
@@ -382,8 +387,8 @@ impl<R: RawMutex> LockedMemory<'_, R> {
         Some(result)
     }
 
-    /// Sets the wheel anew if it would fire too late. One that fires too early is set again then:
-    /// so an exchange that ends in time touches no wheel.
+    /// Sets the wheel again if it would fire too late. If it fires too early, it is set again at
+    /// that time. So an exchange that ends in time touches no wheel.
     fn set_wheel(&mut self, now_ns: u64) {
         let Table { records, wheel, .. } = &mut *self.table;
         let Some((record, wheel)) = records.get_mut(self.id as usize - 1).zip(wheel.as_mut()) else { return };
@@ -393,14 +398,14 @@ impl<R: RawMutex> LockedMemory<'_, R> {
         }
         record.timer_tick = wheel.set(self.id, due_ns, now_ns);
         let at_ns = record.timer_tick << TICK_SHIFT;
-        // Under the part's lock; Release pairs with the Acquire of `run_timers`, which looks
-        // without it.
+        // Stored under the part's lock; Release pairs with the Acquire of `run_timers`, which loads
+        // it without the lock.
         if at_ns < self.part.due_ns.load(Ordering::Relaxed) {
             self.part.due_ns.store(at_ns, Ordering::Release);
         }
     }
 
-    /// The wheel has fired for the record: returns true if it went.
+    /// Handles the wheel's timer of the record: returns true if the record was removed.
     fn run_timer(&mut self, now_ns: u64, random: &dyn Fn() -> u64) -> bool {
         let Some(record) = self.record() else { return false };
         record.timer_tick = 0;
@@ -413,8 +418,8 @@ impl<R: RawMutex> LockedMemory<'_, R> {
             self.set_wheel(now_ns);
             return false;
         }
-        // The generation changes with the record: a PIT entry that still has the number finds that
-        // it is another's.
+        // The generation changes with the record, so that a PIT entry with the old number does not
+        // match the next record.
         (record.memory, record.generation) = (None, record.generation.wrapping_add(1));
         let key = record.key;
         let tick = core::mem::take(&mut record.timer_tick);
@@ -423,7 +428,7 @@ impl<R: RawMutex> LockedMemory<'_, R> {
         if let Some(wheel) = wheel.as_mut().filter(|_| tick != 0) {
             wheel.remove(self.id);
         }
-        // There is room: it was made with the record.
+        // There is capacity: it was reserved with the record.
         free.push(self.id);
         true
     }

@@ -2,36 +2,38 @@
 
 use crate::slab::Id;
 
-/// How long a record is kept after its last use, ns (NFD's lifetime of ASF's measurements).
+/// The time for which a record is retained after its last use, ns (NFD's lifetime of ASF's
+/// measurements).
 pub(super) const LIFETIME_NS: u64 = 300_000_000_000;
 
-/// The bit of a [`MemoryId`] that says that the Interest was sent as a discovery.
+/// The bit of a [`MemoryId`] of an Interest that was sent as a discovery.
 const DISCOVERY: u32 = 1 << 31;
 
-/// How many numbers of generations a [`MemoryId`] has room for, less one.
+/// The largest generation number in a [`MemoryId`].
 const GENERATIONS: u8 = 0x7f;
 
-/// Names a record for its lifetime; a PIT entry keeps it. It has the part in 4 bits, the number in
-/// the part in 20, and in 7 how often that number was used before. A number is used again after
-/// [`LIFETIME_NS`] at the soonest, so no PIT entry lives to see the 7 bits repeat. The last bit is
-/// of the entry itself: whether it was sent as a discovery.
+/// Identifies a record during its lifetime; a PIT entry stores it. 4 bits are the part, 20 the
+/// number in the part, and 7 count the earlier uses of that number. A number is reused after
+/// [`LIFETIME_NS`] at the soonest, so no PIT entry lives until the 7 bits repeat. The last bit is
+/// the entry's own: it was sent as a discovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MemoryId(u32);
 
 impl MemoryId {
-    /// No record: the strategy is told nothing of this Interest.
+    /// No record: the strategy has no hooks for this Interest.
     pub(crate) const NONE: MemoryId = MemoryId(0);
 
     pub(super) fn new(part: usize, id: Id, generation: u8) -> Self {
+        // Never `NONE`, because ids count from 1.
         MemoryId(u32::from(generation & GENERATIONS) << 24 | id << 4 | part as u32)
     }
 
-    /// The same of an Interest that was sent as a discovery.
+    /// The id of an Interest that was sent as a discovery.
     pub(crate) fn of_discovery(self) -> Self {
         MemoryId(self.0 | DISCOVERY)
     }
 
-    pub(crate) fn is_of_discovery(self) -> bool {
+    pub(crate) fn is_discovery(self) -> bool {
         self.0 & DISCOVERY != 0
     }
 
@@ -43,8 +45,8 @@ impl MemoryId {
         self.0 >> 4 & 0xf_ffff
     }
 
-    /// Whether the record's number was used so often before, as far as 7 bits tell.
-    pub(super) fn is_of_generation(self, generation: u8) -> bool {
+    /// Returns true if the generations match in their lower 7 bits.
+    pub(super) fn has_generation(self, generation: u8) -> bool {
         generation & GENERATIONS == (self.0 >> 24) as u8 & GENERATIONS
     }
 }

@@ -1,13 +1,13 @@
-//! Forwarding strategies: which upstreams a pending Interest is sent to, and what they learn from
-//! what becomes of it.
+//! Forwarding strategies: they choose the upstreams of a pending Interest, and learn from its
+//! outcome.
 //!
 //! The set is closed and known at compile time. To add one: implement [`Strategy`] in a file of its
-//! own, name the file here, and add its row to the table in [`registry`]. ARCHITECTURE.md
-//! ("Strategies") shows which hooks and which memory ASF, self-learning, fast-route and VIP use.
+//! own, add the file here, and add its row to the table in [`registry`].
+//! docs/strategies.md describes the behavior of each.
 //!
-//! A strategy sees one pending Interest under its lock and decides; it sends nothing itself, reads
-//! no clock, and keeps nothing in itself. What it is to remember, it keeps in a record for each
-//! prefix ([`memory`]): those that remember nothing take no lock and get no other hook than
+//! A strategy receives one pending Interest under its lock and decides. It sends nothing itself,
+//! reads no clock, and has no state of its own. Its state is in a record for each prefix
+//! ([`memory`]). Strategies without memory take no lock and have no other hooks than
 //! [`Strategy::after_receive_interest`] and [`Strategy::judge_nacks`].
 //!
 //! Hooks are the triggers of NFD's developer guide, section 5.1, under its names where it has one.
@@ -48,10 +48,10 @@ pub(crate) use memory::StrategyMemory;
 pub use name::StrategyName;
 pub(crate) use parameters::Parameters;
 pub use registry::{ChosenStrategy, DEFAULT_STRATEGY};
-pub(crate) use registry::{Named, StrategyKind};
+pub(crate) use registry::{ConfiguredStrategy, StrategyKind};
 pub use round_trips::{ROUND_TRIP_ENDS_NS, RoundTripCounts};
 
-/// A next hop that this Interest may go to: scope, hop limit and the face it came from allow it.
+/// A next hop that this Interest may be sent to: scope, hop limit and its ingress allow it.
 /// Cheapest first.
 #[derive(Debug)]
 pub(crate) struct Upstream<'a> {
@@ -66,24 +66,27 @@ impl Upstream<'_> {
     }
 }
 
+// Few prefixes have more than four next hops, so most Interests allocate nothing.
 pub(crate) type Upstreams<'a> = InlineVec<Upstream<'a>, 4>;
 
 /// Positions in [`Upstreams`] to send to.
 #[derive(Debug)]
-pub(crate) struct Chosen {
-    // Of 32 bits: two of these are copied for each Interest.
+pub(crate) struct ChosenUpstreams {
+    // Of 32 bits, because two of these are copied for each Interest.
     list: InlineVec<u32, 4>,
     /// There was no memory for one more.
     is_cut: bool,
 }
 
-impl Chosen {
+impl ChosenUpstreams {
     #[inline]
     pub(crate) fn new() -> Self {
-        Chosen { list: InlineVec::new(), is_cut: false }
+        ChosenUpstreams { list: InlineVec::new(), is_cut: false }
     }
 
     pub(crate) fn push(&mut self, upstream: usize) {
+        // Recorded and not counted, so that an Interest counts once however many upstreams it
+        // lacks.
         self.is_cut |= !self.list.push(upstream as u32);
     }
 
@@ -92,7 +95,7 @@ impl Chosen {
     }
 }
 
-impl core::ops::Deref for Chosen {
+impl core::ops::Deref for ChosenUpstreams {
     type Target = InlineVec<u32, 4>;
 
     fn deref(&self) -> &InlineVec<u32, 4> {
@@ -100,13 +103,13 @@ impl core::ops::Deref for Chosen {
     }
 }
 
-impl core::ops::DerefMut for Chosen {
+impl core::ops::DerefMut for ChosenUpstreams {
     fn deref_mut(&mut self) -> &mut InlineVec<u32, 4> {
         &mut self.list
     }
 }
 
-/// A pending Interest as a strategy may see and mark it.
+/// A pending Interest as a strategy reads and changes it.
 pub(crate) struct Pending<'a> {
     pub(crate) upstreams: &'a Upstreams<'a>,
     pub(crate) out_records: &'a mut OutRecords,
@@ -128,76 +131,77 @@ impl Pending<'_> {
         self.out_records.iter().any(|record| record.is_pending(self.now_ns))
     }
 
-    /// Returns true if the Interest is not waiting for an answer of this upstream: it was never
-    /// sent there, or the time of that record is over.
+    /// Returns true if the Interest does not wait for an answer of this upstream: it was never sent
+    /// there, or that record has expired.
     pub(crate) fn is_unused(&self, upstream: &Upstream<'_>) -> bool {
         self.out_record(upstream.key()).is_none_or(|record| record.expires_at_ns <= self.now_ns)
     }
 
-    /// Where a retransmission goes: to the cheapest upstream that is not waited for, or else to the
-    /// one used longest ago.
+    /// The upstream of a retransmission: the cheapest without a pending answer, or else the one
+    /// used longest ago.
     pub(crate) fn unused_or_earliest(&self) -> Verdict {
         let unused = self.upstreams.iter().position(|upstream| self.is_unused(upstream));
         unused.or_else(|| self.used_earliest()).map_or(Verdict::Suppress, Verdict::forward_to)
     }
 
-    /// The upstream whose latest sending is longest ago.
+    /// The upstream with the oldest sending.
     pub(crate) fn used_earliest(&self) -> Option<usize> {
         let upstreams = self.upstreams.iter().enumerate();
         let sent = upstreams
             .filter_map(|(i, upstream)| self.out_record(upstream.key()).map(|record| (record.sent_at_ns, i)));
+        // Of equal times the cheapest, because upstreams are in the order of cost.
         sent.min().map(|(_, i)| i)
     }
 }
 
-/// What becomes of an Interest.
+/// A strategy's decision on an Interest.
 #[derive(Debug)]
 pub(crate) enum Verdict {
     /// Send it to these.
-    Forward(Chosen),
-    /// Send it to this one or to all, which are routes: those of other hosts are told so by
+    Forward(ChosenUpstreams),
+    /// Send it to this upstream or to all, which are routes. To other hosts it is sent with
     /// NonDiscovery.
     Along(Option<usize>),
-    /// Send it to this group along a route, and to the neighbours of its link, of which one may be
-    /// who answers there.
+    /// Send it to this group along a route, and to the neighbors of its link, because one of them
+    /// may be the one that answers there.
     Beside(usize),
-    /// Send it to all faces that are for discovery, and to all next hops.
+    /// Send it to all discovery faces, and to all next hops.
     Discover,
-    /// Send it to the first, and with a Nonce of its own to the second, which is only to be
-    /// measured: where both ways meet again it must not look like a loop.
+    /// Send it to the first, and as a probe with a Nonce of its own to the second: where both paths
+    /// meet again it must not look like a loop.
     Probe(usize, usize),
-    /// It is aggregated with what is pending.
+    /// Aggregate it with the pending Interest.
     Suppress,
-    /// There is no upstream to send it to: refuse it.
+    /// Refuse it, because there is no upstream.
     NoUpstream,
 }
 
 impl Verdict {
     /// Send it to this upstream.
     pub(crate) fn forward_to(upstream: usize) -> Self {
-        let mut chosen = Chosen::new();
+        let mut chosen = ChosenUpstreams::new();
         chosen.push(upstream);
         Verdict::Forward(chosen)
     }
 }
 
-/// What becomes of a Nack from upstream.
+/// A strategy's decision on a Nack from upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NackVerdict {
     /// Others may still answer.
     Wait,
-    /// All downstreams are told.
-    TellAll(NackReason),
-    /// The one upstream left is itself a downstream: only it is told, so that two routers do not
-    /// wait for each other.
-    TellOne(FaceKey, NackReason),
+    /// All downstreams receive a Nack.
+    ReturnToAll(NackReason),
+    /// The only upstream left is itself a downstream: only it receives a Nack, so that two routers
+    /// do not wait for each other.
+    ReturnToOne(FaceKey, NackReason),
 }
 
 /// Data that satisfied a pending Interest.
 pub(crate) struct Answer<'a> {
-    /// Where it came from.
+    /// The face that it came from.
     pub(crate) face: FaceKey,
-    /// Where the Interest was sent, that face among them.
+    /// The faces that the Interest was sent to, including that one.
     pub(crate) out_records: &'a OutRecords,
     /// It carries a congestion mark.
     pub(crate) is_marked: bool,
@@ -210,48 +214,48 @@ impl Answer<'_> {
     }
 }
 
-/// What becomes of Data on its way downstream.
+/// A strategy's decision on Data on its way downstream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DataVerdict {
-    /// Its congestion mark ends here: the strategy itself sends less that way.
+    /// Its congestion mark is removed: the strategy itself sends less to that upstream.
     pub(crate) absorbs_mark: bool,
-    /// If it answers a discovery, it shows a route.
+    /// If it answers a discovery, a route is learned from it.
     pub(crate) teaches: bool,
 }
 
 /// A change of the next hops of a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FibChange {
-    /// The prefix has this next hop now, or with another cost than before.
+    /// The prefix has a new next hop, or one with a new cost.
     Added(FaceKey),
-    /// The prefix has this next hop no longer.
+    /// The prefix no longer has this next hop.
     Removed(FaceKey),
 }
 
-/// What a strategy has measured of a next hop, for people who ask.
+/// A strategy's measurement of a next hop, for the control path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Measured {
+pub struct NextHopMeasurement {
     /// The smoothed round trip, ns; `None` if it was never measured.
     pub srtt_ns: Option<u64>,
-    /// Its last Interests were not answered.
+    /// It did not answer its last Interests.
     pub is_failing: bool,
 }
 
-/// A forwarding strategy. Hooks run under the lock of the pending Interest they are about, if there
-/// is one, and then that of the memory: they must end, and may take no other lock.
+/// A forwarding strategy. Hooks run under the lock of their pending Interest, if there is one, and
+/// then that of the memory: they must return soon, and may take no other lock.
 pub(crate) trait Strategy {
-    /// What it remembers of a prefix: `()` for nothing.
+    /// Its memory of a prefix: `()` for none.
     type Memory: Memory;
 
-    /// Whether it measures how long upstreams take to answer, and says so ([`Hook::round_trip`]).
+    /// True if it measures round-trip times and reports them ([`Hook::round_trip`]).
     const MEASURES: bool = false;
 
-    /// An Interest came that neither loops nor was answered from the cache, and there is no memory:
-    /// the strategy has none, or `strategy_prefixes_max` prefixes are remembered.
+    /// An Interest came that neither loops nor was answered from the cache. There is no memory for
+    /// it: the strategy has none, or `strategy_prefixes_max` prefixes have a record.
     fn after_receive_interest(&self, pending: &mut Pending<'_>) -> Verdict;
 
-    /// The same with the memory of the FIB prefix that the Interest matched. The other hooks about
-    /// this Interest get the same memory.
+    /// As `after_receive_interest`, with the memory of the FIB prefix that the Interest matched.
+    /// The other hooks for this Interest receive the same memory.
     fn after_receive_interest_with(
         &self,
         pending: &mut Pending<'_>,
@@ -271,9 +275,9 @@ pub(crate) trait Strategy {
         DataVerdict::default()
     }
 
-    /// Data from `face` came when no Interest was pending for it any more: the answer of an
-    /// upstream that was slower than another. `has_prefix` tells whether a hash is that of a prefix
-    /// of its name, or of the whole.
+    /// Data from `face` came when no Interest was pending for it any more: an answer slower than
+    /// that of another upstream. `has_prefix` returns true for the hash of a prefix of its name, or
+    /// of the whole name.
     fn after_late_data(
         &self,
         _face: FaceKey,
@@ -286,22 +290,23 @@ pub(crate) trait Strategy {
     /// A Nack from `face` was recorded for a pending Interest.
     fn after_nack(&self, _face: FaceKey, _memory: &mut Self::Memory, _hook: &mut Hook<'_>) {}
 
-    /// A pending Interest expired unsatisfied; `out_records` are where it was sent.
+    /// A pending Interest expired unsatisfied; `out_records` are its upstreams.
     fn on_timeout(&self, _out_records: &OutRecords, _memory: &mut Self::Memory, _hook: &mut Hook<'_>) {}
 
-    /// The time given to [`Hook::set_timer`] has come.
+    /// The time set with [`Hook::set_timer`] has come.
     fn on_timer(&self, _memory: &mut Self::Memory, _hook: &mut Hook<'_>) {}
 
-    /// A next hop of the prefix was added or removed. The control path has no time to give.
+    /// A next hop of the prefix was added or removed. There is no time here: the control path has
+    /// none.
     fn fib_changed(&self, _change: FibChange, _memory: &mut Self::Memory) {}
 
-    /// What was measured of a next hop.
-    fn measured(&self, _face: FaceKey, _memory: &Self::Memory) -> Measured {
-        Measured::default()
+    /// The measurement of a next hop.
+    fn measured(&self, _face: FaceKey, _memory: &Self::Memory) -> NextHopMeasurement {
+        NextHopMeasurement::default()
     }
 
-    /// What becomes of the Nacks that a pending Interest has. `is_downstream` returns true if a
-    /// face waits for an answer.
+    /// The decision on the Nacks that a pending Interest has received. `is_downstream` returns true
+    /// if a face waits for an answer.
     fn judge_nacks(&self, out_records: &OutRecords, is_downstream: &dyn Fn(FaceKey) -> bool) -> NackVerdict {
         combine_nacks(out_records, is_downstream)
     }
@@ -310,11 +315,13 @@ pub(crate) trait Strategy {
 /// Passes a Nack on once every upstream has sent one, with the least severe reason among them.
 fn combine_nacks(out_records: &OutRecords, is_downstream: &dyn Fn(FaceKey) -> bool) -> NackVerdict {
     let reasons = out_records.iter().filter_map(|record| record.nack);
+    // `None` is neutral in `less_severe`.
     let reason = reasons.fold(NackReason::None, less_severe);
     let mut unanswered = out_records.iter().filter(|record| record.nack.is_none());
+    // Two suffice to distinguish none, one and several.
     match (unanswered.next(), unanswered.next()) {
-        (None, _) => NackVerdict::TellAll(reason),
-        (Some(last), None) if is_downstream(last.face) => NackVerdict::TellOne(last.face, reason),
+        (None, _) => NackVerdict::ReturnToAll(reason),
+        (Some(last), None) if is_downstream(last.face) => NackVerdict::ReturnToOne(last.face, reason),
         _ => NackVerdict::Wait,
     }
 }

@@ -1,7 +1,7 @@
-//! Multicast (NFD's version 4): it is sent to every next hop; retransmissions are suppressed per
-//! next hop.
+//! Multicast (NFD's version 4): an Interest is sent to every next hop; retransmissions are
+//! suppressed per next hop.
 
-use super::{Chosen, Pending, Strategy, Verdict};
+use super::{ChosenUpstreams, Pending, Strategy, Verdict};
 use crate::strategy::suppression::may_be_sent_again;
 
 pub(crate) struct Multicast;
@@ -11,7 +11,7 @@ impl Strategy for Multicast {
 
     fn after_receive_interest(&self, pending: &mut Pending<'_>) -> Verdict {
         let now_ns = pending.now_ns;
-        let mut chosen = Chosen::new();
+        let mut chosen = ChosenUpstreams::new();
         for (i, upstream) in pending.upstreams.iter().enumerate() {
             if may_be_sent_again(pending.out_records, upstream.key(), now_ns) {
                 chosen.push(i);

@@ -1,61 +1,67 @@
-//! Congestion-aware multipath: all next hops at once, each by as much as it carries.
+//! Congestion-aware multipath: all next hops at once, each in proportion to its capacity.
 //!
-//! For each next hop of a prefix the router keeps what a consumer keeps for its one path: a window,
-//! the Interests in flight, and the round-trip time. A new Interest goes where the window has most
-//! room for its size, so the load follows the windows. A window grows while it is what limits and
-//! few Interests wait on the way, as the round trips show beside the shortest: by one for each Data
-//! at first, later by a 32nd and at least one in a round trip. It shrinks by one in a round trip
-//! while many wait; a mark or a retransmission cuts it to seven tenths, once in a round trip.
+//! For each next hop of a prefix the router has the state that a consumer has for its one path: a
+//! window, the Interests in flight, and the round-trip time. A new Interest is sent to the next hop
+//! with the lowest ratio of Interests in flight to window, so the load follows the windows.
 //!
-//! A congestion mark tells a consumer to ask for less, while only one of its paths is full. So
-//! it ends here as long as another next hop has room and was not marked lately: that one takes what
-//! the marked one is not to get. Marks pass when all are full; and queues that stay too long drop,
-//! whether marks were heard or not.
+//! A window grows while it is the limit and few Interests are queued on the path. The number of
+//! queued Interests is estimated from the current and the shortest round-trip time. At first a
+//! window grows by one for each Data, later by a 32nd, but at least by one, per round trip. It
+//! shrinks by one per round trip while many Interests are queued. A congestion mark, a Nack, a
+//! retransmission or a timeout cuts it to seven tenths, at most once per round trip.
 //!
-//! A next hop that answers nothing keeps its window full, and so gets nothing more until Interests
-//! expire or are retransmitted.
+//! A congestion mark makes a consumer slow down, although only one of its paths is full. So the
+//! router removes the mark if another next hop has room and was not cut recently, because that one
+//! takes over the load. Marks are passed on when all next hops are full. A queue that stays long
+//! drops packets in either case.
+//!
+//! The window of a next hop that does not answer stays full, so it receives nothing more until its
+//! Interests expire or are retransmitted.
 
 use super::best_route::BestRoute;
 use super::rtt::RttEstimator;
 use super::suppression::{Retransmission, decide};
-use super::{Answer, Chosen, DataVerdict, FibChange, Measured, Pending, Strategy, Verdict};
+use super::{
+    Answer, ChosenUpstreams, DataVerdict, FibChange, NextHopMeasurement, Pending, Strategy, Verdict,
+};
 use crate::face_id::FaceKey;
 use crate::pit::entry::{OutRecord, OutRecords};
 use crate::strategy::hook::{FaceRecords, Hook, Memory};
 
-/// Windows count in parts of an Interest.
+/// One Interest in the unit of windows, a 256th of an Interest.
 const ONE: u64 = 1 << 8;
 
 const WINDOW_FIRST: u64 = 4 * ONE;
 const WINDOW_MIN: u64 = 2 * ONE;
 const WINDOW_MAX: u64 = ONE << 20;
 
-/// The part of a window by which it grows in a round trip.
+/// A window grows by this fraction of itself per round trip after its first full queue or cut.
 const GROWTH_PART: u64 = 32;
 
-/// Up to so many Interests that wait on the way a window grows, and from so many on it shrinks.
+/// A window grows below the first number of queued Interests, and shrinks from the second on.
 const WAITING: (u64, u64) = (2, 4);
 
-/// How long the shortest round trip stands for an empty way, ns: the way may become longer.
+/// Time for which the shortest round trip counts as that of an empty path, ns. It expires because a
+/// route change may lengthen the path.
 const BASE_NS: u64 = 10_000_000_000;
 
-/// What is left of a window that is cut.
+/// The fraction of a window that remains after a cut.
 const CUT: (u64, u64) = (7, 10);
 
 /// Round trips for which a next hop counts as full after it was cut.
 const FULL_ROUND_TRIPS: u64 = 2;
 
-/// What one round trip counts as before there is a measurement, ns.
+/// The assumed round-trip time before the first measurement, ns.
 const RTT_NS_UNKNOWN: u64 = 100_000_000;
 
-/// How long a next hop must be unused for what was counted as in flight to be over, ns: longer than
-/// Interests live that do not say how long.
+/// Interests in flight count as ended after a next hop was unused for this time, ns. It is longer
+/// than the default InterestLifetime.
 const IDLE_NS: u64 = 10_000_000_000;
 
 pub(crate) struct Multipath;
 
-/// What it remembers of a prefix.
-pub(crate) struct Paths(FaceRecords<Path>);
+/// The memory of multipath for a prefix.
+pub(crate) struct MultipathMemory(FaceRecords<Path>);
 
 #[derive(Debug)]
 struct Path {
@@ -63,13 +69,13 @@ struct Path {
     in_flight: u64,
     rtt: RttEstimator,
     shortest: Shortest,
-    /// It has once been full.
+    /// The window was cut or its queue was long at least once, which ends the fast growth.
     is_started: bool,
     cut_at_ns: Option<u64>,
     used_at_ns: u64,
 }
 
-/// The shortest round trip of the last [`BASE_NS`] to twice that, ns.
+/// The shortest round trip of the current and of the previous period of [`BASE_NS`], ns.
 #[derive(Debug)]
 struct Shortest {
     before_ns: u64,
@@ -102,8 +108,9 @@ impl Default for Path {
 }
 
 impl Path {
-    /// How full the window is with one Interest more.
+    /// The load of the window if one more Interest is sent.
     fn load(&self) -> u64 {
+        // No division by 0: the window is at least `WINDOW_MIN`.
         (self.in_flight + 1) * ONE * ONE / self.window
     }
 
@@ -123,12 +130,12 @@ impl Path {
         }
     }
 
-    /// Data came after `rtt_ns`.
+    /// Updates the window for Data that arrived after `rtt_ns`.
     fn answered(&mut self, rtt_ns: u64, is_marked: bool, now_ns: u64) {
         self.rtt.add(rtt_ns);
         let shortest_ns = self.shortest.add(rtt_ns, now_ns);
         let waited_ns = rtt_ns.saturating_sub(shortest_ns);
-        // What waits, in packets, times the round trip: a kernel has no division of 128 bits.
+        // Both sides are multiplied by the round trip: a kernel has no division of 128 bits.
         let waiting = u128::from(self.in_flight) * u128::from(waited_ns);
         let packets = |n: u64| u128::from(n) * u128::from(rtt_ns.max(1));
         let in_a_round_trip = ONE * ONE / self.window;
@@ -149,35 +156,37 @@ impl Path {
     }
 }
 
-impl Memory for Paths {
+impl Memory for MultipathMemory {
     fn new(faces_max: usize) -> Option<Self> {
-        FaceRecords::new(faces_max).map(Paths)
+        FaceRecords::new(faces_max).map(MultipathMemory)
     }
 }
 
-impl Paths {
-    /// The upstream whose window has most room; of equals the cheapest.
+impl MultipathMemory {
+    /// The upstream with the lowest load; the cheapest of equals.
     fn emptiest(&self, pending: &Pending<'_>) -> Option<usize> {
         let load = |face| self.0.get(face).map_or_else(|| Path::default().load(), Path::load);
         let upstreams = pending.upstreams.iter().enumerate();
         upstreams.min_by_key(|(i, upstream)| (load(upstream.key()), *i)).map(|(i, _)| i)
     }
 
-    /// The Interest goes there.
+    /// Records that the Interest is sent to this upstream.
     fn send(&mut self, pending: &Pending<'_>, to: usize, hook: &Hook<'_>) {
         let Some(face) = pending.upstreams.get(to).map(super::Upstream::key) else { return };
         let Some(path) = self.0.get_or_make(face, hook, Path::default) else { return };
+        // Otherwise Interests whose end was not reported would occupy the window for ever.
         if hook.now_ns.saturating_sub(path.used_at_ns) > IDLE_NS {
             path.in_flight = 0;
         }
         path.used_at_ns = hook.now_ns;
-        // Sent again to where it waits for an answer, it is one in flight.
+        // A retransmission to an upstream that has sent no Nack is in flight already.
         if pending.out_record(face).is_none_or(|record| record.nack.is_some()) {
             path.in_flight += 1;
         }
     }
 
-    /// The Interest is no longer in flight where it was sent. What a Nack ended is not, either.
+    /// Removes the Interest from those in flight. `after_nack` removed it from upstreams that sent
+    /// a Nack.
     fn end(&mut self, out_records: &OutRecords) {
         for record in out_records.iter().filter(|record| record.nack.is_none()) {
             self.land(record.face);
@@ -186,6 +195,7 @@ impl Paths {
 
     fn land(&mut self, face: FaceKey) {
         if let Some(path) = self.0.get_mut(face) {
+            // Saturating, because `send` may have reset the number in the meantime.
             path.in_flight = path.in_flight.saturating_sub(1);
         }
     }
@@ -198,7 +208,7 @@ impl Paths {
 }
 
 impl Strategy for Multipath {
-    type Memory = Paths;
+    type Memory = MultipathMemory;
 
     const MEASURES: bool = true;
 
@@ -209,7 +219,7 @@ impl Strategy for Multipath {
     fn after_receive_interest_with(
         &self,
         pending: &mut Pending<'_>,
-        paths: &mut Paths,
+        paths: &mut MultipathMemory,
         hook: &mut Hook<'_>,
     ) -> Verdict {
         let verdict = match decide(pending) {
@@ -217,19 +227,25 @@ impl Strategy for Multipath {
             Retransmission::New => paths.emptiest(pending).map_or(Verdict::NoUpstream, Verdict::forward_to),
             Retransmission::Forward => {
                 let waiting = |record: &&OutRecord| record.is_pending(hook.now_ns);
+                // The consumer no longer waits for the earlier Interests: they count as lost.
                 let lost = pending.out_records.iter().filter(waiting);
                 lost.for_each(|record| paths.cut(record.face, hook.now_ns));
                 pending.unused_or_earliest()
             }
         };
         if let Verdict::Forward(chosen) = &verdict {
-            let chosen: &Chosen = chosen;
+            let chosen: &ChosenUpstreams = chosen;
             chosen.iter().for_each(|i| paths.send(pending, *i as usize, hook));
         }
         verdict
     }
 
-    fn after_data(&self, answer: &Answer<'_>, paths: &mut Paths, hook: &mut Hook<'_>) -> DataVerdict {
+    fn after_data(
+        &self,
+        answer: &Answer<'_>,
+        paths: &mut MultipathMemory,
+        hook: &mut Hook<'_>,
+    ) -> DataVerdict {
         let now_ns = hook.now_ns;
         if let Some((path, sent)) = paths.0.get_mut(answer.face).zip(answer.sent()) {
             let rtt_ns = now_ns.saturating_sub(sent.sent_at_ns);
@@ -242,22 +258,22 @@ impl Strategy for Multipath {
         DataVerdict { absorbs_mark: others_have_room, ..DataVerdict::default() }
     }
 
-    fn after_nack(&self, face: FaceKey, paths: &mut Paths, hook: &mut Hook<'_>) {
+    fn after_nack(&self, face: FaceKey, paths: &mut MultipathMemory, hook: &mut Hook<'_>) {
         paths.land(face);
         paths.cut(face, hook.now_ns);
     }
 
-    fn on_timeout(&self, out_records: &OutRecords, paths: &mut Paths, hook: &mut Hook<'_>) {
+    fn on_timeout(&self, out_records: &OutRecords, paths: &mut MultipathMemory, hook: &mut Hook<'_>) {
         out_records.iter().for_each(|record| paths.cut(record.face, hook.now_ns));
         paths.end(out_records);
     }
 
-    fn measured(&self, face: FaceKey, paths: &Paths) -> Measured {
+    fn measured(&self, face: FaceKey, paths: &MultipathMemory) -> NextHopMeasurement {
         let srtt_ns = paths.0.get(face).and_then(|path| path.rtt.srtt_ns());
-        Measured { srtt_ns, is_failing: false }
+        NextHopMeasurement { srtt_ns, is_failing: false }
     }
 
-    fn fib_changed(&self, change: FibChange, paths: &mut Paths) {
+    fn fib_changed(&self, change: FibChange, paths: &mut MultipathMemory) {
         if let FibChange::Removed(face) = change {
             paths.0.retain(|own, _| own != face);
         }

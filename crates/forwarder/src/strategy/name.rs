@@ -27,6 +27,8 @@ impl StrategyName {
 
     pub(super) fn put(&mut self, octets: &[u8]) {
         let end = self.len + octets.len();
+        // There is room for every name of the table. Otherwise the rest is left out, without a
+        // panic.
         if let Some(place) = self.octets.get_mut(self.len..end) {
             place.copy_from_slice(octets);
             self.len = end;

@@ -1,8 +1,8 @@
-//! What can be said of a strategy behind its name, as NFD writes it:
+//! The parameters of a strategy, which follow its name as in NFD:
 //! `/localhost/nfd/strategy/asf/v=5/probing-interval~30000/max-timeouts~5`.
 //!
-//! Only ASF has any. They lie beside the strategy's number in the table of choices, so that nothing
-//! is looked up for a strategy without them.
+//! Only ASF has parameters. They are stored beside the strategy's number in the table of choices,
+//! so that strategies without them need no lookup.
 
 use core::fmt::Write;
 
@@ -10,19 +10,19 @@ use namely_wire::Component;
 
 use crate::strategy::name::StrategyName;
 
-/// Milliseconds from one probe of ASF to the next, unless it is said.
+/// Default interval of ASF's probes in milliseconds.
 const PROBING_MS: u32 = 60_000;
 
-/// The fewest that may be asked for, as in NFD.
+/// The minimum interval, as in NFD.
 const PROBING_MS_MIN: u32 = 1_000;
 
-/// Timeouts in a row after which ASF takes a next hop for dead, unless it is said.
+/// Default number of timeouts in a row after which ASF treats a next hop as dead.
 const TIMEOUTS_MAX: u32 = 3;
 
 const PROBING_INTERVAL: &str = "probing-interval";
 const MAX_TIMEOUTS: &str = "max-timeouts";
 
-/// The parameters of a choice; 0 stands for what was not said.
+/// The parameters of a choice; 0 stands for the default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Parameters {
     probing_ms: u32,
@@ -30,8 +30,8 @@ pub(crate) struct Parameters {
 }
 
 impl Parameters {
-    /// Reads the components behind the version of a strategy, which may take parameters; `None` if
-    /// it has no such parameter, or one is said twice or has no such value.
+    /// Parses the components after the version of a strategy that may take parameters; `None` for
+    /// an unknown or repeated parameter or an invalid value.
     pub(super) fn parse<'a>(is_taken: bool, components: impl Iterator<Item = Component<'a>>) -> Option<Self> {
         let mut parameters = Parameters::default();
         for component in components {
@@ -43,6 +43,8 @@ impl Parameters {
                 _ => return None,
             };
             let value = value.parse().ok().filter(|value| *value >= least)?;
+            // Only a parameter that was given before is not 0, because no value below its minimum
+            // is accepted.
             if core::mem::replace(field, value) != 0 {
                 return None;
             }
@@ -50,7 +52,7 @@ impl Parameters {
         Some(parameters)
     }
 
-    /// Appends what was said to the name of a strategy.
+    /// Appends the given parameters to the name of a strategy.
     pub(super) fn append_to(self, name: &mut StrategyName) {
         for (key, value) in [(PROBING_INTERVAL, self.probing_ms), (MAX_TIMEOUTS, self.timeouts_max)] {
             if value != 0 {
@@ -71,7 +73,7 @@ impl Parameters {
         Parameters { probing_ms: (number >> 32) as u32, timeouts_max: number as u32 }
     }
 
-    /// How long after a probe the next one comes, ns.
+    /// The interval of probes, ns.
     pub(super) fn probing_ns(self) -> u64 {
         let ms = if self.probing_ms == 0 { PROBING_MS } else { self.probing_ms };
         u64::from(ms) * 1_000_000

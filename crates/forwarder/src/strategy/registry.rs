@@ -1,14 +1,15 @@
-//! The table of strategies: the one place that knows them all. A row makes a strategy known to
-//! management, to the configuration and to the pipelines.
+//! The table of all strategies. A row registers a strategy with management, with the configuration
+//! and with the pipelines.
 
 use crate::strategy::name::StrategyName;
 
-use namely_wire::mgmt::STRATEGY_PREFIX;
+use namely_messages::STRATEGY_PREFIX;
 use namely_wire::{Name, NameRef, types};
 
 use super::parameters::Parameters;
 use super::{
-    Answer, DataVerdict, FibChange, Measured, NackVerdict, Pending, Strategy, StrategyError, Verdict,
+    Answer, DataVerdict, FibChange, NackVerdict, NextHopMeasurement, Pending, Strategy, StrategyError,
+    Verdict,
 };
 use crate::face_id::FaceKey;
 use crate::pit::entry::OutRecords;
@@ -18,17 +19,17 @@ use crate::strategy::hook::{Hook, Memory};
 /// For each strategy: its type, the last component of its name, and the version implemented.
 macro_rules! strategies {
     ($($(#[$attribute:meta])? $module:ident::$kind:ident, $name:literal, $version:literal;)*) => {
-        /// The strategies there are.
+        /// All strategies.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum StrategyKind {
             $($(#[$attribute])? $kind),*
         }
 
-        /// Each strategy with the last component of its name and the version that is implemented.
+        /// Each strategy with the last component of its name and the implemented version.
         pub(super) const STRATEGIES: &[(StrategyKind, &str, u64)] =
             &[$($(#[$attribute])? (StrategyKind::$kind, $name, $version)),*];
 
-        /// What the strategy of a prefix remembers of it.
+        /// The memory of a prefix's strategy.
         pub(crate) enum AnyMemory {
             $($(#[$attribute])? $kind(<super::$module::$kind as Strategy>::Memory)),*
         }
@@ -58,8 +59,8 @@ macro_rules! strategies {
         }
 
         impl AnyMemory {
-            /// An empty memory of `kind`, for at most `faces_max` faces; `None` if the strategy
-            /// remembers nothing or there is no memory for it.
+            /// An empty memory of `kind`, for at most `faces_max` faces; `None` if the strategy has
+            /// no memory or the allocation fails.
             pub(super) fn new(kind: StrategyKind, faces_max: usize) -> Option<Self> {
                 Some(match kind {
                     $($(#[$attribute])? StrategyKind::$kind => AnyMemory::$kind(Memory::new(faces_max)?)),*
@@ -75,8 +76,8 @@ macro_rules! strategies {
         }
 
         impl StrategyKind {
-            /// As [`Strategy::after_receive_interest`]. Those that remember something come here
-            /// only when there is no room for it: out of the way of the others.
+            /// As [`Strategy::after_receive_interest`]. A strategy with memory is called here only
+            /// when there is no room for it, so that call is not inlined.
             #[inline]
             pub(crate) fn after_receive_interest(self, pending: &mut Pending<'_>) -> Verdict {
                 match self {
@@ -89,14 +90,14 @@ macro_rules! strategies {
                 }
             }
 
-            /// Returns true if the strategy measures how long upstreams take to answer.
+            /// Returns true if the strategy measures round-trip times.
             pub(super) fn measures(self) -> bool {
                 match self {
                     $($(#[$attribute])? StrategyKind::$kind => <super::$module::$kind as Strategy>::MEASURES),*
                 }
             }
 
-            /// Returns true if the strategy remembers anything.
+            /// Returns true if the strategy has memory.
             pub(crate) fn remembers(self) -> bool {
                 match self {
                     $($(#[$attribute])? StrategyKind::$kind => size_of::<<super::$module::$kind as Strategy>::Memory>() > 0),*
@@ -107,6 +108,7 @@ macro_rules! strategies {
 }
 
 strategies! {
+    // The first row is the default of `/`; NFD has the same.
     best_route::BestRoute, "best-route", 5;
     multicast::Multicast, "multicast", 4;
     asf::Asf, "asf", 5;
@@ -120,11 +122,11 @@ strategies! {
     vip::Vip, "vip", 1;
 }
 
-/// The strategy of `/` unless another is chosen, by the last component of its name.
+/// The default strategy of `/`, by the last component of its name.
 pub const DEFAULT_STRATEGY: &str = STRATEGIES[0].1;
 
 impl StrategyKind {
-    /// The strategy of `/` unless another is chosen.
+    /// The default strategy of `/`.
     pub(super) const DEFAULT: StrategyKind = STRATEGIES[0].0;
 
     /// All of them.
@@ -132,7 +134,7 @@ impl StrategyKind {
         STRATEGIES.iter().map(|(kind, ..)| *kind)
     }
 
-    /// True if something can be said of it behind its name.
+    /// True if it takes parameters after its name.
     pub(crate) fn takes_parameters(self) -> bool {
         self == StrategyKind::Asf
     }
@@ -148,6 +150,7 @@ impl StrategyKind {
     }
 
     pub(super) fn from_pair(pair: Pair) -> Self {
+        // During a write a reader may see any number. The result is then discarded.
         STRATEGIES.get(pair.0 as usize).map_or(StrategyKind::DEFAULT, |(kind, ..)| *kind)
     }
 
@@ -167,22 +170,22 @@ impl StrategyKind {
     }
 }
 
-/// A strategy as somebody chose it.
+/// A strategy with its parameters, as it was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Named {
+pub(crate) struct ConfiguredStrategy {
     pub(crate) kind: StrategyKind,
     pub(crate) parameters: Parameters,
 }
 
-impl From<StrategyKind> for Named {
+impl From<StrategyKind> for ConfiguredStrategy {
     fn from(kind: StrategyKind) -> Self {
-        Named { kind, parameters: Parameters::default() }
+        ConfiguredStrategy { kind, parameters: Parameters::default() }
     }
 }
 
-impl Named {
-    /// The strategy that `name` names: in full or by its last component, and with the implemented
-    /// version or without one; its parameters may follow.
+impl ConfiguredStrategy {
+    /// The strategy of `name`: in full or by its last component, and with the implemented version
+    /// or without one; parameters may follow.
     pub(crate) fn from_name(name: NameRef<'_>) -> Result<Self, StrategyError> {
         let is = |n: usize, word: &str| {
             let component = name.component(n).filter(|component| component.typ == types::GENERIC_COMPONENT);
@@ -194,11 +197,12 @@ impl Named {
         let (kind, _, version) = *named.ok_or(StrategyError::Unknown)?;
         let has = |n: usize| name.component(n).and_then(|component| component.version());
         let n = at + if has(at + 1) == Some(version) { 2 } else { 1 };
+        // A version that is not implemented is refused and not ignored.
         if has(n).is_some() {
             return Err(StrategyError::Unknown);
         }
         let parameters = Parameters::parse(kind.takes_parameters(), name.components().skip(n));
-        parameters.map(|parameters| Named { kind, parameters }).ok_or(StrategyError::Parameters)
+        parameters.map(|parameters| ConfiguredStrategy { kind, parameters }).ok_or(StrategyError::Parameters)
     }
 
     /// The full name with version and parameters.
@@ -212,13 +216,16 @@ impl Named {
     }
 
     pub(super) fn from_pair(pair: Pair) -> Self {
-        Named { kind: StrategyKind::from_pair(pair), parameters: Parameters::from_number(pair.1) }
+        ConfiguredStrategy {
+            kind: StrategyKind::from_pair(pair),
+            parameters: Parameters::from_number(pair.1),
+        }
     }
 }
 
 /// A strategy that was chosen for a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ChosenStrategy(pub(crate) Named);
+pub struct ChosenStrategy(pub(crate) ConfiguredStrategy);
 
 impl ChosenStrategy {
     /// Its full name, with version and parameters.
@@ -226,9 +233,10 @@ impl ChosenStrategy {
         self.octets().as_name().into()
     }
 
-    /// The same, without any memory.
+    /// As `name`, without an allocation.
     pub fn octets(self) -> StrategyName {
-        let Named { kind, parameters } = self.0;
+        let ConfiguredStrategy { kind, parameters } = self.0;
+        // In range: there is one row for each kind, in the order of the kinds.
         let (_, last, version) = STRATEGIES[kind as usize];
         let mut name = StrategyName::new();
         STRATEGY_PREFIX
@@ -242,7 +250,7 @@ impl ChosenStrategy {
     }
 }
 
-/// The hooks of [`Strategy`] that get its memory.
+/// The hooks of [`Strategy`] that take its memory.
 impl AnyMemory {
     pub(crate) fn after_receive_interest(
         &mut self,
@@ -277,7 +285,7 @@ impl AnyMemory {
         hook!(self, strategy, own => strategy.on_timer(own, hook));
     }
 
-    pub(crate) fn measured(&self, face: FaceKey) -> Measured {
+    pub(crate) fn measured(&self, face: FaceKey) -> NextHopMeasurement {
         hook!(self, strategy, own => strategy.measured(face, own))
     }
 
@@ -291,8 +299,8 @@ mod tests {
     use super::*;
     use alloc::string::ToString;
 
-    fn named(uri: &str) -> Result<Named, StrategyError> {
-        Named::from_name(uri.parse::<Name>().unwrap().as_name())
+    fn named(uri: &str) -> Result<ConfiguredStrategy, StrategyError> {
+        ConfiguredStrategy::from_name(uri.parse::<Name>().unwrap().as_name())
     }
 
     fn kind(uri: &str) -> Option<StrategyKind> {
@@ -300,13 +308,16 @@ mod tests {
     }
 
     #[test]
-    fn a_strategy_is_named_with_its_version_without_it_or_by_its_last_component() {
+    fn a_strategy_is_found_without_its_version() {
         for (expected, last, version) in STRATEGIES.iter().copied() {
             let base = alloc::format!("/localhost/nfd/strategy/{last}");
             assert_eq!(expected.name().to_string(), alloc::format!("{base}/v={version}"));
             assert_eq!(kind(&base), Some(expected));
             assert_eq!(kind(&alloc::format!("{base}/v={version}")), Some(expected));
-            assert_eq!(Named::from_pair(Named::from(expected).pair()), Named::from(expected));
+            assert_eq!(
+                ConfiguredStrategy::from_pair(ConfiguredStrategy::from(expected).pair()),
+                ConfiguredStrategy::from(expected)
+            );
         }
         assert_eq!(kind("/best-route"), Some(StrategyKind::BestRoute));
         assert_eq!(kind("/multicast/v=4"), Some(StrategyKind::Multicast));
@@ -316,12 +327,12 @@ mod tests {
     }
 
     #[test]
-    fn asf_takes_nfds_parameters_and_others_take_none() {
+    fn only_asf_accepts_parameters() {
         let full = "/localhost/nfd/strategy/asf/v=5/probing-interval~30000/max-timeouts~5";
         let asf = named(full).unwrap();
         assert_eq!((asf.parameters.probing_ns(), asf.parameters.timeouts_max()), (30_000_000_000, 5));
         assert_eq!(asf.name().to_string(), full);
-        assert_eq!(Named::from_pair(asf.pair()), asf);
+        assert_eq!(ConfiguredStrategy::from_pair(asf.pair()), asf);
         let plain = named("/asf").unwrap();
         assert_eq!((plain.parameters.probing_ns(), plain.parameters.timeouts_max()), (60_000_000_000, 3));
         assert_eq!(named("/asf/max-timeouts~1").unwrap().parameters.timeouts_max(), 1);
@@ -342,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn only_those_that_remember_something_have_a_memory() {
+    fn only_stateful_strategies_have_a_memory() {
         for (kind, ..) in STRATEGIES {
             assert_eq!(AnyMemory::new(*kind, 4).is_some(), kind.remembers());
         }

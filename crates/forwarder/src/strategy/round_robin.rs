@@ -1,6 +1,6 @@
-//! Round robin, a baseline (`VI-28`): new Interests of a prefix go to its next hops in turn. A
-//! retransmission tries one that is not waited for, then the one used longest ago, as in best
-//! route.
+//! Round robin, a baseline (`VI-28`): new Interests of a prefix are sent to its next hops in turn.
+//! A retransmission is sent to one without a pending answer, then to the one used longest ago, as
+//! in best route.
 
 use super::best_route::BestRoute;
 use super::suppression::{Retransmission, decide};
@@ -9,17 +9,17 @@ use crate::strategy::hook::{Hook, Memory};
 
 pub(crate) struct RoundRobin;
 
-/// What round robin remembers of a prefix: Interests that it has sent.
-pub(crate) struct Turn(u64);
+/// The memory of round robin for a prefix: the number of Interests sent.
+pub(crate) struct RoundRobinMemory(u64);
 
-impl Memory for Turn {
+impl Memory for RoundRobinMemory {
     fn new(_faces_max: usize) -> Option<Self> {
-        Some(Turn(0))
+        Some(RoundRobinMemory(0))
     }
 }
 
 impl Strategy for RoundRobin {
-    type Memory = Turn;
+    type Memory = RoundRobinMemory;
 
     fn after_receive_interest(&self, pending: &mut Pending<'_>) -> Verdict {
         BestRoute.after_receive_interest(pending)
@@ -28,7 +28,7 @@ impl Strategy for RoundRobin {
     fn after_receive_interest_with(
         &self,
         pending: &mut Pending<'_>,
-        turn: &mut Turn,
+        turn: &mut RoundRobinMemory,
         _hook: &mut Hook<'_>,
     ) -> Verdict {
         let hops = pending.upstreams.len() as u64;

@@ -1,9 +1,10 @@
-//! How long upstreams took to answer, as the strategies that measure it saw it: a histogram of each
-//! such strategy, for who watches it. It decides nothing.
+//! Round-trip times of upstreams: a histogram for each strategy that measures them, for monitoring.
+//! It affects no decision.
 
 use crate::counter::Counter;
 
-/// Where the histogram's buckets end, ns, each included; one more has all that is longer.
+/// The inclusive upper bounds of the histogram's buckets, ns. One more bucket counts all longer
+/// round trips.
 pub const ROUND_TRIP_ENDS_NS: [u64; 16] = [
     50_000,
     100_000,
@@ -23,13 +24,13 @@ pub const ROUND_TRIP_ENDS_NS: [u64; 16] = [
     5_000_000_000,
 ];
 
-/// Round trips by their length. Strategies without measurements, as `best-route`, add none.
+/// Round trips by duration. Strategies without measurements, such as `best-route`, add none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RoundTripCounts {
-    /// The sum of all, ns.
+    /// The sum of all round trips, ns.
     pub sum_ns: u64,
-    /// How many ended within each of [`ROUND_TRIP_ENDS_NS`] and not within the one before; the last
-    /// ones took longer.
+    /// The round trips up to each bound of [`ROUND_TRIP_ENDS_NS`] and above the previous bound. The
+    /// last element counts those above all bounds.
     pub counts: [u64; ROUND_TRIP_ENDS_NS.len() + 1],
 }
 
@@ -42,6 +43,7 @@ pub(crate) struct RoundTripCounters {
 impl RoundTripCounters {
     pub(crate) fn add(&self, rtt_ns: u64) {
         let bucket = ROUND_TRIP_ENDS_NS.iter().take_while(|end_ns| rtt_ns > **end_ns).count();
+        // Always present: there is one bucket more than bounds.
         if let Some(count) = self.counts.get(bucket) {
             count.add(1);
             self.sum_ns.add(rtt_ns);
@@ -58,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_round_trip_is_counted_where_it_ends() {
+    fn a_round_trip_falls_in_its_bucket() {
         let counters = RoundTripCounters::default();
         for end_ns in ROUND_TRIP_ENDS_NS {
             counters.add(end_ns);

@@ -1,20 +1,20 @@
 //! Self-learning (NFD's version 1; Shi et al., "On Broadcast-based Self-Learning in Named Data
-//! Networking", 2017): where no route leads, an Interest goes everywhere, and routes are learned
-//! from where its Data comes.
+//! Networking", 2017): an Interest without a route is flooded, and routes are learned from the
+//! faces that its Data comes from.
 //!
-//! - An Interest without a next hop is a *discovery*: it goes to all faces that are for discovery,
-//!   groups and the neighbours of their links ([`crate::DiscoveryControl`]).
-//!   With next hops it goes to the one that answered last, or to all of them, and says
-//!   NonDiscovery: who has no route for such an Interest refuses it instead of asking everybody.
-//! - Data that answers a discovery teaches a route ([`crate::Learned`]): the home puts it into the
-//!   RIB, for a short time.
-//! - After a Nack or a timeout of the next hop that is used, and when an Interest comes again while
-//!   nothing is answered, the next Interest is a discovery again.
+//! - An Interest without a next hop is a *discovery*: it is sent to all discovery faces, that is
+//!   groups and the neighbors of their links ([`crate::DiscoveryControl`]). With next hops it is
+//!   sent to the one that answered last, or to all of them, with NonDiscovery: a router without a
+//!   route refuses such an Interest instead of flooding it.
+//! - A route is learned from Data that answers a discovery ([`crate::Learned`]): the
+//!   embedder adds it to the RIB, for a short time.
+//! - After a Nack or a timeout of the current next hop, and on a retransmission while nothing is
+//!   answered, the next Interest is a discovery again.
 //!
-//! Interests that lead nowhere cost everybody a packet: each face may begin
-//! [`DISCOVERIES_PER_S_MAX`] discoveries a second, and what is beyond is refused.
+//! An Interest that leads nowhere costs every router a packet. So each face may begin
+//! [`DISCOVERIES_PER_S_MAX`] discoveries a second, and further ones are refused.
 
-use namely_wire::mgmt::LinkType;
+use namely_messages::LinkType;
 
 use super::suppression::{Retransmission, decide};
 use super::{Answer, DataVerdict, FibChange, Pending, Strategy, Upstream, Verdict};
@@ -22,47 +22,61 @@ use crate::face_id::FaceKey;
 use crate::pit::entry::OutRecords;
 use crate::strategy::hook::{FaceRecords, Hook, Memory};
 
-/// Discoveries that a face may begin in a second. A face that there is no room to remember has none
-/// of its own, but shares one such number with others like it.
+/// Discoveries that a face begins in a second.
+///
+/// Faces without a record, for lack of room, share one such number.
+///
+/// # Limit
+/// The Interest is refused as without a route.
+/// - Counter: `no_route`
+/// - Tests: `discoveries_per_face_are_rate_limited`
 pub(crate) const DISCOVERIES_PER_S_MAX: u32 = 500;
 
-/// How often an Interest along a route to a group goes to the neighbours of its link as well, ns.
+/// Interval of Interests to the neighbors beside a group.
+///
+/// Such an Interest follows a route to the group of a link.
+///
+/// # Limit
+/// An earlier Interest is sent to the group alone.
+/// - Value: 1 s for each prefix
+/// - Tests: `a_group_route_follows_the_answering_neighbor`
 pub(crate) const BESIDE_NS: u64 = 1_000_000_000;
 
-/// A next hop that answered so lately is not given up for one Interest that comes again, ns.
+/// A next hop that answered within this time is not dropped for one retransmission, ns.
 const ANSWERS_NS: u64 = 1_000_000_000;
 
 pub(crate) struct SelfLearning;
 
-/// What it remembers of a prefix.
+/// The memory of self-learning for a prefix.
 pub(crate) struct Learning {
     /// The next hop that answered last.
     used: Option<FaceKey>,
     answered_at_ns: u64,
     /// True since it failed.
     is_doubted: bool,
-    /// When an Interest last went to a group and its neighbours, or first to the group, ns.
+    /// The last time of an Interest to a group and its neighbors, or of the first one to the group,
+    /// ns.
     beside_at_ns: Option<u64>,
-    begun: FaceRecords<Begun>,
-    begun_by_others: Begun,
+    begun: FaceRecords<DiscoveryCount>,
+    begun_by_others: DiscoveryCount,
 }
 
-/// Discoveries that a face began in the second since a time.
+/// Discoveries that a face began in the second since `since_ns`.
 #[derive(Debug, Default)]
-struct Begun {
+struct DiscoveryCount {
     since_ns: u64,
     count: u32,
 }
 
-impl Begun {
+impl DiscoveryCount {
     fn is_over(&self, now_ns: u64) -> bool {
         now_ns.saturating_sub(self.since_ns) >= 1_000_000_000
     }
 
-    /// Counts one; false if it is one too many.
+    /// Counts one; returns false if the limit is exceeded.
     fn admits(&mut self, now_ns: u64) -> bool {
         if self.is_over(now_ns) {
-            *self = Begun { since_ns: now_ns, count: 0 };
+            *self = DiscoveryCount { since_ns: now_ns, count: 0 };
         }
         self.count += 1;
         self.count <= DISCOVERIES_PER_S_MAX
@@ -77,7 +91,7 @@ impl Memory for Learning {
             is_doubted: false,
             beside_at_ns: None,
             begun: FaceRecords::new(faces_max)?,
-            begun_by_others: Begun::default(),
+            begun_by_others: DiscoveryCount::default(),
         })
     }
 }
@@ -90,20 +104,22 @@ impl Learning {
     }
 
     fn discover(&mut self, hook: &Hook<'_>) -> Verdict {
-        // What a face began in an earlier second counts no more, and its place is another's.
+        // Discoveries of an earlier second no longer count, so their records are removed for other
+        // faces.
         if hook.ingress.is_some_and(|face| self.begun.get(face).is_none()) {
             self.begun.retain(|_, begun| !begun.is_over(hook.now_ns));
         }
-        let begun = match hook.ingress.and_then(|face| self.begun.get_or_make(face, hook, Begun::default)) {
-            Some(own) => own,
-            None => &mut self.begun_by_others,
-        };
+        let begun =
+            match hook.ingress.and_then(|face| self.begun.get_or_make(face, hook, DiscoveryCount::default)) {
+                Some(own) => own,
+                None => &mut self.begun_by_others,
+            };
         if begun.admits(hook.now_ns) { Verdict::Discover } else { Verdict::NoUpstream }
     }
 
-    /// Along the routes: by the next hop that answered last, or all. Who answers by a group may be
-    /// a neighbour, who is asked there as well now and then: by its own answer the route moves to
-    /// it.
+    /// Forwards along the routes: by the next hop that answered last, or all. Data from a group may
+    /// come from a neighbor, so the neighbors receive the Interest as well from time to time. The
+    /// neighbor's own answer moves the route to it.
     fn along(&mut self, pending: &Pending<'_>, now_ns: u64) -> Verdict {
         let is_used = |upstream: &Upstream<'_>| Some(upstream.key()) == self.used;
         let used = pending.upstreams.iter().position(is_used);
@@ -123,7 +139,7 @@ impl Learning {
 impl Strategy for SelfLearning {
     type Memory = Learning;
 
-    /// Without memory nothing is learned.
+    /// Without memory no route is learned.
     fn after_receive_interest(&self, pending: &mut Pending<'_>) -> Verdict {
         match decide(pending) {
             Retransmission::Suppress => Verdict::Suppress,
@@ -139,7 +155,8 @@ impl Strategy for SelfLearning {
         hook: &mut Hook<'_>,
     ) -> Verdict {
         let has_route = !pending.upstreams.is_empty();
-        // What an application of this machine offers is asked of nobody else, however it answers.
+        // Interests for a local application's names are sent to no other host, even if it does not
+        // answer.
         let is_here = pending.upstreams.iter().any(|upstream| upstream.face.is_local());
         let decision = decide(pending);
         let answers = hook.now_ns.saturating_sub(memory.answered_at_ns) < ANSWERS_NS;
@@ -164,6 +181,7 @@ impl Strategy for SelfLearning {
     }
 
     fn on_timeout(&self, out_records: &OutRecords, memory: &mut Learning, _hook: &mut Hook<'_>) {
+        // A Nack was handled when it arrived.
         out_records.iter().filter(|record| record.nack.is_none()).for_each(|record| memory.fail(record.face));
     }
 

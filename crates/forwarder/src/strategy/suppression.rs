@@ -11,10 +11,10 @@ pub(super) const SUPPRESSION_NS_FIRST: u32 = 10_000_000;
 /// The longest interval, ns.
 pub(super) const SUPPRESSION_NS_MAX: u32 = 250_000_000;
 
-/// What an Interest for a pending name is.
+/// The kind of an Interest for a pending name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Retransmission {
-    /// No upstream is being waited for: it is treated as new.
+    /// No upstream has a pending answer: it is treated as new.
     New,
     /// It comes long enough after the last sending to be sent again.
     Forward,
@@ -31,8 +31,9 @@ pub(super) fn decide(pending: &mut Pending<'_>) -> Retransmission {
     advance(pending.suppression_ns, pending.now_ns.saturating_sub(last_sent_ns))
 }
 
-/// Decides by one interval: `interval_ns` grows if the Interest may go.
+/// Decides by one interval: `interval_ns` grows if the Interest may be sent.
 pub(super) fn advance(interval_ns: &mut u32, since_sent_ns: u64) -> Retransmission {
+    // 0 stands for no retransmission yet.
     let current_ns = (*interval_ns).max(SUPPRESSION_NS_FIRST);
     if since_sent_ns < u64::from(current_ns) {
         return Retransmission::Suppress;
@@ -42,7 +43,7 @@ pub(super) fn advance(interval_ns: &mut u32, since_sent_ns: u64) -> Retransmissi
 }
 
 /// Returns true if an Interest was never sent to this upstream, or long enough ago; its interval
-/// grows then.
+/// then grows.
 pub(crate) fn may_be_sent_again(out_records: &mut OutRecords, upstream: FaceKey, now_ns: u64) -> bool {
     let record = out_records.iter_mut().find(|record| record.face == upstream);
     record.is_none_or(|record| {
@@ -56,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_interval_doubles_from_10_ms_to_250_ms() {
+    fn suppression_doubles_from_10_to_250_ms() {
         let mut interval_ns = 0;
         let mut allowed_ms = alloc::vec::Vec::new();
         for _ in 0..7 {

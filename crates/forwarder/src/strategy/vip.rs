@@ -1,11 +1,11 @@
-//! VIP (`VI-15`, `VI-16`): an object's Interests go where most of its VIPs went, which who computes
-//! the virtual plane has set ([`crate::ObjectControl::direct`]), and all packets of an object
-//! that are asked for one after the other go one way, whatever changes meanwhile.
+//! VIP (`VI-15`, `VI-16`): an object's Interests are sent to the face that most of its VIPs went
+//! to, as the virtual plane has set ([`crate::ObjectControl::direct`]). Consecutive Interests for
+//! an object take the same path, even if the plan changes meanwhile.
 //!
-//! The direction is *locked* with the first Interest and each further one renews the lock. A face
-//! that is gone, a retransmission, a Nack or a timeout ends it: the object is asked for another
-//! way, and not that way again for as long as a lock lasts. What belongs to no object goes as by
-//! best route.
+//! The direction is *locked* with the first Interest, and each further one renews the lock. The
+//! removal of the face, a retransmission, a Nack or a timeout ends it: the object's Interests then
+//! take another path, and do not return to this one for the duration of a lock. Interests for no
+//! object are forwarded as by best route.
 
 use super::best_route::BestRoute;
 use super::suppression::{Retransmission, decide};
@@ -14,29 +14,30 @@ use crate::face_id::FaceKey;
 use crate::pit::entry::OutRecords;
 use crate::strategy::hook::{Hook, Memory};
 
-/// A lock lasts twice the largest round trip of its object, and so long at least and at most, ns.
+/// A lock lasts twice the largest round trip of its object, within these bounds, ns.
 const LOCK_NS_MIN: u64 = 200_000_000;
 const LOCK_NS_MAX: u64 = 10_000_000_000;
 
 pub(crate) struct Vip;
 
-/// What is remembered of an object.
+/// The memory of an object.
 #[derive(Debug, Default)]
-pub(crate) struct Direction {
-    /// The locked face, and until when.
+pub(crate) struct VipMemory {
+    /// The locked face, and the end of the lock.
     locked: Option<(FaceKey, u64)>,
-    /// A face that failed, and until when it is not chosen.
+    /// A face that failed, and the end of its exclusion.
     failed: Option<(FaceKey, u64)>,
     rtt_ns_max: u64,
 }
 
-impl Memory for Direction {
+impl Memory for VipMemory {
     fn new(_faces_max: usize) -> Option<Self> {
-        Some(Direction::default())
+        // Independent of `strategy_faces_max`: it has two faces at most.
+        Some(VipMemory::default())
     }
 }
 
-impl Direction {
+impl VipMemory {
     fn lasts_ns(&self) -> u64 {
         self.rtt_ns_max.saturating_mul(2).clamp(LOCK_NS_MIN, LOCK_NS_MAX)
     }
@@ -45,14 +46,14 @@ impl Direction {
         self.locked = Some((face, now_ns.saturating_add(self.lasts_ns())));
     }
 
-    /// The face did not answer.
+    /// Records that the face did not answer.
     fn fail(&mut self, face: FaceKey, now_ns: u64) {
         self.locked.take_if(|(locked, _)| *locked == face);
         self.failed = Some((face, now_ns.saturating_add(self.lasts_ns())));
     }
 
-    /// The locked face was asked for the very same and has not answered.
-    fn fail_if_asked(&mut self, pending: &Pending<'_>) {
+    /// Fails the locked face if it was sent this very Interest and has not answered.
+    fn fail_if_sent(&mut self, pending: &Pending<'_>) {
         if let Some((face, _)) = self.locked
             && pending.out_record(face).is_some()
         {
@@ -60,7 +61,7 @@ impl Direction {
         }
     }
 
-    /// Where a retransmission goes: of what is not waited for the cheapest that has not failed.
+    /// The upstream of a retransmission: the cheapest without a pending answer that has not failed.
     fn another(&self, pending: &Pending<'_>) -> Verdict {
         let works = |upstream: &Upstream<'_>| !self.has_failed(upstream.key(), pending.now_ns);
         let mut unused = pending.upstreams.iter();
@@ -87,7 +88,7 @@ impl Direction {
 }
 
 impl Strategy for Vip {
-    type Memory = Direction;
+    type Memory = VipMemory;
 
     const MEASURES: bool = true;
 
@@ -98,7 +99,7 @@ impl Strategy for Vip {
     fn after_receive_interest_with(
         &self,
         pending: &mut Pending<'_>,
-        direction: &mut Direction,
+        direction: &mut VipMemory,
         hook: &mut Hook<'_>,
     ) -> Verdict {
         let now_ns = pending.now_ns;
@@ -106,8 +107,8 @@ impl Strategy for Vip {
             Retransmission::Suppress => Verdict::Suppress,
             Retransmission::New if pending.upstreams.is_empty() => Verdict::NoUpstream,
             Retransmission::New => {
-                // Its time is over, which no timer has told yet.
-                direction.fail_if_asked(pending);
+                // The entry has expired, but its timer has not fired yet.
+                direction.fail_if_sent(pending);
                 let chosen = direction.choose(pending, hook.direction);
                 if let Some(upstream) = pending.upstreams.get(chosen) {
                     direction.lock(upstream.key(), now_ns);
@@ -115,26 +116,27 @@ impl Strategy for Vip {
                 Verdict::forward_to(chosen)
             }
             Retransmission::Forward => {
-                direction.fail_if_asked(pending);
+                direction.fail_if_sent(pending);
                 direction.another(pending)
             }
         }
     }
 
-    fn after_data(&self, answer: &Answer<'_>, direction: &mut Direction, hook: &mut Hook<'_>) -> DataVerdict {
+    fn after_data(&self, answer: &Answer<'_>, direction: &mut VipMemory, hook: &mut Hook<'_>) -> DataVerdict {
         if let Some(sent) = answer.sent() {
             let rtt_ns = hook.now_ns.saturating_sub(sent.sent_at_ns);
+            // The largest, so that a lock outlasts the slowest answer of the object.
             direction.rtt_ns_max = direction.rtt_ns_max.max(rtt_ns);
             hook.round_trip(rtt_ns);
         }
         DataVerdict::default()
     }
 
-    fn after_nack(&self, face: FaceKey, direction: &mut Direction, hook: &mut Hook<'_>) {
+    fn after_nack(&self, face: FaceKey, direction: &mut VipMemory, hook: &mut Hook<'_>) {
         direction.fail(face, hook.now_ns);
     }
 
-    fn on_timeout(&self, out_records: &OutRecords, direction: &mut Direction, hook: &mut Hook<'_>) {
+    fn on_timeout(&self, out_records: &OutRecords, direction: &mut VipMemory, hook: &mut Hook<'_>) {
         if let Some((face, _)) = direction.locked
             && out_records.iter().any(|record| record.face == face)
         {

@@ -1,50 +1,50 @@
 //! Load balancing by round trip, under the name of ndnSIM's tutorial, `weighted-load-balancer`: a
-//! new Interest goes to one of the next hops at random, the likelier the shorter its round trips
-//! are. Those that were not measured yet count as the fastest that was. A retransmission tries one
-//! that is not waited for, then the one used longest ago, as in best route.
+//! new Interest is sent to a random next hop, with more probability for shorter round trips. Next
+//! hops without a measurement count as the fastest measured one. A retransmission is sent to one
+//! without a pending answer, then to the one used longest ago, as in best route.
 //!
-//! An Interest that was not answered counts as a round trip as long as it was waited for, so that a
-//! dead next hop gets ever fewer; answers bring it back.
+//! An Interest without an answer counts as a round trip of its waiting time, so that a dead next
+//! hop receives ever fewer Interests; answers restore it.
 
 use super::best_route::BestRoute;
 use super::rtt::RttEstimator;
 use super::suppression::{Retransmission, decide};
-use super::{Answer, DataVerdict, FibChange, Measured, Pending, Strategy, Verdict};
+use super::{Answer, DataVerdict, FibChange, NextHopMeasurement, Pending, Strategy, Verdict};
 use crate::face_id::FaceKey;
 use crate::pit::entry::OutRecords;
 use crate::strategy::hook::{FaceRecords, Hook, Memory};
 
-/// Interests of so many are sent to a next hop however slow it is, so that what became faster is
-/// noticed.
+/// One of this number of Interests is sent to a next hop even if it is slow, so that it is measured
+/// again when it becomes faster.
 const SHARE_MIN: u64 = 128;
 
-/// What a Nack counts as, ns.
+/// The round trip that a Nack counts as, ns.
 const NACK_NS: u64 = 1_000_000_000;
 
 pub(crate) struct WeightedLoadBalancer;
 
-/// What it remembers of a prefix.
-pub(crate) struct RoundTrips(FaceRecords<RttEstimator>);
+/// The memory of the balancer for a prefix.
+pub(crate) struct WeightedMemory(FaceRecords<RttEstimator>);
 
-impl Memory for RoundTrips {
+impl Memory for WeightedMemory {
     fn new(faces_max: usize) -> Option<Self> {
-        FaceRecords::new(faces_max).map(RoundTrips)
+        FaceRecords::new(faces_max).map(WeightedMemory)
     }
 }
 
-impl RoundTrips {
+impl WeightedMemory {
     fn add(&mut self, face: FaceKey, rtt_ns: u64, hook: &Hook<'_>) {
         if let Some(rtt) = self.0.get_or_make(face, hook, RttEstimator::default) {
             rtt.add(rtt_ns.max(1));
         }
     }
 
-    /// One of the upstreams, by their weights; `None` of none.
+    /// One of the upstreams, by their weights; `None` if there is none.
     fn draw(&self, pending: &Pending<'_>, random: u64) -> Option<usize> {
         let measured_ns = |face| self.0.get(face).and_then(RttEstimator::srtt_ns);
         let known = pending.upstreams.iter().filter_map(|upstream| measured_ns(upstream.key()));
         let least_ns = known.min().unwrap_or(1).max(1);
-        // The fastest weighs 2^16, one of twice its round trip half of that.
+        // The fastest has the weight 2^16, one of twice its round trip half of that.
         let weight = |face| {
             let ns = measured_ns(face).unwrap_or(least_ns).max(1);
             // A kernel has no division of 128 bits; no round trip takes days.
@@ -63,7 +63,7 @@ impl RoundTrips {
 }
 
 impl Strategy for WeightedLoadBalancer {
-    type Memory = RoundTrips;
+    type Memory = WeightedMemory;
 
     const MEASURES: bool = true;
 
@@ -74,7 +74,7 @@ impl Strategy for WeightedLoadBalancer {
     fn after_receive_interest_with(
         &self,
         pending: &mut Pending<'_>,
-        memory: &mut RoundTrips,
+        memory: &mut WeightedMemory,
         hook: &mut Hook<'_>,
     ) -> Verdict {
         match decide(pending) {
@@ -86,7 +86,12 @@ impl Strategy for WeightedLoadBalancer {
         }
     }
 
-    fn after_data(&self, answer: &Answer<'_>, memory: &mut RoundTrips, hook: &mut Hook<'_>) -> DataVerdict {
+    fn after_data(
+        &self,
+        answer: &Answer<'_>,
+        memory: &mut WeightedMemory,
+        hook: &mut Hook<'_>,
+    ) -> DataVerdict {
         if let Some(sent) = answer.sent() {
             let rtt_ns = hook.now_ns.saturating_sub(sent.sent_at_ns);
             memory.add(answer.face, rtt_ns, hook);
@@ -95,22 +100,22 @@ impl Strategy for WeightedLoadBalancer {
         DataVerdict::default()
     }
 
-    fn after_nack(&self, face: FaceKey, memory: &mut RoundTrips, hook: &mut Hook<'_>) {
+    fn after_nack(&self, face: FaceKey, memory: &mut WeightedMemory, hook: &mut Hook<'_>) {
         memory.add(face, NACK_NS, hook);
     }
 
-    fn on_timeout(&self, out_records: &OutRecords, memory: &mut RoundTrips, hook: &mut Hook<'_>) {
+    fn on_timeout(&self, out_records: &OutRecords, memory: &mut WeightedMemory, hook: &mut Hook<'_>) {
         for record in out_records.iter().filter(|record| record.nack.is_none()) {
             memory.add(record.face, hook.now_ns.saturating_sub(record.sent_at_ns), hook);
         }
     }
 
-    fn measured(&self, face: FaceKey, memory: &RoundTrips) -> Measured {
+    fn measured(&self, face: FaceKey, memory: &WeightedMemory) -> NextHopMeasurement {
         let srtt_ns = memory.0.get(face).and_then(RttEstimator::srtt_ns);
-        Measured { srtt_ns, is_failing: false }
+        NextHopMeasurement { srtt_ns, is_failing: false }
     }
 
-    fn fib_changed(&self, change: FibChange, memory: &mut RoundTrips) {
+    fn fib_changed(&self, change: FibChange, memory: &mut WeightedMemory) {
         if let FibChange::Removed(face) = change {
             memory.0.retain(|own, _| own != face);
         }

@@ -1,12 +1,12 @@
-//! 64 bits of two words, for processors whose atomics have 32 (MIPS32, ARMv7-M).
+//! 64-bit atomics from two words, for processors with 32-bit atomics (MIPS32, ARMv7-M).
 //!
-//! A third word is both version and lock: odd while somebody writes. Reading takes no lock and is
-//! repeated if the version changed meanwhile. Every reading acquires and every writing releases,
-//! whatever ordering is asked for but for `SeqCst`, which nothing here uses.
+//! A third word is both version and lock: odd during a write. A read takes no lock and is repeated
+//! if the version changed meanwhile. Every read acquires and every write releases, for any
+//! requested ordering but `SeqCst`, which is not used here.
 //!
-//! Whoever writes must not be interrupted by somebody who waits for it on the same processor: a
-//! kernel calls the core with bottom halves off. A reading that lasts while 2³¹ others write
-//! could take the last one for the first.
+//! A writer must not be interrupted by a thread that waits for it on the same processor: a kernel
+//! calls the core with bottom halves off. A read that lasts during 2³¹ writes could mistake the
+//! last version for the first.
 
 use crate::sync::{AtomicU32, Ordering, fence, spin_loop};
 
@@ -33,7 +33,7 @@ impl AtomicU64 {
         loop {
             let version = self.version.load(Ordering::Acquire);
             let value = self.words();
-            // Whoever wrote a word that was read has made the version odd before.
+            // The writer of a word that was read has made the version odd before.
             fence(Ordering::Acquire);
             if version.is_multiple_of(2) && self.version.load(Ordering::Relaxed) == version {
                 return value;
@@ -54,7 +54,7 @@ impl AtomicU64 {
         self.change(|value| value.wrapping_sub(n))
     }
 
-    /// Never fails where it need not.
+    /// Fails only if the value differs.
     pub(crate) fn compare_exchange_weak(
         &self,
         current: u64,
@@ -73,16 +73,17 @@ impl AtomicU64 {
         u64::from(self.high.load(Ordering::Relaxed)) << 32 | u64::from(self.low.load(Ordering::Relaxed))
     }
 
-    /// Puts what `change` makes of the value in its place; the value that was there, as an error
-    /// if it makes nothing.
+    /// Replaces the value by the result of `change`. Returns the previous value, as an error if
+    /// `change` returns none.
     fn update(&self, change: impl FnOnce(u64) -> Option<u64>) -> Result<u64, u64> {
         let version = self.lock();
         let value = self.words();
         let Some(new) = change(value) else {
+            // The words are unchanged, so the version is, too: reads meanwhile stay valid.
             self.version.store(version, Ordering::Release);
             return Err(value);
         };
-        // Who reads a word of the new value sees an odd version, or a later one.
+        // A reader of a word of the new value sees an odd version, or a later one.
         fence(Ordering::Release);
         self.low.store(new as u32, Ordering::Relaxed);
         self.high.store((new >> 32) as u32, Ordering::Relaxed);
@@ -90,11 +91,13 @@ impl AtomicU64 {
         Ok(value)
     }
 
-    /// Makes the version odd; the even one before.
+    /// Makes the version odd; returns the previous even one.
     fn lock(&self) -> u32 {
         loop {
             let version = self.version.load(Ordering::Relaxed) & !1;
             let odd = version.wrapping_add(1);
+            // Acquire pairs with the Release at the end of `update`: the words read next are those
+            // of the last write.
             let locked =
                 self.version.compare_exchange_weak(version, odd, Ordering::Acquire, Ordering::Relaxed);
             match locked {
@@ -127,12 +130,12 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(256))]
         #[test]
-        fn each_operation_does_what_the_processors_does(
+        fn wide_operations_match_native_atomics(
             first: u64, operations in prop::collection::vec((0u8..5, any::<u64>()), 0..20),
         ) {
             let (ours, native) = (AtomicU64::new(first), Native::new(first));
             for (operation, n) in operations {
-                // Half of all exchanges find what they expect.
+                // Half of all exchanges succeed.
                 let expected = if n % 2 == 0 { native.load(Relaxed) } else { n };
                 let (a, b) = match operation {
                     0 => (Ok(ours.fetch_add(n, Relaxed)), Ok(native.fetch_add(n, Relaxed))),
@@ -155,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_and_no_value_is_torn_between_threads() {
+    fn wide_values_are_never_lost_or_torn() {
         const EACH: u64 = 20_000;
         // Adds to both words alike, so that a torn value has words that differ.
         const STEP: u64 = 1 << 32 | 1;

@@ -1,15 +1,15 @@
-//! No packet costs an allocation once the tables have been used: counted by the allocator of this
-//! test.
+//! No packet allocates memory once the tables have reached their size. The allocator of this test
+//! counts the allocations.
 #![deny(unsafe_code)]
 
 use std::sync::Arc;
 
 use namely_forwarder::{
     Batch, BindError, Charge, Config, ConfigError, CsLimits, CsPolicy, DeadNonceLimits, DropReason, FaceId,
-    FaceProperties, Forwarder, HolderId, ObjectLimits, ObjectName, ObjectPlace, ObjectPlan, Outgoing, Output,
-    PitLimits, Received, RibError, Router, StrategyLimits, UnsolicitedPolicy,
+    FaceProperties, Forwarder, ObjectLimits, ObjectName, ObjectPlacement, ObjectPlan, Outgoing, Output,
+    OwnerId, PitLimits, Received, RibError, Router, StrategyLimits, UnsolicitedPolicy,
 };
-use namely_wire::mgmt::Route;
+use namely_messages::Route;
 use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
 
 type Packet = Arc<[u8]>;
@@ -27,14 +27,15 @@ mod counting {
     thread_local! {
         static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
         static OCTETS: Cell<i64> = const { Cell::new(0) };
-        /// Allocations that succeed before all others fail.
+        /// Allocations that still succeed; all later ones fail.
         static LEFT: Cell<u64> = const { Cell::new(u64::MAX) };
-        /// Allocations that succeed before a single one fails.
+        /// Allocations that succeed before a single one fails; `u64::MAX`: none fails.
         static UNTIL_REFUSED: Cell<u64> = const { Cell::new(u64::MAX) };
         static LARGEST: Cell<usize> = const { Cell::new(0) };
     }
 
-    /// Returns true if one more allocation succeeds.
+    /// Counts an allocation of `size` octets, `octets` more than before. Returns false if it must
+    /// fail.
     fn count(octets: i64, size: usize) -> bool {
         let until = UNTIL_REFUSED.get();
         UNTIL_REFUSED.set(until.wrapping_sub(u64::from(until != u64::MAX)));
@@ -53,14 +54,14 @@ mod counting {
 
     struct Counting;
 
-    // SAFETY: every call goes to the system's allocator as it came, or fails; counting touches
-    // thread-local numbers alone.
+    // SAFETY: every call is passed on to the system's allocator unchanged, or fails. Counting
+    // accesses only thread-local numbers.
     unsafe impl GlobalAlloc for Counting {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
             if !count(layout.size() as i64, layout.size()) {
                 return std::ptr::null_mut();
             }
-            // SAFETY: the caller's promises are those that `System` asks for.
+            // SAFETY: the caller upholds the requirements of `System`, which are the same.
             unsafe { System.alloc(layout) }
         }
 
@@ -82,7 +83,7 @@ mod counting {
     #[global_allocator]
     static COUNTING: Counting = Counting;
 
-    /// Octets that this thread has allocated and not freed.
+    /// Octets that this thread has allocated minus those that it has freed.
     pub(super) fn octets() -> i64 {
         OCTETS.get()
     }
@@ -101,15 +102,15 @@ mod counting {
         LARGEST.get()
     }
 
-    /// Runs `run` with one allocation of this thread refused, the one after `before` others;
-    /// returns false if there were no more than these.
+    /// Executes `run` and fails the allocation of this thread that follows `before` successful
+    /// ones. Returns false if `run` made no such allocation.
     pub(super) fn refusing(before: u64, run: impl FnOnce()) -> bool {
         UNTIL_REFUSED.set(before);
         run();
         UNTIL_REFUSED.replace(u64::MAX) == u64::MAX
     }
 
-    /// What `run` makes of it when only so many allocations of this thread succeed.
+    /// Executes `run`; only the first `most` allocations of this thread succeed.
     pub(super) fn with_allocations<T>(most: u64, run: impl FnOnce() -> T) -> T {
         LEFT.set(most);
         let made = run();
@@ -120,7 +121,7 @@ mod counting {
 
 use counting::{allocations, largest, octets, refusing, with_allocations};
 
-/// Counts what is sent, and keeps nothing.
+/// Counts the sent packets, and retains none.
 #[derive(Default)]
 struct Sink {
     sent: u64,
@@ -139,7 +140,7 @@ struct Story {
     fw: Fw,
     consumers: [FaceId; 4],
     producers: [FaceId; 2],
-    /// Of each name an Interest of each consumer, and a Data.
+    /// For each name: an Interest of each consumer, and the Data.
     packets: Vec<([Packet; 4], Packet)>,
     batch: Batch<Packet>,
     now_ns: u64,
@@ -169,8 +170,8 @@ impl Story {
         Story { fw, consumers, producers, packets, batch: Batch::new(), now_ns: 1, sink: Sink::default() }
     }
 
-    /// Each name is asked for by `askers` consumers; answered unless it is to expire. Returns
-    /// packets sent.
+    /// Sends Interests of `askers` consumers for each name, then the Data if `answered`; expires
+    /// the rest. Returns the number of packets that the forwarder sent.
     fn round(&mut self, askers: usize, answered: bool) -> u64 {
         let before = self.sink.sent;
         for (interests, _) in &self.packets {
@@ -179,7 +180,7 @@ impl Story {
             }
         }
         if answered {
-            // Half of them come in batches.
+            // Half of the Data arrive in batches.
             for (i, (_, data)) in self.packets.iter().enumerate() {
                 let received = Received::bare(data.clone());
                 match i % 2 {
@@ -191,15 +192,15 @@ impl Story {
                 }
             }
         }
-        // Long enough for what is pending, and then for the Nonces of what has expired.
+        // Long enough for pending Interests to expire, and then for entries of the dead-nonce list.
         self.now_ns += 1_000 * MS;
         while self.fw.expire(self.now_ns, &mut self.sink).is_some_and(|next_ns| next_ns <= self.now_ns) {}
         self.now_ns += 6_000 * MS;
         self.sink.sent - before
     }
 
-    /// Plays a round until the tables have grown to it, and then counts the allocations of three
-    /// more.
+    /// Plays four rounds, so that the tables reach their size, and then three more. Returns the
+    /// allocations and the sent packets of these three.
     fn steady(&mut self, askers: usize, answered: bool) -> (u64, u64) {
         (0..4).for_each(|_| {
             self.round(askers, answered);
@@ -210,8 +211,8 @@ impl Story {
     }
 }
 
-/// `IS-32`, `IS-27`: an exchange that goes to the producer, with the Data entering the content
-/// store and another leaving.
+/// `IS-32`, `IS-27`: an exchange with the producer. The content store caches the Data and evicts
+/// another.
 #[test]
 fn an_exchange_allocates_nothing() {
     let config =
@@ -221,7 +222,7 @@ fn an_exchange_allocates_nothing() {
 }
 
 #[test]
-fn an_answer_from_the_content_store_allocates_nothing() {
+fn a_cache_hit_allocates_nothing() {
     let mut story = Story::new(Config::new(|_| [0; 32]), 300, false);
     let (count, sent) = story.steady(1, false);
     assert_eq!((count, sent), (0, 3 * 300), "nothing is cached yet");
@@ -232,9 +233,9 @@ fn an_answer_from_the_content_store_allocates_nothing() {
     assert_eq!(story.fw.cs().status().hits - hits, 7 * 300);
 }
 
-/// `IS-29`: further downstreams use storage that earlier entries have left.
+/// `IS-29`: in-records of further downstreams reuse the storage of earlier entries.
 #[test]
-fn aggregation_of_several_downstreams_allocates_nothing() {
+fn aggregation_of_downstreams_allocates_nothing() {
     let config =
         Config { cs: CsLimits { packets_max: 0, ..CsLimits::default() }, ..Config::new(|_| [0; 32]) };
     let (count, sent) = Story::new(config, 100, true).steady(4, true);
@@ -252,21 +253,22 @@ fn several_upstreams_allocate_nothing() {
     assert_eq!((count, sent), (0, 3 * 400));
 }
 
-/// With memory for each prefix and face, timers, and Data that comes when the entry has gone.
+/// The strategy has memory for each prefix and face, and timers. Some Data arrive after the removal
+/// of their PIT entry.
 #[test]
-fn a_strategy_that_remembers_allocates_nothing() {
+fn a_stateful_strategy_allocates_nothing() {
     let config =
         Config { cs: CsLimits { packets_max: 0, ..CsLimits::default() }, ..Config::new(|_| [0; 32]) };
     let mut story = Story::new(config, 300, true);
     let strategy: Name = "/localhost/nfd/strategy/asf".parse().unwrap();
     story.fw.strategies().set(Name::new().as_name(), strategy.as_name()).unwrap();
-    // The first probe has come by then.
+    // The first probe is sent in these rounds.
     (0..3).for_each(|_| {
         story.round(1, true);
     });
     let mut late = 0;
     let count = allocations(|| {
-        // Sooner than the next probe, which takes a buffer.
+        // These rounds end before the next probe, which would allocate a buffer.
         for _ in 0..3 {
             late += story.round(1, true);
             let (_, data) = &story.packets[0];
@@ -277,10 +279,9 @@ fn a_strategy_that_remembers_allocates_nothing() {
     assert_eq!(story.fw.table_sizes().strategy_prefixes, 1);
 }
 
-/// Expiry, with the Nonces entering the dead-nonce list and leaving it.
-/// VI-17, VI-18: what is kept of objects, and the objects that give way to others.
+/// VI-17, VI-18: Data of planned objects is cached, and objects of higher worth displace others.
 #[test]
-fn objects_that_come_and_leave_allocate_nothing() {
+fn objects_allocate_nothing_on_arrival_or_removal() {
     let fw = Fw::new(
         Config { cs: CsLimits { packets_max: 0, ..CsLimits::default() }, ..Config::new(|_| [0; 32]) },
         1,
@@ -309,7 +310,7 @@ fn objects_that_come_and_leave_allocate_nothing() {
     let mut now_ns = MS;
     let mut round = |worths: [u64; 3]| {
         for (object, worth) in (0..).zip(worths) {
-            let plan = ObjectPlan { place: ObjectPlace::Memory, worth, octets: 1 << 19 };
+            let plan = ObjectPlan { place: ObjectPlacement::Memory, worth, octets: 1 << 19 };
             fw.objects().plan(object, plan);
         }
         for [interest, data] in &packets {
@@ -319,7 +320,7 @@ fn objects_that_come_and_leave_allocate_nothing() {
             fw.expire(now_ns, &mut sink);
         }
     };
-    // Once through, so that tables and wheels have what they need.
+    // Two rounds first, so that tables and timer wheels have their memory.
     round([3, 2, 1]);
     round([1, 2, 3]);
     let cost = allocations(|| {
@@ -331,6 +332,7 @@ fn objects_that_come_and_leave_allocate_nothing() {
     assert!(counts.evicted >= 3 && counts.held == 2, "{counts:?}");
 }
 
+/// Interests expire. Their Nonces enter the dead-nonce list and leave it.
 #[test]
 fn expiry_allocates_nothing() {
     let mut story = Story::new(Config::new(|_| [0; 32]), 300, true);
@@ -341,12 +343,12 @@ fn expiry_allocates_nothing() {
 }
 
 #[test]
-fn the_counter_counts() {
+fn the_allocation_counter_counts() {
     assert_eq!(allocations(|| drop(std::hint::black_box(Box::new(1)))), 1);
 }
 
-/// Whichever of its allocations fails, making a forwarder fails with an error, for each policy of
-/// the content store.
+/// The constructor of a forwarder returns an error if any of its allocations fails, for each policy
+/// of the content store.
 #[test]
 fn a_forwarder_without_memory_is_an_error() {
     for cs_policy in CsPolicy::ALL {
@@ -369,9 +371,9 @@ fn a_forwarder_without_memory_is_an_error() {
     }
 }
 
-/// A store that cannot grow refuses what it has no memory for, and goes on with what it has.
+/// A content store that cannot allocate memory refuses Data, and caches again when it can.
 #[test]
-fn a_content_store_without_memory_refuses_data_until_there_is_some() {
+fn a_store_without_memory_refuses_data() {
     for cs_policy in CsPolicy::ALL {
         let unsolicited = UnsolicitedPolicy::AdmitAll;
         let config = Config {
@@ -392,7 +394,7 @@ fn a_content_store_without_memory_refuses_data_until_there_is_some() {
         let packets: Vec<Packet> = (0..60).map(data).collect();
         let mut sink = Sink::default();
         for (memory, packet) in packets.iter().enumerate() {
-            // The first ones have none; later ones, one allocation each.
+            // No allocation succeeds for the first ten packets, and one for each later packet.
             let memory = u64::from(memory >= 10);
             let received = Received::bare(packet.clone());
             with_allocations(memory, || fw.receive(face, received, 1, &mut sink));
@@ -404,9 +406,9 @@ fn a_content_store_without_memory_refuses_data_until_there_is_some() {
     }
 }
 
-/// `IS-27`: what pending Interests take beside their packets, at the rate of 256 MiB for a million.
+/// `IS-27`: a million pending Interests take at most 256 MiB, their packets not included.
 #[test]
-fn a_full_pit_takes_at_most_268_octets_for_each_interest() {
+fn a_full_pit_takes_bounded_memory() {
     const ENTRIES: usize = 131_072;
     let config = Config {
         pit: PitLimits {
@@ -421,7 +423,7 @@ fn a_full_pit_takes_at_most_268_octets_for_each_interest() {
     let name = |i: usize| Name::new().join_generic("a").join_number(50, i as u64);
     let packet = |i: usize| InterestBuilder::new(name(i)).nonce((i as u32).to_be_bytes()).build().into();
     let packets: Vec<Packet> = (0..ENTRIES).map(packet).collect();
-    // All but the PIT is in a forwarder whose PIT is small.
+    // A forwarder with a small PIT takes the memory of everything except the PIT.
     let before = octets();
     let other =
         Fw::new(Config { pit: PitLimits { entries_max: 1, ..config.pit }, ..config.clone() }, 1).unwrap();
@@ -441,16 +443,16 @@ fn a_full_pit_takes_at_most_268_octets_for_each_interest() {
     assert_eq!((fw.table_sizes().pit, sink.sent), (ENTRIES, ENTRIES as u64));
     assert!(taken / ENTRIES as i64 <= 268, "{} octets each", taken / ENTRIES as i64);
     println!("{} octets for each pending Interest", taken / ENTRIES as i64);
-    // What is said of it when a home is compiled is what it takes, but for what all share.
+    // The constant for embedders agrees with the measurement, up to memory that entries share.
     let said = Forwarder::<Packet, parking_lot::RawMutex>::PIT_ENTRY_OCTETS as i64;
     assert!((said..=said + 1).contains(&(taken / ENTRIES as i64)), "{said} octets are said");
     drop(other);
 }
 
-/// `VI-03`: what the names of the paper's catalogue take, the name among it. A catalogue that takes
-/// the place of another is made beside it: both together take no more than twice that.
+/// `VI-03`: memory for each file name of the paper's catalogue, including the name itself. A new
+/// catalogue is built while the old one exists: both together take at most twice that.
 #[test]
-fn sixty_thousand_file_names_take_at_most_256_octets_each() {
+fn file_names_take_bounded_memory() {
     const FILES: u32 = 60_000;
     let name = |i: u32| -> Name {
         let uuid = format!("{i:08X}-9A7F-E811-B1D3-{:012X}", u64::from(i) * 7919);
@@ -458,7 +460,7 @@ fn sixty_thousand_file_names_take_at_most_256_octets_each() {
         format!("{folder}/{}0000/{uuid}.root", i % 27).parse().unwrap()
     };
     let names: Vec<Name> = (0..FILES).map(name).collect();
-    // Ten files make an object.
+    // Ten files form an object.
     let objects = names.iter().zip(0..);
     let catalogue = || {
         objects.clone().map(|(name, i): (&Name, u32)| ObjectName {
@@ -488,10 +490,10 @@ fn sixty_thousand_file_names_take_at_most_256_octets_each() {
     assert_eq!(fw.objects().of(names[59_999].join_segment(7).as_name()), Some(5999));
 }
 
-/// More than four next hops take one list of faces each for the FIB's answer, for the faces held
-/// and for the choice; a packet that must differ takes the home's buffer for it.
+/// With more than four next hops, the FIB's answer, the referenced faces and the strategy's choice
+/// each allocate a list of faces. A packet that must be changed allocates one buffer.
 #[test]
-fn what_is_seldom_allocates_a_bounded_number_of_times() {
+fn rare_paths_allocate_a_bounded_number() {
     let config = Config {
         cs: CsLimits { packets_max: 0, ..CsLimits::default() },
         regions: vec!["/region".parse().unwrap()],
@@ -508,7 +510,7 @@ fn what_is_seldom_allocates_a_bounded_number_of_times() {
         let packet: Packet = build(InterestBuilder::new(uri.parse().unwrap())).build().into();
         allocations(|| story.fw.receive(story.consumers[0], Received::bare(packet), 1, &mut sink))
     };
-    // The first Interests open chunks, and take the storage of places.
+    // The first Interests allocate the chunks of the tables and the storage of their entries.
     (10..20u8).for_each(|i| {
         let name: Name = format!("/other/{i}").parse().unwrap();
         story.fw.fib().add_nexthop(name.as_name(), story.producers[0], 0).unwrap();
@@ -535,21 +537,21 @@ fn what_is_seldom_allocates_a_bounded_number_of_times() {
     assert_eq!(cost("/one/4", hinted), 1);
 }
 
-/// One user registers as many names as one may, long ones or short ones: within a second after its
-/// face went the router has its memory again, but for the blocks of the FIB, which are used again.
+/// One owner registers names, long or short ones, up to its quota. Within a second after its face
+/// is released the router frees their memory, except for the FIB's blocks, which it reuses.
 #[test]
-fn what_one_holder_may_register_is_given_back_to_within_20_mebibytes() {
+fn the_memory_of_a_holder_is_returned() {
     for name_octets in [20, 120, 8_000] {
         let fw = Fw::new(Config::new(|_| [0; 32]), 1).unwrap();
         let before = octets();
-        let face = fw.face_register_for(FaceProperties::application(), HolderId(7)).unwrap();
+        let face = fw.face_register_for(FaceProperties::application(), OwnerId(7)).unwrap();
         let name = |i: u64| Name::new().join_number(50, i).join_generic(vec![7; name_octets]);
         let register = |i| {
             let route = Route { face_id: face.0, ..Route::default() };
-            fw.rib_register_for(Charge::Holder, &name(i), &route, 0)
+            fw.rib_register_for(Charge::Owner, &name(i), &route, 0)
         };
         let refused = (0..).find_map(|i| register(i).err());
-        assert_eq!(refused, Some(RibError::HolderFull));
+        assert_eq!(refused, Some(RibError::OwnerFull));
         let (routes, held) = (fw.rib_len(), octets() - before);
         assert!(held <= 32 << 20, "{routes} routes take {held} octets");
         fw.face_release(face).unwrap();
@@ -565,10 +567,10 @@ fn what_one_holder_may_register_is_given_back_to_within_20_mebibytes() {
     }
 }
 
-/// A full PIT whose Interests end, or whose faces go: two seconds later the memory of its entries
-/// is free, and their places are all that stays.
+/// The Interests of a full PIT expire, twice, from new faces each time. Within four seconds of
+/// their arrival the memory of the entries is free, and only their slots remain.
 #[test]
-fn a_pit_that_was_full_is_given_back_to_within_20_mebibytes() {
+fn the_memory_of_a_pit_is_returned() {
     let config = Config { interest_lifetime_ms_max: 1000, ..Config::new(|_| [0; 32]) };
     let (most, per_face) = (config.pit.entries_max, config.pit.entries_per_face_max);
     let fw = Fw::new(config, 1).unwrap();
@@ -603,5 +605,5 @@ fn a_pit_that_was_full_is_given_back_to_within_20_mebibytes() {
     }
 }
 
-/// What one entry may need: chunks are larger.
+/// Maximum octets of an allocation for a single entry. Chunks of tables are larger.
 const SINGLE_OCTETS_MAX: usize = 4096;

@@ -17,8 +17,8 @@ fn with_chunks(cs_policy: CsPolicy) -> (Fw, FaceId, FaceId) {
     (fw, app, upstream)
 }
 
-/// Fills PIT and content store, with names of up to fourteen components, and makes all leave again.
-/// Returns what `meanwhile` and what packets have allocated at most at once.
+/// Fills PIT and content store, with names of up to fourteen components, and empties both again.
+/// Returns the largest allocation of `meanwhile` and of the packets.
 fn fill(fw: &Fw, app: FaceId, upstream: FaceId, mut meanwhile: impl FnMut()) -> usize {
     let name = |i: u64| {
         (0..i % 12).fold(Name::new().join_generic("a"), |name, n| name.join_number(50, n * i)).join_segment(i)
@@ -50,7 +50,7 @@ fn fill(fw: &Fw, app: FaceId, upstream: FaceId, mut meanwhile: impl FnMut()) -> 
 }
 
 #[test]
-fn after_prepare_no_packet_allocates_a_chunk() {
+fn after_prepare_packets_allocate_no_chunk() {
     for policy in CsPolicy::ALL {
         let (fw, app, upstream) = with_chunks(policy);
         assert!(fill(&fw, app, upstream, || ()) > SINGLE_OCTETS_MAX, "without it they do");
@@ -64,7 +64,7 @@ fn after_prepare_no_packet_allocates_a_chunk() {
 
 /// A home that makes the next chunks in between spares its packets all of them.
 #[test]
-fn with_grow_in_between_no_packet_allocates_a_chunk() {
+fn with_grow_packets_allocate_no_chunk() {
     let (fw, app, upstream) = with_chunks(CsPolicy::S3Fifo);
     let grow = || while fw.grow().unwrap() {};
     grow();
@@ -81,7 +81,7 @@ fn with_grow_in_between_no_packet_allocates_a_chunk() {
 }
 
 #[test]
-fn making_memory_ahead_fails_with_an_error_and_can_be_tried_again() {
+fn a_failed_preparation_can_be_retried() {
     let (fw, ..) = with_chunks(CsPolicy::Arc);
     let mut refused = 0;
     while with_allocations(refused, || fw.prepare()) == Err(ConfigError::OutOfMemory) {
@@ -153,7 +153,7 @@ impl Refused {
         })
     }
 
-    /// What is counted of packets, or parts of their work, for which there was no memory.
+    /// Counted packets, or parts of their work, for which there was no memory.
     fn counted(&self) -> u64 {
         let (counters, store) = (self.fw.counters(), self.fw.cs().status());
         let drops = [DropReason::NoMemory, DropReason::PitFull].map(|reason| counters.dropped(reason));
@@ -161,10 +161,10 @@ impl Refused {
     }
 }
 
-/// Each allocation below a packet is refused once. The process lives, what could not be done is
-/// counted, and the next exchange goes as ever.
+/// Each allocation below a packet is refused once. The process survives, the failed work is
+/// counted, and the next exchange succeeds.
 #[test]
-fn whichever_allocation_of_a_packet_is_refused_it_is_counted_and_the_forwarder_goes_on() {
+fn refused_packet_allocations_are_counted() {
     let all = Refused::new();
     assert!(!all.play(u64::MAX - 1));
     assert_eq!(all.counted(), 0);
@@ -192,7 +192,7 @@ fn whichever_allocation_of_a_packet_is_refused_it_is_counted_and_the_forwarder_g
     assert!(uncounted.len() <= 12, "{uncounted:?}");
 }
 
-/// A control call and what it is.
+/// A control call and its name.
 type Call = (&'static str, fn(&ControlCalls) -> Result<(), String>);
 
 /// A forwarder with faces, and names for calls that take memory.
@@ -227,7 +227,7 @@ impl ControlCalls {
     const CALLS: [Call; 6] = [
         ("face_register", |all| {
             let mut faces = 0..150;
-            faces.try_for_each(|i| said(all.fw.face_register_for(FaceProperties::remote(), HolderId(i))))
+            faces.try_for_each(|i| said(all.fw.face_register_for(FaceProperties::remote(), OwnerId(i))))
         }),
         ("fib_add_nexthop, many faces", |all| {
             let add = |face: &FaceId| said(all.fw.fib().add_nexthop(all.route.as_name(), *face, 1));
@@ -270,11 +270,11 @@ impl ControlCalls {
     }
 }
 
-/// Each allocation of each call that enters something is refused once: the call says so, or does
-/// without, and can be made again. What takes something away, and clears what a face has left,
-/// needs no memory at all.
+/// Each allocation of each call that adds an entry is refused once: the call returns an error, or
+/// does without, and can be repeated. Calls that remove entries, and the sweep after a face, need
+/// no memory at all.
 #[test]
-fn whichever_allocation_of_a_control_call_is_refused_it_is_an_error_of_that_call() {
+fn refused_control_allocations_are_errors() {
     let (mut refusals, mut errors) = (0, 0);
     for (what, call) in ControlCalls::CALLS {
         let mut before = 0;

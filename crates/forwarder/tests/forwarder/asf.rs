@@ -19,8 +19,8 @@ fn nonce_of(sent: &Outgoing<Packet>) -> [u8; 4] {
     InterestView::parse(&sent.packet).unwrap().nonce.unwrap()
 }
 
-/// Sends Interests, each answered after 10 ms by the face that it went to first, until one is
-/// probed; returns its name and what was sent.
+/// Sends Interests, each answered after 10 ms by its first face, until one is probed; returns its
+/// name and the packets sent.
 fn until_probed(bench: &mut Bench, consumer: FaceId) -> (String, Sent) {
     for i in 0.. {
         let uri = format!("/a/{}/{i}", bench.now_ns);
@@ -37,7 +37,7 @@ fn until_probed(bench: &mut Bench, consumer: FaceId) -> (String, Sent) {
 }
 
 #[test]
-fn an_interest_goes_to_the_cheapest_until_a_probe_shows_a_faster_next_hop() {
+fn a_probe_reveals_the_faster_nexthop() {
     let (mut bench, consumer, hops) = bench::<2>();
     let start_ns = bench.now_ns;
     let (uri, sent) = until_probed(&mut bench, consumer);
@@ -52,7 +52,7 @@ fn an_interest_goes_to_the_cheapest_until_a_probe_shows_a_faster_next_hop() {
 
 /// The entry has gone with the first answer; the second one is measured all the same.
 #[test]
-fn an_answer_that_comes_second_is_measured_and_dropped() {
+fn a_second_answer_is_measured_and_dropped() {
     let (mut bench, consumer, hops) = bench::<2>();
     let (uri, _) = until_probed(&mut bench, consumer);
     bench.advance_ms(10);
@@ -71,7 +71,7 @@ fn an_answer_that_comes_second_is_measured_and_dropped() {
 }
 
 #[test]
-fn a_nack_or_three_timeouts_in_a_row_make_another_next_hop_the_better_one_until_data_comes_again() {
+fn nacks_and_timeouts_demote_a_nexthop() {
     let (mut bench, consumer, hops) = bench::<2>();
     let sent = bench.receive(consumer, interest("/a/1").build());
     assert_eq!(faces(&sent), [hops[0]]);
@@ -88,7 +88,7 @@ fn a_nack_or_three_timeouts_in_a_row_make_another_next_hop_the_better_one_until_
 }
 
 #[test]
-fn a_retransmission_goes_to_a_next_hop_that_is_not_waited_for_and_no_sooner_than_10_ms_to_the_same() {
+fn a_retransmission_prefers_an_unasked_nexthop() {
     let (mut bench, consumer, hops) = bench::<2>();
     let ask = |bench: &Bench| faces(&bench.receive(consumer, interest("/a/1").build()));
     assert_eq!(ask(&bench), [hops[0]]);
@@ -100,7 +100,7 @@ fn a_retransmission_goes_to_a_next_hop_that_is_not_waited_for_and_no_sooner_than
 }
 
 #[test]
-fn without_a_next_hop_or_without_memory_it_does_as_best_route_does() {
+fn asf_without_memory_acts_like_best_route() {
     let (bench, consumer, hops) = bench::<1>();
     bench.fw.fib().remove_nexthop(name("/a").as_name(), hops[0]);
     let sent = bench.receive(consumer, interest("/a/1").build());
@@ -120,7 +120,7 @@ fn without_a_next_hop_or_without_memory_it_does_as_best_route_does() {
 }
 
 #[test]
-fn what_a_router_remembers_goes_with_the_face_and_after_five_minutes() {
+fn asf_forgets_measurements_of_removed_faces() {
     let (mut bench, consumer, hops) = bench::<2>();
     let sent = bench.receive(consumer, interest("/a/1").build());
     bench.nack(hops[0], sent[0].1.packet.clone(), NackReason::Congestion);

@@ -1,13 +1,13 @@
-//! Only who was asked answers: Data needs an out-record of the face that it comes from.
+//! Only an upstream may answer: Data needs an out-record of its face.
 
 use crate::bench::*;
 use namely_forwarder::{Bound, DropReason, FaceId, FaceProperties};
-use namely_wire::mgmt::LinkType;
+use namely_messages::LinkType;
 
-/// A third peer that answers with a Data of its own before who was asked does: it is neither
-/// delivered nor cached, and the true answer arrives.
+/// A third peer answers with a Data of its own before the upstream does: it is neither delivered
+/// nor cached, and the true answer arrives.
 #[test]
-fn a_third_peer_poisons_neither_the_consumer_nor_the_cache() {
+fn a_third_peer_cannot_poison_the_cache() {
     let bench = Bench::new();
     let (consumer, upstream, poisoner) = (bench.app(), bench.remote(), bench.remote());
     bench.route("/a", upstream, 0);
@@ -26,7 +26,7 @@ fn a_third_peer_poisons_neither_the_consumer_nor_the_cache() {
 
 /// Of two Interests that a Data's name matches, only that answers which was sent to its face.
 #[test]
-fn data_of_one_upstream_does_not_satisfy_what_another_one_was_asked_for() {
+fn data_satisfies_only_interests_of_its_upstream() {
     let bench = Bench::new();
     let (consumer, other) = (bench.app(), bench.app());
     let (below, exact) = (bench.remote(), bench.remote());
@@ -40,7 +40,7 @@ fn data_of_one_upstream_does_not_satisfy_what_another_one_was_asked_for() {
 }
 
 #[test]
-fn a_group_that_was_asked_may_answer_and_one_that_was_not_may_not() {
+fn only_an_asked_group_may_answer() {
     let bench = Bench::new();
     let ad_hoc = FaceProperties { link_type: LinkType::AdHoc, ..FaceProperties::remote() };
     let (consumer, groups) = (bench.app(), [bench.group(), bench.face(ad_hoc)]);
@@ -55,7 +55,7 @@ fn a_group_that_was_asked_may_answer_and_one_that_was_not_may_not() {
 }
 
 #[test]
-fn an_application_answers_what_it_was_asked_and_no_other_applications_names() {
+fn an_application_answers_only_its_interests() {
     let bench = Bench::new();
     let (consumer, app, other) = (bench.remote(), bench.app(), bench.app());
     bench.route("/a", FaceId::LOCAL, 0);

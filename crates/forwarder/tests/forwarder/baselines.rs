@@ -14,7 +14,7 @@ fn bench(strategy: &str) -> (Bench, FaceId, [FaceId; 3]) {
 }
 
 #[test]
-fn round_robin_takes_the_next_hops_in_turn_and_a_retransmission_takes_an_unused_one() {
+fn round_robin_takes_nexthops_in_turn() {
     let (mut bench, consumer, hops) = bench("/round-robin");
     let ask = |bench: &Bench, uri: &str| faces(&bench.receive(consumer, interest(uri).build()));
     let asked: Vec<FaceId> = (0..7).flat_map(|i| ask(&bench, &format!("/a/{i}"))).collect();
@@ -42,7 +42,7 @@ fn exchanges(bench: &Bench, consumer: FaceId, range: std::ops::Range<u32>, who: 
 }
 
 #[test]
-fn fast_route_stays_with_who_answered_first_and_probes_every_1024_interests() {
+fn fast_route_stays_with_the_first_answer() {
     let (bench, consumer, hops) = bench("/localhost/nfd/strategy/fast-route/v=1");
     let asked = exchanges(&bench, consumer, 0..1024, hops[1]);
     assert_eq!(asked[0], hops, "the first goes to all");
@@ -60,7 +60,7 @@ fn fast_route_stays_with_who_answered_first_and_probes_every_1024_interests() {
 }
 
 #[test]
-fn fast_route_starts_anew_after_a_nack_a_timeout_or_the_end_of_its_next_hop() {
+fn fast_route_restarts_after_a_failure() {
     let (mut bench, consumer, hops) = bench("/fast-route");
     let ask = |bench: &Bench, uri: &str| bench.receive(consumer, interest(uri).lifetime_ms(100).build());
     exchanges(&bench, consumer, 0..2, hops[0]);
@@ -79,7 +79,7 @@ fn fast_route_starts_anew_after_a_nack_a_timeout_or_the_end_of_its_next_hop() {
 }
 
 #[test]
-fn random_draws_each_next_hop_alike_and_weighted_by_round_trip_the_faster_ones_more() {
+fn random_draws_nexthops_by_their_weights() {
     let shares = |strategy: &str| {
         let (mut bench, consumer, hops) = bench(strategy);
         let mut counts = [0; 3];
@@ -101,7 +101,7 @@ fn random_draws_each_next_hop_alike_and_weighted_by_round_trip_the_faster_ones_m
 }
 
 #[test]
-fn multipath_fills_windows_and_keeps_marks_while_another_way_has_room() {
+fn multipath_fills_the_windows_of_nexthops() {
     let (mut bench, consumer, hops) = bench("/localhost/nfd/strategy/multipath/v=1");
     let ask = |bench: &Bench, i: u32| bench.receive(consumer, interest(&format!("/a/{i}")).build())[0].0;
     let asked: Vec<FaceId> = (0..6).map(|i| ask(&bench, i)).collect();

@@ -67,7 +67,7 @@ fn scene() -> (Bench, [FaceId; 4]) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
     #[test]
-    fn a_batch_does_what_its_packets_do_one_by_one(
+    fn a_batch_acts_like_single_packets(
         steps in steps(),
         batch_packets in prop_oneof![Just(1), Just(32), Just(256), 1..80usize],
     ) {
@@ -90,7 +90,7 @@ proptest! {
 }
 
 #[test]
-fn packets_of_a_face_that_is_gone_are_counted_and_the_rest_of_the_batch_goes_on() {
+fn packets_of_removed_faces_are_counted() {
     let (bench, faces) = scene();
     let mut batch = Batch::new();
     (0..2).for_each(|i| {
@@ -104,9 +104,9 @@ fn packets_of_a_face_that_is_gone_are_counted_and_the_rest_of_the_batch_goes_on(
     assert_eq!(bench.fw.counters().dropped(namely_forwarder::DropReason::UnknownFace), 1);
 }
 
-/// A batch holds what it says and not one packet more: that one comes back.
+/// A batch holds its maximum and not one packet more: that one is returned.
 #[test]
-fn a_full_batch_refuses_a_packet_and_gives_it_back() {
+fn a_full_batch_returns_the_packet() {
     let (bench, faces) = scene();
     let packet = |i: usize| -> Received<Packet> {
         Received::bare(interest("/a/b").nonce((i as u32).to_be_bytes()).build().into())

@@ -1,9 +1,10 @@
-//! A forwarder on a bench: packets in, packets out, time by hand.
+//! A forwarder under test: a test passes packets to it, checks those that it sends, and sets the
+//! time.
 
 use std::sync::Arc;
 
 use namely_forwarder::{Config, DropReason, FaceId, FaceProperties, Outgoing, Received, Router};
-use namely_wire::mgmt::{Route, route_flags};
+use namely_messages::{Route, route_flags};
 use namely_wire::{
     Component, DataBuilder, InterestBuilder, InterestView, LpHeaders, NackReason, Name, PitToken,
     SignatureInfo, types,
@@ -19,7 +20,7 @@ pub(crate) fn name(uri: &str) -> Name {
     uri.parse().unwrap()
 }
 
-/// Not SHA-256, but as good here: a different digest for each different packet of the tests.
+/// A substitute for SHA-256 that differs for each packet of the tests.
 pub(crate) fn test_digest(octets: &[u8]) -> [u8; 32] {
     let mut digest = [0u8; 32];
     for (i, lane) in digest.chunks_mut(8).enumerate() {
@@ -34,7 +35,7 @@ pub(crate) fn config() -> Config {
     Config::new(test_digest)
 }
 
-/// One forwarder, the time, and what it sent last.
+/// A forwarder and its current time.
 pub(crate) struct Bench {
     pub(crate) fw: Fw,
     pub(crate) now_ns: u64,
@@ -127,7 +128,7 @@ pub(crate) fn data_with(uri: &str, freshness_ms: u64, content: &[u8]) -> Packet 
     builder.build(content, &SignatureInfo::digest_sha256()).finish(&[0; 32]).into()
 }
 
-/// The name of `packet` with its implicit digest.
+/// The name `uri` with the implicit digest of `packet`.
 pub(crate) fn full_name(uri: &str, packet: &[u8]) -> Name {
     let digest = test_digest(packet);
     name(uri).join(Component { typ: types::IMPLICIT_DIGEST_COMPONENT, value: &digest })
@@ -141,7 +142,7 @@ pub(crate) fn token_of(sent: &Outgoing<Packet>) -> Option<Vec<u8>> {
     sent.headers.pit_token.map(|token| token.as_bytes().to_vec())
 }
 
-/// The faces that something was sent to, sorted.
+/// The egress faces of the sent packets, sorted; one element for each packet.
 pub(crate) fn faces(sent: &Sent) -> Vec<FaceId> {
     let mut faces: Vec<FaceId> = sent.iter().map(|(face, _)| *face).collect();
     faces.sort();

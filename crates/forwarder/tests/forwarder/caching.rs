@@ -18,7 +18,7 @@ fn filled(bench: &Bench, packets: &[Packet]) -> (FaceId, FaceId) {
 }
 
 #[test]
-fn what_was_fetched_once_is_answered_with_the_token_of_the_new_interest() {
+fn a_cache_hit_carries_the_new_token() {
     let bench = Bench::new();
     let packet = data("/a/b");
     let (consumer, _) = filled(&bench, std::slice::from_ref(&packet));
@@ -34,7 +34,7 @@ fn what_was_fetched_once_is_answered_with_the_token_of_the_new_interest() {
 
 /// `IS-31`: discovery from the cache.
 #[test]
-fn can_be_prefix_is_answered_by_cached_data_with_a_longer_name_and_must_be_fresh_while_it_is_fresh() {
+fn can_be_prefix_matches_longer_cached_names() {
     let mut bench = Bench::new();
     let (consumer, upstream) = filled(&bench, &[data_with("/a/b/v=1/seg=0", 50, b"x")]);
     assert_eq!(faces(&bench.receive(consumer, interest("/a/b").can_be_prefix().build())), [consumer]);
@@ -54,10 +54,10 @@ fn counted_digest(octets: &[u8]) -> [u8; 32] {
     test_digest(octets)
 }
 
-/// Of many Data with one name an Interest has the digests of four computed, newest first; the next
-/// one goes on behind them.
+/// If many Data have the same name, an Interest by digest computes the digests of four, newest
+/// first. The next Interest continues after them.
 #[test]
-fn an_interest_by_digest_costs_at_most_four_digests_and_is_then_a_miss() {
+fn a_digest_lookup_computes_at_most_four() {
     for beyond in [false, true] {
         let unsolicited = namely_forwarder::UnsolicitedPolicy::AdmitAll;
         let bench = Bench::with(Config { unsolicited, sha256: counted_digest, ..config() });
@@ -78,9 +78,9 @@ fn an_interest_by_digest_costs_at_most_four_digests_and_is_then_a_miss() {
     }
 }
 
-/// NDN-DPDK drops Interests that ask by digest when it has no thread for them.
+/// NDN-DPDK drops Interests by digest if it has no thread for them.
 #[test]
-fn an_interest_by_digest_is_answered_from_the_cache_and_from_upstream() {
+fn an_interest_by_digest_finds_its_data() {
     let bench = Bench::new();
     let packets = [data_with("/a", 0, b"1"), data_with("/b", 0, b"2")];
     let (consumer, upstream) = filled(&bench, &packets);
@@ -105,7 +105,7 @@ fn no_cache_is_obeyed() {
 }
 
 #[test]
-fn the_cache_is_configured_and_erased_at_run_time() {
+fn the_cache_is_configured_at_run_time() {
     let bench = Bench::new();
     let packets: Vec<Packet> = (0..4).map(|i| data(&format!("/a/{i}"))).collect();
     let (consumer, upstream) = filled(&bench, &packets);
@@ -117,9 +117,9 @@ fn the_cache_is_configured_and_erased_at_run_time() {
     assert_eq!(faces(&bench.receive(consumer, interest("/a/3").build())), [upstream]);
 }
 
-/// Peers' memory grows over distinct objects; here the limits hold whatever comes.
+/// Memory grows with distinct objects in other forwarders; here the limits hold for any Data.
 #[test]
-fn all_three_limits_hold_over_a_stream_of_distinct_names() {
+fn distinct_names_respect_all_three_limits() {
     let config =
         Config { cs: CsLimits { packets_max: 50, entries_max: 120, octets_max: 10_000 }, ..config() };
     let bench = Bench::with(config);

@@ -1,5 +1,5 @@
-//! What neighbours tell each other of congested tiers: who is told and when, whose face is
-//! labelled and for how long, and what follows from labels.
+//! Announcements of congested tiers between neighbors: their receivers and times, the labeled
+//! faces, the duration of labels, and their effects.
 
 use crate::bench::*;
 use crate::tier::Tiered;
@@ -16,7 +16,7 @@ fn router(answer: TierAnswer) -> Tiered {
     Tiered::with(config, answer)
 }
 
-/// What is announced in `sent`, and to whom.
+/// The announcements in `sent`, and their faces.
 fn announced(sent: &Sent) -> Vec<(FaceId, String)> {
     let of = |(face, packet): &(FaceId, Outgoing<Packet>)| {
         let name = InterestView::parse(&packet.packet).ok()?.name.to_string();
@@ -35,7 +35,7 @@ fn expire(tiered: &mut Tiered) -> (Option<u64>, Sent) {
 }
 
 #[test]
-fn neighbours_that_ask_a_busy_tier_are_told_at_once_then_periodically_and_when_it_is_over() {
+fn busy_announcements_reach_neighbors_periodically() {
     let mut tiered = router(TierAnswer::Busy);
     let (neighbour, idle) = (tiered.bench.remote(), tiered.bench.remote());
     let (app, group, upstream) = (tiered.bench.app(), tiered.bench.group(), tiered.bench.remote());
@@ -44,7 +44,7 @@ fn neighbours_that_ask_a_busy_tier_are_told_at_once_then_periodically_and_when_i
     for face in [neighbour, app, group] {
         let told = announced(&tiered.receive(face, interest("/a/b").build()));
         let expected = if face == neighbour { vec![(neighbour, "busy".to_owned())] } else { Vec::new() };
-        assert_eq!(told, expected, "only a neighbour that asks is told");
+        assert_eq!(told, expected, "only a neighbor that asks is told");
     }
     assert!(announced(&tiered.receive(neighbour, interest("/a/c").build())).is_empty(), "once a period");
     for _ in 0..3 {
@@ -66,7 +66,7 @@ fn neighbours_that_ask_a_busy_tier_are_told_at_once_then_periodically_and_when_i
 }
 
 #[test]
-fn a_neighbour_that_is_congested_is_passed_over_until_it_is_free_or_says_no_more() {
+fn a_congested_neighbor_is_passed_over() {
     let mut tiered = router(TierAnswer::Busy);
     let (consumer, near, far) = (tiered.bench.app(), tiered.bench.remote(), tiered.bench.remote());
     tiered.bench.route("/a", near, 0);
@@ -94,7 +94,7 @@ fn a_neighbour_that_is_congested_is_passed_over_until_it_is_free_or_says_no_more
 }
 
 #[test]
-fn a_label_lasts_no_longer_than_a_limit_and_only_neighbours_can_set_the_one_of_their_face() {
+fn a_congestion_label_ends_at_its_limit() {
     let mut tiered = router(TierAnswer::Busy);
     let (consumer, near, far) = (tiered.bench.app(), tiered.bench.remote(), tiered.bench.remote());
     let group = tiered.bench.group();
@@ -115,7 +115,7 @@ fn a_label_lasts_no_longer_than_a_limit_and_only_neighbours_can_set_the_one_of_t
     tiered.bench.advance_ms(4);
     expire(&mut tiered);
     assert_eq!(bypass(&mut tiered), [near]);
-    // The next neighbour in the place of one that has gone begins without a label.
+    // The next neighbor in the place of one that has gone begins without a label.
     let spec = FaceProperties::remote();
     tiered.receive(near, announcement("busy", 1000));
     assert!(tiered.bench.fw.face_release(near).is_ok());
@@ -127,7 +127,7 @@ fn a_label_lasts_no_longer_than_a_limit_and_only_neighbours_can_set_the_one_of_t
 
 /// NB-15: the threshold is reached, and no outgoing interface is available.
 #[test]
-fn data_is_marked_lazily_by_default_and_by_the_threshold_alone_if_so_configured() {
+fn data_is_marked_lazily_by_default() {
     for (marking, expected) in [
         (TierMarking::Lazy, [false, false, false, true]),
         (TierMarking::Threshold, [false, false, true, true]),
@@ -153,7 +153,7 @@ fn data_is_marked_lazily_by_default_and_by_the_threshold_alone_if_so_configured(
 }
 
 #[test]
-fn neighbours_are_told_up_to_a_limit_and_one_more_is_counted() {
+fn busy_announcements_past_the_limit_are_counted() {
     let mut tiered = router(TierAnswer::Busy);
     let upstream = tiered.bench.remote();
     tiered.bench.route("/a", upstream, 0);

@@ -1,4 +1,4 @@
-//! Faces, bindings and routes, and what becomes of them when a face goes.
+//! Faces, bindings and routes, and the state that a face leaves behind.
 
 use std::sync::{Arc, Barrier};
 
@@ -6,12 +6,12 @@ use crate::bench::*;
 use namely_forwarder::{
     BindError, Bound, Config, CsChange, DropReason, FaceError, FaceId, FibError, Received, Released, RibError,
 };
+use namely_messages::{Route, RouteOrigin};
 use namely_wire::NackReason;
-use namely_wire::mgmt::{Route, RouteOrigin};
 
 /// `IS-03`: applications bind; the FIB holds the routable prefix only.
 #[test]
-fn a_thousand_applications_under_one_routable_prefix_make_one_fib_entry() {
+fn a_thousand_applications_share_one_fib_entry() {
     let bench = Bench::new();
     let remote = bench.remote();
     bench.route("/Alice", FaceId::LOCAL, 0);
@@ -32,7 +32,7 @@ fn a_thousand_applications_under_one_routable_prefix_make_one_fib_entry() {
 
 /// `IS-04`: a bind never writes the FIB.
 #[test]
-fn binding_leaves_the_fib_as_it_was() {
+fn binding_leaves_the_fib_unchanged() {
     let bench = Bench::new();
     let app = bench.app();
     bench.fw.bindings().bind(app, name("/a").as_name()).unwrap();
@@ -41,7 +41,7 @@ fn binding_leaves_the_fib_as_it_was() {
 
 /// `IS-07`: rule 2.
 #[test]
-fn a_bind_without_a_route_succeeds_with_a_hint_and_gets_interests_once_there_is_one() {
+fn a_bind_without_a_route_succeeds() {
     let bench = Bench::new();
     let (remote, app) = (bench.remote(), bench.app());
     assert_eq!(bench.fw.bindings().bind(app, name("/a/b").as_name()), Ok(Bound::NotRouted));
@@ -56,7 +56,7 @@ fn a_bind_without_a_route_succeeds_with_a_hint_and_gets_interests_once_there_is_
 
 /// `IS-06`: of concurrent binds exactly one wins.
 #[test]
-fn of_two_threads_that_bind_overlapping_prefixes_exactly_one_wins() {
+fn one_of_two_overlapping_binds_wins() {
     let bench = Arc::new(Bench::new());
     for round in 0..200 {
         let faces = [bench.app(), bench.app()];
@@ -78,7 +78,7 @@ fn of_two_threads_that_bind_overlapping_prefixes_exactly_one_wins() {
 }
 
 #[test]
-fn only_upper_faces_that_exist_bind() {
+fn only_existing_upper_faces_bind() {
     let bench = Bench::new();
     let remote = bench.remote();
     assert_eq!(bench.fw.bindings().bind(remote, name("/a").as_name()), Err(BindError::NotUpper));
@@ -88,14 +88,14 @@ fn only_upper_faces_that_exist_bind() {
 
 /// `IS-11`.
 #[test]
-fn the_face_local_is_permanent() {
+fn the_local_face_is_permanent() {
     let bench = Bench::new();
     assert_eq!(bench.fw.face_release(FaceId::LOCAL), Err(FaceError::Permanent));
 }
 
 /// `IS-13`.
 #[test]
-fn releasing_a_face_takes_its_routes_next_hops_and_bindings_along() {
+fn releasing_a_face_removes_its_state() {
     let mut bench = Bench::new();
     let (consumer, app, other) = (bench.remote(), bench.app(), bench.remote());
     bench.route("/fib", app, 0);
@@ -122,7 +122,7 @@ fn releasing_a_face_takes_its_routes_next_hops_and_bindings_along() {
 /// `IS-15`: a face with many routes is released in one short turn; the rest is cleared as time
 /// passes.
 #[test]
-fn a_face_with_thousands_of_routes_is_silent_at_once_and_swept_in_turns() {
+fn a_released_face_is_silent_at_once() {
     let mut bench = Bench::new();
     let (consumer, face) = (bench.remote(), bench.remote());
     for i in 0..2000 {
@@ -148,7 +148,7 @@ fn a_face_with_thousands_of_routes_is_silent_at_once_and_swept_in_turns() {
 
 /// `IS-14`: an orphaned face is a counted black hole.
 #[test]
-fn data_for_a_face_that_went_falls_into_a_counted_black_hole() {
+fn data_for_a_removed_face_is_counted() {
     let bench = Bench::new();
     let (consumer, other, upstream) = (bench.app(), bench.app(), bench.remote());
     bench.route("/a", upstream, 0);
@@ -164,10 +164,9 @@ fn data_for_a_face_that_went_falls_into_a_counted_black_hole() {
     assert_eq!((counters.faces_freed, counters.faces_orphaned), (0, 1));
 }
 
-/// `IS-14`: the face is held when it is released, and what was meant for it goes into the black
-/// hole.
+/// `IS-14`: the face is held when it is released, and packets for it go into the black hole.
 #[test]
-fn an_upstream_that_goes_between_choice_and_sending_swallows_the_interest() {
+fn a_removed_upstream_swallows_the_interest() {
     struct ReleaseOther<'a>(&'a Bench, [FaceId; 2], Vec<FaceId>);
     impl namely_forwarder::Output<Packet> for ReleaseOther<'_> {
         type Tier = ();
@@ -191,7 +190,7 @@ fn an_upstream_that_goes_between_choice_and_sending_swallows_the_interest() {
 }
 
 #[test]
-fn a_face_that_gets_a_used_id_gets_nothing_of_its_predecessor() {
+fn a_reused_face_id_inherits_nothing() {
     let bench = Bench::with(Config { faces_max: 2, ..config() });
     let (upstream, first) = (bench.remote(), bench.app());
     bench.route("/a", upstream, 0);
@@ -231,7 +230,7 @@ fn the_output_may_call_the_forwarder() {
 
 /// NDNd never enforces ExpirationPeriod.
 #[test]
-fn a_route_that_expires_stops_carrying_interests() {
+fn an_expired_route_carries_no_interests() {
     let mut bench = Bench::new();
     let (consumer, upstream) = (bench.app(), bench.remote());
     let route = Route { expiration_period_ms: Some(10), ..route_to(upstream) };
@@ -248,7 +247,7 @@ fn a_route_that_expires_stops_carrying_interests() {
 }
 
 #[test]
-fn routes_to_faces_that_do_not_exist_are_refused() {
+fn routes_to_missing_faces_are_refused() {
     let bench = Bench::new();
     let nowhere = FaceId(4711);
     assert_eq!(bench.fw.fib().add_nexthop(name("/a").as_name(), nowhere, 0), Err(FibError::NoFace));
@@ -261,7 +260,7 @@ fn routes_to_faces_that_do_not_exist_are_refused() {
 }
 
 #[test]
-fn snapshots_list_more_than_one_walk_of_each_table() {
+fn snapshots_span_several_table_walks() {
     let bench = Bench::new();
     let face = bench.remote();
     for i in 0..2500u64 {
@@ -280,7 +279,7 @@ fn snapshots_list_more_than_one_walk_of_each_table() {
 
 /// `IS-13`, `IS-15`: faces come and go on one thread while another forwards.
 #[test]
-fn faces_are_opened_and_released_while_another_thread_forwards() {
+fn faces_change_while_another_thread_forwards() {
     let bench = Arc::new(Bench::new());
     let (consumer, upstream) = (bench.remote(), bench.remote());
     bench.route("/", upstream, 9);
@@ -316,7 +315,7 @@ fn faces_are_opened_and_released_while_another_thread_forwards() {
 
 /// `IS-13`: a route or bind that races the release of its face leaves nothing behind.
 #[test]
-fn what_is_entered_for_a_face_while_it_goes_does_not_stay() {
+fn entries_racing_a_release_do_not_stay() {
     use std::sync::atomic::{AtomicU64, Ordering};
     const ROUNDS: u64 = 500;
     let bench = Arc::new(Bench::new());
@@ -358,7 +357,7 @@ fn what_is_entered_for_a_face_while_it_goes_does_not_stay() {
 /// Thousands of names inherit a short one's route: its own is there at once, theirs follow in turns
 /// of which none is long, and packets are served between them.
 #[test]
-fn a_short_name_above_thousands_is_entered_and_removed_in_turns() {
+fn a_name_above_thousands_changes_in_turns() {
     let mut bench = Bench::new();
     let (near, far) = (bench.remote(), bench.remote());
     for i in 0..5000u64 {
@@ -388,9 +387,9 @@ fn a_short_name_above_thousands_is_entered_and_removed_in_turns() {
     }
 }
 
-/// Walks show what snapshots show, a bounded number of places at a time.
+/// Walks list the same entries as snapshots, a bounded number of slots at a time.
 #[test]
-fn walks_in_parts_show_all_that_is_there() {
+fn partial_walks_show_every_entry() {
     let bench = Bench::new();
     let upstream = bench.remote();
     bench.route("/", upstream, 0);
@@ -426,7 +425,7 @@ fn walks_in_parts_show_all_that_is_there() {
 
 /// No call does more of a kind than its budget, and all is done in the end.
 #[test]
-fn a_budget_bounds_what_one_call_of_expire_ends() {
+fn expire_is_bounded_by_its_budget() {
     let mut bench = Bench::new();
     let (app, upstream) = (bench.app(), bench.remote());
     bench.route("/", upstream, 0);
@@ -460,7 +459,7 @@ fn the_content_store_shrinks_in_parts() {
     let change = CsChange { packets_max: Some(10), ..CsChange::default() };
     bench.fw.cs().change(&change);
     assert_eq!(bench.fw.cs().status().packets, 1000);
-    // At most so many leave for one Data; where more would have to, it is refused.
+    // At most 512 packets leave for one Data. A Data that needs more room is refused.
     fill(1000, 1);
     let status = bench.fw.cs().status();
     assert_eq!((status.packets, status.refused), (1000 - 512, 1));

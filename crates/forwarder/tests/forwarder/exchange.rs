@@ -6,7 +6,7 @@ use namely_wire::{LpHeaders, NackReason};
 
 /// `IS-02`: the network-layer path, CS -> PIT -> FIB, and Data back along pending Interests.
 #[test]
-fn an_interest_follows_the_fib_and_data_the_reverse_path() {
+fn data_follows_the_reverse_path() {
     let bench = Bench::new();
     let (consumer, upstream) = (bench.app(), bench.remote());
     bench.route("/a", upstream, 0);
@@ -23,10 +23,10 @@ fn an_interest_follows_the_fib_and_data_the_reverse_path() {
     assert_eq!(bench.drops(), 0);
 }
 
-/// `IS-02`, `IS-11`: the local delivering path: the FIB says `local`, the BPT says which
+/// `IS-02`, `IS-11`: the local delivering path: the FIB leads to `local`, and the BPT to the
 /// application.
 #[test]
-fn an_interest_for_this_host_goes_through_the_bpt_to_the_application() {
+fn a_bound_application_receives_its_interests() {
     let bench = Bench::new();
     let (remote, app) = (bench.remote(), bench.app());
     bench.route("/Alice", FaceId::LOCAL, 0);
@@ -40,7 +40,7 @@ fn an_interest_for_this_host_goes_through_the_bpt_to_the_application() {
 }
 
 #[test]
-fn a_name_without_a_route_fails_at_once_with_the_token_of_the_interest() {
+fn a_missing_route_nacks_with_the_token() {
     let bench = Bench::new();
     let consumer = bench.app();
     let packet = interest("/nowhere").build();
@@ -54,7 +54,7 @@ fn a_name_without_a_route_fails_at_once_with_the_token_of_the_interest() {
 }
 
 #[test]
-fn a_pending_interest_expires_after_its_lifetime_and_leaves_nothing() {
+fn a_pending_interest_expires_after_its_lifetime() {
     let mut bench = Bench::new();
     let (consumer, upstream) = (bench.app(), bench.remote());
     bench.route("/a", upstream, 0);
@@ -85,12 +85,12 @@ fn a_congestion_mark_is_carried_both_ways() {
 }
 
 #[test]
-fn a_route_of_the_rib_carries_interests_at_once() {
+fn a_rib_route_carries_interests_at_once() {
     let bench = Bench::new();
     let (consumer, upstream) = (bench.app(), bench.remote());
     bench.fw.rib_register(&name("/a"), &route_to(upstream), bench.now_ns).unwrap();
     assert_eq!(faces(&bench.receive(consumer, interest("/a/b").build())), [upstream]);
-    assert!(bench.fw.rib_unregister(&name("/a"), upstream, namely_wire::mgmt::RouteOrigin::APP));
+    assert!(bench.fw.rib_unregister(&name("/a"), upstream, namely_messages::RouteOrigin::APP));
     let sent = bench.receive(consumer, interest("/a/c").build());
     assert!(is_nack(&sent[0].1, NackReason::NoRoute));
 }

@@ -1,13 +1,13 @@
-//! What is told of a name is what the tables have, and asking changes none of them.
+//! The explanation of a name agrees with the tables, and a query changes none of them.
 
 use namely_forwarder::{EXPLAINED_PENDING_MAX, FaceId};
+use namely_messages::strategy_name;
 use namely_wire::NackReason;
-use namely_wire::mgmt::strategy_name;
 
 use crate::bench::*;
 
 #[test]
-fn what_is_told_of_a_name_is_what_the_tables_have_and_asking_changes_none() {
+fn explain_reports_the_tables_unchanged() {
     let mut bench = Bench::new();
     let (asks, one, other) = (bench.remote(), bench.remote(), bench.remote());
     let nothing = bench.fw.explain(name("/a/b").as_name());
@@ -43,7 +43,7 @@ fn what_is_told_of_a_name_is_what_the_tables_have_and_asking_changes_none() {
 }
 
 #[test]
-fn who_bound_a_name_and_what_asf_has_measured_are_told() {
+fn explain_reports_bindings_and_asf_measurements() {
     let mut bench = Bench::new();
     let (asks, one, app) = (bench.remote(), bench.remote(), bench.app());
     bench.route("/a", one, 0);
@@ -63,7 +63,7 @@ fn who_bound_a_name_and_what_asf_has_measured_are_told() {
 }
 
 #[test]
-fn at_most_so_many_interests_for_one_name_are_told_and_one_more_is_not() {
+fn explain_lists_bounded_pending_interests() {
     for (waiting, told) in
         [(EXPLAINED_PENDING_MAX, EXPLAINED_PENDING_MAX), (EXPLAINED_PENDING_MAX + 1, EXPLAINED_PENDING_MAX)]
     {

@@ -1,7 +1,8 @@
-//! Questions that follow a name hop by hop: who answers them, and that nothing else goes there.
+//! Traceroute Interests, which follow the path of a name hop by hop. The router where their
+//! HopLimit ends passes them to its answering face; no other Interest reaches that face.
 
 use namely_forwarder::{DropReason, FaceId, FaceProperties};
-use namely_wire::mgmt::{hop_name, strategy_name};
+use namely_messages::{hop_name, strategy_name};
 use namely_wire::{InterestBuilder, InterestView};
 
 use crate::bench::*;
@@ -11,7 +12,7 @@ fn question(uri: &str, hop_limit: u8) -> InterestBuilder {
     InterestBuilder::new(asked).nonce(nonce()).hop_limit(hop_limit)
 }
 
-/// A router that answers, its own face, and one who asks.
+/// A router that answers traceroute Interests, its answering face, and the face of a consumer.
 fn answering() -> (Bench, FaceId, FaceId) {
     let bench = Bench::new();
     let own = bench.face(FaceProperties { local_fields: true, ..FaceProperties::application() });
@@ -21,7 +22,7 @@ fn answering() -> (Bench, FaceId, FaceId) {
 }
 
 #[test]
-fn a_question_goes_where_its_name_goes_and_ends_where_its_hop_limit_ends() {
+fn a_question_ends_at_its_hop_limit() {
     let (bench, own, asks) = answering();
     let up = bench.remote();
     bench.route("/a", up, 0);
@@ -41,7 +42,7 @@ fn a_question_goes_where_its_name_goes_and_ends_where_its_hop_limit_ends() {
 }
 
 #[test]
-fn a_question_is_answered_too_where_no_route_leads_on_and_where_an_application_would_get_it() {
+fn a_question_without_a_route_is_answered() {
     let (bench, own, asks) = answering();
     assert_eq!(faces(&bench.receive(asks, question("/nowhere", 1).build())), [own]);
     let app = bench.app();
@@ -57,7 +58,7 @@ fn a_question_is_answered_too_where_no_route_leads_on_and_where_an_application_w
 }
 
 #[test]
-fn a_router_that_does_not_answer_drops_questions_as_any_interest() {
+fn a_silent_router_treats_questions_as_interests() {
     let (bench, own, asks) = answering();
     let (up, app) = (bench.remote(), bench.app());
     bench.route("/a", up, 0);
@@ -75,7 +76,7 @@ fn a_router_that_does_not_answer_drops_questions_as_any_interest() {
 }
 
 #[test]
-fn a_question_that_comes_round_is_a_loop() {
+fn a_returning_question_is_a_loop() {
     let (bench, _, asks) = answering();
     let (up, back) = (bench.remote(), bench.remote());
     bench.route("/a", up, 0);

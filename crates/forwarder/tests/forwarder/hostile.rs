@@ -1,5 +1,5 @@
-//! Whatever a peer sends: no panic, no packet to a face that did not ask, no table beyond its
-//! limit.
+//! Packets of a hostile peer: no panic, no packet to a face without an Interest, no table beyond
+//! its limit.
 
 use proptest::prelude::*;
 
@@ -116,7 +116,7 @@ proptest! {
 }
 
 #[test]
-fn data_that_nobody_asked_for_leaves_no_trace() {
+fn unsolicited_data_leaves_no_trace() {
     let bench = Bench::new();
     let remote = bench.remote();
     (0..1000).for_each(|i| assert!(bench.receive(remote, data(&format!("/junk/{i}"))).is_empty()));

@@ -1,14 +1,15 @@
-//! Self-learning, seen from the faces of a router whose home makes routes of what was learned.
+//! Self-learning, seen from the faces of a router with an embedder that makes routes of learned
+//! prefixes.
 
 use crate::bench::*;
 use namely_forwarder::{
     ANNOUNCED_ROUTE_MS_MAX, Config, DISCOVERY_FACES_MAX, DOUBTED_NS, DropReason, FaceError, FaceId,
-    LEARNED_ROUTE_MS, Learned, Outgoing, Output, Received, Refused, StrategyLimits,
+    LEARNED_ROUTE_MS, Learned, Outgoing, Output, Received, RefusalEffect, StrategyLimits,
 };
-use namely_wire::mgmt::RouteOrigin;
+use namely_messages::RouteOrigin;
 use namely_wire::{DataView, LpHeaders, NackReason, Name, NameRef};
 
-/// What the forwarder sends and learns.
+/// The forwarder's output: packets sent and prefixes learned.
 #[derive(Default)]
 struct Sink {
     sent: Sent,
@@ -51,7 +52,7 @@ const EMPTY: LpHeaders = LpHeaders {
     non_discovery: false,
 };
 
-/// A router with a consumer and neighbours, of which all but the last are for discovery.
+/// A router with a consumer and neighbors, of which all but the last are for discovery.
 struct Router<const N: usize> {
     bench: Bench,
     consumer: FaceId,
@@ -81,7 +82,8 @@ impl<const N: usize> Router<N> {
         sink
     }
 
-    /// Where the consumer's Interest goes, and whether all say NonDiscovery.
+    /// The faces to which the consumer's Interest is sent, and true if all copies carry
+    /// NonDiscovery.
     fn ask(&self, uri: &str) -> (Vec<FaceId>, bool) {
         let sent = self.receive(self.consumer, interest(uri).build(), EMPTY).sent;
         (faces(&sent), sent.iter().all(|(_, packet)| packet.headers.non_discovery))
@@ -95,7 +97,7 @@ impl<const N: usize> Router<N> {
 }
 
 #[test]
-fn a_name_without_a_route_is_asked_for_everywhere_and_then_where_its_data_came_from() {
+fn discovery_floods_then_follows_the_answer() {
     let router = Router::<4>::new();
     let [_, second, _, last] = router.neighbours;
     assert_eq!(router.ask("/a/b/v=1/seg=0"), (router.neighbours[..3].to_vec(), false));
@@ -111,7 +113,7 @@ fn a_name_without_a_route_is_asked_for_everywhere_and_then_where_its_data_came_f
 }
 
 #[test]
-fn a_route_is_learned_before_anybody_gets_the_data_that_shows_it() {
+fn a_route_is_learned_before_data_delivery() {
     let mut router = Router::<3>::new();
     let [first, _, last] = router.neighbours;
     let others = [router.bench.app(), last];
@@ -127,7 +129,7 @@ fn a_route_is_learned_before_anybody_gets_the_data_that_shows_it() {
 }
 
 #[test]
-fn who_has_no_route_refuses_an_interest_that_is_no_discovery_and_forwards_one_that_is() {
+fn a_router_without_routes_forwards_only_discoveries() {
     let router = Router::<3>::new();
     let [first, second, last] = router.neighbours;
     let refused = router.receive(last, interest("/a/b/seg=1").build(), NON_DISCOVERY).sent;
@@ -142,7 +144,7 @@ fn who_has_no_route_refuses_an_interest_that_is_no_discovery_and_forwards_one_th
 }
 
 #[test]
-fn an_application_of_this_machine_is_asked_without_non_discovery_and_teaches_nothing() {
+fn a_local_application_teaches_no_route() {
     let mut router = Router::<2>::new();
     let app = router.bench.app();
     router.bench.route("/a", app, 0);
@@ -161,7 +163,7 @@ fn an_application_of_this_machine_is_asked_without_non_discovery_and_teaches_not
 }
 
 #[test]
-fn what_an_application_answers_to_a_neighbours_discovery_is_offered_and_to_others_not() {
+fn answers_to_neighbor_discoveries_are_offered() {
     let router = Router::<2>::new();
     let (app, [neighbour, _]) = (router.bench.app(), router.neighbours);
     router.bench.route("/a", app, 0);
@@ -179,7 +181,7 @@ fn what_an_application_answers_to_a_neighbours_discovery_is_offered_and_to_other
 }
 
 #[test]
-fn a_nack_or_a_timeout_on_a_learned_route_leads_to_a_new_discovery_and_another_route() {
+fn a_failed_learned_route_restarts_discovery() {
     for is_timeout in [false, true] {
         let mut router = Router::<3>::new();
         let [first, second, _] = router.neighbours;
@@ -202,7 +204,7 @@ fn a_nack_or_a_timeout_on_a_learned_route_leads_to_a_new_discovery_and_another_r
 }
 
 #[test]
-fn an_interest_that_comes_again_while_nothing_is_answered_is_a_discovery() {
+fn an_unanswered_retransmission_is_a_discovery() {
     let mut router = Router::<3>::new();
     let [first, second, _] = router.neighbours;
     router.ask("/a/b/seg=1");
@@ -216,7 +218,7 @@ fn an_interest_that_comes_again_while_nothing_is_answered_is_a_discovery() {
 }
 
 #[test]
-fn a_learned_route_ends_by_itself_and_names_that_stay_here_teach_none() {
+fn a_learned_route_expires_by_itself() {
     let mut router = Router::<2>::new();
     router.ask("/a/b/seg=1");
     router.answer(router.neighbours[0], "/a/b/seg=1");
@@ -238,7 +240,7 @@ fn a_learned_route_ends_by_itself_and_names_that_stay_here_teach_none() {
 }
 
 #[test]
-fn an_announced_route_lasts_as_long_as_it_says_and_ten_minutes_at_most() {
+fn an_announced_route_lasts_its_period() {
     let router = Router::<2>::new();
     let now_ns = router.bench.now_ns;
     let max = ANNOUNCED_ROUTE_MS_MAX;
@@ -250,7 +252,7 @@ fn an_announced_route_lasts_as_long_as_it_says_and_ten_minutes_at_most() {
 }
 
 #[test]
-fn a_face_begins_so_many_discoveries_a_second_and_one_more_is_refused() {
+fn discoveries_per_face_are_rate_limited() {
     let mut router = Router::<3>::new();
     let [first, second, last] = router.neighbours;
     for _ in 0..40 {
@@ -271,7 +273,7 @@ fn a_face_begins_so_many_discoveries_a_second_and_one_more_is_refused() {
 }
 
 #[test]
-fn without_room_to_remember_nothing_is_discovered() {
+fn discovery_requires_strategy_memory() {
     let bench = Bench::with(Config {
         strategies: StrategyLimits { prefixes_max: 0, ..config().strategies },
         ..config()
@@ -283,7 +285,7 @@ fn without_room_to_remember_nothing_is_discovered() {
 }
 
 #[test]
-fn discovery_faces_end_at_their_limit_and_go_with_their_faces() {
+fn discovery_faces_end_at_their_limit() {
     let bench = Bench::new();
     let faces: Vec<FaceId> = (0..DISCOVERY_FACES_MAX).map(|_| bench.remote()).collect();
     for face in &faces {
@@ -301,7 +303,7 @@ fn discovery_faces_end_at_their_limit_and_go_with_their_faces() {
 }
 
 #[test]
-fn what_a_link_has_heard_of_another_is_not_said_there_again_and_its_answer_is_taken() {
+fn an_overheard_interest_is_not_sent_again() {
     let mut router = Router::<2>::new();
     let (neighbour, group) = (router.neighbours[0], router.bench.group());
     router.bench.fw.discovery().set(group, true).unwrap();
@@ -318,7 +320,8 @@ fn what_a_link_has_heard_of_another_is_not_said_there_again_and_its_answer_is_ta
     assert_eq!(router.ask("/a/c/1").0, [neighbour, group], "it was not answered, and comes again");
 }
 
-/// A router with a consumer and a link of two neighbours and a group, beside which they are asked.
+/// A router with a consumer, and a link with a group and two neighbors that receive Interests
+/// beside the group.
 struct Segment {
     router: Router<3>,
     group: FaceId,
@@ -336,12 +339,13 @@ impl Segment {
         Segment { router: Router { bench, ..router }, group }
     }
 
-    /// All who are asked for what no route leads to: the group last.
+    /// All upstreams of an Interest without a route: the group last.
     fn all(&self) -> Vec<FaceId> {
         [&self.router.neighbours[..2], &[self.group]].concat()
     }
 
-    /// The consumer asks for `uri`, and the neighbours refuse; what is sent then.
+    /// The consumer sends an Interest for `uri`, and the neighbors refuse it; returns the packets
+    /// sent then.
     fn ask_in_vain(&self, uri: &str) -> Sent {
         let asked = self.router.receive(self.router.consumer, interest(uri).build(), EMPTY).sent;
         assert_eq!(faces(&asked), self.all());
@@ -373,9 +377,9 @@ impl Segment {
 }
 
 #[test]
-fn a_group_is_asked_beside_its_neighbours_and_silence_of_these_delays_nobody() {
+fn a_group_is_asked_beside_its_neighbors() {
     let segment = Segment::new();
-    // None of the neighbours ever says anything.
+    // None of the neighbors ever answers.
     for object in ["/a/b", "/a/c", "/a/d"] {
         let uri = format!("{object}/seg=0");
         assert_eq!(segment.router.ask(&uri), (segment.all(), false));
@@ -385,7 +389,7 @@ fn a_group_is_asked_beside_its_neighbours_and_silence_of_these_delays_nobody() {
 }
 
 #[test]
-fn a_neighbours_answer_teaches_its_own_face_and_the_groups_the_group() {
+fn an_answer_teaches_its_own_face() {
     let segment = Segment::new();
     let Segment { router, group } = &segment;
     let [first, ..] = router.neighbours;
@@ -397,7 +401,7 @@ fn a_neighbours_answer_teaches_its_own_face_and_the_groups_the_group() {
 }
 
 #[test]
-fn refusals_of_neighbours_leave_a_group_half_a_second_and_one_that_answers_two() {
+fn neighbor_refusals_leave_the_group_time() {
     let mut segment = Segment::new();
     let consumer = segment.router.consumer;
     assert!(segment.ask_in_vain("/a/1").is_empty());
@@ -420,7 +424,7 @@ fn refusals_of_neighbours_leave_a_group_half_a_second_and_one_that_answers_two()
 }
 
 #[test]
-fn a_neighbour_that_has_the_interest_by_another_way_ends_no_wait_for_the_group() {
+fn a_duplicate_nack_ends_no_group_wait() {
     let mut segment = Segment::new();
     let [first, second, _] = segment.router.neighbours;
     let asked = segment.router.receive(segment.router.consumer, interest("/a/1").build(), EMPTY).sent;
@@ -433,7 +437,7 @@ fn a_neighbour_that_has_the_interest_by_another_way_ends_no_wait_for_the_group()
 }
 
 #[test]
-fn what_came_from_a_link_is_not_asked_of_its_group_unless_others_wait_too() {
+fn an_interest_from_a_link_skips_its_group() {
     let mut segment = Segment::new();
     let [first, second, other_link] = segment.router.neighbours;
     let group = segment.group;
@@ -443,13 +447,13 @@ fn what_came_from_a_link_is_not_asked_of_its_group_unless_others_wait_too() {
     assert_eq!(ask(&segment, first, "/a/1"), [second], "who asked there does that himself");
     assert!(ask(&segment, group, "/a/2").is_empty(), "all on the link have heard it");
     assert_eq!(ask(&segment, other_link, "/a/3"), [first, second, group]);
-    // A neighbour that asks for what others want keeps nobody from asking the group.
+    // An Interest of a neighbor for the same name does not keep another consumer's from the group.
     segment.advance_ms(20);
     assert_eq!(ask(&segment, segment.router.consumer, "/a/1"), [first, second, group]);
     let last = Packet::from(interest("/a/4").hop_limit(1).build());
     let limited = segment.router.receive(segment.router.consumer, last, EMPTY).sent;
     assert!(limited.is_empty(), "nor what may go no further");
-    // Without neighbours there is the group alone.
+    // Without neighbors there is the group alone.
     for face in [first, second] {
         segment.router.bench.fw.discovery().set(face, false).unwrap();
     }
@@ -457,7 +461,7 @@ fn what_came_from_a_link_is_not_asked_of_its_group_unless_others_wait_too() {
 }
 
 #[test]
-fn a_route_of_a_group_moves_to_a_neighbour_by_its_answer_and_back_when_that_is_silent() {
+fn a_group_route_follows_the_answering_neighbor() {
     let mut segment = Segment::new();
     segment.learned_of_group();
     let [first, second, _] = segment.router.neighbours;
@@ -483,7 +487,7 @@ fn a_route_of_a_group_moves_to_a_neighbour_by_its_answer_and_back_when_that_is_s
 }
 
 #[test]
-fn data_that_a_consumer_refuses_leaves_the_store_and_its_route_returns_to_the_group() {
+fn refused_data_returns_routes_to_the_group() {
     let mut segment = Segment::new();
     let [first, second, _] = segment.router.neighbours;
     let group = segment.group;
@@ -492,14 +496,14 @@ fn data_that_a_consumer_refuses_leaves_the_store_and_its_route_returns_to_the_gr
     let refused = |segment: &Segment, name: &Name| {
         segment.router.bench.fw.data_refused(name.as_name(), segment.router.bench.now_ns)
     };
-    // Neither a name alone nor another packet's digest says anything of what is stored.
-    assert_eq!(refused(&segment, &name("/a/b/seg=0")), Refused::default());
+    // A name alone, or another packet's digest, refers to no cached Data.
+    assert_eq!(refused(&segment, &name("/a/b/seg=0")), RefusalEffect::default());
     let other = full_name("/x/b/seg=0", &data("/a/b/seg=0"));
-    assert_eq!(refused(&segment, &other), Refused::default());
+    assert_eq!(refused(&segment, &other), RefusalEffect::default());
     let bad = full_name("/a/b/seg=0", &data("/a/b/seg=0"));
-    assert_eq!(refused(&segment, &bad), Refused { erased: true, routes: 1 });
-    assert_eq!(refused(&segment, &bad), Refused::default(), "once");
-    // The neighbour is asked through its group alone, for this object and for others.
+    assert_eq!(refused(&segment, &bad), RefusalEffect { erased: true, routes: 1 });
+    assert_eq!(refused(&segment, &bad), RefusalEffect::default(), "once");
+    // The neighbor receives Interests through its group only, for this object and for others.
     for uri in ["/a/b/seg=0", "/a/c/seg=0"] {
         assert_eq!(segment.router.ask(uri), (vec![second, group], false), "{uri}");
         segment.router.answer(group, uri);
@@ -512,7 +516,7 @@ fn data_that_a_consumer_refuses_leaves_the_store_and_its_route_returns_to_the_gr
 }
 
 #[test]
-fn a_route_of_the_configuration_stays_whatever_a_consumer_refuses() {
+fn refused_data_keeps_configured_routes() {
     let router = Router::<2>::new();
     let [neighbour, _] = router.neighbours;
     router.bench.route("/a", neighbour, 0);
@@ -520,12 +524,12 @@ fn a_route_of_the_configuration_stays_whatever_a_consumer_refuses() {
     router.receive(neighbour, data("/a/1"), EMPTY);
     let refused =
         router.bench.fw.data_refused(full_name("/a/1", &data("/a/1")).as_name(), router.bench.now_ns);
-    assert_eq!(refused, Refused { erased: true, routes: 0 });
+    assert_eq!(refused, RefusalEffect { erased: true, routes: 0 });
     assert_eq!(router.ask("/a/1").0, [neighbour]);
 }
 
 #[test]
-fn a_neighbour_that_receives_the_groups_packets_by_unicast_answers_for_the_group() {
+fn a_copied_neighbor_answers_for_the_group() {
     let segment = Segment::new();
     let Segment { router, group } = &segment;
     let [first, second, _] = router.neighbours;
@@ -533,7 +537,7 @@ fn a_neighbour_that_receives_the_groups_packets_by_unicast_answers_for_the_group
     router.bench.fw.discovery().set_copied(*group, &[first]).unwrap();
     router.ask("/a/1");
     let unasked = router.receive(second, data("/a/1"), EMPTY);
-    assert!(unasked.sent.is_empty(), "another neighbour was not asked");
+    assert!(unasked.sent.is_empty(), "another neighbor was not asked");
     assert_eq!(faces(&router.receive(first, data("/a/1"), EMPTY).sent), [router.consumer]);
     router.bench.fw.discovery().set_copied(*group, &[]).unwrap();
     router.ask("/a/2");

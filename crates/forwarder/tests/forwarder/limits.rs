@@ -3,14 +3,14 @@
 
 use crate::bench::*;
 use namely_forwarder::{
-    Batch, Config, DeadNonceLimits, DropReason, FaceProperties, FibError, FibLimits, Forwarder, HolderId,
+    Batch, Config, DeadNonceLimits, DropReason, FaceProperties, FibError, FibLimits, Forwarder, OwnerId,
     PacketBuf, PitLimits, Received, RibError, RibLimits, StrategyLimits,
 };
-use namely_wire::mgmt::{Route, RouteOrigin};
+use namely_messages::{Route, RouteOrigin};
 use namely_wire::{InterestBuilder, NackReason, PACKET_OCTETS_MAX};
 
 #[test]
-fn a_full_pit_refuses_new_interests_with_congestion_and_serves_those_it_has() {
+fn a_full_pit_refuses_new_interests() {
     let bench = Bench::with(Config { pit: PitLimits { entries_max: 3, ..config().pit }, ..config() });
     let (consumer, other, upstream) = (bench.app(), bench.app(), bench.remote());
     bench.route("/a", upstream, 0);
@@ -27,7 +27,7 @@ fn a_full_pit_refuses_new_interests_with_congestion_and_serves_those_it_has() {
 }
 
 #[test]
-fn one_face_cannot_fill_the_pit_for_the_others() {
+fn one_face_cannot_fill_the_pit() {
     let bench =
         Bench::with(Config { pit: PitLimits { entries_per_face_max: 2, ..config().pit }, ..config() });
     let (flooder, other, upstream) = (bench.remote(), bench.remote(), bench.remote());
@@ -43,10 +43,10 @@ fn one_face_cannot_fill_the_pit_for_the_others() {
     assert_eq!(faces(&bench.receive(flooder, interest("/a/3").build())), [upstream]);
 }
 
-/// What a batch has taken at once and not used yet counts as in use, and is used before anything is
-/// refused.
+/// Entries that a batch has reserved and not used count as in use, and are used before an Interest
+/// is refused.
 #[test]
-fn a_batch_meets_the_limits_of_the_pit_and_of_its_faces_exactly_and_gives_back_what_it_did_not_need() {
+fn a_batch_meets_pit_limits_exactly() {
     let limits = [(50, 1000, DropReason::PitFull), (1000, 50, DropReason::PitFaceFull)];
     for (pit_entries_max, pit_entries_per_face_max, refused) in limits {
         let bench = Bench::with(Config {
@@ -80,7 +80,7 @@ fn a_batch_meets_the_limits_of_the_pit_and_of_its_faces_exactly_and_gives_back_w
 }
 
 #[test]
-fn an_interest_takes_downstreams_up_to_the_limit() {
+fn an_interest_takes_bounded_downstreams() {
     let bench = Bench::with(Config { pit: PitLimits { in_records_max: 2, ..config().pit }, ..config() });
     let (upstream, faces_in) = (bench.remote(), [bench.app(), bench.app(), bench.app()]);
     bench.route("/a", upstream, 0);
@@ -93,7 +93,7 @@ fn an_interest_takes_downstreams_up_to_the_limit() {
 }
 
 #[test]
-fn an_interest_goes_to_upstreams_up_to_the_limit() {
+fn an_interest_reaches_bounded_upstreams() {
     let bench = Bench::with(Config { pit: PitLimits { out_records_max: 2, ..config().pit }, ..config() });
     let consumer = bench.app();
     let upstreams = [bench.remote(), bench.remote(), bench.remote()];
@@ -119,7 +119,7 @@ fn a_lifetime_is_cut_to_the_limit() {
 }
 
 #[test]
-fn the_lifetime_of_a_neighbours_interest_is_cut_sooner() {
+fn a_neighbor_lifetime_is_cut_sooner() {
     for (asked_ms, kept_ms) in [(2_000, 2_000), (2_001, 2_000), (u64::MAX, 2_000)] {
         let bench = Bench::with(Config { interest_lifetime_remote_ms_max: 2_000, ..config() });
         let (neighbour, upstream) = (bench.remote(), bench.remote());
@@ -132,10 +132,10 @@ fn the_lifetime_of_a_neighbours_interest_is_cut_sooner() {
 }
 
 #[test]
-fn one_holder_cannot_fill_the_pit_by_several_faces() {
+fn one_holder_cannot_fill_the_pit() {
     let bench =
         Bench::with(Config { pit: PitLimits { entries_per_holder_max: 3, ..config().pit }, ..config() });
-    let join = |holder| bench.fw.face_register_for(FaceProperties::remote(), HolderId(holder)).unwrap();
+    let join = |holder| bench.fw.face_register_for(FaceProperties::remote(), OwnerId(holder)).unwrap();
     let (one, two, other, upstream) = (join(1), join(1), join(2), bench.remote());
     bench.route("/a", upstream, 0);
     for (i, face) in [one, one, one].into_iter().enumerate() {
@@ -143,12 +143,12 @@ fn one_holder_cannot_fill_the_pit_by_several_faces() {
     }
     let sent = bench.receive(two, interest("/a/3").build());
     assert!(is_nack(&sent[0].1, NackReason::Congestion));
-    assert_eq!(bench.dropped(DropReason::PitHolderFull), 1);
+    assert_eq!(bench.dropped(DropReason::PitOwnerFull), 1);
     assert_eq!(faces(&bench.receive(other, interest("/a/3").build())), [upstream]);
 }
 
 #[test]
-fn a_packet_of_the_most_octets_passes_and_a_larger_one_is_dropped() {
+fn a_packet_past_the_limit_is_dropped() {
     let bench = Bench::new();
     let (consumer, upstream) = (bench.app(), bench.remote());
     bench.route("/a", upstream, 0);
@@ -163,7 +163,7 @@ fn a_packet_of_the_most_octets_passes_and_a_larger_one_is_dropped() {
 }
 
 #[test]
-fn a_name_of_the_most_components_is_forwarded_and_a_longer_one_is_dropped() {
+fn names_past_the_component_limit_are_dropped() {
     let bench = Bench::new();
     let (consumer, upstream) = (bench.app(), bench.remote());
     bench.route("/", upstream, 0);
@@ -182,7 +182,7 @@ fn a_name_of_the_most_components_is_forwarded_and_a_longer_one_is_dropped() {
 }
 
 #[test]
-fn route_limits_are_reported_to_who_asks() {
+fn route_limits_are_reported_to_callers() {
     let bench = Bench::with(Config {
         fib: FibLimits { entries_max: 2, nexthops_max: 1 },
         rib: RibLimits { routes_max: 3, ..config().rib },
@@ -214,7 +214,7 @@ fn strategy_choices_end_at_their_limit() {
 }
 
 #[test]
-fn strategies_remember_prefixes_and_faces_up_to_their_limits_and_count_what_finds_no_room() {
+fn strategy_memory_ends_at_its_limits() {
     let mut bench = Bench::with(Config {
         strategies: StrategyLimits { prefixes_max: 2, faces_max: 1, ..config().strategies },
         ..config()
@@ -236,9 +236,9 @@ fn strategies_remember_prefixes_and_faces_up_to_their_limits_and_count_what_find
     assert_eq!(full(&bench), 2);
 }
 
-/// Half a million pending names would be refused one by one; memory stays where the limit says.
+/// Half a million pending names are refused one by one; memory stays at the limit.
 #[test]
-fn a_flood_of_interests_leaves_the_tables_at_their_limits() {
+fn a_flood_leaves_tables_at_their_limits() {
     let limit = 500;
     let mut bench = Bench::with(Config {
         pit: PitLimits { entries_max: limit, ..config().pit },
@@ -279,7 +279,7 @@ fn a_burst_of_deadlines_ends_in_turns() {
 }
 
 #[test]
-fn routes_that_end_together_end_in_turns() {
+fn simultaneous_route_expiry_takes_turns() {
     let per_turn = 64;
     let mut bench = Bench::new();
     let route = Route { expiration_period_ms: Some(10), ..route_to(bench.remote()) };
@@ -293,7 +293,7 @@ fn routes_that_end_together_end_in_turns() {
 }
 
 #[test]
-fn what_a_face_that_goes_waited_for_is_taken_out_in_turns() {
+fn interests_of_removed_faces_end_in_turns() {
     let per_turn = 512;
     let bench = Bench::new();
     let (gone, upstream) = (bench.remote(), bench.remote());
@@ -325,7 +325,7 @@ impl PacketBuf for Scarce {
 }
 
 #[test]
-fn an_interest_that_must_differ_is_dropped_where_the_home_has_no_buffer() {
+fn an_amended_interest_needs_a_buffer() {
     let config = Config { regions: vec![name("/region")], ..config() };
     let fw = Forwarder::<Scarce, parking_lot::RawMutex>::new(config, 1).unwrap();
     let consumer = fw.face_register(FaceProperties::application()).unwrap();

@@ -1,4 +1,4 @@
-//! Behaviour of the forwarding core, seen from its faces.
+//! Tests of the forwarding core's behavior, observed at its faces.
 
 mod asf;
 mod asked;

@@ -4,7 +4,7 @@
 use crate::bench::*;
 use crate::tier::Tiered;
 use namely_forwarder::{
-    Completion, Config, CsLimits, CsPolicy, FaceId, ObjectName, ObjectPlace, ObjectPlan, TierAnswer,
+    Completion, Config, CsLimits, CsPolicy, FaceId, ObjectName, ObjectPlacement, ObjectPlan, TierAnswer,
 };
 
 /// Octets of the Data that these tests fetch.
@@ -22,7 +22,7 @@ fn register(fw: &Fw) {
     assert_eq!(fw.objects().set(names), Ok(3));
 }
 
-fn plan(fw: &Fw, object: u32, place: ObjectPlace, worth: u64) {
+fn plan(fw: &Fw, object: u32, place: ObjectPlacement, worth: u64) {
     fw.objects().plan(object, ObjectPlan { place, worth, octets: 4 * one() });
 }
 
@@ -46,12 +46,12 @@ fn is_cached(bench: &Bench, uri: &str) -> bool {
 }
 
 #[test]
-fn registered_objects_are_kept_by_plan_and_all_else_by_the_policy() {
+fn registered_objects_are_cached_by_plan() {
     let config =
         Config { cs: CsLimits { packets_max: 2, ..config().cs }, cs_policy: CsPolicy::Lru, ..config() };
     let (mut bench, consumer, producer) = bench(config);
-    plan(&bench.fw, 0, ObjectPlace::Memory, 1);
-    plan(&bench.fw, 1, ObjectPlace::Nowhere, 9);
+    plan(&bench.fw, 0, ObjectPlacement::Memory, 1);
+    plan(&bench.fw, 1, ObjectPlacement::Nowhere, 9);
     for i in 0..4 {
         for file in ["/a/one", "/a/two", "/b/else"] {
             fetch(&bench, consumer, producer, &format!("{file}/{i}"));
@@ -62,7 +62,7 @@ fn registered_objects_are_kept_by_plan_and_all_else_by_the_policy() {
     assert_eq!([0, 1, 2, 3].map(|i| is_cached(&bench, &format!("/b/else/{i}"))), [false, false, true, true]);
     assert_eq!(faces(&bench.receive(consumer, interest("/a/one/2").build())), [consumer], "a hit");
     // Another one that is worth more: the first leaves whole.
-    plan(&bench.fw, 2, ObjectPlace::Memory, 2);
+    plan(&bench.fw, 2, ObjectPlacement::Memory, 2);
     fetch(&bench, consumer, producer, "/a/six/0");
     bench.advance_ms(1);
     bench.expire();
@@ -74,10 +74,10 @@ fn registered_objects_are_kept_by_plan_and_all_else_by_the_policy() {
 }
 
 #[test]
-fn data_of_no_object_are_refused_where_only_objects_are_kept() {
+fn unregistered_data_is_refused_when_configured() {
     let (bench, consumer, producer) = bench(config());
     bench.fw.objects().only(true);
-    plan(&bench.fw, 0, ObjectPlace::Memory, 1);
+    plan(&bench.fw, 0, ObjectPlacement::Memory, 1);
     fetch(&bench, consumer, producer, "/a/one/0");
     fetch(&bench, consumer, producer, "/b/else/0");
     assert!(is_cached(&bench, "/a/one/0") && !is_cached(&bench, "/b/else/0"));
@@ -88,7 +88,7 @@ fn data_of_no_object_are_refused_where_only_objects_are_kept() {
 }
 
 #[test]
-fn without_room_for_objects_their_data_are_as_all_others() {
+fn without_object_room_the_policy_decides() {
     let (bench, consumer, producer) = bench(config());
     bench.fw.objects().room(0, 0);
     fetch(&bench, consumer, producer, "/a/two/0");
@@ -97,9 +97,9 @@ fn without_room_for_objects_their_data_are_as_all_others() {
 }
 
 #[test]
-fn a_file_that_leaves_the_catalogue_is_no_longer_cached() {
+fn a_file_outside_the_catalogue_is_uncached() {
     let (bench, consumer, producer) = bench(config());
-    plan(&bench.fw, 0, ObjectPlace::Memory, 1);
+    plan(&bench.fw, 0, ObjectPlacement::Memory, 1);
     fetch(&bench, consumer, producer, "/a/one/0");
     let six = name("/a/six");
     let names = [ObjectName { name: six.as_name(), object: 0, id: 102 }];
@@ -109,9 +109,9 @@ fn a_file_that_leaves_the_catalogue_is_no_longer_cached() {
 }
 
 #[test]
-fn erasing_takes_out_data_of_objects_too() {
+fn erasing_removes_object_data_too() {
     let (bench, consumer, producer) = bench(config());
-    plan(&bench.fw, 0, ObjectPlace::Memory, 1);
+    plan(&bench.fw, 0, ObjectPlacement::Memory, 1);
     (0..3).for_each(|i| fetch(&bench, consumer, producer, &format!("/a/one/{i}")));
     assert_eq!(bench.fw.cs().erase(name("/a/one/1").as_name(), 10), (1, false));
     assert_eq!(bench.fw.objects().held(0).packets, 2);
@@ -122,14 +122,14 @@ fn erasing_takes_out_data_of_objects_too() {
 
 ///
 #[test]
-fn an_object_that_is_planned_for_the_tier_is_given_to_it_as_its_data_come() {
+fn tier_planned_objects_reach_the_tier() {
     let mut tiered = Tiered::new(TierAnswer::Absent);
     let (consumer, producer) = (tiered.bench.app(), tiered.bench.remote());
     tiered.bench.route("/", producer, 0);
     register(&tiered.bench.fw);
     tiered.bench.fw.objects().room(100, 4 * one());
-    plan(&tiered.bench.fw, 0, ObjectPlace::Tier, 5);
-    plan(&tiered.bench.fw, 1, ObjectPlace::Memory, 5);
+    plan(&tiered.bench.fw, 0, ObjectPlacement::Tier, 5);
+    plan(&tiered.bench.fw, 1, ObjectPlacement::Memory, 5);
     let fetch = |tiered: &mut Tiered, uri: &str| {
         tiered.receive(consumer, interest(uri).build());
         assert_eq!(faces(&tiered.receive(producer, data(uri))), [consumer]);
@@ -139,16 +139,16 @@ fn an_object_that_is_planned_for_the_tier_is_given_to_it_as_its_data_come() {
         tiered.home.given.drain(..).map(|leaving| (leaving.packet, leaving.is_planned)).collect();
     assert_eq!(given, [(data("/a/one/0"), true)], "it alone, at once, and whatever else is written");
     assert!(is_cached(&tiered.bench, "/a/two/0") && !is_cached(&tiered.bench, "/a/one/0"));
-    // What the tier answers with stays where it is planned.
+    // Data that the tier returns stays where it is planned.
     tiered.home.answer = TierAnswer::Reading;
     tiered.receive(consumer, interest("/a/one/0").build());
     let found = Completion::Found { packet: data("/a/one/0"), fresh_until_ns: 0, is_busy: false };
     assert_eq!(faces(&tiered.complete(tiered.ticket(), found)), [consumer]);
     assert!(!is_cached(&tiered.bench, "/a/one/0") && tiered.home.given.is_empty());
-    // What leaves memory for it is offered if it is planned for the tier now.
+    // Evicted Data is offered to the tier if it is planned for it now.
     tiered.home.answer = TierAnswer::Absent;
-    plan(&tiered.bench.fw, 1, ObjectPlace::Tier, 5);
-    plan(&tiered.bench.fw, 2, ObjectPlace::Memory, 6);
+    plan(&tiered.bench.fw, 1, ObjectPlacement::Tier, 5);
+    plan(&tiered.bench.fw, 2, ObjectPlacement::Memory, 6);
     fetch(&mut tiered, "/a/six/1");
     tiered.bench.fw.expire(tiered.bench.now_ns, &mut tiered.home);
     let given: Vec<Packet> = tiered.home.given.drain(..).map(|leaving| leaving.packet).collect();

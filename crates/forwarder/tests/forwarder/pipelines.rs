@@ -2,11 +2,11 @@
 
 use crate::bench::*;
 use namely_forwarder::{DropReason, FaceId, FaceProperties, Received, UnsolicitedPolicy};
-use namely_wire::mgmt::LinkType;
+use namely_messages::LinkType;
 use namely_wire::{InterestView, LpHeaders, NackReason};
 
 #[test]
-fn localhost_packets_never_cross_a_non_local_face() {
+fn localhost_packets_stay_on_local_faces() {
     let bench = Bench::new();
     let (app, producer, remote) = (bench.app(), bench.app(), bench.remote());
     bench.route("/localhost/x", remote, 0);
@@ -19,9 +19,9 @@ fn localhost_packets_never_cross_a_non_local_face() {
 }
 
 #[test]
-fn a_face_that_may_ask_management_is_answered_and_nothing_else_of_localhost_crosses_it() {
+fn management_crosses_only_permitted_faces() {
     let bench = Bench::new();
-    let asking = bench.face(FaceProperties { asks_management: true, ..FaceProperties::remote() });
+    let asking = bench.face(FaceProperties { is_management_client: true, ..FaceProperties::remote() });
     let (management, app, remote) = (bench.app(), bench.app(), bench.remote());
     bench.route("/localhost/nfd", management, 0);
     bench.route("/localhost/app", app, 0);
@@ -34,7 +34,7 @@ fn a_face_that_may_ask_management_is_answered_and_nothing_else_of_localhost_cros
     assert_eq!(bench.dropped(DropReason::Scope), 5);
     assert!(bench.receive(remote, interest("/localhost/nfd/faces").build()).is_empty());
     assert_eq!(bench.dropped(DropReason::Scope), 6, "another face may not");
-    // It asks, and is not asked; nor does it answer.
+    // The face sends Interests for management. It receives none, and its Data is dropped.
     bench.route("/localhost/nfd/asked", asking, 0);
     assert!(
         faces(&bench.receive(app, interest("/localhost/nfd/asked/1").build()))
@@ -48,7 +48,7 @@ fn a_face_that_may_ask_management_is_answered_and_nothing_else_of_localhost_cros
 }
 
 #[test]
-fn a_name_that_only_begins_like_localhost_is_not_of_that_scope() {
+fn a_name_resembling_localhost_is_unscoped() {
     let bench = Bench::new();
     let (remote, upstream) = (bench.remote(), bench.remote());
     bench.route("/", upstream, 0);
@@ -58,7 +58,7 @@ fn a_name_that_only_begins_like_localhost_is_not_of_that_scope() {
 }
 
 #[test]
-fn localhop_interests_from_another_host_go_to_local_faces_only() {
+fn remote_localhop_interests_reach_local_faces_only() {
     let bench = Bench::new();
     let (app, one, other) = (bench.app(), bench.remote(), bench.remote());
     bench.route("/localhop/x", other, 0);
@@ -68,7 +68,7 @@ fn localhop_interests_from_another_host_go_to_local_faces_only() {
 }
 
 #[test]
-fn hop_limit_is_decremented_without_copying_the_packet() {
+fn hop_limit_is_decremented_without_copying() {
     let bench = Bench::new();
     let (app, remote) = (bench.app(), bench.remote());
     bench.route("/a", remote, 0);
@@ -82,7 +82,7 @@ fn hop_limit_is_decremented_without_copying_the_packet() {
 }
 
 #[test]
-fn hop_limit_0_is_dropped_and_1_reaches_local_faces_and_the_cache_only() {
+fn hop_limit_1_stays_on_local_faces() {
     let bench = Bench::new();
     let (consumer, app, remote) = (bench.remote(), bench.app(), bench.remote());
     bench.route("/a", remote, 0);
@@ -117,7 +117,7 @@ fn a_missing_nonce_is_added() {
 }
 
 #[test]
-fn an_interest_that_comes_back_is_a_loop_and_only_a_point_to_point_link_hears_of_it() {
+fn a_looping_interest_is_nacked_point_to_point() {
     let bench = Bench::new();
     let (consumer, upstream, group) = (bench.remote(), bench.remote(), bench.group());
     bench.route("/a", upstream, 0);
@@ -133,7 +133,7 @@ fn an_interest_that_comes_back_is_a_loop_and_only_a_point_to_point_link_hears_of
 }
 
 #[test]
-fn the_same_nonce_from_the_same_point_to_point_face_is_a_retransmission() {
+fn a_repeated_nonce_is_a_retransmission() {
     let mut bench = Bench::new();
     let (consumer, group, upstream) = (bench.remote(), bench.group(), bench.remote());
     bench.route("/a", upstream, 0);
@@ -149,7 +149,7 @@ fn the_same_nonce_from_the_same_point_to_point_face_is_a_retransmission() {
 }
 
 #[test]
-fn a_nonce_that_was_sent_is_known_after_the_downstream_has_used_another() {
+fn a_replaced_nonce_is_still_known() {
     let bench = Bench::new();
     let (consumer, upstream) = (bench.remote(), bench.remote());
     bench.route("/a", upstream, 0);
@@ -161,7 +161,7 @@ fn a_nonce_that_was_sent_is_known_after_the_downstream_has_used_another() {
 }
 
 #[test]
-fn a_downstream_whose_time_is_over_gets_neither_data_nor_nack_though_others_wait() {
+fn an_expired_downstream_receives_nothing() {
     let mut bench = Bench::new();
     let (early, late, upstream) = (bench.remote(), bench.remote(), bench.remote());
     bench.route("/a", upstream, 0);
@@ -179,7 +179,7 @@ fn a_downstream_whose_time_is_over_gets_neither_data_nor_nack_though_others_wait
 }
 
 #[test]
-fn data_that_satisfies_two_interests_of_a_face_is_sent_once_for_each_token() {
+fn data_is_sent_once_per_token() {
     let bench = Bench::new();
     let (consumer, upstream) = (bench.remote(), bench.remote());
     bench.route("/a", upstream, 0);
@@ -192,7 +192,7 @@ fn data_that_satisfies_two_interests_of_a_face_is_sent_once_for_each_token() {
 }
 
 #[test]
-fn an_application_reached_by_fib_and_by_binding_is_asked_once() {
+fn an_application_reached_twice_is_asked_once() {
     let bench = Bench::new();
     let (consumer, app) = (bench.remote(), bench.app());
     bench.strategy("/", "/localhost/nfd/strategy/multicast");
@@ -203,7 +203,7 @@ fn an_application_reached_by_fib_and_by_binding_is_asked_once() {
 }
 
 #[test]
-fn a_loop_longer_than_the_lifetime_is_caught_by_the_dead_nonce_list() {
+fn the_dead_nonce_list_catches_long_loops() {
     let mut bench = Bench::new();
     let (consumer, upstream) = (bench.remote(), bench.remote());
     bench.route("/a", upstream, 0);
@@ -220,7 +220,7 @@ fn a_loop_longer_than_the_lifetime_is_caught_by_the_dead_nonce_list() {
 }
 
 #[test]
-fn stale_data_leaves_its_nonces_in_the_dead_nonce_list() {
+fn stale_data_leaves_dead_nonces() {
     let bench = Bench::new();
     let (consumer, upstream) = (bench.remote(), bench.remote());
     bench.route("/a", upstream, 0);
@@ -235,9 +235,9 @@ fn stale_data_leaves_its_nonces_in_the_dead_nonce_list() {
     assert_eq!(bench.fw.table_sizes().dead_nonces, 1);
 }
 
-/// NFD returns tokens on Data but not on Nacks, and NDNd dies of odd lengths.
+/// NFD returns PIT tokens on Data but not on Nacks, and NDNd crashes on unusual lengths.
 #[test]
-fn a_token_of_any_length_comes_back_on_data_and_on_nack_to_each_downstream() {
+fn a_token_returns_on_data_and_nack() {
     let bench = Bench::new();
     let upstream = bench.remote();
     bench.route("/a", upstream, 0);
@@ -267,9 +267,9 @@ fn a_token_of_any_length_comes_back_on_data_and_on_nack_to_each_downstream() {
     }
 }
 
-/// NDNd delivers Data of another name, or of another digest, if the token fits.
+/// NDNd delivers Data with another name or digest if the PIT token matches.
 #[test]
-fn data_with_the_token_but_another_name_or_digest_is_never_delivered() {
+fn mismatched_data_is_never_delivered() {
     let bench = Bench::new();
     let (consumer, upstream) = (bench.app(), bench.remote());
     bench.route("/", upstream, 0);
@@ -289,7 +289,7 @@ fn data_with_the_token_but_another_name_or_digest_is_never_delivered() {
 }
 
 #[test]
-fn a_nack_goes_down_when_every_upstream_has_sent_one_with_the_least_severe_reason() {
+fn the_least_severe_nack_goes_down() {
     let mut bench = Bench::new();
     let (consumer, one, other) = (bench.app(), bench.remote(), bench.remote());
     bench.route("/a", one, 0);
@@ -308,7 +308,7 @@ fn a_nack_goes_down_when_every_upstream_has_sent_one_with_the_least_severe_reaso
 }
 
 #[test]
-fn each_downstream_gets_a_nack_with_the_nonce_it_used() {
+fn a_nack_carries_each_downstreams_nonce() {
     let bench = Bench::new();
     let (one, other, upstream) = (bench.remote(), bench.remote(), bench.remote());
     bench.route("/a", upstream, 0);
@@ -323,7 +323,7 @@ fn each_downstream_gets_a_nack_with_the_nonce_it_used() {
 }
 
 #[test]
-fn a_nack_that_matches_no_sent_interest_is_dropped() {
+fn an_unmatched_nack_is_dropped() {
     let bench = Bench::new();
     let (consumer, upstream, stranger, group) = (bench.app(), bench.remote(), bench.remote(), bench.group());
     bench.route("/a", upstream, 0);
@@ -341,7 +341,7 @@ fn a_nack_that_matches_no_sent_interest_is_dropped() {
 }
 
 #[test]
-fn two_routers_that_wait_for_each_other_are_told_by_the_nack_of_the_others() {
+fn mutually_waiting_routers_receive_a_nack() {
     let bench = Bench::new();
     let (one, other, dead_end) = (bench.remote(), bench.remote(), bench.remote());
     bench.strategy("/a", "/localhost/nfd/strategy/multicast");
@@ -352,7 +352,7 @@ fn two_routers_that_wait_for_each_other_are_told_by_the_nack_of_the_others() {
     bench.receive(one, first.clone());
     let second = interest("/a").build();
     bench.receive(other, second.clone());
-    // `other` was sent `first` and has asked with `second`; `one` was sent `second`.
+    // `other` received `first` and sent `second`; `one` sent `first` and received `second`.
     bench.nack(one, second.clone(), NackReason::NoRoute);
     let sent = bench.nack(dead_end, first, NackReason::NoRoute);
     assert_eq!(faces(&sent), [other]);
@@ -360,7 +360,7 @@ fn two_routers_that_wait_for_each_other_are_told_by_the_nack_of_the_others() {
 }
 
 #[test]
-fn no_nack_is_sent_to_a_group_and_none_at_all_if_switched_off() {
+fn no_nack_is_sent_to_groups() {
     let bench = Bench::new();
     let group = bench.group();
     assert!(bench.receive(group, interest("/a").build()).is_empty());
@@ -371,7 +371,7 @@ fn no_nack_is_sent_to_a_group_and_none_at_all_if_switched_off() {
 }
 
 #[test]
-fn next_hop_face_id_is_obeyed_only_from_faces_with_local_fields() {
+fn privileged_faces_choose_the_nexthop() {
     let bench = Bench::new();
     let (app, chosen) = (bench.app(), bench.remote());
     let to = |face: FaceId| LpHeaders { next_hop_face_id: Some(face.0), ..LpHeaders::default() };
@@ -391,7 +391,7 @@ fn next_hop_face_id_is_obeyed_only_from_faces_with_local_fields() {
 }
 
 #[test]
-fn incoming_face_id_is_told_to_faces_with_local_fields() {
+fn privileged_faces_receive_incoming_face_id() {
     let bench = Bench::new();
     let (app, remote) =
         (bench.face(FaceProperties { local_fields: true, ..FaceProperties::application() }), bench.remote());
@@ -408,7 +408,7 @@ fn incoming_face_id_is_told_to_faces_with_local_fields() {
 }
 
 #[test]
-fn a_forwarding_hint_leads_until_the_producer_region_takes_it_out() {
+fn the_producer_region_strips_the_hint() {
     let bench = Bench::new();
     let (app, by_hint, by_name) = (bench.app(), bench.remote(), bench.remote());
     bench.route("/isp/region", by_hint, 0);
@@ -434,7 +434,7 @@ fn a_forwarding_hint_leads_until_the_producer_region_takes_it_out() {
 }
 
 #[test]
-fn the_first_name_of_a_hint_that_has_a_route_decides_alone() {
+fn the_first_routable_hint_name_decides() {
     let bench = Bench::new();
     let (app, one, other) = (bench.app(), bench.remote(), bench.remote());
     bench.strategy("/", "/multicast");
@@ -449,7 +449,7 @@ fn the_first_name_of_a_hint_that_has_a_route_decides_alone() {
 }
 
 #[test]
-fn a_router_in_the_region_may_refuse_without_the_hint() {
+fn a_nack_may_lack_the_hint() {
     let bench = Bench::new();
     let (app, upstream) = (bench.app(), bench.remote());
     bench.route("/region", upstream, 0);
@@ -461,7 +461,7 @@ fn a_router_in_the_region_may_refuse_without_the_hint() {
 }
 
 #[test]
-fn data_goes_back_through_an_ad_hoc_face_but_not_through_the_face_it_came_from() {
+fn ad_hoc_faces_receive_their_own_data() {
     let bench = Bench::new();
     let ad_hoc = bench.face(FaceProperties { link_type: LinkType::AdHoc, ..FaceProperties::remote() });
     let (p2p, app) = (bench.remote(), bench.app());
@@ -476,7 +476,7 @@ fn data_goes_back_through_an_ad_hoc_face_but_not_through_the_face_it_came_from()
 }
 
 #[test]
-fn unsolicited_data_is_cached_as_the_policy_says() {
+fn unsolicited_data_follows_the_cache_policy() {
     use UnsolicitedPolicy::*;
     for (policy, local, network) in
         [(DropAll, 0, 0), (AdmitLocal, 1, 0), (AdmitNetwork, 0, 1), (AdmitAll, 1, 1)]
@@ -492,7 +492,7 @@ fn unsolicited_data_is_cached_as_the_policy_says() {
 }
 
 #[test]
-fn octets_that_are_no_packet_are_counted_and_harm_nothing() {
+fn malformed_packets_are_counted() {
     let bench = Bench::new();
     let (app, remote) = (bench.app(), bench.remote());
     bench.route("/a", remote, 0);

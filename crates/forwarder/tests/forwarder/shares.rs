@@ -2,16 +2,16 @@
 //! others are served.
 
 use crate::bench::*;
-use namely_forwarder::{Config, DropReason, FaceId, FaceProperties, HolderId, PitLimits};
+use namely_forwarder::{Config, DropReason, FaceId, FaceProperties, OwnerId, PitLimits};
 use namely_wire::NackReason;
 
-/// The faces that were refused or told that their Interest gave way.
+/// The faces that received a Nack because their Interest was refused or evicted.
 fn refused(sent: &Sent) -> Vec<FaceId> {
     let nacks = sent.iter().filter(|(_, out)| is_nack(out, NackReason::Congestion));
     nacks.map(|(face, _)| *face).collect()
 }
 
-/// Asks for so many names that nobody has; returns who was refused.
+/// Sends Interests for `count` names without a producer; returns the faces that were refused.
 fn flood(bench: &Bench, face: FaceId, label: &str, count: usize) -> Vec<FaceId> {
     let ask =
         |i| refused(&bench.receive(face, interest(&format!("/a/{label}/{i}")).lifetime_ms(u64::MAX).build()));
@@ -34,14 +34,14 @@ fn bench(pit_entries_max: usize) -> (Bench, FaceId) {
     (bench, upstream)
 }
 
-/// What a face that has gone waited for is gone within a second, however much it was; what others
-/// wait for as well stays theirs.
+/// The entries of a face that has left are gone within a second, however many they are; those that
+/// other faces wait for, too, stay.
 #[test]
-fn a_face_that_goes_leaves_nothing_pending_within_a_second() {
+fn a_released_face_leaves_nothing_pending() {
     let mut bench = Bench::new();
     let (upstream, other) = (bench.remote(), bench.app());
     bench.route("/a", upstream, 0);
-    let holder = HolderId(7);
+    let holder = OwnerId(7);
     let join = |bench: &Bench| bench.fw.face_register_for(FaceProperties::remote(), holder).unwrap();
     let (one, two, per_face_max) = (join(&bench), join(&bench), config().pit.entries_per_face_max);
     for face in [one, two] {
@@ -71,10 +71,10 @@ fn a_face_that_goes_leaves_nothing_pending_within_a_second() {
     assert!(flood(&bench, three, "again", per_face_max).is_empty(), "nor is anything counted any more");
 }
 
-/// A packet that is processed while its face goes enters what the sweep has passed already: it is
-/// swept again when the packet is done with.
+/// A packet that is processed while its face leaves makes an entry behind the sweep: there is
+/// another sweep when the packet is done.
 #[test]
-fn what_is_entered_while_the_face_goes_is_swept_as_well() {
+fn entries_racing_a_release_are_swept() {
     let (bench, _) = bench(1000);
     let face = bench.remote();
     assert!(flood(&bench, face, "x", 100).is_empty());
@@ -93,7 +93,7 @@ fn what_is_entered_while_the_face_goes_is_swept_as_well() {
 }
 
 #[test]
-fn when_the_pit_is_full_the_largest_pays_and_others_are_served() {
+fn a_full_pit_charges_the_largest_holder() {
     let (bench, upstream) = bench(1000);
     let (flooder, honest) = (bench.remote(), bench.app());
     assert!(flood(&bench, flooder, "x", 1000).is_empty());
@@ -117,7 +117,7 @@ fn when_the_pit_is_full_the_largest_pays_and_others_are_served() {
 #[test]
 fn faces_of_one_holder_pay_together() {
     let (bench, _) = bench(1000);
-    let join = || bench.fw.face_register_for(FaceProperties::remote(), HolderId(7)).unwrap();
+    let join = || bench.fw.face_register_for(FaceProperties::remote(), OwnerId(7)).unwrap();
     let many: Vec<FaceId> = (0..10).map(|_| join()).collect();
     for face in &many {
         assert!(flood(&bench, *face, &face.to_string(), 90).is_empty());
@@ -128,9 +128,9 @@ fn faces_of_one_holder_pay_together() {
     assert!(told.len() == 100 && told.iter().all(|face| many.contains(face)), "{told:?}");
 }
 
-/// The pending Interest that an honest one waits for as well is not what the flooder pays with.
+/// An entry that another face waits for, too, is not evicted at the expense of the flooder.
 #[test]
-fn what_another_one_waits_for_is_not_what_the_largest_pays_with() {
+fn an_aggregated_interest_is_not_evicted() {
     let (bench, upstream) = bench(200);
     let (flooder, honest, third) = (bench.remote(), bench.app(), bench.app());
     assert!(flood(&bench, flooder, "x", 200).is_empty());
@@ -145,7 +145,7 @@ fn what_another_one_waits_for_is_not_what_the_largest_pays_with() {
 }
 
 #[test]
-fn who_has_less_than_its_reserve_gets_in_and_never_pays() {
+fn a_holder_below_its_reserve_never_pays() {
     let (bench, _) = bench(2000);
     let reserve = config().pit.entries_reserve;
     let small = bench.remote();
@@ -162,9 +162,9 @@ fn who_has_less_than_its_reserve_gets_in_and_never_pays() {
 }
 
 #[test]
-fn the_router_is_not_refused_and_does_not_pay() {
+fn the_router_is_never_refused() {
     let (bench, _) = bench(500);
-    let own = |spec| bench.fw.face_register_for(spec, HolderId::ROUTER).unwrap();
+    let own = |spec| bench.fw.face_register_for(spec, OwnerId::ROUTER).unwrap();
     let (router, root, other) =
         (own(FaceProperties::application()), own(FaceProperties::remote()), bench.app());
     assert!(flood(&bench, router, "router", 300).is_empty());

@@ -1,5 +1,4 @@
-//! Several forwarders joined by links, in one deterministic run: nothing but the seed decides what
-//! happens.
+//! Several forwarders joined by links, in one deterministic run: the seed alone decides it.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +14,7 @@ struct InFlight {
     headers: LpHeaders,
 }
 
-/// What lies behind a face.
+/// The other end of a face.
 #[derive(Clone, Copy)]
 enum End {
     Link { node: usize, face: FaceId, delay_ns: u64 },
@@ -193,7 +192,7 @@ impl Net {
 }
 
 #[test]
-fn a_chain_of_routers_carries_data_and_the_caches_on_the_way_answer_the_next_consumer() {
+fn caches_on_the_path_answer_consumers() {
     let mut net = Net::new(4, 1);
     for i in 0..3 {
         let (down, _) = net.link(i, i + 1, 5);
@@ -212,7 +211,7 @@ fn a_chain_of_routers_carries_data_and_the_caches_on_the_way_answer_the_next_con
 
 /// `IS-29` over several routers.
 #[test]
-fn interests_of_many_consumers_meet_on_the_way_and_the_producer_sees_one() {
+fn interests_aggregate_on_the_way() {
     let mut net = Net::new(7, 2);
     // A binary tree with the producer at the root and four consumers at each leaf.
     for child in 1..7 {
@@ -229,7 +228,7 @@ fn interests_of_many_consumers_meet_on_the_way_and_the_producer_sees_one() {
 }
 
 #[test]
-fn a_ring_of_wrong_routes_ends_in_a_nack_at_once() {
+fn a_ring_of_routes_ends_in_nack() {
     let mut net = Net::new(3, 3);
     for i in 0..3 {
         let (out, _) = net.link(i, (i + 1) % 3, 5);
@@ -245,7 +244,7 @@ fn a_ring_of_wrong_routes_ends_in_a_nack_at_once() {
 }
 
 #[test]
-fn multicast_over_a_full_mesh_ends_and_answers_each_consumer_once() {
+fn multicast_over_a_full_mesh_ends() {
     let nodes = 6;
     let mut net = Net::new(nodes, 4);
     net.multicast("/");
@@ -276,7 +275,7 @@ fn multicast_over_a_full_mesh_ends_and_answers_each_consumer_once() {
 }
 
 #[test]
-fn a_dead_end_is_left_for_the_next_route_by_the_consumers_retransmission() {
+fn a_retransmission_leaves_a_dead_end() {
     let mut net = Net::new(3, 5);
     let (dead, _) = net.link(0, 1, 20);
     let (alive, _) = net.link(0, 2, 20);
@@ -324,7 +323,7 @@ fn net_cost(node: usize) -> u64 {
 }
 
 #[test]
-fn one_seed_is_one_run_and_loss_leaves_no_pending_interest_behind() {
+fn one_seed_gives_one_run() {
     let runs: Vec<_> = (10..20).map(lossy_run).collect();
     let again: Vec<_> = (10..20).map(lossy_run).collect();
     assert_eq!(runs, again);

@@ -1,4 +1,4 @@
-//! Best route, multicast, and which names get which.
+//! Tests of best route and multicast, and of the choice of a name's strategy.
 
 use crate::bench::*;
 use namely_forwarder::{FaceId, StrategyError};
@@ -7,7 +7,7 @@ use namely_wire::NackReason;
 const MULTICAST: &str = "/localhost/nfd/strategy/multicast";
 
 #[test]
-fn best_route_asks_the_cheapest_next_hop_that_the_interest_did_not_come_from() {
+fn best_route_asks_the_cheapest_nexthop() {
     let bench = Bench::new();
     let (consumer, dear, cheap) = (bench.app(), bench.remote(), bench.remote());
     bench.route("/a", dear, 9);
@@ -17,7 +17,7 @@ fn best_route_asks_the_cheapest_next_hop_that_the_interest_did_not_come_from() {
 }
 
 #[test]
-fn best_route_retries_with_unused_next_hops_then_with_the_one_used_longest_ago() {
+fn best_route_retries_with_unused_nexthops() {
     let mut bench = Bench::new();
     let consumer = bench.app();
     let upstreams = [bench.remote(), bench.remote(), bench.remote()];
@@ -31,7 +31,7 @@ fn best_route_retries_with_unused_next_hops_then_with_the_one_used_longest_ago()
 }
 
 #[test]
-fn a_next_hop_whose_time_is_over_counts_as_unused() {
+fn an_expired_nexthop_counts_as_unused() {
     let mut bench = Bench::new();
     let upstreams = [bench.remote(), bench.remote(), bench.remote()];
     upstreams.iter().zip(0..).for_each(|(face, cost)| bench.route("/a", *face, cost));
@@ -44,7 +44,7 @@ fn a_next_hop_whose_time_is_over_counts_as_unused() {
 }
 
 #[test]
-fn when_no_upstream_is_waited_for_any_more_the_cheapest_is_asked_again() {
+fn without_pending_upstreams_the_cheapest_is_asked() {
     let mut bench = Bench::new();
     let upstreams = [bench.remote(), bench.remote()];
     upstreams.iter().zip(0..).for_each(|(face, cost)| bench.route("/a", *face, cost));
@@ -58,7 +58,7 @@ fn when_no_upstream_is_waited_for_any_more_the_cheapest_is_asked_again() {
 }
 
 #[test]
-fn retransmissions_are_suppressed_for_10_ms_and_longer_each_time() {
+fn retransmissions_are_suppressed_ever_longer() {
     let mut bench = Bench::new();
     let (consumer, upstream) = (bench.app(), bench.remote());
     bench.route("/a", upstream, 0);
@@ -76,7 +76,7 @@ fn retransmissions_are_suppressed_for_10_ms_and_longer_each_time() {
 
 /// `IS-29`: k consumers, one Interest upstream, k Data.
 #[test]
-fn interests_of_many_faces_for_one_name_are_aggregated_and_each_gets_the_data() {
+fn interests_of_many_faces_are_aggregated() {
     let bench = Bench::new();
     let upstream = bench.remote();
     bench.route("/a", upstream, 0);
@@ -91,7 +91,7 @@ fn interests_of_many_faces_for_one_name_are_aggregated_and_each_gets_the_data() 
 }
 
 #[test]
-fn a_new_consumer_after_the_suppression_interval_makes_a_retransmission() {
+fn a_late_consumer_makes_a_retransmission() {
     let mut bench = Bench::new();
     let (one, other, upstream, second) = (bench.app(), bench.app(), bench.remote(), bench.remote());
     bench.route("/a", upstream, 0);
@@ -103,7 +103,7 @@ fn a_new_consumer_after_the_suppression_interval_makes_a_retransmission() {
 }
 
 #[test]
-fn after_all_upstreams_refused_the_next_interest_starts_anew() {
+fn refusal_by_all_upstreams_starts_anew() {
     let bench = Bench::new();
     let (consumer, upstream) = (bench.app(), bench.remote());
     bench.route("/a", upstream, 0);
@@ -114,7 +114,7 @@ fn after_all_upstreams_refused_the_next_interest_starts_anew() {
 }
 
 #[test]
-fn multicast_asks_every_next_hop_but_the_one_the_interest_came_from() {
+fn multicast_asks_every_other_nexthop() {
     let mut bench = Bench::new();
     let consumers = [bench.remote(), bench.app()];
     let upstreams = [bench.remote(), bench.group(), bench.app()];
@@ -136,7 +136,7 @@ fn multicast_asks_every_next_hop_but_the_one_the_interest_came_from() {
 }
 
 #[test]
-fn multicast_without_a_next_hop_refuses_at_once() {
+fn multicast_without_nexthops_refuses_at_once() {
     let bench = Bench::new();
     let consumer = bench.app();
     bench.strategy("/", MULTICAST);
@@ -148,7 +148,7 @@ fn multicast_without_a_next_hop_refuses_at_once() {
 }
 
 #[test]
-fn the_strategy_of_the_longest_prefix_applies_until_it_is_unset() {
+fn the_strategy_of_the_longest_prefix_applies() {
     let bench = Bench::new();
     let consumer = bench.app();
     let upstreams = [bench.remote(), bench.remote()];

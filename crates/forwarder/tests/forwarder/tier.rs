@@ -1,24 +1,24 @@
-//! The tier below the content store in memory, by a script: what it is asked, what becomes of
-//! parked Interests, and what it is given.
+//! The tier below the content store in memory, by a script: its requests, the fate of parked
+//! Interests, and the Data that it is offered.
 
 use crate::bench::*;
 use namely_forwarder::{
-    Completion, Config, CsLimits, FaceId, FaceProperties, Leaving, Outgoing, Output, Received, Ticket, Tier,
-    TierAnswer, TierWrite, Wanted,
+    Completion, Config, CsLimits, EvictedData, FaceId, FaceProperties, Outgoing, Output, Received, Ticket,
+    Tier, TierAnswer, TierRequest, TierWrite,
 };
 use namely_wire::{DataView, LpHeaders, Name};
 
-/// A home whose tier says what it is told to.
+/// An embedder with a tier that follows the test's script.
 pub(crate) struct Home {
     pub(crate) sent: Sent,
     pub(crate) answer: TierAnswer,
     pub(crate) write: TierWrite,
     pub(crate) is_busy: bool,
     pub(crate) asked: Vec<Asked>,
-    pub(crate) given: Vec<Leaving<Packet>>,
+    pub(crate) given: Vec<EvictedData<Packet>>,
 }
 
-/// What the tier was asked.
+/// A request to the tier.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
     pub(crate) name: Name,
@@ -31,7 +31,7 @@ impl Home {
         Home {
             sent: Sent::new(),
             answer,
-            write: TierWrite::Taken,
+            write: TierWrite::Accepted,
             is_busy: false,
             asked: Vec::new(),
             given: Vec::new(),
@@ -53,8 +53,8 @@ impl Output<Packet> for Home {
 }
 
 impl Tier<Packet> for Home {
-    fn read(&mut self, wanted: &Wanted<'_>) -> TierAnswer {
-        let Wanted { name, may_bypass, ticket, .. } = *wanted;
+    fn read(&mut self, wanted: &TierRequest<'_>) -> TierAnswer {
+        let TierRequest { name, may_bypass, ticket, .. } = *wanted;
         self.asked.push(Asked { name: name.to_name(), may_bypass, ticket });
         self.answer
     }
@@ -63,13 +63,13 @@ impl Tier<Packet> for Home {
         self.is_busy
     }
 
-    fn write(&mut self, leaving: Leaving<Packet>) -> TierWrite {
+    fn write(&mut self, leaving: EvictedData<Packet>) -> TierWrite {
         self.given.push(leaving);
         self.write
     }
 }
 
-/// A bench whose home has a tier.
+/// A bench with a tier.
 pub(crate) struct Tiered {
     pub(crate) bench: Bench,
     pub(crate) home: Home,
@@ -114,7 +114,7 @@ fn found(packet: &Packet) -> Completion<Packet> {
 }
 
 #[test]
-fn an_interest_is_parked_until_its_read_completes_and_answered_like_one_that_went_upstream() {
+fn a_parked_interest_waits_for_its_read() {
     let mut tiered = Tiered::new(TierAnswer::Reading);
     let (one, other, upstream) = (tiered.bench.app(), tiered.bench.remote(), tiered.bench.remote());
     tiered.bench.route("/a", upstream, 0);
@@ -135,7 +135,7 @@ fn an_interest_is_parked_until_its_read_completes_and_answered_like_one_that_wen
 }
 
 #[test]
-fn what_the_tier_has_not_or_has_no_time_for_goes_upstream_at_once_and_is_counted() {
+fn a_tier_miss_goes_upstream_at_once() {
     for (answer, absent, busy) in [(TierAnswer::Absent, 1, 0), (TierAnswer::Busy, 0, 1)] {
         let mut tiered = Tiered::new(answer);
         let (consumer, upstream) = (tiered.bench.app(), tiered.bench.remote());
@@ -148,7 +148,7 @@ fn what_the_tier_has_not_or_has_no_time_for_goes_upstream_at_once_and_is_counted
 }
 
 #[test]
-fn a_read_that_finds_nothing_or_fails_or_finds_something_else_sends_the_interest_on() {
+fn a_failed_read_sends_the_interest_on() {
     let wrong: Packet = [6, 3, 1].as_slice().into();
     let outcomes =
         [Completion::Absent, Completion::Failed, found(&data("/a/c")), found(&wrong), found(&data("/a/b/c"))];
@@ -174,7 +174,7 @@ fn a_read_that_finds_nothing_or_fails_or_finds_something_else_sends_the_interest
 }
 
 #[test]
-fn stale_data_is_no_answer_to_who_wants_it_fresh_and_stays_stale_in_memory() {
+fn stale_tier_data_fails_must_be_fresh() {
     let mut tiered = Tiered::new(TierAnswer::Reading);
     let (consumer, upstream) = (tiered.bench.app(), tiered.bench.remote());
     tiered.bench.route("/a", upstream, 0);
@@ -203,7 +203,7 @@ fn stale_data_is_no_answer_to_who_wants_it_fresh_and_stays_stale_in_memory() {
 }
 
 #[test]
-fn a_retransmission_goes_upstream_while_the_read_goes_on_and_whichever_answers_first_wins() {
+fn a_retransmission_races_the_read() {
     for disk_first in [true, false] {
         let mut tiered = Tiered::new(TierAnswer::Reading);
         let (consumer, upstream) = (tiered.bench.remote(), tiered.bench.remote());
@@ -225,7 +225,7 @@ fn a_retransmission_goes_upstream_while_the_read_goes_on_and_whichever_answers_f
 }
 
 #[test]
-fn a_loop_to_a_parked_interest_is_refused_and_a_nack_to_one_that_was_sent_again_ends_it() {
+fn a_loop_to_a_parked_interest_is_nacked() {
     let mut tiered = Tiered::new(TierAnswer::Reading);
     let (consumer, other) = (tiered.bench.remote(), tiered.bench.remote());
     let upstream = tiered.bench.remote();
@@ -244,7 +244,7 @@ fn a_loop_to_a_parked_interest_is_refused_and_a_nack_to_one_that_was_sent_again_
 }
 
 #[test]
-fn a_parked_interest_ends_with_its_lifetime_and_its_read_comes_to_nothing_even_for_the_next_one() {
+fn a_parked_interest_ends_with_its_lifetime() {
     let mut tiered = Tiered::new(TierAnswer::Reading);
     let consumer = tiered.bench.app();
     tiered.receive(consumer, interest("/a/b").lifetime_ms(10).build());
@@ -260,7 +260,7 @@ fn a_parked_interest_ends_with_its_lifetime_and_its_read_comes_to_nothing_even_f
 }
 
 #[test]
-fn without_a_route_the_tier_must_read_and_all_who_wait_are_refused_if_it_finds_nothing() {
+fn without_a_route_the_tier_must_read() {
     let mut tiered = Tiered::new(TierAnswer::Reading);
     let (one, other) = (tiered.bench.app(), tiered.bench.remote());
     tiered.receive(one, interest("/a/b").build());
@@ -273,7 +273,7 @@ fn without_a_route_the_tier_must_read_and_all_who_wait_are_refused_if_it_finds_n
 }
 
 #[test]
-fn an_interest_by_digest_takes_the_data_with_that_digest_from_the_tier_and_no_other() {
+fn a_digest_selects_data_of_the_tier() {
     let mut tiered = Tiered::new(TierAnswer::Reading);
     let (consumer, upstream) = (tiered.bench.app(), tiered.bench.remote());
     tiered.bench.route("/a", upstream, 0);
@@ -293,7 +293,7 @@ fn an_interest_by_digest_takes_the_data_with_that_digest_from_the_tier_and_no_ot
 }
 
 #[test]
-fn what_leaves_the_memory_is_offered_with_whether_it_was_asked_for_unless_the_tier_has_it() {
+fn evicted_data_is_offered_to_the_tier() {
     let config = Config {
         cs: CsLimits { packets_max: 2, ..config().cs },
         cs_policy: namely_forwarder::CsPolicy::Lru,
@@ -314,7 +314,7 @@ fn what_leaves_the_memory_is_offered_with_whether_it_was_asked_for_unless_the_ti
     assert!(given.iter().all(|leaving| leaving.fresh_until_ns == fresh_until_ns));
     let was_asked_for: Vec<bool> = given.iter().map(|leaving| leaving.was_asked_for).collect();
     assert_eq!((was_asked_for, given[0].packet.clone()), (vec![true, false], data_with("/1", 7, b"x")));
-    // What comes from the tier goes for nothing.
+    // Data that came from the tier is not offered to it again.
     tiered.home.answer = TierAnswer::Reading;
     for uri in ["/1", "/2", "/5"] {
         tiered.receive(consumer, interest(uri).build());
@@ -330,7 +330,7 @@ fn what_leaves_the_memory_is_offered_with_whether_it_was_asked_for_unless_the_ti
 }
 
 #[test]
-fn the_tier_is_not_asked_when_the_store_does_not_serve_or_the_application_has_chosen() {
+fn a_disabled_store_skips_the_tier() {
     let mut tiered = Tiered::with(Config { cs_serve: false, ..config() }, TierAnswer::Reading);
     let (consumer, upstream) = (tiered.bench.app(), tiered.bench.remote());
     tiered.bench.route("/a", upstream, 0);

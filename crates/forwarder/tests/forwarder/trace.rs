@@ -1,13 +1,13 @@
-//! A home that traces is told of every packet what was decided, and sends the same as one that does
-//! not.
+//! An embedder that traces receives the decisions on every packet, and sends the same as one that
+//! does not.
 
 use namely_forwarder::{self as forwarder, DropReason, FaceId, Outgoing, Output, Received, Step};
-use namely_wire::mgmt::strategy_name;
+use namely_messages::strategy_name;
 use namely_wire::{LpHeaders, NackReason};
 
 use crate::bench::*;
 
-/// Sends as the usual output, and remembers what it was told.
+/// Sends as the usual output, and records its steps.
 #[derive(Default)]
 struct Tracer {
     sent: Sent,
@@ -38,7 +38,7 @@ impl forwarder::Tracer<Packet> for Tracer {
     }
 }
 
-/// Two forwarders that get the same packets, of which one is traced.
+/// Two forwarders that receive the same packets, of which one is traced.
 struct Twins {
     traced: Bench,
     plain: Bench,
@@ -62,7 +62,7 @@ impl Twins {
 }
 
 #[test]
-fn each_thing_that_is_decided_of_a_packet_is_told_and_tracing_changes_none() {
+fn tracing_reports_every_decision() {
     let twins = Twins { traced: Bench::new(), plain: Bench::new() };
     let [asks, other, up] = [(); 3].map(|()| twins.both(Bench::remote));
     twins.both(|bench| bench.route("/a", up, 0));
@@ -95,7 +95,7 @@ fn each_thing_that_is_decided_of_a_packet_is_told_and_tracing_changes_none() {
     let nacked = |reason| LpHeaders { nack: Some(reason), ..LpHeaders::default() };
     let wanted = interest("/a/f").build();
     twins.receive(asks, wanted.clone(), bare());
-    assert_eq!(twins.receive(up, wanted, nacked(NackReason::NoRoute)), [Step::NackGoesOn]);
+    assert_eq!(twins.receive(up, wanted, nacked(NackReason::NoRoute)), [Step::NackForwarded]);
     let unmatched = twins.receive(up, interest("/a/g").build(), nacked(NackReason::NoRoute));
     assert_eq!(unmatched, [Step::Drops(DropReason::NackUnmatched)]);
     assert_eq!(
@@ -105,7 +105,7 @@ fn each_thing_that_is_decided_of_a_packet_is_told_and_tracing_changes_none() {
 }
 
 #[test]
-fn the_end_of_a_pending_interest_is_told_with_who_waited_and_who_was_asked() {
+fn tracing_records_the_end_of_interests() {
     let mut bench = Bench::new();
     let [asks, other, one, two] = [(); 4].map(|()| bench.remote());
     bench.route("/a", one, 0);

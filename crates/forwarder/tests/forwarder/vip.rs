@@ -33,7 +33,7 @@ fn exchange(bench: &Bench, consumer: FaceId, uri: &str, who: FaceId) {
 }
 
 #[test]
-fn an_objects_interests_go_where_they_are_directed_and_others_by_best_route() {
+fn directed_objects_follow_their_direction() {
     let (bench, consumer, hops) = bench();
     bench.fw.objects().direct(3, Some(hops[2]));
     bench.fw.objects().direct(4, Some(hops[1]));
@@ -46,7 +46,7 @@ fn an_objects_interests_go_where_they_are_directed_and_others_by_best_route() {
 }
 
 #[test]
-fn all_packets_of_an_object_go_one_way_until_nothing_was_asked_for_200_ms() {
+fn an_active_object_keeps_one_path() {
     let (mut bench, consumer, hops) = bench();
     bench.fw.objects().direct(3, Some(hops[1]));
     exchange(&bench, consumer, "/a/one/0", hops[1]);
@@ -60,7 +60,7 @@ fn all_packets_of_an_object_go_one_way_until_nothing_was_asked_for_200_ms() {
 }
 
 #[test]
-fn a_lock_lasts_twice_the_longest_round_trip() {
+fn a_path_lock_lasts_two_round_trips() {
     let (mut bench, consumer, hops) = bench();
     assert_eq!(ask(&bench, consumer, "/a/one/0"), [hops[0]]);
     bench.advance_ms(300);
@@ -74,7 +74,7 @@ fn a_lock_lasts_twice_the_longest_round_trip() {
 }
 
 #[test]
-fn a_retransmission_a_nack_and_a_timeout_end_the_lock_and_the_way_is_left_for_as_long() {
+fn a_failure_ends_the_path_lock() {
     let (mut bench, consumer, hops) = bench();
     bench.fw.objects().direct(3, Some(hops[1]));
     assert_eq!(ask(&bench, consumer, "/a/one/0"), [hops[1]]);
@@ -88,7 +88,7 @@ fn a_retransmission_a_nack_and_a_timeout_end_the_lock_and_the_way_is_left_for_as
     bench.nack(hops[2], sent[0].1.packet.clone(), NackReason::Congestion);
     exchange(&bench, consumer, "/a/three/1", hops[0]);
 
-    // Nothing is asked for a while: the lock ends, and the way that is directed is tried again.
+    // After a pause without Interests the lock ends, and the directed next hop is tried again.
     bench.advance_ms(300);
     assert_eq!(ask(&bench, consumer, "/a/three/2"), [hops[2]]);
     bench.advance_ms(1100);
@@ -96,9 +96,9 @@ fn a_retransmission_a_nack_and_a_timeout_end_the_lock_and_the_way_is_left_for_as
     exchange(&bench, consumer, "/a/three/3", hops[0]);
 }
 
-/// A consumer asks again about when its Interest ends, before the timeout is told.
+/// A consumer repeats its Interest about when it ends, before the timeout is reported.
 #[test]
-fn an_interest_that_comes_again_at_its_end_goes_another_way_than_the_cheapest_that_failed() {
+fn a_late_retransmission_avoids_the_failed_nexthop() {
     for after_ms in [999, 1000, 1001] {
         let (mut bench, consumer, hops) = bench();
         assert_eq!(ask(&bench, consumer, "/a/one/0"), [hops[0]]);
@@ -113,7 +113,7 @@ fn an_interest_that_comes_again_at_its_end_goes_another_way_than_the_cheapest_th
 }
 
 #[test]
-fn a_direction_whose_face_or_route_has_gone_is_left() {
+fn a_direction_without_its_face_is_abandoned() {
     let (bench, consumer, hops) = bench();
     bench.fw.objects().direct(3, Some(hops[1]));
     exchange(&bench, consumer, "/a/one/0", hops[1]);
@@ -126,7 +126,7 @@ fn a_direction_whose_face_or_route_has_gone_is_left() {
 }
 
 #[test]
-fn neighbours_at_the_limit_are_known_and_one_more_counts_as_a_consumer() {
+fn a_neighbor_past_the_limit_is_a_consumer() {
     let (bench, _, _) = bench();
     let faces: Vec<FaceId> = (0..=OBJECT_NEIGHBOURS_MAX).map(|_| bench.remote()).collect();
     bench.fw.objects().neighbours(&faces);
@@ -139,7 +139,7 @@ fn neighbours_at_the_limit_are_known_and_one_more_counts_as_a_consumer() {
 }
 
 #[test]
-fn demand_is_what_is_asked_here_and_not_again_and_not_by_neighbours() {
+fn demand_counts_only_new_local_interests() {
     let (mut bench, consumer, hops) = bench();
     let (other, neighbour) = (bench.app(), bench.remote());
     bench.fw.objects().neighbours(&[hops[0], neighbour]);
@@ -152,7 +152,7 @@ fn demand_is_what_is_asked_here_and_not_again_and_not_by_neighbours() {
     ask(&bench, other, "/a/one/0");
     assert_eq!(asked(&bench), [2, 0], "one that joins another's");
     ask(&bench, neighbour, "/a/one/1");
-    assert_eq!(asked(&bench), [2, 0], "one of a neighbour, which tells its demand itself");
+    assert_eq!(asked(&bench), [2, 0], "one of a neighbor, which tells its demand itself");
     bench.receive(hops[0], data("/a/one/0"));
     ask(&bench, other, "/a/one/0");
     assert_eq!(asked(&bench), [3, 0], "one that the content store answers");

@@ -1,7 +1,7 @@
-//! Opens paths below a directory without a way out of it.
+//! Opens paths below a directory. No path can lead out of it.
 //!
-//! The kernel resolves the path (`openat2`, RESOLVE_BENEATH), also while somebody moves directories
-//! about. Where it does not have that call, or a sandbox refuses it, the path is opened component
+//! The kernel resolves the path (`openat2`, RESOLVE_BENEATH), which is safe while other processes
+//! move directories. If the call is missing or a sandbox refuses it, the path is opened component
 //! by component, and a link is refused.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -12,16 +12,17 @@ use rustix::io::Errno;
 
 use super::step;
 
-/// How often the kernel may be unsure of a path that leads through `..` while others rename.
+/// Maximum number of attempts to resolve a path through `..`, because the kernel may fail to do so
+/// during a concurrent rename.
 const UNSURE_MAX: usize = 16;
 
-/// Which links a path may lead through.
+/// The links through which a path may lead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Links {
     /// None.
-    Refused,
-    /// Those that stay below the directory; none where `openat2` is not available.
-    Inside,
+    Refuse,
+    /// Links that stay below the directory; none if `openat2` is not available.
+    Beneath,
 }
 
 /// Opens `path` below `directory`.
@@ -36,13 +37,13 @@ pub fn open_beneath(
 ) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::BENEATH
         | match links {
-            Links::Refused => ResolveFlags::NO_SYMLINKS,
-            Links::Inside => ResolveFlags::NO_MAGICLINKS,
+            Links::Refuse => ResolveFlags::NO_SYMLINKS,
+            Links::Beneath => ResolveFlags::NO_MAGICLINKS,
         };
     for _ in 0..UNSURE_MAX {
         step("openat2");
         match openat2(&directory, path, flags | OFlags::CLOEXEC, Mode::empty(), resolve) {
-            // A rename somewhere in the tree made the kernel unsure.
+            // A concurrent rename in the tree made the kernel give up.
             Err(Errno::AGAIN) => {}
             Err(Errno::NOSYS | Errno::PERM | Errno::INVAL) => break,
             opened => return opened,
@@ -77,7 +78,7 @@ pub fn open_by_component(directory: impl AsFd, path: &Path, flags: OFlags) -> Re
     openat(&directory, ".", flags | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// Opens again what was opened to look at it (O_PATH), whatever has its name by now.
+/// Opens again a file that was opened with O_PATH, even if its name has changed.
 ///
 /// # Errors
 /// The system's; NOENT without `/proc`.
@@ -92,7 +93,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn both_ways_open_what_lies_below_and_nothing_else() {
+    fn both_ways_open_only_paths_beneath() {
         let dir = tempfile::tempdir().unwrap();
         let top = dir.path().join("top");
         std::fs::create_dir_all(top.join("sub/deep")).unwrap();
@@ -104,7 +105,7 @@ mod tests {
         let fd = rustix::fs::open(&top, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
         let both = |path: &str| {
             let (path, flags) = (Path::new(path), OFlags::RDONLY | OFlags::NONBLOCK);
-            let first = open_beneath(&fd, path, flags, Links::Refused).map(drop);
+            let first = open_beneath(&fd, path, flags, Links::Refuse).map(drop);
             let second = open_by_component(&fd, path, flags).map(drop);
             assert_eq!(first.is_ok(), second.is_ok(), "{path:?}: {first:?}, {second:?}");
             first.is_ok()
@@ -116,7 +117,7 @@ mod tests {
             assert!(!both(path), "{path}");
         }
         let flags = OFlags::RDONLY | OFlags::NONBLOCK;
-        assert!(open_beneath(&fd, Path::new("inside/file"), flags, Links::Inside).is_ok());
-        assert!(open_beneath(&fd, Path::new("outside"), flags, Links::Inside).is_err());
+        assert!(open_beneath(&fd, Path::new("inside/file"), flags, Links::Beneath).is_ok());
+        assert!(open_beneath(&fd, Path::new("outside"), flags, Links::Beneath).is_err());
     }
 }

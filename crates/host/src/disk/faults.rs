@@ -1,13 +1,13 @@
-//! A disk that fails as a test wants it, and that loses what was not synchronised when the power
-//! goes. For tests only.
+//! A simulated disk that fails on command and loses unsynchronized changes at a power cut. For
+//! tests only.
 //!
-//! [`Disk::run`] counts the operations of a run on this thread below a folder, and lets those fail
-//! that it is told to. [`Disk::power_cut`] then makes of the folder what may be there after the
-//! power was cut: of what was not synchronised, each write, truncation, new name and removal may be
-//! there or not, whatever came before or after it, and a write in part.
+//! [`Disk::run`] counts the operations of a run on this thread below a folder, and fails the chosen
+//! ones. [`Disk::power_cut`] then changes the folder to a possible state after a power cut. Each
+//! unsynchronized write, truncation, new name and removal may be there or not, regardless of those
+//! before and after it, and a write may be there in part.
 //!
-//! A file's synchronisation that fails leaves what it was to put on the disk in doubt for good, as
-//! it is on Linux: the next one succeeds and says nothing of it.
+//! A failed synchronization of a file leaves its changes in doubt for good, as on Linux: the next
+//! synchronization succeeds without reporting them.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,28 +18,29 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use super::{At, Operation};
+use super::{FolderEntry, Operation};
 
 thread_local! {
     static DISK: RefCell<Option<Disk>> = const { RefCell::new(None) };
-    /// How often the power was cut: a machine that starts again has another boot.
+    /// Number of power cuts: a machine that starts again has another boot.
     static BOOTS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// What becomes of an operation.
+/// The fault of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// It fails and does nothing.
     Fails(Errno),
     /// It fails; of a write some is done.
     Torn(Errno),
-    /// The same, and every later operation fails too: the disk is gone, or the power.
+    /// It fails, of a write some is done, and every later operation fails too: the disk or the
+    /// power is gone.
     Last,
 }
 
-/// What of that which was not synchronised is there after a power cut.
+/// The unsynchronized changes that survive a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Survives {
+pub enum CrashSurvival {
     /// Nothing.
     Nothing,
     /// All of it.
@@ -48,11 +49,11 @@ pub enum Survives {
     Some(u64),
 }
 
-/// A folder, with what of it is on the disk.
+/// A folder, with the part of it that is on the disk.
 #[derive(Debug)]
 pub struct Disk {
     folder: PathBuf,
-    /// Where files are whose names are gone: a power cut may bring them back.
+    /// Holds removed files, which a power cut may bring back.
     removed: PathBuf,
     faults: Vec<(u64, Fault)>,
     is_gone: bool,
@@ -60,12 +61,12 @@ pub struct Disk {
     random: Random,
     files: BTreeMap<u64, Content>,
     names: BTreeMap<PathBuf, Node>,
-    /// Changes of names that are not on the disk for sure. A synchronisation of them that failed
-    /// may be tried again: a file system that cannot write its names any more takes no changes.
-    renamed: Vec<Renamed>,
+    /// Changes of names that may not be on the disk. A failed synchronization of them may be tried
+    /// again, because a file system that cannot write its names accepts no further changes.
+    renamed: Vec<RenameEffect>,
 }
 
-/// What a name leads to.
+/// The target of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Node {
     Folder,
@@ -74,14 +75,14 @@ enum Node {
 }
 
 #[derive(Clone, Debug)]
-enum Renamed {
+enum RenameEffect {
     New(PathBuf, Node),
     Moved(u64, PathBuf),
     Gone(PathBuf),
 }
 
-/// A file: what is on the disk, and changes that are not for sure, each with whether a
-/// synchronisation of it failed.
+/// A file: its content on the disk, and uncertain changes, each with whether a synchronization of
+/// it failed.
 #[derive(Debug, Default)]
 struct Content {
     octets: Vec<u8>,
@@ -95,8 +96,8 @@ enum Change {
 }
 
 impl Disk {
-    /// The disk that `folder` lies on; what is there counts as synchronised. `removed`: an empty
-    /// folder of the same file system, outside of it.
+    /// Simulates the disk of `folder`, whose content counts as synchronized. `removed` is an empty
+    /// folder of the same file system, outside of `folder`.
     pub fn new(folder: &Path, removed: &Path, faults: &[(u64, Fault)]) -> Self {
         let mut disk = Disk {
             folder: folder.to_owned(),
@@ -119,7 +120,7 @@ impl Disk {
         disk
     }
 
-    /// Does `work` on this disk, and gives it back.
+    /// Does `work` on this disk, and returns both.
     pub fn run<T>(self, work: impl FnOnce() -> T) -> (T, Self) {
         DISK.set(Some(self));
         let done = work();
@@ -131,10 +132,10 @@ impl Disk {
         &self.log
     }
 
-    /// Cuts the power: makes of the folder what may be there afterwards.
-    pub fn power_cut(mut self, survives: Survives) {
+    /// Cuts the power: changes the folder to a possible state afterwards.
+    pub fn power_cut(mut self, survives: CrashSurvival) {
         BOOTS.set(BOOTS.get() + 1);
-        self.random = Random(if let Survives::Some(seed) = survives { seed + 1 } else { 1 });
+        self.random = Random(if let CrashSurvival::Some(seed) = survives { seed + 1 } else { 1 });
         let mut names = std::mem::take(&mut self.names);
         for change in std::mem::take(&mut self.renamed) {
             if self.survives(survives) {
@@ -146,7 +147,7 @@ impl Disk {
             .iter_mut()
             .map(|(inode, file)| {
                 for (change, _) in std::mem::take(&mut file.changes) {
-                    let torn = survives != Survives::All && self.random.one_in(3);
+                    let torn = survives != CrashSurvival::All && self.random.one_in(3);
                     if self.survives(survives) {
                         self.apply(&mut file.octets, change, torn);
                     }
@@ -157,15 +158,15 @@ impl Disk {
         self.write(&names, &contents);
     }
 
-    fn survives(&mut self, survives: Survives) -> bool {
+    fn survives(&mut self, survives: CrashSurvival) -> bool {
         match survives {
-            Survives::Nothing => false,
-            Survives::All => true,
-            Survives::Some(_) => self.random.one_in(2),
+            CrashSurvival::Nothing => false,
+            CrashSurvival::All => true,
+            CrashSurvival::Some(_) => self.random.one_in(2),
         }
     }
 
-    /// Makes the folder have these names and contents; each file keeps its inode.
+    /// Sets the names and contents of the folder. Each file keeps its inode.
     fn write(&self, names: &BTreeMap<PathBuf, Node>, contents: &BTreeMap<u64, Vec<u8>>) {
         let now = tree(&self.folder);
         for (path, node) in now.iter().rev() {
@@ -174,7 +175,7 @@ impl Disk {
                 Node::Folder => fs::remove_dir(path).expect("it is empty now"),
             }
         }
-        // A folder comes before what is in it. What a folder that is gone had is gone too.
+        // A folder precedes its contents. The contents of a removed folder are removed too.
         for (path, node) in names.iter().filter(|(path, _)| path.parent().is_some_and(Path::is_dir)) {
             match node {
                 Node::Folder => fs::create_dir(path).expect("nothing is there"),
@@ -190,7 +191,7 @@ impl Disk {
         self.removed.join(inode.to_string())
     }
 
-    /// What the next operation does: none if it succeeds.
+    /// Returns the fault of the next operation; `None` if it succeeds.
     fn next_fault(&mut self, operation: &Operation<'_>) -> Option<Fault> {
         let number = self.log.len() as u64;
         self.log.push(match operation {
@@ -205,16 +206,16 @@ impl Disk {
         fault
     }
 
-    /// Notes what an operation changed.
+    /// Records the changes of an operation.
     fn note(&mut self, operation: &Operation<'_>, moved: Option<u64>) {
         match *operation {
             Operation::Read => {}
             Operation::Create(at) => {
                 let inode = inode(&at.path()).expect("it was just made");
                 self.files.insert(inode, Content::default());
-                self.renamed.push(Renamed::New(at.path(), Node::File(inode)));
+                self.renamed.push(RenameEffect::New(at.path(), Node::File(inode)));
             }
-            Operation::MakeFolder(at) => self.renamed.push(Renamed::New(at.path(), Node::Folder)),
+            Operation::MakeFolder(at) => self.renamed.push(RenameEffect::New(at.path(), Node::Folder)),
             Operation::Write(file, octets, offset) => {
                 self.change(file, Change::Write(offset, octets.to_vec()));
             }
@@ -223,9 +224,9 @@ impl Disk {
             Operation::SyncFolder(path) => self.sync_names(path),
             Operation::Rename(_, to) => {
                 let inode = moved.expect("it was there");
-                self.renamed.push(Renamed::Moved(inode, to.path()));
+                self.renamed.push(RenameEffect::Moved(inode, to.path()));
             }
-            Operation::Remove(at) => self.renamed.push(Renamed::Gone(at.path())),
+            Operation::Remove(at) => self.renamed.push(RenameEffect::Gone(at.path())),
         }
     }
 
@@ -257,7 +258,8 @@ impl Disk {
         }
     }
 
-    /// What fails leaves behind: some of a write, doubt where a synchronisation fails.
+    /// Records the effects of a failure: a part of a write, or doubt after a failed
+    /// synchronization.
     fn note_failure(&mut self, operation: &Operation<'_>, fault: Fault) {
         match *operation {
             Operation::Write(file, octets, offset) if !matches!(fault, Fault::Fails(_)) => {
@@ -275,8 +277,8 @@ impl Disk {
         }
     }
 
-    /// Changes `octets`. Of a write that is torn some of its parts of 512 octets are there, and one
-    /// of them to an octet in its middle.
+    /// Changes `octets`. Of a torn write, each part of 512 octets is there or cut off at some
+    /// octet.
     fn apply(&mut self, octets: &mut Vec<u8>, change: Change, torn: bool) {
         match change {
             Change::SetLen(length) => octets.resize(length as usize, 0),
@@ -299,32 +301,34 @@ impl Disk {
     }
 }
 
-impl At<'_> {
+impl FolderEntry<'_> {
     fn path(&self) -> PathBuf {
         self.folder.join(self.name)
     }
 }
 
-impl Renamed {
+impl RenameEffect {
     fn folder(&self) -> Option<&Path> {
         match self {
-            Renamed::New(path, _) | Renamed::Gone(path) | Renamed::Moved(_, path) => path.parent(),
+            RenameEffect::New(path, _) | RenameEffect::Gone(path) | RenameEffect::Moved(_, path) => {
+                path.parent()
+            }
         }
     }
 }
 
-fn apply_name(names: &mut BTreeMap<PathBuf, Node>, change: Renamed) {
+fn apply_name(names: &mut BTreeMap<PathBuf, Node>, change: RenameEffect) {
     match change {
-        Renamed::New(path, node) => drop(names.insert(path, node)),
-        Renamed::Gone(path) => drop(names.remove(&path)),
-        Renamed::Moved(inode, to) => {
+        RenameEffect::New(path, node) => drop(names.insert(path, node)),
+        RenameEffect::Gone(path) => drop(names.remove(&path)),
+        RenameEffect::Moved(inode, to) => {
             names.retain(|_, node| *node != Node::File(inode));
             names.insert(to, Node::File(inode));
         }
     }
 }
 
-/// Does an operation, unless it is to fail.
+/// Runs an operation, unless it is to fail.
 pub(super) fn run<T>(operation: &Operation<'_>, real: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     if DISK.with_borrow(Option::is_none) {
         return real();
@@ -352,7 +356,7 @@ impl Disk {
             Operation::Remove(at) => (inode(&at.path()).map(|inode| (at.path(), inode)), None),
             _ => (None, None),
         };
-        // A second name keeps a file for the case that its removal is lost.
+        // A second name retains the file in case its removal is lost.
         let kept = gone.map(|(path, inode)| (path, self.removed_path(inode)));
         if let Some((path, kept)) = &kept {
             fs::hard_link(path, kept)?;
@@ -367,13 +371,13 @@ impl Disk {
     }
 }
 
-/// Returns false while a disk is simulated: nothing has to reach a real one then.
+/// Returns false while a disk is simulated, because no real synchronization is needed then.
 pub(super) fn is_real() -> bool {
-    // Who asks is at work for `run`, which has the disk borrowed if there is one.
+    // The caller runs inside `run`, which has the disk borrowed if there is one.
     DISK.with(|disk| disk.try_borrow().is_ok_and(|disk| disk.is_none()))
 }
 
-/// What tells the boots of the simulated machine apart; none if its power was never cut.
+/// Returns the id of the simulated machine's boot; `None` if its power was never cut.
 pub(super) fn boot_id() -> Option<String> {
     let boots = BOOTS.get();
     (boots > 0).then(|| format!("boot {boots}"))
@@ -383,7 +387,7 @@ fn inode(path: &Path) -> Option<u64> {
     Some(path.symlink_metadata().ok()?.ino())
 }
 
-/// All that is in `folder`, each folder before what is in it.
+/// Returns everything in `folder`, each folder before its contents.
 fn tree(folder: &Path) -> BTreeMap<PathBuf, Node> {
     let mut found = BTreeMap::new();
     let mut folders = BTreeSet::from([folder.to_owned()]);
@@ -402,7 +406,7 @@ fn tree(folder: &Path) -> BTreeMap<PathBuf, Node> {
     found
 }
 
-/// The same numbers for the same seed (splitmix64).
+/// A generator with the same numbers for the same seed (splitmix64).
 #[derive(Debug)]
 struct Random(u64);
 

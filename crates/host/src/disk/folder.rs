@@ -1,7 +1,7 @@
-//! A folder that is open. What lies in it is opened, renamed and removed from its descriptor, so
-//! that nobody who renames folders or puts links in their place leads an operation elsewhere.
+//! An open folder. Its entries are opened, renamed and removed through its descriptor, so that a
+//! process that renames folders or replaces them with links cannot redirect an operation.
 //!
-//! A name is one component. Never follows a link and never waits for what lies there.
+//! A name is one component. An operation never follows a link and never blocks on a special file.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -15,7 +15,8 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::{
-    At, File, Foreign, Links, OpenError, Operation, Writers, is_real, open_beneath, open_named, run, step,
+    File, FolderEntry, Links, OpenError, Operation, UntrustedFile, Writers, is_real, open_beneath,
+    open_named, run, step,
 };
 
 /// Folders within folders that are removed.
@@ -25,11 +26,11 @@ const REMOVE_DEPTH_MAX: usize = 128;
 #[derive(Debug)]
 pub struct Folder {
     fd: OwnedFd,
-    /// What it was opened by, for messages.
+    /// The path by which it was opened, for messages.
     path: PathBuf,
-    /// Who may rename what lies in it where it is not shared.
+    /// The users that may rename its entries if it is not shared.
     writers: Writers,
-    /// Whether somebody else may rename what lies in it.
+    /// Whether another user may rename its entries.
     is_shared: bool,
 }
 
@@ -43,11 +44,11 @@ impl Folder {
     /// Opens the folder that a user or the configuration names.
     ///
     /// # Errors
-    /// The system's, or somebody else made a link on the way: see [`open_named`].
+    /// The system's error, or another user made a link on the path: see [`open_named`].
     pub fn open(path: &Path) -> Result<Self, OpenError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let fd = match open_named(path, flags) {
-            // What may not be read may be gone through.
+            // A folder that may not be read may still be traversed.
             Err(OpenError::System(error)) if Errno::from_io_error(&error) == Some(Errno::ACCESS) => {
                 open_named(path, OFlags::PATH | OFlags::DIRECTORY)?
             }
@@ -56,7 +57,7 @@ impl Folder {
         Ok(Self::of(fd, path.to_owned(), Writers::this_user().or_root())?)
     }
 
-    /// The same; makes it with the permissions `mode` if there is none, and those above it.
+    /// Opens the folder. Makes it with the permissions `mode` if it is missing, and its parents.
     ///
     /// # Errors
     /// As of [`open`](Self::open), or it cannot be made.
@@ -74,13 +75,35 @@ impl Folder {
         Ok(Folder { path: path.to_owned(), ..parent.below(Path::new(name))? })
     }
 
+    /// Opens or makes the folder for this user alone, so that it survives a power cut. Each folder
+    /// above it is synchronized, even if an earlier process made it.
+    ///
+    /// # Errors
+    /// As of [`open_or_make`](Self::open_or_make); a folder above cannot be synchronized.
+    pub fn open_or_make_durable(path: &Path) -> io::Result<Self> {
+        let opened = Self::open_or_make(path, 0o700)?;
+        for above in path.ancestors().skip(1) {
+            match Self::open(above).map_err(io::Error::from).and_then(|above| above.sync()) {
+                // This user may not read the folder, so another made it; or the file system cannot
+                // synchronize folders.
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput
+                    ) => {}
+                synced => synced?,
+            }
+        }
+        Ok(opened)
+    }
+
     /// Opens the folder `below` this one. No link leads there.
     ///
     /// # Errors
     /// The system's; LOOP for a link.
     pub fn below(&self, below: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-        let fd = open_beneath(self, below, flags, Links::Refused)?;
+        let fd = open_beneath(self, below, flags, Links::Refuse)?;
         Ok(Self::of(fd, self.path.join(below), self.writers)?)
     }
 
@@ -89,7 +112,7 @@ impl Folder {
         Ok(Folder { fd, path, writers, is_shared })
     }
 
-    /// What it was opened by.
+    /// The path by which it was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -102,7 +125,7 @@ impl Folder {
         Ok(fstat(&self.fd)?)
     }
 
-    /// What `name` is, without opening it; `None` if nothing is there.
+    /// Returns the status of `name` without opening it; `None` if it does not exist.
     ///
     /// # Errors
     /// The system's.
@@ -118,7 +141,7 @@ impl Folder {
     /// Opens the file `name` if it is there and `writers` alone may write it.
     ///
     /// # Errors
-    /// What makes it somebody else's, or the system's.
+    /// The reason for which another user may write it, or the system's error.
     pub fn open_file(
         &self,
         name: impl AsRef<OsStr>,
@@ -132,14 +155,15 @@ impl Folder {
             Ok(file) => file,
             Err(Errno::NOENT) => return Ok(None),
             Err(errno) => {
-                // What may not be opened may be looked at.
+                // A file that may not be opened may still be examined.
                 let Some(found) = self.look(name)? else { return Ok(None) };
                 writers.check_file(&found)?;
                 return Err(errno.into());
             }
         };
         writers.check_file(&fstat(&file)?)?;
-        // io_uring would not wait for such a file either, and fail where it had to.
+        // O_NONBLOCK is cleared. With it, io_uring would not wait for the file and would fail where
+        // it had to.
         fcntl_setfl(&file, flags & OFlags::DIRECT)?;
         Ok(Some(File(file.into())))
     }
@@ -193,11 +217,12 @@ impl Folder {
         Err(io::Error::from(io::ErrorKind::ResourceBusy).into())
     }
 
-    /// Writes `octets` to the new file `temporary`, and once they are on the disk gives it the name
-    /// `name`: that file is whole, or what it was. What had the temporary name goes.
+    /// Writes `octets` to the new file `temporary`, and renames it to `name` once they are on the
+    /// disk. The file `name` is then either whole or unchanged. An existing file of the temporary
+    /// name is removed.
     ///
     /// # Errors
-    /// The system's; nothing of it is left then.
+    /// The system's; the temporary file is removed then.
     pub fn replace(
         &self,
         name: impl AsRef<OsStr>,
@@ -209,10 +234,10 @@ impl Folder {
         let written = self.create(temporary, OFlags::WRONLY, 0o600).and_then(|file| {
             file.write_all_at(octets, 0)?;
             file.sync_data()?;
-            self.give_name(&*file, temporary, name.as_ref())
+            self.rename_file(&*file, temporary, name.as_ref())
         });
         if written.is_err() {
-            // What is left of it would only take room.
+            // The remains would only take space.
             let _ = self.remove_if_there(temporary);
         }
         written
@@ -229,12 +254,11 @@ impl Folder {
         run(&Operation::MakeFolder(self.at(name)), make)
     }
 
-    /// Gives `file`, which has the name `from`, the name `to`; what had that name before has it no
-    /// longer.
+    /// Renames `file` from `from` to `to`. An existing file of the name `to` is replaced.
     ///
     /// # Errors
-    /// The system's, or somebody put another file in its place.
-    pub fn give_name(
+    /// The system's error, or another process replaced the file.
+    pub fn rename_file(
         &self,
         file: impl AsFd,
         from: impl AsRef<OsStr>,
@@ -242,14 +266,14 @@ impl Folder {
     ) -> io::Result<()> {
         let to = to.as_ref();
         self.rename(from, to)?;
-        // Where nobody else may rename it is that file for sure.
+        // If no other user may rename it, the name leads to that file.
         if self.is_shared && !self.is_at(file, to)? {
-            return Err(io::Error::other("somebody put another file in its place"));
+            return Err(io::Error::other("another program replaced the file"));
         }
         Ok(())
     }
 
-    /// Gives what has the name `from` the name `to`.
+    /// Renames the entry `from` to `to`.
     ///
     /// # Errors
     /// The system's.
@@ -281,7 +305,7 @@ impl Folder {
         run(&Operation::Remove(self.at(name)), remove)
     }
 
-    /// The same; that there is none is no error. Whether there was one.
+    /// Removes the file `name` if it exists. Returns true if it did.
     ///
     /// # Errors
     /// The system's.
@@ -301,7 +325,7 @@ impl Folder {
         remove_all(self.as_fd(), one(name.as_ref())?, REMOVE_DEPTH_MAX)
     }
 
-    /// The names that are in it, in no order.
+    /// Returns the names in it, in no particular order.
     ///
     /// # Errors
     /// The system's.
@@ -317,7 +341,7 @@ impl Folder {
         Ok(names)
     }
 
-    /// Puts on the disk which files it has.
+    /// Writes the folder's entries to the disk.
     ///
     /// # Errors
     /// The system's.
@@ -330,8 +354,8 @@ impl Folder {
         run(&Operation::SyncFolder(&self.path), || if is_real() { sync() } else { Ok(()) })
     }
 
-    fn at<'a>(&'a self, name: &'a OsStr) -> At<'a> {
-        At { folder: &self.path, name }
+    fn at<'a>(&'a self, name: &'a OsStr) -> FolderEntry<'a> {
+        FolderEntry { folder: &self.path, name }
     }
 }
 
@@ -347,7 +371,7 @@ fn one(name: &OsStr) -> Result<&OsStr, Errno> {
 fn remove_all(folder: BorrowedFd<'_>, name: &OsStr, depth: usize) -> io::Result<()> {
     step("unlinkat");
     match unlinkat(folder, name, AtFlags::empty()) {
-        // Linux says the former, others the latter, of a directory.
+        // For a directory Linux returns the former, other systems the latter.
         Err(Errno::ISDIR | Errno::PERM) if depth > 0 => {}
         other => return Ok(other?),
     }
@@ -365,9 +389,9 @@ fn remove_all(folder: BorrowedFd<'_>, name: &OsStr, depth: usize) -> io::Result<
     Ok(unlinkat(folder, name, AtFlags::REMOVEDIR)?)
 }
 
-impl From<Foreign> for io::Error {
-    fn from(foreign: Foreign) -> Self {
-        OpenError::Foreign(foreign).into()
+impl From<UntrustedFile> for io::Error {
+    fn from(foreign: UntrustedFile) -> Self {
+        OpenError::UntrustedFile(foreign).into()
     }
 }
 
@@ -383,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_one_component() {
+    fn a_file_name_is_one_component() {
         let (_dir, folder) = folder();
         for name in ["", ".", "..", "a/b", "/etc", "a/"] {
             let refused = [
@@ -402,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_of_this_users_alone_is_not_opened() {
+    fn only_regular_own_files_are_opened() {
         let (dir, folder) = folder();
         let at = |name: &str| dir.path().join(name);
         let own = Writers::this_user();
@@ -416,7 +440,7 @@ mod tests {
         for name in ["link", "directory", "pipe"] {
             for flags in [OFlags::RDONLY, OFlags::WRONLY] {
                 let error = folder.open_file(name, flags, own).unwrap_err();
-                assert!(matches!(error, OpenError::Foreign(Foreign::NoFile)), "{name}: {error}");
+                assert!(matches!(error, OpenError::UntrustedFile(UntrustedFile::NoFile)), "{name}: {error}");
             }
         }
         std::fs::set_permissions(at("file"), std::fs::Permissions::from_mode(0o602)).unwrap();
@@ -424,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_replaced_whole_and_a_link_in_its_way_is_not_written_through() {
+    fn a_file_is_replaced_atomically() {
         let (dir, folder) = folder();
         let at = |name: &str| dir.path().join(name);
         std::fs::write(at("dear"), "dear").unwrap();
@@ -436,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_may_rename_is_looked_at_again_when_it_has_its_name() {
+    fn a_rename_checks_for_swapped_files() {
         let (dir, _) = folder();
         let at = |name: &str| dir.path().join(name);
         for (mode, is_noticed) in [(0o777, true), (0o700, false)] {
@@ -445,12 +469,12 @@ mod tests {
             let file = folder.create("part", OFlags::WRONLY, 0o600).unwrap();
             std::fs::remove_file(at("part")).unwrap();
             std::fs::write(at("part"), "another").unwrap();
-            assert_eq!(folder.give_name(&*file, "part", "target").is_err(), is_noticed);
+            assert_eq!(folder.rename_file(&*file, "part", "target").is_err(), is_noticed);
         }
     }
 
     #[test]
-    fn folders_are_made_as_far_as_they_are_missing() {
+    fn missing_folders_are_created() {
         let (dir, _) = folder();
         let deep = dir.path().join("a/b/c");
         assert_eq!(Folder::open_or_make(&deep, 0o700).unwrap().path(), deep);
@@ -460,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_goes_with_all_in_it_and_links_are_not_followed() {
+    fn a_folder_is_removed_without_following_links() {
         let (dir, folder) = folder();
         std::fs::create_dir_all(dir.path().join("gone/deep")).unwrap();
         std::fs::write(dir.path().join("dear"), "dear").unwrap();

@@ -1,28 +1,28 @@
-//! Who else can write a file or a folder: what is not this user's alone is not believed, and not
-//! written either.
+//! The check of other users' access to a file or folder. A file that other users can write is
+//! neither trusted nor written.
 
 use std::fmt;
 use std::io;
 
 use rustix::fs::{FileType, Stat};
 
-/// Write permission of a file's group, and of everybody.
+/// Write permission of a file's group, and of all users.
 const GROUP_WRITES: u32 = 0o020;
 const OTHERS_WRITE: u32 = 0o002;
 
-/// Why a file or folder is not used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Foreign {
+/// The reason for which a file or folder is not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UntrustedFile {
     /// It belongs to another user.
     OtherUser {
-        /// Whom.
+        /// The owner.
         uid: u32,
     },
     /// It is a link, a pipe, a device or a directory.
     NoFile,
     /// It is a link of a user who is neither this one nor root, or lies in such a user's folder.
     Link {
-        /// Whose.
+        /// The owner of the link or folder.
         uid: u32,
     },
     /// Another name leads to it too.
@@ -36,51 +36,36 @@ pub enum Foreign {
     },
 }
 
-impl fmt::Display for Foreign {
+impl fmt::Display for UntrustedFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let user = |uid: &u32| match crate::users::name_of(*uid) {
             Some(name) => format!("user {name} (uid {uid})"),
             None => format!("uid {uid}"),
         };
         match self {
-            Foreign::NoFile => f.write_str("is no regular file"),
-            Foreign::OtherUser { uid } => write!(f, "belongs to {}", user(uid)),
-            Foreign::Link { uid } => write!(f, "leads through a link that {} made", user(uid)),
-            Foreign::OtherName => f.write_str("has another name too"),
-            Foreign::Writable { mode, gid } if mode & OTHERS_WRITE == 0 => {
+            UntrustedFile::NoFile => f.write_str("is no regular file"),
+            UntrustedFile::OtherUser { uid } => write!(f, "belongs to {}", user(uid)),
+            UntrustedFile::Link { uid } => write!(f, "leads through a link that {} made", user(uid)),
+            UntrustedFile::OtherName => f.write_str("has another name too"),
+            UntrustedFile::Writable { mode, gid } if mode & OTHERS_WRITE == 0 => {
                 write!(f, "may be written by group {gid} (mode {:03o})", mode & 0o777)
             }
-            Foreign::Writable { mode, .. } => {
+            UntrustedFile::Writable { mode, .. } => {
                 write!(f, "may be written by all users (mode {:03o})", mode & 0o777)
             }
         }
     }
 }
 
-/// Why a file is not opened.
-#[derive(Debug)]
+/// The reason for which a file is not opened.
+#[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// What is there is somebody else's, or no file.
-    Foreign(Foreign),
+    /// It belongs to another user, or is no file.
+    #[error("it {0}")]
+    UntrustedFile(#[from] UntrustedFile),
     /// The system's reason.
-    System(io::Error),
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            OpenError::Foreign(foreign) => write!(f, "it {foreign}"),
-            OpenError::System(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for OpenError {}
-
-impl From<io::Error> for OpenError {
-    fn from(error: io::Error) -> Self {
-        OpenError::System(error)
-    }
+    #[error(transparent)]
+    System(#[from] io::Error),
 }
 
 impl From<rustix::io::Errno> for OpenError {
@@ -89,24 +74,16 @@ impl From<rustix::io::Errno> for OpenError {
     }
 }
 
-impl From<Foreign> for OpenError {
-    fn from(foreign: Foreign) -> Self {
-        OpenError::Foreign(foreign)
-    }
-}
-
 impl From<OpenError> for io::Error {
     fn from(error: OpenError) -> Self {
         match error {
             OpenError::System(error) => error,
-            foreign @ OpenError::Foreign(_) => {
-                io::Error::new(io::ErrorKind::PermissionDenied, foreign.to_string())
-            }
+            foreign => io::Error::new(io::ErrorKind::PermissionDenied, foreign),
         }
     }
 }
 
-/// Who may own and write a file: this user; and root, or a group, where the caller says so.
+/// The users that may own and write a file: this user, and root or a group if the caller allows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Writers {
     uid: u32,
@@ -135,44 +112,44 @@ impl Writers {
         Writers { or_root: true, ..self }
     }
 
-    /// Whether `uid` may own what is used.
+    /// Returns true if `uid` may own the file.
     pub fn is_owner(&self, uid: u32) -> bool {
         uid == self.uid || self.or_root && uid == 0
     }
 
-    /// Checks that a file is a regular one with a single name, and that nobody else can write it.
+    /// Checks that a file is a regular one with a single name, and that no other user can write it.
     ///
     /// # Errors
-    /// What makes it somebody else's.
-    pub fn check_file(&self, found: &Stat) -> Result<(), Foreign> {
+    /// The reason for which it is refused.
+    pub fn check_file(&self, found: &Stat) -> Result<(), UntrustedFile> {
         self.check_owner(found)?;
         if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
-            return Err(Foreign::NoFile);
+            return Err(UntrustedFile::NoFile);
         }
         if found.st_nlink != 1 {
-            return Err(Foreign::OtherName);
+            return Err(UntrustedFile::OtherName);
         }
         self.check_mode(found)
     }
 
-    /// Checks that nobody else can put files into a folder.
+    /// Checks that no other user can put files into a folder.
     ///
     /// # Errors
-    /// What makes it somebody else's.
-    pub fn check_folder(&self, found: &Stat) -> Result<(), Foreign> {
+    /// The reason for which it is refused.
+    pub fn check_folder(&self, found: &Stat) -> Result<(), UntrustedFile> {
         self.check_owner(found)?;
         self.check_mode(found)
     }
 
-    fn check_owner(&self, found: &Stat) -> Result<(), Foreign> {
-        if self.is_owner(found.st_uid) { Ok(()) } else { Err(Foreign::OtherUser { uid: found.st_uid }) }
+    fn check_owner(&self, found: &Stat) -> Result<(), UntrustedFile> {
+        if self.is_owner(found.st_uid) { Ok(()) } else { Err(UntrustedFile::OtherUser { uid: found.st_uid }) }
     }
 
-    /// An access control list shows in the permissions of the group, which are its mask.
-    fn check_mode(&self, found: &Stat) -> Result<(), Foreign> {
+    /// An access control list is visible in the permissions of the group, which are its mask.
+    fn check_mode(&self, found: &Stat) -> Result<(), UntrustedFile> {
         let by_group = found.st_mode & GROUP_WRITES != 0 && self.group != Some(found.st_gid);
         if by_group || found.st_mode & OTHERS_WRITE != 0 {
-            return Err(Foreign::Writable { mode: found.st_mode, gid: found.st_gid });
+            return Err(UntrustedFile::Writable { mode: found.st_mode, gid: found.st_gid });
         }
         Ok(())
     }
@@ -189,15 +166,15 @@ mod tests {
     }
 
     #[test]
-    fn only_a_file_that_nobody_else_writes_passes() {
+    fn a_file_others_can_write_is_refused() {
         const FILE: u32 = 0o100_000;
         let writers = Writers::user(5);
         let check = |uid, gid, mode, links| writers.check_file(&stat(uid, gid, mode, links));
         assert_eq!(check(5, 7, FILE | 0o644, 1), Ok(()));
-        assert_eq!(check(0, 7, FILE | 0o644, 1), Err(Foreign::OtherUser { uid: 0 }));
-        assert_eq!(check(5, 7, FILE | 0o644, 2), Err(Foreign::OtherName));
-        assert_eq!(check(5, 7, 0o010_644, 1), Err(Foreign::NoFile), "a pipe");
-        let shared = Foreign::Writable { mode: FILE | 0o664, gid: 7 };
+        assert_eq!(check(0, 7, FILE | 0o644, 1), Err(UntrustedFile::OtherUser { uid: 0 }));
+        assert_eq!(check(5, 7, FILE | 0o644, 2), Err(UntrustedFile::OtherName));
+        assert_eq!(check(5, 7, 0o010_644, 1), Err(UntrustedFile::NoFile), "a pipe");
+        let shared = UntrustedFile::Writable { mode: FILE | 0o664, gid: 7 };
         assert_eq!(check(5, 7, FILE | 0o664, 1), Err(shared));
         assert!(shared.to_string().contains("group 7"), "{shared}");
 

@@ -1,19 +1,20 @@
-//! Files that must outlive a crash, and files in places where others write too: every operation on
-//! them goes through here. They are reached from the descriptor of their [`Folder`], follow no
-//! link, and never wait; paths are only what a user or the configuration names ([`open_named`],
-//! [`read_named`]).
+//! Files that must survive a crash, and files in folders that other users write. All operations on
+//! them are in this module. They are reached through the descriptor of their [`Folder`], follow no
+//! link, and never block. Only names from a user or the configuration are opened as paths
+//! ([`open_named`], [`read_named`]).
 //!
-//! A test can let each operation fail, be torn, or be lost when the power goes (module `faults`),
-//! and have somebody else rename and link before each system call (module `step`); both with the
-//! feature `faults`. Without it these are the system's calls and nothing else.
+//! A test can make each operation fail, be torn, or be lost at a power cut (module `faults`), and
+//! can have another process rename and link before each system call (module `step`); both need the
+//! feature `faults`. Without it these are only the system's calls.
 //!
-//! Never retries, and never hides what the system says.
+//! Never retries, and never hides an error of the system.
 
 mod beneath;
 #[cfg(feature = "faults")]
 pub mod faults;
 mod folder;
 mod foreign;
+mod lock;
 mod named;
 #[cfg(feature = "faults")]
 pub mod step;
@@ -26,7 +27,8 @@ use std::path::Path;
 
 pub use self::beneath::{Links, open_again, open_beneath, open_by_component};
 pub use self::folder::Folder;
-pub use self::foreign::{Foreign, OpenError, Writers};
+pub use self::foreign::{OpenError, UntrustedFile, Writers};
+pub use self::lock::Lock;
 pub use self::named::{open_named, open_named_file, read_named};
 
 #[cfg(feature = "faults")]
@@ -35,39 +37,39 @@ use self::{
     step::step,
 };
 
-/// How often something else may take a file's place while it is opened.
+/// Maximum number of replacements of a file while it is opened.
 pub const RACES_MAX: usize = 16;
 
 /// A name in a folder.
 #[cfg_attr(not(feature = "faults"), expect(dead_code, reason = "only tests look at it"))]
 #[derive(Clone, Copy, Debug)]
-struct At<'a> {
+struct FolderEntry<'a> {
     folder: &'a Path,
     name: &'a OsStr,
 }
 
-/// An operation, as whoever lets it fail sees it.
+/// An operation, for the fault injection of tests.
 #[cfg_attr(not(feature = "faults"), expect(dead_code, reason = "only tests look at it"))]
 #[derive(Debug)]
 enum Operation<'a> {
     /// Makes a file.
-    Create(At<'a>),
-    MakeFolder(At<'a>),
+    Create(FolderEntry<'a>),
+    MakeFolder(FolderEntry<'a>),
     Read,
     Write(&'a std::fs::File, &'a [u8], u64),
     SetLen(&'a std::fs::File, u64),
     Sync(&'a std::fs::File),
     SyncFolder(&'a Path),
-    Rename(At<'a>, At<'a>),
-    Remove(At<'a>),
+    Rename(FolderEntry<'a>, FolderEntry<'a>),
+    Remove(FolderEntry<'a>),
 }
 
-/// What a test does before a system call.
+/// The hook of a test before a system call.
 #[cfg(not(feature = "faults"))]
 #[inline(always)]
 const fn step(_: &'static str) {}
 
-/// Whether what is synchronised has to be on a disk; one that is simulated knows it without.
+/// Returns true if a synchronization must reach a real disk. A simulated disk records it itself.
 #[cfg(not(feature = "faults"))]
 #[inline(always)]
 const fn is_real() -> bool {
@@ -80,8 +82,8 @@ fn run<T>(_: &Operation<'_>, real: impl FnOnce() -> io::Result<T>) -> io::Result
     real()
 }
 
-/// An open file. What it does not have itself is [`std::fs::File`]'s; nothing of that changes what
-/// is in the file.
+/// An open file. Further methods are those of [`std::fs::File`]; none of them is used to change the
+/// content.
 #[derive(Debug)]
 pub struct File(std::fs::File);
 
@@ -94,7 +96,7 @@ impl Deref for File {
 }
 
 impl File {
-    /// Fills `octets` with what lies from `offset` on.
+    /// Fills `octets` with the content from `offset` on.
     ///
     /// # Errors
     /// The system's; the file is shorter than that.
@@ -102,7 +104,7 @@ impl File {
         run(&Operation::Read, || self.0.read_exact_at(octets, offset))
     }
 
-    /// Writes `octets` from `offset` on. Where it fails some of them may have been written.
+    /// Writes `octets` from `offset` on. After a failure, some of them may have been written.
     ///
     /// # Errors
     /// The system's.
@@ -110,7 +112,7 @@ impl File {
         run(&Operation::Write(&self.0, octets, offset), || self.0.write_all_at(octets, offset))
     }
 
-    /// Cuts the file off at `octets`, or extends it by zeros.
+    /// Truncates the file to `octets`, or extends it with zeros.
     ///
     /// # Errors
     /// The system's.
@@ -118,11 +120,10 @@ impl File {
         run(&Operation::SetLen(&self.0, octets), || self.0.set_len(octets))
     }
 
-    /// Makes the file `octets` long and takes the room for them, as far as the file system knows
-    /// how.
+    /// Makes the file `octets` long and allocates its blocks, if the file system supports that.
     ///
     /// # Errors
-    /// The system's: above all that there is no room.
+    /// The system's, above all a full disk.
     pub fn allocate(&self, octets: u64) -> io::Result<()> {
         run(&Operation::SetLen(&self.0, octets), || {
             match rustix::fs::fallocate(&self.0, rustix::fs::FallocateFlags::empty(), 0, octets) {
@@ -132,8 +133,8 @@ impl File {
         })
     }
 
-    /// Puts what was written on the disk. Where it fails, what was not on the disk before may be
-    /// lost although it can still be read: no later call that succeeds says anything of that.
+    /// Writes the file's data to the disk. After a failure, data that was not on the disk may be
+    /// lost although it can still be read, and a later successful call does not report it.
     ///
     /// # Errors
     /// The system's.
@@ -152,7 +153,7 @@ impl File {
     }
 }
 
-/// What tells this boot of the machine from others; empty if the system does not say.
+/// Returns the id of this boot of the machine; empty if the system does not provide it.
 pub fn boot_id() -> String {
     #[cfg(feature = "faults")]
     if let Some(boot) = faults::boot_id() {

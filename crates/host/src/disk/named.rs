@@ -1,7 +1,8 @@
-//! Files and folders that a user or the configuration names: such a path may lead through links, as
-//! those of ConfigMaps and Secrets do, if nobody but root and this user can have made them.
+//! Files and folders that a user or the configuration names. Such a path may lead through links, as
+//! those of ConfigMaps and Secrets do, if only root or this user can have made them.
 //!
-//! A folder without a link in it may be anybody's: whoever names it means what lies there.
+//! A folder on a path without links may belong to any user, because the path names exactly that
+//! folder.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -14,15 +15,15 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::{Foreign, OpenError, Writers, step};
+use super::{OpenError, UntrustedFile, Writers, step};
 
-/// Links in a path, as the kernel has it.
+/// Maximum number of links in a path, as in the kernel.
 const LINKS_MAX: usize = 40;
 
-/// Opens what `path` names with `flags`.
+/// Opens `path` with `flags`.
 ///
 /// # Errors
-/// The system's, or somebody else made a link on the way.
+/// The system's error, or another user made a link on the path.
 pub fn open_named(path: &Path, flags: OFlags) -> Result<OwnedFd, OpenError> {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     let flags = flags | OFlags::CLOEXEC;
@@ -33,14 +34,14 @@ pub fn open_named(path: &Path, flags: OFlags) -> Result<OwnedFd, OpenError> {
     }
 }
 
-/// Opens the file that `path` names to read it. Never waits: what is no regular file is an error.
+/// Opens the file `path` for reading. Never blocks: anything but a regular file is an error.
 ///
 /// # Errors
 /// As of [`open_named`]; it is no regular file.
 pub fn open_named_file(path: &Path) -> Result<std::fs::File, OpenError> {
     let file = open_named(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY)?;
     if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
-        return Err(Foreign::NoFile.into());
+        return Err(UntrustedFile::NoFile.into());
     }
     Ok(file.into())
 }
@@ -53,7 +54,7 @@ pub fn read_named(path: &Path, octets_max: u64) -> Result<Vec<u8>, OpenError> {
     Ok(read_all(&open_named_file(path)?, octets_max)?)
 }
 
-/// What is left of `file`, at most `octets_max`.
+/// Reads the rest of `file`, at most `octets_max`.
 pub(super) fn read_all(file: &std::fs::File, octets_max: u64) -> io::Result<Vec<u8>> {
     let mut octets = Vec::new();
     file.take(octets_max.saturating_add(1)).read_to_end(&mut octets)?;
@@ -64,10 +65,10 @@ pub(super) fn read_all(file: &std::fs::File, octets_max: u64) -> io::Result<Vec<
     Ok(octets)
 }
 
-/// The components of a path that are still to be gone, the next one last.
-struct Way(Vec<OsString>);
+/// The remaining components of a path, the next one last.
+struct RemainingPath(Vec<OsString>);
 
-impl Way {
+impl RemainingPath {
     fn push(&mut self, path: &Path) {
         let parts = path.components().filter(|part| !matches!(part, Component::RootDir | Component::CurDir));
         let at = self.0.len();
@@ -76,7 +77,7 @@ impl Way {
     }
 }
 
-/// Goes along `path`, looking who made each link.
+/// Walks along `path` and checks the owner of each link.
 fn walk(path: &Path, flags: OFlags) -> Result<OwnedFd, OpenError> {
     const STEP: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
     let start = |path: &Path| {
@@ -84,7 +85,7 @@ fn walk(path: &Path, flags: OFlags) -> Result<OwnedFd, OpenError> {
         open(start, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
     };
     let mut at = start(path)?;
-    let mut way = Way(Vec::new());
+    let mut way = RemainingPath(Vec::new());
     way.push(path);
     let mut links = 0;
     while let Some(name) = way.0.pop() {
@@ -105,7 +106,7 @@ fn walk(path: &Path, flags: OFlags) -> Result<OwnedFd, OpenError> {
         } else if way.0.is_empty() {
             step("openat");
             match openat(&at, &name, flags | OFlags::NOFOLLOW, Mode::empty()) {
-                // Somebody put a link there since.
+                // A link was put there after the check.
                 Err(Errno::LOOP) if links < LINKS_MAX => {
                     links += 1;
                     way.0.push(name);
@@ -120,12 +121,13 @@ fn walk(path: &Path, flags: OFlags) -> Result<OwnedFd, OpenError> {
 }
 
 /// Checks that `link`, which lies in `folder`, was made by root or by this user.
-fn check_link(folder: &Stat, link: &Stat) -> Result<(), Foreign> {
+fn check_link(folder: &Stat, link: &Stat) -> Result<(), UntrustedFile> {
     let writers = Writers::this_user().or_root();
     for owner in [link.st_uid, folder.st_uid] {
-        // In a user namespace without the machine's root `/` shows who that is.
+        // In a user namespace without the machine's root, the owner of `/` is the namespace's
+        // equivalent.
         if !writers.is_owner(owner) && !stat("/").is_ok_and(|top| top.st_uid == owner) {
-            return Err(Foreign::Link { uid: owner });
+            return Err(UntrustedFile::Link { uid: owner });
         }
     }
     Ok(())
@@ -134,7 +136,7 @@ fn check_link(folder: &Stat, link: &Stat) -> Result<(), Foreign> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use namely_skip::{Need, skip};
+    use namely_testkit::{Need, skip};
     use std::os::unix::fs::{lchown, symlink};
 
     fn read(path: &Path) -> Result<Vec<u8>, OpenError> {
@@ -142,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn links_of_this_user_are_followed_as_kubernetes_puts_them() {
+    fn own_kubernetes_links_are_followed() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         std::fs::create_dir(at("..2026")).unwrap();
@@ -160,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn loops_pipes_devices_and_long_files_are_errors_at_once() {
+    fn loops_pipes_and_long_files_are_errors() {
         let dir = tempfile::tempdir().unwrap();
         let at = |name: &str| dir.path().join(name);
         symlink("loop", at("loop")).unwrap();
@@ -178,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_that_another_user_made_or_may_move_is_refused() {
+    fn a_link_of_another_user_is_refused() {
         if !rustix::process::geteuid().is_root() {
             return skip(Need::Root, "only root can give links away");
         }
@@ -193,7 +195,10 @@ mod tests {
         lchown(at("theirs"), Some(65_534), None).unwrap();
         for name in ["link", "theirs/link"] {
             let error = read(&at(name)).unwrap_err();
-            assert!(matches!(error, OpenError::Foreign(Foreign::Link { uid: 65_534 })), "{name}: {error}");
+            assert!(
+                matches!(error, OpenError::UntrustedFile(UntrustedFile::Link { uid: 65_534 })),
+                "{name}: {error}"
+            );
         }
         assert_eq!(read(&at("theirs/plain")).unwrap(), b"plain");
     }

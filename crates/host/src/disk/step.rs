@@ -1,5 +1,5 @@
-//! A step of somebody else before each system call that takes a name: a test has another process
-//! rename, link and remove there, in the one moment that counts. For tests only.
+//! A hook before each system call that takes a name. A test uses it to let another process rename,
+//! link and remove at the critical moment. For tests only.
 
 use std::cell::RefCell;
 
@@ -9,8 +9,8 @@ thread_local! {
     static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
 }
 
-/// Does `work` on this thread; before each of its system calls that take a name, `hook` gets the
-/// call's name.
+/// Does `work` on this thread; before each of its system calls that take a name, `hook` receives
+/// the call's name.
 pub fn between<T>(hook: impl FnMut(&'static str) + 'static, work: impl FnOnce() -> T) -> T {
     HOOK.set(Some(Box::new(hook)));
     let done = work();
@@ -19,7 +19,7 @@ pub fn between<T>(hook: impl FnMut(&'static str) + 'static, work: impl FnOnce() 
 }
 
 pub(super) fn step(call: &'static str) {
-    // What the hook does itself has no steps between.
+    // System calls of the hook itself have no hook.
     if let Some(mut hook) = HOOK.take() {
         hook(call);
         HOOK.set(Some(hook));

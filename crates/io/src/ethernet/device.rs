@@ -1,4 +1,4 @@
-//! A network device: who is known on it, what arrives, and what becomes of the device.
+//! A network device: its peers, the frames that arrive, and changes of the device.
 
 use std::net::{Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering;
 
 use namely_datagrams::ethernet::frame::{self, NdnFrame};
 use namely_datagrams::ethernet::monitor::{self, Device, Monitor};
-use namely_datagrams::ethernet::ring::{Arrived, Ring};
-use namely_host::shares::Holder;
-use namely_wire::mgmt::FacePersistency;
+use namely_datagrams::ethernet::ring::{ReceivedFrame, Ring};
+use namely_host::shares::Owner;
+use namely_messages::FacePersistency;
 use namely_wire::{FaceUri, MacAddress};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
@@ -19,63 +19,65 @@ use rustix::time::{TimerfdClockId, TimerfdFlags, timerfd_create};
 use super::link::Link;
 use super::source::Source;
 use super::transport;
-use super::xdp::Share;
+use super::xdp::WorkerQueues;
 use crate::buffer::Buffer;
 use crate::error::{CloseReason, OpenError};
 use crate::faces::{Faces, Handler, WorkerMessage};
 use crate::kind::{AcceptContext, Acceptor};
+use crate::labels::{listener, received, sent};
 use crate::options::{IoOptions, Xdp};
-use crate::port::FacePort;
-use crate::sender::Sent;
+use crate::port::FaceSender;
+use crate::sender::FlushReport;
 use crate::status::Remote;
 
-/// Frames with the tag of a VLAN are counted so, and people told once.
-const TAGGED: &str = "ether_vlan";
-
-/// While frames keep coming, changes of the device are looked for once in so many turns.
+/// While frames arrive, the listener checks for changes of the device once in this many turns of
+/// the event loop.
 const TURNS_PER_LOOK: u32 = 16;
 
 impl<H: Handler> Faces<H> {
-    /// Listens on a device: each station that sends to it gets an on-demand face.
+    /// Listens on a device. Each link address that sends frames to it receives an on-demand face.
     ///
     /// # Errors
-    /// [`OpenError::NoSuchInterface`], [`OpenError::InUse`] when it is listened on already,
-    /// [`OpenError::NotPermitted`] without the right to see frames, or what the system says.
+    /// [`OpenError::NoSuchInterface`], [`OpenError::InUse`] if the device has a listener already,
+    /// [`OpenError::NotPermitted`] without the permission to receive frames, or the system's error.
     pub fn listen_ethernet(&mut self, name: &str) -> Result<FaceUri, OpenError> {
         let link = self.ethernet_link(name)?;
+        // Relaxed: the flag guards no other memory. The swap makes one of two requests fail.
         if link.is_open.swap(true, Ordering::Relaxed) {
             return Err(OpenError::InUse(FaceUri::Device(name.into()).to_string()));
         }
         Ok(FaceUri::Device(name.into()))
     }
 
-    /// Opens a face to a station or a group on a device.
+    /// Opens a face to a peer or a group on a device.
     ///
     /// # Errors
-    /// [`OpenError::BadAddress`] when there is one already, [`OpenError::TooManyFaces`], and as
-    /// [`Faces::listen_ethernet`].
+    /// [`OpenError::BadAddress`] if the face exists already, or the address is zero or the device's
+    /// own, [`OpenError::TooManyFaces`], and the errors of [`Faces::listen_ethernet`].
     pub fn open_ethernet(
         &mut self,
         name: &str,
         remote: MacAddress,
         persistency: FacePersistency,
-    ) -> Result<Arc<FacePort<H::Packet>>, OpenError> {
+    ) -> Result<Arc<FaceSender<H::Packet>>, OpenError> {
         let link = self.ethernet_link(name)?;
         let device = find(name)?;
+        // Frames from the device's own address are dropped on arrival, so this face would receive
+        // none.
         if remote == device.address || remote == MacAddress([0; 6]) {
             return Err(OpenError::BadAddress(format!("{remote} is no other station on {name}")));
         }
         if !link.claim(remote) {
             return Err(OpenError::BadAddress(format!("there is a face to {remote} on {name} already")));
         }
-        // From here on the receiving half gives the claim back when it is dropped.
+        // From here on the receiving half releases the claim when it is dropped.
         let new = transport::transport(&link, &device, remote, persistency, self.options());
         let port = self.add_transport(new.inspect_err(|_| link.forget(remote))?)?;
         link.insert(remote, &port);
         Ok(port)
     }
 
-    /// What is known of a device; it is listened on from now on, if it was not.
+    /// Returns the state of a device. Opens its listeners if there are none.
     fn ethernet_link(&mut self, name: &str) -> Result<Arc<Link<H::Packet>>, OpenError> {
         let known = self.shared.links.get(name);
         let local = FaceUri::Device(name.into());
@@ -89,11 +91,12 @@ impl<H: Handler> Faces<H> {
         let (here, readers) = (self.worker(), self.shared.readers_of(&local));
         let share = |index| {
             let remainder = readers.iter().position(|mailbox| mailbox.index() == index)?;
-            Some(Share { remainder, readers: readers.len() })
+            Some(WorkerQueues { remainder, readers: readers.len() })
         };
         let open = |is_first, share| {
             DeviceListener::open(link.clone(), device.clone(), is_first, share, self.options())
         };
+        // All listeners are opened before one is added, so a failure leaves none of them behind.
         let first = open(true, share(here))?;
         let others = readers.iter().filter(|mailbox| mailbox.index() != here);
         let others: Vec<_> = others
@@ -102,6 +105,7 @@ impl<H: Handler> Faces<H> {
         self.add_listener(Box::new(first), local.clone())?;
         self.shared.links.add(&link);
         for (mailbox, listener) in others {
+            // Posted, because only the other worker may change its own slots.
             mailbox.post(WorkerMessage::Listen(Box::new(listener), local.clone()), Some(here));
         }
         Ok(link)
@@ -114,7 +118,7 @@ fn find(name: &str) -> Result<Device, OpenError> {
     device.ok_or_else(|| OpenError::NoSuchInterface(name.into()))
 }
 
-/// Why a device is not listened on.
+/// Makes the error of a failure to listen on a device.
 fn cannot_listen(name: &str, errno: Errno) -> OpenError {
     let doing = format!("listening on {}", FaceUri::Device(name.into()));
     match errno {
@@ -123,29 +127,31 @@ fn cannot_listen(name: &str, errno: Errno) -> OpenError {
     }
 }
 
-/// How link services tell stations of a group apart: the link-local address that a station's own
-/// gives.
+/// The address by which link services distinguish the members of a group: the link-local address
+/// derived from the member's MAC address.
 fn remote(address: MacAddress) -> Remote {
     let [a, b, c, d, e, f] = address.0;
+    // The modified EUI-64 inverts the universal/local bit (RFC 4291, appendix A).
     let words = [[a ^ 2, b], [c, 0xff], [0xfe, d], [e, f]].map(u16::from_be_bytes);
     let ip = Ipv6Addr::new(0xfe80, 0, 0, 0, words[0], words[1], words[2], words[3]);
     Some(SocketAddr::from((ip, 0)))
 }
 
-/// Receives what arrives on a device for one worker, and follows the device.
+/// Receives the frames of a device for one worker, and follows the device's state.
 struct DeviceListener<P> {
     link: Arc<Link<P>>,
-    /// It was asked for, and is not one that helps it at another worker.
+    /// True for the listener that was opened by request, false for those that assist it at other
+    /// workers.
     is_first: bool,
-    /// What it receives; `None` if other workers receive everything.
-    share: Option<Share>,
-    /// Watches the three below.
+    /// The queues that it reads. `None` if other workers receive all frames.
+    share: Option<WorkerQueues>,
+    /// Watches the monitor, the timer and the source.
     epoll: OwnedFd,
     monitor: Monitor,
-    /// Fires when something that is to be sent waits for a queue of this worker.
+    /// Fires when a frame waits for room in a queue of this worker.
     timer: Arc<OwnedFd>,
     source: Option<Source>,
-    /// As it was last seen.
+    /// The state of the device at the last check. `None` if the device was removed.
     device: Option<Device>,
     turns: u32,
 }
@@ -158,18 +164,19 @@ impl<H: Handler> Acceptor<H> for DeviceListener<H::Packet> {
     fn accept(&mut self, turn: &mut AcceptContext<'_, H>, _: &mut [u8]) {
         let is_idle = self.receive(turn) == 0;
         if is_idle {
-            // What has fired would wake this worker again and again, whether or not the queue that
-            // it was for is still there.
+            // A timer that has fired stays readable and would wake this worker repeatedly, even if
+            // its queue is closed.
             let _ = rustix::io::read(&*self.timer, &mut [0; 8]);
         }
         self.flush_waiting(turn);
+        // The number only determines the interval of the checks, so it may wrap.
         self.turns = self.turns.wrapping_add(1);
         if !is_idle && !self.turns.is_multiple_of(TURNS_PER_LOOK) {
             return;
         }
         if let Some(source) = &self.source {
-            // A device that goes down leaves an error behind, which would wake this worker again
-            // and again.
+            // A device that goes down leaves a socket error, which would wake this worker
+            // repeatedly.
             for socket in source.descriptors() {
                 let _ = sockopt::socket_error(socket);
             }
@@ -182,6 +189,7 @@ impl<H: Handler> Acceptor<H> for DeviceListener<H::Packet> {
 
 impl<P> Drop for DeviceListener<P> {
     fn drop(&mut self) {
+        // The assisting listeners at other workers did not set the flag.
         if self.is_first {
             self.link.is_open.store(false, Ordering::Relaxed);
         }
@@ -193,7 +201,7 @@ impl<P: Buffer> DeviceListener<P> {
         link: Arc<Link<P>>,
         device: Device,
         is_first: bool,
-        share: Option<Share>,
+        share: Option<WorkerQueues>,
         options: &IoOptions,
     ) -> Result<Self, OpenError> {
         let watch = || {
@@ -201,6 +209,8 @@ impl<P: Buffer> DeviceListener<P> {
             let monitor = Monitor::new()?;
             let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
             let timer = Arc::new(timerfd_create(TimerfdClockId::Monotonic, flags)?);
+            // All events have one number, because each turn serves the monitor, the timer and the
+            // source.
             epoll::add(&epoll, &monitor, EventData::new_u64(0), EventFlags::IN)?;
             epoll::add(&epoll, &timer, EventData::new_u64(0), EventFlags::IN)?;
             Ok((epoll, monitor, timer))
@@ -213,17 +223,20 @@ impl<P: Buffer> DeviceListener<P> {
         Ok(listener)
     }
 
-    /// Reads a turn's worth of frames. Returns how many there were.
+    /// Reads the frames of one turn. Returns their number.
     fn receive<H: Handler<Packet = P>>(&mut self, turn: &mut AcceptContext<'_, H>) -> usize {
+        // Without a source the listener stays open, because the monitor reports when the device is
+        // back.
         let DeviceListener { link, source: Some(source), device: Some(device), .. } = self else { return 0 };
         let max = turn.options().read_datagrams_per_turn;
         let mut is_tagged = false;
         let (count, drops) = source.receive(max, |arrived| {
             if let Err(label) = take(link, device, turn, &arrived) {
                 turn.count(label);
-                is_tagged |= label == TAGGED;
+                is_tagged |= label == listener::ETHER_VLAN;
             }
         });
+        // Relaxed: the flag only keeps the workers of the device from repeating the warning.
         if is_tagged && !link.is_tag_noted.swap(true, Ordering::Relaxed) {
             let name = &link.name;
             tracing::warn!(
@@ -231,7 +244,7 @@ impl<P: Buffer> DeviceListener<P> {
             );
         }
         if drops > 0 {
-            turn.add_drops("kernel_buffer_full", drops);
+            turn.add_drops(received::KERNEL_BUFFER_FULL, drops);
         }
         count
     }
@@ -240,7 +253,7 @@ impl<P: Buffer> DeviceListener<P> {
     fn flush_waiting<H: Handler<Packet = P>>(&self, turn: &mut AcceptContext<'_, H>) {
         let Some(Source::Xdp { queues, .. }) = &self.source else { return };
         for queue in queues {
-            let mut sent = Sent::default();
+            let mut sent = FlushReport::default();
             let waiting = queue.waiting(&mut sent);
             sent.drops.iter().for_each(|(label, drops)| turn.add_drops(label, drops));
             for port in waiting.into_iter().filter_map(|remote| self.link.get(remote)) {
@@ -249,11 +262,12 @@ impl<P: Buffer> DeviceListener<P> {
         }
     }
 
-    /// Sees what became of the device, and tells its transports.
+    /// Reads the state of the device and notifies its transports.
     fn follow<H: Handler<Packet = P>>(&mut self, turn: &mut AcceptContext<'_, H>) {
-        // When the system does not say, all stays as it is until the next change.
+        // If the system returns an error, the state is unchanged until the next change is reported.
         let Ok(now) = monitor::device(&self.link.name) else { return };
         let before = self.device.clone();
+        // The monitor reports changes of every device, and most of them concern another one.
         if now == before {
             return;
         }
@@ -267,22 +281,26 @@ impl<P: Buffer> DeviceListener<P> {
             && let Some(source) = self.source.take()
             && source.pending() > 0
         {
-            turn.add_drops("unreachable", source.pending());
+            // The frames of these pieces were counted as sent, so the loss of the pieces is counted
+            // here.
+            turn.add_drops(sent::UNREACHABLE, source.pending());
         }
         if let Err(error) = self.open_source(turn.options()) {
-            // Without a source the next change is waited for.
+            // Without a source, the listener waits for the next change.
             tracing::warn!(name = self.link.name, %error, "cannot receive from the network device");
-            turn.count("receive_failed");
+            turn.count(received::RECEIVE_FAILED);
         }
-        // Each worker tells those that it reads.
+        // Each worker notifies its own transports.
         for (remote, port) in self.link.of_worker(turn.io.worker()) {
             self.tell(turn, remote, &port, before.as_ref());
         }
     }
 
-    /// Receives from the device, if it is there.
+    /// Opens a source for the device, if the device is present and has no source.
     fn open_source(&mut self, options: &IoOptions) -> Result<(), OpenError> {
         let Some(device) = self.device.as_ref().filter(|_| self.source.is_none()) else { return Ok(()) };
+        // Other workers receive all frames. This one only tracks the device's state for its
+        // transports.
         let Some(share) = self.share else { return Ok(()) };
         let source = match options.ethernet.xdp {
             Xdp::Off => None,
@@ -302,13 +320,15 @@ impl<P: Buffer> DeviceListener<P> {
         let octets = options.datagram_receive_buffer_octets;
         let source = match source {
             Some(source) => source,
+            // A single reader receives all frames without a fanout group.
             None if share.readers == 1 => {
                 Source::Packet(Ring::open(device.index, device.mtu, octets).map_err(failed)?)
             }
             None if device.is_up => {
                 Source::Packet(self.link.group.lock().open(device, octets).map_err(failed)?)
             }
-            // Who is down cannot enter a group, and stays in it once there.
+            // A device that is down cannot join a fanout group. It stays a member once it has
+            // joined.
             None => return Ok(()),
         };
         for descriptor in source.descriptors() {
@@ -318,15 +338,16 @@ impl<P: Buffer> DeviceListener<P> {
         Ok(())
     }
 
-    /// Takes a transport down, or up again, or tells it the new MTU.
+    /// Brings a transport up or takes it down, and sets a new MTU.
     fn tell<H: Handler<Packet = P>>(
         &self,
         turn: &mut AcceptContext<'_, H>,
         remote: MacAddress,
-        port: &Arc<FacePort<P>>,
+        port: &Arc<FaceSender<P>>,
         before: Option<&Device>,
     ) {
         let Some(device) = &self.device else {
+            // If the device comes back, the peer's next frame makes a new face.
             if port.persistency() == FacePersistency::OnDemand {
                 return turn.io.fail(port, CloseReason::DeviceGone, turn.handler);
             }
@@ -345,55 +366,57 @@ impl<P: Buffer> DeviceListener<P> {
     }
 }
 
-/// Hands a frame to its transport; a new one for a station that is not known.
+/// Delivers a frame to its transport. A frame from an unknown link address makes a new one.
 ///
 /// # Errors
-/// The counter of the drop.
+/// The label of the counter, if the frame is dropped.
 fn take<H: Handler>(
     link: &Arc<Link<H::Packet>>,
     device: &Device,
     turn: &mut AcceptContext<'_, H>,
-    arrived: &Arrived<'_>,
+    arrived: &ReceivedFrame<'_>,
 ) -> Result<(), &'static str> {
     if arrived.is_cut {
-        return Err("ether_cut");
+        return Err(listener::ETHER_CUT);
     }
     // Priority tags have VLAN 0.
     if arrived.vlan.is_some_and(|vlan| vlan != 0) {
-        return Err(TAGGED);
+        return Err(listener::ETHER_VLAN);
     }
     let NdnFrame { destination, source, packet } = frame::parse(arrived.octets).map_err(|e| e.label())?;
     if source == device.address {
-        return Err("ether_own");
+        return Err(listener::ETHER_OWN);
     }
     if destination.is_group() {
-        let port = link.get(destination).ok_or("ether_no_face")?;
-        turn.deliver_here(&port, remote(source), packet);
+        let port = link.get(destination).ok_or(listener::ETHER_NO_FACE)?;
+        turn.deliver_local(&port, remote(source), packet);
         return Ok(());
     }
     if destination != device.address {
-        return Err("ether_other_station");
+        return Err(listener::ETHER_OTHER_STATION);
     }
     if let Some(port) = link.get(source) {
-        port.active_ns.store(turn.io.now_ns(), Ordering::Relaxed);
-        turn.deliver_here(&port, None, packet);
+        // The activity is noted here, because the frame bypasses the transport's own read.
+        port.note_active(turn.io.now_ns());
+        turn.deliver_local(&port, None, packet);
         return Ok(());
     }
     if !link.is_open.load(Ordering::Relaxed) {
-        return Err("ether_no_face");
+        return Err(listener::ETHER_NO_FACE);
     }
-    let Some(admission) = turn.admit(Holder::Station(source.0)) else { return Ok(()) };
+    let Some(admission) = turn.admit(Owner::Station(source.0)) else { return Ok(()) };
+    // Another worker is making a face to this address.
     if !link.claim(source) {
-        return Err("ether_no_face");
+        return Err(listener::ETHER_NO_FACE);
     }
     let options = *turn.options();
-    // From here on the receiving half gives the claim back when it is dropped.
+    // From here on the receiving half releases the claim when it is dropped.
     let new =
         transport::transport(link, device, source, FacePersistency::OnDemand, &options).map_err(|_| {
             link.forget(source);
-            "accept_failed"
+            listener::ACCEPT_FAILED
         })?;
-    turn.adopt_here(new, admission, packet, |port| link.insert(source, port));
+    turn.adopt_local(new, admission, packet, |port| link.insert(source, port));
     Ok(())
 }
 
@@ -402,7 +425,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stations_are_told_apart_by_the_link_local_address_of_theirs() {
+    fn stations_differ_by_link_local_address() {
         let address = remote(MacAddress([0x08, 0x00, 0x27, 0x01, 0x02, 0x03])).map(|address| address.ip());
         assert_eq!(address, "fe80::a00:27ff:fe01:203".parse().ok());
         assert_ne!(remote(MacAddress([2, 0, 0, 0, 0, 1])), remote(MacAddress([2, 0, 0, 0, 0, 2])));

@@ -1,4 +1,4 @@
-//! What is known of a network device: who is on it, and what its workers share to read it.
+//! The state of a network device: its transports, and the sockets that its workers share.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -10,21 +10,21 @@ use namely_wire::MacAddress;
 use parking_lot::Mutex;
 
 use super::xdp;
-use crate::port::FacePort;
+use crate::port::FaceSender;
 
-/// What the listener of a device and its transports share.
+/// The state that a device's listener and its transports share.
 pub(crate) struct Link<P> {
     pub(super) name: String,
-    /// The transports by their remote address: stations and groups; `None` while one is being made.
-    /// There are no more than transports.
-    ports: Mutex<HashMap<MacAddress, Option<Arc<FacePort<P>>>>>,
-    /// The rings of the workers.
+    /// The transports by remote address, which is the address of a peer or a group. The value is
+    /// `None` while a worker makes the transport. The maximum number of faces bounds the map.
+    ports: Mutex<HashMap<MacAddress, Option<Arc<FaceSender<P>>>>>,
+    /// The fanout group of the workers' packet sockets.
     pub(super) group: Mutex<Group>,
-    /// Their XDP sockets.
+    /// The XDP sockets of the workers.
     pub(super) xdp: xdp::Sockets,
-    /// Whether stations that are not known get transports.
+    /// Whether unknown link addresses receive transports.
     pub(super) is_open: AtomicBool,
-    /// Whether people were told of frames with the tag of a VLAN.
+    /// Whether a warning about frames with a VLAN tag was logged.
     pub(super) is_tag_noted: AtomicBool,
 }
 
@@ -51,15 +51,17 @@ impl<P> Link<P> {
 
     pub(super) fn forget(&self, remote: MacAddress) {
         let port = self.ports.lock().remove(&remote);
-        // Not under the lock: it may be the last hold on the port.
+        // Dropped after the lock is released: it may be the last reference to the port.
         drop(port);
     }
 
-    pub(super) fn get(&self, remote: MacAddress) -> Option<Arc<FacePort<P>>> {
+    pub(super) fn get(&self, remote: MacAddress) -> Option<Arc<FaceSender<P>>> {
+        // Cloned, so that the lock is not held while the frame is processed.
         self.ports.lock().get(&remote).cloned().flatten()
     }
 
-    /// Takes the right to make a transport; false if there is one or somebody makes it just now.
+    /// Claims the right to make a transport. Returns false if the transport exists or another
+    /// worker is making it.
     pub(super) fn claim(&self, remote: MacAddress) -> bool {
         match self.ports.lock().entry(remote) {
             Entry::Occupied(_) => false,
@@ -70,19 +72,19 @@ impl<P> Link<P> {
         }
     }
 
-    pub(super) fn insert(&self, remote: MacAddress, port: &Arc<FacePort<P>>) {
+    pub(super) fn insert(&self, remote: MacAddress, port: &Arc<FaceSender<P>>) {
         self.ports.lock().insert(remote, Some(port.clone()));
     }
 
-    /// The transports that a worker has.
-    pub(super) fn of_worker(&self, worker: usize) -> Vec<(MacAddress, Arc<FacePort<P>>)> {
+    /// Returns the transports of a worker.
+    pub(super) fn of_worker(&self, worker: usize) -> Vec<(MacAddress, Arc<FaceSender<P>>)> {
         let ports = self.ports.lock();
         let there = ports.iter().filter_map(|(remote, port)| Some((*remote, port.clone()?)));
         there.filter(|(_, port)| port.worker() == worker).collect()
     }
 }
 
-/// The devices that are listened on.
+/// The devices that have a listener or a transport.
 pub(crate) struct Links<P>(Mutex<Vec<Weak<Link<P>>>>);
 
 impl<P> Default for Links<P> {
@@ -98,6 +100,7 @@ impl<P> Links<P> {
 
     pub(super) fn add(&self, link: &Arc<Link<P>>) {
         let mut links = self.0.lock();
+        // Nothing else removes the entries of devices without listener and transport.
         links.retain(|link| link.strong_count() > 0);
         links.push(Arc::downgrade(link));
     }

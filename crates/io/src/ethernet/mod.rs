@@ -1,12 +1,11 @@
-//! NDN straight over Ethernet, EtherType 0x8624: faces to one station of a network device, and to
+//! NDN directly over Ethernet, EtherType 0x8624: faces to one peer on a network device, and to
 //! groups.
 //!
-//! Each worker has one socket that receives from a device; the frames of one source come to one of
-//! them. A listener hands them to the transport of their source, or of the group that they are for,
-//! whichever worker has that; a frame of a new source makes an on-demand transport where the device
-//! is listened on. Each transport has a socket of its own to send. When a device goes, its
-//! transports are down until it, or another one with its name, is there; those that peers made go
-//! with it.
+//! Each worker has one socket that receives from a device. All frames of one source arrive at one
+//! worker. A listener delivers each frame to the transport of its source, or of its destination
+//! group, at any worker. A frame from a new source makes an on-demand transport if the device is
+//! listened on. Each transport sends by its own socket. When a device is removed, its transports
+//! are down until a device of that name is there. On-demand transports close.
 //!
 //! A frame is one link packet or nothing. Devices are never made promiscuous.
 

@@ -1,26 +1,26 @@
-//! What a worker reads a device from: a packet socket's ring, or XDP sockets.
+//! The source from which a worker reads a device: a packet socket's ring, or XDP sockets.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
 use namely_datagrams::ethernet::monitor::Device;
-use namely_datagrams::ethernet::ring::{Arrived, Ring};
+use namely_datagrams::ethernet::ring::{ReceivedFrame, Ring};
 
 use super::xdp::Queue;
 
-/// Drops of XDP sockets are asked for once in so many turns.
+/// A busy listener reads the drop counts of its XDP sockets once in this many turns.
 const TURNS_PER_LOOK: u32 = 16;
 
-/// What a worker reads a device from.
+/// The source from which a worker reads a device.
 #[derive(Debug)]
 pub(super) enum Source {
-    /// All frames, or those of a fanout group.
+    /// All frames, or the frames of one member of a fanout group.
     Packet(Ring),
-    /// Those of some receive queues, perhaps of none.
+    /// The frames of some receive queues. The list may be empty.
     Xdp { queues: Vec<Queue>, turns: u32 },
 }
 
 impl Source {
-    /// What is readable when there are frames.
+    /// The descriptors that are readable when frames have arrived.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let (ring, queues): (_, &[Queue]) = match self {
             Source::Packet(ring) => (Some(ring), &[]),
@@ -29,7 +29,8 @@ impl Source {
         ring.map(AsFd::as_fd).into_iter().chain(queues.iter().map(AsFd::as_fd))
     }
 
-    /// What has not left of frames that count as sent.
+    /// Returns the number of pieces in XDP rings that the kernel has not taken. Their frames were
+    /// counted as sent.
     pub(super) fn pending(&self) -> u64 {
         match self {
             Source::Packet(_) => 0,
@@ -37,15 +38,16 @@ impl Source {
         }
     }
 
-    /// Returns true if it can be kept when the device changes so.
+    /// Returns true if the source stays usable after this change of the device.
     pub(super) fn suits(&self, before: &Device, now: &Device) -> bool {
         let is_xdp = matches!(self, Source::Xdp { .. });
+        // The slots depend on the MTU, and the XDP program selects frames by the device's address.
         before.index == now.index && before.mtu == now.mtu && (!is_xdp || before.address == now.address)
     }
 
-    /// Shows up to `max` frames of each socket to `take`. Returns how many there were, and how many
-    /// the kernel dropped as far as that is known.
-    pub(super) fn receive(&mut self, max: usize, mut take: impl FnMut(Arrived<'_>)) -> (usize, u64) {
+    /// Passes up to `max` frames of each socket to `take`. Returns their number, and the number of
+    /// frames that the kernel dropped, or 0 if this call did not read it.
+    pub(super) fn receive(&mut self, max: usize, mut take: impl FnMut(ReceivedFrame<'_>)) -> (usize, u64) {
         match self {
             Source::Packet(ring) => {
                 let mut is_losing = false;
@@ -57,11 +59,15 @@ impl Source {
                         })
                     })
                     .count();
+                // Reading the drops is a system call, which is made only after the kernel has
+                // flagged a loss.
                 (count, if is_losing { ring.drops() } else { 0 })
             }
             Source::Xdp { queues, turns } => {
                 let count = queues.iter_mut().map(|queue| queue.receive(max, &mut take)).sum();
                 *turns = turns.wrapping_add(1);
+                // XDP flags no loss, so an idle turn makes the system call always and a busy one
+                // seldom.
                 let looks = count == 0 || turns.is_multiple_of(TURNS_PER_LOOK);
                 (count, if looks { queues.iter_mut().map(Queue::drops).sum() } else { 0 })
             }

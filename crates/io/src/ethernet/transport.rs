@@ -6,26 +6,26 @@ use std::sync::Arc;
 use namely_datagrams::ethernet::FrameSender;
 use namely_datagrams::ethernet::frame;
 use namely_datagrams::ethernet::monitor::Device;
-use namely_host::shares::Holder;
-use namely_wire::mgmt::FacePersistency;
+use namely_host::shares::Owner;
+use namely_messages::FacePersistency;
 use namely_wire::{FaceUri, MacAddress};
 use rustix::io::Errno;
 
 use super::link::Link;
-use super::xdp::{TransmitQueue, Via, label};
+use super::xdp::{TransmitContext, TransmitQueue, label};
 use crate::error::{CloseReason, OpenError};
 use crate::faces::Handler;
 use crate::kind::{NewTransport, ReadContext, Receiver};
 use crate::options::IoOptions;
 use crate::queue::FrameQueue;
-use crate::sender::{Flushed, Sender, Sent};
+use crate::sender::{FlushProgress, FlushReport, Sender};
 use crate::sockets;
-use crate::status::{Carrier, FaceState, LinkInfo, Reach};
+use crate::status::{Carrier, FaceState, LinkInfo, RemoteKind};
 
-/// System calls of one transport in one turn; a failed frame takes one.
+/// Maximum system calls in one flush of a transport. A failed frame uses one.
 const WRITES_PER_TURN_MAX: usize = 64;
 
-/// Makes a transport to a station or a group on a device.
+/// Makes a transport to a peer or a group on a device.
 pub(super) fn transport<H: Handler>(
     link: &Arc<Link<H::Packet>>,
     device: &Device,
@@ -38,14 +38,16 @@ pub(super) fn transport<H: Handler>(
     };
     let info = LinkInfo {
         remote: FaceUri::Ether(remote),
-        reach: if remote.is_group() { Reach::Group } else { Reach::Neighbour },
-        holder: Holder::Station(remote.0),
+        reach: if remote.is_group() { RemoteKind::Group } else { RemoteKind::Neighbour },
+        holder: Owner::Station(remote.0),
         carrier: Carrier::Datagrams,
         mtu: Some(device.mtu),
         path_octets: None,
         credentials: None,
         socket_inode: None,
+        // A group is never on demand, so it does not expire.
         idle_ns: (!remote.is_group()).then_some(options.udp.into()),
+        // A device that accepts nothing is not the fault of the peer.
         can_stall: false,
         refuses: if remote.is_group() { refuses } else { |_| None },
     };
@@ -61,7 +63,7 @@ pub(super) fn transport<H: Handler>(
     })
 }
 
-/// The sending half of a transport, from the device as it is now.
+/// Makes the sending half of a transport from the present state of the device.
 pub(super) fn sender<P>(
     link: &Link<P>,
     device: &Device,
@@ -69,13 +71,14 @@ pub(super) fn sender<P>(
     options: &IoOptions,
 ) -> Result<EtherSender, Errno> {
     let socket = FrameSender::open(device.index, remote, device.address)?;
+    // The device's listener receives, so this socket only sends.
     sockets::set_buffers(&socket, options.send_buffer_octets, 0);
-    let via = Via { remote, header: frame::header(remote, device.address), mtu: device.mtu };
+    let via = TransmitContext { remote, header: frame::header(remote, device.address), mtu: device.mtu };
     let transmit_queue = link.sockets().transmit_queue(remote);
     Ok(EtherSender { socket, transmit_queue, via, is_by_socket: true, is_blocked: false })
 }
 
-/// The receiving half. The device's listener does the receiving.
+/// The receiving half. It reads nothing, because the device's listener receives the frames.
 struct EtherReceiver<P> {
     link: Arc<Link<P>>,
     remote: MacAddress,
@@ -90,7 +93,7 @@ impl<H: Handler> Receiver<H> for EtherReceiver<H::Packet> {
         Ok(())
     }
 
-    /// Ends an on-demand transport that was idle for long.
+    /// Ends an on-demand transport that was idle for its timeout.
     fn on_timer(&mut self, turn: &mut ReadContext<'_, H>) -> Result<(), CloseReason> {
         turn.end_if_idle()
     }
@@ -102,21 +105,21 @@ impl<P> Drop for EtherReceiver<P> {
     }
 }
 
-/// The sending half: through an XDP socket of the device while there is one, otherwise through a
-/// packet socket of its own, which a group is joined by in either case.
+/// The sending half. It sends through an XDP socket while the device has one, and otherwise through
+/// its own packet socket. The packet socket joins a multicast group in either case.
 pub(super) struct EtherSender {
     socket: FrameSender,
     transmit_queue: Option<Arc<TransmitQueue>>,
-    via: Via,
-    /// Whether the last flush went through the packet socket, and whether that took no more.
+    via: TransmitContext,
+    /// Whether the last flush used the packet socket. `is_blocked`: whether that socket was full.
     is_by_socket: bool,
     is_blocked: bool,
 }
 
 impl<P: AsRef<[u8]>> Sender<P> for EtherSender {
-    fn flush(&mut self, queue: &mut FrameQueue<P>, sent: &mut Sent) -> Result<Flushed, Errno> {
-        // Who waits for the packet socket goes on there: whoever watches it must see the end of
-        // that.
+    fn flush(&mut self, queue: &mut FrameQueue<P>, sent: &mut FlushReport) -> Result<FlushProgress, Errno> {
+        // A transport that waits for the packet socket continues with it, because only a flush of
+        // that socket can end the wait.
         let is_waiting = self.is_by_socket && self.is_blocked;
         if let (false, Some(transmit_queue)) = (is_waiting, &self.transmit_queue)
             && let Some(flushed) = transmit_queue.flush(&self.via, queue, sent)
@@ -126,11 +129,11 @@ impl<P: AsRef<[u8]>> Sender<P> for EtherSender {
         }
         self.is_by_socket = true;
         let flushed = self.flush_by_socket(queue, sent);
-        self.is_blocked = flushed == Flushed::Blocked;
+        self.is_blocked = flushed == FlushProgress::Blocked;
         Ok(flushed)
     }
 
-    /// Who waits for an XDP socket is flushed by the device's listener.
+    /// Returns `None` while it waits for an XDP socket, because the device's listener flushes it.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.is_by_socket.then(|| self.socket.as_fd())
     }
@@ -143,16 +146,21 @@ impl<P: AsRef<[u8]>> Sender<P> for EtherSender {
 impl Drop for EtherSender {
     fn drop(&mut self) {
         if let Some(transmit_queue) = &self.transmit_queue {
+            // The queue outlives this sender, and would retain its address among the waiting ones.
             transmit_queue.forget(self.via.remote);
         }
     }
 }
 
 impl EtherSender {
-    fn flush_by_socket<P: AsRef<[u8]>>(&self, queue: &mut FrameQueue<P>, sent: &mut Sent) -> Flushed {
+    fn flush_by_socket<P: AsRef<[u8]>>(
+        &self,
+        queue: &mut FrameQueue<P>,
+        sent: &mut FlushReport,
+    ) -> FlushProgress {
         for _ in 0..WRITES_PER_TURN_MAX {
             if queue.is_empty() {
-                return Flushed::All;
+                return FlushProgress::All;
             }
             match self.socket.send(queue.frames()) {
                 Ok(frames) => {
@@ -162,15 +170,15 @@ impl EtherSender {
                     }
                 }
                 Err(Errno::INTR) => (),
-                Err(Errno::AGAIN) => return Flushed::Blocked,
-                Err(Errno::NOBUFS | Errno::NOMEM) => return Flushed::Refused,
-                // When a device goes, its listener takes its faces down.
+                Err(Errno::AGAIN) => return FlushProgress::Blocked,
+                Err(Errno::NOBUFS | Errno::NOMEM) => return FlushProgress::Refused,
+                // When a device is removed, its listener takes its faces down.
                 Err(errno) => {
                     queue.pop();
                     sent.drops.count(label(errno));
                 }
             }
         }
-        if queue.is_empty() { Flushed::All } else { Flushed::Some }
+        if queue.is_empty() { FlushProgress::All } else { FlushProgress::Some }
     }
 }

@@ -1,14 +1,15 @@
-//! The listening end: applications connect, bring their memory, and are faces when they have.
+//! The listening side. Applications connect and pass their memory. Each becomes a face when its
+//! handshake is complete.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
-use namely_host::closing::{Closer, Entrusted};
+use namely_host::closing::{Closer, DeferredDescriptor};
 use namely_host::rights;
 use namely_memif::{Fault, Handshake, Progress};
+use namely_messages::FacePersistency;
 use namely_wire::FaceUri;
-use namely_wire::mgmt::FacePersistency;
 use rustix::net::{SocketFlags, SocketType};
 
 use crate::buffer::Buffer;
@@ -16,9 +17,10 @@ use crate::error::OpenError;
 use crate::faces::{Faces, Handler};
 use crate::handshakes::{self, Handshakes};
 use crate::kind::{AcceptContext, Acceptor, NewTransport};
-use crate::mapped::Mapped;
+use crate::labels::listener;
+use crate::mapped::MappedMemory;
 use crate::memif::{halves, info};
-use crate::status::{Credentials, FaceState, Reach};
+use crate::status::{Credentials, FaceState, RemoteKind};
 use crate::unix::{self, ACCEPTS_PER_TURN_MAX, SocketFile, accept_failed, credentials};
 
 impl<H: Handler> Faces<H> {
@@ -26,12 +28,13 @@ impl<H: Handler> Faces<H> {
     /// replaced.
     ///
     /// # Errors
-    /// As [`Faces::listen_unix`].
+    /// The errors of [`Faces::listen_unix`], and the system's error if memif cannot be used.
     pub fn listen_memif(&mut self, path: &Path, mode: u32) -> Result<FaceUri, OpenError> {
+        // Checked here, because the caller of this function receives the error.
         super::prepare()?;
         let (socket, file) = unix::listen(path, mode, SocketType::SEQPACKET)?;
         let handshakes = Handshakes::new(&socket).map_err(handshakes::failed)?;
-        // Connections take them while their handshakes are under way.
+        // Connections accept descriptors while their handshakes are under way.
         let refuses_rights = self.options().refuses_rights && rights::refuse(&socket);
         let local = FaceUri::Memif { path: path.display().to_string(), id: 0 };
         let acceptor = MemifAcceptor {
@@ -50,17 +53,17 @@ impl<H: Handler> Faces<H> {
 struct MemifAcceptor<P> {
     socket: OwnedFd,
     local: FaceUri,
-    mapped: Arc<Mapped<P>>,
-    /// A connection takes descriptors only while its handshake is under way.
+    mapped: Arc<MappedMemory<P>>,
+    /// Whether the kernel refuses descriptors on a connection except during its handshake.
     refuses_rights: bool,
-    /// Closes what came over the connections, and these.
+    /// Closes descriptors that arrived over the connections, and the connections.
     closer: Closer,
     handshakes: Handshakes<Application>,
-    /// The file goes with the listener.
+    /// The socket file, which is removed with the listener.
     _file: SocketFile,
 }
 
-/// One that connected and has not brought everything yet.
+/// An application with a pending handshake.
 struct Application {
     handshake: Handshake,
     credentials: Option<Credentials>,
@@ -78,9 +81,9 @@ impl<H: Handler> Acceptor<H> for MemifAcceptor<H::Packet> {
     }
 
     fn accept(&mut self, turn: &mut AcceptContext<'_, H>, _: &mut [u8]) {
-        let Ok(ready) = self.handshakes.ready() else { return turn.count("accept_failed") };
-        turn.add_drops("memif_handshake_timeout", ready.timed_out);
-        // Those who have said something, before one that comes takes their place.
+        let Ok(ready) = self.handshakes.ready() else { return turn.count(listener::ACCEPT_FAILED) };
+        turn.add_drops(listener::MEMIF_HANDSHAKE_TIMEOUT, ready.timed_out);
+        // Handshakes that can proceed are served first, because a new connection may evict them.
         ready.numbers.into_iter().for_each(|number| self.proceed(number, turn));
         if ready.is_listener_ready {
             self.accept_connections(turn);
@@ -89,14 +92,14 @@ impl<H: Handler> Acceptor<H> for MemifAcceptor<H::Packet> {
 }
 
 impl<P: Buffer> MemifAcceptor<P> {
-    /// Begins handshakes with those who connected.
+    /// Begins handshakes with new connections.
     fn accept_connections<H: Handler<Packet = P>>(&mut self, turn: &mut AcceptContext<'_, H>) {
         for _ in 0..ACCEPTS_PER_TURN_MAX {
             if turn.is_over() {
                 return;
             }
             if !self.refuses_rights && self.closer.is_swamped() {
-                // A connection that is refused may hold descriptors too.
+                // A refused connection may hold descriptors, too.
                 return turn.rest(&self.handshakes);
             }
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -108,16 +111,16 @@ impl<P: Buffer> MemifAcceptor<P> {
             let credentials = credentials(&socket);
             let holder = unix::holder(credentials);
             if self.refuses_rights && self.closer.is_full(holder) {
-                turn.count("memif_descriptors_full");
+                turn.count(listener::MEMIF_DESCRIPTORS_FULL);
                 continue;
             }
-            let socket = Entrusted::new(socket, self.closer.clone(), holder);
+            let socket = DeferredDescriptor::new(socket, self.closer.clone(), holder);
             let begun =
                 Handshake::server(socket, turn.options().memif.interface, &self.mapped.budget(holder));
             match begun.map(|handshake| self.handshakes.begin(holder, Application { handshake, credentials }))
             {
-                Ok(Ok(evicted)) => turn.add_drops("memif_handshakes_full", evicted),
-                Ok(Err(_)) => turn.count("accept_failed"),
+                Ok(Ok(evicted)) => turn.add_drops(listener::MEMIF_HANDSHAKES_FULL, evicted),
+                Ok(Err(_)) => turn.count(listener::ACCEPT_FAILED),
                 Err(fault) => turn.count(label(&fault)),
             }
         }
@@ -129,18 +132,21 @@ impl<P: Buffer> MemifAcceptor<P> {
         match handshake.proceed() {
             Ok(Progress::Waiting(handshake)) => {
                 if self.handshakes.put_back(again(Application { handshake, credentials })).is_err() {
-                    turn.count("accept_failed");
+                    turn.count(listener::ACCEPT_FAILED);
                 }
             }
             Ok(Progress::Connected(mut interface)) => {
+                // Admitted only now, so that a connection without a handshake uses no slot of the
+                // face table.
                 let Some(admission) = turn.admit(holder) else { return };
                 let remote = FaceUri::Fd(interface.link.as_fd().as_raw_fd() as u64);
+                // Taken out, because `halves` consumes the interface.
                 let shares = std::mem::take(&mut interface.shares);
                 let (receiver, sender, mtu) = halves(*interface);
                 let new = NewTransport {
                     receiver: Box::new(receiver),
                     sender: Box::new(sender),
-                    info: info(remote, Reach::Local, mtu, credentials),
+                    info: info(remote, RemoteKind::Local, mtu, credentials),
                     local: self.local.clone(),
                     persistency: FacePersistency::OnDemand,
                     state: FaceState::Up,
@@ -152,14 +158,16 @@ impl<P: Buffer> MemifAcceptor<P> {
     }
 }
 
-/// The name under which a handshake that failed is counted.
+/// Returns the label of the counter for a failed handshake.
 fn label(fault: &Fault) -> &'static str {
     match fault {
-        Fault::Closed | Fault::Disconnected(_) => "memif_gone",
-        Fault::BadSecret => "memif_secret",
-        Fault::TooMuch | Fault::NoBudget => "memif_too_much",
-        Fault::BadMemory => "memif_memory",
-        Fault::BadMessage(_) | Fault::Unexpected | Fault::BadVersion | Fault::BadMode => "memif_protocol",
-        Fault::System(_) => "accept_failed",
+        Fault::Closed | Fault::Disconnected(_) => listener::MEMIF_GONE,
+        Fault::BadSecret => listener::MEMIF_SECRET,
+        Fault::TooMuch | Fault::NoBudget => listener::MEMIF_TOO_MUCH,
+        Fault::BadMemory => listener::MEMIF_MEMORY,
+        Fault::BadMessage(_) | Fault::Unexpected | Fault::BadVersion | Fault::BadMode => {
+            listener::MEMIF_PROTOCOL
+        }
+        Fault::System(_) => listener::ACCEPT_FAILED,
     }
 }

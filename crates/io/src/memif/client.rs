@@ -1,12 +1,12 @@
-//! The connecting end: a face to a packet processor that listens, such as VPP or NDN-DPDK.
+//! The connecting side: a face to a packet processor that listens, such as VPP or NDN-DPDK.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;
 
 use namely_memif::{Handshake, Options, Progress};
+use namely_messages::FacePersistency;
 use namely_wire::FaceUri;
-use namely_wire::mgmt::FacePersistency;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
@@ -14,36 +14,36 @@ use crate::error::{CloseReason, OpenError};
 use crate::faces::{Faces, Handler};
 use crate::kind::{NewTransport, ReadContext, Receiver};
 use crate::memif::{MemifReceiver, halves, info};
-use crate::port::FacePort;
+use crate::port::FaceSender;
 use crate::queue::FrameQueue;
 use crate::reconnect::Reconnect;
-use crate::sender::{Flushed, Sender, Sent};
+use crate::sender::{FlushProgress, FlushReport, Sender};
 use crate::sockets::Interest;
-use crate::status::{FaceState, LinkInfo, Reach};
+use crate::status::{FaceState, LinkInfo, RemoteKind};
 use crate::tcp::refuses_on_demand;
 
 impl<H: Handler> Faces<H> {
     /// Begins to connect to interface `id` of the memif server at `path`.
-    /// [`Event::Up`](crate::Event::Up) tells of success; a persistent face that fails is
-    /// [`Event::Closed`](crate::Event::Closed), a permanent one tries again.
+    /// [`Event::Up`](crate::Event::Up) reports success. [`Event::Closed`](crate::Event::Closed)
+    /// reports the failure of a persistent face. A permanent face tries again.
     ///
     /// # Errors
-    /// [`OpenError::TooManyFaces`], or what the system says at once, unless the face is
-    /// permanent.
+    /// [`OpenError::TooManyFaces`], or the system's immediate error, unless the face is permanent.
     pub fn connect_memif(
         &mut self,
         path: &Path,
         id: u32,
         persistency: FacePersistency,
-    ) -> Result<Arc<FacePort<H::Packet>>, OpenError> {
+    ) -> Result<Arc<FaceSender<H::Packet>>, OpenError> {
         super::prepare()?;
         let shown = path.display().to_string();
         let doing = || format!("connecting to {shown}");
         let address = SocketAddrUnix::new(path).map_err(OpenError::system(doing()))?;
-        // What peers may have here is no measure of what to ask for there.
+        // The limits of peers that connect do not apply to an interface that this end requests.
         let options = Options { id, ..Options::default() };
         let state = match start(&address, &options) {
-            Ok(handshake) => ConnectionState::Shaking(handshake),
+            Ok(handshake) => ConnectionState::Handshaking(handshake),
+            // The server may start later.
             Err(_) if persistency == FacePersistency::Permanent => ConnectionState::Resting,
             Err(errno) => return Err(OpenError::system(doing())(errno)),
         };
@@ -53,7 +53,7 @@ impl<H: Handler> Faces<H> {
             _ => self.options().tcp.connect_timeout_ns,
         };
         let remote = FaceUri::Memif { path: shown.clone(), id };
-        let info = info(remote.clone(), Reach::Neighbour, options.buffer_octets as usize, None);
+        let info = info(remote.clone(), RemoteKind::Neighbour, options.buffer_octets as usize, None);
         let port = self.add_transport(NewTransport {
             receiver: Box::new(Connection { state, address, options, reconnect }),
             sender: Box::new(NoSender),
@@ -62,12 +62,12 @@ impl<H: Handler> Faces<H> {
             persistency,
             state: FaceState::Connecting,
         })?;
-        self.set_port_timer(&port, self.now_ns().saturating_add(wait_ns));
+        self.set_face_timer(&port, self.now_ns().saturating_add(wait_ns));
         Ok(port)
     }
 }
 
-/// Opens a socket to the server at `address`, which has not said anything yet.
+/// Opens a socket to the server at `address`. The handshake begins with the server's first message.
 fn start(address: &SocketAddrUnix, options: &Options) -> Result<Handshake, Errno> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
@@ -75,7 +75,7 @@ fn start(address: &SocketAddrUnix, options: &Options) -> Result<Handshake, Errno
     Ok(Handshake::client(socket, *options))
 }
 
-/// The receiving half of an interface that this end asks for.
+/// The receiving half of an interface that this end requests.
 #[derive(Debug)]
 struct Connection {
     state: ConnectionState,
@@ -88,34 +88,35 @@ struct Connection {
 enum ConnectionState {
     /// Waiting to connect again, or failed.
     Resting,
-    Shaking(Handshake),
+    Handshaking(Handshake),
     Connected(Box<MemifReceiver>),
 }
 
 impl<H: Handler> Receiver<H> for Connection {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         match &self.state {
-            ConnectionState::Shaking(handshake) => Some(handshake.as_fd()),
+            ConnectionState::Handshaking(handshake) => Some(handshake.as_fd()),
             ConnectionState::Connected(receiver) => Some(receiver.link.as_fd()),
             ConnectionState::Resting => None,
         }
     }
 
     fn connected(&mut self, turn: &mut ReadContext<'_, H>) -> Result<(), CloseReason> {
+        // Taken out, because `proceed` consumes it. After a failure the state is `Resting`.
         let handshake = match std::mem::replace(&mut self.state, ConnectionState::Resting) {
-            ConnectionState::Shaking(handshake) => handshake,
+            ConnectionState::Handshaking(handshake) => handshake,
             other => {
                 self.state = other;
                 return Ok(());
             }
         };
-        // Watched for writing so far, as a connection that is being made; after success only the
-        // interface is.
+        // The socket was watched for writing while it connected. After the handshake only the
+        // interface is watched.
         turn.rewatch(&handshake, Interest::Nothing);
         match handshake.proceed().map_err(CloseReason::Memif)? {
             Progress::Waiting(handshake) => {
                 turn.rewatch(&handshake, Interest::Read);
-                self.state = ConnectionState::Shaking(handshake);
+                self.state = ConnectionState::Handshaking(handshake);
             }
             Progress::Connected(interface) => {
                 let (receiver, sender, _) = halves(*interface);
@@ -123,6 +124,7 @@ impl<H: Handler> Receiver<H> for Connection {
                 turn.port.set_sender(Box::new(sender));
                 turn.set_timer(None);
                 self.state = ConnectionState::Connected(Box::new(receiver));
+                // After a success, the next wait is the shortest one again.
                 self.reconnect = Reconnect::default();
                 turn.up();
             }
@@ -137,17 +139,18 @@ impl<H: Handler> Receiver<H> for Connection {
         }
     }
 
-    /// A ring is to be looked at, connecting took too long, or it is time to connect again.
+    /// Retries a ring, ends an attempt to connect that took too long, or connects again, depending
+    /// on the state.
     fn on_timer(&mut self, turn: &mut ReadContext<'_, H>) -> Result<(), CloseReason> {
         match &mut self.state {
             ConnectionState::Connected(receiver) => return receiver.on_timer(turn),
-            ConnectionState::Shaking(_) => return Err(CloseReason::ConnectTimeout),
+            ConnectionState::Handshaking(_) => return Err(CloseReason::ConnectTimeout),
             ConnectionState::Resting => (),
         }
         match start(&self.address, &self.options) {
             Ok(handshake) => {
                 turn.watch(&handshake, Interest::Write);
-                self.state = ConnectionState::Shaking(handshake);
+                self.state = ConnectionState::Handshaking(handshake);
                 let timeout_ns = turn.options().tcp.connect_timeout_ns;
                 turn.set_timer(Some(turn.now_ns().saturating_add(timeout_ns)));
             }
@@ -163,12 +166,12 @@ impl<H: Handler> Receiver<H> for Connection {
     }
 }
 
-/// In the place of a sending half that there is not yet.
+/// The sending half of a port that is not connected. Frames stay in the queue.
 struct NoSender;
 
 impl<P: AsRef<[u8]>> Sender<P> for NoSender {
-    fn flush(&mut self, _: &mut FrameQueue<P>, _: &mut Sent) -> Result<Flushed, Errno> {
-        Ok(Flushed::Blocked)
+    fn flush(&mut self, _: &mut FrameQueue<P>, _: &mut FlushReport) -> Result<FlushProgress, Errno> {
+        Ok(FlushProgress::Blocked)
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

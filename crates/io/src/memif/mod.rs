@@ -1,13 +1,13 @@
-//! Shared memory with the memif protocol: faces of local applications, and faces to a packet
-//! processor that listens.
+//! Shared-memory faces with the memif protocol: faces of local applications that connect, and faces
+//! to a packet processor that listens.
 //!
 //! A face is one memif interface. Its frames are link packets, one in each memif packet, without an
-//! Ethernet header, which is what NDN-DPDK and applications on NDNgo exchange. What is longer than
-//! one of the peer's buffers is cut by NDNLPv2 (the face's MTU is that of a buffer), since not
-//! every peer takes packets that go on in a second buffer.
+//! Ethernet header, as NDN-DPDK and NDNgo applications exchange them. NDNLPv2 fragments longer
+//! packets. The face's MTU is the size of one of the peer's buffers, because not every peer accepts
+//! packets that continue in a second buffer.
 //!
-//! While the peer's ring is full nothing tells when it no longer is. The receiving half then looks
-//! again at growing intervals.
+//! No event reports when a full ring of the peer has room again. The receiving half therefore
+//! retries at growing intervals.
 
 mod acceptor;
 mod client;
@@ -16,30 +16,31 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use namely_memif::{Interface, Kick, Link, Pushed};
-use namely_wire::FaceUri;
-use namely_wire::mgmt::FacePersistency;
+use namely_link::LinkDrop;
+use namely_memif::{Interface, Kick, Link, PushOutcome};
+use namely_messages::FacePersistency;
+use namely_wire::{DecodeError, FaceUri};
 use rustix::io::Errno;
 
 use crate::error::{CloseReason, OpenError};
 use crate::faces::Handler;
 use crate::kind::{ReadContext, Receiver};
 use crate::queue::FrameQueue;
-use crate::sender::{Flushed, Sender, Sent};
-use crate::status::{Carrier, Credentials, LinkInfo, Reach};
+use crate::sender::{FlushProgress, FlushReport, Sender};
+use crate::status::{Carrier, Credentials, LinkInfo, RemoteKind};
 use crate::unix;
 
-/// MTU where the peer does not say how large its buffers are: theirs by default, in libmemif and
-/// NDN-DPDK.
+/// The MTU if the peer does not report the size of its buffers. It is the default size in libmemif
+/// and NDN-DPDK.
 const BUFFER_OCTETS_DEFAULT: usize = 2048;
 
-/// First and longest wait before a full ring is looked at again, ns.
+/// First and longest wait before a full ring is retried, ns.
 const RETRY_NS: (u64, u64) = (200_000, 20_000_000);
 
-/// What both halves of a face know.
+/// The state that both halves of a face share.
 #[derive(Debug, Default)]
-struct Common {
-    /// The peer's ring was full.
+struct SharedState {
+    /// Whether the peer's ring was full at the last flush.
     is_blocked: AtomicBool,
 }
 
@@ -48,7 +49,7 @@ struct Common {
 struct MemifReceiver {
     link: Link,
     receiver: namely_memif::Receiver,
-    common: Arc<Common>,
+    common: Arc<SharedState>,
     retry_ns: u64,
 }
 
@@ -57,31 +58,33 @@ struct MemifReceiver {
 struct MemifSender {
     sender: namely_memif::Sender,
     kick: Kick,
-    common: Arc<Common>,
+    common: Arc<SharedState>,
 }
 
-/// What wakes peers without a wait.
+/// Prepares the asynchronous requests that wake peers without blocking.
 fn prepare() -> Result<(), OpenError> {
     let doing = "shared memory needs asynchronous requests of the system, of which fs.aio-max-nr are \
                  in use or none are there";
     namely_memif::prepare().map_err(OpenError::system(doing))
 }
 
-/// Both halves of an interface, and the octets of the peer's buffers.
+/// Returns both halves of an interface, and the size of the peer's buffers in octets.
 fn halves(interface: Interface) -> (MemifReceiver, MemifSender, usize) {
     let Interface { sender, receiver, link, .. } = interface;
     let mtu = sender.buffer_octets().map_or(BUFFER_OCTETS_DEFAULT, |octets| octets as usize);
-    let (kick, common) = (link.kick(), Arc::<Common>::default());
+    let (kick, common) = (link.kick(), Arc::<SharedState>::default());
     let receiver = MemifReceiver { link, receiver, common: common.clone(), retry_ns: RETRY_NS.0 };
     (receiver, MemifSender { sender, kick, common }, mtu)
 }
 
-fn info(remote: FaceUri, reach: Reach, mtu: usize, credentials: Option<Credentials>) -> LinkInfo {
+fn info(remote: FaceUri, reach: RemoteKind, mtu: usize, credentials: Option<Credentials>) -> LinkInfo {
     LinkInfo {
         remote,
         reach,
         holder: unix::holder(credentials),
         carrier: Carrier::Datagrams,
+        // The peer chooses the size of its buffers, so it is limited to sizes that the link service
+        // allows.
         mtu: Some(mtu.clamp(namely_link::MTU_OCTETS_MIN, namely_wire::LP_PACKET_OCTETS_MAX)),
         path_octets: None,
         credentials,
@@ -96,8 +99,9 @@ fn info(remote: FaceUri, reach: Reach, mtu: usize, credentials: Option<Credentia
 }
 
 impl MemifReceiver {
-    /// Takes packets, and ensures that what is left is not forgotten.
+    /// Takes packets, and ensures that the remaining ones are taken later.
     fn take<H: Handler>(&mut self, turn: &mut ReadContext<'_, H>) -> Result<(), CloseReason> {
+        // While this end reads, each wake-up would be a needless system call of the peer.
         self.receiver.stay_awake();
         let budget = turn.options().read_datagrams_per_turn;
         let received = self.receiver.receive_each(budget, &mut |frame| turn.deliver_shared(frame));
@@ -105,20 +109,23 @@ impl MemifReceiver {
             turn.count(fault.label());
             CloseReason::BadRing(fault)
         })?;
-        (0..received.too_long).for_each(|_| turn.count("length_too_large"));
+        (0..received.too_long).for_each(|_| turn.count(DecodeError::LengthTooLarge.label()));
         let now_ns = turn.now_ns();
+        // `sleep` follows the last read, so it finds a packet for which the peer did not wake this
+        // end.
         if received.packets == budget || !self.receiver.sleep() {
-            // In the next turn, after the others.
+            // The rest is read in the next turn, after the other sources.
             turn.set_timer(Some(now_ns + 1));
         } else if self.common.is_blocked.load(Ordering::Acquire) {
-            // Nothing wakes this end when there is room: it looks again by its timer.
+            // No event reports that the ring has room, so the timer retries.
             turn.set_timer(Some(now_ns + self.retry_ns));
         }
         Ok(())
     }
 
-    /// Tries a full ring again.
+    /// Retries a full ring.
     fn retry<H: Handler>(&mut self, turn: &mut ReadContext<'_, H>) {
+        // Acquire: pairs with the swap in `flush`, which any worker may run.
         if !self.common.is_blocked.load(Ordering::Acquire) {
             self.retry_ns = RETRY_NS.0;
             return;
@@ -138,7 +145,7 @@ impl<H: Handler> Receiver<H> for MemifReceiver {
         let ready = self.link.ready().map_err(CloseReason::System)?;
         let gone = if ready.control { self.link.check().err() } else { None };
         self.retry(turn);
-        // What the peer sent before it went is taken, as far as it fits a turn.
+        // Packets that the peer sent before it disconnected are read, within the budget of a turn.
         self.take(turn)?;
         gone.map_or(Ok(()), |fault| Err(CloseReason::Memif(fault)))
     }
@@ -150,35 +157,38 @@ impl<H: Handler> Receiver<H> for MemifReceiver {
 }
 
 impl<P: AsRef<[u8]>> Sender<P> for MemifSender {
-    fn flush(&mut self, queue: &mut FrameQueue<P>, sent: &mut Sent) -> Result<Flushed, Errno> {
-        let mut flushed = Flushed::All;
+    fn flush(&mut self, queue: &mut FrameQueue<P>, sent: &mut FlushReport) -> Result<FlushProgress, Errno> {
+        let mut flushed = FlushProgress::All;
         loop {
             let Some(frame) = queue.frames().next() else { break };
             let pushed = self.sender.push(&frame.slices());
             match pushed {
-                Ok(Pushed::Taken) => {
+                Ok(PushOutcome::Accepted) => {
                     sent.octets += queue.pop() as u64;
                     sent.frames += 1;
                 }
-                Ok(Pushed::Full) => {
-                    flushed = Flushed::Blocked;
+                Ok(PushOutcome::Full) => {
+                    flushed = FlushProgress::Blocked;
                     break;
                 }
-                Ok(Pushed::TooLong) => {
-                    sent.drops.count("message_too_large");
+                Ok(PushOutcome::TooLong) => {
+                    sent.drops.count(LinkDrop::MessageTooLarge.label());
                     queue.pop();
                 }
                 Err(fault) => {
                     sent.drops.count(fault.label());
+                    // A `Sender` returns only error numbers of the system. The counter names the
+                    // fault.
                     return Err(Errno::PROTO);
                 }
             }
         }
+        // Published once for all frames, so that the peer is woken once.
         self.sender.publish();
-        let is_blocked = flushed == Flushed::Blocked;
-        // The flag is set before the kick: whoever is woken by that finds it set.
+        let is_blocked = flushed == FlushProgress::Blocked;
+        // The flag is set before the kick, so the thread that the kick wakes finds it set.
         if !self.common.is_blocked.swap(is_blocked, Ordering::AcqRel) && is_blocked {
-            // So that the receiving half begins to look.
+            // The kick makes the receiving half begin to retry.
             self.kick.kick();
         }
         Ok(flushed)

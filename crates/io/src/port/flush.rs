@@ -1,46 +1,52 @@
-//! What leaves a port: whoever flushes takes the writer out from under the lock, makes the system
-//! calls without it, and puts the writer back. Others queue meanwhile, and find no writer.
+//! Writes the queue of a port. A flush takes the writer out under the lock, makes the system calls
+//! without the lock, and puts the writer back. Meanwhile, other workers may queue frames. They find
+//! no writer, and leave their frames to the flush.
 
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::Ordering;
 
 use namely_link::LinkSender;
 
-use super::FacePort;
-use super::state::{FlushEnd, PortState, SendContext, Writer};
+use super::FaceSender;
+use super::state::{FaceSenderState, FlushOutcome, SendContext, Writer};
 use crate::queue::FrameQueue;
-use crate::sender::{Flushed, Sender, Sent};
+use crate::sender::{FlushProgress, FlushReport, Sender};
 use crate::sockets::{self, Interest};
 use crate::status::FaceState;
 
-/// System calls' worth of frames that one flush of a port writes at most, while others go on
-/// queueing.
+/// Maximum rounds of one flush of a port. The limit bounds a flush while other workers queue
+/// frames.
 const ROUNDS_MAX: usize = 4;
 
-impl<P: AsRef<[u8]> + Clone> FacePort<P> {
-    /// Writes what waits, as far as it is taken. `context` says who does so.
-    pub(crate) fn flush(&self, context: SendContext, charge: &mut isize) -> FlushEnd {
+impl<P: AsRef<[u8]> + Clone> FaceSender<P> {
+    /// Writes the waiting frames, as far as the socket accepts them. `context` identifies the
+    /// worker.
+    pub(crate) fn flush(&self, context: SendContext, charge: &mut isize) -> FlushOutcome {
         let mut state = self.state.lock();
-        // Before the queue is looked at: whoever queues after this flush asks for another one.
+        // The bit is cleared before the queue is read, so a worker that queues a frame after this
+        // point requests another flush.
         state.flushers &= !context.flusher;
         for _ in 0..ROUNDS_MAX {
             if state.state != FaceState::Up || state.is_refused(context.now_ns) {
-                return FlushEnd::Done;
+                return FlushOutcome::Done;
             }
-            // Without a writer, someone else writes just now, and will see what was queued: he
-            // looks at the queue again, under the lock, after he has put the writer back.
-            let Some(mut writer) = state.writer.take() else { return FlushEnd::Done };
+            // If the writer is absent, another worker is writing. That worker will find the queued
+            // frames, because it reads the queue again, under the lock, after it has put the writer
+            // back.
+            let Some(mut writer) = state.writer.take() else { return FlushOutcome::Done };
             if writer.frames.is_empty() {
                 *charge -= state.refill(&mut writer, context.now_ns);
             }
             if writer.frames.is_empty() {
                 state.writer = Some(writer);
-                return FlushEnd::Done;
+                return FlushOutcome::Done;
             }
             let (epoch, before) = (state.epoch, writer.frames.memory_octets());
+            // `in_flight` counts these frames while the writer is out, so that they still count
+            // against the queue's limit.
             state.in_flight = (writer.frames.octets(), before);
             drop(state);
-            let mut sent = Sent::default();
+            let mut sent = FlushReport::default();
             let flushed = writer.sender.flush(&mut writer.frames, &mut sent);
             let after = writer.frames.memory_octets();
             *charge += after as isize - before as isize;
@@ -49,82 +55,89 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
             if sent.octets > 0 {
                 state.progress_ns = context.now_ns;
                 state.refused = None;
+                // Relaxed: the flag only guides eviction and the idle time.
                 self.is_answered.store(true, Ordering::Relaxed);
             }
             if let Some(octets) = sent.path_octets {
                 self.follow_path_with(&mut state, octets);
             }
-            // The port was closed, went down or got another sender while the lock was not held:
-            // this writer is nobody's any more, and what it still has goes with it.
+            // The port was closed, went down or got another sender while the lock was not held.
+            // This writer is obsolete, and its remaining frames are dropped with it.
             if state.epoch != epoch {
                 *charge -= after as isize;
                 state.count_cleared(writer.frames.clear());
-                return FlushEnd::Done;
+                return FlushOutcome::Done;
             }
             state.in_flight = (writer.frames.octets(), after);
-            if flushed == Ok(Flushed::Blocked) && !state.is_blocked {
+            // The time of a stall begins when the socket blocks, not with the last accepted frame.
+            if flushed == Ok(FlushProgress::Blocked) && !state.is_blocked {
                 state.progress_ns = context.now_ns;
             }
-            self.watch(&mut state, &*writer.sender, flushed == Ok(Flushed::Blocked));
+            self.watch(&mut state, &*writer.sender, flushed == Ok(FlushProgress::Blocked));
             state.writer = Some(writer);
             match flushed {
-                Ok(Flushed::All) => (),
-                Ok(Flushed::Some) => return FlushEnd::More,
-                Ok(Flushed::Blocked) => return self.stands(&mut state),
-                Ok(Flushed::Refused) => {
+                Ok(FlushProgress::All) => (),
+                Ok(FlushProgress::Some) => return FlushOutcome::More,
+                Ok(FlushProgress::Blocked) => return self.on_blocked(&mut state),
+                Ok(FlushProgress::Refused) => {
                     if let Some(again_ns) = state.on_refused(context.now_ns, charge) {
-                        return FlushEnd::Later(again_ns);
+                        return FlushOutcome::Later(again_ns);
                     }
                 }
-                Err(errno) => return FlushEnd::Failed(errno),
+                Err(errno) => return FlushOutcome::Failed(errno),
             }
         }
-        if state.waiting().0 == 0 { FlushEnd::Done } else { FlushEnd::More }
+        // Frames that other workers queued meanwhile wait for the next turn, so that a flush is
+        // bounded.
+        if state.waiting().0 == 0 { FlushOutcome::Done } else { FlushOutcome::More }
     }
 
-    /// Nothing more is taken: has somebody look later whether anything was, unless somebody does.
-    fn stands(&self, state: &mut PortState<P>) -> FlushEnd {
+    /// Schedules a check for progress on a socket that accepts no more, unless a check is scheduled
+    /// already.
+    fn on_blocked(&self, state: &mut FaceSenderState<P>) -> FlushOutcome {
+        // A second check at the same time would have the same result.
         if !self.info.can_stall || state.is_watched {
-            return FlushEnd::Done;
+            return FlushOutcome::Done;
         }
         state.is_watched = true;
-        FlushEnd::Stands(state.progress_ns.saturating_add(self.limits.stall_ns))
+        FlushOutcome::Blocked(state.progress_ns.saturating_add(self.limits.stall_ns))
     }
 
-    /// Looks whether anything was taken since it last was said to stand. Returns when to look
-    /// again, ns; `None` if it stands no more, or has stood for so long that it is to be closed,
-    /// which `close` is called for.
-    pub(crate) fn look_whether_it_stands(&self, now_ns: u64, close: impl FnOnce()) -> Option<u64> {
+    /// Checks whether the socket accepted a frame since the check was scheduled. Returns the time
+    /// of the next check, ns. Returns `None` if the socket is not blocked any more, or has been
+    /// blocked for too long. In the latter case it calls `close` before.
+    pub(crate) fn check_progress(&self, now_ns: u64, close: impl FnOnce()) -> Option<u64> {
         let mut state = self.state.lock();
         let due_ns = state.progress_ns.saturating_add(self.limits.stall_ns);
-        let stands = state.is_blocked;
-        if stands && due_ns > now_ns {
+        let is_blocked = state.is_blocked;
+        if is_blocked && due_ns > now_ns {
             return Some(due_ns);
         }
         state.is_watched = false;
+        // The lock is released first, because `close` takes the lock of a mailbox.
         drop(state);
-        if stands {
+        if is_blocked {
             close();
         }
         None
     }
 
-    /// Octets of memory that the waiting frames take.
+    /// Returns the octets of memory that the waiting frames use.
     pub(crate) fn queued_memory_octets(&self) -> usize {
         self.state.lock().waiting().1
     }
 
-    /// Drops what has waited longest, until that has freed so many octets of memory. Returns how
-    /// many were freed.
+    /// Drops the oldest frames until `octets` octets of memory are freed, or no frame is left.
+    /// Returns the number of octets that were freed.
     pub(crate) fn drop_oldest(&self, octets: usize, charge: &mut isize) -> usize {
         let freed = self.state.lock().drop_oldest(octets);
         *charge -= freed as isize;
         freed
     }
 
-    /// Has the reading worker wait until more is taken, or no longer. Under the lock, so that what
-    /// is watched follows `is_blocked` whichever worker flushes.
-    fn watch(&self, state: &mut PortState<P>, sender: &dyn Sender<P>, is_blocked: bool) {
+    /// Starts or ends the reading worker's watch for writability. Called under the lock, so that
+    /// the watch matches `is_blocked` whichever worker flushes.
+    fn watch(&self, state: &mut FaceSenderState<P>, sender: &dyn Sender<P>, is_blocked: bool) {
         if is_blocked == state.is_blocked {
             return;
         }
@@ -142,11 +155,12 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
         }
     }
 
-    /// Has the descriptor that the receiving half reads watched no more for what arrives, or again.
-    /// Returns whether it rests then.
+    /// Stops or resumes watching the receiving half's descriptor for reading. Returns true if the
+    /// watch is stopped afterwards.
     pub(crate) fn rest(&self, descriptor: BorrowedFd<'_>, is_resting: bool) -> bool {
         let mut state = self.state.lock();
-        // Who writes just now knows whether he needs the same descriptor; it rests another time.
+        // While the writer is out, it is unknown whether its sender shares this descriptor, so the
+        // watch is not stopped.
         let is_shared = state.writer.as_ref().is_some_and(|writer| writer.sender.shares_descriptor());
         let (Some(id), true) = (self.id(), is_shared || !is_resting) else { return false };
         if state.is_resting != is_resting {
@@ -156,13 +170,14 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
         is_resting
     }
 
-    /// Sends by another sender from now on, what the last one had as well. Whoever writes with that
-    /// just now drops the rest.
+    /// Replaces the sender. The new one also sends the waiting frames. A flush that is using the
+    /// previous sender drops the frames that it does not send.
     pub(crate) fn set_sender(&self, sender: Box<dyn Sender<P>>) {
         let mut state = self.state.lock();
         let frames = match state.writer.take() {
             Some(writer) => writer.frames,
             None => {
+                // Epochs are compared for equality only, so they may wrap.
                 state.epoch = state.epoch.wrapping_add(1);
                 state.in_flight = (0, 0);
                 FrameQueue::new()
@@ -173,8 +188,8 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
         state.writer = Some(Box::new(Writer { sender, frames }));
     }
 
-    /// The face is down: what waits is dropped, and nothing is written until there is another
-    /// sender. Returns true if it was not down before.
+    /// Takes the face down. Drops the waiting frames, and writes none until there is another
+    /// sender. Returns true if the face was not down before.
     pub(crate) fn lose_sender(&self, charge: &mut isize) -> bool {
         let mut state = self.state.lock();
         let was_down = state.state == FaceState::Down;
@@ -183,18 +198,22 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
         !was_down
     }
 
-    /// Ends the sending half. The flag is set before the count of closed ports: whoever sees that
-    /// count finds the flag set.
+    /// Ends the sending half. `is_closed` is set before the number of closed ports changes, so a
+    /// thread that reads the new number finds it set.
     pub(crate) fn shut(&self, charge: &mut isize) {
+        // The flag is set before the state, so that a sender which finds the face down also finds
+        // it closed.
         let was_closed = self.is_closed.swap(true, Ordering::AcqRel);
         let mut state = self.state.lock();
         state.state = FaceState::Down;
         state.clear(charge);
-        // What the reliability service keeps goes now, not with the last hold on the port.
+        // The frames of the reliability service are released now, not with the last reference to
+        // the port.
         let config = *state.link.config();
         let link = std::mem::replace(&mut state.link, LinkSender::new(config, 0));
         drop(state);
         drop(link);
+        // Several threads may shut the same face. It is counted once.
         if !was_closed {
             self.limits.count_closed();
         }

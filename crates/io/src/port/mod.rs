@@ -1,8 +1,7 @@
-//! A port: the sending half of a face, which every worker may send on, and what is known of the
-//! face.
+//! A port: the sending half of a face, on which every worker may send, and the face's state.
 //!
-//! Behind one lock: the sending half of the link service, the frames that wait, and who writes
-//! them. The lock is not held during a system call, but for the one that changes what is watched.
+//! One lock protects the sending half of the link service, the waiting frames, and the writer. The
+//! lock is not held during a system call, except the one that changes the watch of a descriptor.
 
 mod flush;
 mod mtu;
@@ -16,101 +15,112 @@ use std::sync::{Arc, OnceLock};
 
 use crate::drops::DropCounters;
 use namely_host::clock;
-use namely_host::shares::Holder;
-use namely_link::{Accepts, LinkConfig, LinkDrops, LinkKind, LinkSender};
-use namely_wire::mgmt::FacePersistency;
+use namely_host::shares::Owner;
+use namely_link::{LinkConfig, LinkDrops, LinkKind, LinkSender, ReceivePolicy};
+use namely_messages::FacePersistency;
 use namely_wire::{FaceUri, LpView};
 use parking_lot::Mutex;
 use rustix::io::Errno;
 
 use crate::error::CloseReason;
-use crate::face_table::{Admission, Place};
+use crate::face_table::{Admission, FaceKey};
 use crate::id::SourceId;
 use crate::limits::Limits;
 use crate::owner::{self, OwnerError};
 use crate::sender::Sender;
-use crate::status::{Carrier, Credentials, FaceState, FaceTag, LinkInfo, PortStatus, Reach};
-use state::PortState;
+use crate::status::{Carrier, Credentials, FaceSnapshot, FaceState, FaceTag, LinkInfo, RemoteKind};
+use state::FaceSenderState;
 pub use state::SendError;
-pub(crate) use state::{FlushEnd, FollowUp, SendContext};
+pub(crate) use state::{FlushOutcome, FollowUp, SendContext};
 
-/// The worker that reads a face, as its port knows it.
+/// The interface of a port to the worker that reads the face.
 pub(crate) trait ReadingWorker: Send + Sync {
-    /// Its number.
+    /// Returns its number.
     fn index(&self) -> usize;
 
-    /// Where it watches descriptors.
+    /// Returns its epoll instance.
     fn epoll(&self) -> BorrowedFd<'_>;
 
-    /// Asks it for something, and wakes it unless it is worker `from` itself.
-    fn request(&self, request: PortRequest, from: Option<usize>);
+    /// Sends it a request, and wakes it unless it is worker `from` itself.
+    fn request(&self, request: ReaderRequest, from: Option<usize>);
 }
 
-/// What only the worker that reads a face can do.
+/// Requests that only the worker that reads a face can serve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PortRequest {
+pub(crate) enum ReaderRequest {
     /// Writing failed.
     Failed(SourceId, Errno),
     /// The port was closed.
     Forget(SourceId),
-    /// Something changed that the transport's timer is for.
+    /// A condition of the transport's timer has changed, so its timer must run.
     RunTimer(SourceId),
     /// The face must end.
     End(SourceId, CloseReason),
-    /// The peer has taken nothing for long.
+    /// The peer has accepted no frame for too long.
     Stalled(SourceId),
 }
 
 /// The sending half of a face.
-pub struct FacePort<P> {
+pub struct FaceSender<P> {
     pub(crate) info: LinkInfo,
     reader: Arc<dyn ReadingWorker>,
     limits: Arc<Limits>,
-    /// Its place among all faces, until it ends.
+    /// Its slot in the table of faces. `None` after the face ended.
     admission: Mutex<Option<Admission<P>>>,
     id: OnceLock<SourceId>,
     tag: OnceLock<FaceTag>,
     is_dispatched: bool,
-    /// Its packets are shown to the handler before they are handed over.
+    /// Whether its packets are passed to `Handler::watched` before `Handler::packet`.
     is_watched: AtomicBool,
-    /// Only who said so makes its frames longer.
+    /// Whether only a caller, and not a change of the link, may make frames longer.
     holds_mtu: AtomicBool,
     is_closed: AtomicBool,
-    /// These three are copies of what the lock protects, for the worker that reads without it. A
-    /// change of settings may reach it a packet later.
+    mirror: Mirror,
+    arrivals: Arrivals,
+    /// The number of packets that were admitted for sending, except Nacks.
+    answers: AtomicU64,
+    /// Whether a frame was ever sent.
+    pub(super) is_answered: AtomicBool,
+    /// The longest frame that the link carries, octets; 0 if only the configuration determines it.
+    mtu: AtomicUsize,
+    /// The longest frame that reaches the peer in one piece, octets; 0 if it is unknown.
+    path_octets: AtomicUsize,
+    owner: OnceLock<Result<u32, OwnerError>>,
+    state: Mutex<FaceSenderState<P>>,
+}
+
+/// Copies of values under the lock, which the receiving side reads without the lock. A change of
+/// settings may take effect a packet later.
+#[derive(Debug, Default)]
+struct Mirror {
     local_fields: AtomicBool,
     is_reliable: AtomicBool,
     is_unproven: AtomicBool,
-    in_frames: AtomicU64,
-    in_octets: AtomicU64,
-    /// Packets that were to be sent, but for Nacks.
-    answers: AtomicU64,
-    /// When something last arrived, ns.
-    pub(crate) active_ns: AtomicU64,
-    /// Whether something was ever sent.
-    pub(super) is_answered: AtomicBool,
-    /// The longest frame that the link carries, octets; 0 where only the configuration can tell.
-    mtu: AtomicUsize,
-    /// The longest frame that reaches the peer in one piece, octets; 0 where there is no telling.
-    path_octets: AtomicUsize,
-    receive_drops: Mutex<DropCounters>,
-    owner: OnceLock<Result<u32, OwnerError>>,
-    state: Mutex<PortState<P>>,
 }
 
-/// What a port is made of.
-pub(crate) struct NewPort<P> {
+/// Counters of arrivals.
+#[derive(Debug, Default)]
+struct Arrivals {
+    frames: AtomicU64,
+    octets: AtomicU64,
+    /// The time of the last arrival, ns.
+    last_ns: AtomicU64,
+    drops: Mutex<DropCounters>,
+}
+
+/// The parts of a new port.
+pub(crate) struct FaceSenderParts<P> {
     pub(crate) sender: Box<dyn Sender<P>>,
     pub(crate) info: LinkInfo,
     pub(crate) local: FaceUri,
     pub(crate) persistency: FacePersistency,
     pub(crate) state: FaceState,
-    /// Its packets go to other workers than the one that reads them.
+    /// Whether the worker that reads its packets hands them to other workers.
     pub(crate) is_dispatched: bool,
 }
 
-impl<P> FacePort<P> {
-    /// What the face is known by outside; `None` before it was told.
+impl<P> FaceSender<P> {
+    /// Returns the tag by which other crates identify the face, or `None` before it is set.
     #[inline]
     pub fn tag(&self) -> Option<FaceTag> {
         self.tag.get().copied()
@@ -122,18 +132,18 @@ impl<P> FacePort<P> {
     }
 }
 
-impl<P: AsRef<[u8]> + Clone> FacePort<P> {
-    /// The port of a transport that `reader` will read.
+impl<P: AsRef<[u8]> + Clone> FaceSender<P> {
+    /// Makes the port of a transport that `reader` will read.
     pub(crate) fn new(
-        new: NewPort<P>,
+        new: FaceSenderParts<P>,
         admission: Admission<P>,
         reader: Arc<dyn ReadingWorker>,
         limits: Arc<Limits>,
     ) -> Arc<Self> {
-        let NewPort { sender, info, local, persistency, state, is_dispatched } = new;
+        let FaceSenderParts { sender, info, local, persistency, state, is_dispatched } = new;
         let mtu = AtomicUsize::new(info.mtu.unwrap_or(0));
         let path_octets = AtomicUsize::new(info.path_octets.unwrap_or(0));
-        Arc::new(FacePort {
+        Arc::new(FaceSender {
             info,
             reader,
             limits,
@@ -144,53 +154,52 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
             is_watched: AtomicBool::new(false),
             holds_mtu: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
-            local_fields: AtomicBool::new(false),
-            is_reliable: AtomicBool::new(false),
-            is_unproven: AtomicBool::new(false),
-            in_frames: AtomicU64::new(0),
-            in_octets: AtomicU64::new(0),
+            mirror: Mirror::default(),
+            // The idle time of a new face begins now.
+            arrivals: Arrivals { last_ns: AtomicU64::new(clock::monotonic_ns()), ..Arrivals::default() },
             answers: AtomicU64::new(0),
-            active_ns: AtomicU64::new(clock::monotonic_ns()),
             is_answered: AtomicBool::new(false),
             mtu,
             path_octets,
-            receive_drops: Mutex::default(),
             owner: OnceLock::new(),
-            state: Mutex::new(PortState::new(sender, local, persistency, state)),
+            state: Mutex::new(FaceSenderState::new(sender, local, persistency, state)),
         })
     }
 
-    /// Its id at the worker that reads it; `None` before that has adopted it.
+    /// Returns its id at the worker that reads it, or `None` before that worker has adopted it.
     pub(crate) fn id(&self) -> Option<SourceId> {
         self.id.get().copied()
     }
 
     pub(crate) fn set_id(&self, id: SourceId) {
-        // It is set once: a port is adopted by one worker.
+        // It is set once, because one worker adopts a port.
         let _ = self.id.set(id);
     }
 
-    /// Tells what the face is known by outside. From now on its packets are handed over; those
-    /// that came before are dropped. A second tag changes nothing.
+    /// Sets the tag by which other crates identify the face. Its packets are handed to the handler
+    /// from now on. Packets that arrived earlier were dropped. A second tag is ignored.
     pub fn set_tag(&self, tag: FaceTag) {
         let _ = self.tag.set(tag);
     }
 
-    /// Returns true if it is closed. Nothing is sent on it then, and tables need not keep it.
+    /// Returns true if it is closed. A closed port sends nothing, and tables can drop it.
     #[inline]
     pub fn is_closed(&self) -> bool {
+        // Acquire: pairs with the swap in `shut`.
         self.is_closed.load(Ordering::Acquire)
     }
 
-    /// Returns true if the configuration has the packets of this link dispatched to other workers
-    /// than the one that reads them.
+    /// Returns true if, by the configuration, the reading worker hands packets of this link to
+    /// other workers.
     #[inline]
     pub fn is_dispatched(&self) -> bool {
         self.is_dispatched
     }
 
-    /// From now on the handler sees the face's packets before it is handed them.
-    pub fn show_first(&self) {
+    /// Passes each packet of the face to [`Handler::watched`](crate::Handler::watched) first from
+    /// now on.
+    pub fn inspect_first(&self) {
+        // Relaxed: the tag is set after this, and packets are handed over only with a tag.
         self.is_watched.store(true, Ordering::Relaxed);
     }
 
@@ -199,80 +208,84 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
         self.is_watched.load(Ordering::Relaxed)
     }
 
-    /// From now on the link makes the face's frames shorter when it must, and never longer: whoever
-    /// calls this knows how long the peer's may be.
+    /// Prevents changes of the link's MTU from making the face's frames longer. They may still make
+    /// them shorter. It is for callers that know the peer's maximum.
     pub fn hold_mtu(&self) {
+        // Relaxed: a change of the MTU at this moment may precede the call.
         self.holds_mtu.store(true, Ordering::Relaxed);
     }
 
-    /// Who is at the other end.
+    /// Returns the far end.
     pub fn remote(&self) -> &FaceUri {
         &self.info.remote
     }
 
-    /// How far its packets go.
-    pub fn reach(&self) -> Reach {
+    /// Returns the kind of the far end.
+    pub fn reach(&self) -> RemoteKind {
         self.info.reach
     }
 
-    /// Who the face is counted for.
-    pub fn holder(&self) -> Holder {
+    /// Returns the owner to whose quota the face counts.
+    pub fn holder(&self) -> Owner {
         self.info.holder
     }
 
-    /// Returns true if something was ever sent to the peer, or its address needs no proof.
+    /// Returns true if a frame was ever sent to the peer, or the face has no idle timeout.
     pub(crate) fn is_answered(&self) -> bool {
         self.info.idle_ns.is_none() || self.is_answered.load(Ordering::Relaxed)
     }
 
-    /// Its place among all faces.
-    pub(crate) fn place(&self) -> Option<Place> {
+    /// Returns its key in the table of faces.
+    pub(crate) fn place(&self) -> Option<FaceKey> {
         self.admission.lock().as_ref().map(Admission::place)
     }
 
-    /// Gives its place among all faces to others.
+    /// Releases its slot in the table of faces.
     pub(crate) fn leave(&self) {
         let admission = self.admission.lock().take();
-        // Not under the lock: the table has its own.
+        // Dropped without this lock, because the drop locks the table.
         drop(admission);
     }
 
-    /// The peer's user, where the system tells it.
+    /// Returns the credentials of the peer, if the system reports them.
     pub fn credentials(&self) -> Option<Credentials> {
         self.info.credentials
     }
 
-    /// The user of this machine at the other end of loopback: of a TCP or WebSocket connection that
-    /// an application has made, or of the address that datagrams came from; `None` for any other
-    /// face. The kernel is asked, of a connection once: not by a worker.
+    /// Returns the local user at the other end of the loopback: the owner of a TCP or WebSocket
+    /// connection that an application made, or of the source address of datagrams. Returns `None`
+    /// for any other face. A worker must not call this, because it queries the kernel. For a
+    /// connection it does so once.
     pub fn look_up_owner(&self) -> Option<Result<u32, OwnerError>> {
         let state = self.state.lock();
         let is_accepted = state.persistency == FacePersistency::OnDemand;
         let local = state.local.address().filter(|_| is_accepted);
+        // Released before the kernel is queried.
         drop(state);
         let (peer, local) = (self.info.remote.address()?, local?);
         match self.info.remote {
             FaceUri::Udp(_) if peer.ip().is_loopback() => Some(owner::datagram_owner(peer)),
-            FaceUri::Tcp(_) | FaceUri::WsClient(_) if self.info.reach == Reach::Local => {
+            FaceUri::Tcp(_) | FaceUri::WsClient(_) if self.info.reach == RemoteKind::Local => {
+                // A connection keeps its owner. Each datagram may have another one.
                 Some(*self.owner.get_or_init(|| owner::owner(peer, local)))
             }
             _ => None,
         }
     }
 
-    /// The user that [`FacePort::look_up_owner`] has found.
+    /// Returns the owner of a connection that [`FaceSender::look_up_owner`] has found.
     pub fn owner(&self) -> Option<u32> {
         self.owner.get().and_then(|owner| owner.ok())
     }
 
-    /// Gives the port its link service.
+    /// Sets the sending half of the link service.
     pub fn set_link(&self, link: LinkSender<P>) {
         let mut state = self.state.lock();
         state.link = link;
         self.note_config(&mut state);
     }
 
-    /// The settings of its link service.
+    /// Returns the settings of its link service.
     pub fn link_config(&self) -> LinkConfig {
         *self.state.lock().link.config()
     }
@@ -284,38 +297,54 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
         self.note_config(&mut state);
     }
 
-    /// What the receiving half of the link service accepts at present.
+    /// Returns the kind of frames and the fields that the receiving half of the link service
+    /// accepts now.
     #[inline]
-    pub(crate) fn accepts(&self) -> Accepts {
+    pub(crate) fn accepts(&self) -> ReceivePolicy {
         let kind = match self.info.carrier {
             Carrier::Stream => LinkKind::Stream,
             // The MTU is for sending only.
             Carrier::Datagrams => LinkKind::Datagram { mtu: 0 },
         };
-        Accepts { kind, local_fields: self.local_fields.load(Ordering::Relaxed) }
+        ReceivePolicy { kind, local_fields: self.mirror.local_fields.load(Ordering::Relaxed) }
     }
 
-    /// Returns true if an arrived frame concerns the sending half of the link service. Of a group
-    /// nobody answers probes: all would.
+    /// Returns true if an arrived frame concerns the sending half of the link service. Probes to a
+    /// group are not answered, because all its members would.
     #[inline]
     pub(crate) fn is_concerned(&self, view: &LpView<'_>) -> bool {
-        self.is_reliable.load(Ordering::Relaxed) || view.fragment.is_none() && self.info.reach != Reach::Group
+        self.mirror.is_reliable.load(Ordering::Relaxed)
+            || view.fragment.is_none() && self.info.reach != RemoteKind::Group
     }
 
-    /// Returns true if the peer has yet to prove that it receives what is sent to it.
+    /// Returns true if the peer has not proven yet that it receives the frames sent to it.
     #[inline]
     pub(crate) fn is_unproven(&self) -> bool {
-        self.is_unproven.load(Ordering::Relaxed)
+        self.mirror.is_unproven.load(Ordering::Relaxed)
     }
 
-    /// Counts what arrived.
+    /// Counts arrived frames and octets.
     #[inline]
     pub(crate) fn count_arrived(&self, frames: u64, octets: u64) {
-        self.in_frames.fetch_add(frames, Ordering::Relaxed);
-        self.in_octets.fetch_add(octets, Ordering::Relaxed);
+        // Additions, not stores: frames of a group may arrive at several workers.
+        self.arrivals.frames.fetch_add(frames, Ordering::Relaxed);
+        self.arrivals.octets.fetch_add(octets, Ordering::Relaxed);
     }
 
-    /// How many packets were to be sent here, but for Nacks.
+    /// Returns the time of the last arrival, ns.
+    #[inline]
+    pub(crate) fn active_ns(&self) -> u64 {
+        self.arrivals.last_ns.load(Ordering::Relaxed)
+    }
+
+    /// Records the time of an arrival.
+    #[inline]
+    pub(crate) fn note_active(&self, now_ns: u64) {
+        // Relaxed: a stale time only shifts an eviction or the end of an idle face.
+        self.arrivals.last_ns.store(now_ns, Ordering::Relaxed);
+    }
+
+    /// Returns the number of packets that were admitted for sending, except Nacks.
     #[inline]
     pub(crate) fn answers(&self) -> u64 {
         self.answers.load(Ordering::Relaxed)
@@ -323,20 +352,20 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
 
     /// Counts drops of the receiving half.
     pub(crate) fn count_receive_drops(&self, drops: &LinkDrops) {
-        self.receive_drops.lock().merge_link(drops);
+        self.arrivals.drops.lock().merge_link(drops);
     }
 
     /// Counts one drop of the receiving half.
     pub fn count_receive_drop(&self, label: &'static str) {
-        self.receive_drops.lock().count(label);
+        self.arrivals.drops.lock().count(label);
     }
 
-    /// Returns whether it can send.
+    /// Returns true if it can send.
     pub(crate) fn state(&self) -> FaceState {
         self.state.lock().state
     }
 
-    /// The face lost its peer, or has it back, or a new socket.
+    /// Sets whether the face can send.
     pub(crate) fn set_state(&self, state: FaceState) {
         self.state.lock().state = state;
     }
@@ -345,29 +374,33 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
         self.state.lock().local = local;
     }
 
-    /// How long it stays.
+    /// Returns its persistency.
     pub(crate) fn persistency(&self) -> FacePersistency {
         self.state.lock().persistency
     }
 
-    /// When it is closed for being idle, ns.
+    /// Returns the time at which it will be closed if it stays idle, ns. Returns `None` if it has
+    /// no idle timeout.
     pub(crate) fn expires_ns(&self) -> Option<u64> {
         let idle = self.info.idle_ns.filter(|_| self.persistency() == FacePersistency::OnDemand)?;
-        let is_heard_once = self.in_frames.load(Ordering::Relaxed) <= 1 && !self.is_answered();
+        // A single frame without an answer may have a forged source.
+        let is_heard_once = self.arrivals.frames.load(Ordering::Relaxed) <= 1 && !self.is_answered();
         let idle_ns = if is_heard_once { idle.unanswered_ns } else { idle.answered_ns };
-        Some(self.active_ns.load(Ordering::Relaxed).saturating_add(idle_ns))
+        Some(self.active_ns().saturating_add(idle_ns))
     }
 
-    /// What can be seen of it.
-    pub fn status(&self) -> PortStatus {
+    /// Returns a snapshot of its state and counters.
+    pub fn status(&self) -> FaceSnapshot {
+        // Called before the lock is taken, because it takes the lock itself.
         let expires_ns = self.expires_ns();
         let state = self.state.lock();
         let mut counters = state.counters.clone();
-        counters.in_frames = self.in_frames.load(Ordering::Relaxed);
-        counters.in_octets = self.in_octets.load(Ordering::Relaxed);
-        counters.drops.merge(&self.receive_drops.lock());
+        counters.in_frames = self.arrivals.frames.load(Ordering::Relaxed);
+        counters.in_octets = self.arrivals.octets.load(Ordering::Relaxed);
+        // This lock nests under that of the state. No code takes the two in the other order.
+        counters.drops.merge(&self.arrivals.drops.lock());
         counters.drops.merge_link(state.link.drops());
-        PortStatus {
+        FaceSnapshot {
             remote: self.info.remote.clone(),
             local: state.local.clone(),
             reach: self.info.reach,
@@ -385,10 +418,10 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
         }
     }
 
-    /// Changes persistency.
+    /// Changes the persistency.
     ///
     /// # Errors
-    /// Caller: what is impossible on this kind of face, in words.
+    /// Caller: this kind of face cannot have the persistency. The text names the reason.
     pub fn set_persistency(&self, persistency: FacePersistency) -> Result<(), &'static str> {
         if let Some(why) = (self.info.refuses)(persistency) {
             return Err(why);
@@ -396,58 +429,65 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
         let mut state = self.state.lock();
         state.persistency = persistency;
         if persistency != FacePersistency::OnDemand {
-            // Whoever keeps the face answers for its address.
+            // A caller that makes the face persistent trusts its address.
             self.end_limits(&mut state);
         }
         drop(state);
+        // The worker sets the idle timer, which a face has only while it is on demand.
         if let Some(id) = self.id()
             && persistency == FacePersistency::OnDemand
         {
-            self.reader.request(PortRequest::RunTimer(id), None);
+            self.reader.request(ReaderRequest::RunTimer(id), None);
         }
         Ok(())
     }
 
-    /// Closes the face: what waits is written as far as it is taken now, and the rest is dropped.
-    /// Nobody is waited for; the worker that reads it releases its half soon.
+    /// Closes the face. Writes the waiting frames as far as the socket accepts them now, and drops
+    /// the rest. The call does not block. The worker that reads the face releases its half later.
     pub fn close(&self) {
         let mut charge = 0;
+        // The caller need not be a worker, so no worker's bit is cleared.
         self.flush(SendContext { flusher: 0, now_ns: clock::monotonic_ns() }, &mut charge);
         self.shut(&mut charge);
         self.limits.charge(charge);
         if let Some(id) = self.id() {
-            self.reader.request(PortRequest::Forget(id), None);
+            self.reader.request(ReaderRequest::Forget(id), None);
         }
     }
 
-    /// Has the worker that reads the face end it; worker `from` asks for it.
+    /// Requests the worker that reads the face to end it. `from` is the worker that makes the
+    /// request.
     pub(crate) fn request_end(&self, reason: CloseReason, from: usize) {
         if self.id().is_none() {
-            // It is on its way to its worker, which looks whether it is closed when it has an id.
+            // The face is on its way to its worker. That worker checks whether it is closed once it
+            // has an id.
             self.shut(&mut 0);
         }
+        // Read again, because the worker may have set the id meanwhile.
         if let Some(id) = self.id() {
-            self.reader.request(PortRequest::End(id, reason), Some(from));
+            self.reader.request(ReaderRequest::End(id, reason), Some(from));
         }
     }
 
-    /// Tells the worker that reads the face that its peer takes nothing; worker `from` noticed it.
+    /// Notifies the worker that reads the face that the peer accepts no frames. `from` is the
+    /// worker that noticed it.
     pub(crate) fn report_stall(&self, from: usize) {
         if let Some(id) = self.id() {
-            self.reader.request(PortRequest::Stalled(id), Some(from));
+            self.reader.request(ReaderRequest::Stalled(id), Some(from));
         }
     }
 
-    /// Tells the worker that reads the face that writing failed; worker `from` noticed it.
+    /// Notifies the worker that reads the face of a failed write. `from` is the worker that noticed
+    /// it.
     pub(crate) fn report_failure(&self, errno: Errno, from: usize) {
         if let Some(id) = self.id() {
-            self.reader.request(PortRequest::Failed(id, errno), Some(from));
+            self.reader.request(ReaderRequest::Failed(id, errno), Some(from));
         }
     }
 }
 
-impl<P> fmt::Debug for FacePort<P> {
+impl<P> fmt::Debug for FaceSender<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FacePort").field("tag", &self.tag).field("remote", &self.info.remote).finish()
+        f.debug_struct("FaceSender").field("tag", &self.tag).field("remote", &self.info.remote).finish()
     }
 }

@@ -1,17 +1,22 @@
-//! How long the frames of a port may be: what the link carries, and what the path to the peer does.
+//! The maximum length of a port's frames, from the MTU of the link and that of the path to the
+//! peer.
 
 use std::sync::atomic::Ordering;
 
 use namely_link::LinkKind;
 
-use super::FacePort;
-use super::state::PortState;
+use super::FaceSender;
+use super::state::FaceSenderState;
 
-impl<P: AsRef<[u8]> + Clone> FacePort<P> {
-    /// The longest frame that the link carries is another one. What management set below it stays.
+impl<P: AsRef<[u8]> + Clone> FaceSender<P> {
+    /// Sets a new MTU of the link. `before` is the previous one. A shorter length that management
+    /// set stays.
     pub(crate) fn set_mtu(&self, octets: usize, before: Option<usize>) {
+        // Relaxed: only the status reads it.
         self.mtu.store(octets, Ordering::Relaxed);
         let mut state = self.state.lock();
+        // A length below the link's previous MTU was set by management, and stays as long as it
+        // fits.
         let may_grow = !self.holds_mtu.load(Ordering::Relaxed);
         let mut config = *state.link.config();
         if let LinkKind::Datagram { mtu } = &mut config.kind
@@ -22,15 +27,16 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
         }
     }
 
-    /// The path to the peer carries other frames in one piece than before. Fragments are made for
-    /// it from now on, unless management set another length.
+    /// Sets a new MTU of the path to the peer. The link service fragments to it from now on, unless
+    /// management set another length.
     pub(crate) fn follow_path(&self, octets: usize) {
         self.follow_path_with(&mut self.state.lock(), octets);
     }
 
-    pub(super) fn follow_path_with(&self, state: &mut PortState<P>, octets: usize) {
+    pub(super) fn follow_path_with(&self, state: &mut FaceSenderState<P>, octets: usize) {
         let before = self.path_octets.swap(octets, Ordering::Relaxed);
         let mut config = *state.link.config();
+        // A length that differs from the path's was set by management, and stays.
         if let LinkKind::Datagram { mtu } = &mut config.kind
             && *mtu == path_mtu(before)
             && before != octets
@@ -42,25 +48,26 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
         }
     }
 
-    /// The longest frame to send where the path decides, octets.
+    /// Returns the longest frame to send if the path determines it, octets.
     pub(super) fn path_mtu(&self) -> Option<usize> {
         Some(self.path_octets.load(Ordering::Relaxed)).filter(|path| *path > 0).map(path_mtu)
     }
 
-    /// Copies what the receiving side needs of the link's settings to where it reads without the
-    /// lock.
-    pub(super) fn note_config(&self, state: &mut PortState<P>) {
+    /// Copies the link settings that the receiving side reads without the lock to the mirror. Lets
+    /// the link service discover the path's MTU while its length follows the path.
+    pub(super) fn note_config(&self, state: &mut FaceSenderState<P>) {
         let config = *state.link.config();
-        self.local_fields.store(config.local_fields, Ordering::Relaxed);
-        self.is_reliable.store(config.reliability, Ordering::Relaxed);
-        // What management set holds, whatever the path.
+        self.mirror.local_fields.store(config.local_fields, Ordering::Relaxed);
+        self.mirror.is_reliable.store(config.reliability, Ordering::Relaxed);
+        // A length that management set takes precedence over the path's.
         let told = self.path_octets.load(Ordering::Relaxed);
         let follows = told > 0 && config.kind == LinkKind::Datagram { mtu: path_mtu(told) };
         state.link.discover_path(follows);
     }
 }
 
-/// The longest frame to send where `octets` reach the peer in one piece.
+/// Returns the longest frame to send if a frame of `octets` reaches the peer in one piece.
 fn path_mtu(octets: usize) -> usize {
+    // Some paths, such as the loopback, carry more octets than the longest packet.
     octets.clamp(namely_link::MTU_OCTETS_MIN, namely_wire::PACKET_OCTETS_MAX)
 }

@@ -1,18 +1,18 @@
-//! What goes into a port: packets, and what its link service sends by itself. Frames queue here and
-//! are written by a flush.
+//! Queueing frames on a port: those of packets, and those that the link service sends by itself. A
+//! flush writes them.
 
 use std::sync::atomic::Ordering;
 
-use namely_link::{Frame, LinkDrop, LinkSender, Outbound, Shown};
+use namely_link::{Evidence, Frame, LinkDrop, LinkSender, Outbound};
 use namely_wire::LpView;
 
 use crate::queue::WaitingFrames;
-use crate::unproven::Unproven;
+use crate::unproven::UnprovenPeer;
 
-use super::FacePort;
-use super::state::{FollowUp, PortState, SendContext, SendError};
+use super::FaceSender;
+use super::state::{FaceSenderState, FollowUp, SendContext, SendError};
 
-/// Where the frames of one packet join the queue.
+/// Adds the frames of one packet to the queue.
 struct Entry<'a, P> {
     queue: &'a mut WaitingFrames<P>,
     begins_packet: bool,
@@ -26,7 +26,7 @@ impl<P: AsRef<[u8]>> Entry<'_, P> {
     }
 }
 
-impl<P: AsRef<[u8]> + Clone> FacePort<P> {
+impl<P: AsRef<[u8]> + Clone> FaceSender<P> {
     /// Queues a packet's frames if there is room.
     ///
     /// # Errors
@@ -39,13 +39,14 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
         context: SendContext,
         charge: &mut isize,
     ) -> (Result<(), SendError>, FollowUp) {
+        // A Nack is not counted as an answer, so requests for absent Data count as unanswered.
         let is_answer = outbound.headers.nack.is_none();
         self.queue_packet(is_answer, total_octets, context, charge, |link, entry| {
             link.send(outbound, context.now_ns, &mut |frame| entry.push(frame))
         })
     }
 
-    /// The same of a packet with its PrefixAnnouncement; `share` makes a packet of octets.
+    /// Queues a packet with its PrefixAnnouncement. `share` makes a packet from octets.
     ///
     /// # Errors
     /// [`SendError`]; counted.
@@ -81,6 +82,7 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
         if state.unproven.is_some()
             && let Err(error) = state.admit_unproven(context.now_ns)
         {
+            // A request for proof may have joined the queue although the packet was refused.
             *charge += (state.queue.memory_octets() - before) as isize;
             return (Err(error), state.follow_up(context));
         }
@@ -88,12 +90,12 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
             // Changed under the lock only.
             self.answers.store(self.answers().wrapping_add(1), Ordering::Relaxed);
         }
-        let PortState { link, queue, .. } = &mut *state;
-        let frames_before = queue.in_frames();
+        let FaceSenderState { link, queue, .. } = &mut *state;
+        let (octets_before, frames_before) = queue.in_frames();
         let sent = send(link, &mut Entry { queue, begins_packet: true, now_ns: context.now_ns });
         *charge += (queue.memory_octets() - before) as isize;
         if state.unproven.is_some() {
-            state.charge_unproven(frames_before, context.now_ns);
+            state.charge_unproven(octets_before, frames_before, context.now_ns);
         }
         if let Err(drop) = sent {
             return (Err(SendError::Link(drop)), FollowUp::default());
@@ -101,39 +103,42 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
         (Ok(()), state.follow_up(context))
     }
 
-    /// The peer must prove that it receives what is sent to it, and is limited until then.
-    pub(crate) fn must_prove(&self, unproven: Unproven) {
+    /// Requires the peer to prove that it receives. Its limits apply until then.
+    pub(crate) fn must_prove(&self, unproven: UnprovenPeer) {
         self.state.lock().unproven = Some(Box::new(unproven));
-        self.is_unproven.store(true, Ordering::Relaxed);
+        // Relaxed: no other worker has the port yet.
+        self.mirror.is_unproven.store(true, Ordering::Relaxed);
     }
 
-    /// Shows an arrived frame to the limits of a peer that has not proven that it receives, which
-    /// end if it does prove it. Returns true if the frame was nothing but the proof.
+    /// Passes an arrived frame to the check of an unproven peer. The limits end if the frame proves
+    /// that the peer receives. Returns true if the frame was only the proof.
     #[cold]
     pub(crate) fn takes_proof(&self, view: &LpView<'_>) -> bool {
-        if !namely_link::may_show(view) {
+        // Most frames contain no proof, and the lock is not taken for them.
+        if !namely_link::may_answer(view) {
             return false;
         }
         let mut state = self.state.lock();
-        let shown = state.unproven.as_ref().map_or(Shown::Nothing, |unproven| unproven.shown_by(view));
-        if shown != Shown::Nothing {
+        let shown = state.unproven.as_ref().map_or(Evidence::Nothing, |unproven| unproven.evidence_in(view));
+        if shown != Evidence::Nothing {
             self.end_limits(&mut state);
         }
-        shown == Shown::ByAnswer
+        shown == Evidence::ByAnswer
     }
 
-    /// The peer has proven itself, or need not.
-    pub(super) fn end_limits(&self, state: &mut PortState<P>) {
+    /// Ends the limits of an unproven peer, because it has proven that it receives or need not.
+    pub(super) fn end_limits(&self, state: &mut FaceSenderState<P>) {
         if let Some(unproven) = state.unproven.take() {
             unproven.end();
         }
-        self.is_unproven.store(false, Ordering::Relaxed);
+        // Relaxed: a reader that still finds the flag set only checks one more frame needlessly.
+        self.mirror.is_unproven.store(false, Ordering::Relaxed);
     }
 
-    /// Shows an arrived frame to the sending half of the link service.
+    /// Passes an arrived frame to the sending half of the link service.
     ///
     /// # Errors
-    /// The frame came before. The receiver counts it.
+    /// The frame is a duplicate. The caller counts it.
     pub(crate) fn on_arrival(
         &self,
         view: &LpView<'_>,
@@ -151,7 +156,7 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
     /// Serves the link's timer.
     pub(crate) fn tick(&self, total_octets: isize, context: SendContext, charge: &mut isize) -> FollowUp {
         let mut state = self.state.lock();
-        // Another worker may have served it, and set it anew.
+        // Another worker may have served the timer and set it again.
         if state.timer_ns.is_none_or(|timer_ns| timer_ns > context.now_ns) {
             return FollowUp::default();
         }
@@ -162,15 +167,16 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
         state.follow_up(context)
     }
 
-    /// Lets the link service emit frames, each of which is queued if there is room.
+    /// Runs `work` on the link service, and queues each emitted frame if there is room.
     fn with_link<T>(
         &self,
-        state: &mut PortState<P>,
+        state: &mut FaceSenderState<P>,
         total_octets: isize,
         now_ns: u64,
         charge: &mut isize,
         work: impl FnOnce(&mut LinkSender<P>, &mut dyn FnMut(Frame<P>)) -> T,
     ) -> T {
+        // Collected, because the link service is borrowed from the state while it emits frames.
         let (mut frames, before) = (Vec::new(), state.link.mtu());
         let worked = work(&mut state.link, &mut |frame| frames.push(frame));
         let mtu = state.link.mtu();
@@ -179,7 +185,7 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
             tracing::info!(
                 %remote,
                 mtu,
-                "the path loses long datagrams and nobody says so: the face makes shorter ones"
+                "the path silently drops long datagrams: the face sends shorter ones"
             );
         }
         for frame in frames {
@@ -187,9 +193,11 @@ impl<P: AsRef<[u8]> + Clone> FacePort<P> {
             if state.admit(&self.limits, || self.is_closed(), total_octets).is_ok()
                 && (state.unproven.is_none() || state.admit_unproven(now_ns).is_ok())
             {
-                let frames_before = state.queue.in_frames();
+                let (octets_before, frames_before) = state.queue.in_frames();
+                // Each frame counts as a packet of its own, so CoDel may drop it without the
+                // others.
                 state.queue.push(frame, true, now_ns);
-                state.charge_unproven(frames_before, now_ns);
+                state.charge_unproven(octets_before, frames_before, now_ns);
             }
             *charge += (state.queue.memory_octets() - before) as isize;
         }

@@ -1,94 +1,110 @@
-//! What a port's lock protects: the sending half of the link service, the frames that wait, and who
-//! writes them.
+//! The state under a port's lock: the sending half of the link service, the waiting frames, and the
+//! writer.
 
 use namely_link::{LinkConfig, LinkDrop, LinkKind, LinkSender};
+use namely_messages::FacePersistency;
 use namely_wire::FaceUri;
-use namely_wire::mgmt::FacePersistency;
 use rustix::io::Errno;
 
+use crate::labels::sent;
 use crate::limits::{Limits, QUEUE_RESERVE_OCTETS};
-use crate::queue::{FrameQueue, Freed, WaitingFrames};
-use crate::sender::{Sender, Sent};
+use crate::queue::{EvictedFrames, FrameQueue, WaitingFrames};
+use crate::sender::{FlushReport, Sender};
 use crate::sockets::Interest;
-use crate::status::{FaceState, PortCounters};
-use crate::unproven::Unproven;
+use crate::status::{FaceCounters, FaceState};
+use crate::unproven::UnprovenPeer;
 
-/// Why a packet cannot be sent now. Counted at the port.
+/// The reason for which a packet cannot be sent now. The port counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendError {
     /// The face is closed.
     Gone,
-    /// The face has no peer at present.
+    /// The face is down, or still connecting.
     Down,
-    /// As much waits as may wait.
+    /// The queue of the face is full, or all queues together are.
     QueueFull,
-    /// As much was sent as may be to a peer that has not proven that it receives.
-    Unproven,
+    /// The limit on sending to a peer that has not proven that it receives is used up.
+    UnprovenPeer,
     /// The link cannot carry the packet.
     Link(LinkDrop),
 }
 
-/// How a flush ended.
+/// The outcome of a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FlushEnd {
-    /// Nothing is left to do here.
+pub(crate) enum FlushOutcome {
+    /// The caller has nothing left to do.
     Done,
-    /// Nothing more is taken; a look is due at this time, ns, whether anything was.
-    Stands(u64),
-    /// Again in the next turn.
+    /// The socket accepts no more. A check for progress is due at this time, ns.
+    Blocked(u64),
+    /// More frames can be written in the next turn.
     More,
-    /// Again at this time, ns.
+    /// The device refused a frame. The next attempt is due at this time, ns.
     Later(u64),
     Failed(Errno),
 }
 
-/// How long frames are kept for a device that refuses them and takes none, ns. After that each is
-/// dropped that it refuses, until it takes one: it may refuse them for ever.
+/// Time that frames wait for a network device that accepts none.
+///
+/// The device may refuse frames for ever.
+///
+/// # Limit
+/// Each refused frame is dropped until the device accepts one.
+/// - Counter: `no_buffers`
+/// - Tests: `frames_refused_for_long_are_dropped`,
+///   `frames_refused_by_a_device_wait_in_order`,
+///   `packets_waiting_for_a_device_are_marked`
 pub(super) const REFUSED_NS_MAX: u64 = 200_000_000;
 
-/// When a device that refused a frame is asked again, ns: nothing tells that its queue has room.
+/// Wait before a network device that refused a frame is tried again.
+///
+/// No event reports that its queue has room.
+///
+/// # Limit
+/// The worker tries to send the frame again.
+/// - Counter: `no_buffers`
+/// - Tests: `frames_refused_by_a_device_wait_in_order`
 const RETRY_NS: u64 = 250_000;
 
-/// What the lock is for.
-pub(super) struct PortState<P> {
+/// The state under the lock.
+pub(super) struct FaceSenderState<P> {
     pub(super) state: FaceState,
     pub(super) persistency: FacePersistency,
     pub(super) local: FaceUri,
     pub(super) link: LinkSender<P>,
-    /// `None` once the peer has proven that it receives what is sent to it, and where it need not.
-    pub(super) unproven: Option<Box<Unproven>>,
+    /// The limits of an unproven peer. `None` if the peer has proven that it receives, or need not.
+    pub(super) unproven: Option<Box<UnprovenPeer>>,
     pub(super) queue: WaitingFrames<P>,
-    /// `None` while someone writes.
+    /// `None` while a worker writes, and while the face has no sender.
     pub(super) writer: Option<Box<Writer<P>>>,
-    /// Counts up when a writer that is out must not come back: whoever has it compares, under the
-    /// lock, the number that it took with the present one.
+    /// Incremented when a writer that a flush has taken out must not be put back. The flush
+    /// compares, under the lock, the number that it read before with the present one.
     pub(super) epoch: u32,
-    /// What a writer that is out has with it, octets and octets of memory.
+    /// The octets of the writer's frames, and their octets of memory.
     pub(super) in_flight: (usize, usize),
-    /// Nothing more is taken: the reading worker waits until something is.
+    /// Whether the socket accepts no more, and the reading worker waits until it does.
     pub(super) is_blocked: bool,
-    /// The device refuses what is sent, and is asked again in a while.
-    pub(super) refused: Option<Refused>,
-    /// What arrives is not read for some time. Only set where the sending half has the descriptor
-    /// of the receiving one.
+    /// Set while the device refuses frames.
+    pub(super) refused: Option<DeviceRefusal>,
+    /// Whether the descriptor is not watched for reading at present. Set only if the two halves
+    /// share the descriptor.
     pub(super) is_resting: bool,
-    /// When something was last taken, or began to wait, ns.
+    /// The time at which the socket last accepted frames or became blocked, ns.
     pub(super) progress_ns: u64,
-    /// Some worker looks, when the time has come, whether anything was taken.
+    /// Whether a check for progress is scheduled.
     pub(super) is_watched: bool,
-    /// The workers that will flush at the end of their turn, a bit for each.
+    /// The workers that will flush at the end of their turn, one bit each.
     pub(super) flushers: u64,
     /// The earliest time at which some worker serves the link's timer.
     pub(super) timer_ns: Option<u64>,
-    pub(super) counters: PortCounters,
+    pub(super) counters: FaceCounters,
 }
 
 /// A device that refuses frames.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Refused {
-    /// Since when it has taken nothing, ns.
+pub(super) struct DeviceRefusal {
+    /// The time of the first refusal since the device last accepted a frame, ns.
     pub(super) since_ns: u64,
-    /// Nothing is sent before, ns.
+    /// The time of the next attempt, ns.
     pub(super) again_ns: u64,
 }
 
@@ -97,7 +113,7 @@ pub(super) struct Writer<P> {
     pub(super) frames: FrameQueue<P>,
 }
 
-/// What a worker must do after it queued something.
+/// The actions due for a worker after it queued frames.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FollowUp {
     /// Flush at the end of the turn.
@@ -106,7 +122,7 @@ pub(crate) struct FollowUp {
     pub(crate) arm_ns: Option<u64>,
 }
 
-/// Who sends, and when.
+/// The worker that sends, and the time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SendContext {
     /// The bit of the worker.
@@ -114,16 +130,17 @@ pub(crate) struct SendContext {
     pub(crate) now_ns: u64,
 }
 
-impl<P: AsRef<[u8]> + Clone> PortState<P> {
-    /// The state of a port whose link service is not known yet.
+impl<P: AsRef<[u8]> + Clone> FaceSenderState<P> {
+    /// Makes the state of a port that has no link service yet.
     pub(super) fn new(
         sender: Box<dyn Sender<P>>,
         local: FaceUri,
         persistency: FacePersistency,
         state: FaceState,
     ) -> Self {
+        // A placeholder until `set_link`. Nothing is sent before.
         let config = LinkConfig { marking: false, ..LinkConfig::new(LinkKind::Stream) };
-        PortState {
+        FaceSenderState {
             state,
             persistency,
             local,
@@ -140,11 +157,11 @@ impl<P: AsRef<[u8]> + Clone> PortState<P> {
             is_watched: false,
             flushers: 0,
             timer_ns: None,
-            counters: PortCounters::default(),
+            counters: FaceCounters::default(),
         }
     }
 
-    /// What the descriptor is watched for where both halves have the same.
+    /// Returns the readiness for which a shared descriptor is watched.
     pub(super) fn interest(&self) -> Interest {
         match (self.is_resting, self.is_blocked) {
             (false, false) => Interest::Read,
@@ -154,10 +171,10 @@ impl<P: AsRef<[u8]> + Clone> PortState<P> {
         }
     }
 
-    /// Octets that wait, and octets of memory.
+    /// Returns the octets of the waiting frames, and their octets of memory.
     #[inline]
     pub(super) fn waiting(&self) -> (usize, usize) {
-        // The writer's frames are counted as in flight, whether it is out or has come back.
+        // The writer's frames are counted in `in_flight`, whether the writer is out or back.
         (self.queue.octets() + self.in_flight.0, self.queue.memory_octets() + self.in_flight.1)
     }
 
@@ -171,64 +188,74 @@ impl<P: AsRef<[u8]> + Clone> PortState<P> {
     ) -> Result<(), SendError> {
         let (_, memory_octets) = self.waiting();
         let (refused, label) = match self.state {
-            FaceState::Up if memory_octets >= limits.queue_octets_max => (SendError::QueueFull, "queue_full"),
+            FaceState::Up if memory_octets >= limits.queue_octets_max => {
+                (SendError::QueueFull, sent::QUEUE_FULL)
+            }
             FaceState::Up
                 if memory_octets >= QUEUE_RESERVE_OCTETS && limits.are_queues_full(total_octets) =>
             {
-                (SendError::QueueFull, "queues_full")
+                (SendError::QueueFull, sent::QUEUES_FULL)
             }
             FaceState::Up => return Ok(()),
-            _ if is_closed() => (SendError::Gone, "down"),
-            _ => (SendError::Down, "down"),
+            // The flag is not read for a face that is up.
+            _ if is_closed() => (SendError::Gone, sent::DOWN),
+            _ => (SendError::Down, sent::DOWN),
         };
         self.counters.drops.count(label);
         Err(refused)
     }
 
     /// Admits another packet to a peer that has not proven that it receives, or counts it as
-    /// dropped. The peer is asked for a proof if it is time to. The frames of what is admitted are
-    /// to be charged ([`PortState::charge_unproven`]).
+    /// dropped. Requests a proof from the peer if it is due. The caller charges the frames of an
+    /// admitted packet ([`FaceSenderState::charge_unproven`]).
     #[cold]
     pub(super) fn admit_unproven(&mut self, now_ns: u64) -> Result<(), SendError> {
         let Some(unproven) = &mut self.unproven else { return Ok(()) };
+        // Called before `ask`, because a refusal makes a request for proof due, and the charge of
+        // that request must not cause the refusal of this packet.
         let admitted = unproven.admit(now_ns);
-        let before = self.queue.in_frames();
+        let (octets_before, frames_before) = self.queue.in_frames();
         unproven.ask(now_ns, &mut |frame| self.queue.push(frame, true, now_ns));
-        self.charge_unproven(before, now_ns);
+        self.charge_unproven(octets_before, frames_before, now_ns);
         admitted.map_err(|label| {
             self.counters.drops.count(label);
-            SendError::Unproven
+            SendError::UnprovenPeer
         })
     }
 
-    /// Charges what has joined the queue since it had so many octets in so many frames.
-    pub(super) fn charge_unproven(&mut self, (octets, frames): (usize, usize), now_ns: u64) {
-        let after = self.queue.in_frames();
+    /// Charges the frames that joined the queue since it had `octets_before` octets in
+    /// `frames_before` frames.
+    pub(super) fn charge_unproven(&mut self, octets_before: usize, frames_before: usize, now_ns: u64) {
+        let (octets, frames) = self.queue.in_frames();
         if let Some(unproven) = &mut self.unproven {
-            unproven.charge(after.0 - octets, after.1 - frames, now_ns);
+            unproven.charge(octets - octets_before, frames - frames_before, now_ns);
         }
     }
 
-    /// Gives the writer what it is to write next. Returns the octets of memory of what was dropped
-    /// instead.
+    /// Moves the next frames to the writer. Returns the octets of memory of the frames that were
+    /// dropped instead.
     pub(super) fn refill(&mut self, writer: &mut Writer<P>, now_ns: u64) -> isize {
         let judged = self.queue.take(&mut writer.frames, &self.link.config().codel, now_ns);
+        // Later packets are marked, because these frames are encoded already.
         self.link.mark_next(judged.marks);
         if judged.dropped > 0 {
-            self.counters.drops.add("codel", judged.dropped);
+            self.counters.drops.add(sent::CODEL, judged.dropped);
         }
         judged.dropped_memory_octets as isize
     }
 
-    /// What the worker that queued something must do. A worker that is to flush already need not be
-    /// told again: it clears its bit, under the lock, before it looks at the queue.
+    /// Returns the actions due for the worker that queued frames. If its bit is set already, it
+    /// needs no second flush, because a flush clears the bit, under the lock, before it reads the
+    /// queue.
     #[inline]
     pub(super) fn follow_up(&mut self, context: SendContext) -> FollowUp {
+        // If the socket accepts no frames, the reading worker or a timer flushes later.
         let is_taken = !self.is_blocked && !self.is_refused(context.now_ns);
         let flush = !self.queue.is_empty() && is_taken && self.flushers & context.flusher == 0;
         if flush {
             self.flushers |= context.flusher;
         }
+        // A timer that is set already also serves any later time.
         let arm_ns =
             self.link.due_ns().filter(|due_ns| self.timer_ns.is_none_or(|timer_ns| timer_ns > *due_ns));
         if arm_ns.is_some() {
@@ -237,20 +264,20 @@ impl<P: AsRef<[u8]> + Clone> PortState<P> {
         FollowUp { flush, arm_ns }
     }
 
-    /// Returns true if the device is not to be asked yet.
+    /// Returns true if the device refused a frame and the next attempt is not due yet.
     #[inline]
     pub(super) fn is_refused(&self, now_ns: u64) -> bool {
         self.refused.is_some_and(|refused| now_ns < refused.again_ns)
     }
 
-    /// The device refused the first frame that the writer has. Returns when to send that again;
-    /// `None` if the device has taken nothing for so long that this frame is dropped, and the next
-    /// may be tried at once.
+    /// Handles the refusal of the writer's first frame by the device. Returns the time at which to
+    /// send it again. If the device has accepted no frame for too long, drops the frame and returns
+    /// `None`, and the next frame may be tried at once.
     pub(super) fn on_refused(&mut self, now_ns: u64, charge: &mut isize) -> Option<u64> {
         let since_ns = self.refused.map_or(now_ns, |refused| refused.since_ns);
         if now_ns.saturating_sub(since_ns) < REFUSED_NS_MAX {
             let again_ns = now_ns.saturating_add(RETRY_NS);
-            self.refused = Some(Refused { since_ns, again_ns });
+            self.refused = Some(DeviceRefusal { since_ns, again_ns });
             return Some(again_ns);
         }
         let writer = self.writer.as_mut()?;
@@ -259,11 +286,11 @@ impl<P: AsRef<[u8]> + Clone> PortState<P> {
         let after = writer.frames.memory_octets();
         *charge -= (before - after) as isize;
         self.in_flight = (writer.frames.octets(), after);
-        self.counters.drops.count("no_buffers");
+        self.counters.drops.count(sent::NO_BUFFERS);
         None
     }
 
-    pub(super) fn count(&mut self, sent: &Sent) {
+    pub(super) fn count(&mut self, sent: &FlushReport) {
         self.counters.out_frames += sent.frames;
         self.counters.out_octets += sent.octets;
         self.counters.drops.merge(&sent.drops);
@@ -271,13 +298,16 @@ impl<P: AsRef<[u8]> + Clone> PortState<P> {
 
     pub(super) fn count_cleared(&mut self, frames: u64) {
         if frames > 0 {
-            self.counters.drops.add("down", frames);
+            self.counters.drops.add(sent::DOWN, frames);
         }
     }
 
-    /// Drops what has waited longest, until that has freed so many octets of memory.
+    /// Drops the oldest frames until `octets` octets of memory are freed, or no frame is left.
+    /// Returns the number of octets that were freed.
     pub(super) fn drop_oldest(&mut self, octets: usize) -> usize {
-        let mut freed = Freed::default();
+        let mut freed = EvictedFrames::default();
+        // The writer's frames are older than the queue's. They cannot be dropped while a flush has
+        // taken the writer out.
         if let Some(writer) = &mut self.writer {
             freed = writer.frames.drop_oldest(octets);
             self.in_flight = (writer.frames.octets(), writer.frames.memory_octets());
@@ -285,12 +315,12 @@ impl<P: AsRef<[u8]> + Clone> PortState<P> {
         let waiting = self.queue.drop_oldest(octets.saturating_sub(freed.memory_octets));
         let frames = freed.frames + waiting.frames;
         if frames > 0 {
-            self.counters.drops.add("queues_full", frames);
+            self.counters.drops.add(sent::QUEUES_FULL, frames);
         }
         freed.memory_octets + waiting.memory_octets
     }
 
-    /// Drops what waits, and the writer with it, wherever it is.
+    /// Drops the waiting frames, and invalidates the writer even if a flush has taken it out.
     pub(super) fn clear(&mut self, charge: &mut isize) {
         *charge -= self.queue.memory_octets() as isize;
         let mut frames = self.queue.clear();
@@ -299,6 +329,7 @@ impl<P: AsRef<[u8]> + Clone> PortState<P> {
             frames += writer.frames.clear();
         }
         self.count_cleared(frames);
+        // After this, the flush that has the writer drops its frames (`FaceSender::flush`).
         self.epoch = self.epoch.wrapping_add(1);
         self.in_flight = (0, 0);
         self.is_blocked = false;

@@ -1,13 +1,13 @@
-//! TCP: connections that peers open, and connections that this router opens and, where permanent,
-//! opens again.
+//! TCP connections that peers open, and those that this router opens. A permanent face connects
+//! again after its connection was lost.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use namely_host::shares::Holder;
-use namely_wire::mgmt::FacePersistency;
+use namely_host::shares::Owner;
+use namely_messages::FacePersistency;
 use namely_wire::{Endpoint, FaceUri};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, SocketType, sockopt};
@@ -15,33 +15,35 @@ use rustix::net::{SocketFlags, SocketType, sockopt};
 use crate::error::{CloseReason, OpenError};
 use crate::faces::{Faces, Handler};
 use crate::kind::{AcceptContext, Acceptor, NewTransport, ReadContext, Receiver};
-use crate::port::FacePort;
+use crate::port::FaceSender;
 use crate::reconnect::Reconnect;
 use crate::sockets::{self, Interest};
-use crate::status::{Carrier, FaceState, LinkInfo, Reach};
-use crate::stream::{Partial, StreamReceiver, StreamSender};
+use crate::status::{Carrier, FaceState, LinkInfo, RemoteKind};
+use crate::stream::{PartialPacket, StreamReceiver, StreamSender};
 use crate::unix::{ACCEPTS_PER_TURN_MAX, BACKLOG, accept_failed, refuses_permanent};
 
-/// After this long without traffic the peer is asked whether it lives.
+/// The time without traffic after which the kernel probes the peer.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 
-/// How long before it is asked again.
+/// The interval between two probes.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How often it is asked before the connection counts as dead.
+/// The number of unanswered probes after which the connection is dead.
 const KEEPALIVE_PROBES: u32 = 6;
 
 impl<H: Handler> Faces<H> {
-    /// Listens on an address. Port 0 takes a free one, which [`Faces::listeners`] shows.
+    /// Listens on an address. With port 0 the system chooses a free port, which the result and
+    /// [`Faces::listeners`] report.
     ///
     /// # Errors
-    /// [`OpenError::InUse`] when the port is taken; otherwise what the system says.
+    /// [`OpenError::InUse`] if the port is in use, otherwise the system's error.
     pub fn listen_tcp(&mut self, address: SocketAddr) -> Result<FaceUri, OpenError> {
         let text = uri(address).to_string();
         let socket = sockets::open(sockets::family_of(&address), SocketType::STREAM)?;
-        // So that connections of an earlier run that linger do not keep the port.
+        // Lingering connections of an earlier run must not block the port.
         let _ = sockopt::set_socket_reuseaddr(&socket, true);
         if address.is_ipv6() {
+            // A listener for IPv4 may use the same port.
             let _ = sockopt::set_ipv6_v6only(&socket, true);
         }
         rustix::net::bind(&socket, &address).map_err(|errno| bind_error(&text, errno))?;
@@ -50,23 +52,24 @@ impl<H: Handler> Faces<H> {
         self.add_listener(Box::new(TcpAcceptor { socket }), uri(local))
     }
 
-    /// Begins to connect. [`crate::Event::Up`] tells of success; a persistent face that fails
-    /// is [`crate::Event::Closed`], a permanent one tries again.
+    /// Begins to connect. [`crate::Event::Up`] reports success. [`crate::Event::Closed`] reports
+    /// the failure of a persistent face. A permanent face tries again.
     ///
     /// # Errors
-    /// [`OpenError::TooManyFaces`], or what the system says at once.
+    /// [`OpenError::TooManyFaces`], or the system's immediate error.
     pub fn connect_tcp(
         &mut self,
         peer: SocketAddr,
         local: Option<SocketAddr>,
         persistency: FacePersistency,
-    ) -> Result<Arc<FacePort<H::Packet>>, OpenError> {
+    ) -> Result<Arc<FaceSender<H::Packet>>, OpenError> {
         let doing = || format!("connecting to {peer}");
-        self.shared.faces.check(Holder::Root).map_err(|_| OpenError::TooManyFaces)?;
+        // Checked first, so that a refused face sends no connection request.
+        self.shared.faces.check(Owner::Root).map_err(|_| OpenError::TooManyFaces)?;
         let socket = Arc::new(start(&peer, local).map_err(OpenError::system(doing()))?);
         let address = sockets::local_address(&socket).map_err(OpenError::system(doing()))?;
         let sender = Box::new(StreamSender::new(socket.clone()));
-        let (partial, reconnect) = (Partial::default(), Reconnect::default());
+        let (partial, reconnect) = (PartialPacket::default(), Reconnect::default());
         let port = self.add_transport(NewTransport {
             receiver: Box::new(Connection { socket: Some(socket), partial, peer, reconnect }),
             sender,
@@ -76,17 +79,17 @@ impl<H: Handler> Faces<H> {
             state: FaceState::Connecting,
         })?;
         let timeout_ns = self.options().tcp.connect_timeout_ns;
-        self.set_port_timer(&port, self.now_ns().saturating_add(timeout_ns));
+        self.set_face_timer(&port, self.now_ns().saturating_add(timeout_ns));
         Ok(port)
     }
 }
 
-/// What is known of a TCP connection. A peer on the loopback is an application on this machine.
+/// Returns the properties of a TCP connection. A peer on the loopback is a local application.
 fn info(peer: SocketAddr) -> LinkInfo {
     LinkInfo {
         remote: uri(peer),
-        reach: if peer.ip().is_loopback() { Reach::Local } else { Reach::Neighbour },
-        holder: Holder::address(peer.ip()),
+        reach: if peer.ip().is_loopback() { RemoteKind::Local } else { RemoteKind::Neighbour },
+        holder: Owner::address(peer.ip()),
         carrier: Carrier::Stream,
         mtu: None,
         path_octets: None,
@@ -118,20 +121,23 @@ pub(crate) fn bind_error(uri: &str, errno: Errno) -> OpenError {
 fn start(peer: &SocketAddr, local: Option<SocketAddr>) -> Result<OwnedFd, Errno> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(sockets::family_of(peer), SocketType::STREAM, flags, None)?;
+    // Set before connecting, so that the options apply from the first segment.
     prepare(&socket);
     if let Some(local) = local {
         rustix::net::bind(&socket, &local)?;
     }
     match rustix::net::connect(&socket, peer) {
+        // The socket becomes writable when the attempt has ended (connect(2)).
         Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
         Err(errno) => Err(errno),
     }
 }
 
-/// Settings of every connection; where the system refuses one, the connection does without it. The
-/// sizes of buffers are left to the kernel, which fits them to the path.
+/// Sets the options of a connection. An option that the system refuses is skipped. The kernel sizes
+/// the buffers to the path.
 pub(crate) fn prepare(socket: impl AsFd) {
     let socket = socket.as_fd();
+    // A small Interest must not wait for the acknowledgement of the previous one (RFC 896).
     let _ = sockopt::set_tcp_nodelay(socket, true);
     let _ = sockopt::set_socket_keepalive(socket, true);
     let _ = sockopt::set_tcp_keepidle(socket, KEEPALIVE_IDLE);
@@ -158,9 +164,10 @@ impl<H: Handler> Acceptor<H> for TcpAcceptor {
                 Ok((socket, peer)) => {
                     let Some(peer) = peer.and_then(|peer| SocketAddr::try_from(peer).ok()) else { continue };
                     let Ok(local) = sockets::local_address(&socket) else { continue };
-                    let Some(admission) = turn.admit(Holder::address(peer.ip())) else { continue };
+                    let Some(admission) = turn.admit(Owner::address(peer.ip())) else { continue };
                     prepare(&socket);
-                    let (receiver, sender) = StreamReceiver::pair_of_stranger(socket);
+                    // A web page can make a browser connect to this port (`PartialPacket::read`).
+                    let (receiver, sender) = StreamReceiver::untrusted_pair(socket);
                     let (persistency, state) = (FacePersistency::OnDemand, FaceState::Up);
                     let (info, local) = (info(peer), uri(local));
                     let new = NewTransport { receiver, sender, info, local, persistency, state };
@@ -175,9 +182,9 @@ impl<H: Handler> Acceptor<H> for TcpAcceptor {
 
 /// The receiving half of a connection that this end opens.
 struct Connection {
-    /// None while waiting to connect again.
+    /// `None` while it waits to connect again.
     socket: Option<Arc<OwnedFd>>,
-    partial: Partial,
+    partial: PartialPacket,
     peer: SocketAddr,
     reconnect: Reconnect,
 }
@@ -196,11 +203,13 @@ impl<H: Handler> Receiver<H> for Connection {
 
     fn connected(&mut self, turn: &mut ReadContext<'_, H>) -> Result<(), CloseReason> {
         let Some(socket) = &self.socket else { return Ok(()) };
+        // SO_ERROR has the result of the attempt (connect(2)).
         match sockopt::socket_error(socket) {
             Ok(Ok(())) => (),
             Ok(Err(errno)) | Err(errno) => return Err(CloseReason::System(errno)),
         }
         self.reconnect = Reconnect::default();
+        // Each connection has another local port.
         if let Ok(local) = sockets::local_address(socket) {
             turn.port.set_local(uri(local));
         }
@@ -210,13 +219,14 @@ impl<H: Handler> Receiver<H> for Connection {
         Ok(())
     }
 
-    /// Connecting took too long, or it is time to connect again.
+    /// Ends an attempt to connect that took too long, or connects again.
     fn on_timer(&mut self, turn: &mut ReadContext<'_, H>) -> Result<(), CloseReason> {
         if self.socket.is_some() {
             let is_up = turn.port.state() == FaceState::Up;
             return if is_up { Ok(()) } else { Err(CloseReason::ConnectTimeout) };
         }
-        self.partial = Partial::default();
+        // The new connection does not continue a packet of the lost one.
+        self.partial = PartialPacket::default();
         match start(&self.peer, None) {
             Ok(socket) => {
                 let socket = Arc::new(socket);

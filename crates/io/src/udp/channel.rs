@@ -1,9 +1,9 @@
-//! A UDP port on which peers make themselves known.
+//! A channel, which is a UDP port that accepts peers.
 //!
-//! A peer's first datagram makes a socket of its own, bound to the same port and connected to the
-//! peer: from then on the kernel keeps peers' datagrams apart, and a flood from one does not fill
-//! the queue of another. Only this process's user can share the port, and a second router is
-//! refused all the same.
+//! When a peer's first datagram arrives, the channel opens a socket for that peer, bound to the
+//! same port and connected to the peer. From then on the kernel separates the peers' datagrams, and
+//! a flood from one peer does not fill the queue of another. The kernel lets only processes of one
+//! user share a port. A second router of the same user fails to bind it, too.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use namely_datagrams::mmsg;
 use namely_host::Subnet;
-use namely_host::shares::Holder;
+use namely_host::shares::Owner;
 use namely_link::stream::packet_octets;
+use namely_messages::FacePersistency;
 use namely_wire::FaceUri;
-use namely_wire::mgmt::FacePersistency;
 use rustix::io::Errno;
 use rustix::net::{SocketType, sockopt};
 
@@ -26,24 +26,25 @@ use crate::buffer::Buffer;
 use crate::error::OpenError;
 use crate::faces::{Faces, Handler};
 use crate::kind::{AcceptContext, Acceptor};
+use crate::labels::listener;
 use crate::sockets;
 use crate::tcp::bind_error;
 
 impl<H: Handler> Faces<H> {
-    /// Listens on an address: each peer gets an on-demand face. Port 0 takes a free one, which
-    /// [`Faces::listeners`] shows.
+    /// Listens on an address. Each peer receives an on-demand face. With port 0 the system chooses
+    /// a free port, which the result and [`Faces::listeners`] report.
     ///
     /// # Errors
-    /// [`OpenError::InUse`] when the port is taken; otherwise what the system says.
+    /// [`OpenError::InUse`] if the port is in use, otherwise the system's error.
     pub fn listen_udp(&mut self, address: SocketAddr) -> Result<FaceUri, OpenError> {
         self.listen_udp_from(address, Arc::default())
     }
 
-    /// The same for peers of some networks; of all where there are none. What others send is
-    /// dropped.
+    /// Listens for peers of some networks, or of all networks if the list is empty. Datagrams from
+    /// other networks are dropped.
     ///
     /// # Errors
-    /// As [`Faces::listen_udp`]'s.
+    /// The errors of [`Faces::listen_udp`].
     pub fn listen_udp_from(
         &mut self,
         address: SocketAddr,
@@ -53,6 +54,7 @@ impl<H: Handler> Faces<H> {
         let open = |is_shared: bool, address: SocketAddr| {
             let socket = sockets::open(sockets::family_of(&address), SocketType::DGRAM)?;
             if address.is_ipv6() {
+                // A channel for IPv4 may use the same port.
                 let _ = sockopt::set_ipv6_v6only(&socket, true);
             }
             if is_shared {
@@ -62,8 +64,8 @@ impl<H: Handler> Faces<H> {
             rustix::net::bind(&socket, &address).map_err(|errno| bind_error(&uri_text, errno))?;
             Ok(socket)
         };
-        // The port will be shared between sockets of this process. So that nobody else already has
-        // it, it is first taken without sharing.
+        // Sockets of this process will share the port. It is first bound without sharing, which
+        // fails if another process uses it.
         let probe = open(false, address)?;
         let address = sockets::local_address(&probe).unwrap_or(address);
         drop(probe);
@@ -72,7 +74,7 @@ impl<H: Handler> Faces<H> {
         let wanted = options.datagram_receive_buffer_octets;
         sockets::set_buffers(&socket, options.send_buffer_octets, wanted);
         mmsg::coalesce(&socket);
-        // The kernel grants twice what is asked for, to cover its own overhead.
+        // The kernel grants twice the requested size, to cover its own overhead.
         if sockopt::socket_recv_buffer_size(&socket).is_ok_and(|granted| granted < wanted) {
             tracing::info!(
                 "{uri_text}: bursts may be lost, as the system limits receive buffers: raise net.core.rmem_max"
@@ -87,7 +89,7 @@ impl<H: Handler> Faces<H> {
 struct Channel<P> {
     socket: OwnedFd,
     address: SocketAddr,
-    /// Where peers may be; anywhere if there are none.
+    /// The networks of permitted peers. If the list is empty, all peers are permitted.
     networks: Arc<[Subnet]>,
     peers: Arc<Peers<P>>,
 }
@@ -97,7 +99,7 @@ impl<H: Handler> Acceptor<H> for Channel<H::Packet> {
         self.socket.as_fd()
     }
 
-    /// Reads a turn's worth of datagrams of peers that have no socket of their own yet.
+    /// Reads the datagrams of one turn, from peers that have no socket yet.
     fn accept(&mut self, turn: &mut AcceptContext<'_, H>, scratch: &mut [u8]) {
         let mut count = 0;
         while count < turn.options().read_datagrams_per_turn {
@@ -114,6 +116,7 @@ impl<H: Handler> Acceptor<H> for Channel<H::Packet> {
                     }
                 }
                 Err(Errno::AGAIN) => return,
+                // Counted, so that repeated errors end the turn.
                 Err(_) => count += 1,
             }
         }
@@ -121,26 +124,27 @@ impl<H: Handler> Acceptor<H> for Channel<H::Packet> {
 }
 
 impl<P: Buffer> Channel<P> {
-    /// Hands a datagram to its peer's transport; a new one if the datagram is a packet, so that
-    /// noise makes none.
+    /// Delivers a datagram to its peer's transport. Makes a new transport only if the datagram is a
+    /// packet, so that noise makes none.
     fn take<H: Handler<Packet = P>>(
         &self,
         turn: &mut AcceptContext<'_, H>,
         peer: SocketAddr,
         datagram: &[u8],
     ) {
+        // Datagrams that arrived before the peer's own socket was connected are in this socket.
         if let Some(port) = self.peers.get(&peer) {
             return turn.deliver(&port, datagram);
         }
         if !self.networks.is_empty() && !self.networks.iter().any(|network| network.contains(peer.ip())) {
-            return turn.count("foreign_network");
+            return turn.count(listener::FOREIGN_NETWORK);
         }
         if packet_octets(datagram) != Ok(Some(datagram.len())) {
-            return turn.count("not_a_packet");
+            return turn.count(listener::NOT_A_PACKET);
         }
-        let Some(admission) = turn.admit(Holder::address(peer.ip())) else { return };
-        let Ok(unproven) = turn.unproven(Holder::address(peer.ip())) else {
-            return turn.count("accept_failed");
+        let Some(admission) = turn.admit(Owner::address(peer.ip())) else { return };
+        let Ok(unproven) = turn.unproven(Owner::address(peer.ip())) else {
+            return turn.count(listener::ACCEPT_FAILED);
         };
         let options = *turn.options();
         let opened = peer::connect(&peer, Some(self.address), true, &options).and_then(|socket| {
@@ -154,7 +158,7 @@ impl<P: Buffer> Channel<P> {
                 }
                 self.peers.insert(peer, port);
             }),
-            Err(_) => turn.count("accept_failed"),
+            Err(_) => turn.count(listener::ACCEPT_FAILED),
         }
     }
 }

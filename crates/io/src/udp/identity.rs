@@ -1,4 +1,4 @@
-//! By what a UDP socket is known: its FaceUri, and its inode.
+//! The identity of a UDP socket: its FaceUri, and its inode.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -10,7 +10,7 @@ pub(super) fn uri(address: SocketAddr) -> FaceUri {
     FaceUri::Udp(Endpoint::Address(address))
 }
 
-/// The inode of a socket, by which the kernel's drops are found.
+/// The inode of a socket, the key of the kernel's drops.
 pub(super) fn inode(socket: &OwnedFd) -> Option<u64> {
     rustix::fs::fstat(socket).ok().map(|stat| stat.st_ino)
 }

@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 
-/// Drops by inode of the socket, of every UDP socket in this network namespace. Empty where the
-/// system does not show them. Reads files: not for the data path.
+/// Returns the drops of the UDP sockets in this network namespace by inode, for sockets that have
+/// drops. The map is empty if the system does not list them. Not for the data path, because this
+/// reads files.
 pub fn kernel_drops() -> HashMap<u64, u64> {
+    // This thread may be in another network namespace than the first thread of the process.
     ["/proc/thread-self/net/udp", "/proc/thread-self/net/udp6"]
         .iter()
         .filter_map(|path| std::fs::read_to_string(path).ok())
@@ -12,13 +14,14 @@ pub fn kernel_drops() -> HashMap<u64, u64> {
         .collect()
 }
 
-/// The columns "inode" and "drops" of `/proc/net/udp`, below its heading, where there are drops.
+/// Returns the columns "inode" and "drops" of the lines with drops in a table such as
+/// `/proc/net/udp`, without its heading.
 fn parse(table: &str) -> Vec<(u64, u64)> {
     table
         .lines()
         .skip(1)
         .filter_map(|line| {
-            // Of thousands of sockets next to none have drops: their lines are not cut up.
+            // Few of thousands of sockets have drops, so the other lines are not parsed further.
             let drops = line.rsplit(' ').find(|column| !column.is_empty()).filter(|n| *n != "0")?;
             Some((line.split_whitespace().nth(9)?.parse().ok()?, drops.parse().ok()?))
         })
@@ -30,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn inodes_and_drops_are_read_as_the_kernel_prints_them() {
+    fn kernel_drops_are_parsed_as_printed() {
         let table = "   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout \
                      inode ref pointer drops\n  \
                      123: 0100007F:18EB 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 \

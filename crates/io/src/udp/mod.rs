@@ -1,9 +1,9 @@
 //! UDP: one connected socket per peer, made on demand by the channel that a peer's first datagram
 //! reaches, or by the router; and multicast.
 //!
-//! A datagram is one link packet or nothing: never a part of a stream. One system call reads or
-//! writes many of them, and those of one length travel through this machine's kernel as one buffer
-//! (`mmsg`).
+//! A datagram is one link packet or nothing, never a part of a stream. One system call reads or
+//! writes many datagrams, and consecutive datagrams of one length pass through this machine's
+//! kernel as one buffer (`mmsg`).
 
 mod channel;
 mod datagrams;

@@ -6,9 +6,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use namely_datagrams::mmsg;
-use namely_host::shares::Holder;
+use namely_host::shares::Owner;
+use namely_messages::FacePersistency;
 use namely_wire::FaceUri;
-use namely_wire::mgmt::FacePersistency;
 use rustix::io::Errno;
 use rustix::net::{SocketType, sockopt};
 use socket2::{InterfaceIndexOrAddress, SockRef};
@@ -19,27 +19,30 @@ use super::peer::DatagramSender;
 use crate::error::{CloseReason, OpenError};
 use crate::faces::{Faces, Handler};
 use crate::kind::{NewTransport, ReadContext, Receiver};
+use crate::labels::received;
 use crate::options::MulticastOptions;
-use crate::port::FacePort;
+use crate::port::FaceSender;
 use crate::queue::FrameQueue;
-use crate::sender::{Flushed, Sender, Sent};
+use crate::sender::{FlushProgress, FlushReport, Sender};
 use crate::sockets;
-use crate::status::{Carrier, FaceState, LinkInfo, Reach};
+use crate::status::{Carrier, FaceState, LinkInfo, RemoteKind};
 
 impl<H: Handler> Faces<H> {
     /// Joins a group on an interface.
     ///
     /// # Errors
-    /// [`OpenError::NoSuchInterface`], [`OpenError::BadAddress`] when the group is none, or what
-    /// the system says.
+    /// [`OpenError::NoSuchInterface`], [`OpenError::BadAddress`] if the group is not a multicast
+    /// address, or the system's error.
     pub fn open_multicast(
         &mut self,
         options: &MulticastOptions,
-    ) -> Result<Arc<FacePort<H::Packet>>, OpenError> {
+    ) -> Result<Arc<FaceSender<H::Packet>>, OpenError> {
         if !options.group.ip().is_multicast() {
             return Err(OpenError::BadAddress(format!("{} is no multicast address", options.group.ip())));
         }
         let doing = format!("joining {} on {}", options.group, options.interface);
+        // Two sockets are used, because a socket that is connected to the group receives nothing
+        // from its members.
         let sender = sockets::open(sockets::family_of(&options.group), SocketType::DGRAM)?;
         let index = rustix::net::netdevice::name_to_index(&sender, &options.interface)
             .map_err(|_| OpenError::NoSuchInterface(options.interface.clone()))?;
@@ -53,8 +56,8 @@ impl<H: Handler> Faces<H> {
         sockets::set_buffers(&receiver, 0, receive_octets);
         let info = LinkInfo {
             remote: uri(options.group),
-            reach: Reach::Group,
-            holder: Holder::address(options.group.ip()),
+            reach: RemoteKind::Group,
+            holder: Owner::address(options.group.ip()),
             carrier: Carrier::Datagrams,
             mtu: None,
             path_octets: None,
@@ -77,10 +80,12 @@ impl<H: Handler> Faces<H> {
     }
 }
 
-/// The address by which this host speaks to a group on an interface, and the interface's number.
+/// Returns the address from which this host sends to a group on an interface, and the interface's
+/// number.
 ///
 /// # Errors
-/// [`OpenError::NoSuchInterface`], or what the system says: mostly that there is no address.
+/// [`OpenError::NoSuchInterface`], or the system's error, usually because the interface has no
+/// address.
 pub fn address_towards(group: SocketAddr, interface: &str) -> Result<(SocketAddr, u32), OpenError> {
     let socket = sockets::open(sockets::family_of(&group), SocketType::DGRAM)?;
     let index = rustix::net::netdevice::name_to_index(&socket, interface)
@@ -89,7 +94,7 @@ pub fn address_towards(group: SocketAddr, interface: &str) -> Result<(SocketAddr
     Ok((own.map_err(OpenError::std(format!("asking for the address on {interface}")))?, index))
 }
 
-/// The group, where the address of a link-local one must name the interface.
+/// Returns the group's address. An IPv6 address receives the number of the interface as its scope.
 fn on_interface(group: SocketAddr, index: u32) -> SocketAddr {
     match group {
         SocketAddr::V4(_) => group,
@@ -97,16 +102,18 @@ fn on_interface(group: SocketAddr, index: u32) -> SocketAddr {
     }
 }
 
-/// A socket that hears the group on that interface and nothing else.
+/// Opens a socket that receives only this group, and only on this interface.
 fn receiver(group: &SocketAddr, index: u32) -> std::io::Result<OwnedFd> {
     let receiver =
         sockets::open(sockets::family_of(group), SocketType::DGRAM).map_err(std::io::Error::other)?;
     let socket = SockRef::from(&receiver);
-    // Other programs on this machine may listen to the group too.
+    // Other programs on this machine may join the group too.
     socket.set_reuse_address(true)?;
     mmsg::coalesce(&receiver);
     match group {
         SocketAddr::V4(group) => {
+            // Otherwise the socket would receive all groups that other programs of this machine
+            // have joined (ip(7)).
             socket.set_multicast_all_v4(false)?;
             rustix::net::bind(&receiver, group)?;
             socket.join_multicast_v4_n(group.ip(), &InterfaceIndexOrAddress::Index(index))?;
@@ -145,8 +152,8 @@ fn prepare_sender(
             SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0))
         }
     };
-    // Routes of other interfaces must not decide where the group is. Where the system does not
-    // allow this, they do.
+    // Bound to the device, so that routes of other interfaces do not apply to the group. If the
+    // system does not permit this, those routes apply.
     let _ = match group {
         SocketAddr::V4(_) => SockRef::from(sender).bind_device_by_index_v4(NonZeroU32::new(index)),
         SocketAddr::V6(_) => SockRef::from(sender).bind_device_by_index_v6(NonZeroU32::new(index)),
@@ -159,7 +166,7 @@ fn prepare_sender(
 /// The receiving half of a group.
 struct GroupReceiver {
     socket: OwnedFd,
-    /// Where this end sends from.
+    /// The source address of this end.
     own: SocketAddr,
 }
 
@@ -168,7 +175,7 @@ impl<H: Handler> Receiver<H> for GroupReceiver {
         Some(self.socket.as_fd())
     }
 
-    /// Reads a turn's worth of datagrams. What this transport sent itself is passed over.
+    /// Reads the datagrams of one turn. Datagrams that this transport sent are skipped.
     fn read(&mut self, turn: &mut ReadContext<'_, H>, scratch: &mut [u8]) -> Result<(), CloseReason> {
         let mut count = 0;
         while count < turn.options().read_datagrams_per_turn {
@@ -176,6 +183,7 @@ impl<H: Handler> Receiver<H> for GroupReceiver {
                 Ok(received) => {
                     for (range, from) in received.datagrams() {
                         count += 1;
+                        // With `same_host`, the kernel loops this end's datagrams back.
                         let is_own = from.is_some_and(|from| is_same(&from, &self.own));
                         if !is_own && !turn.deliver(from, &scratch[range]) {
                             return Ok(());
@@ -187,7 +195,7 @@ impl<H: Handler> Receiver<H> for GroupReceiver {
                 }
                 Err(Errno::AGAIN) => return Ok(()),
                 Err(_) => {
-                    turn.count("receive_failed");
+                    turn.count(received::RECEIVE_FAILED);
                     count += 1;
                 }
             }
@@ -196,11 +204,11 @@ impl<H: Handler> Receiver<H> for GroupReceiver {
     }
 }
 
-/// The sending half of a group, which has a socket of its own.
+/// The sending half of a group, with its own socket.
 struct GroupSender(DatagramSender);
 
 impl<P: AsRef<[u8]>> Sender<P> for GroupSender {
-    fn flush(&mut self, queue: &mut FrameQueue<P>, sent: &mut Sent) -> Result<Flushed, Errno> {
+    fn flush(&mut self, queue: &mut FrameQueue<P>, sent: &mut FlushReport) -> Result<FlushProgress, Errno> {
         self.0.flush(queue, sent)
     }
 
@@ -213,7 +221,7 @@ impl<P: AsRef<[u8]>> Sender<P> for GroupSender {
     }
 }
 
-/// Returns true if two addresses are one, their flow labels and scopes aside.
+/// Returns true if two addresses are equal except for flow label and scope.
 fn is_same(a: &SocketAddr, b: &SocketAddr) -> bool {
     a.ip() == b.ip() && a.port() == b.port()
 }

@@ -1,7 +1,7 @@
-//! UDP to one peer, over a connected socket.
+//! A UDP face to one peer, on a connected socket.
 
-use namely_host::shares::Holder;
-use namely_wire::mgmt::FacePersistency;
+use namely_host::shares::Owner;
+use namely_messages::FacePersistency;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -17,25 +17,26 @@ use super::peers::Peers;
 use crate::error::{CloseReason, OpenError};
 use crate::faces::{Faces, Handler};
 use crate::kind::{NewTransport, ReadContext, Receiver};
+use crate::labels::sent;
 use crate::options::IoOptions;
-use crate::port::FacePort;
+use crate::port::FaceSender;
 use crate::queue::FrameQueue;
-use crate::sender::{Flushed, Sender, Sent};
+use crate::sender::{FlushProgress, FlushReport, Sender};
 use crate::sockets;
-use crate::status::{Carrier, FaceState, LinkInfo, Reach};
+use crate::status::{Carrier, FaceState, LinkInfo, RemoteKind};
 
 impl<H: Handler> Faces<H> {
-    /// Opens a face to one peer. It sends from `local`, or else from the address of a channel
-    /// from which the peer can be reached, or else from a free port.
+    /// Opens a face to one peer. It sends from `local` if that is given, else from the address of a
+    /// channel from which the peer can be reached, and else from a free port.
     ///
     /// # Errors
-    /// [`OpenError::TooManyFaces`], [`OpenError::BadAddress`], or what the system says.
+    /// [`OpenError::TooManyFaces`], [`OpenError::BadAddress`], or the system's error.
     pub fn open_udp(
         &mut self,
         peer: SocketAddr,
         local: Option<SocketAddr>,
         persistency: FacePersistency,
-    ) -> Result<Arc<FacePort<H::Packet>>, OpenError> {
+    ) -> Result<Arc<FaceSender<H::Packet>>, OpenError> {
         if local.is_some_and(|local| local.is_ipv4() != peer.is_ipv4()) {
             return Err(OpenError::BadAddress("the two addresses are not of one IP version".into()));
         }
@@ -75,9 +76,9 @@ pub(crate) fn transport<H: Handler>(
     let local = sockets::local_address(&socket).map_err(OpenError::system("reading a socket's address"))?;
     let info = LinkInfo {
         remote: uri(peer),
-        // Also on this machine, since an address proves nothing.
-        reach: Reach::Neighbour,
-        holder: Holder::address(peer.ip()),
+        // A peer on this machine is a neighbor too, because a source address may be forged.
+        reach: RemoteKind::Neighbour,
+        holder: Owner::address(peer.ip()),
         carrier: Carrier::Datagrams,
         mtu: None,
         path_octets: udp::path_octets(&socket),
@@ -118,17 +119,19 @@ pub(crate) fn connect(
     Ok(socket)
 }
 
-/// Sends datagrams to a peer that has no face, from the port that this process listens on at
-/// `local`. What the system does not take is lost.
+/// Sends datagrams to a peer without a face, from `local`, an address on which this process
+/// listens. After the first datagram, those that the system refuses are lost.
 ///
 /// # Errors
 /// Environment: the system refused the socket or the first datagram.
 pub fn send_beside(local: SocketAddr, peer: SocketAddr, datagrams: &[Vec<u8>]) -> Result<(), OpenError> {
-    // Connected to this peer, the socket takes no other peer's datagrams for as long as it lives.
+    // The socket is connected to this peer, so it receives no other peer's datagrams while it
+    // lives.
     let socket = connect(&peer, Some(local), true, &IoOptions::default())?;
     for (place, datagram) in datagrams.iter().enumerate() {
         match rustix::net::send(&socket, datagram, SendFlags::DONTWAIT) {
             Err(errno) if place == 0 => return Err(OpenError::system(format!("sending to {peer}"))(errno)),
+            // Later datagrams may get lost, as any datagram may.
             _ => {}
         }
     }
@@ -139,7 +142,7 @@ pub fn send_beside(local: SocketAddr, peer: SocketAddr, datagrams: &[Vec<u8>]) -
 struct PeerReceiver<P> {
     socket: Arc<OwnedFd>,
     peer: SocketAddr,
-    /// The channel that knows the peer.
+    /// The peers of the channel to which this peer belongs, if any.
     peers: Option<Arc<Peers<P>>>,
 }
 
@@ -159,6 +162,8 @@ impl<H: Handler> Receiver<H> for PeerReceiver<H::Packet> {
                             return Ok(());
                         }
                     }
+                    // If datagrams are left in the socket, the next turn reads them without another
+                    // poll.
                     turn.has_more = !received.is_last();
                     if received.is_last() || turn.is_over() {
                         return Ok(());
@@ -169,7 +174,7 @@ impl<H: Handler> Receiver<H> for PeerReceiver<H::Packet> {
                     return Ok(());
                 }
                 Err(Errno::INTR) => (),
-                // A router on the way told that a datagram was too long for the next link.
+                // A router on the path reported that a datagram was too long for the next link.
                 Err(Errno::MSGSIZE) => {
                     count += 1;
                     if let Some(octets) = udp::path_octets(&*self.socket) {
@@ -177,9 +182,9 @@ impl<H: Handler> Receiver<H> for PeerReceiver<H::Packet> {
                     }
                 }
                 Err(errno) => {
-                    turn.count("refused");
+                    turn.count(sent::REFUSED);
                     count += 1;
-                    // Nobody is there any more. A peer that comes back gets a new transport.
+                    // The peer has closed its port. If it comes back, it receives a new transport.
                     if turn.port.persistency() == FacePersistency::OnDemand {
                         return Err(CloseReason::System(errno));
                     }
@@ -189,7 +194,7 @@ impl<H: Handler> Receiver<H> for PeerReceiver<H::Packet> {
         Ok(())
     }
 
-    /// Ends an on-demand transport that was idle for long.
+    /// Ends an on-demand transport that was idle for its timeout.
     fn on_timer(&mut self, turn: &mut ReadContext<'_, H>) -> Result<(), CloseReason> {
         turn.end_if_idle()
     }
@@ -198,6 +203,7 @@ impl<H: Handler> Receiver<H> for PeerReceiver<H::Packet> {
 impl<P> Drop for PeerReceiver<P> {
     fn drop(&mut self) {
         if let Some(peers) = &self.peers {
+            // The next datagram of the peer then makes a new face.
             peers.remove(&self.peer);
         }
     }
@@ -207,7 +213,7 @@ impl<P> Drop for PeerReceiver<P> {
 pub(super) struct DatagramSender {
     socket: Arc<OwnedFd>,
     sender: UdpSender,
-    /// It is for one peer: the path there has an MTU.
+    /// Whether it sends to one peer, and the MTU of the path to the peer is tracked.
     has_path: bool,
 }
 
@@ -222,9 +228,10 @@ impl DatagramSender {
 }
 
 impl<P: AsRef<[u8]>> Sender<P> for DatagramSender {
-    fn flush(&mut self, queue: &mut FrameQueue<P>, sent: &mut Sent) -> Result<Flushed, Errno> {
+    fn flush(&mut self, queue: &mut FrameQueue<P>, sent: &mut FlushReport) -> Result<FlushProgress, Errno> {
         let flushed = datagrams::flush(&self.socket, queue, &mut self.sender, sent);
         if self.has_path {
+            // After sending, because a failed call may have reported another MTU of the path.
             sent.path_octets = self.sender.path_change(&self.socket);
         }
         flushed

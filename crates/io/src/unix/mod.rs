@@ -1,15 +1,15 @@
-//! Unix stream sockets: the faces of local applications.
+//! Unix stream sockets, for faces of local applications.
 
 mod socket_file;
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use namely_host::closing::{Closer, Entrusted};
+use namely_host::closing::{Closer, DeferredDescriptor};
 use namely_host::rights;
-use namely_host::shares::Holder;
+use namely_host::shares::Owner;
+use namely_messages::FacePersistency;
 use namely_wire::FaceUri;
-use namely_wire::mgmt::FacePersistency;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
@@ -17,22 +17,22 @@ use crate::error::OpenError;
 use crate::faces::{Faces, Handler};
 use crate::kind::{AcceptContext, Acceptor, NewTransport};
 use crate::sockets;
-use crate::status::{Carrier, Credentials, FaceState, LinkInfo, Reach};
+use crate::status::{Carrier, Credentials, FaceState, LinkInfo, RemoteKind};
 use crate::stream::StreamReceiver;
 pub(crate) use socket_file::SocketFile;
 
-/// Connections that wait to be accepted.
+/// Maximum connections that wait to be accepted.
 pub(crate) const BACKLOG: i32 = 1024;
 
-/// Connections accepted per listener and turn.
+/// Maximum connections that a listener accepts in one turn.
 pub(crate) const ACCEPTS_PER_TURN_MAX: usize = 64;
 
 impl<H: Handler> Faces<H> {
     /// Listens on a path with the given file mode. A stale socket file is replaced.
     ///
     /// # Errors
-    /// [`OpenError::InUse`] when another process listens there, [`OpenError::NotASocket`] when the
-    /// path holds something else; otherwise what the system says.
+    /// [`OpenError::InUse`] if another process listens on the path, [`OpenError::NotASocket`] if
+    /// the path is not a socket, otherwise the system's error.
     pub fn listen_unix(&mut self, path: &Path, mode: u32) -> Result<FaceUri, OpenError> {
         let (socket, file) = listen(path, mode, SocketType::STREAM)?;
         let local = FaceUri::Unix(path.display().to_string());
@@ -43,13 +43,13 @@ impl<H: Handler> Faces<H> {
         self.add_listener(Box::new(acceptor), local)
     }
 
-    /// Accepts on a socket that somebody else has bound to `local` and that listens already. It
-    /// must not block; its file stays when it is closed.
+    /// Accepts connections on a non-blocking socket that was bound to `local` elsewhere and listens
+    /// already. The socket file stays when the listener is closed.
     ///
     /// # Errors
-    /// What the system says.
-    pub fn listen_given(&mut self, socket: OwnedFd, local: FaceUri) -> Result<FaceUri, OpenError> {
-        // Who waits in its queue may have connected before descriptors could be refused.
+    /// The system's error.
+    pub fn listen_passed(&mut self, socket: OwnedFd, local: FaceUri) -> Result<FaceUri, OpenError> {
+        // Connections may have queued before this process could refuse descriptors.
         let refuses_rights = false;
         let closer = self.shared.closer.clone();
         let acceptor = UnixAcceptor { socket, local: local.clone(), refuses_rights, closer, _file: None };
@@ -57,14 +57,16 @@ impl<H: Handler> Faces<H> {
     }
 }
 
-/// A listening socket of the given kind on a path, and its file.
+/// Opens a listening socket of the given kind on a path. Also returns its file.
 pub(crate) fn listen(path: &Path, mode: u32, kind: SocketType) -> Result<(OwnedFd, SocketFile), OpenError> {
     let shown = path.display();
     let address = SocketAddrUnix::new(path).map_err(OpenError::system(format!("using the path {shown}")))?;
     SocketFile::make_room(path, &address, kind)?;
     let socket = sockets::open(AddressFamily::UNIX, kind)?;
     rustix::net::bind(&socket, &address).map_err(OpenError::system(format!("making the socket {shown}")))?;
+    // Made before the next step can fail, so that a failure removes the file.
     let file = SocketFile::made(path);
+    // Set before `listen`, so that no peer connects while the file has the mode of the umask.
     rustix::fs::chmod(path, rustix::fs::Mode::from_raw_mode(mode))
         .map_err(OpenError::system(format!("setting the mode of {shown}")))?;
     rustix::net::listen(&socket, BACKLOG).map_err(OpenError::system(format!("listening on {shown}")))?;
@@ -74,11 +76,11 @@ pub(crate) fn listen(path: &Path, mode: u32, kind: SocketType) -> Result<(OwnedF
 struct UnixAcceptor {
     socket: OwnedFd,
     local: FaceUri,
-    /// The kernel refuses descriptors on the connections.
+    /// Whether the kernel refuses descriptors on the connections.
     refuses_rights: bool,
-    /// Closes them where it does not.
+    /// Closes descriptors if the kernel does not refuse them.
     closer: Closer,
-    /// The file, where it goes with the listener.
+    /// The file, if it is removed with the listener.
     _file: Option<SocketFile>,
 }
 
@@ -93,7 +95,7 @@ impl<H: Handler> Acceptor<H> for UnixAcceptor {
                 return;
             }
             if !self.refuses_rights && self.closer.is_swamped() {
-                // A connection that is refused may hold descriptors too.
+                // A refused connection may hold descriptors, too.
                 return turn.rest(&self.socket);
             }
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -104,8 +106,14 @@ impl<H: Handler> Acceptor<H> for UnixAcceptor {
                     let connection = if self.refuses_rights {
                         Connection::Plain(socket)
                     } else {
-                        Connection::Entrusted(Entrusted::new(socket, self.closer.clone(), holder))
+                        Connection::DeferredDescriptor(DeferredDescriptor::new(
+                            socket,
+                            self.closer.clone(),
+                            holder,
+                        ))
                     };
+                    // Admitted after the connection belongs to the closer, because a refused
+                    // connection may hold descriptors, too.
                     let Some(admission) = turn.admit(holder) else { continue };
                     let options = turn.options();
                     let (send, receive) = (options.send_buffer_octets, options.stream_receive_buffer_octets);
@@ -120,15 +128,15 @@ impl<H: Handler> Acceptor<H> for UnixAcceptor {
     }
 }
 
-/// The user for whom a system that does not say who connected has things counted: nobody.
+/// The uid used for peers whose credentials the system does not report: the user `nobody`.
 const UID_UNKNOWN: u32 = 65_534;
 
-/// Who an application's face is counted for.
-pub(crate) fn holder(credentials: Option<Credentials>) -> Holder {
-    Holder::uid(credentials.map_or(UID_UNKNOWN, |credentials| credentials.uid))
+/// Returns the owner to whose quota an application's face counts.
+pub(crate) fn holder(credentials: Option<Credentials>) -> Owner {
+    Owner::uid(credentials.map_or(UID_UNKNOWN, |credentials| credentials.uid))
 }
 
-/// The user at the other end of a Unix socket.
+/// Returns the credentials of the process at the other end of a Unix socket.
 pub(crate) fn credentials(socket: &OwnedFd) -> Option<Credentials> {
     let peer = namely_host::peer::of(socket).ok()?;
     Some(Credentials { uid: peer.uid, gid: peer.gid, pid: peer.pid.unwrap_or_default() })
@@ -136,22 +144,22 @@ pub(crate) fn credentials(socket: &OwnedFd) -> Option<Credentials> {
 
 /// A connection of an application.
 enum Connection {
-    /// No descriptors come over it.
+    /// The kernel refuses descriptors on it.
     Plain(OwnedFd),
-    /// Descriptors may come, and lie in it when it is closed.
-    Entrusted(Entrusted),
+    /// Descriptors may arrive on it, and may still be queued in it when it is closed.
+    DeferredDescriptor(DeferredDescriptor),
 }
 
 impl AsFd for Connection {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
             Connection::Plain(socket) => socket.as_fd(),
-            Connection::Entrusted(socket) => socket.as_fd(),
+            Connection::DeferredDescriptor(socket) => socket.as_fd(),
         }
     }
 }
 
-/// The transport of an application that connected.
+/// Makes the transport of an application that connected.
 fn application<H: Handler>(
     connection: Connection,
     credentials: Option<Credentials>,
@@ -159,7 +167,7 @@ fn application<H: Handler>(
 ) -> NewTransport<H> {
     let info = LinkInfo {
         remote: FaceUri::Fd(connection.as_fd().as_raw_fd() as u64),
-        reach: Reach::Local,
+        reach: RemoteKind::Local,
         holder: holder(credentials),
         carrier: Carrier::Stream,
         mtu: None,
@@ -176,21 +184,22 @@ fn application<H: Handler>(
             let (receiver, sender) = StreamReceiver::pair(socket);
             NewTransport { receiver, sender, info, local, persistency, state }
         }
-        Connection::Entrusted(socket) => {
+        Connection::DeferredDescriptor(socket) => {
             let (receiver, sender) = StreamReceiver::pair(socket);
             NewTransport { receiver, sender, info, local, persistency, state }
         }
     }
 }
 
-/// A connection that the peer opened cannot be opened again from here.
+/// Refuses the persistency "permanent", because this end cannot open the peer's connection again.
 pub(crate) fn refuses_permanent(persistency: FacePersistency) -> Option<&'static str> {
     (persistency == FacePersistency::Permanent)
         .then_some("a connection that the peer opened cannot be permanent")
 }
 
-/// Returns true if accepting ends for this turn. Without file descriptors the listener rests: the
-/// connection stays in the queue, and the loop must not spin on it.
+/// Handles an error of accept(2). Returns true if the listener accepts no more in this turn. After
+/// an error such as a lack of file descriptors, the connection stays in the queue, and the listener
+/// pauses so that the loop does not spin on it.
 pub(crate) fn accept_failed<H: Handler>(
     turn: &mut AcceptContext<'_, H>,
     socket: impl AsFd,
@@ -198,6 +207,7 @@ pub(crate) fn accept_failed<H: Handler>(
 ) -> bool {
     match errno {
         Errno::AGAIN => return true,
+        // Another connection may wait, even if this one is gone.
         Errno::INTR | Errno::CONNABORTED => return false,
         _ => (),
     }

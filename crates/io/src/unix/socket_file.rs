@@ -9,8 +9,8 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 use crate::error::OpenError;
 use crate::sockets;
 
-/// A socket file that this process made. It is removed when dropped, unless another has taken its
-/// place.
+/// A socket file that this process made. It is removed when dropped, unless another file has
+/// replaced it.
 #[derive(Debug)]
 pub(crate) struct SocketFile {
     path: PathBuf,
@@ -19,13 +19,14 @@ pub(crate) struct SocketFile {
 }
 
 impl SocketFile {
-    /// Removes a socket file that nobody listens on.
+    /// Removes a socket file on which no process listens.
     pub(crate) fn make_room(
         path: &Path,
         address: &SocketAddrUnix,
         kind: SocketType,
     ) -> Result<(), OpenError> {
         let shown = || path.display().to_string();
+        // A symbolic link is no socket, even if it leads to one, and is not removed.
         let metadata = match std::fs::symlink_metadata(path) {
             Ok(metadata) => metadata,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
@@ -38,7 +39,7 @@ impl SocketFile {
         match rustix::net::connect(&probe, address) {
             Err(Errno::CONNREFUSED) => std::fs::remove_file(path)
                 .map_err(OpenError::std(format!("removing the stale socket {}", shown()))),
-            // EAGAIN: somebody listens, and is too busy to accept.
+            // EAGAIN: a process listens, and is too busy to accept.
             Ok(()) | Err(Errno::AGAIN) => Err(OpenError::InUse(format!("unix://{}", shown()))),
             Err(errno) => Err(OpenError::system(format!("looking at {}", shown()))(errno)),
         }
@@ -53,6 +54,7 @@ impl SocketFile {
 impl Drop for SocketFile {
     fn drop(&mut self) {
         if self.identity.is_some() && identity(&self.path) == self.identity {
+            // The next listener replaces a file that remains.
             let _ = std::fs::remove_file(&self.path);
         }
     }

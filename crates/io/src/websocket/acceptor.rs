@@ -1,15 +1,14 @@
 //! The listener: accepts connections and brings their handshakes to an end.
 //!
-//! Its descriptor is an epoll instance of its own, which watches the listening socket, the
-//! connections whose handshake is under way, and a timer for the oldest of them: the worker sees
-//! one source.
+//! Its descriptor is an epoll instance. It watches the listening socket, the connections whose
+//! handshake is under way, and a timer for the oldest of them, so the worker sees one source.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use namely_host::shares::Holder;
+use namely_host::shares::Owner;
 use namely_wire::FaceUri;
 use rustix::net::{SendFlags, SocketFlags};
 use tungstenite::HandshakeError;
@@ -22,26 +21,28 @@ use crate::error::OpenError;
 use crate::faces::Handler;
 use crate::handshakes::{self, Handshakes};
 use crate::kind::{AcceptContext, Acceptor};
+use crate::labels::listener;
 use crate::tcp;
 use crate::unix::{ACCEPTS_PER_TURN_MAX, accept_failed};
 
-/// What a client hears whose request is no opening handshake.
+/// The answer to a request that is no opening handshake.
 const BAD_REQUEST: &[u8] = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
 type Handshake = MidHandshake<ServerHandshake<Wire, NoteOrigin>>;
 
-/// Notes whether a browser asks: it says for which page, by the header Origin, which no page can
-/// have it leave out (RFC 6455, section 4.1; Fetch, section 3.2).
+/// Records whether the client is a browser. A browser names its page in the header Origin, which no
+/// page can suppress (RFC 6455, section 4.1; Fetch, section 3.2).
 struct NoteOrigin(Arc<AtomicBool>);
 
 impl Callback for NoteOrigin {
     fn on_request(self, request: &Request, response: Response) -> Result<Response, ErrorResponse> {
+        // Relaxed: the worker that runs the handshake also reads the flag.
         self.0.store(request.headers().contains_key("origin"), Ordering::Relaxed);
         Ok(response)
     }
 }
 
-/// A connection whose handshake is under way.
+/// A connection with a handshake under way.
 struct Client {
     handshake: Handshake,
     is_browser: Arc<AtomicBool>,
@@ -77,7 +78,8 @@ impl WebSocketAcceptor {
             match rustix::net::acceptfrom_with(&self.socket, flags) {
                 Ok((socket, peer)) => {
                     let Some(peer) = peer.and_then(|peer| SocketAddr::try_from(peer).ok()) else { continue };
-                    let holder = Holder::address(peer.ip());
+                    let holder = Owner::address(peer.ip());
+                    // Checked before the handshake, which a full table would make useless.
                     if turn.may_have_a_face(holder) {
                         self.begin(turn, socket, peer, holder);
                     }
@@ -93,7 +95,7 @@ impl WebSocketAcceptor {
         turn: &mut AcceptContext<'_, H>,
         socket: OwnedFd,
         peer: SocketAddr,
-        holder: Holder,
+        holder: Owner,
     ) {
         tcp::prepare(&socket);
         let socket = Arc::new(socket);
@@ -101,12 +103,12 @@ impl WebSocketAcceptor {
         let is_browser = Arc::new(AtomicBool::new(false));
         let handshake = ServerHandshake::start(wire, NoteOrigin(is_browser.clone()), Some(config()));
         match self.handshakes.begin(holder, Client { handshake, is_browser, socket, peer }) {
-            Ok(evicted) => turn.add_drops("websocket_handshakes_full", evicted),
-            Err(_) => turn.count("accept_failed"),
+            Ok(evicted) => turn.add_drops(listener::WEBSOCKET_HANDSHAKES_FULL, evicted),
+            Err(_) => turn.count(listener::ACCEPT_FAILED),
         }
     }
 
-    /// Goes on with the handshake of a connection that sent something.
+    /// Continues the handshake of a connection that sent something.
     fn go_on<H: Handler>(&mut self, turn: &mut AcceptContext<'_, H>, number: u64) {
         let Some(pending) = self.handshakes.take(number) else { return };
         let (Client { handshake, is_browser, socket, peer }, holder, again) = pending.into_parts();
@@ -119,14 +121,14 @@ impl WebSocketAcceptor {
             }
             Err(HandshakeError::Interrupted(handshake)) => {
                 if self.handshakes.put_back(again(Client { handshake, is_browser, socket, peer })).is_err() {
-                    turn.count("accept_failed");
+                    turn.count(listener::ACCEPT_FAILED);
                 }
             }
             Err(HandshakeError::Failure(_)) => {
-                // Whoever does not take it need not hear it.
+                // The result is ignored: a client that does not read the answer does not need it.
                 let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
                 let _ = rustix::net::send(&*socket, BAD_REQUEST, flags);
-                turn.count("websocket_handshake_failed");
+                turn.count(listener::WEBSOCKET_HANDSHAKE_FAILED);
             }
         }
     }
@@ -138,9 +140,9 @@ impl<H: Handler> Acceptor<H> for WebSocketAcceptor {
     }
 
     fn accept(&mut self, turn: &mut AcceptContext<'_, H>, _scratch: &mut [u8]) {
-        let Ok(ready) = self.handshakes.ready() else { return turn.count("accept_failed") };
-        turn.add_drops("websocket_handshake_timeout", ready.timed_out);
-        // Those who have said something, before one that comes takes their place.
+        let Ok(ready) = self.handshakes.ready() else { return turn.count(listener::ACCEPT_FAILED) };
+        turn.add_drops(listener::WEBSOCKET_HANDSHAKE_TIMEOUT, ready.timed_out);
+        // Handshakes that can proceed are served first, because a new connection may evict them.
         ready.numbers.into_iter().for_each(|number| self.go_on(turn, number));
         if ready.is_listener_ready {
             self.take_up(turn);

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use namely_host::shares::Holder;
-use namely_wire::mgmt::FacePersistency;
+use namely_host::shares::Owner;
+use namely_messages::FacePersistency;
 use namely_wire::{Endpoint, FaceUri};
 use parking_lot::Mutex;
 use rustix::io::Errno;
@@ -19,14 +19,15 @@ use super::{READ_OCTETS, config};
 use crate::error::CloseReason;
 use crate::faces::Handler;
 use crate::kind::{NewTransport, ReadContext, Receiver};
+use crate::labels::received;
 use crate::queue::FrameQueue;
-use crate::sender::{Flushed, Sender, Sent};
-use crate::status::{Carrier, FaceState, LinkInfo, Reach};
-use crate::stream::Pace;
+use crate::sender::{FlushProgress, FlushReport, Sender};
+use crate::status::{Carrier, FaceState, LinkInfo, RemoteKind};
+use crate::stream::ReadBudget;
 use crate::unix::refuses_permanent;
 
-/// The transport of a client whose handshake is done. One that a browser made is not local: any
-/// page that it shows can connect.
+/// The transport of a client after its handshake. A connection from a browser is not local, because
+/// any page that it displays can connect.
 pub(super) fn client<H: Handler>(
     wire: Wire,
     peer: SocketAddr,
@@ -38,8 +39,8 @@ pub(super) fn client<H: Handler>(
     let connection = WebSocket::from_raw_socket(wire, Role::Server, Some(config()));
     let info = LinkInfo {
         remote: FaceUri::WsClient(Endpoint::Address(peer)),
-        reach: if peer.ip().is_loopback() && !is_browser { Reach::Local } else { Reach::Neighbour },
-        holder: Holder::address(peer.ip()),
+        reach: if peer.ip().is_loopback() && !is_browser { RemoteKind::Local } else { RemoteKind::Neighbour },
+        holder: Owner::address(peer.ip()),
         carrier: Carrier::Stream,
         mtu: None,
         path_octets: None,
@@ -52,8 +53,9 @@ pub(super) fn client<H: Handler>(
     NewTransport {
         receiver: Box::new(WebSocketReceiver {
             connection,
+            // Status 1001: this end goes away (RFC 6455, 7.4.1), unless a fault is found.
             farewell: Some(CloseCode::Away),
-            pace: Pace::default(),
+            pace: ReadBudget::default(),
         }),
         sender,
         info,
@@ -65,9 +67,10 @@ pub(super) fn client<H: Handler>(
 
 struct WebSocketReceiver {
     connection: WebSocket<Wire>,
-    /// What the peer is told when the face ends; `None` when it knows, or cannot be told.
+    /// The status code to send when the face ends; `None` if the peer knows it or cannot receive
+    /// it.
     farewell: Option<CloseCode>,
-    pace: Pace,
+    pace: ReadBudget,
 }
 
 impl Drop for WebSocketReceiver {
@@ -79,7 +82,7 @@ impl Drop for WebSocketReceiver {
 }
 
 impl WebSocketReceiver {
-    /// What an error of the protocol's state machine means.
+    /// Maps an error of the protocol's state machine to a close reason.
     fn failure<H: Handler>(&mut self, turn: &ReadContext<'_, H>, error: Error) -> Result<(), CloseReason> {
         use tungstenite::error::ProtocolError::ResetWithoutClosingHandshake;
         match error {
@@ -89,11 +92,12 @@ impl WebSocketReceiver {
                     Err(CloseReason::System(errno))
                 }
                 _ if error.kind() == std::io::ErrorKind::WouldBlock => {
+                    // A turn usually ends here, when the budget is spent or nothing is left.
                     self.pace.learn(turn.frames, turn.octets);
                     Ok(())
                 }
-                // A peer that asks for pongs and reads none; the last may be half written.
-                _ => Err(self.refuse(turn, "websocket_control_full", None)),
+                // The peer requests pongs and reads none; the last one may be half written.
+                _ => Err(self.refuse(turn, received::WEBSOCKET_CONTROL_FULL, None)),
             },
             Error::ConnectionClosed
             | Error::AlreadyClosed
@@ -101,8 +105,10 @@ impl WebSocketReceiver {
                 self.farewell = None;
                 Err(CloseReason::Peer)
             }
-            Error::Capacity(_) => Err(self.refuse(turn, "websocket_too_large", Some(CloseCode::Size))),
-            _ => Err(self.refuse(turn, "websocket_malformed", Some(CloseCode::Protocol))),
+            Error::Capacity(_) => {
+                Err(self.refuse(turn, received::WEBSOCKET_TOO_LARGE, Some(CloseCode::Size)))
+            }
+            _ => Err(self.refuse(turn, received::WEBSOCKET_MALFORMED, Some(CloseCode::Protocol))),
         }
     }
 
@@ -134,7 +140,8 @@ impl<H: Handler> Receiver<H> for WebSocketReceiver {
                     }
                 }
                 Ok(Message::Text(_)) => {
-                    return Err(self.refuse(turn, "websocket_text", Some(CloseCode::Unsupported)));
+                    // Status 1003: link packets are binary (RFC 6455, 7.4.1).
+                    return Err(self.refuse(turn, received::WEBSOCKET_TEXT, Some(CloseCode::Unsupported)));
                 }
                 // Answered by the library.
                 Ok(Message::Close(_)) => self.farewell = None,
@@ -151,7 +158,7 @@ struct WebSocketSender {
 }
 
 impl<P: AsRef<[u8]>> Sender<P> for WebSocketSender {
-    fn flush(&mut self, queue: &mut FrameQueue<P>, sent: &mut Sent) -> Result<Flushed, Errno> {
+    fn flush(&mut self, queue: &mut FrameQueue<P>, sent: &mut FlushReport) -> Result<FlushProgress, Errno> {
         self.outgoing.lock().flush(queue, sent)
     }
 

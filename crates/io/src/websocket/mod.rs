@@ -1,8 +1,8 @@
 //! WebSocket (RFC 6455): browser applications that connect. One binary message is one link packet.
 //!
-//! A face is made when the opening handshake is done, not before: until then a connection belongs
-//! to the listener, which bounds how many there are, how long each takes and how much it may send.
-//! There is no TLS here; a proxy in front of the router adds it.
+//! A face is made when the opening handshake is done. Until then a connection belongs to the
+//! listener, which limits the number of such connections, their duration and their octets. TLS is
+//! not supported here; a proxy in front of the router adds it.
 
 mod acceptor;
 mod halves;
@@ -21,25 +21,39 @@ use crate::sockets;
 use crate::tcp::bind_error;
 use crate::unix::BACKLOG;
 
-/// Octets of a client's request.
+/// Octets of a WebSocket client's request.
+///
+/// # Limit
+/// The request is refused with status 400, and the connection is closed.
+/// - Value: 8 KiB
+/// - Counter: `websocket_handshake_failed` of the listener
+/// - Tests: `a_bad_websocket_handshake_is_refused`
 pub const HANDSHAKE_OCTETS_MAX: usize = 8 << 10;
 
-/// Octets of a message, in however many frames it comes: the longest link packet.
+/// Octets of a WebSocket message, in any number of frames.
+///
+/// It is the longest link packet.
+///
+/// # Limit
+/// The connection is closed.
+/// - Value: 9312 octets
+/// - Counter: `websocket_too_large`
+/// - Tests: `an_oversized_message_ends_the_connection`
 pub const MESSAGE_OCTETS_MAX: usize = LP_PACKET_OCTETS_MAX;
 
 /// Octets read at once.
 const READ_OCTETS: usize = 16 << 10;
 
 impl<H: Handler> Faces<H> {
-    /// Listens for WebSocket connections on an address. Port 0 takes a free one, which
-    /// [`Faces::listeners`] shows.
+    /// Listens for WebSocket connections on an address. Port 0 takes a free one, listed by
+    /// [`Faces::listeners`].
     ///
     /// # Errors
-    /// [`OpenError::InUse`] when the port is taken; otherwise what the system says.
+    /// [`OpenError::InUse`] when the port is taken; otherwise the system's error.
     pub fn listen_websocket(&mut self, address: SocketAddr) -> Result<FaceUri, OpenError> {
         let text = FaceUri::Ws(Endpoint::Address(address)).to_string();
         let socket = sockets::open(sockets::family_of(&address), SocketType::STREAM)?;
-        // So that connections of an earlier run that linger do not keep the port.
+        // Lingering connections of an earlier run must not block the port.
         let _ = sockopt::set_socket_reuseaddr(&socket, true);
         if address.is_ipv6() {
             let _ = sockopt::set_ipv6_v6only(&socket, true);
@@ -53,6 +67,7 @@ impl<H: Handler> Faces<H> {
 }
 
 fn config() -> WebSocketConfig {
+    // The library writes control frames only, and each at once; messages pass by `Outgoing`.
     WebSocketConfig::default()
         .read_buffer_size(READ_OCTETS)
         .write_buffer_size(0)

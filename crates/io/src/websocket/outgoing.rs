@@ -1,4 +1,4 @@
-//! What leaves on a connection: messages, and control frames between them.
+//! The writing side of a connection: messages, and control frames between them.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::net::SendFlags;
 
 use crate::queue::FrameQueue;
-use crate::sender::{Flushed, Sent};
+use crate::sender::{FlushProgress, FlushReport};
 use crate::sockets;
 
 /// Messages of one write.
@@ -17,8 +17,15 @@ const MESSAGES_MAX: usize = 64;
 /// Writes in one turn.
 const WRITES_PER_TURN_MAX: usize = 8;
 
-/// Octets of control frames that wait for a half-written message; a peer that asks for more without
-/// reading is dropped.
+/// Octets of WebSocket control frames behind a half-written message.
+///
+/// A peer that requests more does not read.
+///
+/// # Limit
+/// The connection is closed.
+/// - Value: 1 KiB
+/// - Counter: `websocket_control_full`
+/// - Tests: `a_pinging_peer_that_never_reads_ends`
 const CONTROL_OCTETS_MAX: usize = 1 << 10;
 
 /// The header of an unmasked binary message: RFC 6455, section 5.2.
@@ -70,8 +77,8 @@ impl Outgoing {
             self.control.extend_from_slice(octets);
             return Ok(());
         }
-        // Room for so little is always there, unless the peer reads nothing: then it need not be
-        // answered either.
+        // A socket always has room for so little, unless the peer reads nothing: then it need not
+        // be answered either.
         match self.write_control(octets) {
             Ok(true) => Ok(()),
             Ok(false) => Err(io::ErrorKind::StorageFull.into()),
@@ -79,18 +86,19 @@ impl Outgoing {
         }
     }
 
-    /// Says goodbye, unless a message is half written or the peer does not read.
+    /// Sends a Close frame, unless a message is half written or the peer does not read.
     pub(super) fn close(&mut self, code: u16) {
         /// The first octet of a Close frame of one piece.
         const FINAL_CLOSE: u8 = 0x88;
         if self.written == 0 {
             let [high, low] = code.to_be_bytes();
+            // The connection ends whether or not the peer receives the frame.
             let _ = self.write_control(&[FINAL_CLOSE, 2, high, low]);
         }
     }
 
-    /// Whether all of `octets` was written; a part would put the stream out of step, so that it
-    /// must end.
+    /// Returns true if all of `octets` was written. After a partial write the stream is out of step
+    /// and must end.
     fn write_control(&self, octets: &[u8]) -> Result<bool, Errno> {
         loop {
             match rustix::net::send(&self.socket, octets, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
@@ -106,34 +114,40 @@ impl Outgoing {
     pub(super) fn flush<P: AsRef<[u8]>>(
         &mut self,
         queue: &mut FrameQueue<P>,
-        sent: &mut Sent,
-    ) -> Result<Flushed, Errno> {
+        sent: &mut FlushReport,
+    ) -> Result<FlushProgress, Errno> {
         for _ in 0..WRITES_PER_TURN_MAX {
             if queue.is_empty() {
-                return Ok(Flushed::All);
+                return Ok(FlushProgress::All);
             }
             match self.write(queue, sent) {
                 Ok(true) => (),
-                Ok(false) | Err(Errno::AGAIN) => return Ok(Flushed::Blocked),
+                Ok(false) | Err(Errno::AGAIN) => return Ok(FlushProgress::Blocked),
                 Err(Errno::INTR) => (),
                 Err(errno) => return Err(errno),
             }
             if self.written == 0 && !self.control.is_empty() {
                 let control = std::mem::take(&mut self.control);
                 if !self.write_control(&control)? {
+                    // The rest of a control frame is not retained, so the stream cannot go on.
                     return Err(Errno::NOBUFS);
                 }
             }
         }
-        Ok(if queue.is_empty() { Flushed::All } else { Flushed::Some })
+        Ok(if queue.is_empty() { FlushProgress::All } else { FlushProgress::Some })
     }
 
-    /// One write. Whether the socket took all that was offered.
-    fn write<P: AsRef<[u8]>>(&mut self, queue: &mut FrameQueue<P>, sent: &mut Sent) -> Result<bool, Errno> {
-        // A waiting control frame goes right behind the message that is half written.
+    /// Makes one write. Returns true if the socket accepted all of it.
+    fn write<P: AsRef<[u8]>>(
+        &mut self,
+        queue: &mut FrameQueue<P>,
+        sent: &mut FlushReport,
+    ) -> Result<bool, Errno> {
+        // A waiting control frame follows directly after the message that is half written.
         let messages_max = if self.control.is_empty() { MESSAGES_MAX } else { 1 };
         let headers: Vec<Header> =
             queue.frames().take(messages_max).map(|frame| Header::of(frame.octets())).collect();
+        // A header and at most four slices for each message.
         let mut slices = Vec::with_capacity(headers.len() * 5);
         let (mut skip, mut offered) = (self.written, 0);
         for (header, frame) in headers.iter().zip(queue.frames()) {
@@ -147,6 +161,7 @@ impl Outgoing {
             }
         }
         let written = sockets::write(&self.socket, &slices)?;
+        // They borrow from the queue, which changes below.
         drop(slices);
         self.written += written;
         for header in headers {
@@ -168,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_are_as_short_as_they_can_be() {
+    fn headers_are_as_short_as_possible() {
         assert_eq!(Header::of(0).as_bytes(), [0x82, 0]);
         assert_eq!(Header::of(125).as_bytes(), [0x82, 125]);
         assert_eq!(Header::of(126).as_bytes(), [0x82, 126, 0, 126]);

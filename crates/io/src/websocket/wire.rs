@@ -1,5 +1,5 @@
-//! The connection as the protocol's state machine sees it: reads within a budget, and writes of
-//! control frames.
+//! The connection for the protocol's state machine: reads within a budget, and writes of control
+//! frames.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -18,8 +18,8 @@ pub(super) struct Wire {
     outgoing: Arc<Mutex<Outgoing>>,
     /// Octets that may still be read.
     budget: usize,
-    /// What a read finds when the budget is used up: that there is nothing now, or that there was
-    /// too much.
+    /// The result of a read when the budget is used up: nothing is available now, or there was too
+    /// much.
     at_end: io::ErrorKind,
 }
 
@@ -30,7 +30,7 @@ impl Wire {
         Wire { socket, outgoing, budget: octets_max, at_end: io::ErrorKind::FileTooLarge }
     }
 
-    /// Allows so many octets more to be read in this turn.
+    /// Sets the octets that may be read in this turn.
     pub(super) fn begin_turn(&mut self, octets: usize) {
         self.budget = octets;
         self.at_end = io::ErrorKind::WouldBlock;
@@ -65,8 +65,8 @@ impl Read for Wire {
 }
 
 impl Write for Wire {
-    /// The answer to a handshake, a ping or a close: written at once or, behind a message that is
-    /// half written, after it.
+    /// Writes the answer to a handshake, a ping or a close: at once, or after a message that is
+    /// half written.
     fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
         self.outgoing.lock().control(octets)?;
         Ok(octets.len())

@@ -1,4 +1,4 @@
-//! A running event loop that tells the test what it sees and does what the test says.
+//! A running event loop that reports its events to the test and executes the test's commands.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub(crate) mod namespace;
@@ -12,19 +12,19 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use namely_io::{
-    Buffer, CloseReason, DispatchedLinks, EventLoop, FacePort, FaceTag, Faces, Handler, IoOptions, OpenError,
-    PortStatus, SendError, Workers, Xdp,
+    Buffer, CloseReason, DispatchedLinks, EventLoop, FaceSender, FaceSnapshot, FaceTag, Faces, Handler,
+    IoOptions, OpenError, SendError, Workers, Xdp,
 };
 use namely_link::Outbound;
-use namely_skip::{Need, eventually, skip};
+use namely_testkit::{Need, eventually, skip};
 use namely_wire::tlv::Writer;
 use namely_wire::{LpFraming, LpHeaders, encode_lp_header};
 
 pub(crate) type Io = Faces<Recorder>;
-pub(crate) type Port = FacePort<Packet>;
+pub(crate) type Egress = FaceSender<Packet>;
 pub(crate) type Command = Box<dyn FnOnce(&mut Io) -> ControlFlow<()> + Send>;
 
-/// How long a test waits for what must happen.
+/// Maximum time that a test waits for a required event.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Clone, Debug)]
@@ -55,20 +55,20 @@ pub(crate) enum Seen {
     Event(Event),
 }
 
-/// What happened to a face.
+/// An event of a face.
 #[derive(Debug)]
 pub(crate) enum Event {
     Accepted(FaceTag),
     Up(FaceTag),
     Down(FaceTag, CloseReason),
-    Closed { face: FaceTag, reason: CloseReason, status: Box<PortStatus> },
+    Closed { face: FaceTag, reason: CloseReason, status: Box<FaceSnapshot> },
 }
 
 /// The faces of all loops of this process.
-static PORTS: Mutex<BTreeMap<FaceTag, Weak<Port>>> = Mutex::new(BTreeMap::new());
+static PORTS: Mutex<BTreeMap<FaceTag, Weak<Egress>>> = Mutex::new(BTreeMap::new());
 
-/// Gives a face a tag, as whoever makes faces of ports does.
-fn tagged(port: &Arc<Port>) -> FaceTag {
+/// Gives a face a tag, as the owner of a port does.
+fn tagged(port: &Arc<Egress>) -> FaceTag {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let tag = FaceTag(NEXT.fetch_add(1, Ordering::Relaxed));
     PORTS.lock().unwrap().insert(tag, Arc::downgrade(port));
@@ -77,30 +77,30 @@ fn tagged(port: &Arc<Port>) -> FaceTag {
 }
 
 /// The port of a face that is not closed.
-pub(crate) fn port(face: FaceTag) -> Option<Arc<Port>> {
+pub(crate) fn port(face: FaceTag) -> Option<Arc<Egress>> {
     let port = PORTS.lock().unwrap().get(&face).and_then(Weak::upgrade);
     port.filter(|port| !port.is_closed())
 }
 
-/// How many faces with this local end are open.
+/// Returns the number of open faces with this local end.
 pub(crate) fn open_ports(local: std::net::SocketAddr) -> usize {
     all_open().iter().filter(|port| port.status().local.address() == Some(local)).count()
 }
 
 /// The ports of all loops of this process that are open.
-fn all_open() -> Vec<Arc<Port>> {
+fn all_open() -> Vec<Arc<Egress>> {
     let ports: Vec<_> = PORTS.lock().unwrap().values().filter_map(Weak::upgrade).collect();
     ports.into_iter().filter(|port| !port.is_closed()).collect()
 }
 
-/// Whether there is a face to this far end.
+/// Returns true if there is a face to this far end.
 pub(crate) fn open_to(remote: std::net::SocketAddr) -> bool {
     all_open().iter().any(|port| port.status().remote.address() == Some(remote))
 }
 
-/// What the face to this far end dropped for a reason.
+/// Returns the number of packets that the face to this far end dropped for the reason `label`.
 pub(crate) fn drops_to(remote: std::net::SocketAddr, label: &'static str) -> u64 {
-    let of_face = |status: PortStatus| (status.remote.address() == Some(remote)).then_some(status);
+    let of_face = |status: FaceSnapshot| (status.remote.address() == Some(remote)).then_some(status);
     all_open()
         .iter()
         .filter_map(|port| of_face(port.status()))
@@ -122,14 +122,14 @@ impl Handler for Recorder {
         assert!(unmarked.is_empty(), "{headers:?}");
         let octets = packet.as_ref().to_vec();
         if self.echo {
-            // What finds no room is counted.
+            // A packet without room is counted.
             let _ = push(io, face, packet);
         }
         let _ = self.seen.send(Seen::Frame(face, octets));
     }
 
     fn event(&mut self, _: &mut Io, event: namely_io::Event<Packet>) {
-        let tag = |port: Arc<Port>| port.tag().unwrap();
+        let tag = |port: Arc<Egress>| port.tag().unwrap();
         let _ = self.seen.send(Seen::Event(match event {
             namely_io::Event::Accepted(port) => Event::Accepted(tagged(&port)),
             namely_io::Event::Up(port) => Event::Up(tag(port)),
@@ -223,7 +223,7 @@ impl Loop {
     /// Opens a face.
     pub(crate) fn open(
         &self,
-        open: impl FnOnce(&mut Io) -> Result<Arc<Port>, OpenError> + Send + 'static,
+        open: impl FnOnce(&mut Io) -> Result<Arc<Egress>, OpenError> + Send + 'static,
     ) -> Result<FaceTag, OpenError> {
         self.with(move |io| open(io).map(|port| tagged(&port)))
     }
@@ -246,7 +246,7 @@ impl Loop {
         hold
     }
 
-    pub(crate) fn status(&self, id: FaceTag) -> Option<PortStatus> {
+    pub(crate) fn status(&self, id: FaceTag) -> Option<FaceSnapshot> {
         self.with(move |_| port(id).map(|port| port.status()))
     }
 
@@ -288,7 +288,7 @@ impl Loop {
         }
     }
 
-    pub(crate) fn closed(&self, expected: FaceTag) -> (CloseReason, PortStatus) {
+    pub(crate) fn closed(&self, expected: FaceTag) -> (CloseReason, FaceSnapshot) {
         match self.next_event() {
             Event::Closed { face, reason, status } if face == expected => (reason, *status),
             other => panic!("{other:?} instead of the end of {expected:?}"),
@@ -386,8 +386,9 @@ pub(crate) fn reading(xdp: Xdp) -> IoOptions {
     options
 }
 
-/// Waits until no XDP program is at a device. What another test starts meanwhile has the program's
-/// descriptor too until it runs, and with it the program stays.
+/// Waits until no XDP program is at a device. A process that another test starts meanwhile holds
+/// the XDP program's descriptor until it executes its own program, and the XDP program stays as
+/// long.
 #[allow(dead_code, reason = "some files use it")]
 pub(crate) fn until_xdp_has_gone(namespace: &namespace::Namespace, device: &str) {
     eventually("XDP has gone", || !namespace.shows(&format!("link show dev {device}"), "xdp"));

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use namely_skip::{Need, ip, skip, succeeds_or_skip};
+use namely_testkit::{Need, ip, skip, succeeds_or_skip};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -16,7 +16,7 @@ pub(crate) struct Namespace {
 }
 
 impl Namespace {
-    /// None, with the reason printed, where there cannot be one.
+    /// Prints the reason and returns none if a namespace is not available.
     pub(crate) fn new() -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             skip(Need::Namespaces, "network namespaces need root");
@@ -38,7 +38,8 @@ impl Namespace {
         ip(&format!("-n {} {command}", self.name))
     }
 
-    /// Whether what `ip` prints of this namespace at the words of `command` has `word` in it.
+    /// Returns true if the output of `ip` with the words of `command` in this namespace contains
+    /// `word`.
     #[allow(dead_code, reason = "some files use it")]
     pub(crate) fn shows(&self, command: &str, word: &str) -> bool {
         let printed = Command::new("ip").args(["-n", &self.name]).args(command.split_whitespace()).output();

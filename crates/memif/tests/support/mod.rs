@@ -1,4 +1,4 @@
-//! Both ends of an interface in one process, and a client that does what it likes.
+//! Both ends of an interface in one process, and a client that sends arbitrary messages.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use std::io::{IoSlice, IoSliceMut};
@@ -68,8 +68,8 @@ pub(crate) fn receive(end: &mut Interface) -> Vec<Vec<u8>> {
     packets
 }
 
-/// Sends `message` as it is, with a descriptor or not. Where the other end has the kernel refuse
-/// descriptors just now, the message comes without it.
+/// Sends `message` as it is, with a descriptor or not. If the other end makes the kernel refuse
+/// descriptors at this moment, the message arrives without it.
 pub(crate) fn send(socket: &OwnedFd, octets: &[u8], fd: Option<BorrowedFd<'_>>) {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
@@ -83,7 +83,7 @@ pub(crate) fn send(socket: &OwnedFd, octets: &[u8], fd: Option<BorrowedFd<'_>>) 
     }
 }
 
-/// What the other end says next, if it said something.
+/// The other end's next message, if there is one.
 pub(crate) fn heard(socket: &OwnedFd) -> Option<Message> {
     heard_with_descriptor(socket).map(|(message, _)| message)
 }
@@ -102,8 +102,8 @@ pub(crate) fn heard_with_descriptor(socket: &OwnedFd) -> Option<(Message, Option
     Some((Message::decode(&octets[..received.bytes]).ok()?, fd))
 }
 
-/// A client that writes its memory itself: a ring of each direction with 2^`LOG2` slots, whose
-/// buffers of 64 octets follow.
+/// A client that writes its memory itself: a ring of each direction with 2^`LOG2` slots, followed
+/// by their buffers of 64 octets.
 pub(crate) struct RawClient {
     pub(crate) socket: OwnedFd,
     pub(crate) region: Region,

@@ -1,18 +1,30 @@
 //! `bpt/bind` and `bpt/unbind`: the prefixes of this host's applications, below the routable
-//! prefixes that the operator leads to the face `local`.
+//! prefixes that the operator routes to the face `local`.
 
 use namely_forwarder::{BindError, Bound, FaceId};
-use namely_wire::mgmt::{ControlParameters, ControlResponse, bind_flags, status_code};
+use namely_messages::{ControlParameters, ControlResponse, bind_flags, status_code};
 use namely_wire::{Name, NameRef};
 
 use super::{bad, face_or_own, not_found, required_name};
 use crate::control::Tables;
 
-/// Prefixes that one application's face may bind. One more is refused with 500, so that no
-/// application takes all places of the table.
+/// Prefixes that one face has bound.
+///
+/// So one application cannot fill the table.
+///
+/// # Limit
+/// The bind is refused with status 500.
+/// - Counter: `management.commands_failed`
+/// - Tests: `bound_prefixes_per_face_are_limited`
 pub const BINDINGS_PER_FACE_MAX: usize = 4096;
 
-/// Octets and components of a prefix that can be bound. A longer one is refused with 414.
+/// Octets and components of a bound prefix.
+///
+/// # Limit
+/// The bind is refused with status 414.
+/// - Value: 255 octets, 32 components
+/// - Counter: `management.commands_failed`
+/// - Tests: `long_prefixes_cannot_be_bound`
 pub const BOUND_PREFIX_MAX: (usize, usize) = (255, 32);
 
 pub(crate) fn bind(
@@ -35,7 +47,7 @@ pub(crate) fn bind(
     }
     let (face, name) = (FaceId(face_or_own(parameters, own)), prefix.to_name());
     let bound = match tables.bpt_bind(face, &name, BINDINGS_PER_FACE_MAX) {
-        // The same again, as over a connection that cannot know what came through.
+        // A repeated bind succeeds, because a client cannot know if its first command arrived.
         Err(BindError::InUse) if tables.bpt_holds(face, &name) => {
             Ok(tables.bpt_routed(prefix).map_or(Bound::NotRouted, |_| Bound::Routed))
         }
@@ -69,7 +81,7 @@ pub(crate) fn unbind(
     }))
 }
 
-/// Rule 2 (`IS-07`): what the application is told whose prefix no route leads to.
+/// Rule 2 (`IS-07`): the text for an application whose prefix no route covers.
 fn not_routed(prefix: NameRef<'_>) -> String {
     format!("no route leads {prefix} to `local`: until there is one, no Interest comes by this binding")
 }
@@ -87,7 +99,7 @@ fn refusal(error: BindError, prefix: NameRef<'_>, face: FaceId, tables: &dyn Tab
             ControlResponse::new(status_code::FACE_NOT_FOUND, format!("there is no face {face}"))
         }
         BindError::NotUpper => bad(format!("face {face} leads to another host: only applications bind")),
-        BindError::HolderFull => ControlResponse::new(status_code::UNAUTHORIZED, error.to_string()),
+        BindError::OwnerFull => ControlResponse::new(status_code::UNAUTHORIZED, error.to_string()),
         BindError::NoMemory => ControlResponse::new(status_code::INTERNAL_ERROR, error.to_string()),
         BindError::TableFull => ControlResponse::new(
             status_code::INTERNAL_ERROR,
@@ -98,14 +110,14 @@ fn refusal(error: BindError, prefix: NameRef<'_>, face: FaceId, tables: &dyn Tab
     }
 }
 
-/// The prefixes that are bound, in the order of names.
-pub(crate) fn list(tables: &dyn Tables) -> Vec<namely_wire::mgmt::Binding> {
+/// The bound prefixes, in the order of names.
+pub(crate) fn list(tables: &dyn Tables) -> Vec<namely_messages::Binding> {
     let flags =
         |prefix: &Name| if tables.bpt_routed(prefix.as_name()).is_some() { bind_flags::ROUTED } else { 0 };
     let mut bindings: Vec<_> = tables
         .bpt()
         .into_iter()
-        .map(|(prefix, face)| namely_wire::mgmt::Binding { flags: flags(&prefix), prefix, face_id: face.0 })
+        .map(|(prefix, face)| namely_messages::Binding { flags: flags(&prefix), prefix, face_id: face.0 })
         .collect();
     bindings.sort_by(|a, b| a.prefix.cmp(&b.prefix));
     bindings

@@ -1,16 +1,25 @@
 //! `cs/config`, `cs/erase`, `cs/pin`, `cs/unpin` and `cs/report`.
 
 use namely_forwarder::{CsChange, CsPolicy};
-use namely_wire::mgmt::{ControlParameters, ControlResponse, CsList, CsListQuery, cs_flags, status_code};
+use namely_messages::{ControlParameters, ControlResponse, CsList, CsListQuery, cs_flags, status_code};
 
 use super::{MaskedFlags, bad, not_found, required_name};
 use crate::control::{Control, CsDisk, CsDiskChange, Tables};
 
-/// Packets that one `cs/erase` erases at most from memory; the response says whether more are left.
-/// NFD's figure.
+/// Packets that one `cs/erase` erases from memory.
+///
+/// The limit is that of NFD.
+///
+/// # Limit
+/// The response reports that more may be left.
+/// - Tests: `one_erase_command_is_bounded`
 pub(crate) const ERASE_MAX: u64 = 256;
 
 /// Packets of one part of `cs/list`.
+///
+/// # Limit
+/// The next part continues the list.
+/// - Tests: `memory_contents_are_listed_in_parts`
 pub(crate) const LIST_MAX: usize = 256;
 
 pub(crate) fn list(query: &CsListQuery, tables: &dyn Tables, now_ns: u64) -> CsList {
@@ -56,8 +65,8 @@ pub(crate) fn config(
     }))
 }
 
-/// Erases in memory, and after the last part of that on disk, which does not know how many packets
-/// that are.
+/// Erases a part of the packets in memory. The command that erases the last part also erases the
+/// packets on disk; the disk does not report their number.
 pub(crate) fn erase(
     parameters: &ControlParameters,
     control: Control<'_>,
@@ -68,7 +77,7 @@ pub(crate) fn erase(
     }
     let wanted = parameters.count.unwrap_or(u64::MAX);
     let (erased, more) = control.tables.cs_erase(prefix, wanted.min(ERASE_MAX));
-    // A count is of packets in memory: the disk erases whole prefixes.
+    // A command with a count erases in memory only, because the disk erases whole prefixes.
     let is_whole = parameters.count.is_none() && !more;
     if let Some(disk) = control.disk.filter(|_| is_whole) {
         disk.erase(prefix).map_err(|why| ControlResponse::new(status_code::CONFLICT, why))?;
@@ -76,7 +85,8 @@ pub(crate) fn erase(
     Ok(ControlResponse::ok(&ControlParameters {
         name: Some(prefix.to_name()),
         count: Some(erased),
-        // Capacity says 'ask again': this many go at once, and the caller wanted more than that.
+        // Capacity is the limit of one command. It shows that the command must be sent again to
+        // erase the rest.
         capacity: (more && wanted > ERASE_MAX).then_some(ERASE_MAX),
         ..Default::default()
     }))
@@ -103,8 +113,9 @@ pub(crate) fn unpin(
     Ok(done(parameters))
 }
 
-/// A consumer has refused Data, which it names with its implicit digest. Count says how many
-/// learned routes were given up, Capacity whether the content store had it.
+/// Handles the report that a consumer has refused Data, which the name identifies by its implicit
+/// digest. In the response, Count is the number of removed learned routes, and Capacity shows if
+/// the content store had the packet.
 pub(crate) fn report(
     parameters: &ControlParameters,
     tables: &dyn Tables,

@@ -1,17 +1,18 @@
-//! The dataset `name/explain`: what the tables of a router say of a name.
+//! The dataset `name/explain`: how the tables of a router treat a name.
 
 use namely_forwarder::{ExplainedHop as Hop, FaceId, PacketBuf, PendingInterest, Router, SentTo};
-use namely_wire::mgmt::{
+use namely_messages::{
     Explained, ExplainedData, ExplainedHop, ExplainedInterest, ExplainedRoute, ExplainedSending, route_flags,
 };
 use namely_wire::{NackReason, Name, NameRef};
 
 const NS_PER_MS: u64 = 1_000_000;
 
-/// Routes that are told of a name: as many as lead on, and not all that a RIB can hold.
+/// Maximum number of routes listed for a name. A RIB can have more.
 const ROUTES_MAX: usize = 64;
 
-/// What becomes of an Interest for `name`, without what depends on who asks.
+/// Describes how an Interest for `name` is processed, without the parts that depend on the
+/// requester.
 pub(crate) fn explained<B, R>(router: &Router<B, R>, name: NameRef<'_>, now_ns: u64) -> Explained
 where
     B: PacketBuf,
@@ -33,13 +34,13 @@ where
         strategy: found.strategy,
         strategy_prefix: name.prefix(found.strategy_components).to_name(),
         discovery: ids(&found.discovery),
-        pit: (found.pit_entries as u64, found.pit_entries_max as u64),
+        pit_entries: found.pit_entries as u64,
+        pit_capacity: found.pit_entries_max as u64,
         ..Explained::default()
     }
 }
 
-/// The routes that next hops of `prefix` come from: its own, and those of shorter names that it
-/// inherits.
+/// The routes that cause the next hops of `prefix`: its own, and inherited routes of shorter names.
 fn routes<B, R>(router: &Router<B, R>, prefix: &Name, now_ns: u64) -> Vec<ExplainedRoute>
 where
     B: PacketBuf,

@@ -1,11 +1,11 @@
-//! `faces/create`, `faces/update`, `faces/destroy`, and what the face datasets show.
+//! `faces/create`, `faces/update`, `faces/destroy`, and the face datasets.
 
 use namely_forwarder::FaceId;
-use namely_wire::FaceUri;
-use namely_wire::mgmt::{
+use namely_messages::{
     ChannelStatus, ControlParameters, ControlResponse, FacePersistency, FaceQueryFilter, FaceStatus,
     encode_blocks, face_flags, status_code,
 };
+use namely_wire::FaceUri;
 
 use super::{MaskedFlags, bad, face_or_own, not_found};
 use crate::control::{CreateFaceError, FaceSettings, FaceSpec, Faces, UpdateFaceError};
@@ -81,7 +81,7 @@ fn refusal(error: UpdateFaceError, face_id: u64) -> ControlResponse {
     }
 }
 
-/// The faces dataset, of those that `filter` lets through.
+/// The faces dataset, restricted to the faces that match `filter`.
 pub(crate) fn list(filter: &FaceQueryFilter, faces: &dyn Faces) -> Vec<u8> {
     let all = faces.faces();
     encode_blocks(all.iter().filter(|face| filter.matches(face)))

@@ -1,7 +1,7 @@
 //! `fib/add-nexthop` and `fib/remove-nexthop`.
 
 use namely_forwarder::{FaceId, FibError};
-use namely_wire::mgmt::{ControlParameters, ControlResponse};
+use namely_messages::{ControlParameters, ControlResponse};
 
 use super::{face_or_own, not_found, required_name, table_refusal};
 use crate::control::Tables;

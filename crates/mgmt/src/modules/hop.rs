@@ -1,44 +1,54 @@
-//! What this router says of a name to who follows it hop by hop (`namely why NAME --trace`): its
-//! route, strategy and next hops, and neither what is cached nor who waits.
+//! Answers to hop-by-hop queries about a name (`namely why NAME --trace`): its route, strategy and
+//! next hops. Cached and pending packets are not listed.
 //!
-//! The question comes from any machine, unsigned. So it is answered only where the operator wants
-//! that, a bounded number of times a second, and by one packet.
+//! A query can come from any machine and is unsigned. So queries are answered only if the operator
+//! enables the answers, at a limited rate, and with a single packet.
 
 use namely_forwarder::FaceId;
+use namely_messages::{ExplainedHop, FaceScope, HopAnswer, HopNext};
 use namely_wire::NameRef;
-use namely_wire::mgmt::{ExplainedHop, FaceScope, HopAnswer, HopNext};
 
 use crate::control::Control;
 use crate::management::Now;
 
-/// Questions that are answered in a second.
+/// Queries of hop-by-hop traces that are answered in a second.
+///
+/// # Limit
+/// Further queries are not answered.
+/// - Counter: `hop_answers_refused`
+/// - Tests: `network_explanations_are_rate_limited`,
+///   `hop_answers_are_rate_limited`
 pub const HOP_ANSWERS_PER_SECOND_MAX: u32 = 20;
 
-/// Next hops that are told: the cheapest.
+/// Next hops in an answer to a hop-by-hop trace.
+///
+/// # Limit
+/// The most expensive ones are left out.
+/// - Tests: `explained_nexthops_have_a_limit`
 pub const HOP_NEXT_MAX: usize = 16;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// How many questions were answered in this second.
+/// Number of answers in the current second.
 #[derive(Debug, Default)]
-pub(crate) struct Answered {
+pub(crate) struct AnswerRate {
     second: u64,
     count: u32,
 }
 
-impl Answered {
-    /// Counts one more; false if there were enough.
+impl AnswerRate {
+    /// Counts an answer. Returns false if the limit is reached.
     pub(crate) fn one_more(&mut self, now_ns: u64) -> bool {
         let second = now_ns / NS_PER_S;
         if second != self.second {
-            *self = Answered { second, count: 0 };
+            *self = AnswerRate { second, count: 0 };
         }
         self.count += u32::from(self.count <= HOP_ANSWERS_PER_SECOND_MAX);
         self.count <= HOP_ANSWERS_PER_SECOND_MAX
     }
 }
 
-/// What is said of `name` to who asked by the face `from`.
+/// The answer about `name` to a query from the face `from`.
 pub(crate) fn answer(name: NameRef<'_>, from: u64, control: Control<'_>, now: Now) -> HopAnswer {
     let explained = control.tables.explain(name, now.ns);
     let uri = |id: u64| control.faces.face(FaceId(id)).map(|face| face.uri);
@@ -49,7 +59,7 @@ pub(crate) fn answer(name: NameRef<'_>, from: u64, control: Control<'_>, now: No
             return Some(HopNext { uri: String::new(), cost, is_failing });
         }
         let face = control.faces.face(FaceId(hop.face_id)).filter(|_| hop.face_id != from)?;
-        // What an application's socket is called is nobody's business.
+        // The socket names of local applications are not disclosed.
         let uri = if face.face_scope == FaceScope::Local { String::new() } else { face.uri };
         Some(HopNext { uri, cost, is_failing })
     };
@@ -66,8 +76,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_questions_are_answered_in_a_second_as_may_be_and_one_more_is_not() {
-        let mut answered = Answered::default();
+    fn hop_answers_are_rate_limited() {
+        let mut answered = AnswerRate::default();
         for second in [0, 1, 7] {
             let now_ns = second * NS_PER_S + 5;
             assert!((0..HOP_ANSWERS_PER_SECOND_MAX).all(|_| answered.one_more(now_ns)));

@@ -1,7 +1,7 @@
-//! `rib/register` and `rib/unregister`; `rib/announce` becomes a registration before it comes here.
+//! `rib/register` and `rib/unregister`. The caller converts `rib/announce` to a registration.
 
 use namely_forwarder::{Charge, FaceId, FibError, RibError};
-use namely_wire::mgmt::{
+use namely_messages::{
     Command, CommandParameters, CommandRequest, ControlParameters, ControlResponse, Route, RouteOrigin,
     route_flags, status_code,
 };
@@ -9,8 +9,8 @@ use namely_wire::mgmt::{
 use super::{face_or_own, not_found, required_name, table_refusal};
 use crate::control::{Control, Tables};
 
-/// Carries out a command. What was announced is the face's to show along with its Data, until the
-/// route is taken back.
+/// Executes a command. An announcement is also passed to the face, which may attach it to Data
+/// until it expires or the route is unregistered.
 pub(crate) fn execute(
     request: &CommandRequest<'_>,
     parameters: &ControlParameters,
@@ -50,10 +50,10 @@ fn register(
         flags: parameters.flags.unwrap_or(route_flags::CHILD_INHERIT),
         expiration_period_ms: parameters.expiration_period_ms,
     };
-    // Who routes to another's face has the right to manage the router.
-    let charge = if route.face_id == own { Charge::Holder } else { Charge::Router };
+    // A route to another face requires the right to manage the router, so the router is charged.
+    let charge = if route.face_id == own { Charge::Owner } else { Charge::Router };
     tables.rib_register(charge, prefix, &route, now_ns).map_err(|error| match error {
-        RibError::HolderFull => ControlResponse::new(status_code::UNAUTHORIZED, error.to_string()),
+        RibError::OwnerFull => ControlResponse::new(status_code::UNAUTHORIZED, error.to_string()),
         RibError::NoFace | RibError::Fib(FibError::NoFace) => table_refusal(true, "RIB", route.face_id),
         RibError::TableFull | RibError::Fib(_) => table_refusal(false, "RIB", route.face_id),
     })?;

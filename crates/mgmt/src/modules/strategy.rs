@@ -1,7 +1,7 @@
 //! `strategy-choice/set` and `strategy-choice/unset`.
 
 use namely_forwarder::StrategyError;
-use namely_wire::mgmt::{ControlParameters, ControlResponse, status_code};
+use namely_messages::{ControlParameters, ControlResponse, status_code};
 
 use super::{bad, not_found, required_name, table_refusal};
 use crate::control::Tables;

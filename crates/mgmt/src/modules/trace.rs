@@ -1,16 +1,22 @@
-//! Commands of namely's module `trace`: what becomes of packets below a prefix, while somebody
-//! reads it. They need the right to manage: what others ask for is nobody else's business.
+//! Commands of namely's module `trace`: traces of packets below a prefix, for as long as a client
+//! reads them. They require the right to manage, because they show the requests of other users.
 
+use namely_messages::{ControlParameters, ControlResponse, encode_blocks, status_code};
 use namely_wire::PACKET_OCTETS_MAX;
-use namely_wire::mgmt::{ControlParameters, ControlResponse, encode_blocks, status_code};
 
 use super::{bad, not_found, required_name};
 use crate::control::{Control, Traces};
 
-/// Longest time that a trace lasts, ms: whoever wants more begins another.
+/// Duration of a packet trace.
+///
+/// A client starts another trace to continue.
+///
+/// # Limit
+/// A longer duration is reduced to it, and the trace ends after it.
+/// - Tests: `a_trace_needs_the_management_right`
 pub const TRACE_TIME_MS_MAX: u64 = 3_600_000;
 
-/// Of a packet: what the response's own name, text and parameters, and the signature have.
+/// Octets of a packet reserved for the response's own name, text, parameters and signature.
 const ENVELOPE_OCTETS: usize = 1_024;
 
 fn traces(control: Control<'_>) -> Result<&dyn Traces, ControlResponse> {
@@ -27,10 +33,10 @@ fn required_id(parameters: &ControlParameters) -> Result<u64, ControlResponse> {
 }
 
 fn none_such() -> ControlResponse {
-    not_found("there is no such trace: its time is over, or nobody has read it")
+    not_found("there is no such trace: its time is over, or it was not read for too long")
 }
 
-/// `trace/start`: of Name, for ExpirationPeriod.
+/// `trace/start`: the trace of Name, for ExpirationPeriod.
 pub(crate) fn start(
     parameters: &ControlParameters,
     own: u64,
@@ -48,7 +54,8 @@ pub(crate) fn start(
     }))
 }
 
-/// `trace/read`: parameters with Count of what was lost, and Flags 1 if more waits; then packets.
+/// `trace/read`: returns parameters, then packets. Count is the number of lost entries, and Flags
+/// is 1 if more entries are available.
 pub(crate) fn read(
     parameters: &ControlParameters,
     control: Control<'_>,

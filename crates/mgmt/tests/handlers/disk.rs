@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn without_a_disk_its_commands_say_how_to_have_one_and_its_dataset_is_empty() {
+fn disk_commands_without_disk_give_hints() {
     let world = World::new();
     let root = Requester::User(0);
     assert_eq!(world.dataset(Dataset::CsDisk), []);
@@ -19,7 +19,7 @@ fn without_a_disk_its_commands_say_how_to_have_one_and_its_dataset_is_empty() {
 }
 
 #[test]
-fn a_disk_is_shown_changed_erased_and_pinned_by_who_manages() {
+fn a_manager_controls_the_disk() {
     let world = World { disk: Some(Disk::default()), ..World::new() };
     let disk = world.disk.as_ref().unwrap();
     let run =
@@ -49,7 +49,7 @@ fn a_disk_is_shown_changed_erased_and_pinned_by_who_manages() {
 }
 
 #[test]
-fn where_the_disk_is_and_what_is_pinned_only_who_manages_is_told() {
+fn only_managers_see_the_disk_folder() {
     let world = World { disk: Some(Disk::default()), ..World::new() };
     let status = &world.disk.as_ref().unwrap().status;
     status.replace(CsDiskStatus {
@@ -73,7 +73,7 @@ fn where_the_disk_is_and_what_is_pinned_only_who_manages_is_told() {
 }
 
 #[test]
-fn what_the_disk_counts_is_among_the_counters() {
+fn the_counters_include_the_disk() {
     let world = World { disk: Some(Disk::default()), ..World::new() };
     let counters = vec![Counter::new("hits", 2), Counter::new("corrupt", 0)];
     world.disk.as_ref().unwrap().status.borrow_mut().counters = counters;

@@ -1,9 +1,9 @@
-//! What a router tells of names, and of packets on their way.
+//! A router's explanations of names, and its traces of packets.
 
 use super::*;
 
 #[test]
-fn a_name_is_explained_to_users_as_far_as_it_is_their_business_and_to_no_other_host() {
+fn users_see_limited_name_explanations() {
     let world = World::new();
     cache(&world, &[name("/many/1")]);
     let own = world.add_face("fd://1");
@@ -43,7 +43,7 @@ fn a_name_is_explained_to_users_as_far_as_it_is_their_business_and_to_no_other_h
 }
 
 #[test]
-fn routes_that_a_name_inherits_are_told_up_to_the_one_that_captures() {
+fn inherited_routes_stop_at_a_capture() {
     let world = World::new();
     let [near, far, top] = ["fd://1", "fd://2", "fd://3"].map(|uri| world.add_face(uri));
     let add = |at: &str, face_id: u64, flags: u64| {
@@ -64,7 +64,7 @@ fn routes_that_a_name_inherits_are_told_up_to_the_one_that_captures() {
 }
 
 #[test]
-fn a_trace_lasts_as_long_as_it_may_and_needs_the_right_to_manage() {
+fn a_trace_needs_the_management_right() {
     let none = World::new();
     let of = |name: Option<&str>, ms| ControlParameters {
         name: name.map(|uri| uri.parse().unwrap()),
@@ -110,7 +110,7 @@ fn a_trace_lasts_as_long_as_it_may_and_needs_the_right_to_manage() {
 }
 
 #[test]
-fn a_name_is_explained_to_the_network_where_that_is_wanted_and_so_many_times_a_second() {
+fn network_explanations_are_rate_limited() {
     let world = World::new();
     let (far, near) = (world.add_face("udp4://192.0.2.1:6363"), world.add_face("unix:///secret"));
     let next = world.add_face("udp4://192.0.2.9:6363");
@@ -149,7 +149,7 @@ fn a_name_is_explained_to_the_network_where_that_is_wanted_and_so_many_times_a_s
 }
 
 #[test]
-fn as_many_next_hops_are_told_as_may_be_and_one_more_is_not() {
+fn explained_nexthops_have_a_limit() {
     let world = World::with(Config {
         fib: FibLimits { nexthops_max: HOP_NEXT_MAX + 1, ..FibLimits::default() },
         ..Config::new(sha256)
@@ -167,7 +167,7 @@ fn as_many_next_hops_are_told_as_may_be_and_one_more_is_not() {
 }
 
 #[test]
-fn who_asks_for_a_right_is_told_what_the_command_then_finds_and_changes_nothing() {
+fn a_rights_query_changes_nothing() {
     let world = World::new();
     let own = world.add_face("fd://1");
     let right = |command, of: &ControlParameters, who: Requester| {

@@ -10,18 +10,18 @@ use std::sync::Arc;
 use namely_forwarder::{
     Config, FaceId, FaceProperties as ForwarderFace, FibLimits, Received, RibLimits, Router, WALK_PLACES,
 };
-use namely_mgmt::{
-    BINDINGS_PER_FACE_MAX, BOUND_PREFIX_MAX, Control, CreateFaceError, CsDisk, CsDiskChange, FaceSettings,
-    Faces, HOP_ANSWERS_PER_SECOND_MAX, HOP_NEXT_MAX, Incoming, Loopback, Management, NEW_FACES_MAX, NewFace,
-    Now, Policy, Requester, Rights, TRACE_TIME_MS_MAX, Traced, Traces, UpdateFaceError,
-};
-use namely_security::{Signer, sha256, sign_data, sign_interest};
-use namely_wire::mgmt::{
+use namely_messages::{
     Block, Command, ControlParameters, ControlResponse, Counter, CsDiskStatus, CsList, CsListQuery, Dataset,
     Explained, ExplainedRight, FaceEventKind, FaceEventNotification, FacePersistency, FaceScope, FaceStatus,
     FibEntry, GeneralStatus, HopAnswer, LinkType, RibEntry, Route, Scope, TraceEntry, blocks, explain_name,
     hop_name, route_flags,
 };
+use namely_mgmt::{
+    BINDINGS_PER_FACE_MAX, BOUND_PREFIX_MAX, Control, CreateFaceError, CsDisk, CsDiskChange, FaceSettings,
+    Faces, HOP_ANSWERS_PER_SECOND_MAX, HOP_NEXT_MAX, Incoming, Loopback, Management, NEW_FACES_MAX, NewFace,
+    Now, Policy, Requester, Rights, TRACE_TIME_MS_MAX, TracePart, Traces, UpdateFaceError,
+};
+use namely_security::{Signer, sha256, sign_data, sign_interest};
 use namely_wire::{ContentType, DataBuilder, DataView, FaceUri, InterestBuilder, LpHeaders, Name, NameRef};
 
 type Tables = Router<Arc<[u8]>, parking_lot::RawMutex>;
@@ -82,7 +82,7 @@ impl CsDisk for Disk {
     }
 }
 
-/// Traces of which each has one packet to tell, and more than that.
+/// Traces with one packet each, and the remark that more follow.
 #[derive(Default)]
 struct Begun(RefCell<Vec<(Name, u64, u64)>>);
 
@@ -92,10 +92,10 @@ impl Traces for Begun {
         Ok(self.0.borrow().len() as u64)
     }
 
-    fn read(&self, trace: u64, octets_max: usize) -> Option<Traced> {
+    fn read(&self, trace: u64, octets_max: usize) -> Option<TracePart> {
         let (name, ..) = self.0.borrow().get(trace.checked_sub(1)? as usize)?.clone();
         let entries = vec![TraceEntry { name, octets: octets_max as u64, ..TraceEntry::default() }];
-        Some(Traced { entries, lost: 7, is_more: true })
+        Some(TracePart { entries, lost: 7, is_more: true })
     }
 
     fn stop(&self, trace: u64) -> bool {
@@ -246,7 +246,7 @@ fn response(wire: &[u8]) -> ControlResponse {
 }
 
 #[test]
-fn a_user_registers_under_the_own_prefix_for_the_own_face_only() {
+fn a_user_registers_only_its_prefix() {
     let world = World::new();
     let (own, other) = (world.add_face("fd://1"), world.add_face("fd://2"));
     let register =
@@ -272,7 +272,7 @@ fn a_user_registers_under_the_own_prefix_for_the_own_face_only() {
 }
 
 #[test]
-fn one_user_at_its_limit_of_routes_is_told_which_and_others_are_served() {
+fn the_route_limit_is_per_user() {
     let world = World::with(Config {
         rib: RibLimits { routes_per_holder_max: 2, ..RibLimits::default() },
         ..Config::new(sha256)
@@ -293,7 +293,7 @@ fn one_user_at_its_limit_of_routes_is_told_which_and_others_are_served() {
 }
 
 #[test]
-fn every_user_reports_data_by_its_full_name_and_nobody_elsewhere_does() {
+fn users_report_data_by_full_name() {
     let world = World::new();
     let own = world.add_face("fd://1");
     let digest = "7".repeat(64);
@@ -306,14 +306,14 @@ fn every_user_reports_data_by_its_full_name_and_nobody_elsewhere_does() {
 }
 
 #[test]
-fn every_command_but_own_registration_needs_the_right_to_manage() {
+fn other_commands_need_the_management_right() {
     let world = World::new();
     let own = world.add_face("fd://1");
-    let asks = Command::ALL.iter().filter(|command| command.asks_about().is_some()).count() as u64;
-    for command in Command::ALL.iter().filter(|command| command.asks_about().is_none()) {
+    let asks = Command::ALL.iter().filter(|command| command.queried_command().is_some()).count() as u64;
+    for command in Command::ALL.iter().filter(|command| command.queried_command().is_none()) {
         let parameters = ControlParameters { face_id: Some(own), ..named("/work") };
-        // An announcement has no parameters here, what one has bound oneself one may unbind, and
-        // Data that one has received one may report.
+        // An announcement has no parameters here; a face may unbind its own prefix, and report Data
+        // that it received.
         if matches!(command, Command::RibAnnounce | Command::BptUnbind | Command::CsReport) {
             continue;
         }
@@ -329,7 +329,7 @@ fn every_command_but_own_registration_needs_the_right_to_manage() {
 }
 
 #[test]
-fn not_even_root_routes_the_routers_own_names() {
+fn even_root_cannot_route_reserved_names() {
     let world = World::new();
     let own = world.add_face("fd://1");
     for command in
@@ -347,7 +347,7 @@ fn not_even_root_routes_the_routers_own_names() {
 }
 
 #[test]
-fn localhop_takes_rib_commands_only_and_only_when_it_is_on() {
+fn localhop_takes_only_rib_commands() {
     for (on, command, code) in [
         (false, Command::RibRegister, 403),
         (true, Command::RibRegister, 200),
@@ -364,7 +364,7 @@ fn localhop_takes_rib_commands_only_and_only_when_it_is_on() {
 }
 
 #[test]
-fn over_a_face_that_is_not_local_localhost_answers_users_that_the_kernel_tells_and_nobody_else() {
+fn nonlocal_faces_answer_only_identified_users() {
     let world = World::new();
     let own = world.add_face("udp4://127.0.0.1:5000");
     world.management.borrow_mut().set_policy(Policy { loopback: Loopback::Manage, ..policy() });
@@ -397,14 +397,14 @@ fn over_a_face_that_is_not_local_localhost_answers_users_that_the_kernel_tells_a
         }
     }
     assert_eq!(unknown(), 8);
-    // Where other machines may ask /localhop, they do not get to /localhost by that.
+    // Other machines that may use /localhop gain no access to /localhost.
     world.management.borrow_mut().set_policy(Policy { localhop_rib: true, ..policy() });
     assert!(dataset(Scope::Localhop, Requester::Unknown) && !dataset(Scope::Localhost, Requester::Unknown));
     assert_eq!(unknown(), 9);
 }
 
 #[test]
-fn the_fib_has_the_route_when_the_response_is_made() {
+fn the_response_follows_the_fib_update() {
     let world = World::new();
     let own = world.add_face("fd://1");
     world.command(Command::RibRegister, &named("/home/x"), own, USER);
@@ -413,7 +413,7 @@ fn the_fib_has_the_route_when_the_response_is_made() {
 }
 
 #[test]
-fn a_face_binds_so_many_prefixes_and_one_more_is_refused() {
+fn bound_prefixes_per_face_are_limited() {
     let world = World::new();
     let (own, other) = (world.add_face("fd://1"), world.add_face("fd://2"));
     let bind = |face, i: usize| world.command(Command::BptBind, &named(&format!("/home/{i}")), face, USER);
@@ -430,7 +430,7 @@ fn a_face_binds_so_many_prefixes_and_one_more_is_refused() {
 }
 
 #[test]
-fn a_bound_prefix_at_the_limit_is_taken_and_a_longer_one_refused() {
+fn long_prefixes_cannot_be_bound() {
     let world = World::new();
     let own = world.add_face("fd://1");
     let (octets, components) = BOUND_PREFIX_MAX;
@@ -454,7 +454,7 @@ fn create(world: &World, host: &str) -> (Vec<u8>, Vec<Vec<u8>>, Option<NewFace>)
 }
 
 #[test]
-fn a_face_is_answered_for_when_it_is_made() {
+fn the_answer_waits_for_the_face() {
     let world = World::new();
     let answer = |ticket, made| {
         let mut replies = Vec::new();
@@ -485,7 +485,7 @@ fn a_face_is_answered_for_when_it_is_made() {
 }
 
 #[test]
-fn faces_being_made_are_bounded() {
+fn pending_face_creations_are_bounded() {
     let world = World::new();
     for n in 0..=NEW_FACES_MAX {
         let (_, replies, new_face) = create(&world, &format!("h{n}"));
@@ -497,7 +497,7 @@ fn faces_being_made_are_bounded() {
 }
 
 #[test]
-fn a_dataset_without_can_be_prefix_gets_no_answer_that_could_not_match() {
+fn unmatchable_dataset_interests_get_no_answer() {
     let world = World::new();
     let interest = InterestBuilder::new(Dataset::FibList.prefix(Scope::Localhost)).build();
     assert!(world.ask(&interest, 1, USER).0.is_empty());
@@ -505,7 +505,7 @@ fn a_dataset_without_can_be_prefix_gets_no_answer_that_could_not_match() {
 }
 
 #[test]
-fn a_segment_that_is_not_kept_is_said_not_to_exist() {
+fn a_missing_segment_gets_a_nack() {
     let world = World::new();
     let segment = Dataset::FibList.prefix(Scope::Localhost).join_version(5).join_segment(1);
     let (replies, _) = world.ask(&InterestBuilder::new(segment.clone()).build(), 1, USER);
@@ -514,7 +514,7 @@ fn a_segment_that_is_not_kept_is_said_not_to_exist() {
 }
 
 #[test]
-fn the_status_says_who_this_is_and_since_when() {
+fn the_status_reports_version_and_start() {
     let world = World::new();
     let status = GeneralStatus::decode(&world.dataset(Dataset::StatusGeneral)).unwrap();
     assert_eq!(
@@ -524,7 +524,7 @@ fn the_status_says_who_this_is_and_since_when() {
 }
 
 #[test]
-fn counters_of_faces_tables_and_management_are_one_dataset() {
+fn all_counters_are_one_dataset() {
     let world = World::new();
     let own = world.add_face("fd://1");
     world.command(Command::CsErase, &named("/"), own, USER);
@@ -541,7 +541,7 @@ fn counters_of_faces_tables_and_management_are_one_dataset() {
     assert_eq!(value("management.commands_failed"), None, "zeros are left out");
 }
 
-/// Has the content store keep what a face answers another.
+/// Fills the content store with the answers of one face to another.
 fn cache(world: &World, names: &[Name]) {
     let [consumer, producer] = [1, 2].map(|_| FaceId(world.add_face("fd://1")));
     world.tables.rib_register(&name("/"), &Route { face_id: producer.0, ..Route::default() }, 0).unwrap();
@@ -558,7 +558,7 @@ fn cache(world: &World, names: &[Name]) {
 }
 
 #[test]
-fn the_content_stores_memory_is_listed_a_part_at_a_time_for_who_may_manage() {
+fn memory_contents_are_listed_in_parts() {
     let world = World::new();
     let mut names: Vec<Name> = (0..600).map(|n| name(&format!("/many/{n}"))).collect();
     names.push(name("/one"));
@@ -607,9 +607,9 @@ fn the_content_stores_memory_is_listed_a_part_at_a_time_for_who_may_manage() {
 }
 
 #[test]
-fn events_reach_those_who_wait() {
+fn events_reach_waiting_subscribers() {
     let world = World::new();
-    let prefix = namely_wire::mgmt::EventRequest::prefix(Scope::Localhost);
+    let prefix = namely_messages::EventRequest::prefix(Scope::Localhost);
     let interest = InterestBuilder::new(prefix).can_be_prefix().must_be_fresh().build();
     assert!(world.ask(&interest, 1, USER).0.is_empty(), "held");
     let event = FaceEventNotification {
@@ -628,7 +628,7 @@ fn events_reach_those_who_wait() {
     assert_eq!(FaceEventNotification::decode(data.content), Ok(event));
 }
 
-/// What a client asks for a dataset with; it waits for a second.
+/// A client's Interest for a dataset, with a lifetime of a second.
 fn wanted(dataset: Dataset) -> Vec<u8> {
     let interest = InterestBuilder::new(dataset.prefix(Scope::Localhost)).can_be_prefix().must_be_fresh();
     interest.lifetime_ms(1000).build()
@@ -662,7 +662,7 @@ fn produce(world: &World, now: Now) -> (u32, Vec<u8>) {
 }
 
 #[test]
-fn root_is_answered_after_a_part_at_most_of_a_dataset_of_200000_routes_that_another_user_wants() {
+fn root_waits_for_one_dataset_part() {
     const ROUTES: u32 = 200_000;
     let (world, face) = world_with_routes(ROUTES);
     for dataset in [Dataset::RibList, Dataset::FibList] {
@@ -705,12 +705,12 @@ fn root_is_answered_after_a_part_at_most_of_a_dataset_of_200000_routes_that_anot
 }
 
 #[test]
-fn root_sees_the_present_state_although_another_user_waits_for_one_that_is_being_made() {
+fn root_receives_the_present_state() {
     let (world, face) = world_with_routes(3 * WALK_PLACES);
     assert!(world.ask(&wanted(Dataset::RibList), face, USER).0.is_empty());
     let mut nothing = Vec::new();
     world.management.borrow_mut().produce(world.control(), NOW, &mut nothing);
-    // It comes before all that was read yet.
+    // Its name precedes all names that were read.
     world.command(Command::RibRegister, &named("/a"), face, Requester::User(0));
     assert!(
         nothing.is_empty() && world.ask(&wanted(Dataset::RibList), face, Requester::User(0)).0.is_empty()
@@ -720,7 +720,8 @@ fn root_sees_the_present_state_although_another_user_waits_for_one_that_is_being
     let entry = blocks::<RibEntry>(&content).next().unwrap().unwrap();
     assert_eq!((entry.prefix, steps), (name("/a"), 4), "it was begun anew");
 
-    // Who waited no longer when it was there gets it once more, and a new one then.
+    // A client whose Interest expired before the answer was ready receives that answer once, and
+    // then a new one.
     assert!(world.ask(&wanted(Dataset::RibList), face, Requester::User(0)).0.is_empty());
     let later = Now { ns: NOW.ns + 1_000_000_000, ..NOW };
     let (_, first) = produce(&world, later);
@@ -738,7 +739,7 @@ fn root_sees_the_present_state_although_another_user_waits_for_one_that_is_being
 }
 
 #[test]
-fn any_octets_are_survived() {
+fn management_survives_any_octets() {
     use proptest::prelude::*;
     let world = World::new();
     let valid = signed(Command::RibRegister.name(Scope::Localhost, &named("/home/x")));

@@ -1,36 +1,36 @@
-//! Bodies on their way from an origin into segments: spooled, and within a budget of octets that
-//! all of them share.
+//! Bodies on their way from an origin into segments. They are spooled, and share a budget of
+//! octets.
 //!
-//! A body of a known length has its octets before the first is read; others get more as they come.
-//! A quarter of the budget is for bodies of [`SMALL_OCTETS_MAX`] at most, so that a few large ones
-//! do not keep everything else waiting.
+//! A body of a known length reserves its octets before the first is read. Other bodies reserve more
+//! as they arrive. A quarter of the budget is reserved for bodies of at most [`SMALL_OCTETS_MAX`],
+//! so that a few large bodies do not block all others.
 
 use std::io::{self, Seek, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use namely_host::shares::{Holder, Share, ShareLimits, SharePool};
+use namely_host::shares::{Owner, Share, ShareLimits, SharePool};
 use tempfile::SpooledTempFile;
 
-/// Bodies that have the whole budget to draw from, octets.
+/// Maximum size of a small body in octets. Small bodies may use the whole budget.
 pub(super) const SMALL_OCTETS_MAX: u64 = 1 << 20;
 
-/// Octets of a body in memory; a longer one goes to a file without a name in the folder for
-/// temporary files.
+/// Octets of a body that stay in memory. A longer body is written to an unnamed file in the folder
+/// for temporary files.
 const MEMORY_OCTETS_MAX: usize = 64 << 10;
 
-/// The budget. Clones are the same one.
+/// The budget. Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct Bodies {
     all: SharePool,
-    /// Of these, those that are not small.
+    /// The part of the budget that bodies other than small ones may use.
     large: SharePool,
     body_octets_max: u64,
-    /// Most that were under way.
+    /// Maximum octets under way so far.
     peak: Arc<AtomicU64>,
 }
 
-/// There is no room for a body now.
+/// The budget has no room for a body now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Full;
 
@@ -45,23 +45,23 @@ impl Bodies {
         Bodies { all, large, body_octets_max, peak: Arc::default() }
     }
 
-    /// The largest body for which there may be room.
+    /// Returns the size of the largest body that the budget can hold.
     pub(super) fn body_octets_max(&self) -> u64 {
         self.body_octets_max
     }
 
-    /// Octets that are under way.
+    /// Returns the octets under way.
     pub(super) fn used(&self) -> u64 {
         self.all.used()
     }
 
-    /// Most octets that were under way at once.
+    /// Returns the maximum of octets that were under way at once.
     pub(super) fn peak(&self) -> u64 {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// A body for `holder` that begins empty.
-    pub(super) fn begin(&self, holder: Holder) -> Result<Spool, Full> {
+    /// Begins an empty body for `holder`.
+    pub(super) fn begin(&self, holder: Owner) -> Result<Spool, Full> {
         let share = self.all.take(holder, 0).map_err(|_| Full)?;
         Ok(Spool {
             file: SpooledTempFile::new(MEMORY_OCTETS_MAX),
@@ -74,7 +74,7 @@ impl Bodies {
     }
 }
 
-/// A body that is being taken in, or was.
+/// A body that is being received, or was.
 #[derive(Debug)]
 pub(super) struct Spool {
     file: SpooledTempFile,
@@ -86,7 +86,7 @@ pub(super) struct Spool {
 }
 
 impl Spool {
-    /// Makes sure of room for `octets` in all.
+    /// Reserves budget for `octets` in total.
     pub(super) fn reserve(&mut self, octets: u64) -> Result<(), Full> {
         let Some(more) = octets.checked_sub(self.share.amount()).filter(|more| *more > 0) else {
             return Ok(());
@@ -105,12 +105,12 @@ impl Spool {
         Ok(())
     }
 
-    /// Takes the next octets, for which there is room.
+    /// Appends the next octets, for which budget is reserved.
     pub(super) fn write(&mut self, octets: &[u8]) -> io::Result<()> {
         self.hasher.update(octets);
         self.octets += octets.len() as u64;
         if self.file.is_rolled() || self.octets > MEMORY_OCTETS_MAX as u64 {
-            // A file may make its writer wait, and other bodies are not to wait with it.
+            // A write to a file may block, and must not delay other bodies.
             return tokio::task::block_in_place(|| self.file.write_all(octets));
         }
         self.file.write_all(octets)
@@ -120,12 +120,12 @@ impl Spool {
         self.octets
     }
 
-    /// The digest of what was taken.
+    /// Returns the digest of the octets so far.
     pub(super) fn digest(&self) -> blake3::Hash {
         self.hasher.finalize()
     }
 
-    /// All that was taken, from its start.
+    /// Returns a reader of all octets, from the start.
     pub(super) fn reader(&mut self) -> io::Result<&mut impl io::Read> {
         self.file.rewind()?;
         Ok(&mut self.file)
@@ -136,10 +136,10 @@ impl Spool {
 mod tests {
     use super::*;
 
-    const SITE: Holder = Holder::Site(0);
+    const SITE: Owner = Owner::Site(0);
 
     #[test]
-    fn bodies_have_the_budget_and_not_an_octet_more_and_give_it_back() {
+    fn bodies_share_a_byte_budget() {
         let bodies = Bodies::new(100, 100);
         let mut body = bodies.begin(SITE).unwrap();
         assert_eq!(body.reserve(99), Ok(()));
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn large_bodies_leave_a_quarter_to_small_ones() {
+    fn large_bodies_leave_a_quarter_for_small_ones() {
         let bodies = Bodies::new(8 * SMALL_OCTETS_MAX, 100);
         assert_eq!(bodies.body_octets_max(), 6 * SMALL_OCTETS_MAX);
         let mut large = bodies.begin(SITE).unwrap();
@@ -167,10 +167,10 @@ mod tests {
     }
 
     #[test]
-    fn one_site_leaves_its_part_to_the_others() {
+    fn one_site_leaves_room_for_others() {
         let bodies = Bodies::new(1000, 50);
         let mut one = bodies.begin(SITE).unwrap();
         assert_eq!((one.reserve(500), one.reserve(501)), (Ok(()), Err(Full)));
-        assert_eq!(bodies.begin(Holder::Site(1)).unwrap().reserve(500), Ok(()));
+        assert_eq!(bodies.begin(Owner::Site(1)).unwrap().reserve(500), Ok(()));
     }
 }

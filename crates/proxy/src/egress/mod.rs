@@ -1,46 +1,71 @@
-//! The gateway that asks origins: what nobody has published yet is fetched once by HTTP and
-//! published, so that caches answer the next who asks. It asks only the origins that it was given,
-//! and sends them nothing that a client sent. It holds no body in memory: what is under way lies in
-//! files without a name, and all of it together within a budget of octets.
+//! The gateway to origins. It fetches an unpublished resource once by HTTP and publishes it, so
+//! that caches answer later requests. It connects only to the configured origins, and forwards
+//! nothing that a client sent. It holds no body in memory: bodies under way are in unnamed files,
+//! and share a budget of octets.
 
 mod bodies;
 mod origin;
 mod site;
 
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use http::{HeaderValue, Uri};
-use namely_host::shares::{Holder, ShareLimits, SharePool};
+use namely_host::shares::{Owner, ShareLimits, SharePool};
 use namely_socket::{BindError, Producer};
 
 use self::bodies::Bodies;
 use self::origin::Origin;
 use self::site::Site;
 
-/// Requests to origins at once; what comes beyond is refused as congestion.
+/// Concurrent requests to origins.
+///
+/// # Limit
+/// A further Interest is refused with a Congestion Nack.
+/// - Value: 64; half of them for one of several sites
+/// - Counter: `refused`
+/// - Tests: `a_busy_gateway_still_answers_health_checks`
 pub const REQUESTS_MAX: usize = 64;
 
-/// Resources of a site whose version is remembered; the oldest is forgotten, and gets a new version
-/// when it is asked for again.
+/// Resources of a site whose version is remembered.
+///
+/// # Limit
+/// The oldest is evicted, and gets a new version at its next request.
+/// - Tests: `the_oldest_site_version_is_forgotten`
 pub const RESOURCES_MAX: usize = 65_536;
 
-/// How origins are asked, and what of them is published.
+/// Options for requests to origins and for publication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EgressOptions {
-    /// Freshness of responses whose origin says nothing about it.
+    /// Freshness of responses without one of their own.
     pub unless_said: Duration,
-    /// Largest body, octets; no larger ones than three quarters of the output buffer of its site's
-    /// producer or of `bodies_octets_max` in any case.
+    /// Octets of an origin's body.
+    ///
+    /// The limit is also three quarters of `bodies_octets_max`.
+    ///
+    /// # Limit
+    /// The answer is 502 with the reason.
+    /// - Value: 48 MiB, and three quarters of the output buffer of the site's producer
+    /// - Counter: `unusable`
+    /// - Tests:
+    ///   `an_oversized_body_is_refused`,
+    ///   `private_responses_are_refused_with_a_reason`
     pub body_octets_max: u64,
-    /// Octets of all bodies that are under way from origins. A quarter of it is for small ones.
+    /// Octets of all bodies under way from origins.
+    ///
+    /// # Limit
+    /// A further Interest is refused with a Congestion Nack.
+    /// - Value: 256 MiB; three quarters for bodies beyond 1 MiB, half for one of several sites
+    /// - Counter: `bodies_full`
+    /// - Tests: `bodies_share_a_byte_budget`,
+    ///   `large_bodies_leave_a_quarter_for_small_ones`, `one_site_leaves_room_for_others`,
+    ///   `large_bodies_stay_within_the_budget`
     pub bodies_octets_max: u64,
-    /// How much of that, and of the requests at once, one site may have, percent.
+    /// Share of that budget, and of the concurrent requests, that one site may use, in percent.
     pub site_percent_max: u8,
-    /// How long an origin may take for a whole response.
+    /// Maximum time for a whole response of an origin.
     pub timeout: Duration,
 }
 
@@ -56,10 +81,11 @@ impl Default for EgressOptions {
     }
 }
 
-/// What went through.
+/// Counters of the gateway.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// Interests that reached the gateway, since no cache and not its own buffer had the answer.
+    /// Interests that reached the gateway, because neither a cache nor its own buffer had the
+    /// answer.
     pub asked: AtomicU64,
     /// Requests to origins.
     pub requests: AtomicU64,
@@ -67,45 +93,32 @@ pub struct Counters {
     pub octets: AtomicU64,
     /// Responses published.
     pub published: AtomicU64,
-    /// Responses that are for one client only, and requests that origins did not answer.
+    /// Responses that are for one client only, and requests without a response from the origin.
     pub unusable: AtomicU64,
-    /// Interests refused: names of no URL, versions that are gone, more than [`REQUESTS_MAX`] at
-    /// once, and those for which `bodies_full` counts.
+    /// Interests refused: the name is no URL, the version is gone, more than [`REQUESTS_MAX`]
+    /// requests are under way, or `bodies_full` counts them.
     pub refused: AtomicU64,
-    /// Responses given up, and their Interests refused as congestion, since the bodies under way
-    /// leave no room for another.
+    /// Responses abandoned because the bodies under way leave no room. Their Interests are refused
+    /// as congestion.
     pub bodies_full: AtomicU64,
 }
 
-/// Why the gateway could not begin.
-#[derive(Debug)]
+/// The gateway could not start.
+#[derive(Debug, thiserror::Error)]
 pub enum EgressError {
-    /// Caller: the origin's address is no `http://` or `https://` URL with a host and without path.
+    /// Caller: the origin's address is not an `http://` or `https://` URL with a host and without a
+    /// path.
+    #[error("{0} is no origin: give http://HOST[:PORT] or https://HOST[:PORT], without a path")]
     Origin(Uri),
-    /// The socket.
+    /// The socket could not be bound.
+    #[error(transparent)]
     Bind(BindError),
-    /// Environment: the system has no room for its threads, or no certificates to know origins by.
+    /// Environment: the system has no room for the threads, or no certificates to verify origins.
+    #[error(transparent)]
     System(io::Error),
 }
 
-impl fmt::Display for EgressError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            EgressError::Origin(uri) => {
-                write!(
-                    f,
-                    "{uri} is no origin: give http://HOST[:PORT] or https://HOST[:PORT], without a path"
-                )
-            }
-            EgressError::Bind(error) => error.fmt(f),
-            EgressError::System(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for EgressError {}
-
-/// A gateway that runs. Dropping it ends it.
+/// A running gateway. Dropping it stops it.
 pub struct Egress {
     sites: Vec<Site>,
     counters: Arc<Counters>,
@@ -117,10 +130,10 @@ pub struct Egress {
 }
 
 impl Egress {
-    /// A gateway without sites.
+    /// Creates a gateway without sites.
     ///
     /// # Errors
-    /// The system has no threads or certificates to begin with.
+    /// The system has no threads or no certificates.
     pub fn new(options: EgressOptions) -> Result<Self, EgressError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
@@ -137,10 +150,10 @@ impl Egress {
         Ok(Egress { sites: Vec::new(), counters, runtime, origin, options, requests, bodies })
     }
 
-    /// Serves the site that `producer` is bound to from `origin`.
+    /// Serves the site of `producer` from `origin`.
     ///
     /// # Errors
-    /// The origin is no URL that is supported, or the system has no thread for it.
+    /// The origin is no supported URL, or the system has no thread for the site.
     pub fn add(&mut self, producer: Producer, origin: &Uri) -> Result<(), EgressError> {
         let base = origin::base(origin).ok_or_else(|| EgressError::Origin(origin.clone()))?;
         let host = producer.local_prefix().components().last().map(|c| HeaderValue::from_bytes(c.value));
@@ -150,11 +163,11 @@ impl Egress {
             .options
             .body_octets_max
             .min(self.bodies.body_octets_max())
-            // What is larger than the buffer is never all there.
+            // A body larger than the buffer would never be complete in it.
             .min(buffer.unwrap_or(u64::MAX) / 4 * 3);
         let parts = site::Parts {
             producer: Arc::new(producer),
-            holder: Holder::Site(u32::try_from(self.sites.len()).unwrap_or(u32::MAX)),
+            holder: Owner::Site(u32::try_from(self.sites.len()).unwrap_or(u32::MAX)),
             base,
             host,
             origin: self.origin.clone(),
@@ -168,12 +181,12 @@ impl Egress {
         Ok(())
     }
 
-    /// What went through.
+    /// Returns the counters.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Octets of bodies that are under way now, and the most that were.
+    /// Returns the octets of bodies under way now, and their maximum so far.
     pub fn bodies_octets(&self) -> (u64, u64) {
         (self.bodies.used(), self.bodies.peak())
     }

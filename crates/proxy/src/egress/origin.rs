@@ -1,6 +1,5 @@
-//! Asking an origin: one GET, within limits of time and size.
+//! Requests to an origin: one GET, with limits of time and size.
 
-use std::fmt;
 use std::io;
 
 use bytes::Bytes;
@@ -17,25 +16,32 @@ use hyper_util::rt::TokioExecutor;
 use super::bodies::{Full, Spool};
 use crate::head::HeadError;
 
-/// What this gateway calls itself to origins.
+/// User-Agent of this gateway.
 const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("namely/", env!("CARGO_PKG_VERSION")));
 
-/// Why an origin gave nothing usable.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The origin sent nothing usable.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum OriginError {
-    /// It could not be reached, or broke off.
+    /// The origin could not be reached, or the connection broke.
+    #[error("the origin cannot be reached: {0}")]
     Unreachable(String),
-    /// It took longer than the limit.
+    /// The response took longer than the limit.
+    #[error("the origin took too long")]
     TooSlow,
-    /// Its body is larger than the limit, octets.
+    /// The body is larger than the limit, in octets.
+    #[error("the origin's response has more than {0} octets")]
     TooLarge(u64),
-    /// It is for one client only.
+    /// The response is for one client only.
+    #[error("the origin's response is for one client only")]
     Private,
-    /// Its headers are larger than those of an object.
+    /// The headers are larger than an object's head may be.
+    #[error(transparent)]
     Head(HeadError),
-    /// There is no room for its body now.
+    /// The budget has no room for the body now.
+    #[error("too many bodies are under way")]
     Full,
-    /// Its body could not be kept for the moment: the system's fault.
+    /// The body could not be spooled; a fault of the system.
+    #[error("the response cannot be kept in a temporary file: {0}")]
     Spool(io::ErrorKind),
 }
 
@@ -45,27 +51,13 @@ impl From<Full> for OriginError {
     }
 }
 
-impl fmt::Display for OriginError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            OriginError::Unreachable(why) => write!(f, "the origin cannot be reached: {why}"),
-            OriginError::TooSlow => f.write_str("the origin took too long"),
-            OriginError::TooLarge(octets) => write!(f, "the origin's response has more than {octets} octets"),
-            OriginError::Private => f.write_str("the origin says that this is for one client only"),
-            OriginError::Head(error) => error.fmt(f),
-            OriginError::Full => f.write_str("too many bodies are under way"),
-            OriginError::Spool(kind) => write!(f, "the response cannot be kept in a temporary file: {kind}"),
-        }
-    }
-}
-
-/// A client of origins, with connections that are used again. Cheap to clone.
+/// A client of origins that reuses connections. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Origin {
     client: Client<HttpsConnector<HttpConnector>, Empty<Bytes>>,
 }
 
-/// Scheme and host of an origin's URL; none if it has a path, or lacks one of them.
+/// Returns scheme and host of an origin's URL; none if it has a path, or lacks one of them.
 pub(super) fn base(origin: &Uri) -> Option<Uri> {
     let scheme = [Scheme::HTTP, Scheme::HTTPS].iter().any(|scheme| origin.scheme() == Some(scheme));
     let bare = matches!(origin.path(), "" | "/") && origin.query().is_none();
@@ -79,8 +71,8 @@ impl Origin {
         Ok(Origin { client: Client::builder(TokioExecutor::new()).build(connector) })
     }
 
-    /// What the origin at `base` answers to GET for `path` (with its query) of the site `host`,
-    /// which need not be what the origin is reached by. The body is still to be read.
+    /// Sends a GET for `path` (with its query) to the origin at `base`, and returns the response
+    /// with its body unread. `host` is the site, which may differ from the host in `base`.
     pub(super) async fn get(
         &self,
         base: &Uri,
@@ -96,7 +88,7 @@ impl Origin {
         let request = Request::get(uri)
             .header(header::HOST, host)
             .header(header::USER_AGENT, USER_AGENT)
-            // One form for all who ask.
+            // All clients receive the same encoding.
             .header(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"))
             .body(Empty::new())
             .map_err(|e| unreachable(&e))?;
@@ -104,7 +96,7 @@ impl Origin {
     }
 }
 
-/// Reads a body to its end into `spool`, which holds what goes before it.
+/// Reads a body to its end into `spool`, which already holds the octets before it.
 pub(super) async fn read(mut body: Incoming, octets_max: u64, spool: &mut Spool) -> Result<(), OriginError> {
     let start = spool.octets();
     let check =
@@ -124,7 +116,7 @@ pub(super) async fn read(mut body: Incoming, octets_max: u64, spool: &mut Spool)
     Ok(())
 }
 
-/// An error and what caused it: the outermost alone says too little.
+/// Formats an error with its causes: the outermost alone is not specific enough.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
@@ -140,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_origin_is_a_scheme_and_a_host() {
+    fn an_origin_has_a_scheme_and_host() {
         for (text, right) in [
             ("http://127.0.0.1:8000", true),
             ("https://video.example/", true),

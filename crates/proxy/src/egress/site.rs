@@ -1,5 +1,4 @@
-//! A site: what its producer is asked for and does not have is fetched from the origin and
-//! published.
+//! A site: its producer fetches a missing resource from the origin and publishes it.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -9,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use http::{HeaderValue, StatusCode, Uri};
-use namely_host::shares::{Holder, Share, SharePool};
+use namely_host::shares::{Owner, Share, SharePool};
 use namely_socket::{Producer, PublishError, PublishOptions, Published, Request};
 use namely_wire::rdr::METADATA_COMPONENT;
 use namely_wire::{NackReason, Name, NameRef};
@@ -23,45 +22,45 @@ use crate::freshness::{self, Freshness};
 use crate::head::Head;
 use crate::names;
 
-/// Interests that wait for one resource; the oldest is answered no more.
+/// Maximum number of Interests that wait for one resource. The oldest is dropped unanswered.
 const WAITING_MAX: usize = 16;
 
-/// What a site works with.
+/// The parts that a site works with.
 pub(super) struct Parts {
     pub(super) producer: Arc<Producer>,
     pub(super) base: Uri,
-    /// The site's own host, as clients know it.
+    /// The site's host in URLs of clients.
     pub(super) host: HeaderValue,
     pub(super) origin: Origin,
     pub(super) options: EgressOptions,
     pub(super) counters: Arc<Counters>,
-    /// Who it is among the sites that share the budgets.
-    pub(super) holder: Holder,
+    /// The site as an owner in the shared budgets.
+    pub(super) holder: Owner,
     pub(super) requests: SharePool,
     pub(super) bodies: Bodies,
 }
 
-/// A site that is served. Dropping it ends it.
+/// A site that is served. Dropping it stops it.
 pub(super) struct Site {
     producer: Arc<Producer>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// A request, and the version that it is for if it names one.
+/// A request, and the version in its name, if any.
 type Waiting = (Request, Option<u64>);
 
-/// What is known of a site's resources.
+/// State of a site's resources.
 #[derive(Default)]
 struct Resources(Mutex<ResourceTable>);
 
 #[derive(Default)]
 struct ResourceTable {
     versions: Versions,
-    /// Who waits for a resource that the origin is being asked for.
+    /// Requests that wait for a resource, while the origin is being queried for it.
     waiting: HashMap<Name, Vec<Waiting>>,
 }
 
-/// The versions that resources have: the same content keeps its version, so that caches stay right.
+/// Versions of resources. Unchanged content retains its version, so that caches stay valid.
 #[derive(Default)]
 struct Versions {
     known: HashMap<Name, (u64, blake3::Hash)>,
@@ -74,7 +73,7 @@ impl Site {
         let parts = Arc::new(parts);
         let resources = Arc::new(Resources::default());
         let thread = std::thread::Builder::new().name("namely-site".into()).spawn(move || {
-            // Ends when the producer is closed.
+            // The loop ends when the producer is closed.
             while let Ok(request) = parts.producer.recv() {
                 count(&parts.counters.asked, 1);
                 take(&parts, &resources, &runtime, request);
@@ -93,8 +92,8 @@ impl Drop for Site {
     }
 }
 
-/// What a request is for: a resource's newest version, or a version that was published and has left
-/// the buffer.
+/// Parses the name of a request: a resource's newest version, or a version that was published and
+/// has left the buffer.
 fn resource(asked: NameRef<'_>) -> (Name, Option<u64>) {
     let mut name = Name::new();
     for component in asked.components() {
@@ -115,7 +114,7 @@ fn take(parts: &Arc<Parts>, resources: &Arc<Resources>, runtime: &Handle, reques
     let Some(path) = names::path_and_query(name.components().skip(site)) else {
         return refuse(parts, request, NackReason::NoRoute);
     };
-    // Who asks again while the origin is still being asked gets the same answer.
+    // A repeated request, while the origin is being queried, waits for the same answer.
     let Some(request) = resources.join(&name, (request, version)) else { return };
     let Ok(place) = parts.requests.take(parts.holder, 1) else {
         return refuse(parts, request.0, NackReason::Congestion);
@@ -127,7 +126,7 @@ fn take(parts: &Arc<Parts>, resources: &Arc<Resources>, runtime: &Handle, reques
         let begun = Instant::now();
         let fetched = tokio::time::timeout(parts.options.timeout, fetch(&parts, &path)).await;
         let fetched = fetched.unwrap_or(Err(OriginError::TooSlow));
-        // Cutting and signing takes a processor for a while.
+        // Segmenting and signing keep a processor busy, so they run on a blocking thread.
         let _ = tokio::task::spawn_blocking(move || {
             log(&name, &fetched, begun);
             answer(&parts, &resources, &name, fetched);
@@ -137,7 +136,7 @@ fn take(parts: &Arc<Parts>, resources: &Arc<Resources>, runtime: &Handle, reques
     });
 }
 
-/// What an origin's response became: the content of an object.
+/// The content of an object, made from an origin's response.
 struct Object {
     status: StatusCode,
     content: Spool,
@@ -145,7 +144,7 @@ struct Object {
     freshness: Duration,
 }
 
-/// Asks the origin, and takes its response in.
+/// Queries the origin, and reads its response.
 async fn fetch(parts: &Parts, path: &str) -> Result<Object, OriginError> {
     let response = parts.origin.get(&parts.base, &parts.host, path).await?;
     let Freshness::For(freshness) = freshness::of(&response, parts.options.unless_said) else {
@@ -161,8 +160,8 @@ async fn fetch(parts: &Parts, path: &str) -> Result<Object, OriginError> {
     Ok(Object { status, content, body_octets, freshness })
 }
 
-/// Publishes what the origin answered, or why there is nothing, and refuses those who wait for
-/// something else.
+/// Publishes the origin's response or an error page, and refuses waiting requests for another
+/// version.
 fn answer(parts: &Parts, resources: &Resources, name: &Name, fetched: Result<Object, OriginError>) {
     let mut full = false;
     let current = match fetched {
@@ -170,7 +169,7 @@ fn answer(parts: &Parts, resources: &Resources, name: &Name, fetched: Result<Obj
             let version = resources.version_of(name, object.content.digest());
             publish(parts, name, version, &mut object.content, object.freshness).then_some(version)
         }
-        // In a moment there may be room: nothing is published, so that who asks then is answered.
+        // There may be room soon. Nothing is published, so that a later request is served.
         Err(OriginError::Full) => {
             count(&parts.counters.bodies_full, 1);
             full = true;
@@ -186,7 +185,7 @@ fn answer(parts: &Parts, resources: &Resources, name: &Name, fetched: Result<Obj
     }
 }
 
-/// Publishes `content`; returns true if it was.
+/// Publishes `content`, and returns true on success.
 fn publish(parts: &Parts, name: &Name, version: u64, content: &mut Spool, freshness: Duration) -> bool {
     let octets = content.octets();
     let published = match content.reader() {
@@ -199,8 +198,8 @@ fn publish(parts: &Parts, name: &Name, version: u64, content: &mut Spool, freshn
     published_as(parts, name, published)
 }
 
-/// Publishes in place of a response why there is none: that answers those who wait, and nobody
-/// later. Returns its version.
+/// Publishes an error page in place of a response. It answers the waiting requests and no later
+/// ones. Returns its version.
 fn apologise(parts: &Parts, resources: &Resources, name: &Name, why: &OriginError) -> Option<u64> {
     count(&parts.counters.unusable, 1);
     let mut content = Head::text(StatusCode::BAD_GATEWAY).encode().unwrap_or_default();
@@ -227,7 +226,7 @@ fn published_as(parts: &Parts, name: &Name, published: Result<Published, Publish
     }
 }
 
-/// Says what became of a request to an origin: one line each.
+/// Logs the outcome of a request to an origin, on one line.
 fn log(name: &Name, fetched: &Result<Object, OriginError>, begun: Instant) {
     let ms = begun.elapsed().as_millis();
     match fetched {
@@ -251,7 +250,7 @@ impl Resources {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets `request` wait with others for `name`; if there are none, it is given back.
+    /// Appends `request` to those that wait for `name`; if there are none, returns it.
     fn join(&self, name: &Name, request: Waiting) -> Option<Waiting> {
         match self.state().waiting.get_mut(name) {
             Some(waiting) => {
@@ -265,18 +264,18 @@ impl Resources {
         }
     }
 
-    /// `request` is the first that waits for `name`.
+    /// Registers `request` as the first that waits for `name`.
     fn wait(&self, name: &Name, request: Waiting) {
         self.state().waiting.insert(name.clone(), vec![request]);
     }
 
-    /// Those who wait for `name`; from now on nobody does.
+    /// Removes and returns the requests that wait for `name`.
     fn waiting(&self, name: &Name) -> Vec<Waiting> {
         self.state().waiting.remove(name).unwrap_or_default()
     }
 
-    /// The version of the content with this digest: the one it had when it was seen last, or a
-    /// new one, later than all before.
+    /// Returns the version of the content with this digest: its last one if the content is
+    /// unchanged, otherwise a new one that is later than all before.
     fn version_of(&self, name: &Name, digest: blake3::Hash) -> u64 {
         let versions = &mut self.state().versions;
         let last = match versions.known.get(name) {
@@ -311,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_a_resource_or_one_of_its_versions() {
+    fn a_request_names_a_resource_or_version() {
         for (asked, resource_name, version) in [
             ("/http/h/a/32=metadata", "/http/h/a", None),
             ("/http/h/a/v=7/seg=3", "/http/h/a", Some(7)),
@@ -323,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_content_keeps_its_version_and_another_gets_a_later_one() {
+    fn unchanged_content_keeps_its_version() {
         let resources = Resources::default();
         let version_of = |content: &[u8]| resources.version_of(&name("/a"), blake3::hash(content));
         let first = version_of(b"one");
@@ -334,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_remembered_up_to_the_limit_and_the_oldest_goes() {
+    fn the_oldest_site_version_is_forgotten() {
         let resources = Resources::default();
         for number in 0..=RESOURCES_MAX {
             resources.version_of(&name("/a").join_segment(number as u64), blake3::hash(b""));

@@ -1,5 +1,5 @@
-//! Bodies: octets read by a blocking thread, handed to the client piece by piece as it takes them
-//! in.
+//! Bodies: a blocking thread reads octets and hands them to the client piece by piece, at the
+//! client's pace.
 
 use std::convert::Infallible;
 use std::io::Read;
@@ -21,26 +21,19 @@ use super::clients::Client;
 use super::{CLIENT_TIMEOUT, Counters};
 use crate::ACCESS;
 
-/// Octets of a piece; at most [`PIECES`] of them wait for a client.
+/// Octets of a piece; at most [`PIECES`] of them are queued for a client.
 const PIECE_OCTETS: usize = 64 * 1024;
 
-/// Pieces that wait for a client at most.
+/// Maximum number of pieces queued for a client.
 const PIECES: usize = 4;
 
 pub(super) type Body = BoxBody<Bytes, BodyBroken>;
 
-/// The object could not be read to its end: the connection is cut, so that the client does not take
+/// The object could not be read to its end. The connection is cut, so that the client does not take
 /// a part for the whole.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("the object could not be fetched to its end")]
 pub(super) struct BodyBroken;
-
-impl std::fmt::Display for BodyBroken {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the object could not be fetched to its end")
-    }
-}
-
-impl std::error::Error for BodyBroken {}
 
 fn never(never: Infallible) -> BodyBroken {
     match never {}
@@ -54,7 +47,8 @@ pub(super) fn text(text: String) -> Body {
     Full::new(Bytes::from(text)).map_err(never).boxed()
 }
 
-/// The next `octets` of `reader`. Reading goes no further than the client does.
+/// Streams the next `octets` of `reader`. Reading stays at most [`PIECES`] pieces ahead of the
+/// client.
 pub(super) fn streamed(reader: impl Read + Send + 'static, octets: u64, counters: Arc<Counters>) -> Body {
     let (pieces, queue) = mpsc::channel(PIECES);
     tokio::task::spawn_blocking(move || pump(reader, octets, &pieces, &counters));
@@ -87,7 +81,7 @@ fn pump(
         let sent = handle.block_on(async {
             tokio::time::timeout(CLIENT_TIMEOUT, pieces.send(piece.map(Frame::data))).await
         });
-        // The client is gone, or takes nothing in.
+        // The client is gone, or has stopped reading.
         if broken || !matches!(sent, Ok(Ok(()))) {
             return;
         }
@@ -106,9 +100,9 @@ impl futures_core::Stream for Pieces {
     }
 }
 
-/// What the log says of a request.
+/// Fields of a request's line in the log.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct LogLine {
     address: SocketAddr,
     method: Method,
     uri: Uri,
@@ -117,10 +111,10 @@ pub(super) struct Line {
     begun: Instant,
 }
 
-impl Line {
+impl LogLine {
     pub(super) fn of<B>(address: SocketAddr, request: &Request<B>) -> Self {
         let host = request.headers().get(http::header::HOST).filter(|_| request.uri().host().is_none());
-        Line {
+        LogLine {
             address,
             method: request.method().clone(),
             uri: request.uri().clone(),
@@ -131,26 +125,26 @@ impl Line {
     }
 
     pub(super) fn answered(self, status: StatusCode) -> Self {
-        Line { status, ..self }
+        LogLine { status, ..self }
     }
 }
 
-/// A body on its way to its client. When it is sent, or given up, the client's next request is
-/// waited for, and the log has a line more.
-pub(super) struct Sent {
+/// A body on its way to its client. When it is sent or abandoned, the wait for the client's next
+/// request begins, and a line is logged.
+pub(super) struct BodyTransfer {
     body: Body,
     client: Arc<Client>,
-    line: Line,
+    line: LogLine,
     octets: u64,
 }
 
-impl Sent {
-    pub(super) fn new(body: Body, client: Arc<Client>, line: Line) -> Self {
-        Sent { body, client, line, octets: 0 }
+impl BodyTransfer {
+    pub(super) fn new(body: Body, client: Arc<Client>, line: LogLine) -> Self {
+        BodyTransfer { body, client, line, octets: 0 }
     }
 }
 
-impl HttpBody for Sent {
+impl HttpBody for BodyTransfer {
     type Data = Bytes;
     type Error = BodyBroken;
 
@@ -174,12 +168,12 @@ impl HttpBody for Sent {
     }
 }
 
-impl Drop for Sent {
+impl Drop for BodyTransfer {
     fn drop(&mut self) {
         let now = Instant::now();
         self.client.pace().answered(now);
-        let Line { address, method, uri, host, status, begun } = &self.line;
-        // What a client sends is not to look like another line.
+        let LogLine { address, method, uri, host, status, begun } = &self.line;
+        // Text of a client must not look like another line of the log.
         let url = format!("{}{uri}", host.as_deref().unwrap_or_default());
         let (url, status, octets) = (Plain::new(url), status.as_u16(), self.octets);
         let ms = now.saturating_duration_since(*begun).as_millis();

@@ -1,9 +1,9 @@
-//! Who is there: places for clients and for streams, how many of them one address may have, and who
-//! makes room when there is none left.
+//! Slots for clients and for streams, their limit per address, and eviction when no slot is free.
 //!
-//! Who makes room is one that keeps its place for nothing ([`Pace::late`]): of the address that has
-//! most of them, the one that has been late for longest. Clients that keep up are never closed for
-//! others; those then wait.
+//! A client is evicted only if it uses its slot for nothing ([`Pace::late`]). Among late clients,
+//! those of the address with the most clients come first; of these the one that has been late for
+//! longest is evicted. A client that keeps up is never closed for another; new clients wait
+//! instead.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use namely_host::shares::{Holder, Share, ShareLimits, SharePool};
+use namely_host::shares::{Owner, Share, ShareLimits, SharePool};
 use namely_socket::FETCHES_MAX;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
@@ -20,7 +20,7 @@ use super::{
     CLIENTS_MAX, CLIENTS_PER_ADDRESS_MAX, Counters, NEWCOMERS_MAX, PLACE_TIMEOUT, STREAMS_PER_ADDRESS_MAX,
 };
 
-/// How often who waits for a place looks for somebody who makes room.
+/// Interval at which a waiting client looks for another to evict.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The clients of a gateway.
@@ -29,7 +29,7 @@ pub(super) struct Clients {
     table: Mutex<Table>,
     places: Arc<Semaphore>,
     streams: Arc<Semaphore>,
-    /// How many clients and streams each address has.
+    /// Number of clients and streams of each address.
     client_shares: SharePool,
     stream_shares: SharePool,
     counters: Arc<Counters>,
@@ -41,19 +41,19 @@ struct Table {
     clients: BTreeMap<u64, Arc<State>>,
 }
 
-/// What is known of a client.
+/// State of a client.
 #[derive(Debug)]
 struct State {
-    holder: Holder,
+    holder: Owner,
     pace: Mutex<Pace>,
-    /// Whether it has a place for a stream.
+    /// Whether the client has a slot for a stream.
     streams: AtomicBool,
-    /// Whether it was told to leave.
+    /// Whether the client has been notified to leave.
     told: AtomicBool,
     leave: Notify,
 }
 
-/// A client that is there. Dropping it gives its place to another.
+/// A connected client. Dropping it frees its slot.
 #[derive(Debug)]
 pub(super) struct Client {
     number: u64,
@@ -61,30 +61,30 @@ pub(super) struct Client {
     clients: Arc<Clients>,
     /// None for a newcomer.
     place: Mutex<Option<OwnedSemaphorePermit>>,
-    /// None on this machine, whose clients have no ceiling.
+    /// `None` for clients on this machine, which have no limit.
     share: Option<Share>,
 }
 
-/// A place among the streams that the socket takes.
+/// A slot among the streams that the socket accepts.
 #[derive(Debug)]
-pub(super) struct StreamPlace {
+pub(super) struct StreamSlot {
     state: Arc<State>,
     _permit: OwnedSemaphorePermit,
     _share: Option<Share>,
 }
 
-impl Drop for StreamPlace {
+impl Drop for StreamSlot {
     fn drop(&mut self) {
         self.state.streams.store(false, Ordering::Relaxed);
     }
 }
 
-/// Of whom one is to make room.
+/// The clients among which one is to be evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Among {
     All,
     Streams,
-    Of(Holder),
+    Of(Owner),
 }
 
 impl Clients {
@@ -103,12 +103,12 @@ impl Clients {
         })
     }
 
-    /// How many are there.
+    /// Returns the number of clients.
     pub(super) fn len(&self) -> usize {
         self.table().clients.len()
     }
 
-    /// Waits until one more may come.
+    /// Waits until another client may connect.
     pub(super) async fn room(&self) {
         while self.len() >= CLIENTS_MAX + NEWCOMERS_MAX {
             self.make_room(Among::All);
@@ -116,16 +116,16 @@ impl Clients {
         }
     }
 
-    /// A client from `address` that has come; none if its address has as many as one may have, and
-    /// all of them keep up.
+    /// Admits a client from `address`; none if its address has reached the limit. Then a late
+    /// client of that address is notified to leave, if there is one.
     pub(super) fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Client> {
-        let holder = Holder::address(address);
+        let holder = Owner::address(address);
         let share = match self.client_shares.take(holder, 1) {
-            // Behind one address of the loopback all programs of this machine are alike.
+            // All programs of this machine share a loopback address, so it has no limit.
             _ if address.to_canonical().is_loopback() => None,
             Ok(share) => Some(share),
             Err(_) => {
-                // Its place is free when it has gone.
+                // The slot is free only once that client has left.
                 self.make_room(Among::Of(holder));
                 Counters::count(&self.counters.refused_address, 1);
                 return None;
@@ -150,7 +150,8 @@ impl Clients {
         Some(Client { number, state, clients: self.clone(), place: Mutex::new(place), share })
     }
 
-    /// A place of `places`, for which others make room; none if there was none in time.
+    /// Waits for a slot of `places`, and evicts late clients meanwhile; none if no slot was free in
+    /// time.
     async fn place(&self, places: &Arc<Semaphore>, among: Among) -> Option<OwnedSemaphorePermit> {
         let waits = async {
             let mut place = std::pin::pin!(places.clone().acquire_owned());
@@ -165,18 +166,18 @@ impl Clients {
         tokio::time::timeout(PLACE_TIMEOUT, waits).await.ok().flatten()
     }
 
-    /// Tells one of those who keep a place for nothing to leave, if there is any.
+    /// Notifies one late client to leave, if there is any.
     fn make_room(&self, among: Among) {
         let now = Instant::now();
         let table = self.table();
-        let mut counts: BTreeMap<Holder, usize> = BTreeMap::new();
+        let mut counts: BTreeMap<Owner, usize> = BTreeMap::new();
         table.clients.values().for_each(|state| *counts.entry(state.holder).or_default() += 1);
         let late = table.clients.values().filter(|state| match among {
             Among::All => true,
             Among::Streams => state.streams.load(Ordering::Relaxed),
             Among::Of(holder) => state.holder == holder,
         });
-        // One that was told already makes room in a moment.
+        // A client that was notified already frees its slot soon.
         let late = late.filter(|state| !state.told.load(Ordering::Relaxed)).filter_map(|state| {
             let late = state.pace().late(now)?;
             Some((counts.get(&state.holder).copied().unwrap_or(0), late, state))
@@ -204,7 +205,7 @@ impl Client {
         self.state.pace()
     }
 
-    /// Waits until it is to leave, for another or for being too slow.
+    /// Waits until the client has to leave, because of eviction or because it is too slow.
     pub(super) async fn leaves(&self) {
         let mut look = tokio::time::interval(Duration::from_secs(1));
         loop {
@@ -219,9 +220,9 @@ impl Client {
         }
     }
 
-    /// Makes sure that it has a place, if it came when there was none. Returns true if it has.
+    /// Waits for a slot if the client was admitted without one. Returns true if it has a slot.
     pub(super) async fn settle(&self) -> bool {
-        if self.has_place() {
+        if self.has_slot() {
             return true;
         }
         let place = self.clients.place(&self.clients.places, Among::All).await;
@@ -230,12 +231,12 @@ impl Client {
         settled
     }
 
-    fn has_place(&self) -> bool {
+    fn has_slot(&self) -> bool {
         self.place.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// A place for a stream; none if there was none in time.
-    pub(super) async fn stream(&self) -> Option<StreamPlace> {
+    /// Waits for a slot for a stream; none if no slot was free in time.
+    pub(super) async fn stream(&self) -> Option<StreamSlot> {
         let Clients { stream_shares, streams, .. } = &*self.clients;
         let until = Instant::now() + PLACE_TIMEOUT;
         let share = loop {
@@ -248,7 +249,7 @@ impl Client {
         };
         let permit = self.clients.place(streams, Among::Streams).await?;
         self.state.streams.store(true, Ordering::Relaxed);
-        Some(StreamPlace { state: self.state.clone(), _permit: permit, _share: share })
+        Some(StreamSlot { state: self.state.clone(), _permit: permit, _share: share })
     }
 }
 
@@ -275,28 +276,28 @@ mod tests {
             *self.pace() = Pace::new(Instant::now().checked_sub(since).unwrap());
         }
 
-        fn is_told(&self) -> bool {
+        fn is_evicted(&self) -> bool {
             self.state.told.load(Ordering::Relaxed)
         }
     }
 
     #[test]
-    fn an_address_has_as_many_clients_as_it_may_have_and_its_idlest_goes_for_the_next() {
+    fn the_idlest_client_of_an_address_leaves() {
         let clients = clients();
         let all: Vec<_> = (0..CLIENTS_PER_ADDRESS_MAX).map(|_| clients.admit(address(1)).unwrap()).collect();
         assert!(clients.admit(address(1)).is_none());
-        assert!(all.iter().all(|client| !client.is_told()), "they had come just now");
+        assert!(all.iter().all(|client| !client.is_evicted()), "they had come just now");
         assert!(clients.admit(address(2)).is_some(), "another address has its own places");
         all[7].came(Duration::from_secs(10));
         assert!(clients.admit(address(1)).is_none());
-        assert!(all[7].is_told());
+        assert!(all[7].is_evicted());
         drop(all);
         assert!(clients.admit(address(1)).is_some());
         assert_eq!(clients.len(), 0);
     }
 
     #[test]
-    fn programs_of_this_machine_are_alike_and_have_all_places() {
+    fn local_programs_share_all_client_slots() {
         let clients = clients();
         for address in ["127.0.0.1", "::1", "::ffff:127.0.0.1"] {
             let address = address.parse().unwrap();
@@ -306,14 +307,14 @@ mod tests {
     }
 
     #[test]
-    fn when_all_is_full_the_latest_of_the_largest_address_makes_room() {
+    fn the_largest_address_yields_a_slot() {
         let clients = clients();
         let large: Vec<_> = (0..3).map(|_| clients.admit(address(1)).unwrap()).collect();
         let small = clients.admit(address(2)).unwrap();
         small.came(Duration::from_secs(60));
         large[0].came(Duration::from_secs(10));
         large[1].came(Duration::from_secs(20));
-        let told = |client: &Client| client.is_told();
+        let told = |client: &Client| client.is_evicted();
         clients.make_room(Among::All);
         assert!(told(&large[1]) && !told(&large[0]) && !told(&small));
         clients.make_room(Among::All);
@@ -326,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_as_many_streams_as_it_may_have_and_leaves_the_rest_to_others() {
+    fn an_address_has_a_stream_limit() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let clients = clients();
         let (one, other) = (clients.admit(address(1)).unwrap(), clients.admit(address(2)).unwrap());

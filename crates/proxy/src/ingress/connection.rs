@@ -1,4 +1,5 @@
-//! A client's connection, which tells the client's [`Pace`](super::pace::Pace) what it takes.
+//! A client's connection, which reports the octets that it accepts to the client's
+//! [`Pace`](super::pace::Pace).
 
 use std::io;
 use std::pin::Pin;
@@ -11,8 +12,9 @@ use tokio::net::TcpStream;
 
 use super::clients::Client;
 
-/// Octets that wait in the kernel until a client's connection takes no more: few, so that what it
-/// takes is what the client takes.
+/// Octets that may be queued in the kernel before a client's connection blocks. The number is
+/// small, so that the octets that the connection accepts are close to those that the client has
+/// received.
 const UNSENT_OCTETS: u32 = 128 * 1024;
 
 pub(super) struct Connection {
@@ -22,7 +24,7 @@ pub(super) struct Connection {
 
 impl Connection {
     pub(super) fn new(stream: TcpStream, client: Arc<Client>) -> Self {
-        // A player asks for the next piece once it has the last octets of this one.
+        // A player requests the next piece only after the last octets of this one.
         let _ = stream.set_nodelay(true);
         let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_OCTETS);
         Connection { stream, client }

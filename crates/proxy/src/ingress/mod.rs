@@ -1,6 +1,6 @@
-//! The gateway that HTTP clients ask: each GET and HEAD becomes a named fetch, whose verified
-//! octets are streamed to the client. It never answers with what was not verified, never holds a
-//! whole body, and lets no client keep a place that it does not use while others wait for it.
+//! The gateway for HTTP clients: each GET and HEAD becomes a named fetch, and its verified octets
+//! are streamed to the client. It never answers with unverified data and never holds a whole body.
+//! A client that does not use its slot is evicted when others wait.
 
 mod body;
 mod clients;
@@ -8,7 +8,6 @@ mod connection;
 mod pace;
 mod respond;
 
-use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,44 +25,88 @@ use self::clients::{Client, Clients};
 use self::connection::Connection;
 pub use self::pace::{GRACE, RATE_OCTETS_MIN, SHED_GRACE, SHED_RATE_OCTETS};
 
-/// Clients at once.
+/// HTTP clients of an ingress.
+///
+/// # Limit
+/// A client that uses its slot for nothing is evicted, the latest one of the address with most
+/// clients; if all keep up, a new client waits.
+/// - Counter: `shed`
+/// - Tests: `a_full_ingress_drops_the_longest_waiting_client`,
+///   `a_busy_gateway_still_answers_health_checks`,
+///   `slow_clients_yield_to_an_honest_one`,
+///   `the_largest_address_yields_a_slot`
 pub const CLIENTS_MAX: usize = 256;
 
-/// Clients that are let in beyond those: they may ask how the gateway is, and get a place when
-/// another goes. Further ones wait to be accepted.
+/// HTTP clients of an ingress that wait for a slot.
+///
+/// They may request the gateway's health, and get a slot when another client leaves.
+///
+/// # Limit
+/// Further clients wait to be accepted.
+/// - Tests: `a_full_ingress_drops_the_longest_waiting_client`,
+///   `a_busy_gateway_still_answers_health_checks`
 pub const NEWCOMERS_MAX: usize = 16;
 
-/// Clients of one address, but for those of this machine.
+/// HTTP clients of one address at an ingress, except the loopback.
+///
+/// All programs of this machine share a loopback address.
+///
+/// # Limit
+/// The new connection is closed, and so is the latest client of the address if one is late.
+/// - Counter: `refused_address`
+/// - Tests: `the_idlest_client_of_an_address_leaves`,
+///   `local_programs_share_all_client_slots`
 pub const CLIENTS_PER_ADDRESS_MAX: usize = 64;
 
-/// Bodies that clients of one address are sent at once, but for those of this machine.
+/// Concurrent bodies for clients of one address, except the loopback.
+///
+/// # Limit
+/// A request waits, and is refused with 503 after 20 s.
+/// - Counter: `refused_full`
+/// - Tests: `an_address_has_a_stream_limit`
 pub const STREAMS_PER_ADDRESS_MAX: usize = 32;
 
-/// How long a client may take to send a request's headers, or to send the next request.
+/// Time for a client to send a request's headers, or another request.
+///
+/// # Limit
+/// The client is cut.
+/// - Counter: `slow`
+/// - Tests: `a_silent_client_never_blocks_the_gateway`,
+///   `a_stalled_client_never_keeps_its_slot`
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How long a request may wait for a place; then it is refused with 503.
+/// Time for a request to wait for a slot.
+///
+/// # Limit
+/// The request is refused with 503.
+/// - Counter: `refused_full`
+/// - Tests: `a_busy_gateway_still_answers_health_checks`,
+///   `slow_clients_yield_to_an_honest_one`
 pub const PLACE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long a client may take to take in a piece of a body.
+/// Maximum time for a client to accept a piece of a body.
 pub const CLIENT_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Longest request line and headers, octets.
+/// Octets of a request's line and headers at an ingress.
+///
+/// # Limit
+/// The request is refused with 431.
+/// - Tests: `a_silent_client_never_blocks_the_gateway`
 pub const REQUEST_OCTETS_MAX: usize = 16 * 1024;
 
-/// Which names requests are for.
+/// The names that requests map to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sites {
-    /// Every host, named below this prefix by the request's URL or Host: what a browser's proxy
+    /// Every host: the request's URL or Host is a component below this prefix, as a browser's proxy
     /// setting needs.
     All(Name),
-    /// One site, whose name this is, whatever host the request names: what a link to the gateway
+    /// One site with this name, regardless of the host in the request, as a link to the gateway
     /// needs.
     One(Name),
 }
 
 impl Sites {
-    /// The prefix below which everything is asked for.
+    /// Returns the prefix of all names that are fetched.
     pub fn prefix(&self) -> &Name {
         match self {
             Sites::All(prefix) | Sites::One(prefix) => prefix,
@@ -71,48 +114,39 @@ impl Sites {
     }
 }
 
-/// What went through.
+/// Counters of the gateway.
 #[derive(Debug, Default)]
 pub struct Counters {
-    /// Requests answered with a body or its absence (2xx, 3xx, and what an origin itself refused).
+    /// Requests answered with a body or without one (2xx, 3xx, and refusals by an origin itself).
     pub answered: AtomicU64,
-    /// Requests that failed on the way: no route, no answer, not verified.
+    /// Requests that failed on the way: no route, no answer, or failed verification.
     pub failed: AtomicU64,
     /// Requests that no name can carry.
     pub refused: AtomicU64,
-    /// Requests that got no place in time.
+    /// Requests that got no slot in time.
     pub refused_full: AtomicU64,
-    /// Clients whose address has as many places as one may have.
+    /// Clients refused because their address has reached its limit.
     pub refused_address: AtomicU64,
-    /// Clients that were too slow to ask, or to take in what they asked for.
+    /// Clients that were too slow to send a request, or to receive the response.
     pub slow: AtomicU64,
-    /// Clients that kept a place for nothing when others waited for one.
+    /// Clients evicted, because they did not use their slot while others waited for one.
     pub shed: AtomicU64,
     /// Octets of bodies sent.
     pub octets: AtomicU64,
 }
 
-/// Why the gateway could not begin.
-#[derive(Debug)]
+/// The gateway could not start.
+#[derive(Debug, thiserror::Error)]
 pub enum IngressError {
-    /// Environment: the address cannot be listened on.
-    Listen(SocketAddr, io::Error),
-    /// Environment: the system has no room for its threads.
-    Threads(io::Error),
+    /// Environment: the gateway cannot listen on the address.
+    #[error("cannot listen on {0}: {1}")]
+    Listen(SocketAddr, #[source] io::Error),
+    /// Environment: the system has no room for the threads.
+    #[error("cannot start threads: {0}")]
+    Threads(#[source] io::Error),
 }
 
-impl fmt::Display for IngressError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            IngressError::Listen(address, e) => write!(f, "cannot listen on {address}: {e}"),
-            IngressError::Threads(e) => write!(f, "cannot start threads: {e}"),
-        }
-    }
-}
-
-impl std::error::Error for IngressError {}
-
-/// A gateway that listens. Dropping it ends it.
+/// A listening gateway. Dropping it stops it.
 #[derive(Debug)]
 pub struct Ingress {
     address: SocketAddr,
@@ -120,7 +154,7 @@ pub struct Ingress {
     _runtime: tokio::runtime::Runtime,
 }
 
-/// What the answer to a request needs.
+/// Shared state for answering requests.
 pub(crate) struct Gateway {
     pub(crate) consumer: Arc<Consumer>,
     pub(crate) sites: Sites,
@@ -129,10 +163,10 @@ pub(crate) struct Gateway {
 }
 
 impl Ingress {
-    /// Listens on `address` (port 0: any) and answers from what `consumer` fetches.
+    /// Listens on `address` (port 0: any) and answers with data that `consumer` fetches.
     ///
     /// # Errors
-    /// The address cannot be listened on, or the system has no thread.
+    /// The address is not available, or the system has no thread.
     pub fn start(
         address: SocketAddr,
         sites: Sites,
@@ -140,7 +174,7 @@ impl Ingress {
     ) -> Result<Self, IngressError> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
-            // A body is read by a thread of its own, as sockets that wait are.
+            // Each body is read on a blocking thread, because the socket's reads block.
             .max_blocking_threads(CLIENTS_MAX)
             .thread_name("namely-gateway")
             .enable_all()
@@ -160,12 +194,12 @@ impl Ingress {
         Ok(Ingress { address, counters, _runtime: runtime })
     }
 
-    /// Where it listens.
+    /// Returns the listening address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What went through.
+    /// Returns the counters.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
@@ -180,7 +214,7 @@ async fn accept(listener: TcpListener, gateway: Arc<Gateway>) {
                     tokio::spawn(converse(stream, address, client, gateway.clone()));
                 }
             }
-            // No descriptor is left: a client that goes will free one.
+            // No descriptor is free. The next client that leaves frees one.
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a client");
                 tokio::time::sleep(Duration::from_millis(100)).await;

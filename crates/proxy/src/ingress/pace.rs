@@ -1,33 +1,56 @@
-//! How a client keeps up: whether it takes in what is owed to it, and asks when it may. Pure: who
-//! calls says what time it is.
+//! The pace of a client: whether it receives its data and sends its requests in time. Pure: the
+//! caller passes the time.
 
 use std::time::{Duration, Instant};
 
-/// Least rate at which a client takes in what is there for it, octets a second. One that is slower
-/// is cut after [`GRACE`].
+/// Minimum rate at which a client receives available data, octets per second.
+///
+/// # Limit
+/// A slower client is cut after 15 s (`GRACE`).
+/// - Value: 2 KiB/s
+/// - Counter: `slow`
+/// - Tests: `a_client_below_minimum_rate_is_dropped`,
+///   `a_stalled_client_never_keeps_its_slot`
 pub const RATE_OCTETS_MIN: u32 = 2 * 1024;
 
-/// How far a client may be behind the least rate.
+/// Time that a client may be behind the minimum rate.
+///
+/// # Limit
+/// The client is cut.
+/// - Counter: `slow`
+/// - Tests: `a_client_below_minimum_rate_is_dropped`,
+///   `a_stalled_client_never_keeps_its_slot`
 pub const GRACE: Duration = Duration::from_secs(15);
 
-/// The rate below which a client makes room for others when there is no place left, octets a
-/// second.
+/// Rate that keeps a client while others wait, octets per second.
+///
+/// # Limit
+/// A client that is behind this rate for 3 s (`SHED_GRACE`) may be evicted when no slot is free.
+/// - Value: 32 KiB/s
+/// - Counter: `shed`
+/// - Tests: `the_longest_waiting_client_is_the_latest`
 pub const SHED_RATE_OCTETS: u32 = 32 * 1024;
 
-/// How far a client may be behind that rate, and for how long it may be without a request, before
-/// it is one that makes room.
+/// Time that a client may be late while others wait.
+///
+/// A client is late that is behind [`SHED_RATE_OCTETS`] or sends no request.
+///
+/// # Limit
+/// The client may be evicted when no slot is free.
+/// - Counter: `shed`
+/// - Tests: `the_longest_waiting_client_is_the_latest`
 pub const SHED_GRACE: Duration = Duration::from_secs(3);
 
-/// What the gateway waits for at a client.
+/// The client's action that the gateway waits for.
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     /// The rest of a request, or the next one.
     Request { since: Instant },
-    /// Nothing: it is the gateway's turn.
+    /// None: the gateway has to act.
     Answer,
 }
 
-/// A rate that is owed: the time that is left until too little was taken.
+/// A rate that the client owes, as the time left until it has accepted too little.
 #[derive(Clone, Copy, Debug)]
 struct Debt {
     rate: f64,
@@ -42,7 +65,7 @@ impl Debt {
     }
 
     fn waited(&mut self, time: Duration) {
-        // What was missed in a long time is not held against it longer than that.
+        // Bounds the debt, so that a client can recover from a long pause.
         self.left_s = (self.left_s - time.as_secs_f64()).max(-2.0 * self.grace_s);
     }
 
@@ -51,18 +74,18 @@ impl Debt {
     }
 }
 
-/// The pace of one client. Only time in which the gateway waits for it counts.
+/// The pace of one client. Only time in which the gateway waits for the client counts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     phase: Phase,
-    /// Since when its connection takes nothing.
+    /// Start of the time in which its connection has accepted nothing.
     blocked: Option<Instant>,
     least: Debt,
     shed: Debt,
 }
 
 impl Pace {
-    /// A client that has just come.
+    /// Returns the pace of a new client.
     pub(super) fn new(now: Instant) -> Self {
         Pace {
             phase: Phase::Request { since: now },
@@ -72,23 +95,23 @@ impl Pace {
         }
     }
 
-    /// It has asked: what follows is the gateway's turn.
+    /// The client has sent a request: the gateway has to act next.
     pub(super) fn asked(&mut self) {
         self.phase = Phase::Answer;
     }
 
-    /// Its answer is complete: what follows is its turn.
+    /// The answer is complete: the client has to act next.
     pub(super) fn answered(&mut self, now: Instant) {
         self.phase = Phase::Request { since: now };
     }
 
-    /// Its connection takes nothing more for now.
+    /// The connection accepts no more octets for now.
     pub(super) fn blocks(&mut self, now: Instant) {
         self.settle(now);
         self.blocked = Some(now);
     }
 
-    /// Its connection took `octets`.
+    /// The connection accepted `octets`.
     pub(super) fn took(&mut self, octets: usize, now: Instant) {
         self.settle(now);
         self.blocked = None;
@@ -96,13 +119,13 @@ impl Pace {
         self.shed.took(octets);
     }
 
-    /// Returns true if it is behind the least rate.
+    /// Returns true if the client is behind the minimum rate.
     pub(super) fn is_too_slow(&mut self, now: Instant) -> bool {
         self.settle(now);
         self.least.left_s <= 0.0
     }
 
-    /// How long it has kept its place for nothing; none if it keeps up.
+    /// Returns the time for which the client has not used its slot; none if it keeps up.
     pub(super) fn late(&mut self, now: Instant) -> Option<Duration> {
         self.settle(now);
         let behind = (self.shed.left_s < 0.0).then(|| Duration::from_secs_f64(-self.shed.left_s));
@@ -132,7 +155,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn a_client_at_the_least_rate_stays_and_a_slower_one_goes_after_the_grace() {
+    fn a_client_below_minimum_rate_is_dropped() {
         for (octets, stays) in [(RATE_OCTETS_MIN, true), (RATE_OCTETS_MIN / 2, false), (0, false)] {
             let mut now = Instant::now();
             let mut pace = Pace::new(now);
@@ -151,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_that_the_gateway_takes_is_not_the_clients() {
+    fn gateway_time_is_not_client_time() {
         let begun = Instant::now();
         let mut pace = Pace::new(begun);
         pace.asked();
@@ -161,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn who_asks_nothing_or_takes_little_is_late_and_who_waited_longest_is_latest() {
+    fn the_longest_waiting_client_is_the_latest() {
         let begun = Instant::now();
         let mut silent = Pace::new(begun);
         assert_eq!(silent.late(begun + SHED_GRACE - SECOND), None);

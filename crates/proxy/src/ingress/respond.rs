@@ -1,4 +1,4 @@
-//! What a request is answered with.
+//! Responses to requests.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::net::SocketAddr;
@@ -13,8 +13,8 @@ use namely_socket::{FetchError, ObjectStream};
 use namely_wire::Name;
 use rustix::io::Errno;
 
-use super::body::{self, Body, Sent};
-use super::clients::{Client, StreamPlace};
+use super::body::{self, Body, BodyTransfer};
+use super::clients::{Client, StreamSlot};
 use super::{Counters, Gateway, PLACE_TIMEOUT, Sites};
 use crate::head::{HEAD_OCTETS_MAX, Head};
 use crate::names::{self, UrlError};
@@ -23,21 +23,21 @@ use crate::range::{self, Part};
 /// The gateway's name in Via (RFC 9110, 7.6.3).
 const VIA: HeaderValue = HeaderValue::from_static("1.1 namely");
 
-/// What may make the answer another one than the whole body.
+/// Request headers that may make the response differ from the whole body.
 const PARTIAL: [header::HeaderName; 3] = [header::RANGE, header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE];
 
-/// An object that holds a response: its head, and where in the object its body is.
-struct Held {
+/// An object that holds a response: its head, and the offset of its body.
+struct HttpObject {
     stream: AdmittedStream,
     head: Head,
     body_at: u64,
     body_octets: u64,
 }
 
-/// A stream, and its place among those that the socket takes.
+/// A stream, and its slot among the streams that the socket accepts.
 struct AdmittedStream {
     stream: ObjectStream,
-    _place: StreamPlace,
+    _place: StreamSlot,
 }
 
 impl Read for AdmittedStream {
@@ -52,25 +52,25 @@ impl Seek for AdmittedStream {
     }
 }
 
-/// Why there is nothing to answer with.
-enum Failed {
+/// There is nothing to answer with.
+enum ResponseError {
     Fetch(FetchError),
-    /// The object is no HTTP response, or ended early.
+    /// The object is not an HTTP response, or ended early.
     Unusable(String),
 }
 
-/// Answers, and says in the log what became of it once the client has it.
+/// Answers a request, and logs the outcome once the client has received it.
 pub(super) async fn respond(
     gateway: Arc<Gateway>,
     client: Arc<Client>,
     address: SocketAddr,
     request: Request<Incoming>,
-) -> Result<Response<Sent>, std::convert::Infallible> {
+) -> Result<Response<BodyTransfer>, std::convert::Infallible> {
     client.pace().asked();
-    let line = body::Line::of(address, &request);
+    let line = body::LogLine::of(address, &request);
     let response = answer_to(&gateway, &client, request).await;
     let line = line.answered(response.status());
-    Ok(response.map(|body| Sent::new(body, client, line)))
+    Ok(response.map(|body| BodyTransfer::new(body, client, line)))
 }
 
 async fn answer_to(gateway: &Arc<Gateway>, client: &Client, request: Request<Incoming>) -> Response<Body> {
@@ -99,7 +99,7 @@ async fn answer_to(gateway: &Arc<Gateway>, client: &Client, request: Request<Inc
     let asked = (gateway.clone(), name.clone());
     let head_first =
         method == Method::HEAD || PARTIAL.iter().any(|header| request.headers().contains_key(header));
-    // Whoever comes when the socket has its fill of streams waits for one to end.
+    // If the socket has its maximum of streams, the request waits for one to end.
     let Some(place) = client.stream().await else { return full(&gateway.counters) };
     let opened = tokio::task::spawn_blocking(move || open(&asked.0, &asked.1, head_first, place)).await;
     match opened {
@@ -107,8 +107,8 @@ async fn answer_to(gateway: &Arc<Gateway>, client: &Client, request: Request<Inc
             Counters::count(&gateway.counters.answered, 1);
             answer(held, &method, request.headers(), gateway.counters.clone()).await
         }
-        Ok(Err(Failed::Fetch(error))) => failure(gateway, &name, &error),
-        Ok(Err(Failed::Unusable(why))) => {
+        Ok(Err(ResponseError::Fetch(error))) => failure(gateway, &name, &error),
+        Ok(Err(ResponseError::Unusable(why))) => {
             Counters::count(&gateway.counters.failed, 1);
             said(StatusCode::BAD_GATEWAY, format!("{name}: {why}"))
         }
@@ -116,7 +116,7 @@ async fn answer_to(gateway: &Arc<Gateway>, client: &Client, request: Request<Inc
     }
 }
 
-/// How the gateway is: what `OPTIONS *` is told, which needs no place (RFC 9110, 9.3.7).
+/// Returns the gateway's health, for `OPTIONS *`, which needs no slot (RFC 9110, 9.3.7).
 fn health(gateway: &Gateway) -> String {
     let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let Counters { answered, failed, refused, refused_full, refused_address, slow, shed, octets } =
@@ -135,7 +135,7 @@ fn health(gateway: &Gateway) -> String {
     )
 }
 
-/// There was no place in time.
+/// Returns the response to a request that got no slot in time.
 fn full(counters: &Counters) -> Response<Body> {
     Counters::count(&counters.refused_full, 1);
     let mut response =
@@ -154,21 +154,21 @@ fn name(sites: &Sites, request: &Request<Incoming>) -> Result<Name, UrlError> {
     }
 }
 
-/// What an error of a stream says, if it is one of the fetch's.
-fn failed(error: io::Error) -> Failed {
-    error.downcast().map_or_else(|error| Failed::Unusable(error.to_string()), Failed::Fetch)
+/// Returns the fetch's error in an error of a stream, if there is one.
+fn failed(error: io::Error) -> ResponseError {
+    error.downcast().map_or_else(|error| ResponseError::Unusable(error.to_string()), ResponseError::Fetch)
 }
 
-/// Does what needs a place in the socket: a stream that was just given up has its own for a moment
-/// more.
-fn when_there_is_room<T>(
+/// Calls a function that needs a slot in the socket, and repeats it while no slot is free, within
+/// the time limit: an abandoned stream holds its slot a little longer.
+fn with_stream_slot<T>(
     begun: Instant,
-    mut attempt: impl FnMut() -> Result<T, Failed>,
-) -> Result<T, Failed> {
+    mut attempt: impl FnMut() -> Result<T, ResponseError>,
+) -> Result<T, ResponseError> {
     let is_full = |error: &FetchError| error.errno() == Errno::NOBUFS.raw_os_error();
     loop {
         match attempt() {
-            Err(Failed::Fetch(error)) if is_full(&error) && begun.elapsed() < PLACE_TIMEOUT => {
+            Err(ResponseError::Fetch(error)) if is_full(&error) && begun.elapsed() < PLACE_TIMEOUT => {
                 std::thread::sleep(Duration::from_millis(5));
             }
             attempted => return attempted,
@@ -176,27 +176,37 @@ fn when_there_is_room<T>(
     }
 }
 
-/// Finds the object and reads its head; nothing behind it is asked for yet if `head_first`.
-fn open(gateway: &Gateway, name: &Name, head_first: bool, place: StreamPlace) -> Result<Held, Failed> {
+/// Finds the object and reads its head. With `head_first`, nothing after the head is requested yet.
+fn open(
+    gateway: &Gateway,
+    name: &Name,
+    head_first: bool,
+    place: StreamSlot,
+) -> Result<HttpObject, ResponseError> {
     let begun = Instant::now();
-    let mut stream = when_there_is_room(begun, || gateway.consumer.open(name).map_err(Failed::Fetch))?;
+    let mut stream = with_stream_slot(begun, || gateway.consumer.open(name).map_err(ResponseError::Fetch))?;
     if head_first {
         stream.set_limit(HEAD_OCTETS_MAX as u64);
     }
-    // Its place was anybody's once it was found.
-    when_there_is_room(begun, || stream.begin().map_err(failed))?;
+    // The search has released its slot, so another stream may have taken it.
+    with_stream_slot(begun, || stream.begin().map_err(failed))?;
     let mut stream = AdmittedStream { stream, _place: place };
     let mut start = Vec::with_capacity(HEAD_OCTETS_MAX);
     stream.by_ref().take(HEAD_OCTETS_MAX as u64).read_to_end(&mut start).map_err(failed)?;
-    let (head, body_at) = Head::decode(&start).map_err(|error| Failed::Unusable(error.to_string()))?;
-    let octets = stream.seek(SeekFrom::End(0)).map_err(|error| Failed::Unusable(error.to_string()))?;
+    let (head, body_at) = Head::decode(&start).map_err(|error| ResponseError::Unusable(error.to_string()))?;
+    let octets = stream.seek(SeekFrom::End(0)).map_err(|error| ResponseError::Unusable(error.to_string()))?;
     let body_at = body_at as u64;
-    Ok(Held { stream, head, body_at, body_octets: octets.saturating_sub(body_at) })
+    Ok(HttpObject { stream, head, body_at, body_octets: octets.saturating_sub(body_at) })
 }
 
-/// The response that an object holds, or the part of it that is asked for.
-async fn answer(held: Held, method: &Method, wanted: &HeaderMap, counters: Arc<Counters>) -> Response<Body> {
-    let Held { mut stream, head, body_at, body_octets } = held;
+/// Returns the response that an object holds, or the requested part of it.
+async fn answer(
+    held: HttpObject,
+    method: &Method,
+    wanted: &HeaderMap,
+    counters: Arc<Counters>,
+) -> Response<Body> {
+    let HttpObject { mut stream, head, body_at, body_octets } = held;
     let mut headers = head.headers;
     if !headers.contains_key(header::ETAG)
         && let Some(version) = stream.stream.name().components().filter_map(|c| c.version()).last()
@@ -212,7 +222,7 @@ async fn answer(held: Held, method: &Method, wanted: &HeaderMap, counters: Arc<C
         if range::is_known(wanted, &headers) {
             return with(StatusCode::NOT_MODIFIED, headers, body::empty());
         }
-        // A range is of the whole body, which HEAD does not send (RFC 9110, 14.2).
+        // A range applies to the whole body, which HEAD does not send (RFC 9110, 14.2).
         let part =
             if method == Method::GET { range::part(wanted, &headers, body_octets) } else { Part::Whole };
         match part {
@@ -243,11 +253,12 @@ async fn answer(held: Held, method: &Method, wanted: &HeaderMap, counters: Arc<C
     }
 }
 
-/// What a fetch that failed means in HTTP: who has to do something is told.
+/// Maps an error of a fetch to a response in HTTP. The text names a remedy.
 fn failure(gateway: &Gateway, name: &Name, error: &FetchError) -> Response<Body> {
     let errno = Errno::from_raw_os_error(error.errno());
     let status = match errno {
-        // Its own site says that there is no such thing; that nobody has the site is no 404.
+        // 404 only if the site itself reports that the resource does not exist. A missing route is
+        // no 404.
         Errno::NOENT => StatusCode::NOT_FOUND,
         Errno::NAMETOOLONG => StatusCode::URI_TOO_LONG,
         Errno::TIMEDOUT => StatusCode::GATEWAY_TIMEOUT,
@@ -258,14 +269,14 @@ fn failure(gateway: &Gateway, name: &Name, error: &FetchError) -> Response<Body>
     let hint = match errno {
         Errno::NETUNREACH => unserved(&gateway.sites, name),
         Errno::NOKEY | Errno::KEYREJECTED => {
-            "\ntrust the key of the egress, as docs/proxy.md says".to_owned()
+            "\ntrust the key of the egress, as docs/proxy.md describes".to_owned()
         }
         _ => String::new(),
     };
     said(status, format!("{name}: {error}{hint}"))
 }
 
-/// What this gateway serves, for who asked for something else.
+/// Describes the sites of this gateway, for a request for another.
 fn unserved(sites: &Sites, name: &Name) -> String {
     let (what, site) = match sites {
         Sites::One(site) => (format!("the site {site} alone"), site.clone()),
@@ -275,7 +286,7 @@ fn unserved(sites: &Sites, name: &Name) -> String {
         ),
     };
     format!(
-        "\nthis gateway serves {what}, and nobody serves {site}: run `namely proxy egress` beside its origin"
+        "\nthis gateway serves {what}, and no producer serves {site}: run `namely proxy egress` beside its origin"
     )
 }
 
@@ -287,7 +298,7 @@ fn not_allowed() -> Response<Body> {
     response
 }
 
-/// What the gateway itself has to say.
+/// Returns a response with text of the gateway itself.
 fn said(status: StatusCode, text: String) -> Response<Body> {
     let mut headers = Head::text(status).headers;
     headers.append(header::VIA, VIA);

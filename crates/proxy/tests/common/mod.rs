@@ -17,7 +17,7 @@ use namely_security::{KeyChain, KeyType, NewKey};
 use namely_socket::{Consumer, ConsumerOptions, Producer, ProducerOptions};
 use namely_wire::{FaceUri, Name};
 
-/// An origin that answers each path with what the test says, and remembers what it was asked.
+/// An origin with the test's answer for each path. It records the requests.
 pub struct Origin {
     pub address: SocketAddr,
     pub asked: Arc<Mutex<Vec<String>>>,
@@ -25,7 +25,8 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// `answer` gets the path and how often [`Origin::next`] was called; it gives headers and body.
+    /// `answer` receives the path and how often [`Origin::next`] was called; it gives headers and
+    /// body.
     pub fn start(answer: impl Fn(&str, u64) -> (String, Vec<u8>) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -112,7 +113,7 @@ impl World {
         World { origin, ingress, egress, sockets, consumer, _router: router, _dir: dir }
     }
 
-    /// What the ingress answers: status, headers in lower case, body.
+    /// The ingress's answer: status, headers in lower case, body.
     pub fn ask(&self, request: &str) -> (u16, String, Vec<u8>) {
         let mut stream = TcpStream::connect(self.ingress.address()).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();

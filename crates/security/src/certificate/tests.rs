@@ -16,7 +16,7 @@ fn root() -> (Arc<PrivateKey>, Certificate) {
 }
 
 #[test]
-fn a_self_signed_certificate_says_what_it_was_made_of() {
+fn a_self_signed_certificate_has_its_inputs() {
     let (key, certificate) = root();
     assert_eq!(certificate.name(), name("/p/KEY/k/self/v=7").as_name());
     assert_eq!(certificate.key_name(), name("/p/KEY/k").as_name());
@@ -47,7 +47,7 @@ fn an_issued_certificate_names_its_issuer() {
 }
 
 #[test]
-fn a_certificate_answers_to_its_key_and_to_its_own_name_only() {
+fn a_certificate_matches_only_its_key_names() {
     let (_, certificate) = root();
     for (locator, answers) in [
         ("/p/KEY/k", true),
@@ -74,7 +74,7 @@ fn key_ids_are_eight_random_octets() {
 }
 
 #[test]
-fn data_that_are_no_certificates_are_refused_with_the_reason() {
+fn invalid_certificates_are_refused_with_a_reason() {
     let (key, certificate) = root();
     let spki = key.public().spki().to_vec();
     let info = |validity| SignatureInfo {
@@ -115,7 +115,7 @@ fn data_that_are_no_certificates_are_refused_with_the_reason() {
 }
 
 #[test]
-fn a_certificate_file_may_be_raw_base64_or_pem() {
+fn a_certificate_file_has_three_formats() {
     let (_, certificate) = root();
     let pem = certificate.to_pem();
     let with_headers = pem.replacen("-----\n", "-----\nName: /p/KEY/k/self/v=7\nSigType: Ed25519\n\n", 1);
@@ -137,7 +137,7 @@ fn a_certificate_file_may_be_raw_base64_or_pem() {
 }
 
 #[test]
-fn certificates_of_ndnsec_are_read_and_their_own_signatures_hold() {
+fn ndnsec_certificates_are_parsed_and_verified() {
     let files = [
         (include_str!("../../tests/data/ndnsec-ecdsa.ndncert"), KeyType::EcdsaP256),
         (include_str!("../../tests/data/ndnsec-rsa.ndncert"), KeyType::Rsa),
@@ -154,7 +154,7 @@ fn certificates_of_ndnsec_are_read_and_their_own_signatures_hold() {
 }
 
 #[test]
-fn a_certificate_file_larger_than_the_limit_is_refused() {
+fn an_oversized_certificate_file_is_refused() {
     use crate::text::{CERTIFICATE_FILE_OCTETS_MAX, read_certificate};
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("c.ndncert");
@@ -170,7 +170,7 @@ fn a_certificate_file_larger_than_the_limit_is_refused() {
 }
 
 #[test]
-fn no_octets_make_the_parsers_panic() {
+fn arbitrary_octets_never_panic_certificate_parsers() {
     use proptest::prelude::*;
     let (_, certificate) = root();
     let wire = certificate.wire().to_vec();

@@ -1,10 +1,15 @@
-//! What was taken, as it is kept beyond the process: a router that starts again must not take it
-//! again, also from hosts whose clock is ahead.
+//! Records of accepted commands that outlive the process. A restarted router must not accept the
+//! same commands again, even from hosts whose clock is ahead.
 //!
-//! A record is of one key: the first 16 octets of the SHA-256 of its name; first and last
-//! SignatureTime of the era; [`COMMAND_SPANS_MAX`](super::history::COMMAND_SPANS_MAX) spans of
-//! earlier eras; and the first 8 octets of the SHA-256 of all that. Numbers are big-endian ms, and
-//! a span of two zeros is none. A record whose end does not fit is none.
+//! A record belongs to one key. Its fields are, in this order:
+//!
+//! - the first 16 octets of the SHA-256 of the key's name,
+//! - the first and the last SignatureTime of the era,
+//! - [`COMMAND_SPANS_MAX`](super::history::COMMAND_SPANS_MAX) spans of earlier eras,
+//! - the first 8 octets of the SHA-256 of all fields above, as a checksum.
+//!
+//! Numbers are big-endian ms. A span of two zeros is empty. A record with a wrong checksum is
+//! ignored.
 
 use std::{fmt, io};
 
@@ -16,7 +21,16 @@ use crate::crypto::sha256;
 /// Octets of a record.
 pub const TAKEN_RECORD_OCTETS: usize = KEY_OCTETS + SPAN_OCTETS * (1 + SPANS) + CHECK_OCTETS;
 
-/// Places for records: one of each key, and one of all keys that were forgotten.
+/// Records of keys that are stored for the next router.
+///
+/// There is one record for each key, and one for all evicted keys. A key can be evicted as soon as
+/// with [`COMMAND_KEYS_MAX`].
+///
+/// # Limit
+/// A command of a further key is refused until one of the last commands is old enough.
+/// - Value: 1024 keys, in a file of 1025 records of 168 octets
+/// - Counter: `too_many_keys`
+/// - Tests: `command_keys_are_limited`
 pub const TAKEN_RECORDS_MAX: usize = COMMAND_KEYS_MAX + 1;
 
 const KEY_OCTETS: usize = 16;
@@ -25,19 +39,19 @@ const CHECK_OCTETS: usize = 8;
 const SPANS: usize = super::history::COMMAND_SPANS_MAX;
 
 /// A record.
-pub type TakenRecord = [u8; TAKEN_RECORD_OCTETS];
+pub type AcceptedCommand = [u8; TAKEN_RECORD_OCTETS];
 
-/// Keeps what was taken for the next process.
-pub trait TakenStore: fmt::Debug + Send {
-    /// Puts `record` into a place below [`TAKEN_RECORDS_MAX`]. When this returns it is there though
-    /// the process is killed.
+/// Persists accepted commands for the next process.
+pub trait AcceptedCommandStore: fmt::Debug + Send {
+    /// Writes `record` to a slot below [`TAKEN_RECORDS_MAX`]. Once this returns, the record
+    /// survives a kill of the process.
     ///
     /// # Errors
-    /// The environment's; the command is refused then.
-    fn keep(&mut self, place: usize, record: &TakenRecord) -> io::Result<()>;
+    /// The environment's. The command is refused then.
+    fn keep(&mut self, slot: usize, record: &AcceptedCommand) -> io::Result<()>;
 }
 
-/// By what a key is known in records.
+/// The digest that identifies a key in records.
 pub(super) type KeyDigest = [u8; KEY_OCTETS];
 
 pub(super) fn digest(key: &Name) -> KeyDigest {
@@ -46,20 +60,22 @@ pub(super) fn digest(key: &Name) -> KeyDigest {
     digest
 }
 
-/// A key's times: those of this era, and spans of earlier ones.
+/// The times of a key's accepted commands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Times {
-    pub(super) taken: Option<(u64, u64)>,
+    /// First and last SignatureTime of this era.
+    pub(super) accepted: Option<(u64, u64)>,
+    /// The spans of earlier eras.
     pub(super) past: Vec<(u64, u64)>,
 }
 
-pub(super) fn encode(key: KeyDigest, times: &Times) -> TakenRecord {
+pub(super) fn encode(key: KeyDigest, times: &Times) -> AcceptedCommand {
     let mut record = [0; TAKEN_RECORD_OCTETS];
     record[..KEY_OCTETS].copy_from_slice(&key);
-    let spans = [times.taken.unwrap_or_default()].into_iter().chain(times.past.iter().copied());
-    let places = record[KEY_OCTETS..TAKEN_RECORD_OCTETS - CHECK_OCTETS].chunks_exact_mut(SPAN_OCTETS);
-    for (place, (first_ms, last_ms)) in places.zip(spans) {
-        let (first, last) = place.split_at_mut(SPAN_OCTETS / 2);
+    let spans = [times.accepted.unwrap_or_default()].into_iter().chain(times.past.iter().copied());
+    let fields = record[KEY_OCTETS..TAKEN_RECORD_OCTETS - CHECK_OCTETS].chunks_exact_mut(SPAN_OCTETS);
+    for (field, (first_ms, last_ms)) in fields.zip(spans) {
+        let (first, last) = field.split_at_mut(SPAN_OCTETS / 2);
         first.copy_from_slice(&first_ms.to_be_bytes());
         last.copy_from_slice(&last_ms.to_be_bytes());
     }
@@ -68,8 +84,8 @@ pub(super) fn encode(key: KeyDigest, times: &Times) -> TakenRecord {
     record
 }
 
-/// What a record says; `None` if it is none.
-pub(super) fn decode(record: &TakenRecord) -> Option<(KeyDigest, Times)> {
+/// Decodes a record; `None` if it is invalid.
+pub(super) fn decode(record: &AcceptedCommand) -> Option<(KeyDigest, Times)> {
     let (all, check) = record.split_at(TAKEN_RECORD_OCTETS - CHECK_OCTETS);
     if sha256(all)[..CHECK_OCTETS] != *check {
         return None;
@@ -80,8 +96,8 @@ pub(super) fn decode(record: &TakenRecord) -> Option<(KeyDigest, Times)> {
         .chunks_exact(SPAN_OCTETS)
         .map(|span| (number(&span[..SPAN_OCTETS / 2]), number(&span[SPAN_OCTETS / 2..])))
         .map(|span| (span != (0, 0)).then_some(span));
-    let taken = spans.next()?;
-    Some((*key, Times { taken, past: spans.flatten().collect() }))
+    let accepted = spans.next()?;
+    Some((*key, Times { accepted, past: spans.flatten().collect() }))
 }
 
 #[cfg(test)]
@@ -91,13 +107,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_record_says_what_was_kept_and_a_damaged_one_nothing(
+        fn a_damaged_command_record_is_rejected(
             key in any::<KeyDigest>(),
-            taken in prop::option::of((1u64.., any::<u64>())),
+            accepted in prop::option::of((1u64.., any::<u64>())),
             past in prop::collection::vec((1u64.., any::<u64>()), 0..=SPANS),
             damage in (0..TAKEN_RECORD_OCTETS, 1u8..),
         ) {
-            let times = Times { taken, past };
+            let times = Times { accepted, past };
             let mut record = encode(key, &times);
             prop_assert_eq!(decode(&record), Some((key, times)));
             record[damage.0] ^= damage.1;
@@ -106,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_was_never_written_is_no_record() {
+    fn an_unwritten_slot_is_no_record() {
         assert_eq!(decode(&[0; TAKEN_RECORD_OCTETS]), None);
     }
 }

@@ -18,34 +18,45 @@ use zeroize::Zeroizing;
 
 use super::CryptoError;
 
-/// Smallest RSA modulus that is accepted, in octets (2048 bits).
+/// Smallest modulus of an RSA key.
+///
+/// # Limit
+/// A smaller key is refused with `RsaSize`.
+/// - Value: 256 octets (2048 bits)
+/// - Tests: `rsa_keys_have_from_2048_to_4096_bits`
 pub(crate) const RSA_MODULUS_OCTETS_MIN: usize = 256;
 
-/// Largest RSA modulus that is accepted, in octets (4096 bits): the work a verification costs grows
-/// with it.
+/// Octets of the modulus of an RSA key.
+///
+/// The cost of a verification grows with the modulus.
+///
+/// # Limit
+/// A larger key is refused with `RsaSize`.
+/// - Value: 512 octets (4096 bits)
+/// - Tests: `rsa_keys_have_from_2048_to_4096_bits`
 pub(crate) const RSA_MODULUS_OCTETS_MAX: usize = 512;
 
 const ED25519_OID: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.112");
-/// What a SubjectPublicKeyInfo has before the 32 octets of an Ed25519 key (RFC 8410).
+/// The octets of a SubjectPublicKeyInfo before the 32 octets of an Ed25519 key (RFC 8410).
 const ED25519_SPKI_HEADER: [u8; 12] =
     [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
 const EC_OID: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.2.1");
 const P256_OID: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.10045.3.1.7");
 const RSA_OID: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 
-/// What kind a key is.
+/// The type of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum KeyType {
-    /// Ed25519: the fastest, and what namely makes unless told otherwise.
+    /// Ed25519: the fastest, and the default.
     Ed25519,
-    /// ECDSA on P-256 with SHA-256: what every NDN implementation verifies.
+    /// ECDSA on P-256 with SHA-256: every NDN implementation verifies it.
     EcdsaP256,
     /// RSA with PKCS#1 v1.5 and SHA-256; 2048 bits when generated.
     Rsa,
 }
 
 impl KeyType {
-    /// The type of the signatures that such a key makes.
+    /// The type of the signatures of such a key.
     pub fn signature_type(self) -> SignatureType {
         match self {
             KeyType::Ed25519 => SignatureType::Ed25519,
@@ -62,7 +73,7 @@ impl KeyType {
         }
     }
 
-    /// The kind that an AlgorithmIdentifier names.
+    /// The key type of an AlgorithmIdentifier.
     fn of(oid: ObjectIdentifier, curve: Option<ObjectIdentifier>) -> Result<Self, CryptoError> {
         match oid {
             ED25519_OID => Ok(KeyType::Ed25519),
@@ -83,7 +94,7 @@ impl fmt::Display for KeyType {
     }
 }
 
-/// A key that signs. `Debug` shows its kind only.
+/// A key that signs. `Debug` prints its type only.
 pub struct PrivateKey {
     pair: Pair,
     public: PublicKey,
@@ -96,7 +107,7 @@ enum Pair {
 }
 
 impl PrivateKey {
-    /// A fresh key.
+    /// Generates a key.
     ///
     /// # Errors
     /// [`CryptoError::Random`] if the operating system has no random octets.
@@ -111,7 +122,7 @@ impl PrivateKey {
         Self::from_pair(pair.map_err(|_| CryptoError::Random)?)
     }
 
-    /// A fresh RSA key of 4096 bits, the longest that is accepted; `generate` makes one of 2048.
+    /// Generates an RSA key of 4096 bits, the maximum; `generate` makes one of 2048.
     ///
     /// # Errors
     /// As [`PrivateKey::generate`].
@@ -120,7 +131,7 @@ impl PrivateKey {
         Self::from_pair(Pair::Rsa(pair))
     }
 
-    /// The key in an unencrypted PKCS#8 document (DER).
+    /// Reads the key of an unencrypted PKCS#8 document (DER).
     ///
     /// # Errors
     /// [`CryptoError::BadPrivateKey`], [`CryptoError::UnsupportedKey`] or [`CryptoError::RsaSize`].
@@ -150,7 +161,7 @@ impl PrivateKey {
     /// The key as an unencrypted PKCS#8 document (DER), wiped when dropped.
     ///
     /// # Errors
-    /// [`CryptoError::UnsupportedKey`] if the library cannot write the key.
+    /// [`CryptoError::BadPrivateKey`] if the library cannot write the key.
     pub fn to_pkcs8(&self) -> Result<Zeroizing<Vec<u8>>, CryptoError> {
         let copy = |octets: &[u8]| Zeroizing::new(octets.to_vec());
         match &self.pair {
@@ -161,7 +172,7 @@ impl PrivateKey {
         .map_err(|_| CryptoError::BadPrivateKey)
     }
 
-    /// What kind of key this is.
+    /// The type of this key.
     pub fn key_type(&self) -> KeyType {
         self.public.key_type
     }
@@ -171,7 +182,7 @@ impl PrivateKey {
         &self.public
     }
 
-    /// Most octets of a signature.
+    /// Maximum octets of a signature.
     pub fn signature_octets_max(&self) -> usize {
         match &self.pair {
             Pair::Ed25519(_) => 64,
@@ -186,7 +197,7 @@ impl PrivateKey {
     /// # Errors
     /// [`CryptoError::Signing`] if the library refuses.
     pub fn sign(&self, parts: &[&[u8]]) -> Result<Vec<u8>, CryptoError> {
-        let message = Joined::new(parts);
+        let message = ContiguousOctets::new(parts);
         let signed = match &self.pair {
             Pair::Ed25519(pair) => pair.try_sign(message.octets()).map(|s| s.as_ref().to_vec()),
             Pair::EcdsaP256(pair) => {
@@ -217,7 +228,7 @@ pub struct PublicKey {
 }
 
 impl PublicKey {
-    /// The key in a DER SubjectPublicKeyInfo, which is what a certificate's Content holds.
+    /// Reads the key of a DER SubjectPublicKeyInfo, as in a certificate's Content.
     ///
     /// # Errors
     /// [`CryptoError::BadPublicKey`], [`CryptoError::UnsupportedKey`] or [`CryptoError::RsaSize`].
@@ -232,10 +243,10 @@ impl PublicKey {
         Ok(PublicKey { key_type, spki: der.to_vec(), parsed })
     }
 
-    /// The Ed25519 key with these octets (RFC 8032).
+    /// Creates the Ed25519 key with these octets (RFC 8032).
     ///
     /// # Errors
-    /// [`CryptoError::BadPublicKey`]: they are no point of the curve.
+    /// [`CryptoError::BadPublicKey`] if the octets are not a point of the curve.
     pub fn from_ed25519(octets: &[u8; 32]) -> Result<Self, CryptoError> {
         Self::from_spki(&[&ED25519_SPKI_HEADER[..], octets].concat())
     }
@@ -250,14 +261,14 @@ impl PublicKey {
         &self.spki
     }
 
-    /// What kind of key this is.
+    /// The type of this key.
     pub fn key_type(&self) -> KeyType {
         self.key_type
     }
 
     /// Returns true if `value` is this key's signature over `parts`, taken as one run of octets.
     pub fn verify(&self, parts: &[&[u8]], value: &[u8]) -> bool {
-        self.parsed.verify_sig(Joined::new(parts).octets(), value).is_ok()
+        self.parsed.verify_sig(ContiguousOctets::new(parts).octets(), value).is_ok()
     }
 }
 
@@ -277,7 +288,7 @@ impl fmt::Debug for PublicKey {
     }
 }
 
-/// Looks into the RSAPublicKey (RFC 8017, A.1.1): SEQUENCE { modulus, publicExponent }.
+/// Checks the modulus in the RSAPublicKey (RFC 8017, A.1.1): SEQUENCE { modulus, publicExponent }.
 fn check_rsa_size(info: &SubjectPublicKeyInfoRef<'_>) -> Result<(), CryptoError> {
     let octets = info.subject_public_key.as_bytes().ok_or(CryptoError::BadPublicKey)?;
     let modulus_octets = SliceReader::new(octets)
@@ -298,23 +309,23 @@ fn check_rsa_size(info: &SubjectPublicKeyInfoRef<'_>) -> Result<(), CryptoError>
 
 /// One run of octets: borrowed if there is one part (every Data), copied together if there are more
 /// (every signed Interest).
-enum Joined<'a> {
+enum ContiguousOctets<'a> {
     One(&'a [u8]),
     Many(Vec<u8>),
 }
 
-impl<'a> Joined<'a> {
+impl<'a> ContiguousOctets<'a> {
     fn new(parts: &[&'a [u8]]) -> Self {
         match parts {
-            [one] => Joined::One(one),
-            _ => Joined::Many(parts.concat()),
+            [one] => ContiguousOctets::One(one),
+            _ => ContiguousOctets::Many(parts.concat()),
         }
     }
 
     fn octets(&self) -> &[u8] {
         match self {
-            Joined::One(octets) => octets,
-            Joined::Many(octets) => octets,
+            ContiguousOctets::One(octets) => octets,
+            ContiguousOctets::Many(octets) => octets,
         }
     }
 }

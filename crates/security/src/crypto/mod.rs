@@ -1,8 +1,7 @@
 //! Hashes, message authentication codes, signatures and encrypted private keys.
 //!
-//! The one module that touches a cryptographic library: everything else in this crate, and every
-//! other crate, calls what stands here. It never prints a secret, and wipes the private octets that
-//! it has to hold.
+//! Only this module uses a cryptographic library, and all other code calls this module. The module
+//! never prints a secret, and wipes the private octets that it has to hold.
 
 mod key;
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
@@ -32,23 +31,23 @@ pub fn sha256(octets: &[u8]) -> [u8; DIGEST_OCTETS] {
     to_array(digest::digest(&digest::SHA256, octets).as_ref())
 }
 
-/// SHA-256 over octets that come in pieces.
+/// SHA-256 over octets that arrive in pieces.
 #[derive(Clone)]
 pub struct Sha256(digest::Context);
 
 impl Sha256 {
-    /// Of nothing yet.
+    /// Creates a hash of no octets.
     pub fn new() -> Self {
         Sha256(digest::Context::new(&digest::SHA256))
     }
 
-    /// Goes on with `octets`.
+    /// Adds `octets`.
     pub fn update(&mut self, octets: &[u8]) -> &mut Self {
         self.0.update(octets);
         self
     }
 
-    /// The digest of all that came.
+    /// Returns the digest of all octets.
     pub fn finish(self) -> [u8; DIGEST_OCTETS] {
         to_array(self.0.finish().as_ref())
     }
@@ -66,8 +65,9 @@ impl fmt::Debug for Sha256 {
     }
 }
 
-/// BLAKE3 with an output of 32 octets, in one pass: several times as fast as SHA-256 on processors
-/// without SHA instructions, not on those with them unless there are tens of thousands of octets.
+/// BLAKE3 with an output of 32 octets, in one pass. On processors without SHA instructions, BLAKE3
+/// is several times as fast as SHA-256. On processors with them, it is faster only for tens of
+/// thousands of octets.
 ///
 /// ```
 /// let digest = namely_security::blake3(b"abc");
@@ -89,8 +89,8 @@ pub(crate) fn sha256_of(parts: &[&[u8]]) -> [u8; DIGEST_OCTETS] {
     hasher.finish()
 }
 
-/// A key shared by signer and verifier, for HMAC-SHA256. Its octets are wiped when it is dropped,
-/// and never printed.
+/// A key shared by signer and verifier, for HMAC-SHA256. Its octets are wiped on drop, and never
+/// printed.
 #[derive(Clone)]
 pub struct HmacKey {
     secret: Zeroizing<Vec<u8>>,
@@ -98,12 +98,12 @@ pub struct HmacKey {
 }
 
 impl HmacKey {
-    /// The key made of `secret`; 32 random octets or more are advisable.
+    /// Creates the key from `secret`; 32 random octets or more are advisable.
     pub fn new(secret: &[u8]) -> Self {
         HmacKey { secret: Zeroizing::new(secret.to_vec()), key: hmac::Key::new(hmac::HMAC_SHA256, secret) }
     }
 
-    /// A fresh random key of 32 octets.
+    /// Generates a random key of 32 octets.
     ///
     /// # Errors
     /// [`CryptoError::Random`] if the operating system has no random octets.
@@ -112,7 +112,7 @@ impl HmacKey {
         Ok(Self::new(&*secret))
     }
 
-    /// The secret itself, to hand to the other side.
+    /// The secret itself, for the other side.
     pub fn secret(&self) -> &[u8] {
         &self.secret
     }
@@ -122,7 +122,8 @@ impl HmacKey {
         to_array(self.context(parts).sign().as_ref())
     }
 
-    /// Returns true if `value` is the code of `parts`; takes the same time wherever they differ.
+    /// Returns true if `value` is the code of `parts`, in a time independent of the first
+    /// difference.
     pub fn verify(&self, parts: &[&[u8]], value: &[u8]) -> bool {
         constant_time_eq(self.context(parts).sign().as_ref(), value)
     }
@@ -140,72 +141,54 @@ impl fmt::Debug for HmacKey {
     }
 }
 
-/// `N` random octets from the operating system. Not from the library's generator, which on its
-/// first use measures the processor's jitter for 40 ms: more than all else that a short command
-/// does.
+/// `N` random octets from the operating system. The library's generator is not used, because it
+/// first measures the processor's jitter for 40 ms, longer than all other work of a short command.
 ///
 /// # Errors
-/// [`CryptoError::Random`]: the system has none to give.
+/// [`CryptoError::Random`] if the operating system has no random octets.
 pub fn random<const N: usize>() -> Result<[u8; N], CryptoError> {
     namely_host::random().map_err(|_| CryptoError::Random)
 }
 
-/// Returns true if two runs of octets are equal, in a time that does not tell where they differ.
+/// Returns true if two runs of octets are equal, in a time independent of the first difference.
 pub(crate) fn constant_time_eq(a: &[u8], b: &[u8]) -> bool {
     aws_lc_rs::constant_time::verify_slices_are_equal(a, b).is_ok()
 }
 
-/// Why a key could not be made, read or used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The reason why a key could not be made, read or used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CryptoError {
-    /// Environment: the operating system gave no random octets.
+    /// Environment: the operating system returned no random octets.
+    #[error("the system's random number generator failed")]
     Random,
     /// Peer or caller: not a SubjectPublicKeyInfo, or one whose key is malformed.
+    #[error("not a well-formed public key (DER SubjectPublicKeyInfo)")]
     BadPublicKey,
-    /// Peer or caller: a well-formed key of a kind that namely does not use.
+    /// Peer or caller: a well-formed key of an unsupported type.
+    #[error("the key is of an unsupported kind: use Ed25519, ECDSA on P-256, or RSA")]
     UnsupportedKey,
     /// Peer or caller: an RSA modulus outside 2048..=4096 bits.
+    #[error("the RSA modulus is not 2048 to 4096 bits: use a key of 2048 bits or more")]
     RsaSize,
     /// Caller: not a PKCS#8 private key.
+    #[error("not a well-formed private key (DER PKCS#8)")]
     BadPrivateKey,
     /// Caller: the private key is encrypted, and no passphrase was given.
+    #[error("the private key is encrypted: give its passphrase")]
     PassphraseNeeded,
     /// Caller: an encrypted private key does not decrypt under this passphrase.
+    #[error("the passphrase is wrong, or the encrypted key is damaged")]
     WrongPassphrase,
-    /// Caller: a private key is encrypted in a way that namely does not read.
+    /// Caller: the encryption of the private key is not supported.
+    #[error("the private key's encryption is not PBES2 with AES-CBC or 3DES: export the key again with it")]
     UnsupportedEncryption,
-    /// Caller: an encrypted private key requires more derivation work than namely does.
+    /// Caller: an encrypted private key requires more derivation work than the limit.
+    #[error("the private key asks for too many rounds of key derivation: export it again with fewer")]
     TooCostly,
     /// Bug or environment: the library refused to sign.
+    #[error("the cryptographic library could not sign")]
     Signing,
 }
-
-impl fmt::Display for CryptoError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            CryptoError::Random => "the system's random number generator failed",
-            CryptoError::BadPublicKey => "not a well-formed public key (DER SubjectPublicKeyInfo)",
-            CryptoError::UnsupportedKey => {
-                "the key is of an unsupported kind: use Ed25519, ECDSA on P-256, or RSA"
-            }
-            CryptoError::RsaSize => {
-                "the RSA modulus is not 2048 to 4096 bits: use a key of 2048 bits or more"
-            }
-            CryptoError::BadPrivateKey => "not a well-formed private key (DER PKCS#8)",
-            CryptoError::PassphraseNeeded => "the private key is encrypted: give its passphrase",
-            CryptoError::WrongPassphrase => "the passphrase is wrong, or the encrypted key is damaged",
-            CryptoError::UnsupportedEncryption => {
-                "the private key's encryption is not PBES2 with AES-CBC or 3DES: export the key again with it"
-            }
-            CryptoError::TooCostly => {
-                "the private key asks for too many rounds of key derivation: export it again with fewer"
-            }
-            CryptoError::Signing => "the cryptographic library could not sign",
-        })
-    }
-}
-
-impl std::error::Error for CryptoError {}
 
 fn to_array(octets: &[u8]) -> [u8; DIGEST_OCTETS] {
     octets.try_into().expect("a SHA-256 output is 32 octets long")
@@ -226,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn sha256_in_pieces_is_sha256_of_the_whole() {
+    fn sha256_is_the_same_in_pieces() {
         let octets: Vec<u8> = (0..1000u32).map(|n| n as u8).collect();
         for cut in [0, 1, 63, 64, 65, 999, 1000] {
             let mut hasher = Sha256::default();
@@ -253,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_key_prints_no_secret() {
+    fn a_shared_key_never_prints_its_secret() {
         let key = HmacKey::new(b"hunter2-hunter2");
         assert_eq!(format!("{key:?}"), "HmacKey(15 octets)");
     }

@@ -13,13 +13,24 @@ use super::{CryptoError, PrivateKey, random};
 const PLAIN_LABEL: &str = "PRIVATE KEY";
 const ENCRYPTED_LABEL: &str = "ENCRYPTED PRIVATE KEY";
 
-/// Rounds of PBKDF2-HMAC-SHA256 under which namely encrypts.
+/// Rounds of PBKDF2-HMAC-SHA256 for encryption.
 pub(crate) const PBKDF2_ROUNDS: u32 = 210_000;
 
-/// Maximum rounds of PBKDF2 that a file may require: a few seconds of work.
+/// Rounds of PBKDF2 that a file may require.
+///
+/// So many rounds take a few seconds.
+///
+/// # Limit
+/// The key is refused with `TooCostly`.
+/// - Tests: `pbkdf2_rounds_of_a_file_are_limited`
 pub(crate) const PBKDF2_ROUNDS_MAX: u32 = 10_000_000;
 
-/// Maximum memory that a file may make scrypt take, in octets.
+/// Octets of memory that a file may require for scrypt.
+///
+/// # Limit
+/// The key is refused with `TooCostly`.
+/// - Value: 256 MiB
+/// - Tests: `scrypt_memory_of_a_file_is_limited`
 pub(crate) const SCRYPT_OCTETS_MAX: u64 = 256 << 20;
 
 /// The passphrase of a private key: wiped when dropped, never printed.
@@ -27,7 +38,7 @@ pub(crate) const SCRYPT_OCTETS_MAX: u64 = 256 << 20;
 pub struct Passphrase(Zeroizing<Vec<u8>>);
 
 impl Passphrase {
-    /// Takes a copy of `text`.
+    /// Copies `text`.
     pub fn new(text: impl AsRef<[u8]>) -> Self {
         Passphrase(Zeroizing::new(text.as_ref().to_vec()))
     }
@@ -36,7 +47,7 @@ impl Passphrase {
         &self.0
     }
 
-    /// Returns true if it is empty, which encrypts nothing from anybody.
+    /// Returns true if the passphrase is empty. An empty passphrase protects nothing.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -71,10 +82,10 @@ pub(crate) fn is_encrypted_pem(text: &str) -> bool {
     text.contains("-----BEGIN ENCRYPTED PRIVATE KEY-----")
 }
 
-/// The private key in PEM `text`; the passphrase matters only if the key is encrypted.
+/// Reads the private key in PEM `text`. The passphrase of a key that is not encrypted is ignored.
 ///
 /// # Errors
-/// [`CryptoError`]: no private key that namely uses, or the passphrase is missing or wrong.
+/// [`CryptoError`]: not a supported private key, or the passphrase is missing or wrong.
 pub fn private_key_from_pem(text: &str, passphrase: Option<&Passphrase>) -> Result<PrivateKey, CryptoError> {
     let (label, document) = SecretDocument::from_pem(text).map_err(|_| CryptoError::BadPrivateKey)?;
     match (label, passphrase) {
@@ -105,8 +116,8 @@ pub fn encrypt_pkcs8(der: &[u8], passphrase: &Passphrase) -> Result<Vec<u8>, Cry
 /// Decrypts an encrypted PKCS#8 document into an unencrypted one, wiped when dropped.
 ///
 /// # Errors
-/// [`CryptoError`]: the passphrase is wrong, the encryption is of a kind that namely does not read,
-/// or it wants more derivation work than namely does.
+/// [`CryptoError`]: the passphrase is wrong, the encryption is not supported, or it requires more
+/// derivation work than the limit.
 pub(crate) fn decrypt_pkcs8(der: &[u8], passphrase: &Passphrase) -> Result<Zeroizing<Vec<u8>>, CryptoError> {
     let info = EncryptedPrivateKeyInfo::try_from(der).map_err(|_| CryptoError::BadPrivateKey)?;
     let EncryptionScheme::Pbes2(parameters) = &info.encryption_algorithm else {
@@ -135,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_cannot_ask_for_more_rounds_of_pbkdf2_than_the_limit() {
+    fn pbkdf2_rounds_of_a_file_are_limited() {
         let cost = |rounds| {
             let parameters = pbes2::Parameters::pbkdf2_sha256_aes256cbc(rounds, &[9; 8], &[7; 16]).unwrap();
             check_cost(&parameters.kdf)
@@ -146,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_cannot_ask_for_more_memory_for_scrypt_than_the_limit() {
+    fn scrypt_memory_of_a_file_is_limited() {
         let cost = |cost_parameter: u64, block_size| {
             let mut parameters =
                 pbes2::Parameters::scrypt_aes256cbc(Default::default(), &[9; 8], &[7; 16]).unwrap();
@@ -162,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn octets_that_are_no_private_key_are_refused() {
+    fn an_invalid_private_key_is_refused() {
         let passphrase = Passphrase::new("pass");
         for octets in [&b""[..], b"junk", &[0x30, 0x80], &[0x30, 0x03, 0x02, 0x01, 0x00]] {
             assert_eq!(decrypt_pkcs8(octets, &passphrase), Err(CryptoError::BadPrivateKey));

@@ -1,24 +1,29 @@
-//! Where a key chain keeps its files: a folder, or memory that behaves like one.
+//! Storage of a key chain's files: a folder, or memory that behaves like one.
 //!
-//! A file appears under its name complete or not at all: it is written under another name, synced,
-//! and renamed.
+//! Each file is written under another name, synced, and then renamed. So a file under its own name
+//! is always complete.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
-use namely_host::disk::{Folder, Foreign, OpenError, Writers};
+use namely_host::disk::{Folder, OpenError, UntrustedFile, Writers};
 use rustix::fs::{OFlags, fstat};
 use zeroize::Zeroizing;
 
 use super::KeyChainError;
 use crate::crypto::random;
 
-/// Maximum octets of one file of a key chain.
+/// Octets of a file of the key chain.
+///
+/// # Limit
+/// The file is refused, and the rest of the key chain stays usable.
+/// - Value: 64 KiB
+/// - Tests: `an_oversized_key_file_is_named`
 pub(super) const FILE_OCTETS_MAX: u64 = 64 << 10;
 
-/// Names that begin so are of writes that did not finish; they are passed over.
+/// Prefix of the names of unfinished files and folders, which readers ignore.
 const TEMPORARY: &str = ".new-";
 
 #[derive(Debug)]
@@ -44,7 +49,7 @@ impl std::fmt::Debug for Memory {
 }
 
 impl Files {
-    /// Where `path` is, for messages.
+    /// The location of `path`, for messages.
     pub(super) fn locate(&self, path: &str) -> PathBuf {
         match self {
             Files::Folder(root) => root.join(path),
@@ -52,7 +57,7 @@ impl Files {
         }
     }
 
-    /// The octets of a file; `None` if there is no such file.
+    /// Reads a file; `None` if it does not exist.
     pub(super) fn read(&self, path: &str) -> Result<Option<Zeroizing<Vec<u8>>>, KeyChainError> {
         match self {
             Files::Folder(root) => {
@@ -65,7 +70,7 @@ impl Files {
         }
     }
 
-    /// The text of a file without the white space around it.
+    /// Reads the text of a file without surrounding white space.
     pub(super) fn read_text(&self, path: &str) -> Result<Option<String>, KeyChainError> {
         let Some(octets) = self.read(path)? else { return Ok(None) };
         match std::str::from_utf8(&octets) {
@@ -74,7 +79,8 @@ impl Files {
         }
     }
 
-    /// Checks that nobody but this user and root may put files into the folder `path`, or has it.
+    /// Checks that this user or root owns the folder `path`, and that no other user may write into
+    /// it.
     pub(super) fn check_owner(&self, path: &str) -> Result<(), KeyChainError> {
         match self {
             Files::Folder(root) => open_folder(root, path).map(drop),
@@ -82,14 +88,14 @@ impl Files {
         }
     }
 
-    /// The octets of a file that nobody but its owner may be able to read.
+    /// Reads a file, and refuses it if others than its owner can read it.
     pub(super) fn read_private(&self, path: &str) -> Result<Option<Zeroizing<Vec<u8>>>, KeyChainError> {
         if let Files::Folder(root) = self {
             let Some((folder, name)) = open_above(root, path)? else { return Ok(None) };
             let mode = match folder.open_file(name, OFlags::RDONLY, writers()) {
                 Ok(None) => return Ok(None),
                 Ok(Some(file)) => fstat(&*file).map(|found| found.st_mode).map_err(OpenError::from),
-                Err(OpenError::Foreign(Foreign::Writable { mode, .. })) => Ok(mode),
+                Err(OpenError::UntrustedFile(UntrustedFile::Writable { mode, .. })) => Ok(mode),
                 Err(error) => Err(error),
             };
             let mode = mode.map_err(|e| KeyChainError::Read(self.locate(path), e.into()))?;
@@ -100,7 +106,7 @@ impl Files {
         self.read(path)
     }
 
-    /// The names in a folder, sorted; `None` if there is no such folder.
+    /// Returns the names in a folder, sorted; empty if there is no such folder.
     pub(super) fn list(&self, folder: &str) -> Result<Vec<String>, KeyChainError> {
         let mut names: Vec<String> = match self {
             Files::Folder(root) => {
@@ -120,7 +126,7 @@ impl Files {
         Ok(names)
     }
 
-    /// Writes a file of mode 0600, in place of any there was.
+    /// Writes a file of mode 0600, and replaces an existing one.
     pub(super) fn write(&self, path: &str, octets: &[u8]) -> Result<(), KeyChainError> {
         match self {
             Files::Folder(root) => {
@@ -133,7 +139,7 @@ impl Files {
         }
     }
 
-    /// Makes a folder with files in it, all at once. It must not be there yet.
+    /// Makes a new folder with files in it, atomically.
     pub(super) fn create_folder(&self, path: &str, inside: &[(&str, &[u8])]) -> Result<(), KeyChainError> {
         match self {
             Files::Folder(root) => {
@@ -145,7 +151,7 @@ impl Files {
         }
     }
 
-    /// Removes a file, or a folder with all in it; that it is not there is no error.
+    /// Removes a file, or a folder with its content. A missing file is no error.
     pub(super) fn remove(&self, path: &str) -> Result<(), KeyChainError> {
         match self {
             Files::Folder(root) => {
@@ -168,12 +174,12 @@ fn is_absent(e: &io::Error) -> bool {
     e.kind() == ErrorKind::NotFound
 }
 
-/// Who may have written what is believed.
+/// The users whose files are trusted.
 fn writers() -> Writers {
     Writers::this_user().or_root()
 }
 
-/// Opens the folder `below` the one that the user names as the key chain; `None` if there is none.
+/// Opens the folder `below` the key chain's folder; `None` if it does not exist.
 fn open_folder(root: &Path, below: &str) -> Result<Option<Folder>, KeyChainError> {
     let path = root.join(below);
     let opened = Folder::open(root).and_then(|top| match below {
@@ -187,18 +193,18 @@ fn open_folder(root: &Path, below: &str) -> Result<Option<Folder>, KeyChainError
     let found = folder.stat().map_err(|e| KeyChainError::Read(path.clone(), e))?;
     match writers().check_folder(&found) {
         Ok(()) => Ok(Some(folder)),
-        Err(Foreign::Writable { mode, .. }) => Err(KeyChainError::Writable(path, mode & 0o7777)),
+        Err(UntrustedFile::Writable { mode, .. }) => Err(KeyChainError::Writable(path, mode & 0o7777)),
         Err(_) => Err(KeyChainError::OtherOwner(path, found.st_uid)),
     }
 }
 
-/// The folder that the file `path` lies in, and its name there.
+/// Opens the folder of the file `path`, and returns it with the file's name.
 fn open_above<'a>(root: &Path, path: &'a str) -> Result<Option<(Folder, &'a str)>, KeyChainError> {
     let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
     Ok(open_folder(root, above)?.map(|folder| (folder, name)))
 }
 
-/// The same folder, which is made if there is none.
+/// Like `open_above`, but makes missing folders.
 fn make_above<'a>(root: &Path, path: &'a str) -> io::Result<(Folder, &'a str)> {
     let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
     let mut folder = Folder::open_or_make(root, 0o700)?;
@@ -225,10 +231,11 @@ fn create_folder(root: &Path, path: &str, inside: &[(&str, &[u8])]) -> io::Resul
     let written = parent.below(Path::new(&temporary)).and_then(|folder| {
         inside.iter().try_for_each(|(name, octets)| write_new(&folder, name, octets))?;
         folder.sync()?;
-        parent.give_name(&folder, &temporary, name)
+        parent.rename_file(&folder, &temporary, name)
     });
     if written.is_err() {
-        // The first error is the one to report; a left-over is passed over by readers.
+        // The error of `written` is reported, not that of the removal. Readers ignore a temporary
+        // folder that is left.
         let _ = parent.remove_all(&temporary);
     }
     written?;

@@ -1,7 +1,8 @@
-//! The key chain: one's own keys with their certificates, and the trust anchors one has chosen.
+//! The key chain: the user's own keys with their certificates, and the chosen trust anchors.
 //!
-//! It lives in a folder that only its owner can read (`docs/keychain.md` shows every file) or in
-//! memory. Secrets are wiped from memory when they are no longer used, and never printed.
+//! A key chain is stored in memory, or in a folder (`docs/keychain.md` lists every file) whose
+//! secrets only the owner can read. Secrets are wiped from memory when they are no longer used, and
+//! never printed.
 
 mod error;
 mod files;
@@ -42,24 +43,24 @@ pub struct KeyChain {
 /// A key to be made.
 #[derive(Clone, Debug)]
 pub struct NewKey<'a> {
-    /// Whose key it is.
+    /// The identity of the key's owner.
     pub identity: NameRef<'a>,
-    /// Its kind.
+    /// Its type.
     pub key_type: KeyType,
-    /// When its self-signed certificate is valid.
+    /// The validity of its self-signed certificate.
     pub validity: ValidityPeriod,
-    /// The version of its self-signed certificate, by custom ms since the Unix epoch.
+    /// The version of its self-signed certificate, by convention in ms since the Unix epoch.
     pub version: u64,
-    /// What to encrypt the private key with.
+    /// Encrypts the private key.
     pub passphrase: Option<&'a Passphrase>,
 }
 
-/// What a key chain holds.
+/// Content of a key chain.
 #[derive(Debug)]
 pub struct KeyListing {
-    /// The keys, ordered by name: those of one identity follow each other.
+    /// The keys, ordered by name. The keys of one identity therefore follow each other.
     pub keys: Vec<KeyEntry>,
-    /// Damaged or unreadable files; what they held is missing from `keys`.
+    /// Damaged or unreadable files; their keys and certificates are missing from `keys`.
     pub problems: Vec<KeyChainError>,
 }
 
@@ -68,30 +69,31 @@ pub struct KeyListing {
 pub struct KeyEntry {
     /// `/<Identity>/KEY/<KeyId>`.
     pub name: Name,
-    /// Whether a passphrase is needed to use it.
+    /// Whether the use of the key requires a passphrase.
     pub encrypted: bool,
-    /// Whether its identity is the default one.
+    /// Whether its identity is the default identity.
     pub of_default_identity: bool,
-    /// Whether it is the default key of its identity.
+    /// Whether the key is the default key of its identity.
     pub default_of_identity: bool,
     /// Its certificates, the default one first.
     pub certificates: Vec<Certificate>,
 }
 
 impl KeyEntry {
-    /// Whose key it is.
+    /// The identity of the key's owner.
     pub fn identity(&self) -> NameRef<'_> {
         identity_of(self.name.as_name())
     }
 
-    /// What kind of key it is.
+    /// The type of the key.
     pub fn key_type(&self) -> Option<KeyType> {
         self.certificates.first().map(|certificate| certificate.public_key().key_type())
     }
 
-    /// Its certificates, the one to publish under at `unix_s` first: the default one, or, if that
-    /// is not valid and others by the same issuer are, the one of those that ends last. One by
-    /// another issuer is no substitute: who trusts the one may not trust the other.
+    /// Returns its certificates. The first one is the certificate to publish under at `unix_s`. If
+    /// the default certificate is not valid, its substitute is that valid certificate by the same
+    /// issuer that ends last. A certificate by another issuer is no substitute, because a verifier
+    /// may trust only one of the issuers.
     pub fn certificates_at(mut self, unix_s: u64) -> Vec<Certificate> {
         let issuer = |c: &Certificate| {
             c.signer_name().and_then(|name| key_name_of_locator(name).ok()).map(|n| n.to_name())
@@ -108,12 +110,12 @@ impl KeyEntry {
 }
 
 impl KeyChain {
-    /// The key chain in `folder`, which is made when something is first written.
+    /// Opens the key chain in `folder`. The folder is made on the first write.
     ///
     /// # Errors
-    /// [`KeyChainError::OtherOwner`] and [`KeyChainError::Writable`] if others may change what is
-    /// in it; [`KeyChainError::UnknownFormat`] if it is of another version; [`KeyChainError::Read`]
-    /// if that cannot be told.
+    /// [`KeyChainError::OtherOwner`] or [`KeyChainError::Writable`] if other users may change the
+    /// content; [`KeyChainError::UnknownFormat`] if the key chain is of another version;
+    /// [`KeyChainError::Read`] if a file or folder cannot be read.
     pub fn open(folder: impl Into<PathBuf>) -> Result<Self, KeyChainError> {
         let key_chain = KeyChain { files: Files::Folder(folder.into()) };
         for folder in ["", "keys", "anchors"] {
@@ -127,8 +129,8 @@ impl KeyChain {
         }
     }
 
-    /// The key chain of the user: `$NAMELY_HOME/keys`, else `$XDG_DATA_HOME/namely/keys`, else
-    /// `$HOME/.local/share/namely/keys`.
+    /// Opens the key chain of the user: `$NAMELY_HOME/keys`, else `$XDG_DATA_HOME/namely/keys`,
+    /// else `$HOME/.local/share/namely/keys`.
     ///
     /// # Errors
     /// [`KeyChainError::NoHome`] if no home folder is known; otherwise as [`KeyChain::open`].
@@ -136,9 +138,9 @@ impl KeyChain {
         Self::open(default_folder(|variable| std::env::var_os(variable))?)
     }
 
-    /// A secret of this key chain's owner, made when it is first asked for: by it programs know
-    /// what they wrote themselves into places where others write too. It signs nothing that leaves
-    /// the machine.
+    /// Returns the secret of this key chain's owner, and makes it on first use. With this secret,
+    /// programs authenticate their own files in folders where other users write, too. The secret
+    /// signs nothing that leaves the machine.
     ///
     /// # Errors
     /// [`KeyChainError`]: the folder cannot be read or written, or others can read the secret.
@@ -156,13 +158,13 @@ impl KeyChain {
         Ok(secret)
     }
 
-    /// A key chain that is gone with the process.
+    /// Creates a key chain in memory, which ends with the process.
     pub fn in_memory() -> Self {
         KeyChain { files: Files::Memory(Memory::default()) }
     }
 
-    /// Makes a key and its self-signed certificate. The first key's identity becomes the default
-    /// one.
+    /// Generates a key and its self-signed certificate. The first key's identity becomes the
+    /// default one.
     ///
     /// # Errors
     /// [`KeyChainError`]: no key or certificate could be made, or the folder cannot be written.
@@ -178,7 +180,7 @@ impl KeyChain {
     ///
     /// # Errors
     /// [`KeyChainError::OtherKey`] if the certificate is not the key's, [`KeyChainError::Exists`]
-    /// if a key of this name is there; otherwise the folder cannot be written.
+    /// if a key of this name exists; otherwise the folder cannot be written.
     pub fn insert(
         &self,
         key: &PrivateKey,
@@ -209,7 +211,7 @@ impl KeyChain {
         Ok(())
     }
 
-    /// All keys; what is damaged is left out and named.
+    /// Lists all keys. Damaged keys are left out and reported as problems.
     ///
     /// # Errors
     /// [`KeyChainError::Read`] if the folder itself cannot be read.
@@ -231,16 +233,16 @@ impl KeyChain {
         Ok(listing)
     }
 
-    /// The default identity, if one was chosen or made.
+    /// Returns the default identity, if there is one.
     ///
     /// # Errors
-    /// [`KeyChainError`]: the file that says so cannot be read, or is damaged.
+    /// [`KeyChainError`]: its file cannot be read, or is damaged.
     pub fn default_identity(&self) -> Result<Option<Name>, KeyChainError> {
         self.read_name(DEFAULT_IDENTITY_FILE)
     }
 
-    /// The key that `which` means: an identity's default key, a key, or the key of a certificate;
-    /// `None` stands for the default identity.
+    /// Returns the key that `which` names: an identity's default key, a key, or the key of a
+    /// certificate; `None` stands for the default identity.
     ///
     /// # Errors
     /// [`KeyChainError::Empty`] if there is no default identity, [`KeyChainError::NotFound`] if
@@ -265,8 +267,8 @@ impl KeyChain {
         }
     }
 
-    /// The default key of the longest identity that is `name` or above it: the one to sign `name`
-    /// with.
+    /// Returns the key to sign `name` with: the default key of the longest identity that is a
+    /// prefix of `name`.
     ///
     /// # Errors
     /// [`KeyChainError`]: a file cannot be read, or is damaged.
@@ -276,8 +278,8 @@ impl KeyChain {
         Ok(above.max_by_key(|k| k.identity().len()))
     }
 
-    /// Trust in the own keys and in the anchors, each for the names below its identity; and what of
-    /// the key chain was left out because it is damaged.
+    /// Returns a policy that trusts the user's own keys and the anchors, each for the names below
+    /// its identity. Damaged files are left out and reported.
     ///
     /// # Errors
     /// [`KeyChainError::Read`] if a folder cannot be read.
@@ -293,8 +295,8 @@ impl KeyChain {
         Ok((policy, problems))
     }
 
-    /// A signer with the key that `which` means (see [`KeyChain::key`]). Its KeyLocator is the name
-    /// of the certificate that `which` names, or else of the key's default certificate.
+    /// Returns a signer with the key that `which` names (see [`KeyChain::key`]). Its KeyLocator is
+    /// the name of the certificate that `which` names, or else of the key's default certificate.
     ///
     /// # Errors
     /// As [`KeyChain::key`] and [`KeyChain::private_key`].
@@ -311,7 +313,7 @@ impl KeyChain {
         Ok(Signer::new(locator, Arc::new(key)))
     }
 
-    /// The private key named `key_name`.
+    /// Returns the private key named `key_name`.
     ///
     /// # Errors
     /// [`KeyChainError::NotFound`]; [`KeyChainError::TooOpen`] if others can read it;
@@ -339,11 +341,11 @@ impl KeyChain {
         }
     }
 
-    /// Adds a certificate, as from an issuer, to the key it is about. It becomes the key's default.
+    /// Adds a certificate, for example from an issuer, to its key, and makes it the key's default.
     ///
     /// # Errors
-    /// [`KeyChainError::NotFound`] or [`KeyChainError::OtherKey`] if its key is not here; otherwise
-    /// the folder cannot be written.
+    /// [`KeyChainError::NotFound`] or [`KeyChainError::OtherKey`] if the key chain does not have
+    /// the certified key; otherwise the folder cannot be written.
     pub fn add_certificate(&self, certificate: &Certificate) -> Result<(), KeyChainError> {
         let key_name = certificate.key_name();
         let entry = self.entry(key_name)?;
@@ -355,8 +357,8 @@ impl KeyChain {
         self.write_name(&in_key(key_name, "default-certificate"), certificate.name())
     }
 
-    /// Makes `name` the default: an identity of the key chain, a key of its identity, or a
-    /// certificate of its key.
+    /// Makes `name` the default: an identity of the key chain, a key of that identity, or a
+    /// certificate of that key.
     ///
     /// # Errors
     /// [`KeyChainError::NotFound`] if nothing has that name; otherwise the folder cannot be
@@ -403,11 +405,11 @@ impl KeyChain {
         self.files.write(&anchor_path(certificate.name()), certificate.to_base64().as_bytes())
     }
 
-    /// Makes the certificate `name` no trust anchor any more.
+    /// Removes the certificate `name` from the trust anchors.
     ///
     /// # Errors
-    /// [`KeyChainError::NotFound`] if it is none; [`KeyChainError::Write`] if the folder cannot be
-    /// written.
+    /// [`KeyChainError::NotFound`] if `name` is not an anchor; [`KeyChainError::Write`] if the
+    /// folder cannot be written.
     pub fn distrust(&self, name: NameRef<'_>) -> Result<(), KeyChainError> {
         let path = anchor_path(name);
         match self.files.read(&path)? {
@@ -416,7 +418,7 @@ impl KeyChain {
         }
     }
 
-    /// The trust anchors, and which files in their folder are damaged.
+    /// Returns the trust anchors, and an error for each damaged file in their folder.
     ///
     /// # Errors
     /// [`KeyChainError::Read`] if the folder itself cannot be read.
@@ -438,7 +440,7 @@ impl KeyChain {
         }
     }
 
-    /// The key named `key_name`, which must be sound.
+    /// Returns the key named `key_name`, which must not be damaged.
     fn entry(&self, key_name: NameRef<'_>) -> Result<KeyEntry, KeyChainError> {
         if self.files.read(&in_key(key_name, "name"))?.is_none() {
             return Err(KeyChainError::NotFound(key_name.to_name()));
@@ -454,7 +456,8 @@ impl KeyChain {
         }
     }
 
-    /// Reads a key's folder. A damaged certificate is a problem, and the key is still usable.
+    /// Reads a key's folder. A damaged certificate is added to `problems`, and the key is usable
+    /// without it.
     fn read_entry(
         &self,
         path: &str,
@@ -472,7 +475,7 @@ impl KeyChain {
         let private_path = format!("{path}/private.pem");
         let private = match self.files.read_private(&private_path) {
             Ok(private) => private.ok_or_else(|| missing("private.pem"))?,
-            // A key that others can read is refused when it is to sign; it is still shown.
+            // A key that others can read does not sign, but is listed.
             Err(e) => {
                 problems.push(e);
                 self.files.read(&private_path).ok().flatten().unwrap_or_default()
@@ -500,7 +503,7 @@ impl KeyChain {
         })
     }
 
-    /// Marks one key of each identity: the one that was chosen, or else the first.
+    /// Marks the default key of each identity: the chosen one, or else the first.
     fn mark_defaults(&self, listing: &mut KeyListing) {
         let same_identity = |a: &KeyEntry, b: &KeyEntry| a.identity() == b.identity();
         for keys in listing.keys.chunk_by_mut(same_identity) {
@@ -530,8 +533,9 @@ impl KeyChain {
     }
 }
 
-/// Where a user's key chain is: `$NAMELY_HOME/keys`, else `$XDG_DATA_HOME/namely/keys`, else
-/// `$HOME/.local/share/namely/keys`. `variable` reads an environment variable.
+/// Returns the folder of a user's key chain: `$NAMELY_HOME/keys`, else
+/// `$XDG_DATA_HOME/namely/keys`, else `$HOME/.local/share/namely/keys`. `variable` reads an
+/// environment variable.
 ///
 /// # Errors
 /// [`KeyChainError::NoHome`] if none of these variables is set.
@@ -544,7 +548,8 @@ pub(crate) fn default_folder(variable: impl Fn(&str) -> Option<OsString>) -> Res
         .ok_or(KeyChainError::NoHome)
 }
 
-/// A name as a file name: names hold any octets and are longer than file names may be.
+/// Converts a name to a file name. The file name is a hash, because names may contain any octets
+/// and may be longer than file names.
 fn file_name(name: NameRef<'_>) -> String {
     sha256(name.as_bytes())[..16].iter().map(|b| format!("{b:02x}")).collect()
 }

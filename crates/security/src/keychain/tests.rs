@@ -2,7 +2,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use namely_skip::{Need, skip};
+use namely_testkit::{Need, skip};
 use namely_wire::DataBuilder;
 use tempfile::TempDir;
 
@@ -67,7 +67,7 @@ fn assert_signs(key_chain: &KeyChain, which: Option<&Name>, passphrase: Option<&
 }
 
 #[test]
-fn keys_of_every_kind_sign_after_the_key_chain_was_read_again() {
+fn every_key_type_signs_after_reloading() {
     for key_type in [KeyType::Ed25519, KeyType::EcdsaP256, KeyType::Rsa] {
         let (folder, key_chain) = on_disk();
         let key = generate_of(&key_chain, "/p", key_type, None);
@@ -78,7 +78,7 @@ fn keys_of_every_kind_sign_after_the_key_chain_was_read_again() {
 }
 
 #[test]
-fn a_key_chain_in_memory_behaves_like_one_on_disk() {
+fn an_in_memory_key_chain_behaves_alike() {
     let (_folder, disk) = on_disk();
     for key_chain in [disk, KeyChain::in_memory()] {
         assert!(matches!(key_chain.signer(None, None), Err(KeyChainError::Empty)));
@@ -108,7 +108,7 @@ fn a_key_chain_in_memory_behaves_like_one_on_disk() {
 }
 
 #[test]
-fn an_issued_certificate_becomes_the_default_and_can_be_deleted() {
+fn an_issued_certificate_becomes_the_default() {
     let key_chain = KeyChain::in_memory();
     let root = generate(&key_chain, "/p", None);
     let site = generate(&key_chain, "/p/site", None);
@@ -133,7 +133,7 @@ fn an_issued_certificate_becomes_the_default_and_can_be_deleted() {
 }
 
 #[test]
-fn what_is_published_under_is_the_default_certificate_or_a_later_one_by_its_issuer() {
+fn publishing_prefers_the_issuers_later_certificate() {
     let key_chain = KeyChain::in_memory();
     let root = generate(&key_chain, "/p", None);
     let site = generate(&key_chain, "/p/site", None);
@@ -156,7 +156,7 @@ fn what_is_published_under_is_the_default_certificate_or_a_later_one_by_its_issu
     };
     assert_eq!(first(1_000).as_name(), short.name());
     assert_eq!(first(1_001).as_name(), longer.name());
-    // The one that the key gave itself is valid still, and stands for another issuer.
+    // The self-signed certificate is still valid, but it has another issuer.
     assert!(request.validity().contains(NOW_NS / 1_000_000_000));
     assert_eq!(first(NOW_NS / 1_000_000_000).as_name(), short.name());
     key_chain.set_default(request.name()).unwrap();
@@ -164,7 +164,7 @@ fn what_is_published_under_is_the_default_certificate_or_a_later_one_by_its_issu
 }
 
 #[test]
-fn only_the_owner_can_read_what_is_written() {
+fn only_the_owner_can_read_key_files() {
     let (folder, key_chain) = on_disk();
     generate(&key_chain, "/p", None);
     key_chain.trust(&key_chain.key(None).unwrap().certificates[0]).unwrap();
@@ -186,7 +186,7 @@ fn only_the_owner_can_read_what_is_written() {
 }
 
 #[test]
-fn a_private_key_that_others_can_read_is_refused_with_the_cure() {
+fn a_readable_private_key_is_refused() {
     let (folder, key_chain) = on_disk();
     let key = generate(&key_chain, "/p", None);
     let path = key_path(&folder, &key).join("private.pem");
@@ -201,7 +201,7 @@ fn a_private_key_that_others_can_read_is_refused_with_the_cure() {
 }
 
 #[test]
-fn an_encrypted_key_opens_with_its_passphrase_only() {
+fn a_key_file_needs_its_passphrase() {
     let (folder, key_chain) = on_disk();
     let passphrase = Passphrase::new("correct horse");
     let key = generate(&key_chain, "/p", Some(&passphrase));
@@ -221,7 +221,7 @@ fn an_encrypted_key_opens_with_its_passphrase_only() {
 }
 
 #[test]
-fn a_damaged_file_is_named_and_the_other_keys_still_sign() {
+fn a_damaged_key_file_is_named() {
     let (folder, key_chain) = on_disk();
     let good = generate(&key_chain, "/good", None);
     let damage: [(&str, &[u8]); 4] = [
@@ -262,7 +262,7 @@ fn a_damaged_certificate_leaves_its_key_usable() {
 }
 
 #[test]
-fn a_private_key_under_another_keys_name_is_found_out() {
+fn a_private_key_of_another_name_is_detected() {
     let (folder, key_chain) = on_disk();
     let (a, b) = (generate(&key_chain, "/a", None), generate(&key_chain, "/b", None));
     fs::copy(key_path(&folder, &a).join("private.pem"), key_path(&folder, &b).join("private.pem")).unwrap();
@@ -271,7 +271,7 @@ fn a_private_key_under_another_keys_name_is_found_out() {
 }
 
 #[test]
-fn what_an_interrupted_write_left_behind_is_passed_over() {
+fn leftovers_of_an_interrupted_write_are_skipped() {
     let (folder, key_chain) = on_disk();
     generate(&key_chain, "/p", None);
     let left = folder.path().join("keys/keys/.new-0123");
@@ -286,7 +286,7 @@ fn what_an_interrupted_write_left_behind_is_passed_over() {
 }
 
 #[test]
-fn a_key_chain_of_another_version_is_refused() {
+fn another_key_chain_version_is_refused() {
     let (folder, key_chain) = on_disk();
     generate(&key_chain, "/p", None);
     fs::write(folder.path().join("keys/format"), "namely key chain 2\n").unwrap();
@@ -295,7 +295,7 @@ fn a_key_chain_of_another_version_is_refused() {
 }
 
 #[test]
-fn anchors_are_kept_until_distrusted_and_a_damaged_one_is_named() {
+fn anchors_persist_until_distrusted() {
     let (folder, key_chain) = on_disk();
     let anchor = generate(&key_chain, "/p", None).certificates[0].clone();
     key_chain.trust(&anchor).unwrap();
@@ -311,7 +311,7 @@ fn anchors_are_kept_until_distrusted_and_a_damaged_one_is_named() {
 }
 
 #[test]
-fn what_cannot_be_written_is_named() {
+fn an_unwritable_key_file_is_named() {
     let folder = TempDir::new().unwrap();
     let blocker = folder.path().join("file");
     fs::write(&blocker, "").unwrap();
@@ -323,7 +323,7 @@ fn what_cannot_be_written_is_named() {
 }
 
 #[test]
-fn a_file_larger_than_the_limit_is_refused_and_named() {
+fn an_oversized_key_file_is_named() {
     let (folder, key_chain) = on_disk();
     let key = generate(&key_chain, "/p", None);
     let path = key_path(&folder, &key).join("0123.ndncert");
@@ -339,9 +339,9 @@ fn a_file_larger_than_the_limit_is_refused_and_named() {
 }
 
 /// Runs the test `read_only_child` again in a mount namespace where the key chain's folder is
-/// read-only. Root may write anywhere else, so modes would not show what a user sees.
+/// read-only. File modes would not restrict root as they restrict a user.
 #[test]
-fn a_read_only_key_chain_signs_and_says_that_it_cannot_be_changed() {
+fn a_read_only_key_chain_still_signs() {
     let (folder, key_chain) = on_disk();
     generate(&key_chain, "/p", None);
     let script = "mount --bind \"$NAMELY_TEST_KEYS\" \"$NAMELY_TEST_KEYS\" \
@@ -361,7 +361,7 @@ fn a_read_only_key_chain_signs_and_says_that_it_cannot_be_changed() {
 }
 
 #[test]
-#[ignore = "started by a_read_only_key_chain_signs_and_says_that_it_cannot_be_changed"]
+#[ignore = "started by a_read_only_key_chain_still_signs"]
 fn read_only_child() {
     let Some(folder) = std::env::var_os("NAMELY_TEST_KEYS") else { return };
     let key_chain = KeyChain::open(folder).unwrap();
@@ -382,7 +382,7 @@ fn read_only_child() {
 }
 
 #[test]
-fn the_folder_comes_from_the_first_variable_that_is_set() {
+fn the_first_variable_selects_the_folder() {
     let folder = |set: &[(&str, &str)]| {
         default_folder(|name| set.iter().find(|(n, _)| *n == name).map(|(_, value)| value.into()))
     };
@@ -395,7 +395,7 @@ fn the_folder_comes_from_the_first_variable_that_is_set() {
 }
 
 #[test]
-fn nothing_prints_a_secret() {
+fn keychain_types_print_no_secret() {
     let key_chain = KeyChain::in_memory();
     let key = generate(&key_chain, "/p", None);
     let private = key_chain.private_key(key.name.as_name(), None).unwrap();
@@ -418,7 +418,7 @@ mod safe_bags {
     }
 
     #[test]
-    fn those_of_other_programs_are_imported() {
+    fn foreign_safe_bags_are_imported() {
         for file in ["ndnsec-ecdsa.safebag", "ndnsec-rsa.safebag", "3des.safebag", "scrypt.safebag"] {
             let key_chain = KeyChain::in_memory();
             let bag = fixture(file);
@@ -435,7 +435,7 @@ mod safe_bags {
     }
 
     #[test]
-    fn a_key_moves_from_one_key_chain_to_another() {
+    fn a_key_moves_to_another_key_chain() {
         let (store, bag) = (Passphrase::new("store"), Passphrase::new("bag"));
         for key_type in [KeyType::Ed25519, KeyType::EcdsaP256, KeyType::Rsa] {
             let (from, to) = (KeyChain::in_memory(), KeyChain::in_memory());
@@ -449,7 +449,7 @@ mod safe_bags {
     }
 
     #[test]
-    fn octets_that_are_no_safe_bag_are_refused() {
+    fn an_invalid_safe_bag_is_refused() {
         let key_chain = KeyChain::in_memory();
         let bag = fixture("ndnsec-ecdsa.safebag");
         let raw = crate::text::from_base64(&bag).unwrap();
@@ -461,7 +461,7 @@ mod safe_bags {
 }
 
 #[test]
-fn a_folder_that_others_may_write_or_have_is_refused_with_the_cure() {
+fn a_key_folder_others_can_write_is_refused() {
     let (folder, key_chain) = on_disk();
     generate(&key_chain, "/a", None);
     let open = || KeyChain::open(folder.path().join("keys"));
@@ -484,7 +484,7 @@ fn a_folder_that_others_may_write_or_have_is_refused_with_the_cure() {
 }
 
 #[test]
-fn the_local_secret_is_made_once_and_others_cannot_read_it() {
+fn the_local_secret_is_private_and_created_once() {
     let (folder, key_chain) = on_disk();
     let secret = key_chain.local_secret().unwrap();
     assert_eq!(again(&folder).local_secret().unwrap(), secret);
@@ -497,7 +497,7 @@ fn the_local_secret_is_made_once_and_others_cannot_read_it() {
     assert!(matches!(again(&folder).local_secret(), Err(KeyChainError::Corrupted(..))));
 }
 
-/// Does `work`, which must not wait for anything.
+/// Runs `work`, which must not block.
 fn within_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, is_done) = std::sync::mpsc::channel();
     std::thread::spawn(move || done.send(work()));
@@ -511,7 +511,7 @@ fn pipe(path: &Path) {
 }
 
 #[test]
-fn pipes_and_links_in_a_key_folder_are_errors_and_nothing_waits() {
+fn pipes_in_a_key_folder_are_errors() {
     let (folder, key_chain) = on_disk();
     let key = generate(&key_chain, "/a", None);
     let secret = key_chain.local_secret().unwrap();
@@ -538,7 +538,7 @@ fn pipes_and_links_in_a_key_folder_are_errors_and_nothing_waits() {
 }
 
 #[test]
-fn a_pipe_in_place_of_a_certificate_or_a_policy_is_an_error_at_once() {
+fn a_pipe_as_a_policy_is_an_error() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("pipe");
     pipe(&path);

@@ -1,4 +1,4 @@
-//! Keys in and out of a key chain as SafeBags, the form in which NDN software exchanges them.
+//! Import and export of keys as SafeBags, the form in which NDN software exchanges them.
 
 use namely_wire::types::SAFE_BAG;
 use namely_wire::{NameRef, SafeBagView, encode_safe_bag};
@@ -36,9 +36,9 @@ impl KeyChain {
         Ok(certificate)
     }
 
-    /// The SafeBag of the key that `which` means (see [`KeyChain::key`]), encrypted under
-    /// `bag_passphrase`. `passphrase` decrypts the key in this key chain. In base64 it is what
-    /// `ndnsec export` prints.
+    /// Exports the key that `which` names (see [`KeyChain::key`]) as a SafeBag encrypted under
+    /// `bag_passphrase`. `passphrase` decrypts the key in this key chain. `ndnsec export` prints
+    /// such a SafeBag in base64.
     ///
     /// # Errors
     /// As [`KeyChain::key`] and [`KeyChain::private_key`]; or the key could not be encrypted.

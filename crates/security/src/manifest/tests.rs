@@ -57,7 +57,7 @@ fn object_under(hash: ManifestHash, index: u64, count: u64) -> (Name, Vec<Vec<u8
 }
 
 #[test]
-fn a_verified_manifest_vouches_for_exactly_its_segments() {
+fn a_manifest_vouches_only_for_its_segments() {
     let (object, segments, manifest) = object(2, 3);
     assert_eq!(manifest.segments(), 480..483);
     for wire in &segments {
@@ -78,7 +78,7 @@ fn a_verified_manifest_vouches_for_exactly_its_segments() {
 }
 
 #[test]
-fn a_segment_tampered_with_in_any_octet_is_refused() {
+fn a_tampered_segment_is_refused() {
     for hash in [ManifestHash::Sha256, ManifestHash::Blake3] {
         let (_, segments, manifest) = object_under(hash, 0, 1);
         assert!(manifest.verify(segments[0].clone()).is_ok());
@@ -93,14 +93,14 @@ fn a_segment_tampered_with_in_any_octet_is_refused() {
 }
 
 #[test]
-fn segments_hashed_together_are_judged_as_one_by_one() {
+fn segments_hashed_together_are_verified_alike() {
     for hash in [ManifestHash::Sha256, ManifestHash::Blake3] {
         let (_, mut run, manifest) = object_under(hash, 0, 40);
         run[7][20] ^= 1;
         let last = run[17].len() - 1;
         run[17][last] ^= 1;
         run.insert(21, b"no packet".to_vec());
-        // Hashed by the other algorithm is as good as not hashed.
+        // A digest by the other algorithm is not used.
         let other = if hash == ManifestHash::Sha256 { ManifestHash::Blake3 } else { ManifestHash::Sha256 };
         for hashed in [hash, other].map(|hash| Prepared::each(&Preparation::Digests(hash), run.clone())) {
             for (packet, hashed) in run.iter().zip(hashed) {
@@ -115,7 +115,7 @@ fn segments_hashed_together_are_judged_as_one_by_one() {
 }
 
 #[test]
-fn a_segment_signed_otherwise_is_refused_though_its_name_is_listed() {
+fn a_listed_segment_needs_the_right_digest() {
     let (object, _, manifest) = object(0, 2);
     let name = object.join_segment(0);
     let null = sign_data(&DataBuilder::new(name.as_name()), b"segment 0", &Signer::null()).unwrap();
@@ -126,7 +126,7 @@ fn a_segment_signed_otherwise_is_refused_though_its_name_is_listed() {
 }
 
 #[test]
-fn a_full_manifest_takes_no_more_and_fits_a_packet_with_the_longest_signature() {
+fn a_full_manifest_fits_one_packet() {
     let mut manifest = Manifest::new(0, ManifestHash::Sha256);
     for _ in 0..MANIFEST_ENTRIES {
         assert!(manifest.push([7; DIGEST_OCTETS]));
@@ -148,7 +148,7 @@ fn a_full_manifest_takes_no_more_and_fits_a_packet_with_the_longest_signature() 
 }
 
 #[test]
-fn only_data_named_and_typed_as_a_manifest_is_opened_as_one() {
+fn only_manifest_data_is_opened_as_a_manifest() {
     let content = Manifest::new(0, ManifestHash::Sha256).encode(name("/p/v=1").as_name());
     let open = |uri: &str, content_type| {
         let name = name(uri);
@@ -178,7 +178,7 @@ fn content(word: [u8; 4], object: &str, suffix: u32, digests: usize) -> Vec<u8> 
 }
 
 #[test]
-fn contents_that_contradict_themselves_or_their_name_are_refused() {
+fn an_inconsistent_manifest_is_refused() {
     let object = name("/p/file/v=7");
     let decode =
         |octets: &[u8], index| Manifest::decode(octets, object.as_name(), index).map(|m| m.segments());
@@ -210,7 +210,7 @@ fn contents_that_contradict_themselves_or_their_name_are_refused() {
 }
 
 #[test]
-fn the_suffix_of_a_segment_beyond_32_bits_goes_by_the_manifests_number() {
+fn segments_beyond_32_bits_use_the_manifest_number() {
     let object = name("/p/file/v=7");
     let index = (1 << 33) / MANIFEST_ENTRIES;
     let mut manifest = Manifest::new(index, ManifestHash::Sha256);
@@ -222,7 +222,7 @@ fn the_suffix_of_a_segment_beyond_32_bits_goes_by_the_manifests_number() {
 }
 
 #[test]
-fn a_short_manifest_takes_as_many_as_it_may_and_one_with_more_is_refused() {
+fn a_short_manifest_has_an_entry_limit() {
     let object = name("/p/o/v=1");
     for entries_max in [1, 8, 34] {
         let mut manifest = Manifest::of_at_most(entries_max, 3, ManifestHash::Sha256);
@@ -231,15 +231,15 @@ fn a_short_manifest_takes_as_many_as_it_may_and_one_with_more_is_refused() {
         let octets = manifest.encode(object.as_name());
         let decode = |entries_max| Manifest::decode_of_at_most(entries_max, &octets, object.as_name(), 3);
         assert_eq!(decode(entries_max), Ok(manifest));
-        // One entry fewer, and more, are others' manifests: of other segments.
+        // With one entry fewer or more, manifests of this number have other segments.
         assert_eq!(decode(entries_max + 1), Err(ManifestError::Inconsistent));
         assert!(entries_max == 1 || decode(entries_max - 1) == Err(ManifestError::Inconsistent));
     }
 }
 
-/// The dump in docs/manifest.md is what the code makes.
+/// The dump in docs/manifest.md agrees with the code.
 #[test]
-fn the_documented_example_is_right() {
+fn the_documented_manifest_example_is_right() {
     let mut manifest = Manifest::new(1, ManifestHash::Sha256);
     manifest.push(sha256(b"first"));
     manifest.push(sha256(b"second"));
@@ -258,7 +258,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn every_manifest_comes_back(
+    fn every_manifest_survives_a_round_trip(
         index in 0u64..1 << 50, spare in 0u64..241, digests in proptest::collection::vec(any::<[u8; 32]>(), 0..241)
     ) {
         let object = name("/p/file/v=7");
@@ -272,7 +272,7 @@ proptest! {
     }
 
     #[test]
-    fn no_octets_make_the_decoder_panic(octets in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn arbitrary_octets_never_panic_the_manifest_decoder(octets in proptest::collection::vec(any::<u8>(), 0..300)) {
         let object = name("/p/file/v=7");
         let _ = Manifest::decode(&octets, object.as_name(), 1);
         let _ = Manifest::decode(&[&content([0x20, 0x11, 0, 2], "/p/file/v=7", 240, 0), &octets[..]].concat(), object.as_name(), 1);

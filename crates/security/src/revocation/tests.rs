@@ -9,7 +9,7 @@ use crate::trust::TrustPolicy;
 use crate::validity::ALWAYS;
 use crate::verifier::{Verdict, Verifier};
 
-/// An identity's key, a session's key that it issued, and somebody who trusts the identity.
+/// An identity's key, a session's key that it issued, and a policy that trusts the identity.
 struct World {
     issuer: Signer,
     session: Signer,
@@ -53,7 +53,7 @@ const REVOKED: RevocationStatement =
 const GOOD: RevocationStatement = RevocationStatement { status: RevocationStatus::Good, time_ms: 2_000 };
 
 #[test]
-fn a_record_lies_where_ndnrevoke_looks_for_it() {
+fn a_revocation_record_matches_ndnrevoke_names() {
     let mut world = world();
     let wire = REVOKED.sign(&world.certificate, 5_000, &world.issuer).unwrap();
     let data = DataView::parse(&wire).unwrap();
@@ -71,7 +71,7 @@ fn a_record_lies_where_ndnrevoke_looks_for_it() {
 }
 
 #[test]
-fn a_key_may_revoke_itself_and_never_call_itself_good() {
+fn a_key_may_only_revoke_itself() {
     let mut world = world();
     let wire = REVOKED.sign(&world.certificate, 5_000, &world.session).unwrap();
     assert_eq!(world.read(wire), Ok(REVOKED));
@@ -81,7 +81,7 @@ fn a_key_may_revoke_itself_and_never_call_itself_good() {
 }
 
 #[test]
-fn another_session_of_the_namespace_says_nothing_about_this_one() {
+fn another_sessions_key_cannot_revoke_this_one() {
     let mut world = world();
     let other = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
     let name = new_key_name(world.certificate.identity()).unwrap();
@@ -93,13 +93,13 @@ fn another_session_of_the_namespace_says_nothing_about_this_one() {
         let wire = statement.sign(&world.certificate, 5_000, &stranger).unwrap();
         assert_eq!(world.read(wire), Err(RevocationError::OtherSigner(name.clone())));
     }
-    // A record of the other certificate is none of this one.
+    // A record of the other certificate is no statement about this one.
     let wire = REVOKED.sign(&certificate, 5_000, &world.issuer.clone()).unwrap();
     assert!(matches!(world.read(wire), Err(RevocationError::OtherName(_))));
 }
 
 #[test]
-fn what_contradicts_itself_is_no_record() {
+fn an_inconsistent_revocation_record_is_refused() {
     let mut world = world();
     let name = revocation_prefix(world.certificate.name()).unwrap().join_generic("session");
     let mut sign = |content_type, content: &[u8]| {

@@ -1,6 +1,5 @@
 //! The file form of a trust policy (TOML); described with examples in `docs/trust.md`.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use namely_host::disk::read_named;
@@ -12,7 +11,12 @@ use super::{Rule, TrustPolicy};
 use crate::certificate::Certificate;
 use crate::text::{CertificateFileError, read_certificate};
 
-/// Maximum octets of a policy file.
+/// Octets of a trust policy file.
+///
+/// # Limit
+/// The file is refused.
+/// - Value: 1 MiB
+/// - Tests: `an_oversized_policy_file_is_refused`
 pub(crate) const POLICY_FILE_OCTETS_MAX: u64 = 1 << 20;
 
 #[derive(Deserialize)]
@@ -36,11 +40,10 @@ struct RuleText {
 }
 
 impl TrustPolicy {
-    /// Reads a policy file and the anchors that it names, whose paths are relative to the file's
-    /// folder.
+    /// Reads a policy file and its anchors, whose paths are relative to the file's folder.
     ///
     /// # Errors
-    /// [`PolicyFileError::In`], which names the file and what is wrong with it.
+    /// [`PolicyFileError::In`] with the file and its fault, or the file cannot be read.
     pub fn load(path: &Path) -> Result<Self, PolicyFileError> {
         let text = read_named(path, POLICY_FILE_OCTETS_MAX)
             .map_err(std::io::Error::from)
@@ -51,15 +54,14 @@ impl TrustPolicy {
             .map_err(|e| PolicyFileError::In(path.to_owned(), Box::new(e)))
     }
 
-    /// Reads a policy from `text`; `anchor` reads the certificate that a path under `anchors`
-    /// names.
+    /// Reads a policy from `text`; `anchor` reads the certificate of a path under `anchors`.
     ///
-    /// Without rules, the policy is hierarchical unless the text says otherwise; with rules, it is
-    /// not.
+    /// The policy is hierarchical by default if the text has no rules, and not hierarchical if it
+    /// has some.
     ///
     /// # Errors
-    /// [`PolicyFileError`]: not TOML, an unknown key, a rule that is no pattern, or an anchor that
-    /// cannot be read.
+    /// [`PolicyFileError`]: not TOML, an unknown key, a rule with an invalid pattern, or an anchor
+    /// that cannot be read.
     pub fn from_toml(
         text: &str,
         mut anchor: impl FnMut(&Path) -> Result<Certificate, CertificateFileError>,
@@ -88,7 +90,8 @@ impl TrustPolicy {
 impl RuleText {
     fn parse(&self) -> Result<Rule, PolicyFileError> {
         let rule = Rule { data: self.data.parse()?, key: self.key.parse()? };
-        // A variable of the key that the data does not bind would match anything: a typing mistake.
+        // A variable of the key pattern that the data pattern does not bind would match any key. It
+        // is a typing mistake.
         match rule.key.variable_not_in(&rule.data) {
             Some(variable) => Err(PolicyFileError::Unbound(variable.to_owned(), self.key.clone())),
             None => Ok(rule),
@@ -96,51 +99,31 @@ impl RuleText {
     }
 }
 
-/// Why a policy file could not be used.
-#[derive(Debug)]
+/// The reason why a policy file could not be used.
+#[derive(Debug, thiserror::Error)]
 pub enum PolicyFileError {
     /// Environment: the file cannot be read.
-    Read(PathBuf, std::io::Error),
-    /// Caller: not TOML, or an unknown key; the text says line and column.
+    #[error("cannot read trust policy {path}: {1}", path = .0.display())]
+    Read(PathBuf, #[source] std::io::Error),
+    /// Caller: not TOML, or an unknown key; the text includes line and column.
+    #[error("{}", .0.trim_end())]
     Syntax(String),
     /// Caller: an anchor is not a usable certificate.
-    Anchor(CertificateFileError),
+    #[error("trust anchor: {0}")]
+    Anchor(#[source] CertificateFileError),
     /// Caller: a rule's text is not a pattern.
-    Pattern(PatternError),
-    /// Caller: a rule's key pattern has a variable that its data pattern has not; both are given.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
+    /// Caller: a rule's key pattern has a variable that its data pattern lacks; both are given.
+    #[error("in key = \"{1}\": <{0}> does not stand in the rule's data pattern; use <>")]
     Unbound(String, String),
     /// Caller: an entry of `revoked` is not a name.
+    #[error("in revoked: \"{0}\" is not a name")]
     Revoked(String),
     /// One of the above, in this file.
-    In(PathBuf, Box<PolicyFileError>),
+    #[error("trust policy {path}: {1}", path = .0.display())]
+    In(PathBuf, #[source] Box<PolicyFileError>),
 }
-
-impl From<PatternError> for PolicyFileError {
-    fn from(e: PatternError) -> Self {
-        PolicyFileError::Pattern(e)
-    }
-}
-
-impl fmt::Display for PolicyFileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PolicyFileError::Read(path, e) => write!(f, "cannot read trust policy {}: {e}", path.display()),
-            PolicyFileError::Syntax(e) => f.write_str(e.trim_end()),
-            PolicyFileError::Anchor(e) => write!(f, "trust anchor: {e}"),
-            PolicyFileError::Pattern(e) => e.fmt(f),
-            PolicyFileError::Unbound(variable, key) => {
-                write!(
-                    f,
-                    "in key = \"{key}\": <{variable}> does not stand in the rule's data pattern; use <>"
-                )
-            }
-            PolicyFileError::Revoked(name) => write!(f, "in revoked: \"{name}\" is not a name"),
-            PolicyFileError::In(path, e) => write!(f, "trust policy {}: {e}", path.display()),
-        }
-    }
-}
-
-impl std::error::Error for PolicyFileError {}
 
 #[cfg(test)]
 mod tests {
@@ -160,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_file_is_the_hierarchical_policy_without_anchors() {
+    fn an_empty_policy_file_is_hierarchical() {
         let policy = parse("").unwrap();
         assert!(allows(&policy, "/p/x", "/p/KEY/k"));
         assert!(!allows(&policy, "/q/x", "/p/KEY/k"));
@@ -169,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_replace_the_hierarchy_unless_the_file_wants_both() {
+    fn rules_replace_the_hierarchy_by_default() {
         let rule = "[[rule]]\ndata = \"/cms/<>*\"\nkey = \"/ops/KEY/<>\"\n";
         let alone = parse(rule).unwrap();
         assert!(allows(&alone, "/cms/x", "/ops/KEY/k"));
@@ -180,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_names_its_anchors_relative_to_itself() {
+    fn anchor_paths_are_relative_to_their_file() {
         let folder = tempfile::tempdir().unwrap();
         let certificate = include_str!("../../tests/data/ndnsec-ecdsa.ndncert");
         std::fs::write(folder.path().join("root.ndncert"), certificate).unwrap();
@@ -193,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named_with_file_and_place() {
+    fn policy_mistakes_are_reported_with_their_place() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trust.toml");
         for (text, complaint) in [
@@ -216,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_larger_than_the_limit_is_not_read() {
+    fn an_oversized_policy_file_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("trust.toml");
         for (octets, accepted) in [(POLICY_FILE_OCTETS_MAX, true), (POLICY_FILE_OCTETS_MAX + 1, false)] {
@@ -225,9 +208,9 @@ mod tests {
         }
     }
 
-    /// The policies shown in docs/trust.md are policies.
+    /// Checks that the policies in docs/trust.md are valid.
     #[test]
-    fn the_documented_examples_are_right() {
+    fn the_documented_policy_examples_are_right() {
         let documented = include_str!("../../../../docs/trust.md");
         let examples: Vec<&str> = documented
             .split("```toml\n")

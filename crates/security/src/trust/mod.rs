@@ -1,9 +1,7 @@
-//! Trust policy: which keys may sign which names, and from which anchors their certificates must
-//! come.
+//! Trust policy: the keys that may sign each name, and the anchors of their certificates.
 //!
-//! A policy is configuration: it holds no state and verifies nothing itself (the
-//! [`Verifier`](crate::Verifier) does). The rules and their file form are described in
-//! `docs/trust.md`.
+//! A policy is configuration and holds no state. The [`Verifier`](crate::Verifier) applies it.
+//! `docs/trust.md` describes the rules and their file form.
 
 mod file;
 mod pattern;
@@ -18,11 +16,17 @@ pub use self::file::PolicyFileError;
 pub use self::pattern::{Pattern, PatternError};
 pub use self::rejection::{Rejection, RejectionReason};
 
-/// Longest chain of certificates, the signing key's included and the anchor not, unless a policy
-/// sets another.
+/// Certificates of a chain.
+///
+/// The signing key's certificate counts, and the anchor does not. The value is the default of
+/// `depth_max` in a policy file.
+///
+/// # Limit
+/// The packet is rejected as `TooDeep`.
+/// - Tests: `a_chain_is_limited_by_the_policy`
 pub(crate) const CHAIN_DEPTH_MAX: usize = 5;
 
-/// What is believed.
+/// A trust policy.
 #[derive(Clone, Debug)]
 pub struct TrustPolicy {
     pub(crate) mode: Mode,
@@ -34,7 +38,7 @@ pub struct TrustPolicy {
     revoked: Vec<Name>,
 }
 
-/// What counts as verification.
+/// The kind of verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     Signatures,
@@ -52,8 +56,8 @@ pub struct Rule {
 }
 
 impl TrustPolicy {
-    /// Signatures must lead to an anchor, and a key of identity `/a/b` may sign names below `/a/b`,
-    /// certificates included. Without an anchor, this believes nothing.
+    /// Requires signatures that lead to an anchor. A key of identity `/a/b` may sign names below
+    /// `/a/b`, certificates included. Without an anchor, all packets are rejected.
     pub fn hierarchical() -> Self {
         TrustPolicy {
             mode: Mode::Signatures,
@@ -66,24 +70,24 @@ impl TrustPolicy {
         }
     }
 
-    /// Signatures must lead to an anchor, and only what `rules` say may be signed.
+    /// Requires signatures that lead to an anchor, and signing allowed by `rules`.
     pub fn with_rules(rules: Vec<Rule>) -> Self {
         TrustPolicy { rules, hierarchical: false, ..Self::hierarchical() }
     }
 
-    /// Only DigestSha256 is checked: data is intact, but of unknown origin
+    /// Checks only DigestSha256, which shows that data is intact, but not its origin
     /// ([`TrustReason::Digest`](crate::TrustReason::Digest)).
     pub fn digest_only() -> Self {
         TrustPolicy { mode: Mode::DigestOnly, ..Self::hierarchical() }
     }
 
-    /// Nothing is checked ([`TrustReason::Unchecked`](crate::TrustReason::Unchecked)). For
-    /// diagnosis only.
+    /// Checks nothing ([`TrustReason::Unchecked`](crate::TrustReason::Unchecked)). For diagnosis
+    /// only.
     pub fn insecure_accept_all() -> Self {
         TrustPolicy { mode: Mode::AcceptAll, ..Self::hierarchical() }
     }
 
-    /// Adds a trust anchor: believed without looking at who signed it, while it is valid.
+    /// Adds a trust anchor, which is trusted regardless of its signer while it is valid.
     pub fn add_anchor(&mut self, anchor: Certificate) -> &mut Self {
         if !self.anchors.contains(&anchor) {
             self.anchors.push(anchor);
@@ -91,44 +95,45 @@ impl TrustPolicy {
         self
     }
 
-    /// Adds a key shared with signers, who name it `key_name`. The rules apply to it as to other
-    /// keys.
+    /// Adds a key shared with signers under the name `key_name`. The rules apply to this key as to
+    /// other keys.
     pub fn add_shared_key(&mut self, key_name: Name, key: HmacKey) -> &mut Self {
         self.shared_keys.push((key_name, key));
         self
     }
 
-    /// Allows what `rule` says, besides what is allowed already.
+    /// Adds a rule to those that allow signing.
     pub(crate) fn add_rule(&mut self, rule: Rule) -> &mut Self {
         self.rules.push(rule);
         self
     }
 
-    /// Sets whether a key may sign below its own identity, besides what the rules say.
+    /// Sets whether a key may sign below its own identity, in addition to the rules.
     pub(crate) fn set_hierarchical(&mut self, hierarchical: bool) -> &mut Self {
         self.hierarchical = hierarchical;
         self
     }
 
-    /// Sets the longest chain of certificates, the anchor not counted.
+    /// Sets the limit of a chain of certificates, the anchor not counted.
     pub(crate) fn set_depth_max(&mut self, depth_max: usize) -> &mut Self {
         self.depth_max = depth_max;
         self
     }
 
-    /// Stops believing a certificate, or with the name of a key all certificates of that key.
+    /// Revokes the certificate `name`, or all certificates of the key `name`.
     pub fn revoke(&mut self, name: Name) -> &mut Self {
         self.revoked.push(name);
         self
     }
 
-    /// Returns true if what is believed is known to come from its producer: only where signatures
-    /// are checked.
+    /// Returns true if verification proves the producer of a packet, because signatures are
+    /// checked.
     pub fn is_authenticating(&self) -> bool {
         self.mode == Mode::Signatures
     }
 
-    /// Returns true if some key may sign `name`, as far as can be told without the key.
+    /// Returns true if the policy may allow some key to sign `name`. The result is false only if no
+    /// key can.
     pub fn may_vouch_for(&self, name: NameRef<'_>) -> bool {
         let is_above = |anchor: &Certificate| anchor.identity().is_prefix_of(name);
         match self.mode {
@@ -151,7 +156,7 @@ impl TrustPolicy {
         &self.anchors
     }
 
-    /// Longest chain of certificates, the anchor not counted.
+    /// The limit of a chain of certificates, the anchor not counted.
     pub fn depth_max(&self) -> usize {
         self.depth_max
     }
@@ -169,8 +174,8 @@ impl TrustPolicy {
         self.hierarchical && identity_of(key_name).is_prefix_of(name)
     }
 
-    /// Returns true if some anchor could lead to `name`. Explicit rules may lead anywhere; without
-    /// them an anchor must be of an identity above it.
+    /// Returns true if a chain for `name` may end at some anchor. With explicit rules, each anchor
+    /// is possible. Without rules, the anchor's identity must be a prefix of the name.
     pub(crate) fn has_anchor_for(&self, name: NameRef<'_>) -> bool {
         if self.rules.is_empty() {
             self.anchors.iter().any(|anchor| anchor.identity().is_prefix_of(name))

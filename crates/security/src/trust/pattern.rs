@@ -1,9 +1,9 @@
-//! Name patterns of trust rules; the language is described in `docs/trust.md`.
+//! Name patterns of trust rules; `docs/trust.md` describes the language.
 //!
 //! A pattern is a name URI in which a component may be `<>` (any one component), `<x>` (any one,
-//! bound to `x`), `<>*` (any number of components, none included) or `<x>*` (the same, bound). What
-//! is bound to one variable must be equal wherever the variable stands. Only one `*` may stand in a
-//! pattern, so a name matches in one way at most, and matching takes one pass.
+//! bound to `x`), `<>*` (any number of components, also none) or `<x>*` (the same, bound to `x`).
+//! All occurrences of a variable must have equal values. A pattern contains at most one `*`, so a
+//! name matches in one way at most, and matching takes one pass.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,14 +11,14 @@ use std::str::FromStr;
 
 use namely_wire::{Name, NameRef};
 
-/// What the variables of a rule are bound to: runs of components, as octets.
+/// Values of a rule's variables: runs of components, as octets.
 pub(super) type Bindings<'n> = BTreeMap<String, &'n [u8]>;
 
 /// A pattern of names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     before: Vec<Part>,
-    /// The `*` part, and what follows it.
+    /// The `*` part, and the parts after it.
     many: Option<(Option<String>, Vec<Part>)>,
     text: String,
 }
@@ -27,7 +27,7 @@ pub struct Pattern {
 enum Part {
     /// Exactly this component (a name of one component).
     Literal(Name),
-    /// Any component; its variable if it has one.
+    /// Any component, with its variable if it has one.
     One(Option<String>),
 }
 
@@ -37,7 +37,8 @@ impl Pattern {
         self.bind(name, &mut Bindings::new())
     }
 
-    /// Returns true if `name` matches, with the variables that are bound already; binds the others.
+    /// Returns true if `name` matches with the variables in `bindings`. Adds the other variables to
+    /// `bindings`.
     pub(super) fn bind<'n>(&self, name: NameRef<'n>, bindings: &mut Bindings<'n>) -> bool {
         let components = name.len();
         let Some((variable, after)) = &self.many else {
@@ -65,7 +66,7 @@ impl Pattern {
         ones.chain(many)
     }
 
-    /// A variable of `self` that `other` does not have.
+    /// Returns a variable of `self` that `other` does not have.
     pub(super) fn variable_not_in(&self, other: &Pattern) -> Option<&str> {
         self.variables().find(|v| !other.variables().any(|o| o == *v)).map(String::as_str)
     }
@@ -117,7 +118,7 @@ impl FromStr for Pattern {
     }
 }
 
-/// What stands between `<` and `>`.
+/// Returns the text between `<` and `>`.
 fn wildcard(part: &str) -> Option<&str> {
     part.strip_prefix('<')?.strip_suffix('>')
 }
@@ -149,8 +150,9 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// Caller: a text that is not a pattern, and why.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Caller: a text that is not a pattern, with the reason.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("\"{text}\" is not a name pattern: {why}")]
 pub struct PatternError {
     text: String,
     why: &'static str,
@@ -161,14 +163,6 @@ impl PatternError {
         PatternError { text: text.to_owned(), why }
     }
 }
-
-impl fmt::Display for PatternError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\"{}\" is not a name pattern: {}", self.text, self.why)
-    }
-}
-
-impl std::error::Error for PatternError {}
 
 #[cfg(test)]
 mod tests {
@@ -202,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_component_that_contains_what_a_run_contains_is_not_that_run() {
+    fn an_encoded_run_is_not_a_component() {
         // One component whose octets are the encoding of two.
         let mut name = Name::new();
         name.push(namely_wire::Component::generic(&[8, 1, b'a', 8, 1, b'b']));
@@ -213,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_not_patterns_say_why() {
+    fn invalid_patterns_return_a_reason() {
         for (text, why) in [
             ("a/b", "start with /"),
             ("", "start with /"),
@@ -232,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_names_are_matched() {
+    fn the_longest_names_match_patterns() {
         let uri = "/a".repeat(namely_wire::COMPONENTS_MAX);
         assert!(matches("/<x>/<>*/<x>", &uri));
         assert!(!matches("/<>*/b", &uri));

@@ -1,58 +1,68 @@
 //! Chains of certificates: from the key that signed a packet up to a trust anchor.
 //!
-//! A chain is first walked upwards by name, which requests missing certificates; then its
-//! signatures are checked downwards from the anchor. So a forged certificate is found out by a key
-//! that is trusted already, and is forgotten, and a forged packet never displaces a good
-//! certificate.
+//! The verifier first follows a chain upwards by name, and requests missing certificates. Then it
+//! checks the signatures downwards from the anchor. So each signature is checked with a key that is
+//! already trusted. A forged certificate is detected and dropped, and a forged packet never
+//! displaces a valid certificate.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use namely_wire::{DataView, Name, NameRef, ValidityPeriod, key_name_of_locator};
 
-use super::{NotYet, SignedPacket};
+use super::{SignedPacket, VerifyFailure};
 use crate::certificate::Certificate;
-use crate::prepared::Done;
+use crate::prepared::PreparedCheck;
 use crate::trust::{Rejection, RejectionReason, TrustPolicy};
 use crate::validity::seconds;
 use crate::verified::Chain;
 
-/// Maximum number of certificates kept that were supplied and are not validated; the oldest is
-/// removed.
+/// Cached certificates that were supplied and are not validated.
+///
+/// # Limit
+/// The oldest certificate is removed, and fetched again if it is needed.
+/// - Tests: `the_newest_candidate_certificates_stay`
 pub const CANDIDATES_MAX: usize = 64;
 
-/// Maximum number of validated certificates kept; the oldest is removed, and is fetched again if it
-/// is needed.
+/// Cached validated certificates.
+///
+/// # Limit
+/// The oldest certificate is removed, and fetched again if it is needed.
+/// - Tests: `the_newest_validated_certificates_stay`
 pub const VALIDATED_MAX: usize = 256;
 
 #[derive(Debug, Default)]
 pub(super) struct Chains {
     candidates: VecDeque<Certificate>,
-    validated: VecDeque<Trusted>,
+    validated: VecDeque<TrustedCertificate>,
 }
 
-/// A certificate that is believed.
+/// A trusted certificate.
 #[derive(Clone, Debug)]
-pub(super) struct Trusted {
+pub(super) struct TrustedCertificate {
     certificate: Certificate,
-    /// When it and all above it are valid.
+    /// The period in which the certificate and all certificates above it are valid.
     validity: ValidityPeriod,
     /// The names from `certificate` up to the anchor.
     chain: Arc<Chain>,
 }
 
-impl Trusted {
+impl TrustedCertificate {
     fn anchor(certificate: &Certificate) -> Self {
         let chain =
             Chain { key: certificate.key_name().to_name(), certificates: vec![certificate.name().to_name()] };
-        Trusted { certificate: certificate.clone(), validity: certificate.validity(), chain: Arc::new(chain) }
+        TrustedCertificate {
+            certificate: certificate.clone(),
+            validity: certificate.validity(),
+            chain: Arc::new(chain),
+        }
     }
 
-    /// `certificate`, whose signature by `self` was checked.
+    /// Extends the chain by `certificate`, whose signature by `self` was checked.
     fn extend(&self, certificate: &Certificate) -> Self {
         let mut certificates = vec![certificate.name().to_name()];
         certificates.extend_from_slice(&self.chain.certificates);
-        Trusted {
+        TrustedCertificate {
             certificate: certificate.clone(),
             validity: self.validity.intersect(&certificate.validity()),
             chain: Arc::new(Chain { key: certificate.key_name().to_name(), certificates }),
@@ -67,7 +77,7 @@ impl Trusted {
         Arc::clone(&self.chain)
     }
 
-    /// Certificates between it and the anchor, its own included.
+    /// Number of certificates in the chain, the anchor not counted.
     fn depth(&self) -> usize {
         self.chain.certificates.len() - 1
     }
@@ -82,19 +92,22 @@ impl Chains {
         self.candidates.push_back(certificate);
     }
 
-    /// The validated certificate of that name.
+    /// Returns the validated certificate of that name.
     pub(super) fn validated(&self, name: NameRef<'_>) -> Option<&Certificate> {
-        self.validated.iter().map(Trusted::certificate).find(|certificate| certificate.name() == name)
+        self.validated
+            .iter()
+            .map(TrustedCertificate::certificate)
+            .find(|certificate| certificate.name() == name)
     }
 
-    /// The believed certificate that `locator`, the KeyLocator of `packet`, means.
+    /// Returns the trusted certificate that `locator`, the KeyLocator of `packet`, names.
     pub(super) fn trusted(
         &mut self,
         policy: &TrustPolicy,
         packet: &SignedPacket<'_>,
         locator: NameRef<'_>,
         now_ns: u64,
-    ) -> Result<Trusted, NotYet> {
+    ) -> Result<TrustedCertificate, VerifyFailure> {
         let mut upward: Vec<Certificate> = Vec::new();
         let mut locator = locator.to_name();
         let top = loop {
@@ -102,7 +115,7 @@ impl Chains {
                 let found = found.map_err(|(certificate, why)| at(packet, &certificate, why))?;
                 break found;
             }
-            let candidate = self.candidate(locator.as_name(), now_ns).ok_or(NotYet::Need(locator))?;
+            let candidate = self.candidate(locator.as_name(), now_ns).ok_or(VerifyFailure::Need(locator))?;
             if upward.len() >= policy.depth_max() {
                 return Err(at(packet, &candidate, RejectionReason::TooDeep(policy.depth_max())).into());
             }
@@ -116,14 +129,14 @@ impl Chains {
         self.check_downward(policy, packet, top, &upward)
     }
 
-    /// An anchor or validated certificate that `locator` means; if those there are have expired,
-    /// why.
+    /// Returns a validated certificate or anchor that `locator` names; `None` if there is none. If
+    /// `locator` names only unusable anchors, returns the first of them and the reason.
     fn known(
         &mut self,
         policy: &TrustPolicy,
         locator: NameRef<'_>,
         now_ns: u64,
-    ) -> Option<Result<Trusted, (Certificate, RejectionReason)>> {
+    ) -> Option<Result<TrustedCertificate, (Certificate, RejectionReason)>> {
         let now_s = seconds(now_ns);
         self.validated.retain(|trusted| trusted.validity.not_after_s >= now_s);
         let validated =
@@ -134,18 +147,18 @@ impl Chains {
         let mut anchors = policy.anchors().iter().filter(|anchor| anchor.answers_to(locator)).peekable();
         let first = (*anchors.peek()?).clone();
         match anchors.find(|anchor| check_usable(policy, anchor, now_ns).is_ok()) {
-            Some(anchor) => Some(Ok(Trusted::anchor(anchor))),
+            Some(anchor) => Some(Ok(TrustedCertificate::anchor(anchor))),
             None => check_usable(policy, &first, now_ns).err().map(|why| Err((first, why))),
         }
     }
 
-    /// The newest candidate that `locator` means, one that is valid now before one that is not.
+    /// Returns the newest candidate that `locator` names. Presently valid candidates are preferred.
     fn candidate(&self, locator: NameRef<'_>, now_ns: u64) -> Option<Certificate> {
         let meant = || self.candidates.iter().rev().filter(|c| c.answers_to(locator));
         meant().find(|c| c.validity().contains(seconds(now_ns))).or_else(|| meant().next()).cloned()
     }
 
-    /// Checks what can be known of `candidate` without its signer; returns whom to look for next.
+    /// Checks `candidate` as far as possible without its signer. Returns the signer's name.
     fn step_up(
         &mut self,
         policy: &TrustPolicy,
@@ -168,23 +181,24 @@ impl Chains {
             }
         });
         checked.map_err(|why| {
-            // Another certificate of the same key may come: this one must not stand in its way.
-            self.forget(candidate);
+            // The candidate is dropped, because it could hide another certificate of the same key.
+            self.remove_candidate(candidate);
             at(packet, candidate, why)
         })
     }
 
-    /// Checks the signatures of `upward`, last first, and remembers what is good.
+    /// Checks the signatures of `upward`, last first, and caches the valid certificates.
     fn check_downward(
         &mut self,
         policy: &TrustPolicy,
         packet: &SignedPacket<'_>,
-        top: Trusted,
+        top: TrustedCertificate,
         upward: &[Certificate],
-    ) -> Result<Trusted, NotYet> {
+    ) -> Result<TrustedCertificate, VerifyFailure> {
         let mut trusted = top;
         for certificate in upward.iter().rev() {
-            self.forget(certificate);
+            // With either result of the check, the certificate is no candidate any more.
+            self.remove_candidate(certificate);
             check_certificate(policy, certificate, &trusted.certificate)
                 .map_err(|why| at(packet, certificate, why))?;
             trusted = trusted.extend(certificate);
@@ -196,7 +210,7 @@ impl Chains {
         Ok(trusted)
     }
 
-    fn forget(&mut self, certificate: &Certificate) {
+    fn remove_candidate(&mut self, certificate: &Certificate) {
         self.candidates.retain(|known| known != certificate);
     }
 }
@@ -222,7 +236,7 @@ fn check_certificate(
     let data = DataView::parse(certificate.wire()).map_err(RejectionReason::Malformed)?;
     let info = data.signature_info().map_err(RejectionReason::Malformed)?;
     let parts = [data.signed_portion];
-    let (value, done) = (data.signature_value, &Done::Nothing);
+    let (value, done) = (data.signature_value, &PreparedCheck::Nothing);
     let packet = SignedPacket { name: data.name, info, parts: &parts, value, done };
     packet.check_signature(policy, signer).map_err(|rejection| rejection.why)
 }

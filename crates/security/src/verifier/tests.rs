@@ -13,7 +13,7 @@ fn name(uri: &str) -> Name {
     uri.parse().unwrap()
 }
 
-/// A key with a certificate, and what it takes to sign with it.
+/// A key and its certificate.
 struct Party {
     key: Arc<PrivateKey>,
     certificate: Certificate,
@@ -85,14 +85,14 @@ fn needed(verifier: &mut Verifier, data: Vec<u8>) -> Name {
     }
 }
 
-/// The verdict on `data` when every one of `certificates` is at hand.
+/// The rejection of `data` when all `certificates` are supplied.
 fn rejected_with(verifier: &mut Verifier, certificates: &[&Party], data: Vec<u8>) -> Rejection {
     certificates.iter().for_each(|party| verifier.supply_certificate(party.certificate.clone()));
     rejected(verifier, data)
 }
 
 #[test]
-fn data_signed_by_an_anchor_of_each_kind_is_verified() {
+fn data_of_each_anchor_type_is_verified() {
     for key_type in [KeyType::Ed25519, KeyType::EcdsaP256, KeyType::Rsa] {
         let root = Party::root_of("/p", key_type);
         let verified = verified(&mut verifier(&[&root]), root.data("/p/file"));
@@ -105,7 +105,7 @@ fn data_signed_by_an_anchor_of_each_kind_is_verified() {
 }
 
 #[test]
-fn a_chain_is_walked_by_asking_for_one_certificate_after_the_other() {
+fn a_chain_requests_one_certificate_at_a_time() {
     let root = Party::root("/p");
     let site = root.issue("/p/site");
     let host = site.issue("/p/site/host");
@@ -119,13 +119,13 @@ fn a_chain_is_walked_by_asking_for_one_certificate_after_the_other() {
     let TrustReason::Chain(chain) = first.reason() else { panic!() };
     let names = [&host, &site, &root].map(|party| party.certificate.name().to_name());
     assert_eq!(chain.certificates, names);
-    // Both are remembered now.
+    // Both certificates are cached.
     verified(&mut verifier, host.data("/p/site/host/other"));
     verified(&mut verifier, site.data("/p/site/other"));
 }
 
 #[test]
-fn digests_prove_no_origin_unless_the_policy_says_that_they_suffice() {
+fn digests_need_an_explicit_policy() {
     let root = Party::root("/p");
     let digest =
         sign_data(&DataBuilder::new(name("/p/x").as_name()), b"hello", &Signer::digest_sha256()).unwrap();
@@ -147,7 +147,7 @@ fn digests_prove_no_origin_unless_the_policy_says_that_they_suffice() {
 }
 
 #[test]
-fn the_insecure_policy_accepts_and_says_that_nothing_was_checked() {
+fn the_insecure_policy_reports_no_check() {
     let null = sign_data(&DataBuilder::new(name("/x").as_name()), b"", &Signer::null()).unwrap();
     let mut all = Verifier::new(TrustPolicy::insecure_accept_all());
     assert_eq!(verified(&mut all, null.clone()).reason(), &TrustReason::Unchecked);
@@ -156,7 +156,7 @@ fn the_insecure_policy_accepts_and_says_that_nothing_was_checked() {
 }
 
 #[test]
-fn without_an_anchor_the_message_says_how_to_import_one() {
+fn a_missing_anchor_error_has_a_hint() {
     let stranger = Party::root("/q");
     let mut verifier = verifier(&[&Party::root("/p")]);
     let message = rejected(&mut verifier, stranger.data("/q/x")).to_string();
@@ -183,7 +183,7 @@ fn shared_keys_verify_below_their_identity() {
 }
 
 #[test]
-fn data_tampered_with_in_any_octet_is_not_verified() {
+fn tampered_data_is_never_verified() {
     for key_type in [KeyType::Ed25519, KeyType::EcdsaP256] {
         let root = Party::root_of("/p", key_type);
         let mut verifier = verifier(&[&root]);
@@ -199,7 +199,7 @@ fn data_tampered_with_in_any_octet_is_not_verified() {
 }
 
 #[test]
-fn a_certificate_tampered_with_in_any_octet_vouches_for_nothing_and_does_not_stay_in_the_way() {
+fn a_tampered_certificate_vouches_for_nothing() {
     let root = Party::root("/p");
     let site = root.issue("/p/site");
     let data = site.data("/p/site/x");
@@ -218,7 +218,7 @@ fn a_certificate_tampered_with_in_any_octet_vouches_for_nothing_and_does_not_sta
 }
 
 #[test]
-fn a_key_signs_nothing_outside_its_identity() {
+fn a_key_signs_only_below_its_identity() {
     let root = Party::root("/p");
     let site = root.issue("/p/site");
     let mut verifier = verifier(&[&root]);
@@ -227,18 +227,18 @@ fn a_key_signs_nothing_outside_its_identity() {
         assert_eq!(rejection.why, RejectionReason::NotAllowed, "{outside}");
         assert_eq!(rejection.certificate, None);
     }
-    // Nor may it certify a neighbour.
-    let neighbour = site.issue("/p/other");
-    let rejection = rejected_with(&mut verifier, &[&site, &neighbour], neighbour.data("/p/other/x"));
+    // The site's key may not certify a neighbor either.
+    let neighbor = site.issue("/p/other");
+    let rejection = rejected_with(&mut verifier, &[&site, &neighbor], neighbor.data("/p/other/x"));
     assert_eq!(rejection.why, RejectionReason::NotAllowed);
-    assert_eq!(rejection.certificate.as_ref().map(Name::as_name), Some(neighbour.certificate.name()));
+    assert_eq!(rejection.certificate.as_ref().map(Name::as_name), Some(neighbor.certificate.name()));
 }
 
 #[test]
-fn a_key_locator_that_claims_another_name_is_found_out() {
+fn a_false_key_locator_is_refused() {
     let root = Party::root("/p");
     let mallory = Party::root("/mallory");
-    // Mallory signs with a key of her own and says that it was the anchor's.
+    // Mallory signs with a key of her own under the name of the anchor's key.
     let claimed = Signer::new(root.certificate.name().to_name(), Arc::clone(&mallory.key));
     let data = sign_data(&DataBuilder::new(name("/p/x").as_name()), b"evil", &claimed).unwrap();
     assert_eq!(rejected(&mut verifier(&[&root]), data).why, RejectionReason::BadSignature);
@@ -251,7 +251,7 @@ fn a_key_locator_that_claims_another_name_is_found_out() {
 }
 
 #[test]
-fn signatures_without_a_usable_key_name_are_refused() {
+fn signatures_without_a_key_name_are_refused() {
     let root = Party::root("/p");
     let mut verifier = verifier(&[&root]);
     for locator in ["/", "/p", "/p/KEY", "/p/x/y"] {
@@ -268,7 +268,7 @@ fn signatures_without_a_usable_key_name_are_refused() {
 }
 
 #[test]
-fn octets_that_are_no_data_are_refused() {
+fn octets_that_are_not_data_are_refused() {
     let mut verifier = verifier(&[]);
     for octets in [&b""[..], &[6], &[6, 0], &[5, 2, 7, 0], &[6, 255, 255, 255, 255, 255, 255, 255, 255, 255]]
     {
@@ -282,7 +282,7 @@ mod validity_periods {
     const SECOND_NS: u64 = 1_000_000_000;
 
     #[test]
-    fn an_anchor_is_believed_from_its_first_second_to_its_last() {
+    fn an_anchor_is_valid_within_its_period() {
         let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
         let key_name = name("/p/KEY/k");
         let now_s = NOW_NS / SECOND_NS;
@@ -308,7 +308,7 @@ mod validity_periods {
     }
 
     #[test]
-    fn an_expired_certificate_in_the_chain_is_named() {
+    fn an_expired_certificate_in_a_chain_is_named() {
         let root = Party::root("/p");
         let now_s = NOW_NS / SECOND_NS;
         let past = ValidityPeriod { not_before_s: 0, not_after_s: now_s - 1 };
@@ -328,7 +328,7 @@ mod validity_periods {
     }
 
     #[test]
-    fn a_validated_certificate_is_asked_for_again_when_anything_above_it_has_expired() {
+    fn an_expired_issuer_invalidates_its_certificates() {
         let root = Party::root("/p");
         let now_s = NOW_NS / SECOND_NS;
         let short = ValidityPeriod { not_before_s: 0, not_after_s: now_s };
@@ -347,8 +347,8 @@ mod validity_periods {
 mod chains {
     use super::*;
 
-    /// Parties `/p/1`, `/p/1/2`, ... of which each is certified by the one before, the first by
-    /// `root`.
+    /// The parties `/p/0`, `/p/0/1`, and so on. `root` certifies the first one, and each party
+    /// certifies the next one.
     fn line(root: &Party, length: usize) -> Vec<Party> {
         let mut parties: Vec<Party> = Vec::new();
         let mut identity = String::from("/p");
@@ -372,7 +372,7 @@ mod chains {
     }
 
     #[test]
-    fn a_chain_may_have_as_many_certificates_as_the_policy_says_and_no_more() {
+    fn a_chain_is_limited_by_the_policy() {
         for depth_max in [0, 1, 5] {
             assert!(matches!(line_outcome(depth_max, depth_max), Verdict::Verified(_)));
             let Verdict::Rejected(rejection) = line_outcome(depth_max + 1, depth_max) else { panic!() };
@@ -381,7 +381,7 @@ mod chains {
     }
 
     #[test]
-    fn a_long_chain_is_not_shortened_by_validating_its_upper_half_first() {
+    fn a_validated_upper_half_keeps_the_depth_limit() {
         let root = Party::root("/p");
         let parties = line(&root, 3);
         let mut policy = TrustPolicy::hierarchical();
@@ -393,7 +393,7 @@ mod chains {
     }
 
     #[test]
-    fn certificates_that_sign_each_other_are_refused() {
+    fn circular_certificates_are_refused() {
         let root = Party::root("/p");
         let signs = |by: &str, key: &Arc<PrivateKey>, of: &str| {
             let signer = Signer::new(name(by), Arc::clone(key));
@@ -415,7 +415,7 @@ mod chains {
     }
 
     #[test]
-    fn a_forged_certificate_does_not_keep_the_real_one_out() {
+    fn a_forged_certificate_never_blocks_the_real_one() {
         let root = Party::root("/p");
         let site = root.issue("/p/site");
         let mallory = Party::root("/p");
@@ -436,7 +436,7 @@ mod chains {
     }
 
     #[test]
-    fn a_certificate_that_no_rule_allows_is_refused_before_its_signer_is_asked_for() {
+    fn a_disallowed_certificate_fetches_no_signer() {
         let root = Party::root("/p");
         let stranger = Party::root("/q").issue("/p/site");
         let rejection = rejected_with(&mut verifier(&[&root]), &[&stranger], stranger.data("/p/site/x"));
@@ -445,7 +445,7 @@ mod chains {
     }
 
     #[test]
-    fn a_certificate_that_was_found_useless_is_asked_for_again() {
+    fn a_useless_certificate_is_requested_again() {
         let root = Party::root("/p");
         let selfish = Party::root("/p/site");
         let mut verifier = verifier(&[&root]);
@@ -458,7 +458,7 @@ mod chains {
     }
 
     #[test]
-    fn forged_data_does_not_displace_a_good_certificate() {
+    fn forged_data_never_displaces_a_certificate() {
         let root = Party::root("/p");
         let site = root.issue("/p/site");
         let mallory = Signer::new(
@@ -473,7 +473,7 @@ mod chains {
     }
 
     #[test]
-    fn a_revoked_key_or_certificate_is_not_believed() {
+    fn a_revoked_key_is_refused() {
         let root = Party::root("/p");
         let site = root.issue("/p/site");
         for revoked in [site.certificate.name(), site.certificate.key_name(), root.certificate.name()] {
@@ -486,7 +486,7 @@ mod chains {
     }
 
     #[test]
-    fn the_newest_candidates_stay_when_there_are_too_many() {
+    fn the_newest_candidate_certificates_stay() {
         let root = Party::root("/p");
         let sites: Vec<Party> = (0..=CANDIDATES_MAX).map(|n| root.issue(&format!("/p/{n}"))).collect();
         let mut verifier = verifier(&[&root]);
@@ -497,7 +497,7 @@ mod chains {
     }
 
     #[test]
-    fn the_newest_validated_certificates_stay_when_there_are_too_many() {
+    fn the_newest_validated_certificates_stay() {
         let root = Party::root("/p");
         let mut verifier = verifier(&[&root]);
         let mut validate = |n: usize| {
@@ -522,7 +522,7 @@ mod rules {
     }
 
     #[test]
-    fn only_what_the_rules_say_may_be_signed() {
+    fn only_names_matching_a_rule_may_be_signed() {
         let root = Party::root("/cms");
         let site = root.issue("/cms/site/tokyo");
         let mut policy = TrustPolicy::with_rules(vec![
@@ -542,9 +542,9 @@ mod rules {
         }
     }
 
-    /// A certificate whose IssuerId is `KEY` has a name that reads as another key's name too.
+    /// The name of a certificate with IssuerId `KEY` can also be read as another key's name.
     #[test]
-    fn a_certificate_name_that_reads_as_a_key_name_does_not_get_around_the_rules() {
+    fn a_certificate_name_never_bypasses_the_rules() {
         let root = Party::root("/p");
         let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
         let key_name = name("/p/guest/KEY/k");
@@ -561,7 +561,7 @@ mod rules {
     }
 
     #[test]
-    fn rules_without_an_anchor_believe_nothing() {
+    fn rules_without_an_anchor_verify_nothing() {
         let root = Party::root("/p");
         let policy = TrustPolicy::with_rules(vec![rule("/<>*", "/<>*")]);
         assert_eq!(rejected(&mut Verifier::new(policy), root.data("/p/x")).why, RejectionReason::NoAnchor);
@@ -569,10 +569,10 @@ mod rules {
 }
 
 #[test]
-fn what_was_prepared_by_whichever_key_is_judged_as_it_is() {
+fn prepared_signatures_are_judged_alike() {
     for key_type in [KeyType::Ed25519, KeyType::EcdsaP256, KeyType::Rsa] {
         let root = Party::root_of("/p", key_type);
-        // Another key under the same name: its word on a signature counts for nothing.
+        // A signature check prepared with another key of the same name must not be used.
         let impostor = Party::root_of("/p", key_type);
         let mut verifier = verifier(&[&root]);
         let good = root.data("/p/file");
@@ -601,7 +601,7 @@ fn what_was_prepared_by_whichever_key_is_judged_as_it_is() {
 }
 
 #[test]
-fn digests_that_were_prepared_are_judged_as_they_are() {
+fn prepared_digests_are_judged_alike() {
     let mut verifier = Verifier::new(TrustPolicy::digest_only());
     let name = name("/p/file");
     let good = sign_data(&DataBuilder::new(name.as_name()), b"content", &Signer::digest_sha256()).unwrap();

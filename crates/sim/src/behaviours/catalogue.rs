@@ -1,4 +1,4 @@
-//! Asks for each Data of a list once, at a constant rate or with a window.
+//! A consumer that requests each Data of a list once, at a constant rate or with a window.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +10,21 @@ use namely_wire::{DataView, InterestBuilder, Name};
 use crate::behaviour::{Behaviour, Context};
 use crate::packet::Packet;
 
-/// InterestLifetime, ms: the longest that a router keeps.
+/// InterestLifetime in ms: the longest that a router accepts.
 const LIFETIME_MS: u64 = 60_000;
 
-/// Longest round trip that the histogram tells apart, ns.
+/// Maximum round trip of the histogram in ns.
 const RTT_NS_MAX: u64 = 100_000_000_000;
 
-/// Largest window, packets.
+/// Maximum window in packets.
 const WINDOW_MAX: usize = 1 << 16;
 
-/// How much a consumer asks for.
+/// The load of a consumer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Load {
-    /// So many Interests a second, whatever comes back.
+    /// So many Interests per second, regardless of answers.
     Rate(u64),
-    /// As many outstanding as the window of a congestion control says.
+    /// As many outstanding Interests as the window of a congestion control allows.
     Window(Algorithm),
 }
 
@@ -35,28 +35,28 @@ pub struct Catalogue {
     interval_ns: u64,
     control: Option<Box<dyn CongestionControl>>,
     next: usize,
-    /// When what is waited for was asked for.
+    /// Time of sending of each outstanding Interest.
     asked: BTreeMap<Vec<u8>, u64>,
     path: Path,
-    /// Until then a mark is of the congestion that was answered last.
+    /// Time until which a mark belongs to a congestion event that was handled already.
     deaf_until_ns: u64,
     window_sum: u64,
-    /// Data that came.
+    /// Data received.
     pub data: u64,
-    /// Of them, those that were marked.
+    /// Data received with a mark.
     pub marked: u64,
     /// Interests that a router refused.
     pub nacks: u64,
-    /// Round trips, ns.
+    /// Round trips in ns.
     pub rtt_ns: Histogram<u64>,
-    /// When the first and the latest Data came, ns.
+    /// Times of the first and the latest Data in ns.
     pub first_ns: u64,
-    /// See there.
+    /// See `first_ns`.
     pub last_ns: u64,
 }
 
 impl Catalogue {
-    /// Asks for `names`, in their order.
+    /// Creates a consumer that requests `names`, in their order.
     pub fn new(names: Vec<Name>, load: Load) -> Self {
         let (interval_ns, control) = match load {
             Load::Rate(per_second) => (1_000_000_000 / per_second.max(1), None),
@@ -80,17 +80,17 @@ impl Catalogue {
         }
     }
 
-    /// Returns true if all has come that was asked for.
+    /// Returns true if every name was requested and answered.
     pub fn is_done(&self) -> bool {
         self.next == self.names.len() && self.asked.is_empty()
     }
 
-    /// Data a second from the first to the last.
+    /// Returns Data per second from the first to the last.
     pub fn throughput(&self) -> f64 {
         self.data.saturating_sub(1) as f64 * 1e9 / self.last_ns.saturating_sub(self.first_ns).max(1) as f64
     }
 
-    /// The window, averaged over the Data that came; 0 without one.
+    /// Returns the window, averaged over the received Data; 0 without one.
     pub fn window_mean(&self) -> f64 {
         self.window_sum as f64 / self.data.max(1) as f64
     }
@@ -110,7 +110,7 @@ impl Catalogue {
         }
     }
 
-    /// NB-16: at most one answer to congestion in a round trip.
+    /// Adapts the window. NB-16: at most one reduction per round trip.
     fn adapt(&mut self, is_marked: bool, rtt_ns: u64, was_full: bool, now_ns: u64) {
         let path = &mut self.path;
         path.now_ns = now_ns;

@@ -1,4 +1,4 @@
-//! Asks at a constant rate, whatever becomes of it.
+//! A consumer that sends Interests at a constant rate, regardless of answers.
 
 use std::collections::BTreeMap;
 
@@ -10,28 +10,28 @@ use namely_wire::{DataView, Name};
 use crate::behaviour::{Behaviour, Context};
 use crate::packet::Packet;
 
-/// InterestLifetime, ms: also how long an answer is waited for.
+/// InterestLifetime in ms, and the maximum wait for an answer.
 const LIFETIME_MS: u64 = 2_000;
 
-/// Longest round trip that the histogram tells apart, ns.
+/// Maximum round trip of the histogram in ns.
 const RTT_NS_MAX: u64 = 10_000_000_000;
 
-/// A consumer at a constant rate: pieces in order, or drawn from a catalogue.
+/// A consumer at a constant rate: pieces in order, or drawn at random from a catalogue.
 #[derive(Debug)]
 pub struct ConstantRate {
     template: PieceInterest,
     interval_ns: u64,
     catalogue: Option<u64>,
     next: u64,
-    /// When a piece that is waited for was asked for.
+    /// Time of sending of each outstanding piece.
     asked: BTreeMap<u64, u64>,
     /// Interests sent.
     pub interests: u64,
-    /// Data that came in time.
+    /// Data received in time.
     pub data: u64,
     /// Interests that a router refused.
     pub nacks: u64,
-    /// Round trips, ns.
+    /// Round trips in ns.
     pub rtt_ns: Histogram<u64>,
 }
 
@@ -51,7 +51,7 @@ impl ConstantRate {
         }
     }
 
-    /// Draws each piece from `pieces` at random instead, so that caches have something to do.
+    /// Draws each piece from `pieces` at random instead, so that caches have hits.
     #[must_use]
     pub fn from_catalogue(mut self, pieces: u64) -> Self {
         self.catalogue = Some(pieces);
@@ -61,7 +61,7 @@ impl ConstantRate {
 
 impl Behaviour for ConstantRate {
     fn start(&mut self, context: &mut Context<'_>) {
-        // Not all consumers begin at the same nanosecond.
+        // A random offset, so that consumers do not all start at the same nanosecond.
         let offset_ns = context.random().below(self.interval_ns);
         context.wake_at(context.now_ns() + offset_ns);
     }

@@ -2,7 +2,7 @@
 
 use namely_forwarder::Received;
 use namely_transport::fetch::PieceInterest;
-use namely_transport::fetch::{Arrival, Counters, Failure, Fetch, Options, Taken};
+use namely_transport::fetch::{Arrival, Counters, DataOutcome, Failure, Fetch, Options};
 use namely_wire::{DataView, InterestView, Name};
 
 use crate::behaviour::{Behaviour, Context};
@@ -19,14 +19,14 @@ pub struct FileFetch {
     pieces: Option<u64>,
     start_ns: u64,
     fetch: Option<Fetch>,
-    /// Octets of Data packets that were new.
+    /// Octets of Data packets received for the first time.
     pub octets: u64,
-    /// When the last piece came.
+    /// Time of the last piece.
     pub done_ns: Option<u64>,
 }
 
 impl FileFetch {
-    /// Fetches without end from `start_ns` on.
+    /// Creates a fetch without end, from `start_ns` on.
     pub fn new(prefix: Name, options: Options, start_ns: u64) -> Self {
         FileFetch {
             template: PieceInterest::new(prefix.as_name(), LIFETIME_MS),
@@ -39,24 +39,24 @@ impl FileFetch {
         }
     }
 
-    /// Ends after `pieces`.
+    /// Limits the fetch to `pieces`.
     #[must_use]
     pub fn of_pieces(mut self, pieces: u64) -> Self {
         self.pieces = Some(pieces);
         self
     }
 
-    /// Interests that may be outstanding now; 0 before the start.
+    /// Returns the maximum number of outstanding Interests now; 0 before the start.
     pub fn window(&self) -> usize {
         self.fetch.as_ref().map_or(0, Fetch::window)
     }
 
-    /// What the fetch has done.
+    /// Returns the counters of the fetch.
     pub fn counters(&self) -> Counters {
         self.fetch.as_ref().map(Fetch::counters).unwrap_or_default()
     }
 
-    /// Why the fetch ended early, if it did.
+    /// Returns the reason for an early end of the fetch, if it failed.
     pub fn failure(&self) -> Option<Failure> {
         self.fetch.as_ref().and_then(Fetch::failure)
     }
@@ -96,7 +96,7 @@ impl Behaviour for FileFetch {
             && let Some(piece) = self.template.piece(data.name)
         {
             let marked = packet.headers.is_marked();
-            if fetch.on_data(piece, Arrival { marked, ..Arrival::at(now_ns) }) == Taken::New {
+            if fetch.on_data(piece, Arrival { marked, ..Arrival::at(now_ns) }) == DataOutcome::New {
                 self.octets += packet.packet.len() as u64;
             }
             fetch.advance(u64::MAX);
@@ -108,7 +108,7 @@ impl Behaviour for FileFetch {
         if self.fetch.is_none() {
             let mut fetch = Fetch::new(self.options, context.now_ns());
             if let Some(pieces) = self.pieces {
-                // A fetch that has not begun takes any end.
+                // A fetch that has not begun accepts any end.
                 let _ = fetch.set_end(pieces);
             }
             self.fetch = Some(fetch);

@@ -1,5 +1,5 @@
-//! A neighbour who means harm: asks for what does not exist, for as long as a router lets it, and
-//! sends Data that nobody asked it for, under names that others are asking for.
+//! A hostile neighbor. It sends as many Interests for nonexistent names as a router accepts, and
+//! unsolicited Data under names that other nodes request.
 
 use namely_forwarder::Received;
 use namely_transport::fetch::PieceInterest;
@@ -11,7 +11,7 @@ use crate::packet::Packet;
 /// InterestLifetime, ms: an hour.
 const LIFETIME_MS: u64 = 3_600_000;
 
-/// Attach it by [`crate::Network::attach_neighbour`]: a forwarder of its own would hold it back.
+/// Attach it with [`crate::Network::attach_neighbour`]: a forwarder of its own would limit it.
 #[derive(Debug)]
 pub struct Hostile {
     void: Name,
@@ -20,15 +20,15 @@ pub struct Hostile {
     interval_ns: u64,
     /// Interests sent.
     pub interests: u64,
-    /// Of these, refused by the router.
+    /// Interests that the router refused.
     pub nacks: u64,
-    /// Data sent that nobody asked for.
+    /// Unsolicited Data sent.
     pub data: u64,
 }
 
 impl Hostile {
-    /// Asks `per_second` times each second for a new name under `void`, and as often sends a Data
-    /// in the place of one of `pieces` under `prefix`.
+    /// Creates a neighbor that sends `per_second` Interests per second for new names under `void`,
+    /// and as many Data in the place of one of `pieces` under `prefix`.
     pub fn new(void: Name, prefix: &Name, pieces: u64, per_second: u64) -> Self {
         Hostile {
             void,

@@ -1,6 +1,6 @@
-//! Traffic: a producer, a consumer at a constant rate, one with a list of names, one that reads
-//! objects by popularity, a fetch of a file with a window, a neighbour who means harm; and what
-//! governs a router: VIP.
+//! Traffic: a producer, a consumer at a constant rate, a consumer of a list of names, a reader of
+//! objects by popularity, a file fetch with a window, and a hostile neighbor. Also the agent that
+//! controls a router: VIP.
 
 mod catalogue;
 mod constant_rate;

@@ -1,4 +1,4 @@
-//! Reads whole objects, one after the other, those of a catalogue by how popular they are, with a
+//! A consumer that reads whole objects of a catalogue, one after the other, by popularity, with a
 //! window of a fixed size.
 
 use std::collections::BTreeMap;
@@ -11,17 +11,18 @@ use crate::behaviour::{Behaviour, Context};
 use crate::packet::Packet;
 use crate::random::Random;
 
-/// Parts of what is asked for of the most popular object.
+/// Weight of the most popular object.
 const WEIGHT: u64 = 1 << 40;
 
-/// How long before it is asked again an Interest ends, ms: routers have noticed the timeout.
+/// Time before a retransmission at which an Interest expires, in ms. Routers have processed the
+/// timeout by then.
 const ENDS_BEFORE_MS: u64 = 10;
 
 /// A consumer of N-DISE's section 5.2.
 #[derive(Debug)]
 pub struct ObjectReader {
     templates: Vec<PieceInterest>,
-    /// Sums of the objects' weights up to each.
+    /// Cumulative sums of the objects' weights.
     weights: Vec<u64>,
     packets: u64,
     window: usize,
@@ -33,25 +34,26 @@ pub struct ObjectReader {
     next: u64,
     come: u64,
     next_ns: u64,
-    /// Of each packet under way: when it was first asked for, and when it is asked for again.
+    /// For each packet under way: time of its first Interest, and time of its retransmission.
     waiting: BTreeMap<u64, (u64, u64)>,
-    /// Data that came since measuring began.
+    /// Data received since the start of the measurement.
     pub data: u64,
-    /// Octets of these.
+    /// Their octets.
     pub octets: u64,
-    /// Sum of their delays, ns.
+    /// Sum of their delays in ns.
     pub delay_ns: u64,
-    /// Objects that were read to their end.
+    /// Objects read to their end.
     pub objects: u64,
-    /// Interests that were sent again.
+    /// Interests sent again.
     pub retransmissions: u64,
 }
 
 impl ObjectReader {
-    /// Reads objects of `packets` Data below `prefix`/0 to `prefix`/`objects - 1`, of which each is
-    /// asked for by Zipf's law with exponent 1. At most `window` Interests are under way, and one
-    /// is sent each `interval_ns`; what has not come after `rto_ns` is asked for again. Equal seeds
-    /// read the same objects. Only what comes from `measured_from_ns` on is measured.
+    /// Creates a reader of objects of `packets` Data below `prefix`/0 to `prefix`/`objects - 1`.
+    /// Objects are chosen by Zipf's law with exponent 1. At most `window` Interests are under way,
+    /// and one is sent each `interval_ns`. A packet that has not arrived after `rto_ns` is
+    /// requested again. Equal seeds read the same objects. Only packets from `measured_from_ns` on
+    /// are measured.
     #[allow(clippy::too_many_arguments)]
     pub fn new(
         prefix: &Name,

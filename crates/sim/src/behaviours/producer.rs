@@ -1,4 +1,4 @@
-//! Answers every Interest under a prefix, at once.
+//! A producer that answers every Interest under a prefix, at once.
 
 use namely_forwarder::Received;
 use namely_wire::{DataBuilder, InterestView, LpHeaders, Name, SignatureInfo};
@@ -6,8 +6,8 @@ use namely_wire::{DataBuilder, InterestView, LpHeaders, Name, SignatureInfo};
 use crate::behaviour::{Behaviour, Context};
 use crate::packet::Packet;
 
-/// A producer. It routes its prefix to itself at its own node. Its Data carry the null signature:
-/// verification is not simulated.
+/// A producer. It routes its prefix to itself at its own node. Its Data have the null signature,
+/// because verification is not simulated.
 #[derive(Debug)]
 pub struct Producer {
     prefix: Name,
@@ -18,7 +18,7 @@ pub struct Producer {
 }
 
 impl Producer {
-    /// Answers under `prefix` with `content_octets` of zeros, fresh for ten seconds.
+    /// Creates a producer under `prefix` with `content_octets` of zeros, fresh for ten seconds.
     pub fn new(prefix: Name, content_octets: usize) -> Self {
         Producer { prefix, content: vec![0; content_octets], freshness_ms: 10_000, answered: 0 }
     }
@@ -27,7 +27,7 @@ impl Producer {
 impl Behaviour for Producer {
     fn start(&mut self, context: &mut Context<'_>) {
         let face = context.face();
-        // Without the route nothing is ever asked here, which the consumers' counts show.
+        // Without the route no Interest arrives here, which the consumers' counters show.
         let _ = context.forwarder().fib().add_nexthop(self.prefix.as_name(), face, 0);
     }
 

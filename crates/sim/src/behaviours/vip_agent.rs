@@ -1,11 +1,11 @@
-//! A router's part in VIP (`namely_vip`), at its own face of the node's forwarder: it exchanges
-//! counts with its neighbours, and tells the forwarder which way each object is asked for and what
-//! of it is kept. Signatures are not simulated.
+//! The VIP agent of a router (`namely_vip`), at its own face of the node's forwarder. It exchanges
+//! counts with its neighbors, and sets the direction and the cache plan of each object in the
+//! forwarder. Signatures are not simulated.
 
 use std::collections::VecDeque;
 
-use namely_forwarder::{FaceId, ObjectPlace, ObjectPlan, Received};
-use namely_vip::{Action, Look, NOWHERE, UNIT, Vip};
+use namely_forwarder::{FaceId, ObjectPlacement, ObjectPlan, Received};
+use namely_vip::{Action, NOWHERE, PacketDecision, UNIT, Vip};
 use namely_wire::{
     CACHE_POLICY_NO_CACHE, DataBuilder, InterestBuilder, InterestView, LpHeaders, Name, SignatureInfo,
 };
@@ -13,21 +13,21 @@ use namely_wire::{
 use crate::behaviour::{Behaviour, Context};
 use crate::packet::Packet;
 
-/// Where routers talk about VIPs.
+/// Prefix of the VIP exchange between routers.
 const PREFIX: &str = "/localhop/ndn/vip";
 
-/// Far enough for a neighbour's agent, and no further: each router counts it down once.
+/// Reaches a neighbor's agent and no further, because each router decrements it once.
 const HOP_LIMIT: u8 = 2;
 
-/// Where demand comes from.
+/// The source of demand.
 #[derive(Clone, Debug)]
 pub enum Demand {
-    /// Interests that the forwarder has counted, of objects with so many packets.
+    /// Interests that the forwarder has counted, for objects with a number of packets.
     Counted {
         /// Packets of each object.
         packets: u64,
     },
-    /// What is asked for in each slot: objects, and VIPs of them.
+    /// The demand in each slot: objects, and VIPs for them.
     Scripted(VecDeque<Vec<(usize, u64)>>),
 }
 
@@ -37,28 +37,28 @@ pub struct VipAgent {
     vip: Vip,
     neighbours: Vec<FaceId>,
     demand: Demand,
-    /// Octets that each object takes in the content store, if there is one.
+    /// Octets of each object in the content store, if there is one.
     room: Option<u64>,
-    /// Names of the objects, where the plane has a tier for memory and one for the node's disk.
+    /// Names of the objects, if the plane has a tier for memory and one for the node's disk.
     disk: Option<Vec<Name>>,
-    /// When the first slot begins, ns; none: at a random time of the first period.
+    /// Start of the first slot in ns; none: a random time in the first period.
     begins_ns: Option<u64>,
     period_ns: u64,
-    /// VIPs that were asked of the plane, of each object.
+    /// VIPs that were reported to the plane, for each object.
     told: Vec<u64>,
     slot: u64,
-    /// Packets of the exchange that the node's content store was asked for.
+    /// Lookups in the node's content store for packets of the exchange.
     pub looked_up: u64,
-    /// Octets of the packets that were sent.
+    /// Octets of the packets sent.
     pub octets: u64,
-    /// For each slot since [`VipAgent::watch_from`], the objects that the store had begun to keep.
+    /// For each slot since [`VipAgent::watch_from`], the objects of which the store has packets.
     pub held: Vec<Vec<usize>>,
     watch_from_ns: u64,
 }
 
 impl VipAgent {
-    /// The agent of a router whose neighbours are behind these faces. `room`: octets of each object
-    /// in the content store.
+    /// Creates the agent of a router whose neighbors are behind these faces. `room`: octets of
+    /// each object in the content store.
     pub fn new(vip: Vip, period_ms: u32, neighbours: Vec<FaceId>, demand: Demand, room: Option<u64>) -> Self {
         let told = vec![0; vip.objects().len()];
         VipAgent {
@@ -78,34 +78,34 @@ impl VipAgent {
         }
     }
 
-    /// The plane's second tier is the node's disk, and objects have these names: each is kept where
-    /// the plane places it.
+    /// Makes the node's disk the plane's second tier, for objects with these names. Each object is
+    /// cached in the tier that the plane selects.
     #[must_use]
     pub fn with_disk(mut self, names: Vec<Name>) -> Self {
         self.disk = Some(names);
         self
     }
 
-    /// VIPs that were asked for here, by counted Interests, before they are amplified.
+    /// Returns the VIPs of local demand, from counted Interests, before amplification.
     pub fn asked(&self) -> u64 {
         self.told.iter().sum()
     }
 
-    /// Begins the first slot at this time.
+    /// Sets the start of the first slot.
     #[must_use]
     pub fn begins_at(mut self, at_ns: u64) -> Self {
         self.begins_ns = Some(at_ns);
         self
     }
 
-    /// Records what is held in each slot from this time on.
+    /// Records the cached objects of each slot from this time on.
     #[must_use]
     pub fn watch_from(mut self, at_ns: u64) -> Self {
         self.watch_from_ns = at_ns;
         self
     }
 
-    /// The router.
+    /// Returns the VIP state.
     pub fn vip(&self) -> &Vip {
         &self.vip
     }
@@ -126,7 +126,7 @@ impl VipAgent {
         context.wake_at(at_ns);
     }
 
-    /// Tells the plane what was asked for.
+    /// Reports the demand to the plane.
     fn ask(&mut self, context: &Context<'_>) {
         match &mut self.demand {
             Demand::Counted { packets } => {
@@ -137,7 +137,7 @@ impl VipAgent {
                 }
             }
             Demand::Scripted(slots) => {
-                // What comes in a slot is told at its end; nothing comes before the first one.
+                // Demand of a slot is reported at its end; there is none before the first slot.
                 let is_end = self.slot > 0 && context.now_ns().is_multiple_of(self.period_ns);
                 for (k, vips) in is_end.then(|| slots.pop_front()).flatten().into_iter().flatten() {
                     self.vip.plane_mut().ask(k, vips);
@@ -146,7 +146,7 @@ impl VipAgent {
         }
     }
 
-    /// Tells the forwarder directions and plans.
+    /// Sets directions and cache plans in the forwarder.
     fn tell(&mut self, context: &mut Context<'_>) {
         let plane = self.vip.plane();
         for (k, score) in plane.scores().iter().enumerate() {
@@ -158,7 +158,7 @@ impl VipAgent {
             }
         }
         if let Some(names) = &self.disk {
-            let is_planned = |(k, _): &(usize, &Name)| self.place(*k) == ObjectPlace::Tier;
+            let is_planned = |(k, _): &(usize, &Name)| self.place(*k) == ObjectPlacement::Tier;
             let planned = names.iter().enumerate().filter(is_planned).map(|(_, name)| name.clone());
             context.disk_plan(planned.collect());
         }
@@ -171,15 +171,15 @@ impl VipAgent {
         }
     }
 
-    /// What is to become of an object's Data.
-    fn place(&self, k: usize) -> ObjectPlace {
+    /// Returns the tier for an object's Data.
+    fn place(&self, k: usize) -> ObjectPlacement {
         let plane = self.vip.plane();
         match (plane.placed()[k], &self.disk) {
-            // What arrives enters if it is worth more than what is there.
-            (_, None) if plane.scores()[k] > 0 => ObjectPlace::Memory,
-            (_, None) | (NOWHERE, _) => ObjectPlace::Nowhere,
-            (0, _) => ObjectPlace::Memory,
-            (_, _) => ObjectPlace::Tier,
+            // An arriving object is admitted if its worth exceeds that of the cached ones.
+            (_, None) if plane.scores()[k] > 0 => ObjectPlacement::Memory,
+            (_, None) | (NOWHERE, _) => ObjectPlacement::Nowhere,
+            (0, _) => ObjectPlacement::Memory,
+            (_, _) => ObjectPlacement::Tier,
         }
     }
 
@@ -223,7 +223,7 @@ impl Behaviour for VipAgent {
     fn start(&mut self, context: &mut Context<'_>) {
         let (face, prefix) = (context.face(), PREFIX.parse::<Name>());
         if let Ok(prefix) = prefix {
-            // Without the route neighbours are never heard, which the plane's counters show.
+            // Without the route no neighbor is received, which the plane's counters show.
             let _ = context.forwarder().fib().add_nexthop(prefix.as_name(), face, 0);
         }
         context.forwarder().objects().neighbours(&self.neighbours);
@@ -238,7 +238,7 @@ impl Behaviour for VipAgent {
         let from = packet.headers.incoming_face_id;
         let Some(b) = self.neighbours.iter().position(|face| Some(face.0) == from) else { return };
         let now_ns = context.now_ns();
-        if packet.headers.nack.is_some() || self.vip.look(b, &packet.packet, now_ns) == Look::Drop {
+        if packet.headers.nack.is_some() || self.vip.look(b, &packet.packet, now_ns) == PacketDecision::Drop {
             return;
         }
         let mut out = Vec::new();

@@ -1,47 +1,52 @@
-//! Faults under load, on the network with two ways: the forwarder on the shorter one stops and
-//! comes back with nothing in its tables, its link to the server goes down and comes back, or it
-//! claims to be the source of everything and answers nothing.
+//! Faults under load, in the network with two paths. The forwarder on the shorter path stops and
+//! returns with empty tables; or its link to the server goes down and returns; or it announces
+//! itself as the source of everything and answers nothing.
 //!
-//! What comes to the consumers is measured before, meanwhile and after, each a quarter of the run
-//! (the first quarter warms up), and VIPs are booked: every one that was asked for or came again is
-//! at a router, under way, has been drained, has come to the source, or was lost with a router.
+//! The throughput of the consumers is measured before, during and after the fault, each for a
+//! quarter of the run (the first quarter warms up). VIPs are accounted for: each one that entered
+//! by demand or by duplication is at a router, under way, drained, arrived at the source, or lost
+//! with a router.
 
 use namely_forwarder::CsPolicy;
 use namely_vip::Vip;
 
-use super::{Arm, BEST, Below, Built, FAST_ROUTE, Ndise, Place, agent, prefix, set_routes, spec};
+use super::{
+    Arm, BEST, DiskPolicy, FAST_ROUTE, Ndise, NdiseNetwork, NdiseTopology, Role, agent, prefix, set_routes,
+    spec,
+};
 use crate::MS;
 use crate::behaviour::{Behaviour, Context};
 use crate::behaviours::{ObjectReader, VipAgent};
-use crate::network::PortId;
+use crate::network::LinkEndId;
 use crate::packet::Packet;
 
-/// The forwarder to which something happens, and the server.
+/// The forwarder with the fault, and the server.
 const FORWARDER: usize = 1;
 const SERVER: usize = 3;
 
-/// Slots last as in the service network: of those of a minute few would fit into a fault.
+/// Slots have the length of those in the service network: few slots of a minute would fit into a
+/// fault.
 const SLOT: (u32, u8) = (3_000, 2);
 
-/// Share of the throughput before that counts as being back.
+/// Share of the earlier throughput that counts as recovery.
 const BACK: f64 = 0.9;
 
-/// What happens.
+/// The fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The forwarder stops, and comes back with empty tables, in another life.
+    /// The forwarder stops, and returns with empty tables, as another life.
     RouterStops,
     /// Its link to the server is down.
     LinkDown,
-    /// It starts anew, tells V = 0 for all objects, and answers no Interest.
+    /// It restarts, announces V = 0 for all objects, and answers no Interest.
     ClaimsNothing,
 }
 
 impl Fault {
-    /// All of them.
+    /// All faults.
     pub const ALL: [Fault; 3] = [Fault::RouterStops, Fault::LinkDown, Fault::ClaimsNothing];
 
-    /// Its name.
+    /// Returns the name.
     pub fn label(self) -> &'static str {
         match self {
             Fault::RouterStops => "router stops",
@@ -50,9 +55,10 @@ impl Fault {
         }
     }
 
-    /// The ways that are compared. Who does not hear counts cannot be lied to by them.
+    /// Returns the schemes that are compared. A false announcement affects only schemes that use
+    /// counts.
     pub fn arms(self) -> Vec<Arm> {
-        let arc = |strategy| Arm { strategy, policy: Some(CsPolicy::Arc), below: Below::Nothing };
+        let arc = |strategy| Arm { strategy, policy: Some(CsPolicy::Arc), below: DiskPolicy::Nothing };
         vec![arc(BEST), arc(FAST_ROUTE), Arm::VIP]
     }
 }
@@ -60,59 +66,60 @@ impl Fault {
 /// One run.
 #[derive(Clone, Copy, Debug)]
 pub struct Faults {
-    /// What happens.
+    /// The fault.
     pub fault: Fault,
-    /// How routers forward and cache.
+    /// Scheme of forwarding and caching.
     pub arm: Arm,
     /// The seed.
     pub seed: u64,
-    /// How long the run takes, in slots: four times as many.
+    /// Duration of a quarter of the run in slots.
     pub quarter_slots: u64,
 }
 
-/// What one run came to. All VIPs are in units of [`namely_vip::UNIT`].
+/// Results of one run. All VIPs are in units of [`namely_vip::UNIT`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// Content that came to each consumer before, meanwhile and after, bit/s.
+    /// Rate of content at each consumer before, during and after the fault in bit/s.
     pub bps: [[f64; 3]; 2],
-    /// Slots from the end of the fault to the first in which both consumers together have
-    /// nine tenths of what they had before; none if there was none.
+    /// Slots from the end of the fault to the first in which both consumers together have nine
+    /// tenths of their earlier rate; none if there was none.
     pub back_slots: Option<u64>,
-    /// With VIP, slots from the end of the fault until the forwarder and all its neighbours use
+    /// With VIP, slots from the end of the fault until the forwarder and all its neighbors use
     /// each other's counts again.
     pub exchange_slots: Option<u64>,
-    /// Interests that were sent again.
+    /// Interests sent again.
     pub retransmissions: u64,
-    /// VIPs that were asked for at all routers.
+    /// VIPs of demand at all routers.
     pub asked: u64,
-    /// VIPs that were counted twice, and what had been entered and not acknowledged when a life of
-    /// the forwarder ended: no more than that may be.
+    /// VIPs counted twice. The upper bound is the VIPs that had entered without an acknowledgement
+    /// when a life of the forwarder ended.
     pub twice: u64,
-    /// See there.
+    /// See `twice`: the upper bound.
     pub twice_max: u64,
-    /// VIPs that ended with a life of the forwarder: what it counted, and had sent to nobody.
+    /// VIPs lost with a life of the forwarder: those that it counted, and those sent that no
+    /// neighbor had entered.
     pub lost: u64,
-    /// Slots in which the books of some router were wrong, by whatever little.
+    /// Slots in which the accounts of a router did not balance exactly.
     pub wrong_books: u64,
 }
 
-/// What lives that are over leave.
+/// Accounts of the lives that have ended.
 #[derive(Clone, Copy, Debug, Default)]
-struct Books {
+struct VipAccounting {
     entered: u64,
     departed: u64,
     asked: u64,
-    /// VIPs that were counted when they ended, and that were under way to nobody then.
+    /// VIPs that were counted when the lives ended, and VIPs under way then that never entered.
     counted: u64,
     never_entered: u64,
     twice_max: u64,
     wrong: u64,
 }
 
-/// Takes Interests and answers none.
-struct Silent;
+/// Accepts Interests and answers none.
+struct SilentProducer;
 
-impl Behaviour for Silent {
+impl Behaviour for SilentProducer {
     fn start(&mut self, context: &mut Context<'_>) {
         let face = context.face();
         let _ = context.forwarder().fib().add_nexthop(prefix().as_name(), face, 0);
@@ -127,18 +134,18 @@ impl Faults {
         Faults { fault, arm, seed, quarter_slots: 200 }
     }
 
-    /// A run as long as this in all.
+    /// Sets the total duration.
     #[must_use]
     pub fn lasting(mut self, ns: u64) -> Self {
         self.quarter_slots = (ns / 4 / slot_ns()).max(4);
         self
     }
 
-    /// Runs it.
+    /// Runs the simulation.
     pub fn run(&self) -> Outcome {
-        let place = Place::Multipath;
+        let place = NdiseTopology::Multipath;
         let of = Ndise { warm_ns: 0, slot: SLOT, ..Ndise::new(place, self.arm, self.seed) };
-        let mut run = Run { net: Built::new(&of), books: Books::default(), life: 0 };
+        let mut run = Run { net: NdiseNetwork::new(&of), books: VipAccounting::default(), life: 0 };
         let quarter = self.quarter_slots;
         run.go_on(quarter);
         let before = run.go_on(quarter);
@@ -164,8 +171,8 @@ impl Faults {
 
     fn begin(&self, run: &mut Run) {
         match self.fault {
-            Fault::RouterStops => run.set_up(&run.ports_of_forwarder(), false),
-            Fault::LinkDown => run.set_up(&run.ports_to_server(), false),
+            Fault::RouterStops => run.set_up(&run.forwarder_link_ends(), false),
+            Fault::LinkDown => run.set_up(&run.server_link_ends(), false),
             Fault::ClaimsNothing => run.restart(false),
         }
     }
@@ -173,7 +180,7 @@ impl Faults {
     fn end(&self, run: &mut Run) {
         match self.fault {
             Fault::RouterStops | Fault::ClaimsNothing => run.restart(true),
-            Fault::LinkDown => run.set_up(&run.ports_to_server(), true),
+            Fault::LinkDown => run.set_up(&run.server_link_ends(), true),
         }
     }
 }
@@ -182,16 +189,16 @@ fn slot_ns() -> u64 {
     u64::from(SLOT.0) * MS
 }
 
-/// A network in which something happens.
+/// A running network with a fault.
 struct Run {
-    net: Built,
-    books: Books,
-    /// Lives of the forwarder that are over.
+    net: NdiseNetwork,
+    books: VipAccounting,
+    /// Number of the forwarder's lives that have ended.
     life: u64,
 }
 
 impl Run {
-    /// Goes on for so many slots; returns the octets that came to each consumer.
+    /// Runs for `slots` slots. Returns the octets that each consumer received.
     fn go_on(&mut self, slots: u64) -> [u64; 2] {
         let before = self.octets();
         for _ in 0..slots {
@@ -212,53 +219,54 @@ impl Run {
         [0, 1].map(|i| self.reader(i).map_or(0, |reader| reader.octets))
     }
 
-    /// Both directions of the links that lead from the forwarder to nodes like these.
-    fn ports(&self, is_wanted: impl Fn(usize) -> bool) -> Vec<PortId> {
+    /// Returns both directions of the links from the forwarder to nodes that `is_wanted` selects.
+    fn ports(&self, is_wanted: impl Fn(usize) -> bool) -> Vec<LinkEndId> {
         let wires = self.net.of.place.wires();
         let ends = |(a, b)| a == FORWARDER && is_wanted(b) || b == FORWARDER && is_wanted(a);
         let wanted = wires.iter().zip(&self.net.ports).filter(|(wire, _)| ends((wire.0, wire.1)));
         wanted.flat_map(|(_, port)| [*port, self.net.network.back(*port)]).collect()
     }
 
-    fn ports_of_forwarder(&self) -> Vec<PortId> {
+    fn forwarder_link_ends(&self) -> Vec<LinkEndId> {
         self.ports(|_| true)
     }
 
-    fn ports_to_server(&self) -> Vec<PortId> {
+    fn server_link_ends(&self) -> Vec<LinkEndId> {
         self.ports(|n| n == SERVER)
     }
 
-    fn set_up(&mut self, ports: &[PortId], is_up: bool) {
+    fn set_up(&mut self, ports: &[LinkEndId], is_up: bool) {
         let now_ns = self.net.network.now_ns();
         ports.iter().for_each(|port| self.net.network.set_up_at(now_ns, *port, is_up));
     }
 
-    /// A life of the forwarder ends, and another one begins a slot later, with empty tables: as it
-    /// should be, or as a liar that is silent.
+    /// Ends a life of the forwarder, and begins another one a slot later, with empty tables: an
+    /// honest one, or a silent one that announces false counts.
     fn restart(&mut self, is_honest: bool) {
-        let ports = self.ports_of_forwarder();
+        let ports = self.forwarder_link_ends();
         self.set_up(&ports, false);
         self.go_on(1);
         self.bury();
         self.life += 1;
         let (n, life, of) = (FORWARDER, self.life, self.net.of);
-        let Built { network, nodes, neighbours, hops, agents, .. } = &mut self.net;
+        let NdiseNetwork { network, nodes, neighbours, hops, agents, .. } = &mut self.net;
         network.restart(nodes[n], spec(of.arm, is_honest));
         if is_honest {
             set_routes(network, nodes[n], of.arm, hops[n].iter().map(|b| neighbours[n][*b].1));
         } else {
             set_routes(network, nodes[n], of.arm, std::iter::empty());
-            network.attach(nodes[n], Box::new(Silent));
+            network.attach(nodes[n], Box::new(SilentProducer));
         }
         if let Some(app) = agents.get(n) {
-            let kind = (is_honest, !is_honest);
-            let agent = agent(&of, network, nodes[n], &neighbours[n], &hops[n], kind, life);
+            let role = Role { is_cache: is_honest, is_source: !is_honest };
+            let agent = agent(&of, network, nodes[n], &neighbours[n], &hops[n], role, life);
             network.replace(*app, Box::new(agent));
         }
         self.set_up(&ports, true);
     }
 
-    /// VIPs on their way from `a` to `b`: those that `b` has entered, and those that it has not.
+    /// Returns the VIPs on their way from `a` to `b`: those that `b` has entered, and those that it
+    /// has not.
     fn under_way(&self, a: usize, b: usize) -> (u64, u64) {
         let place = |of: usize, n: usize| self.net.neighbours[of].iter().position(|(m, ..)| *m == n);
         let (Some(to), Some(from)) = (place(a, b), place(b, a)) else { return (0, 0) };
@@ -271,7 +279,7 @@ impl Run {
         })
     }
 
-    /// Enters into the books what ends with the forwarder. Nothing comes from it or to it then.
+    /// Adds the forwarder's counts to the accounts at its end. Its links are down then.
     fn bury(&mut self) {
         let Some(vip) = self.net.agent(FORWARDER).map(VipAgent::vip) else { return };
         let (totals, counted) = (vip.plane().totals(), counted(vip));
@@ -292,7 +300,8 @@ impl Run {
         books.twice_max += twice_max;
     }
 
-    /// The forwarder's neighbours use the counts of its present life, and it uses theirs.
+    /// Returns true if the forwarder's neighbors use the counts of its current life, and it uses
+    /// theirs.
     fn is_exchanging(&self) -> bool {
         let now_ns = self.net.network.now_ns();
         let uses = |a: usize, b: usize| {
@@ -307,11 +316,11 @@ impl Run {
         neighbours.all(|m| uses(m, FORWARDER) && uses(FORWARDER, m))
     }
 
-    /// The books of all lives.
+    /// Returns the accounts of all lives.
     fn closed(&self) -> Outcome {
         let nodes = 0..self.net.agents.len();
         let amplification = u64::from(self.net.of.slot.1);
-        let Books { mut entered, mut departed, mut asked, counted, never_entered, twice_max, wrong } =
+        let VipAccounting { mut entered, mut departed, mut asked, counted, never_entered, twice_max, wrong } =
             self.books;
         let mut coming = never_entered;
         for n in nodes.clone() {
@@ -322,7 +331,8 @@ impl Run {
             asked += agent.asked() * amplification;
             coming += nodes.clone().map(|b| self.under_way(n, b).1).sum::<u64>();
         }
-        // What was sent and is neither under way nor lost was entered, there or back here.
+        // A VIP that was sent, and is neither under way nor lost, was entered at the other end or
+        // again here.
         let twice = entered.checked_sub(asked + departed - coming);
         let retransmissions = [0, 1].map(|i| self.reader(i).map_or(0, |reader| reader.retransmissions));
         Outcome {
@@ -337,13 +347,13 @@ impl Run {
     }
 }
 
-/// VIPs that a router counts.
+/// Returns the VIPs that a router counts.
 fn counted(vip: &Vip) -> u64 {
     let plane = vip.plane();
     plane.counts().iter().chain(plane.pending()).sum()
 }
 
-/// What has become of a router's VIPs is all that has entered, to the unit.
+/// Returns true if all VIPs that entered a router are accounted for, to the unit.
 fn is_balanced(vip: &Vip) -> bool {
     let totals = vip.plane().totals();
     let ended = totals.departed + totals.drained + totals.arrived + totals.saturated + totals.withdrawn;

@@ -51,7 +51,7 @@ pub(crate) fn whole(file: &str, text: &str) {
     compare(&path, &fs::read_to_string(&path).unwrap_or_default(), text);
 }
 
-/// The result is what tests/snapshots/`name`.txt says.
+/// Compares the result with tests/snapshots/`name`.txt.
 pub(crate) fn snapshot(name: &str, text: &str) {
     whole(&format!("crates/sim/tests/snapshots/{name}.txt"), text);
 }

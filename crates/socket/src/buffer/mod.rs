@@ -1,9 +1,9 @@
-//! The output buffer of a producer: packets by name, in memory under a limit of octets, and on disk
-//! behind it (HT-24).
+//! The output buffer of a producer: an index of packets by name. Memory holds packets up to a limit
+//! of octets; a store on disk can hold more (HT-24).
 //!
-//! [`Buffer`] is one ordered index over both layers, without I/O: it says of an Interest which
-//! packet answers it and where that is. What memory drops stays in the index if the store has it,
-//! and is forgotten if not.
+//! [`Buffer`] is one ordered index over both layers and does no I/O. For an Interest it returns the
+//! packet that answers it, or the location of that packet on disk. A packet that memory evicts
+//! stays in the index if the store has it; otherwise its entry is removed.
 
 mod order;
 #[cfg(test)]
@@ -20,30 +20,36 @@ use namely_wire::{DataView, InterestView, NameRef};
 use self::order::{Order, Rank};
 use namely_store::Location;
 
-/// Packets looked at for an Interest that has an implicit digest and CanBePrefix.
+/// Packets compared with an Interest by digest that has CanBePrefix.
+///
+/// # Limit
+/// Further packets are not compared.
+/// - Counter: `dropped_unanswerable`
+/// - Tests: `a_digest_selects_among_64_packets`
 pub(crate) const CANDIDATES_MAX: usize = 64;
 
-/// Which packets give way first when the memory of the buffer is full (option `buffer_policy`).
+/// The order in which packets are evicted when the memory of the buffer is full (option
+/// `buffer_policy`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BufferPolicy {
-    /// Those that came first.
+    /// The oldest packets first.
     Fifo,
-    /// Those not asked for for the longest time.
+    /// The least recently used packets first.
     #[default]
     Lru,
-    /// Those asked for least often.
+    /// The least frequently used packets first.
     Lfu,
 }
 
-/// A packet's octets, shared between the buffer and whoever sends it.
+/// A packet's octets, shared between the buffer and the sending thread.
 pub(crate) type Packet = Arc<Vec<u8>>;
 
-/// What answers an Interest.
+/// The answer to an Interest.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
-    /// This packet.
+pub(crate) enum BufferedPacket {
+    /// A packet in memory.
     Memory(Packet),
-    /// The packet that lies there: to be read, and to be compared with the Interest.
+    /// A packet on disk. The caller reads it and compares it with the Interest.
     Disk(Location),
 }
 
@@ -59,12 +65,12 @@ pub(crate) struct Buffer {
     evicted: u64,
 }
 
-/// Where a packet is: in memory, on disk, or both.
+/// The location of a packet: in memory, on disk, or both.
 #[derive(Clone, Copy, Debug, Default)]
 struct IndexEntry {
     slot: Option<u32>,
     disk: Option<Location>,
-    /// From then on it answers no Interest that must be fresh; never, if there is none.
+    /// From this time on the packet answers no Interest with MustBeFresh. None: it never expires.
     expires_ns: Option<u64>,
 }
 
@@ -76,7 +82,7 @@ struct Slot {
 }
 
 impl Buffer {
-    /// A buffer that keeps at most `octets_max` octets of packets in memory.
+    /// Creates a buffer that keeps at most `octets_max` octets of packets in memory.
     pub(crate) fn new(octets_max: usize, policy: BufferPolicy) -> Self {
         Buffer {
             index: BTreeMap::new(),
@@ -89,8 +95,9 @@ impl Buffer {
         }
     }
 
-    /// Adds the packet `name`, which may be on disk too. Others give way to it; one longer than the
-    /// whole memory is kept on disk only, or not at all.
+    /// Adds the packet `name`, and its location on disk if it has one. Evicts other packets from
+    /// memory until the packet fits. A packet larger than the memory limit is indexed on disk only;
+    /// if it has no location on disk, it is dropped.
     pub(crate) fn insert(&mut self, name: NameRef<'_>, packet: Packet, disk: Option<Location>) {
         let key = match self.index.get_key_value(name.as_bytes()) {
             Some((key, _)) => key.clone(),
@@ -124,29 +131,29 @@ impl Buffer {
         }
     }
 
-    /// Adds a packet that is on disk only, as found when a store is opened, and that expires at
-    /// `expires_ns`; it takes the place of an older one of that name.
+    /// Adds a packet that is on disk only and expires at `expires_ns`. It was found when the store
+    /// was opened, and replaces the location of an older packet of that name.
     pub(crate) fn insert_stored(&mut self, name: &[u8], disk: Location, expires_ns: Option<u64>) {
         let place = self.index.entry(Arc::from(name)).or_default();
         (place.disk, place.expires_ns) = (Some(disk), expires_ns);
     }
 
-    /// From `at_ns` on the packet `name` answers no Interest with MustBeFresh.
+    /// Sets the time from which the packet `name` answers no Interest with MustBeFresh.
     pub(crate) fn expire_at(&mut self, name: NameRef<'_>, at_ns: Option<u64>) {
         if let Some(place) = self.index.get_mut(name.as_bytes()) {
             place.expires_ns = at_ns;
         }
     }
 
-    /// Forgets the packet `name` in both layers.
+    /// Removes the packet `name` from both layers.
     pub(crate) fn remove(&mut self, name: &[u8]) {
         if let Some(slot) = self.index.remove(name).and_then(|place| place.slot) {
             self.release(slot);
         }
     }
 
-    /// Forgets what lay in file `file` of the store, which is gone; what of it is in memory stays
-    /// there. How many packets the file had.
+    /// Removes the locations in file `file` of the store, which was deleted. Packets that are in
+    /// memory too remain there. Returns the number of removed locations.
     pub(crate) fn remove_file(&mut self, file: u64) -> usize {
         let mut gone = 0;
         self.index.retain(|_, place| {
@@ -156,14 +163,15 @@ impl Buffer {
         gone
     }
 
-    /// Returns true if some packet is below `prefix`.
+    /// Returns true if the buffer has a packet below `prefix`.
     pub(crate) fn has_below(&self, prefix: NameRef<'_>) -> bool {
         self.first_below(prefix.as_bytes()).is_some()
     }
 
-    /// What answers `interest` at `now_ns`: of a prefix the newest version, and of that the first
-    /// packet in the order of names.
-    pub(crate) fn find(&mut self, interest: &InterestView<'_>, now_ns: u64) -> Option<Found> {
+    /// Returns the answer to `interest` at `now_ns`. With CanBePrefix this is the first packet, in
+    /// the order of names, of the newest version below the name. If the first packet below the name
+    /// has no version component there, that packet is the answer.
+    pub(crate) fn find(&mut self, interest: &InterestView<'_>, now_ns: u64) -> Option<BufferedPacket> {
         let bare = match interest.implicit_digest() {
             Some(_) => interest.name.without_last(1),
             None => interest.name,
@@ -176,14 +184,14 @@ impl Buffer {
         if interest.must_be_fresh && place.expires_ns.is_some_and(|expires_ns| expires_ns <= now_ns) {
             return None;
         }
-        let Some(slot) = place.slot else { return place.disk.map(Found::Disk) };
+        let Some(slot) = place.slot else { return place.disk.map(BufferedPacket::Disk) };
         let held = self.slots.get_mut(slot as usize)?.as_mut()?;
-        // Names are equal already; only a digest is still to be compared.
+        // The names are equal already; only the digest remains to be compared.
         if interest.implicit_digest().is_some() && !is_answer(interest, &held.packet) {
             return None;
         }
         self.order.touch(slot, &mut held.rank);
-        Some(Found::Memory(held.packet.clone()))
+        Some(BufferedPacket::Memory(held.packet.clone()))
     }
 
     /// Octets of packets in memory.
@@ -191,12 +199,12 @@ impl Buffer {
         self.octets
     }
 
-    /// Packets that memory dropped to make room.
+    /// Number of packets evicted from memory.
     pub(crate) fn evicted(&self) -> u64 {
         self.evicted
     }
 
-    /// Packets in either layer.
+    /// Number of packets in either layer.
     pub(crate) fn len(&self) -> usize {
         self.index.len()
     }
@@ -209,8 +217,7 @@ impl Buffer {
     fn newest_below(&self, prefix: NameRef<'_>) -> Option<IndexEntry> {
         let prefix = prefix.as_bytes();
         let (first, place) = self.first_below(prefix)?;
-        // Names are ordered as their octets are, and numbers in their shortest form as the numbers
-        // are.
+        // Names sort like their octets. Numbers in their shortest form sort like their values.
         const VERSION: u8 = VERSION_COMPONENT as u8;
         if first.get(prefix.len()) != Some(&VERSION) {
             return Some(*place);
@@ -222,8 +229,9 @@ impl Buffer {
         self.first_below(&last[..prefix.len() + version.as_bytes().len()]).map(|(_, place)| *place)
     }
 
-    /// The packet below `bare` with the digest asked for; else the first on disk, where nobody
-    /// knows it yet.
+    /// Returns the packet below `bare` with the requested digest. If no packet in memory has it,
+    /// returns the first packet that is on disk only: the index does not have the digests of such
+    /// packets.
     fn with_digest(&self, interest: &InterestView<'_>, bare: NameRef<'_>) -> Option<IndexEntry> {
         let from = (Bound::Included(bare.as_bytes()), Bound::Unbounded);
         let within =
@@ -248,7 +256,7 @@ impl Buffer {
         self.forget_if_nowhere(&name);
     }
 
-    /// Empties a slot; the name of what was in it.
+    /// Empties a slot and returns the name of its packet.
     fn release(&mut self, slot: u32) -> Option<Arc<[u8]>> {
         let held = self.slots.get_mut(slot as usize)?.take()?;
         self.order.remove(slot, held.rank);

@@ -1,20 +1,19 @@
-//! In which order packets leave memory: FIFO, LRU or LFU (HT-24).
+//! The order in which packets are evicted from memory: FIFO, LRU or LFU (HT-24).
 
 use std::collections::BTreeSet;
 
 use super::BufferPolicy;
 
-/// Where a packet stands in the order; kept with the packet.
+/// The position of a packet in the order; stored with the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Rank {
-    /// How often it was used (LFU); 0 under the other policies.
+    /// Number of uses (LFU); 0 under the other policies.
     uses: u64,
-    /// When it came (FIFO) or was used last (LRU, LFU), in a count of events.
+    /// The event number of its insertion (FIFO) or of its last use (LRU, LFU).
     event: u64,
 }
 
-/// Packets in the order in which they give way. Every operation takes the logarithm of their
-/// number.
+/// Packets in the order of eviction. Every operation takes logarithmic time.
 #[derive(Debug)]
 pub(super) struct Order {
     policy: BufferPolicy,
@@ -27,7 +26,7 @@ impl Order {
         Order { policy, ranks: BTreeSet::new(), events: 0 }
     }
 
-    /// A packet came.
+    /// Adds a packet.
     pub(super) fn insert(&mut self, packet: u32) -> Rank {
         self.events += 1;
         let rank = Rank { uses: 0, event: self.events };
@@ -35,7 +34,7 @@ impl Order {
         rank
     }
 
-    /// A packet was used.
+    /// Records a use of a packet.
     pub(super) fn touch(&mut self, packet: u32, rank: &mut Rank) {
         if self.policy == BufferPolicy::Fifo {
             return;
@@ -47,12 +46,12 @@ impl Order {
         self.ranks.insert((*rank, packet));
     }
 
-    /// A packet went.
+    /// Removes a packet.
     pub(super) fn remove(&mut self, packet: u32, rank: Rank) {
         self.ranks.remove(&(rank, packet));
     }
 
-    /// The packet that gives way next.
+    /// Returns the packet to evict next.
     pub(super) fn first(&self) -> Option<u32> {
         self.ranks.first().map(|(_, packet)| *packet)
     }

@@ -15,14 +15,14 @@ fn name(uri: &str) -> Name {
     uri.parse().unwrap()
 }
 
-fn find(buffer: &mut Buffer, interest: &InterestBuilder) -> Option<Found> {
+fn find(buffer: &mut Buffer, interest: &InterestBuilder) -> Option<BufferedPacket> {
     buffer.find(&InterestView::parse(&interest.build()).unwrap(), 0)
 }
 
 fn ask(buffer: &mut Buffer, uri: &str) -> Option<Packet> {
     match find(buffer, &InterestBuilder::new(name(uri)))? {
-        Found::Memory(packet) => Some(packet),
-        Found::Disk(_) => None,
+        BufferedPacket::Memory(packet) => Some(packet),
+        BufferedPacket::Disk(_) => None,
     }
 }
 
@@ -48,22 +48,22 @@ fn add(buffer: &mut Buffer, uri: &str) {
 }
 
 #[test]
-fn the_memory_is_filled_to_its_limit_and_one_octet_more_makes_one_packet_give_way() {
+fn a_full_buffer_evicts_one_packet() {
     let mut buffer = filled(3, BufferPolicy::Fifo);
     assert_eq!((buffer.len(), buffer.evicted(), buffer.octets()), (3, 0, buffer.octets_max));
     add(&mut buffer, "/p/3");
     assert_eq!((buffer.len(), buffer.evicted(), buffer.octets()), (3, 1, buffer.octets_max));
-    // One longer than the whole memory is not kept, and nothing gives way to it.
+    // A packet larger than the memory limit is not cached, and evicts no other packet.
     let huge = name("/p/4");
     buffer.insert(huge.as_name(), data(&huge, &[0; 1000]), None);
     assert_eq!((buffer.len(), ask(&mut buffer, "/p/4")), (3, None));
     let place = Location { file: 1, offset: 16, octets: 1000 };
     buffer.insert(huge.as_name(), data(&huge, &[0; 1000]), Some(place));
-    assert_eq!(find(&mut buffer, &InterestBuilder::new(huge)), Some(Found::Disk(place)));
+    assert_eq!(find(&mut buffer, &InterestBuilder::new(huge)), Some(BufferedPacket::Disk(place)));
 }
 
 #[test]
-fn what_came_first_gives_way_under_fifo() {
+fn fifo_evicts_the_oldest_packet() {
     let mut buffer = filled(3, BufferPolicy::Fifo);
     ask(&mut buffer, "/p/0").unwrap();
     add(&mut buffer, "/p/3");
@@ -71,7 +71,7 @@ fn what_came_first_gives_way_under_fifo() {
 }
 
 #[test]
-fn what_was_not_asked_for_longest_gives_way_under_lru() {
+fn lru_evicts_the_least_recently_used_packet() {
     let mut buffer = filled(3, BufferPolicy::Lru);
     ask(&mut buffer, "/p/0").unwrap();
     add(&mut buffer, "/p/3");
@@ -79,19 +79,19 @@ fn what_was_not_asked_for_longest_gives_way_under_lru() {
 }
 
 #[test]
-fn what_was_asked_for_least_gives_way_under_lfu() {
+fn lfu_evicts_the_least_frequently_used_packet() {
     let mut buffer = filled(3, BufferPolicy::Lfu);
     for uri in ["/p/0", "/p/0", "/p/2", "/p/2", "/p/1"] {
         ask(&mut buffer, uri).unwrap();
     }
     add(&mut buffer, "/p/3");
-    // The newcomer has been asked for least: it gives way to the next one.
+    // The new packet has the fewest uses, so the next insertion evicts it.
     add(&mut buffer, "/p/4");
     assert_eq!(in_memory(&buffer), ["/p/0", "/p/2", "/p/4"]);
 }
 
 #[test]
-fn of_a_prefix_the_newest_version_answers_and_of_that_its_first_packet() {
+fn a_prefix_gets_the_newest_versions_first_packet() {
     let mut buffer = Buffer::new(1 << 20, BufferPolicy::Lru);
     for version in [9, 300, 70_000, 10] {
         for segment in [0, 1] {
@@ -103,7 +103,7 @@ fn of_a_prefix_the_newest_version_answers_and_of_that_its_first_packet() {
     let answer =
         |buffer: &mut Buffer, uri: &str| match find(buffer, &InterestBuilder::new(name(uri)).can_be_prefix())
         {
-            Some(Found::Memory(packet)) => DataView::parse(&packet).unwrap().name.to_string(),
+            Some(BufferedPacket::Memory(packet)) => DataView::parse(&packet).unwrap().name.to_string(),
             other => panic!("{other:?}"),
         };
     assert_eq!(answer(&mut buffer, "/p/32=metadata"), "/p/32=metadata/v=70000/seg=0");
@@ -116,7 +116,7 @@ fn of_a_prefix_the_newest_version_answers_and_of_that_its_first_packet() {
 }
 
 #[test]
-fn what_expired_answers_no_interest_that_must_be_fresh_and_still_the_others() {
+fn an_expired_packet_never_answers_must_be_fresh() {
     let mut buffer = filled(1, BufferPolicy::Lru);
     buffer.expire_at(name("/p/0").as_name(), Some(100));
     let mut ask = |interest: InterestBuilder, now_ns| {
@@ -131,7 +131,7 @@ fn what_expired_answers_no_interest_that_must_be_fresh_and_still_the_others() {
 }
 
 #[test]
-fn a_digest_picks_one_packet_among_the_first_64() {
+fn a_digest_selects_among_64_packets() {
     let mut buffer = Buffer::new(1 << 20, BufferPolicy::Lru);
     for i in 0..=CANDIDATES_MAX {
         add(&mut buffer, &format!("/p/{i:03}"));
@@ -143,15 +143,15 @@ fn a_digest_picks_one_packet_among_the_first_64() {
     };
     let last = CANDIDATES_MAX - 1;
     let found = find(&mut buffer, &InterestBuilder::new(full(last, "/p")).can_be_prefix());
-    assert_eq!(found, Some(Found::Memory(data(&name(&format!("/p/{last:03}")), b"x"))));
+    assert_eq!(found, Some(BufferedPacket::Memory(data(&name(&format!("/p/{last:03}")), b"x"))));
     let past = find(&mut buffer, &InterestBuilder::new(full(CANDIDATES_MAX, "/p")).can_be_prefix());
     assert_eq!(past, None);
     let exact = find(&mut buffer, &InterestBuilder::new(full(CANDIDATES_MAX, "/p/064")));
-    assert!(matches!(exact, Some(Found::Memory(_))));
+    assert!(matches!(exact, Some(BufferedPacket::Memory(_))));
     assert_eq!(find(&mut buffer, &InterestBuilder::new(full(1, "/p/064"))), None);
 }
 
-/// What one step of the model test does.
+/// One step of the model test.
 #[derive(Clone, Debug)]
 enum Step {
     Insert { name: usize, stored: bool },
@@ -200,8 +200,7 @@ impl Model {
         names.retain(|name| if prefix { asked.is_prefix_of(name.as_name()) } else { *name == asked });
         names.sort_by_key(|name| {
             let version = name.as_name().component(asked.len()).and_then(|c| c.version());
-            // Versions come from the newest to the oldest, all behind names that are no versions
-            // and sort first.
+            // Names without a version come first, then the versions from the newest to the oldest.
             (version.is_some(), std::cmp::Reverse(version), (*name).clone())
         });
         let found = (*names.first()?).clone();
@@ -220,7 +219,7 @@ impl Model {
 
 proptest! {
     #[test]
-    fn a_buffer_answers_as_a_naive_list_does(
+    fn a_buffer_matches_a_naive_list(
         policy in prop_oneof![Just(BufferPolicy::Fifo), Just(BufferPolicy::Lru), Just(BufferPolicy::Lfu)],
         steps in prop::collection::vec(step(), 1..80),
     ) {
@@ -246,10 +245,10 @@ proptest! {
                         interest = interest.can_be_prefix();
                     }
                     match (find(&mut buffer, &interest), model.find(&asked, prefix)) {
-                        (Some(Found::Memory(packet)), Some((expected, true))) => {
+                        (Some(BufferedPacket::Memory(packet)), Some((expected, true))) => {
                             prop_assert_eq!(DataView::parse(&packet).unwrap().name, expected.as_name());
                         }
-                        (Some(Found::Disk(place)), Some((expected, false))) => {
+                        (Some(BufferedPacket::Disk(place)), Some((expected, false))) => {
                             prop_assert_eq!(&names[place.offset as usize], &expected);
                         }
                         (None, None) => {}

@@ -1,5 +1,6 @@
-//! Datagrams: one Interest, one Data (HT-07, IS-21). Nothing is repeated. Answers are verified on a
-//! thread that the first datagram starts, and wait for the application in a bounded queue.
+//! Datagrams: one Interest, one Data (HT-07, IS-21). Interests are not retransmitted. The first
+//! datagram starts a thread that verifies answers. The results wait in a bounded queue until the
+//! application receives them.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -12,46 +13,49 @@ use namely_wire::{InterestBuilder, Name, PACKET_OCTETS_MAX};
 
 use super::error::{RecvError, SendError};
 use super::job::{FetchParams, Job};
-use super::replies::{Received, Reply, To};
+use super::replies::{Received, Reply, ReplyTarget};
 use super::role::Order;
 use super::shared::Shared;
 use crate::error::{CallError, FetchError};
 use crate::namespace;
 
-/// Datagrams sent on one socket whose answers were not taken yet; a further one is refused with
-/// `ENOBUFS`.
+/// Datagrams of a consumer with answers that the application has not taken.
+///
+/// # Limit
+/// A further datagram is refused with `ENOBUFS`.
+/// - Tests: `open_datagrams_are_limited`
 pub const DATAGRAMS_MAX: usize = 256;
 
-/// What is asked for: one Interest. What is none is as the socket's options say.
+/// A request of one Interest. Fields that are `None` have the values of the socket's options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Datagram {
     /// The name, below the socket's prefix.
     pub name: Name,
-    /// ApplicationParameters: their digest becomes a part of the name, that of none too where the
-    /// socket signs its datagrams (option `identity`).
+    /// ApplicationParameters. Their digest is appended to the name. A socket that signs its
+    /// datagrams (option `identity`) appends a digest even if there are no parameters.
     pub parameters: Option<Vec<u8>>,
-    /// InterestLifetime: how long an answer is waited for.
+    /// InterestLifetime: the time to wait for an answer.
     pub lifetime: Option<Duration>,
     /// Whether Data with a longer name may answer.
     pub can_be_prefix: Option<bool>,
-    /// Whether stale Data may not answer.
+    /// Whether stale Data is excluded.
     pub must_be_fresh: Option<bool>,
 }
 
 impl Datagram {
-    /// An Interest for `name`.
+    /// Creates an Interest for `name`.
     pub fn new(name: Name) -> Self {
         Datagram { name, ..Datagram::default() }
     }
 
-    /// The same with parameters.
+    /// Returns the datagram with parameters.
     pub fn with_parameters(self, parameters: impl Into<Vec<u8>>) -> Self {
         Datagram { parameters: Some(parameters.into()), ..self }
     }
 }
 
-/// Sends `datagram`; its answer goes where `to` says.
-pub(super) fn send(shared: &Arc<Shared>, datagram: &Datagram, to: To) -> Result<(), SendError> {
+/// Sends `datagram`. The answer is delivered to `to`.
+pub(super) fn send(shared: &Arc<Shared>, datagram: &Datagram, to: ReplyTarget) -> Result<(), SendError> {
     shared.engine.check_process()?;
     namespace::check_name(&shared.prefix, datagram.name.as_name())?;
     let wire = wire(shared, datagram)?;
@@ -97,7 +101,7 @@ fn wire(shared: &Shared, datagram: &Datagram) -> Result<Vec<u8>, SendError> {
         .map_or_else(|| interest.build(), |parameters| interest.build_with_parameters(parameters, sha256)))
 }
 
-/// Starts the thread that verifies answers, once.
+/// Starts the thread that verifies answers, unless it was started before.
 fn start(shared: &Arc<Shared>) -> Result<(), CallError> {
     let mut replies = shared.datagrams.replies.lock().unwrap_or_else(PoisonError::into_inner);
     if !replies.started {
@@ -121,8 +125,8 @@ fn finish(shared: &Shared, Reply { name, answer, to }: Reply) {
     };
     shared.counts.datagrams_received.fetch_add(1, Ordering::Relaxed);
     match to {
-        To::Inbox => shared.datagrams.inbox.put(outcome),
-        To::Caller(promise) => {
+        ReplyTarget::Inbox => shared.datagrams.inbox.put(outcome),
+        ReplyTarget::Caller(promise) => {
             shared.datagrams.taken();
             promise.complete(outcome);
         }

@@ -1,6 +1,4 @@
-//! What can go wrong with datagrams.
-
-use std::fmt;
+//! Errors of datagrams.
 
 use namely_security::CryptoError;
 use namely_wire::{Name, PACKET_OCTETS_MAX};
@@ -9,42 +7,50 @@ use crate::errno;
 use crate::error::{CallError, FetchError};
 use crate::namespace::NameError;
 
-/// Why a datagram was not sent.
-#[derive(Debug)]
+/// The reason for which a datagram was not sent.
+#[derive(Debug, thiserror::Error)]
 pub enum SendError {
-    /// Caller: the name.
-    Name(NameError),
+    /// Caller: the name is too long, or outside the socket's prefix.
+    #[error(transparent)]
+    Name(#[from] NameError),
     /// Caller: name and parameters do not fit a packet (`EMSGSIZE`).
+    #[error("an Interest of {octets} octets does not fit a packet of {PACKET_OCTETS_MAX}")]
     TooLong {
         /// The octets that the Interest would have.
         octets: usize,
     },
-    /// Environment: it cannot be signed (`EIO`).
-    Signing(CryptoError),
-    /// The socket does not take it; `ENOBUFS` when [`super::DATAGRAMS_MAX`] answers are awaited
-    /// already.
-    Call(CallError),
+    /// Environment: the Interest cannot be signed (`EIO`).
+    #[error("the Interest cannot be signed: {0}")]
+    Signing(#[from] CryptoError),
+    /// The socket does not accept the datagram; `ENOBUFS` when [`super::DATAGRAMS_MAX`] answers are
+    /// outstanding.
+    #[error(transparent)]
+    Call(#[from] CallError),
 }
 
-/// Why there is no answer to a datagram, or none yet.
-#[derive(Debug)]
+/// The reason for which there is no answer to a datagram, or none yet.
+#[derive(Debug, thiserror::Error)]
 pub enum RecvError {
     /// Caller: the request was not sent.
-    Send(SendError),
-    /// The call ended before there was one.
-    Call(CallError),
-    /// Peer or network: it was asked for, and this came of it: no answer, a refusal, or one that is
-    /// not believed.
+    #[error(transparent)]
+    Send(#[from] SendError),
+    /// The call ended before an answer arrived.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// Peer or network: the request was sent, but no answer arrived, it was refused, or the answer
+    /// failed verification.
+    #[error("{error}")]
     Failed {
-        /// The name that was asked for.
+        /// The requested name.
         name: Name,
-        /// Why.
+        /// The reason.
+        #[source]
         error: Box<FetchError>,
     },
 }
 
 impl SendError {
-    /// As a system call would say it.
+    /// The matching `errno` of a system call.
     pub fn errno(&self) -> i32 {
         match self {
             SendError::Name(error) => error.errno(),
@@ -54,7 +60,7 @@ impl SendError {
         }
     }
 
-    /// What the caller can do about it, if there is something to say.
+    /// Advice for the caller, if there is any.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             SendError::Name(_) | SendError::Signing(_) => None,
@@ -65,7 +71,7 @@ impl SendError {
 }
 
 impl RecvError {
-    /// As a system call would say it.
+    /// The matching `errno` of a system call.
     pub fn errno(&self) -> i32 {
         match self {
             RecvError::Send(error) => error.errno(),
@@ -74,68 +80,12 @@ impl RecvError {
         }
     }
 
-    /// What the caller can do about it, if there is something to say.
+    /// Advice for the caller, if there is any.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             RecvError::Send(error) => error.hint(),
             RecvError::Call(error) => error.hint(),
             RecvError::Failed { error, .. } => error.hint(),
         }
-    }
-}
-
-impl fmt::Display for SendError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SendError::Name(error) => error.fmt(f),
-            SendError::TooLong { octets } => {
-                write!(f, "an Interest of {octets} octets does not fit a packet of {PACKET_OCTETS_MAX}")
-            }
-            SendError::Signing(error) => write!(f, "the Interest cannot be signed: {error}"),
-            SendError::Call(error) => error.fmt(f),
-        }
-    }
-}
-
-impl fmt::Display for RecvError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RecvError::Send(error) => error.fmt(f),
-            RecvError::Call(error) => error.fmt(f),
-            RecvError::Failed { error, .. } => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for SendError {}
-impl std::error::Error for RecvError {}
-
-impl From<NameError> for SendError {
-    fn from(error: NameError) -> Self {
-        SendError::Name(error)
-    }
-}
-
-impl From<CryptoError> for SendError {
-    fn from(error: CryptoError) -> Self {
-        SendError::Signing(error)
-    }
-}
-
-impl From<CallError> for SendError {
-    fn from(error: CallError) -> Self {
-        SendError::Call(error)
-    }
-}
-
-impl From<CallError> for RecvError {
-    fn from(error: CallError) -> Self {
-        RecvError::Call(error)
-    }
-}
-
-impl From<SendError> for RecvError {
-    fn from(error: SendError) -> Self {
-        RecvError::Send(error)
     }
 }

@@ -1,9 +1,10 @@
-//! Threads that help one that verifies pieces: they prepare what waits in its [`VerifyQueue`] and
-//! believe nothing.
+//! Helper threads of the thread that verifies pieces. They only prepare the pieces that wait in its
+//! [`VerifyQueue`]; the verifying thread alone accepts them.
 //!
-//! They belong to the fetch that called them: they start when more waits than its own thread gets
-//! to, end when there was nothing to do for a while, and are gone when it is over, however it ends:
-//! they are scoped threads. All that share one [`Helpers`] have no more than its limit at once.
+//! Helpers belong to one fetch. They start when more pieces wait than the verifying thread can
+//! process, and end after an idle period. They are scoped threads, so they are joined when the
+//! fetch succeeds or fails. A fetch starts a helper only while the helpers of all fetches that
+//! share one [`Helpers`] are fewer than its limit.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, Scope};
@@ -11,16 +12,16 @@ use std::thread::{self, Scope};
 use super::queue::VerifyQueue;
 use crate::options::VERIFY_THREADS_MAX;
 
-/// Maximum number of threads that verify where the options do not say how many.
+/// Maximum number of verifying threads if the options set none.
 const VERIFY_THREADS_DEFAULT: usize = 4;
 
-/// Number of threads that verify where the options do not say: one for each processor of this
-/// process.
+/// Number of verifying threads if the options set none: one for each processor that this process
+/// may use, at most [`VERIFY_THREADS_DEFAULT`].
 fn threads_default() -> usize {
     thread::available_parallelism().map_or(1, usize::from).min(VERIFY_THREADS_DEFAULT)
 }
 
-/// How many threads help at once.
+/// Counts the helpers that run at the same time.
 #[derive(Debug, Default)]
 pub(super) struct Helpers {
     now: AtomicUsize,
@@ -28,9 +29,9 @@ pub(super) struct Helpers {
 }
 
 impl Helpers {
-    /// Runs `check`, which takes pieces out of `queue` in their order, with its thread and as many
-    /// helpers as make `threads` (0: the default) with it. It gets what calls one of them. The
-    /// queue is closed afterwards.
+    /// Runs `check`, which takes pieces out of `queue` in order, on the calling thread. Up to
+    /// `threads` threads (0: the default), this one included, verify. `check` receives a function
+    /// that starts a helper. The queue is closed afterwards.
     pub(super) fn with<E: Send, R>(
         &self,
         queue: &VerifyQueue<E>,
@@ -39,12 +40,12 @@ impl Helpers {
     ) -> R {
         let threads = if threads == 0 { threads_default() } else { threads.min(VERIFY_THREADS_MAX) };
         thread::scope(|scope| {
-            let _ends = Ends(queue);
+            let _ends = QueueCloser(queue);
             check(&|| self.call(scope, queue, threads - 1))
         })
     }
 
-    /// The largest number that helped at once.
+    /// The largest number of helpers that ran at once.
     pub(super) fn most(&self) -> usize {
         self.most.load(Ordering::Relaxed)
     }
@@ -59,7 +60,7 @@ impl Helpers {
             .now
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| (now < helpers_max).then_some(now + 1));
         let Ok(before) = taken else { return };
-        let helping = Helping(self);
+        let helping = HelperGuard(self);
         let thread = thread::Builder::new().name("namely-verify".into()).spawn_scoped(scope, move || {
             let _helping = helping;
             queue.help();
@@ -71,19 +72,19 @@ impl Helpers {
     }
 }
 
-/// One that helps, counted in [`Helpers::now`] for as long as it lives.
-struct Helping<'a>(&'a Helpers);
+/// A running helper, counted in [`Helpers::now`] until it is dropped.
+struct HelperGuard<'a>(&'a Helpers);
 
-impl Drop for Helping<'_> {
+impl Drop for HelperGuard<'_> {
     fn drop(&mut self) {
         self.0.now.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// Sends helpers away, also when the thread that checks panics.
-struct Ends<'a, E>(&'a VerifyQueue<E>);
+/// Closes the queue on drop, so that helpers end also when the checking thread panics.
+struct QueueCloser<'a, E>(&'a VerifyQueue<E>);
 
-impl<E> Drop for Ends<'_, E> {
+impl<E> Drop for QueueCloser<'_, E> {
     fn drop(&mut self) {
         self.0.close();
     }

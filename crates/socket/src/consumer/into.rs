@@ -1,4 +1,4 @@
-//! Fetching an object into a sink of the caller's, on the caller's thread.
+//! Fetches an object into a sink of the caller, on the caller's thread.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -11,22 +11,22 @@ use super::queue::VerifyQueue;
 use super::shared::Shared;
 use crate::error::{CallError, FetchError};
 
-/// How often the caller is told how far a fetch is.
+/// Interval at which progress is reported to the caller.
 const WATCH: Duration = Duration::from_millis(100);
 
-/// Takes the content of an object: verified, in order, without gaps.
+/// Receives the content of an object: verified, in order, without gaps.
 pub trait Sink {
-    /// Takes segment `segment`.
+    /// Receives segment `segment`.
     ///
     /// # Errors
     /// An error ends the fetch, as [`ObjectError::Sink`].
     fn write(&mut self, segment: u64, data: &Verified<Vec<u8>>) -> io::Result<()>;
 }
 
-/// What a watcher wants.
+/// The decision of a watcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
-    /// The fetch goes on.
+    /// The fetch continues.
     Continue,
     /// The fetch ends with [`ObjectError::Stopped`].
     Stop,
@@ -35,7 +35,8 @@ pub enum Flow {
 /// Fetches `part` of `object` into `sink`.
 pub(super) fn fetch(
     shared: &Shared,
-    (object, part): (&Object, Part),
+    object: &Object,
+    part: Part,
     sink: &mut dyn Sink,
     watch: &mut dyn FnMut(&Progress) -> Flow,
 ) -> Result<Progress, FetchError> {
@@ -43,15 +44,16 @@ pub(super) fn fetch(
         let options = shared.options();
         (FetchParams::of(&options), options.timeout)
     };
-    // Nothing unverified comes out here: what may be accepted elsewhere is requested again.
+    // The sink receives verified content only. A segment that fails verification is therefore
+    // requested again, although the option accepts it.
     if params.on_bad == OnBadSegment::Accept {
         params.on_bad = OnBadSegment::Refetch;
     }
     let stopped = stop_after(timeout);
     let mut job = Job::here(shared, params, &stopped);
-    job.ask_for_origins()?;
+    job.request_origins()?;
     let now = Instant::now();
-    let mut watched = Watched {
+    let mut watched = WatchedSink {
         sink,
         watch,
         started: now,
@@ -70,20 +72,20 @@ pub(super) fn fetch(
     Ok(watched.progress)
 }
 
-/// Why a call that began now and may take `timeout` is to end.
+/// Returns a function that yields [`CallError::TimedOut`] once `timeout` has passed from now on.
 pub(super) fn stop_after(timeout: Option<Duration>) -> impl Fn() -> Option<CallError> {
     let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     move || until.filter(|until| Instant::now() >= *until).map(|_| CallError::TimedOut)
 }
 
-/// Octets before `part`, as far as the metadata says.
+/// The number of octets before `part`, computed from the metadata.
 fn skipped_octets(object: &Object, part: Part) -> u64 {
     let segment_octets = object.metadata.as_ref().and_then(|metadata| metadata.segment_size_octets);
     segment_octets.unwrap_or(0).saturating_mul(part.first)
 }
 
-/// The caller's sink, and how far it is.
-struct Watched<'a> {
+/// The caller's sink and its progress.
+struct WatchedSink<'a> {
     sink: &'a mut dyn Sink,
     watch: &'a mut dyn FnMut(&Progress) -> Flow,
     started: Instant,
@@ -91,12 +93,12 @@ struct Watched<'a> {
     progress: Progress,
 }
 
-impl Watched<'_> {
+impl WatchedSink<'_> {
     fn elapsed_ns(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Takes over what only who requests the pieces knows.
+    /// Takes over the part of the progress that the requesting thread recorded in `queue`.
     fn update(&mut self, queue: &VerifyQueue<FetchError>) {
         let Progress { octets, octets_done, octets_total, segments, segments_total, .. } = self.progress;
         let elapsed_ns = self.elapsed_ns();
@@ -112,8 +114,8 @@ impl Watched<'_> {
     }
 }
 
-impl ContentSink for Watched<'_> {
-    /// Only what is not believed comes without its packet.
+impl ContentSink for WatchedSink<'_> {
+    /// Refuses the content: only unverified content is passed to this function.
     fn write(&mut self, _: Content) -> Result<(), FetchError> {
         Err(ObjectError::Sink(io::Error::from(io::ErrorKind::InvalidData)).into())
     }

@@ -1,6 +1,7 @@
-//! Fetches one object: finds it, verifies its pieces in runs as they come, hands them over. A job
-//! runs on a thread of its own while the socket's thread drives, or on a caller's thread that
-//! drives too ([`Here`]).
+//! Fetches one object: finds it, verifies its pieces (segments and manifests) in runs as they
+//! arrive, and delivers their content. A job runs on a thread of its own while the socket's thread
+//! drives the connection, or on the caller's thread. The caller's thread also drives the
+//! connection, unless another thread does ([`DrivingCall`]).
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -12,41 +13,43 @@ use namely_security::{
     Preparation, RevocationStatement, RevocationStatus, TrustReason, Verified, Verifier, revocation_prefix,
 };
 use namely_transport::object::{
-    Checked, Discovery, Object, ObjectError, OnBadSegment, Part, ReadOptions, SegmentVerifier, report_refused,
+    Discovery, Object, ObjectError, OnBadSegment, Part, PieceOutcome, ReadOptions, SegmentVerifier,
+    report_refused,
 };
 use namely_transport::publish::SEGMENT_OCTETS_DEFAULT;
 use namely_wire::{DataView, InterestBuilder, Name};
 
-use super::queue::{LOOK, Piece, RUN_MAX, Taken, VerifyQueue};
-use super::revocation::{LIFETIME_MS, Outcome};
+use super::queue::{LOOK, NextPieces, Piece, RUN_MAX, VerifyQueue};
+use super::revocation::{CertificateStatus, LIFETIME_MS};
 use super::role::{ConsumerRole, Order};
-use super::shared::{Asker, Shared};
-use crate::engine::Here;
+use super::shared::{PacketRequester, Shared};
+use crate::engine::DrivingCall;
 use crate::error::{CallError, FetchError};
 use crate::options::{ConsumerOptions, Revocation};
 
-/// Maximum number of segments of a stream that are requested ahead of what was verified, however
-/// small they are.
+/// Maximum number of segments of a stream requested ahead of the verified ones, however small the
+/// segments are.
 const STREAM_SPAN_MAX: usize = 512;
 
-/// Octets of a segment where nobody says how large they are.
+/// Octets of a segment if the metadata does not give its size.
 pub(super) const SEGMENT_OCTETS: u64 = SEGMENT_OCTETS_DEFAULT as u64;
 
-/// A whole object is put together in memory that is set aside at once up to this size.
+/// Maximum memory allocated in advance for the content of an object, octets.
 pub(super) const SET_ASIDE_OCTETS_MAX: u64 = 64 << 20;
 
-/// Maximum number of certificates fetched for one object.
+/// Maximum number of certificates fetched to verify one piece.
 const CERTIFICATES_MAX: usize = 16;
 
-/// How an object is fetched: options as they were when the call was made.
+/// The options of a fetch at the time of the call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FetchParams {
     pub(super) read: ReadOptions,
-    /// Threads that verify, the fetch's own included; 0: one for each processor, within limits.
+    /// Number of verifying threads, including the fetch's own. 0: one for each processor, within
+    /// limits.
     pub(super) verify_threads: usize,
     pub(super) on_bad: OnBadSegment,
     pub(super) revocation: Revocation,
-    /// Octets that a stream holds for its reader.
+    /// Octets that a stream buffers for its reader.
     pub(super) read_ahead: usize,
 }
 
@@ -70,7 +73,7 @@ impl FetchParams {
     }
 }
 
-/// The content of a segment, in the memory of its packet: what hands it on copies nothing.
+/// The content of a segment, in the memory of its packet, so that delivery copies nothing.
 #[derive(Debug)]
 pub(super) struct Content {
     octets: Vec<u8>,
@@ -83,7 +86,7 @@ impl Content {
         Content { octets, place }
     }
 
-    /// Leaves out the first `skip` octets, or what is left of these to pass by.
+    /// Skips the first `skip` octets, and subtracts the skipped number from `skip`.
     pub(super) fn pass_by(&mut self, skip: &mut u64) {
         let skipped = self.place.len().min(usize::try_from(*skip).unwrap_or(usize::MAX));
         *skip -= skipped as u64;
@@ -103,12 +106,13 @@ impl From<Vec<u8>> for Content {
     }
 }
 
-/// Takes content in order.
+/// Receives content in order.
 pub(super) trait ContentSink {
-    /// Takes the content of a segment.
+    /// Receives the content of a segment.
     fn write(&mut self, content: Content) -> Result<(), FetchError>;
 
-    /// Takes a verified segment; what needs its memory no longer adds it to `used`.
+    /// Receives a verified segment. An implementation that no longer needs the memory of the
+    /// segment adds it to `used`.
     fn segment(
         &mut self,
         _: u64,
@@ -118,40 +122,41 @@ pub(super) trait ContentSink {
         self.write(Content::of(data))
     }
 
-    /// A segment is lost for good, as `lost` says. An error ends the transfer.
+    /// Receives the loss of a segment, with its reason `lost`. An error ends the transfer.
     fn gap(&mut self, lost: FetchError) -> Result<(), FetchError> {
         Err(lost)
     }
 
-    /// A run of segments has been written: the reader may be told.
+    /// Called after a run of segments was written. The implementation may wake the reader.
     fn flush(&mut self) -> Result<(), FetchError> {
         Ok(())
     }
 
-    /// Called some times a second. An error ends the transfer.
+    /// Called several times a second. An error ends the transfer.
     fn look(&mut self, _: &VerifyQueue<FetchError>) -> Result<(), FetchError> {
         Ok(())
     }
 
-    /// Everything came.
+    /// Called after the last segment.
     fn end(&mut self, _: &VerifyQueue<FetchError>) {}
 }
 
-/// A fetch under way.
+/// A running fetch.
 pub(super) struct Job<'a> {
     shared: &'a Shared,
     verifier: Option<Verifier>,
     params: FetchParams,
-    /// Returns why the job is to end, once nobody waits for its result.
+    /// Returns the reason to end the job, if there is one: its result is no longer awaited, or its
+    /// timeout passed.
     stopped: &'a dyn Fn() -> Option<CallError>,
-    /// How many segments the object has, as a verified one said of an object whose end nobody knew.
+    /// Number of segments of the object, once a verified segment has reported the last one.
     segments: Option<u64>,
-    /// Drives the socket, if the job's thread does.
-    here: Option<Here<'a, ConsumerRole>>,
+    /// Drives the socket if the job runs on the calling thread.
+    here: Option<DrivingCall<'a, ConsumerRole>>,
 }
 
 impl<'a> Job<'a> {
-    /// A job on a thread of its own.
+    /// Creates a job on a thread of its own.
     pub(super) fn new(
         shared: &'a Shared,
         params: FetchParams,
@@ -160,38 +165,39 @@ impl<'a> Job<'a> {
         Job { shared, verifier: Some(shared.verifier()), params, stopped, segments: None, here: None }
     }
 
-    /// A job on the thread that calls, which drives the socket unless somebody else does already.
+    /// Creates a job on the calling thread, which drives the socket unless another thread drives it
+    /// already.
     pub(super) fn here(
         shared: &'a Shared,
         params: FetchParams,
         stopped: &'a dyn Fn() -> Option<CallError>,
     ) -> Self {
         let mut job = Job::new(shared, params, stopped);
-        job.here = shared.engine.drive_here();
+        job.here = shared.engine.drive_inline();
         job
     }
 
-    /// Asks a router on this host to tell from where Data come (IncomingFaceId), unless others use
-    /// the socket too.
-    pub(super) fn ask_for_origins(&mut self) -> Result<(), FetchError> {
+    /// Requests IncomingFaceId from a router on this host, unless other threads use the socket,
+    /// too.
+    pub(super) fn request_origins(&mut self) -> Result<(), FetchError> {
         let Some(here) = &mut self.here else { return Ok(()) };
-        Ok(here.with_connection(|connection| connection.ask_for_origins())?)
+        Ok(here.with_connection(|connection| connection.request_origins())?)
     }
 
-    /// Why the job is to end, if it is.
+    /// Returns an error if the job must end.
     fn check_stopped(&self) -> Result<(), FetchError> {
         let closed = self.shared.engine.is_closed().then_some(CallError::Closed);
-        (self.stopped)().or(closed).map_or(Ok(()), |why| Err(why.into()))
+        (self.stopped)().or(closed).map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// Tells who drives that there is something new; nothing to do where that is this thread.
+    /// Notifies the driving thread. Does nothing if this thread drives.
     fn wake(&self) {
         if self.here.is_none() {
             self.shared.engine.wake();
         }
     }
 
-    /// Asks no further ahead than by `octets`, of segments of `segment_octets`.
+    /// Limits the content requested ahead to `octets`, given segments of `segment_octets`.
     pub(super) fn span(&mut self, octets: u64, segment_octets: Option<u64>) {
         let segments = octets.div_ceil(segment_octets.unwrap_or(SEGMENT_OCTETS)).max(1);
         let segments = usize::try_from(segments).unwrap_or(usize::MAX).min(STREAM_SPAN_MAX);
@@ -200,32 +206,34 @@ impl<'a> Job<'a> {
         fetch.window_max = fetch.window_max.min(fetch.span_max);
     }
 
-    /// Fetches what lies all over an object: begins with a window of so many pieces, if that is
-    /// more than it would be, and does not take for a queue that some come from a cache and others
-    /// do not.
+    /// Prepares a fetch of pieces scattered over an object. The congestion window begins with at
+    /// least `pieces`. Delay is no congestion signal here, because pieces from a cache and pieces
+    /// from the producer differ in delay without any queue.
     pub(super) fn spread(&mut self, pieces: usize) {
         let fetch = &mut self.params.read.fetch;
         fetch.window_initial = fetch.window_initial.max(pieces);
         fetch.congestion = fetch.congestion.without_delay();
     }
 
-    /// How many segments the object has, if a segment that was fetched said so first.
+    /// The number of segments, if a verified segment has reported the last one.
     pub(super) fn segments(&self) -> Option<u64> {
         self.segments
     }
 
-    /// Finds `name`.
+    /// Finds the object `name`, and checks the revocation status of the certificates that
+    /// authenticate it.
     pub(super) fn find(&mut self, name: &Name) -> Result<Object, FetchError> {
         let read = self.params.read;
-        let object =
-            self.requesting(|asker, verifier| Discovery::new(asker, verifier, read).find(name.as_name()))?;
+        let object = self.requesting(|requester, verifier| {
+            Discovery::new(requester, verifier, read).find(name.as_name())
+        })?;
         for reason in object.reason.iter().chain(object.whole.as_ref().map(|whole| whole.reason())) {
             self.check_revocation(&reason.clone())?;
         }
         Ok(object)
     }
 
-    /// Fetches `parts` of `object`, each of which begins behind the end of the one before.
+    /// Fetches `parts` of `object`. Each part begins after the end of the previous one.
     pub(super) fn transfer(
         &mut self,
         object: &Object,
@@ -262,17 +270,19 @@ impl<'a> Job<'a> {
         help: &dyn Fn(),
     ) -> Result<(), FetchError> {
         let mut next = verifier.first();
-        let mut told = next;
+        let mut notified = next;
         let mut preparation = None;
         let mut used = Vec::new();
-        // Who drives need not know of each run at once, unless it may be waiting for it.
-        let tell_every = (self.params.read.fetch.span_max as u64 / 4).clamp(1, RUN_MAX as u64);
+        // The driving thread is notified at least once in a quarter of the span, not after each
+        // run. It requests no further pieces while the span is full.
+        let notify_every = (self.params.read.fetch.span_max as u64 / 4).clamp(1, RUN_MAX as u64);
         while verifier.end() != Some(next) {
             self.check_stopped()?;
             sink.look(queue)?;
             let is_slow = matches!(verifier.preparation(), Some(Preparation::Signatures(_)));
             let Some(mut run) = self.run(queue, is_slow, &mut used, help)? else { continue };
-            // What came behind the end was requested when nobody knew where it is.
+            // A run may contain pieces after the end, because they were requested while the end was
+            // unknown.
             while verifier.end() != Some(next)
                 && let Some(wire) = run.pop_front()
             {
@@ -284,23 +294,23 @@ impl<'a> Job<'a> {
                     continue;
                 }
                 match self.verify(verifier, next, wire, queue, sink, &mut used)? {
-                    Next::On => next += 1,
-                    Next::Again => {
+                    NextStep::On => next += 1,
+                    NextStep::Again => {
                         queue.give_back(next, std::mem::take(&mut run));
                         self.wake();
                     }
                 }
             }
             sink.flush()?;
-            // In this order: what was given back is in the queue before anybody requests further
-            // pieces.
+            // This follows `give_back`: returned pieces must be in the queue before further pieces
+            // are requested.
             queue.hand_over(next);
             if preparation.as_ref() != Some(&verifier.preparation().cloned()) {
                 preparation = Some(verifier.preparation().cloned());
                 queue.prepare(verifier.preparation().cloned());
             }
-            if next - told >= tell_every {
-                told = next;
+            if next - notified >= notify_every {
+                notified = next;
                 self.wake();
             }
         }
@@ -308,8 +318,8 @@ impl<'a> Job<'a> {
         Ok(())
     }
 
-    /// The next pieces, if some came within [`LOOK`]; `is_slow` where verifying them takes longer
-    /// than receiving them.
+    /// Returns the next pieces, if some arrived within [`LOOK`]. `is_slow` is set if verifying them
+    /// takes longer than receiving them.
     fn run(
         &mut self,
         queue: &VerifyQueue<FetchError>,
@@ -317,13 +327,14 @@ impl<'a> Job<'a> {
         used: &mut Vec<Vec<u8>>,
         help: &dyn Fn(),
     ) -> Result<Option<VecDeque<Piece>>, FetchError> {
-        // Digests of what came in one turn are done in the time that waking a thread takes: on the
-        // calling thread, unless its user wants more threads.
+        // Waking a thread takes as long as computing the digests of the packets received in one
+        // round. The calling thread therefore computes them alone, unless the option
+        // `verify_threads` is set.
         let alone = self.here.is_some() && !is_slow && self.params.verify_threads == 0;
         let help: &dyn Fn() = if alone { &|| () } else { help };
         let wait = match &mut self.here {
-            // What came is verified before more is received, while it is in the processor's cache
-            // still. Where that takes long, packets are received between runs.
+            // Pieces are verified before more are received, while they are still in the processor's
+            // cache. If verification is slow, packets are received between runs.
             Some(here) => {
                 let is_ready = queue.is_ready();
                 if is_slow || !is_ready {
@@ -334,8 +345,8 @@ impl<'a> Job<'a> {
             None => LOOK,
         };
         match queue.take(wait, used, help)? {
-            Taken::Run(run) => Ok(Some(run)),
-            Taken::Prepared | Taken::Nothing => Ok(None),
+            NextPieces::Run(run) => Ok(Some(run)),
+            NextPieces::Prepared | NextPieces::Nothing => Ok(None),
         }
     }
 
@@ -347,56 +358,56 @@ impl<'a> Job<'a> {
         queue: &VerifyQueue<FetchError>,
         sink: &mut dyn ContentSink,
         used: &mut Vec<Vec<u8>>,
-    ) -> Result<Next, FetchError> {
+    ) -> Result<NextStep, FetchError> {
         let counts = self.shared.counts.clone();
         let mut wire = wire;
         for _ in 0..CERTIFICATES_MAX {
             let verifier = self.verifier.get_or_insert_with(|| self.shared.verifier());
             match segments.check(number, wire, verifier) {
-                Checked::Segment { segment, data, last } => {
+                PieceOutcome::Segment { segment, data, last } => {
                     if !matches!(data.reason(), TrustReason::Manifest(_) | TrustReason::Unchecked) {
                         counts.signatures.fetch_add(1, Ordering::Relaxed);
                         self.check_revocation(data.reason())?;
                     }
                     if let Some(last) = last {
                         self.segments = Some(last.saturating_add(1));
-                        queue.tell_last(last);
+                        queue.set_last_segment(last);
                         self.wake();
                     }
                     self.count(data.content().len());
                     sink.segment(segment, data, used)?;
-                    return Ok(Next::On);
+                    return Ok(NextStep::On);
                 }
-                Checked::Unverified { data, .. } => {
+                PieceOutcome::Unverified { data, .. } => {
                     counts.unverified.fetch_add(1, Ordering::Relaxed);
                     let content =
                         DataView::parse(&data).map(|view| view.content.to_vec()).unwrap_or_default();
                     self.count(content.len());
                     sink.write(content.into())?;
-                    return Ok(Next::On);
+                    return Ok(NextStep::On);
                 }
-                Checked::Manifest(reason) => {
+                PieceOutcome::Manifest(reason) => {
                     counts.signatures.fetch_add(1, Ordering::Relaxed);
                     self.check_revocation(&reason)?;
-                    return Ok(Next::On);
+                    return Ok(NextStep::On);
                 }
-                Checked::Corrupt(refused) => {
+                PieceOutcome::Corrupt(refused) => {
                     counts.corrupt.fetch_add(1, Ordering::Relaxed);
                     self.report(refused)?;
-                    return Ok(Next::Again);
+                    return Ok(NextStep::Again);
                 }
-                Checked::Failed(error) => {
+                PieceOutcome::Failed(error) => {
                     if matches!(error, ObjectError::Corrupt(_) | ObjectError::Untrusted(_)) {
                         counts.corrupt.fetch_add(1, Ordering::Relaxed);
                         self.report(error.refused_data())?;
                     }
                     return Err(error.into());
                 }
-                Checked::Need { certificate, data } => {
+                PieceOutcome::Need { certificate, data } => {
                     let name = DataView::parse(&data).map(|view| view.name.to_name()).unwrap_or_default();
                     let read = self.params.read;
-                    self.requesting(|asker, verifier| {
-                        Discovery::new(asker, verifier, read).supply(&certificate, &name)
+                    self.requesting(|requester, verifier| {
+                        Discovery::new(requester, verifier, read).supply(&certificate, &name)
                     })?;
                     wire = data.into();
                 }
@@ -406,11 +417,11 @@ impl<'a> Job<'a> {
         Err(ObjectError::NoCertificate { certificate: name.clone(), name, fault: None }.into())
     }
 
-    /// Says to the router which Data is not believed, so that the next answer is another's.
+    /// Reports the refused Data to the router, so that the next answer comes from another source.
     fn report(&mut self, refused: Option<Name>) -> Result<(), FetchError> {
         let Some(refused) = refused else { return Ok(()) };
-        self.requesting(|asker, _| {
-            report_refused(asker, &refused);
+        self.requesting(|requester, _| {
+            report_refused(requester, &refused);
             Ok(())
         })
     }
@@ -420,22 +431,23 @@ impl<'a> Job<'a> {
         self.shared.counts.octets.fetch_add(octets as u64, Ordering::Relaxed);
     }
 
-    /// Runs `request`, which may request packets.
+    /// Runs `request`, which may request packets from the network.
     pub(super) fn requesting<T>(
         &mut self,
-        request: impl FnOnce(&mut Asker<'_, 'a>, &mut Verifier) -> Result<T, ObjectError>,
+        request: impl FnOnce(&mut PacketRequester<'_, 'a>, &mut Verifier) -> Result<T, ObjectError>,
     ) -> Result<T, FetchError> {
         let verifier = self.verifier.get_or_insert_with(|| self.shared.verifier());
         let (shared, stopped) = (self.shared, self.stopped);
-        let mut asker = Asker { shared, stopped, here: self.here.as_mut(), failed: None };
-        let answer = request(&mut asker, verifier);
-        match asker.failed {
+        let mut requester = PacketRequester { shared, stopped, here: self.here.as_mut(), failed: None };
+        let answer = request(&mut requester, verifier);
+        match requester.failed {
             Some(failed) => Err(failed.into()),
             None => Ok(answer?),
         }
     }
 
-    /// Refuses what a revoked certificate vouches for. Trust anchors are the user's own choice.
+    /// Refuses data signed under a revoked certificate. Trust anchors are the user's own choice and
+    /// are not checked.
     pub(super) fn check_revocation(&mut self, reason: &TrustReason) -> Result<(), FetchError> {
         if self.params.revocation == Revocation::Off {
             return Ok(());
@@ -447,7 +459,7 @@ impl<'a> Job<'a> {
             let outcome = match self.shared.revocations.known(name) {
                 Some(outcome) => outcome,
                 None => {
-                    let outcome = self.ask_revocation(name)?;
+                    let outcome = self.query_revocation(name)?;
                     self.shared.counts.revocations_checked.fetch_add(1, Ordering::Relaxed);
                     self.shared.revocations.learn(name.clone(), outcome);
                     outcome
@@ -458,31 +470,33 @@ impl<'a> Job<'a> {
         Ok(())
     }
 
-    fn ask_revocation(&mut self, name: &Name) -> Result<Outcome, FetchError> {
+    fn query_revocation(&mut self, name: &Name) -> Result<CertificateStatus, FetchError> {
         let verifier = self.verifier.get_or_insert_with(|| self.shared.verifier());
         let Some(certificate) = verifier.certificate(name.as_name()).cloned() else {
-            return Ok(Outcome::Unknown);
+            return Ok(CertificateStatus::Unknown);
         };
-        let Ok(asked) = revocation_prefix(name.as_name()) else { return Ok(Outcome::Unknown) };
-        let interest = InterestBuilder::new(asked.clone()).can_be_prefix().must_be_fresh();
+        let Ok(prefix) = revocation_prefix(name.as_name()) else { return Ok(CertificateStatus::Unknown) };
+        let interest = InterestBuilder::new(prefix.clone()).can_be_prefix().must_be_fresh();
         let interest = interest.lifetime_ms(LIFETIME_MS);
         let read = ReadOptions { attempts: 1, ..self.params.read };
-        let answer = self.requesting(|asker, verifier| {
-            Discovery::new(asker, verifier, read).packet(&interest, asked.as_name())
+        let answer = self.requesting(|requester, verifier| {
+            Discovery::new(requester, verifier, read).packet(&interest, prefix.as_name())
         });
         match answer {
             Ok(data) => match RevocationStatement::read(&data, &certificate) {
-                Ok(RevocationStatement { status: RevocationStatus::Good, .. }) => Ok(Outcome::Good),
-                Ok(RevocationStatement { status: RevocationStatus::Revoked(_), .. }) => Ok(Outcome::Revoked),
+                Ok(RevocationStatement { status: RevocationStatus::Good, .. }) => Ok(CertificateStatus::Good),
+                Ok(RevocationStatement { status: RevocationStatus::Revoked(_), .. }) => {
+                    Ok(CertificateStatus::Revoked)
+                }
                 Err(error) => {
                     tracing::warn!(%name, %error, "no statement whether this certificate is revoked");
-                    Ok(Outcome::Unknown)
+                    Ok(CertificateStatus::Unknown)
                 }
             },
             Err(FetchError::Call(stopped)) => Err(stopped.into()),
             Err(error) => {
                 tracing::debug!(%name, %error, "not known whether this certificate is revoked");
-                Ok(Outcome::Unknown)
+                Ok(CertificateStatus::Unknown)
             }
         }
     }
@@ -496,10 +510,10 @@ impl Drop for Job<'_> {
     }
 }
 
-/// What follows on a piece.
-enum Next {
-    /// The next one.
+/// The step after a piece.
+enum NextStep {
+    /// Continue with the next piece.
     On,
-    /// The same, once it came again.
+    /// Request the same piece again.
     Again,
 }

@@ -1,4 +1,5 @@
-//! Consumer sockets: they ask for what is named below their prefix, and hand out what was verified.
+//! Consumer sockets: they request data below their prefix and return verified data. Option
+//! `on_bad_segment` can make an exception for segments.
 
 mod datagram;
 mod error;
@@ -31,7 +32,7 @@ pub use self::into::{Flow, Sink};
 use self::job::{Content, ContentSink, FetchParams, Job, SET_ASIDE_OCTETS_MAX};
 pub use self::ranges::{RANGES_WINDOW, Ranges};
 pub use self::replies::Received;
-use self::replies::{Outcome, To};
+use self::replies::{AnswerResult, ReplyTarget};
 pub use self::revocation::REVOCATIONS_MAX;
 use self::role::ConsumerRole;
 pub use self::shared::FETCHES_MAX;
@@ -47,8 +48,8 @@ use crate::pending::{Pending, Promise, call};
 use crate::sleep;
 use crate::trust;
 
-/// A socket that fetches. It may be used by several threads at once; dropping it closes it. Its
-/// descriptor is readable when [`Consumer::recv`] would not wait.
+/// A socket that fetches. Several threads may use it at once; dropping it closes it. Its descriptor
+/// is readable when [`Consumer::recv`] would not block.
 pub struct Consumer {
     shared: Arc<Shared>,
     router: String,
@@ -60,22 +61,22 @@ impl std::fmt::Debug for Consumer {
     }
 }
 
-/// What is known of an object before its content is fetched.
+/// Properties of an object that are known before its content is fetched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectInfo {
-    /// The name under which its segments are; versioned, as a rule.
+    /// The prefix of its segments' names; usually versioned.
     pub name: Name,
-    /// Octets of its content, if its producer says.
+    /// Octets of its content, if the metadata contains the size.
     pub octets: Option<u64>,
-    /// How many segments it has, if its producer says.
+    /// Number of its segments, if the metadata contains it.
     pub segments: Option<u64>,
-    /// What vouches for its segments.
+    /// The way its segments are authenticated.
     pub signature_mode: SignatureMode,
     /// The key that signed its description, if there is one.
     pub signer: Option<Name>,
-    /// Whether it is a directory, whose listing is an object below it (docs/files.md).
+    /// Whether it is a directory. Its listing is an object below it (docs/files.md).
     pub is_directory: bool,
-    /// When it was changed last, ns since the Unix epoch, if its producer says.
+    /// Time of the last change, ns since the Unix epoch, if the metadata contains it.
     pub mtime_ns: Option<u64>,
 }
 
@@ -95,9 +96,9 @@ impl ObjectInfo {
 }
 
 impl Consumer {
-    /// A socket that may ask for what is named below `prefix` (at most [`crate::PREFIX_OCTETS_MAX`]
-    /// octets and [`crate::PREFIX_COMPONENTS_MAX`] components; HT-05, IS-23). Its face at the
-    /// router is its own until it is closed (IS-20).
+    /// Creates a socket that may request data below `prefix` (at most [`crate::PREFIX_OCTETS_MAX`]
+    /// octets and [`crate::PREFIX_COMPONENTS_MAX`] components; HT-05, IS-23). The socket has its
+    /// own face at the router until it is closed (IS-20).
     ///
     /// # Errors
     /// The prefix is too long, trust or key chain cannot be used, or no router answers.
@@ -110,8 +111,7 @@ impl Consumer {
         Self::with(prefix, options, policy, connection)
     }
 
-    /// [`Consumer::bind`] over a connection that is there already, such as one end of a socket
-    /// pair.
+    /// [`Consumer::bind`] over an existing connection, such as one end of a socket pair.
     ///
     /// # Errors
     /// As [`Consumer::bind`].
@@ -136,18 +136,19 @@ impl Consumer {
             }
             None => None,
         };
-        let shared = Shared::new(prefix, router, options, (policy, signer), engine, counts)?;
+        let shared = Shared::new(prefix, router, options, policy, signer, engine, counts)?;
         let router = shared.router.to_string();
         Ok(Consumer { shared: Arc::new(shared), router })
     }
 
-    /// Fetches the object `name`, its newest version if it names none: verified, whole, at most
-    /// `object_octets_max`. Waits as long as option `timeout_ms` says.
+    /// Fetches the object `name`, or its newest version if the name has none. Returns the whole
+    /// verified content, at most option `object_octets_max` octets. Waits at most as long as option
+    /// `timeout_ms`.
     ///
     /// # Errors
     /// [`FetchError::Name`] outside the prefix; [`FetchError::Object`] if it is not found, does not
-    /// come, or is not believed; [`FetchError::Revoked`]; [`FetchError::Call`] if the call ends
-    /// before.
+    /// arrive, or fails verification; [`FetchError::Revoked`]; [`FetchError::Call`] if the call
+    /// ends without a result.
     pub fn fetch(&self, name: &Name) -> Result<Vec<u8>, FetchError> {
         let timeout = self.shared.options().timeout;
         self.fetch_async(name)?.wait(timeout)
@@ -161,16 +162,16 @@ impl Consumer {
         self.fetch_async(name)?.wait(Some(timeout))
     }
 
-    /// [`Consumer::fetch`] as a future, which is also a call that can be tried and waited for
-    /// again. Dropping it ends the fetch. `ENOBUFS` when [`FETCHES_MAX`] are under way.
+    /// [`Consumer::fetch`] as a future, which the caller can also poll without waiting, or wait for
+    /// more than once. Dropping it ends the fetch. `ENOBUFS` when [`FETCHES_MAX`] are in progress.
     ///
     /// # Errors
-    /// The call cannot begin; what ends it later is the result's error.
+    /// The call cannot begin. A later failure is the error of the result.
     pub fn fetch_async(&self, name: &Name) -> Result<Pending<Result<Vec<u8>, FetchError>>, FetchError> {
         let octets_max = self.shared.options().object_octets_max;
         self.start(name, move |job, name| {
             let object = job.find(&name)?;
-            let mut whole = Whole { object: object.name.clone(), octets: Vec::new(), octets_max };
+            let mut whole = MemorySink { object: object.name.clone(), octets: Vec::new(), octets_max };
             whole.check(object.octets().unwrap_or(0))?;
             let expected = object.octets().unwrap_or(0).min(SET_ASIDE_OCTETS_MAX);
             whole.octets.reserve_exact(expected as usize);
@@ -179,8 +180,8 @@ impl Consumer {
         })
     }
 
-    /// Finds the object `name`: its newest version if it names none. On the calling thread, which
-    /// drives the socket meanwhile unless others use it too.
+    /// Finds the object `name`, or its newest version if the name has none. Runs on the calling
+    /// thread, which drives the socket unless other threads use it, too.
     ///
     /// # Errors
     /// As [`Consumer::fetch`].
@@ -190,15 +191,15 @@ impl Consumer {
         Job::here(&self.shared, params, &stopped).find(name)
     }
 
-    /// Fetches `part` of `object` into `sink`, verified and in order, however large it is: a fetch
-    /// that was interrupted goes on where the sink's content ends. `watch` is called about ten
-    /// times a second, and when all is there; it may end the fetch. On the calling thread, which
-    /// drives the socket meanwhile unless others use it too; the threads that option
-    /// `verify_threads` allows help it.
+    /// Fetches `part` of `object` into `sink`, verified and in order, without a limit of size. An
+    /// interrupted fetch can be resumed at the end of the sink's content. `watch` is called about
+    /// ten times a second and at the end; it may stop the fetch. Runs on the calling thread, which
+    /// drives the socket unless other threads use it, too. Up to `verify_threads` threads verify,
+    /// including the calling one.
     ///
     /// # Errors
-    /// [`ObjectError::Sink`] and [`ObjectError::Stopped`] as `sink` and `watch` say; otherwise as
-    /// [`Consumer::fetch`].
+    /// [`ObjectError::Sink`] and [`ObjectError::Stopped`] on request of `sink` and `watch`;
+    /// otherwise as [`Consumer::fetch`].
     pub fn fetch_into(
         &self,
         object: &Object,
@@ -207,11 +208,11 @@ impl Consumer {
         watch: &mut dyn FnMut(&Progress) -> Flow,
     ) -> Result<Progress, FetchError> {
         self.params(&object.name)?;
-        into::fetch(&self.shared, (object, part), sink, watch)
+        into::fetch(&self.shared, object, part, sink, watch)
     }
 
-    /// What is known of the object `name`: its newest version, size, and what vouches for it. Of
-    /// its content nothing is fetched.
+    /// Returns the newest version, the size and the authentication of the object `name`. Fetches
+    /// none of its content.
     ///
     /// # Errors
     /// As [`Consumer::fetch`].
@@ -236,12 +237,13 @@ impl Consumer {
         self.start(name, |job, name| job.find(&name).map(|object| ObjectInfo::of(&object)))
     }
 
-    /// The object `name` as a stream of verified octets that begins before all of it is there
-    /// (SOCK_STREAM). At most `read_ahead_octets` wait verified and as many are asked for ahead of
-    /// them, however slowly it is read.
+    /// Opens the object `name` as a stream of verified octets that can be read before the whole
+    /// object has arrived (SOCK_STREAM). About `read_ahead_octets` are buffered after verification,
+    /// and as many are requested ahead of them. When the reader is slow, requests pause at this
+    /// limit.
     ///
     /// # Errors
-    /// As [`Consumer::fetch`]; what goes wrong later is an error of `read`.
+    /// As [`Consumer::fetch`]; a later failure is an error of `read`.
     pub fn stream(&self, name: &Name) -> Result<ObjectStream, FetchError> {
         let timeout = self.shared.options().timeout;
         self.stream_async(name)?.wait(timeout)
@@ -255,9 +257,8 @@ impl Consumer {
         self.opened(name, true)
     }
 
-    /// The object `name`, found: [`Consumer::stream`], but that nothing of its content is asked for
-    /// before it is read. For who reads only parts of it, by [`ObjectStream::read_range`] or after
-    /// a seek.
+    /// [`Consumer::stream`], except that no content is requested before it is read. Use it to read
+    /// parts only, by [`ObjectStream::read_range`] or after a seek.
     ///
     /// # Errors
     /// As [`Consumer::stream`].
@@ -286,21 +287,21 @@ impl Consumer {
         Ok(pending)
     }
 
-    /// Sends one Interest and does not wait for its answer, which [`Consumer::recv`] brings
-    /// (HT-07).
+    /// Sends one Interest without waiting for its answer, which [`Consumer::recv`] returns (HT-07).
     ///
     /// # Errors
-    /// The name, the length, or [`DATAGRAMS_MAX`] answers that are awaited already.
+    /// The name is not allowed, the packet is too long, it cannot be signed, or [`DATAGRAMS_MAX`]
+    /// answers are outstanding.
     pub fn send(&self, datagram: &Datagram) -> Result<(), SendError> {
-        datagram::send(&self.shared, datagram, To::Inbox)
+        datagram::send(&self.shared, datagram, ReplyTarget::Inbox)
     }
 
-    /// The next answer to what was sent, verified; also when it is that there is none. Waits as
-    /// long as option `timeout_ms` says.
+    /// Returns the next result of a datagram: the verified answer, or the error if there is none.
+    /// Waits at most as long as option `timeout_ms`.
     ///
     /// # Errors
-    /// [`RecvError::Failed`] if nothing came that is believed; [`RecvError::Call`] if the call ends
-    /// before.
+    /// [`RecvError::Failed`] if no valid answer arrived; [`RecvError::Call`] if the call ends
+    /// without a result.
     pub fn recv(&self) -> Result<Received, RecvError> {
         let timeout = self.shared.options().timeout;
         self.recv_until(timeout.and_then(|timeout| Instant::now().checked_add(timeout)))
@@ -314,7 +315,7 @@ impl Consumer {
         self.recv_until(Instant::now().checked_add(timeout))
     }
 
-    /// [`Consumer::recv`] without waiting: `EAGAIN` if nothing is there.
+    /// [`Consumer::recv`] without waiting: `EAGAIN` if no result is available.
     ///
     /// # Errors
     /// As [`Consumer::recv`].
@@ -345,13 +346,13 @@ impl Consumer {
     ///
     /// # Errors
     /// As [`Consumer::send`].
-    pub fn request_async(&self, datagram: &Datagram) -> Result<Pending<Outcome>, SendError> {
+    pub fn request_async(&self, datagram: &Datagram) -> Result<Pending<AnswerResult>, SendError> {
         let (promise, pending) = call();
-        datagram::send(&self.shared, datagram, To::Caller(promise))?;
+        datagram::send(&self.shared, datagram, ReplyTarget::Caller(promise))?;
         Ok(pending)
     }
 
-    /// The prefix that it is bound to.
+    /// The prefix that the socket is bound to.
     pub fn local_prefix(&self) -> &Name {
         &self.shared.prefix
     }
@@ -361,16 +362,16 @@ impl Consumer {
         &self.router
     }
 
-    /// What went through so far.
+    /// The counters of the socket.
     pub fn stats(&self) -> ConsumerStats {
         self.shared.counts.read()
     }
 
-    /// Sets option `name` of [`options::OPTIONS`]; calls that were made before keep the value that
-    /// they had.
+    /// Sets option `name` of [`options::OPTIONS`]. Calls in progress continue with the earlier
+    /// value.
     ///
     /// # Errors
-    /// There is no such option, it does not take `value`, or only before bind.
+    /// There is no such option, `value` is invalid, or the option can be set only before bind.
     pub fn set_option(&self, name: &str, value: &str) -> Result<(), OptionError> {
         let spec = options::find(name, For::Consumer)?;
         if spec.before_bind {
@@ -387,7 +388,7 @@ impl Consumer {
         self.shared.options().get(name)
     }
 
-    /// Closes the socket: whoever waits on it gets `ECANCELED`.
+    /// Closes the socket. Waiting calls return `ECANCELED`.
     pub fn close(&self) {
         if self.shared.engine.check_process().is_ok() {
             self.shared.engine.close();
@@ -401,12 +402,12 @@ impl Consumer {
         self.taken(taken)
     }
 
-    fn taken(&self, outcome: Outcome) -> Result<Received, RecvError> {
+    fn taken(&self, outcome: AnswerResult) -> Result<Received, RecvError> {
         self.shared.datagrams.taken();
         outcome
     }
 
-    /// The options for fetching `name`, if it may be fetched here.
+    /// Returns the options for fetching `name`, if the socket may fetch it.
     fn params(&self, name: &Name) -> Result<FetchParams, FetchError> {
         self.shared.engine.check_process()?;
         namespace::check_name(&self.shared.prefix, name.as_name())?;
@@ -444,13 +445,13 @@ impl Drop for Consumer {
 }
 
 /// A whole object in memory.
-struct Whole {
+struct MemorySink {
     object: Name,
     octets: Vec<u8>,
     octets_max: u64,
 }
 
-impl Whole {
+impl MemorySink {
     fn check(&self, octets: u64) -> Result<(), FetchError> {
         if octets <= self.octets_max {
             return Ok(());
@@ -466,7 +467,7 @@ impl Whole {
     }
 }
 
-impl ContentSink for Whole {
+impl ContentSink for MemorySink {
     fn write(&mut self, content: Content) -> Result<(), FetchError> {
         self.add(content.as_ref())
     }

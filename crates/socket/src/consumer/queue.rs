@@ -1,17 +1,19 @@
-//! The queue between who receives Data as the window brings them and who verifies them in order
-//! (HT-19): pieces by number, at most [`namely_transport::fetch::Options::span_max`], because no
-//! further ones are requested before earlier ones were handed over.
+//! The queue between the thread that receives Data in the order of arrival and the thread that
+//! verifies them in order (HT-19). It holds pieces by number, at most
+//! [`namely_transport::fetch::Options::span_max`] of them, because no further pieces are requested
+//! until earlier ones are verified and handed over.
 //!
-//! What costs most of verifying them, digests and signatures, is done ahead and in any order
-//! (`namely_security::prepared`): by the thread that verifies, which takes them in runs, and by
-//! helpers ([`super::helpers`]) when more wait than that thread gets to. A helper has its pieces
-//! out of here meanwhile, and they still count as waiting: the slot of each stays [`Slot::Out`]
-//! until it is put back, so that nobody takes a later piece first.
+//! The most expensive steps of verification, digests and signatures, are done ahead and in any
+//! order (`namely_security::prepared`). The verifying thread does them for the pieces that it takes
+//! in runs; helpers ([`super::helpers`]) join it when more pieces wait than it can process. A piece
+//! that a helper has taken out still counts as waiting: its slot stays [`Slot::Out`] until the
+//! piece is put back, so that no later piece is taken first.
 //!
-//! Everything is under one lock but three words: `handed` and `news` are read by who requests
-//! pieces, on each turn; a release of the writer and an acquire of the reader make what was written
-//! before visible, and who reads too early reads again on the next turn, for which it is woken.
-//! `over` is set under the lock, so that no helper misses it between its look and its wait.
+//! One lock protects everything except three words. The requesting thread reads `handed` and `news`
+//! in each round without the lock: a release by the writer and an acquire by the reader make the
+//! preceding writes visible. A reader that misses a change reads it in the next round, for which it
+//! is woken. `over` is set under the lock, so that no helper misses it between its check and its
+//! wait.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,40 +23,45 @@ use std::time::Duration;
 use namely_security::{Preparation, Prepared};
 use namely_transport::object::Progress;
 
-/// Pieces handed over at once: a lock for each run, not for each piece.
+/// Maximum number of pieces in a run. The lock is taken once for each run instead of once for each
+/// piece.
 pub(super) const RUN_MAX: usize = 32;
 
-/// Pieces prepared at once out of their turn: as many as processors hash side by side.
+/// Number of pieces prepared at once out of order: the largest number of packets that one processor
+/// hashes in parallel.
 pub(super) const AHEAD_RUN: usize = 16;
 
-/// Digests of pieces are computed out of their turn when so many wait: fewer are done in the time
-/// that waking a thread takes.
+/// Digests are computed out of order if at least this number of pieces wait. Fewer digests take no
+/// longer than waking a thread.
 pub(super) const AHEAD_DIGESTS: usize = 128;
 
-/// How long a thread waits for pieces before it looks whether somebody still waits for the result.
+/// Time for which a thread waits for pieces before it checks whether the result is still awaited.
 pub(super) const LOOK: Duration = Duration::from_millis(50);
 
-/// Maximum number of buffers kept for the packets to come: as many packets of 1200 octets as a
-/// stream's reading brings in one turn, all of which a calling thread verifies before it reads on.
+/// Maximum number of buffers retained for later packets. A stream's read receives this number of
+/// packets of 1200 octets in one round, and a calling thread verifies all of them before it reads
+/// more.
 const SPARE_MAX: usize = 256;
 
-/// How long a helper waits for more to do before it ends.
+/// Time for which a helper waits for work before it ends.
 const IDLE: Duration = Duration::from_millis(100);
 
-/// A piece's packet, and what was done of its verification. Empty: the piece is lost for good.
+/// A piece's packet and the results of the verification steps done so far. Empty: the piece is lost
+/// for good.
 pub(super) type Piece = Prepared<Vec<u8>>;
 
-/// The pieces of one object that came and were not verified. `E`: why no further ones come.
+/// The received pieces of one object that are not verified yet. `E`: the reason why no further
+/// pieces arrive.
 #[derive(Debug)]
 pub(super) struct VerifyQueue<E> {
     pieces: Mutex<Pieces<E>>,
-    /// For the thread that verifies: the next piece is there, or something to prepare.
+    /// Wakes the verifying thread: the next piece has arrived, or pieces need preparation.
     ready: Condvar,
-    /// For helpers: there is something to prepare.
+    /// Wakes helpers: pieces need preparation.
     unprepared: Condvar,
     /// Every piece before this number was handed over.
     handed: AtomicU64,
-    /// Set when who requests pieces has something to learn from `pieces`.
+    /// Set when `pieces` has news for the requesting thread.
     news: AtomicBool,
     over: AtomicBool,
 }
@@ -64,25 +71,26 @@ struct Pieces<E> {
     /// The number of the first of `slots`.
     base: u64,
     slots: VecDeque<Slot>,
-    /// How many of `slots` are not missing.
+    /// Number of `slots` that are not missing.
     filled: usize,
-    /// How many of `slots` are unprepared; none is before the number `unprepared_from`.
+    /// Number of `slots` that are unprepared. No unprepared slot is before the number
+    /// `unprepared_from`.
     unprepared: usize,
     unprepared_from: u64,
-    ahead: Ahead,
-    /// The thread that verifies waits.
+    ahead: PreparationMode,
+    /// The verifying thread waits.
     waits: bool,
-    /// Helpers that wait for something to do.
+    /// Number of helpers that wait for work.
     idle: usize,
-    /// A helper panicked: the pieces that it had are gone.
+    /// A helper panicked, and its pieces are lost.
     broken: bool,
     most: usize,
     corrupt: Option<u64>,
     last_segment: Option<u64>,
     ended: Option<E>,
-    /// How far requesting was when somebody looked last.
+    /// The progress of requesting at the last report.
     progress: Progress,
-    /// Memory of pieces that were handed over, at most [`SPARE_MAX`].
+    /// Memory of handed-over pieces, at most [`SPARE_MAX`] buffers.
     spare: Vec<Vec<u8>>,
 }
 
@@ -90,58 +98,61 @@ struct Pieces<E> {
 enum Slot {
     Missing,
     Unprepared(Vec<u8>),
-    /// Somebody is preparing it.
+    /// A thread is preparing it.
     Out,
     Prepared(Piece),
 }
 
-/// What can be done ahead.
+/// The preparation that is possible ahead of verification.
 #[derive(Clone, Debug)]
-enum Ahead {
-    /// Nobody knows before the first piece was verified.
+enum PreparationMode {
+    /// Unknown before the first piece was verified.
     Unknown,
     Nothing,
     By(Preparation),
 }
 
-impl Ahead {
+impl PreparationMode {
     fn prepare(&self, packets: Vec<Vec<u8>>) -> Vec<Piece> {
         match self {
-            Ahead::By(preparation) => Prepared::each(preparation, packets),
-            Ahead::Unknown | Ahead::Nothing => packets.into_iter().map(Prepared::from).collect(),
+            PreparationMode::By(preparation) => Prepared::each(preparation, packets),
+            PreparationMode::Unknown | PreparationMode::Nothing => {
+                packets.into_iter().map(Prepared::from).collect()
+            }
         }
     }
 }
 
-/// What the verifying thread found out.
+/// Findings of the verifying thread.
 #[derive(Debug, Default)]
-pub(super) struct News {
-    /// This piece is to be requested again.
+pub(super) struct Findings {
+    /// The number of a piece to request again.
     pub(super) corrupt: Option<u64>,
     /// This segment is the last one.
     pub(super) last_segment: Option<u64>,
 }
 
-/// What [`VerifyQueue::take`] came to.
+/// The result of [`VerifyQueue::take`].
 #[derive(Debug)]
-pub(super) enum Taken {
-    /// The next pieces in order, those that are lost for good empty.
+pub(super) enum NextPieces {
+    /// The next pieces in order; those that are lost for good are empty.
     Run(VecDeque<Piece>),
-    /// The next one is not there; some behind it were prepared, and more may wait for that.
+    /// The next piece is missing. Some later pieces were prepared, and more may wait for
+    /// preparation.
     Prepared,
-    /// Nothing is to be done until more comes.
+    /// There is no work until more pieces arrive.
     Nothing,
 }
 
-/// Pieces that somebody is preparing.
-struct Work {
-    ahead: Ahead,
+/// Pieces that a thread is preparing.
+struct PreparationWork {
+    ahead: PreparationMode,
     numbers: Vec<u64>,
     packets: Vec<Vec<u8>>,
 }
 
 impl<E> VerifyQueue<E> {
-    /// For pieces from `first` on.
+    /// Creates a queue for the pieces from `first` on.
     pub(super) fn new(first: u64) -> Self {
         VerifyQueue {
             pieces: Mutex::new(Pieces {
@@ -150,7 +161,7 @@ impl<E> VerifyQueue<E> {
                 filled: 0,
                 unprepared: 0,
                 unprepared_from: first,
-                ahead: Ahead::Unknown,
+                ahead: PreparationMode::Unknown,
                 waits: false,
                 idle: 0,
                 broken: false,
@@ -173,7 +184,7 @@ impl<E> VerifyQueue<E> {
         self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds what came, and takes over the memory of pieces that were handed over.
+    /// Adds received pieces. Moves the memory of pieces that were handed over to `spare`.
     pub(super) fn add(&self, fresh: &mut Vec<(u64, Vec<u8>)>, spare: &mut Vec<Vec<u8>>, progress: Progress) {
         let mut state = self.lock();
         for (number, wire) in fresh.drain(..) {
@@ -184,24 +195,24 @@ impl<E> VerifyQueue<E> {
         self.tell(state);
     }
 
-    /// Records how far requesting is.
+    /// Records the progress of requesting.
     pub(super) fn report(&self, progress: Progress) {
         self.lock().progress = progress;
     }
 
-    /// How far requesting was when that was recorded last.
+    /// The progress of requesting at the last report.
     pub(super) fn progress(&self) -> Progress {
         self.lock().progress
     }
 
-    /// Piece `number` is lost for good: an empty one takes its place.
+    /// Marks piece `number` as lost for good by an empty piece.
     pub(super) fn lose(&self, number: u64) {
         let mut state = self.lock();
         state.put(number, Slot::Prepared(Vec::new().into()));
         self.tell(state);
     }
 
-    /// Wakes who has something to do.
+    /// Wakes the threads that have work.
     fn tell(&self, mut state: MutexGuard<'_, Pieces<E>>) {
         state.most = state.most.max(state.filled);
         let ahead = state.is_work_ahead();
@@ -215,17 +226,23 @@ impl<E> VerifyQueue<E> {
         }
     }
 
-    /// Nothing further comes.
+    /// No further pieces arrive.
     pub(super) fn end(&self, error: E) {
         self.lock().ended.get_or_insert(error);
         self.ready.notify_all();
     }
 
-    /// Takes the next pieces in order, at most [`RUN_MAX`]. If the next one is not there, prepares
-    /// some that came behind it; if there is none of these either, waits for `wait` at most. Calls
-    /// `help` when more wait to be prepared than this thread takes and nobody else is there to do
-    /// it. Keeps the memory `used` for packets to come.
-    pub(super) fn take(&self, wait: Duration, used: &mut Vec<Vec<u8>>, help: &dyn Fn()) -> Result<Taken, E> {
+    /// Takes the next pieces in order, at most [`RUN_MAX`]. If the next piece is missing, prepares
+    /// some later pieces. If no piece needs preparation either, waits for `wait`, and for [`LOOK`]
+    /// at least. If `wait` is zero, it waits only for a piece that a helper is preparing. Calls
+    /// `help` when more pieces need preparation than this thread takes and no helper is idle.
+    /// Retains the memory `used` for later packets.
+    pub(super) fn take(
+        &self,
+        wait: Duration,
+        used: &mut Vec<Vec<u8>>,
+        help: &dyn Fn(),
+    ) -> Result<NextPieces, E> {
         let mut state = self.lock();
         used.truncate(SPARE_MAX - state.spare.len());
         state.spare.append(used);
@@ -234,11 +251,11 @@ impl<E> VerifyQueue<E> {
             assert!(!state.broken, "a thread that helped to verify panicked");
             let prepared = state.prepared_run();
             if !prepared.is_empty() {
-                return Ok(Taken::Run(prepared));
+                return Ok(NextPieces::Run(prepared));
             }
             if let Some((ahead, packets)) = state.unprepared_run() {
                 self.call(state, help);
-                return Ok(Taken::Run(ahead.prepare(packets).into()));
+                return Ok(NextPieces::Run(ahead.prepare(packets).into()));
             }
             let is_next_out = matches!(state.slots.front(), Some(Slot::Out));
             if !is_next_out && let Some(error) = state.ended.take() {
@@ -247,12 +264,12 @@ impl<E> VerifyQueue<E> {
             if let Some(work) = state.work() {
                 self.call(state, help);
                 drop(self.done(work));
-                return Ok(Taken::Prepared);
+                return Ok(NextPieces::Prepared);
             }
-            // A helper that has the next piece needs no packet to go on: it is waited for in any
-            // case.
+            // A helper that has the next piece needs no further packet to finish. This thread
+            // therefore always waits for it.
             if waited || (wait.is_zero() && !is_next_out) {
-                return Ok(Taken::Nothing);
+                return Ok(NextPieces::Nothing);
             }
             state.waits = true;
             let woken =
@@ -262,13 +279,14 @@ impl<E> VerifyQueue<E> {
         }
     }
 
-    /// Returns true if pieces wait that [`VerifyQueue::take`] can do something with.
+    /// Returns true if [`VerifyQueue::take`] has work to do, or if a helper is preparing the next
+    /// piece.
     pub(super) fn is_ready(&self) -> bool {
         let state = self.lock();
         state.is_next_there() || state.is_work_ahead() || matches!(state.slots.front(), Some(Slot::Out))
     }
 
-    /// Calls somebody else who prepares what this thread leaves.
+    /// Wakes or starts a helper for the pieces that this thread did not take.
     fn call(&self, state: MutexGuard<'_, Pieces<E>>, help: &dyn Fn()) {
         let (ahead, idle) = (state.is_work_ahead(), state.idle);
         drop(state);
@@ -280,7 +298,7 @@ impl<E> VerifyQueue<E> {
     }
 
     /// Prepares pieces and puts them back.
-    fn done(&self, work: Work) -> MutexGuard<'_, Pieces<E>> {
+    fn done(&self, work: PreparationWork) -> MutexGuard<'_, Pieces<E>> {
         let pieces = work.ahead.prepare(work.packets);
         let mut state = self.lock();
         for (number, piece) in work.numbers.into_iter().zip(pieces) {
@@ -289,9 +307,10 @@ impl<E> VerifyQueue<E> {
         state
     }
 
-    /// Prepares pieces as they come, until this is closed or nothing was to do for a while.
+    /// Prepares pieces as they arrive, until the queue is closed or the helper was idle for too
+    /// long.
     pub(super) fn help(&self) {
-        let _broken = BreaksOnPanic(self);
+        let _broken = PanicGuard(self);
         let mut state = self.lock();
         loop {
             if self.is_closed() {
@@ -316,12 +335,13 @@ impl<E> VerifyQueue<E> {
         }
     }
 
-    /// What can be done ahead of pieces that are still to be verified; nothing, too, is an answer.
+    /// Sets the preparation that is possible for pieces not yet verified. None: no preparation is
+    /// possible.
     pub(super) fn prepare(&self, preparation: Option<Preparation>) {
-        self.lock().ahead = preparation.map_or(Ahead::Nothing, Ahead::By);
+        self.lock().ahead = preparation.map_or(PreparationMode::Nothing, PreparationMode::By);
     }
 
-    /// Returns what could not be verified yet: pieces behind `corrupt`, which came wrong.
+    /// Returns unverified pieces to the queue. They follow `corrupt`, which failed verification.
     pub(super) fn give_back(&self, corrupt: u64, pieces: VecDeque<Piece>) {
         let mut state = self.lock();
         state.filled += pieces.len();
@@ -335,13 +355,13 @@ impl<E> VerifyQueue<E> {
         self.news.store(true, Ordering::Release);
     }
 
-    /// A verified segment said that `segment` is the last one.
-    pub(super) fn tell_last(&self, segment: u64) {
+    /// Records that, according to a verified segment, `segment` is the last one.
+    pub(super) fn set_last_segment(&self, segment: u64) {
         self.lock().last_segment = Some(segment);
         self.news.store(true, Ordering::Release);
     }
 
-    /// Everything before piece `number` was handed over.
+    /// Records that every piece before `number` was verified and handed over.
     pub(super) fn hand_over(&self, number: u64) {
         self.handed.store(number, Ordering::Release);
     }
@@ -351,16 +371,16 @@ impl<E> VerifyQueue<E> {
         self.handed.load(Ordering::Acquire)
     }
 
-    /// What the verifying thread found out since the last call.
-    pub(super) fn news(&self) -> Option<News> {
+    /// Returns the findings of the verifying thread since the last call.
+    pub(super) fn news(&self) -> Option<Findings> {
         if !self.news.swap(false, Ordering::AcqRel) {
             return None;
         }
         let mut state = self.lock();
-        Some(News { corrupt: state.corrupt.take(), last_segment: state.last_segment.take() })
+        Some(Findings { corrupt: state.corrupt.take(), last_segment: state.last_segment.take() })
     }
 
-    /// Nobody takes from it any more; helpers end.
+    /// Closes the queue. The verifying thread takes no more pieces, and helpers end.
     pub(super) fn close(&self) {
         let state = self.lock();
         self.over.store(true, Ordering::Release);
@@ -368,7 +388,7 @@ impl<E> VerifyQueue<E> {
         self.unprepared.notify_all();
     }
 
-    /// Returns true once it is closed.
+    /// Returns true if the queue is closed.
     pub(super) fn is_closed(&self) -> bool {
         self.over.load(Ordering::Acquire)
     }
@@ -379,10 +399,10 @@ impl<E> VerifyQueue<E> {
     }
 }
 
-/// Tells the thread that verifies when a helper is gone with its pieces.
-struct BreaksOnPanic<'a, E>(&'a VerifyQueue<E>);
+/// Notifies the verifying thread if a helper panics with its pieces.
+struct PanicGuard<'a, E>(&'a VerifyQueue<E>);
 
-impl<E> Drop for BreaksOnPanic<'_, E> {
+impl<E> Drop for PanicGuard<'_, E> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.lock().broken = true;
@@ -419,16 +439,16 @@ impl<E> Pieces<E> {
         matches!(self.slots.front(), Some(Slot::Unprepared(_) | Slot::Prepared(_)))
     }
 
-    /// Returns true if pieces that are not in turn should be prepared.
+    /// Returns true if later pieces should be prepared out of order.
     fn is_work_ahead(&self) -> bool {
         match self.ahead {
-            Ahead::By(Preparation::Signatures(_)) => self.unprepared >= AHEAD_RUN,
-            Ahead::By(Preparation::Digests(_)) => self.unprepared >= AHEAD_DIGESTS,
-            Ahead::Unknown | Ahead::Nothing => false,
+            PreparationMode::By(Preparation::Signatures(_)) => self.unprepared >= AHEAD_RUN,
+            PreparationMode::By(Preparation::Digests(_)) => self.unprepared >= AHEAD_DIGESTS,
+            PreparationMode::Unknown | PreparationMode::Nothing => false,
         }
     }
 
-    /// Takes out the prepared pieces that are in turn.
+    /// Takes out the prepared pieces that are next in order.
     fn prepared_run(&mut self) -> VecDeque<Piece> {
         let mut run = VecDeque::new();
         while run.len() < RUN_MAX
@@ -442,10 +462,10 @@ impl<E> Pieces<E> {
         run
     }
 
-    /// Takes out the unprepared pieces that are in turn: the first one alone, since it says what
-    /// can be done ahead of others.
-    fn unprepared_run(&mut self) -> Option<(Ahead, Vec<Vec<u8>>)> {
-        let run_max = if matches!(self.ahead, Ahead::Unknown) { 1 } else { RUN_MAX };
+    /// Takes out the unprepared pieces that are next in order. While the preparation is unknown
+    /// this is the first piece alone, because it determines the preparation of the others.
+    fn unprepared_run(&mut self) -> Option<(PreparationMode, Vec<Vec<u8>>)> {
+        let run_max = if matches!(self.ahead, PreparationMode::Unknown) { 1 } else { RUN_MAX };
         let mut packets = Vec::new();
         while packets.len() < run_max
             && let Some(Slot::Unprepared(_)) = self.slots.front()
@@ -459,12 +479,13 @@ impl<E> Pieces<E> {
         (!packets.is_empty()).then(|| (self.ahead.clone(), packets))
     }
 
-    /// Takes out pieces to be prepared out of their turn.
-    fn work(&mut self) -> Option<Work> {
+    /// Takes out pieces to prepare out of order.
+    fn work(&mut self) -> Option<PreparationWork> {
         if !self.is_work_ahead() {
             return None;
         }
-        let mut work = Work { ahead: self.ahead.clone(), numbers: Vec::new(), packets: Vec::new() };
+        let mut work =
+            PreparationWork { ahead: self.ahead.clone(), numbers: Vec::new(), packets: Vec::new() };
         let from = self.unprepared_from.max(self.base);
         for (number, slot) in (from..).zip(self.slots.iter_mut().skip((from - self.base) as usize)) {
             if let Slot::Unprepared(packet) = slot {

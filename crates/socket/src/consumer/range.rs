@@ -1,4 +1,4 @@
-//! Which segments hold the octets that somebody wants of an object.
+//! Maps octets of an object to the segments that contain them.
 
 use std::sync::OnceLock;
 
@@ -8,40 +8,41 @@ use namely_wire::PACKET_OCTETS_MAX;
 use super::job::{Content, ContentSink, Job, SET_ASIDE_OCTETS_MAX};
 use crate::error::{CallError, FetchError};
 
-/// An object that was found, and what was learned of it since.
+/// An object that was found, and its segmentation.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct LocatedObject {
     pub(super) object: Object,
-    /// From its first segment, where no metadata says it.
-    learned: OnceLock<Cut>,
+    /// The segmentation according to the first segment, if the metadata does not contain it.
+    learned: OnceLock<Segmentation>,
 }
 
-/// How an object is cut.
+/// The segmentation of an object.
 #[derive(Clone, Copy, Debug)]
-struct Cut {
-    /// Octets of each segment but the last.
+struct Segmentation {
+    /// Octets of each segment except the last.
     segment_octets: u64,
     segments: Option<u64>,
 }
 
-/// The part of an object that holds certain octets.
+/// The part of an object that contains the requested octets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RangePart {
     pub(super) part: Part,
-    /// Octets of the part before those that are wanted.
+    /// Octets of the part before the requested ones.
     pub(super) skip: u64,
     /// Octets of a segment, if it is known.
     pub(super) segment_octets: Option<u64>,
 }
 
-impl Found {
+impl LocatedObject {
     pub(super) fn new(object: Object) -> Self {
-        Found { object, learned: OnceLock::new() }
+        LocatedObject { object, learned: OnceLock::new() }
     }
 
-    /// Where the octets from `from` to before `end` are ([`u64::MAX`]: to the object's end). Of an
-    /// object without metadata, as one is that was asked for by its version, the first segment says
-    /// how it is cut, verified like all others.
+    /// Returns the part that contains the octets from `from` to before `end` ([`u64::MAX`]: to the
+    /// object's end). An object requested by its version has no metadata. If only a part of it is
+    /// requested, the segmentation is taken from its first segment, which is fetched and verified
+    /// for this purpose.
     pub(super) fn place(&self, job: &mut Job<'_>, from: u64, end: u64) -> Result<RangePart, FetchError> {
         let described = self.object.metadata.as_ref().and_then(|metadata| metadata.segment_size_octets);
         let described = described.filter(|octets| *octets > 0);
@@ -50,7 +51,7 @@ impl Found {
             return Ok(RangePart { part: Part::from(0), skip: from, segment_octets: described });
         }
         let cut = match (described, self.learned.get()) {
-            (Some(segment_octets), _) => Cut { segment_octets, segments: self.object.segments },
+            (Some(segment_octets), _) => Segmentation { segment_octets, segments: self.object.segments },
             (None, Some(cut)) => *cut,
             (None, None) => *self.learned.get_or_init({
                 let cut = self.learn(job)?;
@@ -58,25 +59,25 @@ impl Found {
             }),
         };
         let octets = cut.segment_octets;
-        // Past the end there is nothing to ask for: the last segment says so.
+        // If the octets are past the end, the last segment is requested, because it marks the end.
         let first = (from / octets).min(cut.segments.unwrap_or(u64::MAX).saturating_sub(1));
         let part = Part { first, end: if end == u64::MAX { end } else { end.div_ceil(octets) } };
         let skip = from - first.saturating_mul(octets).min(from);
         Ok(RangePart { part, skip, segment_octets: Some(octets) })
     }
 
-    fn learn(&self, job: &mut Job<'_>) -> Result<Cut, FetchError> {
+    fn learn(&self, job: &mut Job<'_>) -> Result<Segmentation, FetchError> {
         let mut first = Range::new(0, PACKET_OCTETS_MAX as u64 + 1);
         let done = job.transfer(&self.object, &[Part { first: 0, end: 1 }], &mut first);
         let octets = first.content(done)?.len() as u64;
         let segments = self.object.segments.or(job.segments());
-        // Of a single segment the size bounds nothing.
+        // If the object has a single segment, all octets are in that segment.
         let segment_octets = if segments == Some(1) || octets == 0 { u64::MAX } else { octets };
-        Ok(Cut { segment_octets, segments })
+        Ok(Segmentation { segment_octets, segments })
     }
 }
 
-/// Takes a range of an object in.
+/// Collects a range of an object.
 #[derive(Debug)]
 pub(super) struct Range {
     content: Vec<u8>,
@@ -85,13 +86,13 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// For `octets` octets behind the first `skip`.
+    /// Collects `octets` octets after the first `skip`.
     pub(super) fn new(skip: u64, octets: u64) -> Self {
         let content = Vec::with_capacity(octets.min(SET_ASIDE_OCTETS_MAX) as usize);
         Range { content, skip, left: octets }
     }
 
-    /// What was read, when `done` came of it.
+    /// Returns the content after the transfer ended with `done`.
     pub(super) fn content(self, done: Result<(), FetchError>) -> Result<Vec<u8>, FetchError> {
         match done {
             Err(error) if self.left > 0 => Err(error),
@@ -101,7 +102,7 @@ impl Range {
 }
 
 impl ContentSink for Range {
-    /// Once nothing is missing there is no need to go on.
+    /// Ends the transfer once the range is complete.
     fn write(&mut self, mut content: Content) -> Result<(), FetchError> {
         content.pass_by(&mut self.skip);
         let content = content.as_ref();

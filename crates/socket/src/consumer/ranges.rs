@@ -1,32 +1,38 @@
-//! Many ranges of one object at once: those whose segments meet are one part, and all parts are one
-//! fetch, with one window and one detection of losses: what is lost of a short part is found by the
-//! Data of others that overtake it. Its window follows marks and losses, and not delay.
+//! Many ranges of one object at once. Ranges with adjoining segments form one part. All parts are
+//! one fetch, with one window and one loss detection, so that a loss in a short part is detected by
+//! later Data of other parts. The congestion window follows congestion marks and losses, not delay.
 //!
-//! Holds no more than the octets that were wanted, and what a fetch holds out of order.
+//! Memory is used only for the requested octets, and for the segments that a fetch holds out of
+//! order.
 
 use std::ops;
 
 use namely_transport::object::Part;
 
 use super::job::{Content, ContentSink, Job, SET_ASIDE_OCTETS_MAX};
-use super::range::{Found, RangePart};
+use super::range::{LocatedObject, RangePart};
 use crate::error::FetchError;
 
-/// Packets that a call begins by asking for at once, if it has so many parts; a fetch of one part
-/// begins with ten.
+/// Packets that one `read_ranges` requests at its start.
+///
+/// A fetch of one part begins with ten packets.
+///
+/// # Limit
+/// Further packets are requested as congestion control allows.
+/// - Value: one for each part, 256 at most
+/// - Tests: `overlapping_ranges_are_requested_once`
 pub const RANGES_WINDOW: usize = 256;
 
-/// The octets of each range that was asked for, in that order.
+/// The octets of each requested range, in the order of the request.
 pub type Ranges = Vec<Vec<u8>>;
 
-/// The octets of each of `ranges` (from, and before which one it ends), shorter where the object
-/// ends before.
+/// Reads the octets of each of `ranges`. A range is shorter if the object ends before it.
 pub(super) fn read(
     job: &mut Job<'_>,
-    found: &Found,
+    found: &LocatedObject,
     ranges: &[ops::Range<u64>],
 ) -> Result<Ranges, FetchError> {
-    let mut spread = Spread::new(ranges);
+    let mut spread = RangeDistributor::new(ranges);
     for i in spread.order.clone() {
         spread.add(found.place(job, ranges[i].start, ranges[i].end)?, ranges[i].start);
     }
@@ -36,34 +42,44 @@ pub(super) fn read(
     Ok(spread.read)
 }
 
-/// Takes the content of parts in, and gives each range what it has of it.
-struct Spread<'a> {
+/// Distributes the content of parts over the ranges.
+struct RangeDistributor<'a> {
     ranges: &'a [ops::Range<u64>],
     read: Ranges,
-    /// The ranges that are not empty, by where they begin.
+    /// The ranges that are not empty, sorted by their start.
     order: Vec<usize>,
-    /// How many of `order` end before what comes next.
+    /// Number of ranges in `order` that end before the next octet.
     over: usize,
-    /// What is fetched, in the object's order, and at which octet each part begins.
+    /// The fetched parts in the object's order, and the octet at which each part begins.
     parts: Vec<(Part, u64)>,
-    /// Which of `parts` comes, what of it has come, and the octet that comes next.
+    /// The index in `parts` of the current part, its number of received segments, and the next
+    /// octet.
     part: usize,
     segments: u64,
     position: u64,
 }
 
-impl<'a> Spread<'a> {
+impl<'a> RangeDistributor<'a> {
     fn new(ranges: &'a [ops::Range<u64>]) -> Self {
         let mut order: Vec<usize> = (0..ranges.len()).filter(|i| !ranges[*i].is_empty()).collect();
         order.sort_by_key(|i| ranges[*i].start);
         let set_aside = SET_ASIDE_OCTETS_MAX / ranges.len().max(1) as u64;
         let room = |range: &ops::Range<u64>| range.end.saturating_sub(range.start).min(set_aside) as usize;
         let read = ranges.iter().map(|range| Vec::with_capacity(room(range))).collect();
-        Spread { ranges, read, order, over: 0, parts: Vec::new(), part: 0, segments: 0, position: 0 }
+        RangeDistributor {
+            ranges,
+            read,
+            order,
+            over: 0,
+            parts: Vec::new(),
+            part: 0,
+            segments: 0,
+            position: 0,
+        }
     }
 
-    /// Adds the part that holds a range, which begins at octet `start`: none before those that were
-    /// added already.
+    /// Adds the part that contains a range, which begins at octet `start`. Parts must be added in
+    /// ascending order.
     fn add(&mut self, place: RangePart, start: u64) {
         let RangePart { part, skip, .. } = place;
         match self.parts.last_mut() {
@@ -73,7 +89,7 @@ impl<'a> Spread<'a> {
     }
 }
 
-impl ContentSink for Spread<'_> {
+impl ContentSink for RangeDistributor<'_> {
     fn write(&mut self, content: Content) -> Result<(), FetchError> {
         let content = content.as_ref();
         while let Some((part, _)) = self.parts.get(self.part)

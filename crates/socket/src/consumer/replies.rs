@@ -1,4 +1,4 @@
-//! Answers to datagrams: those that wait to be verified, and those that wait for the application.
+//! Answers to datagrams. An answer waits first for verification, then for the application.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -23,19 +23,19 @@ pub struct Received {
     pub content: Vec<u8>,
     /// Its ContentType.
     pub content_type: ContentType,
-    /// The key that vouches for it, if one does.
+    /// The key that signed it, if there is one.
     pub signer: Option<Name>,
-    /// From sending the Interest to receiving the Data.
+    /// Time from sending the Interest to receiving the Data.
     pub rtt: Duration,
 }
 
-/// What the application gets.
-pub(super) type Outcome = Result<Received, RecvError>;
+/// The result that the application receives.
+pub(super) type AnswerResult = Result<Received, RecvError>;
 
 /// The datagrams of one consumer.
 pub(super) struct Datagrams {
-    pub(super) inbox: Inbox<Outcome>,
-    /// Sent, and the answer not taken.
+    pub(super) inbox: Inbox<AnswerResult>,
+    /// Number of datagrams whose result the application has not taken yet.
     pub(super) open: AtomicUsize,
     pub(super) replies: Mutex<Replies>,
     came: Condvar,
@@ -51,13 +51,13 @@ pub(super) struct Replies {
 pub(super) struct Reply {
     pub(super) name: Name,
     pub(super) answer: Result<Answer, CallError>,
-    pub(super) to: To,
+    pub(super) to: ReplyTarget,
 }
 
-/// Where an answer goes.
-pub(super) enum To {
+/// The destination of an answer.
+pub(super) enum ReplyTarget {
     Inbox,
-    Caller(Promise<Outcome>),
+    Caller(Promise<AnswerResult>),
 }
 
 impl Datagrams {
@@ -70,14 +70,14 @@ impl Datagrams {
         })
     }
 
-    /// Whoever waits is told.
+    /// Closes the inbox and wakes all waiting threads.
     pub(super) fn close(&self) {
         self.inbox.close(CallError::Closed);
         self.replies.lock().unwrap_or_else(PoisonError::into_inner).closed = true;
         self.came.notify_all();
     }
 
-    /// An answer was taken: there is room for another datagram.
+    /// Frees the slot of an answer that was taken, so that another datagram may be sent.
     pub(super) fn taken(&self) {
         self.open.fetch_sub(1, Ordering::Relaxed);
     }

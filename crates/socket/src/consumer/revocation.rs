@@ -1,5 +1,5 @@
-//! Whether certificates are revoked: asked by name, remembered for a while (docs/sockets.md,
-//! Sessions and revocation).
+//! Revocation status of certificates: requested by the certificate's name and cached for a limited
+//! time (docs/sockets.md, Sessions and revocation).
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -10,38 +10,42 @@ use namely_wire::Name;
 use crate::error::FetchError;
 use crate::options::Revocation;
 
-/// Certificates of which a consumer remembers whether they are revoked; the one that is asked again
-/// soonest gives way.
+/// Certificates in a consumer's cache of revocation status.
+///
+/// # Limit
+/// The entry that expires first is evicted; revoked certificates stay.
+/// - Tests: `revocations_outlive_other_cached_results`
 pub const REVOCATIONS_MAX: usize = 256;
 
-/// How long the word that a certificate is good holds: its sender says it anew each second.
+/// Time for which a statement that a certificate is good is cached. Its signer issues a new one
+/// each second.
 const GOOD: Duration = Duration::from_secs(1);
 
-/// How long nobody is asked again where nobody answered.
+/// Time for which the status [`CertificateStatus::Unknown`] is cached before it is requested again.
 const SILENT: Duration = Duration::from_secs(60);
 
-/// How long an answer is waited for.
+/// InterestLifetime of a request for the status, ms.
 pub(super) const LIFETIME_MS: u64 = 500;
 
-/// What is known of a certificate.
+/// The revocation status of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
-    /// Who may say so said that it is not revoked.
+pub(super) enum CertificateStatus {
+    /// An authorized signer states that it is not revoked.
     Good,
-    /// Nobody said anything.
+    /// There was no answer, or no valid statement.
     Unknown,
     /// It is revoked.
     Revoked,
 }
 
-impl Outcome {
-    /// Whether the certificate `name` may be believed.
+impl CertificateStatus {
+    /// Returns an error if the certificate `name` must not be accepted.
     pub(super) fn judge(self, name: &Name, option: Revocation) -> Result<(), FetchError> {
         match (self, option) {
-            (Outcome::Revoked, Revocation::Check | Revocation::Require) => {
+            (CertificateStatus::Revoked, Revocation::Check | Revocation::Require) => {
                 Err(FetchError::Revoked { certificate: name.clone() })
             }
-            (Outcome::Unknown, Revocation::Require) => {
+            (CertificateStatus::Unknown, Revocation::Require) => {
                 Err(FetchError::NotKnownGood { certificate: name.clone() })
             }
             _ => Ok(()),
@@ -49,27 +53,27 @@ impl Outcome {
     }
 }
 
-/// What was learnt lately.
+/// The cached status of certificates.
 #[derive(Debug, Default)]
 pub(super) struct Revocations {
-    known: Mutex<HashMap<Name, (Outcome, Option<Instant>)>>,
+    known: Mutex<HashMap<Name, (CertificateStatus, Option<Instant>)>>,
 }
 
 impl Revocations {
-    /// What is known of `certificate`, if it was learnt lately.
-    pub(super) fn known(&self, certificate: &Name) -> Option<Outcome> {
+    /// Returns the status of `certificate` if it is cached and current.
+    pub(super) fn known(&self, certificate: &Name) -> Option<CertificateStatus> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let (outcome, until) = *known.get(certificate)?;
         until.is_none_or(|until| Instant::now() < until).then_some(outcome)
     }
 
-    /// Remembers it. A revocation is for ever.
-    pub(super) fn learn(&self, certificate: Name, outcome: Outcome) {
+    /// Caches the status. A revocation never expires.
+    pub(super) fn learn(&self, certificate: Name, outcome: CertificateStatus) {
         let now = Instant::now();
         let until = match outcome {
-            Outcome::Good => Some(now + GOOD),
-            Outcome::Unknown => Some(now + SILENT),
-            Outcome::Revoked => None,
+            CertificateStatus::Good => Some(now + GOOD),
+            CertificateStatus::Unknown => Some(now + SILENT),
+            CertificateStatus::Revoked => None,
         };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= REVOCATIONS_MAX && !known.contains_key(&certificate) {
@@ -87,20 +91,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn revocations_stay_when_there_are_too_many_certificates_to_remember() {
+    fn revocations_outlive_other_cached_results() {
         let revocations = Revocations::default();
         let name = |i: usize| Name::new().join_generic(i.to_string());
-        revocations.learn(name(0), Outcome::Revoked);
+        revocations.learn(name(0), CertificateStatus::Revoked);
         for i in 1..REVOCATIONS_MAX {
-            revocations.learn(name(i), Outcome::Unknown);
+            revocations.learn(name(i), CertificateStatus::Unknown);
         }
-        assert_eq!(revocations.known(&name(1)), Some(Outcome::Unknown));
-        revocations.learn(name(REVOCATIONS_MAX), Outcome::Good);
-        assert_eq!(revocations.known(&name(0)), Some(Outcome::Revoked));
+        assert_eq!(revocations.known(&name(1)), Some(CertificateStatus::Unknown));
+        revocations.learn(name(REVOCATIONS_MAX), CertificateStatus::Good);
+        assert_eq!(revocations.known(&name(0)), Some(CertificateStatus::Revoked));
         assert_eq!(revocations.known(&name(1)), None, "the oldest gave way");
-        assert_eq!(revocations.known(&name(REVOCATIONS_MAX)), Some(Outcome::Good));
-        assert!(Outcome::Unknown.judge(&name(1), Revocation::Check).is_ok());
-        assert!(Outcome::Unknown.judge(&name(1), Revocation::Require).is_err());
-        assert!(Outcome::Revoked.judge(&name(1), Revocation::Off).is_ok());
+        assert_eq!(revocations.known(&name(REVOCATIONS_MAX)), Some(CertificateStatus::Good));
+        assert!(CertificateStatus::Unknown.judge(&name(1), Revocation::Check).is_ok());
+        assert!(CertificateStatus::Unknown.judge(&name(1), Revocation::Require).is_err());
+        assert!(CertificateStatus::Revoked.judge(&name(1), Revocation::Off).is_ok());
     }
 }

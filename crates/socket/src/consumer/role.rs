@@ -1,5 +1,5 @@
-//! What drives a consumer: Interests as windows allow, single Interests, and what comes. It
-//! verifies nothing.
+//! The role of a consumer's thread: it sends the Interests of transfers within their windows, sends
+//! single Interests, and receives packets. It verifies nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,15 +13,15 @@ use super::stats::Counts;
 use crate::engine::Role;
 use crate::error::{CallError, FetchError};
 
-/// What becomes of an answer. Runs on the socket's thread, so it only passes it on.
+/// Delivers an answer. Runs on the socket's thread, so it must only pass the answer on.
 pub(super) type Deliver = Box<dyn FnOnce(Result<Answer, CallError>) + Send>;
 
-/// How often the progress of a transfer is recorded while nothing comes.
+/// Interval at which the progress of a transfer is recorded while no packets arrive.
 const REPORT_NS: u64 = 50_000_000;
 
-/// What is asked of it.
+/// A request to the consumer's thread.
 pub(super) enum Order {
-    /// Request one packet, again and again for so many lifetimes.
+    /// Request one packet, repeated for at most `attempts` lifetimes.
     Express { interest: InterestBuilder, attempts: u32, deliver: Deliver },
     /// Send this Interest once.
     Send { wire: Vec<u8>, deliver: Deliver },
@@ -29,7 +29,7 @@ pub(super) enum Order {
     Transfer { object: Box<Object>, parts: Vec<Part>, read: ReadOptions, queue: Arc<VerifyQueue<FetchError>> },
 }
 
-/// What is under way on one consumer.
+/// The operations in progress on one consumer.
 pub(super) struct ConsumerRole {
     counts: Arc<Counts>,
     expressions: Vec<(Expression, Deliver)>,
@@ -42,12 +42,12 @@ pub(super) struct ConsumerRole {
 struct Transfer {
     requester: SegmentRequester,
     queue: Arc<VerifyQueue<FetchError>>,
-    /// What came in this turn.
+    /// Pieces received in this round.
     fresh: Vec<(u64, Vec<u8>)>,
-    /// Memory for what comes.
+    /// Buffers for pieces that arrive later.
     spare: Vec<Vec<u8>>,
     report_at_ns: u64,
-    /// Interests counted so far: all, and again.
+    /// Interests added to the counters so far: all, and the retransmissions among them.
     counted: (u64, u64),
 }
 
@@ -95,7 +95,7 @@ impl ConsumerRole {
 }
 
 impl Transfer {
-    /// Requests what may be requested now; returns true if it goes on.
+    /// Sends the Interests that the window allows. Returns true if the transfer continues.
     fn poll(&mut self, connection: &mut Connection, counts: &Counts) -> bool {
         if self.queue.is_closed() {
             return false;
@@ -130,7 +130,7 @@ impl Transfer {
         }
     }
 
-    /// Hands over what came in one turn, under one lock.
+    /// Hands over the pieces received in one round, under one lock.
     fn settle(&mut self, now_ns: u64) {
         if !self.fresh.is_empty() {
             let progress = self.requester.progress(now_ns);
@@ -228,7 +228,7 @@ impl Role for ConsumerRole {
 }
 
 impl Drop for ConsumerRole {
-    /// Ends whatever waits.
+    /// Ends all operations in progress.
     fn drop(&mut self) {
         for (_, deliver) in self.expressions.drain(..) {
             deliver(Err(self.end));

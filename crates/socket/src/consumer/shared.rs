@@ -1,4 +1,4 @@
-//! What the threads of one consumer share.
+//! State shared by the threads of one consumer.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,16 +16,22 @@ use super::replies::Datagrams;
 use super::revocation::Revocations;
 use super::role::{ConsumerRole, Order};
 use super::stats::Counts;
-use crate::engine::{Engine, Here};
+use crate::engine::{DrivingCall, Engine};
 use crate::error::CallError;
 use crate::options::ConsumerOptions;
 use crate::pending::call;
 
-/// Fetches and streams under way on one socket, each with a thread; a further one is refused with
-/// `ENOBUFS`. A stream that begins anew somewhere else may have two for a moment.
+/// Fetches and streams in progress on one consumer, each with a thread.
+///
+/// A stream that restarts at another position may have two for a moment.
+///
+/// # Limit
+/// A further one is refused with `ENOBUFS`.
+/// - Tests: `fetches_over_the_limits_are_refused`
 pub const FETCHES_MAX: usize = 64;
 
-/// Verifiers kept with the certificates that they know.
+/// Maximum number of verifiers retained for later fetches. Each retains the certificates that it
+/// has verified.
 const VERIFIERS_MAX: usize = 8;
 
 /// A consumer.
@@ -41,7 +47,7 @@ pub(super) struct Shared {
     policy: TrustPolicy,
     verifiers: Mutex<Vec<Verifier>>,
     nonces: Mutex<Nonces>,
-    /// Signs datagrams, with the SignatureTime of the last one, ms.
+    /// The signer of datagrams, and the SignatureTime of the last datagram, ms.
     signing: Option<(Signer, Mutex<u64>)>,
     fetches: AtomicUsize,
 }
@@ -51,7 +57,8 @@ impl Shared {
         prefix: Name,
         router: FaceUri,
         options: ConsumerOptions,
-        (policy, signer): (TrustPolicy, Option<Signer>),
+        policy: TrustPolicy,
+        signer: Option<Signer>,
         engine: Engine<ConsumerRole>,
         counts: Arc<Counts>,
     ) -> std::io::Result<Self> {
@@ -72,8 +79,8 @@ impl Shared {
         })
     }
 
-    /// The signed Interest, if the socket signs its datagrams: each later than the one before, as
-    /// verifiers want it.
+    /// Returns the signed Interest if the socket signs its datagrams. Each SignatureTime is later
+    /// than the previous one, because verifiers require it.
     pub(super) fn signed(
         &self,
         interest: &InterestBuilder,
@@ -94,13 +101,13 @@ impl Shared {
         self.nonces.lock().unwrap_or_else(PoisonError::into_inner).next()
     }
 
-    /// A verifier; one that knows certificates, if there is one.
+    /// Returns a verifier, preferably one with certificates of earlier fetches.
     pub(super) fn verifier(&self) -> Verifier {
         let known = self.verifiers.lock().unwrap_or_else(PoisonError::into_inner).pop();
         known.unwrap_or_else(|| Verifier::new(self.policy.clone()))
     }
 
-    /// Keeps a verifier for the next one who needs it.
+    /// Retains a verifier for the next fetch.
     pub(super) fn keep(&self, verifier: Verifier) {
         let mut verifiers = self.verifiers.lock().unwrap_or_else(PoisonError::into_inner);
         if verifiers.len() < VERIFIERS_MAX {
@@ -108,7 +115,7 @@ impl Shared {
         }
     }
 
-    /// Runs `job` on a thread of its own. It counts as under way until it drops its slot.
+    /// Runs `job` on a thread of its own. The job counts as in progress until it drops its slot.
     pub(super) fn spawn(
         self: &Arc<Self>,
         job: impl FnOnce(FetchSlot) + Send + 'static,
@@ -116,7 +123,8 @@ impl Shared {
         self.spawn_within(FETCHES_MAX, job)
     }
 
-    /// The same, in the stead of a thread that is about to end.
+    /// As `spawn`, for a thread that replaces one that is about to end. For this the limit is twice
+    /// as high.
     pub(super) fn spawn_instead(
         self: &Arc<Self>,
         job: impl FnOnce(FetchSlot) + Send + 'static,
@@ -141,7 +149,7 @@ impl Shared {
     }
 }
 
-/// One of the [`FETCHES_MAX`] fetches that may be under way, until it is dropped.
+/// One of the [`FETCHES_MAX`] fetches that may be in progress, until it is dropped.
 pub(super) struct FetchSlot(Arc<Shared>);
 
 impl std::ops::Deref for FetchSlot {
@@ -158,17 +166,17 @@ impl Drop for FetchSlot {
     }
 }
 
-/// Requests single packets for a thread that may wait: by way of who drives the socket, or driving
-/// it itself.
-pub(super) struct Asker<'s, 'a> {
+/// Requests single packets for a thread that may block. Either another thread drives the socket, or
+/// this thread does.
+pub(super) struct PacketRequester<'s, 'a> {
     pub(super) shared: &'s Shared,
     pub(super) stopped: &'s dyn Fn() -> Option<CallError>,
-    pub(super) here: Option<&'s mut Here<'a, ConsumerRole>>,
-    /// Why it requests no more, if it does not.
+    pub(super) here: Option<&'s mut DrivingCall<'a, ConsumerRole>>,
+    /// The reason why it requests no more packets.
     pub(super) failed: Option<CallError>,
 }
 
-impl Asker<'_, '_> {
+impl PacketRequester<'_, '_> {
     fn request(&mut self, interest: &InterestBuilder, attempts: u32) -> Result<Answer, CallError> {
         let (promise, mut pending) = call::<Result<Answer, CallError>>();
         let deliver = Box::new(|answer| promise.complete(answer));
@@ -193,7 +201,7 @@ impl Asker<'_, '_> {
     }
 }
 
-impl Express for Asker<'_, '_> {
+impl Express for PacketRequester<'_, '_> {
     fn express_retrying(
         &mut self,
         interest: &InterestBuilder,

@@ -1,23 +1,23 @@
-//! What went through a consumer.
+//! Counters of a consumer.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! counts {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {
-        /// What went through a consumer so far.
+        /// Counters of a consumer.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct ConsumerStats {
             $($(#[$doc])* pub $name: u64,)*
         }
 
         impl ConsumerStats {
-            /// Every counter with its name, in the order of the documentation: what bindings show.
+            /// Every counter with its name, in the order of the documentation, for bindings.
             pub fn list(&self) -> Vec<(&'static str, u64)> {
                 vec![$((stringify!($name), self.$name),)*]
             }
         }
 
-        /// The same while it is being counted, by several threads.
+        /// The counters of [`ConsumerStats`] while several threads update them.
         #[derive(Debug, Default)]
         pub(super) struct Counts {
             $(pub(super) $name: AtomicU64,)*
@@ -32,31 +32,31 @@ macro_rules! counts {
 }
 
 counts! {
-    /// Interests for pieces of objects, repeated ones included.
+    /// Interests for pieces of objects, including retransmissions.
     interests,
-    /// Interests for a piece that was asked for before.
+    /// Interests for a piece that was requested before.
     retransmissions,
-    /// Segments handed out.
+    /// Segments delivered.
     segments,
     /// Octets of their content.
     octets,
     /// Signatures verified: of manifests, of segments without manifest, of datagrams.
     signatures,
-    /// Segments and manifests that were not what they should be, each copy.
+    /// Segments and manifests that failed verification, each copy.
     corrupt,
-    /// Segments handed out although they are not believed (`on_bad_segment` is `accept`).
+    /// Segments delivered although they failed verification (`on_bad_segment` is `accept`).
     unverified,
-    /// Segments that did not come in their time, on an unreliable consumer.
+    /// Segments that did not arrive in time, on an unreliable consumer.
     lost,
-    /// The most pieces of one object that waited to be verified.
+    /// The largest number of pieces of one object that waited for verification.
     backlog_most,
-    /// The most threads that helped to verify at once, besides those of the fetches
+    /// The largest number of helper threads that verified at once, besides those of the fetches
     /// (`verify_threads`).
     verify_helpers_most,
-    /// Certificates asked whether they are revoked.
+    /// Certificates whose revocation status was requested.
     revocations_checked,
     /// Datagrams sent.
     datagrams_sent,
-    /// Answers to them that were handed out, failures included.
+    /// Answers delivered, including failures.
     datagrams_received,
 }

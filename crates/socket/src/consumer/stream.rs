@@ -1,4 +1,4 @@
-//! An object as a stream: verified octets as they come, in order, with a bounded read-ahead
+//! An object as a stream: verified octets in order as they arrive, with a bounded read-ahead
 //! (SOCK_STREAM, IS-26).
 
 use std::io::{self, Read, Seek, SeekFrom};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::ObjectInfo;
 use super::job::{Content, ContentSink, FetchParams, Job, SEGMENT_OCTETS};
 use super::queue::LOOK;
-use super::range::{Found, Range, RangePart};
+use super::range::{LocatedObject, Range, RangePart};
 use super::ranges::{self, Ranges};
 use super::shared::{FetchSlot, Shared};
 use crate::error::{CallError, FetchError};
@@ -18,10 +18,11 @@ use crate::inbox::Inbox;
 use crate::pending::{Pending, Promise, call};
 use crate::sleep;
 
-/// A seek forward of so many octets at most reads them away instead of asking anew.
+/// A seek forward by at most this number of octets, and at most the read-ahead, reads and discards
+/// them. A longer seek restarts the fetch.
 const SKIP_OCTETS_MAX: u64 = 1 << 20;
 
-/// What lies between the thread that fetches and the one that reads.
+/// The channel between the fetching thread and the reader.
 pub(super) struct Pipe {
     inbox: Inbox<Chunk>,
     read_ahead: usize,
@@ -32,7 +33,7 @@ pub(super) struct Pipe {
 
 enum Chunk {
     Content(Content),
-    /// A segment that is lost for good, of so many octets.
+    /// A segment that is lost for good, and its number of octets.
     Gap(FetchError, u64),
     End(Result<(), FetchError>),
 }
@@ -65,11 +66,12 @@ impl Pipe {
     }
 }
 
-/// The end where content goes in, a run at a time: the reader is woken once for each.
-struct Filler<'a> {
+/// The writing end. Content is added a run at a time, so that the reader is woken once for each
+/// run.
+struct StreamWriter<'a> {
     pipe: &'a Pipe,
     shared: &'a Shared,
-    /// Octets to pass by first.
+    /// Octets to skip first.
     skip: u64,
     /// Octets of a segment.
     segment_octets: u64,
@@ -77,7 +79,7 @@ struct Filler<'a> {
     run_octets: usize,
 }
 
-impl ContentSink for Filler<'_> {
+impl ContentSink for StreamWriter<'_> {
     fn write(&mut self, mut content: Content) -> Result<(), FetchError> {
         content.pass_by(&mut self.skip);
         if *self.pipe.held() + self.run_octets >= self.pipe.read_ahead {
@@ -113,34 +115,36 @@ impl ContentSink for Filler<'_> {
     }
 }
 
-/// An object that is being read: `io::Read` and `io::Seek`. An error of `read` has a [`FetchError`]
-/// inside. Dropping it ends the fetch. On an unreliable consumer a segment that is lost for good is
-/// an error ([`FetchError::Lost`]), and the next read goes on behind it. A seek asks for nothing,
-/// the next read or [`ObjectStream::begin`] does, and [`ObjectStream::read_range`] asks for what it
-/// reads only. Its descriptor is readable when `read` would not wait, and is another one once it
-/// began anew.
+/// An object that is being read, with `io::Read` and `io::Seek`. An error of `read` contains a
+/// [`FetchError`]. Dropping the stream ends the fetch.
+///
+/// On an unreliable consumer a segment that is lost for good is an error ([`FetchError::Lost`]),
+/// and the next read continues after it. A seek requests nothing; the next read or
+/// [`ObjectStream::begin`] does. [`ObjectStream::read_range`] requests only the range that it
+/// reads. The descriptor is readable when `read` would not block. It changes when the fetch
+/// restarts.
 pub struct ObjectStream {
     shared: Arc<Shared>,
     params: FetchParams,
-    found: Arc<Found>,
+    found: Arc<LocatedObject>,
     pipe: Arc<Pipe>,
     timeout: Option<Duration>,
     position: u64,
-    /// Where the next read is to be, after a seek: only then is anything asked for.
+    /// The position of the next read after a seek. The seek itself requests nothing.
     sought: Option<u64>,
-    /// Octets to read away first.
+    /// Octets to discard first.
     skip: u64,
     chunk: Content,
     /// Octets of `chunk` that were read.
     used: usize,
     ended: bool,
-    /// Whether anything was asked for.
+    /// Whether a fetch was started.
     begun: bool,
-    /// Whether what was asked for is not what is to be read now.
+    /// Whether the fetch in progress does not cover the next read, which must restart it.
     anew: bool,
-    /// Where reading ends; what lies behind is not asked for.
+    /// The end of reading; later octets are not requested.
     limit: u64,
-    /// Whether the fetch under way ends before the object does.
+    /// Whether the fetch in progress ends before the object does.
     bounded: bool,
 }
 
@@ -153,7 +157,7 @@ impl std::fmt::Debug for ObjectStream {
     }
 }
 
-/// Finds the object, which is a stream then; its content is asked for at once if `begin`.
+/// Finds the object and returns it as a stream. Its content is requested at once if `begin`.
 pub(super) fn open(
     shared: &Arc<Shared>,
     name: namely_wire::Name,
@@ -167,7 +171,7 @@ pub(super) fn open(
         let stopped = || promise.is_abandoned().then_some(CallError::Closed);
         let found = Job::new(&shared, params, &stopped).find(&name);
         let found = match found {
-            Ok(object) => Arc::new(Found::new(object)),
+            Ok(object) => Arc::new(LocatedObject::new(object)),
             Err(error) => {
                 drop(shared);
                 return promise.complete(Err(error));
@@ -179,7 +183,8 @@ pub(super) fn open(
             promise.complete(Ok(stream));
             fill(&shared, &found, 0, u64::MAX, params, &pipe);
         } else {
-            // What is read first needs a place.
+            // The slot is released before the result is delivered, so that the first read can take
+            // one.
             drop(shared);
             promise.complete(Ok(stream));
         }
@@ -187,29 +192,35 @@ pub(super) fn open(
     Ok(())
 }
 
-/// Fetches what lies between octets `from` and `end` into `pipe`, and the rest of the last segment.
-fn fill(shared: &Shared, found: &Found, from: u64, end: u64, params: FetchParams, pipe: &Pipe) {
+/// Fetches the octets between `from` and `end`, and the rest of the last segment, into `pipe`.
+fn fill(shared: &Shared, found: &LocatedObject, from: u64, end: u64, params: FetchParams, pipe: &Pipe) {
     let stopped = || pipe.is_gone().then_some(CallError::Closed);
     let mut job = Job::new(shared, params, &stopped);
-    let mut filler =
-        Filler { pipe, shared, skip: 0, segment_octets: SEGMENT_OCTETS, run: Vec::new(), run_octets: 0 };
+    let mut filler = StreamWriter {
+        pipe,
+        shared,
+        skip: 0,
+        segment_octets: SEGMENT_OCTETS,
+        run: Vec::new(),
+        run_octets: 0,
+    };
     let done = found.place(&mut job, from, end).and_then(|RangePart { part, skip, segment_octets }| {
         job.span(params.read_ahead as u64, segment_octets);
         filler.skip = skip;
         filler.segment_octets = segment_octets.unwrap_or(SEGMENT_OCTETS);
         job.transfer(&found.object, &[part], &mut filler)
     });
-    // What came before an error is to be read too.
+    // Content that arrived before an error is delivered, too.
     let done = done.and(filler.flush());
     pipe.inbox.put(Chunk::End(done));
 }
 
 impl ObjectStream {
-    /// At the object's beginning; nothing was asked for.
+    /// Creates a stream at the object's beginning. Nothing is requested.
     fn new(
         shared: Arc<Shared>,
         params: FetchParams,
-        found: Arc<Found>,
+        found: Arc<LocatedObject>,
         pipe: Arc<Pipe>,
         timeout: Option<Duration>,
     ) -> Self {
@@ -237,39 +248,39 @@ impl ObjectStream {
         &self.found.object.name
     }
 
-    /// Returns true if the next read may ask anew, and so change the descriptor.
+    /// Returns true if the next read may restart the fetch, and so change the descriptor.
     pub fn begins_anew(&self) -> bool {
         !self.begun || self.anew || self.sought.is_some()
     }
 
-    /// Asks for what the next read reads, if that was not done, without waiting for it: for who
-    /// waits for the descriptor first.
+    /// Starts the fetch for the next read if necessary, and does not wait for it. For callers that
+    /// wait for the descriptor first.
     ///
     /// # Errors
-    /// The socket was closed, or has as many fetches as it may.
+    /// The socket was closed, or has the maximum number of fetches.
     pub fn begin(&mut self) -> io::Result<()> {
         self.arrive().map(drop)
     }
 
-    /// Octets of the whole object, if they are known.
+    /// Octets of the whole object, if the size is known.
     pub fn octets(&self) -> Option<u64> {
         self.found.object.octets()
     }
 
-    /// Ends reading before octet `end`, as [`Read::take`] would: segments behind it are not asked
-    /// for by a fetch that begins later. [`u64::MAX`]: no limit.
+    /// Ends reading before octet `end`, as [`Read::take`] would. A fetch that starts later requests
+    /// no segments after it. [`u64::MAX`]: no limit.
     pub fn set_limit(&mut self, end: u64) {
         if end > self.limit && self.bounded {
-            // What lies behind the old limit was not asked for.
+            // Octets after the old limit were not requested.
             self.sought.get_or_insert(self.position);
             self.anew = true;
         }
         self.limit = end;
     }
 
-    /// The `octets` octets from `from` on, wherever the stream is: fewer if the object ends before.
-    /// Only the segments that hold them are asked for, and the manifests that vouch for these.
-    /// Waits as the consumer's option `timeout_ms` said.
+    /// Reads the `octets` octets from `from` on, independently of the stream's position. Returns
+    /// fewer if the object ends before. Only the segments that contain them are requested, and the
+    /// manifests of these segments. Waits at most as long as the consumer's option `timeout_ms`.
     ///
     /// # Errors
     /// As [`Consumer::fetch`](crate::Consumer::fetch).
@@ -277,8 +288,8 @@ impl ObjectStream {
         self.read_range_async(from, octets)?.wait(self.timeout)
     }
 
-    /// [`ObjectStream::read_range`] as a future, which is also a call that can be tried and waited
-    /// for again.
+    /// [`ObjectStream::read_range`] as a future, which the caller can also poll without waiting, or
+    /// wait for more than once.
     ///
     /// # Errors
     /// The call cannot begin.
@@ -310,17 +321,17 @@ impl ObjectStream {
         Ok(pending)
     }
 
-    /// The octets of each range (where it begins, and how many), wherever the stream is: all of
-    /// them are asked for side by side, and what they have in common once.
+    /// Reads each range (start and length), independently of the stream's position. All ranges are
+    /// requested in parallel, and common segments once.
     ///
     /// # Errors
-    /// As [`ObjectStream::read_range`]. One range that cannot be had is an error of the call.
+    /// As [`ObjectStream::read_range`]. A range that cannot be read fails the call.
     pub fn read_ranges(&self, ranges: &[(u64, usize)]) -> Result<Ranges, FetchError> {
         self.read_ranges_async(ranges)?.wait(self.timeout)
     }
 
-    /// [`ObjectStream::read_ranges`] as a future, which is also a call that can be tried and waited
-    /// for again.
+    /// [`ObjectStream::read_ranges`] as a future, which the caller can also poll without waiting,
+    /// or wait for more than once.
     ///
     /// # Errors
     /// The call cannot begin.
@@ -348,17 +359,17 @@ impl ObjectStream {
         Ok(pending)
     }
 
-    /// Another stream of the same version, at its beginning. Nothing is asked for.
+    /// Returns another stream of the same version, at its beginning. Nothing is requested.
     ///
     /// # Errors
-    /// The system refuses a descriptor.
+    /// The system has no descriptor left.
     pub fn again(&self) -> Result<ObjectStream, FetchError> {
         let pipe = Pipe::new(self.params.read_ahead).map_err(|error| CallError::from_io(&error))?;
         let (shared, timeout) = (self.shared.clone(), self.timeout);
         Ok(ObjectStream::new(shared, self.params, self.found.clone(), Arc::new(pipe), timeout))
     }
 
-    /// What is known of the object.
+    /// Properties of the object.
     pub fn info(&self) -> ObjectInfo {
         ObjectInfo::of(&self.found.object)
     }
@@ -371,7 +382,7 @@ impl ObjectStream {
         self.read_until(buf, Instant::now().checked_add(timeout))
     }
 
-    /// [`Read::read`] without waiting: [`io::ErrorKind::WouldBlock`] if nothing is there.
+    /// [`Read::read`] without waiting: [`io::ErrorKind::WouldBlock`] if no data is available.
     ///
     /// # Errors
     /// As [`Read::read`].
@@ -442,7 +453,8 @@ impl ObjectStream {
         octets
     }
 
-    /// Goes where the last seek said, and begins if nothing was asked for. False past the end.
+    /// Moves to the position of the last seek, and starts a fetch if there is none. Returns false
+    /// past the end.
     fn arrive(&mut self) -> io::Result<bool> {
         let position = self.sought.unwrap_or(self.position);
         if position >= self.limit {
@@ -459,7 +471,7 @@ impl ObjectStream {
         Ok(true)
     }
 
-    /// Goes to `position` by reading away what lies before it, or by asking anew.
+    /// Moves to `position` by discarding the octets before it, or by restarting the fetch.
     fn go_to(&mut self, position: u64) -> io::Result<()> {
         let in_chunk = position.checked_sub(self.position).filter(|_| self.begun && !self.anew);
         match in_chunk {

@@ -1,28 +1,31 @@
-//! Why an option is not set.
+//! Errors of setting an option.
 
 use std::fmt;
 
 use super::table::{Kind, OPTIONS};
 use crate::errno;
 
-/// An option that cannot be set so; the caller's fault.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// An option that cannot be set; the caller's fault.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionError {
     /// There is no such option on this kind of socket (`ENOPROTOOPT`).
+    #[error("this socket has no option '{0}'")]
     Unknown(String),
-    /// It does not take this value (`EINVAL`).
+    /// The option does not accept this value (`EINVAL`).
+    #[error(fmt = bad)]
     Bad {
-        /// The option.
+        /// The option's name.
         option: &'static str,
-        /// The text.
+        /// The rejected text.
         value: String,
     },
-    /// It can be set only before bind (`EINVAL`).
+    /// The option can be set only before bind (`EINVAL`).
+    #[error("option {0} can be set only before bind")]
     Bound(&'static str),
 }
 
 impl OptionError {
-    /// As a system call would say it.
+    /// The matching `errno` of a system call.
     pub fn errno(&self) -> i32 {
         match self {
             OptionError::Unknown(_) => errno::NOPROTOOPT,
@@ -31,25 +34,14 @@ impl OptionError {
     }
 }
 
-impl fmt::Display for OptionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            OptionError::Unknown(name) => write!(f, "this socket has no option '{name}'"),
-            OptionError::Bad { option, value } => {
-                write!(f, "option {option} does not take '{value}'")?;
-                let kind = OPTIONS.iter().find(|spec| spec.name == *option).map(|spec| spec.kind);
-                match kind {
-                    Some(Kind::Choice(words)) => write!(f, ": use {}", words.join(", ")),
-                    Some(Kind::Number { min, max: u64::MAX }) => write!(f, ": a number from {min} on"),
-                    Some(Kind::Number { min, max }) => write!(f, ": a number from {min} to {max}"),
-                    Some(Kind::ReadOnly) => f.write_str(": it can only be read"),
-                    Some(Kind::Flag) => f.write_str(": use true or false"),
-                    Some(Kind::Text) | None => Ok(()),
-                }
-            }
-            OptionError::Bound(name) => write!(f, "option {name} can be set only before bind"),
-        }
+fn bad(option: &str, value: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(f, "option {option} does not take '{value}'")?;
+    match OPTIONS.iter().find(|spec| spec.name == option).map(|spec| spec.kind) {
+        Some(Kind::Choice(words)) => write!(f, ": use {}", words.join(", ")),
+        Some(Kind::Number { min, max: u64::MAX }) => write!(f, ": a number from {min} on"),
+        Some(Kind::Number { min, max }) => write!(f, ": a number from {min} to {max}"),
+        Some(Kind::ReadOnly) => f.write_str(": it can only be read"),
+        Some(Kind::Flag) => f.write_str(": use true or false"),
+        Some(Kind::Text) | None => Ok(()),
     }
 }
-
-impl std::error::Error for OptionError {}

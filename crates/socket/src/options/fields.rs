@@ -1,4 +1,4 @@
-//! The fields that options are.
+//! The fields of options.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,26 +11,40 @@ use namely_wire::Name;
 use super::values::{ManifestUse, READ_AHEAD_OCTETS, Revocation, Suite, Trust};
 use crate::buffer::BufferPolicy;
 
-/// Options of a consumer. `Default` is the table's.
+/// Options of a consumer. `Default` has the defaults of the table.
 #[derive(Clone, Debug)]
 pub struct ConsumerOptions {
-    /// `router`; none: the usual places.
+    /// `router`; none: the default addresses.
     pub router: Option<String>,
     /// `trust_router_of`.
     pub trust_router_of: String,
     /// `keychain`; none: the user's.
     pub keychain: Option<PathBuf>,
-    /// `identity`: whose key signs datagrams; none: they are not signed.
+    /// `identity`: the identity that signs datagrams; none: they are not signed.
     pub identity: Option<Name>,
     /// `trust`.
     pub trust: Trust,
     /// `congestion`, `window_max`, `lifetime_ms`, `retries`.
     pub read: ReadOptions,
-    /// `verify_threads`; 0: one for each processor, within limits.
+    /// Threads that verify for one consumer, including the fetch's own.
+    ///
+    /// 0: one for each processor, within limits.
+    ///
+    /// # Limit
+    /// The fetch's own thread verifies the waiting segments.
+    /// - Value: one for each processor, 4 at most; and one for each further fetch
+    /// - Counter: `verify_helpers_most`
+    /// - Tests: `verification_helpers_are_limited`
     pub verify_threads: usize,
-    /// `timeout_ms`: the longest a call waits; none: as long as the fetch goes on.
+    /// `timeout_ms`: the longest time that a call waits; none: no limit while the fetch continues.
     pub timeout: Option<Duration>,
-    /// `object_octets_max`.
+    /// Octets of an object that is fetched whole into memory.
+    ///
+    /// # Limit
+    /// A larger object is refused with `EFBIG`.
+    /// - Value: 1 GiB
+    /// - Tests: `fetches_over_the_limits_are_refused`,
+    ///   `an_object_over_the_callers_limit_is_refused`
     pub object_octets_max: u64,
     /// `reliable`.
     pub reliable: bool,
@@ -38,7 +52,14 @@ pub struct ConsumerOptions {
     pub on_bad_segment: OnBadSegment,
     /// `revocation`.
     pub revocation: Revocation,
-    /// `backlog_segments`.
+    /// Segments of one object that wait for verification.
+    ///
+    /// # Limit
+    /// No further segment is requested.
+    /// - Value: 2048; 512 at most for a stream
+    /// - Counter: `backlog_most`
+    /// - Tests: `a_full_backlog_stops_the_interests`,
+    ///   `a_full_backlog_stops_threaded_verification`
     pub backlog_segments: usize,
     /// `read_ahead_octets`.
     pub read_ahead_octets: usize,
@@ -71,10 +92,10 @@ impl Default for ConsumerOptions {
     }
 }
 
-/// Options of a producer. `Default` is the table's.
+/// Options of a producer. `Default` has the defaults of the table.
 #[derive(Clone, Debug)]
 pub struct ProducerOptions {
-    /// `router`; none: the usual places.
+    /// `router`; none: the default addresses.
     pub router: Option<String>,
     /// `trust_router_of`.
     pub trust_router_of: String,
@@ -82,7 +103,7 @@ pub struct ProducerOptions {
     pub keychain: Option<PathBuf>,
     /// `identity`; none: the longest one above the prefix.
     pub identity: Option<Name>,
-    /// `timeout_ms`; none: for ever.
+    /// `timeout_ms`; none: no limit.
     pub timeout: Option<Duration>,
     /// `manifest`.
     pub manifest: ManifestUse,
@@ -92,8 +113,8 @@ pub struct ProducerOptions {
     pub shared_key: Option<(Name, HmacKey)>,
     /// `packet_octets_max`.
     pub packet_octets_max: usize,
-    /// `mtu`: whether packets are no longer than
-    /// [`Producer::path_octets`](crate::Producer::path_octets) either.
+    /// `mtu`: whether packets also stay within
+    /// [`Producer::path_octets`](crate::Producer::path_octets).
     pub follows_path: bool,
     /// `segment_octets`.
     pub segment_octets: usize,
@@ -101,17 +122,38 @@ pub struct ProducerOptions {
     pub freshness_ms: u64,
     /// `reliable`.
     pub reliable: bool,
-    /// `buffer_octets`.
+    /// Octets of memory of a producer's output buffer.
+    ///
+    /// # Limit
+    /// A packet is evicted by `buffer_policy`; without a store it is lost.
+    /// - Value: 64 MiB
+    /// - Counter: `evicted`
+    /// - Tests: `a_full_buffer_evicts_one_packet`
     pub buffer_octets: usize,
     /// `buffer_policy`.
     pub buffer_policy: BufferPolicy,
     /// `store`.
     pub store: Option<PathBuf>,
-    /// `store_octets`.
+    /// Octets of a producer's store.
+    ///
+    /// # Limit
+    /// A reliable producer gets `ENOSPC`; the oldest file of an unreliable producer is removed.
+    /// - Value: 1 GiB
+    /// - Counter: `evicted_disk`
+    /// - Tests: `a_store_is_limited_in_octets`,
+    ///   `a_full_store_refuses_whole_publications`,
+    ///   `an_unreliable_producers_store_evicts_its_oldest`
     pub store_octets: u64,
     /// `announce`.
     pub announce: bool,
-    /// `requests_max`.
+    /// Requested names that wait for a producer's application.
+    ///
+    /// # Limit
+    /// A further Interest is refused with a Congestion Nack.
+    /// - Value: 256
+    /// - Counter: `dropped_requests_full`
+    /// - Tests: `a_slow_application_causes_congestion_nacks`,
+    ///   `waiting_names_and_interests_are_limited`
     pub requests_max: usize,
     /// `pending_ms`; none: the InterestLifetime.
     pub pending_ms: Option<u64>,

@@ -10,33 +10,36 @@ use super::fields::ProducerOptions;
 use super::table::{For, find, parsed};
 use super::values::{ManifestUse, Suite};
 
-/// FreshnessPeriod of metadata, ms: for so long caches may not notice a newer version.
+/// FreshnessPeriod of metadata, ms. For this time a cache may answer with metadata of an older
+/// version.
 const METADATA_FRESHNESS_MS: u64 = 1_000;
 
-/// How one object is published: what is none is as the socket's options say (HT-23).
+/// Options of one publication (HT-23). For an option that the socket has, too, `None` means the
+/// value of the socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PublishOptions {
-    /// The version; none: the time, in microseconds since the Unix epoch, and never the same twice.
+    /// The version. By default it is the time in microseconds since the Unix epoch, increased if
+    /// necessary, so that it is larger than each earlier default of this socket.
     pub version: Option<u64>,
-    /// How it is signed.
+    /// The signature suite.
     pub suite: Option<Suite>,
-    /// Whether manifests vouch for the segments.
+    /// Whether manifests authenticate the segments.
     pub manifest: Option<ManifestUse>,
-    /// Largest packet made, octets.
+    /// Maximum size of a packet of the publication, octets.
     pub packet_octets_max: Option<usize>,
     /// FreshnessPeriod of segments, ms.
     pub freshness_ms: Option<u64>,
-    /// After this time who asks for the newest version reaches the application again; segments stay
-    /// as they are.
+    /// Time after which the metadata expires, so that a request for the newest version reaches the
+    /// application again. Segments do not expire. By default the metadata does not expire, either.
     pub expires: Option<Duration>,
 }
 
 impl PublishOptions {
-    /// Sets option `name`, one of those of a producer that it has a field for, `version` or
-    /// `expires_ms`, to `value`.
+    /// Sets option `name` to `value`. `name` is `version`, `expires_ms`, or a producer option that
+    /// has a field of this struct.
     ///
     /// # Errors
-    /// There is no such option here, or it does not take `value`.
+    /// There is no such option of a publication, or `value` is not valid for it.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), OptionError> {
         let number = |option| value.parse().map_err(|_| OptionError::Bad { option, value: value.into() });
         match name {

@@ -11,7 +11,7 @@ use super::text::{OptionText, Words};
 use super::values::{ManifestUse, Revocation, Suite, VERIFY_THREADS_MAX};
 use crate::buffer::BufferPolicy;
 
-/// Which sockets have an option.
+/// The kinds of sockets that have an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum For {
     /// Both.
@@ -22,23 +22,23 @@ pub enum For {
     Producer,
 }
 
-/// What text an option takes.
+/// The text that an option accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Any text.
     Text,
-    /// One of these words; one that ends in `:` is followed by something.
+    /// One of these words. A word that ends in `:` is followed by an argument.
     Choice(&'static [&'static str]),
     /// `true` or `false`.
     Flag,
     /// A whole number within these bounds.
     Number {
-        /// The least.
+        /// The minimum.
         min: u64,
-        /// The greatest.
+        /// The maximum.
         max: u64,
     },
-    /// A whole number that can be read and not be set.
+    /// A whole number that can be read but not set.
     ReadOnly,
 }
 
@@ -47,21 +47,21 @@ pub enum Kind {
 pub struct OptionSpec {
     /// Its name.
     pub name: &'static str,
-    /// Which sockets have it.
+    /// The sockets that have it.
     pub on: For,
-    /// What text it takes.
+    /// The text that it accepts.
     pub kind: Kind,
-    /// Its value unless another is set, as text; empty: none.
+    /// Its default as text; empty: none.
     pub default: &'static str,
     /// True if it can be set only before bind.
     pub before_bind: bool,
-    /// What it is.
+    /// Its description.
     pub about: &'static str,
     of_consumer: Option<Field<ConsumerOptions>>,
     of_producer: Option<Field<ProducerOptions>>,
 }
 
-/// The field that an option is, of `O`.
+/// The field of an option in `O`.
 struct Field<O> {
     set: fn(&mut O, &OptionSpec, &str) -> Result<(), OptionError>,
     get: fn(&O) -> String,
@@ -81,7 +81,7 @@ impl<O> fmt::Debug for Field<O> {
     }
 }
 
-/// The field at a path below the options.
+/// Builds the [`Field`] that sets and gets the field at this path in the options.
 macro_rules! field {
     ($($field:ident).+) => {
         Field {
@@ -99,14 +99,15 @@ const fn spec(
     kind: Kind,
     default: &'static str,
     about: &'static str,
-    of: (Option<Field<ConsumerOptions>>, Option<Field<ProducerOptions>>),
+    of_consumer: Option<Field<ConsumerOptions>>,
+    of_producer: Option<Field<ProducerOptions>>,
 ) -> OptionSpec {
-    let on = match of {
+    let on = match (&of_consumer, &of_producer) {
         (Some(_), Some(_)) => For::Both,
         (Some(_), None) => For::Consumer,
         _ => For::Producer,
     };
-    OptionSpec { name, on, kind, default, before_bind: false, about, of_consumer: of.0, of_producer: of.1 }
+    OptionSpec { name, on, kind, default, before_bind: false, about, of_consumer, of_producer }
 }
 
 const fn both(
@@ -114,9 +115,10 @@ const fn both(
     kind: Kind,
     default: &'static str,
     about: &'static str,
-    (consumer, producer): (Field<ConsumerOptions>, Field<ProducerOptions>),
+    consumer: Field<ConsumerOptions>,
+    producer: Field<ProducerOptions>,
 ) -> OptionSpec {
-    spec(name, kind, default, about, (Some(consumer), Some(producer)))
+    spec(name, kind, default, about, Some(consumer), Some(producer))
 }
 
 const fn consumer(
@@ -126,7 +128,7 @@ const fn consumer(
     about: &'static str,
     field: Field<ConsumerOptions>,
 ) -> OptionSpec {
-    spec(name, kind, default, about, (Some(field), None))
+    spec(name, kind, default, about, Some(field), None)
 }
 
 const fn producer(
@@ -136,10 +138,10 @@ const fn producer(
     about: &'static str,
     field: Field<ProducerOptions>,
 ) -> OptionSpec {
-    spec(name, kind, default, about, (None, Some(field)))
+    spec(name, kind, default, about, None, Some(field))
 }
 
-/// Of a bound producer, which says what it is.
+/// A read-only option. The bound producer returns its value.
 const fn read_only(name: &'static str, about: &'static str) -> OptionSpec {
     let field = Field {
         set: |_: &mut ProducerOptions, spec, value| {
@@ -184,41 +186,45 @@ pub const OPTIONS: &[OptionSpec] = &[
         Kind::Text,
         "",
         "address of the router; empty: the usual places",
-        (field!(router), field!(router)),
+        field!(router),
+        field!(router),
     )),
     before(both(
         "trust_router_of",
         Kind::Text,
         "",
-        "users, with commas between them, whose routers on this machine are trusted as one's own and root's",
-        (field!(trust_router_of), field!(trust_router_of)),
+        "users whose routers on this machine are trusted besides one's own and root's, with commas between",
+        field!(trust_router_of),
+        field!(trust_router_of),
     )),
     before(both(
         "keychain",
         Kind::Text,
         "",
         "folder of the key chain; empty: the user's",
-        (field!(keychain), field!(keychain)),
+        field!(keychain),
+        field!(keychain),
     )),
     before(both(
         "identity",
         Kind::Text,
         "",
-        "who signs; empty: of a producer the longest identity above the prefix, and a consumer's datagrams are not signed",
-        (field!(identity), field!(identity)),
+        "the signing identity; empty: of a producer the longest one above the prefix, and a consumer's datagrams are not signed",
+        field!(identity),
+        field!(identity),
     )),
     before(consumer(
         "trust",
         TRUST,
         "user",
-        "whom to believe: the user's keys and anchors, a policy file, one more anchor's file, digests, anything",
+        "the trust rules: the user's keys and anchors, a policy file, one more anchor's file, digests, none",
         field!(trust),
     )),
     consumer(
         "congestion",
         CONGESTION,
         "cubic",
-        "how fetches follow the network",
+        "congestion control of fetches",
         field!(read.fetch.congestion),
     ),
     consumer("window_max", SOME, "1024", "largest window of a fetch, packets", field!(read.fetch.window_max)),
@@ -227,28 +233,28 @@ pub const OPTIONS: &[OptionSpec] = &[
         "retries",
         SOME,
         "3",
-        "how often metadata and certificates are asked for",
+        "requests for metadata and certificates before a call fails",
         field!(read.attempts),
     ),
     consumer(
         "reliable",
         Kind::Flag,
         "true",
-        "whether what is lost is asked for again; if not, a gap is an error, and a stream goes on behind it",
+        "whether lost segments are requested again; if not, a gap is an error, and a stream continues",
         field!(reliable),
     ),
     consumer(
         "on_bad_segment",
         words::<OnBadSegment>(),
         "refetch",
-        "what becomes of a segment that is not believed",
+        "the reaction to a segment that does not verify",
         field!(on_bad_segment),
     ),
     consumer(
         "revocation",
         words::<Revocation>(),
         "check",
-        "refuse what is revoked, or also what nobody calls good, or nothing",
+        "refuse revoked certificates, or also those without a good status, or none",
         field!(revocation),
     ),
     consumer(
@@ -262,14 +268,14 @@ pub const OPTIONS: &[OptionSpec] = &[
         "verify_threads",
         Kind::Number { min: 0, max: VERIFY_THREADS_MAX as u64 },
         "0",
-        "threads that verify an object, its own included, and more than one only while much waits; 0: one for each processor, 4 at most",
+        "threads that verify an object, its own included, and more than one only while many segments wait; 0: one for each processor, 4 at most",
         field!(verify_threads),
     ),
     consumer(
         "read_ahead_octets",
         SOME,
         "4194304",
-        "octets that a stream asks for ahead of its reader; as many again wait verified",
+        "octets that a stream requests ahead of its reader; as many again wait verified",
         field!(read_ahead_octets),
     ),
     consumer(
@@ -291,7 +297,8 @@ pub const OPTIONS: &[OptionSpec] = &[
         ANY_NUMBER,
         "0",
         "the longest a call waits, ms; 0: as long as the fetch goes on",
-        (field!(timeout), field!(timeout)),
+        field!(timeout),
+        field!(timeout),
     ),
     consumer(
         "object_octets_max",
@@ -304,10 +311,10 @@ pub const OPTIONS: &[OptionSpec] = &[
         "manifest",
         words::<ManifestUse>(),
         "sha256",
-        "whether manifests vouch for segments, and with which hash",
+        "whether manifests authenticate segments, and their hash",
         field!(manifest),
     ),
-    producer("suite", words::<Suite>(), "ed25519", "how what is published is signed", field!(suite)),
+    producer("suite", words::<Suite>(), "ed25519", "signature of publications", field!(suite)),
     producer(
         "packet_octets_max",
         PACKET_OCTETS,
@@ -319,7 +326,7 @@ pub const OPTIONS: &[OptionSpec] = &[
         "mtu",
         MTU,
         "off",
-        "whether packets are made no longer than the path to the router carries whole",
+        "whether packets are limited to the size that the path to the router carries whole",
         FOLLOWS_PATH,
     ),
     read_only("path_octets", "largest packet that the path carries whole; 0: not bound"),
@@ -327,13 +334,13 @@ pub const OPTIONS: &[OptionSpec] = &[
         "certificate_ends_s",
         "last second of the session's certificate, s since the Unix epoch; 0: not bound, or no key signs",
     ),
-    producer("segment_octets", SOME, "8192", "most content in a segment, octets", field!(segment_octets)),
+    producer("segment_octets", SOME, "8192", "maximum content of a segment, octets", field!(segment_octets)),
     producer("freshness_ms", ANY_NUMBER, "10000", "FreshnessPeriod of segments, ms", field!(freshness_ms)),
     before(producer(
         "reliable",
         Kind::Flag,
         "false",
-        "whether everything published is kept in the store; otherwise what does not fit is lost",
+        "whether all publications are retained in the store; otherwise those that do not fit are lost",
         field!(reliable),
     )),
     before(producer(
@@ -362,14 +369,14 @@ pub const OPTIONS: &[OptionSpec] = &[
         "announce",
         Kind::Flag,
         "false",
-        "whether what consumers ask for first says to routers that learn their routes where the whole prefix is",
+        "whether metadata, first segments and replies announce the whole prefix to routers that learn routes",
         field!(announce),
     )),
     before(producer(
         "requests_max",
         SOME,
         "256",
-        "names that wait for the application",
+        "requests that wait for the application",
         field!(requests_max),
     )),
     before(producer(
@@ -381,7 +388,7 @@ pub const OPTIONS: &[OptionSpec] = &[
     )),
 ];
 
-/// `value` as what `spec` takes.
+/// Parses `value` as `spec` requires.
 pub(super) fn parsed<T: OptionText>(spec: &OptionSpec, value: &str) -> Result<T, OptionError> {
     let bad = || OptionError::Bad { option: spec.name, value: value.into() };
     if let Kind::Number { min, max } = spec.kind
@@ -392,7 +399,7 @@ pub(super) fn parsed<T: OptionText>(spec: &OptionSpec, value: &str) -> Result<T,
     T::of_text(value).ok_or_else(bad)
 }
 
-/// The specification of option `name` on such a socket.
+/// Returns the specification of option `name` on sockets of kind `on`.
 pub(crate) fn find(name: &str, on: For) -> Result<&'static OptionSpec, OptionError> {
     let is = |spec: &&OptionSpec| spec.name == name && (spec.on == on || spec.on == For::Both);
     OPTIONS.iter().find(is).ok_or_else(|| OptionError::Unknown(name.into()))
@@ -401,10 +408,10 @@ pub(crate) fn find(name: &str, on: For) -> Result<&'static OptionSpec, OptionErr
 macro_rules! by_name {
     ($($options:ident: $on:ident in $field:ident),*) => {
         $(impl $options {
-            /// Sets option `name` to what `value` says.
+            /// Sets option `name` to `value`.
             ///
             /// # Errors
-            /// There is no such option, or it does not take `value`.
+            /// There is no such option, or `value` is invalid.
             pub fn set(&mut self, name: &str, value: &str) -> Result<(), OptionError> {
                 let spec = find(name, For::$on)?;
                 let field = spec.$field.ok_or_else(|| OptionError::Unknown(name.into()))?;

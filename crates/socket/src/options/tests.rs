@@ -12,7 +12,7 @@ fn sample(spec: &OptionSpec) -> String {
 }
 
 #[test]
-fn every_option_of_the_table_has_its_default_and_can_be_set_and_read_back() {
+fn every_option_can_be_set_and_read() {
     for spec in OPTIONS {
         if spec.on != For::Producer {
             let mut options = ConsumerOptions::default();
@@ -34,7 +34,7 @@ fn every_option_of_the_table_has_its_default_and_can_be_set_and_read_back() {
 }
 
 #[test]
-fn one_publication_takes_the_options_that_it_has_by_name() {
+fn publish_options_are_set_by_name() {
     let mut options = PublishOptions::default();
     for (name, value) in
         [("version", "7"), ("manifest", "off"), ("packet_octets_max", "1000"), ("freshness_ms", "0")]
@@ -48,7 +48,7 @@ fn one_publication_takes_the_options_that_it_has_by_name() {
 }
 
 #[test]
-fn what_is_no_option_or_no_value_is_refused() {
+fn invalid_options_and_values_are_refused() {
     let mut options = ConsumerOptions::default();
     assert_eq!(options.set("manifest", "off").unwrap_err().errno(), errno::NOPROTOOPT);
     assert_eq!(options.get("colour"), Err(OptionError::Unknown("colour".into())));
@@ -69,7 +69,7 @@ fn what_is_no_option_or_no_value_is_refused() {
 }
 
 #[test]
-fn no_option_takes_more_than_its_limit() {
+fn every_option_has_a_limit() {
     for spec in OPTIONS.iter().filter(|spec| spec.on == For::Consumer) {
         let Kind::Number { max, .. } = spec.kind else { continue };
         if max == u64::MAX {

@@ -11,18 +11,18 @@ use namely_wire::Name;
 use super::values::{ManifestUse, Revocation, Suite, Trust};
 use crate::buffer::BufferPolicy;
 
-/// What an option's field holds.
+/// The type of an option's field.
 pub(super) trait OptionText: Sized {
-    /// The value of `text`, if it is one.
+    /// Parses `text`.
     fn of_text(text: &str) -> Option<Self>;
 
-    /// The text of the value.
+    /// Formats the value.
     fn text(&self) -> String;
 }
 
-/// A value that is one of some words.
+/// A value with a fixed set of words.
 pub(super) trait Words: 'static {
-    /// These.
+    /// The accepted words.
     const WORDS: &'static [&'static str];
 }
 
@@ -42,7 +42,7 @@ macro_rules! as_parsed {
 
 as_parsed!(u32, u64, usize, bool, String);
 
-/// Empty text is none.
+/// Empty text means none.
 macro_rules! optional {
     ($($type:ty: |$value:ident| $text:expr),* $(,)?) => {
         $(impl OptionText for Option<$type> {
@@ -66,7 +66,7 @@ optional! {
     Name: |name| name.to_string(),
 }
 
-/// Milliseconds; 0 is none.
+/// Milliseconds; 0 means none.
 impl OptionText for Option<Duration> {
     fn of_text(text: &str) -> Option<Self> {
         text.parse().ok().map(|ms: u64| (ms > 0).then(|| Duration::from_millis(ms)))
@@ -77,7 +77,7 @@ impl OptionText for Option<Duration> {
     }
 }
 
-/// 0 is none.
+/// 0 means none.
 impl OptionText for Option<u64> {
     fn of_text(text: &str) -> Option<Self> {
         text.parse().ok().map(|number: u64| (number > 0).then_some(number))

@@ -1,41 +1,54 @@
-//! What options can be.
+//! Types of option values.
 
 use std::path::PathBuf;
 
 use namely_security::{KeyType, ManifestHash, TrustPolicy};
 
-/// Octets of a stream that are verified and wait to be read, unless option `read_ahead_octets` says
-/// less or more; as many again are requested and not verified.
+/// Octets of a stream that are verified and wait for the reader.
+///
+/// This is the default of option `read_ahead_octets`.
+///
+/// # Limit
+/// No further segment is verified; as many octets again are requested ahead, in 512 segments at
+/// most.
+/// - Value: 4 MiB and one segment, and one that the reader has
+/// - Setting: `read_ahead_octets`
+/// - Tests: `a_stream_seeks_within_its_read_ahead`,
+///   `a_range_requests_only_its_segments`
 pub const READ_AHEAD_OCTETS: usize = 4 << 20;
 
-/// Maximum number of threads that verify for one socket, the fetch's own included.
+/// Value of option `verify_threads`.
+///
+/// # Limit
+/// A larger value is refused with `EINVAL`.
+/// - Tests: `every_option_has_a_limit`
 pub const VERIFY_THREADS_MAX: usize = 64;
 
-/// Whom a consumer believes.
+/// The trust policy of a consumer.
 #[derive(Clone, Debug, Default)]
 pub enum Trust {
     /// The user's own keys and trust anchors, each below its identity.
     #[default]
     User,
-    /// What a policy file says.
+    /// The policy in a file.
     PolicyFile(PathBuf),
-    /// Who is believed otherwise, and the certificates in these files.
+    /// Another policy with additional trust anchors.
     AnchorFiles {
-        /// Who is believed otherwise.
+        /// The other policy.
         beside: Box<Trust>,
-        /// A certificate each.
+        /// Files with one certificate each.
         files: Vec<PathBuf>,
     },
     /// This policy.
     Policy(Box<TrustPolicy>),
 }
 
-/// How what is published is signed (option `suite`; HT-14, HT-23).
+/// The signature suite of published packets (option `suite`; HT-14, HT-23).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Suite {
-    /// SHA-256 only: intact, of unknown origin.
+    /// SHA-256 only: proves integrity but not origin.
     DigestSha256,
-    /// A key that is shared with the consumers.
+    /// HMAC with a key that is shared with the consumers.
     Hmac,
     /// Ed25519.
     #[default]
@@ -47,7 +60,7 @@ pub enum Suite {
 }
 
 impl Suite {
-    /// The kind of its session key, if it has one.
+    /// The type of its session key, if it has one.
     pub(crate) fn key_type(self) -> Option<KeyType> {
         match self {
             Suite::DigestSha256 | Suite::Hmac => None,
@@ -58,7 +71,7 @@ impl Suite {
     }
 }
 
-/// Whether manifests vouch for segments (option `manifest`).
+/// Whether manifests authenticate segments (option `manifest`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ManifestUse {
     /// Each segment is signed.
@@ -73,14 +86,14 @@ impl Default for ManifestUse {
     }
 }
 
-/// What a consumer asks about certificates (option `revocation`).
+/// Whether a consumer checks certificates for revocation (option `revocation`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Revocation {
-    /// Nothing.
+    /// No check.
     Off,
-    /// Whether they are revoked; where nobody answers, they are believed.
+    /// Rejects revoked certificates. A certificate of unknown status is accepted.
     #[default]
     Check,
-    /// The same; where nobody answers who may, they are not believed.
+    /// Rejects revoked certificates and certificates of unknown status.
     Require,
 }

@@ -1,5 +1,5 @@
-//! Prefix announcements of a producer (option `announce`): by them routers that learn their routes
-//! know where the whole prefix is (docs/strategies.md).
+//! Prefix announcements of a producer (option `announce`). Routers that learn routes by themselves
+//! learn a route to the whole prefix from them (docs/strategies.md).
 
 use std::sync::{Mutex, PoisonError};
 
@@ -8,25 +8,26 @@ use namely_transport::announce::Announcer;
 use namely_transport::connection::Outbox;
 use namely_wire::{DataView, LpHeaders, Name};
 
-/// What a producer announces; nothing unless it is wanted and its identity has a key.
+/// The announcement of a producer. None if the option is off or the identity has no key.
 #[derive(Debug, Default)]
 pub(super) struct Announcing(Mutex<Option<Announcer>>);
 
 impl Announcing {
-    /// Announces `prefix` from now on, under the name of who has the key of `identity`.
+    /// Announces `prefix` from now on, signed by `identity`.
     pub(super) fn start(&self, prefix: &Name, identity: Signer) {
         *self.announcer() = Some(Announcer::new(prefix.clone(), identity));
     }
 
-    /// The identity signs by another key from now on.
+    /// Replaces the signer by `identity`, whose key or certificate changed. Does nothing without an
+    /// announcement.
     pub(super) fn follow(&self, prefix: &Name, identity: &Signer) {
         if self.announcer().is_some() {
             self.start(prefix, identity.clone());
         }
     }
 
-    /// Sends an answer, with the announcement if it is one by which consumers begin: a packet that
-    /// is no later segment.
+    /// Sends an answer. Attaches the announcement to packets that consumers request first: all
+    /// packets except segments after the first.
     pub(super) fn send(&self, outbox: &mut Outbox, headers: &LpHeaders, packet: &[u8]) {
         let mut announcer = self.announcer();
         let Some(own) = announcer.as_mut().filter(|_| headers.nack.is_none() && is_first(packet)) else {
@@ -48,7 +49,7 @@ impl Announcing {
     }
 }
 
-/// Whether a Data is no segment but the first of its object.
+/// Returns true if the Data `packet` is not a segment, or is the first segment of its object.
 fn is_first(packet: &[u8]) -> bool {
     let last = DataView::parse(packet).ok().and_then(|data| data.name.last());
     last.is_some_and(|last| last.segment().is_none_or(|segment| segment == 0))

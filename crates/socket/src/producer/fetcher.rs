@@ -1,5 +1,6 @@
-//! What must not hold up the socket's thread, on a thread of its own: packets are read from the
-//! store, statements about certificates signed, and the session's certificates renewed.
+//! A producer's second thread, for slow work that must not block the socket's thread: it reads
+//! packets from the store, signs statements about certificates, and renews the session's
+//! certificates.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -8,11 +9,11 @@ use namely_wire::{InterestView, LpHeaders};
 
 use super::jobs::Job;
 use super::shared::Shared;
-use crate::buffer::{Found, is_answer};
+use crate::buffer::{BufferedPacket, is_answer};
 use crate::session::{Renewal, Session};
 use namely_store::Location;
 
-/// The thread.
+/// Runs the thread.
 pub(super) fn run(jobs: &Receiver<Job>, shared: &Arc<Shared>, session: &Arc<Session>) {
     loop {
         match jobs.recv_timeout(session.rest()) {
@@ -43,7 +44,7 @@ fn read(shared: &Shared, location: Location, interest: &[u8], headers: LpHeaders
             tracing::warn!(%error, "a packet cannot be read from its store");
             return shared.count(|stats| stats.dropped_damaged += 1);
         }
-        // Its file was dropped meanwhile.
+        // The file was deleted in the meantime.
         None => return shared.count(|stats| stats.dropped_unanswerable += 1),
     };
     if !is_answer(&interest, &packet) {
@@ -55,7 +56,8 @@ fn read(shared: &Shared, location: Location, interest: &[u8], headers: LpHeaders
     shared.answer(headers, packet, |stats| stats.hits_disk += 1);
 }
 
-/// The session's own keys are good; of others there may be a record among what is published.
+/// Answers a request for the revocation status of a certificate. A certificate of this session is
+/// good, so a statement is signed. For another certificate the buffer may have a published record.
 fn state(shared: &Shared, session: &Session, interest: &[u8], headers: LpHeaders) {
     let Ok(interest) = InterestView::parse(interest) else { return };
     if let Some(statement) = session.statement(interest.name) {
@@ -63,8 +65,10 @@ fn state(shared: &Shared, session: &Session, interest: &[u8], headers: LpHeaders
     }
     let found = shared.state().buffer.find(&interest, 0);
     match found {
-        Some(Found::Memory(record)) => shared.answer(headers, record, |stats| stats.certificates += 1),
-        Some(Found::Disk(location)) => read(shared, location, interest.wire, headers),
+        Some(BufferedPacket::Memory(record)) => {
+            shared.answer(headers, record, |stats| stats.certificates += 1)
+        }
+        Some(BufferedPacket::Disk(location)) => read(shared, location, interest.wire, headers),
         None => shared.count(|stats| stats.dropped_unanswerable += 1),
     }
 }

@@ -1,4 +1,4 @@
-//! What waits for the producer's second thread ([`super::fetcher`]).
+//! Queue of the producer's second thread ([`super::fetcher`]).
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
@@ -7,18 +7,23 @@ use namely_wire::LpHeaders;
 
 use namely_store::Location;
 
-/// Packets that are being read, or wait to be.
+/// Packets that are being read from a store or wait for it.
+///
+/// # Limit
+/// The Interest is dropped.
+/// - Counter: `dropped_reads_full`
+/// - Tests: `producer_jobs_are_limited`
 pub(crate) const READS_MAX: usize = 1024;
 
-/// One thing to do.
+/// A task.
 pub(super) enum Job {
-    /// The packet at `location` answers `interest`, if it is what it seems.
+    /// Read the packet at `location`, and send it if it answers `interest`.
     Read { location: Location, interest: Box<[u8]>, headers: LpHeaders },
-    /// `interest` asks whether a certificate is revoked.
+    /// `interest` requests the revocation status of a certificate.
     Statement { interest: Box<[u8]>, headers: LpHeaders },
 }
 
-/// Where jobs are handed over.
+/// The sending end of the queue.
 pub(super) struct Jobs(Mutex<Option<SyncSender<Job>>>);
 
 impl Jobs {
@@ -27,13 +32,13 @@ impl Jobs {
         (Jobs(Mutex::new(Some(sender))), receiver)
     }
 
-    /// Returns true if there was room.
+    /// Returns true if the queue accepted the job.
     pub(super) fn hand_over(&self, job: Job) -> bool {
         let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         sender.as_ref().is_some_and(|sender| sender.try_send(job).is_ok())
     }
 
-    /// No more: the thread ends.
+    /// Closes the queue, so that the thread ends.
     pub(super) fn close(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
@@ -44,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn jobs_are_taken_up_to_the_limit() {
+    fn producer_jobs_are_limited() {
         let job = || Job::Statement { interest: Box::default(), headers: LpHeaders::default() };
         let (jobs, receiver) = Jobs::new();
         assert!((0..READS_MAX).all(|_| jobs.hand_over(job())));

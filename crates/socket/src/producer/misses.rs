@@ -1,34 +1,42 @@
-//! Interests that nothing published answers: they wait for the application, or for whoever
-//! publishes what they ask for (HT-22). A state machine without I/O; bounded by `requests_max`
-//! names, [`WAITERS_MAX`] Interests each.
+//! Misses: Interests without a published answer, which wait for the application or for a matching
+//! publication (HT-22). A state machine without I/O, bounded by `requests_max` names with
+//! [`WAITERS_MAX`] Interests each.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use namely_wire::{InterestView, LpHeaders, NameRef};
 
-/// Interests of one name that wait; the oldest gives way. A router sends one at a time.
+/// Interests that wait for one name at a producer.
+///
+/// A router sends one at a time.
+///
+/// # Limit
+/// The oldest Interest is evicted and not answered.
+/// - Tests: `waiting_names_and_interests_are_limited`
 pub(crate) const WAITERS_MAX: usize = 16;
 
-/// Names that wait, by the number of the miss and by what is asked for.
+/// The misses by requested name, and the queue of those that the application has not taken.
 #[derive(Debug)]
 pub(super) struct Misses {
     by_name: BTreeMap<Vec<u8>, Miss>,
-    /// Misses that the application has not seen yet, the oldest first; some may be gone.
+    /// Misses that the application has not taken yet, the oldest first. Some may have been removed
+    /// from `by_name`.
     queue: VecDeque<Ticket>,
     names_max: usize,
     next_id: u64,
-    /// No Interest is over before.
+    /// No Interest expires before this time.
     due_ns: u64,
 }
 
-/// One name that is asked for.
+/// One requested name.
 #[derive(Debug)]
 struct Miss {
     id: u64,
     interest: Arc<[u8]>,
     waiters: VecDeque<Waiter>,
-    /// Whether the application has it: then it stays until the application is done with it.
+    /// Whether the application has taken the miss. A taken miss stays until the application
+    /// releases it.
     taken: bool,
 }
 
@@ -38,21 +46,21 @@ struct Waiter {
     until_ns: u64,
 }
 
-/// Names one miss.
+/// Identifies one miss.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ticket {
     key: Vec<u8>,
     id: u64,
 }
 
-/// What became of an Interest.
+/// The result of adding an Interest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Added {
-    /// It is the first for its name: the application is to be told.
+pub(super) enum AddOutcome {
+    /// The Interest is the first for its name: the application must be notified.
     New,
-    /// It waits with another one.
+    /// The Interest joined others for the same name.
     Joined,
-    /// There is no room for another name.
+    /// The table of names is full.
     Full,
 }
 
@@ -61,22 +69,27 @@ impl Misses {
         Misses { by_name: BTreeMap::new(), queue: VecDeque::new(), names_max, next_id: 0, due_ns: u64::MAX }
     }
 
-    /// Lets `interest` wait until `until_ns`.
-    pub(super) fn add(&mut self, interest: &InterestView<'_>, headers: LpHeaders, until_ns: u64) -> Added {
+    /// Adds `interest`, which waits until `until_ns`.
+    pub(super) fn add(
+        &mut self,
+        interest: &InterestView<'_>,
+        headers: LpHeaders,
+        until_ns: u64,
+    ) -> AddOutcome {
         let key = key(interest.name, interest.can_be_prefix);
         let waiter = Waiter { headers, until_ns };
         self.due_ns = self.due_ns.min(until_ns);
         if let Some(miss) = self.by_name.get_mut(&key) {
-            // The router's own next try for the same entry of its PIT takes the place of the first.
+            // A retransmission for the same PIT entry of the router replaces the earlier Interest.
             miss.waiters.retain(|known| known.headers.pit_token != headers.pit_token);
             if miss.waiters.len() == WAITERS_MAX {
                 miss.waiters.pop_front();
             }
             miss.waiters.push_back(waiter);
-            return Added::Joined;
+            return AddOutcome::Joined;
         }
         if self.by_name.len() >= self.names_max {
-            return Added::Full;
+            return AddOutcome::Full;
         }
         self.next_id += 1;
         let ticket = Ticket { key: key.clone(), id: self.next_id };
@@ -84,10 +97,10 @@ impl Misses {
         let miss = Miss { id: ticket.id, interest, waiters: VecDeque::from([waiter]), taken: false };
         self.by_name.insert(key, miss);
         self.queue.push_back(ticket);
-        Added::New
+        AddOutcome::New
     }
 
-    /// The next miss for the application: it stays until [`Misses::release`].
+    /// Returns the next miss for the application. It stays until [`Misses::release`].
     pub(super) fn take(&mut self) -> Option<(Ticket, Arc<[u8]>)> {
         while let Some(ticket) = self.queue.pop_front() {
             if let Some(miss) = self.by_name.get_mut(&ticket.key)
@@ -100,7 +113,7 @@ impl Misses {
         None
     }
 
-    /// Returns true if [`Misses::take`] has one.
+    /// Returns true if [`Misses::take`] would return a miss.
     pub(super) fn is_waiting(&mut self) -> bool {
         while let Some(ticket) = self.queue.front() {
             if self.by_name.get(&ticket.key).is_some_and(|miss| miss.id == ticket.id) {
@@ -111,8 +124,8 @@ impl Misses {
         false
     }
 
-    /// Who waits for a Data named `name`: they are answered. Their miss is over, unless the
-    /// application has it.
+    /// Calls `answered` for each Interest that Data named `name` satisfies. Their miss is removed,
+    /// unless the application has taken it.
     pub(super) fn satisfy(&mut self, name: NameRef<'_>, answered: &mut dyn FnMut(LpHeaders)) {
         if self.by_name.is_empty() {
             return;
@@ -131,7 +144,8 @@ impl Misses {
         }
     }
 
-    /// Who waits on `ticket`; the application is done with it.
+    /// Removes the miss of `ticket`, which the application no longer needs, and returns its waiting
+    /// Interests.
     pub(super) fn release(&mut self, ticket: &Ticket) -> Vec<LpHeaders> {
         match self.by_name.get(&ticket.key) {
             Some(miss) if miss.id == ticket.id => {
@@ -142,7 +156,7 @@ impl Misses {
         }
     }
 
-    /// Forgets Interests that are over; how many misses the application never saw.
+    /// Removes expired Interests. Returns the number of misses that the application never took.
     pub(super) fn expire(&mut self, now_ns: u64) -> u64 {
         if now_ns < self.due_ns {
             return 0;
@@ -159,18 +173,18 @@ impl Misses {
         unseen
     }
 
-    /// When to call [`Misses::expire`] next.
+    /// The time of the next [`Misses::expire`].
     pub(super) fn due_ns(&self) -> u64 {
         self.due_ns
     }
 
-    /// Names that wait.
+    /// Number of waiting names.
     pub(super) fn len(&self) -> usize {
         self.by_name.len()
     }
 }
 
-/// What is asked for: a name, or what is below it.
+/// The key of a miss: a name and whether longer names match.
 fn key(name: NameRef<'_>, can_be_prefix: bool) -> Vec<u8> {
     let mut key = Vec::with_capacity(1 + name.as_bytes().len());
     key.push(can_be_prefix.into());
@@ -192,7 +206,7 @@ mod tests {
         LpHeaders { pit_token: PitToken::new(&[token]), ..LpHeaders::default() }
     }
 
-    fn add(misses: &mut Misses, interest: &InterestBuilder, token: u8, until_ns: u64) -> Added {
+    fn add(misses: &mut Misses, interest: &InterestBuilder, token: u8, until_ns: u64) -> AddOutcome {
         misses.add(&InterestView::parse(&interest.build()).unwrap(), headers(token), until_ns)
     }
 
@@ -204,19 +218,22 @@ mod tests {
     }
 
     #[test]
-    fn a_name_waits_once_and_data_answers_all_who_ask_for_it_or_for_a_prefix() {
+    fn data_answers_all_interests_waiting_for_it() {
         let mut misses = Misses::new(10);
         let exact = InterestBuilder::new(name("/p/a/b"));
-        assert_eq!(add(&mut misses, &exact, 1, 50), Added::New);
-        assert_eq!(add(&mut misses, &exact, 2, 60), Added::Joined);
-        assert_eq!(add(&mut misses, &exact, 1, 70), Added::Joined, "the same entry of a PIT");
-        assert_eq!(add(&mut misses, &InterestBuilder::new(name("/p/a")).can_be_prefix(), 3, 70), Added::New);
-        assert_eq!(add(&mut misses, &InterestBuilder::new(name("/p/a")), 4, 70), Added::New);
+        assert_eq!(add(&mut misses, &exact, 1, 50), AddOutcome::New);
+        assert_eq!(add(&mut misses, &exact, 2, 60), AddOutcome::Joined);
+        assert_eq!(add(&mut misses, &exact, 1, 70), AddOutcome::Joined, "the same entry of a PIT");
+        assert_eq!(
+            add(&mut misses, &InterestBuilder::new(name("/p/a")).can_be_prefix(), 3, 70),
+            AddOutcome::New
+        );
+        assert_eq!(add(&mut misses, &InterestBuilder::new(name("/p/a")), 4, 70), AddOutcome::New);
         assert_eq!(answered(&mut misses, "/p/a/c"), [3]);
         assert_eq!(answered(&mut misses, "/p/a/b"), [2, 1]);
         assert!(answered(&mut misses, "/p/a/b").is_empty());
         assert_eq!(misses.len(), 1);
-        // Only what still waits reaches the application.
+        // Only misses with waiting Interests reach the application.
         let (ticket, interest) = misses.take().unwrap();
         assert_eq!(InterestView::parse(&interest).unwrap().name, name("/p/a").as_name());
         assert!(misses.take().is_none() && !misses.is_waiting());
@@ -225,23 +242,23 @@ mod tests {
     }
 
     #[test]
-    fn what_the_application_has_stays_until_it_is_done_and_is_not_shown_twice() {
+    fn a_taken_miss_is_not_delivered_twice() {
         let mut misses = Misses::new(10);
         let interest = InterestBuilder::new(name("/p/a"));
         add(&mut misses, &interest, 1, 50);
         let (ticket, _) = misses.take().unwrap();
         assert_eq!(misses.expire(50), 0);
-        assert_eq!(add(&mut misses, &interest, 2, 150), Added::Joined);
+        assert_eq!(add(&mut misses, &interest, 2, 150), AddOutcome::Joined);
         assert!(!misses.is_waiting());
         assert_eq!(misses.release(&ticket).len(), 1);
-        assert_eq!(add(&mut misses, &interest, 3, 150), Added::New);
-        // A ticket of the past does not touch the new one.
+        assert_eq!(add(&mut misses, &interest, 3, 150), AddOutcome::New);
+        // An outdated ticket does not affect the new miss.
         assert!(misses.release(&ticket).is_empty());
         assert!(misses.is_waiting());
     }
 
     #[test]
-    fn interests_end_with_their_lifetime() {
+    fn pending_misses_end_with_their_interest_lifetime() {
         let mut misses = Misses::new(10);
         add(&mut misses, &InterestBuilder::new(name("/p/a")), 1, 50);
         add(&mut misses, &InterestBuilder::new(name("/p/b")), 1, 60);
@@ -252,12 +269,12 @@ mod tests {
     }
 
     #[test]
-    fn names_and_interests_of_a_name_are_limited() {
+    fn waiting_names_and_interests_are_limited() {
         let mut misses = Misses::new(2);
         for uri in ["/p/a", "/p/b"] {
-            assert_eq!(add(&mut misses, &InterestBuilder::new(name(uri)), 1, 50), Added::New);
+            assert_eq!(add(&mut misses, &InterestBuilder::new(name(uri)), 1, 50), AddOutcome::New);
         }
-        assert_eq!(add(&mut misses, &InterestBuilder::new(name("/p/c")), 1, 50), Added::Full);
+        assert_eq!(add(&mut misses, &InterestBuilder::new(name("/p/c")), 1, 50), AddOutcome::Full);
         for token in 1..=WAITERS_MAX as u8 + 1 {
             add(&mut misses, &InterestBuilder::new(name("/p/a")), token, 50);
         }

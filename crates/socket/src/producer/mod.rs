@@ -1,5 +1,5 @@
-//! Producer sockets: they publish below their prefix, and answer what is asked for from what was
-//! published (HT-21, HT-25); what was not reaches the application, which replies (HT-22).
+//! Producer sockets: they publish below their prefix, and answer Interests from published packets
+//! (HT-21, HT-25). Other Interests reach the application, which replies (HT-22).
 
 mod announcing;
 mod fetcher;
@@ -34,7 +34,7 @@ use self::role::ProducerRole;
 pub use self::shared::ProducerStats;
 use self::shared::{Queue, Shared};
 use self::writer::Writer;
-use crate::buffer::{Buffer, Found, Packet};
+use crate::buffer::{Buffer, BufferedPacket, Packet};
 use crate::engine::Engine;
 use crate::error::{BindError, CallError, PublishError};
 use crate::namespace;
@@ -44,10 +44,10 @@ use crate::sleep;
 use namely_host::clock::{since_epoch, unix_ms};
 use namely_store::Store;
 
-/// For how long the word that there is no such thing is given out again, ms.
+/// FreshnessPeriod of the signed statement that a name does not exist, ms.
 const DENIAL_FRESHNESS_MS: u64 = 1_000;
 
-/// A socket that publishes. It may be used by several threads at once; dropping it closes it.
+/// A socket that publishes. Several threads may use it at once; dropping it closes it.
 pub struct Producer {
     prefix: Name,
     router: String,
@@ -61,22 +61,24 @@ pub struct Producer {
     lease: Mutex<Option<Lease>>,
 }
 
-/// What was published.
+/// A published object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Published {
     /// Its name with the version.
     pub name: Name,
-    /// How many segments it has.
+    /// Number of its segments.
     pub segments: u64,
 }
 
 impl Producer {
-    /// A socket that may publish below `prefix`, which is registered with the router until it is
-    /// closed (HT-06, IS-22) and must not overlap that of another producer of this process. With
-    /// option `store` it goes on with what was published before.
+    /// Creates a socket that may publish below `prefix`. The prefix is registered with the router
+    /// until the socket is closed (HT-06, IS-22), and must not overlap that of another producer of
+    /// this process. With option `store` the socket also serves the publications that are in the
+    /// store.
     ///
     /// # Errors
-    /// The prefix, the key, the store or the router: see [`BindError`].
+    /// The prefix is not allowed, the key or the store cannot be used, or the router refuses: see
+    /// [`BindError`].
     pub fn bind(prefix: Name, options: ProducerOptions) -> Result<Self, BindError> {
         namespace::check_prefix(&prefix)?;
         let signer = session::command_signer(&prefix, &options);
@@ -90,7 +92,7 @@ impl Producer {
                 let now_ms = unix_ms();
                 let ns = |expires_ms: u64| expires_ms.saturating_sub(now_ms).saturating_mul(1_000_000);
                 Some(Store::open(folder, options.store_octets, &mut |name, at, expires_ms| {
-                    // The buffer's clock begins now.
+                    // The buffer's clock starts at 0 now, so this is the time left.
                     buffer.insert_stored(name, at, (expires_ms > 0).then(|| ns(expires_ms)));
                 })?)
             }
@@ -107,7 +109,7 @@ impl Producer {
         if options.announce {
             match session.identity_signer() {
                 Some(identity) => shared.announcing.start(&prefix, identity),
-                None => tracing::warn!(%prefix, "no identity signs: nobody would believe an announcement"),
+                None => tracing::warn!(%prefix, "no identity signs: no router would trust an announcement"),
             }
         }
         shared.follow_path(&connection);
@@ -132,13 +134,14 @@ impl Producer {
         })
     }
 
-    /// Publishes `content` as `name`: cuts, hashes and signs it on the caller's thread, and answers
-    /// who waits for it. From then on it is served without the application. A version that is
-    /// published already stays as it is: with other content it is refused, with the same it is
-    /// published afresh.
+    /// Publishes `content` as `name`: segments, hashes and signs it on the caller's thread, and
+    /// answers waiting Interests. The packets are then served without the application. A published
+    /// version never changes: publishing it again is refused if the content differs, and renews it
+    /// if the content is the same.
     ///
     /// # Errors
-    /// The name, the key, the store, or a version that is there already: see [`PublishError`].
+    /// The name is not allowed, the key or the store cannot be used, or the version exists already:
+    /// see [`PublishError`].
     pub fn publish(
         &self,
         name: &Name,
@@ -148,11 +151,11 @@ impl Producer {
         self.publish_packets(name, &mut &*content, how).map(|(published, _)| published)
     }
 
-    /// [`Producer::publish`] of what `reader` gives: `octets` in all, of which no more than a few
-    /// hundred thousand are held besides the output buffer.
+    /// [`Producer::publish`], with the `octets` octets of `reader` as content. Memory for a few
+    /// hundred thousand octets is used besides the output buffer.
     ///
     /// # Errors
-    /// As [`Producer::publish`]; and `reader` fails, or ends early.
+    /// As [`Producer::publish`]; also if `reader` fails or ends early.
     pub fn publish_from(
         &self,
         name: &Name,
@@ -164,7 +167,7 @@ impl Producer {
         self.publish_packets(name, &mut content, how).map(|(published, _)| published)
     }
 
-    /// [`Producer::publish`], and the object's metadata packet.
+    /// [`Producer::publish`] that also returns the object's metadata packet.
     fn publish_packets(
         &self,
         name: &Name,
@@ -192,7 +195,7 @@ impl Producer {
             .and_then(|published| writer.finish(how.expires).map(|()| published).map_err(Into::into))
         {
             Ok(published) => {
-                // That there was no such object is true no longer.
+                // An earlier denial of this object is outdated.
                 self.shared.state().buffer.remove(discovery_name(name.as_name()).as_bytes());
                 Ok((Published { name: published.object, segments: published.segments }, metadata))
             }
@@ -203,8 +206,8 @@ impl Producer {
         }
     }
 
-    /// Whether the segment `name` of a version that is published again is there already; an error
-    /// if it differs.
+    /// Returns true if the segment `name` of a version that is published again exists with the same
+    /// content. Returns an error if it differs.
     fn is_there(&self, object: &Name, name: &Name, wire: &[u8]) -> Result<bool, PublishError> {
         if name.len() != object.len() + 1 || !object.is_prefix_of(name.as_name()) {
             return Ok(false);
@@ -214,8 +217,8 @@ impl Producer {
             .ok()
             .and_then(|interest| self.shared.state().buffer.find(&interest, 0));
         let old = match found {
-            Some(Found::Memory(old)) => old,
-            Some(Found::Disk(location)) => {
+            Some(BufferedPacket::Memory(old)) => old,
+            Some(BufferedPacket::Disk(location)) => {
                 let stored = self.shared.store().as_ref().and_then(|store| store.reader(location));
                 match stored.and_then(|stored| stored.read().ok().flatten()) {
                     Some(old) => Packet::new(old),
@@ -228,8 +231,8 @@ impl Producer {
         if content(&old) == content(wire) { Ok(true) } else { Err(PublishError::Exists(object.clone())) }
     }
 
-    /// How packets are made and who signs them: what `how` leaves open is as the socket's options
-    /// say.
+    /// Returns the options and the signer of packets. Fields of `how` that are `None` have the
+    /// values of the socket's options.
     fn packaging(&self, how: &PublishOptions) -> Result<(publish::Options, Signer), PublishError> {
         let (made, suite) = {
             let options = self.options();
@@ -245,11 +248,11 @@ impl Producer {
         Ok((made, signer))
     }
 
-    /// The next Interest that nothing published answers; waits as long as `timeout_ms` says
-    /// (HT-22).
+    /// Returns the next Interest without a published answer. Waits at most as long as option
+    /// `timeout_ms` (HT-22).
     ///
     /// # Errors
-    /// The call ended before there was one.
+    /// The call ended before an Interest arrived.
     pub fn recv(&self) -> Result<Request, CallError> {
         let timeout = self.options().timeout;
         self.next_request(Queue::Requests, timeout)
@@ -298,8 +301,8 @@ impl Producer {
         sleep::wait(&mut self.requests(queue), until)?
     }
 
-    /// Answers `request` with `content`: who asks for the newest version of an object gets a new
-    /// one, others one packet of the name that they asked for.
+    /// Answers `request` with `content`. A request for the newest version of an object is answered
+    /// by publishing a new version, any other request by one packet of the requested name.
     ///
     /// # Errors
     /// As [`Producer::publish`].
@@ -310,7 +313,8 @@ impl Producer {
         self.reply_packet(request, content, ContentType::Blob, how)
     }
 
-    /// Answers `request` with the signed word that there is no such thing: who asks gets `ENOENT`.
+    /// Answers `request` with a signed statement that the name does not exist. The consumer's call
+    /// returns `ENOENT`.
     ///
     /// # Errors
     /// As [`Producer::publish`].
@@ -319,7 +323,7 @@ impl Producer {
         self.reply_packet(request, &[], ContentType::Nack, &how)
     }
 
-    /// Refuses `request`: who asks is told so by the network, without a signature.
+    /// Refuses `request` with a Nack, which is not signed.
     ///
     /// # Errors
     /// The socket was closed, or the process forked.
@@ -344,13 +348,12 @@ impl Producer {
         if wire.len() > PACKET_OCTETS_MAX {
             return Err(PublishError::TooLong { octets: wire.len() });
         }
-        // An answer of the moment is not kept on disk, and that there is none not longer than it is
-        // fresh.
+        // A reply is not stored on disk. A denial expires with its freshness.
         let expires = (content_type == ContentType::Nack).then(|| Duration::from_millis(made.freshness_ms));
         Ok(self.shared.put(wire, false, expires)?)
     }
 
-    /// The prefix that it is bound to.
+    /// The prefix that the socket is bound to.
     pub fn local_prefix(&self) -> &Name {
         &self.prefix
     }
@@ -360,36 +363,35 @@ impl Producer {
         &self.router
     }
 
-    /// The largest packet that reaches the router in one piece, octets: longer ones go in
-    /// fragments. Over UDP it follows the path (HT-13), over Ethernet it is the interface's;
-    /// elsewhere it is the longest that there is.
+    /// The largest packet that reaches the router in one piece, octets. Longer ones are fragmented.
+    /// Over UDP it follows the path MTU (HT-13), over Ethernet it follows from the interface's MTU;
+    /// elsewhere it is the maximum packet size.
     pub fn path_octets(&self) -> usize {
         self.shared.path_octets.load(Ordering::Relaxed)
     }
 
-    /// The newest certificate of this session's key (HT-10, HT-11); none where no key signs. While
-    /// the socket is bound it is renewed as soon as two thirds of its time have passed and the key
-    /// chain has a certificate of the identity that ends later; with none, publishing ends with it
-    /// ([`BindError::Ended`]).
+    /// The newest certificate of this session's key (HT-10, HT-11); none if no key signs. While the
+    /// socket is bound, the certificate is renewed as soon as two thirds of its lifetime have
+    /// passed and the key chain has a certificate of the identity that ends later. Without a
+    /// renewal, publishing ends with the certificate ([`BindError::Ended`]).
     pub fn certificate(&self) -> Option<Certificate> {
         self.session.certificate()
     }
 
-    /// The last second of [`Producer::certificate`], s since the Unix epoch; none where no key
-    /// signs.
+    /// The last second of [`Producer::certificate`], s since the Unix epoch; none if no key signs.
     pub fn certificate_ends_s(&self) -> Option<u64> {
         self.certificate().map(|certificate| certificate.validity().not_after_s)
     }
 
-    /// What came, what was answered and what was dropped.
+    /// The counters of the socket.
     pub fn stats(&self) -> ProducerStats {
         self.shared.stats()
     }
 
-    /// Sets option `name` of [`options::OPTIONS`]; what was published before stays as it is.
+    /// Sets option `name` of [`options::OPTIONS`]. Earlier publications do not change.
     ///
     /// # Errors
-    /// There is no such option, it does not take `value`, or only before bind.
+    /// There is no such option, `value` is invalid, or the option can be set only before bind.
     pub fn set_option(&self, name: &str, value: &str) -> Result<(), OptionError> {
         let spec = options::find(name, For::Producer)?;
         if spec.before_bind {
@@ -410,16 +412,16 @@ impl Producer {
         }
     }
 
-    /// Closes the socket: the router forgets the prefix, the namespace is free, and whoever waits
-    /// on it gets `ECANCELED`. The session ends with it and its certificate is revoked, unless the
-    /// producer is reliable: then it goes on at the next bind with the same store.
+    /// Closes the socket: the router removes the prefix, the namespace is released, and waiting
+    /// calls return `ECANCELED`. The session ends, and its certificates are revoked. The session of
+    /// a reliable producer is not revoked; it continues at the next bind with the same store.
     pub fn close(&self) {
         let is_reliable = self.options().reliable;
         self.end(!is_reliable);
     }
 
-    /// Closes the socket and revokes the session's certificate (HT-10): nobody is to believe any
-    /// more what it signed.
+    /// Closes the socket and revokes the session's certificates (HT-10), also those of a reliable
+    /// producer. Consumers that check revocation then reject the packets of the session.
     pub fn revoke(&self) {
         self.end(true);
     }
@@ -447,7 +449,7 @@ impl Producer {
             tracing::error!("a socket's thread ended by a panic");
         }
         drop(lease);
-        // Locked once: two locks in one expression would wait for each other.
+        // The lock is taken once, because two locks in one expression would deadlock.
         let options = self.options().clone();
         let commands = connection::Options {
             signer: session::command_signer(&self.prefix, &options),
@@ -470,7 +472,8 @@ impl Producer {
         self.options.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Microseconds since the Unix epoch, and more than ever before on this socket.
+    /// Returns microseconds since the Unix epoch, always larger than any earlier version of this
+    /// socket.
     fn next_version(&self) -> u64 {
         let now = since_epoch().as_micros() as u64;
         let next = |last: u64| Some(now.max(last + 1));
@@ -492,7 +495,7 @@ impl Drop for Producer {
 }
 
 impl AsFd for Producer {
-    /// Readable while [`Producer::recv`] or [`Producer::accept_push`] would not wait.
+    /// Readable while [`Producer::recv`] or [`Producer::accept_push`] would not block.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.shared.ready_fd()
     }

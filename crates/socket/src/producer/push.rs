@@ -1,6 +1,6 @@
-//! Reverse pull (HT-08): a client that has something for a server publishes it below its own prefix
-//! and sends the server an Interest with the object's signed metadata; the server pulls the object
-//! like any other, and answers with a receipt.
+//! Reverse pull (HT-08). A client that has an object for a server publishes it below its own
+//! prefix. It then sends the server an Interest with the object's signed metadata. The server pulls
+//! the object like any other, and answers with a receipt.
 //!
 //! ```text
 //! client                                                       server
@@ -11,7 +11,6 @@
 //!   ◀─────────────────────────── Data: receipt (length, SHA-256) of what was pulled and verified
 //! ```
 
-use std::fmt;
 use std::time::{Duration, Instant};
 
 use namely_security::sha256;
@@ -28,26 +27,26 @@ use crate::consumer::{Consumer, Datagram, Received, RecvError, SendError};
 use crate::error::{BindError, CallError, FetchError, PublishError};
 use crate::options::{ConsumerOptions, Trust};
 
-/// InterestLifetime of a push; it is sent again until the receipt comes.
+/// InterestLifetime of a push. The Interest is retransmitted until the receipt arrives.
 const LIFETIME: Duration = Duration::from_secs(2);
 
 // TYPE numbers from the range for applications.
 const TLV_OCTETS: u32 = 0xf701;
 const TLV_DIGEST: u32 = 0xf703;
 
-/// How something is pushed.
+/// Options of a push.
 #[derive(Clone, Debug)]
 pub struct PushOptions {
-    /// How it is published.
+    /// Options of the publication.
     pub publish: PublishOptions,
-    /// Whom to believe that the server is the server.
+    /// The trust policy that verifies the server's receipt.
     pub trust: Trust,
-    /// How long the server may take to pull it.
+    /// The time that the server may take to pull the object.
     pub timeout: Duration,
 }
 
 impl Default for PushOptions {
-    /// The user's keys and anchors; ten minutes.
+    /// Trusts the user's keys and anchors, and waits ten minutes.
     fn default() -> Self {
         PushOptions {
             publish: PublishOptions::default(),
@@ -57,23 +56,23 @@ impl Default for PushOptions {
     }
 }
 
-/// A server's signed word that it has what was pushed.
+/// A server's signed statement that it has the pushed object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receipt {
     /// The object, with its version.
     pub name: Name,
-    /// Its octets.
+    /// Its size, octets.
     pub octets: u64,
-    /// Who signed the receipt.
+    /// The signer of the receipt.
     pub signer: Option<Name>,
 }
 
 impl Producer {
-    /// Publishes `content` as `name`, below this socket's prefix, and has the server bound to
-    /// `server` pull it. Waits for the receipt, which is verified.
+    /// Publishes `content` as `name`, below this socket's prefix, and requests that the server
+    /// bound to `server` pulls it. Waits for the verified receipt.
     ///
     /// # Errors
-    /// It cannot be published, no server takes it, or the receipt is not to be believed: see
+    /// The object cannot be published, no server accepts it, or the receipt fails verification: see
     /// [`PushError`].
     pub fn push(
         &self,
@@ -119,11 +118,11 @@ impl Producer {
         Ok(Receipt { name: published.name, octets, signer: receipt.signer })
     }
 
-    /// The next thing that a client wants to push to this socket's prefix; waits as long as
-    /// `timeout_ms` says.
+    /// Returns the next push of a client to this socket's prefix. Waits at most as long as option
+    /// `timeout_ms`.
     ///
     /// # Errors
-    /// The call ended before there was one.
+    /// The call ended before a push arrived.
     pub fn accept_push(&self) -> Result<Pushed, CallError> {
         let timeout = self.options().timeout;
         self.accept_until(|| self.next_request(Queue::Pushes, timeout))
@@ -137,7 +136,7 @@ impl Producer {
         self.accept_until(|| self.next_request(Queue::Pushes, Some(timeout)))
     }
 
-    /// [`Producer::accept_push`] without waiting: `EAGAIN` if there is nothing.
+    /// [`Producer::accept_push`] without waiting: `EAGAIN` if there is none.
     ///
     /// # Errors
     /// As [`Producer::accept_push`].
@@ -145,7 +144,7 @@ impl Producer {
         self.accept_until(|| self.try_request(Queue::Pushes))
     }
 
-    /// The first request that carries metadata: without, it is nobody's object.
+    /// Returns the first push with valid metadata, and refuses the pushes before it.
     fn accept_until(&self, next: impl Fn() -> Result<Request, CallError>) -> Result<Pushed, CallError> {
         loop {
             match Pushed::of(next()?) {
@@ -156,7 +155,7 @@ impl Producer {
     }
 }
 
-/// The receipt, if `answer` is one; none where the push is to be sent again.
+/// Returns the receipt if `answer` is one; none if the push must be sent again.
 fn receipt(answer: Result<Received, RecvError>) -> Result<Option<Received>, PushError> {
     let error = match answer {
         Ok(received) => return Ok(Some(received)),
@@ -176,7 +175,7 @@ fn receipt(answer: Result<Received, RecvError>) -> Result<Option<Received>, Push
     }
 }
 
-/// Something that a client wants to push. Dropped without a receipt, the client hears nothing.
+/// A client's push. If it is dropped without a receipt, the client receives no answer.
 #[derive(Debug)]
 pub struct Pushed {
     request: Request,
@@ -188,7 +187,8 @@ impl Pushed {
         let metadata = request.parameters().and_then(|packet| {
             let data = DataView::parse(packet).ok()?;
             let metadata = Metadata::decode(data.content).ok()?;
-            // It speaks of the object that it is named after.
+            // The metadata names an object with its version. The name of the metadata's Data must
+            // begin with the object's name without the version.
             let object = metadata.name.as_name().without_last(1);
             object.is_prefix_of(data.name).then_some(metadata)
         });
@@ -198,18 +198,18 @@ impl Pushed {
         }
     }
 
-    /// The object, with its version. Nobody has verified yet whose it is: [`Pushed::pull`] does.
+    /// The object, with its version. Its origin is not verified yet; [`Pushed::pull`] verifies it.
     pub fn name(&self) -> &Name {
         &self.metadata.name
     }
 
-    /// How large the client says that it is, octets.
+    /// The size in the client's metadata, octets.
     pub fn octets(&self) -> Option<u64> {
         self.metadata.size_octets
     }
 
-    /// Fetches it by `consumer`, whose prefix and trust decide what may be pulled, and gives the
-    /// client its receipt.
+    /// Fetches the object with `consumer`, and sends the client a receipt. The prefix and the trust
+    /// policy of `consumer` decide which objects may be pulled.
     ///
     /// # Errors
     /// As [`Consumer::fetch`].
@@ -217,12 +217,12 @@ impl Pushed {
         let content = consumer.fetch(&self.metadata.name)?;
         let receipt = encode_receipt(content.len() as u64, sha256(&content));
         if let Err(error) = producer.reply(&self.request, &receipt, &PublishOptions::default()) {
-            tracing::warn!(name = %self.name(), %error, "no receipt for what was pushed");
+            tracing::warn!(name = %self.name(), %error, "cannot send a receipt for a push");
         }
         Ok(content)
     }
 
-    /// Refuses it: the client hears that there is no taker.
+    /// Refuses the push with a Nack to the client.
     pub fn refuse(self) {
         self.request.refuse(NackReason::NoRoute);
     }
@@ -241,31 +241,40 @@ fn decode_receipt(content: &[u8]) -> Result<(u64, [u8; 32]), DecodeError> {
     Ok((octets, digest.try_into().map_err(|_| DecodeError::BadDigestLength)?))
 }
 
-/// Why something was not pushed.
-#[derive(Debug)]
+/// The reason for which a push failed.
+#[derive(Debug, thiserror::Error)]
 pub enum PushError {
-    /// Caller or environment: it could not be published.
-    Publish(PublishError),
-    /// Caller: whom to believe.
+    /// Caller or environment: the object could not be published.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+    /// Caller: the trust policy cannot be used.
+    #[error(transparent)]
     Trust(BindError),
-    /// Environment: no router.
+    /// Environment: no router answers.
+    #[error(transparent)]
     Connection(ConnectionError),
-    /// Caller: the server's name, or there is too much metadata for an Interest.
+    /// Caller: the server's name is not allowed, or the metadata does not fit an Interest.
+    #[error(transparent)]
     Send(SendError),
-    /// The call ended before the receipt was there.
-    Call(CallError),
-    /// Peer or network: the server refuses, or there is none.
+    /// The call ended before the receipt arrived.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// Peer or network: the server refused the push, or no server received it.
+    #[error("no server takes it: {0}")]
     Refused(NackReason),
     /// Peer: the receipt cannot be verified, or its key was revoked.
-    Receipt(FetchError),
-    /// Peer: the receipt is for something else.
+    #[error("the server's receipt is not to be believed: {0}")]
+    Receipt(#[source] FetchError),
+    /// Peer: the receipt is for other content.
+    #[error("the server's receipt is for other content than was pushed")]
     Differs,
     /// Peer: the receipt is malformed.
-    Encoding(DecodeError),
+    #[error("the server's receipt is malformed: {0}")]
+    Encoding(#[source] DecodeError),
 }
 
 impl PushError {
-    /// As a system call would say it.
+    /// The matching `errno` of a system call.
     pub fn errno(&self) -> i32 {
         match self {
             PushError::Publish(error) => error.errno(),
@@ -280,7 +289,7 @@ impl PushError {
         }
     }
 
-    /// What the caller can do about it, if there is something to say.
+    /// Advice for the caller, if there is any.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             PushError::Publish(error) => error.hint(),
@@ -291,35 +300,5 @@ impl PushError {
             PushError::Receipt(error) => error.hint(),
             PushError::Refused(_) | PushError::Differs | PushError::Encoding(_) => None,
         }
-    }
-}
-
-impl fmt::Display for PushError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PushError::Publish(error) => error.fmt(f),
-            PushError::Trust(error) => error.fmt(f),
-            PushError::Connection(error) => error.fmt(f),
-            PushError::Send(error) => error.fmt(f),
-            PushError::Call(error) => error.fmt(f),
-            PushError::Refused(reason) => write!(f, "no server takes it: {reason}"),
-            PushError::Receipt(error) => write!(f, "the server's receipt is not to be believed: {error}"),
-            PushError::Differs => f.write_str("the server's receipt is for other content than was pushed"),
-            PushError::Encoding(error) => write!(f, "the server's receipt is malformed: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for PushError {}
-
-impl From<PublishError> for PushError {
-    fn from(error: PublishError) -> Self {
-        PushError::Publish(error)
-    }
-}
-
-impl From<CallError> for PushError {
-    fn from(error: CallError) -> Self {
-        PushError::Call(error)
     }
 }

@@ -1,4 +1,4 @@
-//! A miss in the application's hands (HT-22).
+//! A miss that the application has taken (HT-22).
 
 use std::fmt;
 use std::future::Future;
@@ -14,8 +14,7 @@ use super::misses::Ticket;
 use super::shared::{Queue, Shared};
 use crate::error::CallError;
 
-/// An Interest that nothing published answers. Dropping it lets those who wait for it go on waiting
-/// in vain.
+/// An Interest without a published answer. If it is dropped, its consumers receive no answer.
 pub struct Request {
     ticket: Ticket,
     interest: Arc<[u8]>,
@@ -28,7 +27,7 @@ impl Request {
         InterestView::parse(&self.interest).expect("parsed when it came")
     }
 
-    /// What is asked for, as it was asked.
+    /// The requested name.
     pub fn name(&self) -> NameRef<'_> {
         self.interest().name
     }
@@ -38,34 +37,34 @@ impl Request {
         self.interest().application_parameters
     }
 
-    /// The name of the key or certificate that it says it is signed by, if it is signed: to be
-    /// believed once [`Request::is_signed_by`] is true.
+    /// The KeyLocator's name of the key or certificate, if the Interest is signed. Trust it only if
+    /// [`Request::is_signed_by`] is true.
     pub fn signer(&self) -> Option<NameRef<'_>> {
         self.interest().signature_info().ok().flatten()?.key_name()
     }
 
-    /// Returns true if `key` signed it. An Interest that came before comes again as it was: whoever
-    /// must not obey it twice remembers its SignatureNonce or SignatureTime.
+    /// Returns true if `key` signed the Interest. An attacker can replay an old Interest. A caller
+    /// that must not execute a command twice has to remember its SignatureNonce or SignatureTime.
     pub fn is_signed_by(&self, key: &PublicKey) -> bool {
         let interest = self.interest();
         let parts = [interest.signed_name(), interest.signed_parameters];
         interest.signature_value.is_some_and(|value| key.verify(&parts, value))
     }
 
-    /// Returns true if it asks which version of an object is the newest: a reply publishes the
-    /// object then.
+    /// Returns true if the Interest requests the newest version of an object. In this case a reply
+    /// publishes a new version.
     pub fn is_discovery(&self) -> bool {
         let interest = self.interest();
         interest.can_be_prefix && interest.name.last() == Some(METADATA_COMPONENT)
     }
 
-    /// The name to publish under: that of the object whose newest version is asked for, or what was
-    /// asked for.
+    /// The name to publish under: that of the object if its newest version is requested, otherwise
+    /// the requested name.
     pub fn object(&self) -> Name {
         self.name().without_last(self.is_discovery().into()).to_name()
     }
 
-    /// Refuses: whoever waits hears `reason`.
+    /// Refuses the request: the waiting consumers receive a Nack with `reason`.
     pub(super) fn refuse(self, reason: NackReason) {
         if let Some(shared) = self.shared.upgrade() {
             shared.release(&self.ticket, &self.interest, Some(reason));
@@ -87,17 +86,17 @@ impl fmt::Debug for Request {
     }
 }
 
-/// A request that is waited for. A future that needs no particular runtime.
+/// A future for the next request. It needs no particular runtime.
 #[derive(Debug)]
 pub struct Requests<'a> {
     pub(super) shared: &'a Arc<Shared>,
     pub(super) queue: Queue,
-    /// By what number the socket knows it, once it waited.
+    /// The number under which the call waits, once it has been polled without a result.
     pub(super) call: Option<u64>,
 }
 
 impl Requests<'_> {
-    /// The next request, if one is there.
+    /// Returns the next request, if there is one.
     pub(super) fn next(&mut self, context: Option<&Context<'_>>) -> Poll<Result<Request, CallError>> {
         let found = self.shared.poll_miss(self.queue, &mut self.call, context);
         let shared = Arc::downgrade(self.shared);

@@ -1,17 +1,17 @@
-//! What a producer's thread does: answers Interests, and sends what other threads answered.
+//! The role of a producer's thread: it answers Interests, and sends the answers of other threads.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 
 use namely_security::Signer;
-use namely_transport::connection::{Connection, ConnectionError, Incoming, Outbox, Reach};
+use namely_transport::connection::{Connection, ConnectionError, Incoming, Outbox, Reachability};
 use namely_wire::Name;
 
 use super::shared::Shared;
 use crate::engine::Role;
 use crate::error::{BindError, CallError};
 
-/// What is asked of it: nothing, other threads reach it by what they share.
+/// The producer's thread takes no orders; other threads use the shared state.
 pub(super) type Order = Infallible;
 
 /// The state of a producer's thread.
@@ -25,7 +25,7 @@ impl ProducerRole {
         ProducerRole { registered, shared }
     }
 
-    /// Signs commands by `identity` from now on, and answers where its certificates are.
+    /// Signs commands by `identity` from now on, and registers the names of its certificates.
     fn follow(&mut self, identity: Signer, connection: &mut Connection) {
         connection.set_signer(identity);
         register_certificates(connection, &self.shared, &mut self.registered);
@@ -54,11 +54,11 @@ impl Role for ProducerRole {
 
     fn close(self, connection: &mut Connection) {
         for prefix in &self.registered {
-            // A router that is gone forgot it by itself.
+            // A lost router has removed the prefix itself.
             if connection.is_connected()
                 && let Err(error) = connection.unregister(prefix)
             {
-                tracing::debug!(%prefix, %error, "the router was not told that the prefix is free");
+                tracing::debug!(%prefix, %error, "cannot unregister the prefix at the router");
             }
         }
     }
@@ -68,8 +68,8 @@ impl Role for ProducerRole {
     }
 }
 
-/// Registers what the socket answers for: its prefix, and where the identity's certificates are if
-/// that is elsewhere.
+/// Registers the names that the socket answers: its prefix, and the names of certificates that are
+/// outside the prefix.
 pub(super) fn register(
     connection: &mut Connection,
     prefix: &Name,
@@ -77,7 +77,7 @@ pub(super) fn register(
 ) -> Result<Vec<Name>, BindError> {
     let reach =
         connection.register(prefix, &mut |incoming, outbox| shared.take_incoming(&incoming, outbox))?;
-    if reach == Reach::NoRouteYet {
+    if reach == Reachability::NoRouteYet {
         tracing::warn!(%prefix, "bound, but no route leads there yet: no Interest comes until there is one");
     }
     let mut registered = vec![prefix.clone()];
@@ -85,8 +85,8 @@ pub(super) fn register(
     Ok(registered)
 }
 
-/// Registers the names of the keys whose certificates the socket answers for, but where it is asked
-/// already.
+/// Registers the names of the keys with certificates on this socket, except names below a
+/// registered one.
 fn register_certificates(connection: &mut Connection, shared: &Shared, registered: &mut Vec<Name>) {
     for key_name in shared.key_names() {
         if registered.iter().any(|known| known.is_prefix_of(key_name.as_name())) {
@@ -96,7 +96,8 @@ fn register_certificates(connection: &mut Connection, shared: &Shared, registere
             &mut |incoming: Incoming<'_>, outbox: &mut Outbox| shared.take_incoming(&incoming, outbox);
         match connection.register_shared(&key_name, handler) {
             Ok(_) => registered.push(key_name),
-            // Others may serve it, and who trusts the identity mostly has it.
+            // This is no failure: other hosts may serve the certificate, and most consumers that
+            // trust the identity have it.
             Err(error) => tracing::debug!(%key_name, %error, "the router does not lead to a certificate"),
         }
     }

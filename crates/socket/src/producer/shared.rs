@@ -1,9 +1,9 @@
-//! What a producer's threads share: the output buffer, the Interests that wait, and the answers on
-//! their way.
+//! State shared by a producer's threads: the output buffer, the waiting Interests, and the outgoing
+//! answers.
 //!
-//! Whether a packet is there and whether somebody waits for it are one question under one lock: an
-//! Interest that comes while its Data is being published is answered either from the buffer or by
-//! the publication, and never by neither.
+//! One lock protects both the buffer and the table of waiting Interests. An Interest that arrives
+//! while its Data is being published is therefore answered either from the buffer or by the
+//! publication.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,68 +20,68 @@ use namely_wire::{
 
 use super::announcing::Announcing;
 use super::jobs::{Job, Jobs};
-use super::misses::{Added, Misses, Ticket};
+use super::misses::{AddOutcome, Misses, Ticket};
 use super::push_interest::is_push;
-use crate::buffer::{Buffer, Found, Packet, is_answer};
+use crate::buffer::{Buffer, BufferedPacket, Packet, is_answer};
 use crate::error::CallError;
 use crate::options::ProducerOptions;
 use crate::readiness::Readiness;
 use crate::session;
 use namely_store::Store;
 
-/// What a producer did with the Interests that came (`docs/counters.md`).
+/// Counters of the Interests of a producer (`docs/counters.md`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProducerStats {
-    /// Interests that came.
+    /// Interests received.
     pub interests: u64,
-    /// Answered from memory.
+    /// Interests answered from memory.
     pub hits_memory: u64,
-    /// Answered from the store.
+    /// Interests answered from the store.
     pub hits_disk: u64,
-    /// Certificates and statements about them that were sent.
+    /// Certificates sent, and statements about them.
     pub certificates: u64,
-    /// How often the session got newer certificates, because the identity's would have ended.
+    /// Renewals of the session's certificates before those of the identity ended.
     pub renewals: u64,
-    /// How often the key chain had no newer certificate of the identity when it was looked for.
+    /// Checks in which the key chain had no newer certificate of the identity.
     pub renewals_missing: u64,
-    /// Nothing published answered them.
+    /// Interests without a published answer.
     pub misses: u64,
-    /// Misses that were answered by what was published or replied since.
+    /// Misses answered by a later publication or reply.
     pub answered_late: u64,
     /// Misses that the application refused.
     pub refused: u64,
-    /// How often an application's thread was woken for a miss; hits never do.
+    /// Wake-ups of an application's thread for a miss; hits cause none.
     pub wakeups: u64,
-    /// Dropped: outside the prefix, a digest that nothing has, or parameters that do not fit their
-    /// digest.
+    /// Interests dropped: outside the prefix, with an unknown digest, or with parameters that do
+    /// not match their digest.
     pub dropped_unanswerable: u64,
-    /// Refused with congestion: `requests_max` names wait already.
+    /// Interests refused with congestion: `requests_max` names wait already.
     pub dropped_requests_full: u64,
-    /// Misses that nobody answered in time, and that the application had not taken.
+    /// Misses that expired before the application took them.
     pub dropped_requests_expired: u64,
-    /// Dropped: too many packets are being read from the store.
+    /// Interests dropped because the queue of reads from the store (1024) is full.
     pub dropped_reads_full: u64,
     /// Packets of the store that are damaged or cannot be read.
     pub dropped_damaged: u64,
-    /// Octets that were cut off the store's end when it was opened: the last process ended while it
-    /// wrote them.
+    /// Octets truncated from the store's end when it was opened, because the last process ended
+    /// during a write.
     pub dropped_torn_octets: u64,
-    /// Packets that memory dropped; without a store they are gone.
+    /// Packets evicted from memory. Without a store they are lost.
     pub evicted: u64,
-    /// Packets dropped with the oldest part of the store of an unreliable producer.
+    /// Packets evicted with the oldest part of the store of an unreliable producer.
     pub evicted_disk: u64,
     /// Octets of packets in memory.
     pub memory_octets: u64,
     /// Octets of the store.
     pub store_octets: u64,
-    /// Packets in either.
+    /// Packets in memory or in the store.
     pub packets: u64,
     /// Names that wait for the application.
     pub pending: u64,
 }
 
 impl ProducerStats {
-    /// Every counter with its name, in the order of the documentation: what bindings show.
+    /// Every counter with its name, in the order of the documentation, for bindings.
     pub fn list(&self) -> Vec<(&'static str, u64)> {
         macro_rules! list {
             ($($name:ident),* $(,)?) => {{
@@ -116,17 +116,17 @@ impl ProducerStats {
     }
 }
 
-/// The state behind one producer.
+/// The state of one producer, which its threads share.
 pub(super) struct Shared {
     pub(super) prefix: Name,
     state: Mutex<ProducerState>,
-    /// None without one, and after the socket was closed.
+    /// None without a store, and after the socket was closed.
     pub(super) store: Mutex<Option<Store>>,
     pub(super) evicts: bool,
     pub(super) announcing: Announcing,
     waker: Waker,
     jobs: Jobs,
-    /// Readable while a miss waits to be taken.
+    /// Readable while a miss waits for the application.
     ready_fd: OwnedFd,
     /// The largest packet that reaches the router in one piece, octets.
     pub(super) path_octets: AtomicUsize,
@@ -135,31 +135,32 @@ pub(super) struct Shared {
 
 pub(super) struct ProducerState {
     pub(super) buffer: Buffer,
-    /// Certificates, the newest of each key first: not subject to any limit of the buffer.
+    /// Certificates, the newest of each key first. They do not count against any limit of the
+    /// buffer.
     fixed: Vec<(Certificate, Packet)>,
-    /// Who signs commands from now on, if somebody else than before.
+    /// The new signer of commands, if it changed.
     identity: Option<Signer>,
     misses: Misses,
     pushes: Misses,
     answers: VecDeque<(LpHeaders, Packet)>,
-    /// Whom to wake for a miss, by the number of the call that waits.
+    /// The wakers of calls that wait for a miss, by the number of the call.
     receivers: BTreeMap<u64, std::task::Waker>,
     calls: u64,
     ended: Option<CallError>,
-    /// Whether a miss waits to be taken.
+    /// Whether a miss waits for the application.
     ready: Readiness,
     pending_ns: Option<u64>,
     stats: ProducerStats,
 }
 
-/// What NDNLPv2 adds to an answer, octets: its own header, a PIT token of 32 octets, a congestion
-/// mark.
+/// Octets that NDNLPv2 adds to an answer: the LpPacket header, a PIT token of 32 octets, and a
+/// congestion mark.
 const LINK_HEADER_OCTETS: usize = 48;
 
-/// A miss that the application takes: its ticket, and the Interest.
-pub(super) type Taken = (Ticket, Arc<[u8]>);
+/// A miss for the application: its ticket and the Interest.
+pub(super) type PendingMiss = (Ticket, Arc<[u8]>);
 
-/// Which misses an application waits for.
+/// The kind of misses that an application waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Queue {
     Requests,
@@ -207,7 +208,7 @@ impl Shared {
         })
     }
 
-    /// Takes note of what the path to the router carries.
+    /// Records the largest packet of the path to the router.
     pub(super) fn follow_path(&self, connection: &Connection) {
         let frame_octets_max = connection.frame_octets_max().unwrap_or(usize::MAX);
         let octets = (frame_octets_max - LINK_HEADER_OCTETS).min(PACKET_OCTETS_MAX);
@@ -231,7 +232,8 @@ impl Shared {
         self.ready_fd.as_fd()
     }
 
-    /// Answers for `certificates`, the newest of each key first, from now on, and for no others.
+    /// Replaces the certificates that the socket serves by `certificates`, the newest of each key
+    /// first.
     pub(super) fn fix(&self, certificates: &[Certificate]) {
         let mut state = self.state();
         if !state.fixed.iter().map(|(known, _)| known.name()).eq(certificates.iter().map(Certificate::name)) {
@@ -241,39 +243,39 @@ impl Shared {
         }
     }
 
-    /// Has the socket's thread sign commands by `signer`.
+    /// Makes the socket's thread sign commands with `signer`.
     pub(super) fn follow_identity(&self, signer: Signer) {
         self.announcing.follow(&self.prefix, &signer);
         self.state().identity = Some(signer);
         self.waker.wake();
     }
 
-    /// Who signs commands from now on, if that is somebody else than before.
+    /// Takes the new signer of commands, if it changed.
     pub(super) fn take_identity(&self) -> Option<Signer> {
         self.state().identity.take()
     }
 
-    /// The names of the keys whose certificates the socket answers for.
+    /// The names of the keys with certificates on this socket.
     pub(super) fn key_names(&self) -> Vec<Name> {
         self.state().fixed.iter().map(|(certificate, _)| certificate.key_name().to_name()).collect()
     }
 
-    /// Takes in what came, if it is an Interest.
+    /// Processes a received packet if it is an Interest.
     pub(super) fn take_incoming(&self, incoming: &Incoming<'_>, outbox: &mut Outbox) {
         if let connection::Packet::Interest(interest) = &incoming.packet {
             self.take(interest, incoming, outbox);
         }
     }
 
-    /// Takes an Interest in: on the socket's thread.
+    /// Processes an Interest on the socket's thread.
     pub(super) fn take(&self, interest: &InterestView<'_>, incoming: &Incoming<'_>, outbox: &mut Outbox) {
         let headers = incoming.answer_headers();
         let mut state = self.state();
         state.stats.interests += 1;
         if let Some((certificate, packet)) = state.certificate(interest) {
-            // A copy in a cache is not to outlive it.
-            let keep = session::is_cacheable(certificate);
-            let cache_policy = if keep { headers.cache_policy } else { Some(CACHE_POLICY_NO_CACHE) };
+            // A cached copy must not outlive the certificate.
+            let is_cacheable = session::is_cacheable(certificate);
+            let cache_policy = if is_cacheable { headers.cache_policy } else { Some(CACHE_POLICY_NO_CACHE) };
             outbox.send(&LpHeaders { cache_policy, ..headers }, packet);
             state.stats.certificates += 1;
             return;
@@ -284,18 +286,18 @@ impl Shared {
         }
         let now_ns = if interest.must_be_fresh { self.now_ns() } else { 0 };
         match state.buffer.find(interest, now_ns) {
-            Some(Found::Memory(packet)) => {
+            Some(BufferedPacket::Memory(packet)) => {
                 state.stats.hits_memory += 1;
                 drop(state);
                 self.announcing.send(outbox, &headers, &packet);
             }
-            Some(Found::Disk(location)) => {
+            Some(BufferedPacket::Disk(location)) => {
                 let job = Job::Read { location, interest: interest.wire.into(), headers };
                 self.hand_over(&mut state, job);
             }
             None => {
                 let wakers = self.miss(&mut state, interest, headers, incoming.received_ns, outbox);
-                // What an application does when it is woken is not done under the lock.
+                // Wakers run application code, so they are called after the lock is released.
                 drop(state);
                 wakers.into_values().for_each(std::task::Waker::wake);
             }
@@ -308,7 +310,7 @@ impl Shared {
         }
     }
 
-    /// Lets `interest` wait; whom to tell of it.
+    /// Adds `interest` to the misses. Returns the wakers to call.
     fn miss(
         &self,
         state: &mut ProducerState,
@@ -331,13 +333,13 @@ impl Shared {
         let queue =
             if is_push(interest, self.prefix.as_name()) { &mut state.pushes } else { &mut state.misses };
         match queue.add(interest, headers, until_ns) {
-            Added::New => {
+            AddOutcome::New => {
                 state.ready.set(true);
                 state.stats.wakeups += state.receivers.len() as u64;
                 return std::mem::take(&mut state.receivers);
             }
-            Added::Joined => {}
-            Added::Full => {
+            AddOutcome::Joined => {}
+            AddOutcome::Full => {
                 state.stats.dropped_requests_full += 1;
                 outbox.send(&refusal(headers, NackReason::Congestion), interest.wire);
             }
@@ -345,14 +347,14 @@ impl Shared {
         BTreeMap::new()
     }
 
-    /// The next miss of `queue`. If there is none and a `context` is given, its task is woken by
-    /// the next one; `call` is the number of the call that waits, until [`Shared::forget`].
+    /// Returns the next miss of `queue`. If there is none and a `context` is given, the next miss
+    /// wakes its task. `call` is the number of the waiting call, until [`Shared::forget`].
     pub(super) fn poll_miss(
         &self,
         queue: Queue,
         call: &mut Option<u64>,
         context: Option<&Context<'_>>,
-    ) -> Poll<Result<Taken, CallError>> {
+    ) -> Poll<Result<PendingMiss, CallError>> {
         let mut state = self.state();
         if let Some(ended) = state.ended {
             return Poll::Ready(Err(ended));
@@ -361,7 +363,7 @@ impl Shared {
             Queue::Requests => state.misses.take(),
             Queue::Pushes => state.pushes.take(),
         };
-        self.lower(&mut state);
+        self.clear_ready(&mut state);
         if let Some(found) = found {
             return Poll::Ready(Ok(found));
         }
@@ -373,20 +375,20 @@ impl Shared {
         Poll::Pending
     }
 
-    /// The call waits no longer.
+    /// Removes the waiting call.
     pub(super) fn forget(&self, call: u64) {
         self.state().receivers.remove(&call);
     }
 
-    /// Makes the descriptor unreadable once nothing waits.
-    fn lower(&self, state: &mut ProducerState) {
+    /// Makes the descriptor unreadable if no miss waits.
+    fn clear_ready(&self, state: &mut ProducerState) {
         if !state.misses.is_waiting() && !state.pushes.is_waiting() {
             state.ready.set(false);
         }
     }
 
-    /// Puts packets into the buffer, each with its place on disk if it has one, and answers who
-    /// waits for them.
+    /// Adds packets to the buffer, each with its location on disk if it has one, and answers the
+    /// waiting Interests.
     pub(super) fn insert<'a>(
         &self,
         packets: impl Iterator<Item = (NameRef<'a>, Packet, Option<namely_store::Location>)>,
@@ -405,7 +407,7 @@ impl Shared {
         }
         state.stats.answered_late += late;
         if late > 0 {
-            self.lower(&mut state);
+            self.clear_ready(&mut state);
         }
         drop(state);
         if late > 0 {
@@ -413,7 +415,8 @@ impl Shared {
         }
     }
 
-    /// Answers `headers` with `packet`, from another thread than the socket's.
+    /// Queues `packet` as the answer to the Interest with `headers`. The caller is not the socket's
+    /// thread.
     pub(super) fn answer(&self, headers: LpHeaders, packet: Packet, count: impl FnOnce(&mut ProducerStats)) {
         let mut state = self.state();
         count(&mut state.stats);
@@ -422,7 +425,7 @@ impl Shared {
         self.waker.wake();
     }
 
-    /// Lets the miss `ticket` go; who waits for it hears `reason`, if there is one.
+    /// Releases the miss `ticket`. Its waiting Interests receive a Nack if there is a `reason`.
     pub(super) fn release(&self, ticket: &Ticket, interest: &Arc<[u8]>, reason: Option<NackReason>) {
         let mut state = self.state();
         let mut waiters = state.misses.release(ticket);
@@ -435,13 +438,14 @@ impl Shared {
         self.waker.wake();
     }
 
-    /// Queues the answers that other threads made; when misses have to be looked after next.
+    /// Removes expired misses, and moves the answers of other threads to `outbox`. Returns the time
+    /// of the next check for expired misses.
     pub(super) fn poll(&self, now_ns: u64, outbox: &mut Outbox) -> u64 {
         let mut state = self.state();
         let expired = state.misses.expire(now_ns) + state.pushes.expire(now_ns);
         state.stats.dropped_requests_expired += expired;
         if expired > 0 {
-            self.lower(&mut state);
+            self.clear_ready(&mut state);
         }
         while outbox.len() < OUTBOX_OCTETS_MAX
             && let Some((headers, packet)) = state.answers.pop_front()
@@ -451,10 +455,10 @@ impl Shared {
         state.misses.due_ns().min(state.pushes.due_ns())
     }
 
-    /// Ends the socket: everybody who waits for a miss gets `why`, and the store is closed.
-    pub(super) fn end(&self, why: CallError) {
+    /// Ends the socket. Calls that wait for a miss return `error`, and the store is closed.
+    pub(super) fn end(&self, error: CallError) {
         let mut state = self.state();
-        state.ended.get_or_insert(why);
+        state.ended.get_or_insert(error);
         state.ready.set(true);
         let receivers = std::mem::take(&mut state.receivers);
         drop(state);
@@ -463,7 +467,7 @@ impl Shared {
         *self.store() = None;
     }
 
-    /// An error once the socket has ended.
+    /// Returns an error if the socket has ended.
     pub(super) fn check_open(&self) -> Result<(), CallError> {
         self.state().ended.map_or(Ok(()), Err)
     }
@@ -487,8 +491,8 @@ impl Shared {
 }
 
 impl ProducerState {
-    /// The newest certificate that answers `interest`, by its name or its key's: who asks for less
-    /// wants something else.
+    /// Returns the newest certificate that answers `interest`, by its name or its key's name. An
+    /// Interest whose name is not longer than the identity's does not request a certificate.
     fn certificate(&self, interest: &InterestView<'_>) -> Option<&(Certificate, Packet)> {
         let name = match interest.implicit_digest() {
             Some(_) => interest.name.without_last(1),

@@ -1,5 +1,4 @@
-//! Packets on their way into the buffer, a batch at a time: first to the store, then visible to
-//! those who ask.
+//! Adds packets to the buffer in batches: first to the store, then visible to Interests.
 
 use std::time::Duration;
 
@@ -13,16 +12,16 @@ use namely_store::{Location, Record, Store, StoreError, record_octets};
 /// Octets of packets that become visible at once.
 const BATCH_OCTETS: usize = 512 << 10;
 
-/// Takes the packets of one publication.
+/// Writes the packets of one publication.
 pub(super) struct Writer<'a> {
     shared: &'a Shared,
-    /// Whether packets go to the store, if there is one.
+    /// Whether packets are stored on disk, if there is a store.
     durable: bool,
     batch: Vec<(Name, Packet)>,
     batch_octets: usize,
-    /// The packet that came last.
+    /// The name of the last packet.
     last: Name,
-    /// The number of the publication in the store: what to undo when it fails.
+    /// The number of the publication in the store, to undo it if it fails.
     publication: Option<u64>,
     stored_octets: u64,
     stored_packets: usize,
@@ -45,9 +44,9 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Takes the next packet.
+    /// Adds the next packet.
     pub(super) fn take(&mut self, name: Name, packet: Packet) -> Result<(), StoreError> {
-        // What came last stays in the batch: it may be what expires.
+        // The last packet stays in the batch, because `finish` may set its expiry.
         if self.batch_octets >= BATCH_OCTETS {
             self.flush(0)?;
         }
@@ -57,8 +56,8 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// All packets were taken: they are there, and on the disk if they are to be. The last of them
-    /// counts as fresh for `expires` only.
+    /// Writes the remaining packets. All packets then answer Interests, and are on disk if they are
+    /// durable. The last packet answers Interests with MustBeFresh for `expires` only.
     pub(super) fn finish(&mut self, expires: Option<Duration>) -> Result<(), StoreError> {
         let at_ns = expires.map(|expires| self.shared.now_ns().saturating_add(expires.as_nanos() as u64));
         self.flush(expires.map_or(0, |expires| unix_ms().saturating_add(expires.as_millis() as u64)))?;
@@ -69,7 +68,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Stores and shows what was taken, the last of which expires at `expires_ms`, ms since the
+    /// Stores the batch and makes it visible. The last packet expires at `expires_ms`, ms since the
     /// Unix epoch; 0: never.
     fn flush(&mut self, expires_ms: u64) -> Result<(), StoreError> {
         let batch = std::mem::take(&mut self.batch);
@@ -116,7 +115,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Undoes what was taken: a publication that failed leaves nothing.
+    /// Removes the packets written so far, so that a failed publication leaves none.
     pub(super) fn undo(self) {
         let mut state = self.shared.state();
         self.names.iter().for_each(|name| state.buffer.remove(name.as_bytes()));
@@ -128,8 +127,8 @@ impl<'a> Writer<'a> {
 }
 
 impl Shared {
-    /// Puts a single packet into memory, and on the disk if `durable`; who waits for it is
-    /// answered.
+    /// Adds a single packet to memory, and to the disk if `durable`, and answers the waiting
+    /// Interests.
     pub(super) fn put(
         &self,
         packet: Vec<u8>,

@@ -1,4 +1,4 @@
-//! The identity that vouches for session keys, as the key chain has it.
+//! The identity that certifies session keys, from the key chain.
 
 use std::path::PathBuf;
 
@@ -11,11 +11,11 @@ use crate::error::BindError;
 use crate::options::ProducerOptions;
 use crate::trust;
 
-/// Where an identity is looked for.
+/// The location of an identity.
 #[derive(Clone, Debug)]
 pub(super) struct Source {
     keychain: Option<PathBuf>,
-    /// None: the longest one above the prefix.
+    /// None: the longest identity above the socket's prefix.
     identity: Option<Name>,
 }
 
@@ -25,17 +25,17 @@ impl Source {
     }
 }
 
-/// The identity that vouches for session keys.
+/// The identity that certifies session keys.
 #[derive(Debug)]
 pub(super) struct Identity {
-    /// Names the first of the certificates, if there is one.
+    /// Its KeyLocator names the first of the certificates, if there is one.
     pub(super) issuer: Signer,
     pub(super) certificates: Vec<Certificate>,
 }
 
 impl Identity {
-    /// The identity that was named, or the longest one above the prefix, by the certificate that is
-    /// good for it at `now_ms` ([`namely_security::KeyEntry::certificates_at`]).
+    /// Returns the configured identity, or the longest one above the prefix, with the certificate
+    /// that is valid for it at `now_ms` ([`namely_security::KeyEntry::certificates_at`]).
     pub(super) fn find(prefix: &Name, source: &Source, now_ms: u64) -> Result<Self, BindError> {
         let chain = trust::key_chain(source.keychain.as_ref())?;
         let entry = match &source.identity {
@@ -51,7 +51,7 @@ impl Identity {
         Ok(Identity { issuer, certificates })
     }
 
-    /// When what it vouches for is valid.
+    /// The validity of certificates that it issues.
     pub(super) fn validity(&self) -> ValidityPeriod {
         self.certificates.first().map_or(ALWAYS, Certificate::validity)
     }
@@ -60,7 +60,7 @@ impl Identity {
         self.validity().not_after_s
     }
 
-    /// An error once its certificate has ended.
+    /// Returns an error if its certificate has ended.
     pub(super) fn check(&self, now_ms: u64) -> Result<(), BindError> {
         self.certificates.first().map_or(Ok(()), |certificate| check(certificate, now_ms))
     }

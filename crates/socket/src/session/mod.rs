@@ -1,11 +1,10 @@
-//! The session of a bound producer (HT-10, HT-11): a key of its own, which its identity vouches for
-//! and which can vouch for nothing outside the prefix; its certificates are revoked when the
-//! session ends.
+//! The session of a bound producer (HT-10, HT-11). Its key is certified by the identity and is
+//! valid only inside the prefix. Its certificates are revoked when the session ends.
 //!
-//! A certificate of the session ends with that of the identity. The key stays: once the key chain
-//! has a newer certificate of the identity, the session's key gets a newer one too, and what it
-//! signed before, which names the key and no certificate, stays good under it. Nothing is signed
-//! while the newest has ended.
+//! A certificate of the session ends with that of the identity. Once the key chain has a newer
+//! certificate of the identity, a newer one is issued for the same session key. Earlier signatures
+//! name the key instead of a certificate, so the newer certificate authenticates them, too. Nothing
+//! is signed after the newest certificate has ended.
 
 mod identity;
 mod pool;
@@ -34,31 +33,30 @@ use namely_host::clock::unix_ms;
 /// IssuerId of session certificates.
 const ISSUER_ID: &str = "session";
 
-/// For how long a statement that a certificate is good is given out again, and for how long it is
-/// fresh, ms.
+/// Time for which a statement that a certificate is good is reused, and its FreshnessPeriod, ms.
 pub(crate) const STATEMENT_MS: u64 = 1_000;
 
 /// FreshnessPeriod of a revocation record, ms: an hour.
 const RECORD_FRESHNESS_MS: u64 = 3_600_000;
 
-/// The shortest time between two looks into the key chain for a newer certificate of the identity,
+/// The shortest time between two reads of the key chain for a newer certificate of the identity,
 /// ms.
 const LOOK_MS_MIN: u64 = 1_000;
 
-/// The longest time without asking whether to look: the clock may have been set, and keys made.
+/// The longest time between two checks. Meanwhile the clock may be set, or keys may be created.
 const LOOK_MAX: Duration = Duration::from_secs(60);
 
 /// The folder of a store in which a reliable producer keeps its session keys.
 const KEPT_FOLDER: &str = "session";
 
-/// Who signs for one producer.
+/// The signing keys of one producer.
 #[derive(Debug)]
 pub(crate) struct Session {
     prefix: Name,
     source: Source,
     shared_key: Option<(Name, HmacKey)>,
     state: Mutex<SessionState>,
-    /// Where session keys outlive the process: a reliable producer's.
+    /// The storage of session keys that outlive the process: a reliable producer's.
     kept: Option<KeyChain>,
 }
 
@@ -70,28 +68,28 @@ struct SessionState {
 
 #[derive(Debug)]
 struct SessionKey {
-    /// Names the key: whichever of its certificates is valid vouches for it.
+    /// Names the key, so that any of its valid certificates matches.
     signer: Signer,
     key: Arc<PrivateKey>,
     /// Never empty, the newest last.
-    certificates: Vec<Issued>,
-    /// When to look for a newer certificate of the identity, ms since the Unix epoch.
+    certificates: Vec<SessionCertificate>,
+    /// When to check for a newer certificate of the identity, ms since the Unix epoch.
     due_ms: u64,
 }
 
 /// A certificate of the session.
 #[derive(Debug)]
-struct Issued {
+struct SessionCertificate {
     certificate: Certificate,
     /// The key that issued it.
     issuer: Signer,
     statement: Option<(u64, Arc<Vec<u8>>)>,
 }
 
-/// What came of a look into the key chain.
+/// The result of a check of the key chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Renewal {
-    /// It was not time yet.
+    /// The check was not due.
     NotDue,
     /// The session has newer certificates.
     Renewed,
@@ -100,8 +98,8 @@ pub(crate) enum Renewal {
 }
 
 impl Session {
-    /// Opens the session of a producer bound to `prefix`; `store` is where a reliable one goes on
-    /// with the last.
+    /// Opens the session of a producer bound to `prefix`. A reliable producer resumes the last
+    /// session from `store`.
     pub(crate) fn open(
         prefix: &Name,
         options: &ProducerOptions,
@@ -125,8 +123,9 @@ impl Session {
         Ok(session)
     }
 
-    /// Takes up the keys that the last session with this store left. One whose certificates have
-    /// all ended, or that another key issued, gets a new one: what it signed is in the store.
+    /// Resumes the keys that the last session with this store left. A key receives a new
+    /// certificate if it has no valid one that the identity's present key issued. It stays in use
+    /// because packets that it signed are in the store.
     fn resume(&self, now_ms: u64) -> Result<(), BindError> {
         let mut state = self.state();
         let SessionState { identity: Some(identity), keys } = &mut *state else { return Ok(()) };
@@ -155,7 +154,7 @@ impl Session {
         Ok(())
     }
 
-    /// The signer of `suite`; its key is made when it is used for the first time.
+    /// Returns the signer of `suite`. Its key is created at the first use.
     pub(crate) fn signer(&self, suite: Suite) -> Result<Signer, BindError> {
         let Some(key_type) = suite.key_type() else {
             return match (suite, &self.shared_key) {
@@ -191,8 +190,8 @@ impl Session {
         self.state().keys.first().map(|key| key.newest().clone())
     }
 
-    /// What the socket answers for besides what is published, the newest first: the session's
-    /// certificates and the identity's.
+    /// Certificates that the socket serves besides published packets, the newest first: the
+    /// session's and the identity's.
     pub(crate) fn certificates(&self) -> Vec<Certificate> {
         let state = self.state();
         let of_session = state.keys.iter().flat_map(|key| key.certificates.iter().rev());
@@ -201,18 +200,19 @@ impl Session {
         of_session.chain(of_identity).collect()
     }
 
-    /// Who signs commands to the router: the identity.
+    /// The signer of commands to the router: the identity.
     pub(crate) fn command_signer(&self) -> Signer {
         self.identity_signer().unwrap_or_else(Signer::digest_sha256)
     }
 
-    /// Who signs for the prefix, if anybody does.
+    /// The identity's signer, if there is one.
     pub(crate) fn identity_signer(&self) -> Option<Signer> {
         self.state().identity.as_ref().map(|identity| identity.issuer.clone())
     }
 
-    /// Gives the session's keys newer certificates if it is time to and the key chain has a
-    /// certificate of the identity that ends later. Reads files: not for the socket's thread.
+    /// Renews the certificates of the session's keys if a renewal is due and the key chain has a
+    /// certificate of the identity that ends later. Reads files, so the socket's thread must not
+    /// call it.
     pub(crate) fn renew(&self) -> Renewal {
         self.renew_at(unix_ms())
     }
@@ -249,19 +249,19 @@ impl Session {
         renewal
     }
 
-    /// How long [`Session::renew`] has nothing to do.
+    /// Time until [`Session::renew`] has work to do.
     pub(crate) fn rest(&self) -> Duration {
         let due_ms = self.state().keys.iter().map(|key| key.due_ms).min();
         let rest = due_ms.map(|due_ms| Duration::from_millis(due_ms.saturating_sub(unix_ms())));
         rest.map_or(LOOK_MAX, |rest| rest.min(LOOK_MAX))
     }
 
-    /// The statement that answers a question for `name`: that the certificate it is about is good.
-    /// None when the name is about no key of this session.
+    /// Returns the signed statement that the certificate in the request `name` is good. None if the
+    /// name belongs to no key of this session.
     pub(crate) fn statement(&self, name: NameRef<'_>) -> Option<Arc<Vec<u8>>> {
         let mut state = self.state();
         let SessionState { identity, keys } = &mut *state;
-        let is_meant = |issued: &&mut Issued| {
+        let is_meant = |issued: &&mut SessionCertificate| {
             revocation_prefix(issued.certificate.name()).is_ok_and(|prefix| prefix.is_prefix_of(name))
         };
         let issued = keys.iter_mut().flat_map(|key| &mut key.certificates).find(is_meant)?;
@@ -277,8 +277,8 @@ impl Session {
         Some(wire)
     }
 
-    /// Ends the session: a record for each of its certificates says that it is revoked. The keys
-    /// are gone.
+    /// Ends the session. Returns a revocation record for each of its certificates. The keys are
+    /// deleted.
     pub(crate) fn revoke(&self) -> Vec<Vec<u8>> {
         let statement = RevocationStatement {
             status: RevocationStatus::Revoked(RevocationReason::Superseded),
@@ -313,7 +313,11 @@ impl SessionKey {
         identity: &Identity,
         now_ms: u64,
     ) -> Self {
-        let issued = |certificate| Issued { certificate, issuer: identity.issuer.clone(), statement: None };
+        let issued = |certificate| SessionCertificate {
+            certificate,
+            issuer: identity.issuer.clone(),
+            statement: None,
+        };
         let certificates = certificates.into_iter().map(issued).collect();
         let mut made = SessionKey { signer: Signer::new(name, key.clone()), key, certificates, due_ms: 0 };
         made.due_ms = made.renewal_ms(now_ms);
@@ -321,7 +325,7 @@ impl SessionKey {
     }
 
     fn newest(&self) -> &Certificate {
-        // `new` and `renew` leave one.
+        // `new` and `renew` leave at least one.
         &self.certificates[self.certificates.len() - 1].certificate
     }
 
@@ -329,23 +333,23 @@ impl SessionKey {
         self.newest().validity().not_after_s
     }
 
-    /// What is left of its certificate, ms.
+    /// The remaining lifetime of its certificate, ms.
     fn rest_ms(&self, now_ms: u64) -> u64 {
         self.ends_s().saturating_mul(1_000).saturating_sub(now_ms)
     }
 
-    /// When two thirds of what is left of its certificate have passed, ms since the Unix epoch.
+    /// The time at which two thirds of the remaining lifetime will have passed, ms since the Unix
+    /// epoch.
     fn renewal_ms(&self, now_ms: u64) -> u64 {
         now_ms + self.rest_ms(now_ms) / 3 * 2
     }
 
-    /// An error once its newest certificate has ended.
+    /// Returns an error if its newest certificate has ended.
     fn check(&self, now_ms: u64) -> Result<(), BindError> {
         check(self.newest(), now_ms)
     }
 
-    /// Gets a certificate that ends as late as the one of `identity`; those that have ended are
-    /// forgotten.
+    /// Adds a certificate that ends with that of `identity`, and removes those that have ended.
     fn renew(&mut self, identity: &Identity, kept: Option<&KeyChain>, now_ms: u64) -> Result<(), BindError> {
         let certificate = issue(self.newest().key_name(), &self.key, identity, now_ms)?;
         if let Some(kept) = kept {
@@ -353,14 +357,18 @@ impl SessionKey {
         }
         tracing::info!(certificate = %certificate.name(), ends = %UtcTime(certificate.validity().not_after_s), "renewed");
         self.certificates.retain(|issued| check(&issued.certificate, now_ms).is_ok());
-        self.certificates.push(Issued { certificate, issuer: identity.issuer.clone(), statement: None });
+        self.certificates.push(SessionCertificate {
+            certificate,
+            issuer: identity.issuer.clone(),
+            statement: None,
+        });
         self.due_ms = self.renewal_ms(now_ms);
         Ok(())
     }
 
     fn warn_of_end(&self, now_ms: u64) {
         let ends = UtcTime(self.ends_s());
-        // Looks go on after the end; what they do not find is said no more.
+        // Checks continue after the certificate has ended, but their failures are no longer logged.
         if self.due_ms / 1_000 <= self.ends_s() + 1 {
             tracing::warn!(
                 certificate = %self.newest().name(), %ends, ended = self.check(now_ms).is_err(),
@@ -370,8 +378,9 @@ impl SessionKey {
     }
 }
 
-impl Issued {
-    /// Signs `statement`, by the certificate's issuer as the key chain names it now.
+impl SessionCertificate {
+    /// Signs `statement` with the key that issued the certificate. The KeyLocator is the identity's
+    /// current one if the identity still has this key.
     fn say(
         &self,
         statement: RevocationStatement,
@@ -386,7 +395,7 @@ impl Issued {
     }
 }
 
-/// A session certificate for `key`, which ends with the identity's.
+/// Issues a session certificate for `key`, which ends with the identity's.
 fn issue(
     key_name: NameRef<'_>,
     key: &PrivateKey,
@@ -398,7 +407,7 @@ fn issue(
         .map_err(BindError::Certificate)
 }
 
-/// An error once `certificate` has ended.
+/// Returns an error if `certificate` has ended.
 fn check(certificate: &Certificate, now_ms: u64) -> Result<(), BindError> {
     let not_after_s = certificate.validity().not_after_s;
     if now_ms / 1_000 <= not_after_s {
@@ -407,15 +416,16 @@ fn check(certificate: &Certificate, now_ms: u64) -> Result<(), BindError> {
     Err(BindError::Ended { certificate: certificate.name().to_name(), not_after_s })
 }
 
-/// Who signs the commands of a producer: the identity that signs for its prefix, which a router on
-/// another machine has to know; else nobody, which is enough for one on the same machine.
+/// Returns the signer of a producer's commands: the identity that signs for its prefix. A router on
+/// another host must trust it. Without an identity commands carry a digest only, which is
+/// sufficient for a router on the same host.
 pub(crate) fn command_signer(prefix: &Name, options: &ProducerOptions) -> Signer {
     Identity::find(prefix, &Source::of(options), unix_ms())
         .map_or_else(|_| Signer::digest_sha256(), |identity| identity.issuer)
 }
 
-/// Answers at `router` for `record`, of a session bound to `prefix` that ended, as long as the
-/// process lives.
+/// Serves `record` at `router` until the process ends. It belongs to an ended session bound to
+/// `prefix`.
 pub(crate) fn announce(
     router: &str,
     prefix: &Name,
@@ -423,12 +433,14 @@ pub(crate) fn announce(
     commands: namely_transport::connection::Options,
 ) -> Result<(), BindError> {
     let Ok(data) = DataView::parse(&record) else { return Ok(()) };
-    // Down to the KeyId: sessions to come of the same namespace answer for themselves.
+    // The prefix extends to the KeyId, because later sessions of the same namespace serve their own
+    // records.
     let prefix = data.name.prefix(prefix.len() + 2).to_name();
     revocation_responder::announce(router, revocation_responder::Record { prefix, wire: record }, commands)
 }
 
-/// Returns true if a cache that has got `certificate` now would give it up as stale before it ends.
+/// Returns true if a copy of `certificate` that is cached now becomes stale before the certificate
+/// ends.
 pub(crate) fn is_cacheable(certificate: &Certificate) -> bool {
     let ends_ms = certificate.validity().not_after_s.saturating_mul(1_000);
     unix_ms().saturating_add(certificate.validity().certificate_freshness_ms()) <= ends_ms

@@ -1,5 +1,5 @@
-//! Which namespaces the producers of this process have, and how much memory is set aside for each
-//! (HT-10): what one namespace keeps never takes room from another.
+//! The namespaces of the producers of this process, and the memory reserved for each (HT-10).
+//! Packets of one namespace never use memory of another.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,16 +9,26 @@ use rustix::process::{Pid, getpid};
 use crate::error::BindError;
 
 /// Producers of a process.
+///
+/// # Limit
+/// `bind` is refused with `EMFILE`.
+/// - Tests: `namespaces_never_overlap`
 pub const PRODUCERS_MAX: usize = 1024;
 
-/// Octets of memory for the output buffers of all producers of a process.
+/// Octets of memory for the output buffers of all producers.
+///
+/// The producers are those of one process.
+///
+/// # Limit
+/// `bind` is refused with `ENOBUFS`.
+/// - Tests: `namespaces_never_overlap`
 pub const BUFFERS_OCTETS_MAX: usize = 64 << 30;
 
 static POOL: Mutex<Pool> = Mutex::new(Pool { process: None, leases: Vec::new() });
 
 #[derive(Debug)]
 struct Pool {
-    /// Whose leases these are: a process that forked has none of its parent's.
+    /// The process that owns the leases. A forked process has none of its parent's.
     process: Option<Pid>,
     leases: Vec<Namespace>,
 }
@@ -38,8 +48,7 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
-    /// Takes `prefix` at `router`, which must not lie in that of another producer there, nor the
-    /// other's in it.
+    /// Leases `prefix` at `router`. It must not overlap the prefix of another producer there.
     pub(crate) fn take(router: &FaceUri, prefix: &Name, buffer_octets: usize) -> Result<Self, BindError> {
         let router = network(router);
         let mut pool = pool();
@@ -69,8 +78,8 @@ impl Drop for Lease {
     }
 }
 
-/// The router at `uri`, by whichever of its local addresses it is reached: its Unix socket and its
-/// shared memory lie beside each other.
+/// Returns an identifier of the router at `uri`. It is the same for the router's Unix socket and
+/// its memif socket, whose paths differ only in the extension.
 fn network(uri: &FaceUri) -> String {
     match uri {
         FaceUri::Unix(path) | FaceUri::Memif { path, .. } => {
@@ -100,9 +109,9 @@ mod tests {
         Lease::take(&router.parse().unwrap(), &uri.parse().unwrap(), octets)
     }
 
-    /// One test: the pool is the process's.
+    /// One test only, because the pool is global to the process.
     #[test]
-    fn namespaces_do_not_overlap_and_the_pool_has_limits() {
+    fn namespaces_never_overlap() {
         let first = take("/pool/a", 10).unwrap();
         for uri in ["/pool/a", "/pool/a/b", "/pool", "/"] {
             let refused = take(uri, 10).unwrap_err();

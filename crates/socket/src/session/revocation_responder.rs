@@ -1,4 +1,4 @@
-//! Answers for the revocation records of sessions that ended, as long as the process lives (HT-11).
+//! Serves the revocation records of ended sessions until the process ends (HT-11).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -10,11 +10,20 @@ use namely_wire::{DataView, Name};
 use crate::engine::{Engine, Role};
 use crate::error::BindError;
 
-/// Records that a process answers for at each router; the oldest gives way.
+/// Revocation records that a process serves at each router.
+///
+/// # Limit
+/// The oldest record is no longer served.
+/// - Tests: `a_revocation_responder_forgets_its_oldest_record`
 pub(crate) const RECORDS_MAX: usize = 1024;
 
-/// Routers, and keys that sign commands to them, that records are announced at; a further one is
-/// not told.
+/// Routers at which a process serves revocation records.
+///
+/// A router counts once for each signing key.
+///
+/// # Limit
+/// Records are not served at a further router.
+/// - Tests: `a_revocation_responder_forgets_its_oldest_record`
 const ROUTERS_MAX: usize = 64;
 
 /// A router, and the key that signs commands to it.
@@ -22,7 +31,7 @@ type RouterKey = (String, Option<Name>);
 
 static RESPONDERS: Mutex<BTreeMap<RouterKey, Engine<RevocationResponder>>> = Mutex::new(BTreeMap::new());
 
-/// One record, and the prefix under which it is asked for.
+/// One record, and its registered prefix.
 pub(super) struct Record {
     /// Registered with the router.
     pub(super) prefix: Name,
@@ -30,10 +39,10 @@ pub(super) struct Record {
     pub(super) wire: Vec<u8>,
 }
 
-/// Answers for `record` at `router` from now on, over a connection with these options.
+/// Serves `record` at `router` from now on, over a connection with these options.
 pub(super) fn announce(router: &str, record: Record, options: Options) -> Result<(), BindError> {
     let mut responders = RESPONDERS.lock().unwrap_or_else(PoisonError::into_inner);
-    // One whose router went away, or that a parent process had, takes nothing.
+    // A responder with a lost router, or of a parent process, refuses the record.
     let key = (router.to_owned(), options.signer.key_name().cloned());
     let taken = match responders.get(&key) {
         Some(responder) => responder.try_order(record),
@@ -57,7 +66,7 @@ struct RevocationResponder {
 }
 
 impl RevocationResponder {
-    /// Adopts a record; returns the one that gives way to it.
+    /// Adds a record; returns the one that is evicted for it.
     fn keep(&mut self, record: Record) -> Option<Record> {
         let oldest = if self.records.len() == RECORDS_MAX { self.records.pop_front() } else { None };
         self.records.push_back(record);
@@ -82,7 +91,8 @@ impl Role for RevocationResponder {
         if let Some(oldest) = self.keep(order) {
             let _ = connection.unregister(&oldest.prefix);
         }
-        // Not bound: who binds the identity's prefix next is not to find it taken.
+        // The prefix is registered as shared instead of bound, so that the next producer can bind
+        // the identity's prefix.
         let handler = &mut |incoming: Incoming<'_>, outbox: &mut Outbox| self.answer(&incoming, outbox);
         let registered = connection.register_shared(&prefix, handler);
         if let Err(error) = registered {
@@ -110,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_revocation_responder_keeps_so_many_records_and_the_oldest_goes() {
+    fn a_revocation_responder_forgets_its_oldest_record() {
         let record = |i: usize| Record { prefix: Name::new().join_generic(i.to_string()), wire: Vec::new() };
         let mut responder = RevocationResponder::default();
         assert!((0..RECORDS_MAX).all(|i| responder.keep(record(i)).is_none()));

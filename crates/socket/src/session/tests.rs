@@ -4,7 +4,8 @@ use namely_wire::{CertificateName, ValidityPeriod};
 
 use super::*;
 
-/// A key chain with a key for `/p`, whose certificate is valid for so many seconds from now on.
+/// A key chain with a key for `/p`, whose certificate is valid for the given number of seconds from
+/// now on.
 struct World {
     dir: tempfile::TempDir,
     now_s: u64,
@@ -33,7 +34,7 @@ impl World {
         ValidityPeriod { not_before_s: self.now_s - 1, not_after_s: self.now_s + seconds }
     }
 
-    /// Takes in a newer certificate of the identity.
+    /// Adds a certificate of the identity to the key chain.
     fn renew(&self, version: u64, validity: ValidityPeriod) {
         let entry = self.chain().key(None).unwrap();
         let key = Arc::new(self.chain().private_key(entry.name.as_name(), None).unwrap());
@@ -50,7 +51,7 @@ impl World {
         Session::open(&"/p/s".parse().unwrap(), options, options.reliable.then_some(&store))
     }
 
-    /// `thirds` of the certificate's first `seconds` later, ms.
+    /// The time `seconds` after the key chain was created, ms since the Unix epoch.
     fn after(&self, seconds: u64) -> u64 {
         (self.now_s + seconds) * 1_000
     }
@@ -62,13 +63,13 @@ fn versions(session: &Session) -> Vec<Option<u64>> {
 }
 
 #[test]
-fn a_session_looks_for_a_newer_certificate_at_two_thirds_and_then_ever_sooner() {
+fn a_session_renews_after_two_thirds() {
     let world = World::new(900);
     let session = world.open(&world.options()).unwrap();
     assert_eq!(session.renew_at(world.after(590)), Renewal::NotDue);
     assert!(session.rest() > Duration::from_secs(50) && session.rest() <= LOOK_MAX);
-    // There is none: it looks again when a third of the rest has passed, and each second in the
-    // end.
+    // There is no newer certificate. The session checks again when a third of the remaining
+    // lifetime has passed, and each second at the end.
     let mut looks = Vec::new();
     for seconds in 600..=905 {
         if session.renew_at(world.after(seconds)) == Renewal::Missing {
@@ -78,7 +79,8 @@ fn a_session_looks_for_a_newer_certificate_at_two_thirds_and_then_ever_sooner() 
     assert!((600..=602).contains(&looks[0]), "{looks:?}");
     assert!((10..30).contains(&looks.len()), "{looks:?}");
     assert!(looks.ends_with(&[902, 903, 904, 905]), "{looks:?}");
-    // Taken in late, it is found at the next look; the one that ended is forgotten.
+    // A certificate added after the end is found at the next check. The one that has ended is
+    // removed.
     world.renew(2, ALWAYS);
     assert_eq!(session.renew_at(world.after(906)), Renewal::Renewed);
     assert_eq!(session.certificate().unwrap().validity().not_after_s, ALWAYS.not_after_s);
@@ -87,7 +89,7 @@ fn a_session_looks_for_a_newer_certificate_at_two_thirds_and_then_ever_sooner() 
 }
 
 #[test]
-fn a_renewed_session_keeps_its_key_and_revokes_every_certificate_that_it_had() {
+fn a_closed_session_revokes_all_its_certificates() {
     let world = World::new(900);
     let session = world.open(&world.options()).unwrap();
     let (first, signer) = (session.certificate().unwrap(), session.signer(Suite::Ed25519).unwrap());
@@ -100,7 +102,7 @@ fn a_renewed_session_keeps_its_key_and_revokes_every_certificate_that_it_had() {
     let issuer: Name = world.chain().key(None).unwrap().certificates[0].name().to_name();
     assert_eq!(second.signer_name(), Some(issuer.as_name()), "the newer one vouches");
     assert_eq!(session.certificates()[..2], [second.clone(), first.clone()], "the newest first");
-    // Both are good as long as the session lives.
+    // The session states that both certificates are good, until it ends.
     for certificate in [&first, &second] {
         let asked = revocation_prefix(certificate.name()).unwrap();
         let said = session.statement(asked.as_name()).unwrap();
@@ -113,7 +115,7 @@ fn a_renewed_session_keeps_its_key_and_revokes_every_certificate_that_it_had() {
 }
 
 #[test]
-fn nothing_is_signed_once_the_identity_has_ended() {
+fn an_expired_identity_signs_nothing() {
     let world = World::new(900);
     let session = world.open(&world.options()).unwrap();
     let (identity, key) = {
@@ -128,14 +130,14 @@ fn nothing_is_signed_once_the_identity_has_ended() {
         assert_eq!(error.errno(), crate::errno::KEYEXPIRED);
         assert!(error.hint().unwrap().contains("`namely cert import FILE`"), "{error}");
     }
-    // A key chain in which it has ended already.
+    // A key chain in which all certificates of the identity have ended.
     let past = ValidityPeriod { not_before_s: 1, not_after_s: 2 };
     let world = World::new(0);
     world.renew(2, past);
     world.renew(1, past);
     let error = world.open(&world.options()).unwrap_err();
     assert!(matches!(error, BindError::Ended { not_after_s: 2, .. }), "{error}");
-    // One that is the default and has ended is passed over for one that has not.
+    // A valid certificate is preferred to the default certificate if that one has ended.
     world.renew(3, ALWAYS);
     world.renew(2, past);
     let session = world.open(&world.options()).unwrap();
@@ -143,7 +145,7 @@ fn nothing_is_signed_once_the_identity_has_ended() {
 }
 
 #[test]
-fn a_kept_session_whose_certificates_have_ended_goes_on_with_its_key() {
+fn an_expired_kept_session_keeps_its_key() {
     let world = World::new(900);
     let options = ProducerOptions { reliable: true, ..world.options() };
     let session = world.open(&options).unwrap();
@@ -152,11 +154,11 @@ fn a_kept_session_whose_certificates_have_ended_goes_on_with_its_key() {
     assert_eq!(session.renew_at(world.after(601)), Renewal::Renewed);
     let second = session.certificate().unwrap();
     drop(session);
-    // Both of them, so that closing revokes both.
+    // The resumed session has both certificates, so that its end revokes both.
     let session = world.open(&options).unwrap();
     assert_eq!(session.certificates()[..2], [second.clone(), first.clone()]);
     drop(session);
-    // As if time had passed: none of them is there any more.
+    // Simulates passed time: the store has only a certificate that has ended.
     let kept = KeyChain::open(world.dir.path().join("store").join(KEPT_FOLDER)).unwrap();
     let past = ValidityPeriod { not_before_s: 1, not_after_s: 2 };
     let key = kept.private_key(first.key_name(), None).unwrap();

@@ -26,7 +26,7 @@ impl World {
         Self::with(Config::default())
     }
 
-    /// A router that keeps nothing: what is fetched comes from the producer each time.
+    /// A router without a content store: each fetch reaches the producer.
     pub(crate) fn without_cache() -> Self {
         let mut config = Config::default();
         config.tables.cs_packets_max = 0;
@@ -44,21 +44,22 @@ impl World {
         World { dir, router, config }
     }
 
-    /// A router that leads these prefixes to the applications which bind below them.
+    /// Starts a router that routes these prefixes to the applications which bind below them.
     pub(crate) fn leading_to_local(prefixes: &[&str]) -> Self {
         let mut config = Config::default();
         config.network.local = prefixes.iter().map(|prefix| name(prefix)).collect();
         Self::with(config)
     }
 
-    /// The same takes the place of the router that was there.
+    /// Replaces the router by one that routes these prefixes to the applications which bind below
+    /// them.
     pub(crate) fn restart_leading_to_local(mut self, prefixes: &[&str]) -> Self {
         self.config.network.local = prefixes.iter().map(|prefix| name(prefix)).collect();
         self.restart_router()
     }
 
-    /// A router that is reached over TCP and UDP too, where it takes commands that the key of `/p`
-    /// signed.
+    /// Starts a router that also listens at TCP and UDP, where it accepts commands signed by the
+    /// key of `/p`.
     pub(crate) fn over_ip() -> Self {
         let dir = tempfile::tempdir().unwrap();
         add_key(dir.path(), "/p", KeyType::Ed25519);
@@ -126,7 +127,7 @@ impl World {
     }
 }
 
-/// A producer behind the router that answers what the test says: the packets of others too.
+/// A producer behind the router that sends the test's answers, even packets of others.
 pub(crate) struct Scripted {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -161,7 +162,7 @@ impl World {
         Scripted { stop, thread: Some(thread) }
     }
 
-    /// What the key of `identity` in the key chain signs with.
+    /// The signer of `identity` in the key chain.
     pub(crate) fn signer(&self, identity: &str) -> Signer {
         KeyChain::open(self.keychain()).unwrap().signer(Some(name(identity).as_name()), None).unwrap()
     }

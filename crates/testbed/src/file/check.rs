@@ -1,4 +1,4 @@
-//! What a file has to keep to that its types do not say.
+//! Constraints on a file that its types do not express.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -8,22 +8,22 @@ use toml::Spanned;
 
 use super::{NETWORKS_MAX, NODES_MAX, Testbed};
 
-/// The least MTU that the kernel's pairs of devices take, and the most.
+/// Minimum and maximum MTU of the kernel's veth devices.
 const MTU_OCTETS: Range<u32> = 68..65_536;
 
 /// Longest name of a node, link or program: names are parts of paths.
 const NAME_OCTETS_MAX: usize = 32;
 
-/// Where in the file, and what is wrong.
-type Wrong = (Option<usize>, String);
+/// Offset in the file, and the reason.
+type FileFault = (Option<usize>, String);
 
-fn wrong<T>(at: &Spanned<T>, reason: String) -> Wrong {
+fn wrong<T>(at: &Spanned<T>, reason: String) -> FileFault {
     (Some(at.span().start), reason)
 }
 
 impl Testbed {
-    /// Whether names are well formed, there once, and known where they are used.
-    pub(super) fn check(&self) -> Result<(), Wrong> {
+    /// Checks that names are well formed and unique, and that each use refers to a known name.
+    pub(super) fn check(&self) -> Result<(), FileFault> {
         if self.nodes.is_empty() {
             return Err((None, "no [[node]]; `namely testbed init` prints an example".to_owned()));
         }
@@ -56,7 +56,7 @@ impl Testbed {
         self.check_events(&nodes)
     }
 
-    fn check_networks(&self, nodes: &BTreeSet<&str>) -> Result<(), Wrong> {
+    fn check_networks(&self, nodes: &BTreeSet<&str>) -> Result<(), FileFault> {
         for link in &self.links {
             link.between.iter().try_for_each(|end| known(end, nodes, "node"))?;
             link.name.as_ref().map_or(Ok(()), named)?;
@@ -94,7 +94,7 @@ impl Testbed {
         Ok(())
     }
 
-    fn check_programs(&self, nodes: &BTreeSet<&str>) -> Result<(), Wrong> {
+    fn check_programs(&self, nodes: &BTreeSet<&str>) -> Result<(), FileFault> {
         let titles: BTreeSet<&str> = self.programs.iter().map(super::Program::title).collect();
         let mut taken = BTreeSet::new();
         for program in &self.programs {
@@ -125,7 +125,7 @@ impl Testbed {
         Ok(())
     }
 
-    fn check_events(&self, nodes: &BTreeSet<&str>) -> Result<(), Wrong> {
+    fn check_events(&self, nodes: &BTreeSet<&str>) -> Result<(), FileFault> {
         let titles: BTreeSet<&str> = self.programs.iter().map(super::Program::title).collect();
         let names: Vec<String> = self.networks().into_iter().map(|network| network.name).collect();
         let networks: BTreeSet<&str> = names.iter().map(String::as_str).collect();
@@ -146,8 +146,8 @@ impl Testbed {
     }
 }
 
-/// Whether a name can be part of a path and of a command line.
-fn named(name: &Spanned<String>) -> Result<(), Wrong> {
+/// Checks that a name can be part of a path and of a command line.
+fn named(name: &Spanned<String>) -> Result<(), FileFault> {
     let text = name.get_ref();
     if !is_name(text) {
         let rule = format!("at most {NAME_OCTETS_MAX} letters, digits, `-`, `_` and `.`");
@@ -164,7 +164,7 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.len() <= NAME_OCTETS_MAX && is_plain && !text.starts_with(['-', '.'])
 }
 
-fn known(name: &Spanned<String>, all: &BTreeSet<&str>, what: &str) -> Result<(), Wrong> {
+fn known(name: &Spanned<String>, all: &BTreeSet<&str>, what: &str) -> Result<(), FileFault> {
     if all.contains(name.get_ref().as_str()) {
         return Ok(());
     }
@@ -177,7 +177,7 @@ fn known(name: &Spanned<String>, all: &BTreeSet<&str>, what: &str) -> Result<(),
 fn sized<'a>(
     mut mtus: impl Iterator<Item = (Option<&'a Spanned<String>>, u32)>,
     here: &BTreeSet<&str>,
-) -> Result<(), Wrong> {
+) -> Result<(), FileFault> {
     mtus.try_for_each(|(node, mtu)| {
         node.map_or(Ok(()), |node| known(node, here, "node of it"))?;
         if MTU_OCTETS.contains(&mtu) {

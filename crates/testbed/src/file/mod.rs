@@ -1,4 +1,4 @@
-//! The file that describes a testbed (docs/testbed.md), and where it is wrong.
+//! The file that describes a testbed (docs/testbed.md), and the position of an error in it.
 
 mod check;
 mod values;
@@ -13,23 +13,40 @@ use toml::Spanned;
 
 pub use values::{Addresses, Listens, Rate, Share, Span};
 
-/// Largest file that is read, in octets.
+/// Octets of a testbed's file.
+///
+/// # Limit
+/// A larger file is refused.
+/// - Value: 1 MiB
+/// - Tests: `testbed_files_have_a_size_limit`
 pub const FILE_OCTETS_MAX: u64 = 1 << 20;
 
-/// Most nodes of a testbed: each is a namespace, and mostly a router.
+/// Nodes of a testbed.
+///
+/// Each node is a network namespace, and most of them run a router.
+///
+/// # Limit
+/// A file with more nodes is refused.
+/// - Tests: `testbed_nodes_have_a_limit`
 pub const NODES_MAX: usize = 250;
 
-/// Most links and segments: each has addresses 10.x.y.0/24 of its own.
+/// Links and segments of a testbed.
+///
+/// Each of them uses addresses 10.x.y.0/24 of its own.
+///
+/// # Limit
+/// A file with more of them is refused.
+/// - Tests: `testbed_nodes_have_a_limit`
 pub const NETWORKS_MAX: usize = 1000;
 
-/// A testbed, as its file says.
+/// A testbed, as its file describes it.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Testbed {
-    /// What concerns the whole run.
+    /// Settings of the whole run.
     #[serde(default)]
-    pub testbed: Whole,
-    /// What holds for every node that says nothing else.
+    pub testbed: TestbedSection,
+    /// Settings of nodes that do not set their own.
     #[serde(default)]
     pub defaults: Settings,
     /// Nodes.
@@ -41,10 +58,10 @@ pub struct Testbed {
     /// Wires that several nodes share.
     #[serde(default, rename = "segment")]
     pub segments: Vec<Segment>,
-    /// What runs on the nodes beside their routers.
+    /// Programs that run on the nodes beside the routers.
     #[serde(default, rename = "program")]
     pub programs: Vec<Program>,
-    /// What happens to links and nodes.
+    /// Events at links and nodes.
     #[serde(default, rename = "event")]
     pub events: Vec<Event>,
 }
@@ -52,36 +69,36 @@ pub struct Testbed {
 /// `[testbed]`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Whole {
-    /// What the testbed is called; the name of its file without one.
+pub struct TestbedSection {
+    /// Name of the testbed. Default: the name of its file.
     pub name: Option<String>,
-    /// How long it runs at most.
+    /// Maximum duration of the run.
     pub duration: Span,
-    /// Whether every node has a key chain of its own; else all use one.
+    /// Whether every node has a key chain of its own. Otherwise all nodes share one.
     pub own_keys: bool,
 }
 
-impl Default for Whole {
+impl Default for TestbedSection {
     fn default() -> Self {
-        Whole { name: None, duration: Span(Duration::from_secs(60)), own_keys: false }
+        TestbedSection { name: None, duration: Span(Duration::from_secs(60)), own_keys: false }
     }
 }
 
-/// How a node's router is run.
+/// Settings of a node's router.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// Whether there is one; there is if nothing is said.
+    /// Whether the node has a router. Default: true.
     pub router: Option<bool>,
-    /// Where it listens, beside its Unix socket.
+    /// Transports that the router listens on, beside its Unix socket.
     pub listen: Option<Listens>,
-    /// More of its command line.
+    /// Further arguments of its command line.
     pub arguments: Option<Vec<String>>,
-    /// Its configuration; without one it runs with `--no-config`.
+    /// Its configuration. Without one the router runs with `--no-config`.
     pub config: Option<String>,
-    /// What it logs.
+    /// Its log filter.
     pub log: Option<String>,
-    /// Files that are in the node's folder before it starts, by their names.
+    /// Files that are created in the node's folder before the router starts, by name.
     pub files: BTreeMap<String, String>,
 }
 
@@ -89,9 +106,9 @@ pub struct Settings {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Node {
-    /// What it is called.
+    /// Name of the node.
     pub name: Spanned<String>,
-    /// Where it is drawn: column and row.
+    /// Position in the drawing: column and row.
     #[serde(default)]
     pub place: Option<[f64; 2]>,
     /// As in [`Settings`].
@@ -100,7 +117,7 @@ pub struct Node {
     /// As in [`Settings`].
     #[serde(default)]
     pub listen: Option<Listens>,
-    /// As in [`Settings`]; after those of the defaults.
+    /// As in [`Settings`]; appended to the defaults.
     #[serde(default)]
     pub arguments: Option<Vec<String>>,
     /// As in [`Settings`].
@@ -109,21 +126,21 @@ pub struct Node {
     /// As in [`Settings`].
     #[serde(default)]
     pub log: Option<String>,
-    /// As in [`Settings`]; beside those of the defaults.
+    /// As in [`Settings`]; added to the defaults.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
 }
 
-/// What a wire is like, in each direction.
+/// Properties of a wire, in each direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Shape {
-    /// Bits a second; as fast as the machine without.
+    /// Rate in bit/s. Default: no limit.
     pub rate: Option<Rate>,
-    /// How long each frame takes beside that.
+    /// Delay of each frame, in addition to the time for its octets.
     pub delay: Option<Span>,
-    /// Which share of frames is lost.
+    /// Share of frames that are lost.
     pub loss: Option<Share>,
-    /// What waits for a rate at most, as the time that it takes to send.
+    /// Maximum queue before the rate limit, as the time to send it.
     pub queue: Option<Span>,
 }
 
@@ -131,7 +148,7 @@ pub struct Shape {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
-    /// What events call it; `a-b` without.
+    /// Name that events use. Default: `a-b`.
     #[serde(default)]
     pub name: Option<Spanned<String>>,
     /// Its ends.
@@ -148,13 +165,13 @@ pub struct Link {
     /// As in [`Shape`].
     #[serde(default)]
     pub queue: Option<Span>,
-    /// Of both devices.
+    /// MTU of both devices.
     #[serde(default)]
     pub mtu: Option<u32>,
-    /// Of devices that have another.
+    /// MTU of single devices, by node; takes precedence over `mtu`.
     #[serde(default)]
     pub mtus: BTreeMap<Spanned<String>, u32>,
-    /// Whether what passes is written to a file.
+    /// Whether traffic is captured into a file.
     #[serde(default)]
     pub capture: bool,
 }
@@ -163,9 +180,9 @@ pub struct Link {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Segment {
-    /// What events call it.
+    /// Name that events use.
     pub name: Spanned<String>,
-    /// Who is on it.
+    /// Nodes on the segment.
     pub nodes: Vec<Spanned<String>>,
     /// As in [`Shape`], between each node and the bridge.
     #[serde(default)]
@@ -179,13 +196,13 @@ pub struct Segment {
     /// As in [`Shape`].
     #[serde(default)]
     pub queue: Option<Span>,
-    /// Of every device.
+    /// MTU of every device.
     #[serde(default)]
     pub mtu: Option<u32>,
-    /// Of devices that have another.
+    /// MTU of single devices, by node; takes precedence over `mtu`.
     #[serde(default)]
     pub mtus: BTreeMap<Spanned<String>, u32>,
-    /// Whether what passes is written to a file.
+    /// Whether traffic is captured into a file.
     #[serde(default)]
     pub capture: bool,
 }
@@ -194,99 +211,100 @@ pub struct Segment {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
-    /// What it is called; the first word of what is run without.
+    /// Name of the program. Default: the first word of `run`.
     #[serde(default)]
     pub name: Option<Spanned<String>>,
-    /// Where it runs.
+    /// Node that runs the program.
     #[serde(default)]
     pub node: Option<Spanned<String>>,
-    /// Where else it runs: once on each.
+    /// Further nodes that run the program: one instance on each.
     #[serde(default)]
     pub nodes: Vec<Spanned<String>>,
-    /// What a shell is given.
+    /// Command for a shell.
     pub run: Spanned<String>,
-    /// When it is started, at the earliest.
+    /// Earliest start.
     #[serde(default)]
     pub at: Span,
-    /// Programs that have to be ready, or without a word for that at their end, before.
+    /// Programs that have to come first: each has to be ready or, without a `ready` text, has to
+    /// have ended with success.
     #[serde(default)]
     pub after: Vec<Spanned<String>>,
-    /// What it prints once others may use it.
+    /// Text that the program prints once other programs may use it.
     #[serde(default)]
     pub ready: Option<String>,
-    /// How long it is tried again when it fails.
+    /// Duration for which a failed program is started again.
     #[serde(default)]
     pub retry: Option<Span>,
-    /// Whether nobody waits for its end.
+    /// Whether the run does not wait for the program's end.
     #[serde(default)]
     pub background: bool,
 }
 
-/// What happens to a link, a segment or a node.
+/// An event at a link, a segment or a node.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Event {
-    /// When.
+    /// Time of the event.
     pub at: Span,
-    /// Programs that come before, as in [`Program::after`]; `at` counts from there.
+    /// Programs that have to come first, as in [`Program::after`]; `at` counts from then.
     #[serde(default)]
     pub after: Vec<Spanned<String>>,
-    /// A link or segment that loses its carrier.
+    /// The link or segment loses its carrier.
     #[serde(default)]
     pub down: Option<Spanned<String>>,
-    /// A link or segment that has it again.
+    /// The link or segment regains its carrier.
     #[serde(default)]
     pub up: Option<Spanned<String>>,
-    /// A node on which everything is killed.
+    /// All processes on this node are killed.
     #[serde(default)]
     pub kill: Option<Spanned<String>>,
-    /// A node whose router is started again.
+    /// The router of this node is started again.
     #[serde(default)]
     pub start: Option<Spanned<String>>,
 }
 
-/// What an event does.
+/// The action of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed<'a> {
+pub enum EventAction<'a> {
     /// A link or segment loses its carrier.
     Down(&'a str),
-    /// A link or segment has it again.
+    /// A link or segment regains its carrier.
     Up(&'a str),
-    /// Everything on a node is killed.
+    /// All processes on a node are killed.
     Kill(&'a str),
     /// A node's router is started again.
     Start(&'a str),
 }
 
 impl Event {
-    /// What it does; none if the file was not checked.
-    pub fn deed(&self) -> Option<Deed<'_>> {
-        let down = self.down.as_ref().map(|name| Deed::Down(name.get_ref()));
-        let up = self.up.as_ref().map(|name| Deed::Up(name.get_ref()));
-        let kill = self.kill.as_ref().map(|name| Deed::Kill(name.get_ref()));
-        let start = self.start.as_ref().map(|name| Deed::Start(name.get_ref()));
+    /// Returns the event's action; none if the file was not checked.
+    pub fn deed(&self) -> Option<EventAction<'_>> {
+        let down = self.down.as_ref().map(|name| EventAction::Down(name.get_ref()));
+        let up = self.up.as_ref().map(|name| EventAction::Up(name.get_ref()));
+        let kill = self.kill.as_ref().map(|name| EventAction::Kill(name.get_ref()));
+        let start = self.start.as_ref().map(|name| EventAction::Start(name.get_ref()));
         down.or(up).or(kill).or(start)
     }
 }
 
-impl fmt::Display for Deed<'_> {
+impl fmt::Display for EventAction<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Deed::Down(name) => write!(f, "{name} down"),
-            Deed::Up(name) => write!(f, "{name} up"),
-            Deed::Kill(name) => write!(f, "{name} killed"),
-            Deed::Start(name) => write!(f, "{name} started"),
+            EventAction::Down(name) => write!(f, "{name} down"),
+            EventAction::Up(name) => write!(f, "{name} up"),
+            EventAction::Kill(name) => write!(f, "{name} killed"),
+            EventAction::Start(name) => write!(f, "{name} started"),
         }
     }
 }
 
 impl Program {
-    /// Where it runs.
+    /// Returns the nodes that run the program.
     pub fn places(&self) -> impl Iterator<Item = &Spanned<String>> {
         self.node.iter().chain(&self.nodes)
     }
 
-    /// What it is called.
+    /// Returns the program's name.
     pub fn title(&self) -> &str {
         let first = || self.run.get_ref().split_whitespace().next().unwrap_or("program");
         self.name.as_ref().map_or_else(first, |name| name.get_ref())
@@ -296,28 +314,28 @@ impl Program {
 /// A network of a testbed, whether link or segment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network<'a> {
-    /// What events call it.
+    /// Name that events use.
     pub name: String,
-    /// Who is on it.
+    /// Nodes on the network.
     pub nodes: Vec<&'a str>,
     /// MTU of each node's device.
     pub mtus: Vec<u32>,
-    /// What it is like.
+    /// Rate, delay, loss and queue.
     pub shape: Shape,
     /// Whether it is a bridge.
     pub is_segment: bool,
-    /// Whether what passes is written to a file.
+    /// Whether traffic is captured into a file.
     pub capture: bool,
 }
 
-/// What a device's MTU is if nothing is said.
+/// Default MTU of a device.
 const MTU_OCTETS: u32 = 1500;
 
 impl Testbed {
     /// Reads a testbed from a file.
     ///
     /// # Errors
-    /// Why it cannot be used, with the line.
+    /// The reason why the file is not usable, with the line.
     pub fn load(path: &Path) -> Result<Self, FileError> {
         let refuse = |reason: String| FileError { path: path.to_owned(), line: None, reason };
         let size = std::fs::metadata(path).map_err(|e| refuse(e.to_string()))?.len();
@@ -328,10 +346,10 @@ impl Testbed {
         Self::parse(&text, path)
     }
 
-    /// Reads a testbed from `text`; `path` is what errors call it.
+    /// Parses a testbed from `text`; errors refer to it as `path`.
     ///
     /// # Errors
-    /// Why it cannot be used, with the line.
+    /// The reason why the text is not usable, with the line.
     pub fn parse(text: &str, path: &Path) -> Result<Self, FileError> {
         let refuse = |offset: Option<usize>, reason: String| {
             let line_of = |at: usize| 1 + text.bytes().take(at).filter(|b| *b == b'\n').count();
@@ -346,13 +364,13 @@ impl Testbed {
         Ok(testbed)
     }
 
-    /// What it is called.
+    /// Returns the testbed's name.
     pub fn name(&self) -> &str {
         self.testbed.name.as_deref().unwrap_or("testbed")
     }
 
-    /// Links and then segments, in the order of the file. A network's place in it is in the
-    /// addresses of its devices.
+    /// Returns links and then segments, in the order of the file. A network's index in this list is
+    /// part of the addresses of its devices.
     pub fn networks(&self) -> Vec<Network<'_>> {
         let mtu = |of: &BTreeMap<Spanned<String>, u32>, all: Option<u32>, node: &str| {
             let own = of.iter().find(|(name, _)| name.get_ref() == node).map(|(_, mtu)| *mtu);
@@ -375,7 +393,7 @@ impl Testbed {
         links.chain(segments).collect()
     }
 
-    /// How a node's router is run: what it says itself, else the defaults.
+    /// Returns the settings of a node's router: the node's own take precedence over the defaults.
     pub fn settings(&self, node: &Node) -> Settings {
         let all = &self.defaults;
         let mut arguments = all.arguments.clone().unwrap_or_default();
@@ -393,14 +411,14 @@ impl Testbed {
     }
 }
 
-/// A file that cannot be used; the fault of whoever wrote it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A file is not usable; a fault of its author.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct FileError {
     /// The file.
     pub path: PathBuf,
     /// The line, counted from 1, if there is one.
     pub line: Option<usize>,
-    /// What is wrong and what is allowed.
+    /// The reason, and the allowed values.
     pub reason: String,
 }
 
@@ -413,5 +431,3 @@ impl fmt::Display for FileError {
         write!(f, " {}", self.reason)
     }
 }
-
-impl std::error::Error for FileError {}

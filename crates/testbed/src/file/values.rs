@@ -1,4 +1,4 @@
-//! Rates, times and shares as people write them, and the addresses of a testbed's devices.
+//! Rates, times and shares in their written form, and the addresses of a testbed's devices.
 
 use std::time::Duration;
 
@@ -16,22 +16,22 @@ pub struct Span(pub Duration);
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Share(pub f64);
 
-/// Where a router listens, beside its Unix socket.
+/// Transports that a router listens on, beside its Unix socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Listens {
-    /// For Ethernet frames, on each device.
+    /// Ethernet, on each device.
     #[default]
     Ethernet,
-    /// For UDP, on all addresses.
+    /// UDP, on all addresses.
     Udp,
-    /// For both.
+    /// Both.
     Both,
-    /// Nowhere.
+    /// Neither.
     None,
 }
 
-/// Longest time that a file may say.
+/// Maximum time in a file.
 const SPAN_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
 const SPANS: [(&str, f64); 5] = [("us", 1e-6), ("ms", 1e-3), ("s", 1.0), ("min", 60.0), ("h", 3600.0)];
@@ -78,19 +78,19 @@ impl<'de> Deserialize<'de> for Share {
 /// The addresses of a node's device on a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
-    /// The network's place among all.
+    /// Index of the network in the testbed.
     pub network: usize,
-    /// The node's place on it.
+    /// Index of the node on the network.
     pub station: usize,
 }
 
 impl Addresses {
-    /// Of IPv4, in a network of 24 bits.
+    /// Returns the IPv4 address, in a network of 24 bits.
     pub fn ipv4(self) -> String {
         format!("10.{}.{}.{}", self.network >> 8, self.network & 255, self.station + 1)
     }
 
-    /// Of Ethernet.
+    /// Returns the Ethernet address.
     pub fn ethernet(self) -> String {
         let Addresses { network, station } = self;
         format!("02:00:00:{:02x}:{:02x}:{:02x}", network >> 8, network & 255, station + 1)
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_of_all_networks_have_addresses_of_their_own() {
+    fn every_device_has_its_own_address() {
         let first = Addresses { network: 0, station: 0 };
         assert_eq!((first.ipv4().as_str(), first.ethernet().as_str()), ("10.0.0.1", "02:00:00:00:00:01"));
         let last = Addresses { network: 999, station: 249 };

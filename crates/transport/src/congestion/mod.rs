@@ -1,15 +1,13 @@
-//! How many Interests may be outstanding, and how fast they go out: congestion control, without
-//! I/O.
+//! Congestion control without I/O: the number of outstanding Interests, and their rate.
 //!
-//! [`crate::fetch::Fetch`] tells a [`CongestionControl`] of each Data and, at most once a round
-//! trip, of congestion; the controller answers with a window in packets and, if it paces, with a
-//! rate.
+//! [`crate::fetch::Fetch`] reports each Data to a [`CongestionControl`], and congestion at most
+//! once a round trip. The controller returns a window in packets and, if it paces, a rate.
 //!
 //! | word | controller | reacts to |
 //! | --- | --- | --- |
 //! | `cubic` | `Cubic` | marks, loss with a queue, its own queue |
-//! | `raaqm` | `Raaqm` | delay |
-//! | `bbr` | `Bbr` | the rate at which Data come; marks |
+//! | `raaqm` | `Raaqm` | delay, marks, loss with a queue |
+//! | `bbr` | `Bbr` | the rate of Data, marks, loss with a queue, a standing queue |
 //! | `nbcc` | `NbCc` | marks and loss |
 //! | `aimd` | `Aimd` | marks and loss |
 //! | `fixed:N` | `Fixed` | nothing |
@@ -26,122 +24,122 @@ use self::cubic::Cubic;
 use self::nbcc::NbCc;
 use self::raaqm::Raaqm;
 
-/// Share of lost packets above which loss means congestion, whatever the queue looks like.
+/// Share of lost packets above which loss means congestion, regardless of the queue.
 const LOSS_MAX: f64 = 0.15;
 
-/// How long a standing queue may be that consumers make: this, or a quarter of the empty path's
-/// round trip. More than the time for which a busy host keeps a process waiting, which looks the
-/// same.
+/// Maximum delay of a standing queue that consumers may build. If a quarter of the round trip on
+/// the empty path is longer, that is the maximum. It exceeds the time for which a busy host delays
+/// a process, which looks the same.
 const QUEUE_NS: u64 = 25_000_000;
 
-/// The smallest window: one to wait for, one on its way.
+/// The smallest window: one packet to wait for, one in transit.
 const WINDOW_MIN: f64 = 2.0;
 
-/// The window before anything is known of the path (as RFC 6928 has it for TCP).
+/// The window before any measurement of the path (as in RFC 6928 for TCP).
 pub(crate) const WINDOW_INITIAL: f64 = 10.0;
 
-/// What was measured of the path so far.
+/// Measurements of the path so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Path {
-    /// Now.
+    /// The current time.
     pub now_ns: u64,
-    /// The least round trip of the last seconds: the path without queues, as far as known. 0: none
-    /// measured.
+    /// The minimum round trip of the last seconds: the path without queues, as far as known. 0:
+    /// none measured.
     pub rtt_min_ns: u64,
-    /// The least of the latest few round trips: tells a queue as soon as it grows.
+    /// The minimum of the latest round trips, which detects a growing queue at once.
     pub rtt_recent_ns: u64,
-    /// The least round trip within the last full round trip: what exceeds `rtt_min_ns` is a
+    /// The minimum round trip within the last full round trip. The excess over `rtt_min_ns` is a
     /// standing queue, and not a host that was busy for a moment.
     pub rtt_round_ns: u64,
     /// The smoothed round trip.
     pub rtt_smoothed_ns: u64,
     /// Share of the latest packets that were lost, 0 to 1.
     pub loss: f64,
-    /// Interests outstanding.
+    /// Number of outstanding Interests.
     pub in_flight: usize,
-    /// Pieces that have come.
+    /// Number of received pieces.
     pub delivered: u64,
-    /// What the latest Data tells.
+    /// The sample of the latest Data.
     pub sample: Sample,
 }
 
-/// What one Data tells of the path.
+/// A measurement of the path by one Data.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sample {
-    /// Its round trip; none if it was asked for more than once.
+    /// Its round trip; none if it was requested more than once.
     pub rtt_ns: Option<u64>,
-    /// Pieces a second that came while its Interest was outstanding.
+    /// Pieces per second received while its Interest was outstanding.
     pub rate: f64,
-    /// There was too little to ask for then, so that the path may carry more than this rate.
+    /// There were too few requests to fill the path, so the path may carry more than this rate.
     pub starved: bool,
-    /// [`Path::delivered`] when its Interest went out: a round trip is over when this passes what
-    /// it was at its start.
+    /// [`Path::delivered`] when its Interest was sent. A round trip ends when this passes the value
+    /// at its start.
     pub delivered_before: u64,
 }
 
 impl Path {
-    /// Returns true if Data wait longer than consumers may make them, if their round trip is
-    /// `rtt_ns`.
+    /// Returns true if a round trip of `rtt_ns` includes more queueing than consumers may cause.
     fn is_queue(&self, rtt_ns: u64) -> bool {
         rtt_ns.saturating_sub(self.rtt_min_ns) > QUEUE_NS.max(self.rtt_min_ns / 4)
     }
 
-    /// Returns true if all Data of the last full round trip waited longer than that: a queue that
-    /// stands.
+    /// Returns true if there is a standing queue: all Data of the last full round trip waited
+    /// longer than consumers may cause.
     pub(crate) fn has_queue(&self) -> bool {
         self.is_queue(self.rtt_round_ns)
     }
 
-    /// Share of the window that the path holds without its queue. Round trips vary by themselves:
-    /// up to a quarter more is no queue.
+    /// The share of the window that equals the path's capacity without its queue. Round trips vary
+    /// without any queue, so up to a quarter more counts as none.
     fn share_without_queue(&self) -> f64 {
         if 4 * self.rtt_round_ns <= 5 * self.rtt_min_ns {
+            // Exactly 1.0, because the controllers compare with it.
             return 1.0;
         }
         1.25 * self.rtt_min_ns as f64 / self.rtt_round_ns as f64
     }
 }
 
-/// What says that the path is congested.
+/// A signal of congestion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// A congestion mark, or a Nack for congestion: a router's word.
+    /// From a router: a congestion mark, or a Nack for congestion.
     Mark,
-    /// A packet was lost: perhaps a full queue, perhaps a bad link.
+    /// A packet was lost, by a full queue or by a bad link.
     Loss,
-    /// Data waited too long for a whole round trip (`Path::has_queue`), and no router said so:
-    /// what CoDel (RFC 8289) would mark at the queue, seen from this end.
+    /// Data waited too long for a whole round trip (`Path::has_queue`), and no router marked it.
+    /// CoDel (RFC 8289) at the queue would mark it; here the consumer detects it.
     Queue,
 }
 
-/// Decides the window and, if it likes, the rate.
+/// Decides the window and optionally the rate.
 pub trait CongestionControl: Debug + Send {
-    /// Interests that may be outstanding.
+    /// Maximum number of outstanding Interests.
     fn window(&self) -> usize;
 
-    /// Interests a second, at most; none: as fast as the window has room.
+    /// Maximum number of Interests per second; none: limited by the window only.
     fn pace(&self) -> Option<f64> {
         None
     }
 
-    /// Begins with a window of `packets`, as far as its largest lets it; only before anything was
-    /// asked for.
+    /// Sets the initial window to `packets`, up to its maximum. Only before the first request.
     fn begin_with(&mut self, _packets: usize) {}
 
-    /// A Data came. `limited`: the window was full, so it is the window that limits the rate.
+    /// Processes a received Data. `limited`: the window was full, so the window limits the rate.
     fn on_data(&mut self, path: &Path, limited: bool);
 
-    /// Congestion. Whether it is answered: then what other packets of this round trip say is the
-    /// same congestion, and not told.
+    /// Reacts to congestion. Returns true if it did. The caller then reports no further signals of
+    /// this round trip, because they belong to the same congestion.
     fn on_congestion(&mut self, path: &Path, signal: Signal) -> bool;
 }
 
-/// A window that never changes.
+/// A constant window.
 #[derive(Clone, Copy, Debug)]
 struct Fixed(usize);
 
 impl CongestionControl for Fixed {
     fn window(&self) -> usize {
+        // A window of 0 would never send an Interest.
         self.0.max(1)
     }
 
@@ -161,7 +159,7 @@ struct Aimd {
 }
 
 impl Aimd {
-    /// A window of at most `window_max` packets.
+    /// Creates a controller with a window of at most `window_max` packets.
     fn new(window_max: usize) -> Self {
         let window_max = (window_max as f64).max(WINDOW_MIN);
         Aimd { window: WINDOW_INITIAL.min(window_max), slow_start_max: f64::INFINITY, window_max }
@@ -179,12 +177,15 @@ impl CongestionControl for Aimd {
 
     fn on_data(&mut self, _: &Path, limited: bool) {
         if limited {
+            // Until the first decrease the threshold is infinite, which is slow start (RFC 5681,
+            // 3.1).
             let growth = if self.window < self.slow_start_max { 1.0 } else { 1.0 / self.window };
             self.window = (self.window + growth).min(self.window_max);
         }
     }
 
     fn on_congestion(&mut self, _: &Path, signal: Signal) -> bool {
+        // AIMD serves as a baseline that ignores delay: it reacts to marks and losses only.
         if signal == Signal::Queue {
             return false;
         }
@@ -194,29 +195,29 @@ impl CongestionControl for Aimd {
     }
 }
 
-/// A controller by name, for command lines.
+/// A congestion control by name, for command lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
-    /// A window of so many packets that never changes.
+    /// A constant window of this number of packets.
     Fixed(usize),
     /// Additive increase, multiplicative decrease.
     Aimd,
     /// CUBIC (RFC 9438), for Interests.
     Cubic,
-    /// Remote adaptive active queue management: by delay.
+    /// Remote adaptive active queue management, based on delay.
     Raaqm,
-    /// BBR, by the rate at which Data come.
+    /// BBR, based on the rate of Data.
     Bbr,
-    /// NB-CC: by marks and loss.
+    /// NB-CC, based on marks and loss.
     NbCc,
 }
 
 impl Algorithm {
-    /// The words that [`str::parse`] takes; `fixed` is written `fixed:64`.
+    /// The words that [`str::parse`] accepts; `fixed` is written `fixed:64`.
     pub const WORDS: [&'static str; 6] = ["cubic", "raaqm", "bbr", "nbcc", "aimd", "fixed:N"];
 
-    /// This or, in the place of one that goes by delay, NB-CC: for a fetch whose Data come from
-    /// many distances at once, so that a long round trip says nothing of a queue.
+    /// Replaces a delay-based algorithm by NB-CC, and returns others unchanged. It is for a fetch
+    /// whose Data come from several distances, where a long round trip is no evidence of a queue.
     pub fn without_delay(self) -> Self {
         match self {
             Algorithm::Cubic | Algorithm::Raaqm => Algorithm::NbCc,
@@ -224,7 +225,7 @@ impl Algorithm {
         }
     }
 
-    /// A controller of this kind whose window stays at or below `window_max`.
+    /// Creates a controller of this kind with a window of at most `window_max`.
     pub fn controller(self, window_max: usize) -> Box<dyn CongestionControl> {
         match self {
             Algorithm::Fixed(window) => Box::new(Fixed(window.min(window_max))),
@@ -261,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn aimd_adds_one_packet_a_round_trip_and_halves() {
+    fn aimd_adds_one_per_round_trip() {
         let mut aimd = Aimd::new(1000);
         aimd.on_congestion(&Path::default(), Signal::Loss);
         assert_eq!(aimd.window(), 5);
@@ -280,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn algorithms_are_named_by_words() {
+    fn congestion_algorithms_are_parsed_from_words() {
         assert_eq!("fixed:64".parse(), Ok(Algorithm::Fixed(64)));
         assert_eq!("cubic".parse(), Ok(Algorithm::Cubic));
         assert!("fixed:0".parse::<Algorithm>().is_err());

@@ -1,10 +1,10 @@
 //! NB-CC's rule for consumers (NB-Cache, ToN'21; NB-16): each unmarked Data adds one packet to the
-//! window, a mark halves it, and at most once within a round trip.
+//! window, and a mark halves it at most once within a round trip.
 //!
-//! The window doubles each round trip until a router speaks, so the rule wants routers that mark.
-//! The paper's do so lazily: only when a store is congested and no other interface is left. The
-//! paper says nothing of loss; here loss halves the window as a mark does, because a router that
-//! drops has no other voice.
+//! The window doubles each round trip until a router marks, so the rule requires routers that mark.
+//! The paper's routers mark lazily: only when a store is congested and no other interface is left.
+//! The paper does not treat loss. Here a loss halves the window like a mark, because a router that
+//! drops packets gives no other signal.
 
 use super::{CongestionControl, Path, Signal, WINDOW_INITIAL, WINDOW_MIN};
 
@@ -16,7 +16,7 @@ pub(super) struct NbCc {
 }
 
 impl NbCc {
-    /// A window of at most `window_max` packets.
+    /// Creates a controller with a window of at most `window_max` packets.
     pub(super) fn new(window_max: usize) -> Self {
         let window_max = (window_max as f64).max(WINDOW_MIN);
         NbCc { window: WINDOW_INITIAL.min(window_max), window_max }
@@ -33,12 +33,14 @@ impl CongestionControl for NbCc {
     }
 
     fn on_data(&mut self, _: &Path, limited: bool) {
+        // A window that is not used is no evidence that the path carries more.
         if limited {
             self.window = (self.window + 1.0).min(self.window_max);
         }
     }
 
     fn on_congestion(&mut self, _: &Path, signal: Signal) -> bool {
+        // With sources at several distances, a long round trip is no evidence of a queue.
         if signal == Signal::Queue {
             return false;
         }
@@ -52,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_data_adds_one_and_a_mark_halves() {
+    fn nbcc_adds_one_and_halves_on_marks() {
         let mut nbcc = NbCc::new(1000);
         (0..90).for_each(|_| nbcc.on_data(&Path::default(), true));
         assert_eq!(nbcc.window(), 100);

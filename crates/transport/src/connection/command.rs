@@ -1,49 +1,55 @@
 //! Management commands (NFD management protocol): signed Interests and their ControlResponses.
 
-use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use namely_messages::{Block, Command, ControlParameters, ControlResponse, Scope, face_flags};
 use namely_security::{CryptoError, Signer, sign_interest};
-use namely_wire::mgmt::{Block, Command, ControlParameters, ControlResponse, Scope, face_flags};
 use namely_wire::text::Plain;
 use namely_wire::{DataView, DecodeError, InterestBuilder, NackReason};
 
 use super::reach::NotBound;
 use super::{Answer, Connection, ConnectionError};
 
-/// How long one command waits for its response. A router that has just started may be slow.
+/// Time to wait for the response to one command. A router that has just started may be slow.
 pub(super) const COMMAND_LIFETIME_MS: u64 = 2_000;
 
-/// How long a fetch waits at its start for the router's word that it will tell where packets come
-/// from.
+/// Time to wait at the start of a fetch for the router's response to the request for
+/// IncomingFaceId.
 const ORIGINS_LIFETIME_MS: u64 = 200;
 
-/// How often a command without a response is sent.
+/// Maximum number of transmissions of a command without a response.
 pub(super) const COMMAND_ATTEMPTS: u32 = 3;
 
-/// Why a command was not carried out.
-#[derive(Debug)]
+/// The reason for which a command was not carried out.
+#[derive(Debug, thiserror::Error)]
 pub enum CommandError {
     /// The environment's: there is no router.
-    Connection(ConnectionError),
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
     /// The environment's: the command cannot be signed.
-    Signing(CryptoError),
-    /// The caller's, by the router's judgement: its status code and text.
+    #[error("cannot sign the command: {0}")]
+    Signing(#[source] CryptoError),
+    /// The caller's: the router refused, with this status code and text.
+    #[error("the router refused: {} {}", .0.code, Plain::quotation(&.0.text))]
     Refused(ControlResponse),
-    /// The router's: it has no management here, or none over this kind of face.
+    /// The router's: it has no management on this face, or on this kind of face.
+    #[error("the router refused the command itself ({0}): it takes none from here")]
     Nack(NackReason),
     /// The router's: no response.
+    #[error("the router does not answer commands here")]
     NoAnswer,
-    /// The router's: a response that is none.
-    BadAnswer(DecodeError),
-    /// The caller's or the environment's: the kernel's forwarder or NDN-DPDK does not lead the
-    /// prefix here.
+    /// The router's: the response is not a valid one.
+    #[error("the router's response is malformed: {0}")]
+    BadAnswer(#[source] DecodeError),
+    /// The caller's or the environment's: the kernel's forwarder or NDN-DPDK does not deliver the
+    /// prefix to this client.
+    #[error(transparent)]
     NotBound(NotBound),
 }
 
 impl CommandError {
-    /// What the person can do about it, if anything.
+    /// Advice for the user, if there is any.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             CommandError::Connection(error) => error.hint(),
@@ -57,44 +63,18 @@ impl CommandError {
     }
 }
 
-impl fmt::Display for CommandError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CommandError::Connection(error) => error.fmt(f),
-            CommandError::Signing(error) => write!(f, "cannot sign the command: {error}"),
-            CommandError::Refused(response) => {
-                // The router says it in words of its own.
-                write!(f, "the router refused: {} {}", response.code, Plain::quotation(&response.text))
-            }
-            CommandError::Nack(reason) => {
-                write!(f, "the router refused the command itself ({reason}): it takes none from here")
-            }
-            CommandError::NoAnswer => f.write_str("the router does not answer commands here"),
-            CommandError::BadAnswer(error) => write!(f, "the router's response is malformed: {error}"),
-            CommandError::NotBound(why) => why.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for CommandError {}
-
-impl From<ConnectionError> for CommandError {
-    fn from(error: ConnectionError) -> Self {
-        CommandError::Connection(error)
-    }
-}
-
-/// StatusCode of a command that is not authorized, or that is older than another one of its key.
+/// StatusCode of a command that is not authorized, or that is older than another command of its
+/// key.
 pub(super) const FORBIDDEN: u64 = 403;
 
-/// Pause before a command that may have been overtaken is signed again.
+/// Pause before an overtaken command is signed again.
 pub(super) const OVERTAKEN_PAUSE_NS: u64 = 20_000_000;
 
-/// SignatureTime of the last command of this process, ms: a router takes those of one key in
-/// ascending order only, over whichever connections they come.
+/// SignatureTime of the last command of this process, ms. Routers of ndn-cxx accept commands of one
+/// key in ascending order only, across all connections.
 static LAST_TIME_MS: AtomicU64 = AtomicU64::new(0);
 
-/// Signs commands, each with a later SignatureTime than the one before.
+/// Signs commands, each with a later SignatureTime than the previous one.
 #[derive(Clone, Debug)]
 pub(super) struct CommandSigner {
     signer: Signer,
@@ -105,14 +85,14 @@ impl CommandSigner {
         CommandSigner { signer }
     }
 
-    /// Whether a refusal may mean only that a later command of the same key, from another
-    /// connection, came first. Routers of ndn-cxx (NFD) count what is signed by digest, of all
-    /// programs together, as of one key; those that bind prefixes are namely's, and do not.
+    /// Returns true if a refusal may only mean that a later command of the same key arrived first
+    /// on another connection. Routers of ndn-cxx (NFD) treat all commands signed by digest, of all
+    /// programs, as commands of one key. Only namely's routers bind prefixes, and they do not.
     pub(super) fn may_be_overtaken(&self, binds: bool) -> bool {
         !binds || self.signer.key_name().is_some()
     }
 
-    /// The Interest of a command.
+    /// Builds the Interest of a command.
     pub(super) fn interest(
         &mut self,
         scope: Scope,
@@ -122,25 +102,28 @@ impl CommandSigner {
         lifetime_ms: u64,
     ) -> Result<Vec<u8>, CryptoError> {
         let clock_ms = namely_host::clock::unix_ms();
+        // The clock may show the same millisecond again, or have been set back.
         let later = |last_ms: u64| clock_ms.max(last_ms + 1);
+        // Relaxed suffices: the update is atomic, and the time guards no other memory.
         let last_ms = LAST_TIME_MS
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last_ms| Some(later(last_ms)))
             .unwrap_or_default();
         let builder =
             InterestBuilder::new(command.name(scope, parameters)).nonce(nonce).lifetime_ms(lifetime_ms);
+        // `fetch_update` returns the value before the update.
         sign_interest(&builder, &[], &self.signer, later(last_ms))
     }
 }
 
 impl Connection {
-    /// Sends a command and waits for its response; repeated when none comes. The response is not
-    /// verified: it is the word of the router that this connection leads to. Other packets that
-    /// come meanwhile are dropped.
+    /// Sends a command and waits for its response. Retransmits it if there is none. The response is
+    /// not verified: it comes from the router at the other end of this connection. Other packets
+    /// that arrive meanwhile are dropped.
     ///
     /// # Errors
     /// [`CommandError::Refused`] and [`CommandError::Nack`]: the router does not carry it out.
-    /// [`CommandError::NoAnswer`], [`CommandError::BadAnswer`]: it does not answer, or not in the
-    /// protocol. Otherwise there is no router, or no signature.
+    /// [`CommandError::NoAnswer`]: there is no response. [`CommandError::BadAnswer`]: the response
+    /// is malformed. Otherwise there is no router, or the command cannot be signed.
     pub fn command(
         &mut self,
         command: Command,
@@ -148,6 +131,7 @@ impl Connection {
     ) -> Result<ControlResponse, CommandError> {
         for attempt in 1..=COMMAND_ATTEMPTS {
             let nonce = self.nonces.next();
+            // Each transmission is signed anew, because routers reject a repeated SignatureTime.
             let interest = self
                 .commands
                 .interest(self.scope(), command, parameters, nonce, COMMAND_LIFETIME_MS)
@@ -163,6 +147,7 @@ impl Connection {
                     }
                     outcome => return outcome,
                 },
+                // Another transmission may pass. Any other reason is final.
                 Answer::Nack(NackReason::Congestion | NackReason::Duplicate) | Answer::Timeout => {}
                 Answer::Nack(reason) => return Err(CommandError::Nack(reason)),
             }
@@ -170,16 +155,18 @@ impl Connection {
         Err(CommandError::NoAnswer)
     }
 
-    /// Asks the router to say of each packet where it came from (IncomingFaceId), so that the share
-    /// that its content store answered can be told. Asked once of each router, and waited for a
-    /// moment only: a router that does not do it, or not over this kind of face, goes on as before.
+    /// Requests IncomingFaceId on each packet from the router, so that the share of Data from its
+    /// content store can be computed. The request is sent once to each router with a short timeout.
+    /// If the router does not support it on this face, the connection works without it.
     ///
     /// # Errors
-    /// [`ConnectionError`]: the router is gone. That it refuses is no error.
-    pub fn ask_for_origins(&mut self) -> Result<(), ConnectionError> {
+    /// [`ConnectionError`]: the router is gone. A refusal is no error.
+    pub fn request_origins(&mut self) -> Result<(), ConnectionError> {
+        // Routers send IncomingFaceId to local clients only (NFD management, LocalFields).
         if !self.local || self.origins_asked == Some(self.epoch) {
             return Ok(());
         }
+        // Set before the request, so that a router that does not answer delays one fetch only.
         self.origins_asked = Some(self.epoch);
         let flags = Some(face_flags::LOCAL_FIELDS);
         let parameters = ControlParameters { flags, mask: flags, ..ControlParameters::default() };
@@ -190,19 +177,20 @@ impl Connection {
                 let answer = self.express_wire(&interest, &mut |_, _| {})?;
                 tracing::debug!(?answer, "asked where packets come from");
             }
+            // Without the signature only a statistic is missing, so the fetch continues.
             Err(error) => tracing::debug!(%error, "not asked where packets come from"),
         }
         Ok(())
     }
 
-    /// Where this connection's commands go: `/localhost` for a router that sees the client as
+    /// The scope of this connection's commands: `/localhost` for a router that treats the client as
     /// local.
     pub fn scope(&self) -> Scope {
         if self.local { Scope::Localhost } else { Scope::Localhop }
     }
 }
 
-/// The response in the Data `wire`, if it says that the command was carried out.
+/// Parses the response in the Data `wire`. Returns an error unless the command succeeded.
 fn response(wire: &[u8]) -> Result<ControlResponse, CommandError> {
     let data = DataView::parse(wire).map_err(CommandError::BadAnswer)?;
     checked_response(&data)
@@ -220,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_of_all_connections_have_ascending_times() {
+    fn command_times_ascend_across_connections() {
         let mut signers = [Signer::digest_sha256(), Signer::digest_sha256()].map(CommandSigner::new);
         let mut last_ms = 0;
         for i in 0..40 {

@@ -1,4 +1,4 @@
-//! Why a connection cannot be made or kept.
+//! The reasons for which a connection cannot be made or was lost.
 
 use std::fmt;
 use std::io;
@@ -9,52 +9,58 @@ use rustix::io::Errno;
 
 use super::ndndpdk::ManagementError;
 use super::peer;
-use crate::endpoint::{BadRouter, Candidate, NamedBy};
+use crate::endpoint::{AddressSource, BadRouter, Candidate};
 
-/// Why a connection cannot be made or kept.
-#[derive(Debug)]
+/// The reason for which a connection cannot be made or was lost.
+#[derive(Debug, thiserror::Error)]
 pub enum ConnectionError {
-    /// The caller's: what names the router is no address.
+    /// The caller's: the router's address is invalid.
+    #[error(transparent)]
     BadRouter(BadRouter),
-    /// The caller's: the Interest to express is none.
-    BadInterest(DecodeError),
+    /// The caller's: the Interest to express is not valid.
+    #[error("not an Interest: {0}")]
+    BadInterest(#[source] DecodeError),
     /// The environment's: no router answers, or none that the caller trusts.
+    #[error(transparent)]
     NoRouter(NoRouter),
-    /// The environment's: the router went away and did not come back in time.
+    /// The environment's: the connection to the router was lost and could not be restored in time.
+    #[error(fmt = lost)]
     Lost {
         /// The router's address.
         uri: FaceUri,
-        /// For how long it was looked for.
+        /// The duration of the attempts to reconnect.
         after: Duration,
     },
-    /// The environment's: the system refuses something basic.
-    System(io::Error),
+    /// The environment's: a system call failed.
+    #[error("the system refused: {0}")]
+    System(#[source] io::Error),
 }
 
-/// No router was reached; what was tried.
-#[derive(Debug)]
+/// No router was reached; lists the attempts.
+#[derive(Debug, thiserror::Error)]
 pub struct NoRouter {
-    /// Each place and why it failed.
+    /// Each address and the reason of its failure.
     pub tried: Vec<(Candidate, io::Error)>,
 }
 
 impl NoRouter {
-    /// The one place that was tried, if somebody named it.
+    /// Returns the attempt if a single configured address was tried.
     fn named(&self) -> Option<&(Candidate, io::Error)> {
         match &self.tried[..] {
-            [only] if only.0.named_by != NamedBy::UsualPlace => Some(only),
+            [only] if only.0.named_by != AddressSource::DefaultAddress => Some(only),
             _ => None,
         }
     }
 
-    /// Returns true if there is a router, run by a user whom the caller does not trust.
+    /// Returns true if there is a router, but the caller does not trust its user.
     pub fn is_strangers(&self) -> bool {
         self.tried.iter().any(|(_, error)| peer::is_stranger(error))
     }
 
-    /// What the person can do about it.
+    /// Advice for the user.
     pub fn hint(&self) -> &'static str {
         match self.named() {
+            // There is a router at that address, so the user must not be advised to start one.
             _ if self.is_strangers() => {
                 "put that user into NAMELY_TRUST_ROUTER_OF to trust its router, or name another router"
             }
@@ -80,11 +86,11 @@ impl fmt::Display for NoRouter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some((Candidate { uri, named_by }, error)) = self.named() {
             return match named_by {
-                NamedBy::Caller => write!(f, "no router at {uri}: {error}"),
+                AddressSource::Caller => write!(f, "no router at {uri}: {error}"),
                 named_by => write!(f, "no router at {uri} (from {named_by}): {error}"),
             };
         }
-        // That nothing is there is what one expects of a place where no router is.
+        // A missing socket is normal at an address without a router.
         let is_telling = |(_, error): &&(Candidate, io::Error)| {
             !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
         };
@@ -102,12 +108,13 @@ impl fmt::Display for NoRouter {
 }
 
 impl ConnectionError {
-    /// The number by which a system call would tell it.
+    /// The matching `errno` of a system call.
     pub fn errno(&self) -> i32 {
         let is_short_of_descriptors =
             |error: &io::Error| error.raw_os_error() == Some(Errno::MFILE.raw_os_error());
         let errno = match self {
             ConnectionError::BadRouter(_) | ConnectionError::BadInterest(_) => Errno::INVAL,
+            // Without a free descriptor every attempt fails, even if a router is running.
             ConnectionError::NoRouter(NoRouter { tried })
                 if tried.iter().any(|(_, error)| is_short_of_descriptors(error)) =>
             {
@@ -121,11 +128,13 @@ impl ConnectionError {
         errno.raw_os_error()
     }
 
-    /// What the person can do about it, if anything.
+    /// Advice for the user, if there is any.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             ConnectionError::NoRouter(none) => Some(none.hint()),
             ConnectionError::Lost { uri: FaceUri::Kernel, .. } => Some("see `namely kernel status`"),
+            // Zero: reconnecting is off, as for a socket pair, whose other end need not be a
+            // router.
             ConnectionError::Lost { after, .. } if !after.is_zero() => {
                 Some("start it again with `namely up`")
             }
@@ -134,55 +143,45 @@ impl ConnectionError {
     }
 }
 
-impl fmt::Display for ConnectionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ConnectionError::BadRouter(bad) => bad.fmt(f),
-            ConnectionError::BadInterest(error) => write!(f, "not an Interest: {error}"),
-            ConnectionError::NoRouter(none) => none.fmt(f),
-            ConnectionError::Lost { uri, after } if after.is_zero() => {
-                write!(f, "the router at {uri} closed the connection")
-            }
-            ConnectionError::Lost { uri, after } => {
-                let seconds = after.as_secs();
-                write!(f, "the router at {uri} went away and did not come back in {seconds} s")
-            }
-            ConnectionError::System(error) => write!(f, "the system refused: {error}"),
-        }
+fn lost(uri: &FaceUri, after: &Duration, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match after.as_secs() {
+        _ if after.is_zero() => write!(f, "the router at {uri} closed the connection"),
+        seconds => write!(f, "the router at {uri} went away and did not come back in {seconds} s"),
     }
 }
-
-impl std::error::Error for ConnectionError {}
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn no_router(named_by: NamedBy) -> ConnectionError {
+    fn no_router(named_by: AddressSource) -> ConnectionError {
         let candidate = Candidate { uri: FaceUri::Unix("/run/x.sock".into()), named_by };
         let error = io::Error::from(io::ErrorKind::ConnectionRefused);
         ConnectionError::NoRouter(NoRouter { tried: vec![(candidate, error)] })
     }
 
     #[test]
-    fn a_message_says_what_and_a_hint_what_to_do_and_neither_names_a_flag() {
+    fn connection_errors_and_hints_name_no_flag() {
         for named_by in [
-            NamedBy::Caller,
-            NamedBy::Variable(crate::endpoint::ROUTER_VARIABLE),
-            NamedBy::ClientConf("/etc/ndn/client.conf".into()),
-            NamedBy::UsualPlace,
+            AddressSource::Caller,
+            AddressSource::Variable(crate::endpoint::ROUTER_VARIABLE),
+            AddressSource::ClientConf("/etc/ndn/client.conf".into()),
+            AddressSource::DefaultAddress,
         ] {
             let error = no_router(named_by.clone());
             let (text, hint) = (error.to_string(), error.hint().unwrap());
             match named_by {
-                NamedBy::UsualPlace => assert!(text.starts_with("no router is running"), "{text}"),
+                AddressSource::DefaultAddress => assert!(text.starts_with("no router is running"), "{text}"),
                 _ => assert!(text.starts_with("no router at unix:///run/x.sock"), "{text}"),
             }
             assert!(!text.contains("; ") && !text.contains("--"), "{text}");
             let says_who = text.contains(&format!("from {named_by}"));
-            assert_eq!(says_who, matches!(named_by, NamedBy::Variable(_) | NamedBy::ClientConf(_)));
+            assert_eq!(
+                says_who,
+                matches!(named_by, AddressSource::Variable(_) | AddressSource::ClientConf(_))
+            );
             assert!(hint.contains("namely up") && !hint.contains("--"), "{hint}");
-            assert_eq!(hint.contains("there"), named_by != NamedBy::UsualPlace);
+            assert_eq!(hint.contains("there"), named_by != AddressSource::DefaultAddress);
         }
         let uri = FaceUri::Unix("/run/x.sock".into());
         let lost = |after| ConnectionError::Lost { uri: uri.clone(), after };

@@ -1,4 +1,4 @@
-//! One Interest, one answer.
+//! Expresses one Interest and waits for its answer.
 
 use namely_wire::{DataView, DecodeError, InterestBuilder, InterestView, LpHeaders, NackReason};
 
@@ -8,44 +8,44 @@ use super::{Connection, ConnectionError};
 use crate::matching::answers;
 use crate::nonce::Nonces;
 
-/// How an Interest ended.
+/// The result of an Interest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// A Data that matches. Nobody has verified it.
+    /// A matching Data. It is not verified.
     Data(Reply),
-    /// The router refused.
+    /// The router refused the Interest.
     Nack(NackReason),
-    /// Neither came within the Interest's lifetime.
+    /// No answer arrived within the Interest's lifetime.
     Timeout,
 }
 
-/// A Data and how it came.
+/// A Data and its link headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// The packet: a valid Data.
     pub wire: Vec<u8>,
     /// Its link headers.
     pub headers: LpHeaders,
-    /// From sending the Interest to receiving the Data.
+    /// Time from sending the Interest to receiving the Data.
     pub rtt_ns: u64,
 }
 
-/// When an Interest that is to be repeated goes out again for the first time; then after twice as
-/// long.
+/// Time before an Interest is retransmitted for the first time; it doubles after each
+/// retransmission.
 const REPEAT_NS: u64 = 500_000_000;
 
-/// One Interest on its way to its answer, without I/O: sent, sent again if it may be, given up in
-/// time.
+/// One Interest in progress, without I/O: it is sent, retransmitted if allowed, and ends at its
+/// deadline.
 #[derive(Debug)]
 pub struct Expression {
     wire: Vec<u8>,
-    /// What to send again with other Nonces.
+    /// The Interest to retransmit with new Nonces; none: it is not retransmitted.
     again: Option<InterestBuilder>,
     deadline_ns: u64,
     sent_ns: u64,
     pause_ns: u64,
     to_send: bool,
-    /// Whether routers said that it is congestion that keeps the answer.
+    /// Whether a router refused it for congestion.
     is_congested: bool,
 }
 
@@ -58,9 +58,9 @@ impl Expression {
         Self::new(wire, None, 1, now_ns)
     }
 
-    /// Sends `wire`, which is `interest` with a Nonce, and waits for `attempts` lifetimes. It goes
-    /// out again after half a second, a second, and so on, with new Nonces; a Nack for congestion
-    /// or a duplicate counts as no answer.
+    /// Sends `wire`, which is `interest` with a Nonce, and waits for `attempts` lifetimes. It is
+    /// retransmitted after half a second, a second, and so on, with new Nonces. A Nack for
+    /// congestion or a duplicate does not end it.
     ///
     /// # Errors
     /// `wire` is no Interest.
@@ -80,7 +80,10 @@ impl Expression {
         now_ns: u64,
     ) -> Result<Self, DecodeError> {
         let lifetime_ns = InterestView::parse(&wire)?.lifetime_or_default_ms().saturating_mul(1_000_000);
+        // The lifetime comes from the packet and may be any number.
         let deadline_ns = now_ns.saturating_add(lifetime_ns.saturating_mul(u64::from(lifetimes)));
+        // Routers remove the PIT entry after the lifetime, so an Interest with a shorter lifetime
+        // is retransmitted when that ends.
         let pause_ns = REPEAT_NS.min(lifetime_ns);
         Ok(Expression {
             wire,
@@ -93,8 +96,8 @@ impl Expression {
         })
     }
 
-    /// Sends what is due; [`Answer::Timeout`] when the time is over, or a Nack for congestion if
-    /// that was said meanwhile.
+    /// Sends the Interest if it is due. After the deadline it returns [`Answer::Timeout`], or a
+    /// Nack for congestion if a router sent one.
     pub fn poll(&mut self, now_ns: u64, nonces: &mut Nonces, outbox: &mut Outbox) -> Option<Answer> {
         if now_ns >= self.deadline_ns {
             return Some(match self.is_congested {
@@ -106,6 +109,7 @@ impl Expression {
             && now_ns >= self.sent_ns.saturating_add(self.pause_ns)
         {
             self.pause_ns = self.pause_ns.saturating_mul(2);
+            // With the same Nonce, routers would drop it as a duplicate.
             self.wire = interest.clone().nonce(nonces.next()).build();
             self.to_send = true;
         }
@@ -116,22 +120,25 @@ impl Expression {
         None
     }
 
-    /// When to [`Expression::poll`] again, if no packet comes before.
+    /// The time of the next [`Expression::poll`], if no packet arrives before.
     pub fn due_ns(&self) -> u64 {
         let repeat_ns =
             if self.again.is_some() { self.sent_ns.saturating_add(self.pause_ns) } else { u64::MAX };
         repeat_ns.min(self.deadline_ns)
     }
 
-    /// The router was reached again: what was outstanding is lost.
+    /// Sends the Interest again after a reconnection, because outstanding Interests are lost.
     pub fn on_reconnect(&mut self) {
         self.to_send = true;
     }
 
-    /// The answer that `incoming` is, if it is one.
+    /// Returns the answer in `incoming`, if it is one.
     pub fn take(&mut self, incoming: &Incoming<'_>) -> Option<Answer> {
+        // `new` has parsed it, so this does not fail.
         let interest = InterestView::parse(&self.wire).ok()?;
         if let Packet::Nack(refused, NackReason::Congestion) = incoming.packet {
+            // A repeated Interest may still be answered, so the Nack is reported at the deadline
+            // only.
             self.is_congested |= self.again.is_some() && refused.name == interest.name;
         }
         match taken(&interest, incoming, self.again.is_some())? {
@@ -145,19 +152,19 @@ impl Expression {
 }
 
 impl Connection {
-    /// Sends `interest` with a fresh Nonce and waits for its answer, at most its lifetime. Other
-    /// packets that come meanwhile are dropped: it is for clients that only ask.
+    /// Sends `interest` with a new Nonce and waits for its answer, at most its lifetime. Other
+    /// packets that arrive meanwhile are dropped, so it is for clients that only send requests.
     ///
     /// # Errors
-    /// [`ConnectionError`]: the router is gone. A Nack and no answer are answers.
+    /// [`ConnectionError`]: the router is gone. A Nack and a timeout are answers.
     pub fn express(&mut self, interest: &InterestBuilder) -> Result<Answer, ConnectionError> {
         let expression = Expression::once(self.fresh(interest), self.now_ns());
         self.exchange_one(expression, &mut |_, _| {})
     }
 
-    /// [`Connection::express`] for `attempts` times the Interest's lifetime. It goes out again
-    /// after half a second, a second, and so on, each time with a new Nonce; a Nack for congestion
-    /// or a duplicate counts as no answer.
+    /// [`Connection::express`] for `attempts` times the Interest's lifetime. The Interest is
+    /// retransmitted after half a second, a second, and so on, each time with a new Nonce. A Nack
+    /// for congestion or a duplicate does not end it.
     ///
     /// # Errors
     /// As of [`Connection::express`].
@@ -169,7 +176,7 @@ impl Connection {
         self.express_retrying_beside(interest, attempts, &mut |_, _| {})
     }
 
-    /// The same; `handler` gets the other packets.
+    /// [`Connection::express_retrying`] with a `handler` that receives the other packets.
     ///
     /// # Errors
     /// As of [`Connection::express`].
@@ -183,8 +190,9 @@ impl Connection {
         self.exchange_one(Expression::repeated(wire, interest.clone(), attempts, self.now_ns()), handler)
     }
 
-    /// Sends the Interest `wire` as it is (a signed one, say) and waits for its answer, at most its
-    /// lifetime; `handler` gets the other packets. After a reconnection it is sent again.
+    /// Sends the Interest `wire` unchanged (for example a signed one) and waits for its answer, at
+    /// most its lifetime. `handler` receives the other packets. The Interest is sent again after a
+    /// reconnection.
     ///
     /// # Errors
     /// [`ConnectionError::BadInterest`]: `wire` is no Interest; else as of [`Connection::express`].
@@ -215,11 +223,14 @@ impl Connection {
                 epoch = self.epoch();
                 expression.on_reconnect();
             }
+            // An answer that the last round received counts even if the deadline has passed since.
             if let Some(over) = answer.or_else(|| expression.poll(now_ns, &mut self.nonces, &mut self.outbox))
             {
                 return Ok(over);
             }
             answer = None;
+            // After the answer the handler receives all packets of the round, even a second copy of
+            // the answer.
             self.turn(expression.due_ns(), &mut |incoming, outbox| match answer
                 .is_none()
                 .then(|| expression.take(&incoming))
@@ -232,14 +243,15 @@ impl Connection {
     }
 }
 
-/// The answer that `incoming` is to `interest`, if it is one. Of an Interest that is repeated, the
-/// Nack of any of its Nonces counts, unless it says no more than that another one is under way or
-/// that it came too soon.
+/// Returns the answer to `interest` in `incoming`, if it is one. For a repeated Interest a Nack
+/// with any of its Nonces counts, except for congestion and for a duplicate.
 fn taken(interest: &InterestView<'_>, incoming: &Incoming<'_>, repeated: bool) -> Option<Answer> {
     match incoming.packet {
         Packet::Data(data) if answers(interest, &data) => Some(Answer::Data(reply(&data, incoming.headers))),
         Packet::Nack(refused, reason) if refused.name == interest.name => {
             let passing = matches!(reason, NackReason::Congestion | NackReason::Duplicate);
+            // The other reasons concern the name, so even a late Nack for an earlier transmission
+            // is final.
             let counts = if repeated { !passing } else { refused.nonce == interest.nonce };
             counts.then_some(Answer::Nack(reason))
         }

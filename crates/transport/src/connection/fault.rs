@@ -1,34 +1,27 @@
-//! The faults that end a link; the connection then connects anew.
+//! The faults that end a link. The connection reconnects afterwards.
 
 use namely_memif::RingFault;
 use namely_wire::DecodeError;
 use rustix::io::Errno;
 
-/// Why a connection ended.
-#[derive(Debug)]
+/// The reason for which a connection ended.
+#[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
     /// The router closed it.
+    #[error("the router closed the connection")]
     Closed,
-    /// The router was reached again and does not answer.
+    /// The router was reached again but does not answer.
+    #[error("the router does not answer")]
     Silent,
     /// The socket failed.
-    Socket(#[allow(dead_code, reason = "shown in the log")] Errno),
-    /// The router broke the rules of shared memory.
-    Ring(#[allow(dead_code, reason = "shown in the log")] RingFault),
-    /// The stream cannot be cut into packets.
-    Unframed(#[allow(dead_code, reason = "shown in the log")] DecodeError),
-}
-
-impl From<Errno> for Fault {
-    fn from(error: Errno) -> Self {
-        Fault::Socket(error)
-    }
-}
-
-impl From<RingFault> for Fault {
-    fn from(fault: RingFault) -> Self {
-        Fault::Ring(fault)
-    }
+    #[error(transparent)]
+    Socket(#[from] Errno),
+    /// The router violated the protocol of shared memory.
+    #[error(transparent)]
+    Ring(#[from] RingFault),
+    /// The stream cannot be split into packets.
+    #[error(transparent)]
+    Unframed(#[from] DecodeError),
 }
 
 impl From<namely_memif::Fault> for Fault {
@@ -37,11 +30,5 @@ impl From<namely_memif::Fault> for Fault {
             namely_memif::Fault::System(errno) => Fault::Socket(errno),
             _ => Fault::Closed,
         }
-    }
-}
-
-impl From<DecodeError> for Fault {
-    fn from(error: DecodeError) -> Self {
-        Fault::Unframed(error)
     }
 }

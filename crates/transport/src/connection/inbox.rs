@@ -1,9 +1,9 @@
-//! What was read of a stream and not yet handled: cuts it into link packets, and tells since when
-//! each has been there.
+//! The receive buffer of a stream. Splits it into link packets, and estimates the arrival time of
+//! each.
 //!
-//! A stream does not say when its octets came. But when the buffer does not hold all that waits,
-//! the system says how much more there is, so that later on those octets are known to have been
-//! there by then.
+//! A stream does not report when its octets arrived. If a read fills the buffer, the system reports
+//! the number of octets that still wait. A later read of these octets then knows that they had
+//! arrived by the time of the earlier read.
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
@@ -11,13 +11,17 @@ use std::os::fd::AsFd;
 use namely_wire::{DecodeError, LP_PACKET_OCTETS_MAX, tlv};
 use rustix::io::Errno;
 
-/// Octets read at once: some thirty packets of the largest size.
+/// Octets read at once: about thirty packets of the largest size.
 const READ_OCTETS: usize = 256 << 10;
 
-/// Moments that are remembered. More make ages shorter, never longer.
+/// Remembered arrival times of octets in a client's stream.
+///
+/// # Limit
+/// Octets that arrive later appear younger, never older.
+/// - Tests: `recorded_arrival_times_are_limited`
 const ARRIVALS_MAX: usize = 64;
 
-/// All octets before `end`, counted from the stream's first, were there at `at_ns`.
+/// All octets before `end`, counted from the stream's first, had arrived at `at_ns`.
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
     end: u64,
@@ -35,12 +39,12 @@ pub(super) struct Inbox {
     arrivals: VecDeque<Arrival>,
 }
 
-/// What one read did.
+/// The result of one read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Filled {
-    /// There is something to handle.
+pub(super) enum ReadStatus {
+    /// There are octets to process.
     Some,
-    /// Nothing is there for now.
+    /// No octets are available now.
     Nothing,
     /// The router closed the connection.
     Closed,
@@ -55,24 +59,28 @@ impl Inbox {
         Inbox { buf: vec![0; octets].into(), start: 0, end: 0, read: 0, arrivals: VecDeque::new() }
     }
 
-    /// Reads once, at `now_ns`. What was there is kept; a partial packet moves to the front.
-    pub(super) fn fill(&mut self, socket: impl AsFd, now_ns: u64) -> Result<Filled, Errno> {
+    /// Reads once, at `now_ns`. Unprocessed octets are retained, and move to the front of the
+    /// buffer.
+    pub(super) fn fill(&mut self, socket: impl AsFd, now_ns: u64) -> Result<ReadStatus, Errno> {
         if self.start > 0 {
+            // Packets must be contiguous, because they are parsed in place.
             self.buf.copy_within(self.start..self.end, 0);
             self.end -= self.start;
             self.start = 0;
         }
         match rustix::io::read(&socket, &mut self.buf[self.end..]) {
-            Ok(0) => Ok(Filled::Closed),
+            Ok(0) => Ok(ReadStatus::Closed),
             Ok(octets) => {
                 self.end += octets;
                 self.read += octets as u64;
                 let is_full = self.end == self.buf.len();
+                // Octets are left in the socket only if the buffer is full, so otherwise the system
+                // call is saved.
                 let waiting = if is_full { rustix::io::ioctl_fionread(&socket).unwrap_or(0) } else { 0 };
                 self.note_arrival(Arrival { end: self.read + waiting, at_ns: now_ns });
-                Ok(Filled::Some)
+                Ok(ReadStatus::Some)
             }
-            Err(Errno::AGAIN | Errno::INTR) => Ok(Filled::Nothing),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(ReadStatus::Nothing),
             Err(error) => Err(error),
         }
     }
@@ -80,22 +88,26 @@ impl Inbox {
     fn note_arrival(&mut self, arrival: Arrival) {
         let is_full = self.arrivals.len() >= ARRIVALS_MAX;
         match self.arrivals.back_mut() {
+            // An earlier read reported these octets already, with an earlier time.
             Some(last) if last.end >= arrival.end => {}
+            // The octets of the last entry then appear to have arrived later. Their ages are too
+            // short, never too long.
             Some(last) if is_full => *last = arrival,
             _ => self.arrivals.push_back(arrival),
         }
     }
 
-    /// When all octets before `end` were there, as far as is known.
+    /// The latest possible arrival time of all octets before `end`.
     fn arrived_ns(&mut self, end: u64) -> u64 {
+        // The last entry stays, because it covers all octets that were read.
         while self.arrivals.len() > 1 && self.arrivals.front().is_some_and(|first| first.end < end) {
             self.arrivals.pop_front();
         }
         self.arrivals.front().map_or(0, |first| first.at_ns)
     }
 
-    /// The next whole link packet, if one is there, and when it was there at the latest. An error
-    /// says that the stream can no longer be cut into packets.
+    /// Returns the next whole link packet, if there is one, and its latest possible arrival time.
+    /// After an error the stream can no longer be split into packets.
     pub(super) fn next_packet(&mut self) -> Result<Option<(&[u8], u64)>, DecodeError> {
         let unread = &self.buf[self.start..self.end];
         if unread.is_empty() {
@@ -112,13 +124,14 @@ impl Inbox {
     }
 }
 
-/// Octets of the packet that starts `unread`; 0 when its end is not there yet.
+/// Returns the octets of the packet at the start of `unread`; 0 if it is incomplete.
 fn whole_packet(unread: &[u8]) -> Result<usize, DecodeError> {
     let (_, length, header) = match tlv::read_header(unread) {
         Ok(read) => read,
         Err(DecodeError::Truncated) => return Ok(0),
         Err(error) => return Err(error),
     };
+    // A longer packet might never fit into the buffer, and the stream would stall.
     if length > LP_PACKET_OCTETS_MAX {
         return Err(DecodeError::LengthTooLarge);
     }
@@ -132,7 +145,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     #[test]
-    fn packets_are_cut_wherever_the_reads_fall() {
+    fn packets_are_split_at_any_read_boundary() {
         let (near, mut far) = UnixStream::pair().unwrap();
         near.set_nonblocking(true).unwrap();
         let mut inbox = Inbox::new();
@@ -140,24 +153,24 @@ mod tests {
         let mut packets = Vec::new();
         for octet in stream {
             far.write_all(&[*octet]).unwrap();
-            assert_eq!(inbox.fill(&near, 0), Ok(Filled::Some));
+            assert_eq!(inbox.fill(&near, 0), Ok(ReadStatus::Some));
             while let Some((packet, _)) = inbox.next_packet().unwrap() {
                 packets.push(packet.to_vec());
             }
         }
         assert_eq!(packets, [b"\x06\x03abc".to_vec(), b"\x05\x00".to_vec(), b"\x64\x01x".to_vec()]);
-        assert_eq!(inbox.fill(&near, 0), Ok(Filled::Nothing));
+        assert_eq!(inbox.fill(&near, 0), Ok(ReadStatus::Nothing));
         drop(far);
-        assert_eq!(inbox.fill(&near, 0), Ok(Filled::Closed));
+        assert_eq!(inbox.fill(&near, 0), Ok(ReadStatus::Closed));
     }
 
     #[test]
-    fn what_the_buffer_had_no_room_for_is_known_to_have_been_there_when_it_was_read() {
+    fn unread_packets_keep_their_arrival_time() {
         let (near, mut far) = UnixStream::pair().unwrap();
         near.set_nonblocking(true).unwrap();
         let mut inbox = Inbox::with_room(10);
         let mut take = |now_ns| {
-            assert_eq!(inbox.fill(&near, now_ns), Ok(Filled::Some));
+            assert_eq!(inbox.fill(&near, now_ns), Ok(ReadStatus::Some));
             let mut arrived = Vec::new();
             while let Some((_, arrived_ns)) = inbox.next_packet().unwrap() {
                 arrived.push(arrived_ns);
@@ -175,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn more_moments_than_the_limit_make_packets_younger_and_take_no_memory() {
+    fn recorded_arrival_times_are_limited() {
         let mut inbox = Inbox::with_room(10);
         for n in 1..=ARRIVALS_MAX as u64 + 1 {
             inbox.note_arrival(Arrival { end: n, at_ns: n });
@@ -189,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_longer_than_any_is_refused_before_it_is_read() {
+    fn an_overlong_packet_is_refused_unread() {
         let longest = LP_PACKET_OCTETS_MAX as u16;
         for (length, refused) in [(longest, false), (longest + 1, true)] {
             let (near, mut far) = UnixStream::pair().unwrap();

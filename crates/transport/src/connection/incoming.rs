@@ -1,4 +1,4 @@
-//! Packets that came from the router.
+//! Packets received from the router.
 
 use namely_wire::{DataView, InterestView, LpHeaders, NackReason};
 
@@ -10,7 +10,7 @@ pub struct Incoming<'a> {
     /// Its link headers. An answer to an Interest carries the Interest's PIT token: see
     /// [`Incoming::answer_headers`].
     pub headers: &'a LpHeaders,
-    /// When it was read, by the connection's clock.
+    /// The time at which it was read, by the connection's clock.
     pub received_ns: u64,
 }
 
@@ -21,12 +21,12 @@ pub enum Packet<'a> {
     Interest(InterestView<'a>),
     /// Data.
     Data(DataView<'a>),
-    /// An Interest of ours that the router refused.
+    /// An Interest of this client that the router refused.
     Nack(InterestView<'a>, NackReason),
 }
 
 impl Incoming<'_> {
-    /// Headers for the answer to this Interest: its PIT token comes back, of any length.
+    /// Headers for the answer to this Interest. They contain its PIT token, of any length.
     pub fn answer_headers(&self) -> LpHeaders {
         LpHeaders { pit_token: self.headers.pit_token, ..LpHeaders::default() }
     }

@@ -1,7 +1,7 @@
-//! The forwarder in the kernel: a socket of AF_NNET, each message of which is a packet.
+//! The forwarder in the kernel: a socket of AF_NNET. Each message is a packet.
 //!
-//! There is no management to ask: a prefix is bound by the socket, and whether a route leads to it
-//! stands in /proc/net/nnet/fib.
+//! There is no management protocol. The socket binds a prefix, and /proc/net/nnet/fib lists whether
+//! a route leads to it.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice};
@@ -19,9 +19,9 @@ use rustix::net::sockopt;
 use super::carrier::{Bindings, Carrier, Delivery, Ready, poll};
 use super::fault::Fault;
 use super::outbox::{Datagrams, Outbox};
-use super::reach::{NotBound, Reach};
+use super::reach::{NotBound, Reachability};
 
-/// Times that the socket is read in one turn.
+/// Maximum number of reads of the socket in one round.
 const READS_PER_TURN: usize = 4;
 
 /// A socket of the kernel's forwarder.
@@ -29,16 +29,17 @@ const READS_PER_TURN: usize = 4;
 pub(super) struct KernelLink {
     socket: Socket,
     buf: Box<[u8]>,
-    /// Packets in `buf` that wait to be handled.
+    /// Packets in `buf` that wait for processing.
     unread: VecDeque<Range<usize>>,
 }
 
-/// A socket with a face in the kernel's forwarder.
+/// Opens a socket with a face in the kernel's forwarder.
 pub(super) fn open() -> io::Result<Socket> {
     Socket::open().map_err(|error| match &error {
         OpenError::NotLoaded => io::Error::new(ErrorKind::NotFound, error),
         OpenError::Stopped(_) => io::Error::new(ErrorKind::ConnectionAborted, error),
         OpenError::NotPermitted => io::Error::new(ErrorKind::PermissionDenied, error),
+        // The error number is retained for `ConnectionError::errno`.
         OpenError::System(errno @ (Errno::MFILE | Errno::NFILE)) => (*errno).into(),
         OpenError::System(errno) => io::Error::new(io::Error::from(*errno).kind(), error),
     })
@@ -49,7 +50,7 @@ impl KernelLink {
         KernelLink { socket, buf: vec![0; RECEIVE_OCTETS].into(), unread: VecDeque::new() }
     }
 
-    /// Reads what has come; nothing is left of what came before. Returns true if there may be more.
+    /// Reads packets; all earlier packets must be processed. Returns true if there may be more.
     fn read(&mut self) -> Result<bool, Errno> {
         match mmsg::receive(&self.socket, &mut self.buf, false) {
             Ok(received) => {
@@ -61,7 +62,7 @@ impl KernelLink {
         }
     }
 
-    /// Hands over what was read, as long as there is room for the answers.
+    /// Delivers the packets in `buf`, while the outbox has space for the answers.
     fn deliver(&mut self, delivery: &mut Delivery<'_>) -> usize {
         let mut handled = 0;
         delivery.begin_batch();
@@ -74,7 +75,7 @@ impl KernelLink {
     }
 }
 
-/// Sends the first packets, a message each; how many were taken.
+/// Sends the first packets, one message each. Returns the number of accepted packets.
 fn send(socket: BorrowedFd<'_>, packets: Datagrams<'_>) -> Result<usize, Errno> {
     let mut slices = [IoSlice::new(&[]); MESSAGES_OUT_MAX];
     let mut count = 0;
@@ -91,7 +92,7 @@ impl Carrier for KernelLink {
         Some(LP_PACKET_OCTETS_MAX.min(uapi::NNET_PACKET_MAX))
     }
 
-    /// The module stays as long as the socket is open.
+    /// The module stays loaded while the socket is open, so the forwarder cannot restart unnoticed.
     fn is_lossy(&self) -> bool {
         false
     }
@@ -112,6 +113,7 @@ impl Carrier for KernelLink {
     fn wait(&mut self, outbox: &mut Outbox, waker: &Waker, wait_ns: u64) -> Result<Ready, Fault> {
         let ready = poll(&self.socket, outbox, waker, wait_ns)?;
         if ready.contains(PollFlags::ERR) {
+            // The first error is that of the call, the second that of the socket.
             sockopt::socket_error(&self.socket)??;
         }
         Ok(Ready { readable: ready.contains(PollFlags::IN), writable: ready.contains(PollFlags::OUT) })
@@ -119,6 +121,8 @@ impl Carrier for KernelLink {
 
     fn receive(&mut self, delivery: &mut Delivery<'_>) -> Result<usize, Fault> {
         let (mut handled, mut reads) = (0, 0);
+        // A read overwrites `buf`, so all packets in it are delivered first. The number of reads is
+        // limited, so that answers are not delayed.
         while self.unread.is_empty() && reads < READS_PER_TURN && self.read()? {
             handled += self.deliver(delivery);
             reads += 1;
@@ -128,15 +132,15 @@ impl Carrier for KernelLink {
 }
 
 impl Bindings for KernelLink {
-    /// What is shared is led to the socket by a route: who binds below what it begins with does not
-    /// find it taken.
-    fn bind(&mut self, prefix: NameRef<'_>, is_shared: bool) -> Result<Reach, NotBound> {
+    /// A shared prefix receives a route to the socket instead of a binding, so that it does not
+    /// conflict with the bindings of other clients.
+    fn bind(&mut self, prefix: NameRef<'_>, is_shared: bool) -> Result<Reachability, NotBound> {
         if is_shared {
             let face = self.socket.face().map_err(NotBound::System)?;
             let routed = Control::open().and_then(|mut kernel| kernel.route_new(prefix, face, 0));
-            return routed.map(|()| Reach::Route).map_err(not_routed);
+            return routed.map(|()| Reachability::Route).map_err(not_routed);
         }
-        if is_of_management(prefix) {
+        if is_management(prefix) {
             return Err(NotBound::Reserved);
         }
         self.socket.bind(prefix).map_err(|errno| match errno {
@@ -146,8 +150,10 @@ impl Bindings for KernelLink {
             Errno::NOSPC | Errno::DQUOT => NotBound::Full,
             errno => NotBound::System(errno),
         })?;
+        // The prefix is bound already. A table that cannot be read only makes the report
+        // pessimistic.
         let is_routed = proc::is_routed_to_applications(prefix).unwrap_or(false);
-        Ok(if is_routed { Reach::Bound } else { Reach::NoRouteYet })
+        Ok(if is_routed { Reachability::Bound } else { Reachability::NoRouteYet })
     }
 
     fn unbind(&mut self, prefix: NameRef<'_>, is_shared: bool) -> Result<(), NotBound> {
@@ -159,15 +165,16 @@ impl Bindings for KernelLink {
     }
 }
 
-/// Returns true if it is where routers take commands: those of this machine's programs are for
-/// none of them.
-fn is_of_management(prefix: NameRef<'_>) -> bool {
+/// Returns true if the prefix belongs to a router's management. Commands of programs on this
+/// machine must not reach another application.
+fn is_management(prefix: NameRef<'_>) -> bool {
     let management = Name::new().join_generic("localhost").join_generic("nfd");
     management.is_prefix_of(prefix)
 }
 
 fn not_routed(error: ControlError) -> NotBound {
     match error {
+        // The route of a shared prefix needs CAP_NET_ADMIN, which this error explains.
         ControlError::NotPermitted => NotBound::Shared,
         ControlError::Full => NotBound::Full,
         ControlError::NotFound => NotBound::System(Errno::NOENT),

@@ -1,8 +1,8 @@
-//! Shared memory to a router on this host (memif): packets without a system call for each.
+//! Shared memory to a router on this host (memif). A packet does not cost a system call.
 //!
-//! What a handler sees is a private copy, made once when the packet leaves the ring: the router
-//! could change what lies in shared memory while a signature is checked, and then `Verified` would
-//! say too much.
+//! A handler receives a private copy, made once when the packet leaves the ring. Otherwise the
+//! router could change the shared memory while a signature is checked, and `Verified` would be
+//! wrong.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -18,17 +18,19 @@ use super::carrier::{Carrier, Delivery, Ready};
 use super::fault::Fault;
 use super::outbox::Outbox;
 
-/// How long a router may take to make an interface.
+/// Maximum time of the handshake, in which the router creates an interface.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Packets taken from the rings in one turn.
+/// Maximum number of packets taken from the rings in one round.
 const PACKETS_PER_TURN: usize = 256;
 
-/// How soon a full ring is looked at again: nothing tells when it no longer is.
+/// Pause before a full ring is tried again, because there is no notification when space becomes
+/// free.
 const RETRY_NS: u64 = 500_000;
 
-/// Attaches to an interface of the memif server that `socket` leads to.
+/// Attaches to an interface of the memif server at `socket`.
 pub(super) fn connect(socket: OwnedFd, options: Options) -> io::Result<Interface> {
+    // A read must not block, because a silent router would then delay it beyond the timeout.
     rustix::io::ioctl_fionbio(&socket, true)?;
     let started = Instant::now();
     let mut handshake = Handshake::client(socket, options);
@@ -45,6 +47,7 @@ pub(super) fn connect(socket: OwnedFd, options: Options) -> io::Result<Interface
         }
         let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
         match rustix::event::poll(&mut [PollFd::new(&handshake, PollFlags::IN)], Some(&timeout)) {
+            // The next iteration computes the remaining time.
             Ok(_) | Err(Errno::INTR) => {}
             Err(errno) => return Err(errno.into()),
         }
@@ -74,7 +77,7 @@ impl Carrier for Interface {
     }
 
     fn wait(&mut self, outbox: &mut Outbox, waker: &Waker, wait_ns: u64) -> Result<Ready, Fault> {
-        // Going to sleep fails when packets came since the ring was looked at.
+        // `sleep` returns false if packets arrived since the last check of the ring.
         if outbox.is_full() || self.receiver.sleep() {
             let wait_ns = if outbox.is_empty() { wait_ns } else { wait_ns.min(RETRY_NS) };
             let ready = self.link.wait(Duration::from_nanos(wait_ns))?;
@@ -93,6 +96,7 @@ impl Carrier for Interface {
             return Ok(0);
         }
         delivery.begin_batch();
+        // While this thread processes packets, the router need not wake it by a system call.
         self.receiver.stay_awake();
         let received = self.receiver.receive(PACKETS_PER_TURN, &mut |frame| {
             delivery.take(frame);

@@ -1,11 +1,12 @@
 //! A client's link to a router: blocking, poll-based, one thread.
 //!
-//! The caller drives it by [`Connection::turn`]: each turn writes what is queued, waits for
-//! packets, hands each to the caller's handler together with the [`Outbox`] for answers, and writes
-//! those. When the router goes away the connection comes back by itself, with growing pauses, and
-//! registers its prefixes again; [`Connection::epoch`] tells that what was outstanding is lost.
+//! The caller drives it by [`Connection::turn`]. Each round writes queued packets, waits for
+//! packets, passes each to the caller's handler together with the [`Outbox`] for answers, and
+//! writes the answers. If the router goes away, the connection reconnects with growing pauses and
+//! registers its prefixes again. [`Connection::epoch`] then changes, because outstanding Interests
+//! are lost.
 //!
-//! A packet is handled where it was read; an answer is composed where it will be written from.
+//! A packet is processed in the receive buffer, and an answer is composed in the send buffer.
 //!
 //! ```no_run
 //! use namely_transport::connection::{Answer, Connection, Options};
@@ -47,54 +48,67 @@ mod udp;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
+use namely_messages::Scope;
 use namely_security::Signer;
 use namely_wire::FaceUri;
-use namely_wire::mgmt::Scope;
 use rustix::event::{PollFd, PollFlags};
 
 use self::carrier::{Carrier, Delivery, timespec};
 pub use self::command::CommandError;
 use self::command::CommandSigner;
-use self::connect::Connected;
+use self::connect::Transport;
 pub use self::error::{ConnectionError, NoRouter};
 pub use self::express::{Answer, Expression, Reply};
 use self::fault::Fault;
 pub use self::incoming::{Incoming, Packet};
 pub use self::ndndpdk::{ANSWER_OCTETS_MAX, ManagementError};
 pub use self::outbox::{OUTBOX_OCTETS_MAX, Outbox};
-pub use self::reach::{NotBound, Reach};
+pub use self::reach::{NotBound, Reachability};
 pub use self::receiver::Counters;
 use self::receiver::Receiver;
 use self::registration::{Context, Registrations};
-use crate::endpoint::{self, Surroundings};
-pub use crate::endpoint::{BadRouter, Candidate, NamedBy};
+use crate::endpoint::{self, Environment};
+pub use crate::endpoint::{AddressSource, BadRouter, Candidate};
 use crate::nonce::Nonces;
 pub use namely_host::Waker;
 
-/// Shortest and longest pause between two attempts to reach a router that went away.
+/// Shortest and longest pause between two attempts to reconnect.
 const RETRY_NS: (u64, u64) = (20_000_000, 1_000_000_000);
 
-/// How long a router that was reached again may take to answer what is told it. One that takes
-/// connections and says nothing is as good as gone: a process that was stopped, or a socket that
-/// somebody else has kept.
+/// Time for a router to answer a registration after a reconnection.
+///
+/// A router that accepts connections but does not answer may be a stopped process, or a listening
+/// socket that another process still holds.
+///
+/// # Limit
+/// The router counts as gone.
+/// - Value: 5 s
+/// - Tests: `an_unresponsive_router_is_finally_lost`
 const ANSWER_NS: u64 = if cfg!(test) { 200_000_000 } else { 5_000_000_000 };
 
-/// How a connection behaves.
+/// Options of a connection.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How long a router that went away is looked for before the connection gives up; zero: not at
-    /// all.
+    /// Duration of attempts to reconnect to a router.
+    ///
+    /// Zero: none.
+    ///
+    /// # Limit
+    /// The connection ends.
+    /// - Value: 10 s; no limit for a server
+    /// - Tests: `an_absent_router_ends_the_connection`
     pub reconnect: Duration,
-    /// Signs commands to the router. A router trusts the applications of its own user or host by
-    /// their socket; others need a key that it knows.
+    /// Signs commands to the router. A router identifies the applications of its own user or host
+    /// by their socket; others need a key that it trusts.
     pub signer: Signer,
-    /// Users, by number or name and with commas between them, whose routers on this machine are
-    /// taken as those of this user and root are.
+    /// Users whose routers on this host are trusted, like those of this user and of root. They are
+    /// numbers or names, separated by commas.
     pub trust_router_of: String,
 }
 
 impl Default for Options {
-    /// For an application that fetches: a router may take ten seconds to restart.
+    /// For an application that fetches: attempts to reconnect end after ten seconds, enough for a
+    /// restart of the router.
     fn default() -> Self {
         Options {
             reconnect: Duration::from_secs(10),
@@ -105,7 +119,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// For an application that serves: it waits for its router for as long as it takes.
+    /// For an application that serves: attempts to reconnect never end.
     pub fn for_server() -> Self {
         Options { reconnect: Duration::MAX, ..Options::default() }
     }
@@ -120,42 +134,45 @@ pub struct Connection {
     outbox: Outbox,
     receiver: Receiver,
     waker: Waker,
-    /// Whether the router sees this client as local.
+    /// Whether the router treats this client as local.
     local: bool,
     retry: Retry,
     registrations: Registrations,
     commands: CommandSigner,
     epoch: u64,
-    /// The epoch in which the router was asked to tell where packets come from.
+    /// The epoch in which IncomingFaceId was requested from the router.
     origins_asked: Option<u64>,
     started: Instant,
     nonces: Nonces,
 }
 
-/// The search for a router that went away.
+/// The attempts to reconnect to a lost router.
 #[derive(Clone, Copy, Debug, Default)]
 struct Retry {
     lost_at_ns: u64,
     next_at_ns: u64,
     pause_ns: u64,
-    /// It was reached, but has not said a word about the prefixes that it was told of; when that
-    /// means that it is not there.
+    /// The deadline for an answer to registrations after a reconnection. A router without an answer
+    /// by then counts as gone.
     answer_due_ns: Option<u64>,
 }
 
 impl Connection {
-    /// Connects to the router at the address `router`; otherwise to the one that `NAMELY_ROUTER`,
-    /// `NDN_CLIENT_TRANSPORT` or a `client.conf` names, or to the first of the usual places.
+    /// Connects to the router at the address `router`. Without `router`, the address is that of
+    /// `NAMELY_ROUTER`, else of `NDN_CLIENT_TRANSPORT`, else of a `client.conf`. Otherwise, or if
+    /// the router of the `client.conf` does not accept, the first default address that accepts is
+    /// used.
     ///
     /// # Errors
-    /// [`ConnectionError::NoRouter`]: none was reached, or none that is run by a user whom the
-    /// caller trusts. [`ConnectionError::BadRouter`]: what names one is no address.
+    /// [`ConnectionError::NoRouter`]: none was reached, or the caller trusts none of their users.
+    /// [`ConnectionError::BadRouter`]: a configured address is invalid.
     pub fn find(router: Option<&str>, mut options: Options) -> Result<Self, ConnectionError> {
         let read = |path: &std::path::Path| std::fs::read_to_string(path).ok();
-        let surroundings = Surroundings::of_process();
+        let surroundings = Environment::of_process();
         let candidates =
             endpoint::candidates(router, &surroundings, read).map_err(ConnectionError::BadRouter)?;
         if let Some(users) = surroundings.trust_router_of {
+            // The variable adds users and does not replace those of the caller.
             options.trust_router_of = format!("{},{users}", options.trust_router_of);
         }
         Self::open(candidates, options)
@@ -170,8 +187,8 @@ impl Connection {
         for candidate in candidates {
             match connect::connect(&candidate.uri, &options.trust_router_of) {
                 Ok(connected) => return Self::over(connected, candidate.uri, options),
-                // Shared memory is offered beside a socket, or not: the socket tells whether there
-                // is a router.
+                // Shared memory is optional beside a socket. The socket shows whether there is a
+                // router.
                 Err(_) if candidate.is_offer() => {}
                 Err(error) => tried.push((candidate, error)),
             }
@@ -184,10 +201,10 @@ impl Connection {
     /// # Errors
     /// [`ConnectionError::NoRouter`]: it does not accept.
     pub fn to(uri: FaceUri, options: Options) -> Result<Self, ConnectionError> {
-        Self::open(vec![Candidate { uri, named_by: NamedBy::Caller }], options)
+        Self::open(vec![Candidate { uri, named_by: AddressSource::Caller }], options)
     }
 
-    /// Speaks over a stream that is connected already, such as one end of a socket pair. It cannot
+    /// Uses a stream that is connected already, such as one end of a socket pair. It cannot
     /// reconnect, and the other end need not be a router.
     ///
     /// # Errors
@@ -196,13 +213,15 @@ impl Connection {
         let connected = connect::stream(stream.into(), true).map_err(ConnectionError::System)?;
         let options = Options { reconnect: Duration::ZERO, ..Options::default() };
         let mut connection = Self::over(connected, FaceUri::Fd(0), options)?;
+        // A peer that is not a router would treat a command as an Interest to answer, so none is
+        // sent.
         connection.origins_asked = Some(connection.epoch);
         connection.registrations = Registrations::without_binding();
         Ok(connection)
     }
 
-    fn over(connected: Connected, uri: FaceUri, options: Options) -> Result<Self, ConnectionError> {
-        let Connected { carrier, local } = connected;
+    fn over(connected: Transport, uri: FaceUri, options: Options) -> Result<Self, ConnectionError> {
+        let Transport { carrier, local } = connected;
         let frame_octets_max = carrier.frame_octets_max();
         let waker = Waker::new().and_then(|waker| carrier.watch(&waker).map(|()| waker));
         Ok(Connection {
@@ -238,55 +257,57 @@ impl Connection {
         elapsed_ns(self.started)
     }
 
-    /// Grows by one each time the router was reached again: what was outstanding before is lost.
+    /// Increases by one at each reconnection. Interests that were outstanding before are lost.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// Whether the router is there, as far as is known.
+    /// Returns true if the router is connected, as far as known.
     pub fn is_connected(&self) -> bool {
         self.carrier.is_some()
     }
 
-    /// Fresh nonces for Interests.
+    /// The generator of nonces for Interests.
     pub fn nonces(&mut self) -> &mut Nonces {
         &mut self.nonces
     }
 
-    /// What went through, and what was dropped.
+    /// The counters of the connection.
     pub fn counters(&self) -> Counters {
         Counters { dropped_unsent: self.outbox.unsent(), ..self.receiver.counters }
     }
 
-    /// The largest link packet that reaches the router in one piece, octets: longer packets go in
-    /// fragments. None where packets of any size do. Over UDP it follows the path.
+    /// The largest link packet that reaches the router in one piece, octets. Longer packets are
+    /// fragmented. None if packets of any size are sent whole. Over UDP it follows the path.
     pub fn frame_octets_max(&self) -> Option<usize> {
         self.outbox.datagram_octets_max()
     }
 
-    /// What ends a wait of [`Connection::turn`] from another thread.
+    /// A waker with which another thread ends the wait in [`Connection::turn`].
     pub fn waker(&self) -> Waker {
         self.waker.clone()
     }
 
-    /// Fresh nonces, and where packets are queued.
+    /// The generator of nonces and the outbox, borrowed together.
     pub fn sending(&mut self) -> (&mut Nonces, &mut Outbox) {
         (&mut self.nonces, &mut self.outbox)
     }
 
-    /// Where packets are queued; [`Connection::turn`] writes them.
+    /// The outbox for packets; [`Connection::turn`] writes them.
     pub fn outbox(&mut self) -> &mut Outbox {
         &mut self.outbox
     }
 
-    /// Writes what is queued, waits until `deadline_ns` at most for packets, hands each to
-    /// `handler`, and writes what the handler queued. Returns early on a signal, and when its
-    /// [`Waker`] is used. While the outbox is full no packets are taken in, so a router that does
-    /// not read slows its own requests down. Returns the number of packets that `handler` saw.
+    /// Writes queued packets, waits until `deadline_ns` at most for packets, passes each to
+    /// `handler`, and writes the packets that the handler queued. Returns early on a signal, and
+    /// when its [`Waker`] is used. While the outbox is full no packets are received, so a router
+    /// that does not read its answers delays its own requests. Returns the number of processed
+    /// packets. They may include packets that `handler` does not receive, such as responses to
+    /// registrations.
     ///
     /// # Errors
-    /// [`ConnectionError::Lost`]: the router went away, and did not come back in the time that the
-    /// options give it.
+    /// [`ConnectionError::Lost`]: the connection to the router was lost and not restored within the
+    /// time in the options.
     pub fn turn(
         &mut self,
         deadline_ns: u64,
@@ -341,25 +362,32 @@ impl Connection {
             arrived_ns: None,
         };
         let handled = carrier::exchange(&mut **carrier, &self.waker, wait_ns, &mut delivery)?;
+        // Any packet shows that the router is alive.
         if handled > 0 {
             self.retry.answer_due_ns = None;
         }
         Ok(handled)
     }
 
-    /// Records that the router is gone; an error when it shall not be looked for.
+    /// Records the loss of the router. Returns an error if reconnecting is disabled or its time is
+    /// over.
     fn lose(&mut self, fault: Fault) -> Result<(), ConnectionError> {
         if matches!(fault, Fault::Unframed(_)) {
             self.receiver.counters.streams_broken += 1;
         }
         tracing::debug!(router = %self.uri, ?fault, "connection lost");
         self.carrier = None;
+        // The new connection must not begin within a packet. Outstanding Interests are sent again,
+        // because the epoch changes.
         self.outbox.clear();
         let now_ns = self.now_ns();
+        // If the router accepted the reconnection but never answered, the same outage continues, so
+        // its start and the pause are not reset.
         if self.retry.answer_due_ns.take().is_none() {
             self.retry.lost_at_ns = now_ns;
             self.retry.pause_ns = RETRY_NS.0;
         }
+        // The first attempt is made at once, because a restarted router may listen already.
         self.retry.next_at_ns = now_ns;
         let after = Duration::from_nanos(now_ns - self.retry.lost_at_ns);
         if after >= self.options.reconnect {
@@ -368,8 +396,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Tries once to reach the router again when it is time to, or waits for that time. Whether it
-    /// is reached.
+    /// Tries once to reconnect if an attempt is due; otherwise waits until it is. Returns true if
+    /// the router was reached.
     fn reconnect(&mut self, deadline_ns: u64) -> Result<bool, ConnectionError> {
         let now_ns = self.now_ns();
         if now_ns < self.retry.next_at_ns {
@@ -381,7 +409,7 @@ impl Connection {
             return Ok(false);
         }
         let connected = connect::connect(&self.uri, &self.options.trust_router_of);
-        let connected = connected.and_then(|Connected { carrier, .. }| {
+        let connected = connected.and_then(|Transport { carrier, .. }| {
             carrier.watch(&self.waker)?;
             Ok(carrier)
         });
@@ -391,20 +419,22 @@ impl Connection {
                     self.outbox.set_datagram_octets_max(octets);
                 }
                 let is_told = !self.registrations.is_empty() && carrier.bindings().is_none();
+                // Over datagrams a response may be lost, so its absence proves nothing.
                 let is_asked = !carrier.is_lossy() && is_told;
                 self.retry.answer_due_ns = is_asked.then(|| now_ns.saturating_add(ANSWER_NS));
                 self.carrier = Some(carrier);
+                // A restarted router has no registrations.
                 self.registrations.restart();
                 self.epoch += 1;
                 self.receiver.counters.reconnects += 1;
                 tracing::info!(router = %self.uri, "connected again");
                 Ok(true)
             }
-            // What has stopped in a kernel stays so.
+            // A stopped forwarder in the kernel does not start again.
             Err(error)
                 if self.uri == FaceUri::Kernel && error.kind() == std::io::ErrorKind::ConnectionAborted =>
             {
-                let candidate = Candidate { uri: self.uri.clone(), named_by: NamedBy::Caller };
+                let candidate = Candidate { uri: self.uri.clone(), named_by: AddressSource::Caller };
                 Err(ConnectionError::NoRouter(NoRouter { tried: vec![(candidate, error)] }))
             }
             Err(error) => {

@@ -1,38 +1,44 @@
-//! What waits to be written: link packets one behind the other in one buffer, so that a whole
-//! turn's packets leave in one system call on a stream, and in few on datagram sockets.
+//! The send queue: link packets one after another in one buffer. The packets of a round are thus
+//! sent in one system call on a stream, and in few on datagram sockets.
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd;
 
 use namely_link::{Frame, LinkConfig, LinkKind, LinkSender, Outbound};
-use namely_memif::{Pushed, RingFault};
+use namely_memif::{PushOutcome, RingFault};
 use namely_wire::{LpFraming, LpHeaders, LpView, PACKET_OCTETS_MAX, encode_lp_header};
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 
 use super::shown;
 
-/// Octets that may wait before the connection stops taking packets in; one turn may exceed it by
-/// what a single packet's handler adds.
+/// Octets of answers that wait for a client's router.
+///
+/// One round may exceed the limit by the output of a single packet's handler.
+///
+/// # Limit
+/// The connection receives no further packet; packets of the router wait in the socket.
+/// - Value: 1 MiB and one packet
+/// - Tests: `a_stalled_router_fills_only_the_outbox`
 pub const OUTBOX_OCTETS_MAX: usize = 1 << 20;
 
-/// Buffered octets above which memory is given back once all has been written.
+/// A larger buffer is released once the queue is empty.
 const KEPT_OCTETS_MAX: usize = 2 * OUTBOX_OCTETS_MAX;
 
-/// Packets on their way to the router.
+/// Queued packets to the router.
 #[derive(Debug)]
 pub struct Outbox {
     buf: Vec<u8>,
     written: usize,
-    /// Where each datagram ends in `buf`; empty on a stream.
+    /// The end of each datagram in `buf`; empty on a stream.
     ends: VecDeque<usize>,
-    /// Cuts packets that are longer than a datagram may be; `None` on a stream.
+    /// Fragments packets that do not fit into a datagram; `None` on a stream.
     link: Option<Box<LinkSender<Vec<u8>>>>,
     datagram_octets_max: usize,
-    /// When the turn began, ns.
+    /// The start of the round, ns.
     now_ns: u64,
     packets: u64,
-    /// Datagrams that the system did not take.
+    /// Datagrams that the system refused.
     unsent: u64,
 }
 
@@ -40,6 +46,8 @@ impl Outbox {
     /// `datagram_octets_max`: `None` on a stream.
     pub(super) fn new(datagram_octets_max: Option<usize>) -> Self {
         let link = datagram_octets_max.map(|mtu| {
+            // A client does not mark its own packets. Its queue is bounded by
+            // [`OUTBOX_OCTETS_MAX`].
             let config = LinkConfig { marking: false, ..LinkConfig::new(LinkKind::Datagram { mtu }) };
             Box::new(LinkSender::new(config, 0))
         });
@@ -55,15 +63,15 @@ impl Outbox {
         }
     }
 
-    /// Longer packets are cut from now on.
+    /// Sets the maximum length of datagrams. Longer packets are fragmented from now on.
     pub(super) fn set_datagram_octets_max(&mut self, octets: usize) {
         let Some(link) = &mut self.link else { return };
         link.reconfigure(LinkConfig { kind: LinkKind::Datagram { mtu: octets }, ..*link.config() });
         self.datagram_octets_max = link.mtu().unwrap_or(octets);
     }
 
-    /// Finds out by probes what the path to the router carries, where nobody tells. Returns when
-    /// there is something to do for that, ns.
+    /// Probes the maximum frame length of the path to the router, if the path does not report it.
+    /// Returns the time of the next call, ns.
     pub(super) fn probe_path(&mut self, now_ns: u64) -> Option<u64> {
         self.now_ns = now_ns;
         let Outbox { link: Some(link), buf, ends, .. } = self else { return None };
@@ -73,11 +81,10 @@ impl Outbox {
         link.due_ns()
     }
 
-    /// Records what an IDLE packet from the router says of the path, or answers it: one of the two
-    /// probes what it carries.
+    /// Processes an IDLE packet from the router: either an answer to a probe, or a probe to answer.
     pub(super) fn on_arrival(&mut self, view: &LpView<'_>) {
         let Outbox { link: Some(link), buf, ends, now_ns, .. } = self else { return };
-        // Only the reliability service, which is off, takes a frame for a duplicate.
+        // Only the reliability service reports duplicates, and it is off.
         let _ = link.on_arrival(view, *now_ns, &mut |frame| append(&frame, buf, ends));
         self.datagram_octets_max = link.mtu().unwrap_or(self.datagram_octets_max);
     }
@@ -87,7 +94,7 @@ impl Outbox {
         self.link.is_some().then_some(self.datagram_octets_max)
     }
 
-    /// Datagrams that the system did not take: too long for the link, or no memory.
+    /// Datagrams that the system refused: too long for the link, or no memory.
     pub(super) fn unsent(&self) -> u64 {
         self.unsent
     }
@@ -104,8 +111,9 @@ impl Outbox {
         }
     }
 
-    /// Queues `packet` with a PrefixAnnouncement, or without where that leaves them no room: on a
-    /// stream in what NFD reads, otherwise in the first frame.
+    /// Queues `packet` with a PrefixAnnouncement. If both do not fit together, the packet is sent
+    /// without the announcement. They must fit into NFD's packet size on a stream, and into the
+    /// first frame otherwise.
     pub fn send_announced(&mut self, headers: &LpHeaders, packet: &[u8], announcement: &[u8]) {
         let start = self.buf.len();
         let Outbox { link, buf, ends, now_ns, .. } = self;
@@ -127,11 +135,11 @@ impl Outbox {
         shown::sent(headers, packet);
     }
 
-    /// Queues a packet that `fill` appends in place; it must append exactly `octets`. When it
-    /// fails, or appends another number of octets, nothing is queued.
+    /// Queues a packet that `fill` appends in place; it must append exactly `octets`. If it fails,
+    /// or appends another number of octets, nothing is queued.
     ///
     /// # Errors
-    /// What `fill` fails with.
+    /// The error of `fill`.
     pub fn compose<E>(
         &mut self,
         headers: &LpHeaders,
@@ -145,12 +153,14 @@ impl Outbox {
         let packet = self.buf.len();
         let filled = fill(&mut self.buf);
         debug_assert!(octets <= PACKET_OCTETS_MAX, "packets are at most {PACKET_OCTETS_MAX} octets");
+        // The link header contains the length, so a packet of another size would break the framing.
         if filled.is_err() || self.buf.len() != packet + octets {
             debug_assert!(filled.is_err(), "a packet of another size than announced");
             self.buf.truncate(start);
             return filled;
         }
         self.packets += 1;
+        // It is logged before the end of the datagram, which may move the packet into fragments.
         shown::sent(headers, &self.buf[packet..]);
         if self.link.is_some() {
             self.end_datagram(start, packet, headers);
@@ -158,8 +168,8 @@ impl Outbox {
         filled
     }
 
-    /// Notes where the datagram that begins at `start` ends; one that is too long is cut into
-    /// fragments.
+    /// Records the end of the datagram that begins at `start`. A datagram that is too long is split
+    /// into fragments.
     fn end_datagram(&mut self, start: usize, packet: usize, headers: &LpHeaders) {
         let Some(link) = &mut self.link else { return };
         let octets = self.buf.len() - start;
@@ -168,21 +178,22 @@ impl Outbox {
             self.ends.push_back(self.buf.len());
             return;
         }
+        // Only packets to fragment are copied, because the link sender takes ownership of them.
         let octets = self.buf.split_off(packet);
         self.buf.truncate(start);
         let (buf, ends) = (&mut self.buf, &mut self.ends);
         let outbound = Outbound { headers: *headers, packet: octets, hop_limit: None };
         let cut = link.send(outbound, self.now_ns, &mut |frame| append(&frame, buf, ends));
-        // Nothing is sent of a packet that cannot be cut: its answer is missed as if it were lost.
+        // A packet that cannot be fragmented is not sent. It is treated like a lost packet.
         debug_assert!(cut.is_ok(), "the largest packet fits into the fragments allowed");
     }
 
-    /// Octets that wait.
+    /// Number of queued octets.
     pub fn len(&self) -> usize {
         self.buf.len() - self.written
     }
 
-    /// Whether nothing waits.
+    /// Returns true if the queue is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -196,9 +207,10 @@ impl Outbox {
         self.len() >= OUTBOX_OCTETS_MAX
     }
 
-    /// Writes what a stream takes. `Ok(true)`: all is written.
+    /// Writes as much as the stream accepts. `Ok(true)`: all is written.
     pub(super) fn flush(&mut self, stream: impl AsFd) -> Result<bool, Errno> {
         while !self.is_empty() {
+            // Without NOSIGNAL a closed peer would end the process by SIGPIPE.
             match rustix::net::send(&stream, &self.buf[self.written..], SendFlags::NOSIGNAL) {
                 Ok(written) => self.written += written,
                 Err(Errno::INTR) => {}
@@ -210,8 +222,8 @@ impl Outbox {
         Ok(true)
     }
 
-    /// Writes datagrams as far as they are taken. `send` tells how many it took from the front.
-    /// `Ok(true)`: all is written.
+    /// Writes as many datagrams as the link accepts. `send` returns the number of accepted
+    /// datagrams from the front. `Ok(true)`: all is written.
     pub(super) fn flush_datagrams(
         &mut self,
         mut send: impl FnMut(Datagrams<'_>) -> Result<usize, Errno>,
@@ -221,7 +233,7 @@ impl Outbox {
                 Ok(count) => self.datagrams_done(count),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Ok(false),
-                // This one datagram cannot be sent: too long for the link, or the queue is full.
+                // This datagram cannot be sent: it is too long for the link, or the queue is full.
                 Err(Errno::MSGSIZE | Errno::NOBUFS) => {
                     self.unsent += 1;
                     self.datagram_done(end);
@@ -233,22 +245,26 @@ impl Outbox {
         Ok(true)
     }
 
-    /// Writes what the router's ring takes, a packet each. `Ok(true)`: all is written.
+    /// Writes as many packets as the router's ring accepts, one slot each. `Ok(true)`: all is
+    /// written.
     pub(super) fn flush_to_ring(&mut self, sender: &mut namely_memif::Sender) -> Result<bool, RingFault> {
         while let Some(end) = self.ends.front().copied() {
             match sender.push(&[&self.buf[self.written..end]])? {
-                Pushed::Full => {
+                PushOutcome::Full => {
+                    // The packets so far are published, because otherwise the router would not free
+                    // slots.
                     sender.publish();
                     return Ok(false);
                 }
-                // One that is too long for the whole ring is missed as if it were lost.
-                Pushed::Taken => self.datagram_done(end),
-                Pushed::TooLong => {
+                // A packet that is too long for the whole ring is treated like a lost packet.
+                PushOutcome::Accepted => self.datagram_done(end),
+                PushOutcome::TooLong => {
                     self.unsent += 1;
                     self.datagram_done(end);
                 }
             }
         }
+        // One publication for all packets, so that the router is woken once.
         sender.publish();
         self.clear();
         Ok(true)
@@ -265,7 +281,7 @@ impl Outbox {
         self.ends.pop_front();
     }
 
-    /// Forgets what waits: the connection it was meant for is gone.
+    /// Empties the queue after everything was written, or after the connection was lost.
     pub(super) fn clear(&mut self) {
         self.buf.clear();
         self.ends.clear();
@@ -282,7 +298,7 @@ fn append(frame: &Frame<Vec<u8>>, buf: &mut Vec<u8>, ends: &mut VecDeque<usize>)
     ends.push_back(buf.len());
 }
 
-/// The datagrams that wait, first one first.
+/// The queued datagrams, the oldest first.
 #[derive(Clone, Debug)]
 pub(super) struct Datagrams<'a> {
     buf: &'a [u8],
@@ -322,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn all_packets_of_a_turn_arrive_in_order_on_a_stream() {
+    fn packets_of_a_turn_arrive_in_order() {
         let (near, mut far) = UnixStream::pair().unwrap();
         let mut outbox = Outbox::new(None);
         outbox.send(&LpHeaders::default(), b"\x06\x01a");
@@ -350,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_longer_than_a_datagram_is_cut_and_fits_together_again() {
+    fn an_oversized_packet_is_fragmented_and_reassembled() {
         let (near, far) = pair();
         let mut outbox = Outbox::new(Some(1000));
         let mut packet = vec![6, 253, 8, 0];
@@ -372,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn an_announcement_goes_with_the_first_datagram_and_on_a_stream_with_what_it_leaves_room_for() {
+    fn an_announcement_leaves_with_the_first_datagram() {
         let mut packet = vec![6, 253, 8, 0];
         packet.resize(4 + 2048, 9);
         let (near, far) = pair();
@@ -407,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_that_cannot_be_filled_leaves_nothing_behind() {
+    fn a_failed_packet_leaves_the_outbox_empty() {
         let mut outbox = Outbox::new(None);
         let marked = LpHeaders { congestion_mark: Some(1), ..LpHeaders::default() };
         let failed = outbox.compose(&marked, 10, |buf| {
@@ -419,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_socket_keeps_the_rest_for_later() {
+    fn a_full_socket_keeps_remaining_packets() {
         let (near, mut far) = UnixStream::pair().unwrap();
         near.set_nonblocking(true).unwrap();
         let mut outbox = Outbox::new(None);

@@ -1,8 +1,9 @@
-//! Who runs the router at the other end of a Unix socket. Whoever answers there sees what is asked
-//! for, may answer it, and is handed commands: another user's router is not taken for this user's.
+//! Identifies the user of the router at the other end of a Unix socket. A router receives the
+//! client's Interests and commands and may answer them. A client therefore must not mistake another
+//! user's router for its own.
 //!
-//! Looks at the credentials that the kernel took when the router began to listen, so that nothing
-//! that is renamed or linked meanwhile deceives it. Says nothing of routers over a network.
+//! The check uses the credentials that the kernel stored when the router began to listen, so later
+//! renames or links cannot deceive it. It does not apply to routers over a network.
 
 use std::fmt;
 use std::io;
@@ -17,17 +18,23 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::paths;
 
-/// How long a Unix socket may take to accept: one whose owner accepts nobody stays full.
+/// Time for a router's Unix socket to accept.
+///
+/// If its owner accepts no connections, its queue stays full.
+///
+/// # Limit
+/// There is no router at that socket.
+/// - Tests: `a_connect_without_accept_times_out`
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The router is run by a user whom nobody said to trust.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stranger {
-    /// Who runs it.
+/// The user of the router is not trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) struct UntrustedRouter {
+    /// The user of the router.
     uid: u32,
 }
 
-impl fmt::Display for Stranger {
+impl fmt::Display for UntrustedRouter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match namely_host::users::name_of(self.uid) {
             Some(name) => {
@@ -38,29 +45,30 @@ impl fmt::Display for Stranger {
     }
 }
 
-impl std::error::Error for Stranger {}
-
-/// Returns true if `error` says that a router is another user's.
+/// Returns true if `error` reports a router of an untrusted user.
 pub(crate) fn is_stranger(error: &io::Error) -> bool {
-    error.get_ref().is_some_and(|error| error.is::<Stranger>())
+    error.get_ref().is_some_and(|error| error.is::<UntrustedRouter>())
 }
 
-/// Connects to the Unix socket at `path`, whose router this user, root or one of `trusted` runs, or
-/// root put where it is.
+/// Connects to the Unix socket at `path`. Its router must be run by this user, root or one of
+/// `trusted`, or the socket must be at a path that only root can assign.
 pub(super) fn connect(path: &str, kind: SocketType, trusted: &str) -> io::Result<OwnedFd> {
     let socket = connect_within(path, kind, CONNECT_TIMEOUT)?;
+    // The connected socket is checked and not the path, which may lead to another socket by now.
     let uid = namely_host::peer::of(&socket)?.uid;
     let own = rustix::process::geteuid().as_raw();
     if uid == own || uid == 0 || is_named(uid, trusted) || is_roots_gift(Path::new(path), uid) {
         return Ok(socket);
     }
-    Err(io::Error::new(io::ErrorKind::PermissionDenied, Stranger { uid }))
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, UntrustedRouter { uid }))
 }
 
 fn connect_within(path: &str, kind: SocketType, timeout: Duration) -> io::Result<OwnedFd> {
     let socket = rustix::net::socket_with(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?;
+    // On a Unix socket the send timeout also limits `connect`.
     sockopt::set_socket_timeout(&socket, Timeout::Send, Some(timeout))?;
     rustix::net::connect(&socket, &SocketAddrUnix::new(path)?).map_err(|errno| match errno {
+        // `connect` fails like this if the listener's queue was full for the whole timeout.
         Errno::AGAIN => io::Error::new(io::ErrorKind::TimedOut, "it accepts nobody"),
         errno => errno.into(),
     })?;
@@ -68,7 +76,7 @@ fn connect_within(path: &str, kind: SocketType, timeout: Duration) -> io::Result
     Ok(socket)
 }
 
-/// Returns true if `users`, numbers and names between commas, has `uid`.
+/// Returns true if `users`, numbers and names separated by commas, contains `uid`.
 fn is_named(uid: u32, users: &str) -> bool {
     let is_it = |user: &str| match user.parse::<u32>() {
         Ok(number) => number == uid,
@@ -77,19 +85,20 @@ fn is_named(uid: u32, users: &str) -> bool {
     users.split(',').map(str::trim).any(is_it)
 }
 
-/// Returns true if `path` is a place of the system's routers, which may run as users of their own:
-/// only root can have let `uid` listen there.
+/// Returns true if `path` is a socket of the system's routers, which may run as dedicated users,
+/// and if only root can have permitted `uid` to listen there.
 fn is_roots_gift(path: &Path, uid: u32) -> bool {
     paths::system_sockets().any(|socket| path == socket || path == paths::memif_beside(&socket))
-        && is_given(path, uid)
+        && is_trusted_folder(path, uid)
 }
 
-/// Returns true if the folder of `path` is root's or `uid`'s, and the one above it is root's and
-/// open to nobody else.
-fn is_given(path: &Path, uid: u32) -> bool {
+/// Returns true if the folder of `path` belongs to root or `uid`, and its parent belongs to root.
+/// Both must be writable by their owner only.
+fn is_trusted_folder(path: &Path, uid: u32) -> bool {
     let Some(folder) = path.parent() else { return false };
     let above = folder.parent().filter(|above| *above != Path::new("/")).unwrap_or(folder);
     let owner = |path: &Path| {
+        // A symbolic link is not followed, because its owner could change the target.
         let found = std::fs::symlink_metadata(path).ok().filter(std::fs::Metadata::is_dir)?;
         (found.mode() & 0o022 == 0).then(|| found.uid())
     };
@@ -99,11 +108,11 @@ fn is_given(path: &Path, uid: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use namely_skip::{Need, skip};
+    use namely_testkit::{Need, skip};
     use std::os::unix::fs::{PermissionsExt, chown};
 
     #[test]
-    fn users_are_trusted_by_number_and_by_name() {
+    fn users_are_trusted_by_number_or_name() {
         for (uid, users) in [(1001, "1001"), (0, "root"), (1001, "root, 1001 ,x")] {
             assert!(is_named(uid, users), "{users}");
         }
@@ -113,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_whose_owner_accepts_nobody_is_given_up_in_time() {
+    fn a_connect_without_accept_times_out() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("full.sock");
         let flags = SocketFlags::CLOEXEC;
@@ -128,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_roots_gift_only_where_nobody_else_may_write() {
+    fn only_a_protected_folder_is_roots_gift() {
         if !rustix::process::geteuid().is_root() {
             return skip(Need::Root, "needs root, to give folders away");
         }
@@ -141,14 +150,14 @@ mod tests {
         };
         allow(dir.path(), 0o755);
         allow(&folder, 0o755);
-        assert!(is_given(&socket, 1001), "root's own folder");
+        assert!(is_trusted_folder(&socket, 1001), "root's own folder");
         chown(&folder, Some(1001), None).unwrap();
-        assert!(is_given(&socket, 1001) && !is_given(&socket, 1002), "given to one user");
+        assert!(is_trusted_folder(&socket, 1001) && !is_trusted_folder(&socket, 1002), "given to one user");
         allow(&folder, 0o777);
-        assert!(!is_given(&socket, 1001), "anybody may write in the folder");
+        assert!(!is_trusted_folder(&socket, 1001), "anybody may write in the folder");
         allow(&folder, 0o755);
         allow(dir.path(), 0o1777);
-        assert!(!is_given(&socket, 1001), "anybody may make such a folder");
+        assert!(!is_trusted_folder(&socket, 1001), "anybody may make such a folder");
         assert!(!is_roots_gift(&socket, 1001), "it is none of the system's places");
     }
 }

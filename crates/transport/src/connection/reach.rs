@@ -1,42 +1,48 @@
-//! How Interests come to a prefix that a client serves, and why they do not.
-
-use std::fmt;
+//! The ways in which Interests reach a client that serves a prefix, and the reasons for a failure.
 
 use rustix::io::Errno;
 
 use super::ndndpdk::ManagementError;
 
-/// How Interests come to a prefix that the router was told of.
+/// The way in which Interests reach a registered prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reach {
+pub enum Reachability {
     /// A route of its own leads to this client, as in NFD.
     Route,
-    /// It is bound below a prefix that the router's operator leads to this host's applications.
+    /// It is bound below a prefix that the router's operator routes to this host's applications.
     Bound,
-    /// It is bound, and not yet below such a prefix: until it is, no Interest comes.
+    /// It is bound, but not below such a prefix yet, so no Interest arrives.
     NoRouteYet,
 }
 
-/// Why a forwarder that is told of prefixes in a way of its own, the kernel's or NDN-DPDK's, does
-/// not lead one here.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The reason for which a forwarder with its own way of registration (the kernel's or NDN-DPDK's)
+/// does not deliver a prefix to this client.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotBound {
-    /// Caller: another application has it, or one above or below it.
+    /// Caller: another application has bound it, or a prefix above or below it.
+    #[error("another application has bound it, or a prefix above or below it")]
     InUse,
-    /// Caller: below /localhost, which takes CAP_NET_ADMIN.
+    /// Caller: below /localhost, which requires CAP_NET_ADMIN.
+    #[error("below /localhost only who may administer the network binds")]
     NotPermitted,
     /// Caller: longer than 8,192 octets.
+    #[error("a prefix to bind has 8,192 octets at most")]
     TooLong,
-    /// Caller: below /localhost/nfd, where a router's management is.
+    /// Caller: below /localhost/nfd, which is reserved for a router's management.
+    #[error("below /localhost/nfd is a router's management, no application")]
     Reserved,
-    /// Caller: several applications are to answer below it. That takes a route to each, and
+    /// Caller: several applications may answer below it. This requires a route to each, and
     /// CAP_NET_ADMIN to add it.
+    #[error("several applications may answer below it, which takes a route and CAP_NET_ADMIN in the kernel")]
     Shared,
-    /// Environment: there are as many bindings as the module allows.
+    /// Environment: the module's maximum number of bindings is reached.
+    #[error("the kernel's forwarder has as many bindings as it may")]
     Full,
     /// Environment: the system refuses.
-    System(Errno),
+    #[error("the kernel's forwarder does not bind it: {0}")]
+    System(#[source] Errno),
     /// An error of NDN-DPDK's management.
+    #[error(transparent)]
     NdnDpdk(ManagementError),
 }
 
@@ -54,7 +60,7 @@ impl NotBound {
         }
     }
 
-    /// The number by which a system call tells it.
+    /// The matching `errno` of a system call.
     pub fn errno(&self) -> Errno {
         match self {
             NotBound::InUse => Errno::ADDRINUSE,
@@ -63,25 +69,6 @@ impl NotBound {
             NotBound::Full => Errno::NOSPC,
             NotBound::System(errno) => *errno,
             NotBound::NdnDpdk(error) => error.errno(),
-        }
-    }
-}
-
-impl fmt::Display for NotBound {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NotBound::InUse => f.write_str("another application has bound it, or a prefix above or below it"),
-            NotBound::NotPermitted => {
-                f.write_str("below /localhost only who may administer the network binds")
-            }
-            NotBound::TooLong => f.write_str("a prefix to bind has 8,192 octets at most"),
-            NotBound::Reserved => f.write_str("below /localhost/nfd is a router's management, no application"),
-            NotBound::Shared => f.write_str(
-                "several applications may answer below it, which takes a route and CAP_NET_ADMIN in the kernel",
-            ),
-            NotBound::Full => f.write_str("the kernel's forwarder has as many bindings as it may"),
-            NotBound::System(errno) => write!(f, "the kernel's forwarder does not bind it: {errno}"),
-            NotBound::NdnDpdk(error) => error.fmt(f),
         }
     }
 }

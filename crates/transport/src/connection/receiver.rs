@@ -1,10 +1,11 @@
-//! From link packets to network packets: headers, reassembly of what came in fragments, and the
-//! handler's call.
+//! Turns link packets into network packets: parses headers, reassembles fragments, and calls the
+//! handler.
 
 use std::ops::Range;
 
 use namely_link::{
-    Accepts, Carried, LinkDrop, LinkDrops, LinkKind, LinkReceiver, ReassemblyLimits, ReassemblyTotal,
+    LinkDrop, LinkDrops, LinkKind, LinkReceiver, PacketLocation, ReassemblyLimits, ReassemblyTotal,
+    ReceivePolicy,
 };
 use namely_wire::{DataView, DecodeError, InterestView, LpHeaders, LpView, tlv, types};
 
@@ -12,59 +13,60 @@ use super::incoming::{Incoming, Packet};
 use super::outbox::Outbox;
 use super::shown;
 
-/// Octets of incomplete packets kept.
+/// Maximum octets of incomplete packets.
 const REASSEMBLY_OCTETS_MAX: usize = 4 << 20;
 
-/// What went through a connection, and what was dropped and why.
+/// Counters of a connection: traffic, and drops by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Link packets received.
     pub packets_in: u64,
     /// Octets of them.
     pub octets_in: u64,
+    /// Reconnections to the router.
+    pub reconnects: u64,
     /// Dropped: not an NDNLPv2 packet, an Interest or a Data.
     pub dropped_malformed: u64,
-    /// Dropped: a fragment where none is expected, or one that does not fit the others of its
-    /// packet.
+    /// Dropped: an unexpected fragment, or one that does not match the others of its packet.
     pub dropped_fragment: u64,
-    /// Dropped: datagrams that the system did not take, since they are too long for the link, or
-    /// for want of memory.
+    /// Dropped: datagrams that the system refused, because they are too long for the link or there
+    /// is no memory.
     pub dropped_unsent: u64,
-    /// Dropped: Ethernet frames for which the ring had no room.
+    /// Dropped: Ethernet frames that did not fit into the ring.
     pub dropped_ring_full: u64,
-    /// Streams given up because they could not be cut into packets.
+    /// Streams closed because they could not be split into packets.
     pub streams_broken: u64,
-    /// Times the router was reached again after it had gone.
-    pub reconnects: u64,
-    /// Interests that were not looked at: their lifetime was over before their turn came, so that
-    /// nobody waits for the answer.
+    /// Interests dropped unprocessed: their lifetime ended before they were processed, so the
+    /// answer is no longer awaited.
     pub interests_late: u64,
 }
 
-/// When a link packet came.
+/// The times of a received link packet.
 pub(super) struct Times<'a> {
-    /// When it was read.
+    /// The time at which it was read.
     pub(super) received_ns: u64,
-    /// When it was there at the latest.
+    /// The latest possible arrival time.
     pub(super) arrived_ns: u64,
-    /// What time it is.
+    /// Reads the clock.
     pub(super) clock: &'a dyn Fn() -> u64,
 }
 
 impl Times<'_> {
-    /// Returns true if an Interest has waited for longer than its sender waits.
+    /// Returns true if an Interest has waited for longer than its lifetime.
     fn is_late(&self, interest: &InterestView<'_>) -> bool {
+        // With a lifetime of 0 every Interest would be late.
         let lifetime_ns = interest.lifetime_or_default_ms().max(1).saturating_mul(1_000_000);
+        // The clock is read again, because earlier packets of the batch took time.
         (self.clock)().saturating_sub(self.arrived_ns) > lifetime_ns
     }
 }
 
-/// Takes link packets apart.
+/// Parses link packets.
 #[derive(Debug)]
 pub(super) struct Receiver {
-    /// Reassembles; `None` on a stream, where nothing comes in fragments.
+    /// Reassembles fragments; `None` on a stream, which has none.
     link: Option<LinkReceiver>,
-    /// By reason; [`Counters`] has them by who is to blame.
+    /// Drops by reason. [`Counters`] groups them by cause.
     drops: LinkDrops,
     pub(super) counters: Counters,
 }
@@ -78,7 +80,7 @@ impl Receiver {
         Receiver { link, drops: LinkDrops::default(), counters: Counters::default() }
     }
 
-    /// Takes one link packet apart and hands over what it brought. Returns false if it was dropped.
+    /// Parses one link packet and delivers its network packet. Returns false if it was dropped.
     pub(super) fn take(
         &mut self,
         frame: &[u8],
@@ -89,12 +91,15 @@ impl Receiver {
         self.counters.packets_in += 1;
         self.counters.octets_in += frame.len() as u64;
         let found = match (whole(frame), &mut self.link) {
-            (Ok(Found::Idle(view)), _) => {
-                // It may acknowledge a probe of the path, or be one: the sending half answers.
+            (Ok(FrameContent::Idle(view)), _) => {
+                // An IDLE packet may acknowledge a probe of the path, or be one. The sending half
+                // answers.
                 outbox.on_arrival(&view);
                 Ok(None)
             }
-            (Ok(Found::Packet(headers, place)), _) => Ok(Some((headers, Carried::Whole(place)))),
+            (Ok(FrameContent::Packet(headers, place)), _) => {
+                Ok(Some((headers, PacketLocation::InFrame(place))))
+            }
             (Err(Fault::Fragment), Some(link)) => {
                 reassembled(link, frame, times.received_ns, &mut self.drops)
             }
@@ -103,7 +108,8 @@ impl Receiver {
         let handed = found.and_then(|found| match found {
             Some((headers, carried)) => {
                 let handed = hand_over(headers, carried.octets(frame), times, outbox, handler);
-                if let (Carried::Completed(buffer), Some(link)) = (carried, &mut self.link) {
+                if let (PacketLocation::Reassembled(buffer), Some(link)) = (carried, &mut self.link) {
+                    // Reassembly of the next packet then allocates nothing.
                     link.recycle(buffer);
                 }
                 handed
@@ -112,6 +118,8 @@ impl Receiver {
         });
         match handed {
             Ok(is_handled) => {
+                // A late Interest arrived intact, so it counts as processed and not as a fault of
+                // the link.
                 self.counters.interests_late += u64::from(!is_handled);
                 return true;
             }
@@ -122,7 +130,7 @@ impl Receiver {
     }
 }
 
-/// Why a link packet was dropped.
+/// The reason for which a link packet was dropped.
 enum Fault {
     Malformed,
     Fragment,
@@ -134,35 +142,36 @@ impl From<DecodeError> for Fault {
     }
 }
 
-/// What a link packet that is not cut brought.
-enum Found<'a> {
-    /// A network packet, and where it lies.
+/// The content of a link packet without fragmentation.
+enum FrameContent<'a> {
+    /// A network packet, and its range.
     Packet(LpHeaders, Range<usize>),
-    /// Nothing but link fields: an IDLE packet.
+    /// Only link fields: an IDLE packet.
     Idle(LpView<'a>),
 }
 
-fn whole(frame: &[u8]) -> Result<Found<'_>, Fault> {
+fn whole(frame: &[u8]) -> Result<FrameContent<'_>, Fault> {
     let view = LpView::parse(frame)?;
     if view.frag_count != 1 || view.frag_index != 0 {
         return Err(Fault::Fragment);
     }
     Ok(match view.fragment_range() {
-        Some(place) => Found::Packet(view.headers, place),
-        None => Found::Idle(view),
+        Some(place) => FrameContent::Packet(view.headers, place),
+        None => FrameContent::Idle(view),
     })
 }
 
-/// The network packet that a datagram brought or completed.
+/// Returns the network packet that a datagram contains or completes.
 fn reassembled(
     link: &mut LinkReceiver,
     frame: &[u8],
     received_ns: u64,
     drops: &mut LinkDrops,
-) -> Result<Option<(LpHeaders, Carried)>, Fault> {
-    // How long frames may be concerns who sends them.
-    const ACCEPTS: Accepts =
-        Accepts { kind: LinkKind::Datagram { mtu: namely_link::MTU_OCTETS_MIN }, local_fields: false };
+) -> Result<Option<(LpHeaders, PacketLocation)>, Fault> {
+    // The MTU concerns senders only.
+    const ACCEPTS: ReceivePolicy =
+        ReceivePolicy { kind: LinkKind::Datagram { mtu: namely_link::MTU_OCTETS_MIN }, local_fields: false };
+    // Expired incomplete packets are removed first, to make room for this one.
     link.tick(received_ns, drops);
     match link.receive(&LpView::parse(frame)?, (), ACCEPTS, received_ns, drops) {
         Ok(delivered) => Ok(delivered.map(|delivered| (delivered.headers, delivered.packet))),
@@ -171,7 +180,7 @@ fn reassembled(
     }
 }
 
-/// Returns false for an Interest that comes too late.
+/// Delivers a packet. Returns false for an Interest that is late.
 fn hand_over(
     headers: LpHeaders,
     wire: &[u8],
@@ -185,6 +194,7 @@ fn hand_over(
         (types::INTEREST, None) => Packet::Interest(InterestView::parse(wire)?),
         (types::INTEREST, Some(reason)) => Packet::Nack(InterestView::parse(wire)?, reason),
         (types::DATA, None) => Packet::Data(DataView::parse(wire)?),
+        // Only Interests are refused by a Nack (NDNLPv2, Network NACK).
         _ => return Err(Fault::Malformed),
     };
     if let Packet::Interest(interest) = &packet

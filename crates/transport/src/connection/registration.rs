@@ -1,8 +1,8 @@
-//! The prefixes that this client serves: registered with the router, and again with each router
-//! that takes its place. A state machine: the connection feeds it time and packets, or the link
-//! that binds them by itself.
+//! The prefixes that this client serves. They are registered with the router, and again after each
+//! reconnection. The connection drives this state machine with time and packets, or passes it a
+//! link that binds prefixes itself.
 
-use namely_wire::mgmt::{
+use namely_messages::{
     Command, ControlParameters, ControlResponse, Dataset, GeneralStatus, Scope, bind_flags, status_code,
 };
 use namely_wire::{InterestBuilder, InterestView, LpHeaders, Name};
@@ -16,28 +16,28 @@ use super::command::{
 };
 use super::incoming::{Incoming, Packet};
 use super::outbox::Outbox;
-use super::reach::{NotBound, Reach};
+use super::reach::{NotBound, Reachability};
 use super::{Connection, ConnectionError};
 use crate::nonce::Nonces;
 
-/// Pause before a registration that failed is tried again.
+/// Pause before a failed registration is repeated.
 const PAUSE_NS: u64 = 500_000_000;
 
-/// How often prefixes are registered again over datagrams: a router that restarted cannot be told
-/// from one that has nothing to say, and routers close faces that have been idle for minutes.
+/// Period of repeated registrations over datagrams. Over datagrams a restarted router looks like an
+/// idle one, and routers close faces that have been idle for minutes.
 const REFRESH_NS: u64 = 60_000_000_000;
 
 const LIFETIME_NS: u64 = COMMAND_LIFETIME_MS * 1_000_000;
 
-/// How long the router has to say what it is; one that does not is told of prefixes by
-/// registration.
+/// Time for the router to report its version. If it does not, prefixes are registered and never
+/// bound.
 const KIND_LIFETIME_MS: u64 = 1_000;
 
-/// How the routers' versions begin that have a binding prefix table.
+/// Prefix of the versions of routers that have a binding prefix table.
 const BINDING_ROUTERS: &str = "namely-";
 
-/// How often a prefix is asked for that overlaps a bound one, and the pause in between: the router
-/// may not have noticed yet that who had it has gone.
+/// Maximum number of requests for a prefix that overlaps a bound one, and the pause in between. The
+/// router may not have noticed yet that the previous owner is gone.
 const CONFLICT_ATTEMPTS: u32 = 8;
 const CONFLICT_PAUSE_NS: u64 = 50_000_000;
 
@@ -53,7 +53,7 @@ pub(super) struct Registrations {
 enum RouterKind {
     #[default]
     Unknown,
-    /// Asked what it is; given up at the deadline.
+    /// The version was requested; the request ends at the deadline.
     Asked {
         deadline_ns: u64,
     },
@@ -65,32 +65,32 @@ enum RouterKind {
 #[derive(Debug)]
 struct Entry {
     prefix: Name,
-    /// Whether others may answer below it as well, as below the name of a key.
+    /// Whether other clients may answer below it, too, as below the name of a key.
     is_shared: bool,
     state: Registration,
-    /// Which of [`steps`] is being taken.
+    /// The index of the present step in [`steps`].
     step: usize,
     attempts: u32,
-    reach: Reach,
-    /// Whether the router took it once: from then on failures are repaired, not reported.
+    reach: Reachability,
+    /// Whether it succeeded once. Later failures are not reported but retried.
     established: bool,
-    /// Whether a refusal may mean only that another command came first.
+    /// Whether a refusal may only mean that another command arrived first.
     may_be_overtaken: bool,
 }
 
-/// A way to make a prefix known.
+/// A method to register a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// Bound, if the operator leads it to this host's applications.
+    /// Bind it, if the operator routes it to this host's applications.
     BindIfRouted,
-    /// Registered, where that is allowed.
+    /// Register it, if that is permitted.
     Register,
-    /// Bound, so that it is this application's once there is a route.
+    /// Bind it, so that this application owns it once there is a route.
     Bind,
 }
 
-/// What is tried, one after the other. What others may answer for too is never bound: a bound
-/// prefix is one application's, and nobody binds below or above it.
+/// Returns the methods in the order of attempts. A shared prefix is never bound, because a bound
+/// prefix belongs to one application, and no other can bind below or above it.
 fn steps(binds: bool, is_shared: bool) -> &'static [Step] {
     match (binds, is_shared) {
         (false, _) | (true, true) => &[Step::Register],
@@ -100,17 +100,17 @@ fn steps(binds: bool, is_shared: bool) -> &'static [Step] {
 
 #[derive(Debug)]
 enum Registration {
-    /// To be asked for at this time.
+    /// To be requested at this time.
     Wanted { at_ns: u64 },
-    /// Asked for by this Interest; given up at the deadline.
+    /// Requested by this Interest; the request ends at the deadline.
     Asked { interest: Vec<u8>, deadline_ns: u64 },
-    /// The router took it; asked for again at this time.
+    /// Registered; it is requested again at this time.
     Registered { refresh_at_ns: u64 },
     /// The router refused.
     Failed(CommandError),
 }
 
-/// What a registration needs from its connection.
+/// The state of the connection that a registration needs.
 pub(super) struct Context<'a> {
     pub(super) now_ns: u64,
     pub(super) scope: Scope,
@@ -120,22 +120,22 @@ pub(super) struct Context<'a> {
 }
 
 impl Registrations {
-    /// For a peer that is no router, or one that registers only.
+    /// For a peer that is not a router, or a router without a binding prefix table.
     pub(super) fn without_binding() -> Self {
         Registrations { entries: Vec::new(), router: RouterKind::Known { binds: false } }
     }
 
-    /// Whether the router is known to bind prefixes.
+    /// Returns true if the router is known to bind prefixes.
     pub(super) fn binds(&self) -> bool {
         matches!(self.router, RouterKind::Known { binds: true })
     }
 
-    /// Returns true if the router is told nothing.
+    /// Returns true if there are no prefixes.
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Wants `prefix`, once.
+    /// Adds `prefix`, unless it is there already.
     pub(super) fn add(&mut self, prefix: &Name, is_shared: bool) {
         if self.entries.iter().all(|entry| entry.prefix != *prefix) {
             self.entries.push(Entry {
@@ -144,7 +144,7 @@ impl Registrations {
                 state: Registration::Wanted { at_ns: 0 },
                 step: 0,
                 attempts: 0,
-                reach: Reach::Route,
+                reach: Reachability::Route,
                 established: false,
                 may_be_overtaken: false,
             });
@@ -156,8 +156,9 @@ impl Registrations {
         Some(self.entries.remove(i))
     }
 
-    /// All prefixes are to be registered with a new router.
+    /// Schedules all prefixes for registration with a new router.
     pub(super) fn restart(&mut self) {
+        // The new router may be of another kind.
         self.router = RouterKind::Unknown;
         for entry in &mut self.entries {
             entry.state = Registration::Wanted { at_ns: 0 };
@@ -165,8 +166,9 @@ impl Registrations {
         }
     }
 
-    /// Sends what is due. The time of the next thing to do.
+    /// Sends the commands that are due. Returns the time of the next call.
     pub(super) fn poll(&mut self, context: &mut Context<'_>, outbox: &mut Outbox) -> u64 {
+        // A client that serves no prefix need not know the kind of its router.
         if self.entries.is_empty() {
             return u64::MAX;
         }
@@ -184,8 +186,8 @@ impl Registrations {
         next_ns
     }
 
-    /// Binds what is due by the link itself. The time of the next thing to do; at once, if
-    /// something has come of it.
+    /// Binds the prefixes that are due through the link. Returns the time of the next call, which
+    /// is `now_ns` if the state of a prefix changed.
     pub(super) fn bind(&mut self, link: &mut dyn Bindings, now_ns: u64) -> Result<u64, Errno> {
         let mut next_ns = u64::MAX;
         for entry in &mut self.entries {
@@ -197,7 +199,8 @@ impl Registrations {
         Ok(next_ns)
     }
 
-    /// Whether the router binds, as soon as that is known. Only who is local to it can.
+    /// Returns true if the router binds prefixes; none before this is known. Only local clients can
+    /// bind.
     fn find_out(&mut self, context: &mut Context<'_>, outbox: &mut Outbox) -> Option<bool> {
         match self.router {
             RouterKind::Known { binds } => return Some(binds),
@@ -215,11 +218,13 @@ impl Registrations {
             }
             RouterKind::Asked { .. } | RouterKind::Unknown => {}
         }
+        // Without a response only registration is assumed, because every router supports it.
         self.router = RouterKind::Known { binds: false };
         Some(false)
     }
 
-    /// Whether `incoming` answers one of the registrations; it is used up then.
+    /// Returns true if `incoming` answers a registration or the request for the version. It is not
+    /// passed to the handler then.
     pub(super) fn take(&mut self, incoming: &Incoming<'_>, now_ns: u64, datagrams: bool) -> bool {
         let name = match incoming.packet {
             Packet::Data(data) => data.name,
@@ -231,6 +236,8 @@ impl Registrations {
             RouterKind::Unknown => return false,
             RouterKind::Asked { .. } => {
                 let is_answer = Dataset::StatusGeneral.prefix(Scope::Localhost).as_name().is_prefix_of(name);
+                // A Nack is an answer, too: such a router reports no version and does not bind
+                // prefixes.
                 if is_answer {
                     self.router = RouterKind::Known { binds: has_bindings(incoming) };
                 }
@@ -239,6 +246,8 @@ impl Registrations {
         };
         let asked = |entry: &&mut Entry| match &entry.state {
             Registration::Asked { interest, .. } => {
+                // The name of a signed Interest ends with a digest of its parameters, so it is
+                // unique.
                 InterestView::parse(interest).is_ok_and(|interest| interest.name == name)
             }
             _ => false,
@@ -254,7 +263,7 @@ impl Registrations {
     }
 }
 
-/// Whether this general status is that of a router with a binding prefix table.
+/// Returns true if this general status comes from a router with a binding prefix table.
 fn has_bindings(incoming: &Incoming<'_>) -> bool {
     let Packet::Data(data) = incoming.packet else { return false };
     GeneralStatus::decode(data.content).is_ok_and(|status| status.version.starts_with(BINDING_ROUTERS))
@@ -281,6 +290,7 @@ impl Entry {
             Ok(interest) => {
                 outbox.send(&LpHeaders::default(), &interest);
                 self.attempts += 1;
+                // Recorded now, because the signer may be replaced before the response arrives.
                 self.may_be_overtaken = context.commands.may_be_overtaken(binds);
                 let deadline_ns = context.now_ns.saturating_add(LIFETIME_NS);
                 self.state = Registration::Asked { interest, deadline_ns };
@@ -289,10 +299,10 @@ impl Entry {
         }
     }
 
-    /// Returns true if it was bound or cannot be.
+    /// Binds the prefix if it is due. Returns true if it was bound or the link refused it for good.
     ///
     /// # Errors
-    /// The link has gone.
+    /// The link was lost.
     fn bind(&mut self, link: &mut dyn Bindings, now_ns: u64) -> Result<bool, Errno> {
         if !matches!(self.state, Registration::Wanted { at_ns } if at_ns <= now_ns) {
             return Ok(false);
@@ -301,11 +311,14 @@ impl Entry {
         let again_ns = match link.bind(self.prefix.as_name(), self.is_shared) {
             Ok(reach) => {
                 (self.attempts, self.established, self.reach) = (0, true, reach);
+                // The binding lasts as long as the link, so there is nothing to refresh.
                 self.state = Registration::Registered { refresh_at_ns: u64::MAX };
                 return Ok(true);
             }
+            // The forwarder has stopped, so the whole link is lost.
             Err(NotBound::System(errno @ (Errno::SHUTDOWN | Errno::IO))) => return Err(errno),
             Err(NotBound::InUse) if self.attempts < CONFLICT_ATTEMPTS => CONFLICT_PAUSE_NS,
+            // `register` has returned, so the failure cannot be reported. It is retried instead.
             Err(error) if self.established => {
                 tracing::warn!(prefix = %self.prefix, %error, "the prefix is not bound again yet");
                 PAUSE_NS
@@ -334,6 +347,7 @@ impl Entry {
         let step = self.step(binds);
         self.state = match outcome {
             Ok(response) => {
+                // A later refresh begins with the first method, because routes may have changed.
                 (self.attempts, self.step) = (0, 0);
                 self.established = true;
                 self.reach = reach(step, &response);
@@ -356,7 +370,7 @@ impl Entry {
         };
     }
 
-    /// After which pause the same is asked again, if that may help.
+    /// Returns the pause before the same command is repeated, if that may succeed.
     fn again_ns(&self, error: &CommandError, step: Step) -> Option<u64> {
         match error {
             CommandError::Refused(refused) if refused.code == FORBIDDEN => {
@@ -367,12 +381,13 @@ impl Entry {
             {
                 (self.attempts < CONFLICT_ATTEMPTS).then_some(CONFLICT_PAUSE_NS)
             }
+            // The lifetime of the command has passed already, so there is no further pause.
             CommandError::NoAnswer => (self.attempts < COMMAND_ATTEMPTS).then_some(0),
             _ => None,
         }
     }
 
-    /// Whether the refusal is one after which the next step is to be tried.
+    /// Returns true if the next method must be tried after this refusal.
     fn is_answered_by_next(&self, error: &CommandError, step: Step, binds: bool) -> bool {
         let CommandError::Refused(refused) = error else { return false };
         let expected = match step {
@@ -393,35 +408,41 @@ impl Entry {
     }
 }
 
-/// What the router's consent means.
-fn reach(step: Step, response: &ControlResponse) -> Reach {
+/// Interprets the router's successful response.
+fn reach(step: Step, response: &ControlResponse) -> Reachability {
     if step == Step::Register {
-        return Reach::Route;
+        return Reachability::Route;
     }
     let flags = response.parameters().ok().flatten().and_then(|parameters| parameters.flags);
-    if flags.unwrap_or_default() & bind_flags::ROUTED != 0 { Reach::Bound } else { Reach::NoRouteYet }
+    if flags.unwrap_or_default() & bind_flags::ROUTED != 0 {
+        Reachability::Bound
+    } else {
+        Reachability::NoRouteYet
+    }
 }
 
 impl Connection {
-    /// Makes `prefix` known to the router, so that Interests for it come here, and waits until the
-    /// router took it; `handler` gets the packets that come meanwhile. From then on that is done
-    /// again by itself whenever the connection was made anew.
+    /// Registers `prefix` with the router, so that Interests for it reach this client, and waits
+    /// for the router's response. `handler` receives the packets that arrive meanwhile. The
+    /// registration is repeated after each reconnection.
     ///
-    /// A router with a binding prefix table binds it, where the operator leads the prefix to this
-    /// host's applications or nothing else is allowed; else it is registered (docs/sockets.md).
+    /// A router with a binding prefix table binds the prefix if the operator routes it to this
+    /// host's applications or if nothing else is permitted. Otherwise the prefix is registered
+    /// (docs/sockets.md).
     ///
     /// # Errors
-    /// [`CommandError`]: the router refuses, or does not answer. The prefix is not kept then.
+    /// [`CommandError`]: the router refuses, or does not answer. The prefix is dropped in this
+    /// case.
     pub fn register(
         &mut self,
         prefix: &Name,
         handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
-    ) -> Result<Reach, CommandError> {
+    ) -> Result<Reachability, CommandError> {
         self.register_as(prefix, false, handler)
     }
 
-    /// The same for a prefix below which others may answer too, such as the name of a key: it is
-    /// registered, never bound.
+    /// [`Connection::register`] for a prefix below which other clients may answer, too, such as the
+    /// name of a key. It is registered, never bound.
     ///
     /// # Errors
     /// As of [`Connection::register`].
@@ -429,7 +450,7 @@ impl Connection {
         &mut self,
         prefix: &Name,
         handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
-    ) -> Result<Reach, CommandError> {
+    ) -> Result<Reachability, CommandError> {
         self.register_as(prefix, true, handler)
     }
 
@@ -438,15 +459,16 @@ impl Connection {
         prefix: &Name,
         is_shared: bool,
         handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
-    ) -> Result<Reach, CommandError> {
+    ) -> Result<Reachability, CommandError> {
         self.registrations.add(prefix, is_shared);
         loop {
             match self.registrations.entries.iter().find(|entry| entry.prefix == *prefix) {
                 Some(Entry { state: Registration::Registered { .. }, reach, .. }) => return Ok(*reach),
-                None => return Ok(Reach::Route),
+                None => return Ok(Reachability::Route),
                 Some(Entry { state: Registration::Failed(_), .. }) => break,
                 Some(_) => {}
             }
+            // The caller receives an error, so a later reconnection must not register the prefix.
             if let Err(error) = self.turn(u64::MAX, handler) {
                 self.registrations.remove(prefix);
                 return Err(error.into());
@@ -454,28 +476,28 @@ impl Connection {
         }
         match self.registrations.remove(prefix).map(|entry| entry.state) {
             Some(Registration::Failed(error)) => Err(error),
-            _ => Ok(Reach::Route),
+            _ => Ok(Reachability::Route),
         }
     }
 
-    /// Tells the router that `prefix` is served no longer.
+    /// Removes the registration of `prefix` from the router.
     ///
     /// # Errors
-    /// [`CommandError`]: the router refuses, or does not answer. The prefix is forgotten anyway.
+    /// [`CommandError`]: the router refuses, or does not answer. The prefix is dropped anyway.
     pub fn unregister(&mut self, prefix: &Name) -> Result<(), CommandError> {
         let removed = self.registrations.remove(prefix);
         let is_shared = removed.as_ref().is_some_and(|entry| entry.is_shared);
-        let reach = removed.map_or(Reach::Route, |entry| entry.reach);
+        let reach = removed.map_or(Reachability::Route, |entry| entry.reach);
         if let Some(bindings) = self.carrier.as_mut().and_then(|carrier| carrier.bindings()) {
             return bindings.unbind(prefix.as_name(), is_shared).map_err(CommandError::NotBound);
         }
         let command = match reach {
-            Reach::Route => Command::RibUnregister,
-            Reach::Bound | Reach::NoRouteYet => Command::BptUnbind,
+            Reachability::Route => Command::RibUnregister,
+            Reachability::Bound | Reachability::NoRouteYet => Command::BptUnbind,
         };
         let parameters = ControlParameters { name: Some(prefix.clone()), ..Default::default() };
-        // A router that goes away meanwhile has forgotten the prefix, so nothing waits for its
-        // return.
+        // If the router is lost meanwhile, it has removed the prefix, so there is no need to
+        // reconnect.
         let reconnect = std::mem::replace(&mut self.options.reconnect, std::time::Duration::ZERO);
         let response = self.command(command, &parameters);
         self.options.reconnect = reconnect;
@@ -485,7 +507,7 @@ impl Connection {
         }
     }
 
-    /// Whether all prefixes are registered with the router as it is now.
+    /// Returns true if all prefixes are registered with the present router.
     pub fn is_registered(&self) -> bool {
         let registered = |entry: &Entry| matches!(entry.state, Registration::Registered { .. });
         self.registrations.entries.iter().all(registered)

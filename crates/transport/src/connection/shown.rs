@@ -1,9 +1,9 @@
-//! What is logged of each packet, at the level `trace` only: elsewhere it costs one comparison.
+//! Logs each packet, at the level `trace` only. At other levels it costs one comparison.
 
 use namely_wire::{DataView, InterestView, LpHeaders, tlv, types};
 use tracing::Level;
 
-/// Says which packet was queued to be sent.
+/// Logs a packet that was queued.
 #[inline]
 pub(super) fn sent(headers: &LpHeaders, wire: &[u8]) {
     if tracing::enabled!(Level::TRACE) {
@@ -11,7 +11,7 @@ pub(super) fn sent(headers: &LpHeaders, wire: &[u8]) {
     }
 }
 
-/// Says which packet came.
+/// Logs a received packet.
 #[inline]
 pub(super) fn received(headers: &LpHeaders, wire: &[u8]) {
     if tracing::enabled!(Level::TRACE) {
@@ -19,6 +19,7 @@ pub(super) fn received(headers: &LpHeaders, wire: &[u8]) {
     }
 }
 
+// Formatting stays out of the code of the packet path.
 #[cold]
 fn tell(what: &str, headers: &LpHeaders, wire: &[u8]) {
     let octets = wire.len();

@@ -7,10 +7,10 @@ use rustix::event::PollFlags;
 
 use super::carrier::{Carrier, Delivery, Ready, poll};
 use super::fault::Fault;
-use super::inbox::{Filled, Inbox};
+use super::inbox::{Inbox, ReadStatus};
 use super::outbox::Outbox;
 
-/// A connected stream, and what was read of it.
+/// A connected stream and its receive buffer.
 #[derive(Debug)]
 pub(super) struct Stream {
     socket: OwnedFd,
@@ -22,7 +22,7 @@ impl Stream {
         Stream { socket, inbox: Inbox::new() }
     }
 
-    /// Hands over the whole packets that were read, as long as there is room for their answers.
+    /// Delivers the whole packets in the buffer, while there is space for their answers.
     fn deliver(&mut self, delivery: &mut Delivery<'_>) -> Result<usize, Fault> {
         let mut handled = 0;
         delivery.begin_batch();
@@ -63,6 +63,7 @@ impl Carrier for Stream {
     fn wait(&mut self, outbox: &mut Outbox, waker: &Waker, wait_ns: u64) -> Result<Ready, Fault> {
         let ready = poll(&self.socket, outbox, waker, wait_ns)?;
         Ok(Ready {
+            // A read reports the end of the stream, or its error.
             readable: ready.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR),
             writable: ready.contains(PollFlags::OUT),
         })
@@ -70,9 +71,9 @@ impl Carrier for Stream {
 
     fn receive(&mut self, delivery: &mut Delivery<'_>) -> Result<usize, Fault> {
         match self.inbox.fill(&self.socket, (delivery.clock)())? {
-            Filled::Some => self.deliver(delivery),
-            Filled::Nothing => Ok(0),
-            Filled::Closed => Err(Fault::Closed),
+            ReadStatus::Some => self.deliver(delivery),
+            ReadStatus::Nothing => Ok(0),
+            ReadStatus::Closed => Err(Fault::Closed),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Interests that waited too long, and a router that takes connections and says nothing.
+//! Interests that waited too long, and a router that accepts connections but never answers.
 
 use std::io::Write;
 use std::os::unix::net::UnixListener;
@@ -13,7 +13,7 @@ fn interest(n: u64, lifetime_ms: u64) -> Vec<u8> {
 }
 
 #[test]
-fn interests_that_waited_for_longer_than_their_lifetime_are_not_answered_and_counted() {
+fn interests_past_their_lifetime_are_dropped() {
     let (near, mut far) = UnixStream::pair().unwrap();
     let mut connection = Connection::from_stream(near).unwrap();
     (0..100).for_each(|n| far.write_all(&interest(n, 50)).unwrap());
@@ -23,7 +23,7 @@ fn interests_that_waited_for_longer_than_their_lifetime_are_not_answered_and_cou
     let mut handler = |incoming: Incoming<'_>, _: &mut Outbox| {
         let Packet::Interest(interest) = incoming.packet else { return };
         answered.push(interest.name.to_name());
-        // The first answer takes as long as the others are waited for.
+        // The first answer takes longer than the lifetime of the other Interests.
         while started.elapsed() < Duration::from_millis(200) {
             std::hint::spin_loop();
         }
@@ -37,10 +37,10 @@ fn interests_that_waited_for_longer_than_their_lifetime_are_not_answered_and_cou
     assert_eq!(connection.counters().interests_late, 101 - answered.len() as u64);
 }
 
-/// A process that was stopped, or a listening socket that a child still holds: a connection is
-/// there, and never an answer.
+/// The router is a stopped process, or a listening socket that a child process still holds:
+/// connections succeed, but there is never an answer.
 #[test]
-fn a_router_that_was_reached_again_and_never_answers_is_lost_in_the_end() {
+fn an_unresponsive_router_is_finally_lost() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("router.sock");
     let listener = UnixListener::bind(&path).unwrap();

@@ -1,5 +1,4 @@
-//! Datagrams to and from a router: many by one system call, cut to what the path carries in one
-//! piece.
+//! Datagrams to and from a router: many in one system call, limited to the path's MTU.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -17,8 +16,14 @@ use super::carrier::{Carrier, Delivery, Ready, poll};
 use super::fault::Fault;
 use super::outbox::Outbox;
 
-/// Times that the socket is read in one turn, so that answers are not held back by an endless
-/// stream of requests.
+/// Reads of a client's UDP socket in one round.
+///
+/// An endless stream of requests does not delay answers.
+///
+/// # Limit
+/// The next round reads further datagrams.
+/// - Value: 4 calls of at most 16 messages of 64 KiB, in 1 MiB of memory
+/// - Tests: `a_datagram_burst_is_read_in_few_calls`
 const READS_PER_TURN: usize = 4;
 
 /// A socket that is connected to a router.
@@ -27,7 +32,7 @@ pub(super) struct UdpLink {
     socket: OwnedFd,
     sender: UdpSender,
     buf: Box<[u8]>,
-    /// Datagrams in `buf` that wait to be handled.
+    /// Datagrams in `buf` that wait for processing.
     unread: VecDeque<Range<usize>>,
 }
 
@@ -47,7 +52,7 @@ impl UdpLink {
         frame_octets_max(udp::path_octets(&self.socket))
     }
 
-    /// Reads what has come; nothing is left of what came before. Returns true if there may be more.
+    /// Reads datagrams; all earlier datagrams must be processed. Returns true if there may be more.
     fn read(&mut self, outbox: &mut Outbox) -> Result<bool, Errno> {
         match mmsg::receive(&self.socket, &mut self.buf, false) {
             Ok(received) => {
@@ -55,11 +60,14 @@ impl UdpLink {
                 Ok(!received.is_last())
             }
             Err(Errno::AGAIN | Errno::INTR) => Ok(false),
+            // The error concerns a datagram that was sent earlier. Received datagrams may still
+            // wait.
             Err(errno) => self.told(errno, outbox).map(|()| true),
         }
     }
 
-    /// What the network said of an earlier datagram: that it was too long for the path, or worse.
+    /// Processes an error that the network reported for a datagram sent earlier. If that was too
+    /// long for the path, the maximum length is updated. Any other error is returned.
     fn told(&self, errno: Errno, outbox: &mut Outbox) -> Result<(), Errno> {
         if errno != Errno::MSGSIZE {
             return Err(errno);
@@ -68,7 +76,7 @@ impl UdpLink {
         Ok(())
     }
 
-    /// Hands over what was read, as long as there is room for the answers.
+    /// Delivers the datagrams in `buf`, while the outbox has space for the answers.
     fn deliver(&mut self, delivery: &mut Delivery<'_>) -> usize {
         let mut handled = 0;
         delivery.begin_batch();
@@ -92,7 +100,7 @@ fn frame_octets_max(path_octets: Option<usize>) -> usize {
 }
 
 impl Carrier for UdpLink {
-    /// What reaches the router in one piece, and peers accept.
+    /// The largest frame that reaches the router without IP fragmentation and that peers accept.
     fn frame_octets_max(&self) -> Option<usize> {
         Some(self.path_frame_octets_max())
     }
@@ -130,6 +138,7 @@ impl Carrier for UdpLink {
 
     fn receive(&mut self, delivery: &mut Delivery<'_>) -> Result<usize, Fault> {
         let (mut handled, mut reads) = (0, 0);
+        // A read overwrites `buf`, so all datagrams in it are delivered first.
         while self.unread.is_empty() && reads < READS_PER_TURN && self.read(delivery.outbox)? {
             handled += self.deliver(delivery);
             reads += 1;

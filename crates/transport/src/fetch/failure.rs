@@ -1,74 +1,59 @@
-//! Why a fetch ended without all its pieces.
+//! The reasons for which a fetch ended without all its pieces.
 
 use std::fmt;
 
 use namely_wire::NackReason;
 
-/// Why a fetch ended without all its pieces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The reason for which a fetch ended without all its pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// The network's: nothing came for so long.
+    /// The network's: no Data arrived for this time.
+    #[error("nothing came for {} s: the producer or the way to it is gone", .for_ns / 1_000_000_000)]
     Silence {
-        /// The oldest piece that was waited for.
+        /// The first piece that was not delivered.
         piece: u64,
-        /// For how long.
+        /// The duration.
         for_ns: u64,
     },
-    /// The network's: one piece never came, though others did.
+    /// The network's: one piece never arrived, though others did.
+    #[error("it never came, though it was asked for {attempts} times and others came")]
     Unanswered {
-        /// Which.
+        /// The piece.
         piece: u64,
-        /// How often it was asked for.
+        /// Number of its requests.
         attempts: u8,
     },
-    /// The network's: it is congested, so that routers refused Interests and nothing else came.
+    /// The network's: it is congested. Routers refused Interests, and no Data arrived.
+    #[error("the network is congested: routers refused {nacks} Interests, and nothing came")]
     Congested {
-        /// A piece that did not come.
+        /// A missing piece.
         piece: u64,
-        /// Refusals since anything came.
+        /// Number of refusals since the last Data.
         nacks: u64,
     },
     /// The router's: it refuses Interests.
+    #[error(fmt = refused)]
     Refused {
-        /// The first piece that was refused.
+        /// The piece whose refusal ended the fetch.
         piece: u64,
         /// The router's reason.
         reason: NackReason,
     },
-    /// The producer's: it said twice which piece is the last, and not the same.
+    /// The producer's: two of its packets name different last pieces.
+    #[error("the producer contradicts itself: {known} segments, then {claimed}")]
     EndMoved {
-        /// How many pieces were known of.
+        /// The number of pieces known before.
         known: u64,
-        /// How many there should be now.
+        /// The contradicting number.
         claimed: u64,
     },
 }
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Failure::Silence { for_ns, .. } => {
-                write!(
-                    f,
-                    "nothing came for {} s: the producer or the way to it is gone",
-                    for_ns / 1_000_000_000
-                )
-            }
-            Failure::Unanswered { attempts, .. } => {
-                write!(f, "it never came, though it was asked for {attempts} times and others came")
-            }
-            Failure::Congested { nacks, .. } => {
-                write!(f, "the network is congested: routers refused {nacks} Interests, and nothing came")
-            }
-            Failure::Refused { reason: NackReason::NoRoute, .. } => f.write_str(
-                "no route: no producer of this name is known to the router; see `namely route list`",
-            ),
-            Failure::Refused { reason, .. } => write!(f, "the router refused: {reason}"),
-            Failure::EndMoved { known, claimed } => {
-                write!(f, "the producer contradicts itself: {known} segments, then {claimed}")
-            }
+fn refused(_piece: &u64, reason: &NackReason, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match reason {
+        NackReason::NoRoute => {
+            f.write_str("no route: no producer of this name is known to the router; see `namely route list`")
         }
+        reason => write!(f, "the router refused: {reason}"),
     }
 }
-
-impl std::error::Error for Failure {}

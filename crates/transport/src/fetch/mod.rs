@@ -1,12 +1,12 @@
-//! Requests numbered pieces until all have come: window, loss detection, retransmission. No I/O, no
-//! clock, no names: a piece is a number, whose name the caller knows.
+//! Requests numbered pieces until all have arrived: window, loss detection, retransmission. No I/O,
+//! no clock, no names: a piece is a number, which the caller maps to a name.
 //!
 //! The caller's loop:
 //! 1. while [`Fetch::request`] yields a piece, send its Interest;
 //! 2. wait for packets, until [`Fetch::next_timeout_ns`] at most;
-//! 3. tell [`Fetch::on_data`], [`Fetch::on_nack`], [`Fetch::on_corrupt`]; and [`Fetch::advance`]
-//!    for what it has delivered in order;
-//! 4. [`Fetch::expire`]; then again, until [`Fetch::is_complete`] or [`Fetch::failure`].
+//! 3. call [`Fetch::on_data`], [`Fetch::on_nack`], [`Fetch::on_corrupt`]; and [`Fetch::advance`]
+//!    for the pieces delivered in order;
+//! 4. call [`Fetch::expire`]; then repeat, until [`Fetch::is_complete`] or [`Fetch::failure`].
 //!
 //! ```
 //! use namely_transport::fetch::{Arrival, Fetch, Options};
@@ -22,13 +22,14 @@
 //! # Ok::<(), namely_transport::fetch::Failure>(())
 //! ```
 //!
-//! Loss is found in two ways. An Interest that later ones overtook counts as lost after the longest
-//! recent round trip and a quarter: that is a matter of milliseconds. Silence, with nothing coming
-//! at all, makes the oldest Interest go out again after the retransmission timeout, alone: a
-//! producer that pauses is not a path that lost everything. The state kept is bounded by
+//! Loss is detected in two ways. If later Interests were answered first, an Interest counts as lost
+//! after 1.25 times the longest recent round trip, and 20 ms at least. If no Data arrive at all,
+//! only the oldest Interest is retransmitted after the retransmission timeout, because a pause of
+//! the producer does not mean that all Interests were lost. The state is bounded by
 //! [`Options::span_max`] pieces.
 
 mod failure;
+mod losses;
 mod rtt;
 
 use std::cmp::Reverse;
@@ -37,41 +38,38 @@ use std::collections::{BinaryHeap, VecDeque};
 use namely_wire::NackReason;
 
 pub use self::failure::Failure;
+use self::losses::Losses;
 use self::rtt::Rtt;
 use crate::congestion::{Algorithm, CongestionControl, Path, Sample, Signal, WINDOW_INITIAL};
 pub use crate::segment::PieceInterest;
 
-/// Pause after a Nack before anything is asked again; doubled while no Data comes.
+/// Minimum and maximum pause after a Nack before the next request; it doubles while no Data arrive.
 const PAUSE_NS: (u64, u64) = (10_000_000, 1_000_000_000);
 
-/// Over how many packets the share of lost ones is averaged.
-const LOSS_MEMORY: f64 = 64.0;
-
-/// How far a paced fetch may fall behind its rate and still make up for it, ns: what a timer of the
-/// host is late.
+/// Maximum time by which a paced fetch that is late catches up, ns: the usual delay of a timer.
 const CATCH_UP_NS: u64 = 2_000_000;
 
-/// How a fetch behaves.
+/// Options of a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Decides the window, and how fast it is used.
+    /// The congestion control, which decides the window and the rate.
     pub congestion: Algorithm,
-    /// The window before anything is known of the path, in pieces.
+    /// The window before any measurement of the path, in pieces.
     pub window_initial: usize,
     /// Largest window, in pieces.
     pub window_max: usize,
-    /// Most pieces between the first that is not delivered and the last that was asked for: bounds
-    /// what has to be kept out of order.
+    /// Maximum number of pieces between the first that is not delivered and the last that was
+    /// requested. It bounds the memory for pieces out of order.
     pub span_max: usize,
-    /// How often one piece is asked for before the fetch fails.
+    /// Maximum number of requests of one piece before the fetch fails.
     pub attempts_max: u8,
-    /// How long the fetch goes on without any Data.
+    /// Time for which the fetch continues without any Data.
     pub silence_ns_max: u64,
-    /// How long the fetch goes on, once Data came, when all that comes is refusals: a producer or
-    /// router that restarts is back by then. Before any Data a refusal ends the fetch at once.
+    /// Time for which the fetch continues if, after some Data, it receives only refusals: enough
+    /// for a restart of the producer or router. Before any Data a refusal ends the fetch at once.
     pub refused_ns_max: u64,
-    /// After this time a piece that did not come is lost for good ([`Fetch::lost_for_good`]): it is
-    /// not asked for again, and the fetch goes on behind it. None: what is lost is asked for again.
+    /// After this time a missing piece is lost for good ([`Fetch::lost_for_good`]): it is not
+    /// requested again, and the fetch continues without it. None: lost pieces are requested again.
     pub give_up_ns: Option<u64>,
 }
 
@@ -90,24 +88,24 @@ impl Default for Options {
     }
 }
 
-/// What happened so far.
+/// Counters of a fetch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Interests, repeated ones included.
+    /// Interests, including retransmissions.
     pub interests: u64,
-    /// Interests for a piece that was asked for before.
+    /// Interests for a piece that was requested before.
     pub retransmissions: u64,
-    /// Pieces taken for lost because later ones were answered.
+    /// Pieces that counted as lost because later ones were answered.
     pub losses: u64,
-    /// Times that nothing came for a whole timeout.
+    /// Timeouts without any Data.
     pub timeouts: u64,
-    /// Pieces that came right after they were asked for again: they had not been lost.
+    /// Pieces that arrived right after their retransmission, so they had not been lost.
     pub spurious: u64,
-    /// Pieces that came.
+    /// Received pieces.
     pub data: u64,
-    /// Data for pieces that were there already, or never asked for.
+    /// Data for pieces that had arrived already, or were never requested.
     pub duplicates: u64,
-    /// Pieces that came and were not what they should be.
+    /// Received pieces that failed verification.
     pub corrupt: u64,
     /// Interests that the router refused.
     pub nacks: u64,
@@ -115,31 +113,31 @@ pub struct Counters {
     pub marks: u64,
 }
 
-/// How a Data came.
+/// The circumstances of a received Data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrival {
-    /// When.
+    /// Time of arrival.
     pub now_ns: u64,
-    /// With a congestion mark.
+    /// Whether it has a congestion mark.
     pub marked: bool,
-    /// From the content store of the first router, as the router says. It overtook nothing then:
-    /// what was asked for before may just be farther away.
+    /// Whether the router reports that it comes from its own content store. Such a Data does not
+    /// show that earlier Interests are lost: their Data may come from farther.
     pub from_cache: bool,
 }
 
 impl Arrival {
-    /// Unmarked, from nobody knows where.
+    /// Unmarked, of unknown origin.
     pub fn at(now_ns: u64) -> Self {
         Arrival { now_ns, ..Arrival::default() }
     }
 }
 
-/// What a Data was to a fetch.
+/// The result of a Data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum DataOutcome {
     /// The piece was missing.
     New,
-    /// The piece is there already, or nobody asked for it.
+    /// The piece had arrived already, or was not requested.
     Unneeded,
 }
 
@@ -154,57 +152,59 @@ enum PieceState {
 struct Slot {
     state: PieceState,
     attempts: u8,
-    /// Whether it is asked for again however unreliable the fetch is.
+    /// Whether it is requested again even in an unreliable fetch.
     insisted: bool,
     sent_ns: u64,
-    /// What had come when the Interest went out.
-    before: Delivered,
+    /// The deliveries before the Interest was sent.
+    before: DeliverySample,
 }
 
-/// How much has come, and until when: what a rate is measured between.
+/// The number of received pieces and the time of the last one. A rate is measured between two of
+/// these.
 #[derive(Clone, Copy, Debug, Default)]
-struct Delivered {
+struct DeliverySample {
     pieces: u64,
     at_ns: u64,
-    /// When the Interest was sent whose Data came last.
+    /// The latest sending time of an answered Interest.
     sent_ns: u64,
-    /// Whether there was too little to ask for.
+    /// Whether there were too few requests to fill the path.
     starved: bool,
 }
 
-/// How fast pieces come, measured between the sending of an Interest and the coming of its Data.
+/// The rate of pieces, measured from the sending of an Interest to the arrival of its Data.
 #[derive(Debug)]
 struct Rate {
-    delivered: Delivered,
-    /// While fewer pieces than this have come, the rate is not the path's but the caller's.
+    delivered: DeliverySample,
+    /// Until this number of pieces has arrived, requests and not the path limit the rate.
     starved_until: u64,
     sample: Sample,
-    /// When a paced fetch may request next.
+    /// The time of the next request of a paced fetch.
     send_at_ns: u64,
 }
 
-/// Up to which Interest all have been overtaken by an answer to a later one: who finds the loss of
-/// one looks here only, so both times grow and never fall back.
+/// A later Interest was answered before any outstanding Interest that was sent before these times.
+/// Loss detection compares only with these times, so they never decrease.
 #[derive(Debug, Default)]
-struct Overtaken {
-    /// When the latest Interest was sent that has certainly been answered.
+struct LossDetection {
+    /// The sending time of the latest Interest that was certainly answered.
     answered_sent_ns: u64,
-    /// The same for one that was sent more than once, so that the answer may be to an earlier one.
+    /// The sending time of the latest answered Interest that was sent more than once, so that the
+    /// answer may belong to an earlier transmission.
     perhaps_sent_ns: u64,
 }
 
-/// For how long nothing came. Two times, because a timeout sends one Interest again and begins
-/// `quiet_since_ns` anew, while only Data, or a start after nothing was outstanding, moves
-/// `heard_at_ns`: timeouts that follow one another still add up to [`Options::silence_ns_max`].
+/// The time without Data. There are two times, because a timeout retransmits one Interest and
+/// restarts `quiet_since_ns`. Only Data, a reconnection, or a request after nothing was outstanding
+/// changes `heard_at_ns`. Consecutive timeouts therefore add up to [`Options::silence_ns_max`].
 #[derive(Debug)]
 struct Silence {
-    /// When the last Data, the start, or the last timeout was.
+    /// The time of the last Data, the start, or the last timeout.
     quiet_since_ns: u64,
     heard_at_ns: u64,
-    /// Data came.
+    /// Whether Data arrived.
     heard: bool,
-    /// A piece was lost for good since Data came: who was silent then was silent while something
-    /// was requested.
+    /// Whether a piece was lost for good since the last Data, so that new requests do not end the
+    /// silence.
     gave_up: bool,
 }
 
@@ -213,14 +213,14 @@ struct Silence {
 struct Refusals {
     pause_ns: u64,
     paused_until_ns: u64,
-    /// Since when all that comes is refusals.
+    /// The start of the present period with refusals only.
     since_ns: Option<u64>,
-    /// Refusals for congestion since anything came.
+    /// Number of refusals for congestion since the last Data.
     nacks_congested: u64,
 }
 
 impl Refusals {
-    /// Why `piece` did not come, if it is not congestion.
+    /// Returns the reason for the missing `piece`: congestion, or `otherwise`.
     fn congested(&self, piece: u64, otherwise: Failure) -> Failure {
         match self.nacks_congested {
             0 => otherwise,
@@ -231,17 +231,18 @@ impl Refusals {
 
 /// Fetches the pieces from a first one to an end.
 ///
-/// What holds between the fields: `slots[i]` is piece `base + i`, so a piece before `base` or
-/// behind the slots has none. `in_flight` is the number of slots in `PieceState::InFlight`: each
-/// change of a state changes it in the same function. A piece whose slot is `PieceState::Lost` is
-/// in `lost`, but `lost` may have pieces that have come since, and `sent` and `again` Interests
-/// that are no longer the last for their piece: whoever takes from them looks at the slot, by its
-/// state and its time of sending (`Fetch::skip_stale`).
+/// Invariants: `slots[i]` is piece `base + i`, so a piece before `base` or after the slots has
+/// none. `in_flight` is the number of slots in `PieceState::InFlight`: each change of a state
+/// updates it in the same function. A piece with a slot in `PieceState::Lost` is in `lost`, unless
+/// [`Options::give_up_ns`] forbids its repetition. `lost` may also contain pieces that have arrived
+/// since, and `sent` and `again` may contain Interests that are no longer the last for their piece.
+/// Code that reads them must check the state and the sending time of the slot
+/// (`Fetch::skip_stale`).
 #[derive(Debug)]
 pub struct Fetch {
     options: Options,
     control: Box<dyn CongestionControl>,
-    /// One slot for each piece from `base` on that was requested.
+    /// One slot for each requested piece from `base` on.
     slots: VecDeque<Slot>,
     base: u64,
     end: Option<u64>,
@@ -249,29 +250,26 @@ pub struct Fetch {
     stop: u64,
     in_flight: usize,
     lost: VecDeque<u64>,
-    /// Pieces lost for good that [`Fetch::lost_for_good`] has not returned.
+    /// Pieces lost for good that [`Fetch::lost_for_good`] has not returned yet.
     gone: VecDeque<u64>,
-    /// Every piece before this one came or is lost for good, if any may be.
+    /// Every piece before this one arrived or is lost for good.
     settled: u64,
-    /// Every Interest that was the first for its piece, in the order of sending, with its time.
+    /// The first Interest of each piece and its sending time, in order.
     sent: VecDeque<(u64, u64)>,
-    /// Every later one, by the time until which it is waited for; then its own time and piece.
+    /// Each retransmitted Interest: the earliest time of its loss, its sending time, and its piece.
     again: BinaryHeap<Reverse<(u64, u64, u64)>>,
     rtt: Rtt,
-    /// Share of packets lost, averaged over the last [`LOSS_MEMORY`].
-    loss: f64,
+    losses: Losses,
     rate: Rate,
-    overtaken: Overtaken,
+    overtaken: LossDetection,
     silence: Silence,
     refusals: Refusals,
-    /// Signals of packets whose Interests were sent before are of a round trip that was reacted to.
-    decreased_at_ns: u64,
     counters: Counters,
     failure: Option<Failure>,
 }
 
 impl Fetch {
-    /// Fetches from piece 0 on, starting at `now_ns`.
+    /// Creates a fetch from piece 0 on, starting at `now_ns`.
     pub fn new(options: Options, now_ns: u64) -> Self {
         let mut control = options.congestion.controller(options.window_max);
         control.begin_with(options.window_initial);
@@ -289,44 +287,42 @@ impl Fetch {
             sent: VecDeque::new(),
             again: BinaryHeap::new(),
             rtt: Rtt::default(),
-            loss: 0.0,
+            losses: Losses::default(),
             rate: Rate {
-                delivered: Delivered { at_ns: now_ns, sent_ns: now_ns, ..Delivered::default() },
+                delivered: DeliverySample { at_ns: now_ns, sent_ns: now_ns, ..DeliverySample::default() },
                 starved_until: 0,
                 sample: Sample::default(),
                 send_at_ns: 0,
             },
-            overtaken: Overtaken::default(),
+            overtaken: LossDetection::default(),
             silence: Silence { quiet_since_ns: now_ns, heard_at_ns: now_ns, heard: false, gave_up: false },
             refusals: Refusals { pause_ns: PAUSE_NS.0, ..Refusals::default() },
-            decreased_at_ns: 0,
             counters: Counters::default(),
             failure: None,
         }
     }
 
-    /// Fetches from piece `first` on instead; only before anything was asked for.
+    /// Starts at piece `first` instead; only before the first request.
     pub(crate) fn start_at(&mut self, first: u64) {
         debug_assert!(self.slots.is_empty());
         self.base = first;
     }
 
-    /// Requests nothing from piece `stop` on, wherever the end may be: what lies there is not
-    /// wanted.
+    /// Requests nothing from piece `stop` on, because those pieces are not needed.
     pub(crate) fn stop_at(&mut self, stop: u64) {
         self.stop = stop;
     }
 
-    /// Replaces the congestion control by one of the caller's own.
+    /// Replaces the congestion control by the caller's own.
     pub fn with_control(mut self, control: Box<dyn CongestionControl>) -> Self {
         self.control = control;
         self
     }
 
-    /// Sets how many pieces there are: the last one is `end - 1`.
+    /// Sets the number of pieces: the last one is `end - 1`.
     ///
     /// # Errors
-    /// [`Failure::EndMoved`] if it is known already and differs, or lies before what was delivered.
+    /// [`Failure::EndMoved`] if it is known already and differs, or is before the delivered pieces.
     pub fn set_end(&mut self, end: u64) -> Result<(), Failure> {
         if self.end.is_some_and(|known| known != end) || end < self.base {
             let failure = Failure::EndMoved { known: self.end.unwrap_or(self.base), claimed: end };
@@ -334,6 +330,7 @@ impl Fetch {
             return Err(failure);
         }
         self.end = Some(end);
+        // Pieces past the end were requested before it was known. They do not exist.
         while self.base + self.slots.len() as u64 > end {
             if let Some(Slot { state: PieceState::InFlight, .. }) = self.slots.pop_back() {
                 self.in_flight -= 1;
@@ -342,37 +339,38 @@ impl Fetch {
         Ok(())
     }
 
-    /// How many pieces there are, once it is known.
+    /// The number of pieces, once it is known.
     pub fn end(&self) -> Option<u64> {
         self.end
     }
 
-    /// Returns true once every piece came and was delivered.
+    /// Returns true if every piece arrived and was delivered.
     pub fn is_complete(&self) -> bool {
         self.end == Some(self.base)
     }
 
-    /// Why the fetch ended without all pieces, if it did.
+    /// The reason for which the fetch ended without all pieces, if it did.
     pub fn failure(&self) -> Option<Failure> {
         self.failure
     }
 
-    /// What happened so far.
+    /// The counters of the fetch.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// Interests that may be outstanding now.
+    /// Maximum number of outstanding Interests now.
     pub fn window(&self) -> usize {
         self.control.window()
     }
 
-    /// The smoothed round trip; 0 before the first.
+    /// The smoothed round trip; 0 before the first measurement.
     pub fn rtt_ns(&self) -> u64 {
         self.rtt.smoothed_ns()
     }
 
-    /// The next piece to request, if one may be requested now. The caller sends its Interest.
+    /// Returns the next piece to request, if a request is allowed now. The caller sends its
+    /// Interest.
     pub fn request(&mut self, now_ns: u64) -> Option<u64> {
         if self.failure.is_some()
             || now_ns < self.refusals.paused_until_ns
@@ -389,15 +387,16 @@ impl Fetch {
             return None;
         };
         if self.in_flight == 0 {
-            // Measuring begins anew: the time without anything outstanding is not the path's.
-            self.rate.delivered = Delivered { at_ns: now_ns, sent_ns: now_ns, ..self.rate.delivered };
+            // The measurement restarts, because the time without outstanding Interests says nothing
+            // about the path.
+            self.rate.delivered = DeliverySample { at_ns: now_ns, sent_ns: now_ns, ..self.rate.delivered };
         }
         let starved = self.rate.starved_until > self.rate.delivered.pieces;
-        let before = Delivered { starved, ..self.rate.delivered };
+        let before = DeliverySample { starved, ..self.rate.delivered };
         let attempts_max = self.options.attempts_max;
         let idle = self.in_flight == 0 && self.lost.is_empty();
         if idle && !self.silence.gave_up && self.slot(piece)?.attempts == 0 {
-            // Nobody was silent while nothing was asked for.
+            // Time without requests does not count as silence.
             self.silence.heard_at_ns = self.silence.heard_at_ns.max(now_ns);
         }
         let slot = self.slot(piece)?;
@@ -409,7 +408,7 @@ impl Fetch {
         slot.state = PieceState::InFlight;
         slot.attempts += 1;
         slot.sent_ns = now_ns;
-        slot.before = before;
+        slot.before = before; // the rate is measured from here
         let (attempts, again) = (slot.attempts, slot.attempts > 1);
         if self.in_flight == 0 {
             self.silence.quiet_since_ns = now_ns;
@@ -453,12 +452,12 @@ impl Fetch {
             attempts: 0,
             insisted: false,
             sent_ns: 0,
-            before: Delivered::default(),
+            before: DeliverySample::default(),
         });
         Some(next)
     }
 
-    /// Returns true if there is a piece that was never requested and may be.
+    /// Returns true if a new piece may be requested.
     fn has_new(&self) -> bool {
         let next = self.base + self.slots.len() as u64;
         next < self.end.unwrap_or(self.stop).min(self.stop) && self.slots.len() < self.options.span_max
@@ -469,20 +468,21 @@ impl Fetch {
         self.slots.get_mut(i)
     }
 
-    /// Requests `piece`, which was requested just now, until it comes, even where others are lost
-    /// for good.
+    /// Repeats the request of `piece`, which was requested just now, until it arrives, even if
+    /// other pieces may be lost for good.
     pub(crate) fn insist(&mut self, piece: u64) {
         if let Some(slot) = self.slot(piece) {
             slot.insisted = true;
         }
     }
 
-    /// The next piece that is lost for good: see [`Options::give_up_ns`]. It counts as come.
+    /// Returns the next piece that is lost for good: see [`Options::give_up_ns`]. The fetch treats
+    /// it as received.
     pub fn lost_for_good(&mut self) -> Option<u64> {
         self.gone.pop_front()
     }
 
-    /// When the first piece that is missing will be lost for good.
+    /// The time at which the first missing piece will be lost for good.
     fn give_up_at_ns(&mut self) -> u64 {
         let Some(after_ns) = self.options.give_up_ns else { return u64::MAX };
         self.settled = self.settled.max(self.base);
@@ -495,12 +495,12 @@ impl Fetch {
         u64::MAX
     }
 
-    /// Pieces are requested once, in their order: the first that is missing is the first to be lost
-    /// for good.
+    /// Marks expired pieces as lost for good. Pieces are requested once and in order, so the first
+    /// missing one expires first.
     fn give_up(&mut self, now_ns: u64) {
         loop {
             let at_ns = self.give_up_at_ns();
-            // At u64::MAX nothing is ever lost for good, not even then.
+            // At u64::MAX no piece is ever lost for good.
             if now_ns < at_ns || at_ns == u64::MAX {
                 return;
             }
@@ -508,7 +508,7 @@ impl Fetch {
             let Some(slot) = self.slot(piece) else { return };
             let (was, sent_ns) = (slot.state, slot.sent_ns);
             slot.state = PieceState::Here;
-            self.gone.push_back(piece);
+            self.gone.push_back(piece); // the caller must skip it
             self.silence.gave_up = true;
             if was == PieceState::InFlight {
                 self.in_flight -= 1;
@@ -518,14 +518,15 @@ impl Fetch {
         }
     }
 
-    /// The Data of `piece` came, and it is what it should be as far as the caller can tell by now.
-    pub fn on_data(&mut self, piece: u64, arrival: Arrival) -> Taken {
+    /// Processes the Data of `piece`. The caller may verify it later, and report it by
+    /// [`Fetch::on_corrupt`].
+    pub fn on_data(&mut self, piece: u64, arrival: Arrival) -> DataOutcome {
         let now_ns = arrival.now_ns;
         let rtt_min_ns = self.rtt.min_ns();
-        let limited = self.in_flight >= self.control.window();
+        let limited = self.in_flight >= self.control.window(); // before this Data frees a slot
         let taken = match self.slot(piece) {
             Some(slot) if slot.state != PieceState::Here => {
-                let was = *slot;
+                let was = *slot; // a copy, because `slot` borrows the fetch
                 slot.state = PieceState::Here;
                 Some(was)
             }
@@ -533,14 +534,14 @@ impl Fetch {
         };
         let Some(Slot { state, attempts, sent_ns, before, .. }) = taken else {
             self.counters.duplicates += 1;
-            return Taken::Unneeded;
+            return DataOutcome::Unneeded;
         };
         let took_ns = now_ns.saturating_sub(sent_ns);
         let mut round_sent_ns = None;
         if attempts == 1 {
-            round_sent_ns = self.rtt.sample(took_ns, now_ns);
+            round_sent_ns = self.rtt.sample(took_ns, now_ns); // unambiguous (RFC 6298, 3)
         } else if state == PieceState::Lost || took_ns < rtt_min_ns / 4 * 3 {
-            self.counters.spurious += 1;
+            self.counters.spurious += 1; // it answers an earlier Interest
             self.rtt.spurious();
         }
         match attempts {
@@ -553,9 +554,9 @@ impl Fetch {
         }
         self.counters.data += 1;
         self.measure(before, sent_ns, (attempts == 1).then_some(took_ns), now_ns);
-        self.on_heard(now_ns);
-        self.loss -= self.loss / LOSS_MEMORY;
-        let path = self.path(now_ns);
+        self.note_arrival(now_ns);
+        self.losses.count_data();
+        let path = self.path(now_ns); // with this Data counted
         self.control.on_data(&path, limited);
         if arrival.marked {
             self.counters.marks += 1;
@@ -564,13 +565,13 @@ impl Fetch {
         if let Some(sent_ns) = round_sent_ns.filter(|_| path.has_queue()) {
             self.congested(Signal::Queue, sent_ns, now_ns);
         }
-        Taken::New
+        DataOutcome::New
     }
 
-    /// The rate at which Data came while one Interest was outstanding (as
-    /// draft-cheng-iccrg-delivery-rate-estimation has it for TCP): the slower of asking and
-    /// answering, so that Data that had queued do not look like a fast path.
-    fn measure(&mut self, before: Delivered, sent_ns: u64, rtt_ns: Option<u64>, now_ns: u64) {
+    /// Measures the rate of Data while one Interest was outstanding (as
+    /// draft-cheng-iccrg-delivery-rate-estimation does for TCP). It is the lower of the rates of
+    /// requests and answers, so that queued Data do not look like a fast path.
+    fn measure(&mut self, before: DeliverySample, sent_ns: u64, rtt_ns: Option<u64>, now_ns: u64) {
         self.rate.delivered.pieces += 1;
         self.rate.delivered.at_ns = now_ns;
         self.rate.delivered.sent_ns = self.rate.delivered.sent_ns.max(sent_ns);
@@ -585,18 +586,18 @@ impl Fetch {
         };
     }
 
-    fn on_heard(&mut self, now_ns: u64) {
+    fn note_arrival(&mut self, now_ns: u64) {
         self.silence.heard = true;
         self.silence.gave_up = false;
         self.silence.heard_at_ns = now_ns;
         self.silence.quiet_since_ns = now_ns;
         self.refusals.since_ns = None;
         self.refusals.nacks_congested = 0;
-        self.refusals.pause_ns = PAUSE_NS.0;
+        self.refusals.pause_ns = PAUSE_NS.0; // Data ends the refusals
     }
 
-    /// The Data of `piece` came, or was taken before by [`Fetch::on_data`], and is not what it
-    /// should be: ask again. That says nothing about the path.
+    /// Requests `piece` again, because its Data is invalid. [`Fetch::on_data`] may have processed
+    /// the Data before. An invalid Data is no evidence about the path.
     pub fn on_corrupt(&mut self, piece: u64) {
         let Some(slot) = self.slot(piece) else { return };
         if slot.state == PieceState::Lost {
@@ -610,19 +611,20 @@ impl Fetch {
         self.lost.push_back(piece);
     }
 
-    /// The router refused the Interest for `piece`.
+    /// Processes a Nack for `piece`.
     pub fn on_nack(&mut self, piece: u64, reason: NackReason, now_ns: u64) {
         let Some(slot) = self.slot(piece).filter(|slot| slot.state == PieceState::InFlight) else { return };
         slot.state = PieceState::Lost;
         let sent_ns = slot.sent_ns;
         let final_refusal = !matches!(reason, NackReason::Congestion | NackReason::Duplicate);
         if final_refusal {
-            // How long refusals are borne is a matter of time, not of attempts.
+            // Refusals are limited by time ([`Options::refused_ns_max`]) and not by attempts.
             slot.attempts -= 1;
         }
         self.in_flight -= 1;
         self.lost.push_back(piece);
         self.counters.nacks += 1;
+        // The Nacks for one burst of Interests double the pause only once.
         if now_ns >= self.refusals.paused_until_ns {
             self.refusals.paused_until_ns = now_ns.saturating_add(self.refusals.pause_ns);
             self.refusals.pause_ns = (self.refusals.pause_ns * 2).min(PAUSE_NS.1);
@@ -639,7 +641,7 @@ impl Fetch {
         }
     }
 
-    /// Everything below `piece` has been delivered: it is not needed here any longer.
+    /// Releases the pieces below `piece`, which were delivered.
     pub fn advance(&mut self, piece: u64) {
         while self.base < piece && self.slots.front().is_some_and(|slot| slot.state == PieceState::Here) {
             self.slots.pop_front();
@@ -647,8 +649,7 @@ impl Fetch {
         }
     }
 
-    /// All that is outstanding was lost with the connection: ask again, and think no worse of the
-    /// path.
+    /// Requests all outstanding pieces again after a reconnection. They do not count as losses.
     pub fn on_reconnect(&mut self, now_ns: u64) {
         let base = self.base;
         for (i, slot) in self.slots.iter_mut().enumerate() {
@@ -658,15 +659,14 @@ impl Fetch {
                 self.lost.push_back(base + i as u64);
             }
         }
-        self.sent.clear();
+        self.sent.clear(); // their answers are lost with the connection
         self.again.clear();
         self.in_flight = 0;
         self.silence.quiet_since_ns = now_ns;
         self.silence.heard_at_ns = now_ns;
     }
 
-    /// When [`Fetch::expire`] or [`Fetch::request`] will have something to do, if no packet comes
-    /// before.
+    /// The time of the next [`Fetch::expire`] or [`Fetch::request`], if no packet arrives before.
     pub fn next_timeout_ns(&mut self) -> u64 {
         self.skip_stale();
         let paused_ns = if self.refusals.paused_until_ns > 0 && !self.lost.is_empty() {
@@ -681,8 +681,8 @@ impl Fetch {
         quiet_ns.min(lost_ns).min(ask_ns)
     }
 
-    /// The outstanding Interest that will be the next to count as lost, when it was sent, and when
-    /// it will.
+    /// Returns the piece of the next Interest to count as lost, its sending time, and the time of
+    /// its loss.
     fn first_lost(&self) -> Option<(u64, u64, u64)> {
         let first =
             self.sent.front().map(|(piece, sent_ns)| (*piece, *sent_ns, self.overtaken_at_ns(*sent_ns)));
@@ -692,7 +692,7 @@ impl Fetch {
         first.into_iter().chain(again).min_by_key(|(_, _, at_ns)| *at_ns)
     }
 
-    /// When the rate lets the next piece be asked for, if it is the rate that keeps it back.
+    /// The time of the next request, if only the rate delays it.
     fn paced_ns(&self) -> u64 {
         let held_back = self.control.pace().is_some()
             && self.in_flight < self.control.window()
@@ -700,21 +700,21 @@ impl Fetch {
         if held_back { self.rate.send_at_ns.max(self.refusals.paused_until_ns) } else { u64::MAX }
     }
 
-    /// When an Interest that was sent at `sent_ns` counts as lost because later ones have been
+    /// The time at which an Interest sent at `sent_ns` counts as lost because later ones were
     /// answered.
     fn overtaken_at_ns(&self, sent_ns: u64) -> u64 {
         if sent_ns < self.overtaken.answered_sent_ns {
             return sent_ns.saturating_add(self.rtt.early_ns());
         }
         if sent_ns < self.overtaken.perhaps_sent_ns {
-            // Either all before it is lost, or all comes late: as long as something comes, it is
-            // the latter.
+            // Either all earlier Interests are lost, or their answers are late. The latter is
+            // assumed while Data arrive.
             return self.silence.heard_at_ns.saturating_add(self.rtt.early_ns());
         }
         u64::MAX
     }
 
-    /// Finds what is lost by now.
+    /// Detects losses and timeouts.
     pub fn expire(&mut self, now_ns: u64) {
         self.give_up(now_ns);
         loop {
@@ -725,7 +725,7 @@ impl Fetch {
             }
             self.counters.losses += 1;
             self.lose(piece);
-            self.loss += (1.0 - self.loss) / LOSS_MEMORY;
+            self.losses.count_loss();
             self.congested(Signal::Loss, sent_ns, now_ns);
         }
         let Some((piece, sent_ns)) = self.oldest() else { return };
@@ -739,12 +739,12 @@ impl Fetch {
         }
         self.counters.timeouts += 1;
         self.lose(piece);
-        self.rtt.back_off();
+        self.rtt.back_off(); // RFC 6298, 5.5
         self.silence.quiet_since_ns = now_ns;
     }
 
-    /// The outstanding Interest that was sent first; of those that repeat one, the one that is
-    /// waited for least.
+    /// Returns the outstanding Interest that was sent first. Of the retransmitted ones only the one
+    /// that expires first is considered.
     fn oldest(&mut self) -> Option<(u64, u64)> {
         self.skip_stale();
         let again = self.again.peek().map(|Reverse((_, sent_ns, piece))| (*piece, *sent_ns));
@@ -776,12 +776,10 @@ impl Fetch {
         }
     }
 
-    /// One reaction to all the signals that packets of one round trip carry.
+    /// Reacts to at most one signal within a round trip.
     fn congested(&mut self, signal: Signal, sent_ns: u64, now_ns: u64) {
-        if sent_ns >= self.decreased_at_ns && self.control.on_congestion(&self.path(now_ns), signal) {
-            self.decreased_at_ns = now_ns;
-            // What was lost before the decrease is paid for.
-            self.loss = 0.0;
+        if self.losses.is_news(sent_ns) && self.control.on_congestion(&self.path(now_ns), signal) {
+            self.losses.decreased(now_ns);
         }
     }
 
@@ -792,7 +790,7 @@ impl Fetch {
             rtt_recent_ns: self.rtt.recent_min_ns(),
             rtt_round_ns: self.rtt.last_round_min_ns(),
             rtt_smoothed_ns: self.rtt.smoothed_ns(),
-            loss: self.loss,
+            loss: self.losses.share(),
             in_flight: self.in_flight,
             delivered: self.rate.delivered.pieces,
             sample: self.rate.sample,

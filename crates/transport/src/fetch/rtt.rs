@@ -1,55 +1,53 @@
-//! Round-trip times, and what follows from them: when to take silence for loss.
+//! Round-trip times, and the timeouts derived from them.
 //!
-//! Smoothing and the timeout are RFC 6298's. One fetch may be answered by caches and producers at
-//! several distances, so early loss detection goes by the longest recent round trip, not by the
-//! average.
+//! Smoothing and the timeout follow RFC 6298. Early loss detection uses the longest recent round
+//! trip and not the average, because caches and producers at several distances may answer one
+//! fetch.
 
-/// The retransmission timeout before any round trip is known (RFC 6298, 2.1).
-const RTO_INITIAL_NS: u64 = 1_000_000_000;
+use namely_window::{RoundTrip, TimeoutBounds};
 
-/// Bounds of the timeout without backoff. The lower one is above most pauses of a busy host's
-/// scheduler or disk; real loss is found earlier, by the Data that overtake it, but for the last
-/// segment's.
-const RTO_NS: (u64, u64) = (500_000_000, 60_000_000_000);
+/// Bounds of the timeout without backoff. The minimum exceeds most pauses of a busy host's
+/// scheduler or disk. Early detection finds real losses before, except that of the last segment.
+const BOUNDS: TimeoutBounds =
+    TimeoutBounds { initial_ns: 1_000_000_000, min_ns: 500_000_000, max_ns: 60_000_000_000 };
 
-/// What backoff makes of the timeout at most: in silence only single Interests go out, which harms
-/// nobody.
+/// Maximum timeout after backoff. A low limit is harmless, because only single Interests are sent
+/// while no Data arrive.
 const BACKED_OFF_NS_MAX: u64 = 2_000_000_000;
 
-/// Doublings after which the timeout has reached its limit whatever it was.
+/// Number of doublings after which every timeout has reached its limit.
 const BACKOFF_MAX: u32 = 8;
 
-/// How often the time is doubled for which a repeated Interest is waited for: more would hold up
-/// all that comes after it.
+/// Maximum number of doublings of the wait for a retransmitted Interest. A longer wait would delay
+/// all later pieces.
 const RETRY_DOUBLINGS: u32 = 2;
 
-/// Of how many latest round trips the least tells the queue: few, so that a growing queue is seen
-/// at once; more than one, so that jitter is not taken for a queue.
+/// Number of latest round trips; their minimum detects a queue. They are few, so that a growing
+/// queue is detected at once, but more than one, so that jitter does not look like a queue.
 const RECENT: usize = 16;
 
-/// Least time after which an overtaken Interest counts as lost: caches answer out of order within
-/// this.
+/// Minimum time after which an Interest counts as lost because later ones were answered. Caches may
+/// reorder answers within this time.
 const EARLY_NS_MIN: u64 = 20_000_000;
 
-/// How long a least round trip is remembered: paths change.
+/// Time for which a minimum round trip is remembered, because paths change.
 const MIN_WINDOW_NS: u64 = 10_000_000_000;
 
-/// How long a longest round trip is remembered.
+/// Time for which a maximum round trip is remembered.
 const MAX_WINDOW_NS: u64 = 1_000_000_000;
 
-/// Each spurious retransmission makes early detection more patient, up to 2^this.
+/// Maximum number of doublings of early detection's wait after spurious retransmissions.
 const PATIENCE_MAX: u32 = 4;
 
-/// What the round trips so far say.
+/// Statistics of the round trips so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Rtt {
-    smoothed_ns: u64,
-    variance_ns: u64,
+    round_trip: RoundTrip,
     min: Extreme,
     max: Extreme,
     recent_ns: [u64; RECENT],
     samples: usize,
-    /// The least of the round trip under way, and of the one before it.
+    /// The minimum of the current round trip, and of the previous one.
     round_min_ns: u64,
     previous_round_min_ns: u64,
     round_began_ns: u64,
@@ -58,7 +56,8 @@ pub(super) struct Rtt {
     patience: u32,
 }
 
-/// An extreme value over a sliding time, kept in two halves.
+/// An extreme value over a sliding window of time. It consists of the values of two halves of the
+/// window.
 #[derive(Clone, Copy, Debug, Default)]
 struct Extreme {
     old_ns: u64,
@@ -78,64 +77,60 @@ impl Extreme {
 }
 
 impl Rtt {
-    /// A round trip of an Interest that was sent once. When it begins a new round: since when
-    /// Interests were sent whose Data the one that is over consists of.
+    /// Adds a round trip of an Interest that was sent once. If a new round begins, returns the
+    /// approximate sending time of the first Interests whose Data arrived in the previous round.
     pub(super) fn sample(&mut self, rtt_ns: u64, now_ns: u64) -> Option<u64> {
+        // 0 means that there is no measurement.
         let rtt_ns = rtt_ns.max(1);
-        if self.smoothed_ns == 0 {
-            self.smoothed_ns = rtt_ns;
-            self.variance_ns = rtt_ns / 2;
-        } else {
-            let error_ns = self.smoothed_ns.abs_diff(rtt_ns);
-            self.variance_ns = (3 * self.variance_ns + error_ns) / 4;
-            self.smoothed_ns = (7 * self.smoothed_ns + rtt_ns) / 8;
-        }
+        self.round_trip.add(rtt_ns);
         self.min.update(rtt_ns, now_ns, MIN_WINDOW_NS, u64::min);
         self.max.update(rtt_ns, now_ns, MAX_WINDOW_NS, u64::max);
         self.recent_ns[self.samples % RECENT] = rtt_ns;
         self.samples += 1;
         let mut over = None;
         if now_ns >= self.round_ends_at_ns {
-            over = self.round_began_ns.checked_sub(self.smoothed_ns);
+            // The Data at the start of the round answered Interests from one round trip before.
+            over = self.round_began_ns.checked_sub(self.smoothed_ns());
             self.round_began_ns = now_ns;
             self.previous_round_min_ns = if self.round_min_ns == 0 { rtt_ns } else { self.round_min_ns };
             self.round_min_ns = rtt_ns;
-            self.round_ends_at_ns = now_ns.saturating_add(self.smoothed_ns);
+            self.round_ends_at_ns = now_ns.saturating_add(self.smoothed_ns());
         }
         self.round_min_ns = self.round_min_ns.min(rtt_ns);
+        // A new measurement ends the backoff (RFC 6298, 5).
         self.backoff = 0;
         over
     }
 
-    /// The timeout passed without any Data: wait twice as long from now on.
+    /// Doubles the timeout, because one passed without any Data.
     pub(super) fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(BACKOFF_MAX);
     }
 
-    /// Data came for what was sent again only just now: it had not been lost.
+    /// Records that a Data arrived right after the retransmission of its Interest, so the first
+    /// Interest had not been lost.
     pub(super) fn spurious(&mut self) {
         self.patience = (self.patience + 1).min(PATIENCE_MAX);
     }
 
-    /// How long silence may last before an Interest is sent again.
+    /// The time without Data after which an Interest is retransmitted.
     pub(super) fn timeout_ns(&self) -> u64 {
-        let base_ns = match self.smoothed_ns {
-            0 => RTO_INITIAL_NS,
-            smoothed_ns => (smoothed_ns + 4 * self.variance_ns).clamp(RTO_NS.0, RTO_NS.1),
-        };
+        let base_ns = self.round_trip.timeout_ns(&BOUNDS);
+        // The limit applies to the backoff only, so a path with long round trips keeps its timeout.
         (base_ns << self.backoff).min(base_ns.max(BACKED_OFF_NS_MAX))
     }
 
-    /// How long an Interest may stay unanswered while later ones are answered.
+    /// Maximum time that an Interest may stay unanswered while later ones are answered.
     pub(super) fn early_ns(&self) -> u64 {
         let longest_ns = self.max.old_ns.max(self.max.new_ns);
-        let patient_ns = (longest_ns + longest_ns / 4).max(self.smoothed_ns + 4 * self.variance_ns);
+        let patient_ns = (longest_ns + longest_ns / 4).max(self.round_trip.late_ns().unwrap_or(0));
+        // After the timeout the Interest is retransmitted anyway, so a longer wait has no use.
         (patient_ns.max(EARLY_NS_MIN) << self.patience).min(self.timeout_ns().max(EARLY_NS_MIN))
     }
 
-    /// The same for one that was sent more than once, `attempts` times by now: from the fourth on
-    /// longer, up to the timeout. Routers hold back what is repeated too soon, and a queue that is
-    /// full stays so for a while.
+    /// [`Rtt::early_ns`] for an Interest that was sent `attempts` times, more than once. From the
+    /// fourth time on it grows, up to the timeout, because routers suppress Interests that are
+    /// repeated too soon, and because a full queue stays full for a while.
     pub(super) fn retry_ns(&self, attempts: u8) -> u64 {
         let doublings = u32::from(attempts).saturating_sub(3).min(RETRY_DOUBLINGS);
         (self.early_ns() << doublings).min(self.timeout_ns().max(EARLY_NS_MIN))
@@ -154,7 +149,7 @@ impl Rtt {
     }
 
     pub(super) fn smoothed_ns(&self) -> u64 {
-        self.smoothed_ns
+        self.round_trip.smoothed_ns().unwrap_or(0)
     }
 }
 
@@ -165,9 +160,9 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     #[test]
-    fn the_timeout_starts_at_a_second_follows_the_path_and_doubles_on_silence() {
+    fn the_timeout_follows_rtt_and_backs_off() {
         let mut rtt = Rtt::default();
-        assert_eq!(rtt.timeout_ns(), RTO_INITIAL_NS);
+        assert_eq!(rtt.timeout_ns(), BOUNDS.initial_ns);
         (0..100).for_each(|i| _ = rtt.sample(600 * MS, i * MS));
         assert!((600 * MS..700 * MS).contains(&rtt.timeout_ns()), "{}", rtt.timeout_ns());
         rtt.back_off();
@@ -181,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn early_detection_waits_for_the_farthest_of_several_sources() {
+    fn early_detection_allows_for_the_farthest_source() {
         let mut rtt = Rtt::default();
         for i in 0..1000 {
             rtt.sample(if i % 10 == 0 { 50 * MS } else { MS }, i * MS);
@@ -190,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_round_trip_is_forgotten_after_a_while() {
+    fn the_minimum_rtt_expires() {
         let mut rtt = Rtt::default();
         rtt.sample(MS, 0);
         assert_eq!(rtt.min_ns(), MS);

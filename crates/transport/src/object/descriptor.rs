@@ -1,4 +1,4 @@
-//! An object as a consumer knows it, and the part of it that is fetched.
+//! The description of an object for its consumer, and the part of it to fetch.
 
 use namely_security::{TrustReason, Verified};
 use namely_wire::Name;
@@ -6,24 +6,36 @@ use namely_wire::rdr::Metadata;
 
 use crate::fetch;
 
-/// Maximum number of pauses before what somebody else signed, or damaged, is given up: 1.5 s in
-/// all. A copy in a cache may have gone by then; whoever made nonsense is not asked for long.
+/// Pauses before a damaged packet, or another signer's, is requested again.
+///
+/// A copy in a cache may have expired by then. There is no pause if the trust policy accepts no
+/// signer of the name, or if the signer answers anew: a producer of invalid packets is not retried
+/// for long.
+///
+/// # Limit
+/// The fetch fails, or the object is refused, and the error names the packet and its signer.
+/// - Value: 4: of 0.1 s and twice as long each time, 1.5 s in all; the fifth copy of metadata is
+///   the last
+/// - Counter: `corrupt`
+/// - Tests: `a_damaged_segment_is_fetched_again`,
+///   `forged_cached_data_is_requested_again`,
+///   `repeated_forgeries_end_the_fetch_soon`
 pub(super) const PAUSES_MAX: u32 = 4;
 
-/// How long to wait before a packet is asked for again of which `pauses` waits brought no good
-/// copy.
+/// The time before a packet is requested again after `pauses` pauses without a valid copy.
 pub(super) fn again_after_ns(pauses: u32) -> u64 {
+    // The bound prevents an overflow of the shift.
     100_000_000 << pauses.min(PAUSES_MAX)
 }
 
-/// How objects are read.
+/// Options for reading objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadOptions {
     /// Window, limits, retransmission.
     pub fetch: fetch::Options,
     /// InterestLifetime, ms.
     pub lifetime_ms: u64,
-    /// Maximum number of InterestLifetimes that metadata and certificates are waited for.
+    /// Maximum number of InterestLifetimes to wait for metadata and certificates.
     pub attempts: u32,
 }
 
@@ -33,11 +45,10 @@ impl Default for ReadOptions {
     }
 }
 
-/// What signs the segments of an object.
+/// The signatures of an object's segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SignatureMode {
-    /// Manifests, each for so many segments as [`Object::manifest_entries`] says, list their
-    /// digests.
+    /// Manifests list the digests of the segments, [`Object::manifest_entries`] in each.
     Manifests,
     /// Each segment has a signature of its own.
     Segments,
@@ -46,39 +57,39 @@ pub enum SignatureMode {
 /// An object that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object {
-    /// The name under which its segments are; versioned, as a rule.
+    /// The name prefix of its segments; usually versioned.
     pub name: Name,
-    /// How many segments there are, if it is known.
+    /// Number of segments, if it is known.
     pub segments: Option<u64>,
-    /// What signs them.
+    /// The kind of its signatures.
     pub signature_mode: SignatureMode,
-    /// Segments that one manifest covers, if manifests sign them; at least one.
+    /// Number of segments per manifest, if manifests are used; at least one.
     pub manifest_entries: u64,
-    /// Its metadata, verified; none for an object without.
+    /// Its metadata, verified; none for an object without metadata.
     pub metadata: Option<Metadata>,
-    /// When the metadata says that it was made, ns since the Unix epoch: a cache may hold old one.
+    /// The creation time of the metadata, ns since the Unix epoch. It shows whether a cache
+    /// returned old metadata.
     pub as_of_ns: Option<u64>,
-    /// Why the metadata is believed.
+    /// The reason for which the metadata is trusted.
     pub reason: Option<TrustReason>,
     /// The content of an object that is a single packet without segment number; verified.
     pub whole: Option<Verified>,
 }
 
 impl Object {
-    /// Octets of the content, if it is known.
+    /// Octets of the content, if the size is known.
     pub fn octets(&self) -> Option<u64> {
         let whole = self.whole.as_ref().map(|data| data.content().len() as u64);
         whole.or_else(|| self.metadata.as_ref()?.size_octets)
     }
 }
 
-/// Segments of an object: all of it, from one on, or between two.
+/// Segments of an object: all, those from a first one on, or a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The first segment that is wanted.
+    /// The first segment.
     pub first: u64,
-    /// The number after that of the last one: what lies behind is not asked for. No end:
-    /// [`u64::MAX`].
+    /// The number after the last segment. Later segments are not requested. No end: [`u64::MAX`].
     pub end: u64,
 }
 
@@ -88,7 +99,7 @@ impl Part {
         Part { first, end: u64::MAX }
     }
 
-    /// The number after that of the last segment, of an object that has `segments`, if it is known.
+    /// The number after the last segment, for an object of `segments`, if it is known.
     pub(super) fn end_of(self, segments: Option<u64>) -> Option<u64> {
         let bounded = (self.end < u64::MAX).then_some(self.end.max(self.first));
         segments.map_or(bounded, |segments| Some(segments.min(bounded.unwrap_or(segments))))

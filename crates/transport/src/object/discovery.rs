@@ -1,5 +1,5 @@
-//! Finds an object: its newest version by RDR metadata, or what answers to its prefix; and verifies
-//! single packets, with the certificates that they take.
+//! Finds an object: its newest version by RDR metadata, or an object by its prefix. Verifies single
+//! packets, and fetches the required certificates.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ use super::descriptor::{Object, PAUSES_MAX, ReadOptions, SignatureMode, again_af
 use super::{ObjectError, report_refused};
 use crate::connection::{Answer, Connection, ConnectionError};
 
-/// Certificates fetched for one packet at most: a chain, and a few that turned out to be others.
+/// Maximum number of certificates fetched for one packet: a chain, and a few unsuitable ones.
 const CERTIFICATES_MAX: usize = 16;
 
-/// How often metadata is asked for before the object is looked for without. A producer that has
-/// none stays silent, so each attempt costs a lifetime.
+/// Number of requests for metadata before the object is searched without metadata. A producer
+/// without metadata does not answer, so each attempt costs a lifetime.
 const DISCOVERY_ATTEMPTS: u32 = 2;
 
 const MANIFEST_COMPONENT: Component<'static> =
@@ -30,7 +30,7 @@ const MANIFEST_COMPONENT: Component<'static> =
 
 /// Requests one packet at a time.
 pub trait Express {
-    /// Sends `interest`, again and again for `attempts` times its lifetime; see
+    /// Sends `interest`, and retransmits it for `attempts` times its lifetime; see
     /// [`Connection::express_retrying`].
     ///
     /// # Errors
@@ -41,7 +41,7 @@ pub trait Express {
         attempts: u32,
     ) -> Result<Answer, ConnectionError>;
 
-    /// Waits before the next one.
+    /// Waits before the next request.
     fn pause(&mut self, pause: Duration) {
         std::thread::sleep(pause);
     }
@@ -57,7 +57,7 @@ impl Express for Connection {
     }
 }
 
-/// Finds objects and single packets, as far as a verifier believes them.
+/// Finds objects and single packets that a verifier accepts.
 pub struct Discovery<'a> {
     express: &'a mut dyn Express,
     verifier: &'a mut Verifier,
@@ -65,24 +65,25 @@ pub struct Discovery<'a> {
 }
 
 impl<'a> Discovery<'a> {
-    /// Finds by way of `express`.
+    /// Sends its requests by `express`.
     pub fn new(express: &'a mut dyn Express, verifier: &'a mut Verifier, options: ReadOptions) -> Self {
         Discovery { express, verifier, options }
     }
 
-    /// Requests one packet, [`ReadOptions::attempts`] times, and verifies it.
+    /// Requests one packet, waits up to [`ReadOptions::attempts`] lifetimes for it, and verifies
+    /// it.
     ///
     /// # Errors
-    /// Nobody answers, the router refuses, or the packet is not believed.
+    /// There is no answer, the router refuses, or the packet fails verification.
     pub fn packet(&mut self, interest: &InterestBuilder, name: NameRef<'_>) -> Result<Verified, ObjectError> {
         let wire = self.answer(interest, name)?;
         self.verified(wire)
     }
 
-    /// Verifies a packet; fetches the certificates that this takes.
+    /// Verifies a packet, and fetches the required certificates.
     ///
     /// # Errors
-    /// The packet is not believed, or a certificate is missing.
+    /// The packet fails verification, or a certificate is missing.
     pub fn verified(&mut self, wire: Vec<u8>) -> Result<Verified, ObjectError> {
         let mut wire = wire;
         for _ in 0..CERTIFICATES_MAX {
@@ -90,6 +91,8 @@ impl<'a> Discovery<'a> {
                 Verdict::Verified(verified) => return Ok(verified),
                 Verdict::Rejected(rejection) => {
                     let error = ObjectError::Untrusted(rejection);
+                    // The router then removes its copy, so that the next attempt may find a valid
+                    // one.
                     if let Some(refused) = error.refused_data() {
                         report_refused(self.express, &refused);
                     }
@@ -105,15 +108,15 @@ impl<'a> Discovery<'a> {
         Err(ObjectError::NoCertificate { certificate: name.clone(), name, fault: None })
     }
 
-    /// Fetches `certificate`, which `name` needs, and hands it to the verifier.
+    /// Fetches `certificate`, which `name` requires, and passes it to the verifier.
     ///
     /// # Errors
-    /// [`ObjectError::NoCertificate`] if nobody answers, or what comes is no certificate.
+    /// [`ObjectError::NoCertificate`] if there is no answer, or the answer is no certificate.
     pub fn supply(&mut self, certificate: &Name, name: &Name) -> Result<(), ObjectError> {
         let mut interest =
             InterestBuilder::new(certificate.clone()).can_be_prefix().lifetime_ms(self.options.lifetime_ms);
         if CertificateName::parse(certificate.as_name()).is_err() {
-            // Whatever certificate the key has now: an old one in a cache may have ended.
+            // Any current certificate of the key suffices. An old one in a cache may have expired.
             interest = interest.must_be_fresh();
         }
         let missing = |fault| ObjectError::NoCertificate {
@@ -127,13 +130,14 @@ impl<'a> Discovery<'a> {
         }
     }
 
-    /// Finds `name`: its newest version if it names none.
+    /// Finds `name`, or its newest version if the name has none.
     ///
     /// # Errors
-    /// [`ObjectError::NotFound`] if the producer says that there is no such object; otherwise as
-    /// [`Discovery::packet`], or the metadata makes no sense.
+    /// [`ObjectError::NotFound`] if the producer denies the object; otherwise as
+    /// [`Discovery::packet`], or the metadata is invalid.
     pub fn find(&mut self, name: NameRef<'_>) -> Result<Object, ObjectError> {
         match name.last() {
+            // A versioned name identifies the object, so no metadata is needed.
             Some(last) if last.version().is_some() => return self.find_by_first_segment(name),
             Some(last) if last.segment().is_some() => return self.find_by_prefix(name),
             _ => {}
@@ -146,9 +150,10 @@ impl<'a> Discovery<'a> {
         }
     }
 
-    /// The object that the metadata in `wire` tells. What somebody else signed may lie in a cache:
-    /// it is asked for again, with growing pauses, until the copy there is no longer fresh. Whoever
-    /// signs anew with that key is no copy.
+    /// Returns the object that the metadata in `wire` describes. If another signer's metadata is
+    /// received, it may come from a cache. The request is then repeated with growing pauses, until
+    /// the cached copy is no longer fresh. A different packet of that signer is not the cached
+    /// copy, so it is rejected at once.
     fn believed_metadata(
         &mut self,
         interest: &InterestBuilder,
@@ -159,11 +164,13 @@ impl<'a> Discovery<'a> {
         let mut pauses = 0;
         loop {
             let key = signer_of(&wire);
+            // The verifier consumes the packet, and the next answer is compared with it.
             let copy = wire.clone();
             let error = match self.object_of_metadata(wire, name) {
                 Err(ObjectError::Untrusted(rejection)) if rejection.may_be_anothers() => rejection,
                 other => return other,
             };
+            // If the policy lets no key sign the name, no other answer can be valid.
             if pauses == PAUSES_MAX || !self.verifier.policy().may_vouch_for(name) {
                 return Err(ObjectError::Untrusted(error));
             }
@@ -174,13 +181,14 @@ impl<'a> Discovery<'a> {
                     return Err(ObjectError::Untrusted(error));
                 }
                 Answer::Data(reply) => reply.wire,
+                // The copy is checked again, so that the final error is about the packet and not
+                // the silence.
                 Answer::Nack(_) | Answer::Timeout => copy,
             };
         }
     }
 
-    /// Finds what answers to `name` as a prefix: an object without metadata, or a dataset of a
-    /// router.
+    /// Finds an object by `name` as a prefix: an object without metadata, or a dataset of a router.
     ///
     /// # Errors
     /// As [`Discovery::find`].
@@ -206,21 +214,21 @@ impl<'a> Discovery<'a> {
         Ok(Object { whole: Some(whole), segments: Some(1), ..unknown(found) })
     }
 
-    /// Finds the object whose segments are `<object>/seg=<n>`.
+    /// Finds an object with segments `<object>/seg=<n>`.
     fn find_by_first_segment(&mut self, object: NameRef<'_>) -> Result<Object, ObjectError> {
         let first = object.to_name().join_segment(0);
         let wire = self.answer(&self.interest(first), object)?;
         Ok(self.object_of_segment(&parsed(&wire, object)?))
     }
 
-    /// The object that `data` is a segment of. Nothing of the packet is believed yet but its place:
-    /// it is fetched again, and verified then.
+    /// Returns the object of the segment `data`. Only its name, FinalBlockId, length and signature
+    /// type are used, unverified. The segment is fetched again and verified later.
     fn object_of_segment(&mut self, data: &DataView<'_>) -> Object {
         let last = data.final_block_id.and_then(|last| last.segment());
         let object = unknown(data.name.without_last(1).to_name());
         match last {
-            // Where origins count, a segment that no key signed can only be vouched for by a
-            // manifest.
+            // If origins are verified, only a manifest can authenticate a segment that no key
+            // signed.
             Some(last) if self.verifier.policy().is_authenticating() && self.has_manifests(data) => {
                 let segments = Some(last.saturating_add(1));
                 let manifest_entries = self.entries_of_manifests(data, last);
@@ -230,9 +238,9 @@ impl<'a> Discovery<'a> {
         }
     }
 
-    /// How many segments each manifest covers of an object without metadata, whose segment `data`
-    /// is: as many as its first one, which is believed or not when its turn comes. Where packets
-    /// are long, or one manifest is enough, nobody has to be asked.
+    /// Returns the number of segments per manifest for an object without metadata that contains the
+    /// segment `data`. It is taken from the first manifest, which is verified later. If packets are
+    /// long, or one manifest suffices, no request is necessary.
     fn entries_of_manifests(&mut self, data: &DataView<'_>, last: u64) -> u64 {
         let octets = data.content.len() + data.name.encoded_octets();
         if octets > SHORT_MANIFEST_OCTETS_MAX || last < MANIFEST_ENTRIES_MIN {
@@ -240,16 +248,19 @@ impl<'a> Discovery<'a> {
         }
         let object = data.name.without_last(1);
         let interest = self.interest(manifest_name(object, 0));
+        // The number is only a guess, which verification checks, so a missing manifest is no error
+        // here.
         let Ok(wire) = self.answer(&interest, object) else { return MANIFEST_ENTRIES };
         let first = DataView::parse(&wire).ok();
         let first = first.and_then(|first| Manifest::decode(first.content, object, 0).ok());
         let entries = first.map_or(MANIFEST_ENTRIES, |manifest| manifest.segments().end);
+        // A manifest that lists the whole object does not show how many entries a full one has.
         if entries > last { MANIFEST_ENTRIES } else { entries.max(1) }
     }
 
-    /// Returns true if manifests vouch for the object that `data` is a segment of: taken for
-    /// granted of a digest; a segment without any signature may as well be of an object that nobody
-    /// vouches for.
+    /// Returns true if manifests authenticate the object of the segment `data`. A segment with a
+    /// digest signature is taken as a sign of manifests. A segment without any signature may belong
+    /// to an object without any authentication.
     fn has_manifests(&mut self, data: &DataView<'_>) -> bool {
         match data.signature_type {
             SignatureType::DigestSha256 => true,
@@ -275,15 +286,19 @@ impl<'a> Discovery<'a> {
 
     fn object_of_metadata(&mut self, wire: Vec<u8>, asked: NameRef<'_>) -> Result<Object, ObjectError> {
         let is_nack = parsed(&wire, asked)?.content_type == ContentType::Nack;
+        // A Nack is verified, too, because a forged one must not hide an object.
         let data = self.verified_metadata(wire)?;
         if is_nack {
             return Err(ObjectError::NotFound { name: asked.to_name() });
         }
         let metadata = Metadata::decode(data.content())
             .map_err(|error| ObjectError::Malformed { name: data.name().to_name(), error })?;
+        // Otherwise a producer could present another object under the requested name.
         if !asked.is_prefix_of(metadata.name.as_name()) {
             return Err(ObjectError::Stray { asked: asked.to_name(), led_to: metadata.name });
         }
+        // The layout divides by this number, so it must not be 0. The verifier refuses longer
+        // manifests.
         let entries = metadata.manifest_entries.filter(|entries| (1..=MANIFEST_ENTRIES).contains(entries));
         let authenticating = self.verifier.policy().is_authenticating();
         let signature_mode = match entries.is_some() && authenticating && metadata.last_segment.is_some() {
@@ -301,12 +316,13 @@ impl<'a> Discovery<'a> {
         })
     }
 
-    /// Metadata is signed with a key even where only digests of segments are to be checked: then it
-    /// is taken as it is, like everything else of which nobody checks the origin.
+    /// Verifies metadata. Metadata is signed with a key even if the policy checks only digests of
+    /// segments. Under such a policy it is accepted unverified, because no origin is checked.
     fn verified_metadata(&mut self, wire: Vec<u8>) -> Result<Verified, ObjectError> {
         if self.verifier.policy().is_authenticating() {
             return self.verified(wire);
         }
+        // The time is irrelevant, because this policy checks no validity.
         match Verifier::new(TrustPolicy::insecure_accept_all()).verify(wire, 0) {
             Verdict::Verified(data) => Ok(data),
             Verdict::Rejected(rejection) => Err(ObjectError::Untrusted(rejection)),
@@ -315,7 +331,7 @@ impl<'a> Discovery<'a> {
     }
 }
 
-/// The name of the key that `wire` says it is signed by, if it says so.
+/// Returns the name of the key in the KeyLocator of `wire`, if there is one.
 fn signer_of(wire: &[u8]) -> Option<Name> {
     Some(DataView::parse(wire).ok()?.signature_info().ok()?.key_name()?.to_name())
 }
@@ -324,8 +340,8 @@ fn parsed<'a>(wire: &'a [u8], asked: NameRef<'_>) -> Result<DataView<'a>, Object
     DataView::parse(wire).map_err(|error| ObjectError::Malformed { name: asked.to_name(), error })
 }
 
-/// When metadata was made, as the version in its name says: a time in s, ms, us or ns, which tell
-/// themselves apart from 1973 on.
+/// Returns the creation time of metadata from the version in its name: a time in s, ms, us or ns.
+/// From 1973 on the magnitude determines the unit.
 fn made_at_ns(name: NameRef<'_>) -> Option<u64> {
     let keyword = name.components().position(|component| component == METADATA_COMPONENT)?;
     let version = name.component(keyword + 1)?.version()?;

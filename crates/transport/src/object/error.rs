@@ -1,5 +1,5 @@
-//! Why an object could not be read: which name, which key. [`ObjectError::hint`] says what can be
-//! done about it.
+//! The reasons for which an object could not be read. Errors contain the name or the key.
+//! [`ObjectError::hint`] returns advice.
 
 use std::fmt;
 use std::io;
@@ -10,72 +10,89 @@ use namely_wire::{DecodeError, NackReason, Name};
 use crate::connection::ConnectionError;
 use crate::fetch::Failure;
 
-/// Why an object could not be read.
-#[derive(Debug)]
+/// The reason for which an object could not be read.
+#[derive(Debug, thiserror::Error)]
 pub enum ObjectError {
-    /// The environment's: no router, or it went away.
-    Connection(ConnectionError),
+    /// The environment's: no router, or the connection to it was lost.
+    #[error(transparent)]
+    Connection(#[from] ConnectionError),
     /// The network's: the router refuses, usually because no producer is known.
+    #[error(fmt = refused)]
     Refused {
-        /// What was asked for.
+        /// The requested name.
         name: Name,
         /// The router's reason.
         reason: NackReason,
     },
-    /// The network's: nobody answered.
+    /// The network's: there was no answer.
+    #[error("no answer for {name}")]
     NoAnswer {
-        /// What was asked for.
+        /// The requested name.
         name: Name,
     },
-    /// The caller's: the producer says that there is no such object.
+    /// The caller's: the producer states that there is no such object.
+    #[error("{name}: the producer says that there is no such object")]
     NotFound {
-        /// What was asked for.
+        /// The requested name.
         name: Name,
     },
-    /// The peer's or the caller's: it is not believed.
+    /// The peer's or the caller's: the object fails verification.
+    #[error(transparent)]
     Untrusted(Rejection),
-    /// The network's: a certificate that is needed cannot be had.
+    /// The network's: a required certificate cannot be fetched.
+    #[error(fmt = no_certificate)]
     NoCertificate {
-        /// What it is needed for.
+        /// The name that requires it.
         name: Name,
         /// The certificate or key.
         certificate: Name,
-        /// What came under its name, if something did.
+        /// The defect of the packet that was received under its name, if there was one.
+        #[source]
         fault: Option<CertificateError>,
     },
-    /// The peer's: what came is not what the manifest lists, however often it was asked for.
+    /// The peer's: received segments do not match the manifest after all attempts.
+    #[error(transparent)]
     Corrupt(SegmentRejection),
-    /// The peer's: the manifest is of no use.
+    /// The peer's: the manifest is unusable.
+    #[error("{name}: {error}")]
     Manifest {
         /// The manifest.
         name: Name,
-        /// What is wrong with it.
+        /// The defect of the manifest.
+        #[source]
         error: ManifestError,
     },
-    /// The peer's: a packet that makes no sense.
+    /// The peer's: a malformed packet.
+    #[error("{name} is malformed: {error}")]
     Malformed {
         /// The packet.
         name: Name,
-        /// What is wrong with it.
+        /// The defect of the packet.
+        #[source]
         error: DecodeError,
     },
-    /// The peer's: it answers with another name than it was asked for.
+    /// The peer's: it answers with a name that is not below the requested one.
+    #[error("asked for {asked}, the producer leads to {led_to}, which is not below it")]
     Stray {
-        /// What was asked for.
+        /// The requested name.
         asked: Name,
-        /// What the answer leads to.
+        /// The name in the answer.
         led_to: Name,
     },
     /// The network's: the fetch did not finish.
+    #[error("{name}: {failure}")]
     Fetch {
-        /// What did not come.
+        /// The name that did not arrive.
         name: Name,
-        /// Why.
+        /// The reason.
+        #[source]
         failure: Failure,
     },
     /// The environment's: the content cannot be stored.
-    Sink(io::Error),
-    /// The caller's: the object is larger than it is willing to take.
+    #[error("cannot store the content: {0}")]
+    Sink(#[source] io::Error),
+    /// The caller's: the object is larger than the caller's limit.
+    #[error("{object} is larger than {octets_max} octets")]
     TooLarge {
         /// The object.
         object: Name,
@@ -83,17 +100,12 @@ pub enum ObjectError {
         octets_max: u64,
     },
     /// The caller stopped it.
+    #[error("stopped")]
     Stopped,
 }
 
-impl From<ConnectionError> for ObjectError {
-    fn from(error: ConnectionError) -> Self {
-        ObjectError::Connection(error)
-    }
-}
-
 impl ObjectError {
-    /// What the caller can do about it, if there is something to say.
+    /// Advice for the caller, if there is any.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             ObjectError::Refused { reason: NackReason::NoRoute, .. } => {
@@ -115,45 +127,23 @@ impl ObjectError {
     }
 }
 
-impl fmt::Display for ObjectError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ObjectError::Connection(error) => error.fmt(f),
-            ObjectError::Refused { name, reason: NackReason::NoRoute } => {
-                write!(f, "no route to {name}: the router knows no producer of it")
-            }
-            ObjectError::Refused { name, reason: NackReason::Congestion } => {
-                write!(f, "the network is congested: routers refused {name}")
-            }
-            ObjectError::Refused { name, reason } => write!(f, "the router refused {name}: {reason}"),
-            ObjectError::NoAnswer { name } => write!(f, "no answer for {name}"),
-            ObjectError::NotFound { name } => {
-                write!(f, "{name}: the producer says that there is no such object")
-            }
-            ObjectError::Untrusted(rejection) => rejection.fmt(f),
-            ObjectError::NoCertificate { name, certificate, fault: None } => {
-                write!(f, "{name} cannot be verified: nobody answers for certificate {certificate}")
-            }
-            ObjectError::NoCertificate { name, certificate, fault: Some(fault) } => {
-                write!(
-                    f,
-                    "{name} cannot be verified: what is served as certificate {certificate} is none: {fault}"
-                )
-            }
-            ObjectError::Corrupt(rejection) => rejection.fmt(f),
-            ObjectError::Manifest { name, error } => write!(f, "{name}: {error}"),
-            ObjectError::Malformed { name, error } => write!(f, "{name} is malformed: {error}"),
-            ObjectError::Stray { asked, led_to } => {
-                write!(f, "asked for {asked}, the producer leads to {led_to}, which is not below it")
-            }
-            ObjectError::Fetch { name, failure } => write!(f, "{name}: {failure}"),
-            ObjectError::Sink(error) => write!(f, "cannot store the content: {error}"),
-            ObjectError::TooLarge { object, octets_max } => {
-                write!(f, "{object} is larger than {octets_max} octets")
-            }
-            ObjectError::Stopped => f.write_str("stopped"),
-        }
+fn refused(name: &Name, reason: &NackReason, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match reason {
+        NackReason::NoRoute => write!(f, "no route to {name}: the router knows no producer of it"),
+        NackReason::Congestion => write!(f, "the network is congested: routers refused {name}"),
+        reason => write!(f, "the router refused {name}: {reason}"),
     }
 }
 
-impl std::error::Error for ObjectError {}
+fn no_certificate(
+    name: &Name,
+    certificate: &Name,
+    fault: &Option<CertificateError>,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    write!(f, "{name} cannot be verified: ")?;
+    match fault {
+        None => write!(f, "nobody answers for certificate {certificate}"),
+        Some(fault) => write!(f, "what is served as certificate {certificate} is none: {fault}"),
+    }
+}

@@ -1,16 +1,16 @@
-//! The order in which the pieces of an object are asked for.
+//! The order in which the pieces of an object are requested.
 //!
-//! Under manifests each manifest is asked for one whole group of segments ahead of the first
-//! segment it covers: manifest 0, then for each group g the manifest g+1 and the segments of g. So
-//! a manifest is there, verified, before its segments come, and nobody waits for it. Pieces are
-//! numbered in that order, those of several parts one part after the other; a manifest that two
+//! Each manifest is requested one whole group of segments before the first segment that it covers:
+//! manifest 0, then for each group g the manifest g+1 and the segments of g. A manifest thus
+//! arrives and is verified before its segments, so that no segment waits for it. Pieces are
+//! numbered in that order, those of several parts one part after the other. A manifest that two
 //! parts need is a piece of the first.
 
 use std::ops::Range;
 
 use super::{Object, Part, SignatureMode};
 
-/// What a piece is.
+/// The kind of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
     /// A manifest, by its index.
@@ -21,12 +21,12 @@ pub(super) enum Piece {
 
 /// The pieces of parts of one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Layout(Vec<Numbered>);
+pub(super) struct Layout(Vec<NumberedPart>);
 
-/// A part, and which numbers its pieces have: `first` is the one that its own layout calls
-/// `own_first`.
+/// A part and the numbers of its pieces: `first` corresponds to `own_first` in the part's own
+/// layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Numbered {
+struct NumberedPart {
     part: Part,
     layout: PartLayout,
     first: u64,
@@ -34,16 +34,18 @@ struct Numbered {
 }
 
 impl Layout {
-    /// Of `parts` of `object`, each of which begins behind the end of the one before.
+    /// Creates the layout of `parts` of `object`. Each part begins after the end of the previous
+    /// one.
     pub(super) fn of(object: &Object, parts: &[Part]) -> Self {
-        let mut numbered: Vec<Numbered> = Vec::with_capacity(parts.len());
+        let mut numbered: Vec<NumberedPart> = Vec::with_capacity(parts.len());
         for part in parts {
             let layout = PartLayout::of(object, *part);
             let own = layout.pieces(part.first, part.end_of(object.segments).unwrap_or(part.end));
-            let mut next = Numbered { part: *part, layout, first: own.start, own_first: own.start };
+            let mut next = NumberedPart { part: *part, layout, first: own.start, own_first: own.start };
             if let Some(before) = numbered.last() {
                 next.first = before.end(object.segments).unwrap_or(u64::MAX);
                 let shared = before.layout.manifests_end().and_then(|end| end.checked_sub(1));
+                // A manifest that both parts need is a piece of the earlier part.
                 next.own_first += u64::from(shared.is_some() && shared == layout.first_manifest());
             }
             numbered.push(next);
@@ -56,17 +58,18 @@ impl Layout {
         self.0.first().map_or(0, |numbered| numbered.first)
     }
 
-    /// The number after that of the last piece, of an object that has `segments`, if it is known.
+    /// The number after the last piece, for an object of `segments`, if it is known.
     pub(super) fn end(&self, segments: Option<u64>) -> Option<u64> {
-        let within = |numbered: &&Numbered| segments.is_none_or(|segments| numbered.part.first < segments);
+        let within =
+            |numbered: &&NumberedPart| segments.is_none_or(|segments| numbered.part.first < segments);
         match self.0.iter().rev().find(within) {
             Some(last) => last.end(segments),
-            // All begin behind the object's end.
+            // All parts begin after the object's end.
             None => Some(self.first().min(segments.unwrap_or(0))),
         }
     }
 
-    /// What piece `number` is.
+    /// Returns the piece with this `number`.
     pub(super) fn piece(&self, number: u64) -> Piece {
         let i = self.0.partition_point(|numbered| numbered.first <= number).saturating_sub(1);
         self.0.get(i).map_or(Piece::Segment(number), |numbered| {
@@ -74,7 +77,7 @@ impl Layout {
         })
     }
 
-    /// The number of a piece; none if it is in no part.
+    /// Returns the number of a piece; none if it is in no part.
     pub(super) fn number(&self, piece: Piece) -> Option<u64> {
         let i = match piece {
             Piece::Segment(segment) => {
@@ -93,27 +96,27 @@ impl Layout {
     }
 }
 
-impl Numbered {
-    /// The number after that of its last piece, of an object that has `segments`, if it is known.
+impl NumberedPart {
+    /// The number after its last piece, for an object of `segments`, if it is known.
     fn end(&self, segments: Option<u64>) -> Option<u64> {
         let own_end = self.layout.pieces(self.part.first, self.part.end_of(segments)?).end;
         self.first.checked_add(own_end.saturating_sub(self.own_first))
     }
 }
 
-/// The pieces of one object from a segment on.
+/// The pieces of one part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PartLayout {
     /// Segments alone; piece numbers are segment numbers.
     Plain,
-    /// Segments under manifests of `entries` each: groups `first_group..groups`, of the first one
-    /// without its first `skipped` segments; `segments` segments in all.
+    /// Segments under manifests of `entries` each: groups `first_group..groups`. The first group is
+    /// without its first `skipped` segments. There are `segments` segments in all.
     Manifests { entries: u64, first_group: u64, groups: u64, segments: u64, skipped: u64 },
 }
 
 impl PartLayout {
-    /// Of `part` of `object`. A part that ends early is laid out like an object that does: without
-    /// the manifests behind it.
+    /// Creates the layout of `part` of `object`. A part that ends before the object has the layout
+    /// of an object that ends there, without later manifests.
     fn of(object: &Object, part: Part) -> Self {
         match (object.signature_mode, object.segments) {
             (SignatureMode::Manifests, Some(segments)) => {
@@ -124,16 +127,18 @@ impl PartLayout {
         }
     }
 
-    /// Under manifests of `entries`, from `first_segment` on, of an object of `segments` (each at
-    /// least one).
+    /// Creates a layout under manifests of `entries`, from `first_segment` on, for an object of
+    /// `segments` (each at least one).
     fn manifests(entries: u64, first_segment: u64, segments: u64) -> Self {
+        // At least one, so that `groups - 1` does not underflow.
         let groups = segments.div_ceil(entries).max(1);
+        // A part after the end of the object has the last group, with all its segments skipped.
         let first_group = (first_segment / entries).min(groups - 1);
         let skipped = first_segment.min(segments).saturating_sub(first_group * entries);
         PartLayout::Manifests { entries, first_group, groups, segments, skipped }
     }
 
-    /// The index of the manifest that it begins with.
+    /// The index of its first manifest.
     fn first_manifest(&self) -> Option<u64> {
         match *self {
             PartLayout::Plain => None,
@@ -141,7 +146,7 @@ impl PartLayout {
         }
     }
 
-    /// The index after that of its last manifest.
+    /// The index after its last manifest.
     fn manifests_end(&self) -> Option<u64> {
         match *self {
             PartLayout::Plain => None,
@@ -149,8 +154,7 @@ impl PartLayout {
         }
     }
 
-    /// The piece numbers, of an object of `segments`; `first_segment` is where a plain layout
-    /// starts.
+    /// The piece numbers for an object of `segments`. A plain layout starts at `first_segment`.
     fn pieces(&self, first_segment: u64, segments: u64) -> Range<u64> {
         match *self {
             PartLayout::Plain => first_segment..segments,
@@ -162,31 +166,33 @@ impl PartLayout {
         }
     }
 
-    /// Pieces before the first segment of the first group: its manifest, and the next one if there
-    /// is one.
+    /// Number of pieces before the first segment of the first group: its manifest, and the next one
+    /// if there is one.
     fn ahead(first_group: u64, groups: u64) -> u64 {
         1 + u64::from(first_group < groups - 1)
     }
 
-    /// What piece number `piece` is.
+    /// Returns the piece with number `piece`.
     fn piece(&self, piece: u64) -> Piece {
         let PartLayout::Manifests { entries, first_group, groups, skipped, .. } = *self else {
             return Piece::Segment(piece);
         };
         let of_group = pieces_of_group(entries);
+        // The skipped segments would follow the manifests that are requested ahead.
         let whole =
             if piece < Self::ahead(first_group, groups) { piece } else { piece.saturating_add(skipped) };
         let Some(rest) = whole.checked_sub(1) else { return Piece::Manifest(first_group) };
         let group = (first_group + rest / of_group).min(groups - 1);
         let place = rest - (group - first_group) * of_group;
         match place {
+            // The last group has no next group, so no manifest precedes its segments.
             _ if group == groups - 1 => Piece::Segment(group * entries + place),
             0 => Piece::Manifest(group + 1),
             _ => Piece::Segment(group * entries + place - 1),
         }
     }
 
-    /// The number of a piece; none if it is before the first segment or past the last.
+    /// Returns the number of a piece; none if it is before the first segment or past the last.
     fn number(&self, piece: Piece) -> Option<u64> {
         let PartLayout::Manifests { entries, first_group, groups, segments, skipped } = *self else {
             let Piece::Segment(segment) = piece else { return None };
@@ -204,11 +210,12 @@ impl PartLayout {
             _ => return None,
         };
         let ahead = Self::ahead(first_group, groups);
+        // A lower number belongs to a skipped segment.
         if whole < ahead { Some(whole) } else { whole.checked_sub(skipped).filter(|number| *number >= ahead) }
     }
 }
 
-/// Pieces of a full group: its segments and the next manifest.
+/// Number of pieces of a full group: its segments and the next manifest.
 fn pieces_of_group(entries: u64) -> u64 {
     entries + 1
 }
@@ -222,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_manifest_comes_a_group_ahead_of_its_segments() {
+    fn a_manifest_precedes_its_segments_by_a_group() {
         let layout = PartLayout::manifests(MANIFEST_ENTRIES, 0, 500);
         let order: Vec<Piece> = layout.pieces(0, 500).map(|piece| layout.piece(piece)).collect();
         assert_eq!(order[..3], [Piece::Manifest(0), Piece::Manifest(1), Piece::Segment(0)]);
@@ -233,7 +240,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_piece_has_one_number_and_every_number_one_piece(
+        fn pieces_and_numbers_map_one_to_one(
             entries in prop_oneof![1u64..=50, Just(MANIFEST_ENTRIES)], segments in 1u64..2000, first in 0u64..2000,
         ) {
             let first = first.min(segments - 1);
@@ -259,7 +266,7 @@ mod tests {
         }
 
         #[test]
-        fn pieces_of_several_parts_follow_one_another_and_none_is_there_twice(
+        fn pieces_of_several_parts_are_consecutive(
             signature_mode in prop_oneof![Just(SignatureMode::Manifests), Just(SignatureMode::Segments)],
             entries in 1u64..=50, segments in 1u64..2000, is_end_known: bool,
             cuts in prop::collection::btree_set(0u64..2100, 2..40),
@@ -292,7 +299,7 @@ mod tests {
             prop_assert!(manifests.windows(2).all(|two| two[0] < two[1]), "{:?}", manifests);
             let outside = (0..2100).filter(|segment| !within(segment));
             prop_assert_eq!(outside.filter_map(|segment| layout.number(Piece::Segment(segment))).next(), None);
-            // Where the end comes to be known later it bounds what is asked for.
+            // An end that becomes known later limits the requests.
             let before = parts.iter().map(|part| part.end.min(segments).saturating_sub(part.first)).sum::<u64>();
             if signature_mode == SignatureMode::Segments && parts[0].first < segments {
                 prop_assert_eq!(layout.end(Some(segments)), Some(layout.first() + before));

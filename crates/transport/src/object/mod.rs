@@ -1,9 +1,9 @@
-//! What fetching a named object takes, without I/O: [`Discovery`] finds its newest version,
-//! [`SegmentRequester`] says which Interests go out and when, [`SegmentVerifier`] which of the
-//! pieces that come are believed.
+//! Fetching of a named object, without I/O: [`Discovery`] finds its newest version,
+//! [`SegmentRequester`] decides which Interests to send and when, [`SegmentVerifier`] verifies the
+//! received pieces.
 //!
-//! Finding follows RDR (`<name>/32=metadata`); an object without metadata is found by its prefix.
-//! Verification is by manifest where the producer has them, else packet by packet; the certificates
+//! Discovery follows RDR (`<name>/32=metadata`); an object without metadata is found by its prefix.
+//! Verification is by manifest if the producer has them, otherwise packet by packet. Certificates
 //! that the verifier lacks are fetched by name. `namely_socket::Consumer` drives these; nothing
 //! here waits, writes or starts a thread.
 
@@ -22,4 +22,4 @@ pub use self::error::ObjectError;
 pub use self::progress::Progress;
 pub use self::report::report_refused;
 pub use self::requester::SegmentRequester;
-pub use self::verifier::{Checked, OnBadSegment, SegmentVerifier};
+pub use self::verifier::{OnBadSegment, PieceOutcome, SegmentVerifier};

@@ -1,17 +1,17 @@
-//! What is known of a fetch while it runs and when it is over.
+//! The progress of a fetch while it runs and at its end.
 
 use crate::fetch::Counters;
 
-/// How far the fetch of an object is.
+/// The progress of the fetch of an object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Octets of content that were verified and handed over in this fetch.
+    /// Octets of content verified and delivered in this fetch.
     pub octets: u64,
-    /// Octets that are there in all, those of an earlier, interrupted fetch included.
+    /// Octets delivered in all, including an earlier, interrupted fetch.
     pub octets_done: u64,
     /// Octets of the whole object, if known.
     pub octets_total: Option<u64>,
-    /// Segments handed over in this fetch.
+    /// Segments delivered in this fetch.
     pub segments: u64,
     /// Segments of the whole object, if known.
     pub segments_total: Option<u64>,
@@ -21,18 +21,18 @@ pub struct Progress {
     pub fetch: Counters,
     /// The smoothed round trip.
     pub rtt_ns: u64,
-    /// Interests that may be outstanding.
+    /// Maximum number of outstanding Interests.
     pub window: usize,
-    /// Data of which the router told where they came from (IncomingFaceId).
+    /// Number of Data with an origin reported by the router (IncomingFaceId).
     pub origin_told: u64,
-    /// Of these, Data that came from the router's own content store.
+    /// Number of these that came from the router's own content store.
     pub from_cache: u64,
 }
 
 impl Progress {
-    /// Share of the Data that came from the content store of the first router, 0 to 1; none when
-    /// the router does not tell. Data carry no sign of caches farther away, so these count as not
-    /// cached.
+    /// Share of the Data that came from the content store of the first router, 0 to 1; none if the
+    /// router does not report it. Data from more distant caches cannot be recognized and count as
+    /// not cached.
     pub fn cache_share(&self) -> Option<f64> {
         (self.origin_told > 0).then(|| self.from_cache as f64 / self.origin_told as f64)
     }
@@ -42,7 +42,7 @@ impl Progress {
         if self.elapsed_ns == 0 { 0.0 } else { self.octets as f64 * 1e9 / self.elapsed_ns as f64 }
     }
 
-    /// Time left at the present rate, if size and rate are known.
+    /// Remaining time at the average rate of this fetch, if size and rate are known.
     pub fn remaining_ns(&self) -> Option<u64> {
         let left = self.octets_total?.saturating_sub(self.octets_done);
         let rate = self.octets_per_second();
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rate_and_remaining_time_follow_from_what_is_known() {
+    fn progress_estimates_rate_and_remaining_time() {
         let mut progress = Progress { octets_total: Some(3000), ..Progress::default() };
         assert_eq!((progress.remaining_ns(), progress.cache_share()), (None, None));
         progress.octets = 1000;

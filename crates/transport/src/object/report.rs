@@ -1,26 +1,28 @@
-//! Data that is not believed, reported to the router of this machine (`cs/report`): it takes the
-//! Data out of its content store and asks others for it from now on.
+//! Reports Data that failed verification to the router of this host (`cs/report`). The router
+//! removes the Data from its content store and requests it from other sources from now on.
 
-use namely_wire::mgmt::{Command, ControlParameters, Scope};
+use namely_messages::{Command, ControlParameters, Scope};
 use namely_wire::types::IMPLICIT_DIGEST_COMPONENT;
 use namely_wire::{Component, InterestBuilder, Name};
 
 use super::{Express, ObjectError};
 
-/// How long a router is waited for, ms: of other routers than namely's none answers.
+/// Time to wait for the router's answer, ms. Only namely's routers answer.
 const LIFETIME_MS: u64 = 100;
 
-/// Reports Data by its full name. A router on another machine, or of another kind, does not answer,
-/// which changes nothing.
+/// Reports Data by its full name. Other routers than namely's on this host do not answer, which is
+/// no error.
 pub fn report_refused(express: &mut dyn Express, full_name: &Name) {
     let parameters = ControlParameters { name: Some(full_name.clone()), ..ControlParameters::default() };
     let name = Command::CsReport.name(Scope::Localhost, &parameters);
     let interest = InterestBuilder::new(name).must_be_fresh().lifetime_ms(LIFETIME_MS);
+    // The result is ignored: the caller reports the rejection of the packet, and if the router is
+    // lost, the caller's next request fails.
     let _ = express.express_retrying(&interest, 1);
 }
 
 impl ObjectError {
-    /// The full name of the Data that is not believed, if that is what is wrong.
+    /// Returns the full name of the Data that failed verification, if that is the error.
     pub fn refused_data(&self) -> Option<Name> {
         let (name, digest) = match self {
             ObjectError::Untrusted(rejection) => (&rejection.name, **rejection.digest.as_ref()?),
@@ -28,6 +30,7 @@ impl ObjectError {
             _ => return None,
         };
         let digest = Component { typ: IMPLICIT_DIGEST_COMPONENT, value: &digest };
+        // A packet that cannot be parsed has no name to report.
         (!name.is_empty()).then(|| name.join(digest))
     }
 }

@@ -1,6 +1,6 @@
-//! SegmentRequester for the pieces of an object: which, in what order and how fast. No
-//! verification: what comes is taken on trust until somebody says that it is corrupt, so that the
-//! price of a signature does not slow the Interests (HT-19).
+//! Requests the pieces of an object, and controls their order and rate. Nothing is verified here.
+//! Received pieces are assumed to be valid until the verifier reports them as corrupt, so that
+//! verifying signatures does not delay Interests (HT-19).
 
 use std::convert::Infallible;
 
@@ -11,14 +11,14 @@ use super::descriptor::again_after_ns;
 use super::layout::{Layout, Piece};
 use super::{Object, ObjectError, Part, Progress, ReadOptions};
 use crate::connection::{Connection, Incoming, Packet};
-use crate::fetch::{Arrival, Counters, Failure, Fetch, Taken};
+use crate::fetch::{Arrival, Counters, DataOutcome, Failure, Fetch};
 use crate::segment::PieceInterest;
 
 /// The IncomingFaceId of Data from a router's content store (NFD reserves it, and namelyd follows).
 const FACE_OF_CONTENT_STORE: u64 = 254;
 
-/// Requests the pieces of one object. They are numbered in the order in which they are requested:
-/// segments, and the manifests that list them.
+/// Requests the pieces of one object. The pieces are segments, and the manifests that list them.
+/// They are numbered in the order of the requests.
 #[derive(Debug)]
 pub struct SegmentRequester {
     object: Name,
@@ -26,39 +26,41 @@ pub struct SegmentRequester {
     fetch: Fetch,
     segments: PieceInterest,
     manifests: PieceInterest,
-    /// The piece that came wrong last: stale copies in caches are passed by.
-    corrupt: Option<Wrong>,
+    /// The last corrupt piece. Its Interests have MustBeFresh, to bypass stale copies in caches.
+    corrupt: Option<CorruptPiece>,
     started_ns: Option<u64>,
     origin_told: u64,
     from_cache: u64,
 }
 
-/// A piece that came wrong.
+/// A corrupt piece.
 #[derive(Debug)]
-struct Wrong {
+struct CorruptPiece {
     number: u64,
-    /// How often.
+    /// Number of corrupt copies.
     times: u32,
-    again: Again,
+    again: RetryTime,
 }
 
-/// When it is asked for again.
+/// The time at which the piece is requested again.
 #[derive(Debug, PartialEq, Eq)]
-enum Again {
-    /// When the time is known.
+enum RetryTime {
+    /// The time is not set yet, because [`SegmentRequester::on_corrupt`] does not know the present
+    /// one.
     Soon,
-    /// Then, by the connection's clock.
+    /// At this time of the connection's clock.
     At(u64),
-    /// It was.
+    /// It was requested again.
     Asked,
 }
 
 impl SegmentRequester {
-    /// Requests `parts` of `object`, each of which begins behind the end of the one before,
-    /// starting at `now_ns`.
+    /// Requests `parts` of `object`, starting at `now_ns`. Each part begins after the end of the
+    /// previous one.
     ///
     /// # Errors
-    /// [`ObjectError::Fetch`] if all begin behind the end of the object.
+    /// [`ObjectError::Fetch`] if the end of the parts is contradictory. Parts beyond the end of the
+    /// object are no error: the fetch is complete at once.
     pub fn new(
         object: &Object,
         parts: &[Part],
@@ -82,6 +84,8 @@ impl SegmentRequester {
         };
         requester.fetch.start_at(first);
         match end {
+            // If the length of the object is unknown, the parts only limit the requests. A verified
+            // segment later names the end.
             Some(end) if object.segments.is_some() => {
                 requester.fetch.set_end(end.max(first)).map_err(|failure| requester.failed(failure))?;
             }
@@ -90,17 +94,17 @@ impl SegmentRequester {
         Ok(requester)
     }
 
-    /// Sends the Interests that may go out now.
+    /// Sends the Interests that are allowed now.
     pub fn send_interests(&mut self, connection: &mut Connection) {
         let now_ns = connection.now_ns();
         self.started_ns.get_or_insert(now_ns);
-        self.ask_again(now_ns);
+        self.request_again(now_ns);
         while let Some(number) = self.fetch.request(now_ns) {
             let fresh = self.corrupt.as_ref().is_some_and(|wrong| wrong.number == number);
             let (template, piece) = match self.layout.piece(number) {
                 Piece::Segment(segment) => (&self.segments, segment),
                 Piece::Manifest(index) => {
-                    // Without it a whole group of segments is of no use.
+                    // A whole group of segments is useless without its manifest.
                     self.fetch.insist(number);
                     (&self.manifests, index)
                 }
@@ -118,7 +122,7 @@ impl SegmentRequester {
         }
     }
 
-    /// Takes a packet in. The number and the packet of a piece that is new.
+    /// Processes a packet. Returns the number and the packet of a new piece.
     pub fn take<'a>(&mut self, incoming: &Incoming<'a>) -> Option<(u64, DataView<'a>)> {
         match incoming.packet {
             Packet::Data(data) => {
@@ -128,7 +132,7 @@ impl SegmentRequester {
                     marked: incoming.headers.is_marked(),
                     from_cache: self.count_origin(incoming.headers),
                 };
-                (self.fetch.on_data(number, arrival) == Taken::New).then_some((number, data))
+                (self.fetch.on_data(number, arrival) == DataOutcome::New).then_some((number, data))
             }
             Packet::Nack(interest, reason) => {
                 if let Some(number) = self.number(interest.name) {
@@ -140,73 +144,76 @@ impl SegmentRequester {
         }
     }
 
-    /// Everything before piece `number` was handed over: further ones may be asked for.
+    /// Records that all pieces before `number` were delivered, so that further ones may be
+    /// requested.
     pub fn advance(&mut self, number: u64) {
         self.fetch.advance(number);
     }
 
-    /// The number of a piece that is lost for good and was not returned before.
+    /// Returns the number of the next piece that is lost for good.
     pub fn lost_for_good(&mut self) -> Option<u64> {
         self.fetch.lost_for_good()
     }
 
-    /// Piece `number` came and is not what it should be.
+    /// Records that piece `number` is corrupt.
     pub fn on_corrupt(&mut self, number: u64) {
+        // Pieces are verified in order. If another piece is corrupt, the previous one was replaced
+        // by a valid copy.
         let before = self.corrupt.take().filter(|wrong| wrong.number == number);
         let times = before.map_or(1, |wrong| wrong.times + 1);
-        self.corrupt = Some(Wrong { number, times, again: Again::Soon });
+        self.corrupt = Some(CorruptPiece { number, times, again: RetryTime::Soon });
     }
 
-    /// Has a piece that came wrong asked for again: at once the first time, later after pauses, in
-    /// which wrong copies in caches become stale.
-    fn ask_again(&mut self, now_ns: u64) {
+    /// Requests a corrupt piece again: at once for the first time, later after pauses, so that
+    /// corrupt copies in caches become stale.
+    fn request_again(&mut self, now_ns: u64) {
         let Some(wrong) = &mut self.corrupt else { return };
-        if wrong.again == Again::Soon {
+        if wrong.again == RetryTime::Soon {
             let pause_ns = wrong.times.checked_sub(2).map_or(0, again_after_ns);
-            wrong.again = Again::At(now_ns.saturating_add(pause_ns));
+            wrong.again = RetryTime::At(now_ns.saturating_add(pause_ns));
         }
-        if matches!(wrong.again, Again::At(at_ns) if at_ns <= now_ns) {
-            wrong.again = Again::Asked;
+        if matches!(wrong.again, RetryTime::At(at_ns) if at_ns <= now_ns) {
+            wrong.again = RetryTime::Asked;
             self.fetch.on_corrupt(wrong.number);
         }
     }
 
-    /// Records that `last` is the last segment, as a verified one says. Only of objects whose end
-    /// is not known.
+    /// Records `last` as the last segment, from a verified segment. Only for objects of unknown
+    /// length.
     ///
     /// # Errors
-    /// [`ObjectError::Fetch`] if the end is known already and another one.
+    /// [`ObjectError::Fetch`] if a different end is known already.
     pub fn set_last_segment(&mut self, last: u64) -> Result<(), ObjectError> {
         let end = self.layout.end(Some(last.saturating_add(1))).unwrap_or(u64::MAX);
         self.fetch.set_end(end).map_err(|failure| self.failed(failure))
     }
 
-    /// All that is outstanding was lost with the connection.
+    /// Requests outstanding pieces again after a reconnection.
     pub fn on_reconnect(&mut self, now_ns: u64) {
         self.fetch.on_reconnect(now_ns);
     }
 
-    /// Finds what is lost by now.
+    /// Detects losses and timeouts.
     pub fn expire(&mut self, now_ns: u64) {
         self.fetch.expire(now_ns);
     }
 
-    /// When to [`SegmentRequester::send_interests`] and [`SegmentRequester::expire`] again, if no
-    /// packet comes before.
+    /// The time of the next [`SegmentRequester::send_interests`] and [`SegmentRequester::expire`],
+    /// if no packet arrives before.
     pub fn next_timeout_ns(&mut self) -> u64 {
         let again_ns = match &self.corrupt {
-            Some(Wrong { again: Again::At(at_ns), .. }) => *at_ns,
+            Some(CorruptPiece { again: RetryTime::At(at_ns), .. }) => *at_ns,
             _ => u64::MAX,
         };
         self.fetch.next_timeout_ns().min(again_ns)
     }
 
-    /// Returns true once every piece came and was handed over.
+    /// Returns true if every piece arrived and was handed over.
     pub fn is_complete(&self) -> bool {
         self.fetch.is_complete()
     }
 
-    /// Returns why the fetch has failed, if it has.
+    /// Returns an error if the fetch has failed.
     ///
     /// # Errors
     /// [`ObjectError::Refused`] by the router; [`ObjectError::Fetch`] after too much silence or too
@@ -215,13 +222,12 @@ impl SegmentRequester {
         self.fetch.failure().map_or(Ok(()), |failure| Err(self.failed(failure)))
     }
 
-    /// What happened so far.
+    /// The counters of the fetch.
     pub fn counters(&self) -> Counters {
         self.fetch.counters()
     }
 
-    /// What is known here of how far it is; the octets and segments handed over are for the caller
-    /// to add.
+    /// The progress as far as it is known here. The caller adds the delivered octets and segments.
     pub fn progress(&self, now_ns: u64) -> Progress {
         Progress {
             elapsed_ns: now_ns.saturating_sub(self.started_ns.unwrap_or(now_ns)),
@@ -256,9 +262,9 @@ impl SegmentRequester {
         self.layout.number(piece)
     }
 
-    /// Counts a Data by its origin; returns true if the router says that it came from its content
-    /// store.
+    /// Counts a Data by its origin. Returns true if it comes from the router's content store.
     fn count_origin(&mut self, headers: &LpHeaders) -> bool {
+        // Without the field, loss detection assumes that the Data came over the network.
         let Some(face) = headers.incoming_face_id else { return false };
         let from_cache = face == FACE_OF_CONTENT_STORE;
         self.origin_told += 1;

@@ -1,4 +1,4 @@
-//! SegmentVerifier the pieces of an object, in their order: a manifest comes before what it lists.
+//! Verifies the pieces of an object in order: a manifest precedes the segments that it lists.
 
 use std::collections::VecDeque;
 
@@ -13,61 +13,68 @@ use super::layout::{Layout, Piece};
 use super::{Object, ObjectError, Part, SignatureMode};
 use crate::fetch::Failure;
 
-/// How often one piece may come and be wrong before the fetch fails: a damaged copy in a cache is
-/// worked around, a producer that makes wrong packets is not.
+/// Corrupt copies of one piece of an object.
+///
+/// A fetch bypasses a damaged copy in a cache this way, but not a producer of corrupt packets.
+///
+/// # Limit
+/// The fetch fails and names the piece and its signer.
+/// - Value: 6
+/// - Counter: `corrupt`
+/// - Tests: `a_damaged_segment_is_fetched_again`
 const CORRUPT_MAX: u32 = 2 + super::descriptor::PAUSES_MAX;
 
-/// Manifests kept: those of the group under way and of the next one, and a spare.
+/// Maximum number of retained manifests: those of the present and of the next group, and one more.
 const MANIFESTS_MAX: usize = 3;
 
-/// What becomes of a segment that is not what it should be (HT-20).
+/// The treatment of a segment that fails verification (HT-20).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnBadSegment {
-    /// It is requested again, three times in all.
+    /// It is requested again. The sixth corrupt copy ends the fetch.
     #[default]
     Refetch,
-    /// It is handed over all the same, as unverified. A manifest never is.
+    /// It is handed over as unverified. A manifest never is.
     Accept,
     /// The fetch fails.
     Abort,
 }
 
-/// What a piece turned out to be.
+/// The result of checking a piece.
 #[derive(Debug)]
-pub enum Checked<B: PacketOctets> {
-    /// A segment that is believed.
+pub enum PieceOutcome<B: PacketOctets> {
+    /// A verified segment.
     Segment {
         /// Its number.
         segment: u64,
         /// The segment.
         data: Verified<B>,
-        /// The last segment's number, if nobody knew it before.
+        /// The last segment's number, if it was unknown before.
         last: Option<u64>,
     },
-    /// A segment that is not believed, and is to be used anyway.
+    /// A segment that failed verification, but is accepted anyway.
     Unverified {
         /// Its number.
         segment: u64,
         /// The packet.
         data: Vec<u8>,
     },
-    /// A manifest, and why it is believed; it is kept here.
+    /// A verified manifest, which the verifier retains, and the reason for its trust.
     Manifest(TrustReason),
-    /// Not what it should be: it is to be asked for again, once the router knows which Data that
-    /// was.
+    /// A corrupt piece. The caller reports the named Data to the router and requests the piece
+    /// again.
     Corrupt(Option<Name>),
-    /// To be checked again once this certificate was supplied.
+    /// The caller must supply this certificate and then check the piece again.
     Need {
         /// The name of the certificate or key.
         certificate: Name,
-        /// The piece, given back.
+        /// The piece, returned to the caller.
         data: B,
     },
-    /// Nothing further can be believed.
+    /// No further piece can be verified.
     Failed(ObjectError),
 }
 
-/// Decides which pieces of one object are believed.
+/// Verifies the pieces of one object.
 #[derive(Debug)]
 pub struct SegmentVerifier {
     object: Name,
@@ -78,18 +85,19 @@ pub struct SegmentVerifier {
     on_bad: OnBadSegment,
     known: VecDeque<VerifiedManifest>,
     preparation: Option<Preparation>,
-    /// Why the last segment that has a signature of its own is believed.
+    /// The reason for which the last segment with a signature of its own is trusted.
     reason: Option<TrustReason>,
-    /// The piece that came wrong last, and how often.
+    /// The last corrupt piece, and the number of its corrupt copies.
     corrupt: Option<(u64, u32)>,
-    /// The metadata is believed.
+    /// Whether the metadata is verified.
     is_vouched_for: bool,
-    /// A segment named the last one.
+    /// Whether the FinalBlockId of a verified segment was already read. If the length is known,
+    /// only the first one is compared with it.
     knows_last: bool,
 }
 
 impl SegmentVerifier {
-    /// Verifies `parts` of `object`, each of which begins behind the end of the one before.
+    /// Verifies `parts` of `object`. Each part begins after the end of the previous one.
     pub fn new(object: &Object, parts: &[Part], on_bad: OnBadSegment) -> Self {
         SegmentVerifier {
             object: object.name.clone(),
@@ -107,7 +115,7 @@ impl SegmentVerifier {
         }
     }
 
-    /// The number after that of the last piece, if the end of what is read is known.
+    /// The number after the last piece, if the end of the parts is known.
     pub fn end(&self) -> Option<u64> {
         Some(self.layout.end(self.segments)?.max(self.first()))
     }
@@ -117,7 +125,7 @@ impl SegmentVerifier {
         self.layout.first()
     }
 
-    /// The name of the segment that piece `number` is; none if it is a manifest.
+    /// The name of the segment with piece number `number`; none if it is a manifest.
     pub fn segment_name(&self, number: u64) -> Option<Name> {
         match self.layout.piece(number) {
             Piece::Segment(segment) => Some(self.object.join_segment(segment)),
@@ -125,19 +133,19 @@ impl SegmentVerifier {
         }
     }
 
-    /// What can be done ahead of pieces that are still to be checked, as far as those say that
-    /// were.
+    /// The part of the verification of further pieces that can be done ahead, as the pieces so far
+    /// show.
     pub fn preparation(&self) -> Option<&Preparation> {
         self.preparation.as_ref()
     }
 
-    /// Checks piece `number`, under manifests the one after the last that was believed.
+    /// Checks piece `number`. Under manifests it must follow the last accepted piece.
     pub fn check<B: PacketOctets>(
         &mut self,
         number: u64,
         data: Prepared<B>,
         verifier: &mut Verifier,
-    ) -> Checked<B> {
+    ) -> PieceOutcome<B> {
         match (self.layout.piece(number), self.signature_mode) {
             (Piece::Manifest(_), _) => self.check_manifest(number, data, verifier),
             (Piece::Segment(segment), SignatureMode::Manifests) => self.check_listed(number, segment, data),
@@ -152,14 +160,16 @@ impl SegmentVerifier {
         number: u64,
         data: Prepared<B>,
         verifier: &mut Verifier,
-    ) -> Checked<B> {
+    ) -> PieceOutcome<B> {
         let verified = match verifier.verify_prepared(data, unix_ns()) {
             Verdict::Verified(verified) => verified,
             Verdict::NeedCertificate(needed) => {
-                return Checked::Need { certificate: needed.certificate, data: needed.data };
+                return PieceOutcome::Need { certificate: needed.certificate, data: needed.data };
             }
+            // A manifest is never accepted unverified, because it authenticates a whole group.
             Verdict::Rejected(rejection) => return self.rejected(number, None, rejection),
         };
+        // A manifest with more entries than announced would shift the numbers of all later pieces.
         match VerifiedManifest::open_of_at_most(self.manifest_entries, &verified) {
             Ok(manifest) => {
                 if self.known.len() == MANIFESTS_MAX {
@@ -167,17 +177,24 @@ impl SegmentVerifier {
                 }
                 self.preparation = Some(Preparation::Digests(manifest.hash()));
                 self.known.push_back(manifest);
-                Checked::Manifest(verified.reason().clone())
+                PieceOutcome::Manifest(verified.reason().clone())
             }
-            Err(error) => Checked::Failed(ObjectError::Manifest { name: verified.name().to_name(), error }),
+            Err(error) => {
+                PieceOutcome::Failed(ObjectError::Manifest { name: verified.name().to_name(), error })
+            }
         }
     }
 
-    fn check_listed<B: PacketOctets>(&mut self, number: u64, segment: u64, data: Prepared<B>) -> Checked<B> {
+    fn check_listed<B: PacketOctets>(
+        &mut self,
+        number: u64,
+        segment: u64,
+        data: Prepared<B>,
+    ) -> PieceOutcome<B> {
         let Some(manifest) = self.known.iter().find(|manifest| manifest.covers(segment)) else {
-            // The layout puts each manifest before its segments.
+            // The layout puts each manifest before its segments, so a manifest is missing here.
             let name = manifest_name(self.object.as_name(), segment / self.manifest_entries);
-            return Checked::Failed(ObjectError::NoAnswer { name });
+            return PieceOutcome::Failed(ObjectError::NoAnswer { name });
         };
         let copy = self.copy_to_accept(data.packet());
         match manifest.verify_prepared(data) {
@@ -195,18 +212,19 @@ impl SegmentVerifier {
         segment: u64,
         data: Prepared<B>,
         verifier: &mut Verifier,
-    ) -> Checked<B> {
+    ) -> PieceOutcome<B> {
         let copy = self.copy_to_accept(data.packet());
         match verifier.verify_prepared(data, unix_ns()) {
+            // The Nack is verified, so it is the producer that denies the object.
             Verdict::Verified(verified) if verified.content_type() == ContentType::Nack => {
-                Checked::Failed(ObjectError::NotFound { name: verified.name().to_name() })
+                PieceOutcome::Failed(ObjectError::NotFound { name: verified.name().to_name() })
             }
             Verdict::Verified(verified) => {
                 self.learn(verified.reason(), verifier);
                 self.believe(segment, verified)
             }
             Verdict::NeedCertificate(needed) => {
-                Checked::Need { certificate: needed.certificate, data: needed.data }
+                PieceOutcome::Need { certificate: needed.certificate, data: needed.data }
             }
             Verdict::Rejected(rejection) => {
                 self.rejected(number, copy.map(|data| (segment, data)), rejection)
@@ -214,7 +232,7 @@ impl SegmentVerifier {
         }
     }
 
-    /// Segments to come are likely believed for the same reason as the last.
+    /// Prepares for further segments, which are likely trusted for the same reason as this one.
     fn learn(&mut self, reason: &TrustReason, verifier: &Verifier) {
         if self.reason.as_ref() != Some(reason) {
             self.preparation = verifier.preparation(reason);
@@ -222,7 +240,8 @@ impl SegmentVerifier {
         }
     }
 
-    /// A verifier does not give back what it rejects.
+    /// Copies the packet if it is accepted even when it fails verification, because a verifier does
+    /// not return rejected packets.
     fn copy_to_accept<B: PacketOctets>(&self, data: &B) -> Option<Vec<u8>> {
         (self.on_bad == OnBadSegment::Accept).then(|| data.as_ref().to_vec())
     }
@@ -232,9 +251,8 @@ impl SegmentVerifier {
         number: u64,
         accepted: Option<(u64, Vec<u8>)>,
         rejection: Rejection,
-    ) -> Checked<B> {
-        // Of an object whose metadata is believed somebody else's pieces are no better than
-        // damaged.
+    ) -> PieceOutcome<B> {
+        // If the object's metadata is verified, pieces of other signers are treated as damaged.
         let damaged = match self.is_vouched_for {
             true => rejection.may_be_anothers(),
             false => matches!(
@@ -245,43 +263,49 @@ impl SegmentVerifier {
         self.bad(number, accepted, damaged, ObjectError::Untrusted(rejection))
     }
 
-    /// What becomes of a piece that is not believed: if it is damaged, another copy may be better,
-    /// unless that was tried often enough.
+    /// Decides about a piece that failed verification. If it is damaged, another copy may be valid,
+    /// up to a maximum number of attempts.
     fn bad<B: PacketOctets>(
         &mut self,
         number: u64,
         accepted: Option<(u64, Vec<u8>)>,
         damaged: bool,
         error: ObjectError,
-    ) -> Checked<B> {
+    ) -> PieceOutcome<B> {
         if let Some((segment, data)) = accepted {
-            return Checked::Unverified { segment, data };
+            return PieceOutcome::Unverified { segment, data };
         }
+        // One counter suffices, because a corrupt piece is replaced before the next one is checked.
         let times = match self.corrupt {
             Some((again, times)) if again == number => times + 1,
             _ => 1,
         };
         self.corrupt = Some((number, times));
         let is_final = times >= CORRUPT_MAX || self.on_bad == OnBadSegment::Abort;
-        if is_final || !damaged { Checked::Failed(error) } else { Checked::Corrupt(error.refused_data()) }
+        if is_final || !damaged {
+            PieceOutcome::Failed(error)
+        } else {
+            PieceOutcome::Corrupt(error.refused_data())
+        }
     }
 
-    fn believe<B: PacketOctets>(&mut self, segment: u64, data: Verified<B>) -> Checked<B> {
-        // What is the last segment is believed of verified ones only.
+    fn believe<B: PacketOctets>(&mut self, segment: u64, data: Verified<B>) -> PieceOutcome<B> {
+        // Only verified segments are trusted to name the last one.
         let due = self.segments.is_none() || !self.knows_last;
         let last = if due { data.final_block_id().and_then(|last| last.segment()) } else { None };
         self.knows_last = true;
-        let Some(last) = last else { return Checked::Segment { segment, data, last: None } };
+        let Some(last) = last else { return PieceOutcome::Segment { segment, data, last: None } };
         let claimed = last.saturating_add(1);
         match self.segments {
+            // If both ends were accepted, the fetch would stop early or never.
             Some(known) if known != claimed => {
                 let failure = Failure::EndMoved { known, claimed };
-                Checked::Failed(ObjectError::Fetch { name: self.object.clone(), failure })
+                PieceOutcome::Failed(ObjectError::Fetch { name: self.object.clone(), failure })
             }
-            Some(_) => Checked::Segment { segment, data, last: None },
+            Some(_) => PieceOutcome::Segment { segment, data, last: None },
             None => {
                 self.segments = Some(claimed);
-                Checked::Segment { segment, data, last: Some(last) }
+                PieceOutcome::Segment { segment, data, last: Some(last) }
             }
         }
     }

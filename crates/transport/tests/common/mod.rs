@@ -7,20 +7,20 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
+use namely_messages::{Block, ControlParameters, ControlResponse};
 use namely_security::{Signer, sign_data};
-use namely_wire::mgmt::{Block, ControlParameters, ControlResponse};
 use namely_wire::{DataBuilder, InterestView, LpHeaders, LpView, Name, encode_lp_packet, tlv};
 
 /// A router that accepts one client at a time on a Unix socket.
 pub(crate) struct ScriptedRouter {
     path: PathBuf,
-    /// What the router is told to do; dropping it ends the router.
+    /// The commands to the router; dropping it ends the router.
     stop: Arc<Mutex<Vec<UnixStream>>>,
     pub(crate) registered: Receiver<Name>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the router answers to an Interest that is not a registration.
+/// Returns the router's answer to an Interest that is not a registration.
 pub(crate) type Respond = fn(&InterestView<'_>, &LpHeaders) -> Vec<u8>;
 
 impl ScriptedRouter {
@@ -29,8 +29,8 @@ impl ScriptedRouter {
         Self::start_with(path, vec![code], respond)
     }
 
-    /// The same with a code for each registration of a connection; the last holds for all further
-    /// ones.
+    /// As `start`, with a code for each registration of a connection. The last code applies to all
+    /// further ones.
     pub(crate) fn start_with(path: &Path, codes: Vec<u64>, respond: Respond) -> Self {
         let _ = std::fs::remove_file(path);
         let listener = UnixListener::bind(path).unwrap();

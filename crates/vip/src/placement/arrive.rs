@@ -1,9 +1,9 @@
-//! The rule of the data plane: where an object goes that comes and is in no tier, and what has to
-//! leave for it.
+//! The rule of the data plane: the tier of an arriving object that is in no tier, and the object
+//! that is evicted for it.
 
 use alloc::vec::Vec;
 
-use super::{Given, NOWHERE, cost};
+use super::{NOWHERE, PlacementInput, cost};
 use crate::limits::TIERS_MAX;
 
 /// A step of an arrival.
@@ -11,16 +11,16 @@ use crate::limits::TIERS_MAX;
 pub struct Arrival {
     /// The object.
     pub object: usize,
-    /// Its tier from now on, or [`NOWHERE`].
+    /// Its new tier, or [`NOWHERE`].
     pub tier: u8,
 }
 
-/// Lets object `k` arrive: it goes to the tier where most is gained, `rate x score` less the cost
-/// of admission where there is room, and otherwise what it is worth more than the worst there less
-/// both costs; of equal gains to the tier that is named first. What had to leave is treated in the
-/// same way. `at` says where objects are, and is changed; the steps are appended to `steps`, at
-/// most two for each tier and one.
-pub fn arrive(given: &Given<'_>, k: usize, at: &mut [u8], steps: &mut Vec<Arrival>) {
+/// Places the arriving object `k` in the tier with the largest gain. The gain is `rate x score`
+/// less the cost of admission if the tier has room. Otherwise it is the difference to the value of
+/// the worst object there, less the costs of admission and eviction. Equal gains select the first
+/// tier. An evicted object is placed by the same rule. `at` contains the tiers of all objects and
+/// is updated. At most two steps for each tier and one more are appended to `steps`.
+pub fn arrive(given: &PlacementInput<'_>, k: usize, at: &mut [u8], steps: &mut Vec<Arrival>) {
     let mut object = k;
     for _ in 0..2 * TIERS_MAX {
         let Some((tier, victim)) = best_tier(given, object, at) else { break };
@@ -37,8 +37,8 @@ pub fn arrive(given: &Given<'_>, k: usize, at: &mut [u8], steps: &mut Vec<Arriva
     steps.push(Arrival { object, tier: NOWHERE });
 }
 
-/// The tier where `k` gains most, if anything, and what has to leave it.
-fn best_tier(given: &Given<'_>, k: usize, at: &[u8]) -> Option<(u8, Option<usize>)> {
+/// The tier with the largest positive gain for `k`, and the object to evict there.
+fn best_tier(given: &PlacementInput<'_>, k: usize, at: &[u8]) -> Option<(u8, Option<usize>)> {
     let left = given.left(at);
     let score = given.scores[k];
     let mut best: Option<(i128, u8, Option<usize>)> = None;

@@ -1,18 +1,19 @@
-//! The best placement of objects of one size: exchanges around a circle of tiers, each the one that
-//! gains most, until none gains. Objects of one tier that is full, or of none, have a place for
-//! nothing as an empty one; what gains nothing around every circle is the best there is.
+//! The best placement of objects of one size. Each exchange moves objects around the circle of
+//! tiers with the largest gain, until no circle gains. A tier with free room and the state outside
+//! all tiers also contain empty slots, whose moves gain nothing. A placement in which no circle
+//! gains is optimal.
 
-use super::{Given, NOWHERE};
+use super::{NOWHERE, PlacementInput};
 use crate::limits::{PLACEMENT_STEPS_MAX, TIERS_MAX};
 
-/// The tiers, and nowhere.
+/// All tiers, and the state outside all tiers.
 const STATES_MAX: usize = TIERS_MAX + 1;
 
-/// For each two states the most that is gained by moving one object of the first to the second, and
-/// which: `None` is an empty place.
+/// For each pair of states, the largest gain from moving one object of the first to the second, and
+/// that object; `None` is an empty slot.
 type Gains = [[Option<(i128, Option<usize>)>; STATES_MAX]; STATES_MAX];
 
-/// A circle of states, and what is gained by going around it.
+/// A circle of states, and the gain of moving around it.
 #[derive(Clone, Copy, Default)]
 struct Circle {
     gain: i128,
@@ -20,8 +21,8 @@ struct Circle {
     length: usize,
 }
 
-/// Makes `at` worth as much as can be, by at most [`PLACEMENT_STEPS_MAX`] exchanges.
-pub(super) fn improve(given: &Given<'_>, size: u64, at: &mut [u8]) {
+/// Improves `at` by at most [`PLACEMENT_STEPS_MAX`] exchanges.
+pub(super) fn improve(given: &PlacementInput<'_>, size: u64, at: &mut [u8]) {
     let tiers = given.tiers.len().min(TIERS_MAX);
     for _ in 0..PLACEMENT_STEPS_MAX {
         let gains = gains(given, size, at, tiers);
@@ -42,12 +43,12 @@ pub(super) fn improve(given: &Given<'_>, size: u64, at: &mut [u8]) {
     }
 }
 
-/// State of an object: its tier, or the one past the last.
+/// State of an object: its tier, or the number of tiers if it is in none.
 fn state(tier: u8, tiers: usize) -> usize {
     usize::from(tier).min(tiers)
 }
 
-fn gains(given: &Given<'_>, size: u64, at: &[u8], tiers: usize) -> Gains {
+fn gains(given: &PlacementInput<'_>, size: u64, at: &[u8], tiers: usize) -> Gains {
     let mut gains: Gains = [[None; STATES_MAX]; STATES_MAX];
     let left = given.left(at);
     for from in 0..=tiers {
@@ -68,7 +69,7 @@ fn gains(given: &Given<'_>, size: u64, at: &[u8], tiers: usize) -> Gains {
     gains
 }
 
-/// Goes on from the last state of `circle` to each that it has not met, and back to its first.
+/// Extends `circle` by each state that it does not contain, and closes it.
 fn extend(gains: &Gains, tiers: usize, circle: &mut Circle, best: &mut Circle) {
     let (first, last) = (circle.states[0], circle.states[circle.length - 1]);
     if circle.length > 1
@@ -77,7 +78,7 @@ fn extend(gains: &Gains, tiers: usize, circle: &mut Circle, best: &mut Circle) {
     {
         *best = Circle { gain: circle.gain + gain, ..*circle };
     }
-    // The first state of a circle is its smallest, so that each is met once.
+    // The first state of a circle is its smallest, so that each circle is visited once.
     for next in first + 1..=tiers {
         if let Some((gain, _)) = gains[last][next]
             && !circle.states[..circle.length].contains(&next)

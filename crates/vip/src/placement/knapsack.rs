@@ -5,20 +5,21 @@ use core::cmp::Ordering;
 
 use crate::limits::SEARCH_STEPS_MAX;
 
-/// A search for the best set: by value per octet first, and then, depth first, every set that could
-/// be worth more, until [`SEARCH_STEPS_MAX`] objects were looked at. The first descent alone, or
-/// the best single object, is at least half of the best. Its memory is made once.
+/// A search for the best set. It first takes objects by value per octet, then searches depth first
+/// through the sets that could have a larger value, until [`SEARCH_STEPS_MAX`] objects were
+/// visited. The better of the first descent and the best single object has at least half of the
+/// optimal value. All memory is allocated once.
 #[derive(Clone, Debug)]
 pub struct Knapsack {
-    /// Objects by falling value per octet.
+    /// Objects by decreasing value per octet.
     order: Vec<u32>,
-    /// Places in `order` of what is taken on the way, and of the best set.
+    /// Positions in `order` of the current path, and of the best set.
     taken: Vec<u32>,
     best: Vec<u32>,
 }
 
 impl Knapsack {
-    /// For so many objects.
+    /// A search for up to this many objects.
     pub fn new(objects: usize) -> Self {
         Knapsack {
             order: Vec::with_capacity(objects),
@@ -27,9 +28,9 @@ impl Knapsack {
         }
     }
 
-    /// The objects of the best set within `room` octets, none of value 0. Of equal value per octet
-    /// come first those that `favoured` says, then by index: where all have one size these are the
-    /// most valuable ones.
+    /// The objects of the best set within `room` octets, without those of value 0. Equal values per
+    /// octet are ordered by `favoured`, then by index. If all sizes are equal, the set consists of
+    /// the most valuable objects.
     ///
     /// Values are at most [`crate::COUNT_MAX`], sizes at least 1.
     pub fn fill(
@@ -55,11 +56,11 @@ impl Knapsack {
         &self.best
     }
 
-    /// Finds the places in `order` of the best set.
+    /// Finds the positions in `order` of the best set.
     fn search(&mut self, values: &[u64], sizes: &[u64], room: u64) {
         let value = |place: usize| u128::from(values[self.order[place] as usize]);
         let size = |place: usize| sizes[self.order[place] as usize];
-        // Of one size, nothing is worth more than the first descent.
+        // With equal sizes, no set is better than the first descent.
         let is_exact = self.order.windows(2).all(|pair| sizes[pair[0] as usize] == sizes[pair[1] as usize]);
         self.taken.clear();
         self.best.clear();
@@ -69,7 +70,8 @@ impl Knapsack {
             self.best.push(one as u32);
         }
         loop {
-            // What follows fills what is left at no more than the next one's value per octet.
+            // The remaining objects have at most the next one's value per octet. This bounds their
+            // value.
             let may_gain = |place: usize, total: u128, left: u64| {
                 let missing = best.saturating_sub(total);
                 total > best || missing * u128::from(size(place)) < u128::from(left) * value(place)
@@ -81,7 +83,8 @@ impl Knapsack {
                 }
                 (place, steps) = (place + 1, steps + 1);
             }
-            // Of an equal one, the set that fills by value per octet is kept: it comes first.
+            // Of two equal sets, the one by value per octet is preferred, because it was found
+            // first.
             if total > best || (total == best && self.best.len() == 1) {
                 best = total;
                 self.best.clone_from(&self.taken);

@@ -1,14 +1,14 @@
-//! What is kept, and in which tier (VI-19, X-04; Algorithm 2 of Yeh et al. 2014, and Mutlu and Yeh,
-//! arXiv 2310.07243, for tiers).
+//! The placement of objects in cache tiers (VI-19, X-04; Algorithm 2 of Yeh et al. 2014, and Mutlu
+//! and Yeh, arXiv 2310.07243, for tiers).
 //!
 //! Object k in tier j is worth `rate_j x score_k + weight x evict_j` if it is there already, and
-//! `rate_j x score_k - weight x admit_j` if it would have to come. The whole is to be worth as much
-//! as can be; each object is in one tier at most, and where it is worth more than nothing.
+//! `rate_j x score_k - weight x admit_j` if it would have to be admitted. The total is maximized.
+//! Each object is in one tier at most, and only where its worth is positive.
 //!
-//! Where all objects have one size the answer is exact (`exchange`), as long as
-//! [`crate::limits::PLACEMENT_STEPS_MAX`] exchanges lead to it. Of unequal sizes a bounded search
+//! If all objects have one size the result is exact (`exchange`), as long as
+//! [`crate::limits::PLACEMENT_STEPS_MAX`] exchanges suffice. For unequal sizes a bounded search
 //! finds the best set for one tier (`knapsack`); several tiers are filled one after the other and
-//! bettered by moves and swaps (`swap`).
+//! improved by moves and swaps (`swap`).
 
 mod arrive;
 mod exchange;
@@ -23,37 +23,37 @@ pub use knapsack::Knapsack;
 use crate::count::{COUNT_MAX, UNIT};
 use crate::limits::{REFILLS_MAX, TIERS_MAX};
 
-/// The tier of an object that is kept in none.
+/// The tier of an object that is in no tier.
 pub const NOWHERE: u8 = u8::MAX;
 
-/// A place where objects are kept.
+/// A cache tier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tier {
-    /// Room, octets.
+    /// Capacity, octets.
     pub octets: u64,
-    /// What can be read of it, octets in a slot: what it drains, and what an object in it is worth.
+    /// Read rate, octets in a slot. It determines the drained VIPs and the worth of an object.
     pub rate: u64,
-    /// What it costs to admit an object.
+    /// Cost of admitting an object.
     pub admit: u64,
-    /// What it costs to evict an object.
+    /// Cost of evicting an object.
     pub evict: u64,
 }
 
-/// Largest rate of a tier that counts, octets in a slot, and largest cost with its weight: sums
-/// over all objects are below 2^126.
+/// Largest rate of a tier, octets in a slot, and largest weighted cost. They keep sums over all
+/// objects below 2^126.
 const RATE_MAX: u64 = 1 << 50;
 const COST_MAX: u128 = 1 << 110;
 
 impl Tier {
-    /// One where to admit an object, and to evict one, costs as much as reading a VIP of it is
-    /// worth, times the weight. So of two objects of one size the other takes a place only if its
-    /// score is larger by more than twice the weight, at every border alike.
+    /// A tier in which admission and eviction each cost as much as the worth of reading one VIP. So
+    /// one of two objects of equal size replaces the other only if its score is larger by more than
+    /// twice the weight, at every border of tiers.
     pub fn new(octets: u64, rate: u64) -> Self {
         let cost = UNIT.saturating_mul(rate);
         Tier { octets, rate, admit: cost, evict: cost }
     }
 
-    /// What reading an object of this score is worth.
+    /// The worth of reading an object with this score.
     fn reads(&self, score: u64) -> i128 {
         i128::from(self.rate.min(RATE_MAX)) * i128::from(score.min(COUNT_MAX))
     }
@@ -64,10 +64,10 @@ fn cost(weight: u64, cost: u64) -> i128 {
     (u128::from(weight) * u128::from(cost)).min(COST_MAX) as i128
 }
 
-/// What a placement is made from.
+/// The input of a placement.
 #[derive(Clone, Copy, Debug)]
-pub struct Given<'a> {
-    /// Score of each object; of one that is not to be kept, 0.
+pub struct PlacementInput<'a> {
+    /// Score of each object; 0 for one that must not be cached.
     pub scores: &'a [u64],
     /// Octets of each object.
     pub sizes: &'a [u64],
@@ -75,12 +75,12 @@ pub struct Given<'a> {
     pub tiers: &'a [Tier],
     /// Weight of the costs of admission and eviction.
     pub weight: u64,
-    /// Where each object is now: a tier or [`NOWHERE`].
+    /// The current tier of each object, or [`NOWHERE`].
     pub now: &'a [u8],
 }
 
-impl Given<'_> {
-    /// What object `k` is worth in `tier`; nothing in [`NOWHERE`].
+impl PlacementInput<'_> {
+    /// The worth of object `k` in `tier`; 0 in [`NOWHERE`].
     pub fn worth(&self, k: usize, tier: u8) -> i128 {
         let Some(t) = self.tiers.get(usize::from(tier)) else { return 0 };
         let reads = t.reads(self.scores[k]);
@@ -91,18 +91,18 @@ impl Given<'_> {
         }
     }
 
-    /// What a placement is worth.
+    /// The worth of a placement.
     pub fn total(&self, at: &[u8]) -> i128 {
         at.iter().enumerate().map(|(k, tier)| self.worth(k, *tier)).sum()
     }
 
-    /// The size that all objects have, if they have one.
+    /// The common size of all objects, if they have one.
     fn one_size(&self) -> Option<u64> {
         let first = *self.sizes.first()?;
         self.sizes.iter().all(|size| *size == first).then_some(first)
     }
 
-    /// What is free in each tier, octets.
+    /// Free octets of each tier.
     fn left(&self, at: &[u8]) -> [u64; TIERS_MAX] {
         let mut left = [0; TIERS_MAX];
         for (left, tier) in left.iter_mut().zip(self.tiers) {
@@ -116,7 +116,7 @@ impl Given<'_> {
         left
     }
 
-    /// The tiers, those that are read fastest first.
+    /// The tiers, by decreasing read rate.
     fn by_rate(&self) -> impl DoubleEndedIterator<Item = u8> + use<> {
         let mut order: [u8; TIERS_MAX] = core::array::from_fn(|j| j as u8);
         let count = self.tiers.len().min(TIERS_MAX);
@@ -125,18 +125,18 @@ impl Given<'_> {
     }
 }
 
-/// Makes placements. Its memory is made once.
+/// Computes placements. All memory is allocated once.
 #[derive(Clone, Debug)]
 pub struct Placer {
     knapsack: Knapsack,
     order: Vec<u32>,
     values: Vec<u64>,
-    /// Three placements: two to begin with, and as it is now.
+    /// Three placements: two initial ones, and the current one.
     at: [Vec<u8>; 3],
 }
 
 impl Placer {
-    /// For so many objects.
+    /// A placer for this many objects.
     pub fn new(objects: usize) -> Self {
         Placer {
             knapsack: Knapsack::new(objects),
@@ -146,8 +146,8 @@ impl Placer {
         }
     }
 
-    /// The best placement that is found, into `placed`.
-    pub fn place(&mut self, given: &Given<'_>, placed: &mut [u8]) {
+    /// Writes the best placement found to `placed`.
+    pub fn place(&mut self, given: &PlacementInput<'_>, placed: &mut [u8]) {
         match given.one_size() {
             _ if given.tiers.is_empty() => placed.fill(NOWHERE),
             Some(size) => {
@@ -168,8 +168,8 @@ impl Placer {
         }
     }
 
-    /// Moves and swaps single objects and fills tiers anew, as long as that gains.
-    fn improve(&mut self, given: &Given<'_>, start: usize) {
+    /// Moves and swaps single objects and refills tiers, as long as that gains.
+    fn improve(&mut self, given: &PlacementInput<'_>, start: usize) {
         for _ in 0..REFILLS_MAX {
             swap::improve(given, &mut self.at[start]);
             let mut has_gained = false;
@@ -182,8 +182,9 @@ impl Placer {
         }
     }
 
-    /// By score into the tiers by rate, or as it is now if that is worth more.
-    fn better_start(&mut self, given: &Given<'_>) {
+    /// Starts with the objects sorted by score in the tiers sorted by rate, or with the current
+    /// placement if that is worth more.
+    fn better_start(&mut self, given: &PlacementInput<'_>) {
         self.order.sort_unstable_by_key(|&k| (core::cmp::Reverse(given.scores[k as usize]), k));
         let at = &mut self.at[0];
         at.fill(NOWHERE);
@@ -200,8 +201,8 @@ impl Placer {
         }
     }
 
-    /// As it is now, as far as there is room, into the second.
-    fn as_now(&mut self, given: &Given<'_>) {
+    /// Writes the current placement, as far as there is room, to the second one.
+    fn as_now(&mut self, given: &PlacementInput<'_>) {
         let at = &mut self.at[1];
         at.fill(NOWHERE);
         let mut left = given.left(at);
@@ -216,22 +217,22 @@ impl Placer {
         }
     }
 
-    /// The best set for each tier, in this order, of what those before it have left.
-    fn tier_by_tier(&mut self, given: &Given<'_>, start: usize, tiers: impl Iterator<Item = u8>) {
+    /// Fills the tiers in this order, each with the best set of the remaining objects.
+    fn tier_by_tier(&mut self, given: &PlacementInput<'_>, start: usize, tiers: impl Iterator<Item = u8>) {
         self.at[start].fill(NOWHERE);
         for tier in tiers {
             self.refill(given, start, tier);
         }
     }
 
-    /// Fills a tier anew with the best set of what is in it and in none. Returns true if that
+    /// Refills a tier with the best set of its objects and those in no tier. Returns true if that
     /// gains.
-    fn refill(&mut self, given: &Given<'_>, start: usize, tier: u8) -> bool {
+    fn refill(&mut self, given: &PlacementInput<'_>, start: usize, tier: u8) -> bool {
         let at = &mut self.at[start];
         let is_able = |at: u8| at == NOWHERE || at == tier;
         let worth = |k: usize| given.worth(k, tier).max(0) as u128;
         let most = (0..at.len()).filter(|k| is_able(at[*k])).map(worth).max().unwrap_or(0);
-        // As many bits as a search takes, of the largest.
+        // Scales all values so that the largest fits the search.
         let excess = (128 - most.leading_zeros()).saturating_sub(60);
         for (k, value) in self.values.iter_mut().enumerate() {
             *value = if is_able(at[k]) { (worth(k) >> excess) as u64 } else { 0 };

@@ -1,10 +1,10 @@
-//! Objects of unequal sizes in tiers: single moves and swaps while they gain.
+//! Improves tiers with objects of unequal sizes by single moves and swaps.
 
-use super::{Given, NOWHERE};
+use super::{NOWHERE, PlacementInput};
 use crate::limits::SWAPS_MAX;
 
-/// Makes `at` worth more, until nothing gains or [`SWAPS_MAX`] pairs were compared.
-pub(super) fn improve(given: &Given<'_>, at: &mut [u8]) {
+/// Improves `at` until nothing gains or [`SWAPS_MAX`] pairs were compared.
+pub(super) fn improve(given: &PlacementInput<'_>, at: &mut [u8]) {
     let mut left = given.left(at);
     let mut pairs = 0;
     let mut has_gained = true;
@@ -23,8 +23,8 @@ pub(super) fn improve(given: &Given<'_>, at: &mut [u8]) {
     }
 }
 
-/// Moves `k` to where it is worth most, if it fits.
-fn moves(given: &Given<'_>, at: &mut [u8], left: &mut [u64], k: usize) -> bool {
+/// Moves `k` to the tier of its largest worth, if it fits.
+fn moves(given: &PlacementInput<'_>, at: &mut [u8], left: &mut [u64], k: usize) -> bool {
     let size = given.sizes[k];
     let fits = |tier: &u8| left[usize::from(*tier)] >= size;
     let tiers = (0..given.tiers.len() as u8).filter(|tier| *tier != at[k]).filter(fits);
@@ -38,8 +38,8 @@ fn moves(given: &Given<'_>, at: &mut [u8], left: &mut [u64], k: usize) -> bool {
     true
 }
 
-/// Lets `k` and `o` change places, if that gains and both fit.
-fn swaps(given: &Given<'_>, at: &mut [u8], left: &mut [u64], k: usize, o: usize) -> bool {
+/// Swaps the tiers of `k` and `o`, if that gains and both fit.
+fn swaps(given: &PlacementInput<'_>, at: &mut [u8], left: &mut [u64], k: usize, o: usize) -> bool {
     let (from, to) = (at[k], at[o]);
     let gain = given.worth(k, to) + given.worth(o, from) - given.worth(k, from) - given.worth(o, to);
     if from == to || gain <= 0 {

@@ -5,11 +5,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use namely_skip::{Need, or_skip, skip};
-use namely_vip::{Decay, Follow, NOWHERE, Object, Objects, Plane, PlaneConfig, Tier, UNIT};
+use namely_testkit::{Need, or_skip, skip};
+use namely_vip::{Decay, NOWHERE, Object, Objects, PlacementSource, Plane, PlaneConfig, Tier, UNIT};
 use serde_json::Value;
 
-/// Where the model lies, if not beside the checkout.
+/// The folder of the model, if it is not beside the checkout.
 const MODEL_FOLDER: &str = "NAMELY_VIP_MODEL";
 
 /// The folder of `crates/vip`: the simulator's tests compare with the model too.
@@ -17,7 +17,7 @@ fn here() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../vip"))
 }
 
-/// What was written down.
+/// The recorded results.
 pub(crate) fn golden(what: &str) -> Vec<Value> {
     let path = here().join("tests/golden").join(what).with_extension("json");
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
@@ -25,7 +25,7 @@ pub(crate) fn golden(what: &str) -> Vec<Value> {
     value.as_array().expect("a list").clone()
 }
 
-/// Has the model say it again, where it is, and compares.
+/// Runs the model again, if it is available, and compares.
 pub(crate) fn compare_with_the_model(what: &str) {
     let folder = std::env::var_os(MODEL_FOLDER).map(PathBuf::from);
     let folder = folder.unwrap_or_else(|| here().join("../../../shared/oracles"));
@@ -38,11 +38,11 @@ pub(crate) fn compare_with_the_model(what: &str) {
     let Some(output) = or_skip(Need::Python, python.output()) else { return };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let said: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert!(said.as_array() == Some(&golden(what)), "golden/{what}.json is not what the model says now");
+    assert!(said.as_array() == Some(&golden(what)), "golden/{what}.json differs from the model");
 }
 
 pub(crate) fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
+    value.as_u64().unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
 pub(crate) fn numbers(value: &Value) -> Vec<u64> {
@@ -56,7 +56,7 @@ pub(crate) fn list(value: &Value) -> &[Value] {
 /// A scenario of the virtual plane.
 pub(crate) struct Scenario {
     pub(crate) value: Value,
-    /// Links by sender: neighbour and VIPs of a slot.
+    /// Links by sender: neighbor and VIPs of a slot.
     pub(crate) links: Vec<Vec<(usize, u64)>>,
     draw: u64,
 }
@@ -96,31 +96,35 @@ impl Scenario {
         number(&self.value["slots"])
     }
 
-    /// The place of neighbour `b` among those of `a`.
+    /// The place of neighbor `b` among those of `a`.
     pub(crate) fn place(&self, a: usize, b: usize) -> usize {
-        self.links[a].iter().position(|(n, _)| *n == b).expect("a neighbour")
+        self.links[a].iter().position(|(n, _)| *n == b).expect("a neighbor")
     }
 
-    /// The objects, whose ids rise with their indices.
+    /// The objects, with ids in the order of their indices.
     pub(crate) fn catalogue(&self) -> Objects {
         let objects = (0..self.objects()).map(|k| Object { id: 1000 + k as u64, octets: OCTETS });
         Objects::new(objects.collect()).expect("a catalogue")
     }
 
-    /// How the plane of node `n` is computed.
+    /// Returns the configuration of the plane of node `n`.
     pub(crate) fn config(&self, n: usize) -> PlaneConfig {
         let room = number(&self.value["room"][n]);
         let rate = number(&self.value["reads"][n]);
         PlaneConfig {
             amplification: number(&self.value["alpha"]) as u8,
             decay: Decay::from_factor(number(&self.value["decay"])),
-            follow: if self.value["follow"] == "vip" { Follow::Counts } else { Follow::Scores },
+            follow: if self.value["follow"] == "vip" {
+                PlacementSource::Counts
+            } else {
+                PlacementSource::Scores
+            },
             tiers: vec![Tier { octets: room * OCTETS, rate, admit: 0, evict: 0 }],
             weight: 0,
         }
     }
 
-    /// Routes, capacities, sources and what is held at first.
+    /// Routes, capacities, sources and the objects that are held at first.
     pub(crate) fn set_up(&self, n: usize, plane: &mut Plane) {
         for (b, (_, octets)) in self.links[n].iter().enumerate() {
             plane.set_capacity(b, *octets);
@@ -135,7 +139,7 @@ impl Scenario {
         }
     }
 
-    /// What is asked for in the next slot: node, object, VIPs.
+    /// The requests of the next slot: node, object, VIPs.
     pub(crate) fn arrivals(&mut self) -> Vec<(usize, usize, u64)> {
         let steady = self.value["arrivals"].get("steady");
         let from = steady.unwrap_or(&self.value["arrivals"]["below"]).as_object().expect("nodes");
@@ -160,7 +164,7 @@ impl Scenario {
         self.draw >> 32
     }
 
-    /// What a slot came to, as the digests take it.
+    /// The result of a slot, in the form of the digests.
     pub(crate) fn record<'a>(
         &self,
         planes: impl Iterator<Item = &'a Plane> + Clone,
@@ -184,7 +188,7 @@ impl Scenario {
         }
     }
 
-    /// Compares what is kept and which way is asked with the model's.
+    /// Compares the kept objects and the next hops with the model's.
     pub(crate) fn compare_the_end<'a>(&self, planes: impl Iterator<Item = &'a Plane>) {
         for (n, plane) in planes.enumerate() {
             assert_eq!(plane.counts(), numbers(&self.value["counts"][n]), "{} node {n}", self.name());

@@ -1,28 +1,30 @@
-//! Routers that exchange packets in virtual time, and who may lose, repeat and reorder them.
+//! Routers that exchange packets in virtual time, over links that may lose, repeat and reorder
+//! them.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::collections::BTreeMap;
 
-use namely_vip::{Action, Config, Counter, Look, NeighbourConfig, Objects, PlaneConfig, Vip};
+use namely_vip::{Action, Config, Counter, NeighbourConfig, Objects, PacketDecision, PlaneConfig, Vip};
 use namely_wire::{Component, DataBuilder, InterestBuilder, Name, SignatureInfo};
 
 pub(crate) const MS: u64 = 1_000_000;
 
-/// How a link treats a packet: after how long it arrives, each time that it does, ns.
+/// Returns the delays with which a link delivers the copies of a packet, ns.
 pub(crate) type Law = Box<dyn FnMut(&[u8]) -> Vec<u64>>;
 
-/// Links of a node: to which node, if it speaks VIP, and what they carry, octets per second.
+/// Links of a node: the node at the other end, if it speaks VIP, and the capacity in octets per
+/// second.
 type Links = Vec<(Option<usize>, u64)>;
 
 pub(crate) struct Node {
     pub(crate) vip: Vip,
-    /// Which node each neighbour is; `None` for one that does not speak VIP.
+    /// The node of each neighbor; `None` for a neighbor without VIP.
     pub(crate) neighbours: Vec<Option<usize>>,
     wake_ns: u64,
     config: Config,
     objects: Objects,
-    /// VIPs that left to a neighbour that does not speak VIP, in former slots.
+    /// VIPs that left to a neighbor that does not speak VIP, in former slots.
     left: u64,
 }
 
@@ -34,7 +36,7 @@ pub(crate) struct Net {
     pub(crate) law: Law,
     /// Octets of packets sent.
     pub(crate) octets: u64,
-    /// What restarts lost, what of former lives left the plane, and what may be counted twice.
+    /// VIPs that restarts lost, that left the plane in former lives, and that may be counted twice.
     lost: u64,
     gone: u64,
     doubled: u64,
@@ -67,8 +69,8 @@ pub(crate) fn data(name: &Name, content: &[u8], last_segment: Option<u64>) -> Ve
 }
 
 impl Net {
-    /// Routers without a packet under way. Each neighbour of a node: which node it is, and what the
-    /// link carries, octets per second.
+    /// Creates routers without a packet under way. Each neighbor of a node has its node, and the
+    /// capacity of the link in octets per second.
     pub(crate) fn new(
         objects: &Objects,
         period_ms: u32,
@@ -116,7 +118,7 @@ impl Net {
         loop {
             let packet = self.packets.keys().next().map(|(at, _)| *at);
             let (wake, n) = (0..self.nodes.len()).map(|n| (self.nodes[n].wake_ns, n)).min().expect("a node");
-            // What comes at the end of a slot is of that slot.
+            // A packet at the end of a slot belongs to that slot.
             match packet {
                 Some(at) if at <= wake && at <= until_ns => {
                     self.now_ns = at;
@@ -147,7 +149,7 @@ impl Net {
         1_700_000_000_000_000 + 3_600_000_000 * n as u64 + self.now_ns / 1000
     }
 
-    /// What goes in this slot to neighbours that do not speak VIP.
+    /// VIPs that go in this slot to neighbors that do not speak VIP.
     fn leaving(&self, n: usize) -> u64 {
         let node = &self.nodes[n];
         let drains = (0..node.neighbours.len()).filter(|b| node.neighbours[*b].is_none());
@@ -188,15 +190,15 @@ impl Net {
         let (now, wall, mut out) = (self.now_ns, self.wall(to), Vec::new());
         let b = self.neighbour(to, from);
         let vip = &mut self.nodes[to].vip;
-        if vip.look(b, octets, now) != Look::Drop {
+        if vip.look(b, octets, now) != PacketDecision::Drop {
             vip.hear(b, octets, now, wall, &mut out);
         }
         self.carry_out(to, out);
     }
 
-    /// The index at `n` of its neighbour `of`.
+    /// The index at `n` of its neighbor `of`.
     pub(crate) fn neighbour(&self, n: usize, of: usize) -> usize {
-        self.nodes[n].neighbours.iter().position(|node| *node == Some(of)).expect("a neighbour")
+        self.nodes[n].neighbours.iter().position(|node| *node == Some(of)).expect("a neighbor")
     }
 
     pub(crate) fn ask(&mut self, n: usize, k: usize, vips: u64) {
@@ -210,7 +212,7 @@ impl Net {
 
     /// VIPs on their way from `a` to `b`: those that `b` has entered, and those that it has not.
     fn under_way(&self, a: usize, b: usize) -> (u64, u64) {
-        let known = self.nodes[b].vip.neighbour(self.neighbour(b, a)).expect("a neighbour");
+        let known = self.nodes[b].vip.neighbour(self.neighbour(b, a)).expect("a neighbor");
         let entered = if known.boot == Some(self.nodes[a].config.boot) { known.entered } else { 0 };
         let offers = self.nodes[a].vip.under_way(self.neighbour(a, b));
         offers.fold((0, 0), |(come, coming), offer| match offer.slot <= entered {
@@ -242,7 +244,7 @@ impl Net {
         for m in self.nodes[n].neighbours.clone().into_iter().flatten() {
             let (_, coming) = self.under_way(n, m);
             self.lost += coming;
-            // What a packet has that is still on its way may be entered all the same.
+            // VIPs of a packet that is still under way may be entered all the same.
             self.doubled += coming + self.under_way(m, n).0;
         }
         let node = &mut self.nodes[n];
@@ -252,7 +254,7 @@ impl Net {
         node.wake_ns = self.now_ns;
     }
 
-    /// A router goes on with these objects, and its neighbours in another order: `order` has the
+    /// A router continues with these objects, and its neighbors in another order: `order` has the
     /// place of each as it was.
     pub(crate) fn exchange(
         &mut self,
@@ -268,7 +270,7 @@ impl Net {
         node.objects = objects.clone();
         node.vip.exchange(objects, node.config.clone()).expect("a configuration");
         set_up(&mut node.vip);
-        // What left in this slot of an object that is not there any more.
+        // VIPs that left in this slot of an object that no longer exists.
         self.nodes[n].left += leaving - self.leaving(n);
     }
 
@@ -281,12 +283,12 @@ impl Net {
         self.nodes[n].wake_ns == u64::MAX
     }
 
-    /// A router is told that a neighbour has gone, which has not.
+    /// Reports to a router that a neighbor has gone, although it has not.
     pub(crate) fn forget(&mut self, n: usize, neighbour: usize) {
         let (come, coming) = self.under_way(n, neighbour);
         self.doubled += come + coming + self.under_way(neighbour, n).0;
         let b = self.neighbour(n, neighbour);
-        self.nodes[n].vip.neighbour_gone(b);
+        self.nodes[n].vip.neighbour_removed(b);
     }
 
     /// Every VIP is somewhere, and in one place only but for those that may be doubled.

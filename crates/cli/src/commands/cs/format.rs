@@ -1,24 +1,24 @@
-//! `namely cs format`: gives a device to a content store, without a router.
+//! `namely cs format`: formats a device for a content store, without a router.
 
 use std::path::PathBuf;
 
 use clap::Args;
-use namely_store::tier::{self, TierError};
+use namely_tier::{self as tier, TierError};
 use serde_json::json;
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::octets_text;
 
-/// Give a block device, or an ordinary file that stands for one, to a content store.
+/// Format a block device, or a regular file in place of one, for a content store.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  namely cs format /dev/disk/by-id/nvme-EXAMPLE-part3\n  namely cs format --force /dev/sdx9\n\nWhat it holds is lost. A device that holds nothing needs no format: a router takes it by itself. One that holds something else than a cache is taken with --force alone, and one that is mounted, or that a router has, never."
+    after_help = "Examples:\n  namely cs format /dev/disk/by-id/nvme-EXAMPLE-part3\n  namely cs format --force /dev/sdx9\n\nThe contents of the device are lost. An empty device needs no format: the router formats it. A device with other contents than a cache needs --force. A device that is mounted, or that a router uses, is never formatted."
 )]
 pub struct Format {
     /// The device.
     device: PathBuf,
-    /// Whatever it holds, such as a file system.
+    /// Format it even if it has other contents, such as a file system.
     #[arg(long)]
     force: bool,
 }
@@ -40,13 +40,13 @@ impl Format {
     fn refused(&self, error: &TierError) -> Failure {
         let device = self.device.display();
         match error {
-            TierError::Foreign { what, .. } => {
+            TierError::UntrustedFile { what, .. } => {
                 Failure::failed(format!("{device} holds {what}, which would be lost"))
-                    .hint(format!("if it may be: namely cs format --force {device}"))
+                    .hint(format!("to overwrite it: namely cs format --force {device}"))
             }
-            TierError::NoDevice(_) => Failure::failed(error.to_string()).hint("lsblk shows which there are"),
+            TierError::NoDevice(_) => Failure::failed(error.to_string()).hint("`lsblk` lists the devices"),
             TierError::ReadOnly(_) => {
-                Failure::failed(format!("{device} may not be written")).hint("be root, or its user")
+                Failure::failed(format!("{device} is not writable")).hint("run it as root or its user")
             }
             error => Failure::failed(error.to_string()),
         }

@@ -1,9 +1,9 @@
-//! `namely cs list`: which packets the content store has below a prefix.
+//! `namely cs list`: the packets of the content store below a prefix.
 
 use std::path::Path;
 
 use clap::Args;
-use namely_store::tier::{self, TierError};
+use namely_tier::{self as tier, TierError};
 use namely_wire::Name;
 use serde_json::json;
 
@@ -13,24 +13,24 @@ use crate::options::name;
 use crate::output::octets_text;
 use crate::router::connect;
 
-/// List what the content store has below a prefix, in memory or on disk.
+/// List the packets of the content store below a prefix, in memory or on disk.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  namely cs list /lab/data\n  namely cs list /lab/data --disk --count\n\nA line has octets, for how many seconds it is fresh (-: for ever), and the name.\n\nIt is for root and the router's user. The router tells what it has in memory a part at a time; what is on its disk is read from the folder's files, or the device, here, all of it, without the router: what it has not put on the disk yet may be missing."
+    after_help = "Examples:\n  namely cs list /lab/data\n  namely cs list /lab/data --disk --count\n\nA line has the octets, the remaining freshness in seconds (-: unlimited), and the name.\n\nIt is for root and the router's user. The router lists the packets in memory in parts. With --disk this command reads the folder's files, or the device, without the router: packets that are not yet on the disk may be missing."
 )]
 pub struct List {
     /// The name prefix.
     #[arg(default_value = "/", value_parser = name)]
     prefix: Name,
-    /// On disk.
+    /// List the packets on disk instead of those in memory.
     #[arg(long)]
     disk: bool,
-    /// Count them, and do not list them.
+    /// Print only their count.
     #[arg(long)]
     count: bool,
 }
 
-/// How many there were.
+/// Sums over the packets.
 #[derive(Debug, Default)]
 struct Total {
     packets: u64,
@@ -43,7 +43,7 @@ impl List {
         match self.disk {
             true => self.list_disk(ctx, &mut total)?,
             false => connect(ctx)?.list_cs(&self.prefix, |packet| {
-                self.tell(ctx, &mut total, (&packet.name, packet.octets), Some(packet.fresh_ms));
+                self.print(ctx, &mut total, &packet.name, packet.octets, Some(packet.fresh_ms));
             })?,
         }
         let Total { packets, octets } = total;
@@ -57,14 +57,9 @@ impl List {
         Ok(())
     }
 
-    /// `fresh_ms`: for how long it is fresh; none: for ever.
-    fn tell(
-        &self,
-        ctx: &Context<'_>,
-        total: &mut Total,
-        (name, octets): (&Name, u64),
-        fresh_ms: Option<u64>,
-    ) {
+    /// Adds a packet to `total` and prints it. `fresh_ms` is the remaining freshness; `None` stands
+    /// for unlimited.
+    fn print(&self, ctx: &Context<'_>, total: &mut Total, name: &Name, octets: u64, fresh_ms: Option<u64>) {
         total.packets += 1;
         total.octets += octets;
         if self.count {
@@ -85,9 +80,9 @@ impl List {
         })?;
         let bar = ctx.out.bar("{bar:24} {percent:>3}% {bytes} of {total_bytes} read");
         let now_ms = namely_host::clock::unix_ms();
-        let mut found = |listed: tier::Listed<'_>| {
+        let mut found = |listed: tier::ListedPacket<'_>| {
             let fresh = (listed.expires_ms != 0).then(|| listed.expires_ms.saturating_sub(now_ms));
-            self.tell(ctx, total, (&listed.name.to_name(), listed.octets as u64), fresh);
+            self.print(ctx, total, &listed.name.to_name(), listed.octets as u64, fresh);
         };
         let mut read = |done: u64, all: u64| {
             if let Some(bar) = &bar {
@@ -97,8 +92,8 @@ impl List {
         let listed = tier::list(Path::new(&disk.folder), self.prefix.as_name(), &mut found, &mut read);
         drop(bar);
         listed.map_err(|error| match error {
-            TierError::ReadOnly(path) => Failure::failed(format!("{} may not be read", path.display()))
-                .hint("be root, or the router's user"),
+            TierError::ReadOnly(path) => Failure::failed(format!("no permission to read {}", path.display()))
+                .hint("run it as root, or as the router's user"),
             error => Failure::failed(error.to_string()),
         })
     }

@@ -1,7 +1,7 @@
-//! `namely cs info`: what is stored where, and what it is good for.
+//! `namely cs info`: the contents of the content store, and its hits.
 
 use clap::Args;
-use namely_wire::mgmt::{CsDiskStatus, CsInfo, cs_flags};
+use namely_messages::{CsDiskStatus, CsInfo, cs_flags};
 use serde_json::{Value, json};
 
 use crate::context::Context;
@@ -47,7 +47,7 @@ fn memory_text(info: &CsInfo) -> [String; 6] {
         format!("misses    {}", info.misses),
         format!("admit     {}", on(cs_flags::ENABLE_ADMIT)),
         format!("serve     {}", on(cs_flags::ENABLE_SERVE)),
-        // NFD does not say.
+        // NFD does not report the policy.
         format!("policy    {}", info.policy.as_deref().unwrap_or("-")),
     ]
 }
@@ -63,9 +63,9 @@ fn memory_json(info: &CsInfo) -> Value {
 fn disk_text(disk: &CsDiskStatus) -> Vec<String> {
     let n = |label| disk.count(label);
     let pinned: Vec<String> = disk.pinned.iter().map(ToString::to_string).collect();
-    // Whoever does not manage the router is told neither where the disk is nor what stays there.
-    let is_told = !disk.folder.is_empty();
-    let folder = if is_told { &disk.folder[..] } else { "(for who manages the router)" };
+    // The router reports the disk's path and its pinned prefixes only to its managers.
+    let is_manager = !disk.folder.is_empty();
+    let folder = if is_manager { &disk.folder[..] } else { "(for managers of the router only)" };
     let mut lines = vec![
         format!("disk      {folder} ({})", disk.engine),
         format!(
@@ -75,52 +75,51 @@ fn disk_text(disk: &CsDiskStatus) -> Vec<String> {
             octets_text(disk.octets_max),
             octets_text(disk.memory_octets)
         ),
-        format!("hits      {}{}", n("hits"), share_text(n("hits"), asked(disk), "of what memory missed")),
+        format!("hits      {}{}", n("hits"), share_text(n("hits"), asked(disk), "of misses in memory")),
         format!(
-            "passed by {} not there, {} busy; not written for that {}",
+            "bypassed  {} not on disk, {} busy; {} writes skipped",
             n("bypassed_filter"),
             n("bypassed_reads"),
             n("bypassed_writes")
         ),
         format!("reads     {}, {} damaged, {} failed", n("disk_reads"), n("damaged"), n("read_errors")),
         format!(
-            "written   {} packets, {} failed; {} went, {} stayed for being read or pinned",
+            "written   {} packets, {} failed; {} evicted, {} reinserted as read or pinned",
             n("written"),
             n("write_errors"),
             n("evicted"),
             n("reinserted")
         ),
-        format!("pending   {}, passed by from {} on", disk.pending, disk.threshold),
+        format!("pending   {}, bypassed from {} on", disk.pending, disk.threshold),
         format!("admission {}", disk.admission),
         format!("queue     {}", disk.queue),
     ];
-    if is_told {
+    if is_manager {
         lines.push(format!("pinned    {}", if pinned.is_empty() { "-".into() } else { pinned.join(" ") }));
     }
-    lines.extend(PATHS.iter().filter_map(|path| time_text(disk, *path)));
+    lines.extend(PATHS.iter().filter_map(|(path, labels)| time_text(disk, path, *labels)));
     if let Some(trouble) = &disk.trouble {
         lines.push(format!("trouble   {trouble}"));
     }
     lines
 }
 
-/// Paths through the store, and what their times are called.
+/// Paths through the store, and the labels of their times.
 const PATHS: [(&str, [&str; 4]); 5] = [
     ("memory", ["time_memory", "time_memory_ns", "time_memory_ns_p50", "time_memory_ns_p99"]),
-    ("disk asked", ["time_issue", "time_issue_ns", "time_issue_ns_p50", "time_issue_ns_p99"]),
+    ("disk request", ["time_issue", "time_issue_ns", "time_issue_ns_p50", "time_issue_ns_p99"]),
     ("disk", ["time_disk", "time_disk_ns", "time_disk_ns_p50", "time_disk_ns_p99"]),
-    ("not there", ["time_absent", "time_absent_ns", "time_absent_ns_p50", "time_absent_ns_p99"]),
+    ("not on disk", ["time_absent", "time_absent_ns", "time_absent_ns_p50", "time_absent_ns_p99"]),
     ("disk busy", ["time_busy", "time_busy_ns", "time_busy_ns_p50", "time_busy_ns_p99"]),
 ];
 
-/// How long one path takes, if any packet that took it was timed.
-fn time_text(disk: &CsDiskStatus, (path, labels): (&str, [&str; 4])) -> Option<String> {
+/// Formats the times of one path, if any packet on that path was timed.
+fn time_text(disk: &CsDiskStatus, path: &str, labels: [&str; 4]) -> Option<String> {
     let [count, sum, half, most] = labels.map(|label| disk.count(label));
     let us = |ns: u64| format!("{:.1} us", ns as f64 / 1e3);
     let mean = us(sum / count.max(1));
-    (count > 0).then(|| {
-        format!("time      {path}: {mean} mean, half in {}, 99 % in {} ({count} timed)", us(half), us(most))
-    })
+    (count > 0)
+        .then(|| format!("time      {path}: mean {mean}, p50 {}, p99 {} ({count} timed)", us(half), us(most)))
 }
 
 fn disk_json(disk: &CsDiskStatus) -> Value {
@@ -135,7 +134,7 @@ fn disk_json(disk: &CsDiskStatus) -> Value {
     })
 }
 
-/// Interests that came to the disk.
+/// Returns the number of Interests that reached the disk.
 fn asked(disk: &CsDiskStatus) -> u64 {
     let outcomes =
         ["hits", "misses", "bypassed_filter", "false_positives", "bypassed_reads", "refused_reads", "stale"];

@@ -1,7 +1,7 @@
-//! `namely cs warm`: what the router is to have before somebody asks for it.
+//! `namely cs warm`: fetches data into the router's content store before it is requested.
 
 use clap::Args;
-use namely_files::get::{TreeEvent, TreeGot};
+use namely_files::get::{FetchedTree, TreeEvent};
 use namely_files::{GetError, GetOptions, get_to_writer, get_tree};
 use namely_socket::{Consumer, Flow};
 use namely_transport::object::Object;
@@ -18,15 +18,15 @@ use crate::options::name;
 use crate::output::octets_text;
 use crate::router::connect;
 
-/// Fetch a file or a directory with all that is in it, so that the router has it. A directory is
-/// written to a temporary folder (TMPDIR) on the way, which is removed.
+/// Fetch a file, or a directory with its contents, into the router's content store. A directory is
+/// written to a temporary folder (TMPDIR), which is removed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  namely cs warm /lab/data/run7.root\n  namely cs warm /lab/data --pin")]
 pub struct Warm {
     /// The name.
     #[arg(value_parser = name)]
     name: Name,
-    /// Pin it, so that the disk gets all of it and keeps it.
+    /// Pin it: the disk stores all of it and does not evict it.
     #[arg(long)]
     pin: bool,
     #[command(flatten)]
@@ -102,13 +102,13 @@ impl Warm {
     }
 }
 
-/// An error if some of a tree was not fetched.
-fn complete(got: TreeGot) -> Result<(), Failure> {
+/// Returns an error if a part of a tree was not fetched.
+fn complete(got: FetchedTree) -> Result<(), Failure> {
     let Some((name, error)) = got.failed.into_iter().next() else { return Ok(()) };
     let first = get_failure(error);
     Err(Failure::new(
         first.exit,
         format!("{} files were not fetched; the first, {name}: {first}", got.failures),
     )
-    .hint("the same command again fetches what is missing"))
+    .hint("run the same command again to fetch the missing files"))
 }

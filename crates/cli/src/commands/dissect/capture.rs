@@ -1,6 +1,6 @@
-//! Finds NDN link packets in captures: the files are read by `pcap-parser`, the headers below NDN
-//! by `etherparse`. TCP payloads are joined in the order captured, per direction; a gap ends that
-//! direction.
+//! Finds NDN link packets in captures. `pcap-parser` reads the files, and `etherparse` the headers
+//! below NDN. The TCP payloads of each direction are joined in the captured order. After a gap, the
+//! rest of the direction is skipped.
 
 use std::collections::HashMap;
 
@@ -16,18 +16,18 @@ const ETHERTYPE_NDN: u16 = 0x8624;
 const PORT: u16 = 6363;
 /// UDP port of NDN multicast.
 const PORT_MULTICAST: u16 = 56363;
-/// Directions of TCP connections that are followed at once; packets of further ones are passed
-/// over.
+/// Maximum number of directions of TCP connections that are followed at once. Packets of further
+/// directions are skipped.
 const FLOWS_MAX: usize = 1024;
 
-/// A link packet and, from a capture, where it was seen.
+/// A link packet and, from a capture, its time and addresses.
 #[derive(Debug)]
 pub(super) struct Packet<'a> {
     pub(super) octets: &'a [u8],
     pub(super) origin: Option<Origin>,
 }
 
-/// When and between whom a captured packet travelled.
+/// Time and addresses of a captured packet.
 #[derive(Clone, Debug)]
 pub(super) struct Origin {
     pub(super) time_us: u64,
@@ -43,7 +43,7 @@ impl Packet<'_> {
     }
 }
 
-/// Whether `octets` start as a pcap or pcapng file does.
+/// Returns true if `octets` begin like a pcap or pcapng file.
 pub(super) fn is_capture(octets: &[u8]) -> bool {
     const MAGICS: [[u8; 4]; 5] = [
         [0xa1, 0xb2, 0xc3, 0xd4],
@@ -55,8 +55,8 @@ pub(super) fn is_capture(octets: &[u8]) -> bool {
     octets.first_chunk().is_some_and(|magic| MAGICS.contains(magic))
 }
 
-/// Calls `show` for each packet of a run of packets; what is not a whole TLV is shown as it is,
-/// last.
+/// Calls `show` for each packet of a sequence of packets. A remainder that is not a whole TLV is
+/// passed last, unparsed.
 pub(super) fn each_in_stream(octets: &[u8], show: &mut impl FnMut(&Packet<'_>)) {
     let mut rest = octets;
     while !rest.is_empty() {
@@ -91,7 +91,7 @@ fn refill(reader: &mut dyn PcapReaderIterator) -> Result<(), String> {
     reader.refill().map_err(|e| format!("the capture cannot be read on: {e}"))
 }
 
-/// State along a capture.
+/// The state while a capture is read.
 struct Walk {
     linktype: Linktype,
     flows: HashMap<(String, String), Flow>,
@@ -187,7 +187,8 @@ impl Walk {
         if syn {
             *flow = Flow { next_sequence: first, pending: Vec::new() };
         }
-        // Only octets that continue the stream are taken: a retransmission or a gap is not.
+        // Only octets that continue the stream are used. Retransmissions, and all octets after a
+        // gap, are skipped.
         if payload.is_empty() || first != flow.next_sequence {
             return;
         }
@@ -205,7 +206,7 @@ impl Walk {
     }
 }
 
-/// The NDN packet of an Ethernet frame, without the padding that short frames get.
+/// The NDN packet of an Ethernet frame, without the padding of short frames.
 fn ethernet_ndn(frame: &[u8]) -> Option<(&[u8], String, String)> {
     let header = frame.first_chunk::<14>()?;
     if u16::from_be_bytes([header[12], header[13]]) != ETHERTYPE_NDN {

@@ -1,8 +1,8 @@
-//! `namely get --recursive`: a directory with all that is in it.
+//! `namely get --recursive`: fetches a directory with its contents.
 
 use std::path::Path;
 
-use namely_files::get::{TreeEvent, TreeGot};
+use namely_files::get::{FetchedTree, TreeEvent};
 use namely_files::{GetError, GetOptions, get_tree};
 use namely_socket::{Consumer, Flow};
 use serde_json::json;
@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::fetching::{Watch, files_text, get_failure};
 use crate::output::{Text, octets_text};
 
-/// So many things that are left out or fail are named; the others are counted.
+/// Maximum number of skipped or failed entries that are named. Further entries are only counted.
 const NAMED_MAX: u64 = 10;
 
 impl Get {
@@ -27,7 +27,7 @@ impl Get {
             let is_short = !matches!(error, GetError::NotDirectory { .. });
             let failure = get_failure(error);
             match failure.hint {
-                None if is_short => failure.hint("the same command again fetches only what is missing"),
+                None if is_short => failure.hint("run the same command again to fetch the missing files"),
                 _ => failure,
             }
         })?;
@@ -52,12 +52,12 @@ impl Get {
                     _ => format!("{count} files were not fetched; the first: {first}"),
                 };
                 Err(Failure::new(first.exit, message)
-                    .hint("the same command again fetches only what is missing"))
+                    .hint("run the same command again to fetch the missing files"))
             }
         }
     }
 
-    fn summary(&self, target: &Path, got: &TreeGot) -> String {
+    fn summary(&self, target: &Path, got: &FetchedTree) -> String {
         let files = files_text(got.files);
         let fetched = match self.dry_run {
             true => format!("{files} would be fetched"),
@@ -80,7 +80,7 @@ impl Get {
     }
 }
 
-/// What a person is told while a tree is fetched.
+/// Prints the events of a tree's fetch.
 struct Events<'a> {
     ctx: &'a Context<'a>,
     watch: &'a Watch,
@@ -106,12 +106,12 @@ impl Events<'_> {
                 }
             }
             TreeEvent::Changed(path) if path.as_os_str().is_empty() => {
-                self.say("the directory changed while it was fetched; asking again");
+                self.say("the directory changed while it was fetched; fetching it again");
             }
             TreeEvent::Changed(path) => {
-                self.say(format!("{} changed while it was fetched; asking again", path.display()));
+                self.say(format!("{} changed while it was fetched; fetching it again", path.display()));
             }
-            TreeEvent::Wanted(path, octets) => self.list("fetch", path, *octets),
+            TreeEvent::PlannedFile(path, octets) => self.list("fetch", path, *octets),
             TreeEvent::Deleted(path) if self.dry_run => self.list("delete", path, None),
             TreeEvent::Deleted(path) => self.say(format!("deleted: {}", path.display())),
         }
@@ -122,7 +122,7 @@ impl Events<'_> {
         self.watch.remark(self.ctx.out, text);
     }
 
-    /// A line of a dry run.
+    /// Prints a line of a dry run.
     fn list(&self, what: &str, path: &Path, octets: Option<u64>) {
         let size = octets.map_or_else(String::new, |octets| format!(" ({})", octets_text(octets)));
         self.ctx.out.answer(

@@ -17,7 +17,7 @@ use crate::output::Cell;
 pub enum Face {
     /// List faces
     List(List),
-    /// Create a face to a station or to all on a network device
+    /// Create a face to one station or to all stations on a network device
     #[command(visible_alias = "add")]
     Create(Create),
     /// Destroy a face of a network device
@@ -34,21 +34,21 @@ impl Face {
     }
 }
 
-/// What a person calls a face.
+/// A face, as named on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FaceName {
     /// By its number.
     Number(u64),
-    /// Who is on a network device: a station, or all (NDN's group).
+    /// A peer on a network device: one link address, or all (NDN's group).
     Link {
         /// The device's name.
         device: String,
-        /// The station's or group's address; none for NDN's group.
+        /// The peer's or group's address; none for NDN's group.
         address: Option<MacAddress>,
     },
 }
 
-/// A face's number, `local`, a device's name or URI, or a station's URI.
+/// Parses a face's number, `local`, a device's name or URI, or a peer's URI.
 pub(super) fn face_name(text: &str) -> Result<FaceName, String> {
     if text == "local" {
         return Ok(FaceName::Number(NNET_FACE_LOCAL));
@@ -60,14 +60,14 @@ pub(super) fn face_name(text: &str) -> Result<FaceName, String> {
     match uri.parse() {
         Ok(FaceUri::Device(device)) => Ok(FaceName::Link { device, address: None }),
         Ok(FaceUri::Station { address, device }) => Ok(FaceName::Link { device, address: Some(address) }),
-        _ => Err("give a face's number, `local`, a network device, or a station on one as \
+        _ => Err("give a face's number, `local`, a network device, or a station on it as \
                   ether://[02:00:00:00:00:01%eth0]"
             .into()),
     }
 }
 
 impl FaceName {
-    /// The face; that of a device is made if there is none.
+    /// Returns the face. Creates the face of a device if there is none.
     pub(super) fn made(&self, kernel: &mut Control) -> Result<u64, Failure> {
         match self {
             FaceName::Number(number) => Ok(*number),
@@ -78,7 +78,7 @@ impl FaceName {
         }
     }
 
-    /// The face, if there is one.
+    /// Returns the face. Fails if there is none.
     pub(super) fn found(&self, kernel: &mut Control) -> Result<u64, Failure> {
         let FaceName::Link { device, address } = self else { return self.made(kernel) };
         let index = index(device)?;
@@ -117,8 +117,10 @@ impl List {
                     bindings.iter().filter(|b| b.face == face.id).map(|b| b.prefix.to_string()).collect();
                 let (kind, remote) = match (face.kind, face.link) {
                     (FaceKind::Socket, _) | (_, None) => ("socket", None),
-                    (FaceKind::Station, Some(link)) => ("station", Some(remote(link))),
-                    (FaceKind::Group, Some(link)) => ("group", Some(remote(link))),
+                    (FaceKind::LinkAddress, Some((index, address))) => {
+                        ("station", Some(remote(index, address)))
+                    }
+                    (FaceKind::Group, Some((index, address))) => ("group", Some(remote(index, address))),
                 };
                 vec![
                     face.id.into(),
@@ -135,8 +137,8 @@ impl List {
     }
 }
 
-/// As a URI; a device that has gone meanwhile by its number.
-fn remote((index, address): (u32, MacAddress)) -> String {
+/// Formats the peer as a URI. A removed device is shown by its number.
+fn remote(index: u32, address: MacAddress) -> String {
     let device = device::name(index).unwrap_or_else(|_| format!("if{index}"));
     FaceUri::Station { address, device }.to_string()
 }
@@ -147,7 +149,7 @@ fn remote((index, address): (u32, MacAddress)) -> String {
     after_help = "Examples:\n  namely kernel face create eth0\n  namely kernel face create 'ether://[02:00:00:00:00:01%eth0]'"
 )]
 pub struct Create {
-    /// A network device, for all that are on it (NDN's group), or a station or group on one:
+    /// A network device, for all stations on it (NDN's group), or one station or group on it:
     /// ether://[address%device].
     #[arg(value_name = "DEVICE", value_parser = face_name)]
     link: FaceName,
@@ -156,7 +158,7 @@ pub struct Create {
 impl Create {
     fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         if matches!(self.link, FaceName::Number(_)) {
-            return Err(Failure::failed("a face is made for a network device, not by its number"));
+            return Err(Failure::failed("a face is created for a network device, not for a number"));
         }
         let id = self.link.made(&mut control()?)?;
         ctx.out.answer(|| format!("face {id}"), || json!({"face": id}));
@@ -168,7 +170,7 @@ impl Create {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  namely kernel face destroy 5\n  namely kernel face destroy eth0")]
 pub struct Destroy {
-    /// The face: its number, or what it was created by.
+    /// The face: its number, or the device or address that it was created for.
     #[arg(value_parser = face_name)]
     face: FaceName,
 }
@@ -188,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn faces_are_called_by_number_device_or_station() {
+    fn faces_parse_as_number_device_or_station() {
         let link = |device: &str, address| FaceName::Link { device: device.into(), address };
         for (text, expected) in [
             ("local", FaceName::Number(1)),

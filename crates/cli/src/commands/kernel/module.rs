@@ -12,8 +12,8 @@ use serde_json::json;
 use crate::context::Context;
 use crate::failure::{Exit, Failure, io_failure};
 
-/// How long the module is waited for: what a program has closed, and a network namespace that has
-/// gone, is taken away a little later.
+/// Maximum time to wait until the module can be unloaded. The kernel removes closed sockets and
+/// deleted network namespaces with a delay.
 const UNLOAD_WAIT: Duration = Duration::from_secs(3);
 
 /// Load the module.
@@ -22,8 +22,8 @@ const UNLOAD_WAIT: Duration = Duration::from_secs(3);
     after_help = "Examples:\n  namely kernel load\n  namely kernel load cs_packets_max=65536 pit_entries_max=65536\n  namely kernel load --module target/kernel/6.1.0-56-cloud-amd64/nnet.ko"
 )]
 pub struct Load {
-    /// The module's file. Otherwise that of the running kernel below /lib/modules, else what
-    /// kernel/build made below this folder, else what modprobe finds.
+    /// The module's file. By default that of the running kernel below /lib/modules, else the output
+    /// of kernel/build below this folder, else the module that modprobe finds.
     #[arg(long, value_name = "FILE")]
     module: Option<PathBuf>,
     /// The module's parameters (docs/kernel.md), as cs_packets_max=65536.
@@ -46,7 +46,7 @@ impl Load {
             if !self.parameters.is_empty() {
                 return Err(Failure::new(
                     Exit::Refused,
-                    "it is loaded already, with other parameters perhaps",
+                    "the module is loaded already, perhaps with other parameters",
                 )
                 .hint("unload it first with `namely kernel unload`"));
             }
@@ -81,13 +81,13 @@ fn load(file: &Path, parameters: &str) -> Result<(), Failure> {
     module::load(file, parameters).map_err(|error| match Errno::from_io_error(&error) {
         Some(Errno::PERM) => not_permitted(),
         Some(Errno::NOEXEC) => Failure::failed(format!(
-            "{} is no module for the running kernel, Linux {}",
+            "{} is not a module for the running kernel, Linux {}",
             file.display(),
             module::release()
         ))
         .hint("build it for that with kernel/build (docs/kernel.md)"),
-        Some(Errno::INVAL) => Failure::failed("the kernel does not take these parameters")
-            .hint("docs/kernel.md lists them; `dmesg` may say more"),
+        Some(Errno::INVAL) => Failure::failed("the module refuses these parameters")
+            .hint("docs/kernel.md lists them; `dmesg` may have the reason"),
         _ => io_failure("load", file, error),
     })
 }
@@ -102,7 +102,7 @@ fn modprobe(parameters: &[String]) -> Result<(), Failure> {
 }
 
 fn not_permitted() -> Failure {
-    Failure::new(Exit::Refused, "to load and unload a module takes CAP_SYS_MODULE")
+    Failure::new(Exit::Refused, "loading and unloading a module needs CAP_SYS_MODULE")
         .hint("run it as root, and not in a container")
 }
 
@@ -122,14 +122,14 @@ impl Unload {
                 }
                 Err(Errno::AGAIN | Errno::BUSY) => {
                     return Err(Failure::new(Exit::Refused, "the kernel's forwarder is in use").hint(
-                        "end the programs that have sockets: `namely kernel face list` in each namespace",
+                        "end the programs with sockets: see `namely kernel face list` in each namespace",
                     ));
                 }
                 Err(Errno::PERM) => return Err(not_permitted()),
                 Err(Errno::NOENT) => {
                     return Err(Failure::new(Exit::NotFound, "the kernel's forwarder is not loaded"));
                 }
-                Err(errno) => return Err(Failure::failed(format!("it is not unloaded: {errno}"))),
+                Err(errno) => return Err(Failure::failed(format!("cannot unload the module: {errno}"))),
             }
         }
         ctx.out.answer(|| "the kernel's forwarder is unloaded", || json!({"loaded": false}));
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_parameter_is_a_name_and_a_value_and_can_smuggle_no_other() {
+    fn a_module_parameter_is_one_assignment() {
         for text in ["family=18", "cs_packets_max=65536", "planted=Y"] {
             assert!(parameter(text).is_ok(), "{text}");
         }

@@ -1,4 +1,5 @@
-//! `namely kernel route`: the FIB. The kernel computes no routes: what is added is what it has.
+//! `namely kernel route`: the FIB. The kernel computes no routes, so the FIB holds exactly the
+//! added routes.
 
 use clap::{Args, Subcommand};
 use namely_wire::Name;
@@ -49,9 +50,9 @@ impl List {
     }
 }
 
-/// Which route.
+/// A route.
 #[derive(Debug, Args)]
-pub(super) struct Which {
+pub(super) struct RouteSelector {
     /// The name prefix.
     #[arg(value_parser = name)]
     prefix: Name,
@@ -68,7 +69,7 @@ pub(super) struct Which {
 )]
 pub struct Add {
     #[command(flatten)]
-    which: Which,
+    which: RouteSelector,
     /// Lower is better.
     #[arg(long, default_value_t = 0)]
     cost: u64,
@@ -81,7 +82,7 @@ impl Add {
         let face = self.which.next_hop.made(&mut kernel)?;
         kernel.route_new(prefix.as_name(), face, self.cost)?;
         ctx.out.answer(
-            || format!("{prefix} by face {face}, cost {}", self.cost),
+            || format!("{prefix} goes to face {face}, cost {}", self.cost),
             || json!({"prefix": prefix.to_string(), "face": face, "cost": self.cost}),
         );
         Ok(())
@@ -93,7 +94,7 @@ impl Add {
 #[command(after_help = "Example:\n  namely kernel route remove /lab local")]
 pub struct Remove {
     #[command(flatten)]
-    which: Which,
+    which: RouteSelector,
 }
 
 impl Remove {
@@ -103,7 +104,7 @@ impl Remove {
         let face = self.which.next_hop.found(&mut kernel)?;
         kernel.route_del(prefix.as_name(), face)?;
         ctx.out.answer(
-            || format!("{prefix} goes by face {face} no longer"),
+            || format!("{prefix} no longer goes to face {face}"),
             || json!({"prefix": prefix.to_string(), "face": face}),
         );
         Ok(())

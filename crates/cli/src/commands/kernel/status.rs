@@ -1,4 +1,4 @@
-//! `namely kernel status`: what the forwarder of this network namespace is doing, on one screen.
+//! `namely kernel status`: the state of this network namespace's forwarder, on one screen.
 
 use clap::Args;
 use namely_nnet::module;
@@ -10,19 +10,19 @@ use crate::context::Context;
 use crate::failure::{Exit, Failure};
 use crate::output::{Cell, octets_text};
 
-/// The files with counters, as /proc/net/nnet has them.
+/// The files with counters in /proc/net/nnet.
 const FILES: [&str; 4] = ["stats", "drops", "cs", "memory"];
 
-/// Show what the forwarder in the kernel is doing.
+/// Show the state of the forwarder in the kernel.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  namely kernel status\n  namely kernel status --counters --json")]
 pub struct Status {
-    /// Show all counters instead, by the file of /proc/net/nnet that has them.
+    /// Show all counters instead, each with its file in /proc/net/nnet.
     #[arg(long)]
     counters: bool,
 }
 
-/// The counters of one file of /proc/net/nnet.
+/// Reads the counters of one file of /proc/net/nnet.
 pub(super) fn counters(file: &str) -> Result<Vec<(String, u64)>, Failure> {
     proc::counters(file).map_err(|_| not_loaded())
 }
@@ -36,7 +36,7 @@ impl Status {
     pub(super) fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let state = proc::state().map_err(|_| not_loaded())?;
         if let (State::Stopped(why), true) = (&state, self.counters) {
-            return Err(Failure::new(Exit::NoRouter, format!("it has stopped: {why}")));
+            return Err(Failure::new(Exit::NoRouter, format!("the kernel's forwarder has stopped: {why}")));
         }
         if self.counters { self.all(ctx) } else { self.summary(ctx, &state) }
     }

@@ -2,9 +2,9 @@
 
 use clap::{Args, Subcommand};
 
+use namely_messages::strategy_name;
 use namely_nnet::proc;
 use namely_wire::Name;
-use namely_wire::mgmt::strategy_name;
 use serde_json::json;
 
 use super::control;
@@ -17,7 +17,7 @@ use crate::output::{Cell, octets_text};
 /// List bindings.
 #[derive(Debug, Subcommand)]
 pub enum Bind {
-    /// List which prefixes applications have bound
+    /// List the prefixes that applications have bound
     List(BindList),
 }
 
@@ -57,7 +57,7 @@ pub enum Strategy {
     List(StrategyList),
     /// Choose the strategy below a prefix
     Set(StrategySet),
-    /// Take back the choice at a prefix
+    /// Remove the choice at a prefix
     Unset(StrategyUnset),
 }
 
@@ -91,20 +91,20 @@ impl StrategyList {
 /// Choose a strategy.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Strategies: as of `namely strategy set`.\n\nExample:\n  namely kernel strategy set /live multicast"
+    after_help = "`namely strategy set --help` lists the strategies.\n\nExample:\n  namely kernel strategy set /live multicast"
 )]
 pub struct StrategySet {
     /// The name prefix.
     #[arg(value_parser = name)]
     prefix: Name,
-    /// A strategy's short name, as multicast or asf, or its full name.
+    /// A strategy's short name, such as multicast or asf, or its full name.
     strategy: String,
 }
 
 impl StrategySet {
     fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let strategy = strategy_name(&self.strategy)
-            .ok_or_else(|| Failure::failed(format!("'{}' is no strategy's name", self.strategy)))?;
+            .ok_or_else(|| Failure::failed(format!("'{}' is not the name of a strategy", self.strategy)))?;
         control()?.strategy_new(self.prefix.as_name(), strategy.as_name())?;
         ctx.out.answer(
             || format!("{} is forwarded by {strategy}", self.prefix),
@@ -114,7 +114,7 @@ impl StrategySet {
     }
 }
 
-/// Take back a choice.
+/// Remove a choice.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  namely kernel strategy unset /live")]
 pub struct StrategyUnset {
@@ -139,7 +139,7 @@ impl StrategyUnset {
 pub enum Cs {
     /// Show the content store
     Info(CsInfo),
-    /// Change how many Data it may hold
+    /// Change its capacity
     Config(CsConfig),
     /// Erase Data below a prefix
     Erase(CsErase),
@@ -189,7 +189,7 @@ impl CsInfo {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  namely kernel cs config --capacity 4096")]
 pub struct CsConfig {
-    /// How many Data it may hold; no more than the module's parameter cs_packets_max.
+    /// Maximum number of Data packets, at most the module's parameter cs_packets_max.
     #[arg(long, value_name = "N")]
     capacity: u64,
 }
@@ -219,7 +219,7 @@ impl CsErase {
     fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let mut kernel = control()?;
         let mut erased = 0;
-        // What comes in meanwhile would otherwise keep it going for ever.
+        // The limit of packets ends the loop even if further packets arrive meanwhile.
         let packets_max = counters("cs")?
             .into_iter()
             .find(|(label, _)| label == "packets_max")

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::failure::{Failure, io_failure};
 use crate::output::Cell;
 
-/// Most points of a range of loads.
+/// Maximum number of points of a range of loads.
 const POINTS_MAX: u64 = 1000;
 
 /// Routers in a row.
@@ -23,16 +23,16 @@ const POINTS_MAX: u64 = 1000;
   namely model bypass 3x3 --load 0.5..4 --points 8 --simulate --json")]
 pub struct Bypass {
     /// NxM: N queues of M states (from empty to M-1 packets), each a router's content store that
-    /// passes on what finds it full. drop-P: one queue that drops what finds P packets.
+    /// passes packets on when it is full. drop-P: one queue that drops packets when it has P.
     #[arg(required = true, value_name = "MODEL")]
     models: Vec<Model>,
-    /// Arrivals for each service of one queue: a number, or a range as 0.1..2.
+    /// Arrivals for each service of one queue: a number, or a range such as 0.1..2.
     #[arg(long, value_name = "LOAD", default_value = "0.1..2")]
     load: Loads,
-    /// Loads of a range.
+    /// Number of loads of a range.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(2..=POINTS_MAX))]
     points: u64,
-    /// Simulate the queues beside it, for so many arrivals.
+    /// Also simulate the queues, for this many arrivals.
     #[arg(long, value_name = "ARRIVALS", num_args = 0..=1, require_equals = true, default_missing_value = ARRIVALS, value_parser = clap::value_parser!(u64).range(1..=ARRIVALS_MAX))]
     simulate: Option<u64>,
     /// The seed of the simulation.
@@ -90,7 +90,7 @@ impl Bypass {
     }
 }
 
-/// A model with the name by which it was asked for.
+/// A model with its name on the command line.
 #[derive(Clone, Debug)]
 struct Model {
     name: String,
@@ -102,7 +102,7 @@ impl FromStr for Model {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let number = |digits: &str| digits.parse::<usize>().ok();
-        let unknown = || "give NxM, as 5x3 for five queues of three states, or drop-P, as drop-10".to_owned();
+        let unknown = || "give NxM, such as 5x3 for five queues of three states, or drop-P".to_owned();
         let queues = match text.strip_prefix("drop-") {
             Some(packets) => Queues::dropping(number(packets).ok_or_else(unknown)?),
             None => {
@@ -122,7 +122,7 @@ struct Loads {
 }
 
 impl Loads {
-    /// The loads, evenly spread, both ends among them; one if there is but one.
+    /// Returns evenly spaced loads, both ends included; a single load if the ends are equal.
     fn points(self, points: u64) -> Vec<f64> {
         if self.from == self.to {
             return vec![self.from];
@@ -140,7 +140,7 @@ impl FromStr for Loads {
         let number = |text: &str| text.parse::<f64>().ok().filter(|load| load.is_finite() && *load > 0.0);
         match (number(from), number(to)) {
             (Some(from), Some(to)) if from <= to => Ok(Loads { from, to }),
-            _ => Err("give a number above 0, as 0.8, or a range that grows, as 0.1..2".into()),
+            _ => Err("give a number above 0, such as 0.8, or a range that grows, such as 0.1..2".into()),
         }
     }
 }
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loads_are_a_number_or_a_range_with_both_ends() {
+    fn loads_parse_as_number_or_range() {
         assert_eq!("0.5".parse::<Loads>().unwrap().points(20), [0.5]);
         assert_eq!("1..2".parse::<Loads>().unwrap().points(5), [1.0, 1.25, 1.5, 1.75, 2.0]);
         for wrong in ["", "0", "2..1", "-1..2", "a", "1..", "inf", "NaN..1"] {

@@ -12,7 +12,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Cell;
 
-/// The share of the maximum at which stages are shown unless told otherwise.
+/// Default share of the maximum load at which stages are shown.
 const LOAD_SHARE: f64 = 0.9;
 
 /// One router.
@@ -30,7 +30,7 @@ pub struct Router {
     /// Interests that the content store looks up in a second.
     #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Rates")]
     cs: Option<f64>,
-    /// Data that it takes in.
+    /// Data packets that it stores in a second.
     #[arg(long, value_name = "RATE", value_parser = rate, help_heading = "Rates")]
     cs_write: Option<f64>,
     /// Interests that the PIT looks up.
@@ -48,19 +48,19 @@ pub struct Router {
     /// The share of Interests that the content store answers.
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = "Shares")]
     cs_hit: f64,
-    /// Of the others, the share that is pending already.
+    /// Share of the other Interests that are pending already.
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, help_heading = "Shares")]
     pit_hit: f64,
-    /// Of those that are not, the share that has a route.
+    /// Share of the remaining Interests that have a route.
     #[arg(long, value_name = "SHARE", default_value_t = 1.0, help_heading = "Shares")]
     fib_hit: f64,
-    /// Of Data that come, the share that is cached.
+    /// Share of arriving Data that is cached.
     #[arg(long, value_name = "SHARE", default_value_t = 1.0, help_heading = "Shares")]
     cached: f64,
-    /// Interests that come in a second [default: 0.9 of what the router can take].
+    /// Arriving Interests in a second [default: 0.9 of the router's maximum].
     #[arg(long, value_name = "RATE", value_parser = rate)]
     load: Option<f64>,
-    /// Simulate the queues beside it, for so many arrivals.
+    /// Also simulate the queues, for this many arrivals.
     #[arg(long, value_name = "ARRIVALS", num_args = 0..=1, require_equals = true, default_missing_value = ARRIVALS, value_parser = clap::value_parser!(u64).range(1..=ARRIVALS_MAX))]
     simulate: Option<u64>,
     /// The seed of the simulation.
@@ -69,7 +69,7 @@ pub struct Router {
 }
 
 impl Router {
-    /// Works it out and prints it.
+    /// Computes and prints the model.
     pub(super) fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let rates = self.rates()?;
         let Router { cs_hit, pit_hit, fib_hit, cached, .. } = *self;
@@ -77,7 +77,7 @@ impl Router {
         let (stage, most) = router.bottleneck();
         if most.is_infinite() {
             return Err(Failure::failed("nothing bounds this router").hint(
-                "give the rate of at least one stage that packets come to, as --cs 4.7k, or --tables FILE",
+                "give the rate of at least one stage that packets reach, such as --cs 4.7k, or --tables FILE",
             ));
         }
         let load = self.load.unwrap_or(LOAD_SHARE * most);
@@ -112,12 +112,12 @@ impl Router {
         })
     }
 
-    /// The table of stages.
+    /// Prints the table of stages.
     fn stages(&self, ctx: &Context<'_>, router: &Queues, load: f64) -> Result<(), Failure> {
         let known = |rate: f64, digits| if rate.is_finite() { Cell::Real(rate, digits) } else { Cell::None };
         let stages = router.at(load).map_err(|e| {
             refused(e).hint(format!(
-                "without --load the stages are shown at {LOAD_SHARE} of what the router can take"
+                "without --load the stages are shown at {LOAD_SHARE} of the router's maximum load"
             ))
         })?;
         let simulated = match self.simulate {
@@ -158,7 +158,7 @@ fn of_stage(measured: &Measured, stage: Stage) -> [Cell; 2] {
     [of(&measured.utilisation, 4), of(&measured.packets_mean, 3)]
 }
 
-/// Packets a second: `4.7k`, `1.5M`, `414`.
+/// Parses packets per second: `4.7k`, `1.5M`, `414`.
 fn rate(text: &str) -> Result<f64, String> {
     let (digits, factor) = match text.as_bytes().last() {
         Some(b'k') => (&text[..text.len() - 1], 1e3),
@@ -167,7 +167,7 @@ fn rate(text: &str) -> Result<f64, String> {
     };
     let rate = digits.parse::<f64>().ok().map(|rate| rate * factor);
     let rate = rate.filter(|rate| rate.is_finite() && *rate > 0.0);
-    rate.ok_or_else(|| "give packets a second above 0, as 414, 4.7k or 1.5M".into())
+    rate.ok_or_else(|| "give packets a second above 0, such as 414, 4.7k or 1.5M".into())
 }
 
 #[cfg(test)]
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_have_thousands_and_millions() {
+    fn rates_accept_thousands_and_millions() {
         assert_eq!(rate("4.7k"), Ok(4700.0));
         assert_eq!(rate("1.5M"), Ok(1_500_000.0));
         assert_eq!(rate("414"), Ok(414.0));

@@ -1,4 +1,4 @@
-//! What packets cost in this machine's tables, from the lines of `namely-bench tables --json`.
+//! Costs of packets in this machine's tables, from the lines of `namely-bench tables --json`.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -9,22 +9,23 @@ use serde_json::Value;
 
 use crate::failure::{Failure, io_failure};
 
-/// Octets of a file that are read: its lines have a few hundred.
+/// Maximum number of octets that are read from a file. A line has a few hundred.
 const FILE_OCTETS_MAX: u64 = 4 << 20;
 
-/// Nanoseconds in the core.
+/// Costs in nanoseconds in the core.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Costs {
-    /// Of an Interest that the content store answers.
+    /// Cost of an Interest that the content store answers.
     hit_ns: f64,
-    /// Of the lookup of one that it does not.
+    /// Cost of the lookup of an Interest that the content store does not answer.
     miss_ns: f64,
-    /// Of an Interest that is forwarded and of its Data: all of it, and without a content store.
+    /// Cost of a forwarded Interest and its Data in total.
     exchange_ns: f64,
+    /// The same without a content store.
     without_cs_ns: f64,
 }
 
-/// A cost: the scenario and the metric that have it.
+/// Scenario and metric of each cost.
 const WANTED: [(&str, &str); 4] = [
     ("cs-hit-1M", "ns_per_lookup"),
     ("cs-miss-1M", "ns_per_lookup"),
@@ -49,7 +50,7 @@ impl Costs {
         }
         let scenarios = WANTED.map(|(scenario, _)| scenario).join(",");
         let hint =
-            format!("make it by namely-bench tables --json --scenario {scenarios} > {}", path.display());
+            format!("make it with namely-bench tables --json --scenario {scenarios} > {}", path.display());
         let [Some(hit_ns), Some(miss_ns), Some(exchange_ns), Some(without_cs_ns)] = medians else {
             let missing = WANTED.iter().zip(medians).find(|(_, median)| median.is_none());
             let missing = missing.map_or("", |((scenario, _), _)| *scenario);
@@ -64,8 +65,9 @@ impl Costs {
         Ok(costs)
     }
 
-    /// The rates of stages when so large a share of Interests is answered by the content store. The
-    /// PIT and the FIB are measured together, Interest and Data: they are the PIT's lookup here.
+    /// Returns the rates of the stages if the content store answers the share `cs_hit` of
+    /// Interests. PIT and FIB are measured together, for Interest and Data, so their sum is the
+    /// cost of the PIT's lookup here.
     pub(super) fn rates(&self, cs_hit: f64) -> Rates {
         let Costs { hit_ns, miss_ns, exchange_ns, without_cs_ns } = *self;
         Rates {
@@ -94,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_follow_from_what_was_measured() {
+    fn rates_derive_from_measured_costs() {
         let lines = [
             line("cs-hit-1M", "ns_per_lookup", 100.0),
             line("cs-hit-1M", "bytes_per_entry", 200.0),
@@ -114,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_bench_printed_is_refused() {
+    fn invalid_bench_output_is_refused() {
         assert!(read(&["not JSON".into(), "7".into()]).is_err());
         let costs = |exchange| {
             read(&[

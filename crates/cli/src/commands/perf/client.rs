@@ -1,4 +1,4 @@
-//! `namely perf client`: asks, on one thread for each flow, and prints what comes.
+//! `namely perf client`: sends Interests, with a thread for each flow, and prints the results.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,47 +22,49 @@ use crate::failure::{Exit, Failure};
 use crate::options::name;
 use crate::router::{connection_failure, nack_failure, open};
 
-/// Interests under way unless told otherwise: as fast as answers come, and at a rate.
+/// Default number of Interests under way without a rate.
 const WINDOW: u32 = 64;
+/// Default number of Interests under way with a rate.
 const WINDOW_AT_A_RATE: u32 = 4096;
 
-/// Most Interests under way, and most names of `--cached`.
+/// Maximum number of Interests under way.
 const WINDOW_MAX: u32 = 1 << 16;
+/// Maximum number of names for `--cached`.
 const CACHED_MAX: u32 = 1 << 24;
 
-/// Components of a name unless told otherwise.
+/// Default number of components of a name.
 const NAME_COMPONENTS: usize = 4;
 
-/// Most components and octets of a name.
+/// Maximum number of components of a name.
 const NAME_COMPONENTS_MAX: u16 = 128;
+/// Maximum number of octets of a name.
 const NAME_OCTETS_MAX: u16 = 4096;
 
-/// How often a flow looks whether it shall stop.
+/// Interval at which a flow checks if the command is stopped.
 const LOOK_NS: u64 = 100_000_000;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Ask a server at a window or a rate, and print what comes.
+/// Send Interests to a server at a window or a rate, and print the results.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  namely perf client --duration 10 --window 128 --flows 4")]
 pub struct Client {
     /// The prefix of the server.
     #[arg(long, value_name = "NAME", default_value = PREFIX, value_parser = name)]
     prefix: Name,
-    /// How long, seconds.
+    /// Duration in seconds.
     #[arg(long, short = 't', value_name = "S", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     duration: u64,
     /// Interests of each flow under way at once [default: 64; at a rate 4096].
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(WINDOW_MAX)))]
     window: Option<u32>,
-    /// Interests a second of all flows together, whether or not they are answered; nothing is asked
-    /// for twice.
+    /// Interests a second of all flows together, regardless of answers and without retransmissions.
     #[arg(long, value_name = "PPS", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     rate: Option<u64>,
     /// Flows, each with a connection and a thread of its own.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=FLOWS_MAX as i64))]
     flows: u16,
-    /// Ask for N names again and again, which caches answer, instead of for each name once.
+    /// Request N names repeatedly, which caches answer, instead of each name once.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(CACHED_MAX)))]
     cached: Option<u32>,
     /// Components of each name, the prefix's included [default: 4, or as many as it takes].
@@ -74,7 +76,7 @@ pub struct Client {
     /// Octets of payload that each answer must have [default: those of the first answer].
     #[arg(long, value_name = "OCTETS")]
     payload: Option<usize>,
-    /// Lifetime of the Interests, ms: what is not answered by then is a timeout.
+    /// Lifetime of the Interests, ms. Without an answer by then they count as timeouts.
     #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=3_600_000))]
     lifetime: u64,
     /// Check each answer's signature and every octet of its payload.
@@ -82,17 +84,18 @@ pub struct Client {
     verify: bool,
 }
 
-/// What a flow reports to the thread that prints.
+/// A flow's report to the printing thread.
 struct Report {
     flow: usize,
-    /// From 1; the last one may be short.
+    /// The number of the second, from 1. The last second may be short.
     second: u64,
     length: Duration,
     tally: Tally,
 }
 
 impl Client {
-    /// Measures for the duration or until it is stopped; fails when nothing right was answered.
+    /// Measures for the duration, or until the command is stopped. Fails if there is no correct
+    /// answer.
     pub(super) fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let stop = crate::stop::flag()?;
         let session: u32 = u32::from_be_bytes(
@@ -113,12 +116,12 @@ impl Client {
         outcome(&summary.total, &self.prefix)
     }
 
-    /// The base of a flow's names: `<prefix>/<flow>/<session>`, and what the options ask for beyond
-    /// that.
+    /// Returns the base of a flow's names: `<prefix>/<flow>/<session>`, with the components and the
+    /// padding that the options request.
     fn base(&self, flow: u16, session: u32) -> Result<Name, Failure> {
         let head = self.prefix.join_generic(flow.to_string());
         let id = format!("{session:08x}");
-        // The number at the end of a name is a component too.
+        // The number at the end of a name is a component, too.
         let least = head.len() + 2;
         let components = self.name_components.map_or(NAME_COMPONENTS.max(least), usize::from);
         if components < least {
@@ -138,7 +141,8 @@ impl Client {
         if wanted < shortest {
             return Err(Failure::failed(format!("--name-length must be at least {shortest} here")));
         }
-        // LENGTH itself grows with the padding: the longest name that is not longer than wanted.
+        // LENGTH itself grows with the padding, so the longest name within the wanted length is
+        // searched for.
         let padding = (0..=wanted - shortest).rev().find(|padding| octets(*padding) <= wanted);
         Ok(filled(padding.unwrap_or(0)))
     }
@@ -166,8 +170,8 @@ impl Client {
         Ok((plan, outstanding))
     }
 
-    /// Asks once before anything is measured, so that a wrong prefix is told at once; the payload's
-    /// size.
+    /// Sends one Interest before the measurement, so that a wrong prefix is reported at once.
+    /// Returns the size of the payload.
     fn probe(&self, connection: &mut Connection, session: u32) -> Result<usize, Failure> {
         let name = self.base(0, session)?.join_generic(u64::MAX.to_be_bytes());
         let interest = InterestBuilder::new(name).lifetime_ms(self.lifetime.max(1000));
@@ -222,16 +226,17 @@ impl Client {
         let started = Instant::now();
         std::thread::scope(|scope| {
             let mut threads = Vec::new();
-            for (flow, (connection, plan)) in connections.into_iter().zip(plans).enumerate() {
+            for (flow, (connection, (plan, outstanding))) in connections.into_iter().zip(plans).enumerate() {
                 let (reports, start) = (reports.clone(), &start);
                 threads.push(scope.spawn(move || {
                     start.wait();
-                    let ended = self.flow(flow, connection, plan, &reports, stop);
-                    // One that cannot go on ends the measurement.
+                    let ended = self.flow(flow, connection, plan, outstanding, &reports, stop);
+                    // A flow that fails ends the measurement.
                     stop.fetch_or(ended.is_err(), Ordering::Relaxed);
                     ended
                 }));
             }
+            // `inbox` ends when all senders are dropped: this one, and that of each flow.
             drop(reports);
             let mut printer = Printer::new(ctx, threads.len());
             inbox.iter().for_each(|report| printer.take(&report));
@@ -242,12 +247,13 @@ impl Client {
         })
     }
 
-    /// One flow, to its end.
+    /// Runs one flow to its end.
     fn flow(
         &self,
         index: usize,
         mut connection: Connection,
-        (plan, outstanding): (Plan, Outstanding),
+        plan: Plan,
+        outstanding: Outstanding,
         reports: &mpsc::Sender<Report>,
         stop: &AtomicBool,
     ) -> Result<(), Failure> {
@@ -276,14 +282,14 @@ impl Client {
 
 fn report(flow: &mut Flow, index: usize, second: u64, length_ns: u64, reports: &mpsc::Sender<Report>) {
     let tally = std::mem::replace(&mut flow.tally, Tally::new());
-    // The thread that prints outlives the flows.
+    // The printing thread outlives the flows, so the send does not fail.
     let _ = reports.send(Report { flow: index, second, length: Duration::from_nanos(length_ns), tally });
 }
 
-/// Whether the measurement was worth its name.
+/// Returns an error if the measurement is not valid.
 fn outcome(total: &Tally, prefix: &Name) -> Result<(), Failure> {
     if total.wrong > 0 {
-        let message = format!("{} answers were not what the server should send", total.wrong);
+        let message = format!("{} answers differ from the server's data", total.wrong);
         return Err(Failure::new(Exit::NotVerified, message));
     }
     match (total.exchanges, total.nacks) {
@@ -293,13 +299,13 @@ fn outcome(total: &Tally, prefix: &Name) -> Result<(), Failure> {
     }
 }
 
-/// Puts the flows' seconds together and prints each as soon as all flows have reported it.
+/// Sums the flows' seconds, and prints each as soon as all flows have reported it.
 struct Printer<'a> {
     ctx: &'a Context<'a>,
     flows: usize,
     total: Tally,
     flow_octets: Vec<u64>,
-    /// Seconds that some flow has not reported yet: how many have, the longest length, the sum.
+    /// Seconds that are not reported by all flows yet: number of reports, longest length, and sum.
     open: BTreeMap<u64, (usize, Duration, Tally)>,
 }
 
@@ -322,7 +328,7 @@ impl<'a> Printer<'a> {
     }
 
     fn print(&self, number: u64, length: Duration, tally: &Tally) {
-        // A rest of a second that is too short for a rate says nothing.
+        // The rest of a second may be too short for a rate.
         if length < Duration::from_millis(10) {
             return;
         }

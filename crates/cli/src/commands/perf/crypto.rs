@@ -1,5 +1,5 @@
-//! `namely perf crypto`: what signing, verifying and hashing a packet costs, in a loop and one at a
-//! time (HT-29, HT-31).
+//! `namely perf crypto`: the cost of signing, verifying and hashing a packet, in a loop and alone
+//! (HT-29, HT-31).
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -20,20 +20,20 @@ use crate::output::Cell;
 /// Octets of the two packets of the paper: an Ethernet frame and a jumbo frame.
 const PACKET_OCTETS: [usize; 2] = [1500, 9000];
 
-/// Octets of content in a packet that is signed: with name and signature it fits an Ethernet frame.
+/// Octets of content in a signed packet, which fits an Ethernet frame with name and signature.
 const CONTENT_OCTETS: usize = 1200;
 
-/// Pause before an operation that stands alone, so that caches hold something else by then.
+/// Pause before a single operation, in which caches are filled with other data.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Octets that are touched in the pause: more than a second-level cache.
+/// Octets that are written in the pause, more than a second-level cache has.
 const OTHER_OCTETS: usize = 8 << 20;
 
-/// Measure what signatures and hashes cost on this processor.
+/// Measure the cost of signatures and hashes on this processor.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  namely perf crypto --runs 30")]
 pub struct Crypto {
-    /// How often each is measured.
+    /// Runs of each operation.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
 }

@@ -1,5 +1,5 @@
-//! One flow of a client: what it asks for and when, what an answer is worth, and what it counts.
-//! Without I/O and without a clock: the client's thread brings time and packets.
+//! One flow of a client: its Interests and their times, its checks of answers, and its counters. A
+//! flow has no I/O and no clock. The client's thread passes time and packets.
 
 use hdrhistogram::Histogram;
 use namely_transport::Nonces;
@@ -10,55 +10,55 @@ use super::outstanding::Outstanding;
 use super::packets::InterestTemplate;
 use super::signing::Checker;
 
-/// Longest latency that is told from longer ones.
+/// Maximum latency of the histogram.
 const LATENCY_NS_MAX: u64 = 600_000_000_000;
 
-/// At a rate, Interests that are due within this time leave together: waking up for each would be
-/// the load itself.
+/// At a rate, Interests that are due within this time are sent together, because a wakeup for each
+/// would itself be the load.
 const PACE_NS: u64 = 100_000;
 
-/// How a flow asks.
+/// Parameters of a flow.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) template: InterestTemplate,
-    /// Interests a second; none: as fast as answers come.
+    /// Interests in a second; `None` selects a window.
     pub(super) rate: Option<u64>,
     pub(super) lifetime_ns: u64,
-    /// The size that each payload must have, octets.
+    /// The required size of each payload in octets.
     pub(super) payload_octets: usize,
-    /// Checks content and signature too.
+    /// Also checks content and signature.
     pub(super) checker: Option<Checker>,
 }
 
-/// What happened in some time.
+/// Counters of a period.
 #[derive(Clone, Debug)]
 pub(super) struct Tally {
     /// Interests sent, repeated ones included.
     pub(super) interests: u64,
-    /// Right answers.
+    /// Correct answers.
     pub(super) exchanges: u64,
-    /// Octets of their payload.
+    /// Octets of payload of the correct answers.
     pub(super) payload_octets: u64,
     /// Interests sent again.
     pub(super) retransmissions: u64,
-    /// Interests that nothing answered within their lifetime.
+    /// Interests without an answer within their lifetime.
     pub(super) timeouts: u64,
     /// Interests that a router refused.
     pub(super) nacks: u64,
     /// Answers with a congestion mark.
     pub(super) marks: u64,
-    /// Answers with another payload or signature than they should have.
+    /// Answers with a wrong payload or signature.
     pub(super) wrong: u64,
-    /// Data that was not asked for, or answered already.
+    /// Data that was not requested, or was answered already.
     pub(super) unexpected: u64,
-    /// Interests that the rate asked for and the window had no room for.
+    /// Interests that were due by the rate, but for which the window had no room.
     pub(super) held_back: u64,
-    /// From the first sending of an Interest to its answer, ns.
+    /// Time from the first sending of an Interest to its answer, ns.
     pub(super) latency_ns: Histogram<u64>,
 }
 
 impl Tally {
-    /// Of nothing yet.
+    /// Returns a tally of zeros.
     pub(super) fn new() -> Self {
         let latency_ns = Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3);
         Tally {
@@ -76,7 +76,7 @@ impl Tally {
         }
     }
 
-    /// Adds what `other` counted.
+    /// Adds the counters of `other`.
     pub(super) fn add(&mut self, other: &Tally) {
         let sums = [
             (&mut self.interests, other.interests),
@@ -93,7 +93,7 @@ impl Tally {
         for (sum, more) in sums {
             *sum += more;
         }
-        // Both have the same bounds.
+        // The addition does not fail, because both histograms have the same bounds.
         let _ = self.latency_ns.add(&other.latency_ns);
     }
 }
@@ -105,18 +105,19 @@ pub(super) struct Flow {
     outstanding: Outstanding,
     nonces: Nonces,
     started_ns: u64,
-    /// Interests that the rate has asked for so far.
-    asked: u64,
+    /// Interests that were due by the rate so far.
+    due_count: u64,
     pub(super) tally: Tally,
 }
 
 impl Flow {
-    /// Starts at `now_ns`.
+    /// Creates a flow that starts at `now_ns`.
     pub(super) fn new(plan: Plan, outstanding: Outstanding, nonces: Nonces, now_ns: u64) -> Self {
-        Flow { plan, outstanding, nonces, started_ns: now_ns, asked: 0, tally: Tally::new() }
+        Flow { plan, outstanding, nonces, started_ns: now_ns, due_count: 0, tally: Tally::new() }
     }
 
-    /// Sends what is due: what the window has room for, or as many as the rate says.
+    /// Sends the Interests that are due: as many as the window has room for, or as the rate
+    /// requires.
     pub(super) fn fill(&mut self, now_ns: u64, outbox: &mut Outbox) {
         let Some(rate) = self.plan.rate else {
             while self.send_next(now_ns, outbox) {}
@@ -124,11 +125,11 @@ impl Flow {
         };
         let elapsed_ns = u128::from(now_ns.saturating_sub(self.started_ns));
         let due = (elapsed_ns * u128::from(rate) / 1_000_000_000) as u64;
-        while self.asked < due && self.send_next(now_ns, outbox) {
-            self.asked += 1;
+        while self.due_count < due && self.send_next(now_ns, outbox) {
+            self.due_count += 1;
         }
-        self.tally.held_back += due.saturating_sub(self.asked);
-        self.asked = self.asked.max(due);
+        self.tally.held_back += due.saturating_sub(self.due_count);
+        self.due_count = self.due_count.max(due);
     }
 
     fn send_next(&mut self, now_ns: u64, outbox: &mut Outbox) -> bool {
@@ -151,16 +152,17 @@ impl Flow {
         }
     }
 
-    /// Takes a packet; with a window, the next Interest leaves with the answers of the same turn.
+    /// Processes a packet. With a window, an answer is followed by the next Interest, so that the
+    /// Interests for a batch of answers are sent in a batch.
     pub(super) fn take(&mut self, incoming: &Incoming<'_>, outbox: &mut Outbox) {
         match incoming.packet {
             Packet::Data(data) => self.take_data(&data, incoming, outbox),
-            // It stays under way until its time is over: asking again at once would only be refused
-            // again.
+            // The Interest stays under way until its lifetime is over, because a router would
+            // refuse an immediate retransmission again.
             Packet::Nack(interest, _) => {
                 let number = self.plan.template.number(interest.name);
-                let ours = number.is_some_and(|number| self.outstanding.has(number));
-                self.tally.nacks += u64::from(ours);
+                let is_outstanding = number.is_some_and(|number| self.outstanding.has(number));
+                self.tally.nacks += u64::from(is_outstanding);
             }
             Packet::Interest(_) => self.tally.unexpected += 1,
         }
@@ -172,9 +174,9 @@ impl Flow {
             self.tally.unexpected += 1;
             return;
         };
-        let right = data.content.len() == self.plan.payload_octets
+        let is_right = data.content.len() == self.plan.payload_octets
             && self.plan.checker.as_ref().is_none_or(|checker| checker.is_right(data));
-        if right {
+        if is_right {
             self.tally.exchanges += 1;
             self.tally.payload_octets += data.content.len() as u64;
             let latency_ns = incoming.received_ns.saturating_sub(first_sent_ns);
@@ -188,8 +190,8 @@ impl Flow {
         }
     }
 
-    /// Ends the wait for what was not answered in time: with a window it is asked for again, at a
-    /// rate it is lost.
+    /// Expires unanswered Interests. With a window, they are sent again. At a rate, they count as
+    /// lost.
     pub(super) fn expire(&mut self, now_ns: u64, outbox: &mut Outbox) {
         while let Some(number) = self.outstanding.overdue(now_ns) {
             self.tally.timeouts += 1;
@@ -203,10 +205,10 @@ impl Flow {
         }
     }
 
-    /// When the flow has something to do without a packet coming.
+    /// Returns the time at which the flow has to act without a packet.
     pub(super) fn due_ns(&self, now_ns: u64) -> u64 {
         let Some(rate) = self.plan.rate else { return self.outstanding.due_ns() };
-        let next = u128::from(self.asked + 1) * 1_000_000_000 / u128::from(rate.max(1));
+        let next = u128::from(self.due_count + 1) * 1_000_000_000 / u128::from(rate.max(1));
         let next_ns = self.started_ns.saturating_add(u64::try_from(next).unwrap_or(u64::MAX));
         next_ns.max(now_ns.saturating_add(PACE_NS)).min(self.outstanding.due_ns())
     }

@@ -2,20 +2,20 @@
 
 use crate::failure::Failure;
 
-/// Where server and client meet unless told otherwise.
+/// Default prefix of server and client.
 pub(super) const PREFIX: &str = "/perf";
 
-/// Default payload of an answer, octets. File servers of NDN use the same.
+/// Default payload of an answer, octets, as of NDN's file servers.
 pub(super) const PAYLOAD_OCTETS: usize = 8000;
 
-/// Largest payload of an answer, octets: it leaves room for a name and a signature in the largest
-/// packet.
+/// Maximum payload of an answer, octets. The largest packet then has room for a name and a
+/// signature.
 pub(super) const PAYLOAD_OCTETS_MAX: usize = 8600;
 
-/// Most connections of one process.
+/// Maximum number of connections of one process.
 pub(super) const FLOWS_MAX: u16 = 1024;
 
-/// A failure of one of the threads' connections, as the command's own.
+/// Returns the failure of the command after a panic of a connection's thread.
 pub(super) fn thread_failure() -> Failure {
     Failure::failed("a flow ended by a fault of namely's own")
 }

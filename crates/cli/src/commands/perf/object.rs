@@ -1,5 +1,5 @@
-//! `namely perf object`: what a whole object costs from publishing to verified content, by suite,
-//! manifest and way of production, over sockets and the router (HT-27, HT-28).
+//! `namely perf object`: the cost of a whole object from publishing to verified content, by suite,
+//! manifest and mode of production, over sockets and the router (HT-27, HT-28).
 
 use std::io;
 use std::sync::Arc;
@@ -25,13 +25,13 @@ use crate::failure::Failure;
 use crate::fetching::bind_failure;
 use crate::output::Cell;
 
-/// Where objects and their producer's certificate are.
+/// Prefix of the objects and their producer's certificate.
 pub(super) const PREFIX: &str = "/namely-perf-object";
 
 /// How a packet or a manifest is signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Signed {
-    /// A digest that nobody checks: what the transport takes without cryptography
+    /// A digest without a check: the transport without cryptography
     None,
     /// RSA, 2048 bits
     Rsa,
@@ -61,7 +61,7 @@ impl Signed {
     }
 }
 
-/// What is signed.
+/// The packets that are signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ManifestBy {
     /// Each segment
@@ -90,12 +90,12 @@ impl ManifestBy {
     }
 }
 
-/// When an object is made.
+/// The time at which an object is produced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Production {
-    /// Before anybody asks
+    /// Before the first request
     Async,
-    /// When it is asked for, which is part of the time
+    /// At the request, as a part of the measured time
     Sync,
 }
 
@@ -108,10 +108,10 @@ pub struct Object {
     /// Signatures to measure.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "none,rsa,ecdsa,ed25519")]
     suite: Vec<Signed>,
-    /// What is signed.
+    /// The packets that are signed.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "off,sha256,blake3")]
     manifest: Vec<ManifestBy>,
-    /// When objects are made.
+    /// The time at which objects are produced.
     #[arg(long, value_enum, value_delimiter = ',', default_value = "async,sync")]
     production: Vec<Production>,
     /// Consumers at once, each with an object of its own.
@@ -126,7 +126,7 @@ pub struct Object {
     /// Threads with which a consumer verifies; 0: one for each processor, 4 at most.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u16).range(0..=VERIFY_THREADS_MAX as i64))]
     verify_threads: u16,
-    /// How often each is measured.
+    /// Runs of each case.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
 }
@@ -140,7 +140,7 @@ struct Case {
     consumers: u16,
 }
 
-/// What one run came to.
+/// Result of one run.
 struct Run {
     mbps: f64,
     signatures: u64,
@@ -202,7 +202,8 @@ impl Object {
         Ok(())
     }
 
-    /// Without signatures there is one way to sign, and manifests have nothing to carry.
+    /// Returns all combinations of the options. Manifests without signatures are left out, because
+    /// they have no effect.
     fn cases(&self) -> Vec<Case> {
         let mut cases = Vec::new();
         for &production in &self.production {
@@ -258,6 +259,7 @@ impl Object {
                 .into_iter()
                 .map(|fetch| fetch.join().map_err(|_| super::limits::thread_failure())?)
                 .collect();
+            // Also set after a failure, because the scope waits for the producing thread.
             done.store(true, Ordering::Relaxed);
             rates
         })?;
@@ -272,13 +274,13 @@ impl Object {
         })
     }
 
-    /// Room for all objects of a run with what their packets add.
+    /// Returns the size of a buffer for all objects of a run, with the overhead of their packets.
     fn buffer_octets(&self, case: Case) -> usize {
         (self.size << 20) as usize * usize::from(case.consumers) * 2
     }
 }
 
-/// Makes each object when its newest version is asked for.
+/// Produces each object when its newest version is requested.
 fn produce(producer: &Producer, content: &[u8], how: &PublishOptions, done: &AtomicBool) {
     while !done.load(Ordering::Relaxed) {
         if let Ok(request) = producer.recv_timeout(Duration::from_millis(50))
@@ -289,14 +291,14 @@ fn produce(producer: &Producer, content: &[u8], how: &PublishOptions, done: &Ato
     }
 }
 
-/// Reads an object to its end; its rate.
+/// Reads an object to its end, and returns its rate.
 fn read(consumer: &Consumer, name: &Name, started: Instant) -> Result<f64, Failure> {
     let mut stream = consumer.stream(name).map_err(failed)?;
     let octets = io::copy(&mut stream, &mut io::sink()).map_err(failed)?;
     Ok(octets as f64 / started.elapsed().as_secs_f64())
 }
 
-/// A key chain that lasts as long as the measurement, and sockets that use it.
+/// A key chain for the duration of the measurement, and sockets that use it.
 pub(super) struct Keys {
     dir: tempfile::TempDir,
     pub(super) prefix: Name,
@@ -323,7 +325,7 @@ impl Keys {
         Ok(Keys { dir, prefix })
     }
 
-    /// At `router`, or else where consumers are.
+    /// Creates a producer at `router`, or else at the router of the consumers.
     pub(super) fn producer(
         &self,
         ctx: &Context<'_>,
@@ -366,7 +368,7 @@ pub(super) fn failed(error: impl std::fmt::Display) -> Failure {
     Failure::failed(error.to_string())
 }
 
-/// Jain's index of rates: 1 when all are the same.
+/// Jain's index of rates: 1 if all rates are equal.
 fn jain(rates: &[f64]) -> f64 {
     let squares: f64 = rates.iter().map(|rate| rate * rate).sum();
     rates.iter().sum::<f64>().powi(2) / (rates.len() as f64 * squares)

@@ -1,24 +1,24 @@
-//! The Interests under way of one flow: a fixed number of places, found by number, in the order of
-//! their deadlines.
+//! The Interests of one flow that are under way. They have a fixed number of slots, which are
+//! indexed by number and linked in the order of deadlines.
 //!
-//! All Interests of a flow have one lifetime, so that the order of sending is the order of the
-//! deadlines: a list through the places, from which any one leaves at the same cost.
+//! All Interests of a flow have the same lifetime, so the order of sending is the order of
+//! deadlines. A linked list through the slots allows removal at constant cost.
 
-/// No place.
+/// No slot.
 const NONE: u32 = u32::MAX;
 
-/// Which numbers a flow asks for.
+/// The numbers that a flow requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Numbers {
-    /// Each once: the low bits say the place, the others how often it was taken.
-    Distinct { place_bits: u32 },
-    /// These many, one after the other, again and again; a number is its own place.
+    /// Each number is used once. The low bits are the slot, the others count the uses of the slot.
+    Distinct { slot_bits: u32 },
+    /// A range of numbers is used repeatedly. Each number is its own slot.
     Cyclic,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct InterestSlot {
-    /// The number asked for last.
+    /// The number requested last.
     number: u64,
     waiting: bool,
     first_sent_ns: u64,
@@ -27,12 +27,12 @@ struct InterestSlot {
     after: u32,
 }
 
-/// What is asked for and not answered yet.
+/// Requested numbers without an answer yet.
 #[derive(Debug)]
 pub(super) struct Outstanding {
-    places: Vec<InterestSlot>,
+    slots: Vec<InterestSlot>,
     numbers: Numbers,
-    /// Places to take; for cyclic numbers the next is found by walking.
+    /// Free slots. For cyclic numbers the next free slot is found by a scan.
     free: Vec<u32>,
     next: u32,
     first: u32,
@@ -42,20 +42,20 @@ pub(super) struct Outstanding {
 }
 
 impl Outstanding {
-    /// At most `window` at once, each with a number of its own.
+    /// Allows `window` numbers at once. No number is used twice.
     pub(super) fn distinct(window: u32) -> Self {
-        let place_bits = window.max(1).next_power_of_two().trailing_zeros();
-        let numbers = Numbers::Distinct { place_bits };
+        let slot_bits = window.max(1).next_power_of_two().trailing_zeros();
+        let numbers = Numbers::Distinct { slot_bits };
         Self::with(window, window, numbers, (0..window).rev().collect())
     }
 
-    /// At most `window` at once, of the numbers below `count`.
+    /// Allows `window` numbers at once. All numbers are below `count`.
     pub(super) fn cyclic(window: u32, count: u32) -> Self {
         Self::with(window.min(count), count, Numbers::Cyclic, Vec::new())
     }
 
-    fn with(window: u32, places: u32, numbers: Numbers, free: Vec<u32>) -> Self {
-        let place = |i| InterestSlot {
+    fn with(window: u32, slots: u32, numbers: Numbers, free: Vec<u32>) -> Self {
+        let slot = |i| InterestSlot {
             number: u64::from(i),
             waiting: false,
             first_sent_ns: 0,
@@ -64,7 +64,7 @@ impl Outstanding {
             after: NONE,
         };
         Outstanding {
-            places: (0..places).map(place).collect(),
+            slots: (0..slots).map(slot).collect(),
             numbers,
             free,
             next: 0,
@@ -75,112 +75,113 @@ impl Outstanding {
         }
     }
 
-    /// How many are under way.
+    /// Returns the number of Interests under way.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.count
     }
 
-    /// Returns true if there is no room for another.
+    /// Returns true if there is no room for another Interest.
     pub(super) fn is_full(&self) -> bool {
         self.count >= self.window
     }
 
-    /// The next number to ask for, from now on under way; none when the window is full.
+    /// Returns the next number to request, and marks it as under way; `None` if the window is full.
     pub(super) fn begin(&mut self, now_ns: u64, deadline_ns: u64) -> Option<u64> {
         if self.is_full() {
             return None;
         }
-        let at = self.take_place()?;
-        let place = self.places.get_mut(at as usize)?;
-        if let Numbers::Distinct { place_bits } = self.numbers {
-            place.number = place.number.wrapping_add(1 << place_bits);
+        let at = self.take_slot()?;
+        let slot = self.slots.get_mut(at as usize)?;
+        if let Numbers::Distinct { slot_bits } = self.numbers {
+            slot.number = slot.number.wrapping_add(1 << slot_bits);
         }
-        let number = place.number;
-        (place.waiting, place.first_sent_ns, place.deadline_ns) = (true, now_ns, deadline_ns);
+        let number = slot.number;
+        (slot.waiting, slot.first_sent_ns, slot.deadline_ns) = (true, now_ns, deadline_ns);
         self.link_last(at);
         self.count += 1;
         Some(number)
     }
 
-    fn take_place(&mut self) -> Option<u32> {
+    fn take_slot(&mut self) -> Option<u32> {
         if self.numbers != Numbers::Cyclic {
             return self.free.pop();
         }
-        // There is a free one: the window is not larger than the places, and not full.
+        // The loop ends: a slot is free, because the window is not full, and there are at least as
+        // many slots as the window allows Interests.
         loop {
             let at = self.next;
-            self.next = if at + 1 == self.places.len() as u32 { 0 } else { at + 1 };
-            if !self.places[at as usize].waiting {
+            self.next = if at + 1 == self.slots.len() as u32 { 0 } else { at + 1 };
+            if !self.slots[at as usize].waiting {
                 return Some(at);
             }
         }
     }
 
-    fn place_of(&self, number: u64) -> Option<u32> {
+    fn slot_of(&self, number: u64) -> Option<u32> {
         let at = match self.numbers {
-            Numbers::Distinct { place_bits } => number & ((1 << place_bits) - 1),
+            Numbers::Distinct { slot_bits } => number & ((1 << slot_bits) - 1),
             Numbers::Cyclic => number,
         };
-        let place = self.places.get(usize::try_from(at).ok()?)?;
-        (place.waiting && place.number == number).then_some(at as u32)
+        let slot = self.slots.get(usize::try_from(at).ok()?)?;
+        (slot.waiting && slot.number == number).then_some(at as u32)
     }
 
-    /// Ends the wait for `number`; when it was sent first, or none if it is not under way.
+    /// Removes `number` and returns the time of its first sending; `None` if it is not under way.
     pub(super) fn finish(&mut self, number: u64) -> Option<u64> {
-        let at = self.place_of(number)?;
+        let at = self.slot_of(number)?;
         self.unlink(at);
-        self.places[at as usize].waiting = false;
+        self.slots[at as usize].waiting = false;
         if self.numbers != Numbers::Cyclic {
             self.free.push(at);
         }
         self.count -= 1;
-        Some(self.places[at as usize].first_sent_ns)
+        Some(self.slots[at as usize].first_sent_ns)
     }
 
     /// Returns true if `number` is under way.
     pub(super) fn has(&self, number: u64) -> bool {
-        self.place_of(number).is_some()
+        self.slot_of(number).is_some()
     }
 
-    /// The number whose time is over first, if its deadline has come.
+    /// Returns the number with the first deadline, if this deadline has passed.
     pub(super) fn overdue(&self, now_ns: u64) -> Option<u64> {
-        let place = self.places.get(self.first as usize)?;
-        (place.deadline_ns <= now_ns).then_some(place.number)
+        let slot = self.slots.get(self.first as usize)?;
+        (slot.deadline_ns <= now_ns).then_some(slot.number)
     }
 
-    /// `number` was asked for again, with a later deadline than any other.
+    /// Records that `number` was sent again, with a deadline later than any other.
     pub(super) fn again(&mut self, number: u64, deadline_ns: u64) {
-        if let Some(at) = self.place_of(number) {
+        if let Some(at) = self.slot_of(number) {
             self.unlink(at);
-            self.places[at as usize].deadline_ns = deadline_ns;
+            self.slots[at as usize].deadline_ns = deadline_ns;
             self.link_last(at);
         }
     }
 
-    /// The next deadline; the end of time when nothing is under way.
+    /// Returns the next deadline; `u64::MAX` if no Interest is under way.
     pub(super) fn due_ns(&self) -> u64 {
-        self.places.get(self.first as usize).map_or(u64::MAX, |place| place.deadline_ns)
+        self.slots.get(self.first as usize).map_or(u64::MAX, |slot| slot.deadline_ns)
     }
 
     fn link_last(&mut self, at: u32) {
         let last = std::mem::replace(&mut self.last, at);
-        let place = &mut self.places[at as usize];
-        (place.before, place.after) = (last, NONE);
-        match self.places.get_mut(last as usize) {
+        let slot = &mut self.slots[at as usize];
+        (slot.before, slot.after) = (last, NONE);
+        match self.slots.get_mut(last as usize) {
             Some(last) => last.after = at,
             None => self.first = at,
         }
     }
 
     fn unlink(&mut self, at: u32) {
-        let InterestSlot { before, after, .. } = self.places[at as usize];
-        match self.places.get_mut(before as usize) {
-            Some(place) => place.after = after,
+        let InterestSlot { before, after, .. } = self.slots[at as usize];
+        match self.slots.get_mut(before as usize) {
+            Some(slot) => slot.after = after,
             None => self.first = after,
         }
-        match self.places.get_mut(after as usize) {
-            Some(place) => place.before = before,
+        match self.slots.get_mut(after as usize) {
+            Some(slot) => slot.before = before,
             None => self.last = before,
         }
     }
@@ -192,7 +193,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn the_window_holds_and_no_number_comes_twice() {
+    fn the_window_never_repeats_a_number() {
         let mut outstanding = Outstanding::distinct(5);
         let mut seen = HashSet::new();
         let mut waiting = Vec::new();
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn cyclic_numbers_come_again_but_never_while_they_are_under_way() {
+    fn cyclic_numbers_never_repeat_in_flight() {
         let mut outstanding = Outstanding::cyclic(10, 4);
         let first: Vec<u64> = (0..4).map_while(|_| outstanding.begin(0, 10)).collect();
         assert_eq!(first, [0, 1, 2, 3]);
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn deadlines_come_in_order_whatever_is_answered_or_asked_again() {
+    fn deadlines_stay_ordered_after_retransmission() {
         let mut outstanding = Outstanding::distinct(4);
         let numbers: Vec<u64> = (0..4).filter_map(|t| outstanding.begin(t, t + 100)).collect();
         assert_eq!((outstanding.due_ns(), outstanding.overdue(99)), (100, None));

@@ -1,5 +1,5 @@
-//! The packets of a measurement, written from templates: an Interest is a copy with its number and
-//! Nonce put in, a Data the name that was asked for before a tail that is always the same.
+//! Packets of a measurement, written from templates. An Interest is a copy of its template, with
+//! the number and the Nonce filled in. A Data is the requested name before a constant tail.
 
 use std::ops::Range;
 
@@ -13,21 +13,22 @@ use super::signing::Signing;
 /// Octets of the number that ends a name.
 const NUMBER_OCTETS: usize = 8;
 
-/// FreshnessPeriod of generated Data, ms: longer than a measured second, so that `--cached` is
-/// answered by caches that look at it.
+/// FreshnessPeriod of generated Data, ms. It is long, so that caches that honor it answer the names
+/// of `--cached`.
 const FRESHNESS_MS: u64 = 60_000;
 
-/// The Interests of one flow: the same but for the number that ends the name, and the Nonce.
+/// The Interests of one flow. They differ in the number at the end of the name, and in the Nonce.
 #[derive(Clone, Debug)]
 pub(super) struct InterestTemplate {
     wire: Vec<u8>,
-    /// Where the name's components stand in `wire`.
+    /// Range of the name's components in `wire`.
     name: Range<usize>,
     nonce_at: usize,
 }
 
 impl InterestTemplate {
-    /// For the names `<base>/<8 octets>`; none if they are too long for a packet.
+    /// Creates a template for the names `<base>/<8 octets>`; `None` if the names are too long for a
+    /// packet.
     pub(super) fn new(base: &Name, lifetime_ms: u64) -> Option<Self> {
         let name = base.join(Component::generic(&[0; NUMBER_OCTETS]));
         let wire = InterestBuilder::new(name.clone()).nonce([0; 4]).lifetime_ms(lifetime_ms).build();
@@ -36,7 +37,7 @@ impl InterestTemplate {
         Some(InterestTemplate { name: end - name.as_bytes().len()..end, nonce_at: end + 2, wire })
     }
 
-    /// Octets of each Interest.
+    /// Returns the octets of each Interest.
     pub(super) fn octets(&self) -> usize {
         self.wire.len()
     }
@@ -51,7 +52,7 @@ impl InterestTemplate {
         out[nonce_at..nonce_at + nonce.len()].copy_from_slice(&nonce);
     }
 
-    /// The number of the Interest that `name` answers, if it is one of these.
+    /// Returns the number at the end of `name`, if the name is of this template.
     pub(super) fn number(&self, name: NameRef<'_>) -> Option<u64> {
         let base = &self.wire[self.name.start..self.name.end - NUMBER_OCTETS];
         let rest = name.as_bytes().strip_prefix(base)?;
@@ -59,7 +60,8 @@ impl InterestTemplate {
     }
 }
 
-/// The Data of one server: the same but for the name and, where it covers the name, the signature.
+/// The Data of one server. They differ in the name and, if the signature covers the name, in the
+/// signature.
 #[derive(Clone, Debug)]
 pub(super) struct DataTemplate {
     /// MetaInfo, Content and SignatureInfo.
@@ -68,7 +70,7 @@ pub(super) struct DataTemplate {
 }
 
 impl DataTemplate {
-    /// With `payload` as content.
+    /// Creates a template with `payload` as content.
     pub(super) fn new(payload: &[u8], signing: Signing) -> Self {
         let mut w = Writer::with_capacity(payload.len() + 128);
         w.nested(META_INFO, |w| {
@@ -84,7 +86,7 @@ impl DataTemplate {
         name.encoded_octets() + self.tail.len() + signature
     }
 
-    /// Octets of the Data with this name.
+    /// Returns the octets of the Data with this name.
     pub(super) fn octets(&self, name: NameRef<'_>) -> usize {
         tlv_octets(DATA, self.value_octets(name))
     }
@@ -112,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interest_is_the_builders_with_its_number_and_nonce() {
+    fn the_interest_template_matches_the_builder() {
         let template = InterestTemplate::new(&base(), 4000).unwrap();
         let mut out = b"before".to_vec();
         template.write(0x0102_0304_0506_0708, [9, 8, 7, 6], &mut out);
@@ -126,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn data_of_each_signature_are_whole_and_verify() {
+    fn data_verify_under_every_signature_type() {
         let name = base().join_generic([7; 8]);
         for payload in [0, 1, 253, 8000] {
             for sign in [SignWith::Null, SignWith::Sha256, SignWith::Ed25519, SignWith::Hmac] {
@@ -143,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_octet_is_noticed_under_every_signature() {
+    fn every_signature_detects_a_changed_octet() {
         let name = base().join_generic([7; 8]);
         for sign in [SignWith::Null, SignWith::Sha256, SignWith::Ed25519, SignWith::Hmac] {
             let content = super::super::signing::payload(100);

@@ -1,4 +1,4 @@
-//! What a measurement prints: a line a second, and a summary.
+//! The output of a measurement: a line for each second, and a summary.
 
 use std::time::Duration;
 
@@ -7,20 +7,20 @@ use serde_json::{Value, json};
 use super::flow::Tally;
 use crate::output::octets_text;
 
-/// The titles above the lines of the seconds.
+/// Titles above the lines of the seconds.
 pub(super) const TITLES: &str =
     "second     Mbit/s  exchanges/s    p50 us    p99 us  sent again  timeouts  Nacks";
 
 /// Percentiles of the summary.
 const PERCENTILES: [(&str, f64); 4] = [("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99.9", 99.9)];
 
-/// One second of all flows together.
+/// One second, summed over all flows.
 #[derive(Debug)]
 pub(super) struct Second<'a> {
-    /// Its number, from 1.
+    /// The number of the second, from 1.
     pub(super) number: u64,
     pub(super) tally: &'a Tally,
-    /// How long it was: the last one may be shorter.
+    /// The length. The last second may be shorter than a second.
     pub(super) length: Duration,
 }
 
@@ -56,7 +56,7 @@ impl Second<'_> {
 pub(super) struct Summary {
     pub(super) total: Tally,
     pub(super) length: Duration,
-    /// Octets of payload that each flow got.
+    /// Octets of payload that each flow received.
     pub(super) flow_octets: Vec<u64>,
 }
 
@@ -133,7 +133,7 @@ fn mbps(octets: u64, seconds: f64) -> f64 {
     octets as f64 * 8.0 / seconds / 1e6
 }
 
-/// The latency that `percent` of the answers did not exceed; none without answers.
+/// Returns the latency that `percent` of the answers did not exceed; `None` without answers.
 fn percentile_us(tally: &Tally, percent: f64) -> Option<f64> {
     let some = !tally.latency_ns.is_empty();
     some.then(|| tally.latency_ns.value_at_quantile(percent / 100.0) as f64 / 1e3)
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_are_those_of_the_answers_within_the_histogram_s_precision() {
+    fn percentiles_stay_within_the_histogram_precision() {
         let length = Duration::from_secs(2);
         let value = Summary { total: tally(), length, flow_octets: vec![600_000, 400_000] }.json();
         let near = |key: &str, wanted: f64| {
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_of_flows_are_those_of_all_their_answers() {
+    fn flow_sums_count_all_answers() {
         let mut sum = tally();
         sum.add(&tally());
         assert_eq!((sum.exchanges, sum.interests, sum.latency_ns.len()), (2000, 2002, 2000));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_titles_stand_above_their_columns() {
+    fn report_columns_align_with_their_titles() {
         let total = tally();
         let text = Second { number: 1, tally: &total, length: Duration::from_secs(1) }.text();
         assert_eq!(text.len(), TITLES.len(), "\n{TITLES}\n{text}");

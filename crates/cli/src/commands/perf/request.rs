@@ -1,5 +1,5 @@
-//! `namely perf request`: the round trip of one packet that is made and signed when it is asked
-//! for, and verified (HT-30).
+//! `namely perf request`: the round trip of one packet that is produced and signed on request, and
+//! verified (HT-30).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -17,10 +17,11 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Cell;
 
-/// The longest round trip that is told from longer ones, ns.
+/// Maximum round trip of the histogram in ns.
 const TIME_NS_MAX: u64 = 60_000_000_000;
 
-/// Octets that the producer's buffer may keep: what was answered is not asked for again.
+/// Size of the producer's buffer in octets. It is small, because answered data is not requested
+/// again.
 const BUFFER_OCTETS: usize = 1 << 20;
 
 /// Measure requests that are answered, signed and verified one at a time.
@@ -37,10 +38,10 @@ pub struct Request {
     /// Octets of content in each answer.
     #[arg(long, value_name = "OCTETS", default_value_t = 1200, value_parser = clap::value_parser!(u64).range(0..=8000))]
     payload: u64,
-    /// The producer's router, if it is another than the consumer's, from which a route leads there.
+    /// The producer's router, if it is not the consumer's. A route from there has to lead to it.
     #[arg(long, value_name = "URI")]
     producer_router: Option<String>,
-    /// The prefix of what is asked for.
+    /// The prefix of the requested names.
     #[arg(long, value_name = "NAME", default_value = PREFIX)]
     prefix: String,
     /// Pause between requests, ms.
@@ -114,9 +115,9 @@ impl Request {
                     let received = consumer.request(&Datagram::new(name)).map_err(failed)?;
                     let elapsed = started.elapsed();
                     if received.content != content {
-                        return Err(Failure::failed("the answer is not what was sent"));
+                        return Err(Failure::failed("the answer differs from the sent data"));
                     }
-                    // The first one fetches the certificate too.
+                    // The first round trip also fetches the certificate, so it is not recorded.
                     if number > 0 {
                         times.saturating_record(elapsed.as_nanos() as u64);
                         all.push(elapsed.as_secs_f64() * 1e6);

@@ -1,4 +1,4 @@
-//! Means with their confidence, as the tables of the (h)ICN transport's paper have them.
+//! Means with confidence intervals, as in the tables of the (h)ICN transport's paper.
 
 /// Quantiles of Student's t for 99 % two-sided, by degrees of freedom from 1 (Abramowitz and
 /// Stegun, table 26.10).
@@ -14,12 +14,12 @@ const T99_MANY: f64 = 2.576;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Sample {
     pub(super) mean: f64,
-    /// Half the width of the interval; none of a single value.
+    /// Half the width of the interval; `None` for a single value.
     pub(super) half: Option<f64>,
 }
 
 impl Sample {
-    /// The sample of `values`; none of none.
+    /// Returns the sample of `values`; `None` without values.
     pub(super) fn of(values: &[f64]) -> Option<Self> {
         let n = values.len() as f64;
         let mean = (!values.is_empty()).then(|| values.iter().sum::<f64>() / n)?;
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_interval_is_students() {
+    fn the_interval_uses_students_t() {
         let sample = Sample::of(&[1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
         assert_eq!(sample.mean, 3.0);
         // sqrt(2.5 / 5) * 4.604

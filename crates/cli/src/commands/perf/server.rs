@@ -1,4 +1,4 @@
-//! `namely perf server`: answers everything below its prefix.
+//! `namely perf server`: answers all Interests below its prefix.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -28,8 +28,7 @@ pub struct Server {
     #[arg(long, value_name = "OCTETS", default_value_t = PAYLOAD_OCTETS as u64,
         value_parser = clap::value_parser!(u64).range(0..=PAYLOAD_OCTETS_MAX as u64))]
     payload: u64,
-    /// How to sign: the default costs nothing at either end, so that the router is what is
-    /// measured.
+    /// The signature. The default costs nothing at either end, so that only the router is measured.
     #[arg(long, value_name = "HOW", default_value = "null")]
     sign: SignWith,
     /// Connections to the router; a client's flow n is answered on connection n if there is one.
@@ -37,16 +36,16 @@ pub struct Server {
     flows: u16,
 }
 
-/// What one connection did.
+/// Counters of one connection.
 #[derive(Clone, Copy, Debug, Default)]
 struct Served {
     answers: u64,
-    /// Data that would not have fit a packet, or that could not be signed.
+    /// Data that did not fit a packet, or could not be signed.
     refused: u64,
 }
 
 impl Server {
-    /// Answers until it is stopped.
+    /// Answers until the command is stopped.
     pub(super) fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let stop = crate::stop::flag()?;
         let template = self.template()?;
@@ -61,7 +60,7 @@ impl Server {
                 .into_iter()
                 .map(|connection| scope.spawn(|| self.serve(connection, &template, &stop)))
                 .collect();
-            // A connection that cannot go on ends the others.
+            // All threads end, because a connection that fails stops the others.
             let ended = threads.into_iter().map(|thread| thread.join().map_err(|_| thread_failure())?);
             ended.collect::<Result<Vec<Served>, Failure>>()
         })?;
@@ -80,7 +79,8 @@ impl Server {
         Ok(DataTemplate::new(&payload(self.payload as usize), signing))
     }
 
-    /// A connection with its prefix: the first has all names, each further one those of its flow.
+    /// Opens a connection and registers its prefix. The first connection has the whole prefix, and
+    /// each further one the names of its flow.
     fn connect(&self, ctx: &Context<'_>, flow: u16, template: &DataTemplate) -> Result<Connection, Failure> {
         let options = Options { signer: namely_client::default_signer(), ..Options::for_server() };
         let mut connection = open(ctx, options)?;

@@ -1,5 +1,5 @@
-//! How generated Data are signed and checked. The keys are part of the program and no secret: they
-//! are there to cost what signatures cost, not to prove anything.
+//! Signing and verification of generated Data. The keys are part of the program and not secret,
+//! because they only serve to measure the cost of signatures.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use namely_wire::{DataView, Name, SignatureInfo, SignatureType};
 
 use super::limits::PAYLOAD_OCTETS_MAX;
 
-/// Name of the keys in KeyLocator.
+/// The name of the keys in KeyLocator.
 const KEY_NAME: &str = "/namely-perf/KEY/1";
 
-/// The shared key of `hmac`; no secret.
+/// The shared key of `hmac`. It is not secret.
 const HMAC_SECRET: [u8; 32] = *b"namely perf: no secret but a key";
 
-/// The private key of `ed25519`, a PKCS#8 document of RFC 8410 around 32 octets; no secret.
+/// The octets of PKCS#8 (RFC 8410) before the private key of `ed25519`, which is `HMAC_SECRET`.
 const ED25519_HEADER: [u8; 16] = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
 
 /// How a server signs.
@@ -33,7 +33,7 @@ pub(super) enum SignWith {
 }
 
 impl SignWith {
-    /// The signing itself.
+    /// Returns the signing with this kind of signature.
     pub(super) fn signing(self) -> Result<Signing, CryptoError> {
         Ok(match self {
             SignWith::Null => Signing::Null,
@@ -57,14 +57,14 @@ fn ed25519() -> Result<PrivateKey, CryptoError> {
     PrivateKey::from_pkcs8(&[&ED25519_HEADER[..], &HMAC_SECRET].concat())
 }
 
-/// Makes SignatureInfo and SignatureValue.
+/// Writes SignatureInfo and SignatureValue.
 #[derive(Clone, Debug)]
 pub(super) enum Signing {
     /// None.
     Null,
     /// SHA-256.
     Digest,
-    /// With a key; its signatures have this many octets.
+    /// A signature with a key, of this many octets.
     Key { signer: Signer, octets: usize },
 }
 
@@ -77,7 +77,7 @@ impl Signing {
         }
     }
 
-    /// Octets of SignatureValue's VALUE.
+    /// Returns the octets of SignatureValue's VALUE.
     pub(super) fn value_octets(&self) -> usize {
         match self {
             Signing::Null => 0,
@@ -107,8 +107,8 @@ impl Signing {
     }
 }
 
-/// The payload of `octets` that servers send: the same octets each time, so that a client can tell
-/// a changed one.
+/// Returns the payload of `octets` that servers send. The payload is always the same, so that a
+/// client can detect a change.
 pub(super) fn payload(octets: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut payload = Vec::with_capacity(octets + 8);
@@ -122,7 +122,7 @@ pub(super) fn payload(octets: usize) -> Vec<u8> {
     payload
 }
 
-/// Checks content and signature of what came.
+/// Verifies content and signature of received Data.
 #[derive(Debug)]
 pub(super) struct Checker {
     payload: Vec<u8>,
@@ -136,7 +136,7 @@ impl Checker {
         Ok(Checker { payload: payload(PAYLOAD_OCTETS_MAX), hmac, ed25519: ed25519()? })
     }
 
-    /// Returns true if `data` is what a server sends, signed as it says.
+    /// Returns true if `data` has a server's content and a valid signature.
     pub(super) fn is_right(&self, data: &DataView<'_>) -> bool {
         let (signed, value) = (&[data.signed_portion][..], data.signature_value);
         let signature = match data.signature_type {

@@ -1,6 +1,6 @@
-//! `namely top`: what passes through a router just now, in the terminal.
+//! `namely top`: the current traffic of a router, in the terminal.
 //!
-//! It reads management's datasets, as every client may, and changes nothing.
+//! The command reads management's datasets, which are open to every client, and changes nothing.
 
 mod prefixes;
 mod rates;
@@ -13,37 +13,37 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use namely_client::rates::{Rates, Sample};
 
-use self::rates::Shown;
+use self::rates::TopSnapshot;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::output::Cell;
 use crate::router::connect;
 
-/// Show what passes through the router just now: faces, drops, content store, workers.
+/// Show the router's current traffic: faces, drops, content store, workers.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  namely top\n  namely top --once --interval 5\n  namely top --once --json\n  namely top --prefixes\n\nKeys: s sorts by the next column, / filters faces by a part of their URI (Esc ends it), p pauses, q quits."
 )]
 pub struct Top {
-    /// Seconds between two looks at the router, 0.1 or more.
+    /// Interval in seconds at which the router is polled, 0.1 or more.
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = super::status::seconds)]
     interval: Duration,
-    /// Print it once, of one interval, and end.
+    /// Print one interval, and end.
     #[arg(long)]
     once: bool,
-    /// By which column faces are sorted, the largest first.
+    /// The column by which faces are sorted, the largest first.
     #[arg(long, value_enum, default_value_t = Sort::Octets)]
     sort: Sort,
     /// Only faces with this in their URIs.
     #[arg(long, value_name = "TEXT", default_value = "")]
     filter: String,
-    /// Show which prefixes Interests are for, too, by a look at 50 ms of each interval. It needs
-    /// the right to manage the router.
+    /// Also show the prefixes of Interests, from a sample of 50 ms of each interval. It needs the
+    /// right to manage the router.
     #[arg(long)]
     prefixes: bool,
 }
 
-/// By what faces are sorted.
+/// The sort keys of faces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Sort {
     /// Octets in and out
@@ -77,11 +77,11 @@ impl Sort {
 }
 
 impl Top {
-    /// Shows it until it is stopped, or once.
+    /// Shows the traffic until the command is stopped, or once.
     pub fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
         let mut router = connect(ctx)?;
         if !self.once {
-            return screen::run(&mut router, self.interval, (self.sort, &self.filter), self.prefixes);
+            return screen::run(&mut router, self.interval, self.sort, &self.filter, self.prefixes);
         }
         let stop = crate::stop::flag()?;
         let first = Sample::take(&mut router)?;
@@ -91,12 +91,12 @@ impl Top {
         }
         let rates = Rates::between(&first, &Sample::take(&mut router)?);
         let prefixes = if self.prefixes { prefixes::look(&mut router)? } else { Vec::new() };
-        let shown = Shown { rates, prefixes };
+        let shown = TopSnapshot { rates, prefixes };
         if ctx.out.is_json() {
             ctx.out.json(&rates::json(&shown, self.sort, &self.filter));
             return Ok(());
         }
-        let Shown { rates, prefixes } = shown;
+        let TopSnapshot { rates, prefixes } = shown;
         ctx.out.line(rates::heading(&rates));
         let faces: Vec<Vec<Cell>> =
             rates::faces(&rates, self.sort, &self.filter).iter().map(rates::face_cells).collect();

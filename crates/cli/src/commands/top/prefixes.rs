@@ -1,4 +1,4 @@
-//! Which prefixes Interests are for, as `namely top` shows them.
+//! Prefixes of Interests, for `namely top`.
 
 use namely_client::{Client, HotPrefix};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::output::Cell;
 
 pub(super) const COLUMNS: [&str; 2] = ["prefix", "part of Interests"];
 
-/// A prefix, and its part of the Interests of a moment.
+/// A prefix, and its share of a sample of Interests.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Hot {
     pub(super) prefix: String,
@@ -25,11 +25,11 @@ impl Hot {
     }
 }
 
-/// Looks at the Interests of a moment.
+/// Samples the router's Interests for a moment.
 ///
 /// # Errors
-/// Who asks may not trace, or the router traces nothing or is gone.
+/// The client has no right to trace, the router does not trace, or the router does not answer.
 pub(super) fn look(router: &mut Client) -> Result<Vec<Hot>, Failure> {
-    let told = |hot: HotPrefix| Hot { prefix: hot.prefix.to_string(), part: hot.part };
-    Ok(router.hot_prefixes()?.into_iter().map(told).collect())
+    let hot = |hot: HotPrefix| Hot { prefix: hot.prefix.to_string(), part: hot.part };
+    Ok(router.hot_prefixes()?.into_iter().map(hot).collect())
 }

@@ -1,4 +1,4 @@
-//! The rates of a router as text and as JSON.
+//! Rates of a router as text and as JSON.
 
 use namely_client::rates::{Event, FaceRates, Rates};
 use serde_json::{Value, json};
@@ -7,8 +7,8 @@ use super::Sort;
 use super::prefixes::Hot;
 use crate::output::{Cell, octets_text};
 
-/// What is shown: rates, and which prefixes Interests are for, where that was looked at.
-pub(super) struct Shown {
+/// The rates and, if they were sampled, the prefixes of Interests.
+pub(super) struct TopSnapshot {
     pub(super) rates: Rates,
     pub(super) prefixes: Vec<Hot>,
 }
@@ -38,7 +38,7 @@ pub(super) fn event_cells(event: &Event) -> Vec<Cell> {
     vec![event.name.as_str().into(), event.face.into(), Cell::Real(event.rate, 1), event.total.into()]
 }
 
-/// The faces with `filter` in their remote URIs, in an order.
+/// Returns the faces with `filter` in their remote URIs, sorted.
 pub(super) fn faces(rates: &Rates, sort: Sort, filter: &str) -> Vec<FaceRates> {
     let sum = |both: [f64; 2]| both.iter().sum::<f64>();
     let key = |face: &FaceRates| match sort {
@@ -53,7 +53,7 @@ pub(super) fn faces(rates: &Rates, sort: Sort, filter: &str) -> Vec<FaceRates> {
     faces
 }
 
-/// The router as a whole, in lines of at most 80 columns.
+/// Formats the router's totals in lines of at most 80 columns.
 pub(super) fn heading(rates: &Rates) -> Vec<String> {
     let h = &rates.heading;
     let routes = h.routes.map(|n| format!(", {n} routes")).unwrap_or_default();
@@ -88,7 +88,7 @@ pub(super) fn heading(rates: &Rates) -> Vec<String> {
     lines
 }
 
-pub(super) fn json(Shown { rates, prefixes }: &Shown, sort: Sort, filter: &str) -> Value {
+pub(super) fn json(TopSnapshot { rates, prefixes }: &TopSnapshot, sort: Sort, filter: &str) -> Value {
     let h = &rates.heading;
     let tiers = h.tiers.iter().map(|tier| {
         json!({"tier": tier.name, "entries": tier.entries, "octets": tier.octets, "hits": tier.hits, "misses": tier.misses})
@@ -109,7 +109,7 @@ pub(super) fn json(Shown { rates, prefixes }: &Shown, sort: Sort, filter: &str) 
     })
 }
 
-/// A number a second as people read it: 950, 12.3k, 4.56M.
+/// Formats a rate in a second for people: 950, 12.3k, 4.56M.
 pub(super) fn short(value: f64) -> String {
     match value {
         value if value >= 1e9 => format!("{:.2}G", value / 1e9),
@@ -124,12 +124,12 @@ pub(super) mod tests {
     use std::time::{Duration, Instant};
 
     use namely_client::rates::Sample;
-    use namely_wire::mgmt::{Counter, CsInfo, FaceStatus, GeneralStatus};
+    use namely_messages::{Counter, CsInfo, FaceStatus, GeneralStatus};
 
     use super::*;
 
-    /// A router at the times 0 and 2 s: face 300 has come meanwhile, and what had its number has
-    /// gone.
+    /// Returns the rates of a router between 0 and 2 s. In between, a face 300 was destroyed and
+    /// another face 300 was created.
     pub(in super::super) fn rates() -> Rates {
         let face = |id, uri: &str, octets| FaceStatus {
             face_id: id,
@@ -174,13 +174,13 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn rates_are_differences_by_the_time_and_a_number_that_is_given_again_is_another_face() {
+    fn rates_are_counter_differences_over_time() {
         let rates = rates();
         let busiest = faces(&rates, Sort::Octets, "");
         let of: Vec<_> = busiest.iter().map(|face| (face.id, face.octets[0], face.interests[0])).collect();
         assert_eq!(of, [(256, 1_500_000.0, 15_000.0), (300, 2000.0, 20.0)]);
         assert_eq!(faces(&rates, Sort::Face, "tcp4").len(), 1);
-        let json = json(&Shown { rates: rates.clone(), prefixes: Vec::new() }, Sort::Face, "");
+        let json = json(&TopSnapshot { rates: rates.clone(), prefixes: Vec::new() }, Sort::Face, "");
         assert_eq!(json["in"]["interests"], 100.0);
         assert_eq!(json["satisfied"], 0.75);
         assert_eq!(json["cs"][0]["hits"], 15.0);
@@ -190,7 +190,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn numbers_are_short() {
+    fn large_numbers_are_abbreviated() {
         for (value, text) in
             [(0.0, "0"), (9999.0, "9999"), (12_340.0, "12.3k"), (4_560_000.0, "4.56M"), (2e9, "2.00G")]
         {

@@ -1,4 +1,4 @@
-//! The terminal: keys in, the view out, until it is quit.
+//! The terminal: reads keys and draws the view until the user quits.
 
 use std::io::ErrorKind;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,28 +11,33 @@ use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers
 
 use super::Sort;
 use super::prefixes::look;
-use super::rates::Shown;
-use super::view::{Chosen, draw};
+use super::rates::TopSnapshot;
+use super::view::{ViewOptions, draw};
 use crate::failure::Failure;
 
-/// The longest filter, characters: what is typed beyond it is not taken.
+/// Characters of the filter of `namely top`.
+///
+/// # Limit
+/// Further characters are ignored.
+/// - Tests: `a_filter_has_a_length_limit`
 const FILTER_CHARS_MAX: usize = 60;
 
-/// How soon a signal ends it.
+/// Maximum time from a signal to the end of the command.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Shows the router until somebody quits. The terminal is then as it was, whatever happens.
+/// Shows the router until the user quits. The terminal is restored in every case.
 pub(super) fn run(
     router: &mut Client,
     interval: Duration,
-    (sort, filter): (Sort, &str),
+    sort: Sort,
+    filter: &str,
     has_prefixes: bool,
 ) -> Result<(), Failure> {
     let terminal = ratatui::try_init().map_err(|error| {
         Failure::failed(format!("this is no terminal: {error}")).hint("use `namely top --once`")
     });
     let mut terminal = terminal?;
-    // A signal would leave the terminal as it is now.
+    // Without the handler, a signal would end the process before the terminal is restored.
     let stop = match crate::stop::flag() {
         Ok(stop) => stop,
         Err(failure) => {
@@ -40,8 +45,8 @@ pub(super) fn run(
             return Err(failure);
         }
     };
-    let chosen = Chosen { sort, filter: filter.into(), is_typing: false, is_paused: false };
-    let done = show(&mut terminal, router, interval, chosen, (has_prefixes, &stop));
+    let chosen = ViewOptions { sort, filter: filter.into(), is_typing: false, is_paused: false };
+    let done = show(&mut terminal, router, interval, chosen, has_prefixes, &stop);
     ratatui::restore();
     done
 }
@@ -50,15 +55,16 @@ fn show(
     terminal: &mut DefaultTerminal,
     router: &mut Client,
     interval: Duration,
-    mut chosen: Chosen,
-    (has_prefixes, stop): (bool, &AtomicBool),
+    mut chosen: ViewOptions,
+    has_prefixes: bool,
+    stop: &AtomicBool,
 ) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::failed(format!("the terminal: {error}"));
     let look = |router: &mut Client| {
         let sample = Sample::take(router)?;
         Ok::<_, Failure>((sample, if has_prefixes { look(router)? } else { Vec::new() }))
     };
-    // Who may not look at prefixes is told at once.
+    // A first sample is taken at once, so that a missing right to trace is reported.
     let mut before = Some(look(router)?.0);
     let (mut shown, mut trouble) = (None, None);
     let mut due = Instant::now() + interval;
@@ -85,11 +91,11 @@ fn show(
         if chosen.is_paused {
             continue;
         }
-        // A router that starts again is there again; until then what was known stays in sight.
+        // After a failure, the last data stays on the screen until a router answers again.
         match look(router) {
             Ok((now, prefixes)) => {
                 let rates = before.as_ref().map(|before| Rates::between(before, &now));
-                shown = rates.map(|rates| Shown { rates, prefixes }).or(shown);
+                shown = rates.map(|rates| TopSnapshot { rates, prefixes }).or(shown);
                 (before, trouble) = (Some(now), None);
             }
             Err(failure) => (before, trouble) = (None, Some(failure.message)),
@@ -98,8 +104,8 @@ fn show(
     Ok(())
 }
 
-/// Takes a key; true if it quits.
-fn is_quit(key: KeyCode, modifiers: KeyModifiers, chosen: &mut Chosen) -> bool {
+/// Processes a key. Returns true if the key ends the command.
+fn is_quit(key: KeyCode, modifiers: KeyModifiers, chosen: &mut ViewOptions) -> bool {
     if modifiers.contains(KeyModifiers::CONTROL) && key == KeyCode::Char('c') {
         return true;
     }
@@ -130,7 +136,7 @@ fn is_quit(key: KeyCode, modifiers: KeyModifiers, chosen: &mut Chosen) -> bool {
 mod tests {
     use super::*;
 
-    fn press(keys: &str, chosen: &mut Chosen) -> bool {
+    fn press(keys: &str, chosen: &mut ViewOptions) -> bool {
         keys.chars().any(|key| {
             let code = match key {
                 '\n' => KeyCode::Enter,
@@ -145,7 +151,7 @@ mod tests {
     #[test]
     fn keys_sort_filter_pause_and_quit() {
         let mut chosen =
-            Chosen { sort: Sort::Octets, filter: String::new(), is_typing: false, is_paused: false };
+            ViewOptions { sort: Sort::Octets, filter: String::new(), is_typing: false, is_paused: false };
         assert!(!press("s", &mut chosen) && chosen.sort == Sort::Interests);
         assert!(!press("sss", &mut chosen) && chosen.sort == Sort::Octets, "all round");
         assert!(!press("p", &mut chosen) && chosen.is_paused);
@@ -159,9 +165,9 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_is_so_long_and_no_longer() {
+    fn a_filter_has_a_length_limit() {
         let mut chosen =
-            Chosen { sort: Sort::Octets, filter: String::new(), is_typing: false, is_paused: false };
+            ViewOptions { sort: Sort::Octets, filter: String::new(), is_typing: false, is_paused: false };
         press(&format!("/{}", "x".repeat(FILTER_CHARS_MAX + 1)), &mut chosen);
         assert_eq!(chosen.filter.len(), FILTER_CHARS_MAX);
     }

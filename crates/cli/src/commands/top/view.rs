@@ -1,5 +1,4 @@
-//! How it looks: the router in a few lines, faces, what is counted, and the keys, from 80 columns
-//! and 24 lines on.
+//! The view: the router in a few lines, faces, counters and keys, from 80 columns and 24 lines on.
 
 use namely_client::rates::Rates;
 use namely_wire::text::Plain;
@@ -11,22 +10,27 @@ use ratatui::widgets::{Paragraph, Row, Table};
 
 use super::Sort;
 use super::prefixes::Hot;
-use super::rates::{Shown, faces, heading, short};
+use super::rates::{TopSnapshot, faces, heading, short};
 
-/// What the person has chosen.
+/// The user's choices.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Chosen {
+pub(super) struct ViewOptions {
     pub(super) sort: Sort,
     pub(super) filter: String,
-    /// Whether what is typed goes to the filter.
+    /// Whether typed characters go to the filter.
     pub(super) is_typing: bool,
     pub(super) is_paused: bool,
 }
 
-/// Draws it; `trouble` is why nothing new is known.
-pub(super) fn draw(frame: &mut Frame<'_>, shown: Option<&Shown>, chosen: &Chosen, trouble: Option<&str>) {
-    let Some(Shown { rates, prefixes: hottest }) = shown else {
-        return frame.render_widget(Paragraph::new(plain(trouble.unwrap_or("looking ..."))), frame.area());
+/// Draws the view. `trouble` is the reason why there is no new data.
+pub(super) fn draw(
+    frame: &mut Frame<'_>,
+    shown: Option<&TopSnapshot>,
+    chosen: &ViewOptions,
+    trouble: Option<&str>,
+) {
+    let Some(TopSnapshot { rates, prefixes: hottest }) = shown else {
+        return frame.render_widget(Paragraph::new(plain(trouble.unwrap_or("polling ..."))), frame.area());
     };
     let heading = heading(rates);
     let events = rates.events.len().min(6) as u16;
@@ -64,9 +68,9 @@ fn bold() -> Style {
     Style::new().add_modifier(Modifier::BOLD)
 }
 
-fn draw_faces(frame: &mut Frame<'_>, area: Rect, rates: &Rates, chosen: &Chosen) {
+fn draw_faces(frame: &mut Frame<'_>, area: Rect, rates: &Rates, chosen: &ViewOptions) {
     let faces = faces(rates, chosen.sort, &chosen.filter);
-    // The table's head and the line that says what is left out.
+    // Lines for the table's head, and for the number of omitted rows.
     let room = usize::from(area.height.saturating_sub(3));
     let rows = faces.iter().take(room).map(|face| {
         let [bits_in, bits_out] = face.octets.map(|octets| short(octets * 8.0));
@@ -121,9 +125,9 @@ fn draw_events(frame: &mut Frame<'_>, area: Rect, rates: &Rates) {
     frame.render_widget(Table::new(rows, widths).header(head), area);
 }
 
-fn keys_line(chosen: &Chosen, trouble: Option<&str>) -> String {
+fn keys_line(chosen: &ViewOptions, trouble: Option<&str>) -> String {
     if let Some(trouble) = trouble {
-        return format!(" {trouble}; looking again, q quits");
+        return format!(" {trouble}; retrying, q quits");
     }
     if chosen.is_typing {
         return format!(" faces with: {}_   (Enter keeps it, Esc ends it)", chosen.filter);
@@ -141,13 +145,13 @@ mod tests {
     use super::super::rates::tests::rates;
     use super::*;
 
-    fn chosen() -> Chosen {
-        Chosen { sort: Sort::Octets, filter: String::new(), is_typing: false, is_paused: false }
+    fn chosen() -> ViewOptions {
+        ViewOptions { sort: Sort::Octets, filter: String::new(), is_typing: false, is_paused: false }
     }
 
-    fn drawn(columns: u16, lines: u16, chosen: &Chosen, trouble: Option<&str>) -> Vec<String> {
+    fn drawn(columns: u16, lines: u16, chosen: &ViewOptions, trouble: Option<&str>) -> Vec<String> {
         let mut terminal = Terminal::new(TestBackend::new(columns, lines)).unwrap();
-        let shown = Shown { rates: rates(), prefixes: Vec::new() };
+        let shown = TopSnapshot { rates: rates(), prefixes: Vec::new() };
         terminal.draw(|frame| draw(frame, Some(&shown), chosen, trouble)).unwrap();
         let buffer = terminal.backend().buffer();
         let line = |y| (0..columns).map(|x| buffer[(x, y)].symbol()).collect::<String>();
@@ -155,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_has_its_place_in_eighty_columns_and_twenty_four_lines() {
+    fn the_view_fits_a_standard_terminal() {
         let screen = drawn(80, 24, &chosen(), None);
         let all = screen.join("\n");
         for part in
@@ -172,10 +176,10 @@ mod tests {
     }
 
     #[test]
-    fn prefixes_have_a_place_of_their_own_where_they_were_looked_at() {
+    fn hot_prefixes_have_their_own_section() {
         let hot = |prefix: &str, part| Hot { prefix: prefix.into(), part };
         let prefixes = vec![hot("/lab/data", 0.75), hot("/other", 0.25)];
-        let shown = Shown { rates: rates(), prefixes };
+        let shown = TopSnapshot { rates: rates(), prefixes };
         let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
         terminal.draw(|frame| draw(frame, Some(&shown), &chosen(), None)).unwrap();
         let buffer = terminal.backend().buffer();
@@ -187,19 +191,20 @@ mod tests {
     }
 
     #[test]
-    fn a_small_terminal_shows_what_has_room_and_nothing_falls_over() {
+    fn a_small_terminal_truncates_the_view() {
         for (columns, lines) in [(80, 24), (40, 10), (20, 5), (1, 1)] {
             drawn(columns, lines, &chosen(), None);
         }
     }
 
     #[test]
-    fn the_last_line_says_what_keys_do_and_what_is_wrong() {
-        let last = |chosen: &Chosen, trouble| drawn(80, 24, chosen, trouble).pop().unwrap();
-        assert!(last(&Chosen { is_paused: true, ..chosen() }, None).contains("p goes on"));
+    fn the_last_line_shows_keys_and_trouble() {
+        let last = |chosen: &ViewOptions, trouble| drawn(80, 24, chosen, trouble).pop().unwrap();
+        assert!(last(&ViewOptions { is_paused: true, ..chosen() }, None).contains("p goes on"));
         assert!(
-            last(&Chosen { filter: "udp".into(), is_typing: true, ..chosen() }, None).contains("with: udp_")
+            last(&ViewOptions { filter: "udp".into(), is_typing: true, ..chosen() }, None)
+                .contains("with: udp_")
         );
-        assert!(last(&chosen(), Some("no router")).contains("no router; looking again"));
+        assert!(last(&chosen(), Some("no router")).contains("no router; retrying"));
     }
 }

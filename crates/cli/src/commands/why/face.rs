@@ -1,34 +1,34 @@
-//! What is wrong with a face, by what it has counted.
+//! Diagnosis of a face from its counters.
 
 use namely_client::{Client, ClientError, FACE_LOCAL};
-use namely_wire::mgmt::{Counter, FaceScope, FaceStatus};
+use namely_messages::{Counter, FaceScope, FaceStatus};
 
 use super::{Step, Verdict, count, time_text};
 use crate::failure::Failure;
 use crate::output::octets_text;
 
-/// Interests that are sent before silence says something.
+/// Number of sent Interests from which on missing answers count as a fault.
 const ASKED_MIN: u64 = 3;
 
-/// What the router tells of a face.
+/// The router's data about a face.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FaceFacts {
     pub(super) face: FaceStatus,
     pub(super) counters: Vec<Counter>,
-    /// Prefixes with routes to it.
+    /// Prefixes with routes to the face.
     pub(super) routes: Vec<String>,
 }
 
-/// What is wrong.
+/// A fault of a face.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Trouble {
     pub(super) cause: &'static str,
-    /// As in 'which has …'.
+    /// The explanation as a relative clause: 'which has …'.
     pub(super) text: String,
     pub(super) hint: String,
 }
 
-/// Counters of a face that point at a cause: label, cause, what it means, what to do.
+/// Labels of counters, with the cause that they indicate, its explanation and the remedy.
 const SIGNS: [(&[&str], &str, &str, &str); 8] = [
     (
         &["link.mtu_too_small", "link.datagram_too_large"],
@@ -45,7 +45,7 @@ const SIGNS: [(&[&str], &str, &str, &str); 8] = [
     (
         &["link.refused", "link.unreachable"],
         "unreachable",
-        "gets told that nobody is there",
+        "finds no listener at its far end",
         "start the router at its far end, or route elsewhere",
     ),
     (
@@ -75,13 +75,12 @@ const SIGNS: [(&[&str], &str, &str, &str); 8] = [
     (
         &["link.ether_vlan"],
         "vlan",
-        "gets frames with a VLAN tag that somebody on the way put in",
+        "receives frames with a VLAN tag that was added on the path",
         "listen on the VLAN's own device, or tunnel by VXLAN (docs/discovery.md)",
     ),
 ];
 
-/// What is wrong with a face, if anything has gone wrong: what points at a cause that can be named
-/// first, silence last.
+/// Returns the fault of a face, if there is one. A cause from a counter precedes missing answers.
 pub(super) fn trouble_of(face: &FaceStatus, counters: &[Counter]) -> Option<Trouble> {
     let value = |label: &str| {
         let of_face = |c: &&Counter| c.face_id == Some(face.face_id) && c.label == label;
@@ -126,7 +125,7 @@ impl FaceFacts {
         let id = router.find_face(face)?;
         let found = router.faces()?.into_iter().find(|face| face.face_id == id);
         let Some(found) = found else { return Err(ClientError::NoSuchFace(face.to_owned()).into()) };
-        let has = |entry: &namely_wire::mgmt::RibEntry| entry.routes.iter().any(|route| route.face_id == id);
+        let has = |entry: &namely_messages::RibEntry| entry.routes.iter().any(|route| route.face_id == id);
         let routes = router.rib()?.into_iter().filter(has).map(|entry| entry.prefix.to_string()).collect();
         Ok(FaceFacts { face: found, counters: router.counters()?, routes })
     }
@@ -165,14 +164,14 @@ impl FaceFacts {
         }
         let is_remote = face.face_scope == FaceScope::NonLocal;
         if is_remote && routes.is_empty() && face.out_interests == 0 {
-            return Verdict::new("no_routes", "no route leads to it: nothing is asked of it")
+            return Verdict::new("no_routes", "no route leads to it, so it gets no Interests")
                 .hint(format!("`namely route add PREFIX {}`", face.uri));
         }
         if face.face_id == FACE_LOCAL {
             return Verdict::new("ok", "it leads to the applications that have bound a prefix")
                 .hint("`namely bind list` shows them");
         }
-        Verdict::new("ok", "nothing has gone wrong here")
+        Verdict::new("ok", "no fault was found")
     }
 }
 

@@ -1,9 +1,9 @@
-//! What the router would do with an Interest for a name, in the order in which it looks.
+//! The router's handling of an Interest for a name, in the order of its lookups.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use namely_client::{Client, ClientError, FACE_LOCAL};
-use namely_wire::mgmt::{
+use namely_messages::{
     Counter, CsInfo, Explained, ExplainedHop, ExplainedSending, FaceScope, FaceStatus, cs_flags,
 };
 use namely_wire::{Component, NackReason, Name};
@@ -11,14 +11,14 @@ use namely_wire::{Component, NackReason, Name};
 use super::face::{Trouble, trouble_of};
 use super::{Step, Verdict, count, time_text};
 
-/// Clocks that differ by more than this are spoken of, ms: commands that were signed a minute ago
-/// are refused.
+/// Difference of two clocks, ms, above which the difference is reported. A router refuses commands
+/// that were signed a minute ago.
 const SKEW_MS_MAX: u64 = 60_000;
 
-/// An answer that is missing for longer than this is spoken of, ms.
+/// Time without an answer, ms, from which on a pending Interest is reported.
 const SILENT_MS: u64 = 1_000;
 
-/// What the router tells of a name.
+/// The router's data about a name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct NameFacts {
     pub(super) name: Name,
@@ -26,7 +26,7 @@ pub(super) struct NameFacts {
     pub(super) faces: Vec<FaceStatus>,
     pub(super) cs: CsInfo,
     pub(super) counters: Vec<Counter>,
-    /// By how much the router's clock differs from this one, ms.
+    /// Difference between the router's clock and that of this machine, ms.
     pub(super) skew_ms: u64,
 }
 
@@ -98,7 +98,7 @@ impl NameFacts {
             _ => "",
         };
         let found = match &self.explained.cached {
-            _ if self.explained.is_partial => "told to who may manage the router only".to_owned(),
+            _ if self.explained.is_partial => "reported to managers of the router only".to_owned(),
             None => format!("nothing at or below it among {}", count(self.cs.entries, "packet")),
             Some(data) if data.fresh_ms > 0 => {
                 format!("{}, {} octets, fresh for {}", data.name, data.octets, time_text(data.fresh_ms))
@@ -109,13 +109,13 @@ impl NameFacts {
     }
 
     fn pending(&self) -> String {
-        let Explained { pending, pit: (entries, most), is_partial, .. } = &self.explained;
+        let Explained { pending, pit_entries: entries, pit_capacity: most, is_partial, .. } = &self.explained;
         if *is_partial {
-            return format!("told to who may manage the router only; {entries} of {most} in all");
+            return format!("reported to managers of the router only; {entries} of {most} in all");
         }
         let waiting: usize = pending.iter().map(|interest| interest.downstreams.len()).sum();
         if pending.is_empty() {
-            return format!("nobody waits for it; {entries} of {most} in all");
+            return format!("no face waits for it; {entries} of {most} in all");
         }
         let sent = |sent: &ExplainedSending| {
             let nack = sent.nack.map(|n| format!(", Nack {}", nack(n))).unwrap_or_default();
@@ -160,8 +160,8 @@ impl NameFacts {
             },
         };
         let rtt = hop.srtt_us.map(|us| format!(", round trip {:.1} ms", us as f64 / 1e3));
-        let failing = if hop.is_failing { ", given up by the strategy for now" } else { "" };
-        let back = if hop.face_id == self.explained.asker { ", where the question came from" } else { "" };
+        let failing = if hop.is_failing { ", avoided by the strategy for now" } else { "" };
+        let back = if hop.face_id == self.explained.asker { ", the face of this query" } else { "" };
         let trouble = self.face(hop.face_id).and_then(|face| trouble_of(face, &self.counters));
         let trouble = trouble.map(|trouble| format!(", {}", trouble.text)).unwrap_or_default();
         format!("{where_to}, cost {}{}{failing}{back}{trouble}", hop.cost, rtt.unwrap_or_default())
@@ -176,7 +176,7 @@ impl NameFacts {
     }
 
     fn dropped(&self) -> String {
-        let told = [
+        let drops = [
             ("forwarder.loop", "looped"),
             ("forwarder.hop_limit", "at the hop limit"),
             ("forwarder.scope", "out of scope"),
@@ -184,7 +184,7 @@ impl NameFacts {
             ("forwarder.not_bound", "not bound"),
         ];
         let of = |label: &str| self.counters.iter().find(|c| c.face_id.is_none() && c.label == label);
-        let parts: Vec<String> = told
+        let parts: Vec<String> = drops
             .iter()
             .filter_map(|(label, words)| {
                 of(label).filter(|c| c.value > 0).map(|c| format!("{} {words}", c.value))
@@ -194,38 +194,35 @@ impl NameFacts {
     }
 
     pub(super) fn verdict(&self) -> Verdict {
-        self.answered_here()
-            .or_else(|| self.refused_here())
+        self.local_answer()
+            .or_else(|| self.local_refusal())
             .or_else(|| self.nowhere())
-            .or_else(|| self.came_back())
+            .or_else(|| self.pending_results())
             .unwrap_or_else(|| self.sent())
     }
 
-    fn answered_here(&self) -> Option<Verdict> {
+    fn local_answer(&self) -> Option<Verdict> {
         let data = self.explained.cached.as_ref().filter(|_| self.serves())?;
         let text = format!("the content store answers with {}", data.name);
         if data.fresh_ms > 0 {
             return Some(Verdict::new("ok", text));
         }
-        let text = text + ", but not who asks for fresh Data";
-        Some(
-            Verdict::new("ok", text)
-                .hint("`namely peek --fresh` passes it by; `namely cs erase` takes it out"),
-        )
+        let text = text + ", but not to Interests with MustBeFresh";
+        Some(Verdict::new("ok", text).hint("`namely peek --fresh` bypasses it; `namely cs erase` removes it"))
     }
 
-    fn refused_here(&self) -> Option<Verdict> {
-        let (entries, most) = self.explained.pit;
+    fn local_refusal(&self) -> Option<Verdict> {
+        let (entries, most) = (self.explained.pit_entries, self.explained.pit_capacity);
         (entries >= most).then(|| {
             Verdict::new(
                 "pit_full",
-                format!("{entries} Interests are pending, as many as may be: new ones are refused"),
+                format!("{entries} Interests are pending, which is the limit: new ones are refused"),
             )
-            .hint("raise tables.pit_entries_max; `namely status --counters` shows who fills it")
+            .hint("raise tables.pit_entries_max; `namely status --counters` shows which faces fill it")
         })
     }
 
-    /// Why no next hop takes it.
+    /// Returns the reason why no next hop takes the Interest.
     fn nowhere(&self) -> Option<Verdict> {
         let Explained { next_hops, bound, asker, discovery, .. } = &self.explained;
         if next_hops.is_empty() {
@@ -248,7 +245,7 @@ impl NameFacts {
         if next_hops.iter().all(is_gone) {
             return Some(
                 Verdict::new("face_gone", format!("the faces that {} leads to are gone", self.prefix()))
-                    .hint(format!("`namely route add {} FACE` makes another way", self.prefix())),
+                    .hint(format!("`namely route add {} FACE` adds another route", self.prefix())),
             );
         }
         if next_hops.iter().all(|hop| hop.face_id == *asker) {
@@ -256,11 +253,11 @@ impl NameFacts {
                 Verdict::new(
                     "only_back",
                     format!(
-                        "{} leads back to who asks, and nowhere else: Interests are not sent back",
+                        "{} leads only back to the requesting face: Interests are not sent back",
                         self.prefix()
                     ),
                 )
-                .hint("who serves a name answers it itself: ask from another program"),
+                .hint("a producer answers its own names itself: request it from another program"),
             );
         }
         let is_remote = |hop: &ExplainedHop| {
@@ -269,7 +266,7 @@ impl NameFacts {
         if self.is_below("localhost") && next_hops.iter().all(is_remote) {
             return Some(
                 Verdict::new("scope", "names below /localhost are not sent to other hosts")
-                    .hint("serve it under another name, or ask that host's own router"),
+                    .hint("serve it under another name, or query that host's own router"),
             );
         }
         None
@@ -278,10 +275,10 @@ impl NameFacts {
     fn no_route(&self, links: u64) -> Verdict {
         if self.learns() && links > 0 {
             let text = format!(
-                "no route is known: {} asked, and who answers teaches one",
+                "no route is known: {} asked, and an answer teaches the route",
                 verb(links, "link is", "links are")
             );
-            return Verdict::new("ok", text).hint("`namely neighbors` shows who is there");
+            return Verdict::new("ok", text).hint("`namely neighbors` lists the neighbors");
         }
         let text = if self.learns() {
             "no route leads to it, and self-learning has no link to ask"
@@ -291,7 +288,7 @@ impl NameFacts {
         let hint = if self.explained.refusal.is_empty() {
             "start its producer here (`namely serve DIR --prefix …`), or `namely route add PREFIX udp://HOST`"
         } else {
-            "`namely route add PREFIX udp://HOST`, as somebody who may manage the router"
+            "`namely route add PREFIX udp://HOST`, as a user who may manage the router"
         };
         Verdict::new("no_route", text).hint(hint)
     }
@@ -300,8 +297,8 @@ impl NameFacts {
         self.explained.prefix.as_ref().map_or_else(String::new, Name::to_string)
     }
 
-    /// What an Interest that is pending now has met.
-    fn came_back(&self) -> Option<Verdict> {
+    /// Reports the results of Interests that are pending now.
+    fn pending_results(&self) -> Option<Verdict> {
         let sent = || self.explained.pending.iter().flat_map(|interest| &interest.upstreams);
         if let Some((sent, reason)) = sent().find_map(|sent| Some((sent, sent.nack?))) {
             let (face, uri) = (sent.face_id, self.uri(sent.face_id));
@@ -315,22 +312,22 @@ impl NameFacts {
             let hint = match cause {
                 "nack_no_route" => format!("the way ends at {uri}: `namely why {}` there", self.name),
                 "nack_loop" => {
-                    format!("routers send it in a circle: look at the routes for it here and at {uri}")
+                    format!("routers forward it in a loop: check the routes for it here and at {uri}")
                 }
-                _ => format!("try again later; `namely why --face {face}` tells more"),
+                _ => format!("try again later; `namely why --face {face}` shows more"),
             };
             return Some(Verdict::new(cause, text).hint(hint));
         }
         let oldest = sent().filter(|sent| sent.since_ms >= SILENT_MS).max_by_key(|sent| sent.since_ms)?;
         let (face, since) = (oldest.face_id, time_text(oldest.since_ms));
         let trouble = self.face(face).and_then(|face| trouble_of(face, &self.counters));
-        let text = format!("face {face} was asked {since} ago and has not answered");
+        let text = format!("face {face} got it {since} ago and has not answered");
         Some(match trouble {
             Some(Trouble { cause, text: why, hint }) => {
                 Verdict::new(cause, format!("{text}: {why}")).hint(hint)
             }
             None => Verdict::new("no_answer", text).hint(format!(
-                "`namely why {}` at {} tells whether it came there",
+                "`namely why {}` at {} shows whether it arrived there",
                 self.name,
                 self.uri(face)
             )),
@@ -341,7 +338,8 @@ impl NameFacts {
         self.face(id).map_or_else(|| format!("face {id}"), |face| face.uri.clone())
     }
 
-    /// It goes on to the next hop that comes first.
+    /// Returns the verdict that the Interest is sent to the first next hop, with a fault that may
+    /// follow.
     fn sent(&self) -> Verdict {
         let usable = |hop: &&ExplainedHop| hop.face_id != self.explained.asker;
         let hops: Vec<&ExplainedHop> = self.explained.next_hops.iter().filter(usable).collect();
@@ -350,7 +348,7 @@ impl NameFacts {
                 "failing",
                 "no next hop has answered lately: the strategy tries them in turn",
             )
-            .hint("`namely face list` shows whether anything comes from there");
+            .hint("`namely face list` shows whether packets arrive from there");
         }
         let first = hops.iter().find(|hop| !hop.is_failing).or(hops.first());
         let Some(first) = first else { return Verdict::new("ok", "it is sent on") };
@@ -379,7 +377,7 @@ impl NameFacts {
         Verdict::new("ok", text)
     }
 
-    /// The first router that it goes to from here, if it goes to any.
+    /// Returns the URI of the first other router that Interests for the name are sent to, if any.
     pub(super) fn first_remote(&self) -> Option<String> {
         let hops = &self.explained.next_hops;
         let remote = |hop: &&ExplainedHop| {

@@ -1,100 +1,100 @@
-//! `namely why --register`, `--bind` and `--manage`: what the router's policy would say to a
-//! command, asked of the router before the command is sent.
+//! `namely why --register`, `--bind` and `--manage`: the decision of the router's policy on a
+//! command, queried before the command is sent.
 
 use std::fmt;
 
 use namely_client::{Client, ClientError, default_signer};
+use namely_messages::{Command, Explained, ExplainedRight, Scope};
 use namely_security::{KeyEntry, Signer};
 use namely_transport::connection::CommandError;
-use namely_wire::mgmt::{Command, Explained, ExplainedRight, Scope};
 use namely_wire::{FaceUri, Name, key_name_of_locator};
 
 use super::{Step, Verdict};
 use crate::failure::Failure;
 use crate::keys::{command_signer, key_chain};
 
-/// What somebody means to do.
+/// The intended command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
-    /// Register a prefix for the own face.
+pub(super) enum IntendedCommand {
+    /// Register a prefix for the sender's own face.
     Register(Name),
-    /// Bind a prefix to the own face.
+    /// Bind a prefix to the sender's own face.
     Bind(Name),
-    /// Anything else.
+    /// Any other command.
     Manage,
 }
 
-/// What would sign the command.
+/// The signer of the command.
 #[derive(Debug)]
 pub(super) struct Signing {
     pub(super) signer: Signer,
     key: Option<SigningKey>,
 }
 
-/// A key of the user's.
+/// A key of the user.
 #[derive(Clone, Debug, Default)]
 struct SigningKey {
     name: Name,
-    /// Who issued its certificate, where that is another key.
+    /// The issuer of the key's certificate, if the issuer is another key.
     issuer: Option<Name>,
-    /// It was asked for, whatever commands are signed by.
+    /// The key was selected by an option, regardless of the default.
     is_chosen: bool,
-    /// Commands are signed by it.
+    /// The key is the default signer of commands.
     is_default: bool,
 }
 
-/// What the router tells of it.
+/// The router's data about the right.
 #[derive(Debug)]
 pub(super) struct RightFacts {
-    pub(super) asked: Asked,
+    pub(super) asked: IntendedCommand,
     uid: Option<u64>,
-    /// What rules for users say.
+    /// The decision by the rules for users.
     right: Option<ExplainedRight>,
-    /// What comes of a command that is signed as it would be.
+    /// The decision on a command with this signature.
     signed: Option<ExplainedRight>,
     key: Option<SigningKey>,
     by: FaceUri,
 }
 
-impl Asked {
+impl IntendedCommand {
     fn name(&self) -> Option<&Name> {
         match self {
-            Asked::Register(name) | Asked::Bind(name) => Some(name),
-            Asked::Manage => None,
+            IntendedCommand::Register(name) | IntendedCommand::Bind(name) => Some(name),
+            IntendedCommand::Manage => None,
         }
     }
 
-    /// The command that asks.
-    fn asks(&self) -> Command {
+    /// Returns the command that queries the decision on the intended command.
+    fn query(&self) -> Command {
         match self {
-            Asked::Register(_) => Command::RightsRegister,
-            Asked::Bind(_) => Command::RightsBind,
-            Asked::Manage => Command::RightsManage,
+            IntendedCommand::Register(_) => Command::RightsRegister,
+            IntendedCommand::Bind(_) => Command::RightsBind,
+            IntendedCommand::Manage => Command::RightsManage,
         }
     }
 
-    /// The line of a rule that allows it.
+    /// Returns the line of a rule that allows the command.
     fn rule(&self) -> String {
         match self {
-            Asked::Register(name) => format!("register = [\"{name}\"]"),
-            Asked::Bind(name) => format!("bind = [\"{name}\"]"),
-            Asked::Manage => "manage = true".into(),
+            IntendedCommand::Register(name) => format!("register = [\"{name}\"]"),
+            IntendedCommand::Bind(name) => format!("bind = [\"{name}\"]"),
+            IntendedCommand::Manage => "manage = true".into(),
         }
     }
 }
 
-impl fmt::Display for Asked {
+impl fmt::Display for IntendedCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Asked::Register(name) => write!(f, "register {name}"),
-            Asked::Bind(name) => write!(f, "bind {name}"),
-            Asked::Manage => f.write_str("manage the router"),
+            IntendedCommand::Register(name) => write!(f, "register {name}"),
+            IntendedCommand::Bind(name) => write!(f, "bind {name}"),
+            IntendedCommand::Manage => f.write_str("manage the router"),
         }
     }
 }
 
 impl Signing {
-    /// By the key that `which` means, or by what signs commands anyway.
+    /// Returns the signer with the key `which`, or the default signer.
     pub(super) fn of(which: Option<&Name>) -> Result<Self, Failure> {
         let default = default_signer();
         let default_key = key_of(&default);
@@ -125,28 +125,32 @@ fn key_of(signer: &Signer) -> Option<Name> {
 }
 
 impl RightFacts {
-    pub(super) fn ask(router: &mut Client, asked: Asked, signing: Signing) -> Result<Self, ClientError> {
+    pub(super) fn ask(
+        router: &mut Client,
+        asked: IntendedCommand,
+        signing: Signing,
+    ) -> Result<Self, ClientError> {
         let about = asked.name().cloned().unwrap_or_default();
         let explained = match router.explain(&about) {
-            // From another machine only signatures count.
+            // The router reports no user to another machine, where only signatures count.
             Err(ClientError::NotForYou) => Explained::default(),
             explained => explained?,
         };
-        let command = asked.asks().asks_about().map(|command| command.to_string());
+        let command = asked.query().queried_command().map(|command| command.to_string());
         let right = explained.rights.into_iter().find(|right| Some(&right.command) == command.as_ref());
         let key = signing.key;
         let signed = match (&key, &right) {
-            // A digest says nothing beyond the user, who is known.
+            // Without a key, commands have a digest, which gives no right beyond those of the user.
             (None, Some(_)) => None,
-            _ => ask_signed(router, &asked)?,
+            _ => query_signed(router, &asked)?,
         };
         let by = router.connection().uri().clone();
         Ok(RightFacts { asked, uid: explained.uid, right, signed, key, by })
     }
 
     pub(super) fn steps(&self) -> Vec<Step> {
-        let who = self.uid.map_or_else(|| "nobody whom the router knows".into(), |uid| format!("user {uid}"));
-        let untold = || "the router does not tell".to_owned();
+        let who = self.uid.map_or_else(|| "a user unknown to the router".into(), |uid| format!("user {uid}"));
+        let unreported = || "not reported by the router".to_owned();
         let why = |right: &ExplainedRight| right.why.clone();
         let key = self.key.as_ref().map_or_else(
             || "none: commands from here are signed by a digest, which gives no right".into(),
@@ -154,15 +158,15 @@ impl RightFacts {
         );
         let mut steps = vec![
             Step { at: "as", found: format!("{who}, over {}", self.by) },
-            Step { at: "rule", found: self.right.as_ref().map_or_else(untold, why) },
+            Step { at: "rule", found: self.right.as_ref().map_or_else(unreported, why) },
             Step { at: "key", found: key },
         ];
         if self.key.is_some() || self.signed.is_some() {
-            steps.push(Step { at: "signed", found: self.signed.as_ref().map_or_else(untold, why) });
+            steps.push(Step { at: "signed", found: self.signed.as_ref().map_or_else(unreported, why) });
         }
         steps.push(Step {
             at: "not told",
-            found: "limits and parameters are looked at when the command comes".into(),
+            found: "limits and parameters are checked when the command arrives".into(),
         });
         steps
     }
@@ -173,13 +177,14 @@ impl RightFacts {
             [Scope::Localhost, Scope::Localhop].iter().any(|s| s.prefix().is_prefix_of(name.as_name()))
         });
         let Some(right) = self.signed.as_ref().or(self.right.as_ref()) else {
-            let text = format!("whether you may {asked} cannot be told before the command is sent");
-            return Verdict::new("not_told", text).hint("send the command: a refusal says why");
+            let text = format!("whether you may {asked} is unknown before the command is sent");
+            return Verdict::new("not_told", text).hint("send the command: a refusal has the reason");
         };
         if right.is_allowed {
             let verdict = Verdict::new("ok", format!("the router's policy allows you to {asked}"));
-            // What users may do they may without a key.
-            let key = self.key.as_ref().filter(|_| !self.right.as_ref().is_some_and(|it| it.is_allowed));
+            // With a right of the user, no key is needed.
+            let is_user_allowed = self.right.as_ref().is_some_and(|right| right.is_allowed);
+            let key = self.key.as_ref().filter(|_| !is_user_allowed);
             return match key {
                 Some(key) if !key.is_default => verdict.hint(format!(
                     "commands are signed by your default key, if it needs no passphrase: \
@@ -190,23 +195,23 @@ impl RightFacts {
             };
         }
         if is_reserved {
-            let text = format!("the router would refuse to {asked} to everybody");
+            let text = format!("no user may {asked}: the router would refuse it");
             return Verdict::new("not_allowed", text).hint("choose another prefix");
         }
         let is_unix = matches!(self.by, FaceUri::Unix(_));
         match (&self.signed, &self.key) {
-            (Some(signed), Some(key)) if key.is_chosen || !is_unix => self.of_key(signed, key),
+            (Some(signed), Some(key)) if key.is_chosen || !is_unix => self.key_verdict(signed, key),
             (Some(signed), None) if self.right.is_none() => Verdict::new(
                 "not_signed",
                 format!("the router would refuse to let you {asked}: {}", signed.why),
             )
-            .hint("make a key (`namely key new IDENTITY`) and have its certificate named by a rule `[[authorization.key]]`"),
-            _ => self.of_user(is_unix),
+            .hint("make a key (`namely key new IDENTITY`) and have a rule name its certificate: `[[authorization.key]]`"),
+            _ => self.user_verdict(is_unix),
         }
     }
 
-    /// No rule for the user lets it through, which is what counts.
-    fn of_user(&self, is_unix: bool) -> Verdict {
+    /// Returns the verdict if the rules for users decide, and none of them allows the command.
+    fn user_verdict(&self, is_unix: bool) -> Verdict {
         let asked = &self.asked;
         let unless = match (&self.key, &self.signed) {
             (Some(_), Some(signed)) => format!("; nor does its signature count: {}", signed.why),
@@ -215,10 +220,11 @@ impl RightFacts {
         };
         let text = format!("the router would refuse to let you {asked}{unless}");
         let verdict = Verdict::new("not_allowed", text);
-        // Over loopback a rule for the user may not be enough: authorization.loopback limits it.
+        // Over loopback, a rule for the user may not suffice, because authorization.loopback limits
+        // the rights of all users.
         if !is_unix {
             return verdict
-                .hint("use the router's Unix socket; `namely why` over it tells if a rule lacks there");
+                .hint("use the router's Unix socket; `namely why` over it shows if a rule is missing there");
         }
         let uid = self.uid.map_or_else(|| "UID".into(), |uid| uid.to_string());
         let rule = asked.rule();
@@ -228,8 +234,8 @@ impl RightFacts {
         ))
     }
 
-    /// What is wrong with the signature, and what to do about it.
-    fn of_key(&self, signed: &ExplainedRight, key: &SigningKey) -> Verdict {
+    /// Returns the verdict if the signature decides: its fault, and a remedy.
+    fn key_verdict(&self, signed: &ExplainedRight, key: &SigningKey) -> Verdict {
         let (asked, name) = (&self.asked, &key.name);
         let mut text = format!("the router would refuse to let you {asked}: {}", signed.why);
         let (cause, hint) = match signed.cause.as_str() {
@@ -241,7 +247,7 @@ impl RightFacts {
                 }
                 let rule = asked.rule();
                 let hint = format!(
-                    "give its operator what `namely cert export {name} > FILE` writes: a rule \
+                    "give its operator the output of `namely cert export {name} > FILE`, for a rule \
                      `[[authorization.key]]` with `certificate = \"FILE\"` and `{rule}` in namely.toml, and a reload"
                 );
                 ("key_unknown", hint)
@@ -249,8 +255,8 @@ impl RightFacts {
             "other_certificate" => (
                 "other_certificate",
                 format!(
-                    "sign by the one that it names (`namely key default CERTIFICATE`), or give its operator what \
-                     `namely cert export {name} > FILE` writes: the rule's file, and a reload"
+                    "sign by the one that it names (`namely key default CERTIFICATE`), or give its operator the output of \
+                     `namely cert export {name} > FILE`, for the rule's file and a reload"
                 ),
             ),
             "key_not_allowed" => (
@@ -260,19 +266,19 @@ impl RightFacts {
             "expired" => (
                 "expired",
                 format!(
-                    "make or have issued a newer certificate, and give its operator what \
-                     `namely cert export {name} > FILE` writes then: the rule's file, and a reload"
+                    "make a newer certificate or have one issued, and give its operator the output of \
+                     `namely cert export {name} > FILE`, for the rule's file and a reload"
                 ),
             ),
-            "not_yet_valid" => ("not_yet_valid", "look at the router's clock, or wait until then".into()),
+            "not_yet_valid" => ("not_yet_valid", "check the router's clock, or wait until then".into()),
             "bad_signature" => (
                 "other_key",
                 format!(
-                    "another key has this name there: give its operator what `namely cert export {name} > FILE` writes"
+                    "another key has this name there: give its operator the output of `namely cert export {name} > FILE`"
                 ),
             ),
             "outside_grace" => {
-                ("clock_skew", "set the clocks right here and there (`timedatectl` says whether they follow a server)".into())
+                ("clock_skew", "set the clocks right here and there (`timedatectl` shows whether they follow a server)".into())
             }
             "before_start" => ("clock_skew", "send it again; if that does not help, set this clock right".into()),
             "replayed" => (
@@ -283,22 +289,23 @@ impl RightFacts {
                 "not_here",
                 "use the router's Unix socket, or have `authorization.localhop_rib` set where others may register".into(),
             ),
-            _ => ("not_allowed", "send the command: a refusal says why".into()),
+            _ => ("not_allowed", "send the command: a refusal has the reason".into()),
         };
         Verdict::new(cause, text).hint(hint)
     }
 }
 
-/// What comes of a command that is signed as it would be; `None` if the router cannot tell.
-fn ask_signed(router: &mut Client, asked: &Asked) -> Result<Option<ExplainedRight>, ClientError> {
-    match router.ask_right(asked.asks(), asked.name()) {
-        // Not even a question is taken from there.
+/// Queries the decision on a command with this signature; `None` if the router does not support the
+/// query.
+fn query_signed(router: &mut Client, asked: &IntendedCommand) -> Result<Option<ExplainedRight>, ClientError> {
+    match router.ask_right(asked.query(), asked.name()) {
+        // The router refuses the query itself, so it would refuse the command, too.
         Err(ClientError::Command(CommandError::Refused(refused))) => Ok(Some(ExplainedRight {
             why: refused.text,
             cause: "not_here".into(),
             ..ExplainedRight::default()
         })),
-        // Other routers have no such question.
+        // Other routers do not support the query.
         Err(ClientError::Command(CommandError::NoAnswer | CommandError::Nack(_))) => Ok(None),
         answer => answer,
     }
@@ -312,7 +319,7 @@ mod tests {
         uri.parse().unwrap()
     }
 
-    fn refused(asked: Asked) -> RightFacts {
+    fn refused(asked: IntendedCommand) -> RightFacts {
         let right = ExplainedRight { why: "no rule allows it".into(), ..ExplainedRight::default() };
         let by = "unix:///run/namely.sock".parse().unwrap();
         RightFacts { asked, uid: Some(1000), right: Some(right), signed: None, key: None, by }
@@ -323,8 +330,8 @@ mod tests {
     }
 
     #[test]
-    fn each_answer_about_rights_has_its_cause_and_its_next_step() {
-        let register = || refused(Asked::Register(name("/lab")));
+    fn each_rights_answer_has_cause_and_hint() {
+        let register = || refused(IntendedCommand::Register(name("/lab")));
         let keyed = RightFacts { key: key(false), ..register() };
         let far = RightFacts { by: "tcp4://127.0.0.1:6363".parse().unwrap(), ..register() };
         let untold = RightFacts { right: None, uid: None, ..register() };
@@ -338,12 +345,17 @@ mod tests {
                 "refuse to let you register /lab",
                 "`user = 1000` and `register = [\"/lab\"]`",
             ),
-            (refused(Asked::Bind(name("/lab"))), "not_allowed", "bind /lab", "`bind = [\"/lab\"]`"),
-            (refused(Asked::Manage), "not_allowed", "manage the router", "`manage = true`"),
+            (refused(IntendedCommand::Bind(name("/lab"))), "not_allowed", "bind /lab", "`bind = [\"/lab\"]`"),
+            (refused(IntendedCommand::Manage), "not_allowed", "manage the router", "`manage = true`"),
             (keyed, "not_allowed", "unless a rule for the key /alice/KEY/1 allows it", "user = 1000"),
             (far, "not_allowed", "register", "use the router's Unix socket"),
-            (refused(Asked::Register(name("/localhop/nfd/x"))), "not_allowed", "everybody", "another prefix"),
-            (untold, "not_told", "cannot be told before", "send the command"),
+            (
+                refused(IntendedCommand::Register(name("/localhop/nfd/x"))),
+                "not_allowed",
+                "no user",
+                "another prefix",
+            ),
+            (untold, "not_told", "is unknown before", "send the command"),
         ] {
             is(&facts.verdict(), cause, text, next);
         }
@@ -357,12 +369,12 @@ mod tests {
     }
 
     #[test]
-    fn each_fault_of_a_signature_has_its_cause_and_its_next_step() {
+    fn each_signature_fault_has_cause_and_hint() {
         let with = |cause: &str, is_allowed| {
             let signed =
                 ExplainedRight { cause: cause.into(), is_allowed, why: "of it".into(), ..Default::default() };
             let by = "tcp4://192.0.2.1:6363".parse().unwrap();
-            let asked = Asked::Register(name("/lab"));
+            let asked = IntendedCommand::Register(name("/lab"));
             RightFacts { asked, uid: None, right: None, signed: Some(signed), key: key(true), by }
         };
         for (told, cause, next) in [
@@ -377,7 +389,7 @@ mod tests {
             ("replayed", "replayed", "wait until it is past"),
             ("localhop", "not_here", "localhop_rib"),
             ("not_here", "not_here", "localhop_rib"),
-            ("what a later router may say", "not_allowed", "send the command"),
+            ("a cause of a later router", "not_allowed", "send the command"),
         ] {
             is(&with(told, false).verdict(), cause, "register /lab: of it", next);
         }
@@ -387,7 +399,7 @@ mod tests {
         is(&issued.verdict(), "key_unknown", "that /site/KEY/1 issued its certificate", "rule");
         let none = RightFacts { key: None, ..with("not_trusted", false) };
         is(&none.verdict(), "not_signed", "of it", "namely key new");
-        // Over the Unix socket rules for users come first, unless a key was asked for.
+        // Over the Unix socket, the rules for users decide, unless a key was selected.
         let by = || "unix:///run/namely.sock".parse().unwrap();
         let user = RightFacts { by: by(), key: key(false), uid: Some(7), ..with("expired", false) };
         is(&user.verdict(), "not_allowed", "nor does its signature count: of it", "user = 7");

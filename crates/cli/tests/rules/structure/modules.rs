@@ -10,7 +10,7 @@ use syn::{Attribute, Item, ItemUse, UseTree};
 /// Segments of a module's path below the crate's root.
 pub(super) type ModulePath = Vec<String>;
 
-/// How many re-exports a path may pass through before the search ends.
+/// Maximum number of re-exports that the search for a path follows.
 const REEXPORTS_MAX: usize = 16;
 
 /// A module and the file that holds it.
@@ -180,7 +180,7 @@ fn path_attribute(attribute: &Attribute) -> Option<String> {
     pair.path.is_ident("path").then(|| text.value())
 }
 
-/// Whether the item is for tests alone.
+/// Returns true if the item is for tests only.
 pub(super) fn is_test(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let list = attribute.meta.require_list().ok().filter(|list| list.path.is_ident("cfg"));
@@ -252,7 +252,7 @@ mod tests {
     const INNER: (&str, &str) = ("b/inner.rs", "use super::super::c::C as Other;\npub struct B(Other);");
 
     #[test]
-    fn a_reexport_leads_to_the_file_that_defines() {
+    fn a_reexport_resolves_to_its_definition() {
         // `c` names `g` by the root, which exports it from `a`; `b/mod.rs` is passed through.
         let c = ("c.rs", "pub struct C;\nfn f() { crate::g() }");
         let expected = ["a.rs", "b/inner.rs", "c.rs"].map(str::to_owned);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn imports_of_tests_and_comments_do_not_count() {
+    fn test_and_comment_imports_are_ignored() {
         let c = ("c.rs", "pub struct C;\n// use crate::g;\n#[cfg(test)]\nmod tests { use crate::g; }");
         assert_eq!(ring(&[LIB, A, B, INNER, c]), None);
     }

@@ -1,9 +1,9 @@
-//! Files that import one another.
+//! Rings: sets of files that import one another, directly or through others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hash;
 
-/// Sets of two or more nodes of which each leads to each other, the largest first.
+/// The strongly connected components of at least two nodes, the largest first.
 pub(super) fn rings<N: Copy + Ord + Hash>(graph: &BTreeMap<N, BTreeSet<N>>) -> Vec<Vec<N>> {
     let reach: BTreeMap<N, BTreeSet<N>> = graph.keys().map(|node| (*node, reachable(graph, *node))).collect();
     let mut left: BTreeSet<N> = graph.keys().copied().collect();
@@ -20,7 +20,8 @@ pub(super) fn rings<N: Copy + Ord + Hash>(graph: &BTreeMap<N, BTreeSet<N>>) -> V
     rings
 }
 
-/// All nodes to which a path of at least one edge leads. Each node of a ring reaches itself.
+/// All nodes to which a path of at least one edge leads from `from`. Each node of a ring reaches
+/// itself.
 fn reachable<N: Copy + Ord>(graph: &BTreeMap<N, BTreeSet<N>>, from: N) -> BTreeSet<N> {
     let mut reached = BTreeSet::new();
     let mut next = vec![from];

@@ -7,7 +7,7 @@ use namely_wire::Name;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
-/// The virtual plane of VIP, which this router does not have.
+/// The virtual plane of VIP, which this build does not contain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vip {
     pub(super) router: String,
@@ -23,7 +23,7 @@ impl<'de> Deserialize<'de> for Vip {
     }
 }
 
-/// The least that the core, which has none, takes for a limit.
+/// The smallest limit that the core accepts. The core has no registered objects.
 pub(super) fn objects_max(_vip: Option<&Vip>) -> usize {
     1
 }

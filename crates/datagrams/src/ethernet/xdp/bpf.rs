@@ -1,6 +1,6 @@
-//! The four requests of bpf(2) that a program and its map of sockets take. Nothing is pinned:
-//! program, map and the link to the device are descriptors, so that all of it goes with this
-//! process, however it ends.
+//! The four requests of bpf(2) for a program and its map of sockets. Nothing is pinned: program,
+//! map and the link to the device are descriptors, so all of them are released when this process
+//! ends, for any reason.
 #![allow(unsafe_code)]
 
 use std::mem;
@@ -22,12 +22,12 @@ const BPF_PROG_TYPE_XDP: u32 = 6;
 const BPF_XDP: u32 = 37;
 const BPF_F_XDP_HAS_FRAGS: u32 = 1 << 5;
 
-/// Where a program runs (`XDP_FLAGS_*` of `linux/if_link.h`).
+/// The hook in which a program runs (`XDP_FLAGS_*` of `linux/if_link.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// In the device's driver, before the kernel has made a packet of the frame.
     Native = 4,
-    /// In the kernel's network stack, for drivers that have no place for it.
+    /// In the kernel's network stack, for drivers without support.
     Generic = 2,
 }
 
@@ -90,8 +90,8 @@ impl Program {
     /// Has a device hand NDN frames to sockets; without any, all frames pass as before.
     ///
     /// # Errors
-    /// What the system says: that this process may not, that the driver cannot, that the device has
-    /// another program.
+    /// The system's error: this process lacks the right, the driver lacks support, or the device
+    /// has another program.
     pub fn attach(index: u32, address: MacAddress, mode: Mode) -> Result<Self, Errno> {
         let map =
             MapCreate { map_type: BPF_MAP_TYPE_XSKMAP, key_size: 4, value_size: 4, max_entries: QUEUES_MAX };
@@ -113,7 +113,7 @@ impl Program {
     /// closed.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn lead(&self, queue: u32, socket: &OwnedFd) -> Result<(), Errno> {
         let value = socket.as_raw_fd();
         let update = MapUpdate {
@@ -141,31 +141,31 @@ fn load(program: &[Instruction]) -> Result<OwnedFd, Errno> {
         log_size: 0,
         log_buf: 0,
         kern_version: 0,
-        // It reads nothing behind the header, so that it takes frames in several pieces, too.
+        // The program reads nothing behind the header, so it accepts frames in several pieces, too.
         prog_flags: BPF_F_XDP_HAS_FRAGS,
         prog_name: name,
         prog_ifindex: 0,
         expected_attach_type: BPF_XDP,
     };
-    // SAFETY: instructions and licence are live during the call, which copies as many instructions
-    // as the request says and the string up to its zero.
+    // SAFETY: instructions and license are live during the call, which copies as many instructions
+    // as the request states and the string up to its zero.
     unsafe { descriptor(BPF_PROG_LOAD, &request) }
 }
 
-/// A request whose answer is a new descriptor.
+/// Makes a request with a new descriptor as its answer.
 ///
 /// # Safety
 /// As [`bpf`]; and the request is one that is answered so.
 unsafe fn descriptor<T: Copy>(request: libc::c_long, attributes: &T) -> Result<OwnedFd, Errno> {
-    // SAFETY: the caller's word; a descriptor that the kernel has just made is open and nobody
-    // else's.
+    // SAFETY: by the caller's promise; a descriptor that the kernel has just made is open and has
+    // no other owner.
     unsafe { bpf(request, attributes).map(|answer| OwnedFd::from_raw_fd(answer as libc::c_int)) }
 }
 
 /// # Safety
-/// `T` is what `union bpf_attr` has for the request, up to some member, and what its pointers lead
-/// to is live and as long as the request has it. The kernel takes members that are not given for
-/// zero.
+/// `T` is the member of `union bpf_attr` for the request, up to some field. The targets of its
+/// pointers are live and have the lengths that the request states. The kernel takes missing fields
+/// for zero.
 unsafe fn bpf<T: Copy>(request: libc::c_long, attributes: &T) -> Result<libc::c_long, Errno> {
     // SAFETY: the structure is live and of the length given; for the rest, the caller's word.
     let answer =

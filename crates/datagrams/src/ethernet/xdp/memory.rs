@@ -1,11 +1,11 @@
 //! An XDP socket's memory, which it shares with the kernel: chunks for frames, and four rings that
-//! say whose each chunk is.
+//! record the owner of each chunk.
 //!
-//! The first chunks are for frames that arrive, the others for frames that leave; no chunk ever
-//! changes sides. One that is for receiving is the kernel's from the time that it stands in the
-//! fill ring until the receive ring has it. One that is for sending is the kernel's from the
-//! transmit ring until the completion ring has it. [`Receive`] and [`Transmit`] have two rings
-//! each, so that they need no lock between them.
+//! The first chunks are for received frames, the others for sent frames; no chunk ever changes
+//! sides. A chunk for receiving belongs to the kernel from its entry in the fill ring until its
+//! entry in the receive ring. A chunk for sending belongs to the kernel from its entry in the
+//! transmit ring until its entry in the completion ring. [`Receive`] and [`Transmit`] have two
+//! rings each, so they need no lock between them.
 #![allow(unsafe_code)]
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -22,13 +22,13 @@ use rustix::net::xdp::{
 };
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 
-use super::super::ring::Arrived;
+use super::super::ring::ReceivedFrame;
 use super::FRAME_OCTETS_MAX;
 
-/// What the kernel keeps free before each frame that arrives (`XDP_PACKET_HEADROOM`).
+/// The headroom that the kernel keeps free before each received frame (`XDP_PACKET_HEADROOM`).
 const HEADROOM_OCTETS: usize = 256;
 
-/// How a socket's memory is divided.
+/// The layout of a socket's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// 2048 or 4096, as the kernel has it.
@@ -42,12 +42,19 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Minimum and maximum number of chunks of one side.
+    /// Minimum number of chunks of one side.
     const CHUNKS_MIN: usize = 64;
+
+    /// Chunks of memory for one direction of a receive queue by AF_XDP.
+    ///
+    /// # Limit
+    /// The queue has less memory than its setting.
+    /// - Value: 16,384 of 2048 or 4096 octets
+    /// - Tests: `chunks_fit_the_longest_frame`
     const CHUNKS_MAX: usize = 16 << 10;
 
-    /// For frames of up to `frame_octets`, with about so many octets for those that arrive and
-    /// those that leave.
+    /// Creates the layout for frames of up to `frame_octets`, with about `receive_octets` for
+    /// received and `transmit_octets` for sent frames.
     pub fn new(frame_octets: usize, receive_octets: usize, transmit_octets: usize) -> Self {
         let fits = |chunk: usize| frame_octets + HEADROOM_OCTETS <= chunk;
         let chunk_octets = if fits(2048) { 2048 } else { 4096 };
@@ -72,7 +79,7 @@ impl Layout {
     }
 }
 
-/// A mapping of this process's own.
+/// A mapping of this process.
 #[derive(Debug)]
 struct Mapping {
     start: NonNull<u8>,
@@ -80,8 +87,7 @@ struct Mapping {
 }
 
 // SAFETY: the memory belongs to this value alone, the kernel aside, and is not tied to a thread.
-// Whoever reaches it through a shared reference has rules of their own, which the rest of this
-// module keeps.
+// Access through a shared reference follows further rules, which the rest of this module keeps.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -90,8 +96,7 @@ impl Mapping {
     /// Memory of zeros.
     fn anonymous(octets: usize) -> Result<Self, Errno> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping, at a place that the kernel chooses, takes nothing away from
-        // anybody.
+        // SAFETY: a new mapping, at an address that the kernel chooses, replaces no existing one.
         let start = unsafe {
             rustix::mm::mmap_anonymous(std::ptr::null_mut(), octets, protection, MapFlags::PRIVATE)?
         };
@@ -116,8 +121,8 @@ impl Drop for Mapping {
     }
 }
 
-/// One end of a ring whose other end is the kernel's. `T` is what its entries are: integers that
-/// any octets are a value of.
+/// One end of a ring whose other end is the kernel's. `T` is the type of its entries: integers for
+/// which any octets are a value.
 #[derive(Debug)]
 struct Ring<T> {
     mapping: Mapping,
@@ -126,8 +131,8 @@ struct Ring<T> {
     flags: Option<usize>,
     first: usize,
     entries: u32,
-    /// The entry that this end produces or consumes next. Both ends count on without end; the
-    /// remainder is the place.
+    /// The entry that this end produces or consumes next. Both ends count up without end; the
+    /// remainder is the index.
     next: u32,
     entry: std::marker::PhantomData<T>,
 }
@@ -167,12 +172,12 @@ impl<T: Copy> Ring<T> {
 
     fn place(&self) -> NonNull<T> {
         let place = (self.next & (self.entries - 1)) as usize;
-        // SAFETY: the place is below the number of entries (a power of two), for all of which `new`
+        // SAFETY: the index is below the number of entries (a power of two), for all of which `new`
         // mapped room behind `first`, where `T` is aligned.
         unsafe { self.mapping.start.add(self.first).cast::<T>().add(place) }
     }
 
-    /// Takes the next entry. Only after [`Ring::available`] said that there is one.
+    /// Takes the next entry. Only after [`Ring::available`] reported one.
     fn take(&mut self) -> T {
         let place = self.place();
         self.next = self.next.wrapping_add(1);
@@ -182,7 +187,7 @@ impl<T: Copy> Ring<T> {
         unsafe { place.read() }
     }
 
-    /// Adds an entry. Only where there is room: each ring has as many entries as its side has
+    /// Adds an entry. There is always room, because each ring has as many entries as its side has
     /// chunks.
     fn put(&mut self, entry: T) {
         let place = self.place();
@@ -191,16 +196,16 @@ impl<T: Copy> Ring<T> {
         unsafe { place.write(entry) };
     }
 
-    /// Shows the kernel what was taken.
+    /// Publishes the taken entries to the kernel.
     fn publish_taken(&self) {
         self.word(self.consumer).store(self.next, Ordering::Release);
     }
 
-    /// Shows the kernel what was put. Returns whether it must be told.
+    /// Publishes the new entries to the kernel. Returns true if it must be notified.
     fn publish_put(&self) -> bool {
         self.word(self.producer).store(self.next, Ordering::Release);
-        // The kernel asks to be told before it looks a last time: it must not miss what was put
-        // before we look.
+        // The kernel sets the flag before it reads the ring a last time. The fence ensures that it
+        // either sees the new entries, or that we see the flag.
         fence(Ordering::SeqCst);
         let flags = self.flags.map_or(0, |flags| self.word(flags).load(Ordering::Relaxed));
         flags & XdpRingFlags::XDP_RING_NEED_WAKEUP.bits() != 0
@@ -210,7 +215,7 @@ impl<T: Copy> Ring<T> {
 /// An XDP socket that is bound to a queue of a device: its two halves.
 ///
 /// # Errors
-/// What the system says; [`Errno::INVAL`] where there is no such queue.
+/// The system's error; [`Errno::INVAL`] if there is no such queue.
 pub fn open(index: u32, queue: u32, layout: Layout) -> Result<(Receive, Transmit), Errno> {
     let flags = SocketFlags::CLOEXEC;
     let socket = rustix::net::socket_with(AddressFamily::XDP, SocketType::RAW, flags, None)?;
@@ -246,7 +251,7 @@ pub fn open(index: u32, queue: u32, layout: Layout) -> Result<(Receive, Transmit
     Ok((Receive { socket, umem, layout, rx, fill, assembly, drops: 0 }, transmit))
 }
 
-/// A frame that comes in several pieces.
+/// A frame in several pieces.
 #[derive(Debug, Default)]
 struct Assembly {
     octets: Vec<u8>,
@@ -254,9 +259,9 @@ struct Assembly {
 }
 
 impl Assembly {
-    /// Shows a frame to `take` when its last piece is there.
-    fn add(&mut self, piece: &[u8], goes_on: bool, mut take: impl FnMut(Arrived<'_>)) {
-        let whole = |octets, is_cut| Arrived { octets, is_cut, vlan: None, is_losing: false };
+    /// Passes a frame to `take` when its last piece is there.
+    fn add(&mut self, piece: &[u8], goes_on: bool, mut take: impl FnMut(ReceivedFrame<'_>)) {
+        let whole = |octets, is_cut| ReceivedFrame { octets, is_cut, vlan: None, is_losing: false };
         if !goes_on && !self.is_cut && self.octets.is_empty() {
             return take(whole(piece, false));
         }
@@ -281,14 +286,13 @@ pub struct Receive {
     rx: Ring<XdpDesc>,
     fill: Ring<u64>,
     assembly: Assembly,
-    /// As they were last read; the kernel only counts up.
+    /// The kernel's counters at the last call; they only increase.
     drops: u64,
 }
 
 impl Receive {
-    /// Shows frames to `take`, as many as there are in `max` pieces. Returns how many pieces there
-    /// were.
-    pub fn receive(&mut self, max: usize, mut take: impl FnMut(Arrived<'_>)) -> usize {
+    /// Passes frames to `take`, at most `max` pieces. Returns the number of pieces.
+    pub fn receive(&mut self, max: usize, mut take: impl FnMut(ReceivedFrame<'_>)) -> usize {
         let count = (self.rx.available() as usize).min(max);
         if count == 0 {
             return 0;
@@ -299,28 +303,29 @@ impl Receive {
             let (start, octets) = (addr as usize, len as usize);
             let is_ours = (chunk as usize) < self.layout.receive_chunks * self.layout.chunk_octets;
             if !is_ours || octets > chunk as usize + self.layout.chunk_octets - start {
-                // The kernel gives back what it was given; a chunk that it did not have is not
-                // given to it.
+                // The kernel returns only chunks that it was given. A chunk that it did not have is
+                // not given to it.
                 debug_assert!(false, "the kernel named {addr} with {len} octets");
                 continue;
             }
-            // SAFETY: the piece is within a chunk for receiving, as seen above, hence within the
+            // SAFETY: the piece is within a chunk for receiving, as checked above, hence within the
             // mapping. The receive ring has it, so that the kernel writes nothing there until it
-            // stands in the fill ring again, which is published below, after the last use. Nobody
-            // else here reads or writes chunks for receiving.
+            // stands in the fill ring again, which is published below, after the last use. No other
+            // code here reads or writes chunks for receiving.
             let piece = unsafe { std::slice::from_raw_parts(self.umem.start.add(start).as_ptr(), octets) };
             self.assembly.add(piece, options.contains(XdpDescOptions::XDP_PKT_CONTD), &mut take);
             self.fill.put(chunk);
         }
         self.rx.publish_taken();
         if self.fill.publish_put() {
-            // Nothing is received so; a driver that ran out of chunks looks again.
+            // This call receives nothing. It makes a driver that ran out of chunks read the fill
+            // ring again.
             let _ = rustix::net::recv(&*self.socket, &mut [0; 0], RecvFlags::DONTWAIT);
         }
         count
     }
 
-    /// Frames that the kernel dropped, for want of a free chunk, since this was last called.
+    /// The number of frames that the kernel dropped since the last call because no chunk was free.
     pub fn drops(&mut self) -> u64 {
         let Ok(statistics) = sockopt::xdp_statistics(&*self.socket) else { return 0 };
         let drops = statistics.rx_dropped + statistics.rx_ring_full.unwrap_or(0);
@@ -375,8 +380,8 @@ impl Transmit {
         }
     }
 
-    /// Copies a frame into chunks for the kernel. False if there are not enough; nothing is copied
-    /// then.
+    /// Copies a frame into chunks for the kernel. Returns false, without copying, if there are not
+    /// enough.
     pub fn put(&mut self, parts: &[&[u8]]) -> bool {
         let octets: usize = parts.iter().map(|part| part.len()).sum();
         let chunks = octets.div_ceil(self.layout.chunk_octets);
@@ -398,8 +403,8 @@ impl Transmit {
                 let (now, later) = part.split_at(part.len().min(len - at));
                 // SAFETY: `at` and the octets copied end within the chunk, and the chunk, whose
                 // address `open` or `reap` put on the list of free ones, within the mapping. It is
-                // for sending and free, so that neither the kernel nor, behind `&mut self`, anybody
-                // else reads or writes there. `now` is memory of the caller's.
+                // for sending and free, so that neither the kernel nor, behind `&mut self`, any
+                // other code reads or writes there. `now` is memory of the caller's.
                 unsafe {
                     let to = self.umem.start.add(chunk as usize + at);
                     std::ptr::copy_nonoverlapping(now.as_ptr(), to.as_ptr(), now.len());
@@ -414,7 +419,8 @@ impl Transmit {
         true
     }
 
-    /// Hands the kernel what was put. Returns the socket where it must be told ([`kick`]).
+    /// Publishes the new entries to the kernel. Returns the socket if the kernel must be notified
+    /// ([`kick`]).
     pub fn publish(&self) -> Option<Arc<OwnedFd>> {
         self.tx.publish_put().then(|| self.socket.clone())
     }
@@ -425,10 +431,10 @@ impl Transmit {
     }
 }
 
-/// Has the kernel send what stands in the transmit ring, or a part of it.
+/// Has the kernel send the entries of the transmit ring, or a part of them.
 ///
 /// # Errors
-/// [`Errno::AGAIN`] or [`Errno::NOBUFS`] when it is not all, [`Errno::BUSY`] when the device
+/// [`Errno::AGAIN`] or [`Errno::NOBUFS`] when some entries remain; [`Errno::BUSY`] when the device
 /// refused a frame, which is lost; [`Errno::NETDOWN`] and [`Errno::NXIO`] when there is no device
 /// to send.
 pub fn kick(socket: &OwnedFd) -> Result<(), Errno> {
@@ -440,7 +446,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_of_a_frame_are_joined_up_to_the_longest_frame() {
+    fn frame_pieces_are_joined_up_to_the_maximum() {
         let mut assembly = Assembly::default();
         let mut seen = Vec::new();
         let mut add = |piece: &[u8], goes_on| {
@@ -458,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_take_the_longest_frame_or_are_joined_and_memory_is_bounded() {
+    fn chunks_fit_the_longest_frame() {
         for (mtu, chunk_octets, is_split) in [
             (1500, 2048, false),
             (1774, 2048, false),

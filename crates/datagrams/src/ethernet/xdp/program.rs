@@ -1,6 +1,6 @@
-//! What runs in the kernel for each frame that a device receives: NDN frames for this station and
-//! for groups go to the socket of their receive queue, everything else goes on as if there were no
-//! program.
+//! The program that runs in the kernel for each frame that a device receives. NDN frames to this
+//! device and to groups are redirected to the socket of their receive queue. All other frames pass
+//! as if there were no program.
 //!
 //! Instructions are those of the kernel's `Documentation/bpf/standardization/instruction-set.rst`.
 
@@ -20,22 +20,22 @@ pub(super) struct Instruction {
     immediate: i32,
 }
 
-/// Where `struct xdp_md` has what is read of it.
+/// Offsets of the fields of `struct xdp_md` that are read.
 const DATA_AT: i16 = 0;
 const DATA_END_AT: i16 = 4;
 const RX_QUEUE_AT: i16 = 16;
 
-/// Where a frame has its EtherType, behind two addresses.
+/// Offset of a frame's EtherType, behind two addresses.
 const ETHERTYPE_AT: i16 = 12;
 
-/// The frame goes on into the kernel's network stack.
+/// The frame passes to the kernel's network stack.
 const XDP_PASS: i32 = 2;
 
-/// `bpf_redirect_map(map, key, flags)`; the last bits of the flags say what happens where the map
-/// has nothing.
+/// `bpf_redirect_map(map, key, flags)`; the last bits of the flags are the action if the map has no
+/// entry.
 const REDIRECT_MAP: i32 = 51;
 
-/// The two halves of a wide load whose value stands for the map with the descriptor that it has.
+/// Marks a wide load (two instructions) whose value is the map with the given descriptor.
 const PSEUDO_MAP_FD: u8 = 1;
 
 /// Jumps are patched to end at the last two instructions.
@@ -65,7 +65,8 @@ const fn pass_unless(register: u8, octets: [u8; 2]) -> Instruction {
     instruction(0x55, register, 0, TO_PASS, u16::from_ne_bytes(octets) as i32)
 }
 
-/// The program for the station `address`, with the map of sockets that has the descriptor `map`.
+/// Returns the program for the link address `address`, with the map of sockets that has the
+/// descriptor `map`.
 pub(super) fn redirect_ndn(address: MacAddress, map: i32) -> Vec<Instruction> {
     let [a, b, c, d, e, f] = address.0;
     let mut program = vec![
@@ -88,7 +89,7 @@ pub(super) fn redirect_ndn(address: MacAddress, map: i32) -> Vec<Instruction> {
         load32(2, 1, RX_QUEUE_AT),                        // take: r2 = the queue, which is the key
         instruction(0x18, 1, PSEUDO_MAP_FD, 0, map),      // r1 = the map
         instruction(0, 0, 0, 0, 0),                       //
-        set(3, XDP_PASS),                                 // r3 = what to do without a socket
+        set(3, XDP_PASS),                                 // r3 = the action without a socket
         instruction(0x85, 0, 0, 0, REDIRECT_MAP),         // r0 = bpf_redirect_map(r1, r2, r3)
         instruction(0x95, 0, 0, 0, 0),                    // return r0
         set(0, XDP_PASS),                                 // pass: r0 = XDP_PASS
@@ -109,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_jump_ends_within_the_program_and_none_is_left_to_patch() {
+    fn every_xdp_jump_stays_inside_the_program() {
         let program = redirect_ndn(MacAddress([2, 0, 0, 0, 0, 1]), 7);
         let pass = program.len() - 2;
         let jumps: Vec<usize> = program

@@ -1,15 +1,15 @@
-//! The listing of a directory, as servers without an index have it.
+//! The listing of a directory, as served by producers without an index.
 
 use namely_wire::Name;
 use namely_wire::rdr::listing;
 
 use super::super::GetError;
 
-/// The entries of a listing: its octets, and where each entry begins, so that a long listing takes
-/// little more memory than itself.
+/// The entries of a listing: its octets, and the position of each entry, so that a long listing
+/// takes little more memory than itself.
 pub(super) struct Entries {
     octets: Vec<u8>,
-    /// Where names begin and end, and whether they are directories'; in the order of names.
+    /// Start and end of each name, and whether it is a directory; sorted by name.
     places: Vec<(u32, u32, bool)>,
     pub(super) directories: usize,
     pub(super) duplicates: u64,
@@ -23,7 +23,7 @@ impl Entries {
         for entry in listing(&octets) {
             let entry = entry.map_err(refused)?;
             let end = at + entry.name.len();
-            // A listing has at most `LISTING_OCTETS_MAX`.
+            // The positions fit 32 bits: a listing has at most `LISTING_OCTETS_MAX`.
             places.push((at as u32, end as u32, entry.is_directory));
             at = end + if entry.is_directory { 2 } else { 1 };
         }
@@ -42,7 +42,7 @@ impl Entries {
         self.places.binary_search_by(|place| at(place).cmp(&Some(name))).is_ok()
     }
 
-    /// Names, and whether they are directories'.
+    /// Names, each with whether it is a directory.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], bool)> {
         self.places.iter().filter_map(|(start, end, is_directory)| {
             let name = self.octets.get(*start as usize..*end as usize)?;
@@ -57,7 +57,7 @@ mod tests {
     use crate::root::LISTING_OCTETS_MAX;
 
     #[test]
-    fn a_listing_takes_little_more_than_its_octets_and_duplicates_are_counted() {
+    fn a_listing_counts_duplicates_within_its_memory() {
         let octets = b"b\0a/\0b\0c\0a\0".to_vec();
         let entries = Entries::new(Name::new(), octets).unwrap();
         let first = |name: &[u8]| entries.iter().find(|(entry, _)| *entry == name).unwrap().1;

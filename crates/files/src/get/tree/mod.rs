@@ -1,8 +1,8 @@
-//! Fetching a directory and all that is in it.
+//! Fetches a directory and all files and directories in it.
 //!
-//! By index where the producer has one: all small files of many directories come as one object. By
-//! listings elsewhere, a file at a time. Nothing outside the target is written or removed, whatever
-//! a producer or a link says.
+//! If the producer has an index, the small files of many directories are fetched as one object.
+//! Otherwise each directory is listed, and each file is fetched by its own name. Neither names from
+//! a producer nor symbolic links can cause a write or a removal outside the target.
 
 mod listing;
 mod place;
@@ -23,108 +23,126 @@ use namely_wire::tree_index::{LeftOut, index_name, pack_name};
 use rustix::fs::FileType;
 
 use self::listing::Entries;
-use self::place::Place;
-use self::plan::{Plan, Wanted, plan};
-use self::unpack::{Unpacked, Unpacking, parts};
+use self::place::TargetDirectory;
+use self::plan::{Plan, PlannedFile, plan};
+use self::unpack::{PackProgress, PackReceiver, parts};
 use super::target::{Target, refused};
 use super::version::{check_age, check_newer, note_version};
 use super::{GetError, GetOptions, get_file};
 use crate::root::LISTING_OCTETS_MAX;
 
-/// Directories that wait to be fetched: a listing that would make them more is not followed.
+/// Directories of a tree that wait to be fetched.
+///
+/// # Limit
+/// A directory whose listing would exceed the limit is not followed, and is reported by name.
+/// - Tests: `a_listing_of_too_many_directories_is_refused`
 pub(super) const PENDING_MAX: usize = 65_536;
 
-/// Directories within directories that are followed.
+/// Depth of directories that are fetched.
+///
+/// # Limit
+/// A deeper directory is not fetched, and is reported by name.
+/// - Tests: `directory_depth_is_limited`
 pub const DEPTH_MAX: usize = 64;
 
-/// Of what could not be fetched, so many are kept with their errors; all are counted and told.
+/// Failures of a tree's fetch whose errors are retained.
+///
+/// # Limit
+/// All failures are counted and reported, but further errors are not retained.
+/// - Counter: `FetchedTree::failures`
+/// - Tests: `stored_failures_are_limited`
 pub const FAILED_MAX: usize = 100;
 
-/// How often an index is asked for again because its pack is no longer there.
+/// Maximum number of attempts to fetch an index and its pack. An attempt fails if a newer index has
+/// replaced that of the pack.
 const AGAIN_MAX: usize = 3;
 
-/// How far the fetch of a tree is.
+/// Progress of the fetch of a tree.
 #[derive(Clone, Copy, Debug)]
 pub struct TreeProgress {
     /// Files fetched.
     pub files: u64,
-    /// Octets of them, and of the one that is being fetched.
+    /// Octets of the fetched files, and of the file in progress.
     pub octets: u64,
-    /// Files that are to be fetched, as far as listings were read.
+    /// Files to fetch, according to the listings and indexes that were read so far.
     pub files_wanted: u64,
-    /// Octets of them.
+    /// Octets of these files, as far as an index gives their sizes.
     pub octets_wanted: u64,
-    /// Whether all listings were read.
+    /// Whether all listings and indexes were read.
     pub is_all_listed: bool,
-    /// Octets of listings.
+    /// Octets of listings and indexes.
     pub octets_listed: u64,
 }
 
-/// What happens while a tree is fetched. Paths are below the target.
+/// Events of the fetch of a tree. Paths are below the target.
 #[derive(Clone, Copy, Debug)]
 pub enum TreeEvent<'a> {
-    /// So far it is.
+    /// The current progress.
     Progress(TreeProgress),
-    /// This could not be fetched.
+    /// A file or directory could not be fetched.
     Failed(&'a Path, &'a GetError),
-    /// This is there and cannot be fetched.
+    /// The producer has an entry that it does not serve, for this reason.
     LeftOut(&'a Path, LeftOut),
-    /// This changed while it was fetched; it is asked for again.
+    /// A file or directory changed while it was fetched. It is requested again.
     Changed(&'a Path),
-    /// Without [`GetOptions::dry_run`] this would be fetched; how many octets it has, if known.
-    Wanted(&'a Path, Option<u64>),
-    /// This is not there any more and was removed, or, with [`GetOptions::dry_run`], would be.
+    /// A file that would be fetched without [`GetOptions::dry_run`], and its octets, if known.
+    PlannedFile(&'a Path, Option<u64>),
+    /// An entry that no longer exists at the producer was removed. With [`GetOptions::dry_run`] it
+    /// would be removed.
     Deleted(&'a Path),
 }
 
-/// A tree that was fetched.
+/// A fetched tree.
 #[derive(Debug, Default)]
-pub struct TreeGot {
-    /// Files that were fetched, or with [`GetOptions::dry_run`] would be.
+pub struct FetchedTree {
+    /// Files that were fetched, or that would be fetched without [`GetOptions::dry_run`].
     pub files: u64,
-    /// Files that were there already.
+    /// Files that were present already and were not fetched.
     pub unchanged: u64,
     /// Directories.
     pub directories: u64,
-    /// Entries of listings that were there already: the first one counts.
+    /// Duplicate entries of listings; the first one counts.
     pub duplicates: u64,
     /// Octets that were fetched.
     pub octets: u64,
-    /// What was removed: files, and directories with all that was in them.
+    /// Removed entries: files, and directories with their content.
     pub deleted: u64,
-    /// What is there and cannot be fetched: pipes, sockets, devices, links that lead out.
+    /// Entries that the producer does not serve: pipes, sockets, devices, unreadable files, and
+    /// links that lead out of the served directory or nowhere.
     pub left_out: u64,
-    /// How many files and directories could not be fetched.
+    /// Number of files and directories that could not be fetched.
     pub failures: u64,
-    /// The first [`FAILED_MAX`] of them, and why.
+    /// The first [`FAILED_MAX`] of these files and directories, with their errors.
     pub failed: Vec<(Name, GetError)>,
 }
 
-/// Fetches the directory `name` into the directory `target`, which is made if there is none. One
-/// file that cannot be fetched does not keep the others: see [`TreeGot::failed`]. With
-/// [`GetOptions::resume`] files that are there with the producer's size and time are not fetched
+/// Fetches the directory `name` into the directory `target`, and creates `target` if it does not
+/// exist. If one file cannot be fetched, the others are still fetched: see [`FetchedTree::failed`].
+/// With [`GetOptions::resume`], a present file with the producer's size and time is not fetched
 /// again.
 ///
 /// # Errors
-/// [`GetError::NotDirectory`], or what would end every further fetch too.
+/// [`GetError::NotDirectory`], a failure at the directory `name` itself, or an error that all
+/// further fetches would return, too.
 pub fn get_tree(
     consumer: &Consumer,
     name: &Name,
     target: &Path,
     options: GetOptions,
     watch: &mut dyn FnMut(TreeEvent<'_>) -> Flow,
-) -> Result<TreeGot, GetError> {
+) -> Result<FetchedTree, GetError> {
     let object = consumer.find(name)?;
     let metadata = object.metadata.as_ref().filter(|metadata| metadata.is_directory());
     let Some(metadata) = metadata else { return Err(GetError::NotDirectory { name: name.clone() }) };
-    let place = Place::new(target, options.dry_run).map_err(|error| refused(target.to_owned(), error))?;
+    let place =
+        TargetDirectory::new(target, options.dry_run).map_err(|error| refused(target.to_owned(), error))?;
     let has_index = metadata.index_format == Some(INDEX_FORMAT_1);
     let mut tree = Tree {
         consumer,
         name: name.clone(),
         options: GetOptions { keep_mode: true, ..options },
         place,
-        got: TreeGot::default(),
+        got: FetchedTree::default(),
         files_wanted: 0,
         octets_wanted: 0,
         octets_listed: 0,
@@ -144,7 +162,7 @@ pub fn get_tree(
     Ok(tree.got)
 }
 
-/// An error if `more` directories beside those that wait are too many.
+/// Returns an error if `waiting` and `more` directories together exceed [`PENDING_MAX`].
 fn check_room(name: Name, waiting: usize, more: usize) -> Result<(), GetError> {
     match waiting + more {
         0..=PENDING_MAX => Ok(()),
@@ -157,13 +175,13 @@ struct Tree<'a> {
     consumer: &'a Consumer,
     name: Name,
     options: GetOptions,
-    place: Place,
-    got: TreeGot,
+    place: TargetDirectory,
+    got: FetchedTree,
     files_wanted: u64,
     octets_wanted: u64,
     octets_listed: u64,
     is_stopped: bool,
-    /// Directories that are to be fetched, by their paths below the place.
+    /// Directories to fetch, by their paths below the target.
     waiting: Vec<PathBuf>,
     watch: &'a mut dyn FnMut(TreeEvent<'_>) -> Flow,
 }
@@ -173,7 +191,8 @@ impl Tree<'_> {
         self.is_stopped |= (self.watch)(event) == Flow::Stop;
     }
 
-    /// Tells how far it is, `octets` of a file on its way included.
+    /// Reports the progress, including `octets` of a file in progress. Returns an error if the
+    /// caller stops the fetch.
     fn check_stopped(&mut self, octets: u64) -> Result<(), GetError> {
         self.tell(TreeEvent::Progress(TreeProgress { octets: self.got.octets + octets, ..self.progress() }));
         if self.is_stopped { Err(GetError::Fetch(ObjectError::Stopped.into())) } else { Ok(()) }
@@ -190,7 +209,8 @@ impl Tree<'_> {
         }
     }
 
-    /// Counts what could not be fetched; the error if nothing else can be, either.
+    /// Counts and reports the failure of one file or directory. Returns the error instead if all
+    /// further fetches would fail with it.
     fn failed(&mut self, path: &Path, error: GetError) -> Result<(), GetError> {
         if error.concerns_all() {
             return Err(error);
@@ -204,7 +224,7 @@ impl Tree<'_> {
         Ok(())
     }
 
-    /// Fetches the directory `path` and those that its index tells of.
+    /// Fetches the directory `path` and the directories in its index.
     fn by_index(&mut self, path: &Path) -> Result<(), GetError> {
         if path.components().count() > DEPTH_MAX {
             return Err(GetError::TooDeep { name: self.name_of(path) });
@@ -223,11 +243,11 @@ impl Tree<'_> {
             let mode = metadata.and_then(|m| m.mode).map_or(0o777, |mode| (mode & 0o777) as u16);
             let mtime_ns = metadata.and_then(|m| m.mtime_ns).unwrap_or(0);
             let before = (self.got.directories, self.got.left_out);
-            let plan = plan(self, path, (mode, mtime_ns), octets)?;
+            let plan = plan(self, path, mode, mtime_ns, octets)?;
             check_room(self.name_of(path), self.waiting.len(), plan.further.len())?;
             match self.carry_out(path, &index, &plan) {
                 Err(error) if attempt < AGAIN_MAX && is_gone(&error) => {
-                    // What was fetched meanwhile is there.
+                    // The next plan finds the files that this attempt has fetched, and skips them.
                     self.tell(TreeEvent::Changed(path));
                     (self.got.directories, self.got.left_out) = before;
                     (self.files_wanted, self.octets_wanted) = (wanted.0 + self.got.files - fetched, wanted.1);
@@ -250,7 +270,7 @@ impl Tree<'_> {
         if self.options.dry_run {
             for wanted in plan.packed.iter().chain(&plan.single) {
                 let octets = plan.entry(wanted).map(|(_, entry)| entry.octets);
-                self.tell(TreeEvent::Wanted(&plan.path(wanted), octets));
+                self.tell(TreeEvent::PlannedFile(&plan.path(wanted), octets));
             }
             self.got.files += files;
             return Ok(());
@@ -260,7 +280,7 @@ impl Tree<'_> {
             let needed_octets = Some(plan.octets_wanted);
             return Err(GetError::NoSpace { path, needed_octets, kept_octets: 0 });
         }
-        // The directories below may be more: their totals count at once.
+        // Reports the new totals before the first file is fetched.
         self.check_stopped(0)?;
         for wanted in self.unpack(path, index, plan)? {
             let path = plan.path(&wanted);
@@ -281,25 +301,26 @@ impl Tree<'_> {
         Ok(())
     }
 
-    /// An error if the directory `path` was fetched from a newer version of `index`.
+    /// Returns an error if the directory `path` was fetched before by an index that is newer than
+    /// `index`.
     fn check_newer(&mut self, path: &Path, index: &Object) -> Result<(), GetError> {
         let Ok(directory) = self.place.open(path) else { return Ok(()) };
-        // What is noted with another user's directory does not count.
+        // The version in the attributes of another user's directory is ignored.
         match directory.stat() {
             Ok(found) if self.place.is_own(&found) => check_newer(index, &*directory, directory.path()),
             _ => Ok(()),
         }
     }
 
-    /// Fetches the small files; those that are others by now.
-    fn unpack(&mut self, path: &Path, index: &Object, plan: &Plan) -> Result<Vec<Wanted>, GetError> {
+    /// Fetches the pack and writes its files. Returns the files that no longer match the index.
+    fn unpack(&mut self, path: &Path, index: &Object, plan: &Plan) -> Result<Vec<PlannedFile>, GetError> {
         let Some(pack) = pack_of(self.name_of(path), index, plan) else { return Ok(Vec::new()) };
         let segment_octets = pack.metadata.as_ref().and_then(|m| m.segment_size_octets).unwrap_or(1);
-        let done = Unpacked::default();
+        let done = PackProgress::default();
         let progress = self.progress();
         let mut is_stopped = false;
-        let params = (segment_octets, self.options.sync);
-        let mut unpacking = Unpacking::new(plan, &mut self.place, params, &done);
+        let sync = self.options.sync;
+        let mut unpacking = PackReceiver::new(plan, &mut self.place, segment_octets, sync, &done);
         let mut fetched = Ok(());
         for part in parts(plan, segment_octets) {
             let watch = &mut *self.watch;
@@ -327,7 +348,8 @@ impl Tree<'_> {
         fetched.map(|()| changed)
     }
 
-    /// Fetches the file at `path` below the place by its own name.
+    /// Fetches the file at `path` below the target by its own name. If it changes meanwhile, it is
+    /// fetched once more.
     fn fetch_one(&mut self, path: &Path) -> Result<(), GetError> {
         match self.try_one(path) {
             Err(GetError::Changed { .. }) => {
@@ -347,7 +369,7 @@ impl Tree<'_> {
         }
         if self.options.dry_run {
             self.got.files += 1;
-            self.tell(TreeEvent::Wanted(path, object.octets()));
+            self.tell(TreeEvent::PlannedFile(path, object.octets()));
             return Ok(());
         }
         let target = self.target(path)?;
@@ -363,20 +385,20 @@ impl Tree<'_> {
         Ok(())
     }
 
-    /// Where the file at `path` below the place goes.
+    /// Returns the local file for the file at `path` below the tree's target.
     fn target(&mut self, path: &Path) -> Result<Target, GetError> {
         let above = self.place.open(path.parent().unwrap_or(Path::new("")));
         let fault = |error| GetError::Target { path: self.place.path().join(path), error };
         let name = path.file_name().ok_or_else(|| fault(io::ErrorKind::IsADirectory.into()))?;
         let target = Target::new(above.map_err(fault)?, name);
         match target.look()?.map(|found| FileType::from_raw_mode(found.st_mode)) {
-            // Not only when all of it was fetched.
+            // An error at this point saves the fetch of the whole file.
             Some(FileType::Directory) => Err(fault(io::ErrorKind::IsADirectory.into())),
             _ => Ok(target),
         }
     }
 
-    /// The content of a listing or index.
+    /// Fetches the content of a listing or index.
     fn listing_object(&mut self, object: &Object) -> Result<Vec<u8>, GetError> {
         let progress = TreeProgress { is_all_listed: false, ..self.progress() };
         let watch = &mut *self.watch;
@@ -388,7 +410,8 @@ impl Tree<'_> {
         Ok(octets)
     }
 
-    /// Fetches the directory `path` of a producer without indexes.
+    /// Fetches the files of the directory `path` from a producer without indexes. Adds its
+    /// directories to `waiting`.
     fn by_listing(&mut self, path: &Path) -> Result<(), GetError> {
         let name = self.name_of(path);
         if path.components().count() > DEPTH_MAX {
@@ -421,7 +444,7 @@ impl Tree<'_> {
     }
 }
 
-/// The pack of `index`, if anything of it is wanted.
+/// Returns the pack of `index`, if the plan contains any of its files.
 fn pack_of(directory: Name, index: &Object, plan: &Plan) -> Option<Object> {
     let version = index.name.as_name().last()?.version()?;
     let segment_octets = index.metadata.as_ref()?.segment_size_octets.filter(|octets| *octets > 0)?;
@@ -445,7 +468,7 @@ fn pack_of(directory: Name, index: &Object, plan: &Plan) -> Option<Object> {
     })
 }
 
-/// Returns true if a pack is no longer there: its index has a newer version.
+/// Returns true if the error may mean that a newer index has replaced that of the pack.
 fn is_gone(error: &GetError) -> bool {
     matches!(
         error.fetch_error(),
@@ -455,16 +478,16 @@ fn is_gone(error: &GetError) -> bool {
     )
 }
 
-/// The content of `object`, of at most `octets_max`.
+/// Fetches the content of `object`, of at most `octets_max`.
 fn small_object(
     consumer: &Consumer,
     object: &Object,
     octets_max: usize,
     watch: &mut dyn FnMut(&Progress) -> Flow,
 ) -> Result<Vec<u8>, FetchError> {
-    struct Small(Vec<u8>, usize);
+    struct BoundedBuffer(Vec<u8>, usize);
 
-    impl Sink for Small {
+    impl Sink for BoundedBuffer {
         fn write(&mut self, _: u64, data: &Verified<Vec<u8>>) -> io::Result<()> {
             if self.0.len() + data.content().len() > self.1 {
                 return Err(io::Error::from(io::ErrorKind::FileTooLarge));
@@ -474,7 +497,7 @@ fn small_object(
         }
     }
 
-    let mut small = Small(Vec::new(), octets_max);
+    let mut small = BoundedBuffer(Vec::new(), octets_max);
     match consumer.fetch_into(object, Part::from(0), &mut small, watch) {
         Ok(_) => Ok(small.0),
         Err(FetchError::Object(ObjectError::Sink(_))) => {
@@ -490,7 +513,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listing_that_leads_to_too_many_directories_is_not_followed() {
+    fn a_listing_of_too_many_directories_is_refused() {
         let name: Name = "/p".parse().unwrap();
         check_room(name.clone(), PENDING_MAX - 1, 1).unwrap();
         let error = check_room(name, PENDING_MAX, 1).unwrap_err();

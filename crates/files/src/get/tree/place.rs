@@ -1,7 +1,7 @@
-//! The directory that a tree is fetched into, and what is written there.
+//! The directory that a tree is fetched into, and the operations in it.
 //!
-//! Everything is reached from the directory's descriptor without following links below it; small
-//! files get their names in one step, with content, permissions and time.
+//! Everything is reached from the directory's descriptor without following links below it. Small
+//! files receive their names in one step, with content, permissions and time.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -20,13 +20,13 @@ use rustix::io::{Errno, write};
 use crate::content::time_ns;
 use crate::get::{PART_SUFFIX, own};
 
-/// How many names are tried for a file that is being written.
+/// Maximum number of names that are tried for a file that is being written.
 const NAMES_MAX: usize = 16;
 
-/// Where a tree goes.
+/// The target directory of a tree.
 #[derive(Debug)]
-pub(super) struct Place {
-    /// None if nothing is there, and nothing is to be made.
+pub(super) struct TargetDirectory {
+    /// None if the directory does not exist and must not be made.
     top: Option<Arc<Folder>>,
     path: PathBuf,
     dry_run: bool,
@@ -36,14 +36,14 @@ pub(super) struct Place {
     part: OsString,
 }
 
-/// A directory of the place.
-pub(super) struct Entered {
-    /// Whether nothing is in it.
+/// A directory below the target that was entered.
+pub(super) struct OpenedDirectory {
+    /// Whether the directory did not exist before, and is therefore empty.
     pub(super) is_new: bool,
 }
 
-impl Place {
-    /// The directory `path`, which is made if there is none, unless it is only looked at.
+impl TargetDirectory {
+    /// Opens the directory `path`. Makes it if there is none, except in a dry run.
     pub(super) fn new(path: &Path, dry_run: bool) -> Result<Self, OpenError> {
         let top = match dry_run {
             false => Some(Folder::open_or_make(path, 0o777)?),
@@ -54,40 +54,47 @@ impl Place {
         };
         let part = OsString::from(format!(".{}{PART_SUFFIX}", std::process::id()));
         let writers = Writers::this_user();
-        Ok(Place { top: top.map(Arc::new), path: path.to_owned(), dry_run, writers, last: None, part })
+        Ok(TargetDirectory {
+            top: top.map(Arc::new),
+            path: path.to_owned(),
+            dry_run,
+            writers,
+            last: None,
+            part,
+        })
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Goes into the directory `below`, whose parent is there; makes it with permissions `mode` if
-    /// there is none. With `replace` what is there and no directory goes.
-    pub(super) fn enter(&mut self, below: &Path, mode: u16, replace: bool) -> io::Result<Entered> {
+    /// Enters the directory `below` in an existing parent; makes it with permissions `mode` if
+    /// there is none. With `replace` an existing file of that name is removed.
+    pub(super) fn enter(&mut self, below: &Path, mode: u16, replace: bool) -> io::Result<OpenedDirectory> {
         if self.dry_run {
-            return Ok(Entered { is_new: self.open(below).is_err() });
+            return Ok(OpenedDirectory { is_new: self.open(below).is_err() });
         }
         let (Some(parent), Some(name)) = (below.parent(), below.file_name()) else {
-            return Ok(Entered { is_new: false });
+            return Ok(OpenedDirectory { is_new: false });
         };
         let parent = self.open(parent)?;
         let mode = u32::from(mode) & 0o777 | 0o700;
         let mut made = parent.make_folder(name, mode);
-        if is_there_already(&made) && replace {
+        if already_exists(&made) && replace {
             let is_directory = |found: Stat| FileType::from_raw_mode(found.st_mode) == FileType::Directory;
             if !parent.look(name)?.is_some_and(is_directory) {
                 parent.remove_if_there(name)?;
                 made = parent.make_folder(name, mode);
             }
         }
-        if is_there_already(&made) {
+        if already_exists(&made) {
             self.last = Some((below.to_owned(), Arc::new(parent.below(Path::new(name))?)));
-            return Ok(Entered { is_new: false });
+            return Ok(OpenedDirectory { is_new: false });
         }
-        made.map(|()| Entered { is_new: true })
+        made.map(|()| OpenedDirectory { is_new: true })
     }
 
-    /// The directory `below`; links on the way are not followed.
+    /// Opens the directory `below` without following links on the way.
     pub(super) fn open(&mut self, below: &Path) -> io::Result<Arc<Folder>> {
         let top = self.top.as_ref().ok_or(Errno::NOENT)?;
         if below.as_os_str().is_empty() {
@@ -103,8 +110,8 @@ impl Place {
         }
     }
 
-    /// Whether `entry` is in the directory `below` with the size and time that the producer tells,
-    /// and nobody but this user may have written it; it then gets the producer's permissions.
+    /// Returns whether `entry` is in the directory `below` with the producer's size and time, and
+    /// only this user may have written it. If so, the file receives the producer's permissions.
     pub(super) fn is_there(&mut self, below: &Path, entry: &IndexEntry<'_>) -> bool {
         let name = OsStr::from_bytes(entry.name);
         let Ok(folder) = self.open(below) else { return false };
@@ -116,8 +123,8 @@ impl Place {
         found.st_mode & 0o777 == mode || self.dry_run || self.set_mode(&folder, name, &found, mode).is_ok()
     }
 
-    /// Whether the file at `path` below the place has the size and time that the producer of
-    /// `object` tells, and nobody but this user may have written it.
+    /// Returns whether the file at `path` below the target has the size and time in the metadata of
+    /// `object`, and only this user may have written it.
     pub(super) fn holds(&mut self, path: &Path, object: &Object) -> bool {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return false };
         let (Ok(folder), Some(metadata)) = (self.open(parent), &object.metadata) else { return false };
@@ -126,12 +133,12 @@ impl Place {
         folder.look(name).ok().flatten().is_some_and(is_it)
     }
 
-    /// Whether what was `found` is this user's.
+    /// Returns whether the file of this status is this user's.
     pub(super) fn is_own(&self, found: &Stat) -> bool {
         self.writers.is_owner(found.st_uid)
     }
 
-    /// Gives the file that was `found` other permissions, and none that took its place.
+    /// Changes the permissions of the `found` file, but not of a file that has replaced it.
     fn set_mode(&self, folder: &Folder, name: &OsStr, found: &Stat, mode: u32) -> Result<(), OpenError> {
         let file = folder.open_file(name, OFlags::RDONLY, self.writers)?.ok_or(Errno::NOENT)?;
         let held = fstat(&*file)?;
@@ -155,7 +162,7 @@ impl Place {
         let mut attempt = 0;
         let file = loop {
             match folder.create(&part, OFlags::WRONLY, mode) {
-                // Somebody was stopped in the middle.
+                // An interrupted process of the same number has left this file.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < NAMES_MAX => {
                     attempt += 1
                 }
@@ -169,21 +176,21 @@ impl Place {
         }
         let placed = filled
             .map_err(io::Error::from)
-            .and_then(|()| folder.give_name(&*file, &part, OsStr::from_bytes(entry.name)));
+            .and_then(|()| folder.rename_file(&*file, &part, OsStr::from_bytes(entry.name)));
         if placed.is_err() {
             let _ = folder.remove(&part);
         }
         placed
     }
 
-    /// Gives the directory `below` the time `mtime_ns`.
+    /// Sets the time of the directory `below` to `mtime_ns`.
     pub(super) fn set_time(&mut self, below: &Path, mtime_ns: u64) {
         if let Ok(folder) = self.open(below) {
             let _ = futimens(&*folder, &times(mtime_ns));
         }
     }
 
-    /// What is in the directory `below` and whose name `is_known` does not know.
+    /// Returns the names in the directory `below` that `is_known` does not accept.
     pub(super) fn others(
         &mut self,
         below: &Path,
@@ -195,22 +202,22 @@ impl Place {
         Ok(others)
     }
 
-    /// Removes `name` from the directory `below`, with all that is in it; links are removed, never
+    /// Removes `name` from the directory `below`, with its content; links are removed, never
     /// followed.
     pub(super) fn remove(&mut self, below: &Path, name: &OsStr) -> io::Result<()> {
         if self.dry_run { Ok(()) } else { self.open(below)?.remove_all(name) }
     }
 
-    /// Returns true if its disk is known to have no room for `octets`.
+    /// Returns true if the target's disk is known to have no room for `octets`.
     pub(super) fn lacks_room(&self, octets: u64) -> bool {
         self.top.as_ref().and_then(|top| fstatvfs(top).ok()).is_some_and(|disk| {
-            // Some file systems do not count.
+            // Some file systems do not report their size.
             disk.f_blocks > 0 && octets > disk.f_bavail.saturating_mul(disk.f_frsize)
         })
     }
 }
 
-fn is_there_already(made: &io::Result<()>) -> bool {
+fn already_exists(made: &io::Result<()>) -> bool {
     made.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists)
 }
 

@@ -1,4 +1,4 @@
-//! The pack of an index, taken apart: each small file is written when all of it has come verified.
+//! Unpacks the pack of an index: each small file is written once its whole content is verified.
 
 use std::cell::Cell;
 use std::io;
@@ -8,15 +8,15 @@ use namely_security::Verified;
 use namely_socket::Sink;
 use namely_transport::object::Part;
 
-use super::place::Place;
-use super::plan::{Plan, Wanted};
+use super::place::TargetDirectory;
+use super::plan::{Plan, PlannedFile};
 use crate::get::GetError;
 use crate::pack::{RECORD_CONTENT, RECORD_UNREADABLE};
 
-/// So many segments that hold nothing wanted are fetched along rather than passed by.
+/// A gap of at most this many unwanted segments is fetched rather than skipped.
 const GAP_SEGMENTS: u64 = 16;
 
-/// The segments of `octets` each that hold what is wanted.
+/// Returns the ranges of segments, of `octets` each, that hold wanted files.
 pub(super) fn parts(plan: &Plan, octets: u64) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     for wanted in &plan.packed {
@@ -31,48 +31,48 @@ pub(super) fn parts(plan: &Plan, octets: u64) -> Vec<Part> {
     parts
 }
 
-/// How far a pack is, for those who watch.
+/// Progress of a pack, shared with the progress callback.
 #[derive(Debug, Default)]
-pub(super) struct Unpacked {
+pub(super) struct PackProgress {
     pub(super) files: Cell<u64>,
     pub(super) octets: Cell<u64>,
 }
 
-/// Takes a pack.
-pub(super) struct Unpacking<'a> {
+pub(super) struct PackReceiver<'a> {
     pub(super) plan: &'a Plan,
-    pub(super) place: &'a mut Place,
+    pub(super) place: &'a mut TargetDirectory,
     pub(super) segment_octets: u64,
     pub(super) sync: bool,
-    pub(super) done: &'a Unpacked,
-    /// The next file to come, and the octets of its record that came.
+    pub(super) done: &'a PackProgress,
+    /// The next file, and the octets of its record that were received.
     next: usize,
-    came: u64,
+    received: u64,
     record: u8,
     content: Vec<u8>,
-    /// Files that are others by now: to be asked for by their own names.
-    pub(super) changed: Vec<Wanted>,
-    /// Files that did not come or cannot be written.
+    /// Files that have changed, to be requested by their own names.
+    pub(super) changed: Vec<PlannedFile>,
+    /// Files that are unreadable or cannot be written.
     pub(super) failed: Vec<(PathBuf, GetError)>,
-    /// Why nothing more can be written.
+    /// An error that stops all further writes.
     pub(super) fatal: Option<GetError>,
 }
 
-impl<'a> Unpacking<'a> {
+impl<'a> PackReceiver<'a> {
     pub(super) fn new(
         plan: &'a Plan,
-        place: &'a mut Place,
-        (segment_octets, sync): (u64, bool),
-        done: &'a Unpacked,
+        place: &'a mut TargetDirectory,
+        segment_octets: u64,
+        sync: bool,
+        done: &'a PackProgress,
     ) -> Self {
-        Unpacking {
+        PackReceiver {
             plan,
             place,
             segment_octets,
             sync,
             done,
             next: 0,
-            came: 0,
+            received: 0,
             record: 0,
             content: Vec::new(),
             changed: Vec::new(),
@@ -81,8 +81,8 @@ impl<'a> Unpacking<'a> {
         }
     }
 
-    /// The record of `wanted` is all there.
-    fn finish(&mut self, wanted: &Wanted) -> io::Result<()> {
+    /// Ends the record of `wanted`, which is complete.
+    fn finish(&mut self, wanted: &PlannedFile) -> io::Result<()> {
         let Some((directory, entry)) = self.plan.entry(wanted) else { return Ok(()) };
         match self.record {
             RECORD_CONTENT => {}
@@ -123,35 +123,36 @@ impl<'a> Unpacking<'a> {
     }
 }
 
-impl Sink for Unpacking<'_> {
+impl Sink for PackReceiver<'_> {
     fn write(&mut self, segment: u64, data: &Verified<Vec<u8>>) -> io::Result<()> {
         let content = data.content();
         let at = segment.saturating_mul(self.segment_octets);
         let end = at + content.len() as u64;
         while let Some(wanted) = self.plan.packed.get(self.next) {
             let Some((_, entry)) = self.plan.entry(wanted) else { return Err(misfit()) };
-            let from = wanted.start + self.came;
+            let from = wanted.start + self.received;
             if from >= end {
                 return Ok(());
             }
-            // What lies before it is not wanted; a part of it that never came is an error.
+            // Octets before `from` belong to no wanted file. A segment that begins after `from`
+            // lacks octets of this record, which is an error.
             let begin = from.checked_sub(at).ok_or_else(misfit)?;
             let upto = (wanted.start + 1 + entry.octets).min(end) - at;
             let mut here = content.get(begin as usize..upto as usize).ok_or_else(misfit)?;
-            self.came += here.len() as u64;
+            self.received += here.len() as u64;
             if from == wanted.start {
                 let (record, rest) = here.split_first().ok_or_else(misfit)?;
                 (self.record, here) = (*record, rest);
                 self.content.clear();
             }
             self.content.extend_from_slice(here);
-            if self.came <= entry.octets {
+            if self.received <= entry.octets {
                 return Ok(());
             }
             let wanted = *wanted;
             self.finish(&wanted)?;
             self.next += 1;
-            self.came = 0;
+            self.received = 0;
         }
         Ok(())
     }

@@ -1,25 +1,26 @@
-//! A content store without registered objects: all Data are the policy's.
+//! A content store without registered objects: the policy manages all Data.
 
 use lock_api::RawMutex;
 
 use super::accounting::Accounting;
 use super::index::Handle;
 use super::policy::lists::Record;
-use super::{Arriving, Cs};
+use super::{Cs, IncomingData};
 use crate::counters::ObjectCounts;
-use crate::objects::Found;
+use crate::objects::ObjectMatch;
 use crate::packet::{Output, PacketBuf};
 use crate::reserve::Reserve;
 use crate::slab::Id;
 
 impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
-    pub(crate) fn insert_of_object<O: Output<B>>(
+    pub(crate) fn insert_object_data<O: Output<B>>(
         &self,
-        _arriving: Arriving<'_, B>,
-        found: Found,
+        _arriving: IncomingData<'_, B>,
+        found: ObjectMatch,
         _reserve: &Reserve,
         _out: &mut O,
     ) {
+        // Never called: without objects no `ObjectMatch` exists.
         match found {}
     }
 
@@ -41,16 +42,16 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
 impl Accounting {
     /// Returns true if the record is of a Data of an object.
     #[inline(always)]
-    pub(super) fn is_of_object(_record: &Record) -> bool {
+    pub(super) fn is_object_record(_record: &Record) -> bool {
         false
     }
 
-    pub(super) fn detach_of_object(&mut self, _handle: Handle) -> Option<Id> {
+    pub(super) fn detach_object_data(&mut self, _handle: Handle) -> Option<Id> {
         None
     }
 
     #[inline(always)]
-    pub(super) fn any_of_objects(&self) -> Option<Id> {
+    pub(super) fn any_object_data(&self) -> Option<Id> {
         None
     }
 

@@ -1,4 +1,4 @@
-//! Objects in the content store beside lists that are searched from end to end.
+//! Compares objects in the content store with a model of lists that are searched from end to end.
 
 extern crate std;
 
@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::cs::objects::TURN;
 use crate::cs::status::CsChange;
 use crate::cs::tests::Sent;
-use crate::cs::{CsPolicy, Lookup, ObjectPlace};
+use crate::cs::{CsPolicy, Lookup, ObjectPlacement};
 use crate::hash::NameHasher;
 use crate::interest_key::InterestKey;
 use crate::limits::CsLimits;
@@ -41,7 +41,7 @@ fn data(name: &Name, octets: usize) -> Packet {
 }
 
 fn in_memory(worth: u64, octets: u64) -> ObjectPlan {
-    ObjectPlan { place: ObjectPlace::Memory, worth, octets }
+    ObjectPlan { place: ObjectPlacement::Memory, worth, octets }
 }
 
 impl Store {
@@ -77,9 +77,9 @@ impl Store {
         let view = DataView::parse(&packet).unwrap();
         let reserve = Reserve::new(1);
         with_key(&self.hasher, view.name, |key| {
-            let arriving = Arriving::new(&packet, &view, key, None, 0);
+            let arriving = IncomingData::new(&packet, &view, key, None, 0);
             let out = &mut Sent::<Packet>::new();
-            self.cs.insert_of_object(arriving, Found { object, id }, &reserve, out);
+            self.cs.insert_object_data(arriving, ObjectMatch { object, id }, &reserve, out);
         });
         self.cs.settle(&reserve);
     }
@@ -96,7 +96,7 @@ impl Store {
     }
 
     fn packets(&self, object: u32) -> usize {
-        self.cs.held_object(object).packets
+        self.cs.object_usage(object).packets
     }
 }
 
@@ -106,7 +106,7 @@ fn charged(id: u64, segment: u64, octets: usize) -> u64 {
 }
 
 #[test]
-fn an_object_whose_worth_is_larger_takes_the_room_of_the_one_that_is_worth_least() {
+fn an_object_worth_more_evicts_the_least() {
     let one = charged(10, 0, 100);
     // Room for two objects of four Data.
     let store = Store::with(100, 8 * one, &[10, 11, 12]);
@@ -119,7 +119,7 @@ fn an_object_whose_worth_is_larger_takes_the_room_of_the_one_that_is_worth_least
     }
     assert_eq!((store.packets(0), store.packets(1)), (4, 4));
     store.insert((2, 12), 0, 100);
-    assert_eq!(store.cs.held_object(1), ObjectHeld { packets: 3, octets: 3 * one, is_leaving: true });
+    assert_eq!(store.cs.object_usage(1), ObjectUsage { packets: 3, octets: 3 * one, is_leaving: true });
     assert!(store.has(12, 0) && store.has(11, 3), "what is still there answers");
     assert!(!store.turn(100));
     assert_eq!((store.packets(0), store.packets(1), store.packets(2)), (4, 0, 1));
@@ -131,7 +131,7 @@ fn an_object_whose_worth_is_larger_takes_the_room_of_the_one_that_is_worth_least
 }
 
 #[test]
-fn what_is_no_longer_wanted_stays_until_its_room_is_needed() {
+fn unwanted_objects_stay_until_room_is_needed() {
     let one = charged(10, 0, 100);
     let store = Store::with(100, 4 * one, &[10, 11]);
     store.cs.plan_object(0, in_memory(5, 4 * one));
@@ -145,13 +145,13 @@ fn what_is_no_longer_wanted_stays_until_its_room_is_needed() {
 }
 
 #[test]
-fn data_of_an_object_that_is_as_others_are_the_policys_and_need_no_room_of_objects() {
+fn objects_planned_as_others_follow_the_policy() {
     let one = charged(10, 0, 100);
     let store = Store::with(100, 2 * one, &[10, 11]);
     store.cs.plan_object(0, in_memory(1, 0));
     store.insert((0, 10), 0, 100);
     store.insert((0, 10), 1, 100);
-    let as_others = ObjectPlan { place: ObjectPlace::AsOthers, ..ObjectPlan::default() };
+    let as_others = ObjectPlan { place: ObjectPlacement::Unplanned, ..ObjectPlan::default() };
     store.cs.plan_object(0, as_others);
     store.cs.plan_object(1, as_others);
     for segment in 1..6 {
@@ -160,7 +160,7 @@ fn data_of_an_object_that_is_as_others_are_the_policys_and_need_no_room_of_objec
     }
     assert_eq!((store.packets(0), store.packets(1)), (2, 0), "what was kept stays, and no more comes");
     assert!((0..6).all(|segment| store.has(10, segment)) && (1..6).all(|segment| store.has(11, segment)));
-    // What was kept gives way at once.
+    // Retained Data of an unlisted object is evicted at once.
     store.exchange(&[10, 12]);
     store.cs.plan_object(1, in_memory(1, 0));
     store.insert((1, 12), 0, 100);
@@ -171,7 +171,7 @@ fn data_of_an_object_that_is_as_others_are_the_policys_and_need_no_room_of_objec
 }
 
 #[test]
-fn an_object_that_leaves_has_no_room_for_more_and_begins_anew_when_it_has_left() {
+fn a_leaving_object_accepts_no_more_data() {
     let one = charged(10, 0, 100);
     let store = Store::with(100, 4 * one, &[10, 11]);
     store.cs.plan_object(0, in_memory(1, 4 * one));
@@ -180,16 +180,16 @@ fn an_object_that_leaves_has_no_room_for_more_and_begins_anew_when_it_has_left()
     store.insert((1, 11), 0, 100);
     store.cs.plan_object(0, in_memory(3, 4 * one));
     store.insert((0, 10), 7, 100);
-    assert!(!store.has(10, 7) && store.cs.held_object(0).is_leaving);
+    assert!(!store.has(10, 7) && store.cs.object_usage(0).is_leaving);
     while store.turn(1) {}
     store.insert((0, 10), 7, 100);
-    assert!(store.has(10, 7) && !store.cs.held_object(0).is_leaving);
+    assert!(store.has(10, 7) && !store.cs.object_usage(0).is_leaving);
     store.cs.check();
 }
 
 /// Limits of octets, packets and of one object, each at the limit and one past it.
 #[test]
-fn a_budget_is_filled_to_the_last_octet_and_packet_and_one_more_is_refused() {
+fn the_object_budget_is_filled_exactly() {
     let one = charged(10, 0, 100);
     let store = Store::with(100, 4 * one, &[10, 11]);
     store.cs.plan_object(0, in_memory(1, 0));
@@ -199,7 +199,7 @@ fn a_budget_is_filled_to_the_last_octet_and_packet_and_one_more_is_refused() {
     store.insert((1, 11), 0, 100);
     assert_eq!((store.packets(0), store.packets(1)), (4, 0), "of equal worth the first stays");
     assert_eq!(store.cs.object_counts().octets, 4 * one);
-    // Packets are what is short.
+    // The limit of packets is reached.
     let store = Store::with(3, 100 * one, &[10, 11]);
     store.cs.plan_object(0, in_memory(1, 0));
     (0..4).for_each(|segment| store.insert((0, 10), segment, 100));
@@ -218,7 +218,7 @@ fn a_budget_is_filled_to_the_last_octet_and_packet_and_one_more_is_refused() {
 }
 
 #[test]
-fn nothing_leaves_for_an_object_that_would_not_fit_after_all() {
+fn an_object_that_cannot_fit_evicts_nothing() {
     let one = charged(10, 0, 100);
     let store = Store::with(100, 10 * one, &[10, 11, 12]);
     store.cs.plan_object(0, in_memory(1, 3 * one));
@@ -235,7 +235,7 @@ fn nothing_leaves_for_an_object_that_would_not_fit_after_all() {
 }
 
 #[test]
-fn a_larger_object_leaves_in_turns_of_a_bounded_length() {
+fn a_larger_object_leaves_in_bounded_turns() {
     let store = Store::with(10_000, u64::MAX, &[10]);
     store.cs.plan_object(0, in_memory(1, 0));
     let packets = 3 * TURN + 1;
@@ -251,7 +251,7 @@ fn a_larger_object_leaves_in_turns_of_a_bounded_length() {
 }
 
 #[test]
-fn an_object_keeps_its_data_and_its_plan_by_its_id_when_the_catalogue_is_exchanged() {
+fn an_object_keeps_its_plan_across_catalogues() {
     let store = Store::with(100, 1 << 20, &[10, 11, 12]);
     (0..3).for_each(|object| store.cs.plan_object(object, in_memory(1, 0)));
     (0..3).for_each(|object| store.insert((object, u64::from(object) + 10), 0, 100));
@@ -268,8 +268,24 @@ fn an_object_keeps_its_data_and_its_plan_by_its_id_when_the_catalogue_is_exchang
     store.cs.check();
 }
 
+/// A plan may reserve more octets than have arrived. When a catalogue drops the object, all of them
+/// are free again.
 #[test]
-fn a_catalogue_may_be_exchanged_for_another_one_of_as_many_objects() {
+fn a_dropped_object_returns_its_whole_reservation() {
+    let store = Store::with(10, 10_000, &[1, 2]);
+    store.cs.plan_object(0, in_memory(5, 8_000));
+    store.insert((0, 1), 0, 100);
+    store.exchange(&[2]);
+    while store.turn(10) {}
+    store.cs.check();
+    store.cs.plan_object(0, in_memory(5, 8_000));
+    store.insert((0, 2), 0, 100);
+    assert!(store.has(2, 0), "the memory of the dropped object is free");
+    store.cs.check();
+}
+
+#[test]
+fn a_catalogue_of_equal_size_is_exchanged() {
     let ids = |from: u64| -> Vec<u64> { (from..).take(OBJECTS).collect() };
     let store = Store::with(100, 1 << 20, &ids(10));
     for from in [10, 100, 103, 7] {
@@ -283,7 +299,7 @@ fn a_catalogue_may_be_exchanged_for_another_one_of_as_many_objects() {
     }
 }
 
-/// What a Data is called, and what it is charged for.
+/// Number and charged size of each Data.
 type Held = Vec<(u64, u64)>;
 
 #[derive(Clone, Debug, Default)]
@@ -302,11 +318,11 @@ impl Object {
     }
 
     fn worth(&self) -> u64 {
-        if self.plan.place == ObjectPlace::Memory { self.plan.worth } else { 0 }
+        if self.plan.place == ObjectPlacement::Memory { self.plan.worth } else { 0 }
     }
 }
 
-/// The same, without thinking of speed.
+/// A simple model of [`ObjectSlots`], which searches all its lists.
 #[derive(Debug, Default)]
 struct Model {
     objects: BTreeMap<u32, Object>,
@@ -351,7 +367,7 @@ impl Model {
         }
     }
 
-    /// By worth, the last of equal ones first.
+    /// The objects of less worth, in the order of eviction: by worth, the last of equal ones first.
     fn worse(&self, worth: u64) -> Vec<u32> {
         let mut worse: Vec<(u64, i64)> =
             self.held().filter(|(_, o)| o.worth() < worth).map(|(k, o)| (o.worth(), -i64::from(k))).collect();
@@ -374,7 +390,7 @@ impl Model {
         let (worth, place) = (object.worth(), object.plan.place);
         let is_there = object.data.iter().any(|(known, _)| *known == segment);
         let is_leaving = self.leaving.iter().any(|(other, _)| *other == k);
-        if place != ObjectPlace::Memory || is_there || is_leaving {
+        if place != ObjectPlacement::Memory || is_there || is_leaving {
             return;
         }
         let worse = self.worse(worth);
@@ -407,7 +423,11 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let place = prop_oneof![Just(ObjectPlace::Nowhere), Just(ObjectPlace::Memory), Just(ObjectPlace::Memory)];
+    let place = prop_oneof![
+        Just(ObjectPlacement::Nowhere),
+        Just(ObjectPlacement::Memory),
+        Just(ObjectPlacement::Memory)
+    ];
     let plan =
         (place, 0u64..9, 0u64..900).prop_map(|(place, worth, octets)| ObjectPlan { place, worth, octets });
     prop_oneof![
@@ -421,9 +441,9 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(72))]
-    /// `VI-18`, `VI-19`: what is kept, what leaves and in which order.
+    /// `VI-18`, `VI-19`: retained Data, evicted Data, and the order of eviction.
     #[test]
-    fn objects_are_kept_and_leave_as_lists_that_are_searched_from_end_to_end_say(
+    fn planned_objects_match_searched_lists(
         steps in proptest::collection::vec(step(), 1..120),
     ) {
         let ids: Vec<u64> = (0..5).collect();
@@ -432,13 +452,14 @@ proptest! {
         for step in steps {
             match step {
                 Step::Insert(k, segment, octets) => {
-                    // One segment has one size, so that what comes again is the same.
+                    // Each segment has a fixed size, so that a repeated Data is the same.
                     let octets = (octets * 7 + segment as usize * 5) % 40;
                     let size = data(&name(u64::from(k), segment), octets).len() as u64;
                     let known = model.objects.get(&k).and_then(|o| {
                         o.data.iter().find(|(other, _)| *other == segment).map(|(_, size)| *size)
                     });
-                    // Two sizes of one name are two Data, of which the model knows nothing.
+                    // Packets of two sizes with one name are two Data, which the model does not
+                    // represent.
                     if known.is_none_or(|known| known == size) {
                         store.insert((k, u64::from(k)), segment, octets);
                         if model.octets_max > 0 && model.packets_max > 0 {

@@ -1,6 +1,6 @@
-//! ARC (Megiddo and Modha, FAST 2003): a list for what was used once and one for what was used
-//! again, each with ghosts of what left it. A miss that one of the ghosts would have been a hit for
-//! moves the border between the two lists its way.
+//! ARC (Megiddo and Modha, FAST 2003): a list for Data used once and one for Data used again, each
+//! with ghosts of evicted Data. A miss whose hash is among the ghosts moves the border between the
+//! two lists in their favor.
 
 use super::ghosts::Ghosts;
 use crate::cs::policy::eviction::{Arrival, Marks, OnHit, Policy};
@@ -8,15 +8,22 @@ use crate::cs::policy::lists::{List, Records};
 use crate::error::ConfigError;
 use crate::slab::Id;
 
-/// The border is kept in so many parts of a packet.
+/// The number of parts of a packet in which the border is measured.
+// Instead of the paper's real numbers, because the core uses no floats.
 const PARTS: u64 = 256;
 
+/// Evicted Data that ARC remembers (ghosts).
+///
+/// # Limit
+/// The oldest ghost is forgotten.
+/// - Value: as many as cached Data
+/// - Tests: `each_policy_matches_its_list_model`
 pub(crate) struct Adaptive {
     once: List,
     again: List,
     once_ghosts: Ghosts,
     again_ghosts: Ghosts,
-    /// What `once` should have, in [`PARTS`] of a packet.
+    /// The target length of `once`, in [`PARTS`] of a packet.
     target: u64,
 }
 
@@ -35,14 +42,17 @@ impl Adaptive {
         self.once.len() + self.again.len()
     }
 
-    /// How far a ghost hit moves the border: further, the fewer ghosts of its kind there are.
+    /// The step by which a ghost hit moves the border. The fewer ghosts of its kind there are, the
+    /// larger it is.
     fn step(own: usize, other: usize) -> u64 {
+        // The paper's delta: the ratio of the two ghost lists, but at least one packet.
         (other as u64 * PARTS / (own as u64).max(1)).max(PARTS)
     }
 
     fn evict_once(&mut self, remember: bool, records: &mut Records) -> Option<Id> {
         let id = self.once.pop_oldest(records)?;
         let hash = records.hash(id);
+        // `Ghosts::push` requires that the hash is new, and two names may share one.
         if remember && !self.once_ghosts.contains(hash) {
             self.once_ghosts.push(hash);
         }
@@ -76,6 +86,7 @@ impl Policy for Adaptive {
     }
 
     fn arriving(&mut self, hash: u64) -> Arrival {
+        // Before the ghost is removed: the paper's delta counts it.
         let (once, again) = (self.once_ghosts.len(), self.again_ghosts.len());
         if self.once_ghosts.remove(hash) {
             self.target = (self.target + Self::step(once, again)).min(self.packets() as u64 * PARTS);
@@ -91,7 +102,7 @@ impl Policy for Adaptive {
     fn evict(&mut self, arrival: Arrival, records: &mut Records, _marks: &impl Marks) -> Option<Id> {
         let packets = self.packets();
         if arrival == Arrival::New {
-            // The ghosts and the lists together remember twice what the store holds.
+            // The ghosts and the lists together have twice the entries of the store.
             if self.once.len() + self.once_ghosts.len() >= packets {
                 if self.once.len() == packets {
                     while self.once_ghosts.pop_oldest() {}

@@ -4,14 +4,21 @@ use super::lists::{List, Records};
 use crate::error::ConfigError;
 use crate::slab::Id;
 
-/// Entries that a policy examines at most for one eviction. Popular Data all over a list would
-/// otherwise make one insertion pay for every hit since the last one.
+/// Data that a policy examines for one eviction.
+///
+/// Otherwise popular Data all over a list would make one insertion pay for every hit since the last
+/// one.
+///
+/// # Limit
+/// The last examined Data is evicted, although it was requested.
+/// - Tests: `an_eviction_examines_bounded_popular_data`
 pub(crate) const EVICTION_SCAN_MAX: usize = 256;
 
-/// The hits that a policy must see.
+/// The hits that a policy is notified of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OnHit {
-    /// Its mark is raised, up to so much: an atomic store, no lock. With 0 a hit is nothing to it.
+    /// A mark is raised, up to this maximum: an atomic store, no lock. With 0 the policy ignores
+    /// hits.
     Mark(u8),
     /// [`Policy::hit`], under the policy's lock.
     Lock,
@@ -20,10 +27,11 @@ pub(crate) enum OnHit {
 /// Marks of Data that were hit.
 pub(crate) trait Marks {
     fn mark(&self, id: Id) -> u8;
+    // By a shared reference: workers raise marks at the same time, without the policy's lock.
     fn set_mark(&self, id: Id, mark: u8);
 }
 
-/// The history of an arriving Data, as far as a policy knows it.
+/// The history of an arriving Data, as far as a policy remembers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrival {
     New,
@@ -33,33 +41,32 @@ pub(crate) enum Arrival {
     Frequent,
 }
 
-/// Keeps the order in which Data leave.
+/// Maintains the order of eviction.
 pub(crate) trait Policy: Send {
     fn on_hit(&self) -> OnHit;
 
-    /// A Data with this hash of its name is about to arrive. Called once for each, before room is
-    /// made.
+    /// A Data with this hash of its name is about to be inserted. Called once for each, before
+    /// others are evicted for it.
     fn arriving(&mut self, _hash: u64) -> Arrival {
         Arrival::New
     }
 
-    /// Takes out the Data that leaves to make room for one that comes in so; `None` if there is no
-    /// Data.
+    /// Detaches the Data to evict for an arrival of this kind; `None` if there is no Data.
     fn evict(&mut self, arrival: Arrival, records: &mut Records, marks: &impl Marks) -> Option<Id>;
 
-    /// Allocates the memory for the records of so many Data.
+    /// Allocates the memory for the records of `_packets` Data.
     fn prepare(&mut self, _packets: usize) -> Result<(), ConfigError> {
         Ok(())
     }
 
-    /// The Data that [`Policy::evict`] will probably choose, then newer ones: a hint for
+    /// The Data that [`Policy::evict`] will probably choose, followed by newer ones: a hint for
     /// prefetching.
     fn next(&self) -> Option<Id>;
 
     /// Prefetches the record of a hash.
     fn prefetch(&self, _hash: u64) {}
 
-    /// A Data came in.
+    /// A Data was inserted.
     fn inserted(&mut self, id: Id, arrival: Arrival, records: &mut Records);
 
     /// A Data answered an Interest, or arrived again. Only called with [`OnHit::Lock`].
@@ -68,10 +75,10 @@ pub(crate) trait Policy: Send {
     /// A Data was erased.
     fn removed(&mut self, id: Id, records: &mut Records);
 
-    /// Shows its lists in order of eviction.
+    /// Visits its lists in order of eviction.
     fn lists(&self, show: &mut dyn FnMut(&List));
 
-    /// How many Data that left it remembers.
+    /// The number of ghosts.
     #[cfg(test)]
     fn ghosts(&self) -> usize {
         0

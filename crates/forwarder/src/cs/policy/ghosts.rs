@@ -1,7 +1,7 @@
-//! A queue of hashes that can be searched: what left the store, to be recognized if it comes again.
-//! ARC must know how long its queues are, to the last hash.
+//! A queue of hashes that can be searched: evicted Data, to be recognized when it arrives again.
+//! ARC must know the exact length of its queues.
 //!
-//! A hash that two names share makes a policy mistake one for the other; no answer depends on it.
+//! If two names share a hash, a policy mistakes one for the other; no answer depends on it.
 
 use super::lists::Chunked;
 use super::sparse::Sparse;
@@ -11,7 +11,7 @@ use crate::slab::{Id, NONE};
 #[derive(Clone, Copy, Debug, Default)]
 struct Ghost {
     hash: u64,
-    /// The next of the chain, or of the free places.
+    /// The next of the chain, or of the free slots.
     next: Id,
     newer: Id,
     older: Id,
@@ -31,14 +31,14 @@ const HEADS_MIN: usize = 16;
 const HEADS_MAX: usize = 1 << 22;
 
 impl Ghosts {
-    /// Fastest with about `expected` hashes.
+    /// A queue that is fastest with about `expected` hashes.
     pub(super) fn new(expected: usize) -> Result<Self, ConfigError> {
         let heads = Sparse::new(expected.clamp(HEADS_MIN, HEADS_MAX))?;
         let (free, newest, oldest) = (NONE, NONE, NONE);
         Ok(Ghosts { places: Chunked::default(), heads, made: 0, free, newest, oldest, len: 0 })
     }
 
-    /// Makes the memory for so many hashes.
+    /// Allocates the memory for `hashes` hashes.
     pub(super) fn prepare(&mut self, hashes: usize) -> Result<(), ConfigError> {
         self.heads.prepare()?;
         self.places.reach(hashes as Id + 1).then_some(()).ok_or(ConfigError::OutOfMemory)
@@ -64,10 +64,12 @@ impl Ghosts {
         (id != NONE).then_some(id)
     }
 
-    /// Puts `hash` to the newest end, if there is memory for it; it is not in the queue.
+    /// Adds `hash` at the newest end, if there is memory for it. It must not be in the queue.
     pub(super) fn push(&mut self, hash: u64) {
         let id = if self.free == NONE { self.made + 1 } else { self.free };
+        // Without memory the Data is not recognized later, and no answer depends on that.
         let Some(head) = self.heads.get_or_make(hash) else { return };
+        // This comes before any list changes, so that a failure leaves nothing to undo.
         if !self.places.reach(id) {
             return;
         }
@@ -85,7 +87,7 @@ impl Ghosts {
         self.len += 1;
     }
 
-    /// Takes `hash` out; returns true if it was there.
+    /// Removes `hash`; returns true if it was there.
     pub(super) fn remove(&mut self, hash: u64) -> bool {
         let Some(id) = self.find(hash) else { return false };
         self.take(id);
@@ -106,6 +108,7 @@ impl Ghosts {
             *head = next;
         } else {
             let mut at = *head;
+            // Singly linked: a chain has about one ghost, unless there are more than expected.
             while self.places.at(at).next != id {
                 at = self.places.at(at).next;
             }
@@ -133,7 +136,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn ghosts_are_a_queue_that_can_be_searched(steps in proptest::collection::vec((0u8..3, 0u64..40), 0..200)) {
+        fn ghosts_match_a_searched_queue(steps in proptest::collection::vec((0u8..3, 0u64..40), 0..200)) {
             let mut ghosts = Ghosts::new(4).unwrap();
             let mut model = Vec::new();
             for (step, hash) in steps {

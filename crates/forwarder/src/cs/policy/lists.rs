@@ -1,4 +1,4 @@
-//! Doubly linked lists of ids through one array that grows in pieces.
+//! Doubly linked lists of ids. All links are in one array that grows in chunks.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -7,10 +7,10 @@ use crate::error::ConfigError;
 use crate::pool::boxed;
 use crate::slab::{Id, NONE};
 
-/// Items made at a time.
+/// Items allocated at a time.
 const CHUNK: usize = 1024;
 
-/// An array that grows in pieces and never moves what is in it.
+/// An array that grows in chunks and never moves its items.
 pub(super) struct Chunked<T> {
     chunks: Vec<Box<[T]>>,
 }
@@ -22,11 +22,12 @@ impl<T> Default for Chunked<T> {
 }
 
 impl<T: Clone + Default> Chunked<T> {
-    /// Makes places up to and with `id`; returns true if there was memory for them.
+    /// Allocates items up to and including `id`; returns true if there was memory for them.
     #[inline]
     pub(super) fn reach(&mut self, id: Id) -> bool {
         while id as usize >= self.chunks.len() * CHUNK {
             let Ok(chunk) = boxed(CHUNK, T::default) else { return false };
+            // `Vec::push` would abort without memory.
             if self.chunks.try_reserve(1).is_err() {
                 return false;
             }
@@ -35,7 +36,7 @@ impl<T: Clone + Default> Chunked<T> {
         true
     }
 
-    /// The item `id`, which was reached before.
+    /// The item `id`, which must have been allocated.
     #[inline]
     pub(super) fn at(&self, id: Id) -> &T {
         &self.chunks[id as usize / CHUNK][id as usize % CHUNK]
@@ -47,25 +48,25 @@ impl<T: Clone + Default> Chunked<T> {
     }
 }
 
-/// What is kept of a Data for the policy and the limits.
+/// The record of a Data for the policy and the limits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Record {
     newer: Id,
     older: Id,
-    /// Of its name.
+    /// The hash of its name.
     pub(crate) hash: u64,
     /// [`super::super::index::Handle::generation`].
     pub(crate) generation: u32,
     pub(crate) octets: u32,
     pub(crate) components: u8,
-    /// Of the policy whose lists these are: each other one has the same.
+    /// Identifies the policy of the list: it alternates from one policy to the next.
     pub(crate) turn: bool,
-    /// The list it is in; 0 for none.
+    /// The list that it is in; 0 for none.
     pub(crate) list: u32,
 }
 
 impl Record {
-    /// Of a Data that is in no list.
+    /// The record of a Data that is in no list.
     pub(crate) fn new(hash: u64) -> Self {
         Record { hash, ..Record::default() }
     }
@@ -76,13 +77,13 @@ impl Record {
 pub(crate) struct Records(Chunked<Record>);
 
 impl Records {
-    /// Makes the records of ids up to and with `id`.
+    /// Allocates the records of ids up to and including `id`.
     pub(crate) fn prepare(&mut self, id: Id) -> Result<(), ConfigError> {
         self.0.reach(id).then_some(()).ok_or(ConfigError::OutOfMemory)
     }
 
-    /// Makes one more chunk if more than half of the last one is used, where ids up to `made` are;
-    /// returns true if one was made.
+    /// Allocates one more chunk if ids up to `made` use more than half of the last one; returns
+    /// true if one was allocated.
     pub(crate) fn grow(&mut self, made: Id) -> Result<bool, ConfigError> {
         let next = self.0.chunks.len() * CHUNK;
         if made as usize + CHUNK / 2 < next {
@@ -93,6 +94,7 @@ impl Records {
 
     /// Sets the record of a Data that is in no list; returns true if there was memory for it.
     pub(crate) fn set(&mut self, id: Id, record: Record) -> bool {
+        // Usually the record is allocated already, because `grow` allocates ahead of packets.
         let reached = self.0.reach(id);
         if reached {
             *self.0.at_mut(id) = record;
@@ -102,6 +104,7 @@ impl Records {
 
     /// The record of a Data that is in a list.
     pub(crate) fn listed(&self, id: Id) -> Option<&Record> {
+        // A Data that is in the index but not admitted yet may have no record.
         let known = self.0.chunks.len() * CHUNK > id as usize;
         known.then(|| self.0.at(id)).filter(|record| record.list != 0)
     }
@@ -114,7 +117,7 @@ impl Records {
         self.0.at(id).hash
     }
 
-    /// What came into the list of `id` after it.
+    /// The next newer Data in the list of `id`.
     pub(crate) fn newer(&self, id: Id) -> Option<Id> {
         let newer = self.0.at(id).newer;
         (newer != NONE).then_some(newer)
@@ -125,7 +128,7 @@ impl Records {
         self.0.at(id).list
     }
 
-    /// The record that was set last for `id`.
+    /// The last record that was set for `id`.
     pub(crate) fn record(&self, id: Id) -> Record {
         *self.0.at(id)
     }
@@ -141,7 +144,7 @@ pub(crate) struct List {
 }
 
 impl List {
-    /// An empty list with a number above 0 of its own.
+    /// An empty list with a unique number above 0.
     pub(crate) const fn new(number: u32) -> Self {
         List { number, newest: NONE, oldest: NONE, len: 0 }
     }
@@ -162,7 +165,7 @@ impl List {
         (self.newest != NONE).then_some(self.newest)
     }
 
-    /// How many ids there are.
+    /// The number of ids.
     #[cfg(test)]
     pub(crate) fn count(&self) -> usize {
         self.len
@@ -187,6 +190,7 @@ impl List {
     pub(crate) fn remove(&mut self, id: Id, records: &mut Records) {
         let record = records.0.at_mut(id);
         let (newer, older) = (record.newer, record.older);
+        // From now on `Records::listed` yields nothing, so no other thread detaches the Data.
         record.list = 0;
         match newer {
             NONE => self.newest = older,
@@ -205,8 +209,9 @@ impl List {
         Some(id)
     }
 
-    /// Puts what is in the list to its newest end.
+    /// Moves an id of the list to its newest end.
     pub(super) fn renew(&mut self, id: Id, records: &mut Records) {
+        // Repeated hits of the newest Data write nothing.
         if self.newest != id {
             self.remove(id, records);
             self.push(id, records);

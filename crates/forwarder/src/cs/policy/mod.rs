@@ -1,9 +1,9 @@
-//! Which Data leaves the content store first (`IS-36`): the policies, behind one trait.
+//! Eviction policies of the content store (`IS-36`), behind one trait.
 //!
-//! A policy keeps ids in lists and knows nothing of packets. It is called under its lock, but for
-//! hits where a mark, raised by an atomic store, is all that it wants ([`OnHit`]). Integer
-//! arithmetic only. What it remembers of Data that left (its ghosts) is bounded by what is in the
-//! store.
+//! A policy manages lists of ids and does not access packets. It is called under its lock, except
+//! for hits if it only needs a mark, which an atomic store raises ([`OnHit`]). Integer arithmetic
+//! only. The number of its ghosts, the records of evicted Data, is bounded by the number of Data in
+//! the store.
 
 mod adaptive;
 pub(super) mod eviction;
@@ -27,25 +27,25 @@ use eviction::{Arrival, Marks, OnHit, Policy};
 use lists::{List, Records};
 pub use model::PolicyModel;
 
-/// How the content store chooses what leaves first.
+/// The eviction policy of the content store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CsPolicy {
-    /// S3-FIFO: a small queue for what came once, a main queue for what was requested again, and a
-    /// memory of what left the small one. A hit takes no lock of the policy.
+    /// S3-FIFO: a small queue for new Data, a main queue for Data that was requested again, and
+    /// ghosts of the small one. A hit takes no lock of the policy.
     #[default]
     S3Fifo,
     /// Least recently used.
     Lru,
     /// First in, first out. A hit takes no lock of the policy.
     Fifo,
-    /// Least frequently used, least recently among those.
+    /// Least frequently used; among equals, least recently used.
     Lfu,
-    /// Adaptive replacement: recency against frequency, by what was missed.
+    /// Adaptive replacement: balances recency and frequency by its misses.
     Arc,
-    /// SIEVE: a queue whose hand passes over what was requested. A hit takes no lock of the policy.
-    /// One scan of much Data that nobody requests again empties it.
+    /// SIEVE: a queue whose hand skips requested Data. A hit takes no lock of the policy. One scan
+    /// of much Data that is never requested again empties it.
     Sieve,
-    /// For tests: what came last leaves first, so that a full store keeps what it has.
+    /// For tests: the newest Data is evicted first, so that a full store does not change.
     Noop,
 }
 
@@ -75,7 +75,7 @@ impl CsPolicy {
     }
 }
 
-/// There is no policy of that name: the caller's fault.
+/// There is no policy of that name: the caller's error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownPolicy;
 
@@ -122,7 +122,7 @@ impl AnyPolicy {
     }
 }
 
-/// What `$do` says of the policy, whichever it is.
+/// Evaluates `$do` for any policy.
 macro_rules! with_policy {
     ($any:expr, $policy:ident => $do:expr) => {
         match $any {

@@ -1,4 +1,4 @@
-//! A policy on its own, over keys instead of Data: what it would have answered.
+//! A stand-alone policy over keys instead of Data, to compute its hits.
 
 use alloc::vec::Vec;
 use core::cell::Cell;
@@ -27,7 +27,7 @@ pub struct PolicyModel {
     keys_max: usize,
     /// The id of each key that is cached.
     ids: Vec<Id>,
-    /// The key of each id, and whether it was found since it came.
+    /// The key of each id, and whether it was found since its insertion.
     keys: Vec<u32>,
     asked: Vec<bool>,
     left: Option<(u32, bool)>,
@@ -67,6 +67,7 @@ impl PolicyModel {
             marks: PlainMarks::default(),
             keys_max: keys_max.max(1),
             ids: Vec::new(),
+            // Id 0 is `NONE`, so the first element is never used.
             keys: Vec::from([0]),
             asked: Vec::from([false]),
             left: None,
@@ -75,10 +76,12 @@ impl PolicyModel {
         })
     }
 
-    /// Looks `key` up, and caches it if it was not there; returns true if it was. Keys are best
-    /// small: there is a place in memory for each up to the largest.
+    /// Looks up `key`, and caches it if it was missing; returns true if it was there. Keys should
+    /// be small: memory is allocated for each up to the largest.
     pub fn request(&mut self, key: u32) -> bool {
         if key as usize >= self.ids.len() {
+            // May abort without memory, unlike the forwarder's tables: the model processes no
+            // packets.
             self.ids.resize(key as usize + 1, NONE);
         }
         self.left = None;
@@ -101,13 +104,14 @@ impl PolicyModel {
         }
     }
 
-    /// The key that left for the last request, and whether it was found while it was here: what the
-    /// content store offers to a tier below it.
+    /// The key that the last request evicted, and true if it was found while it was cached. The
+    /// content store would offer it to a tier.
     pub fn left(&self) -> Option<(u32, bool)> {
         self.left
     }
 
     fn insert(&mut self, key: u32) {
+        // The policies select their sets by the bits of the hash, which must be spread.
         let hash = mix(u64::from(key));
         let arrival = self.policy.arriving(hash);
         if self.len == self.keys_max
@@ -126,6 +130,7 @@ impl PolicyModel {
         self.asked[id as usize] = false;
         self.ids[key as usize] = id;
         self.len += 1;
+        // The id may still have the mark of the key that used it before.
         self.marks.set_mark(id, 0);
         self.records.set(id, Record::new(hash));
         self.policy.inserted(id, arrival, &mut self.records);

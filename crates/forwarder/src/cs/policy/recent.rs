@@ -1,7 +1,7 @@
-//! Which hashes were entered lately: a table of small sets, each a cache line, without lists. What
-//! is forgotten is what was entered too many entries ago, or the oldest of a set that is full.
+//! The recently entered hashes: a table of small sets, each a cache line, without lists. A hash is
+//! forgotten after too many further entries, or as the oldest of a full set.
 //!
-//! A hash that two names share makes a policy mistake one for the other; no answer depends on it.
+//! If two names share a hash, a policy mistakes one for the other; no answer depends on it.
 
 use super::sparse::Sparse;
 use crate::error::ConfigError;
@@ -9,16 +9,16 @@ use crate::prefetch::prefetch;
 
 /// Slots of a set.
 const SLOTS: usize = 8;
-/// Fewest and most sets. With the most, of four million hashes none is likely to be forgotten
-/// early.
+/// Minimum and maximum number of sets. With the maximum, of four million hashes probably none is
+/// forgotten early.
 const SETS_MIN: usize = 64;
 const SETS_MAX: usize = 1 << 20;
 
 #[derive(Clone, Copy, Debug, Default)]
 struct RecentSlot {
-    /// The upper half of the hash; the lower one chose the set.
+    /// The upper half of the hash; the lower one selects the set.
     tag: u32,
-    /// The number of the entry; 0 for none.
+    /// The sequence number of the entry; 0 for none.
     entered: u32,
 }
 
@@ -29,19 +29,20 @@ struct Set([RecentSlot; SLOTS]);
 
 pub(super) struct Recent {
     sets: Sparse<Set>,
-    /// The number of the last entry. After 2^32 entries a slot may come back to life, which costs a
-    /// wrong guess.
+    /// The sequence number of the last entry. After 2^32 entries an old slot may seem recent, which
+    /// costs a wrong guess.
     last: u32,
 }
 
 impl Recent {
-    /// For about so many hashes.
+    /// Creates a table for about `hashes` hashes.
     pub(super) fn new(hashes: usize) -> Result<Self, ConfigError> {
+        // Half full on average, so that few sets overflow.
         let sets = (hashes / (SLOTS / 2)).clamp(SETS_MIN, SETS_MAX);
         Ok(Recent { sets: Sparse::new(sets)?, last: 0 })
     }
 
-    /// Makes all sets.
+    /// Allocates all sets.
     pub(super) fn prepare(&mut self) -> Result<(), ConfigError> {
         self.sets.prepare()
     }
@@ -53,8 +54,10 @@ impl Recent {
 
     /// Enters `hash`, if there is memory for it.
     pub(super) fn enter(&mut self, hash: u64) {
+        // Never 0, which marks an empty slot.
         self.last = self.last.wrapping_add(1).max(1);
         let (last, tag) = (self.last, (hash >> 32) as u32);
+        // An empty slot counts as the oldest, so that no hash is forgotten while there is one.
         let age =
             |slot: &RecentSlot| if slot.entered == 0 { u32::MAX } else { last.wrapping_sub(slot.entered) };
         let set = self.sets.get_or_make(hash).into_iter().flat_map(|set| &mut set.0);
@@ -63,7 +66,7 @@ impl Recent {
         }
     }
 
-    /// Takes `hash` out; returns true if it was among the last `most` entries.
+    /// Removes `hash`; returns true if it was among the last `most` entries.
     pub(super) fn take(&mut self, hash: u64, most: usize) -> bool {
         let (last, tag) = (self.last, (hash >> 32) as u32);
         let is_it = |slot: &&mut RecentSlot| {
@@ -88,7 +91,7 @@ mod tests {
     use crate::hash::mix;
 
     #[test]
-    fn the_last_entries_are_known_until_they_are_taken() {
+    fn recent_entries_are_known_until_taken() {
         let mut recent = Recent::new(1000).unwrap();
         (0..5000).for_each(|i| recent.enter(mix(i)));
         assert!(!recent.take(mix(3999), 1000), "one entry too old");

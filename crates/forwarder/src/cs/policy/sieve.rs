@@ -1,5 +1,5 @@
-//! SIEVE (Zhang et al., NSDI 2024): one queue in the order of arrival, and a hand that goes from
-//! the oldest to the newest and round again, passing over what was requested since it last came by.
+//! SIEVE (Zhang et al., NSDI 2024): one queue in order of arrival, and a hand that moves from the
+//! oldest to the newest and around, and skips Data that was requested since its last visit.
 
 use crate::cs::policy::eviction::{Arrival, EVICTION_SCAN_MAX, Marks, OnHit, Policy};
 use crate::cs::policy::lists::{List, Records};
@@ -7,7 +7,7 @@ use crate::slab::Id;
 
 pub(crate) struct Sieve {
     queue: List,
-    /// Where the hand is; `None` at the oldest.
+    /// The position of the hand; `None` at the oldest.
     hand: Option<Id>,
 }
 
@@ -24,6 +24,7 @@ impl Policy for Sieve {
 
     fn evict(&mut self, _arrival: Arrival, records: &mut Records, marks: &impl Marks) -> Option<Id> {
         let mut id = self.hand.or(self.queue.oldest())?;
+        // The paper scans without a limit. Here one insertion must not pay for a whole round.
         for _ in 0..EVICTION_SCAN_MAX {
             if marks.mark(id) == 0 {
                 break;
@@ -45,6 +46,7 @@ impl Policy for Sieve {
     }
 
     fn removed(&mut self, id: Id, records: &mut Records) {
+        // Otherwise the hand would stay at a Data that is in no list.
         if self.hand == Some(id) {
             self.hand = records.newer(id);
         }

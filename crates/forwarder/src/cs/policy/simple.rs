@@ -1,4 +1,4 @@
-//! Policies that are an order and nothing more: FIFO, LRU, LFU, and one for tests.
+//! Policies that need only an order of Data: FIFO, LRU, LFU, and one for tests.
 
 use alloc::boxed::Box;
 
@@ -11,10 +11,10 @@ use crate::slab::Id;
 /// First in, first out.
 pub(crate) struct Fifo(List);
 
-/// Least recently used leaves first.
+/// The least recently used is evicted first.
 pub(crate) struct Lru(List);
 
-/// What came last leaves first.
+/// The newest is evicted first.
 pub(crate) struct Noop(List);
 
 impl Default for Fifo {
@@ -63,6 +63,7 @@ impl Policy for Fifo {
 
 impl Policy for Lru {
     fn on_hit(&self) -> OnHit {
+        // The exact order of uses changes a list at each hit, which needs the policy's lock.
         OnHit::Lock
     }
 
@@ -119,21 +120,22 @@ impl Policy for Noop {
     }
 }
 
-/// Uses that LFU tells apart: more count as so many.
+/// Maximum number of uses that LFU counts.
 pub(super) const LFU_USES_MAX: usize = 255;
 
-/// Least frequently used leaves first, the least recently used among those: a list for each number
-/// of uses.
+/// The least frequently used is evicted first, the least recently used among equals: a list for
+/// each number of uses.
 pub(crate) struct Lfu {
-    /// The list at `n - 1` has what was used `n` times, and the number `n`.
+    /// The list at index `n - 1` has the Data used `n` times, and the number `n`.
     lists: Box<[List]>,
-    /// No list below this one has anything in it.
+    /// All lists below this one are empty.
     least: usize,
 }
 
 impl Lfu {
     pub(super) fn new() -> Result<Self, ConfigError> {
         let mut numbers = 1..=LFU_USES_MAX as u32;
+        // The number 0 is never used: there are as many numbers as lists.
         Ok(Lfu { lists: boxed(LFU_USES_MAX, || List::new(numbers.next().unwrap_or(0)))?, least: 0 })
     }
 }
@@ -144,6 +146,7 @@ impl Policy for Lfu {
     }
 
     fn evict(&mut self, _arrival: Arrival, records: &mut Records, _marks: &impl Marks) -> Option<Id> {
+        // At most 254 steps, and usually none: `inserted` starts again at the first list.
         while self.least < LFU_USES_MAX - 1 && self.lists[self.least].len() == 0 {
             self.least += 1;
         }
@@ -162,6 +165,8 @@ impl Policy for Lfu {
     fn hit(&mut self, id: Id, records: &mut Records) {
         let uses = records.list(id) as usize;
         self.lists[uses - 1].remove(id, records);
+        // Beyond the maximum a Data stays in the last list, in which the least recent is evicted
+        // first.
         self.lists[uses.min(LFU_USES_MAX - 1)].push(id, records);
     }
 

@@ -1,11 +1,11 @@
-//! An array of a fixed size of which only what was written is in memory.
+//! An array of a fixed size that allocates only the written chunks.
 
 use alloc::boxed::Box;
 
 use crate::error::ConfigError;
 use crate::pool::boxed;
 
-/// Items made at a time.
+/// Items allocated at a time.
 const CHUNK: usize = 64;
 
 pub(super) struct Sparse<T> {
@@ -17,11 +17,12 @@ pub(super) struct Sparse<T> {
 impl<T: Copy + Default> Sparse<T> {
     /// An array of the next power of two of `len` items.
     pub(super) fn new(len: usize) -> Result<Self, ConfigError> {
+        // A power of two, so that a mask selects the item instead of a division.
         let len = len.next_power_of_two();
         Ok(Sparse { chunks: boxed(len.div_ceil(CHUNK), || None)?, mask: len - 1 })
     }
 
-    /// Makes all items.
+    /// Allocates all items.
     pub(super) fn prepare(&mut self) -> Result<(), ConfigError> {
         for chunk in self.chunks.iter_mut().filter(|chunk| chunk.is_none()) {
             *chunk = Some(boxed(CHUNK, T::default)?);
@@ -29,21 +30,21 @@ impl<T: Copy + Default> Sparse<T> {
         Ok(())
     }
 
-    /// The item that a hash chooses; `None` if nothing near it was ever written.
+    /// The item that a hash selects; `None` if its chunk was never written.
     #[inline]
     pub(super) fn get(&self, hash: u64) -> Option<&T> {
         let i = hash as usize & self.mask;
         self.chunks[i / CHUNK].as_ref().map(|chunk| &chunk[i % CHUNK])
     }
 
-    /// The same, to be written if it is there.
+    /// As `get`, mutable.
     #[inline]
     pub(super) fn get_mut(&mut self, hash: u64) -> Option<&mut T> {
         let i = hash as usize & self.mask;
         self.chunks[i / CHUNK].as_mut().map(|chunk| &mut chunk[i % CHUNK])
     }
 
-    /// The same, to be written; `None` if there is no memory.
+    /// As `get_mut`, allocates the chunk if needed; `None` if there is no memory.
     #[inline]
     pub(super) fn get_or_make(&mut self, hash: u64) -> Option<&mut T> {
         let i = hash as usize & self.mask;
@@ -54,7 +55,7 @@ impl<T: Copy + Default> Sparse<T> {
         chunk.as_mut().map(|chunk| &mut chunk[i % CHUNK])
     }
 
-    /// What is in memory.
+    /// The allocated items.
     #[cfg(test)]
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         self.chunks.iter().flatten().flatten()

@@ -1,4 +1,4 @@
-//! Each policy beside a plain list that does what its paper says, and the bounds of all.
+//! Each policy compared with a plain list that follows the paper, and the bounds of all.
 
 use crate::cs::policy::eviction::EVICTION_SCAN_MAX;
 use alloc::collections::BTreeSet;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::simple::LFU_USES_MAX;
 use super::*;
 
-/// A cache written for the reader: what is cached, in vectors whose first item is the oldest.
+/// A simple cache: its keys are in vectors whose first item is the oldest.
 trait Plain {
     fn request(&mut self, key: u32) -> bool;
     fn erase(&mut self, key: u32);
@@ -253,7 +253,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
     /// `IS-36`.
     #[test]
-    fn each_policy_keeps_what_a_plain_list_under_its_rules_keeps(
+    fn each_policy_matches_its_list_model(
         policy in proptest::sample::select(&CsPolicy::ALL[..]),
         most in 1usize..24,
         steps in proptest::collection::vec((0u8..20, 0u32..60, 0u32..12), 0..600),
@@ -282,24 +282,24 @@ fn the_least_recently_used_leaves_first() {
 }
 
 #[test]
-fn who_leaves_is_told_with_whether_it_was_asked_for() {
+fn evictions_report_whether_data_were_hit() {
     let mut lru = PolicyModel::new(CsPolicy::Lru, 2).unwrap();
     let left: Vec<_> = [1, 2, 1, 3, 4, 4].map(|key| (lru.request(key), lru.left()).1).into();
     assert_eq!(left, [None, None, None, Some((2, false)), Some((1, true)), None]);
 }
 
-/// The two policies whose victims are looked for: at the bound the search goes on, one past it it
+/// The two policies that search for a victim: at the bound the search continues, one past it it
 /// stops.
 #[test]
-fn one_eviction_examines_a_bounded_number_of_popular_data() {
+fn an_eviction_examines_bounded_popular_data() {
     for (most, oldest_stays) in [(EVICTION_SCAN_MAX, true), (EVICTION_SCAN_MAX + 1, false)] {
         let mut sieve = PolicyModel::new(CsPolicy::Sieve, most).unwrap();
         let keys = 0..most as u32;
         keys.clone().for_each(|key| assert!(!sieve.request(key)));
         keys.clone().for_each(|key| assert!(sieve.request(key)));
         sieve.request(u32::from(u16::MAX));
-        // A whole round finds all passed over once and takes the oldest; a bounded one takes where
-        // it stops.
+        // A whole round passes over each Data once and then evicts the oldest; a bounded one evicts
+        // the Data at which it stops.
         assert_eq!(!sieve.cached().contains(&0), oldest_stays, "{most}");
     }
     let most = 4 * EVICTION_SCAN_MAX as u32;
@@ -314,7 +314,7 @@ fn one_eviction_examines_a_bounded_number_of_popular_data() {
 }
 
 #[test]
-fn a_policy_has_one_name_and_an_unknown_one_is_refused_with_the_list() {
+fn unknown_policies_are_refused_with_the_list() {
     for policy in CsPolicy::ALL {
         assert_eq!(policy.name().parse(), Ok(policy));
     }

@@ -16,7 +16,7 @@ use crate::pit::entry::{OutRecord, OutRecords};
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1000 * MS;
 
-/// What happened to a next hop.
+/// An event at a next hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Event {
     Rtt(u64),
@@ -129,7 +129,7 @@ impl Bench {
         locked.run(self.now_ns, name_hash, &|| 0, run).unwrap()
     }
 
-    /// Data that answers what was sent to a next hop at `sent_at_ns`.
+    /// Data that answers an Interest sent to a next hop at `sent_at_ns`.
     fn data(&self, hop: usize, name_hash: u64, sent_at_ns: u64) {
         let face = self.keys[hop];
         let sent = OutRecord {
@@ -183,7 +183,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
     #[test]
-    fn asf_chooses_as_one_who_remembers_everything(steps in proptest::collection::vec(step(), 1..120)) {
+    fn asf_matches_a_model_with_full_memory(steps in proptest::collection::vec(step(), 1..120)) {
         let mut bench = Bench::new(4);
         let mut models = [(); 4].map(|()| Model::default());
         for (name_hash, step) in (1u64..).zip(steps) {
@@ -248,7 +248,7 @@ proptest! {
 }
 
 #[test]
-fn a_probe_comes_within_five_seconds_and_then_every_minute() {
+fn asf_probes_within_five_seconds() {
     let mut bench = Bench::new(2);
     let mut probes_at_ms = Vec::new();
     for i in 0..2000 {
@@ -267,7 +267,7 @@ fn a_probe_comes_within_five_seconds_and_then_every_minute() {
 }
 
 #[test]
-fn what_was_not_used_for_five_minutes_is_forgotten() {
+fn unused_measurements_expire_after_five_minutes() {
     let mut bench = Bench::new(2);
     bench.interest(1);
     bench.data(0, 1, bench.now_ns - 900 * MS);
@@ -278,7 +278,7 @@ fn what_was_not_used_for_five_minutes_is_forgotten() {
 }
 
 #[test]
-fn a_next_hop_that_was_removed_starts_anew() {
+fn a_removed_nexthop_starts_anew() {
     let bench = Bench::new(2);
     bench.interest(1);
     bench.nack(0, 1);

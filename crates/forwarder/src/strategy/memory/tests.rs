@@ -29,7 +29,7 @@ fn use_prefix(records: &Records, prefix_hash: u64, now_ns: u64) -> Option<Memory
 }
 
 #[test]
-fn prefixes_are_remembered_up_to_the_limit_and_one_more_is_counted() {
+fn prefixes_past_the_memory_limit_are_counted() {
     let records = records(2);
     assert!(records.is_empty());
     assert!(use_prefix(&records, 1, 0).is_some() && use_prefix(&records, 2, 0).is_some());
@@ -42,7 +42,7 @@ fn prefixes_are_remembered_up_to_the_limit_and_one_more_is_counted() {
 }
 
 #[test]
-fn faces_are_remembered_up_to_the_limit_and_one_more_is_counted() {
+fn faces_past_the_memory_limit_are_counted() {
     let records = records(2);
     let mut locked = records.lock_or_make(ASF, 1, 0).unwrap();
     let face = |slot| FaceKey { slot, generation: 1 };
@@ -61,7 +61,7 @@ fn faces_are_remembered_up_to_the_limit_and_one_more_is_counted() {
 }
 
 #[test]
-fn a_record_that_is_not_used_goes_and_who_refers_to_it_finds_nothing() {
+fn an_unused_record_is_removed() {
     let records = records(1);
     let id = use_prefix(&records, 1, SECOND).unwrap();
     assert!(records.lock(id).is_some() && records.lock_prefix(ASF, 1).is_some());
@@ -77,7 +77,7 @@ fn a_record_that_is_not_used_goes_and_who_refers_to_it_finds_nothing() {
 }
 
 #[test]
-fn timers_fire_in_turns() {
+fn strategy_timers_fire_in_turns() {
     let records = records(1000);
     (0..600).for_each(|hash| assert!(use_prefix(&records, hash, 0).is_some()));
     let now_ns = LIFETIME_NS + SECOND;
@@ -89,7 +89,7 @@ fn timers_fire_in_turns() {
 }
 
 #[test]
-fn a_timer_fires_at_its_time_and_an_earlier_one_moves_it() {
+fn an_earlier_timer_moves_the_deadline() {
     let records = records(1);
     let mut locked = records.lock_or_make(ASF, 1, 0).unwrap();
     locked.run(0, 0, &random, |_, hook| hook.set_timer(9 * SECOND));
@@ -106,7 +106,7 @@ fn a_timer_fires_at_its_time_and_an_earlier_one_moves_it() {
 }
 
 #[test]
-fn each_strategy_has_a_record_of_its_own_and_one_without_memory_none() {
+fn each_strategy_has_its_own_record() {
     let records = records(4);
     let ids = [ASF, StrategyKind::FastRoute, ASF].map(|kind| records.lock_or_make(kind, 1, 0).unwrap().id());
     assert_eq!((ids[0] == ids[2], ids[0] == ids[1], records.len()), (true, false, 2));
@@ -128,7 +128,7 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn what_is_remembered_is_what_was_used_lately(steps in proptest::collection::vec(step(), 1..100)) {
+    fn recently_used_records_are_remembered(steps in proptest::collection::vec(step(), 1..100)) {
         let records = records(4);
         let mut model: Vec<(u64, u64)> = Vec::new();
         let (mut now_ns, mut full) = (0, 0);

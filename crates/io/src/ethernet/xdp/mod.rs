@@ -1,9 +1,9 @@
-//! The XDP sockets of a device: which worker reads which of its queues, and who sends on them.
+//! The XDP sockets of a device. Workers read their receive queues, and transports send on them.
 //!
-//! There is one socket for each receive queue, read by one worker: with as many workers as queues
-//! each has its own, and with fewer queues than workers some do not read the device. Any worker
-//! sends on any of them, under the lock of its sending half; a transport keeps to one, so that its
-//! frames keep their order. No lock is held during a system call, but where a program is attached.
+//! Each receive queue has one socket, read by one worker. With more workers than queues, some
+//! workers do not read the device. Any worker sends on any socket, under the lock of its sending
+//! half. A transport always uses the same socket, so its frames stay in order. No lock is held
+//! during a system call that sends or receives.
 
 mod transmit_queue;
 
@@ -15,23 +15,23 @@ use std::time::Duration;
 
 use namely_datagrams::ethernet::frame::HEADER_OCTETS;
 use namely_datagrams::ethernet::monitor::Device;
-use namely_datagrams::ethernet::ring::Arrived;
+use namely_datagrams::ethernet::ring::ReceivedFrame;
 use namely_datagrams::ethernet::xdp::{self, Layout, Mode, Program, QUEUES_MAX, Receive};
 use namely_wire::MacAddress;
 use parking_lot::Mutex;
 use rustix::io::Errno;
 
 use crate::options::{IoOptions, Xdp};
-use crate::sender::Sent;
+use crate::sender::FlushReport;
 use crate::sockets;
-pub(super) use transmit_queue::{TransmitQueue, Via, label};
+pub(super) use transmit_queue::{TransmitContext, TransmitQueue, label};
 
-/// The kernel frees a queue a moment after the socket that had it is closed, as that of a router
-/// that was there before.
+/// Attempts to open a queue. The kernel frees a queue some time after its socket was closed, for
+/// instance by a router that ran before.
 const TRIES: u32 = 10;
 const BETWEEN_TRIES: Duration = Duration::from_millis(5);
 
-/// Why a device is not read so.
+/// The reason for which AF_XDP cannot read a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Refusal {
     doing: &'static str,
@@ -62,39 +62,41 @@ impl Refusal {
     }
 }
 
-/// A device's program and sockets, as far as its workers and transports share them.
+/// The part of a device's program and sockets that its workers and transports share.
 #[derive(Debug, Default)]
 pub(super) struct Sockets {
-    attached: Mutex<Option<Attached>>,
-    /// By queue. They stay when the device goes, empty until it is back.
+    attached: Mutex<Option<XdpAttachment>>,
+    /// The transmit queues by queue number. When the device is removed, they stay in the map
+    /// without a socket until the device is back.
     transmit_queues: Mutex<BTreeMap<u32, Arc<TransmitQueue>>>,
 }
 
 #[derive(Debug)]
-struct Attached {
+struct XdpAttachment {
     index: u32,
     address: MacAddress,
     mode: Mode,
     program: Program,
 }
 
-/// The queues that a worker reads: each of those whose number has this remainder.
+/// The queues that a worker reads: those whose number divided by `readers` has this remainder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Share {
+pub(super) struct WorkerQueues {
     pub(super) remainder: usize,
     pub(super) readers: usize,
 }
 
 impl Sockets {
-    /// Opens a worker's share of a device's queues; there may be none. `timer` wakes that worker
-    /// when something that is to be sent waits.
+    /// Opens a worker's share of a device's queues, which may be empty. `timer` wakes that worker
+    /// when a frame waits for room.
     ///
     /// # Errors
-    /// What the device, its driver, the kernel or this process's rights do not allow.
+    /// The device, its driver or the kernel does not support AF_XDP, the device has too many
+    /// queues, or this process lacks a capability.
     pub(super) fn open(
         &self,
         device: &Device,
-        share: Share,
+        share: WorkerQueues,
         wanted: Xdp,
         options: &IoOptions,
         timer: &Arc<OwnedFd>,
@@ -105,12 +107,15 @@ impl Sockets {
         let layout =
             Layout::new(frame_octets, options.datagram_receive_buffer_octets, options.send_buffer_octets);
         let mut queues = Vec::new();
+        // A step of zero would panic.
         for number in (0..QUEUES_MAX).skip(share.remainder).step_by(share.readers.max(1)) {
             match self.open_queue(device, number, layout, options, timer) {
                 Ok(queue) => queues.push(queue),
-                // There are no more.
+                // The device has no more queues.
                 Err(Refusal { errno: Errno::INVAL, .. }) if number > 0 => break,
                 Err(refusal) => {
+                    // Dropped first: this closes the transmit queues, whose state the next call
+                    // checks.
                     drop(queues);
                     self.detach_if_unused();
                     return Err(refusal);
@@ -120,14 +125,18 @@ impl Sockets {
         Ok(queues)
     }
 
-    /// The transmit_queue that a transport to this address uses, if there is any.
+    /// Returns the transmit queue for a transport to this address, if there is any.
     pub(super) fn transmit_queue(&self, remote: MacAddress) -> Option<Arc<TransmitQueue>> {
         let transmit_queues = self.transmit_queues.lock();
+        // The address selects the queue, so a transport always has the same one.
         let sum = remote.0.iter().fold(0, |sum, octet| sum + usize::from(*octet));
+        // Without a queue, `checked_rem` returns `None`.
         transmit_queues.values().nth(sum.checked_rem(transmit_queues.len())?).cloned()
     }
 
     fn attach(&self, device: &Device, wanted: Xdp) -> Result<(), Refusal> {
+        // Held during the system calls, so that two workers do not attach a program at the same
+        // time.
         let mut attached = self.attached.lock();
         let (index, address) = (device.index, device.address);
         if attached.as_ref().is_some_and(|known| known.index == index && known.address == address) {
@@ -141,14 +150,17 @@ impl Sockets {
                 Xdp::On => {
                     Program::attach(index, address, Mode::Generic).map(|program| (Mode::Generic, program))
                 }
+                // With `auto`, AF_PACKET reads a device whose driver has no native hook.
                 Xdp::Off | Xdp::Auto => Err(errno),
             })
             .map_err(Refusal::at("attaching the XDP program"))?;
-        *attached = Some(Attached { index, address, mode, program });
+        *attached = Some(XdpAttachment { index, address, mode, program });
         Ok(())
     }
 
     fn detach_if_unused(&self) {
+        // The lock of this condition is released before `attached` is locked. `open_queue` takes
+        // the two in the other order.
         if !self.transmit_queues.lock().values().any(|transmit_queue| transmit_queue.is_open()) {
             *self.attached.lock() = None;
         }
@@ -194,16 +206,18 @@ impl Sockets {
     }
 }
 
-/// Sees that a device has not more queues than are read: what came to a further one would be lost.
+/// Refuses a device with more than `QUEUES_MAX` queues, because frames in the other queues would be
+/// lost.
 fn refuse_too_many_queues(device: &Device) -> Result<(), Refusal> {
     match xdp::open(device.index, QUEUES_MAX, Layout::new(0, 0, 0)) {
+        // There is no queue with this number.
         Err(Errno::INVAL) => Ok(()),
         Ok(_) => Err(Refusal { doing: "counting receive queues", errno: Errno::TOOBIG }),
         Err(errno) => Err(Refusal { doing: "opening an XDP socket", errno }),
     }
 }
 
-/// A receive queue of a device, and the way out beside it.
+/// A receive queue of a device, with its transmit queue.
 #[derive(Debug)]
 pub(super) struct Queue {
     receive: Receive,
@@ -211,25 +225,25 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Shows frames to `take`, as many as there are in `max` pieces. Returns how many pieces there
-    /// were.
-    pub(super) fn receive(&mut self, max: usize, take: impl FnMut(Arrived<'_>)) -> usize {
+    /// Passes frames to `take`, at most `max` pieces. Returns the number of pieces.
+    pub(super) fn receive(&mut self, max: usize, take: impl FnMut(ReceivedFrame<'_>)) -> usize {
         self.receive.receive(max, take)
     }
 
-    /// Frames that the kernel dropped since this was last called.
+    /// Frames that the kernel dropped since the last call.
     pub(super) fn drops(&mut self) -> u64 {
         self.receive.drops()
     }
 
-    /// Pieces of frames that count as sent and have not left.
+    /// Returns the number of pieces that the kernel has not taken. Their frames were counted as
+    /// sent.
     pub(super) fn pending(&self) -> u64 {
         self.transmit_queue.pending()
     }
 
-    /// Addresses whose transports wait for this queue, and must be flushed. `sent` gets drops of
-    /// frames that had been counted as sent.
-    pub(super) fn waiting(&self, sent: &mut Sent) -> Vec<MacAddress> {
+    /// Returns the addresses of the transports that wait for this queue and must be flushed. Drops
+    /// of frames that were counted as sent are added to `sent`.
+    pub(super) fn waiting(&self, sent: &mut FlushReport) -> Vec<MacAddress> {
         self.transmit_queue.waiting(sent)
     }
 }

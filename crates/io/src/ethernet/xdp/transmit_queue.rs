@@ -1,4 +1,4 @@
-//! The way out through an XDP socket, which the transports of a device share.
+//! Sending through an AF_XDP socket that several transports of a device share.
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
@@ -13,39 +13,42 @@ use parking_lot::Mutex;
 use rustix::io::Errno;
 use rustix::time::{Itimerspec, TimerfdTimerFlags, Timespec, timerfd_settime};
 
+use crate::labels::sent;
 use crate::queue::FrameQueue;
-use crate::sender::{Flushed, Sent};
+use crate::sender::{FlushProgress, FlushReport};
 
-/// How long those wait for whom there was no room: the time in which a full ring leaves at 10
-/// Gbit/s, and a half more.
+/// Time for which a transport waits for room in the ring: about one and a half times the time in
+/// which a device sends a full ring at 10 Gbit/s.
 const WAIT_NS: i64 = 1_000_000;
 
-/// How often one flush fills the chunks that are free.
+/// Maximum number of times that one flush fills the free chunks.
 const ROUNDS_MAX: usize = 16;
 
-/// System calls of one round.
+/// Maximum number of system calls that one round makes to notify the kernel.
 const KICKS_MAX: usize = 64;
 
-/// Who sends what on behalf of whom.
-pub(in super::super) struct Via {
+/// The peer, header and MTU of the transport that sends.
+pub(in super::super) struct TransmitContext {
     pub(in super::super) remote: MacAddress,
     pub(in super::super) header: [u8; HEADER_OCTETS],
     pub(in super::super) mtu: usize,
 }
 
-/// The way out of one queue. Empty while there is no socket.
+/// The sending half of one hardware queue. `open` is `None` while there is no socket. A frame
+/// occupies one or more descriptors of the ring, its pieces.
 #[derive(Debug, Default)]
 pub(in super::super) struct TransmitQueue {
-    open: Mutex<Option<Open>>,
-    /// Those who found no room.
+    open: Mutex<Option<OpenTransmitQueue>>,
+    /// The transports that found no room.
     waiting: Mutex<BTreeSet<MacAddress>>,
-    /// Whether the ring still has what the kernel did not take.
+    /// Whether the ring holds pieces that the kernel did not take.
     is_stuck: AtomicBool,
+    /// Whether `waiting` may have an entry, or `is_stuck` may be set.
     is_anything: AtomicBool,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenTransmitQueue {
     transmit: Transmit,
     /// Wakes the worker that reads the queue.
     timer: Arc<OwnedFd>,
@@ -53,14 +56,15 @@ struct Open {
 
 impl TransmitQueue {
     pub(super) fn open(&self, transmit: Transmit, timer: Arc<OwnedFd>) {
-        *self.open.lock() = Some(Open { transmit, timer });
+        *self.open.lock() = Some(OpenTransmitQueue { transmit, timer });
     }
 
     pub(super) fn close(&self) {
         *self.open.lock() = None;
     }
 
-    /// What stands in the ring and the kernel has not taken: pieces of frames that count as sent.
+    /// Returns the number of pieces in the ring that the kernel has not taken. Their frames are
+    /// already counted as sent.
     pub(super) fn pending(&self) -> u64 {
         self.open.lock().as_ref().map_or(0, |open| u64::from(open.transmit.pending()))
     }
@@ -69,19 +73,20 @@ impl TransmitQueue {
         self.open.lock().is_some()
     }
 
-    /// Sends frames from the front of a queue, as far as there is room. `None` if there is no
-    /// socket: nothing happened then.
+    /// Sends frames from the front of `queue` until the ring has no room. Returns `None`, without
+    /// effect, if there is no socket.
     pub(in super::super) fn flush<P: AsRef<[u8]>>(
         &self,
-        via: &Via,
+        via: &TransmitContext,
         queue: &mut FrameQueue<P>,
-        sent: &mut Sent,
-    ) -> Option<Flushed> {
+        sent: &mut FlushReport,
+    ) -> Option<FlushProgress> {
         for _ in 0..ROUNDS_MAX {
             let before = sent.frames;
+            // This block releases the lock before the kernel is notified, which is a system call.
             let socket = {
                 let mut open = self.open.lock();
-                let Open { transmit, .. } = open.as_mut()?;
+                let OpenTransmitQueue { transmit, .. } = open.as_mut()?;
                 transmit.reap();
                 put(transmit, via, queue, sent);
                 transmit.publish()
@@ -91,31 +96,35 @@ impl TransmitQueue {
             }
             if queue.is_empty() {
                 self.forget(via.remote);
-                return Some(Flushed::All);
+                return Some(FlushProgress::All);
             }
             if sent.frames == before {
+                // Inserted before the timer is set, so that the worker that the timer wakes finds
+                // the entry.
                 self.waiting.lock().insert(via.remote);
                 self.wait();
-                return Some(Flushed::Blocked);
+                return Some(FlushProgress::Blocked);
             }
         }
         self.forget(via.remote);
-        Some(Flushed::Some)
+        Some(FlushProgress::Some)
     }
 
-    /// Has the kernel send what stands in the ring. What it does not take now is tried again later.
-    fn push(&self, socket: &OwnedFd, sent: &mut Sent) {
+    /// Notifies the kernel of the pieces in the ring. For pieces that the kernel does not take, the
+    /// timer repeats the notification.
+    fn push(&self, socket: &OwnedFd, sent: &mut FlushReport) {
         let mut before = None;
         for _ in 0..KICKS_MAX {
             match kick(socket) {
-                // When a device goes, its listener takes its faces down, and counts what stands in
-                // the ring.
+                // The device is down or removed. Its listener then closes its faces and counts the
+                // pieces in the ring.
                 Ok(()) | Err(Errno::NETDOWN | Errno::NXIO) => return,
                 Err(Errno::INTR) => (),
-                // One that the device refused; the kernel is done with it.
+                // The device refused one frame, and the kernel has dropped it.
                 Err(Errno::BUSY) => sent.drops.count(label(Errno::NOBUFS)),
                 Err(_) => {
                     let pending = self.open.lock().as_ref().map(|open| open.transmit.pending());
+                    // The kernel took nothing after the last notification. The timer tries again.
                     if pending.is_none() || pending == before {
                         break;
                     }
@@ -123,31 +132,40 @@ impl TransmitQueue {
                 }
             }
         }
+        // Relaxed: `wait` releases this store, and the swap of `is_anything` in `waiting` acquires
+        // it.
         self.is_stuck.store(true, Ordering::Relaxed);
         self.wait();
     }
 
-    /// Has the worker that reads the queue look after it in a while.
+    /// Sets the timer that wakes the worker that reads the queue.
     fn wait(&self) {
+        // Release publishes `is_stuck`, which was stored before. The timer is set after the flag,
+        // so that the worker that it wakes finds the flag set.
         self.is_anything.store(true, Ordering::Release);
+        // Cloned, so that the timer is set without the lock.
         let timer = self.open.lock().as_ref().map(|open| open.timer.clone());
         if let Some(timer) = timer {
             let it_value = Timespec { tv_sec: 0, tv_nsec: WAIT_NS };
             let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
+            // The call fails only for malformed times.
             let _ = timerfd_settime(&*timer, TimerfdTimerFlags::empty(), &once);
         }
     }
 
-    /// A transport has nothing that waits, or is no more.
+    /// Removes a transport that no longer waits, or was dropped.
     pub(in super::super) fn forget(&self, remote: MacAddress) {
+        // Avoids the lock if no transport waits. If this read misses an entry, the next timer finds
+        // the entry.
         if self.is_anything.load(Ordering::Acquire) {
             self.waiting.lock().remove(&remote);
         }
     }
 
-    /// Whom to flush, so that what waits leaves. They wait until they say that they do not. `sent`
-    /// gets drops of frames that had been counted as sent.
-    pub(super) fn waiting(&self, sent: &mut Sent) -> Vec<MacAddress> {
+    /// Returns the transports to flush. They stay in the set until `forget` removes them. Drops of
+    /// frames that were counted as sent are added to `sent`.
+    pub(super) fn waiting(&self, sent: &mut FlushReport) -> Vec<MacAddress> {
+        // Cleared before the set is read: a transport that is added later sets the flag again.
         if !self.is_anything.swap(false, Ordering::AcqRel) {
             return Vec::new();
         }
@@ -159,17 +177,24 @@ impl TransmitQueue {
         }
         let waiting: Vec<MacAddress> = self.waiting.lock().iter().copied().collect();
         if !waiting.is_empty() {
-            // A transport whose flush has not quite ended is found waiting once more.
+            // Another thread may be flushing one of these transports. The timer finds the transport
+            // again if it still waits.
             self.wait();
         }
         waiting
     }
 }
 
-/// Copies frames into the ring.
-fn put<P: AsRef<[u8]>>(transmit: &mut Transmit, via: &Via, queue: &mut FrameQueue<P>, sent: &mut Sent) {
+/// Copies frames from `queue` into the ring until it has no room. Drops frames above the MTU.
+fn put<P: AsRef<[u8]>>(
+    transmit: &mut Transmit,
+    via: &TransmitContext,
+    queue: &mut FrameQueue<P>,
+    sent: &mut FlushReport,
+) {
     loop {
         let Some(frame) = queue.frames().next() else { return };
+        // The MTU of the device may have been larger when the frame was queued.
         let fits = frame.octets() <= via.mtu;
         let [a, b, c, d] = Frame::slices(frame);
         if fits && !transmit.put(&[&via.header, a, b, c, d, frame::padding(frame.octets())]) {
@@ -185,12 +210,12 @@ fn put<P: AsRef<[u8]>>(transmit: &mut Transmit, via: &Via, queue: &mut FrameQueu
     }
 }
 
-/// The counter of a frame that the system did not send.
+/// Returns the label of the counter for a frame that the system did not send.
 pub(in super::super) fn label(errno: Errno) -> &'static str {
     match errno {
-        Errno::MSGSIZE => "datagram_too_large",
-        Errno::NOBUFS | Errno::NOMEM => "no_buffers",
-        Errno::NETDOWN | Errno::NXIO | Errno::NODEV => "unreachable",
-        _ => "send_failed",
+        Errno::MSGSIZE => sent::DATAGRAM_TOO_LARGE,
+        Errno::NOBUFS | Errno::NOMEM => sent::NO_BUFFERS,
+        Errno::NETDOWN | Errno::NXIO | Errno::NODEV => sent::UNREACHABLE,
+        _ => sent::SEND_FAILED,
     }
 }

@@ -8,7 +8,8 @@ fn unhex(text: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| (pair[0] * 16 + pair[1]) as u8).collect()
 }
 
-/// PKCS#8 of an Ed25519 seed: the octets before it are the same for every key (RFC 8410).
+/// The key of an Ed25519 seed. In PKCS#8, the octets before the seed are the same for every key
+/// (RFC 8410).
 fn ed25519(seed: &str) -> PrivateKey {
     let mut der = unhex("302e020100300506032b657004220420");
     der.extend(unhex(seed));
@@ -59,7 +60,7 @@ fn ecdsa_verifies_the_example_of_rfc_6979() {
 }
 
 #[test]
-fn every_kind_verifies_its_own_signatures_and_nothing_else() {
+fn every_key_type_verifies_only_its_signatures() {
     for kind in KINDS {
         let (key, other) = (PrivateKey::generate(kind).unwrap(), PrivateKey::generate(kind).unwrap());
         let signature = key.sign(&[b"mess", b"age"]).unwrap();
@@ -78,7 +79,7 @@ fn every_kind_verifies_its_own_signatures_and_nothing_else() {
 }
 
 #[test]
-fn every_kind_survives_pkcs8_plain_and_encrypted() {
+fn every_key_type_survives_pkcs8() {
     let passphrase = Passphrase::new("pass");
     for kind in KINDS {
         let key = PrivateKey::generate(kind).unwrap();
@@ -92,7 +93,7 @@ fn every_kind_survives_pkcs8_plain_and_encrypted() {
 }
 
 #[test]
-fn keys_of_other_kinds_are_refused_as_unsupported() {
+fn unsupported_key_types_are_refused() {
     // SubjectPublicKeyInfo headers of X25519 and of ECDSA on P-384.
     let x25519 = unhex(&format!("302a300506032b656e032100{}", "11".repeat(32)));
     assert_eq!(PublicKey::from_spki(&x25519), Err(CryptoError::UnsupportedKey));
@@ -142,7 +143,7 @@ fn rsa_keys_have_from_2048_to_4096_bits() {
 }
 
 #[test]
-fn a_key_prints_its_kind_and_no_secret() {
+fn a_private_key_never_prints_its_secret() {
     let key = ed25519("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60");
     assert_eq!(format!("{key:?}"), "PrivateKey(Ed25519)");
     assert!(format!("{:?}", key.public()).starts_with("PublicKey(Ed25519, "));

@@ -1,10 +1,10 @@
-//! SHA-256 (FIPS 180-4) of several messages at once: segments that one manifest lists come and are
-//! made in runs, and a processor hashes independent messages side by side in a third to two thirds
-//! of the time that it takes for one after the other.
+//! SHA-256 (FIPS 180-4) of several messages at once. Segments of one manifest are received and made
+//! in runs. A processor hashes independent messages side by side in a third to two thirds of the
+//! time for one after the other.
 //!
-//! What this module computes is what [`sha256`](super::sha256) computes of each message. Messages
-//! that have no others of their length beside them, and all of them on processors without the
-//! instructions, are given to it.
+//! The results are those of [`sha256`](super::sha256) for each message. That function hashes a
+//! message without others of the same number of blocks, and all messages on processors without the
+//! instructions.
 
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code, reason = "instructions that not every processor has; see ARCHITECTURE.md, Invariants")]
@@ -12,14 +12,14 @@ mod x86;
 
 use super::{DIGEST_OCTETS, sha256};
 
-/// Octets that the compression function takes at once.
+/// Octets of a block, the input of one call of the compression function.
 const BLOCK_OCTETS: usize = 64;
 
 /// Octets of a message's length at the end of its last block.
 const LENGTH_OCTETS: usize = 8;
 
-/// So many messages at least are worth registers with room for 16: for fewer, two at a time is
-/// faster.
+/// Minimum number of messages for the registers with 16 lanes: with fewer messages, two at a time
+/// are faster.
 #[cfg(target_arch = "x86_64")]
 const WIDE_MIN: usize = 10;
 
@@ -47,7 +47,7 @@ const K: [u32; 64] = [
 pub(crate) fn sha256_each(messages: &[&[u8]]) -> Vec<[u8; DIGEST_OCTETS]> {
     let mut digests = vec![[0; DIGEST_OCTETS]; messages.len()];
     let mut waiting: Vec<usize> = (0..messages.len()).collect();
-    // Lanes go on together: only messages of as many blocks fit beside each other.
+    // Lanes advance together, so only messages of the same number of blocks share a call.
     waiting.sort_by_key(|message| blocks(messages[*message].len()));
     for alike in waiting.chunk_by(|a, b| blocks(messages[*a].len()) == blocks(messages[*b].len())) {
         let done = together(messages, alike, &mut digests);
@@ -58,13 +58,13 @@ pub(crate) fn sha256_each(messages: &[&[u8]]) -> Vec<[u8; DIGEST_OCTETS]> {
     digests
 }
 
-/// Blocks of a message with what is added to it.
+/// Blocks of a message with its padding.
 fn blocks(octets: usize) -> usize {
     (octets + 1 + LENGTH_OCTETS).div_ceil(BLOCK_OCTETS)
 }
 
-/// Hashes the first of the messages `alike`, as many as this processor is faster with than one by
-/// one. How many.
+/// Hashes the first messages of `alike`, as many as this processor hashes faster together, and
+/// returns their number.
 #[cfg(target_arch = "x86_64")]
 fn together(messages: &[&[u8]], alike: &[usize], digests: &mut [[u8; DIGEST_OCTETS]]) -> usize {
     let mut done = 0;
@@ -87,13 +87,13 @@ fn together(messages: &[&[u8]], alike: &[usize], digests: &mut [[u8; DIGEST_OCTE
     done
 }
 
-/// One by one is all that is known of other processors.
+/// Hashes none: there is no faster implementation for other processors.
 #[cfg(not(target_arch = "x86_64"))]
 fn together(_: &[&[u8]], _: &[usize], _: &mut [[u8; DIGEST_OCTETS]]) -> usize {
     0
 }
 
-/// A message cut into blocks, with what FIPS 180-4, 5.1.1 adds to its end.
+/// A message cut into blocks, with the padding of FIPS 180-4, 5.1.1.
 #[derive(Clone, Copy)]
 struct Padded<'a> {
     whole: &'a [Block],
@@ -114,7 +114,7 @@ impl<'a> Padded<'a> {
         Padded { whole, end, ends }
     }
 
-    /// Those of `messages` that `lanes` names; the last of them again in lanes that are left.
+    /// The message of each lane. Lanes beyond the end of `lanes` repeat the last message.
     fn each<const N: usize>(messages: &[&'a [u8]], lanes: &[usize]) -> [Self; N] {
         std::array::from_fn(|lane| Padded::new(messages[lanes[lane.min(lanes.len() - 1)]]))
     }
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn every_number_of_messages_is_hashed_as_one_by_one() {
+    fn batches_of_any_count_hash_alike() {
         for count in 0..=50 {
             check(&vec![1000; count]);
         }
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn every_length_around_the_end_of_a_block_is_hashed_as_one_by_one() {
+    fn lengths_around_a_block_hash_alike() {
         for octets in 0..=192 {
             check(&[octets; 17]);
             check(&[octets, octets]);
@@ -173,7 +173,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(24))]
 
         #[test]
-        fn messages_of_any_lengths_are_hashed_as_one_by_one(
+        fn messages_of_any_length_hash_alike(
             lengths in prop::collection::vec(prop_oneof![0usize..300, 8000usize..8010], 0..60),
         ) {
             check(&lengths);

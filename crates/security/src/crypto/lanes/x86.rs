@@ -1,5 +1,5 @@
-//! The compression function of SHA-256 (FIPS 180-4, 6.2.2) over blocks of several messages at once,
-//! by instructions that not every processor of this architecture has: it is asked each time.
+//! The compression function of SHA-256 (FIPS 180-4, 6.2.2) over blocks of several messages at once.
+//! Not every processor of this architecture has the instructions, so each call detects them.
 
 use std::arch::x86_64::*;
 
@@ -8,23 +8,25 @@ use super::{Block, INITIAL, K, Padded, State};
 /// Messages side by side in AVX-512 registers: one in each 32-bit lane.
 pub(super) const WIDE: usize = 16;
 
-/// Returns true if this processor has what [`wide`] takes.
+/// Returns true if this processor has the instructions of [`wide`].
 pub(super) fn has_wide() -> bool {
     is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw")
 }
 
-/// Returns true if this processor has what [`interleaved`] takes.
+/// Returns true if this processor has the instructions of [`interleaved`].
 pub(super) fn has_interleaved() -> bool {
     is_x86_feature_detected!("sha") && is_x86_feature_detected!("sse4.1") && is_x86_feature_detected!("ssse3")
 }
 
-/// The digests of 16 messages of as many blocks each; `None` if this processor cannot.
+/// The digests of 16 messages of the same number of blocks; `None` if this processor lacks the
+/// instructions.
 pub(super) fn wide(messages: &[Padded<'_>; WIDE]) -> Option<[State; WIDE]> {
     // SAFETY: the processor has the instructions that the function is compiled for.
     has_wide().then(|| unsafe { hash_wide(&messages.each_ref()) })
 }
 
-/// The digests of `N` messages of as many blocks each; `None` if this processor cannot.
+/// The digests of `N` messages of the same number of blocks; `None` if this processor lacks the
+/// instructions.
 pub(super) fn interleaved<const N: usize>(messages: &[Padded<'_>; N]) -> Option<[State; N]> {
     // SAFETY: the processor has the instructions that the function is compiled for.
     has_interleaved().then(|| unsafe { hash_interleaved(&messages.each_ref()) })
@@ -43,14 +45,14 @@ fn hash_wide(messages: &[&Padded<'_>; WIDE]) -> [State; WIDE] {
     let mut states = [[0; 8]; WIDE];
     for (place, word) in state.into_iter().enumerate() {
         let mut lanes = [0u32; WIDE];
-        // SAFETY: `lanes` is 64 octets long; the instruction wants no alignment.
+        // SAFETY: `lanes` is 64 octets long; the instruction requires no alignment.
         unsafe { _mm512_storeu_si512(lanes.as_mut_ptr().cast(), word) };
         states.iter_mut().zip(lanes).for_each(|(state, word)| state[place] = word);
     }
     states
 }
 
-/// Goes on with one block of each message. Register `n` of `state` has word `n` of each.
+/// Compresses one block of each message. Register `n` of `state` has word `n` of each.
 #[target_feature(enable = "avx512f,avx512bw")]
 #[inline]
 fn compress_wide(state: &mut [__m512i; 8], blocks: &[&Block; WIDE]) {
@@ -108,7 +110,7 @@ fn small_sigma_1(x: __m512i) -> __m512i {
     xor(_mm512_ror_epi32::<17>(x), _mm512_ror_epi32::<19>(x), _mm512_srli_epi32::<10>(x))
 }
 
-/// The third operand of these instructions is the table of a function of three bits.
+/// The constant of these instructions is the truth table of a function of three bits.
 #[target_feature(enable = "avx512f")]
 fn xor(x: __m512i, y: __m512i, z: __m512i) -> __m512i {
     _mm512_ternarylogic_epi32::<0b1001_0110>(x, y, z)
@@ -130,11 +132,11 @@ fn transposed(blocks: &[&Block; WIDE]) -> [__m512i; 16] {
     let swap = _mm512_set4_epi32(0x0c0d_0e0f, 0x0809_0a0b, 0x0405_0607, 0x0001_0203);
     let mut row = [swap; WIDE];
     for lane in 0..WIDE {
-        // SAFETY: a block is 64 octets long; the instruction wants no alignment.
+        // SAFETY: a block is 64 octets long; the instruction requires no alignment.
         let words = unsafe { _mm512_loadu_si512(blocks[lane].as_ptr().cast()) };
         row[lane] = _mm512_shuffle_epi8(words, swap);
     }
-    // Each step brings together what lies twice as far apart: words, pairs of words, quarters of a
+    // Each step joins elements that are twice as far apart: words, pairs of words, quarters of a
     // register, halves.
     let mut quads = [row[0]; 16];
     for n in 0..4 {
@@ -160,8 +162,8 @@ fn transposed(blocks: &[&Block; WIDE]) -> [__m512i; 16] {
     words
 }
 
-/// The instructions for one message wait for each other half of the time: those for the others fill
-/// the gaps.
+/// Hashes `N` messages step by step together. The instructions for one message wait for each other
+/// half of the time, and those for the other messages fill the gaps.
 #[target_feature(enable = "sha,sse4.1,ssse3")]
 fn hash_interleaved<const N: usize>(messages: &[&Padded<'_>; N]) -> [State; N] {
     let mut states = [Halves::new(); N];
@@ -175,7 +177,8 @@ fn hash_interleaved<const N: usize>(messages: &[&Padded<'_>; N]) -> [State; N] {
     states.map(|state| state.words())
 }
 
-/// A state as the instructions want it: words a, b, e, f in one register, c, d, g, h in the other.
+/// A state in the layout of the instructions: words a, b, e, f in one register, c, d, g, h in the
+/// other.
 #[derive(Clone, Copy)]
 struct Halves {
     abef: __m128i,
@@ -205,7 +208,7 @@ impl Halves {
     }
 }
 
-/// Goes on with one block of each of `N` messages.
+/// Compresses one block of each of `N` messages.
 #[target_feature(enable = "sha,sse4.1,ssse3")]
 #[inline]
 fn compress_interleaved<const N: usize>(states: &mut [Halves; N], blocks: &[&Block; N]) {
@@ -213,7 +216,8 @@ fn compress_interleaved<const N: usize>(states: &mut [Halves; N], blocks: &[&Blo
     let mut w = [[swap; 4]; N];
     for lane in 0..N {
         for (n, quarter) in blocks[lane].as_chunks::<16>().0.iter().enumerate() {
-            // SAFETY: a quarter of a block is 16 octets long; the instruction wants no alignment.
+            // SAFETY: a quarter of a block is 16 octets long; the instruction requires no
+            // alignment.
             let words = unsafe { _mm_loadu_si128(quarter.as_ptr().cast()) };
             w[lane][n] = _mm_shuffle_epi8(words, swap);
         }

@@ -1,6 +1,6 @@
-//! Several threads prepare the pieces of one object while others bring them, in any order, and one
-//! checks them. Also under ThreadSanitizer (`.ci/run tsan`), for as long as `NAMELY_STRESS_MS`
-//! says.
+//! Stress test: several threads prepare the pieces of one object, one thread adds pieces in any
+//! order, and one thread checks them. Also runs under ThreadSanitizer (`.ci/run tsan`), for the
+//! duration in `NAMELY_STRESS_MS`.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -12,9 +12,9 @@ use namely_transport::object::Progress;
 use namely_wire::{DataBuilder, DataView, Name};
 
 use super::super::helpers::Helpers;
-use super::{LOOK, Piece, Taken, VerifyQueue};
+use super::{LOOK, NextPieces, Piece, VerifyQueue};
 
-/// Pieces that wait at most.
+/// Maximum number of waiting pieces.
 const SPAN: u64 = 512;
 
 const PIECES: u64 = 3000;
@@ -24,7 +24,8 @@ fn packet(number: u64) -> (u64, Vec<u8>) {
     (number, sign_data(&DataBuilder::new(name.as_name()), &[3; 600], &Signer::digest_sha256()).unwrap())
 }
 
-/// Of a key that signed none of the packets: little work, and much at the lock.
+/// The preparation for a key that signed none of the packets. It needs little work, so that
+/// contention on the lock is high.
 fn signatures() -> Preparation {
     let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
     let key_name: Name = "/p/KEY/k".parse().unwrap();
@@ -35,7 +36,7 @@ fn number(piece: &Piece) -> Option<u64> {
     DataView::parse(piece.packet()).ok()?.name.last()?.segment()
 }
 
-/// Chance that is the same each time.
+/// A deterministic random generator.
 struct Chance(u64);
 
 impl Chance {
@@ -45,8 +46,8 @@ impl Chance {
     }
 }
 
-/// Brings pieces as the window lets it, a few at a time and out of order, until the queue is
-/// closed. Some are lost for good.
+/// Adds pieces within the window, a few at a time and out of order, until the queue is closed. Some
+/// are lost for good.
 fn bring(queue: &VerifyQueue<()>, again: &Mutex<VecDeque<u64>>, seed: u64) {
     let (mut chance, mut asked) = (Chance(seed), 0);
     let mut fresh: Vec<(u64, Vec<u8>)> = Vec::new();
@@ -77,12 +78,13 @@ fn bring(queue: &VerifyQueue<()>, again: &Mutex<VecDeque<u64>>, seed: u64) {
     }
 }
 
-/// Takes every piece once and in order; each thirteenth or so is found corrupt, and comes again.
+/// Takes every piece once and in order. About one in thirteen is treated as corrupt and added
+/// again.
 fn check(queue: &VerifyQueue<()>, help: &dyn Fn(), ahead: &Preparation, seed: u64) {
     let mut chance = Chance(seed);
     let mut next = 0;
     while next < PIECES {
-        let Taken::Run(mut run) = queue.take(LOOK, &mut Vec::new(), help).unwrap() else { continue };
+        let NextPieces::Run(mut run) = queue.take(LOOK, &mut Vec::new(), help).unwrap() else { continue };
         while let Some(piece) = run.pop_front() {
             if piece.packet().is_empty() {
                 assert_eq!(next % 701, 700);
@@ -102,7 +104,7 @@ fn check(queue: &VerifyQueue<()>, help: &dyn Fn(), ahead: &Preparation, seed: u6
 }
 
 #[test]
-fn pieces_come_out_once_and_in_order_whoever_prepares_them() {
+fn pieces_leave_once_and_in_order() {
     let ms = std::env::var("NAMELY_STRESS_MS").ok().and_then(|ms| ms.parse().ok()).unwrap_or(500);
     let until = Instant::now() + Duration::from_millis(ms);
     let helpers = Helpers::default();
@@ -120,7 +122,7 @@ fn pieces_come_out_once_and_in_order_whoever_prepares_them() {
 }
 
 #[test]
-fn helpers_end_when_the_reading_does_in_the_middle() {
+fn helpers_end_with_an_interrupted_read() {
     let (helpers, ahead) = (Helpers::default(), signatures());
     for seed in 0..20 {
         let (queue, again) = (VerifyQueue::new(0), Mutex::new(VecDeque::new()));
@@ -129,7 +131,7 @@ fn helpers_end_when_the_reading_does_in_the_middle() {
             helpers.with(&queue, 4, |help| {
                 let mut taken = 0;
                 loop {
-                    if let Taken::Run(run) = queue.take(LOOK, &mut Vec::new(), help).unwrap() {
+                    if let NextPieces::Run(run) = queue.take(LOOK, &mut Vec::new(), help).unwrap() {
                         taken += run.len() as u64;
                     }
                     if taken > 100 * seed {

@@ -12,7 +12,7 @@ use super::*;
 
 const BLAKE3: Preparation = Preparation::Digests(ManifestHash::Blake3);
 
-/// Of a key that signed nothing of this.
+/// The preparation for a key that signed none of the packets.
 fn signatures() -> Preparation {
     let key = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
     let key_name: Name = "/p/KEY/k".parse().unwrap();
@@ -29,7 +29,7 @@ fn packets(run: VecDeque<Piece>) -> Vec<u64> {
 
 fn take<E: std::fmt::Debug>(queue: &VerifyQueue<E>, help: &dyn Fn()) -> VecDeque<Piece> {
     match queue.take(LOOK, &mut Vec::new(), help).unwrap() {
-        Taken::Run(run) => run,
+        NextPieces::Run(run) => run,
         other => panic!("{other:?}"),
     }
 }
@@ -38,10 +38,10 @@ fn add<E>(queue: &VerifyQueue<E>, mut fresh: Vec<(u64, Vec<u8>)>) {
     queue.add(&mut fresh, &mut Vec::new(), Progress::default());
 }
 
-/// The next run, however much is prepared before.
+/// Returns the next run, after any number of preparations.
 fn run(queue: &VerifyQueue<()>, help: &dyn Fn()) -> VecDeque<Piece> {
     loop {
-        if let Taken::Run(run) = queue.take(LOOK, &mut Vec::new(), help).unwrap() {
+        if let NextPieces::Run(run) = queue.take(LOOK, &mut Vec::new(), help).unwrap() {
             return run;
         }
     }
@@ -52,14 +52,14 @@ fn taken(queue: &VerifyQueue<&'static str>) -> Vec<u64> {
 }
 
 #[test]
-fn pieces_come_out_in_order_and_a_corrupt_one_is_waited_for_again() {
+fn a_corrupt_piece_delays_later_pieces() {
     let queue = VerifyQueue::new(3);
     queue.prepare(None);
     add(&queue, [5, 3, 4, 7].map(numbered).into());
     let mut run = take(&queue, &|| ());
     assert_eq!(packets(run.clone()), [3, 4, 5]);
     let none = queue.take(Duration::ZERO, &mut Vec::new(), &|| ());
-    assert!(matches!(none, Ok(Taken::Nothing)), "6 is not there");
+    assert!(matches!(none, Ok(NextPieces::Nothing)), "6 is not there");
     run.pop_front();
     run.pop_front();
     queue.give_back(4, run);
@@ -79,7 +79,7 @@ fn pieces_come_out_in_order_and_a_corrupt_one_is_waited_for_again() {
 }
 
 #[test]
-fn the_first_piece_comes_alone_and_says_how_those_behind_are_prepared() {
+fn the_first_piece_decides_the_preparation() {
     let queue = VerifyQueue::<()>::new(0);
     add(&queue, (0..200).map(numbered).collect());
     let none = || panic!("nobody knows how to help");
@@ -95,17 +95,17 @@ fn the_first_piece_comes_alone_and_says_how_those_behind_are_prepared() {
         assert_eq!(run, (next..200.min(next + RUN_MAX as u64)).collect::<Vec<_>>());
         runs += 1;
     }
-    // While so many wait behind a run that somebody else could prepare some of them.
+    // A helper is requested while at least `AHEAD_RUN` packets wait behind a run.
     assert_eq!((runs, called.load(Ordering::Relaxed)), (7, 5));
 }
 
 #[test]
-fn what_came_behind_a_gap_is_prepared_meanwhile() {
+fn pieces_behind_a_gap_are_prepared() {
     let queue = VerifyQueue::<&'static str>::new(0);
     queue.prepare(Some(signatures()));
     add(&queue, (1..40).map(numbered).collect());
     let mut rounds = 0;
-    while let Taken::Prepared = queue.take(Duration::ZERO, &mut Vec::new(), &|| ()).unwrap() {
+    while let NextPieces::Prepared = queue.take(Duration::ZERO, &mut Vec::new(), &|| ()).unwrap() {
         rounds += 1;
     }
     assert_eq!(rounds, 39 / AHEAD_RUN, "one run at a time, so that packets are received between them");
@@ -120,11 +120,11 @@ fn what_came_behind_a_gap_is_prepared_meanwhile() {
 }
 
 #[test]
-fn a_helper_that_panicked_is_noticed() {
+fn a_panicking_helper_is_detected() {
     let queue = VerifyQueue::<()>::new(0);
     let helper = std::thread::scope(|scope| {
         let helper = scope.spawn(|| {
-            let _broken = BreaksOnPanic(&queue);
+            let _broken = PanicGuard(&queue);
             panic!("as a test wants it");
         });
         helper.join()
@@ -135,7 +135,7 @@ fn a_helper_that_panicked_is_noticed() {
 }
 
 #[test]
-fn no_more_help_than_they_may_and_all_are_gone_in_the_end() {
+fn verification_helpers_are_limited() {
     let helpers = Helpers::default();
     for threads in [1, 2, 4] {
         let queue = VerifyQueue::<()>::new(0);
@@ -150,7 +150,7 @@ fn no_more_help_than_they_may_and_all_are_gone_in_the_end() {
         add(&queue, (0..2000).map(signed).collect());
         let mut verifier = Verifier::new(TrustPolicy::digest_only());
         helpers.with(&queue, threads, |help| {
-            // They may be called for as often as one likes.
+            // Further requests for helpers than the limit have no effect.
             (0..10).for_each(|_| help());
             let mut next = 0;
             while next < 2000 {
@@ -167,7 +167,7 @@ fn no_more_help_than_they_may_and_all_are_gone_in_the_end() {
 }
 
 #[test]
-fn it_takes_more_digests_than_signatures_for_others_to_help() {
+fn digests_need_larger_batches_for_helpers() {
     for (how, enough) in [(signatures(), AHEAD_RUN), (BLAKE3, AHEAD_DIGESTS)] {
         let queue = VerifyQueue::<()>::new(0);
         queue.prepare(Some(how));
@@ -179,7 +179,7 @@ fn it_takes_more_digests_than_signatures_for_others_to_help() {
 }
 
 #[test]
-fn memory_of_pieces_that_were_handed_over_is_used_again_up_to_a_limit() {
+fn piece_memory_is_reused_up_to_a_limit() {
     let queue = VerifyQueue::<()>::new(0);
     let mut used = vec![vec![0; 8]; SPARE_MAX + 1];
     queue.take(Duration::ZERO, &mut used, &|| ()).unwrap();

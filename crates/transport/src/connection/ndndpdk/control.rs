@@ -1,8 +1,9 @@
-//! The management of NDN-DPDK: GraphQL (its October 2021 edition) by POST over HTTP/1.0, which
-//! makes the end of the connection the end of the answer and knows no chunks (RFC 9112, 6.3).
+//! The management of NDN-DPDK: GraphQL (its October 2021 edition) by POST over HTTP/1.0. In
+//! HTTP/1.0 the answer ends with the connection or after its Content-Length, and there are no
+//! chunks (RFC 9112, 6.3).
 //!
-//! What it asks for are the schema's `createFace`, `fib`, `insertFibEntry` and `delete`. An answer
-//! is never believed to be of any length, to come in time, or to have what was asked for.
+//! It uses `createFace`, `fib`, `insertFibEntry` and `delete` of the schema. Each answer is
+//! checked: its length, its fields, and the time that it takes.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -14,19 +15,41 @@ use serde_json::{Value, json};
 
 use super::error::ManagementError;
 
-/// Longest answer, octets, head included: an entry of the FIB has eight next hops at most.
+/// Octets of an answer of NDN-DPDK's management.
+///
+/// The head of the answer counts. An entry of the FIB has at most eight next hops.
+///
+/// # Limit
+/// The router is not used, or the prefix is not registered.
+/// - Tests: `a_management_answer_has_a_size_limit`
 pub const ANSWER_OCTETS_MAX: usize = 65_536;
 
-/// How long a question may take, until all of its answer came.
+/// Time for an answer of NDN-DPDK's management.
+///
+/// The time ends when the whole answer has arrived.
+///
+/// # Limit
+/// The router is not used, or the prefix is not registered.
+/// - Tests: `an_absent_management_times_out`
 pub(super) const TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Longest id that is kept, octets: NDN-DPDK's are hashes of some ten letters.
+/// Octets of an id in an answer of NDN-DPDK's management.
+///
+/// NDN-DPDK's ids are hashes of some ten letters.
+///
+/// # Limit
+/// The answer is malformed.
+/// - Tests: `an_ndn_dpdk_id_has_a_length_limit`
 const ID_OCTETS_MAX: usize = 256;
 
-/// Longest part of a message that is shown, characters.
+/// Characters of a quoted message of NDN-DPDK's management.
+///
+/// # Limit
+/// The message is cut.
+/// - Tests: `a_peers_message_is_one_bounded_line`
 const MESSAGE_CHARS_MAX: usize = 200;
 
-/// Header lines of an answer.
+/// Maximum number of header lines of an answer.
 const HEADERS_MAX: usize = 64;
 
 const CREATE_FACE: &str = "mutation createFace($locator: JSON!) { createFace(locator: $locator) { id } }";
@@ -39,7 +62,7 @@ const INSERT_ENTRY: &str = "mutation insertFibEntry($name: Name!, $nexthops: [ID
 
 const DELETE: &str = "mutation delete($id: ID!) { delete(id: $id) }";
 
-/// Where a forwarder's management is.
+/// The address of a forwarder's management.
 #[derive(Debug)]
 pub(super) struct Control {
     pub(super) server: Endpoint,
@@ -49,37 +72,38 @@ pub(super) struct Control {
 #[derive(Debug, Default)]
 pub(super) struct FibEntry {
     pub(super) id: Option<String>,
-    /// Faces that are still there.
+    /// Faces that still exist.
     pub(super) nexthops: Vec<String>,
     pub(super) strategy: Option<String>,
 }
 
 impl Control {
-    /// Makes a face; its id.
+    /// Creates a face and returns its id.
     pub(super) fn create_face(&self, locator: &Value) -> Result<String, ManagementError> {
         id(&self.ask(CREATE_FACE, &json!({ "locator": locator }), "createFace")?)
     }
 
-    /// The entry of exactly `name`; an empty one if there is none.
+    /// Returns the entry of exactly `name`; an empty one if there is none.
     pub(super) fn find(&self, name: NameRef<'_>) -> Result<FibEntry, ManagementError> {
         let found = self.ask(FIND_ENTRY, &json!({ "name": uri(name) }), "fib")?;
         let entries = found.as_array().ok_or(ManagementError::Malformed("the FIB is no list"))?;
+        // The query is for one name, so the list has one entry at most.
         let Some(entry) = entries.first() else { return Ok(FibEntry::default()) };
         let nexthops = entry["nexthops"].as_array();
         let nexthops = nexthops.ok_or(ManagementError::Malformed("an entry has no list of next hops"))?;
-        // What was deleted is null.
+        // A deleted face is null.
         let nexthops = nexthops.iter().filter(|face| !face.is_null()).map(id).collect::<Result<_, _>>()?;
         let strategy = Some(&entry["strategy"]).filter(|strategy| !strategy.is_null());
         Ok(FibEntry { id: Some(id(entry)?), nexthops, strategy: strategy.map(id).transpose()? })
     }
 
-    /// Makes `entry` the one of `name`.
+    /// Replaces the entry of `name` by `entry`.
     pub(super) fn insert(&self, name: NameRef<'_>, entry: &FibEntry) -> Result<(), ManagementError> {
         let variables = json!({ "name": uri(name), "nexthops": entry.nexthops, "strategy": entry.strategy });
         id(&self.ask(INSERT_ENTRY, &variables, "insertFibEntry")?).map(drop)
     }
 
-    /// Deletes a face or an entry; nothing if it is not there.
+    /// Deletes a face or an entry. Does nothing if it does not exist.
     pub(super) fn delete(&self, id: &str) -> Result<(), ManagementError> {
         match self.ask(DELETE, &json!({ "id": id }), "delete")? {
             Value::Bool(_) => Ok(()),
@@ -87,12 +111,14 @@ impl Control {
         }
     }
 
-    /// Carries out `query`; what came of its `field`.
+    /// Executes `query` and returns the field `field` of the result.
     fn ask(&self, query: &str, variables: &Value, field: &str) -> Result<Value, ManagementError> {
         let body = json!({ "query": query, "variables": variables }).to_string();
         let (status, answer) = post(&self.server, body.as_bytes())?;
         let answer: Value = match serde_json::from_slice(&answer) {
             Ok(answer) => answer,
+            // The error page of another server is not JSON. Its status explains more than a syntax
+            // error.
             Err(_) if status != 200 => return Err(ManagementError::Status(status)),
             Err(error) if error.is_eof() => return Err(ManagementError::Malformed("it ends early")),
             Err(_) => return Err(ManagementError::Malformed("it is no JSON")),
@@ -108,7 +134,7 @@ impl Control {
     }
 }
 
-/// The id of what an answer describes.
+/// Returns the id of an object in an answer.
 fn id(object: &Value) -> Result<String, ManagementError> {
     match object["id"].as_str() {
         Some(id) if (1..=ID_OCTETS_MAX).contains(&id.len()) => Ok(id.to_owned()),
@@ -116,17 +142,20 @@ fn id(object: &Value) -> Result<String, ManagementError> {
     }
 }
 
-/// A message of a peer, as a quotation on one line.
+/// Quotes a message of a peer on one line.
 fn shown(message: &str) -> String {
     let cut: String = message.chars().take(MESSAGE_CHARS_MAX).collect();
     Plain::quotation(&cut).into()
 }
 
-/// A name as NDN-DPDK reads it: each component with the number of its type, none by convention.
+/// Formats a name as NDN-DPDK reads it: each component with the number of its type, without naming
+/// conventions.
 fn uri(name: NameRef<'_>) -> String {
     let mut uri = String::new();
     for component in name.components() {
         uri += &format!("/{}=", component.typ);
+        // The URI scheme adds three periods to a component that is empty or consists of periods
+        // (packet spec, name.rst).
         if component.value.iter().all(|octet| *octet == b'.') {
             uri += "...";
         }
@@ -144,6 +173,7 @@ fn uri(name: NameRef<'_>) -> String {
 
 /// Posts `body` and returns the status and the body of the answer.
 fn post(server: &Endpoint, body: &[u8]) -> Result<(u16, Vec<u8>), ManagementError> {
+    // One deadline for all steps, so that single octets cannot prolong the time.
     let end = Instant::now() + TIME_MAX;
     let mut stream = connect(server, end)?;
     let head = format!(
@@ -152,6 +182,7 @@ fn post(server: &Endpoint, body: &[u8]) -> Result<(u16, Vec<u8>), ManagementErro
         body.len()
     );
     stream.set_write_timeout(Some(left(end)?)).map_err(broken)?;
+    // One write, because Nagle's algorithm may delay the second of two.
     stream.write_all(&[head.as_bytes(), body].concat()).map_err(broken)?;
     let mut octets = Vec::new();
     let mut head = None;
@@ -167,12 +198,14 @@ fn post(server: &Endpoint, body: &[u8]) -> Result<(u16, Vec<u8>), ManagementErro
         if octets.len() > ANSWER_OCTETS_MAX {
             return Err(ManagementError::TooLong);
         }
+        // A complete head is not parsed again for each read.
         head = match head {
             None => head_of(&octets)?,
             known => known,
         };
         let whole = |head: &Head| head.body_octets.is_some_and(|body| octets.len() >= head.octets + body);
         match head {
+            // Without a length the end of the connection ends the body (RFC 9112, 6.3).
             Some(head) if read == 0 || whole(&head) => return head.body_of(octets),
             None if read == 0 => return Err(ManagementError::Malformed("it is no HTTP")),
             _ => {}
@@ -180,12 +213,12 @@ fn post(server: &Endpoint, body: &[u8]) -> Result<(u16, Vec<u8>), ManagementErro
     }
 }
 
-/// What the head of an answer says.
+/// The parsed head of an answer.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     status: u16,
     octets: usize,
-    /// Octets of the body, if it says so.
+    /// Octets of the body, if the head contains the length.
     body_octets: Option<usize>,
 }
 
@@ -201,7 +234,7 @@ impl Head {
     }
 }
 
-/// The head, once all of it is there.
+/// Parses the head, once it is complete.
 fn head_of(octets: &[u8]) -> Result<Option<Head>, ManagementError> {
     let mut lines = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut response = httparse::Response::new(&mut lines);
@@ -209,12 +242,14 @@ fn head_of(octets: &[u8]) -> Result<Option<Head>, ManagementError> {
     let httparse::Status::Complete(head_octets) = parsed else { return Ok(None) };
     let mut head = Head { status: response.code.unwrap_or_default(), octets: head_octets, body_octets: None };
     for line in &*response.headers {
+        // A server must not answer an HTTP/1.0 request in chunks (RFC 9112, 6.1).
         if line.name.eq_ignore_ascii_case("transfer-encoding") {
             return Err(ManagementError::Malformed("it comes in chunks, which nobody asked for"));
         }
         if line.name.eq_ignore_ascii_case("content-length") {
             let body = std::str::from_utf8(line.value).ok().and_then(|text| text.trim().parse().ok());
             let body: usize = body.ok_or(ManagementError::Malformed("its length is no number"))?;
+            // A sum could overflow. The head was read within the limit, so the difference cannot.
             if body > ANSWER_OCTETS_MAX - head.octets {
                 return Err(ManagementError::TooLong);
             }
@@ -235,7 +270,7 @@ fn connect(server: &Endpoint, end: Instant) -> Result<TcpStream, ManagementError
     Err(failure)
 }
 
-/// The time until `end`.
+/// Returns the time until `end`.
 fn left(end: Instant) -> Result<Duration, ManagementError> {
     let left = end.saturating_duration_since(Instant::now());
     if left.is_zero() { Err(ManagementError::Slow) } else { Ok(left) }
@@ -243,7 +278,7 @@ fn left(end: Instant) -> Result<Duration, ManagementError> {
 
 fn broken(error: std::io::Error) -> ManagementError {
     match error.kind() {
-        // What a socket says whose time is over.
+        // A socket reports its timeout as either of these errors.
         ErrorKind::WouldBlock | ErrorKind::TimedOut => ManagementError::Slow,
         kind => ManagementError::Unreachable(kind),
     }
@@ -256,21 +291,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_written_without_conventions_that_ndn_dpdk_may_not_know() {
+    fn ndn_dpdk_names_use_numeric_types() {
         let name: Name = "/cms/some name+/.../v=1/32=KEY".parse().unwrap();
         assert_eq!(uri(name.as_name()), "/8=cms/8=some%20name%2B/8=.../54=%01/32=KEY");
         assert_eq!(uri(Name::new().as_name()), "/");
     }
 
     #[test]
-    fn a_message_of_a_peer_is_one_line_of_bounded_length() {
+    fn a_peers_message_is_one_bounded_line() {
         assert_eq!(shown("a\nb\u{1b}[2J"), r#""a\nb\u{1b}[2J""#);
         assert_eq!(shown(&"x".repeat(MESSAGE_CHARS_MAX)).len(), MESSAGE_CHARS_MAX + 2);
         assert_eq!(shown(&"x".repeat(MESSAGE_CHARS_MAX + 1)).len(), MESSAGE_CHARS_MAX + 2);
     }
 
     #[test]
-    fn an_id_at_the_limit_is_kept_and_one_longer_is_none() {
+    fn an_ndn_dpdk_id_has_a_length_limit() {
         let of = |octets: usize| id(&json!({ "id": "x".repeat(octets) })).is_ok();
         assert_eq!([of(0), of(1), of(ID_OCTETS_MAX), of(ID_OCTETS_MAX + 1)], [false, true, true, false]);
         assert!(id(&json!({ "id": 5 })).is_err() && id(&Value::Null).is_err());

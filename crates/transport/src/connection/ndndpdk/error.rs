@@ -1,33 +1,44 @@
-//! Why NDN-DPDK's management did not do what it was asked.
+//! Errors of NDN-DPDK's management.
 
-use std::fmt;
 use std::io::{self, ErrorKind};
 
 use rustix::io::Errno;
 
 use super::control::{ANSWER_OCTETS_MAX, TIME_MAX};
 
-/// Why NDN-DPDK's management did not do what it was asked, or its socket cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
+const MANAGEMENT: &str = "the management of NDN-DPDK";
+
+/// The reason for which NDN-DPDK's management did not execute a request, or its socket cannot be
+/// used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ManagementError {
-    /// Environment: nobody is there, or the connection broke.
+    /// Environment: no server answers, or the connection was interrupted.
+    #[error("{MANAGEMENT} is not there: {0}")]
     Unreachable(ErrorKind),
-    /// Peer: no whole answer in time.
+    /// Peer: no complete answer in time.
+    #[error("{MANAGEMENT} did not answer within {} s", TIME_MAX.as_secs())]
     Slow,
-    /// Peer: an answer of too many octets.
+    /// Peer: the answer is too long.
+    #[error("{MANAGEMENT} answers with more than {ANSWER_OCTETS_MAX} octets")]
     TooLong,
-    /// Peer: HTTP status of an answer that is none of GraphQL.
+    /// Peer: HTTP status of an answer that is not GraphQL.
+    #[error("{MANAGEMENT} answers with HTTP status {0}")]
     Status(u16),
-    /// Peer: what is wrong with its answer.
+    /// Peer: the defect of its answer.
+    #[error("the answer of {MANAGEMENT} is malformed: {0}")]
     Malformed(&'static str),
-    /// The caller's or the environment's, by the forwarder's judgement: its first message.
+    /// The caller's or the environment's: the forwarder refuses, with the first of its error
+    /// messages.
+    #[error("{MANAGEMENT} refuses: {0}")]
     Refused(String),
-    /// Environment: the face was made, and the socket at this path cannot be used from here.
+    /// Environment: the face was created, but the socket at this path cannot be used by this
+    /// process.
+    #[error("NDN-DPDK has made a face, and its socket {0} cannot be used: {1}")]
     Socket(String, ErrorKind),
 }
 
 impl ManagementError {
-    /// What the person can do about it.
+    /// Advice for the user.
     pub fn hint(&self) -> &'static str {
         match self {
             ManagementError::Unreachable(_) | ManagementError::Slow => {
@@ -45,7 +56,7 @@ impl ManagementError {
         }
     }
 
-    /// The number by which a system call would tell it.
+    /// The matching `errno` of a system call.
     pub fn errno(&self) -> Errno {
         match self {
             ManagementError::Unreachable(_) | ManagementError::Socket(..) => Errno::CONNREFUSED,
@@ -57,34 +68,11 @@ impl ManagementError {
         }
     }
 
-    /// Returns true if asking for something else would end in the same way.
+    /// Returns true if other requests would fail in the same way.
     pub(super) fn is_of_all(&self) -> bool {
         matches!(self, ManagementError::Unreachable(_) | ManagementError::Slow)
     }
 }
-
-impl fmt::Display for ManagementError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let management = "the management of NDN-DPDK";
-        match self {
-            ManagementError::Unreachable(kind) => write!(f, "{management} is not there: {kind}"),
-            ManagementError::Slow => {
-                write!(f, "{management} did not answer within {} s", TIME_MAX.as_secs())
-            }
-            ManagementError::TooLong => {
-                write!(f, "{management} answers with more than {ANSWER_OCTETS_MAX} octets")
-            }
-            ManagementError::Status(status) => write!(f, "{management} answers with HTTP status {status}"),
-            ManagementError::Malformed(what) => write!(f, "the answer of {management} is malformed: {what}"),
-            ManagementError::Refused(message) => write!(f, "{management} refuses: {message}"),
-            ManagementError::Socket(path, kind) => {
-                write!(f, "NDN-DPDK has made a face, and its socket {path} cannot be used: {kind}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for ManagementError {}
 
 impl From<ManagementError> for io::Error {
     fn from(error: ManagementError) -> Self {

@@ -1,10 +1,10 @@
-//! NDN-DPDK's forwarder on this machine, as its own applications use it (VI-05): a face of shared
-//! memory that its management makes when it is asked by GraphQL, entries of its FIB for prefixes
-//! that are served, and both deleted at the end.
+//! NDN-DPDK's forwarder on this host, used in the way of its own applications (VI-05). Its
+//! management creates a face of shared memory by GraphQL, and FIB entries for served prefixes. Both
+//! are deleted at the end.
 //!
-//! The forwarder listens on a socket of memif that is this connection's alone. Packets go as link
-//! packets in its buffers of 2048 octets, longer ones in fragments. There is no other management:
-//! commands of NFD end nowhere.
+//! The forwarder listens on a memif socket for this connection alone. Packets are sent as link
+//! packets in its buffers of 2048 octets, longer ones in fragments. It does not accept NFD
+//! management commands.
 
 mod control;
 mod error;
@@ -25,13 +25,13 @@ pub use self::error::ManagementError;
 use super::carrier::{Bindings, Carrier, Delivery, Ready};
 use super::fault::Fault;
 use super::outbox::Outbox;
-use super::reach::{NotBound, Reach};
+use super::reach::{NotBound, Reachability};
 use super::{memory, peer};
 
-/// Folder of its applications' sockets, where nobody names another one.
+/// Default folder for the sockets of NDN-DPDK's applications.
 const FOLDER: &str = "/run/ndn";
 
-/// Octets of a buffer, and so of a link packet: what its forwarder has where nobody changed it.
+/// Octets of a buffer, and so of a link packet: the default of the forwarder.
 const BUFFER_OCTETS: u32 = 2048;
 
 /// log2 of the slots of a ring.
@@ -40,21 +40,26 @@ const RING_SIZE_LOG2: u8 = 10;
 /// Number of the interface on its socket.
 const INTERFACE: u32 = 1;
 
-/// How long the forwarder may take from the face to its socket.
+/// Time for NDN-DPDK to open the socket of a new face.
+///
+/// # Limit
+/// The face is deleted, and the router is not used.
+/// - Tests: `a_face_without_its_socket_is_deleted`
 const SOCKET_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// How often the socket is looked for.
+/// Pause between two attempts to open the socket.
 const SOCKET_PAUSE: Duration = Duration::from_millis(10);
 
-/// A face of the forwarder's, and the program's end of it.
+/// A face of the forwarder, and the client's end of it.
 #[derive(Debug)]
 pub(super) struct NdnDpdk {
-    // In this order: what is at the forwarder goes before the memory does.
+    // The order matters: fields drop in this order, and the forwarder's state must be deleted
+    // before the memory is freed.
     attachment: Attachment,
     interface: Interface,
 }
 
-/// What the forwarder has for this connection, and deletes when it is dropped.
+/// The forwarder's state for this connection. It is deleted on drop.
 #[derive(Debug)]
 struct Attachment {
     control: Control,
@@ -62,8 +67,9 @@ struct Attachment {
     served: Vec<Name>,
 }
 
-/// Has the forwarder make a face, and takes up its other end.
+/// Requests a face from the forwarder, and opens the client's end.
 pub(super) fn attach(server: &Endpoint, folder: Option<&str>, trusted: &str) -> io::Result<NdnDpdk> {
+    // Process ids recur, so a random number makes the path unique.
     let number = u64::from_ne_bytes(namely_host::random()?);
     let folder = folder.unwrap_or(FOLDER);
     let path = format!("{folder}/memif-{}-{number:016x}.sock", std::process::id());
@@ -72,12 +78,15 @@ pub(super) fn attach(server: &Endpoint, folder: Option<&str>, trusted: &str) -> 
         "ringCapacity": 1 << RING_SIZE_LOG2,
     });
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+    // Without this the socket belongs to the forwarder's user, and this process is not permitted to
+    // connect.
     if !uid.is_root() {
         locator["socketOwner"] = json!([uid.as_raw(), gid.as_raw()]);
     }
     let control = Control { server: server.clone() };
     let face = control.create_face(&locator)?;
     tracing::debug!(%server, face, path, "NDN-DPDK has made a face");
+    // An early return drops `attachment`, which deletes the face.
     let attachment = Attachment { control, face, served: Vec::new() };
     let interface = take_up(&path, trusted).map_err(|error| match error.get_ref() {
         Some(told) if !told.is::<namely_memif::Fault>() => error,
@@ -86,7 +95,7 @@ pub(super) fn attach(server: &Endpoint, folder: Option<&str>, trusted: &str) -> 
     Ok(NdnDpdk { attachment, interface })
 }
 
-/// Connects to the socket, for which the forwarder may need a moment.
+/// Connects to the socket. Waits for it, because the forwarder may open it with a delay.
 fn take_up(path: &str, trusted: &str) -> io::Result<Interface> {
     let end = Instant::now() + SOCKET_TIME_MAX;
     let options = Options {
@@ -110,14 +119,16 @@ fn take_up(path: &str, trusted: &str) -> io::Result<Interface> {
 }
 
 impl Attachment {
-    /// Adds the face to those that Interests for `prefix` go to. The entry of a FIB is written as a
-    /// whole: who else serves the prefix, and its strategy, stay.
+    /// Adds the face to the next hops of `prefix`. A FIB entry can only be replaced as a whole, so
+    /// the other next hops and the strategy of the present entry are copied.
     fn serve(&mut self, prefix: NameRef<'_>) -> Result<(), ManagementError> {
         let mut entry = self.control.find(prefix)?;
         if !entry.nexthops.contains(&self.face) {
             entry.nexthops.push(self.face.clone());
         }
         self.control.insert(prefix, &entry)?;
+        // The prefix is recorded after the insertion, so that `end` withdraws only inserted
+        // prefixes.
         if self.served.iter().all(|served| served.as_name() != prefix) {
             self.served.push(prefix.to_name());
         }
@@ -128,22 +139,26 @@ impl Attachment {
         let mut entry = self.control.find(prefix)?;
         entry.nexthops.retain(|face| *face != self.face);
         match &entry.id {
+            // An entry without next hops would still match and would hide routes of shorter
+            // prefixes.
             Some(id) if entry.nexthops.is_empty() => self.control.delete(id),
             Some(_) => self.control.insert(prefix, &entry),
             None => Ok(()),
         }
     }
 
-    /// Deletes what is there for this connection, as far as anybody answers.
+    /// Deletes the forwarder's state for this connection, as far as the server answers.
     fn end(&mut self) -> Result<(), ManagementError> {
         let mut ended = Ok(());
         for prefix in std::mem::take(&mut self.served) {
             match self.withdraw(prefix.as_name()) {
+                // Each further request would wait for the same timeout.
                 Err(error) if error.is_of_all() => return Err(error),
                 Err(error) => ended = Err(error),
                 Ok(()) => {}
             }
         }
+        // The face is deleted even if a prefix could not be withdrawn.
         self.control.delete(&self.face).and(ended)
     }
 }
@@ -157,9 +172,9 @@ impl Drop for Attachment {
 }
 
 impl Bindings for NdnDpdk {
-    fn bind(&mut self, prefix: NameRef<'_>, _is_shared: bool) -> Result<Reach, NotBound> {
+    fn bind(&mut self, prefix: NameRef<'_>, _is_shared: bool) -> Result<Reachability, NotBound> {
         self.attachment.serve(prefix).map_err(NotBound::NdnDpdk)?;
-        Ok(Reach::Route)
+        Ok(Reachability::Route)
     }
 
     fn unbind(&mut self, prefix: NameRef<'_>, _is_shared: bool) -> Result<(), NotBound> {

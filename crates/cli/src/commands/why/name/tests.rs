@@ -1,8 +1,6 @@
-//! The table of faults: what a router may tell, and the cause and next step that follow from it.
+//! The table of faults: the router's data, and the cause and next step that follow from it.
 
-use namely_wire::mgmt::{
-    ExplainedData, ExplainedInterest, FacePersistency, LinkType, cs_flags, strategy_name,
-};
+use namely_messages::{ExplainedData, ExplainedInterest, FacePersistency, LinkType, cs_flags, strategy_name};
 
 use super::super::face::FaceFacts;
 use super::*;
@@ -23,7 +21,7 @@ fn face(face_id: u64, face_scope: FaceScope) -> FaceStatus {
     }
 }
 
-/// A healthy router with a route to a neighbour.
+/// A healthy router with a route to a neighbor.
 fn healthy() -> NameFacts {
     let mut remote = face(REMOTE, FaceScope::NonLocal);
     (remote.out_interests, remote.in_data, remote.in_octets) = (10, 10, 9000);
@@ -33,7 +31,8 @@ fn healthy() -> NameFacts {
             prefix: Some("/lab".parse().unwrap()),
             next_hops: vec![ExplainedHop { face_id: REMOTE, ..ExplainedHop::default() }],
             strategy: strategy_name("best-route").unwrap(),
-            pit: (3, 100),
+            pit_entries: 3,
+            pit_capacity: 100,
             asker: ASKER,
             ..Explained::default()
         },
@@ -61,7 +60,7 @@ fn counted(label: &str, face_id: Option<u64>) -> Vec<Counter> {
     vec![Counter { face_id, ..Counter::new(label, 5) }]
 }
 
-/// What is planted, the cause that is found, and a word of the next step.
+/// The planted fault, the cause that is found, and a word of the next step.
 type Row = (&'static str, fn(&mut NameFacts), &'static str, &'static str);
 
 const FAULTS: &[Row] = &[
@@ -86,21 +85,26 @@ const FAULTS: &[Row] = &[
     ),
     ("a producer that is not there", |f| f.explained.next_hops = hop(FACE_LOCAL), "not_bound", "bind list"),
     ("a face that is gone", |f| f.explained.next_hops = hop(999), "face_gone", "route add"),
-    ("a route back to who asks", |f| f.explained.next_hops = hop(ASKER), "only_back", "another program"),
+    ("a route back to the requester", |f| f.explained.next_hops = hop(ASKER), "only_back", "another program"),
     (
         "a name of this host, routed away",
         |f| f.name = "/localhost/x".parse().unwrap(),
         "scope",
         "another name",
     ),
-    ("a full PIT", |f| f.explained.pit = (100, 100), "pit_full", "pit_entries_max"),
+    (
+        "a full PIT",
+        |f| (f.explained.pit_entries, f.explained.pit_capacity) = (100, 100),
+        "pit_full",
+        "pit_entries_max",
+    ),
     (
         "the way ends upstream",
         |f| f.explained.pending = sent(REMOTE, 5, Some(NackReason::NoRoute)),
         "nack_no_route",
         "namely why /lab/x",
     ),
-    ("a loop", |f| f.explained.pending = sent(REMOTE, 5, Some(NackReason::Duplicate)), "nack_loop", "circle"),
+    ("a loop", |f| f.explained.pending = sent(REMOTE, 5, Some(NackReason::Duplicate)), "nack_loop", "loop"),
     (
         "congestion upstream",
         |f| f.explained.pending = sent(REMOTE, 5, Some(NackReason::Congestion)),
@@ -111,7 +115,7 @@ const FAULTS: &[Row] = &[
         "an answer that does not come",
         |f| f.explained.pending = sent(REMOTE, 3000, None),
         "no_answer",
-        "tells whether",
+        "shows whether",
     ),
     (
         "next hops that the strategy has given up",
@@ -137,13 +141,8 @@ const FAULTS: &[Row] = &[
         "--reliability",
     ),
     ("a tag of a VLAN", |f| f.counters = counted("link.ether_vlan", Some(REMOTE)), "vlan", "VXLAN"),
-    (
-        "a silent neighbour",
-        |f| (f.faces[1].in_data, f.faces[1].in_octets) = (0, 0),
-        "silent",
-        "face show 301",
-    ),
-    ("a neighbour that answers nothing", |f| f.faces[1].in_data = 0, "no_answers", "face show"),
+    ("a silent neighbor", |f| (f.faces[1].in_data, f.faces[1].in_octets) = (0, 0), "silent", "face show 301"),
+    ("a neighbor that answers nothing", |f| f.faces[1].in_data = 0, "no_answers", "face show"),
     ("a content store that does not answer", |f| f.cs.flags = 0, "cache_off", "--serve on"),
     ("a content store of no size", |f| f.cs.capacity = 0, "cache_off", "--capacity"),
     (
@@ -158,7 +157,7 @@ const FAULTS: &[Row] = &[
 ];
 
 #[test]
-fn each_planted_fault_is_named_and_what_to_do_next() {
+fn each_planted_fault_gets_cause_and_hint() {
     for (planted, plant, cause, next) in FAULTS {
         let mut facts = healthy();
         plant(&mut facts);
@@ -172,7 +171,7 @@ fn each_planted_fault_is_named_and_what_to_do_next() {
 }
 
 #[test]
-fn what_is_well_is_said_to_be() {
+fn healthy_names_report_ok() {
     let is_well = |facts: &NameFacts, word: &str| {
         let verdict = facts.verdict();
         assert!(verdict.cause == "ok" && verdict.text.contains(word), "{verdict:?}");
@@ -181,7 +180,7 @@ fn what_is_well_is_said_to_be() {
     let mut cached = healthy();
     cached.explained.cached =
         Some(ExplainedData { name: "/lab/x/v=1".parse().unwrap(), octets: 9, fresh_ms: 0 });
-    is_well(&cached, "but not who asks for fresh Data");
+    is_well(&cached, "but not to Interests with MustBeFresh");
     cached.explained.cached.as_mut().unwrap().fresh_ms = 5;
     is_well(&cached, "answers with /lab/x/v=1");
     let mut bound = healthy();
@@ -202,7 +201,7 @@ fn what_is_well_is_said_to_be() {
 }
 
 #[test]
-fn a_face_is_well_troubled_or_unused() {
+fn a_face_verdict_follows_its_counters() {
     let of = |face: FaceStatus, counters: Vec<Counter>, routes: &[&str]| {
         let routes = routes.iter().map(|prefix| prefix.to_string()).collect();
         FaceFacts { face, counters, routes }.verdict().cause

@@ -1,0 +1,73 @@
+//! The service manager (systemd): it is notified of start, reload, stop and health, and it may pass
+//! sockets.
+//!
+//! Without a service manager, all of this does nothing.
+
+#[allow(unsafe_code, reason = "descriptors come as numbers; see ARCHITECTURE.md, Invariants")]
+mod activation;
+
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::time::Duration;
+
+use sd_notify::NotifyState;
+
+use crate::router::Health;
+
+pub(crate) use activation::{ActivationSocket, take};
+
+/// Notifies that the router is ready.
+pub(crate) fn ready() {
+    notify(&[NotifyState::Ready]);
+}
+
+/// Notifies of a reload; [`ready`] ends it.
+pub(crate) fn reloading() {
+    match NotifyState::monotonic_usec_now() {
+        Ok(time) => notify(&[NotifyState::Reloading, time]),
+        Err(_) => notify(&[NotifyState::Reloading]),
+    }
+}
+
+/// Notifies that the router stops.
+pub(crate) fn stopping() {
+    notify(&[NotifyState::Stopping]);
+}
+
+/// Notifies the manager at half its interval, as long as both threads of the router respond. The
+/// manager restarts a router that hangs. Dropping this ends the notifications without waiting for
+/// the thread.
+pub(crate) struct Watchdog {
+    _stop: SyncSender<()>,
+}
+
+impl Watchdog {
+    /// Starts the notifications, if the manager requests them and a thread is available.
+    pub(crate) fn start(health: Health) -> Option<Self> {
+        let half = sd_notify::watchdog_enabled()? / 2;
+        let (stop, stopped) = sync_channel(1);
+        let tell = move || {
+            while stopped.recv_timeout(half) == Err(RecvTimeoutError::Timeout) {
+                if health.is_well(half) {
+                    notify(&[NotifyState::Watchdog]);
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("namely-watchdog".into()).spawn(tell);
+        thread.inspect_err(|error| tracing::error!("no watchdog thread: {error}")).ok()?;
+        Some(Watchdog { _stop: stop })
+    }
+}
+
+/// Errors are only logged: a manager that does not listen is no manager.
+fn notify(state: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(state) {
+        tracing::debug!("no message to the service manager: {error}");
+    }
+}
+
+/// Calls `ask` with a sender. Returns true if an answer arrives by it within `patience`.
+pub(crate) fn is_answered(patience: Duration, ask: impl FnOnce(SyncSender<()>)) -> bool {
+    let (answer, answered) = sync_channel(1);
+    ask(answer);
+    answered.recv_timeout(patience).is_ok()
+}

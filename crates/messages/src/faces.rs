@@ -1,0 +1,142 @@
+//! Datasets and notifications about faces: `faces/list`, `faces/query`, `faces/channels`,
+//! `faces/events`.
+
+use alloc::string::String;
+
+use super::field::block;
+use super::numbers::*;
+use super::values::{FaceEventKind, FacePersistency, FaceScope, LinkType};
+
+block! {
+    /// FaceStatus: one face of `faces/list` or `faces/query`.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct FaceStatus: ENTRY {
+        /// FaceId.
+        pub face_id: u64 = FACE_ID;
+        /// Uri: the remote end.
+        pub uri: String = URI;
+        /// LocalUri: the local end.
+        pub local_uri: String = LOCAL_URI;
+        /// ExpirationPeriod: ms until an on-demand face goes if it stays idle.
+        pub expiration_period_ms: Option<u64> = EXPIRATION_PERIOD;
+        /// FaceScope.
+        pub face_scope: FaceScope = FACE_SCOPE;
+        /// FacePersistency.
+        pub face_persistency: FacePersistency = FACE_PERSISTENCY;
+        /// LinkType.
+        pub link_type: LinkType = LINK_TYPE;
+        /// BaseCongestionMarkingInterval, ns.
+        pub base_congestion_marking_interval_ns: Option<u64> = BASE_CONGESTION_MARKING_INTERVAL;
+        /// DefaultCongestionThreshold, octets of send queue.
+        pub default_congestion_threshold_octets: Option<u64> = DEFAULT_CONGESTION_THRESHOLD;
+        /// Mtu, octets.
+        pub mtu: Option<u64> = MTU;
+        /// NInInterests.
+        pub in_interests: u64 = N_IN_INTERESTS;
+        /// NInData.
+        pub in_data: u64 = N_IN_DATA;
+        /// NInNacks.
+        pub in_nacks: u64 = N_IN_NACKS;
+        /// NOutInterests.
+        pub out_interests: u64 = N_OUT_INTERESTS;
+        /// NOutData.
+        pub out_data: u64 = N_OUT_DATA;
+        /// NOutNacks.
+        pub out_nacks: u64 = N_OUT_NACKS;
+        /// NInBytes: octets of link packets received.
+        pub in_octets: u64 = N_IN_BYTES;
+        /// NOutBytes: octets of link packets sent.
+        pub out_octets: u64 = N_OUT_BYTES;
+        /// Flags: see [`super::face_flags`].
+        pub flags: u64 = FLAGS;
+    }
+}
+
+block! {
+    /// ChannelStatus: one local address of `faces/channels` on which faces are accepted.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct ChannelStatus: CHANNEL_STATUS {
+        /// LocalUri.
+        pub local_uri: String = LOCAL_URI;
+    }
+}
+
+block! {
+    /// FaceQueryFilter: which faces `faces/query` lists. A field that is absent does not matter.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct FaceQueryFilter: strict FACE_QUERY_FILTER {
+        /// FaceId.
+        pub face_id: Option<u64> = FACE_ID;
+        /// UriScheme: of either end.
+        pub uri_scheme: Option<String> = URI_SCHEME;
+        /// Uri: the remote end.
+        pub uri: Option<String> = URI;
+        /// LocalUri: the local end.
+        pub local_uri: Option<String> = LOCAL_URI;
+        /// FaceScope.
+        pub face_scope: Option<FaceScope> = FACE_SCOPE;
+        /// FacePersistency.
+        pub face_persistency: Option<FacePersistency> = FACE_PERSISTENCY;
+        /// LinkType.
+        pub link_type: Option<LinkType> = LINK_TYPE;
+    }
+}
+
+impl FaceQueryFilter {
+    /// Returns true if the filter lets `face` through.
+    pub fn matches(&self, face: &FaceStatus) -> bool {
+        fn same<T: PartialEq>(wanted: &Option<T>, found: &T) -> bool {
+            wanted.as_ref().is_none_or(|wanted| wanted == found)
+        }
+        let scheme_of = |uri: &str, scheme: &str| uri.split_once("://").is_some_and(|(s, _)| s == scheme);
+        same(&self.face_id, &face.face_id)
+            && same(&self.uri, &face.uri)
+            && same(&self.local_uri, &face.local_uri)
+            && same(&self.face_scope, &face.face_scope)
+            && same(&self.face_persistency, &face.face_persistency)
+            && same(&self.link_type, &face.link_type)
+            && self
+                .uri_scheme
+                .as_ref()
+                .is_none_or(|scheme| scheme_of(&face.uri, scheme) || scheme_of(&face.local_uri, scheme))
+    }
+}
+
+block! {
+    /// FaceEventNotification: the Content of `/localhost/nfd/faces/events/seq=<n>`.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct FaceEventNotification: FACE_EVENT_NOTIFICATION {
+        /// FaceEventKind.
+        pub kind: FaceEventKind = FACE_EVENT_KIND;
+        /// FaceId.
+        pub face_id: u64 = FACE_ID;
+        /// Uri: the remote end.
+        pub uri: String = URI;
+        /// LocalUri: the local end.
+        pub local_uri: String = LOCAL_URI;
+        /// FaceScope.
+        pub face_scope: FaceScope = FACE_SCOPE;
+        /// FacePersistency.
+        pub face_persistency: FacePersistency = FACE_PERSISTENCY;
+        /// LinkType.
+        pub link_type: LinkType = LINK_TYPE;
+        /// Flags: see [`super::face_flags`].
+        pub flags: u64 = FLAGS;
+    }
+}
+
+impl FaceEventNotification {
+    /// The notification of an event of `face`.
+    pub fn new(kind: FaceEventKind, face: &FaceStatus) -> Self {
+        FaceEventNotification {
+            kind,
+            face_id: face.face_id,
+            uri: face.uri.clone(),
+            local_uri: face.local_uri.clone(),
+            face_scope: face.face_scope,
+            face_persistency: face.face_persistency,
+            link_type: face.link_type,
+            flags: face.flags,
+        }
+    }
+}

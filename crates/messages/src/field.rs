@@ -1,0 +1,244 @@
+//! The fields of management's blocks: each kind of value is read and written in one place.
+
+use alloc::borrow::Cow;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::block::Block;
+use namely_wire::DecodeError;
+use namely_wire::fields::Fields;
+use namely_wire::tlv::Writer;
+use namely_wire::types::NAME;
+use namely_wire::{Name, NameRef};
+
+/// A value that a block has in elements of one TYPE.
+pub(super) trait Field: Sized {
+    /// Reads the value from the block's elements of TYPE `typ`.
+    fn read(fields: &Fields<'_>, typ: u32) -> Result<Self, DecodeError>;
+
+    /// Appends the value's elements.
+    fn write(&self, w: &mut Writer, typ: u32);
+}
+
+impl Field for u64 {
+    fn read(fields: &Fields<'_>, typ: u32) -> Result<Self, DecodeError> {
+        fields.nni(typ)
+    }
+
+    fn write(&self, w: &mut Writer, typ: u32) {
+        w.nni(typ, *self);
+    }
+}
+
+/// An empty element that is there or not.
+impl Field for bool {
+    fn read(fields: &Fields<'_>, typ: u32) -> Result<Self, DecodeError> {
+        Ok(fields.find(typ).is_some())
+    }
+
+    fn write(&self, w: &mut Writer, typ: u32) {
+        if *self {
+            w.tlv(typ, &[]);
+        }
+    }
+}
+
+impl Field for String {
+    fn read(fields: &Fields<'_>, typ: u32) -> Result<Self, DecodeError> {
+        fields.text(typ)
+    }
+
+    fn write(&self, w: &mut Writer, typ: u32) {
+        w.tlv(typ, self.as_bytes());
+    }
+}
+
+impl Field for Cow<'static, str> {
+    fn read(fields: &Fields<'_>, typ: u32) -> Result<Self, DecodeError> {
+        fields.text(typ).map(Cow::Owned)
+    }
+
+    fn write(&self, w: &mut Writer, typ: u32) {
+        w.tlv(typ, self.as_bytes());
+    }
+}
+
+/// A Name itself, or one inside an element of another TYPE, as Strategy.
+impl Field for Name {
+    fn read(fields: &Fields<'_>, typ: u32) -> Result<Self, DecodeError> {
+        let tlv = fields.find(typ).ok_or(DecodeError::Missing(typ))?;
+        if typ == NAME {
+            return Ok(NameRef::parse_value(tlv.value)?.to_name());
+        }
+        Fields::lenient(tlv.value)?.name()
+    }
+
+    fn write(&self, w: &mut Writer, typ: u32) {
+        if typ == NAME {
+            self.as_name().encode(w);
+        } else {
+            w.nested(typ, |w| self.as_name().encode(w));
+        }
+    }
+}
+
+/// Octets that mean nothing here; none if the element is absent.
+impl Field for Vec<u8> {
+    fn read(fields: &Fields<'_>, typ: u32) -> Result<Self, DecodeError> {
+        Ok(fields.find(typ).map(|tlv| tlv.value.to_vec()).unwrap_or_default())
+    }
+
+    fn write(&self, w: &mut Writer, typ: u32) {
+        w.tlv(typ, self);
+    }
+}
+
+impl Field for Vec<u64> {
+    fn read(fields: &Fields<'_>, typ: u32) -> Result<Self, DecodeError> {
+        fields.all(typ).map(|tlv| tlv.nni()).collect()
+    }
+
+    fn write(&self, w: &mut Writer, typ: u32) {
+        self.iter().for_each(|number| number.write(w, typ));
+    }
+}
+
+impl Field for Vec<Name> {
+    fn read(fields: &Fields<'_>, typ: u32) -> Result<Self, DecodeError> {
+        fields.all(typ).map(|tlv| NameRef::parse(tlv.value).map(|name| name.to_name())).collect()
+    }
+
+    fn write(&self, w: &mut Writer, typ: u32) {
+        self.iter().for_each(|name| name.write(w, typ));
+    }
+}
+
+/// Blocks in elements of the given TYPE, which replaces their own.
+impl<T: Block> Field for Vec<T> {
+    fn read(fields: &Fields<'_>, typ: u32) -> Result<Self, DecodeError> {
+        fields.all(typ).map(|tlv| T::decode_value(tlv.value)).collect()
+    }
+
+    fn write(&self, w: &mut Writer, typ: u32) {
+        self.iter().for_each(|block| _ = w.nested(typ, |w| block.encode_value(w)));
+    }
+}
+
+impl<T: Field> Field for Option<T> {
+    fn read(fields: &Fields<'_>, typ: u32) -> Result<Self, DecodeError> {
+        fields.find(typ).map(|_| T::read(fields, typ)).transpose()
+    }
+
+    fn write(&self, w: &mut Writer, typ: u32) {
+        self.iter().for_each(|value| value.write(w, typ));
+    }
+}
+
+/// Makes a closed set of numbers a field: it has `number` and `from_number`.
+macro_rules! choice_field {
+    ($($name:ty),*) => {$(
+        impl $crate::field::Field for $name {
+            fn read(fields: &namely_wire::fields::Fields<'_>, typ: u32) -> Result<Self, namely_wire::DecodeError> {
+                fields.choice(typ, Self::from_number)
+            }
+
+            fn write(&self, w: &mut namely_wire::tlv::Writer, typ: u32) {
+                w.nni(typ, self.number());
+            }
+        }
+    )*};
+}
+
+/// Makes a block: a struct, its [`Block`] and its [`Field`]. Each line names a field, its type, and
+/// the TYPE of its elements, in the order in which they are written. Of a field with `default` the
+/// elements may be absent; one with `number` is a bool that is written as a number.
+///
+/// An unknown element is ignored, so that reports stay readable when the sender is newer; a
+/// `strict` block refuses one of a critical TYPE, since no command must be obeyed by halves. A
+/// struct without a TYPE has the two functions of [`Block`] alone: it has no element around it.
+macro_rules! block {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident: $typ:ident {
+            $($(#[$doc:meta])* pub $field:ident: $kind:ty = $number:ident $(, $mode:ident)?;)*
+        }
+    ) => {
+        block!(@struct $(#[$meta])* $name { $($(#[$doc])* $field: $kind,)* });
+        block!(@block $name, $typ, lenient(&[]), { $($field, $kind, $number, ($($mode)?);)* });
+    };
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident: strict $typ:ident {
+            $($(#[$doc:meta])* pub $field:ident: $kind:ty = $number:ident;)*
+        }
+    ) => {
+        block!(@struct $(#[$meta])* $name { $($(#[$doc])* $field: $kind,)* });
+        block!(@block $name, $typ, strict(&[$($number),*]), { $($field, $kind, $number, ();)* });
+    };
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident {
+            $($(#[$doc:meta])* pub $field:ident: $kind:ty = $number:ident $(, $mode:ident)?;)*
+        }
+    ) => {
+        block!(@struct $(#[$meta])* $name { $($(#[$doc])* $field: $kind,)* });
+        impl $name {
+            block!(@functions $name, lenient(&[]), { $($field, $kind, $number, ($($mode)?);)* });
+        }
+    };
+    (@struct $(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $field:ident: $kind:ty,)* }) => {
+        $(#[$meta])*
+        pub struct $name {
+            $($(#[$doc])* pub $field: $kind,)*
+        }
+    };
+    (@block $name:ident, $typ:ident, $how:ident($known:expr), {
+        $($field:ident, $kind:ty, $number:ident, ($($mode:ident)?);)*
+    }) => {
+        impl $crate::Block for $name {
+            const TYPE: u32 = $typ;
+
+            block!(@functions $name, $how($known), { $($field, $kind, $number, ($($mode)?);)* });
+        }
+
+        impl $crate::field::Field for $name {
+            fn read(fields: &namely_wire::fields::Fields<'_>, typ: u32) -> Result<Self, namely_wire::DecodeError> {
+                let tlv = fields.find(typ).ok_or(namely_wire::DecodeError::Missing(typ))?;
+                $crate::Block::decode_value(tlv.value)
+            }
+
+            fn write(&self, w: &mut namely_wire::tlv::Writer, typ: u32) {
+                w.nested(typ, |w| $crate::Block::encode_value(self, w));
+            }
+        }
+    };
+    (@functions $name:ident, $how:ident($known:expr), {
+        $($field:ident, $kind:ty, $number:ident, ($($mode:ident)?);)*
+    }) => {
+        fn decode_value(value: &[u8]) -> Result<Self, namely_wire::DecodeError> {
+            let fields = block!(@fields value, $how, $known)?;
+            Ok($name { $($field: block!(@read fields, $kind, $number, $($mode)?)?,)* })
+        }
+
+        fn encode_value(&self, w: &mut namely_wire::tlv::Writer) {
+            $(block!(@write w, self.$field, $number, $($mode)?);)*
+        }
+    };
+    (@fields $value:ident, lenient, $known:expr) => { namely_wire::fields::Fields::lenient($value) };
+    (@fields $value:ident, strict, $known:expr) => { namely_wire::fields::Fields::strict($value, $known) };
+    (@read $fields:ident, $kind:ty, $number:ident,) => {
+        <$kind as $crate::field::Field>::read(&$fields, $number)
+    };
+    (@read $fields:ident, $kind:ty, $number:ident, default) => {
+        <Option<$kind> as $crate::field::Field>::read(&$fields, $number).map(Option::unwrap_or_default)
+    };
+    (@read $fields:ident, $kind:ty, $number:ident, number) => {
+        $fields.nni_opt($number).map(|number| number.unwrap_or_default() != 0)
+    };
+    (@write $w:ident, $value:expr, $number:ident, number) => { $w.nni($number, u64::from($value)) };
+    (@write $w:ident, $value:expr, $number:ident, $(default)?) => {
+        $crate::field::Field::write(&$value, $w, $number)
+    };
+}
+
+pub(super) use {block, choice_field};
