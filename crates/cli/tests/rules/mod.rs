@@ -2,6 +2,7 @@
 
 mod bom;
 mod comments;
+mod mounts;
 mod outputs;
 mod packages;
 mod paths;

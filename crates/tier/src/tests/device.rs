@@ -1,9 +1,10 @@
 //! A tier on a device. A regular file stands for the device; for root, a loop device.
 
 use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use super::super::device::format_with_segments;
 use super::*;
@@ -244,6 +245,35 @@ impl Drop for Loop {
     }
 }
 
+/// A file system mounted in a mount namespace of its own. A namespace that another test makes
+/// meanwhile copies the mounts of this process: such a copy would keep the device in use.
+struct Mounted(Child);
+
+impl Mounted {
+    fn new(device: &Path, at: &Path) -> Option<Self> {
+        let script = "mount \"$0\" \"$1\" && echo mounted && { read -r _; umount \"$1\"; }";
+        let mut shell = Command::new("unshare")
+            .args(["--mount", "--propagation", "private", "sh", "-c", script])
+            .args([device, at])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .ok()?;
+        let mut line = String::new();
+        BufReader::new(shell.stdout.take()?).read_line(&mut line).ok()?;
+        if line.trim() != "mounted" {
+            let _ = shell.wait();
+            return None;
+        }
+        Some(Self(shell))
+    }
+
+    fn end(mut self) {
+        drop(self.0.stdin.take());
+        assert!(self.0.wait().unwrap().success());
+    }
+}
+
 #[test]
 fn a_block_device_survives_a_restart() {
     let (folder, file) = device(64 << 20);
@@ -269,11 +299,11 @@ fn a_block_device_survives_a_restart() {
     assert!(matches!(open(path), Err(TierError::UntrustedFile { what, .. }) if what.contains("ext4")));
     let at = folder.path().join("mounted");
     std::fs::create_dir(&at).unwrap();
-    if !Command::new("mount").arg(path).arg(&at).status().is_ok_and(|mounted| mounted.success()) {
+    let Some(mounted) = Mounted::new(path, &at) else {
         return namely_testkit::skip(namely_testkit::Need::Mount, "nothing can be mounted");
-    }
+    };
     let refused = format(path, true);
-    assert!(Command::new("umount").arg(&at).status().unwrap().success());
+    mounted.end();
     assert!(matches!(refused, Err(TierError::Busy(_))), "{refused:?}");
     format(path, true).unwrap();
     drop(open(path).unwrap());
