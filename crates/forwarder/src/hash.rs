@@ -7,8 +7,9 @@
 //!
 //! SipHash is a pseudorandom function as far as is known: a peer without the key cannot choose
 //! names that collide, even if it learns hashes. The cost is three rounds at the end of each
-//! prefix. Weaker hashes were 1 to 2 % faster in the core, which is not worth it
-//! (docs/performance.md).
+//! prefix. A polynomial modulo 2^127 - 1 at a secret point does not promise that. It took 1 to 2 %
+//! less time in the core when an earlier version was measured with both; no present benchmark
+//! repeats this.
 
 use namely_wire::COMPONENTS_MAX;
 #[cfg(test)]
