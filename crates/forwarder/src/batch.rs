@@ -1,5 +1,5 @@
-//! Batches of packets. In a batch, the waits for memory of many packets overlap; otherwise the core
-//! waits once or several times for each packet.
+//! Batches of packets. The core waits for memory once or several times for each packet. In a batch,
+//! these waits overlap.
 //!
 //! The first lookups of a packet are known as soon as its name is hashed. So all names of a batch
 //! are hashed first. Then the cache lines of the tables that its packets need are prefetched
@@ -30,7 +30,7 @@ const AHEAD: usize = 32;
 pub struct Batch<B> {
     pub(crate) packets: Vec<(FaceId, Received<B>)>,
     packets_max: usize,
-    // Reused for each group of packets: to initialize a new array, more memory would be written
+    // Reused for each group of packets, because initializing a new array would write more memory
     // than a packet occupies.
     pub(crate) hashes: Box<[NameHashes]>,
     pub(crate) work: HeapPart<BatchScratch<B>>,

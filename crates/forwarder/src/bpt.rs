@@ -82,7 +82,7 @@ struct Node {
 }
 
 impl Node {
-    /// The low bit of the second number is set if the first one is a face.
+    /// The low bit of the second number is set if the first number is a face.
     fn pair(self) -> Pair {
         let bound = u64::from(self.face.is_some());
         (self.face.map_or(0, FaceKey::bits), u64::from(self.beneath) << 1 | bound)
@@ -184,8 +184,8 @@ impl<R: RawMutex> Bpt<R> {
                 false => node.beneath += 1,
             });
             if let Err(none) = changed {
-                // Readers may have seen the nodes above, which bind nothing: only the last one has
-                // the face.
+                // Readers may have seen the nodes above. These bind nothing, because only the last
+                // node has the face.
                 (0..prefix).for_each(|prefix| self.leave(writer, key, prefix));
                 ledger.credit(who, key.octets.len());
                 return Err(none.into());

@@ -8,9 +8,9 @@
 //! `/localhop/nb-cc/free`, with HopLimit 1. Its InterestLifetime is the time that the label lasts.
 //! A router without support for it has no route for it and drops it.
 //!
-//! A peer that can send on a neighbor's link can label that link and no other. Such a peer could
-//! also drop the packets that are sent there. Labels are soft state: one that is not renewed ends
-//! by itself.
+//! A peer that can send on a neighbor's link can label that link and no other. It gains nothing by
+//! that, because it could also drop the packets that are sent there. Labels are soft state: one
+//! that is not renewed ends by itself.
 
 use alloc::vec::Vec;
 
@@ -31,8 +31,8 @@ const PREFIX: &[u8] = b"\x08\x08localhop\x08\x05nb-cc";
 const BUSY: &[u8] = b"\x08\x04busy";
 const FREE: &[u8] = b"\x08\x04free";
 
-/// Time that an announcement labels a face, in intervals between announcements: so all but one of
-/// this number may be lost in a row before the label ends.
+/// Duration of a label, in intervals between announcements. A label outlasts the loss of all but
+/// one of this number of announcements in a row.
 const PERIODS: u64 = 3;
 
 /// Time that one announcement of congestion labels a face.

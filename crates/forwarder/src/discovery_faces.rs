@@ -1,8 +1,8 @@
 //! The faces to which the strategy self-learning sends discovery Interests.
 //!
-//! The neighbors of a link receive a discovery one by one *beside* its group. So the answer of a
-//! neighbor comes by unicast and its own face is learned, while link addresses that are no
-//! neighbors, because they do not support discovery, receive the Interest at the same time. A
+//! Each neighbor of a link receives a discovery by unicast, *beside* the link's group. So a
+//! neighbor answers by unicast, and its own face is learned. Link addresses that do not support
+//! discovery are no neighbors; they receive the Interest through the group at the same time. A
 //! neighbor that refuses, or does not answer, delays no other.
 //!
 //! A neighbor whose Data consumers have refused is *doubted* for some time: it receives discoveries
@@ -79,8 +79,8 @@ impl<R: RawMutex> Discovery<R> {
         self.0.lock()
     }
 
-    /// The group that was sent the Interests of `ingress`, a neighbor that receives the group's
-    /// packets by unicast.
+    /// The group whose packets `ingress`, a neighbor, receives by unicast. Interests to the group
+    /// have out-records of the group alone, not of `ingress`.
     #[cold]
     pub(crate) fn requested_group(&self, ingress: &FaceHold<'_>) -> Option<FaceKey> {
         let is_single = !ingress.is_local() && ingress.link_type() == LinkType::PointToPoint;
@@ -157,7 +157,7 @@ impl DiscoveryFaces {
         self.faces.retain(|own| own.face != face);
     }
 
-    /// Removes a face that was released, or whose number is in use for another one.
+    /// Removes a released face, and every reference to it.
     pub(crate) fn forget(&mut self, face: FaceKey) {
         self.remove(face);
         self.groups.retain(|own| own.face != face);
@@ -188,11 +188,11 @@ impl DiscoveryFaces {
         self.faces.iter().map(|asked| asked.face)
     }
 
-    /// Adds the discovery faces for an Interest with the downstreams `waiting`: groups last, so
-    /// that a neighbor receives its own Interest first and answers by unicast. If all downstreams
-    /// are on one link, its group is omitted, because they have sent the Interest there themselves.
-    /// If the Interest came through the group, its neighbors are omitted as well, because they have
-    /// it. Returns false if there is no memory for a face.
+    /// Adds the discovery faces for an Interest with the downstreams `waiting`. Groups come last,
+    /// so that a neighbor receives its own Interest first and answers by unicast. A group is
+    /// omitted if all downstreams are on its link, because they have sent the Interest there
+    /// themselves. The neighbors of a group are omitted if the group is the only downstream,
+    /// because they have received the Interest. Returns false if there is no memory for a face.
     pub(crate) fn asked(&self, waiting: &InRecords, now_ns: u64, keys: &mut Keys) -> bool {
         let is_of_link = |face: FaceKey, group: FaceKey| {
             face == group || self.faces.iter().any(|own| own.face == face && own.group == Some(group))
@@ -206,8 +206,8 @@ impl DiscoveryFaces {
         believed.chain(groups).all(|own| keys.push(own.face))
     }
 
-    /// Adds the neighbors beside a group that answers, except doubted ones. Returns false if there
-    /// is no memory for a face.
+    /// Adds the neighbors beside `group`, except doubted ones, if the group counts as answering.
+    /// Returns false if there is no memory for a face.
     pub(crate) fn beside(&self, group: FaceKey, now_ns: u64, keys: &mut Keys) -> bool {
         let answers = self.groups.iter().any(|own| own.face == group && own.answers(now_ns));
         self.faces
@@ -216,8 +216,9 @@ impl DiscoveryFaces {
             .all(|own| keys.push(own.face))
     }
 
-    /// The time to wait if all but groups have refused, ns; `None` if others may answer. A neighbor
-    /// that has seen the Interest on another path (Duplicate) may have the answer there.
+    /// The time to wait for groups if all other faces have refused, ns; `None` if one of these may
+    /// still answer. A neighbor that refused with Duplicate has received the Interest on another
+    /// path, and may have the answer there.
     pub(crate) fn wait_for_groups_ns(&self, asked: &OutRecords, now_ns: u64) -> Option<u64> {
         let mut wait_ns = SILENT_WAIT_NS;
         for record in asked.iter() {

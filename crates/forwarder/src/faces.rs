@@ -379,8 +379,8 @@ pub enum Released {
     Orphaned,
 }
 
-/// Number of released ids that wait for their reuse. Beyond it the oldest one is reused; with
-/// fewer, an unused id is assigned, as long as fewer than `faces_max` ids were ever used.
+/// Number of released ids that wait for reuse. Once more wait, the oldest is reused. Until then an
+/// unused id is assigned, as long as fewer than `faces_max` ids were ever used.
 const FACE_IDS_RESTING: usize = 64;
 
 /// Released faces that a packet still holds.

@@ -119,15 +119,16 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.expire_within(now_ns, EXPIRED_PER_CALL_MAX, out).next_ns
     }
 
-    /// As [`Forwarder::expire`], with at most `budget` steps of each kind, for an embedder that
-    /// does nothing else during a call. The cost of a call grows with the budget alone.
+    /// As [`Forwarder::expire`], with at most `budget` steps of each kind, for an embedder whose
+    /// packets wait during a call. The cost of a call grows with the budget alone.
     pub fn expire_within<O: Output<B>>(&self, now_ns: u64, budget: usize, out: &mut O) -> Expiry {
         expire_within(&self.tables, now_ns, budget, out)
     }
 
     /// Completes a read that [`Tier::read`](crate::Tier::read) began. With Data, the Interest is
-    /// answered and the Data is cached in memory, as if it had come from upstream. Without, the
-    /// Interest is forwarded by its strategy. If it is no longer pending, nothing happens.
+    /// answered and the Data is cached in memory, as if it had come from upstream. Without Data,
+    /// the Interest is forwarded by its strategy. If the Interest is no longer pending, nothing
+    /// happens.
     pub fn tier_completed(
         &self,
         ticket: Ticket,
@@ -171,9 +172,9 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
         self.tables.cs.prepare(self.tables.config.cs.packets_max, self.tables.config.cs.entries_max)
     }
 
-    /// Makes the next chunk of each table that uses more than half of its last one, and one chunk
-    /// of the content store's hash tables, if they are in use and lack any. Returns true if it made
-    /// a chunk: then another call may make more.
+    /// Allocates the next chunk of each table that uses more than half of its last chunk. If the
+    /// content store's hash tables are in use and lack chunks, allocates one of these, too. Returns
+    /// true if a chunk was allocated; another call may then allocate more.
     ///
     /// # Errors
     ///

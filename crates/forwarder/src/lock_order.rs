@@ -5,15 +5,17 @@
 //! From the outermost to the innermost:
 //!
 //! 1. [`RibLock`]: the RIB of a [`crate::Router`]. All others may be taken under it.
-//! 2. [`NameLock`]: the work memory for the names of control calls. Under it may be taken those of
-//!    PIT and content store, of writers, of the strategies' memory, and of discovery.
-//! 3. `ExchangeLock`: the exchange of catalogues of objects. Under it that of writers.
-//! 4. Those of the PIT (`pit`): a bucket, then an entry. Under an entry those of writers, of the
-//!    strategies' memory and of discovery, and the PIT's own stripes, wheels and grants.
-//! 5. [`WriterLock`]: the writers of FIB, BPT, strategy choice, and names of objects. Under it that
-//!    of the strategies' memory.
+//! 2. [`NameLock`]: the work memory for the names of control calls. Under it, those of PIT and
+//!    content store, of writers, of the strategies' memory, and of discovery may be taken.
+//! 3. `ExchangeLock`: the exchange of catalogues of objects. Under it, that of writers may be
+//!    taken.
+//! 4. Those of the PIT (`pit`): a bucket, then an entry. Under an entry, those of writers, of the
+//!    strategies' memory and of discovery, and the PIT's own stripes, wheels and grants may be
+//!    taken.
+//! 5. [`WriterLock`]: the writers of FIB, BPT, strategy choice, and names of objects. Under it,
+//!    that of the strategies' memory may be taken.
 //! 6. [`MemoryLock`]: a part of the strategies' memory. Nothing is taken under it.
-//! 7. [`ReleasedFacesLock`]: released faces. Under it the grants of the PIT.
+//! 7. [`ReleasedFacesLock`]: released faces. Under it, the grants of the PIT may be taken.
 //! 8. [`LeafLock`]: dead Nonces, discovery, announcements, regions, the list of faces. Nothing is
 //!    taken under it.
 //!

@@ -117,11 +117,12 @@ pub struct Learned<'a> {
 }
 
 impl<'a> Learned<'a> {
-    /// The prefix of a route that needs no announcement: the object that the Data belongs to. It
-    /// ends before the first component that is not generic, such as a segment, a version, a
-    /// timestamp or a keyword of the naming conventions, or is the whole name. A face that answered
-    /// for `/a/b` need not be a path to the rest of `/a`. `None` if no component is left, and for
-    /// names that do not leave their host or link.
+    /// The object that the Data belongs to: the prefix of a route that is learned without an
+    /// announcement. It ends before the first component that is not generic, such as a segment, a
+    /// version, a timestamp or a keyword of the naming conventions; without such a component it is
+    /// the whole name. A shorter prefix would be wrong, because a face that answered for `/a/b`
+    /// need not be a path to the rest of `/a`. `None` if no component is left, and for names that
+    /// do not leave their host or link.
     pub fn object(&self) -> Option<NameRef<'a>> {
         let first = self.data.component(0)?;
         if [b"localhost".as_slice(), b"localhop"].contains(&first.value) {

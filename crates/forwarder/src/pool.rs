@@ -80,8 +80,8 @@ impl<T, const N: usize> Pool<T, N> {
         Ok(())
     }
 
-    /// Makes the chunk after that of the last used slot once more than half of that slot's chunk is
-    /// used, or the first chunk if no slot is used. Returns true if it was missing.
+    /// Makes the next chunk once more than half of the chunk in use is used, or the first chunk if
+    /// no slot is used. Returns true if a chunk was made.
     pub(crate) fn fill_ahead(&self, used: usize, make: impl FnMut() -> T) -> Result<bool, ConfigError> {
         self.fill_at(self.ahead(used), make)
     }

@@ -1,9 +1,9 @@
 //! Prefetches: bring memory into the processor's caches before its use, without waiting for it.
 //!
-//! A read of a word ahead of its use would wait: a processor has a few hundred instructions under
-//! way at once, and the oldest of them must retire first, so that only the misses of a few packets
-//! overlap. A prefetch retires at once. It affects no result. Without such an instruction it does
-//! nothing.
+//! An ordinary read ahead of its use would wait. A processor has a few hundred instructions under
+//! way at once, and the oldest of them must retire first, so only the misses of a few packets
+//! overlap. A prefetch retires at once, and affects no result. On a processor without such an
+//! instruction, nothing is prefetched.
 
 #![allow(unsafe_code)]
 

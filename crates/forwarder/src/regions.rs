@@ -24,7 +24,7 @@ impl<R: RawMutex> Regions<R> {
         *known = names;
     }
 
-    /// Returns true if one of `hints` names, or leads to, a region of this router.
+    /// Returns true if one of `hints` is a region of this router or a prefix of one.
     pub(crate) fn any_of<'a>(&self, mut hints: impl Iterator<Item = NameRef<'a>>) -> bool {
         if !self.any.load(Relaxed) {
             return false;

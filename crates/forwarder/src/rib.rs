@@ -1,16 +1,16 @@
 //! The routing information base: the routes by name, face, origin and lifetime, and the FIB entries
 //! computed from them.
 //!
-//! The next hops of a name are, for each face, its own cheapest route. Then, unless a route of the
-//! name has CAPTURE, the cheapest CHILD_INHERIT route of the nearest shorter name is added for each
-//! face not yet listed, up to and including a name with a CAPTURE route. NFD computes them in the
-//! same way, so its users' routes have the same effect here.
+//! The next hops of a name are computed as in NFD, so that its users' routes have the same effect
+//! here. First, each face has the name's own cheapest route. Then shorter names follow, from the
+//! longest on. Each adds its cheapest CHILD_INHERIT route for every face that is not listed yet.
+//! The name itself, or a shorter one, ends this if it has a CAPTURE route.
 //!
 //! A name's own next hops change with its routes, at once. Those of the longer names that inherit
 //! follow in rounds of a bounded number of names ([`Rib::catch_up`]), because a short name may have
 //! a whole table beneath it. Until then they keep their previous next hops.
 //!
-//! It is not part of a [`crate::Forwarder`]: a [`crate::Router`] has both.
+//! The RIB is not part of a [`crate::Forwarder`]: a [`crate::Router`] has both.
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;

@@ -15,8 +15,8 @@ pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 #[cfg(not(loom))]
 pub(crate) use plain::AtomicU64;
 
-/// Atomics whose orders `loom` need not explore: independent numbers, and numbers that locks or
-/// versions protect that `loom` tracks.
+/// Atomics whose orders `loom` need not explore: independent numbers, and numbers that are
+/// protected by locks or versions that `loom` explores.
 pub(crate) mod plain {
     #[cfg(target_has_atomic = "64")]
     pub(crate) use core::sync::atomic::AtomicU64;

@@ -7,12 +7,13 @@
 //!
 //! # Requests to the tier
 //!
-//! An Interest that makes a new PIT entry is requested from the tier once, unless it chooses its
-//! upstream itself (NextHopFaceId). An Interest that joins an entry is aggregated. A retransmission
-//! from a face that waits for a parked entry, with any Nonce, is sent upstream while the read
-//! continues, so that a stalled disk costs its consumers one retransmission. The tier finds Data by
-//! the whole name. It may answer CanBePrefix with Data of a longer name if it can find it. The core
-//! checks MustBeFresh when the read completes, by the time that the tier returns.
+//! When an Interest makes a new PIT entry, its Data is requested from the tier once, unless the
+//! Interest chooses its upstream itself (NextHopFaceId). An Interest that joins an entry is
+//! aggregated. A retransmission from a face that waits for a parked entry, with any Nonce, is sent
+//! upstream while the read continues, so that a stalled disk costs its consumers one
+//! retransmission. The tier finds Data by the whole name. It may answer CanBePrefix with Data of a
+//! longer name if it can find it. The core checks MustBeFresh when the read completes, by the time
+//! that the tier returns.
 
 use namely_wire::NameRef;
 
@@ -80,8 +81,8 @@ impl Ticket {
         self.0
     }
 
-    /// The ticket of these `bits`. Any other number makes a ticket of no Interest, or of one that
-    /// the Data does not satisfy: the core compares names.
+    /// The ticket of these `bits`. A forged number does no harm: it identifies no Interest, or one
+    /// whose request the core compares with the Data.
     pub fn from_bits(bits: u64) -> Self {
         Ticket(bits)
     }

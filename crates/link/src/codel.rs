@@ -38,7 +38,8 @@ pub struct CodelConfig {
     /// A queue up to this length is good, octets (`MAXPACKET`; NFD DefaultCongestionThreshold).
     pub threshold_octets: usize,
     /// Whether a queue that stays bad in spite of marks drops packets. On a lossless link with a
-    /// bounded queue a drop only makes the other end request a packet again that was already there.
+    /// bounded queue, a drop only makes the receiver request a packet again that this end already
+    /// had.
     pub drops: bool,
 }
 

@@ -34,13 +34,13 @@ pub struct AmendedInterest<'a> {
 }
 
 impl<'a> AmendedInterest<'a> {
-    /// Amends `interest` with `nonce`, which must be `None` if it has one, and with its forwarding
-    /// hint or without.
+    /// Amends `interest`. `nonce` must be `None` if the Interest has one. The forwarding hint is
+    /// removed unless `keeps_hint` is true.
     pub fn new(interest: &InterestView<'a>, nonce: Option<[u8; 4]>, keeps_hint: bool) -> Self {
         let value = read_tlv(interest.wire).map_or(&[][..], |outer| outer.value);
-        // Nonce goes after the last of the elements that precede it in the specification's order.
-        // Unknown elements may lie between those. These elements are all critical, so none is
-        // behind a later element.
+        // The Nonce is inserted after the last of the elements that precede it in the
+        // specification's order; unknown elements may lie between these. These elements are all
+        // critical, so the parser has refused any of them that is out of order.
         let (mut body, mut left_out, mut split, mut start) = (Reader::new(value), 0..0, 0, 0);
         while let Ok(Some(tlv)) = body.next_tlv() {
             let end = body.position();

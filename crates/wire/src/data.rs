@@ -150,7 +150,7 @@ impl<'a> DataView<'a> {
         Ok(())
     }
 
-    /// Parses the full SignatureInfo, which was checked when the view was created.
+    /// Parses the full SignatureInfo.
     ///
     /// # Errors
     /// None in practice: the element was checked when the view was created.

@@ -51,8 +51,8 @@ pub enum FaceUri {
     WsClient(Endpoint),
     /// `ether://[08:00:27:01:02:03]`: a link address on a network interface, or a group.
     Ether(MacAddress),
-    /// `ether://[08:00:27:01:02:03%eth0]`: a link address, and this machine's network interface
-    /// towards it: a router, in the form for applications.
+    /// `ether://[08:00:27:01:02:03%eth0]`: a router's link address, and this machine's network
+    /// interface towards it. It is a form for applications.
     Station {
         /// The link address.
         address: MacAddress,
@@ -69,8 +69,8 @@ pub enum FaceUri {
     Null,
     /// `kernel://`: the forwarder in the kernel, of the current network namespace.
     Kernel,
-    /// `ndndpdk://127.0.0.1:3030`, `ndndpdk://…?sockets=/run/ndn`: NDN-DPDK's forwarder, by its
-    /// management, in the form for applications.
+    /// `ndndpdk://127.0.0.1:3030`, `ndndpdk://…?sockets=/run/ndn`: NDN-DPDK's forwarder, by the
+    /// address of its management server. It is a form for applications.
     NdnDpdk {
         /// Its GraphQL server.
         server: Endpoint,

@@ -112,8 +112,8 @@ impl<'a> Dataset<'a> {
         }
     }
 
-    /// Returns the LFN of the directory of the dataset's files, if they are of this kind: the name
-    /// of a dataset does not contain its kind.
+    /// Returns the LFN of the directory of the dataset's files. The name of a dataset does not
+    /// contain the `kind` of its files, so the caller supplies it.
     pub fn directory(&self, kind: Kind) -> String {
         let Dataset { primary, era, processing, tier } = self;
         alloc::format!("/store/{}/{era}/{primary}/{tier}/{processing}", kind.as_str())
@@ -159,7 +159,7 @@ impl<'a> Lfn<'a> {
             return Err(LfnError::Part);
         }
         if era.contains('-') {
-            // The name of the dataset would have another era.
+            // The name of the dataset would end the era at this hyphen.
             return Err(LfnError::Processing);
         }
         Ok(Lfn { text, kind, dataset: Dataset { primary, era, processing, tier } })

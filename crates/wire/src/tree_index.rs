@@ -100,15 +100,15 @@ impl core::fmt::Display for LeftOut {
 /// One element of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexItem<'a> {
-    /// The directory of the following entries. Its path is relative to the index's directory:
-    /// components with slashes between them, none for the index's own. All entries of the directory
-    /// follow.
+    /// The directory of the following entries, all of which follow. Its path is relative to the
+    /// index's directory: components with slashes between them, none for that directory itself.
     Directory(&'a [u8]),
     /// A file that is fetched by its own name.
     File(IndexEntry<'a>),
-    /// A file in the pack, after those before it.
+    /// A file in the pack. Its octets follow those of the previous such file.
     Packed(IndexEntry<'a>),
-    /// A directory. If its path does not follow as a directory, it has an index of its own.
+    /// A directory. If no [`IndexItem::Directory`] with its path follows, it has an index of its
+    /// own.
     Subdirectory(IndexEntry<'a>),
     /// An entry that is not served, by its name.
     LeftOut(&'a [u8], LeftOut),

@@ -84,7 +84,6 @@ pub(crate) fn encode_validity(w: &mut Writer, not_before: &[u8; 15], not_after: 
 ///
 /// # Errors
 /// [`DecodeError::BadText`] if the text is not such a time.
-/// [`DecodeError::BadText`] if it is no such time.
 pub fn parse_time(text: &[u8; 15]) -> Result<u64, DecodeError> {
     if text[8] != b'T' {
         return Err(DecodeError::BadText);

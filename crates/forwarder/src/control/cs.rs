@@ -38,9 +38,9 @@ impl<B: PacketBuf, R: RawMutex> CsControl<'_, B, R> {
 
     /// As [`CsControl::configure`], but leaves two tasks to calls of [`CsControl::shrink`]: the
     /// eviction of Data beyond a smaller capacity, and the insertion of Data into the lists of
-    /// another policy. For an embedder that does nothing else during a call. Until both are done,
-    /// Data that would evict more than a few others is not admitted, and Data outside the new lists
-    /// is evicted first.
+    /// another policy. For an embedder whose packets wait during a call. Until both tasks are done,
+    /// the store does not admit Data that would evict more than a few others, and it evicts Data
+    /// outside the new lists first.
     pub fn change(&self, change: &CsChange) {
         self.cs.configure(change);
     }

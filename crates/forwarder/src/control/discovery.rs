@@ -16,8 +16,8 @@ pub struct DiscoveryControl<'a, R> {
 }
 
 impl<R: RawMutex> DiscoveryControl<'_, R> {
-    /// Sets whether discoveries of the strategy self-learning are sent to a face: to groups and
-    /// neighbors, not to a face that only sent an Interest.
+    /// Sets whether the strategy self-learning sends discoveries to a face. Groups and neighbors
+    /// are discovery faces; a face that only sent an Interest is not.
     ///
     /// # Errors
     ///
@@ -27,8 +27,9 @@ impl<R: RawMutex> DiscoveryControl<'_, R> {
         self.choose(face, is_wanted, None)
     }
 
-    /// Sends discoveries to a neighbor's face in addition to the face of its link's `group`, which
-    /// is a discovery face as well: for link addresses that are no neighbors.
+    /// Sends discoveries to a neighbor's face in addition to the face of its link's `group`. The
+    /// group stays a discovery face, because other link addresses receive discoveries only through
+    /// it.
     ///
     /// # Errors
     ///

@@ -120,8 +120,8 @@ impl Accounting {
         Some(self.settle(id))
     }
 
-    /// Prefetches the list memory that insertions of `hashes` need, and adds the Data that they
-    /// will probably evict to `leaving`.
+    /// Prefetches the list memory that insertions of `hashes` need, and adds to `leaving` the Data
+    /// that they will probably evict.
     pub(super) fn prefetch(&self, hashes: impl Iterator<Item = u64>, leaving: &mut Ids) {
         let policy = match &self.former {
             Some(former) if former.left > 0 => &*former.policy,
@@ -244,9 +244,9 @@ impl Accounting {
     }
 
     /// Changes the policy. All Data stay, and [`Accounting::change_more`] moves them to the new
-    /// policy. Until then the old policy evicts them, before all others. Without memory for the new
-    /// policy the old one stays. A policy that is requested during a change takes effect after it;
-    /// of several, the last.
+    /// policy. Data that was not moved yet is evicted before all other Data, in the order of the
+    /// old policy. Without memory for the new policy the old one stays. During a change, the policy
+    /// that is requested last takes effect after the change.
     pub(super) fn change(&mut self, kind: CsPolicy, packets_max: usize) {
         self.wanted = kind;
         if kind == self.kind || self.former.is_some() {

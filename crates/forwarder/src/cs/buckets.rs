@@ -3,8 +3,8 @@
 //!
 //! A slot maps a tag (a level and a part of a hash) to the newest Data of a list. Equal tags share
 //! a list, even of different names: the reader compares names. A bucket without a free slot
-//! continues in further buckets of its own. So with more lists than expected a lookup takes longer,
-//! and its result is the same.
+//! continues in further buckets of its own. With more lists than expected, a lookup takes longer
+//! but has the same result.
 //!
 //! Slots are changed under the bucket's lock and may be read without it. A reader sees each slot
 //! before or after a change, as if it had read a moment earlier or later.
@@ -40,16 +40,16 @@ const TAG_HASH_BITS: u32 = 25;
 pub(super) struct Tag(u32);
 
 impl Tag {
-    /// The tag of the list of `level`, below 128, for names whose prefix has `hash`.
+    /// The tag of the list for prefixes with `hash`. `level` is below 128.
     pub(super) fn new(hash: u64, level: usize) -> Self {
         Tag((level as u32) << TAG_HASH_BITS | (hash >> (u64::BITS - TAG_HASH_BITS)) as u32)
     }
 
-    /// The id in a slot with this tag.
+    /// The id in `slot`, if the slot has this tag.
     #[inline]
     fn id_in(self, slot: u64) -> Option<Id> {
-        // Without the tag an id remains, which is not 0. A slot with another tag, or a free one, is
-        // out of the range of ids.
+        // If the tags are equal, the id remains, which is not 0. A free slot, or one with another
+        // tag, yields a number outside the range of ids.
         let id = slot ^ u64::from(self.0) << 32;
         (id.wrapping_sub(1) < u64::from(u32::MAX)).then_some(id as u32)
     }
@@ -117,7 +117,8 @@ pub(super) struct Buckets<R> {
 }
 
 impl<R: RawMutex> Buckets<R> {
-    /// Buckets for `expected` slots, `of_bucket` of them on average in each, with room for `most`.
+    /// Buckets for `expected` slots, on average `of_bucket` in each, and further buckets for up to
+    /// `most` slots.
     pub(super) fn new(expected: usize, of_bucket: usize, most: usize) -> Result<Self, ConfigError> {
         let buckets = (expected / of_bucket).clamp(BUCKETS_MIN, BUCKETS_MAX).next_power_of_two();
         let more = Nodes::new(most.max(MORE_MIN))?;

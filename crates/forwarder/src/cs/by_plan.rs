@@ -57,8 +57,8 @@ impl NewObjects {
 }
 
 impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
-    /// Inserts a Data of a registered object, offers it to the tier of `out`, or refuses it, by its
-    /// plan. Without a budget for objects it is inserted as any other Data.
+    /// Handles a Data of a registered object by its plan: inserts it, offers it to the tier of
+    /// `out`, or refuses it. Without a budget for objects it is inserted as any other Data.
     #[inline(never)]
     pub(crate) fn insert_object_data<O: Output<B>>(
         &self,
@@ -94,7 +94,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
                 let (key, wire) = (arriving.key, arriving.view.wire);
                 let same = |known: &CsEntry<B>| known.packet.as_ref() == wire;
                 match self.index.insert(CsEntry::new(&arriving), key, same, reserve) {
-                    // Without notice to the policy: objects are cached by plan, and hits do not
+                    // The policy is not notified: objects are cached by plan, and hits do not
                     // change the plan.
                     InsertOutcome::Renewed(_) => {}
                     InsertOutcome::Full => self.refused.add(1),
@@ -148,8 +148,8 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
         }
     }
 
-    /// Removes up to `budget` Data of objects that are being evicted, [`TURN`] at most, a few of
-    /// them under one hold of the lock; returns true if there are more.
+    /// Removes up to `budget` Data of objects that are being evicted, at most [`TURN`]. Releases
+    /// the lock after every few Data. Returns true if there are more.
     #[inline]
     pub(crate) fn evict_objects<O: Output<B>>(&self, budget: usize, out: &mut O) -> bool {
         self.by_plan.has_leaving.load(Relaxed)

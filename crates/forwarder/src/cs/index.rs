@@ -55,8 +55,7 @@ const LINKS: usize = 5;
 /// Links in a block, for longer names.
 const BLOCK_LINKS: usize = 4;
 
-/// Minimum capacity of the pools, in entries and blocks: at run time, limits can be raised up to
-/// it.
+/// Minimum capacity of the pools, in entries and blocks. Limits can be raised up to it at run time.
 const ENTRIES_MIN: usize = 1 << 22;
 const BLOCKS_MIN: usize = 1 << 20;
 
@@ -65,9 +64,9 @@ const BLOCKS_MIN: usize = 1 << 20;
 const PREFIXES_PER_DATA: usize = 4;
 
 /// Average number of used slots of a bucket, of seven, in a table at its expected size. Slots that
-/// do not fit cost a wait for memory that was not prefetched. With two on average, one bucket of a
-/// thousand needs more than its own slots; with four, fifty of them, but few names have four
-/// prefixes that no other name has.
+/// do not fit cost a wait for memory that was not prefetched. With two on average, one bucket in a
+/// thousand needs more than its own slots. With four, fifty in a thousand do; this is accepted for
+/// prefixes, because few names have four prefixes that no other name has.
 const NAMES_PER_BUCKET: usize = 2;
 const PREFIXES_PER_BUCKET: usize = 4;
 
@@ -297,9 +296,9 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         }
     }
 
-    /// Calls `visit` for the Data with exactly the first `n` components of `key`, newest first,
-    /// then, if `below`, for those whose names extend it, until it returns true. Visits at most
-    /// `most` of each, and no more than [`CS_EXAMINED_MAX`].
+    /// Calls `visit` until it returns true: first for the Data with exactly the first `n`
+    /// components of `key`, and then, if `below`, for those whose names extend these components,
+    /// each newest first. Visits at most `most` of each, and no more than [`CS_EXAMINED_MAX`].
     pub(super) fn visit(&self, key: Key<'_>, n: usize, below: bool, most: usize, visit: &mut Visit<'_, B>) {
         let sought = LookupList { hash: key.hashes.hash(n), level: WHOLE, name: key.prefix(n) };
         if !self.visit_list(&sought, most, visit) && below && n < COMPONENTS_MAX {

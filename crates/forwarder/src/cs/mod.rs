@@ -363,8 +363,8 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
             self.refused.add(1);
             return;
         }
-        // Linked first and listed after: Data in the index that is on no list of the policy belongs
-        // to this thread alone, so no other thread removes it.
+        // Linked into the index first, and added to the lists of the policy afterwards. Data in the
+        // index that is on no list belongs to this thread alone, so no other thread removes it.
         let cached = CsEntry::new(&arriving);
         let inserted = self.index.insert(cached, key, |known| known.packet.as_ref() == view.wire, reserve);
         match inserted {

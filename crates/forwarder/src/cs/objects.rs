@@ -3,10 +3,11 @@
 //!
 //! The virtual plane computes the placement of each object and its worth in memory
 //! ([`ObjectPlan`]). All Data of an object are in one list. When the first Data of an object is
-//! admitted, all memory that its plan requires is reserved, so that a later object does not leave
-//! it cached in part. Without free memory, objects that are worth less than the new one are
-//! evicted, each as a whole, if that frees enough. Nothing is evicted before a Data arrives that
-//! needs the memory, so an object stays until a better one replaces it (Algorithm 2).
+//! admitted, all memory that its plan requires is reserved. So no later object takes memory that
+//! the first one needs to be cached completely. Without free memory, objects that are worth less
+//! than the new one are evicted, each as a whole, if that frees enough. Eviction begins only when a
+//! Data arrives that needs the memory, so an object stays until a better one replaces it (Algorithm
+//! 2).
 //!
 //! An object is evicted Data by Data: as many as a new Data needs, and the others in rounds
 //! ([`TURN`]). Until then its remaining Data still answers Interests.
@@ -475,9 +476,10 @@ impl ObjectSlots {
         }
     }
 
-    /// Exchanges the catalogue: `objects` are the ids by their numbers. An object keeps its Data
-    /// and its plan by its id, even if its number changes. The Data that [`ObjectSlots::announce`]
-    /// evicts must be removed already. `known` has capacity for all.
+    /// Exchanges the catalogue. `objects` has the id of each object at the index of its number. An
+    /// object keeps its Data and its plan by its id, even if its number changes. The Data that
+    /// [`ObjectSlots::announce`] evicts must be removed already. `known` has capacity for all
+    /// objects.
     pub(super) fn exchange(&mut self, objects: &[Option<u64>], ids: &[u64], known: &mut Vec<(u64, u32)>) {
         for slot in &mut self.slots {
             let is_known = |id: &u64| ids.binary_search(id).is_ok();

@@ -14,7 +14,7 @@ use crate::slab::NONE;
 impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
     /// Prefetches the first memory that lookups of Interests read.
     pub(crate) fn prefetch_names<'a>(&self, interests: impl Iterator<Item = &'a NameHashes>) {
-        // Relaxed, as below: a flag that changes meanwhile makes a prefetch useless, no more.
+        // Relaxed, as below: a flag that changes meanwhile only makes a prefetch useless.
         if self.serve.load(Relaxed) {
             interests.for_each(|hashes| self.index.prefetch_name(hashes.whole()));
         }

@@ -76,8 +76,8 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
             self.cache(&packet, view, hashes, digest, out);
         }
         let data = DataHeaders { from: ingress.id(), congestion_mark: headers.congestion_mark };
-        // In a cell, because two closures below read and write it, each while the other one is
-        // borrowed.
+        // In a cell, because the closure that writes it and the one that reads it exist at the same
+        // time.
         let told = Cell::new(DataHookResult { data, answers_discovery: false });
         // Sent last, so that the last downstream receives the packet itself and not a clone.
         let mut last = None;

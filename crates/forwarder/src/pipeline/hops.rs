@@ -32,8 +32,8 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         self.tables.explainer.get().is_some() && hop_query_name(arrived.interest.view.name).is_some()
     }
 
-    /// Adds the face that answers hop traces, if the Interest is one whose HopLimit is exhausted
-    /// here. Returns its index among the upstreams, or `None` for any other Interest.
+    /// Adds the face that answers hop traces, if the Interest traces hops and its HopLimit is
+    /// exhausted here. Returns its index among the upstreams, or `None` for any other Interest.
     #[cold]
     #[inline(never)]
     pub(super) fn add_explainer(

@@ -108,7 +108,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         packet.map(Some).ok_or(DropReason::NoBuffer)
     }
 
-    /// Returns true if the forwarding hint names, or leads to, a region of this router.
+    /// Returns true if a name of the forwarding hint is a region of this router or a prefix of one.
     fn is_in_producer_region(self, view: &InterestView<'_>) -> bool {
         self.tables.regions.any_of(view.forwarding_hint())
     }

@@ -57,7 +57,8 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
             return self.refuse(arrived, refusal, out);
         }
         let Some(entry) = locked.entry() else { return Ok(()) };
-        // A discovery from another host whose upstreams are all local is answered as a discovery.
+        // An Interest of another host without NonDiscovery counts as a discovery if all its
+        // upstreams are local.
         let is_local =
             |i: &u32| routing.upstreams.get(*i as usize).is_some_and(|upstream| upstream.face.is_local());
         let ends_here =
@@ -180,9 +181,9 @@ pub(super) fn end_discovery<B: PacketBuf, R: RawMutex>(
     });
 }
 
-/// Returns true if the Interest came from a link with several peers, which have therefore received
-/// it, and this router has not sent it there yet. The router then only waits for the answer. If
-/// none arrives, it forwards the next retransmission there.
+/// Returns true if the Interest came from the upstream's link, that link has several peers, and
+/// this router has not sent the Interest there yet. Its peers have received the Interest, so the
+/// router only waits for the answer. If none arrives, it forwards the next retransmission there.
 fn arrived_by_link<B>(entry: &PitEntry<B>, upstream: &Upstream<'_>, now_ns: u64) -> bool {
     let key = upstream.key();
     upstream.face.link_type() != LinkType::PointToPoint

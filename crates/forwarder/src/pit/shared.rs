@@ -18,8 +18,8 @@ use crate::sync::Ordering;
 /// is missed once in 65,536 times.
 const SAMPLES: u32 = 16;
 
-/// Rounds of sampling, until an entry is found, for a newcomer whose owner has less than its
-/// reserve, and for an exempt one.
+/// Maximum number of rounds of sampling for a newcomer whose owner has less than its reserve, and
+/// for an exempt newcomer. Any other newcomer has one round.
 const ROUNDS_RESERVED: u32 = 8;
 const ROUNDS_EXEMPT: u32 = 64;
 

@@ -1,9 +1,9 @@
-//! The index from a hash to candidate entries: buckets of one cache line, which grow in number with
+//! The index from a hash to candidate entries. Its buckets are cache lines. Their number grows with
 //! the entries, one bucket at a time (linear hashing), so that no insertion pays for a rehash and a
 //! large limit costs nothing.
 //!
-//! A bucket has seven slots, each with 32 bits of the hash and an entry's id, and the id of a block
-//! with seven more when these are full. The number of buckets is such that few are full.
+//! A bucket has seven slots, each with 32 bits of the hash and an entry's id. When these are full,
+//! its last word links a block with seven more. The number of buckets is such that few are full.
 
 use crate::sync::plain::{AtomicU32, Ordering::Relaxed};
 
@@ -118,7 +118,8 @@ fn slot(hash: u64, id: Id) -> u64 {
     hash << 32 | u64::from(id)
 }
 
-/// The bucket of a hash among `count`: as many of its lowest bits as there are buckets for.
+/// The number of a hash's bucket among `count`: as many of its lowest bits as number all buckets,
+/// or one bit less if there is no such bucket yet.
 fn number(hash: u64, count: u32) -> u32 {
     let mask = count.next_power_of_two().wrapping_sub(1);
     let number = hash as u32 & mask;

@@ -218,8 +218,8 @@ impl PrefixTable {
         self.lengths.of(hashes).take(most)
     }
 
-    /// The entry with this name in a bucket whose slots `matching` have its hash, or in a further
-    /// block of the bucket.
+    /// The entry with this name and `hash` in a bucket or its further blocks. `matching` are the
+    /// slots of the first block that have the hash.
     fn entry_in<'a>(
         &'a self,
         mut bucket: &'a Block,

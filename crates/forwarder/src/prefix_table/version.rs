@@ -24,8 +24,8 @@ impl Version {
     /// The result of `read` for a state without a writer. Writers hold `control`.
     pub(super) fn read<R: RawMutex, C, T>(&self, control: &Mutex<R, C>, read: impl Fn() -> T) -> T {
         for _ in 0..ATTEMPTS {
-            // Acquire pairs with the Release at the end of a write: values read by `read` are no
-            // older.
+            // Acquire pairs with the Release at the end of a write: `read` sees the words of that
+            // write or later ones.
             let before = self.0.load(Ordering::Acquire);
             if before.is_multiple_of(2) {
                 let seen = read();

@@ -1,22 +1,24 @@
 //! ASF, adaptive forwarding by smoothed round-trip time (NFD's version 5; Lehman et al., "An
 //! Experimental Investigation of Hyperbolic Routing with a Smart Forwarding Plane in NDN", 2016).
 //!
-//! - A new Interest is sent to the next hop of the smallest smoothed RTT. After the measured next
-//!   hops come those never measured, and then those that did not answer their last Interests.
-//!   Equals are ordered by cost.
-//! - A retransmission is sent to the best next hop without a pending Interest, or, if all have one,
-//!   to the one used longest ago, each no sooner than its suppression interval allows.
-//! - In the background, at first within [`FIRST_PROBE_NS_MAX`] and then once in a
-//!   `probing-interval`, a new Interest is also sent with another Nonce to one more next hop: one
-//!   that was never measured, else a random one, with more probability for a better rank (n + 1 -
-//!   rank, of n).
-//! - One Interest at a time is timed for each next hop. `max-timeouts` of them in a row without an
-//!   answer within the retransmission timeout, or one Nack, make it count as timed out until Data
-//!   comes from it again.
+//! - A new Interest is sent to the next hop of the smallest smoothed RTT. Next hops that were never
+//!   measured rank behind the measured ones, and those that did not answer their last Interests
+//!   rank last. Equals are ordered by cost.
+//! - A retransmission is sent to the best next hop without a pending Interest. If all have one, it
+//!   is sent to the one used longest ago. The suppression interval of each next hop must have
+//!   passed.
+//! - In the background, a new Interest is also sent with another Nonce to one more next hop: the
+//!   first time within [`FIRST_PROBE_NS_MAX`], then once in a `probing-interval`. That next hop is
+//!   one that was never measured, or else a random one: of n next hops, rank r has the weight
+//!   `n+1-r`.
+//! - One Interest at a time is timed for each next hop. A next hop counts as timed out if
+//!   `max-timeouts` of them in a row have no answer within the retransmission timeout, or after one
+//!   Nack. Data from it ends that.
 //!
-//! In addition to NFD, whose timeouts are 200 ms and more: a next hop without any answer for longer
-//! than its round trips take is *doubted*. Interests are then sent to the next best, and one for
-//! each timeout also to the doubted one, until it answers or counts as timed out.
+//! In addition to NFD, whose timeouts are 200 ms and more: a next hop that has not answered for
+//! longer than its round trips take is *doubted*. Interests are then sent to the next best one.
+//! Once per timeout, an Interest is also sent to the doubted one, until it answers or counts as
+//! timed out.
 //!
 //! NFD keeps a satisfied PIT entry for 50 ms to measure slower answers. Here the entry is removed
 //! at once, and a late answer is recognized by the hash of the timed name: it is measured as long

@@ -1,5 +1,6 @@
-//! Memory of strategies: a record for each strategy with memory and each prefix of the FIB that it
-//! has forwarded under, with a list of faces in it. (NFD calls its table of this measurements.)
+//! Memory of strategies. There is a record for each strategy with memory and each prefix of the FIB
+//! that it has forwarded under, and in it a list of faces. (NFD calls its table of this
+//! measurements.)
 //!
 //! **Bounds.** At most `strategy_prefixes_max` records, and in each at most `strategy_faces_max`
 //! faces; both are allocated when a prefix or face is first used, not for each packet. A lack of
@@ -242,8 +243,8 @@ impl<R: RawMutex> StrategyMemory<R> {
                     }
                     None => {
                         let next_ns = table.wheel.as_ref().and_then(Wheel::next_deadline_ns);
-                        // Stored under the part's lock, as every store of it, so that no unseen
-                        // store is overwritten.
+                        // Stored under the part's lock, like every other store of it, so that no
+                        // concurrent store is overwritten.
                         part.due_ns.store(next_ns.unwrap_or(u64::MAX), Ordering::Release);
                     }
                 }

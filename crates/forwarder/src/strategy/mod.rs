@@ -167,8 +167,8 @@ pub(crate) enum Verdict {
     Beside(usize),
     /// Send it to all discovery faces, and to all next hops.
     Discover,
-    /// Send it to the first, and as a probe with a Nonce of its own to the second: where both paths
-    /// meet again it must not look like a loop.
+    /// Send it to the first, and as a probe to the second. The probe has a Nonce of its own,
+    /// because it must not look like a loop where both paths meet again.
     Probe(usize, usize),
     /// Aggregate it with the pending Interest.
     Suppress,
@@ -242,7 +242,7 @@ pub struct NextHopMeasurement {
 }
 
 /// A forwarding strategy. Hooks run under the lock of their pending Interest, if there is one, and
-/// then that of the memory: they must return soon, and may take no other lock.
+/// under that of the memory. They must return soon, and may take no other lock.
 pub(crate) trait Strategy {
     /// Its memory of a prefix: `()` for none.
     type Memory: Memory;

@@ -4,11 +4,12 @@
 //! window, the Interests in flight, and the round-trip time. A new Interest is sent to the next hop
 //! with the lowest ratio of Interests in flight to window, so the load follows the windows.
 //!
-//! A window grows while it is the limit and few Interests are queued on the path. The number of
-//! queued Interests is estimated from the current and the shortest round-trip time. At first a
-//! window grows by one for each Data, later by a 32nd, but at least by one, per round trip. It
-//! shrinks by one per round trip while many Interests are queued. A congestion mark, a Nack, a
-//! retransmission or a timeout cuts it to seven tenths, at most once per round trip.
+//! A window grows if it limits the Interests in flight while few Interests are queued on the path.
+//! The number of queued Interests is estimated from the current and the shortest round-trip time.
+//! At first a window grows by one for each Data. Later it grows by a 32nd per round trip, but at
+//! least by one. It shrinks by one per round trip while many Interests are queued. A congestion
+//! mark, a Nack, a retransmission or a timeout cuts it to seven tenths, at most once per round
+//! trip.
 //!
 //! A congestion mark makes a consumer slow down, although only one of its paths is full. So the
 //! router removes the mark if another next hop has room and was not cut recently, because that one

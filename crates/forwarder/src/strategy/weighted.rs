@@ -14,8 +14,8 @@ use crate::face_id::FaceKey;
 use crate::pit::entry::OutRecords;
 use crate::strategy::hook::{FaceRecords, Hook, Memory};
 
-/// One of this number of Interests is sent to a next hop even if it is slow, so that it is measured
-/// again when it becomes faster.
+/// The weight of a slow next hop is at least the fastest one's divided by this number, so that the
+/// slow one is measured again when it becomes faster.
 const SHARE_MIN: u64 = 128;
 
 /// The round trip that a Nack counts as, ns.
@@ -44,10 +44,12 @@ impl WeightedMemory {
         let measured_ns = |face| self.0.get(face).and_then(RttEstimator::srtt_ns);
         let known = pending.upstreams.iter().filter_map(|upstream| measured_ns(upstream.key()));
         let least_ns = known.min().unwrap_or(1).max(1);
-        // The fastest has the weight 2^16, one of twice its round trip half of that.
+        // The fastest next hop has the weight 2^16, and one of twice its round trip has half of
+        // that.
         let weight = |face| {
             let ns = measured_ns(face).unwrap_or(least_ns).max(1);
-            // A kernel has no division of 128 bits; no round trip takes days.
+            // In 64 bits, because a kernel has no division of 128 bits. Only round trips of days
+            // take the other branch.
             let share = if least_ns >> 48 == 0 { (least_ns << 16) / ns } else { least_ns / (ns >> 16) };
             share.max((1 << 16) / SHARE_MIN)
         };

@@ -45,9 +45,9 @@ const RATE_MAX: u64 = 1 << 50;
 const COST_MAX: u128 = 1 << 110;
 
 impl Tier {
-    /// A tier in which admission and eviction each cost as much as the worth of reading one VIP. So
-    /// one of two objects of equal size replaces the other only if its score is larger by more than
-    /// twice the weight, at every border of tiers.
+    /// A tier in which admission and eviction each cost as much as the worth of reading one VIP. At
+    /// every border of tiers, an object therefore replaces another one of equal size only if its
+    /// score is larger by more than twice the weight.
     pub fn new(octets: u64, rate: u64) -> Self {
         let cost = UNIT.saturating_mul(rate);
         Tier { octets, rate, admit: cost, evict: cost }

@@ -1,6 +1,6 @@
 //! ARC (Megiddo and Modha, FAST 2003): a list for Data used once and one for Data used again, each
-//! with ghosts of evicted Data. A miss whose hash is among the ghosts moves the border between the
-//! two lists in their favor.
+//! with ghosts of evicted Data. A miss whose hash is among the ghosts of a list moves the border
+//! between the two lists in favor of that list.
 
 use super::ghosts::Ghosts;
 use crate::cs::policy::eviction::{Arrival, Marks, OnHit, Policy};

@@ -6,8 +6,8 @@ use crate::slab::Id;
 
 /// Data that a policy examines for one eviction.
 ///
-/// Otherwise popular Data all over a list would make one insertion pay for every hit since the last
-/// one.
+/// Without the limit, one insertion could pay for every hit since the previous insertion, if
+/// popular Data fill a list.
 ///
 /// # Limit
 /// The last examined Data is evicted, although it was requested.

@@ -1,9 +1,9 @@
 //! Eviction policies of the content store (`IS-36`), behind one trait.
 //!
-//! A policy manages lists of ids and does not access packets. It is called under its lock, except
-//! for hits if it only needs a mark, which an atomic store raises ([`OnHit`]). Integer arithmetic
-//! only. The number of its ghosts, the records of evicted Data, is bounded by the number of Data in
-//! the store.
+//! A policy manages lists of ids and does not access packets. Its calls need its lock, except for a
+//! hit that only raises a mark by an atomic store ([`OnHit`]). It uses integer arithmetic only. The
+//! number of its ghosts, the records of evicted Data, is bounded by the number of Data in the
+//! store.
 
 mod adaptive;
 pub(super) mod eviction;

@@ -1,5 +1,5 @@
-//! The recently entered hashes: a table of small sets, each a cache line, without lists. A hash is
-//! forgotten after too many further entries, or as the oldest of a full set.
+//! A table of recently entered hashes: small sets of one cache line each, without lists. A hash is
+//! forgotten after a given number of further entries, or earlier as the oldest of a full set.
 //!
 //! If two names share a hash, a policy mistakes one for the other; no answer depends on it.
 
@@ -9,7 +9,7 @@ use crate::prefetch::prefetch;
 
 /// Slots of a set.
 const SLOTS: usize = 8;
-/// Minimum and maximum number of sets. With the maximum, of four million hashes probably none is
+/// Minimum and maximum number of sets. At the maximum, probably none of four million hashes is
 /// forgotten early.
 const SETS_MIN: usize = 64;
 const SETS_MAX: usize = 1 << 20;
