@@ -19,10 +19,10 @@ mod counted {
         pub(super) static TAKEN: Cell<usize> = const { Cell::new(0) };
     }
 
-    /// A lock that counts how often this thread took one of its kind.
+    /// A lock that counts how often this thread takes any lock of this type.
     pub(super) struct Counted(parking_lot::RawMutex);
 
-    // SAFETY: the lock inside keeps others out; counting changes nothing about that.
+    // SAFETY: the inner lock provides mutual exclusion; counting does not affect it.
     unsafe impl RawMutex for Counted {
         #[allow(clippy::declare_interior_mutable_const)]
         const INIT: Self = Counted(parking_lot::RawMutex::INIT);
@@ -39,7 +39,7 @@ mod counted {
         }
 
         unsafe fn unlock(&self) {
-            // SAFETY: the caller holds the lock, which is the one inside.
+            // SAFETY: the caller holds this lock, and with it the inner one.
             unsafe { self.0.unlock() }
         }
     }
@@ -66,7 +66,7 @@ impl Bench {
         Bench { forwarder, face }
     }
 
-    /// Locks taken for a packet, and packets sent.
+    /// The number of locks taken for a packet, and the number of packets sent.
     fn locks(&self, packet: Packet) -> (usize, usize) {
         let mut sent: Vec<(FaceId, Outgoing<Packet>)> = Vec::new();
         TAKEN.set(0);
@@ -87,13 +87,13 @@ impl Bench {
     }
 }
 
-/// Four components, of which the segments share three.
+/// A name of four components; all segments share the first three.
 fn name(segment: u64) -> Name {
     "/a/b/v=1".parse::<Name>().unwrap().join_segment(segment)
 }
 
-/// `IS-34`, `IS-36`: that of the Data for every hit, and the policy's lock for those policies alone
-/// that need it.
+/// `IS-34`, `IS-36`: every hit takes the lock of the Data. Only policies that need it also take the
+/// policy's lock.
 #[test]
 fn a_hit_locks_the_policy_if_needed() {
     let locks = CsPolicy::ALL.map(|policy| {
@@ -106,8 +106,8 @@ fn a_hit_locks_the_policy_if_needed() {
     assert_eq!([lru, lfu, arc], [s3_fifo + 1; 3], "one");
 }
 
-/// `IS-34`: an insertion takes a bucket for each component, the Data and the policy; the eviction
-/// that it causes takes a bucket for each component and the Data.
+/// `IS-34`: an insertion locks a bucket for each component, the Data and the policy. The eviction
+/// that it causes locks a bucket for each component and the Data.
 #[test]
 fn an_insertion_locks_each_component() {
     let without = Bench::new(CsPolicy::S3Fifo, false).insert(1);
@@ -120,8 +120,8 @@ fn an_insertion_locks_each_component() {
     assert_eq!(bench.forwarder.cs().status().packets, 10);
 }
 
-/// A strategy that remembers takes one lock more for an Interest and one for a Data; so those that
-/// do not take none of it.
+/// A strategy with memory takes one more lock for an Interest and one more for a Data. Strategies
+/// without memory do not take it.
 #[test]
 fn only_stateful_strategies_take_a_lock() {
     let locks = ["best-route", "multicast", "asf"].map(|strategy| {
@@ -142,7 +142,7 @@ fn only_stateful_strategies_take_a_lock() {
             assert_eq!(sent.len(), 1);
             (interest, TAKEN.get())
         };
-        // The first one opens tables.
+        // The first exchange allocates memory of the tables.
         exchange(1);
         exchange(2)
     });

@@ -1,8 +1,8 @@
-//! Every order of events at the locks and atomics of the PIT, the dead-nonce list and the face
-//! table, with at most five preemptions, of two threads that meet at one name; and at the version
-//! of FIB, BPT and strategy choice, at registered objects that come while others do or while their
-//! catalogue goes, and at the 64-bit atomics of processors that have none. Not part of the ordinary
-//! tests:
+//! Tests every order of events of two threads, with at most five preemptions. The threads use one
+//! name at the locks and atomics of the PIT, the dead-nonce list and the face table. Other models
+//! test the version of FIB, BPT and strategy choice, registered objects that are cached while
+//! others are or while their catalogue is removed, and the 64-bit atomics of processors without
+//! them. These are not part of the ordinary tests:
 //!
 //! ```text
 //! RUSTFLAGS="--cfg loom" cargo test -p namely-forwarder --profile quick --test loom
@@ -22,8 +22,7 @@ use namely_wire::{DataBuilder, InterestBuilder, Name, SignatureInfo};
 
 use lock::LoomLock;
 
-/// The module `sync` of the sources of the version and of the wide atomics, which are included as
-/// they are.
+/// The module `sync` for version.rs and wide.rs, whose sources are included unchanged.
 mod sync {
     pub(crate) use loom::hint::spin_loop;
     pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -43,7 +42,7 @@ type Sent = Vec<(FaceId, Outgoing<Packet>)>;
 /// Preemptions in one order; without a bound the first model takes minutes.
 const PREEMPTIONS_MAX: usize = 5;
 
-/// A model that tries fewer orders than this does not see the locks.
+/// A model that tries fewer orders than this does not track the locks.
 const ORDERS_MIN: usize = 20;
 
 const MS: u64 = 1_000_000;
@@ -54,8 +53,8 @@ mod lock {
 
     use loom::sync::atomic::{AtomicBool, Ordering};
 
-    /// A lock that loom sees: it is made when it is first used, because loom's atomics cannot be
-    /// made at compile time.
+    /// A lock that loom tracks. It is created when it is first used, because loom's atomics cannot
+    /// be created at compile time.
     pub(super) struct LoomLock(OnceLock<AtomicBool>);
 
     impl LoomLock {
@@ -117,8 +116,8 @@ impl Scene {
         let upstream = fw.face_register(FaceProperties::remote()).unwrap();
         fw.fib().add_nexthop(Name::new().as_name(), upstream, 0).unwrap();
         let scene = Scene { fw, consumers, upstream };
-        // Each place, lock and chunk is used once before the threads start: loom does not see that
-        // a chunk that one of them makes is there before the other looks into it.
+        // Each slot, lock and chunk is used once before the threads start. Otherwise loom does not
+        // track that a chunk is allocated before another thread reads it.
         (0..2).for_each(|i| assert_eq!(scene.ask(i, ["/w", "/v"][i], 1, 1).len(), 1));
         ["/w", "/v"].iter().for_each(|uri| assert_eq!(scene.answer(uri, 2).len(), 1));
         let passing = scene.fw.face_register(FaceProperties::remote()).unwrap();
@@ -220,7 +219,7 @@ fn an_entry_is_satisfied_or_expires() {
         |scene| usize::from(scene.expire(200 * MS).is_some()),
         |scene, answered, _| {
             let counters = scene.fw.counters();
-            // Two were satisfied before.
+            // Two Interests were satisfied before.
             assert_eq!(counters.satisfied + counters.unsatisfied, 2 + 1);
             assert_eq!(counters.satisfied, 2 + answered as u64);
             assert_eq!((scene.fw.table_sizes().pit, scene.expire(200 * MS)), (0, None));
@@ -228,8 +227,8 @@ fn an_entry_is_satisfied_or_expires() {
     );
 }
 
-/// The timer of a satisfied entry fires while its place is being used again: the new entry keeps
-/// its own deadline.
+/// The timer of a satisfied entry fires while its slot is being reused. The new entry keeps its own
+/// deadline.
 #[test]
 fn a_stale_timer_spares_the_next_entry() {
     let answered = || {
@@ -326,8 +325,8 @@ fn data_of_a_removed_object_never_stays() {
     );
 }
 
-/// `IS-34`: a reader without a lock sees all or nothing of a write. The words are written one by
-/// one and without order among them, as those of an entry are.
+/// `IS-34`: a reader without a lock sees all of a write or nothing of it. The words are written one
+/// by one and without order among them, like those of an entry.
 #[test]
 fn a_versioned_read_is_consistent() {
     use loom::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -359,8 +358,8 @@ fn a_versioned_read_is_consistent() {
     println!("{runs} orders");
 }
 
-/// A value of two words is read whole, no change of it is lost, and a reader of a change sees the
-/// writes before it.
+/// A value of two words is read as a whole, and no change of it is lost. A reader of a change also
+/// sees the writes before it.
 #[test]
 fn a_two_word_value_is_read_whole() {
     use loom::sync::atomic::{AtomicU32, Ordering::Relaxed};

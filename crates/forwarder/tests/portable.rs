@@ -1,6 +1,6 @@
-//! The crates that a kernel is to host use no floats: found nowhere in their sources. That they
-//! need no `std`, and no 64-bit atomics, is shown by building them for targets that have none
-//! (`no_std` in `.ci/run`).
+//! The crates that a kernel can host use no floats: this test searches their sources. A build for
+//! targets without `std` and without 64-bit atomics proves that they need neither (`no_std` in
+//! `.ci/run`).
 #![forbid(unsafe_code)]
 
 use std::fs;
@@ -19,10 +19,10 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns true if a line of code has a float's type or a float's literal in it.
+/// Returns true if a line of code contains the type or a literal of a float.
 fn has_float(line: &str) -> bool {
     let code = line.split("//").next().unwrap_or("");
-    // Quoted text is no code.
+    // Quoted text is not code.
     let code: String = code.split('"').step_by(2).collect::<Vec<_>>().join(" ");
     let words = code.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
     words

@@ -1,6 +1,6 @@
-//! The core's stack: a kernel has 16 KiB for all calls under way, so the figures here are those of
-//! docs/limits.md. Code without optimization takes several times as much. So the release profile is
-//! held to the figures (`.ci/run stack`), and other builds to a multiple.
+//! The stack that the core uses. A kernel has 16 KiB for all nested calls, and the limits here are
+//! those of docs/limits.md. Code without optimization uses several times as much. So the limits
+//! apply to the release profile (`.ci/run stack`), and a multiple of them to other builds.
 #![cfg(target_os = "linux")]
 #![deny(unsafe_code)]
 
@@ -31,15 +31,14 @@ const ALONE_MAX: usize = 6400;
 /// Factor by which code that is not optimized may use more stack.
 const FACTOR: usize = if cfg!(debug_assertions) { 8 } else { 1 };
 
-/// Octets of stack that are painted, and the gap that is left out next to the caller: there the
-/// calls that paint have their own frames.
+/// Octets of stack that are painted, and the gap next to the caller that is not painted: the calls
+/// that paint have their frames there.
 const PAINTED: usize = 256 << 10;
 const GAP: usize = 2 << 10;
 const PAINT: u8 = 0xa5;
 
 /// Runs `run` on a thread of its own. Returns the octets of its stack that `run` used. The stack is
-/// painted and read again through the file that the system has of this process's memory, so nothing
-/// here is `unsafe`.
+/// painted and read through `/proc/self/mem`, so nothing here is `unsafe`.
 fn depth<T: Send>(run: impl FnOnce() -> T + Send) -> (usize, T) {
     std::thread::scope(|scope| {
         let builder = std::thread::Builder::new().stack_size(PAINTED * 4);
@@ -57,7 +56,7 @@ fn painted<T>(run: impl FnOnce() -> T) -> (usize, T) {
     let (caller, made) = entered(run);
     memory.read_exact_at(&mut octets, bottom as u64).unwrap();
     let untouched = octets.chunks_exact(8).take_while(|eight| *eight == [PAINT; 8]).count() * 8;
-    // Less than the gap reads as the gap.
+    // A use below the gap is reported as the gap.
     (caller.saturating_sub(bottom + untouched), made)
 }
 
@@ -83,7 +82,7 @@ fn name(uri: &str) -> Name {
     uri.parse().unwrap()
 }
 
-/// 120 components.
+/// A name of 121 components.
 fn long_name() -> Name {
     (0..120u64).fold(name("/long"), |name, i| name.join_number(50, i))
 }
@@ -128,7 +127,7 @@ impl Scene {
         made
     }
 
-    /// Measures the stack for packets of a face, in a batch and by themselves.
+    /// Measures the stack for packets of a face, in a batch and one by one.
     fn packets(&mut self, what: &str, face: usize, packets: &[Packet], headers: LpHeaders) {
         let (fw, face, batch) = (&self.fw, self.faces[face], &mut self.batch);
         for packet in packets {
@@ -156,7 +155,7 @@ fn interest(name: &Name, n: u8) -> InterestBuilder {
     InterestBuilder::new(name.clone()).nonce([n, 1, 2, 3])
 }
 
-/// Every kind of packet, from empty tables on: chunks are made on the way.
+/// Every kind of packet, from empty tables on, so that packets also allocate chunks.
 fn play_packets(scene: &mut Scene) {
     let plain = LpHeaders::default();
     let (a, long) = (name("/a"), long_name());
@@ -239,7 +238,7 @@ fn forwarder_calls_take_bounded_stack() {
     }
 }
 
-/// The measure measures.
+/// The measurement detects a large frame.
 #[test]
 fn a_large_stack_array_is_measured() {
     #[inline(never)]

@@ -1,5 +1,5 @@
-//! Several threads at once: workers that forward the same few names, while faces and routes come
-//! and go. The invariants are checked at the end, when no entry may remain. `NAMELY_STRESS_MS` is
+//! Several threads at once: workers forward the same few names while faces and routes are added and
+//! removed. The invariants are checked at the end, when no entry may remain. `NAMELY_STRESS_MS` is
 //! the duration of each test; a thread sanitizer runs them longer (`.ci/run`).
 //!
 //! `IS-13`, `IS-14`, `IS-33`, `IS-34`.
@@ -87,7 +87,8 @@ fn data(dice: &mut Dice) -> Packet {
     builder.build(&[dice.next(4) as u8], &SignatureInfo::digest_sha256()).finish(&[0; 32]).into()
 }
 
-/// Shared by the threads: a forwarder, the time, faces that stay, and one that comes and goes.
+/// Shared by the threads: a forwarder, the time, permanent faces, and one that is registered and
+/// released repeatedly.
 struct Scene {
     fw: Fw,
     now_ns: AtomicU64,
@@ -110,7 +111,7 @@ impl Scene {
         faces.iter().for_each(|face| fw.fib().add_nexthop(prefix.as_name(), *face, face.0).unwrap());
         let strategy: Name = "/multicast".parse().unwrap();
         fw.strategies().set(name(1).as_name(), strategy.as_name()).unwrap();
-        // Both remember things under the one prefix of the FIB.
+        // Both have records for the one prefix of the FIB.
         for (i, strategy) in [(2, "/asf"), (3, "/fast-route")] {
             let strategy: Name = strategy.parse().unwrap();
             fw.strategies().set(name(i).as_name(), strategy.as_name()).unwrap();
@@ -119,7 +120,7 @@ impl Scene {
         Scene { fw, now_ns, faces, passing, over: AtomicBool::new(false) }
     }
 
-    /// A worker: packets of all kinds on faces that stay and on the one that comes and goes.
+    /// A worker: packets of all kinds from the permanent faces and from the passing one.
     fn work(&self, seed: u64) -> (u64, Sink) {
         let (mut dice, mut sink, mut received) = (Dice(seed), Sink::default(), 0);
         let mut batch = Batch::new();
@@ -152,8 +153,8 @@ impl Scene {
         (received, sink)
     }
 
-    /// The control path: faces are opened, receive routes, are held, closed and put; tables are
-    /// read.
+    /// The control path: faces are registered, receive routes, are held, released and put. Tables
+    /// are read.
     fn control(&self) -> u64 {
         let (mut dice, mut released, start) = (Dice(77), 0, Instant::now());
         while start.elapsed() < duration() {
@@ -173,7 +174,7 @@ impl Scene {
         released
     }
 
-    /// Lets everything end that is still pending.
+    /// Waits for the end of everything that is pending.
     fn end(&self) {
         let now_ns = self.now_ns.load(Ordering::Relaxed) + 1_000_000 * MS;
         while self.fw.expire(now_ns, &mut Sink::default()).is_some_and(|next_ns| next_ns <= now_ns + 20 * MS)
@@ -187,7 +188,7 @@ impl Scene {
 
 #[test]
 fn workers_and_control_leave_nothing_over() {
-    // Small tables, so that they are full again and again.
+    // Small tables, so that they are full repeatedly.
     let config = Config {
         pit: PitLimits {
             entries_max: 24,
@@ -224,7 +225,7 @@ fn workers_and_control_leave_nothing_over() {
     assert_eq!(counters.faces_freed + counters.faces_orphaned, released);
     assert!(faces.iter().all(|face| face.users == 1), "{faces:?}");
     assert_eq!(faces.len(), scene.faces.len());
-    // A face that went may have been read a moment before a worker counted its last packet.
+    // The counters of a released face may have been read before a worker counted its last packet.
     let packets = counters.packets;
     let arrived = packets.in_interests + packets.in_data + packets.in_nacks;
     let unknown = counters.dropped(DropReason::UnknownFace);
@@ -236,7 +237,7 @@ fn workers_and_control_leave_nothing_over() {
         assert!(counters.dropped(reason) > 0, "{reason:?} did not happen");
     }
 
-    // Every place and every count has come back: each face can have as many pending Interests as
+    // Every slot and every count was returned: each face can have as many pending Interests as
     // before.
     let mut sink = Sink::default();
     let now_ns = scene.now_ns.load(Ordering::Relaxed) + 2_000_000 * MS;
@@ -250,7 +251,7 @@ fn workers_and_control_leave_nothing_over() {
     assert_eq!(scene.fw.counters().dropped(DropReason::PitFaceFull), before);
 }
 
-/// `IS-29`, `IS-33`: of Interests of one name that come at once on several workers, one goes
+/// `IS-29`, `IS-33`: several workers receive Interests of one name at once. One Interest is sent
 /// upstream, and each downstream receives the Data.
 #[test]
 fn concurrent_interests_are_aggregated_and_answered() {
@@ -294,8 +295,8 @@ fn concurrent_interests_are_aggregated_and_answered() {
     assert_eq!(fw.table_sizes().pit, 0);
 }
 
-/// An Interest that comes at the same time as the Data for an earlier one of its name is answered
-/// by it, or goes upstream and waits: it is never lost.
+/// An Interest that arrives at the same time as the Data for an earlier one of its name is answered
+/// by it, or is sent upstream and waits. It is never lost.
 #[test]
 fn an_interest_meeting_data_is_answered_or_pending() {
     let fw = Fw::new(
@@ -334,7 +335,7 @@ fn an_interest_meeting_data_is_answered_or_pending() {
             (asking.join().unwrap(), sink)
         });
         let pending = fw.table_sizes().pit as u64;
-        // The last: the Interest found no entry, made one, and the Data was still looking.
+        // In the last case the Interest found no entry and made one, which the Data then found.
         let outcome = (answered.data, asked.interests, pending);
         assert!([(1, 1, 1), (2, 0, 0), (2, 1, 0)].contains(&outcome), "{outcome:?}");
         fw.receive(upstream, Received::bare(data), 3, &mut sink);

@@ -1,6 +1,5 @@
-//! Memory that is refused drops a packet, under a counter, and nothing else happens: each
-//! allocation of the receiving and of the sending path is refused once, by the allocator of this
-//! test.
+//! An allocation that fails drops a packet, which is counted, and has no other effect. Each
+//! allocation of the receiving and of the sending path fails once, by the allocator of this test.
 #![deny(unsafe_code)]
 
 use std::sync::{Arc, OnceLock};
@@ -20,11 +19,11 @@ mod refusing {
     thread_local! {
         static COUNTS: Cell<bool> = const { Cell::new(false) };
         static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-        /// The allocation that is refused.
+        /// The number of the allocation that fails.
         static REFUSED: Cell<u64> = const { Cell::new(u64::MAX) };
     }
 
-    /// Returns true if an allocation is to succeed.
+    /// Returns true if an allocation must succeed.
     fn count() -> bool {
         if !COUNTS.get() {
             return true;
@@ -36,8 +35,8 @@ mod refusing {
 
     struct Refusing;
 
-    // SAFETY: every call goes to the system's allocator as it came, or fails; counting touches
-    // thread-local numbers alone.
+    // SAFETY: every call is passed on to the system's allocator unchanged, or fails. Counting
+    // accesses only thread-local numbers.
     unsafe impl GlobalAlloc for Refusing {
         unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
             if !count() {
@@ -109,14 +108,14 @@ impl End {
         End { link, total, emitted: Vec::with_capacity(FRAMES_MAX), delivered: Vec::new() }
     }
 
-    /// The emitted frames, as they go over the wire.
+    /// The emitted frames, as they are sent.
     fn frames(&mut self) -> Vec<Vec<u8>> {
         assert!(self.emitted.capacity() == FRAMES_MAX, "the test's own memory sufficed");
         self.emitted.drain(..).map(|frame| frame.slices().concat()).collect()
     }
 
     fn send(&mut self, packet: &Packet, n: u8, now_ns: u64) -> Vec<Vec<u8>> {
-        // Every other one has fields of its own.
+        // Every other packet has header fields of its own.
         let headers =
             LpHeaders { pit_token: PitToken::new(&[n; 9][..usize::from(n % 2) * 9]), ..LpHeaders::default() };
         let hop_limit = n.is_multiple_of(3).then_some(Patch { offset: 5, value: packet[5] });
@@ -150,15 +149,15 @@ impl End {
     }
 }
 
-/// Returns a Data of `octets` octets that is like no other.
+/// Returns a Data of `octets` octets, filled with `n`.
 fn packet(n: u8, octets: usize) -> Packet {
     let mut packet = vec![6, 253, ((octets - 4) >> 8) as u8, (octets - 4) as u8];
     packet.resize(octets, n);
     packet.into()
 }
 
-/// Runs `story` with each of its allocations refused once, until there is none more; `story`
-/// receives true if one is refused.
+/// Runs `story` once for each of its allocations, which then fails, and once without a failure. The
+/// argument of `story` is true if an allocation fails.
 fn each_refused(least: u64, story: impl Fn(bool)) {
     let refused = (0..)
         .find(|number| {
@@ -173,8 +172,8 @@ fn each_refused(least: u64, story: impl Fn(bool)) {
     story(false);
 }
 
-/// Fragments in order, backwards, and of two remotes by turns.
-/// A kernel makes one for each face, and refuses memory that it does not have.
+/// A kernel creates a link service for each face and has no memory to spare for it, so this
+/// allocates nothing.
 #[test]
 fn a_link_service_needs_no_memory() {
     static TOTAL: OnceLock<ReassemblyTotal> = OnceLock::new();
@@ -186,6 +185,7 @@ fn a_link_service_needs_no_memory() {
     }
 }
 
+/// Fragments in order, in reverse order, and of two remotes alternately.
 #[test]
 fn a_refused_fragment_costs_only_its_packet() {
     const PACKETS: usize = 12;
@@ -212,8 +212,8 @@ fn a_refused_fragment_costs_only_its_packet() {
     });
 }
 
-/// Packets in one frame and in several, with fields and without, in both directions; with
-/// reliability one frame of each that has several is lost at first.
+/// Packets in one frame and in several, with fields and without, in both directions. With
+/// reliability, one frame of each packet of several frames is lost first.
 #[test]
 fn a_refused_frame_costs_only_its_packet() {
     const PACKETS: u8 = 12;
@@ -227,7 +227,7 @@ fn a_refused_frame_costs_only_its_packet() {
                 let is_lost = |place: usize| is_reliable && n >= 4 && place == 1;
                 let arriving = sent.into_iter().enumerate().filter(|(place, _)| !is_lost(*place));
                 let mut wire: Vec<(usize, Vec<u8>)> = arriving.map(|(_, frame)| (1 - from, frame)).collect();
-                // Until nothing is under way any more.
+                // Until no frame is in flight.
                 for _ in 0..if is_reliable { 400 } else { 1 } {
                     now_ns += 5 * MS;
                     for (to, frame) in std::mem::take(&mut wire) {
@@ -242,8 +242,8 @@ fn a_refused_frame_costs_only_its_packet() {
             let refused: u64 = ends.iter().map(End::no_memory).sum();
             let delivered: usize = ends.iter().map(|end| end.delivered.len()).sum();
             assert!(refused <= u64::from(is_refused));
-            // A fragment for which its receiver has no memory is acknowledged all the same; a lost
-            // record of late or repeated packets costs nothing.
+            // A fragment is acknowledged even if its receiver has no memory for it. A failed record
+            // of late or repeated frames loses nothing.
             let lost = u64::from(PACKETS) - delivered as u64;
             assert!(lost <= refused, "{lost} lost, {refused} refused");
             for end in &mut ends {

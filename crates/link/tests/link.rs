@@ -16,7 +16,7 @@ type Service = LinkService<Packet, u8>;
 
 const MS: u64 = 1_000_000;
 
-/// A packet of `octets` octets (257 for 255 and 256, which no TLV has).
+/// A packet of `octets` octets, or of 257 for 255 and 256, because no TLV has these sizes.
 fn packet(typ: u8, octets: usize, fill: u8) -> Packet {
     let value = if octets <= 254 { octets - 2 } else { octets.max(257) - 4 };
     let mut w = Writer::new();
@@ -139,7 +139,7 @@ proptest! {
         });
         for wire in &garbage {
             let _ = receive(&mut to, wire, 0);
-            // The same octets as an LpPacket's fields reach deeper.
+            // As the fields of an LpPacket, the same octets reach more of the parser.
             let mut lp = vec![100, wire.len() as u8];
             lp.extend_from_slice(wire);
             let _ = receive(&mut to, &lp, 0);
@@ -160,7 +160,7 @@ fn a_full_packet_crosses_the_smallest_mtu() {
     assert_eq!(got[0].1, data.to_vec());
 }
 
-/// Frames of a packet that goes with an announcement; none is longer than the MTU.
+/// Frames of a packet that is sent with an announcement. No frame is longer than the MTU.
 fn send_announced(from: &mut Service, packet: &Packet, announcement: &[u8], now_ns: u64) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     let headers = LpHeaders { pit_token: PitToken::new(&[9; 8]), ..LpHeaders::default() };
@@ -172,7 +172,7 @@ fn send_announced(from: &mut Service, packet: &Packet, announcement: &[u8], now_
     frames
 }
 
-/// The result of these frames: the packet's octets and its announcement.
+/// Passes the frames to the receiver; returns the packet's octets and its announcement.
 fn announced(to: &mut Service, frames: &[Vec<u8>], now_ns: u64) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
     let mut whole = None;
     for frame in frames {
@@ -375,7 +375,7 @@ fn each_queue_signal_marks_a_packet() {
 /// timers.
 struct Network {
     ends: [Service; 2],
-    /// (arrives, order, to which end, frame)
+    /// Frames in flight by time of arrival and order of sending: the receiving end, and the octets.
     flying: std::collections::BTreeMap<(u64, u64), (usize, Vec<u8>)>,
     random: u64,
     order: u64,
@@ -428,7 +428,7 @@ impl Network {
         self.launch(1, frames);
     }
 
-    /// Runs until nothing flies and no timer is set.
+    /// Runs until no frame is in flight and no timer is set.
     fn run(&mut self) {
         for _ in 0..200_000 {
             let flying = self.flying.first_key_value().map(|((at, _), _)| *at);
@@ -494,7 +494,7 @@ fn overtaken_frames_are_not_retransmitted() {
     }
 }
 
-/// More than the patience that one has at first, of which one learns.
+/// Frames are reordered by more than the initial tolerance, which then grows.
 #[test]
 fn needless_retransmissions_lengthen_the_wait() {
     let mut again = Vec::new();
@@ -531,8 +531,7 @@ fn three_later_acks_retransmit_a_frame() {
     }
 }
 
-/// Frames that are longer than the link takes now are lost, and would be each time that they are
-/// sent again.
+/// Frames that are longer than the new MTU are lost, and would be lost with each retransmission.
 #[test]
 fn a_falling_mtu_loses_no_reliable_packet() {
     for (seed, loss_percent) in (0..20).map(|seed| (seed, seed % 2 * 3)) {
@@ -686,8 +685,8 @@ fn a_changing_mtu_loses_no_packet() {
     }
 }
 
-/// Required for a run of datagrams in one system call: all fragments of packets alike are equally
-/// long, the last ones too.
+/// All fragments of equal packets have the same length, including the last ones. One system call
+/// can send a batch of datagrams only then.
 #[test]
 fn equal_fragments_arrive_as_the_packet() {
     for (mtu, first) in [(1472, LpHeaders::default()), (1200, all_headers()), (600, LpHeaders::default())] {
@@ -697,7 +696,7 @@ fn equal_fragments_arrive_as_the_packet() {
             let frames = send(&mut from, first, &data, 0);
             assert!(frames.len() > 1 && frames.iter().all(|frame| frame.len() == frames[0].len()));
             assert!(frames[0].len() <= mtu);
-            // No more of them than if each but the last filled the MTU.
+            // No more fragments than if all but the last filled the MTU.
             assert!(frames.len() <= size.div_ceil(mtu - 27 - 80), "{} of {size}", frames.len());
             let got = frames.iter().find_map(|frame| receive(&mut to, frame, 0)).unwrap();
             assert_eq!(got.1, &data[..]);

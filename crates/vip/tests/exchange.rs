@@ -27,7 +27,7 @@ fn routers(scenario: &Scenario) -> Net {
 #[test]
 fn lossless_synchronous_routers_match_the_model() {
     for mut scenario in Scenario::all() {
-        // The other lines differ from these in their caches, which tests/plane.rs has.
+        // The other lines differ from this one only in their caches, which tests/plane.rs tests.
         if scenario.name().starts_with("line") && scenario.name() != "line-a1.5" {
             continue;
         }
@@ -44,7 +44,7 @@ fn lossless_synchronous_routers_match_the_model() {
             net.run((t + 1) * PERIOD);
             let from = moved.len();
             scenario.record(net.nodes.iter().map(|node| node.vip.plane()), &mut counts, &mut moved);
-            // Kept objects are those at the end of the slot, sent VIPs those of its middle.
+            // The model records kept objects at the end of the slot, and sent VIPs in its middle.
             let kept = scenario.nodes() * scenario.objects();
             moved.truncate(from + kept);
             moved.extend(sent.drain(..).skip(kept));
@@ -57,8 +57,8 @@ fn lossless_synchronous_routers_match_the_model() {
     }
 }
 
-/// A diamond: consumers at 0, the source at 3, caches at 1 and 2, and beside it at 0 a next hop
-/// that does not speak VIP.
+/// A diamond: consumers at 0, the source at 3, and caches at 1 and 2. Node 0 also has a next hop
+/// without VIP.
 fn diamond() -> Net {
     let objects = (0..4).map(|k| Object { id: 77 - k, octets: 1000 });
     let objects = Objects::new(objects.collect()).unwrap();
@@ -89,7 +89,7 @@ fn routes(n: usize, vip: &mut Vip) {
     }
 }
 
-/// A generator of which a test has as many as it needs.
+/// A generator of random numbers. A test may have several.
 struct Draw(u64);
 
 impl Draw {
@@ -101,7 +101,7 @@ impl Draw {
     }
 }
 
-/// Lets packets be lost, repeated and late: in percent, percent, and ns.
+/// Loses and repeats packets, in percent, and delays them, in ns.
 fn adversary(net: &mut Net, seed: u64, loss: u64, repeat: u64, late: u64) {
     let mut draw = Draw(seed | 1);
     net.law = Box::new(move |_| {
@@ -196,7 +196,7 @@ fn a_silent_neighbor_gets_no_directed_interests() {
 #[test]
 fn unacknowledged_slots_of_a_neighbor_are_limited() {
     let mut net = diamond();
-    // Requests for VIPs are lost, and nothing else.
+    // Only requests for VIPs are lost.
     net.law = Box::new(|octets| {
         if octets[0] == 5 && octets.windows(3).any(|w| w == [8, 1, b'B']) { vec![] } else { vec![MS] }
     });
@@ -251,7 +251,7 @@ fn many_counts_are_sent_in_segments() {
     }
 }
 
-/// Objects of the diamond by their ids.
+/// The objects of the diamond in the order of `ids`.
 fn of_ids(ids: &[u64]) -> Objects {
     Objects::new(ids.iter().map(|id| Object { id: *id, octets: 1000 }).collect()).unwrap()
 }
@@ -261,7 +261,7 @@ fn settings_changed_mid_slot_move_no_vip() {
     let mut net = diamond();
     adversary(&mut net, 4711, 20, 20, 900 * MS);
     let mut draw = Draw(99);
-    // The catalogue and the neighbors in an order that goes round; 1 is a router with a cache.
+    // The order of the catalogue and of the neighbors rotates. Node 1 is a router with a cache.
     for step in 0..60u64 {
         let k = net.nodes[0].vip.objects().index_of(77 - step % 4).unwrap();
         net.ask(0, k, UNIT / 3);
@@ -272,7 +272,7 @@ fn settings_changed_mid_slot_move_no_vip() {
             let before: Vec<(u64, u64)> = ids.iter().map(|id| scores(&net, n, *id)).collect();
             let links = net.nodes[n].neighbours.clone();
             let order: Vec<usize> = match links[0] {
-                // The one that speaks no VIP keeps its place.
+                // The neighbor without VIP keeps its index.
                 _ if n == 0 => vec![1, 0, 2],
                 _ => vec![1, 0],
             };
@@ -326,7 +326,7 @@ fn a_removed_object_takes_its_vips() {
 fn vips_for_a_removed_neighbor_return() {
     let mut net = diamond();
     net.run(3 * PERIOD + 10 * MS);
-    // Nothing is acknowledged any more.
+    // No acknowledgement arrives from now on.
     net.law = Box::new(|_| vec![]);
     net.ask(0, 0, 50 * UNIT);
     net.run(5 * PERIOD + 10 * MS);

@@ -1,5 +1,5 @@
-//! Messages of a neighbor that are wrong, old, too many or forged: each is refused with its reason,
-//! and the others keep their slots.
+//! Wrong, old, excess and forged messages of a neighbor. Each is refused with its reason, and the
+//! other neighbors keep their slots.
 
 use crate::network;
 
@@ -37,8 +37,8 @@ fn objects() -> Objects {
     Objects::new(IDS.map(|id| Object { id, octets: 1000 }).to_vec()).unwrap()
 }
 
-/// A router between an honest one, which sends its Interests through it, and a hostile one, which
-/// sent correct messages for two slots and none since.
+/// A router between an honest and a hostile neighbor. The honest one sends its Interests through
+/// it. The hostile one sent correct messages for two slots and none since.
 fn net() -> Net {
     let mut net = honest();
     net.silence(EVIL);
@@ -57,25 +57,25 @@ fn honest() -> Net {
     net
 }
 
-/// A signed request of the one that means harm, as it is now `later_us` past its clock.
+/// A signed request of the hostile router, `later_us` after the present time of its clock.
 fn request(net: &Net, about: RequestKind, later_us: u64, parameters: &[u8]) -> Vec<u8> {
     let time_us = net.wall(EVIL) + later_us;
     let title = MessageName { about, router: &router(EVIL), time_us, segment: 0 };
     interest(&title.to_name(), Some(parameters))
 }
 
-/// Its life, and that of the router that it harms.
+/// The boot of the hostile router, and that of the tested router.
 const EVIL_BOOT: u64 = 1 + EVIL as u64;
 const MY_BOOT: u64 = 1 + ME as u64;
 
-/// Sends it, and returns the count of this counter.
+/// Sends a packet of the hostile router; returns by how much this counter grows.
 fn refused(net: &mut Net, packet: &[u8], counter: Counter) -> u64 {
     let before = net.count(ME, counter);
     net.hear(EVIL, ME, packet);
     net.count(ME, counter) - before
 }
 
-/// The honest router still has its slots: its requests succeed.
+/// Checks that the honest router still has its slots: its requests succeed.
 fn unharmed(net: &mut Net) {
     let before = net.count(ME, Counter::OffersHeard);
     let entered = net.nodes[ME].vip.neighbour(0).unwrap().entered;
@@ -87,7 +87,7 @@ fn unharmed(net: &mut Net) {
     assert!(net.nodes[ME].vip.neighbour(0).unwrap().entered >= entered + 2);
 }
 
-/// Lets the router send a request to the hostile one, and returns the request's title.
+/// Makes the router send a request to the hostile one; returns its own name and the request's time.
 fn asked(net: &mut Net, about: RequestKind) -> (Vec<u8>, u64) {
     let taken = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
     let (keep, evil) = (taken.clone(), router(EVIL));
@@ -258,7 +258,7 @@ fn unsorted_or_repeated_counts_are_refused() {
     for told in [&[(20, 1), (10, 1)][..], &[(10, 1), (10, 1)]] {
         assert_eq!(refused(&mut net, &packet(EVIL_BOOT, told), Counter::Unsorted), 1);
     }
-    // One entry more than fits: the writer leaves it out, so it is put in by hand.
+    // One entry more than fits. The builder omits it, so it is inserted by hand.
     let content = message::counts(EVIL_BOOT, 3, 1000, many(COUNTS_PER_SEGMENT).into_iter());
     let full = answer((&own, time_us), RequestKind::Counts, &content);
     let mut more = namely_wire::tlv::Writer::new();
@@ -328,8 +328,8 @@ fn offers_of_invalid_slots_are_refused() {
     let eight: Vec<u64> = (1..=OFFERS_MAX as u64).collect();
     let content =
         message::offers(EVIL_BOOT, MY_BOOT, 9, eight.iter().map(|s| Offer { slot: *s, id: 10, vips: 1 }));
-    // A ninth is inserted by hand: after the first four elements, of which the last holds the
-    // eight.
+    // A ninth offer is inserted by hand after the first four elements. The last of these holds the
+    // eight offers.
     let start = content.len() - 12 - 24 * OFFERS_MAX;
     let mut more = namely_wire::tlv::Writer::new();
     more.raw(&content[..start - 4])
@@ -366,7 +366,7 @@ fn requests_for_old_segments_are_refused() {
 #[test]
 fn unclaimed_offers_return_from_a_passive_neighbor() {
     let mut net = honest();
-    // It never requests its VIPs.
+    // The neighbor never requests its VIPs.
     let title = MessageName { about: RequestKind::Offers, router: &router(EVIL), time_us: 0, segment: 0 };
     let asking = title.to_name().as_name().prefix(5).as_bytes().to_vec();
     net.law = Box::new(move |octets| {
@@ -436,7 +436,7 @@ fn a_vip_configuration_has_limits() {
 
 #[test]
 fn slots_continue_despite_clock_changes() {
-    // The clocks of the network differ by an hour each.
+    // The clocks of the routers differ by an hour each.
     let mut net = net();
     unharmed(&mut net);
     let neighbour = NeighbourConfig { router: Some(vec![b'm']), octets_per_s: 1, octets_per_s_out: 1 };
@@ -446,7 +446,7 @@ fn slots_continue_despite_clock_changes() {
     assert_eq!(vip.tick(0, 10, &mut Vec::new()), PERIOD / 2);
     assert_eq!(vip.tick(PERIOD / 2, 10, &mut Vec::new()), PERIOD);
     assert_eq!(vip.tick(PERIOD, 5, &mut Vec::new()), PERIOD + PERIOD / 2);
-    // Past the middle of the slot that it is in by now, which ends when it would have.
+    // The present slot is past its middle, and ends at its regular time.
     assert_eq!(vip.tick(9 * PERIOD + PERIOD / 2 + 7, 0, &mut Vec::new()), 10 * PERIOD);
     assert_eq!((vip.slot(), vip.counters().get(Counter::SlotsMissed)), (3, 1));
 }
@@ -458,7 +458,7 @@ fn cpu_time() -> std::time::Duration {
 }
 
 /// The median CPU time of ten slots in which all objects are requested and each link is open.
-/// Interrupts of the kernel count as the thread's time, so the largest is no measure.
+/// Kernel interrupts count as the thread's time, so the maximum would be misleading.
 fn slot(objects: u64, neighbours: usize) -> std::time::Duration {
     let list = (0..objects).map(|k| Object { id: k, octets: 1000 + k % 7 }).collect();
     let neighbour =
@@ -496,7 +496,7 @@ fn a_large_slot_is_computed_in_milliseconds() {
     assert!(slot(4096, 64) <= std::time::Duration::from_millis(60));
 }
 
-/// Passes a packet in the name of a neighbor. If it is verified, its signature is wrong.
+/// Passes a packet with an invalid signature in the name of a neighbor.
 fn forged(net: &mut Net, of: usize, packet: &[u8]) -> PacketDecision {
     let (b, now_ns) = (net.neighbour(ME, of), net.now_ns);
     let vip = &mut net.nodes[ME].vip;
@@ -517,7 +517,8 @@ fn request_of(n: usize, time_us: u64, parameters: &[u8]) -> Vec<u8> {
 fn unsigned_packets_leave_a_neighbors_quota() {
     let mut net = net();
     for slot in 0..6u64 {
-        // Two hundred a second, all of the slot, beginning before the neighbor asks.
+        // Two hundred packets a second during the whole slot, beginning before the neighbor's
+        // request.
         let stale = net.count(ME, Counter::CountsStale);
         for n in 0..200 {
             let later = net.wall(HONEST) + 1_000_000 + n;
@@ -525,7 +526,7 @@ fn unsigned_packets_leave_a_neighbors_quota() {
             assert_eq!(forged(&mut net, HONEST, &packet), PacketDecision::Verify, "{slot}: {n}");
             net.run(net.now_ns + PERIOD / 200);
         }
-        // The other neighbor is silent, and counted each slot.
+        // The other neighbor is silent, and is counted in each slot.
         assert!(net.count(ME, Counter::CountsStale) <= stale + 1, "{slot}");
     }
     assert_eq!(net.count(ME, Counter::RateLimited), 0);
@@ -588,7 +589,7 @@ fn an_earlier_clock_is_accepted_after_an_answer() {
     let mut net = net();
     let old = request(&net, RequestKind::Counts, 500, &message::counts_request(EVIL_BOOT, 1, 1000));
     net.hear(EVIL, ME, &old);
-    // Another life, an hour behind.
+    // Another boot, whose clock is an hour behind.
     let new_boot = EVIL_BOOT + 1;
     let earlier = |net: &Net, more| {
         let time_us = net.wall(EVIL) - 3_600_000_000 + more;
@@ -605,7 +606,7 @@ fn an_earlier_clock_is_accepted_after_an_answer() {
     let packet = earlier(&net, 1);
     assert_eq!(refused(&mut net, &packet, Counter::CountsTold), 1);
     assert_eq!(net.count(ME, Counter::CountsTold), told + 1);
-    // Neither a message of its former life nor a second answer restores it.
+    // Neither a message of the former boot nor a second answer restores that boot.
     assert_eq!(refused(&mut net, &old, Counter::Replayed), 1);
     let late = request_of(EVIL, net.wall(EVIL) - 1, &message::counts_request(EVIL_BOOT, 1, 1000));
     assert_eq!(refused(&mut net, &late, Counter::Restarts), 1, "a later one of another life does");

@@ -1,4 +1,4 @@
-//! The kept objects and their tiers, compared with exact answers (VI-19, X-04).
+//! Cached objects and their tiers, compared with exact results (VI-19, X-04).
 
 use crate::model;
 
@@ -9,7 +9,7 @@ use namely_vip::placement::{Arrival, Knapsack, PlacementInput, Placer, arrive};
 use namely_vip::{NOWHERE, Tier};
 use serde_json::Value;
 
-/// A case with tiers: rooms are in objects.
+/// A case with tiers, whose capacities are multiples of an object.
 struct Case {
     scores: Vec<u64>,
     sizes: Vec<u64>,
@@ -124,7 +124,7 @@ fn equal_sizes_keep_the_largest_scores() {
         let mut order: Vec<usize> = (0..n).filter(|k| scores[*k] > 0).collect();
         order.sort_by_key(|k| (u64::MAX - scores[*k], !is_there(*k), *k));
         order.truncate(room as usize);
-        // Half a size more is room for nothing more.
+        // An additional half of an object's size makes room for no further object.
         let mut knapsack = Knapsack::new(n);
         let kept = knapsack.fill(&scores, &vec![10; n], room * 10 + 5, is_there);
         let mut kept: Vec<usize> = kept.iter().map(|k| *k as usize).collect();
@@ -179,7 +179,7 @@ fn tiers_are_filled_exactly() {
     }
 }
 
-/// The best total of any placement, by trying all.
+/// The best total of any placement, by exhaustive search.
 fn by_trying_all(case: &Case) -> i128 {
     fn go(case: &Case, k: usize, left: &mut [u64]) -> i128 {
         if k == case.scores.len() {
@@ -199,7 +199,7 @@ fn by_trying_all(case: &Case) -> i128 {
     go(case, 0, &mut left)
 }
 
-/// A case of nine objects in two or three tiers, where all have one size or each its own.
+/// A case of nine objects of one size or of different sizes in two or three tiers.
 fn random(state: &mut u64, one_size: bool) -> Case {
     let mut draw = |below: u64| xorshift(state) % below;
     let n = 9;

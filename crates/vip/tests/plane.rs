@@ -1,5 +1,5 @@
-//! Planes that step together against an exact model: every count, score, kept set and sent VIP of
-//! every slot.
+//! Planes that run in step, compared with an exact model: every count, score, cached set and sent
+//! VIP of every slot.
 
 use crate::model;
 
@@ -67,7 +67,8 @@ fn stored_objects_have_the_largest_scores() {
     for mut scenario in Scenario::all().into_iter().filter(|s| s.value["follow"] == "score") {
         let mut planes = planes(&scenario);
         (0..scenario.slots()).for_each(|_| slot(&mut scenario, &mut planes));
-        // Placed by the scores at the beginning of the next slot: those of the end of this one.
+        // Objects are placed by the scores at the beginning of a slot, so the scores at the end of
+        // this slot count in the next one.
         for (n, plane) in planes.iter_mut().enumerate() {
             plane.begin();
             plane.end();
@@ -77,7 +78,7 @@ fn stored_objects_have_the_largest_scores() {
     }
 }
 
-/// VIPs of a count, in thousandths, at the nodes of a line after its 20,000 slots.
+/// The counts at the nodes of a line after its 20,000 slots, in thousandths of a VIP.
 fn line(name: &str) -> Vec<u64> {
     let mut scenario = Scenario::all().into_iter().find(|s| s.name() == name).expect("a scenario");
     let mut planes = planes(&scenario);
@@ -99,8 +100,8 @@ fn only_a_cache_before_the_bottleneck_helps() {
     assert_eq!(line("line-a1.5-cache-entry-r1.5"), [0, 0, 0]);
 }
 
-/// Returns for each of two objects the number of the 2000 slots in which it was virtually kept, per
-/// thousand.
+/// Returns for each of two objects the share of slots in which it was virtually cached, in
+/// thousandths.
 fn two(name: &str) -> [u64; 2] {
     let mut scenario = Scenario::all().into_iter().find(|s| s.name() == name).expect("a scenario");
     let mut planes = planes(&scenario);
@@ -114,14 +115,14 @@ fn two(name: &str) -> [u64; 2] {
 
 #[test]
 fn the_hotter_object_is_always_kept() {
-    // In the first slot there is nothing to keep yet.
+    // In the first slot no object can be cached yet.
     assert_eq!(two("two-1.6-0.3"), [999, 0]);
     let [first, second] = two("two-1.2-0.4");
     assert!((745..=755).contains(&first) && (245..=255).contains(&second), "{first} {second}");
 }
 
-/// Creates a plane with one object of one VIP's size, and `neighbours` neighbors that take one VIP
-/// a slot.
+/// Creates a plane with one object of the size of one VIP, and `neighbours` neighbors that each
+/// accept one VIP per slot.
 fn plane(neighbours: usize, amplification: u8, tiers: Vec<Tier>) -> Plane {
     let objects = Objects::new(vec![Object { id: 1, octets: 1000 }]).unwrap();
     let (decay, follow) = (Decay::from_factor(1 << 31), PlacementSource::Scores);
@@ -244,8 +245,9 @@ fn plane_counts_at_their_limit_are_cut() {
     assert_eq!((plane.counts()[0], plane.scores()[0]), (COUNT_MAX, COUNT_MAX));
 }
 
-/// Creates a plane with two objects and a place for one in each of two tiers, read at 3000 and 1000
-/// octets a slot, or in the slower one alone. A move costs `weight` VIPs. Scores stay.
+/// Creates a plane with two objects and two tiers, each for one object, which are read at 3000 and
+/// 1000 octets per slot; or with the slower tier alone. A move costs `weight` VIPs. Scores do not
+/// decay.
 fn two_at_a_border(has_both: bool, weight: u64) -> Plane {
     let objects = [1, 2].map(|id| Object { id, octets: 1000 });
     let (decay, follow) = (Decay::from_factor(1 << 32), PlacementSource::Scores);
@@ -270,7 +272,7 @@ fn moving_costs_prevent_alternating_placements() {
             let mut plane = two_at_a_border(has_both, weight);
             asked(&mut plane, [11 * UNIT, 10 * UNIT]);
             let mut before = asked(&mut plane, [0, 2 * UNIT]);
-            // In each of these slots another object is ahead, by one VIP.
+            // In each slot the other object is ahead by one VIP.
             (0..100).fold(0, |moves, slot| {
                 let vips = if slot % 2 == 0 { [2 * UNIT, 0] } else { [0, 2 * UNIT] };
                 let now = asked(&mut plane, vips);
@@ -284,8 +286,8 @@ fn moving_costs_prevent_alternating_placements() {
 
 #[test]
 fn a_replacement_needs_more_than_moving_costs() {
-    // Twice the cost if the other has no place at all; between tiers the gain of the faster one
-    // pays for all four moves.
+    // If the other object is in no tier, it must be ahead by twice the cost. Between tiers, the
+    // gain of the faster tier must pay for all four moves.
     for (has_both, ahead, places) in [(true, 4, [0, 1]), (false, 2, [1, NOWHERE])] {
         let mut plane = two_at_a_border(has_both, 1);
         asked(&mut plane, [11 * UNIT, 10 * UNIT]);
@@ -296,7 +298,7 @@ fn a_replacement_needs_more_than_moving_costs() {
     }
 }
 
-/// docs/vip.md has this slot in words.
+/// docs/vip.md describes this slot.
 #[test]
 fn the_documented_slot_example_is_right() {
     let (hot, cold, west, east) = (0, 1, 0, 1);
@@ -313,7 +315,7 @@ fn the_documented_slot_example_is_right() {
     plane.set_capacity(east, 1000);
     plane.set_hops(hot, [east, west]);
     plane.set_hops(cold, [east]);
-    // In the previous slot both were requested, and no link was open.
+    // In the previous slot both objects were requested, and no link was open.
     plane.begin();
     plane.ask(hot, 3 * UNIT);
     plane.ask(cold, 2 * UNIT);

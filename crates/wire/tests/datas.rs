@@ -149,7 +149,8 @@ fn signature_info_is_read_in_order() {
     assert_eq!(parse(&[27, 1, 3, 27, 1, 3]), Err(DecodeError::UnknownCritical(27)));
     assert_eq!(parse(&[27, 1, 3, 38, 0]), Err(DecodeError::BadLength(SIGNATURE_NONCE)));
     assert_eq!(parse(&[27, 1, 3, 40, 3, 0, 0, 0]), Err(DecodeError::BadInteger));
-    // SignatureSeqNum and SignatureTime are not critical: out of order they do not count.
+    // SignatureSeqNum and SignatureTime are not critical: they are ignored if they are out of
+    // order.
     let late = parse(&[27, 1, 3, 42, 1, 9, 40, 1, 1]).unwrap();
     assert_eq!((late.seq_num, late.time_ms), (Some(9), None));
     assert_eq!(parse(&[27, 1, 0, 253, 0, 253, 0]), Err(DecodeError::Missing(NOT_BEFORE)));

@@ -1,4 +1,5 @@
-//! Packets written into a buffer that is there: the same octets as the builders', and no room.
+//! Packets that are written into a given buffer: the same octets as those of the builders, and
+//! buffers that are too short.
 
 use namely_wire::tlv::Writer;
 use namely_wire::types::*;
@@ -74,7 +75,7 @@ proptest! {
         let range = data.write(&mut buffer, beside..beside + content.len(), digest).expect("room");
         prop_assert_eq!(&buffer[range.clone()], &expected);
 
-        // With exactly the room that it needs, and with an octet less on either side.
+        // A buffer of exactly the needed size, and one octet less on either side.
         let (head, tail) = (beside - range.start, range.end - beside - content.len());
         let mut exact = space(head, &content, tail);
         prop_assert_eq!(data.write(&mut exact, head..head + content.len(), digest), Some(0..expected.len()));
@@ -108,7 +109,7 @@ proptest! {
 
     #[test]
     fn malformed_signatures_are_refused(octets in prop::collection::vec(any::<u8>(), 0..60)) {
-        // No panic; accepted octets are the two elements.
+        // Nothing panics, and accepted octets are the two elements.
         if let Ok(given) = SignatureOctets::parse(&octets) {
             prop_assert_eq!(octets[0], SIGNATURE_INFO as u8, "{:?}", given);
         }

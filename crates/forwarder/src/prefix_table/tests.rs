@@ -26,7 +26,7 @@ fn name() -> impl Strategy<Value = Name> {
 
 fn all(table: &PrefixTable, control: &Control, key: Key<'_>) -> Vec<u64> {
     let mut found = Vec::new();
-    // One more of the entries that match with each question.
+    // Each lookup finds one more of the matching entries.
     while let Some(value) = table.find_longest(control, key, |_, mut pairs| {
         let value = pairs.next().map(|pair| pair.0)?;
         (!found.contains(&value)).then_some(value)
@@ -145,7 +145,7 @@ fn a_name_without_room_leaves_nothing_behind() {
         let name = Name::new().join_generic([b'x'].repeat(octets));
         with_key(&hasher, name.as_name(), |key| table.insert(writer, key, 1, (1, 1)))
     };
-    // The pool has memory for a whole chunk; its limit counts all the same.
+    // The pool has memory for a whole chunk, but its limit still counts.
     assert_eq!(insert(writer, 42 + 4 * 56), Err(NoBlock::Full));
     let id = insert(writer, 42 + 4 * 56 - 4).expect("it fits just so");
     assert_eq!(set(&table, writer, id, &[(1, 1), (2, 2)]), Err(NoBlock::Full));
@@ -168,7 +168,7 @@ fn routes(count: u64) -> (NameHasher, PrefixTable, Control) {
     (hasher, table, Control::new(core::mem::take(writer)))
 }
 
-/// Below each of ten first components both lengths.
+/// Routes of both lengths below each of ten first components.
 fn route(i: u64) -> Name {
     let name = Name::new().join_segment(i % 10).join_segment(i);
     if (i / 10).is_multiple_of(2) { name } else { name.join_generic("below") }
@@ -186,8 +186,8 @@ fn lookup_probes_do_not_grow_with_routes() {
                 let found = table.find_longest(&control, key, |_, mut pairs| pairs.next());
                 assert_eq!(found.map(|pair| pair.0), Some(i));
                 let cost = table.cost(key);
-                // A bucket for each of the two lengths there are, and now and then a full one's
-                // next block.
+                // A bucket for each of the two lengths, and sometimes the next block of a full
+                // bucket.
                 assert!((2..=4).contains(&cost.buckets), "{cost:?}");
                 total = Cost { buckets: total.buckets + cost.buckets, names: total.names + cost.names };
             });
@@ -246,7 +246,8 @@ fn readers_always_see_a_written_value() {
                         with_key(hasher, name.as_name(), |key| table.find_longest(control, key, read));
                     let found = found.expect("it is there all the time");
                     let value = (i % 64) as u64;
-                    // All pairs of one state: either as inserted or as the writer changes them.
+                    // All pairs are of one state: as they were inserted, or as the writer has
+                    // changed them.
                     assert!(found.iter().all(|pair| pair.0 == value && pair.1 == found[0].1), "{found:?}");
                     assert_eq!(found.len(), if found[0].1 == 0 { 5 } else { 1 + (found[0].1 % 8) as usize });
                     i += 1;
@@ -259,8 +260,8 @@ fn readers_always_see_a_written_value() {
             scope.spawn(move || {
                 barrier.wait();
                 for i in 0..3000u64 {
-                    // Comes and goes, so that blocks are used again for other names and buckets
-                    // split.
+                    // The name is inserted and removed in turn, so that blocks are reused for other
+                    // names and buckets split.
                     let name = name_of(&[(i % 4) as u8; 3]).join_segment(worker).join_segment(i % 700);
                     with_key(hasher, name.as_name(), |key| {
                         let writer = &mut *control.lock();

@@ -1,4 +1,4 @@
-//! The RIB beside a list of routes from which the next hops are computed anew each time.
+//! Compares the RIB with a list of routes, from which the next hops are computed anew each time.
 
 use alloc::vec;
 
@@ -11,12 +11,12 @@ fn face(slot: u32) -> FaceKey {
     FaceKey { slot, generation: 0 }
 }
 
-/// A face that pays for itself.
+/// The owner of a face without an assigned owner.
 fn paid(slot: u32) -> RouteOwner {
     RouteOwner { face: face(slot), holder: Owner::Face(face(slot)) }
 }
 
-/// Creates an empty RIB for `routes_max` routes of any holders.
+/// Creates an empty RIB for `routes_max` routes of any owners.
 fn rib(routes_max: usize) -> Rib {
     let (routes_per_holder_max, octets_per_holder_max) = (usize::MAX, usize::MAX);
     Rib::new(&RibLimits { routes_max, routes_per_holder_max, octets_per_holder_max })
@@ -30,7 +30,7 @@ fn route(slot: u32) -> Route {
     Route { face_id: face(slot).id().0, flags: route_flags::CHILD_INHERIT, ..Route::default() }
 }
 
-/// A FIB that takes at most `room` names.
+/// A FIB with room for at most `room` names.
 struct Fib {
     entries: BTreeMap<Name, BTreeMap<FaceKey, u64>>,
     room: usize,
@@ -259,7 +259,7 @@ proptest! {
                 }
             }
             prop_assert!(rib.stale.len() <= STALE_MAX);
-            // Some changes meet a table that is still behind the last ones.
+            // Some changes are applied before the previous ones have reached all names.
             if now_ns.is_multiple_of(2) {
                 while rib.catch_up(&mut fib) {}
                 prop_assert_eq!(&fib.entries, &computed(&model));
@@ -278,7 +278,7 @@ proptest! {
         prop_assert_eq!(entries.iter().map(|entry| entry.routes.len()).sum::<usize>(), model.len());
         let walked = entries.iter().flat_map(|entry| entry.routes.iter().map(|route| (&entry.prefix, route)));
         let known = |(name, route): (&Name, &Route)| {
-            // All of them end in less than one ms.
+            // All routes that expire do so in less than one ms.
             let same = |r: &Route, at_ns: &Option<u64>| {
                 *route == Route { expiration_period_ms: at_ns.map(|_| 0), ..*r }
             };
@@ -333,7 +333,7 @@ fn many_changed_names_become_one_scan() {
     assert!((0..=STALE_MAX).all(|i| fib.hops(&names(i).1) == [(2, 0)]));
 }
 
-/// One holder is at its limit, of routes or of octets; another one and the router are served.
+/// One owner is at its limit, of routes or of octets; another owner and the router are served.
 #[test]
 fn a_route_past_holder_limits_is_refused() {
     let who = Owner::Given(crate::shares::OwnerId(7));
@@ -357,7 +357,8 @@ fn a_route_past_holder_limits_is_refused() {
     let add = |rib: &mut Rib, fib: &mut Fib, name: &str| {
         rib.register(&uri(name), RouteOwner { face: face(1), holder: who }, &route(1), None, fib)
     };
-    // 3 octets each of /a and /b; the name of 34 and its header of 2 make 42.
+    // /a and /b take 3 octets each. A component of 33 octets with its header of 2 makes 41, above
+    // the limit.
     assert_eq!(add(&mut rib, &mut fib, "/ccccccccccccccccccccccccccccccccc"), Err(RibError::OwnerFull));
     assert_eq!(add(&mut rib, &mut fib, "/ccccccccccccccccccccccccccccccc"), Ok(()));
     assert!(!rib.remove_face(face(1), 100, &mut fib) && !rib.remove_face(face(2), 100, &mut fib));

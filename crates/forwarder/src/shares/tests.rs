@@ -32,7 +32,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// An entry of the list of faces: the key, the holder, and the grant.
+/// An element of the list of faces: the key, the owner, and the grant.
 type Known = (FaceKey, Owner, u32);
 
 fn sum(faces: &[Known], who: Owner) -> u32 {

@@ -1,4 +1,4 @@
-//! Memory that is made ahead, and memory that is refused.
+//! Memory that is allocated ahead, and allocations that fail.
 
 use super::*;
 
@@ -62,7 +62,7 @@ fn after_prepare_packets_allocate_no_chunk() {
     }
 }
 
-/// A home that makes the next chunks in between spares its packets all of them.
+/// If the embedder calls `grow` between packets, no packet allocates a chunk.
 #[test]
 fn with_grow_packets_allocate_no_chunk() {
     let (fw, app, upstream) = with_chunks(CsPolicy::S3Fifo);
@@ -71,7 +71,7 @@ fn with_grow_packets_allocate_no_chunk() {
     let most = fill(&fw, app, upstream, grow);
     assert!(most <= SINGLE_OCTETS_MAX, "{most} octets at once");
     assert!(!fw.grow().unwrap());
-    // Routes find their memory made, too.
+    // Memory for routes is allocated ahead as well.
     let names: Vec<Name> = (0..5000).map(|i| Name::new().join_generic([7; 100]).join_segment(i)).collect();
     fw.fib().make_room(names.len(), 110).unwrap();
     let most = largest(|| {
@@ -94,7 +94,7 @@ fn a_failed_preparation_can_be_retried() {
     assert_eq!(fw.grow(), Ok(true));
 }
 
-/// A world of small tables in which packets need all kinds of memory.
+/// A forwarder with small tables, and packets that need every kind of memory.
 struct Refused {
     fw: Fw,
     apps: Vec<FaceId>,
@@ -130,7 +130,7 @@ impl Refused {
                 packets.push((*app, asked.build().into()));
             }
             packets.push((upstreams[0], Self::data(&name)));
-            // The digest of all packets here.
+            // All packets have this digest here.
             let digest = namely_wire::Component {
                 typ: namely_wire::types::IMPLICIT_DIGEST_COMPONENT,
                 value: &[0; 32],
@@ -144,7 +144,7 @@ impl Refused {
         DataBuilder::new(name.as_name()).build(b"", &SignatureInfo::digest_sha256()).finish(&[0; 32]).into()
     }
 
-    /// Returns true if an allocation was refused to a packet.
+    /// Processes the packets; returns true if an allocation failed.
     fn play(&self, before: u64) -> bool {
         refusing(before, || {
             for (face, packet) in &self.packets {
@@ -153,7 +153,8 @@ impl Refused {
         })
     }
 
-    /// Counted packets, or parts of their work, for which there was no memory.
+    /// The number of packets, or of steps of their processing, that were counted for lack of
+    /// memory.
     fn counted(&self) -> u64 {
         let (counters, store) = (self.fw.counters(), self.fw.cs().status());
         let drops = [DropReason::NoMemory, DropReason::PitFull].map(|reason| counters.dropped(reason));
@@ -161,8 +162,8 @@ impl Refused {
     }
 }
 
-/// Each allocation below a packet is refused once. The process survives, the failed work is
-/// counted, and the next exchange succeeds.
+/// Each allocation for a packet fails once. The process survives, the failed work is counted, and
+/// the next exchange succeeds.
 #[test]
 fn refused_packet_allocations_are_counted() {
     let all = Refused::new();
@@ -187,20 +188,20 @@ fn refused_packet_allocations_are_counted() {
     }
     println!("{refused} allocations, of which these may fail without anybody noticing: {uncounted:?}");
     assert!(refused > 20, "{refused} allocations");
-    // Digests, which are computed again, and places in lists of the content store, without which a
-    // Data is not found by one of its prefixes.
+    // Uncounted are digests, which are computed again, and positions in lists of the content store.
+    // Without such a position a Data is not found by one of its prefixes.
     assert!(uncounted.len() <= 12, "{uncounted:?}");
 }
 
 /// A control call and its name.
 type Call = (&'static str, fn(&ControlCalls) -> Result<(), String>);
 
-/// A forwarder with faces, and names for calls that take memory.
+/// A forwarder with faces, and names for control calls that allocate memory.
 struct ControlCalls {
     fw: Forwarder<Packet, parking_lot::RawMutex>,
     app: FaceId,
     remotes: Vec<FaceId>,
-    /// Long ones: more octets hang on an entry than lie in it.
+    /// A long name: most of its octets are outside the entry's own block.
     route: Name,
     routes: Vec<Name>,
     bound: Vec<Name>,
@@ -248,7 +249,7 @@ impl ControlCalls {
         ("face_set_discovery", |all| said(all.fw.discovery().set(all.remotes[0], true))),
     ];
 
-    /// Takes everything away, which is not to need any memory.
+    /// Removes all entries, and checks that this allocates nothing.
     fn remove_all(&self) {
         let fw = &self.fw;
         let needed = allocations(|| {
@@ -270,9 +271,9 @@ impl ControlCalls {
     }
 }
 
-/// Each allocation of each call that adds an entry is refused once: the call returns an error, or
-/// does without, and can be repeated. Calls that remove entries, and the sweep after a face, need
-/// no memory at all.
+/// Each allocation of each call that adds an entry fails once. The call then returns an error, or
+/// succeeds without that memory, and can be repeated. Calls that remove entries, and the sweep
+/// after the release of a face, allocate nothing.
 #[test]
 fn refused_control_allocations_are_errors() {
     let (mut refusals, mut errors) = (0, 0);

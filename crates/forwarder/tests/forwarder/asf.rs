@@ -1,4 +1,4 @@
-//! ASF, seen from the faces of a router.
+//! ASF, observed at the faces of a router.
 
 use crate::bench::*;
 use namely_forwarder::{Config, FaceId, Outgoing, StrategyLimits};
@@ -19,8 +19,8 @@ fn nonce_of(sent: &Outgoing<Packet>) -> [u8; 4] {
     InterestView::parse(&sent.packet).unwrap().nonce.unwrap()
 }
 
-/// Sends Interests, each answered after 10 ms by its first face, until one is probed; returns its
-/// name and the packets sent.
+/// Sends Interests, each answered after 10 ms by its first face, until one is also sent as a probe;
+/// returns its name and the packets sent.
 fn until_probed(bench: &mut Bench, consumer: FaceId) -> (String, Sent) {
     for i in 0.. {
         let uri = format!("/a/{}/{i}", bench.now_ns);
@@ -50,7 +50,7 @@ fn a_probe_reveals_the_faster_nexthop() {
     assert_eq!(faces(&bench.receive(consumer, interest("/a/next").build())), [hops[1]]);
 }
 
-/// The entry has gone with the first answer; the second one is measured all the same.
+/// The first answer removes the entry; the second one is still measured.
 #[test]
 fn a_second_answer_is_measured_and_dropped() {
     let (mut bench, consumer, hops) = bench::<2>();
@@ -61,7 +61,7 @@ fn a_second_answer_is_measured_and_dropped() {
     let unsolicited = bench.dropped(namely_forwarder::DropReason::Unsolicited);
     assert!(bench.receive(hops[1], data(&uri)).is_empty());
     assert_eq!(bench.dropped(namely_forwarder::DropReason::Unsolicited), unsolicited + 1);
-    // The first one is slower now than the 30 ms of the second.
+    // The first next hop becomes slower than the 30 ms of the second one.
     let uri = "/a/slow";
     assert_eq!(faces(&bench.receive(consumer, interest(uri).lifetime_ms(8000).build())), [hops[0]]);
     bench.advance_ms(190);
@@ -78,7 +78,7 @@ fn nacks_and_timeouts_demote_a_nexthop() {
     bench.nack(hops[0], sent[0].1.packet.clone(), NackReason::Congestion);
     let mut asked = Vec::new();
     for i in 0..5 {
-        // Probes aside, which go to the other one.
+        // Without the probes, which are sent to the other next hop.
         asked.push(bench.receive(consumer, interest(&format!("/a/2/{i}")).lifetime_ms(500).build())[0].0);
         bench.advance_ms(1100);
         bench.expire();
@@ -126,7 +126,7 @@ fn asf_forgets_measurements_of_removed_faces() {
     bench.nack(hops[0], sent[0].1.packet.clone(), NackReason::Congestion);
     assert_eq!(bench.receive(consumer, interest("/a/2").build())[0].0, hops[1]);
     assert_eq!(bench.fw.table_sizes().strategy_prefixes, 1);
-    // A face that is removed and comes back is another one.
+    // A face that is registered again after its release is a new one.
     bench.fw.face_release(hops[0]).unwrap();
     let again = bench.remote();
     bench.route("/a", again, 0);

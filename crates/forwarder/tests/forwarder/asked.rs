@@ -24,7 +24,7 @@ fn a_third_peer_cannot_poison_the_cache() {
     assert_eq!((faces(&cached), &cached[0].1.packet), (vec![poisoner], &truth));
 }
 
-/// Of two Interests that a Data's name matches, only that answers which was sent to its face.
+/// A Data's name matches two Interests. The Data answers only the one that was sent to its face.
 #[test]
 fn data_satisfies_only_interests_of_its_upstream() {
     let bench = Bench::new();

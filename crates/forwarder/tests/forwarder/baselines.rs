@@ -1,4 +1,4 @@
-//! Round robin and fast route, the baselines (`VI-28`), seen from the faces of a router.
+//! Round robin and fast route, the baselines (`VI-28`), observed at the faces of a router.
 
 use crate::bench::*;
 use namely_forwarder::FaceId;
@@ -29,7 +29,7 @@ fn round_robin_takes_nexthops_in_turn() {
     assert_eq!(asked.iter().filter(|face| **face == hops[2]).count(), 2);
 }
 
-/// Exchanges under `/a`, from a number on, that `who` answers.
+/// Exchanges under `/a` with the numbers of `range`, which the face `who` answers.
 fn exchanges(bench: &Bench, consumer: FaceId, range: std::ops::Range<u32>, who: FaceId) -> Vec<Vec<FaceId>> {
     range
         .map(|i| {
@@ -95,7 +95,7 @@ fn random_draws_nexthops_by_their_weights() {
     };
     let even = shares("/localhost/nfd/strategy/random/v=1");
     assert!(even.iter().all(|count| (850..1150).contains(count)), "{even:?}");
-    // 4 : 2 : 1 of 3000.
+    // 3000 Interests in the ratio 4 : 2 : 1.
     let [first, second, third] = shares("/localhost/nfd/strategy/weighted-load-balancer/v=1");
     assert!((1550..1880).contains(&first) && (720..1000).contains(&second), "{first} {second} {third}");
 }

@@ -1,4 +1,4 @@
-//! Batches beside the same packets one by one.
+//! Compares batches with the same packets processed one by one.
 
 use namely_forwarder::{Batch, FaceId, FaceProperties, Received};
 use namely_wire::{LpHeaders, NackReason, Name};
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use crate::bench::*;
 
-/// A packet of a story: from which face, of which kind, for which of few names.
+/// A packet of a sequence: its face, its kind, and its name, one of few.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     face: usize,
@@ -21,7 +21,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 0..300)
 }
 
-/// Few names, some prefixes of others, and one that is too long to be read ahead cheaply.
+/// Few names: some are prefixes of others, and one is too long for a cheap prefetch.
 fn some_name(i: usize) -> Name {
     match i {
         0..4 => name("/a").join_number(50, i as u64),
@@ -104,7 +104,7 @@ fn packets_of_removed_faces_are_counted() {
     assert_eq!(bench.fw.counters().dropped(namely_forwarder::DropReason::UnknownFace), 1);
 }
 
-/// A batch holds its maximum and not one packet more: that one is returned.
+/// A full batch returns a further packet.
 #[test]
 fn a_full_batch_returns_the_packet() {
     let (bench, faces) = scene();

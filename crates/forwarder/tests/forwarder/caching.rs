@@ -1,4 +1,4 @@
-//! The content store as consumers meet it.
+//! The content store, observed by consumers.
 
 use crate::bench::*;
 use namely_forwarder::{Config, CsChange, CsLimits, DropReason, FaceId};
@@ -117,7 +117,7 @@ fn the_cache_is_configured_at_run_time() {
     assert_eq!(faces(&bench.receive(consumer, interest("/a/3").build())), [upstream]);
 }
 
-/// Memory grows with distinct objects in other forwarders; here the limits hold for any Data.
+/// In other forwarders, memory grows with distinct objects. Here the limits hold for any Data.
 #[test]
 fn distinct_names_respect_all_three_limits() {
     let config =

@@ -115,7 +115,7 @@ fn a_congestion_label_ends_at_its_limit() {
     tiered.bench.advance_ms(4);
     expire(&mut tiered);
     assert_eq!(bypass(&mut tiered), [near]);
-    // The next neighbor in the place of one that has gone begins without a label.
+    // A new neighbor in the slot of a released face begins without a label.
     let spec = FaceProperties::remote();
     tiered.receive(near, announcement("busy", 1000));
     assert!(tiered.bench.fw.face_release(near).is_ok());

@@ -1,4 +1,4 @@
-//! Faces, bindings and routes, and the state that a face leaves behind.
+//! Faces, bindings and routes, and the cleanup after the release of a face.
 
 use std::sync::{Arc, Barrier};
 
@@ -119,8 +119,8 @@ fn releasing_a_face_removes_its_state() {
     assert_eq!(faces(&bench.receive(consumer, interest("/fib/1").build())), [other]);
 }
 
-/// `IS-15`: a face with many routes is released in one short turn; the rest is cleared as time
-/// passes.
+/// `IS-15`: the release of a face with many routes takes one short round. Later rounds clear the
+/// rest.
 #[test]
 fn a_released_face_is_silent_at_once() {
     let mut bench = Bench::new();
@@ -146,7 +146,7 @@ fn a_released_face_is_silent_at_once() {
     assert_eq!(bench.expire(), None);
 }
 
-/// `IS-14`: an orphaned face is a counted black hole.
+/// `IS-14`: Data for an orphaned face is dropped and counted.
 #[test]
 fn data_for_a_removed_face_is_counted() {
     let bench = Bench::new();
@@ -164,7 +164,7 @@ fn data_for_a_removed_face_is_counted() {
     assert_eq!((counters.faces_freed, counters.faces_orphaned), (0, 1));
 }
 
-/// `IS-14`: the face is held when it is released, and packets for it go into the black hole.
+/// `IS-14`: the face is held when it is released. Packets for it are dropped and counted.
 #[test]
 fn a_removed_upstream_swallows_the_interest() {
     struct ReleaseOther<'a>(&'a Bench, [FaceId; 2], Vec<FaceId>);
@@ -202,7 +202,7 @@ fn a_reused_face_id_inherits_nothing() {
     assert_eq!(bench.dropped(DropReason::FaceGone), 1);
 }
 
-/// A home may call back while it is given packets: no lock is held.
+/// No lock is held during `send`, so the embedder may call the forwarder.
 #[test]
 fn the_output_may_call_the_forwarder() {
     struct Release<'a>(&'a Bench, Vec<FaceId>);
@@ -277,7 +277,7 @@ fn snapshots_span_several_table_walks() {
     assert_eq!(some[0].downstreams, [face]);
 }
 
-/// `IS-13`, `IS-15`: faces come and go on one thread while another forwards.
+/// `IS-13`, `IS-15`: one thread registers and releases faces while another forwards.
 #[test]
 fn faces_change_while_another_thread_forwards() {
     let bench = Arc::new(Bench::new());
@@ -319,7 +319,7 @@ fn entries_racing_a_release_do_not_stay() {
     use std::sync::atomic::{AtomicU64, Ordering};
     const ROUNDS: u64 = 500;
     let bench = Arc::new(Bench::new());
-    // The face of the round, and how many rounds the other thread has finished.
+    // The face of the current round, and the number of rounds that the other thread has finished.
     let shared = Arc::new((AtomicU64::new(0), AtomicU64::new(0)));
     let adding = {
         let (bench, shared) = (bench.clone(), shared.clone());
@@ -354,8 +354,8 @@ fn entries_racing_a_release_do_not_stay() {
     assert_eq!((sizes.fib, bench.fw.rib_len(), sizes.bindings), (0, 0, 0));
 }
 
-/// Thousands of names inherit a short one's route: its own is there at once, theirs follow in turns
-/// of which none is long, and packets are served between them.
+/// Thousands of names inherit the route of a short name. The FIB has the short name's own next hop
+/// at once. The others follow in short rounds, and packets are processed between them.
 #[test]
 fn a_name_above_thousands_changes_in_turns() {
     let mut bench = Bench::new();
@@ -423,7 +423,7 @@ fn partial_walks_show_every_entry() {
     assert_eq!(pending, bench.fw.pit().snapshot(usize::MAX));
 }
 
-/// No call does more of a kind than its budget, and all is done in the end.
+/// No call exceeds its budget for any kind of work, and repeated calls complete all work.
 #[test]
 fn expire_is_bounded_by_its_budget() {
     let mut bench = Bench::new();
@@ -446,7 +446,8 @@ fn expire_is_bounded_by_its_budget() {
     assert_eq!(bench.fw.table_sizes().pit, 0);
 }
 
-/// A smaller capacity takes effect in parts, and a packet that comes meanwhile does not pay for it.
+/// A smaller capacity takes effect in parts, and a packet that arrives meanwhile does not wait for
+/// it.
 #[test]
 fn the_content_store_shrinks_in_parts() {
     let unsolicited = namely_forwarder::UnsolicitedPolicy::AdmitAll;

@@ -71,7 +71,7 @@ fn explain_lists_bounded_pending_interests() {
         let (asks, one) = (bench.remote(), bench.remote());
         bench.route("/", one, 0);
         for n in 0..waiting {
-            // Of one name, and each with another hint.
+            // All have the same name, and each has another hint.
             let hint = name("/hint").join_segment(n as u64);
             bench.receive(asks, interest("/a").forwarding_hint(hint).build());
         }

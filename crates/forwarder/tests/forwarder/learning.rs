@@ -1,4 +1,4 @@
-//! Self-learning, seen from the faces of a router with an embedder that makes routes of learned
+//! Self-learning, observed at the faces of a router whose embedder adds routes for learned
 //! prefixes.
 
 use crate::bench::*;
@@ -363,7 +363,7 @@ impl Segment {
         sink.sent
     }
 
-    /// Has the object learned of the group, and goes along it once.
+    /// Learns the object from the group, and then follows that route twice.
     fn learned_of_group(&self) {
         assert_eq!(self.router.ask("/a/b/seg=0"), (self.all(), false));
         let learned = self.router.answer(self.group, "/a/b/seg=0");
@@ -409,7 +409,7 @@ fn neighbor_refusals_leave_the_group_time() {
     let refused = segment.advance_ms(2);
     assert_eq!(faces(&refused), [consumer]);
     assert!(is_nack(&refused[0].1, NackReason::NoRoute));
-    // A group that has answered is waited for longer.
+    // The router waits longer for a group that has answered.
     assert!(segment.ask_in_vain("/a/b/seg=0").is_empty());
     segment.router.answer(segment.group, "/a/b/seg=0");
     assert!(segment.ask_in_vain("/a/2").is_empty());
@@ -417,7 +417,7 @@ fn neighbor_refusals_leave_the_group_time() {
     assert_eq!(faces(&segment.router.receive(segment.group, data("/a/2"), EMPTY).sent), [consumer]);
     assert!(segment.ask_in_vain("/a/4").is_empty());
     assert_eq!(faces(&segment.advance_ms(2001)), [consumer]);
-    // Ten minutes later it is as one that has not.
+    // Ten minutes later the group no longer counts as answering.
     segment.advance_ms(600_001);
     assert!(segment.ask_in_vain("/a/3").is_empty());
     assert_eq!(faces(&segment.advance_ms(501)), [consumer]);
@@ -447,13 +447,13 @@ fn an_interest_from_a_link_skips_its_group() {
     assert_eq!(ask(&segment, first, "/a/1"), [second], "who asked there does that himself");
     assert!(ask(&segment, group, "/a/2").is_empty(), "all on the link have heard it");
     assert_eq!(ask(&segment, other_link, "/a/3"), [first, second, group]);
-    // An Interest of a neighbor for the same name does not keep another consumer's from the group.
+    // A neighbor's Interest for the same name does not exclude the group for another consumer.
     segment.advance_ms(20);
     assert_eq!(ask(&segment, segment.router.consumer, "/a/1"), [first, second, group]);
     let last = Packet::from(interest("/a/4").hop_limit(1).build());
     let limited = segment.router.receive(segment.router.consumer, last, EMPTY).sent;
     assert!(limited.is_empty(), "nor what may go no further");
-    // Without neighbors there is the group alone.
+    // Without neighbors only the group remains.
     for face in [first, second] {
         segment.router.bench.fw.discovery().set(face, false).unwrap();
     }
@@ -475,7 +475,7 @@ fn a_group_route_follows_the_answering_neighbor() {
     segment.router.ask("/a/b/seg=5");
     assert_eq!(segment.router.answer(first, "/a/b/seg=5"), [(first, Some(name("/a/b")))]);
     assert_eq!(segment.router.ask("/a/b/seg=6"), (vec![first], true));
-    // It answered once and is silent from now on.
+    // The neighbor answered once, and does not answer from now on.
     segment.advance_ms(5000);
     let asked = segment.router.ask("/a/b/seg=7").0;
     assert!(asked.contains(&segment.group), "the group is asked after a timeout: {asked:?}");

@@ -229,7 +229,7 @@ fn strategy_memory_ends_at_its_limits() {
     assert_eq!((bench.fw.table_sizes().strategy_prefixes, full(&bench)), (2, 0));
     assert_eq!(faces(&bench.receive(consumer, interest("/c/1").build())), [hops[0]]);
     assert_eq!((bench.fw.table_sizes().strategy_prefixes, full(&bench)), (2, 1));
-    // A second face of a prefix: the retransmission goes there all the same.
+    // The second face of the prefix has no record, but the retransmission is sent there.
     bench.route("/a", hops[1], 1);
     bench.advance_ms(20);
     assert_eq!(faces(&bench.receive(consumer, interest("/a/1").build())), [hops[1]]);
@@ -308,7 +308,7 @@ fn interests_of_removed_faces_end_in_turns() {
     assert_eq!(bench.fw.table_sizes().pit, 0);
 }
 
-/// A packet of a home that has no buffers to give.
+/// A packet of an embedder that has no free buffers.
 #[derive(Clone, Debug)]
 struct Scarce(Vec<u8>);
 

@@ -1,4 +1,4 @@
-//! Data of registered objects in the content store (`VI-17` to `VI-19`, `X-04`), seen from the
+//! Data of registered objects in the content store (`VI-17` to `VI-19`, `X-04`), observed at the
 //! faces of a router.
 
 use crate::bench::*;
@@ -61,7 +61,7 @@ fn registered_objects_are_cached_by_plan() {
     assert!((0..4).all(|i| !is_cached(&bench, &format!("/a/two/{i}"))));
     assert_eq!([0, 1, 2, 3].map(|i| is_cached(&bench, &format!("/b/else/{i}"))), [false, false, true, true]);
     assert_eq!(faces(&bench.receive(consumer, interest("/a/one/2").build())), [consumer], "a hit");
-    // Another one that is worth more: the first leaves whole.
+    // Another object is worth more, so the first one is evicted as a whole.
     plan(&bench.fw, 2, ObjectPlacement::Memory, 2);
     fetch(&bench, consumer, producer, "/a/six/0");
     bench.advance_ms(1);

@@ -1,5 +1,5 @@
-//! Shares of the pending Interest table: one holder is at its limit, or the table is full, and
-//! others are served.
+//! Shares of the pending Interest table: while one owner is at its limit, or the table is full,
+//! other owners are served.
 
 use crate::bench::*;
 use namely_forwarder::{Config, DropReason, FaceId, FaceProperties, OwnerId, PitLimits};
@@ -34,8 +34,7 @@ fn bench(pit_entries_max: usize) -> (Bench, FaceId) {
     (bench, upstream)
 }
 
-/// The entries of a face that has left are gone within a second, however many they are; those that
-/// other faces wait for, too, stay.
+/// All entries of a released face are removed within a second. Entries with other downstreams stay.
 #[test]
 fn a_released_face_leaves_nothing_pending() {
     let mut bench = Bench::new();
@@ -71,8 +70,8 @@ fn a_released_face_leaves_nothing_pending() {
     assert!(flood(&bench, three, "again", per_face_max).is_empty(), "nor is anything counted any more");
 }
 
-/// A packet that is processed while its face leaves makes an entry behind the sweep: there is
-/// another sweep when the packet is done.
+/// A packet that is being processed while its face is released makes an entry behind the sweep.
+/// Another sweep follows after the packet.
 #[test]
 fn entries_racing_a_release_are_swept() {
     let (bench, _) = bench(1000);
@@ -113,7 +112,7 @@ fn a_full_pit_charges_the_largest_holder() {
     assert!(flood(&bench, flooder, "z", 300).is_empty(), "there is room for it again");
 }
 
-/// Ten faces of one holder are no more than one.
+/// Ten faces of one owner have no larger share than one face.
 #[test]
 fn faces_of_one_holder_pay_together() {
     let (bench, _) = bench(1000);
@@ -128,7 +127,7 @@ fn faces_of_one_holder_pay_together() {
     assert!(told.len() == 100 && told.iter().all(|face| many.contains(face)), "{told:?}");
 }
 
-/// An entry that another face waits for, too, is not evicted at the expense of the flooder.
+/// An entry of the flooder that another face waits for as well is not evicted.
 #[test]
 fn an_aggregated_interest_is_not_evicted() {
     let (bench, upstream) = bench(200);
@@ -150,7 +149,7 @@ fn a_holder_below_its_reserve_never_pays() {
     let reserve = config().pit.entries_reserve;
     let small = bench.remote();
     assert!(flood(&bench, small, "small", reserve).is_empty());
-    // All others are alike, and have more than the reserve.
+    // All other owners have the same number of entries, and more than the reserve.
     let others: Vec<FaceId> = (0..20).map(|_| bench.remote()).collect();
     for face in &others {
         flood(&bench, *face, &face.to_string(), 100);

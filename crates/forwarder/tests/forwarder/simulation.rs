@@ -1,4 +1,4 @@
-//! Several forwarders joined by links, in one deterministic run: the seed alone decides it.
+//! Several forwarders connected by links, in one deterministic run that depends on the seed alone.
 
 use std::collections::BTreeMap;
 
@@ -113,7 +113,7 @@ impl Net {
         self.events.insert((self.now_ns + delay_ns, self.serial), packet);
     }
 
-    /// Runs until nothing is on its way and no table waits for a time.
+    /// Runs until no packet is in flight and no timer is pending.
     fn run(&mut self) {
         loop {
             let timers: Vec<Option<u64>> =

@@ -123,7 +123,7 @@ fn multicast_asks_every_other_nexthop() {
         bench.route("/a", *face, 0);
     }
     assert_eq!(faces(&bench.receive(consumers[0], interest("/a/1").build())), upstreams);
-    // The second consumer's Interest is new to the first consumer only.
+    // Only the first consumer has not received this Interest yet.
     assert_eq!(faces(&bench.receive(consumers[1], interest("/a/1").build())), [consumers[0]]);
     bench.advance_ms(9);
     assert!(bench.receive(consumers[1], interest("/a/1").build()).is_empty());

@@ -1,5 +1,5 @@
-//! The tier below the content store in memory, by a script: its requests, the fate of parked
-//! Interests, and the Data that it is offered.
+//! The tier below the content store in memory, controlled by a script: its requests, the fate of
+//! parked Interests, and the Data that it is offered.
 
 use crate::bench::*;
 use namely_forwarder::{

@@ -1,12 +1,12 @@
-//! Registered objects and the strategy `vip` (`VI-15`, `VI-16`, `VI-17`), seen from the faces of a
-//! router.
+//! Registered objects and the strategy `vip` (`VI-15`, `VI-16`, `VI-17`), observed at the faces of
+//! a router.
 
 use crate::bench::*;
 use namely_forwarder::{FaceId, OBJECT_NEIGHBOURS_MAX, ObjectName};
 use namely_wire::NackReason;
 
-/// A router with a consumer and three next hops of `/a`, of which two files are of object 3 and one
-/// is of object 4.
+/// A router with a consumer and three next hops of `/a`. Two files under it belong to object 3, and
+/// one to object 4.
 fn bench() -> (Bench, FaceId, [FaceId; 3]) {
     let bench = Bench::new();
     let (consumer, hops) = (bench.app(), [(); 3].map(|()| bench.remote()));
@@ -96,7 +96,7 @@ fn a_failure_ends_the_path_lock() {
     exchange(&bench, consumer, "/a/three/3", hops[0]);
 }
 
-/// A consumer repeats its Interest about when it ends, before the timeout is reported.
+/// A consumer repeats its Interest at about the time of its expiry, before the timeout is reported.
 #[test]
 fn a_late_retransmission_avoids_the_failed_nexthop() {
     for after_ms in [999, 1000, 1001] {

@@ -12,7 +12,7 @@ use serde_json::Value;
 /// The folder of the model, if it is not beside the checkout.
 const MODEL_FOLDER: &str = "NAMELY_VIP_MODEL";
 
-/// The folder of `crates/vip`: the simulator's tests compare with the model too.
+/// The folder of `crates/vip`. The simulator's tests use this module, too.
 fn here() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../vip"))
 }
@@ -61,7 +61,7 @@ pub(crate) struct Scenario {
     draw: u64,
 }
 
-/// The size that all objects of a scenario have: then VIPs of a slot are octets of a slot.
+/// The common size of all objects of a scenario, so that VIPs per slot are octets per slot.
 pub(crate) const OCTETS: u64 = UNIT;
 
 impl Scenario {
@@ -124,7 +124,7 @@ impl Scenario {
         }
     }
 
-    /// Routes, capacities, sources and the objects that are held at first.
+    /// Sets routes, capacities, sources and the objects that are cached at the start.
     pub(crate) fn set_up(&self, n: usize, plane: &mut Plane) {
         for (b, (_, octets)) in self.links[n].iter().enumerate() {
             plane.set_capacity(b, *octets);

@@ -13,8 +13,8 @@ pub(crate) const MS: u64 = 1_000_000;
 /// Returns the delays with which a link delivers the copies of a packet, ns.
 pub(crate) type Law = Box<dyn FnMut(&[u8]) -> Vec<u64>>;
 
-/// Links of a node: the node at the other end, if it speaks VIP, and the capacity in octets per
-/// second.
+/// Links of a node: the node at the other end, or `None` for one without VIP, and the capacity in
+/// octets per second.
 type Links = Vec<(Option<usize>, u64)>;
 
 pub(crate) struct Node {
@@ -24,7 +24,7 @@ pub(crate) struct Node {
     wake_ns: u64,
     config: Config,
     objects: Objects,
-    /// VIPs that left to a neighbor that does not speak VIP, in former slots.
+    /// VIPs that were sent to a neighbor without VIP in former slots.
     left: u64,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Net {
     pub(crate) law: Law,
     /// Octets of packets sent.
     pub(crate) octets: u64,
-    /// VIPs that restarts lost, that left the plane in former lives, and that may be counted twice.
+    /// VIPs that restarts lost, that left the plane in former boots, and that may be counted twice.
     lost: u64,
     gone: u64,
     doubled: u64,
@@ -48,7 +48,7 @@ pub(crate) fn router(n: usize) -> Vec<u8> {
     format!("router-{n}").into_bytes()
 }
 
-/// Octets of an Interest. Signatures are the home's; here all are right.
+/// Octets of an Interest. The host checks signatures; here all are valid.
 pub(crate) fn interest(name: &Name, parameters: Option<&[u8]>) -> Vec<u8> {
     let builder = InterestBuilder::new(name.clone()).nonce([1; 4]).hop_limit(1);
     match parameters {
@@ -69,8 +69,8 @@ pub(crate) fn data(name: &Name, content: &[u8], last_segment: Option<u64>) -> Ve
 }
 
 impl Net {
-    /// Creates routers without a packet under way. Each neighbor of a node has its node, and the
-    /// capacity of the link in octets per second.
+    /// Creates routers without a packet in flight. Each neighbor of a node is given by its node and
+    /// the capacity of the link in octets per second.
     pub(crate) fn new(
         objects: &Objects,
         period_ms: u32,
@@ -113,7 +113,7 @@ impl Net {
         }
     }
 
-    /// Goes on to this time, inclusive.
+    /// Runs until this time, inclusive.
     pub(crate) fn run(&mut self, until_ns: u64) {
         loop {
             let packet = self.packets.keys().next().map(|(at, _)| *at);
@@ -144,12 +144,12 @@ impl Net {
         self.carry_out(n, out);
     }
 
-    /// Each router has a clock of its own, hours from the others'.
+    /// The clock of a router, which is hours apart from all others.
     pub(crate) fn wall(&self, n: usize) -> u64 {
         1_700_000_000_000_000 + 3_600_000_000 * n as u64 + self.now_ns / 1000
     }
 
-    /// VIPs that go in this slot to neighbors that do not speak VIP.
+    /// VIPs that are sent in this slot to neighbors without VIP.
     fn leaving(&self, n: usize) -> u64 {
         let node = &self.nodes[n];
         let drains = (0..node.neighbours.len()).filter(|b| node.neighbours[*b].is_none());
@@ -182,7 +182,7 @@ impl Net {
         }
     }
 
-    /// A packet arrives; it need not be one that was sent.
+    /// Delivers a packet, which need not have been sent.
     pub(crate) fn hear(&mut self, from: usize, to: usize, octets: &[u8]) {
         if self.is_silent(to) {
             return;
@@ -236,7 +236,7 @@ impl Net {
         totals.drained + totals.arrived + totals.saturated + totals.withdrawn
     }
 
-    /// A router is started anew, with its routes.
+    /// Restarts a router, with its routes.
     pub(crate) fn restart(&mut self, n: usize, set_up: impl Fn(&mut Vip)) {
         self.lost += self.held(n);
         self.gone += self.ended(n);
@@ -244,7 +244,7 @@ impl Net {
         for m in self.nodes[n].neighbours.clone().into_iter().flatten() {
             let (_, coming) = self.under_way(n, m);
             self.lost += coming;
-            // VIPs of a packet that is still under way may be entered all the same.
+            // VIPs of a packet in flight may still be entered.
             self.doubled += coming + self.under_way(m, n).0;
         }
         let node = &mut self.nodes[n];
@@ -254,8 +254,8 @@ impl Net {
         node.wake_ns = self.now_ns;
     }
 
-    /// A router continues with these objects, and its neighbors in another order: `order` has the
-    /// place of each as it was.
+    /// Replaces the objects of a router and reorders its neighbors. `order` has the former index of
+    /// each neighbor.
     pub(crate) fn exchange(
         &mut self,
         n: usize,
@@ -270,11 +270,11 @@ impl Net {
         node.objects = objects.clone();
         node.vip.exchange(objects, node.config.clone()).expect("a configuration");
         set_up(&mut node.vip);
-        // VIPs that left in this slot of an object that no longer exists.
+        // VIPs of a removed object that left in this slot.
         self.nodes[n].left += leaving - self.leaving(n);
     }
 
-    /// A router does nothing from now on.
+    /// From now on the router does nothing.
     pub(crate) fn silence(&mut self, n: usize) {
         self.nodes[n].wake_ns = u64::MAX;
     }
@@ -291,7 +291,7 @@ impl Net {
         self.nodes[n].vip.neighbour_removed(b);
     }
 
-    /// Every VIP is somewhere, and in one place only but for those that may be doubled.
+    /// Checks that every VIP is in one place. Only those in `doubled` may be in two.
     pub(crate) fn check(&self) {
         for node in &self.nodes {
             let (plane, totals) = (node.vip.plane(), node.vip.plane().totals());
@@ -304,8 +304,8 @@ impl Net {
             nodes.map(|n| self.held(n) + self.ended(n) + self.nodes[n].left + self.leaving(n)).sum();
         let coming: u64 = self.pairs().map(|(a, b)| self.under_way(a, b).1).sum();
         let found = there + coming + self.gone + self.lost;
-        // An acknowledgement that was under way when a router started anew, or was forgotten, may
-        // still have come in time.
+        // An acknowledgement that was in flight during a restart or a removal of a neighbor may
+        // still have arrived in time.
         let most = self.asked + self.doubled;
         assert!((self.asked..=most).contains(&found), "{} to {most}: {found}", self.asked);
     }

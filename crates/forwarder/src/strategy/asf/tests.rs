@@ -1,4 +1,4 @@
-//! ASF beside a model that keeps all that ever happened to a next hop and judges by that.
+//! Compares ASF with a model that stores all events at a next hop and judges by them.
 
 use alloc::vec::Vec;
 
@@ -29,7 +29,7 @@ struct Model {
     events: Vec<Event>,
     /// Name and time of the Interest that is timed.
     timed: Option<(u64, u64)>,
-    /// When it was first sent an Interest after it last answered.
+    /// The time of the first Interest after the last answer.
     waits_since: Option<u64>,
 }
 
@@ -104,7 +104,7 @@ impl Bench {
         Bench { faces, keys, records: StrategyMemory::new(&limits).unwrap(), now_ns: SECOND }
     }
 
-    /// A new Interest: where it goes, and its probe.
+    /// Processes a new Interest; returns its upstream and its probe.
     fn interest(&self, name_hash: u64) -> (Option<usize>, Option<usize>) {
         let mut upstreams = Upstreams::new();
         for key in &self.keys {
@@ -155,7 +155,7 @@ impl Bench {
         self.hook(name_hash, |memory, hook| memory.after_nack(self.keys[hop], hook));
     }
 
-    /// Passes time, with all timers.
+    /// Advances the time and runs all timers.
     fn advance_to(&mut self, now_ns: u64) {
         self.now_ns = now_ns;
         self.records.run_timers(now_ns, usize::MAX, &|| 0);
@@ -226,7 +226,7 @@ proptest! {
                 }
                 Step::Nack(hop) => {
                     bench.nack(hop, name_hash);
-                    // One that nothing was ever sent to has no record to mark.
+                    // A next hop that was never sent an Interest has no record to mark.
                     if models[hop].timed.take().is_some() || !models[hop].events.is_empty() {
                         models[hop].events.push(Event::Nack);
                         models[hop].waits_since = None;
@@ -253,7 +253,7 @@ fn asf_probes_within_five_seconds() {
     let mut probes_at_ms = Vec::new();
     for i in 0..2000 {
         let (to, probe) = bench.interest(i);
-        // The one that is used answers at once.
+        // The current next hop answers at once.
         bench.data(to.unwrap(), i, bench.now_ns);
         if let Some(probe) = probe {
             assert_ne!(Some(probe), to);
@@ -262,7 +262,7 @@ fn asf_probes_within_five_seconds() {
         }
         bench.advance_to(bench.now_ns + 100 * MS);
     }
-    // The random number is 0: the first is due at once.
+    // The random number is 0, so the first probe is due at once.
     assert_eq!(probes_at_ms, [1_000, 61_000, 121_000, 181_000]);
 }
 

@@ -1,4 +1,4 @@
-//! The records beside a plain list of when each prefix was used.
+//! Compares the records with a list of the times at which each prefix was used.
 
 use crate::strategy::hook::FaceRecords;
 use alloc::vec::Vec;
