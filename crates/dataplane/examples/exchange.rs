@@ -1,9 +1,10 @@
-//! The rate at which one data plane moves packets between two applications on one machine, and the
-//! cost of it.
+//! Measures the rate at which one data plane moves packets between two applications on one machine,
+//! and the cost of each exchange.
 //!
-//! A consumer and a producer that do next to nothing exchange Interests and Data through the
-//! router, each on its own thread; with `udp`, through two routers with a UDP face between them.
-//! Printed are exchanges a second and the processor time per exchange of each thread.
+//! A consumer and a producer exchange Interests and Data through the router, each on its own
+//! thread, with as little work of their own as possible. With `udp`, the packets pass two routers
+//! and a UDP face between them. The program prints the exchanges per second, and the processor time
+//! per exchange of each thread.
 //!
 //! ```text
 //! cargo run --release -p namely-dataplane --example exchange -- \
@@ -33,7 +34,7 @@ trait Stream: Read + Write + Send {}
 
 impl<T: Read + Write + Send> Stream for T {}
 
-/// The position of a packet's running number: 8 octets in its name.
+/// A packet whose name has a running number of 8 octets, and the position of that number.
 struct Template {
     octets: Vec<u8>,
     number_at: usize,
@@ -201,7 +202,7 @@ impl Router {
     }
 }
 
-/// Leads from `near` to `far` over UDP.
+/// Routes Interests of `near` to `far` over UDP.
 fn link(near: &Router, far: &Router) -> Result<(), Box<dyn std::error::Error>> {
     let remote = far.plane.listen(ListenSpec::Udp(([127, 0, 0, 1], 0).into()))?;
     let settings = FaceSettings { persistency: Some(FacePersistency::Permanent), ..FaceSettings::default() };

@@ -21,7 +21,7 @@ use crate::shared::FaceSender;
 /// - Tests: `overheard_packets_wait_up_to_a_limit`
 pub(crate) const OVERHEARD_MAX: usize = 1024;
 
-/// The queue between workers, which put packets in, and the one thread that takes them out.
+/// The queue of packets about neighbors. Workers put packets in, and one thread takes them out.
 pub struct CaptureQueue {
     links: Vec<CaptureLink>,
     faces: Mutex<HashMap<FaceId, CapturedFace>>,

@@ -137,8 +137,8 @@ impl DataPlane {
             .unwrap_or_else(|| Err(ListenError(STOPPED.into())))
     }
 
-    /// Stops listening on an address from [`DataPlane::channels`]. Returns false if there is none.
-    /// Its faces stay.
+    /// Stops listening on an address from [`DataPlane::channels`]. Returns false if no listener has
+    /// the address. The faces of the listener stay.
     pub fn stop_listening(&self, local: FaceUri) -> bool {
         // Workers help each other to listen on a network device.
         let stop = |index| self.call(index, |reply| Command::StopListening(local.clone(), reply));
@@ -152,7 +152,7 @@ impl DataPlane {
     /// # Errors
     /// [`CreateFaceError`], by the party at fault.
     pub fn create_face(&self, spec: FaceSpec) -> Result<FaceStatus, CreateFaceError> {
-        // The worker that listens knows which network devices are listened on.
+        // The worker that listens has the list of network devices with listeners.
         let worker = match &spec.remote {
             FaceUri::Ether(_) => LISTENING,
             remote => self.workers.choose(spec.local.as_ref().unwrap_or(remote), remote),
@@ -169,9 +169,9 @@ impl DataPlane {
         Some(with_kernel_drops(port.status(), &namely_io::udp::kernel_drops()))
     }
 
-    /// Returns the user at the other end of a connection that an application of this machine made
-    /// over loopback, or the reason for which it is unknown. The kernel is queried once for each
-    /// TCP face, and each time for UDP, if enabled. `None` for any other face.
+    /// Returns the user of an application of this machine that connected over loopback, or the
+    /// reason why the user is unknown. The kernel is queried once for each TCP face. For UDP, if
+    /// enabled, it is queried at each call. `None` for any other face.
     pub fn owner(&self, face: FaceId) -> Option<Result<u32, String>> {
         let port = self.shared.port(face)?;
         if matches!(port.remote(), FaceUri::Udp(_)) && !self.shared.options.loopback_udp {
@@ -261,7 +261,8 @@ impl DataPlane {
         self.shared.copies.set(group, faces);
     }
 
-    /// From now on the MTU of a face grows only by management.
+    /// Prevents a changed MTU of the link from making the face's frames longer. They may still
+    /// become shorter.
     pub fn hold_mtu(&self, face: FaceId) {
         if let Some(port) = self.shared.port(face) {
             port.hold_mtu();
@@ -291,13 +292,13 @@ impl DataPlane {
     /// not wait.
     pub fn wake_workers(&self) {
         (0..self.workers.count()).for_each(|index| {
-            // Any command wakes the worker, and this one does nothing else by itself.
+            // Any command wakes the worker. This one has no other effect.
             self.workers.send(index, Command::RefreshTimers);
         });
     }
 
-    /// Sets whether explain requests that follow a name hop by hop, and end here, are sent to the
-    /// internal face.
+    /// Sets whether hop-by-hop explain requests that end at this router are sent to the internal
+    /// face.
     pub fn explain_to_network(&self, is_on: bool) {
         let face = if is_on { self.shared.internal_face } else { FaceId::NONE };
         self.shared.core.set_explainer(face);
@@ -308,7 +309,7 @@ impl DataPlane {
         self.workers.count()
     }
 
-    /// Has every worker record packets of exactly these traces from now on. Waits for all workers.
+    /// Replaces the traces of every worker by `traces`. Waits for all workers.
     pub fn trace(&self, traces: &[Arc<Trace>]) {
         (0..self.workers.count()).for_each(|index| {
             self.call(index, |reply| Command::Trace(traces.to_vec(), reply));
@@ -351,7 +352,7 @@ impl DataPlane {
     }
 }
 
-/// The worker that listens, and that serves commands which any worker could serve.
+/// The worker with the listeners. It also serves the commands that any worker could serve.
 const LISTENING: usize = 0;
 
 fn multicast_uri(group: std::net::SocketAddr) -> FaceUri {

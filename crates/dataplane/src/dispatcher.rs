@@ -19,7 +19,8 @@ use parking_lot::Mutex;
 
 use crate::Packet;
 
-/// Packets that are handed over together, so that the other worker begins before all are read.
+/// Packets that are handed over together. A small batch lets the other worker begin before this
+/// worker has read all packets.
 const BATCH_PACKETS: usize = 32;
 
 /// Dispatched packets that a worker takes in one turn.
@@ -170,7 +171,8 @@ impl Dispatcher {
             DispatchBy::Name => self.hasher.hash_one(name_octets(packet)),
             DispatchBy::Random => self.next_random(),
         };
-        // The upper half is as random as the lower, and a product needs no division.
+        // The upper half is as random as the lower. A product maps it to a worker without a
+        // division.
         let workers = (self.batches.len() - self.first) as u64;
         let chosen = self.first + (((spread >> 32) * workers) >> 32) as usize;
         (chosen != self.own).then_some(chosen)

@@ -1,13 +1,13 @@
-//! The data plane: workers that own the receiving halves of faces, send on the ports of all faces,
-//! and move packets between them and the forwarder.
+//! The data plane. Its workers own the receiving halves of faces, send on the ports of all faces,
+//! and move packets between the faces and the forwarder.
 //!
 //! The control thread requests changes through a [`DataPlane`], with the types of `namely_mgmt` and
 //! `namely_messages`, and receives packets for management and face events through an [`Inbox`]. The
 //! data plane interprets a name only to trace it, and never answers management itself. Changing and
 //! destroying a face does not wait for a worker.
 //!
-//! Tables are changed directly, through the shared [`Core`]. The data plane is notified only of new
-//! expiry times ([`DataPlane::refresh_timers`]).
+//! The control thread changes tables directly, through the shared [`Core`]. It notifies the data
+//! plane only of new expiry times ([`DataPlane::refresh_timers`]).
 
 #![deny(unsafe_code)]
 

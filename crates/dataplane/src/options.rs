@@ -27,8 +27,8 @@ pub struct DataPlaneOptions {
     /// Networks whose addresses receive a face when they send to a UDP listener. Empty means all
     /// networks.
     pub interests_from: Arc<[Subnet]>,
-    /// Whether users of this machine are identified by the sockets that send their datagrams, and
-    /// may use management over them.
+    /// Whether the router identifies the user of this machine that sent a datagram, by the sending
+    /// socket. Such a user may use management over UDP.
     pub loopback_udp: bool,
     /// Whether the kernel forwards packets. Each face then has a socket to the kernel, and only
     /// packets for management are handled here.

@@ -127,7 +127,7 @@ struct SharedBuffers {
 static DEPOTS: [Mutex<SharedBuffers>; SIZES.len()] =
     [const { Mutex::new(SharedBuffers::new()) }; SIZES.len()];
 
-/// Number of requests to all threads to return their spare buffers of each size.
+/// Number of requests to all threads to return their spare buffers, for each size.
 static RECALLS: [AtomicU32; SIZES.len()] = [const { AtomicU32::new(0) }; SIZES.len()];
 
 /// Buffers that were taken from chunks.
@@ -138,7 +138,7 @@ static BUFFERS_MADE: AtomicU64 = AtomicU64::new(0);
 /// memory of other processes, or wait for a hypervisor that reclaimed unused memory of its guest.
 #[derive(Debug)]
 struct HugePages {
-    /// The number of chunks to map without huge pages, and that number at the last pause.
+    /// Chunks still to map without huge pages, and the value of `left` when the last pause began.
     left: u32,
     pause: u32,
 }
@@ -272,7 +272,7 @@ impl SharedBuffers {
         // Each chunk is twice as large as the one before. The first has room for a few buffers.
         let least = CHUNK_OCTETS_MIN.max((2 * SIZES[class]).next_power_of_two());
         let octets = (least << place.min(16)).min(CHUNK_OCTETS_MAX);
-        // This lock nests under the depot's, and is held for no system call.
+        // This lock is taken under the depot's lock, and is not held during a system call.
         let is_huge = octets == CHUNK_OCTETS_MAX && HUGE_PAGES.lock().is_worth_a_try();
         let mut chunk = Chunk::map(octets, SIZES[class], is_huge).unwrap_or_else(|_| {
             // As for any other failed allocation of the process.
@@ -315,11 +315,11 @@ impl SharedBuffers {
         self.chunks.iter().flatten().map(Chunk::octets_free).sum::<usize>() > SPARSE_OCTETS
     }
 
-    /// If there were full magazines all the time since the last call, returns their buffers to the
-    /// chunks, at most `magazines_max` magazines at once. All are returned because any of them may
-    /// keep a chunk mapped; buffers that are needed again come from the first chunks. Small chunks
-    /// with all of their buffers are unmapped too, except the first. Returns true if there are
-    /// more.
+    /// Returns the buffers of all full magazines to the chunks, at most `magazines_max` magazines
+    /// in one call, if the depot had a full magazine at all times since the last call. All are
+    /// returned, because any of them may keep a chunk mapped. Buffers that are needed again come
+    /// from the first chunks. Unmaps small chunks with all of their buffers too, except the first.
+    /// Returns true if more full magazines are left.
     fn release_spares(&mut self, magazines_max: usize) -> bool {
         if self.full_least > 0 {
             for _ in 0..self.full.len().min(magazines_max) {

@@ -24,8 +24,7 @@ pub(super) fn tag(face: FaceId) -> FaceTag {
     FaceTag(face.0 | OF_KERNEL)
 }
 
-/// Returns the face whose packets the port with this tag carries to the kernel; `None` for a face's
-/// own tag.
+/// Returns the face whose kernel port has this tag; `None` for a face's own tag.
 pub(super) fn face_of(tag: FaceId) -> Option<FaceId> {
     (tag.0 & OF_KERNEL != 0).then_some(FaceId(tag.0 & !OF_KERNEL))
 }
@@ -65,8 +64,8 @@ impl Relay {
         Ok(())
     }
 
-    /// Records the face by which the kernel's applications reach this router. It is itself such a
-    /// socket, with this number.
+    /// Records the face by which the kernel's applications reach this router. That face is itself a
+    /// socket of the kernel, with this number.
     pub(super) fn know(&self, face: FaceId, number: u64) {
         self.0.lock().enter(face, RelayFace { number, socket: None, port: None });
     }
@@ -112,7 +111,7 @@ impl Relay {
         if joints.by_number.get(&joint.number) == Some(&face) {
             joints.by_number.remove(&joint.number);
         }
-        // Released first, because closing a port writes its waiting frames.
+        // The lock is released first, because closing a port writes its waiting frames.
         drop(joints);
         if let Some(port) = joint.port {
             port.close();

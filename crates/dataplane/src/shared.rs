@@ -106,10 +106,9 @@ impl DataPlaneShared {
         })
     }
 
-    /// Creates the face of a port that has none yet. With `is_asked` the face was requested, and it
-    /// is refused if there is a face to the same remote already, such as one that another worker
-    /// has just created. A face for a peer that sent over UDP is refused if there is a face to that
-    /// peer with the same local address.
+    /// Creates the face of a port that has none yet. A requested face (`is_asked`) is refused if a
+    /// face to the same remote exists; another worker may have just created it. A face for a peer
+    /// that sent over UDP is refused if a face to that peer has the same local address.
     ///
     /// # Errors
     /// [`CreateFaceError`]; the caller must close the port.

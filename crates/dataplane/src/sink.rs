@@ -20,11 +20,12 @@ use crate::shared::{DataPlaneShared, FaceSender};
 use crate::trace::PacketTrace;
 use crate::worker::Io;
 
-/// The ports on which this worker has sent, so that only the port's own lock is taken for a packet.
+/// The ports on which this worker has sent. For a cached port, a packet takes only the port's own
+/// lock.
 pub(super) struct SenderCache {
     shared: Arc<DataPlaneShared>,
     by_number: Vec<Option<Arc<FaceSender>>>,
-    /// Number of faces that were closed at the last sweep.
+    /// Number of faces that had closed by the last sweep.
     pub(super) swept: u64,
 }
 
@@ -239,7 +240,8 @@ impl<'a, const DISK: bool, const TRACE: bool> Sink<'a, DISK, TRACE> {
         let incoming = headers.incoming_face_id.map(FaceId);
         let port = incoming.and_then(|id| self.egress.ports.get(id));
         let credentials = port.and_then(|port| port.credentials());
-        // Once the user of a loopback connection is known, it pays instead of its address.
+        // Once the user of a loopback connection is known, the user is charged instead of the
+        // address.
         let owned = |port: &Arc<FaceSender>| port.owner().map_or(port.holder(), Owner::uid);
         let holder = port.map_or(Owner::Root, owned);
         let is_local = port.is_some_and(|port| port.reach() == RemoteKind::Local);

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 /// At most one batch is timed in this time, ns.
 pub(super) const TIMED_NS: u64 = 100_000;
 
-/// Buckets of a doubling.
+/// Buckets per doubling of the time.
 const PARTS: u64 = 4;
 
 /// The end of the first bucket. The last one holds times of more than a minute.
@@ -92,8 +92,8 @@ impl AllTimes {
         times
     }
 
-    /// Returns the histogram of each path, in buckets that each end at four times the one before.
-    /// The coarse buckets limit the number of series that a scraper stores.
+    /// Returns the histogram of each path. Each bucket ends at four times the end of the previous
+    /// one. The coarse buckets limit the number of series that a scraper stores.
     pub fn histograms(&self) -> Vec<PathTimes> {
         let all = self.0.lock();
         let of_path = |(path, labels): (Path, [&'static str; 4])| {

@@ -153,7 +153,7 @@ pub(super) fn arrived(face: FaceId, received: &Received<Packet>) -> TraceEntry {
 fn about(packet: &[u8]) -> TraceEntry {
     let name = name_of(packet).unwrap_or_default();
     let fits = |n: &usize| name.prefix(*n).encoded_octets() <= TRACE_NAME_OCTETS_MAX;
-    // Most names fit as a whole, and are not measured by component.
+    // Most names fit as a whole. Only a longer name is measured by component.
     let kept =
         if fits(&name.len()) { name.len() } else { (0..name.len()).take_while(fits).last().unwrap_or(0) };
     TraceEntry {

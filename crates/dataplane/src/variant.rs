@@ -20,7 +20,7 @@ pub trait DiskVariant: fmt::Debug + Send + Sync {
 
 /// The part of a [`DiskVariant`] for one worker.
 pub trait WorkerVariant: fmt::Debug + Send {
-    /// Returns true if packets wait in a queue in front of the forwarder.
+    /// Returns true if the variant has a queue in front of the forwarder.
     fn has_queue(&self) -> bool;
 
     /// Puts a packet of `face` into the queue. Returns the packet if the worker should forward it

@@ -18,7 +18,7 @@ use crate::Packet;
 /// - Tests: `a_neighbor_cannot_take_anothers_places`
 pub(crate) const VIP_PACKETS_WAITING_MAX: usize = 64;
 
-/// The queue between workers, which put packets in, and the one thread that takes them out.
+/// The queue of packets for the plane. Workers put packets in, and one thread takes them out.
 #[derive(Debug)]
 pub struct VipInbox {
     face: FaceId,

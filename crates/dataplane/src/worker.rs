@@ -89,8 +89,8 @@ impl Worker {
         }
     }
 
-    /// Returns the worker that the dispatcher chooses for a packet; `None` for this one, as for
-    /// every packet of a face that is not dispatched.
+    /// Returns the worker that the dispatcher chooses for a packet; `None` for this worker. Packets
+    /// of a face that is not dispatched stay with this worker.
     fn dispatched_to(&mut self, face: FaceId, packet: &Packet) -> Option<usize> {
         let is_dispatched = self.egress.ports.get(face).is_some_and(|port| port.is_dispatched());
         if is_dispatched { self.dispatcher.choose(packet) } else { None }
@@ -133,7 +133,8 @@ impl Worker {
         }
         match self.kernel_face_sender(face).filter(|_| !relay::is_for_management(&packet)) {
             Some(port) => drop(io.send(&port, outbound(packet))),
-            // A packet for management, or of the face by which the kernel's applications reach it.
+            // A packet for management, or from the face by which the kernel's applications reach
+            // it.
             None => self.forward(io, face, Received { packet, headers }),
         }
     }
@@ -155,7 +156,7 @@ impl Worker {
         let port = io.open_packets(socket, holder).map_err(failure)?;
         let options = &self.shared.options;
         let config = LinkConfig {
-            // Nothing is lost on the way.
+            // The link to the kernel loses no packet.
             codel: CodelConfig { drops: false, ..options.codel },
             reassembly: options.io.reassembly,
             ..LinkConfig::new(LinkKind::Stream)
@@ -239,7 +240,7 @@ impl Worker {
         }
     }
 
-    /// Runs the waiting packets through the forwarder and sends the results. Done before their
+    /// Runs the waiting packets through the forwarder and sends the results. Must run before the
     /// incoming faces can change, and before the worker sleeps.
     fn forward_batch(&mut self, io: &mut Io) {
         if self.batch.is_empty() {
@@ -288,7 +289,7 @@ impl Worker {
         egress.end_call();
     }
 
-    /// Makes a face of a port that is read here. Closes the port on failure.
+    /// Creates the face of a port that this worker reads. Closes the port on failure.
     fn open_face(
         &mut self,
         io: &mut Io,
@@ -300,14 +301,16 @@ impl Worker {
         let face = opened.inspect_err(|_| io.close(port))?;
         let id = FaceId(face.face_id);
         let joined = self.join_kernel(io, id, port.holder());
-        // All packets of a face without a socket of the kernel would be lost.
+        // The face is destroyed, because all its packets would be lost without a socket of the
+        // kernel.
         joined.inspect_err(|_| {
             let _ = self.shared.destroy_face(id);
         })?;
         Ok(face)
     }
 
-    /// Takes out the request for which a port was opened, if it still waits for its peer.
+    /// Removes and returns the request for which this port was opened, if the request still waits
+    /// for the peer.
     fn take_connecting(&mut self, port: &Arc<FaceSender>) -> Option<ConnectingFace> {
         let index = self.connecting.iter().position(|connecting| Arc::ptr_eq(&connecting.port, port))?;
         Some(self.connecting.swap_remove(index))
@@ -459,12 +462,12 @@ impl Worker {
         }
         let shared = self.shared.clone();
         let Some(mut expiry) = shared.try_expiry() else {
-            // The other worker may have begun before this worker's packets, so this one checks
-            // again.
+            // The other worker may have started before this worker forwarded its packets. So this
+            // worker checks again after the slack.
             self.expire_due_ns = Some(now_ns.saturating_add(EXPIRY_SLACK_NS));
             return;
         };
-        // If its time has passed, the other worker may be in a long iteration.
+        // A time that has passed does not count: the other worker may be in a long iteration.
         let is_left_to_another = expiry
             .armed_ns
             .is_some_and(|armed_ns| armed_ns > now_ns && armed_ns <= now_ns.saturating_add(EXPIRY_SLACK_NS));
@@ -532,7 +535,7 @@ impl Handler for Worker {
     }
 
     fn tick(&mut self, io: &mut Io) -> Option<u64> {
-        // Before `sweep`, which records the number.
+        // Must precede `sweep`, which updates `swept`.
         if self.is_diverted && self.egress.ports.swept != io.closed() {
             self.to_kernel.retain(|_, port| !port.is_closed());
         }
@@ -558,12 +561,12 @@ fn answer<T>(reply: Reply<T>, value: T) {
     let _ = reply.send(value);
 }
 
-/// Returns true if packets of a worker are not passed to the forwarder at once.
+/// Returns true if a worker does not pass all its packets to the forwarder at once.
 fn diverts(shared: &DataPlaneShared, dispatcher: &Dispatcher, disk: Option<&WorkerDisk>) -> bool {
     dispatcher.is_on() || shared.relay.is_some() || disk.is_some_and(has_queue)
 }
 
-/// Returns true if packets wait in front of the worker of a variant.
+/// Returns true if the variant has a queue in front of the worker.
 fn has_queue(disk: &WorkerDisk) -> bool {
     disk.variant.as_ref().is_some_and(|variant| variant.has_queue())
 }

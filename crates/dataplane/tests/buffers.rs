@@ -1,5 +1,5 @@
-//! At a steady rate, no packet needs a new buffer. Alone in its process, whose buffers are counted
-//! together.
+//! At a steady rate, no packet needs a new buffer. The test has a process of its own, because the
+//! count of buffers is global to the process.
 
 mod support;
 

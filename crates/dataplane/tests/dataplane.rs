@@ -49,7 +49,7 @@ fn a_standing_application_queue_loses_nothing() {
     (0..WINDOW).for_each(|n| consumer.send(&interest(&format!("/a/{n}"))));
     for n in 0..PACKETS {
         if n.is_multiple_of(8) {
-            // For longer than it takes until CoDel drops.
+            // Longer than CoDel tolerates a queue before it drops.
             std::thread::sleep(Duration::from_millis(3));
         }
         let (_, answer) = consumer.receive_parts();
@@ -314,7 +314,7 @@ fn a_stopped_data_plane_closes_its_sockets() {
     let path = router.path();
     let Router { plane, inbox, .. } = router;
     plane.stop();
-    // Woken first, perhaps, to make the tables' next memory.
+    // The first event may be a wakeup to allocate the tables' next memory.
     assert!((0..2).any(|_| inbox.next(Duration::from_millis(1)).is_err()));
     assert!(!path.exists());
     assert_eq!(std::io::Read::read(&mut app.stream, &mut [0; 1]).unwrap(), 0);
@@ -346,7 +346,7 @@ fn a_busy_control_thread_misses_no_event() {
     app.receive();
 }
 
-/// The control thread, here the test, is at something else all the while.
+/// The control thread, which is the test here, takes no event meanwhile.
 #[test]
 fn a_learned_route_serves_the_next_interest() {
     let router = Router::start();

@@ -1,4 +1,4 @@
-//! Packets of one link that other workers forward than the one that reads it.
+//! Packets of one link that are forwarded by other workers than the one that reads the link.
 
 use crate::support;
 
@@ -43,7 +43,7 @@ fn exchange(router: &Router, count: u32) {
         }
         producer
     });
-    // Never more at once than a queue takes.
+    // Never more at once than a queue has room for.
     for first in (0..count).step_by(50) {
         let names: Vec<String> = (first..first + 50).map(|n| format!("/a/{n}")).collect();
         let asked: Vec<u8> = names.iter().flat_map(|name| interest(name, first)).collect();
@@ -64,7 +64,7 @@ fn a_connection_is_spread_over_workers() {
         let router = start(by, false, 1024);
         exchange(&router, 1000);
         let dispatched = router.plane.dispatched();
-        // 2000 packets, of which each worker kept a third of those that it read.
+        // 2000 packets. Each worker kept a third of the packets that it read.
         assert!(dispatched.iter().sum::<u64>() > 1000, "{dispatched:?}");
         assert!(dispatched.iter().filter(|count| **count > 200).count() >= 2, "{dispatched:?}");
     }

@@ -1,5 +1,5 @@
 //! A Data for many consumers lies in one buffer, however slowly each of them reads it (IS-28,
-//! IS-32). Alone in its process, because memory is counted.
+//! IS-32). The test has a process of its own, because it measures the memory of the process.
 
 mod support;
 
@@ -30,7 +30,7 @@ fn many_consumers_share_one_data_buffer() {
     let mut consumers: Vec<_> = (0..CONSUMERS).map(|_| router.connect()).collect();
     let names: Vec<String> = (0..NAMES).map(|n| format!("/a/{n}")).collect();
     for (n, (app, _)) in consumers.iter_mut().enumerate() {
-        // A Nonce of its own for each consumer, or they would be duplicates.
+        // Each consumer has a Nonce of its own. Otherwise its Interests would be duplicates.
         let ask = |uri| InterestBuilder::new(name(uri)).nonce([n as u8; 4]).build();
         app.send(&names.iter().flat_map(|uri| ask(uri)).collect::<Vec<u8>>());
     }
@@ -46,8 +46,8 @@ fn many_consumers_share_one_data_buffer() {
         consumers.iter().all(|(_, face)| counters(*face).out_data == NAMES as u64)
     });
     let (buffers, octets) = (buffers_made() - buffers, resident().saturating_sub(octets));
-    // A socket takes some 25 unread packets; the rest waits in the router: 3000 packets, 24 MB, if
-    // they were copied.
+    // A socket holds some 25 unread packets. The rest waits in the router: 3000 packets, which
+    // would be 24 MB if they were copied.
     assert!(buffers < 4 * NAMES as u64, "{buffers} buffers for {NAMES} Data");
     assert!(octets < 6 << 20, "{octets} octets of memory for {NAMES} Data");
 

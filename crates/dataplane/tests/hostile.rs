@@ -1,5 +1,5 @@
-//! Octets and behavior that broke other routers: each is counted, and the face and the router live
-//! on.
+//! Octets and behavior that broke other routers. Each is counted, and the face and the router
+//! survive.
 
 use crate::support;
 
@@ -34,7 +34,7 @@ impl Peer {
         peer
     }
 
-    /// The next link packet; checks whether this peer receives stay without an answer.
+    /// The next link packet that is no probe of the path. This peer does not answer probes.
     fn receive(&self) -> Vec<u8> {
         loop {
             let mut octets = vec![0; 65536];
@@ -85,7 +85,7 @@ fn nested(depth: usize) -> Vec<u8> {
     packet
 }
 
-/// Random octets, always the same.
+/// Pseudorandom octets, the same for the same seed.
 fn noise(seed: u64, octets: usize) -> Vec<u8> {
     let mut state = seed;
     let mut next = || {

@@ -41,8 +41,8 @@ fn for_an_hour(uri: &str) -> Vec<u8> {
     InterestBuilder::new(name(uri)).nonce([7; 4]).lifetime_ms(3_600_000).build()
 }
 
-/// Interests for an hour by neighbors that leave: while they are there an application is served at
-/// their expense, and when they are gone nothing of them stays.
+/// Neighbors send Interests with a lifetime of an hour, and leave. Before they leave, an
+/// application is served at their expense. Afterwards none of their Interests is pending.
 #[test]
 fn a_pit_flood_blocks_no_application() {
     let router = router();
@@ -72,7 +72,7 @@ fn a_pit_flood_blocks_no_application() {
     eventually("nothing is pending", || router.core.table_sizes().pit == 0);
 }
 
-/// A neighbor without an Interest of ours answers first: neither the consumer nor the content store
+/// A neighbor that received no Interest answers first. Neither the consumer nor the content store
 /// receives its Data.
 #[test]
 fn unsolicited_neighbor_data_poisons_nothing() {
@@ -95,7 +95,7 @@ fn unsolicited_neighbor_data_poisons_nothing() {
     }
 }
 
-/// A connection of another user, where this process may make one.
+/// A connection of another user, if this process may change its user.
 fn connect_as_another_user(router: &Router) -> UnixStream {
     let path = router.path();
     std::thread::spawn(move || {
@@ -108,8 +108,8 @@ fn connect_as_another_user(router: &Router) -> UnixStream {
     .unwrap()
 }
 
-/// Sends `times` Interests, each after the answer to the previous one, and returns the longest time
-/// of an answer.
+/// Sends `times` Interests, each after the answer to the previous one. Returns the longest time of
+/// an answer.
 fn longest<S: Read + Write>(app: &mut App<S>, prefix: &str, times: u32) -> Duration {
     let ask = |n| {
         let (uri, start) = (format!("{prefix}/{n}"), Instant::now());
@@ -120,8 +120,8 @@ fn longest<S: Read + Write>(app: &mut App<S>, prefix: &str, times: u32) -> Durat
     (0..times).map(ask).max().unwrap_or_default()
 }
 
-/// Hosts send Interests without a producer as fast as they can: another host, an application of
-/// another user and one of root receive their answers.
+/// Several hosts send Interests without a producer as fast as they can. Another host, an
+/// application of another user and an application of root still receive their answers.
 #[test]
 fn unanswered_hosts_delay_no_other_holder() {
     let router = Router::start();

@@ -1,5 +1,5 @@
-//! Several workers: faces are spread over them, packets cross between them, and faces come and go
-//! meanwhile.
+//! Several workers: faces are spread over them, and packets cross between them, while faces are
+//! created and destroyed.
 
 use crate::support;
 
@@ -83,7 +83,7 @@ fn faces_change_while_several_workers_forward() {
             })
         })
         .collect();
-    // UDP faces that are made and destroyed by management, on whichever worker.
+    // UDP faces that management creates and destroys, on any worker.
     let peers: Vec<_> = (0..8).map(|_| std::net::UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
     let (mut created, mut destroyed, mut own) = (0, 0, Vec::new());
     let end = Instant::now() + Duration::from_secs(2);
@@ -151,8 +151,9 @@ fn concurrent_creates_make_one_face() {
 #[test]
 fn can_be_prefix_is_answered_across_workers() {
     let router = Router::start_with(options(2));
-    // A new face goes to the worker that reads the fewest: of two that come one after the other
-    // each has its own, so of these four consumers two are with the producer and two are not.
+    // A new face goes to the worker that reads the fewest faces, so consecutive faces alternate
+    // between the two workers. Two of these four consumers share the producer's worker, and two do
+    // not.
     let (mut producer, face) = router.connect();
     router.route("/a", face);
     let mut consumers: Vec<App> = (0..4).map(|_| router.connect().0).collect();
@@ -163,9 +164,9 @@ fn can_be_prefix_is_answered_across_workers() {
         for (who, consumer) in consumers.iter_mut().enumerate().take(2) {
             consumer.send(&ask(&short, who as u8));
         }
-        // Those that wait meet in one entry, of whichever worker. A second consumer that comes
-        // later than 10 ms after the first has the Interest sent again, so that a busy machine may
-        // leave one of the last round.
+        // The Interests of both consumers meet in one PIT entry, on either worker. If the second
+        // comes more than 10 ms after the first, the router forwards the Interest again. So on a
+        // busy machine an Interest of the last round may still be unread.
         let asked = std::iter::repeat_with(|| producer.receive()).find(|asked| {
             let view = namely_wire::LpView::parse(asked).unwrap();
             let interest = namely_wire::InterestView::parse(view.fragment.unwrap()).unwrap();
@@ -204,7 +205,7 @@ fn traffic_during_face_creation_makes_one_face() {
             Err(error) => panic!("{error}"),
         }
     }
-    // A face to each of them, and none is left that has no worker yet.
+    // Each peer has a face, and no face waits for its worker any more.
     let of_peers = || router.plane.faces().into_iter().filter(|face| face.uri.starts_with("udp4://"));
     eventually("each has a face", || of_peers().count() >= peers.len());
     let mut remotes: Vec<String> = of_peers().map(|face| face.uri).collect();

@@ -61,8 +61,8 @@ impl Router {
         (app, self.event_face(FaceEventKind::Created))
     }
 
-    /// The next event of the control thread within `wait`, except the wakeup to make the tables'
-    /// next memory.
+    /// The next event of the control thread within `wait`, except the wakeup to allocate the
+    /// tables' next memory.
     pub(crate) fn next(&self, wait: Duration) -> Result<ControlEvent, InboxError> {
         let end = Instant::now() + wait;
         loop {
