@@ -58,7 +58,7 @@ impl Watchdog {
     }
 }
 
-/// Errors are only logged: a manager that does not listen is no manager.
+/// Errors are only logged, because the router does not depend on the manager.
 fn notify(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
         tracing::debug!("no message to the service manager: {error}");

@@ -12,8 +12,8 @@ use namely_messages::{Dataset, Scope};
 use namely_testkit::{Need, skip};
 use namely_wire::InterestBuilder;
 
-/// `namelyd` with one descriptor as the third, and the environment that describes it; `PID` is the
-/// process itself.
+/// `namelyd` with `given` as descriptor 3, and the environment that describes it. `PID` stands for
+/// the number of the process.
 fn activated(given: impl Into<OwnedFd>, environment: &str, arguments: &[&str]) -> Command {
     let plain = namelyd();
     let mut command = Command::new("sh");
@@ -98,7 +98,7 @@ fn an_unusable_activated_socket_ends_the_router() {
     refused(clone(), "LISTEN_PID=PID LISTEN_FDS=17", "at most 16");
     refused(clone(), "LISTEN_PID=me LISTEN_FDS=1", "LISTEN_PID is \"me\"");
     refused(clone(), "LISTEN_PID=PID LISTEN_FDS=2 LISTEN_FDNAMES=a", "LISTEN_FDNAMES has 1");
-    // More than there are: the next is one that the router has opened itself, or none.
+    // The count is too high: descriptor 4 is one that the router has opened itself, or is not open.
     refused(clone(), "LISTEN_PID=PID LISTEN_FDS=2", "descriptor 4 is ");
 }
 
@@ -127,7 +127,7 @@ fn systemd_starts_the_router_on_connect() {
         skip(Need::Systemd, "no systemd-socket-activate");
         return;
     };
-    // It becomes the router when this connects.
+    // The first connection starts the router.
     let _first = namely_testkit::until("it listens", || std::os::unix::net::UnixStream::connect(&path).ok());
     let mut client = Client::unix(&path);
     let answer = client.express(&status().nonce([1, 2, 3, 4]).build(), PATIENCE);

@@ -104,7 +104,7 @@ fn a_replayed_command_is_refused() {
     assert_eq!(client.respond_to(&interest).code, 200);
     client.ok(Command::RibUnregister, &named("/alice/x"));
 
-    // The same octets but for the Nonce, which no signature covers, over another connection.
+    // The same octets over another connection, except for the Nonce, which no signature covers.
     let mut thief = Client::tcp(daemon.tcp());
     let view = namely_wire::InterestView::parse(&interest).unwrap();
     let at = interest.windows(6).position(|w| w[..2] == [10, 4] && w[2..] == view.nonce.unwrap()).unwrap();
@@ -115,7 +115,7 @@ fn a_replayed_command_is_refused() {
     assert!(response.text.contains("was accepted"), "{}", response.text);
     assert_eq!(client.routes("/alice/x"), []);
 
-    // And one that was made an hour ago.
+    // A command that was signed an hour ago.
     let stale = sign_interest(&InterestBuilder::new(command), b"", &alice, unix_ms() - 3_600_000).unwrap();
     let response = thief.respond_to(&stale);
     assert_eq!(response.code, 403);
@@ -134,7 +134,7 @@ fn replayed_commands_are_refused_after_restart() {
         client.command_interest(Command::RibRegister.name(Scope::Localhost, &named("/alice/x")), b"");
     assert_eq!(client.respond_to(&interest).code, 200);
     let (_, folder) = daemon.stop();
-    // A service manager waits so long at least: for longer than the tolerance.
+    // A service manager waits at least this long, which is longer than the tolerance.
     let signed_ms = unix_ms();
     eventually("the tolerance is over", || unix_ms() > signed_ms + 150);
     let daemon = Daemon::start_in(folder, &config, &[]);
@@ -147,7 +147,8 @@ fn replayed_commands_are_refused_after_restart() {
     client.register("/alice/x");
 }
 
-/// A crash, and a start as soon as possible; and a host with a clock that is a minute ahead.
+/// The router crashes and starts again as soon as possible. The second command is from a host with
+/// a clock that is a minute ahead.
 #[test]
 fn replays_are_refused_after_immediate_restart() {
     let dir = tempfile::tempdir().unwrap();
@@ -263,8 +264,8 @@ fn forwarded_udp_commands_have_the_forwarders_rights() {
     assert!(text.contains("user 65534"), "{text}");
 }
 
-/// Frames that a translation of addresses or another network namespace disguises as loopback's come
-/// from a port that no socket here has; so do late frames of a program that has ended.
+/// Address translation or another network namespace can disguise frames as frames of loopback. No
+/// socket here has their source port. The same is true of late frames of a program that has ended.
 #[test]
 fn commands_from_unknown_ports_are_refused() {
     use rustix::net::{AddressFamily, SendFlags, SocketType, ipproto, sendto, socket};
@@ -282,7 +283,7 @@ fn commands_from_unknown_ports_are_refused() {
     let interest = watcher.command_interest(command, b"");
     let list = InterestBuilder::new(Dataset::RibList.prefix(Scope::Localhost)).can_be_prefix();
     for (i, payload) in [interest, list.must_be_fresh().nonce([1, 2, 3, 4]).build()].iter().enumerate() {
-        // RFC 768; a checksum of zero is none.
+        // RFC 768: a checksum of zero means that there is none.
         let mut datagram = Vec::new();
         for field in [free, daemon.udp().port(), 8 + payload.len() as u16, 0] {
             datagram.extend_from_slice(&field.to_be_bytes());
@@ -304,7 +305,7 @@ fn a_shared_address_identifies_no_user() {
         return;
     }
     let shared = |address: std::net::SocketAddr| {
-        // A program that another test starts meanwhile inherits none of them.
+        // A program that another test starts meanwhile inherits none of the sockets.
         let flags = SocketFlags::CLOEXEC;
         let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None).unwrap();
         set_socket_reuseaddr(&socket, true).unwrap();

@@ -7,8 +7,8 @@ use crate::beside::{Scene, Station};
 
 /// Fetches in a round.
 const FETCHES: usize = 150;
-/// Rounds in a pair of scenes, of which the best of each scene counts: other work on the machine
-/// only takes away.
+/// Rounds in a pair of scenes. The best round of each scene counts, because other work on the
+/// machine can only slow a round down.
 const ROUNDS: usize = 8;
 /// Pairs of scenes, at most. The scheduler places the routers of a scene on the processors once,
 /// and one placement is a third slower than another.
@@ -34,7 +34,7 @@ impl Best {
         fetched.wrong
     }
 
-    /// The parts of `alone` that a scene beside a useless station keeps.
+    /// The ratio of this scene to `alone`: of the rates, or of the round trips if that is lower.
     fn keeps(&self, alone: &Best) -> f64 {
         f64::min(self.per_second / alone.per_second, alone.median_s / self.median_s)
     }
@@ -52,8 +52,8 @@ fn pair(station: Station, alone: &mut Best, beside: &mut Best) -> Option<()> {
         alone.fetch(&mut scene_alone);
         lies += beside.fetch(&mut scene_beside);
     }
-    // A lie is reported and costs its neighbor half a minute. Whether the first lie arrives before
-    // the producer's Data depends on the scheduler.
+    // A lie is reported, and then the router avoids the liar for half a minute. Whether the first
+    // lie arrives before the producer's Data depends on the scheduler.
     let allowed = if station == Station::Lying { 1 + began.elapsed().as_secs() as usize / 30 } else { 0 };
     assert!(lies <= allowed, "{station:?}: {lies} lies");
     Some(())

@@ -1,5 +1,6 @@
-//! A worker that polls for a while before it sleeps: only if configured, and never for longer.
-//! Alone in its process, so that its thread is identified by its name.
+//! A worker polls before it sleeps only if that is configured, and never for longer than
+//! configured. The test has a process of its own, so that it can identify the worker's thread by
+//! its name.
 
 use crate::support;
 
@@ -11,8 +12,9 @@ use support::{Router, data, interest};
 
 const ROUNDS: u64 = 100;
 
-/// Ticks of 10 ms, of 50, that an idle worker may be charged with: a worker that polled on would be
-/// charged with most. Above none, since a tick is charged whole to the running thread.
+/// Maximum number of ticks of 10 ms, of 50, that are charged to an idle worker. A worker that
+/// continued to poll would be charged with most of them. The limit is not 0, because the kernel
+/// charges a whole tick to the running thread.
 const IDLE_TICKS_MAX: u64 = 3;
 
 /// Returns the number of sleeps of the data plane's thread, and its CPU time in ticks of the

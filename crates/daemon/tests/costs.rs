@@ -27,7 +27,7 @@ fn destroyed(router: &Router) -> Vec<Duration> {
             let start = Instant::now();
             router.plane.destroy_face(made).unwrap();
             let took = start.elapsed();
-            // The worker lets go of the address a moment later.
+            // The worker releases the address a moment later.
             while router.plane.faces().iter().any(|shown| shown.uri == remote) {}
             took
         })
@@ -49,8 +49,8 @@ fn destroying_a_face_under_load_is_quick() {
     let loaded = destroyed(&router);
     drop(load);
     println!("median {:?}, p99 {:?}; idle {:?} and {:?}", loaded[100], loaded[197], idle[100], idle[197]);
-    // A worker's iteration may hold a lock, and the load may have the processor for a slice. A
-    // destruction that waited for a worker would wait for a queue of them, each time.
+    // A worker's iteration may hold a lock, and the load may have the processor for a time slice. A
+    // destruction that waited for a worker would each time wait for a queue of iterations.
     let allowed = Duration::from_millis(100);
     assert!(loaded[197] < idle[197] + allowed, "idle {idle:?}, under load {loaded:?}");
     drop(router);

@@ -116,7 +116,7 @@ fn channels_match_the_listeners() {
 fn dataset_segments_share_one_state() {
     let daemon = Daemon::start();
     let mut client = daemon.connect();
-    // Far more than one segment takes.
+    // Far more routes than fit into one segment.
     for n in 0..700 {
         client.register(&format!("/a-fairly-long-component-for-a-prefix/{n}"));
     }
@@ -143,7 +143,8 @@ fn dataset_segments_share_one_state() {
     assert_eq!(beyond.data().content_type, ContentType::Nack);
 }
 
-/// More than is made at once: other commands are served in between.
+/// The dataset is longer than the part that is made at once. Other commands are served between the
+/// parts.
 #[test]
 fn a_long_dataset_does_not_block_commands() {
     let routes = 3 * namely_forwarder::WALK_PLACES + 1;

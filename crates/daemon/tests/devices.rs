@@ -49,7 +49,7 @@ fn removals(namespace: &Namespace, router: &Router, face: FaceId) -> Vec<Duratio
     took
 }
 
-/// Asks until the producer behind the device answers.
+/// Sends Interests until the producer behind the device answers.
 fn is_answered(router: &Router, suffix: &str) {
     let asked = format!("/a/{suffix}");
     let mut consumer = App::new(UnixStream::connect(router.path()).unwrap());
@@ -58,7 +58,7 @@ fn is_answered(router: &Router, suffix: &str) {
     for nonce in 0u32.. {
         assert!(start.elapsed() < PATIENCE, "nothing crosses the device");
         consumer.send(&InterestBuilder::new(name(&asked)).nonce(nonce.to_be_bytes()).build());
-        // A Nack of the time without a device is no answer.
+        // A Nack from the time without a device does not count.
         let answer = consumer.try_receive().unwrap_or_default();
         let answer = namely_wire::LpView::parse(&answer).ok().and_then(|view| view.fragment);
         if answer.is_some_and(|answer| answer == data(&asked, 1000)) {

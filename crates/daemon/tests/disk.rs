@@ -63,14 +63,15 @@ impl Lab {
         Lab { daemon, folder }
     }
 
-    /// Fetches `count` Data below `prefix` from a producer that is gone then.
+    /// Fetches `count` Data below `prefix` from a producer, which then ends.
     fn fill(&self, prefix: &str, count: usize) {
         let _producer = Producer::new(&self.daemon, prefix);
         let mut client = self.daemon.connect();
         assert!((0..count).all(|i| is_kept(&mut client, prefix, i)));
     }
 
-    /// The number of `count` Data below `prefix` that arrive without a producer; each is right.
+    /// Requests `count` Data below `prefix` without a producer. Returns the number of Data that
+    /// arrive. Each must be the right one.
     fn kept(&self, prefix: &str, count: usize) -> usize {
         let mut client = self.daemon.connect();
         (0..count).filter(|i| is_kept(&mut client, prefix, *i)).count()
@@ -112,7 +113,7 @@ fn is_kept(client: &mut Client, prefix: &str, i: usize) -> bool {
     }
 }
 
-/// Answers Interests below a prefix until it is dropped; its route goes with it.
+/// Answers Interests below a prefix until it is dropped. Its route is then removed.
 struct Producer {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -182,7 +183,7 @@ fn hit_admission_skips_unrequested_data() {
     assert_eq!(lab.status().records, 0);
     let text = client.command(Command::CsConfig, &change("some")).text;
     assert!(text.contains("hit, again, all"), "{text}");
-    // Asked for again while it is in memory, and then put out.
+    // Requested again while it is in memory, and then evicted.
     lab.fill("/twice", 2);
     assert!(is_kept(&mut client, "/twice", 1), "from memory");
     lab.fill("/other", 60);
@@ -289,7 +290,7 @@ fn an_unsuitable_device_is_refused() {
     assert!(said.contains("there is no device /dev/no-such-disk") && said.contains("lsblk"), "{said}");
 }
 
-/// A block device in a file, which goes when this is dropped.
+/// A block device in a file. Dropping this removes the device.
 struct Loop(PathBuf);
 
 impl Loop {
@@ -430,7 +431,7 @@ fn failed_disk_reads_send_interests_upstream() {
 fn a_slow_disk_does_not_delay_misses() {
     let lab = Lab::start("");
     lab.fill("/x", 300);
-    // A request takes a second; four are in threads, the rest wait up to the threshold.
+    // One request at a time takes a second. The others wait, up to the threshold.
     let lab = lab.restart("slow = \"1/s\"\nengine = \"threads\"\nthreads = 1\nthreshold = 8\n");
     let mut flood = lab.daemon.connect();
     let producers = ["/x", "/y"].map(|prefix| Producer::new(&lab.daemon, prefix));
@@ -442,7 +443,7 @@ fn a_slow_disk_does_not_delay_misses() {
         assert!(is_kept(&mut client, "/y", i), "a miss is forwarded");
         assert!(is_kept(&mut client, "/y", i), "a hit in memory");
     }
-    // At any load of this machine: 400 exchanges that wait for the disk take 400 s.
+    // At any load of this machine, 400 exchanges that waited for the disk would take 400 s.
     assert!(begin.elapsed() < Duration::from_secs(200), "{:?}", begin.elapsed());
     let status = lab.status();
     assert!(status.count("bypassed_reads") > 0, "{status:?}");
@@ -471,11 +472,12 @@ fn a_prefix_interest_is_answered_from_disk() {
 fn each_store_path_is_timed() {
     let lab = Lab::start("");
     lab.fill("/x", 300);
-    // Each read takes 20 ms, and two that pend are enough for one that has a way around.
+    // Each read takes 20 ms. With two pending reads, Interests that have a route bypass the disk.
     let lab = lab.restart("slow = \"20ms\"\nengine = \"threads\"\nthreads = 1\nthreshold = 2\n");
     let _producer = Producer::new(&lab.daemon, "/x");
     let mut client = lab.daemon.connect();
-    // From the disk, from memory, from upstream; then more at once than the disk takes.
+    // One packet each from the disk, from memory and from upstream; then more at once than the disk
+    // accepts.
     assert!([7, 7, 300].iter().all(|i| is_kept(&mut client, "/x", *i)));
     (100..140).for_each(|i| client.ask(&format!("/x/{i}")));
     assert!((100..140).all(|_| client.receive(PATIENCE).is_some()));
@@ -540,8 +542,8 @@ fn on_a_disk(script: &str) -> Option<(Daemon, PathBuf)> {
     }
 }
 
-/// Makes a disk of 24 MiB in a file that takes all of a file system in memory, `$1.back`. The
-/// device is removed when the disk is no longer mounted.
+/// Makes a disk of 24 MiB in a file that fills a file system in memory, `$1.back`. The device is
+/// removed when the disk is no longer mounted.
 const LOOP: &str = "mkdir $1.back; mount -t tmpfs -o size=25m none $1.back; truncate -s 24m $1.back/disk; \
     device=$(losetup --find --show $1.back/disk); mkfs.ext4 -q $device || { losetup -d $device; exit 1; }; \
     mount -o errors=remount-ro $device $1; losetup -d $device";
@@ -575,7 +577,7 @@ fn a_read_only_disk_still_answers() {
     assert!((0..600).all(|i| is_kept(&mut client, "/x", i)));
     let is_at_rest = |s: &CsDiskStatus| s.count("disk_writes") > 0 && s.pending == 0;
     let before = until("the disk is at rest", || Some(status(&mut client)).filter(is_at_rest));
-    // The effect of an error of the file system, by its own hook for that.
+    // The hook of ext4 for tests has the same effect as an error of the file system.
     let mounts = std::fs::read_to_string(format!("/proc/{}/mounts", daemon.pid())).unwrap();
     let mount = mounts.lines().find(|line| line.split(' ').nth(1) == disk.to_str()).expect("a mount");
     let device = mount.strip_prefix("/dev/").and_then(|rest| rest.split(' ').next()).expect("a device");
@@ -597,7 +599,8 @@ fn a_removed_device_sends_interests_upstream() {
     let mut client = daemon.connect();
     assert!((0..600).all(|i| is_kept(&mut client, "/x", i)));
     until("some is on the disk", || (status(&mut client).count("disk_writes") > 0).then_some(()));
-    // The device has nothing any more, and takes nothing: reads and writes of it fail.
+    // The file of the device becomes empty and cannot grow again, so reads and writes of the device
+    // fail.
     let back = PathBuf::from(format!("/proc/{}/root{}.back", daemon.pid(), disk.display()));
     std::fs::OpenOptions::new().write(true).open(back.join("disk")).unwrap().set_len(0).unwrap();
     let filled = std::fs::write(back.join("rest"), vec![0; 26 << 20]);
@@ -688,7 +691,7 @@ fn a_killed_routers_cache_stays_valid() {
         let mut client = lab.daemon.connect();
         let stop = Arc::new(AtomicBool::new(false));
         let load = under_load(&lab.daemon, stop.clone());
-        // Different moments of writing, of beginning a segment and of evicting one.
+        // The kills happen at different moments: while a segment is written, begun or evicted.
         let times = 200 + round * 37 % 400;
         assert!((0..times).all(|i| is_kept(&mut client, "/load", i)), "round {round}");
         drop(lab.daemon.kill());

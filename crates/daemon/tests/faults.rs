@@ -15,8 +15,8 @@ use namely_messages::{Counter, Dataset, blocks};
 use namely_security::{Signer, sign_data};
 use namely_wire::{DataBuilder, InterestBuilder, LpHeaders, Name, encode_lp_packet};
 
-/// Memory that the router may use beyond its use at rest while its tables fill: the default limits
-/// allow 131,072 pending Interests of one face, and small packets.
+/// Memory that the router may use beyond its use at rest while its tables fill. The default limits
+/// allow 131,072 pending Interests of one face, each with a small packet.
 const FLOOD_OCTETS_MAX: u64 = 256 << 20;
 
 fn name(uri: &str) -> Name {
@@ -177,8 +177,8 @@ fn an_interest_flood_spares_other_faces() {
     trips.sort();
     println!("{rate:.0} Interests/s; p99 {:?}, quiet {quiet:?}, {} pings", p99(&trips), trips.len());
     assert!(rate > 1000.0, "the flood is one: {rate}/s");
-    // Timed, since prompt answers are tested. Four threads of this test share the machine with the
-    // router: delays of others must not fail it.
+    // The test measures time, because it is about prompt answers. Four threads of the test share
+    // the machine with the router, so the bound tolerates their delays.
     let bound = 5 * quiet.max(Duration::from_millis(20));
     assert!(p99(&trips) < bound, "p99 {:?}, without the flood {quiet:?}", p99(&trips));
     // Interests beyond the flooder's share of the PIT were refused, and packets that it did not
@@ -217,9 +217,9 @@ fn wrongly_named_data_satisfies_nothing() {
 fn lookalike_names_cost_no_extra_time() {
     let daemon = Daemon::start();
     let mut client = daemon.connect();
-    // Refused for lack of a route: each name is hashed, looked up in every table and forgotten. The
-    // odd ones differ in one octet of one of many equal components, in sums, exclusive ors and
-    // polynomials of their octets hardly at all.
+    // The Interests are refused for lack of a route: each name is hashed, looked up in every table
+    // and forgotten. The lookalike names have many equal components. They differ in one octet of
+    // one component, and hardly in sums, exclusive ors and polynomials of their octets.
     let mut round = |alike: bool| {
         let start = Instant::now();
         for number in 0..4000u32 {
@@ -256,9 +256,9 @@ fn a_thousand_idle_faces_cost_nothing() {
     thread::sleep(Duration::from_secs(2));
     let after = wakes_and_ticks(&daemon);
     let (wakes, ticks) = (after.0 - before.0, after.1 - before.1);
-    // The control thread looks after its own timers once a second.
+    // The control thread runs its own timers once a second.
     assert!(wakes <= 8, "{wakes} wake-ups in 2 s");
-    // A tick of 10 ms is charged to the running thread: of 200, a router that works for a thousand
-    // faces each time would be charged with many.
+    // The kernel charges a tick of 10 ms to the running thread. A router that served all thousand
+    // faces at each wake-up would be charged with many of the 200 ticks.
     assert!(ticks <= wakes.max(2), "{ticks} clock ticks in 2 s");
 }

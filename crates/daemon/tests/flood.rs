@@ -16,8 +16,8 @@ use namely_testkit::until;
 use namely_testkit::{Need, skip};
 use namely_wire::InterestBuilder;
 
-/// The promise: an answer within a second. A loaded machine has more time, and half of the answers
-/// must arrive in time.
+/// The promise is an answer within a second. A loaded machine may take longer, and then half of the
+/// answers must arrive in time.
 const PROMISED: Duration = Duration::from_secs(1);
 
 /// Sends commands and requests for the largest dataset without pause, and drops the answers.
@@ -107,7 +107,7 @@ fn floods() {
     let Some(client) = connect_as_other_user() else { return };
     drop(client);
     let socket = std::env::var_os("NAMELY_TEST_SOCKET").unwrap();
-    // Until it is killed.
+    // The flood runs until its process is killed.
     let never = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for _ in 0..3 {

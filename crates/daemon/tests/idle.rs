@@ -1,5 +1,5 @@
-//! A router with nothing to do does nothing. Alone in its process, so that its thread is identified
-//! by its name.
+//! A router with nothing to do does nothing. The test has a process of its own, so that it can
+//! identify the router's thread by its name.
 
 use crate::support;
 

@@ -35,8 +35,8 @@ fn config(socket: &Path, neighbours: &[&Router]) -> Config {
     config
 }
 
-/// A producer's router, one in the middle and a consumer's, each the neighbor of the one before;
-/// the last two trust the holder of `anchors`.
+/// The routers of a producer, of a middle node and of a consumer. Each is a neighbor of the one
+/// before. They trust the keys of `anchors`.
 struct Chain {
     producer: Client,
     at_middle: Client,
@@ -76,8 +76,8 @@ impl Chain {
         assert_eq!(self.consumer.receive(PATIENCE).unwrap().data().content, content);
     }
 
-    /// Sets the MTU of all links, and whether lost frames go again there. Each end has its face
-    /// once something has crossed.
+    /// Sets the MTU of all links, and whether they retransmit lost frames. An end has its face only
+    /// after a packet has crossed the link.
     fn configure_links(&mut self, mtu: u64, is_reliable: bool) {
         self.fetch("/alice/before/v=1/seg=0", b"nonsense");
         let flags = if is_reliable { face_flags::LINK_RELIABILITY } else { 0 };
@@ -259,7 +259,7 @@ fn answers_carry_the_applications_announcement() {
     }
     assert!(chain.consumer.routes("/alice/b").is_empty());
     assert!(chain.consumer.routes("/alice/c/file").is_empty(), "one route is enough");
-    // Along the route it is a discovery no more.
+    // Along the route, the Interest is not a discovery any more.
     chain.consumer.ask("/alice/c/other/v=1/seg=0");
     chain.producer.serve_one(b"along");
     assert_eq!(chain.consumer.receive(PATIENCE).unwrap().data().content, b"along");

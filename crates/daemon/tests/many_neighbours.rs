@@ -14,7 +14,7 @@ fn thirty_bridged_routers_find_one_another() {
     for router in &mut all {
         net.wait_for_neighbours(router, ROUTERS - 1);
     }
-    // In rest: the octets that a device has sent in two heartbeats of three seconds.
+    // At rest: the octets that a device has sent in two heartbeats of three seconds.
     std::thread::sleep(Duration::from_secs(1));
     let sent = || -> Vec<u64> { (0..ROUTERS).map(|i| net.sent_octets(i)).collect() };
     let (before, began) = (sent(), Instant::now());
@@ -38,6 +38,6 @@ fn a_dead_router_expires_after_three_heartbeats() {
     let dead = Instant::now();
     dying.daemon.kill();
     eventually("no route", || a.client.routes("/dying").is_empty());
-    // Heartbeats of a second, and time for a machine that has other things to do.
+    // Heartbeats of a second, and a margin for a busy machine.
     assert!(dead.elapsed() < Duration::from_millis(5000), "{:?}", dead.elapsed());
 }

@@ -43,7 +43,7 @@ fn scrape(address: SocketAddr) -> String {
     body
 }
 
-/// The value of a series, by all that stands before it.
+/// The value of a series. `series` is the whole text before the value.
 fn value(text: &str, series: &str) -> Option<f64> {
     text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
 }
@@ -383,7 +383,7 @@ fn metrics_of_many_faces_are_bounded() {
         Some(()).filter(|()| value(&scrape(address), "namely_faces") >= Some(1900.0))
     });
     let text = scrape(address);
-    // So that operators can size a server: docs/metrics.md has the number of series of a face.
+    // docs/metrics.md states the number of series of a face, so that operators can size a server.
     let per_face = text.len() / 2000;
     assert!(per_face < 1200, "{per_face} octets a face");
 }

@@ -78,7 +78,7 @@ fn group(router: &mut segment::Router) -> u64 {
     group.expect("a face to the group").face_id
 }
 
-/// The answer of one router to the other. A lost frame to a group is not repeated, so that the
+/// The answer of one router to the other. A lost frame to a group is not repeated, so the
 /// application sends its Interest again.
 fn exchange(asking: &mut segment::Router, answering: &mut segment::Router, uri: &str) -> Packet {
     const AGAIN: Duration = Duration::from_secs(1);
@@ -296,7 +296,7 @@ fn a_reload_keeps_the_neighbors() {
     until("the route is gone", || b.client.routes("/lab").is_empty().then_some(()));
     let line = b.daemon.reload(&with("neighbours_maxx = 1"));
     assert!(line.contains("not reloaded"), "{line}");
-    // Discovery ends with a restart only.
+    // Only a restart ends discovery.
     b.daemon.reload(&with("enabled = false"));
     let line = b.daemon.wait_for_log("restart");
     assert!(line.contains("discovery.enabled") && !line.contains("heartbeat"), "{line}");
@@ -305,7 +305,7 @@ fn a_reload_keeps_the_neighbors() {
     assert_eq!(counter(&mut b, "neighbours_expired"), 0);
 }
 
-/// Two honest routers that have each other, and a third station for the attacker.
+/// Two honest routers that are neighbors, and a third station for the attacker.
 fn attacked(heartbeat: &str) -> Option<(Net, segment::Router, segment::Router)> {
     let net = Net::new(&[1500, 1500, 1500])?;
     let mut a = net.router(0, heartbeat, &[]);
@@ -315,7 +315,7 @@ fn attacked(heartbeat: &str) -> Option<(Net, segment::Router, segment::Router)> 
     Some((net, a, b))
 }
 
-/// The honest routers have each other by the same face as before, and no route leads to the
+/// The honest routers are neighbors with the same face as before, and no route leads to the
 /// attacker.
 fn unharmed(a: &mut segment::Router, face: Option<u64>) {
     // A neighbor that is silent for three heartbeats expires, and the router sends one hello in
@@ -335,8 +335,9 @@ fn spoofed_stations_and_prefixes_lead_nowhere() {
     let face = neighbours(&mut a)[0].face_id;
     net.enter(2, || {
         let evil = Attacker::new();
-        // Another station in the name than in the frame; the neighbor's address forged, under
-        // another key; and a station of its own that announces everything.
+        // A hello with another station in its name than in its frame; one with the neighbor's
+        // address under another key; and one of the attacker's own station, which announces
+        // everything.
         let spoofed = evil.hello(&mac(1), "1500", Some("/"));
         evil.multicast(&mac(2), &spoofed);
         evil.multicast(&mac(1), &spoofed);

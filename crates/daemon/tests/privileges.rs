@@ -61,7 +61,7 @@ fn confines_files(daemon: &mut Daemon) -> bool {
     !daemon.wait_for_log("files are").contains("not confined")
 }
 
-/// Everything that a router does over time: it serves, reloads, finds names and goes.
+/// The life of a router: it serves, reloads, resolves names and stops.
 fn it_lives(mut daemon: Daemon, more: &str) {
     let folder = daemon.config_file().parent().unwrap().to_owned();
     let mut client = daemon.connect();
@@ -227,7 +227,7 @@ fn another_user_starts_with_a_missing_folder() {
     assert_eq!((status.code(), socket.exists()), (Some(0), false));
 }
 
-/// The unit gives the service manager's half of the same.
+/// The unit contains the service manager's part of the restrictions.
 #[test]
 fn the_systemd_unit_exposes_little() {
     let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/systemd/namelyd.service");

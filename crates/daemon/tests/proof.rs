@@ -46,7 +46,7 @@ fn small_neighbors_receive_group_packets_by_unicast() {
     let faces = a.client.faces();
     let group = faces.iter().find(|face| face.uri == "ether://[01:00:5e:00:17:aa]").unwrap();
     assert_eq!(group.mtu, Some(1500), "it does not limit the frames of others");
-    // A route to the group, along which an Interest goes that is longer than its frames.
+    // A route to the group. The Interest along it is longer than the frames of the small neighbor.
     let route = ControlParameters { face_id: Some(group.face_id), ..named("/small") };
     a.client.ok(Command::RibRegister, &route);
     a.client.ok(

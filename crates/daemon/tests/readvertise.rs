@@ -16,10 +16,10 @@ fn readvertise_retries_until_the_daemon_answers() {
     let first = routing.receive(PATIENCE).expect("an announcement");
     let verb = first.interest().name.prefix(4).to_name();
     assert_eq!(verb.to_string(), "/localhost/nlsr/rib/register");
-    // It did not answer.
+    // The daemon did not answer, so the router repeats the command.
     let again = routing.serve_one(&ControlResponse::new(status_code::OK, "OK").to_vec());
     assert!(verb.is_prefix_of(again.as_name()), "{again}");
     assert!(again.as_name() != first.interest().name, "signed anew");
-    // Longer than for an answer and the time until the next try together.
+    // Longer than the time for an answer and the delay of a retry together.
     assert!(routing.receive(Duration::from_secs(7)).is_none());
 }

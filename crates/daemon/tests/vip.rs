@@ -59,7 +59,7 @@ fn flood(socket: &Path, is_over: &AtomicBool, full: &AtomicU64) {
     }
 }
 
-/// Ends the flood, also where the test fails.
+/// Ends the flood, even if the test fails.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -85,7 +85,7 @@ fn vip_slots_continue_under_overload() {
         for (label, before) in ["slots", "counts_heard", "counts_told"].iter().zip(before) {
             until(label, || (a.count(label) >= before + 2).then_some(()));
         }
-        // A machine on which much else runs may make it late once.
+        // On a busy machine the plane may miss a slot once.
         assert!(a.count("slots_missed") <= missed + 1, "the plane has its share of the processors");
         assert!(a.neighbours()[0].fresh_ms.is_some(), "the neighbor's counts arrive");
     });
@@ -120,7 +120,7 @@ fn a_wrong_catalogue_keeps_the_old_one() {
     assert_eq!(names, ["/new", "/hot"]);
     assert_eq!(objects[0].score, 0);
     assert!(objects[1].score >= 500_000, "it keeps its score: {}", objects[1].score);
-    // Its new file counts for it.
+    // Requests for its new file count for the object.
     let asked = |router: &mut Router| router.objects()[1].asked;
     assert_eq!(asked(&mut router), 0, "requests since it was registered");
     app.ask("/cms/hot/b/0");
@@ -157,7 +157,7 @@ fn vip_errors_prevent_the_start() {
     let on_disk = |octets: u64| format!("{keys}{vip}disk_octets_max = {octets}\n{disk}");
     assert_eq!(check(&on_disk(64 << 20)).0, 0, "all that there may be");
     assert_eq!(check(&format!("{keys}{vip}disk_octets_max = 0\n")).0, 0, "no disk is needed for nothing");
-    // One object more than may be.
+    // One object more than allowed.
     let block = |n: usize| format!("/{n}\t1\n\t/{n}/a\t1\n");
     let many: String = (0..=4096).map(block).collect();
     let many = file("many.tsv", &format!("catalogue\t1\n{many}"));
@@ -208,14 +208,14 @@ fn a_kept_object_stays_until_outranked() {
     read("hot", 0..100);
     let held = until("it is held", || Some(a.objects()[0].held).filter(|held| *held >= 100 * 128));
     assert!(held <= 104 * 637, "{held}");
-    // Now it is answered here.
+    // Now the router answers from its own store.
     let heard = producer.heard();
     read("hot", 0..100);
     assert_eq!(producer.heard(), heard);
     // Data of no object is not cached.
     (0..3).for_each(|_| read("else", 0..1));
     assert_eq!(producer.heard(), heard + 3);
-    // The cold one becomes the hotter one, and takes the other's place whole.
+    // The cold object is now requested more, and replaces the other one completely.
     until("the cold one is to be kept", || {
         read("cold", 0..100);
         (a.objects()[1].tier == Some(0)).then_some(())
@@ -257,7 +257,7 @@ fn only_popular_blocks_are_registered() {
     assert_eq!(producer.heard(), heard);
     until("it is asked for most, and registered", || (registered(&mut a) == "/cold").then_some(()));
     assert!(a.objects()[0].asked > 0, "earlier requests are counted");
-    // From now on it counts, and is kept whole.
+    // From now on its requests count, and all of it is cached.
     read("cold");
     until("it scores", || (a.objects()[0].score > 0).then_some(()));
     until("it is to be kept", || (a.objects()[0].tier == Some(0)).then_some(()));

@@ -10,19 +10,19 @@ use namely_messages::{CsDiskStatus, Dataset, blocks};
 use namely_testkit::until;
 use plane::{Router, content, join};
 
-/// The last lines of a configuration: a disk in a folder, each read of which takes a ms more.
+/// The last lines of a configuration: a disk in a folder, with an additional 1 ms for each read.
 fn disk(folder: &Path) -> String {
     format!("[cs.disk]\nfolder = \"{}\"\nread_ahead = false\nslow = \"1ms\"", folder.join("cs").display())
 }
 
-/// A router with these settings, and one with a way to the producer that it has.
+/// A router with these settings, and its neighbor on the path to the producer.
 fn joined(settings: &str) -> (Router, Router) {
     let mut a = Router::start("a", settings);
     let b = with_a_way(&mut a);
     (a, b)
 }
 
-/// A neighbor that a router forwards Interests to when it has no Data.
+/// Starts a neighbor to which `a` forwards Interests for Data that it does not have.
 fn with_a_way(a: &mut Router) -> Router {
     let mut b = Router::start("b", "unregistered = \"refuse\"");
     join(a, &mut b);
@@ -74,20 +74,20 @@ fn objects_are_placed_by_popularity() {
     assert_eq!(a.objects()[1].held, 0, "the cold one is not");
     assert!(a.client.counter("forwarder.objects_data_to_disk") >= 100);
     assert_eq!(a.client.counter("forwarder.cs_disk_writes"), 100);
-    // Its producer goes, and the router that led to it.
+    // The producer ends, and so does the router on the path to it.
     drop(producer);
     drop(b);
     ["hot", "cold"].iter().for_each(|object| assert_eq!(read(&mut app, object), 100, "{object}"));
     // On a busy machine the consumer requests some of them twice.
     let hits = a.client.counter("forwarder.cs_disk_hits");
     assert!((100..200).contains(&hits), "the cold one alone was read there: {hits}");
-    // A router that starts again has no route, but its disk.
+    // The restarted router has no route, but it has its disk.
     let dir = a.daemon.stop().1;
     let mut a = Router::start_in(dir, "a", &settings);
     let mut app = a.daemon.connect();
     assert_eq!(read(&mut app, "cold"), 100);
     assert!(a.client.counter("forwarder.cs_disk_hits") >= 100);
-    // A packet of less than 400 octets comes in no less than a ms.
+    // A packet of less than 400 octets takes at least 1 ms.
     let rate = until("that was measured", || a.status().disk_octets_per_s.filter(|rate| *rate != 100 << 20));
     assert!((100..400_000).contains(&rate), "{rate}");
 }
@@ -198,7 +198,7 @@ fn a_full_disk_leaves_the_plan() {
     ["hot", "hot", "cold"].iter().for_each(|object| assert_eq!(read(&mut app, object), 100));
     until("both are to be kept", || (tiers(&mut a) == [Some(0), Some(1)]).then_some(()));
     assert_eq!(a.count("disk_left_out"), 0);
-    // It is full.
+    // The disk is full.
     assert!((0..1000).all(|n| comes(&mut app, &format!("/other/{n}"), 4000)), "forwarding goes on");
     let status = until("its report", || Some(disk_status(&mut a)).filter(|status| status.trouble.is_some()));
     assert!(status.trouble.as_ref().unwrap().contains("no space left"), "{status:?}");

@@ -123,7 +123,7 @@ fn invalid_vip_requests_are_refused() {
     let right = fake.request("fake");
     fake.client.send(&right);
     counted(&mut router, "counts_told", told);
-    // Again: the network may repeat it.
+    // The same request again, because the network may duplicate it.
     let told = router.count("counts_told");
     until("a slot goes by", || (router.status().slot > 3).then_some(()));
     let mut again = right.clone();
@@ -137,7 +137,8 @@ fn invalid_vip_requests_are_refused() {
         fake.client.send(&again);
         (router.count("replayed") > 0).then_some(())
     });
-    // By another key. More than four in a slot are not looked at, so each is sent until it is.
+    // Signed by another key. The router checks at most four requests in a slot, so each is sent
+    // until it is checked.
     let refused = |router: &mut Router, fake: &mut Fake, name: &str, label: &str| {
         let before = router.count(label);
         until(label, || {
@@ -155,7 +156,7 @@ fn invalid_vip_requests_are_refused() {
     let of_fake = |router: &mut Router| router.neighbours()[0].counters.clone();
     let bad = of_fake(&mut router).into_iter().find(|c| c.label == "bad_signature").unwrap();
     assert!(bad.value >= 2, "{bad:?}");
-    // In another's name.
+    // In the name of another router.
     fake.neighbor.signer = own;
     refused(&mut router, &mut fake, "another", "other_router");
     assert_eq!(router.count("counts_told"), told, "none of these was answered");
@@ -168,7 +169,7 @@ fn invalid_vip_answers_are_refused() {
     fake.introduce(&mut router);
     let hot = router.objects()[0].id;
     let counts = |count: u64| message::counts(BOOT, 1, PERIOD_MS, [(hot, count)].into_iter());
-    // Wrongly signed.
+    // Signed by another key.
     let asked = fake.asked(RequestKind::Counts);
     let other = other_signer();
     let own = std::mem::replace(&mut fake.neighbor.signer, other);
@@ -176,11 +177,11 @@ fn invalid_vip_answers_are_refused() {
     counted(&mut router, "bad_signature", 0);
     fake.neighbor.signer = own;
     assert_eq!(router.neighbours()[0].fresh_ms, None);
-    // Of another boot: it answers a current request, so it has restarted.
+    // From another boot. The answer belongs to a current request, so the neighbor has restarted.
     let asked = fake.asked(RequestKind::Counts);
     fake.answer(&asked, &message::counts(BOOT + 1, 1, PERIOD_MS, [].into_iter()));
     counted(&mut router, "restarts", 0);
-    // Of as much as can be written.
+    // With the largest count that can be encoded.
     let asked = fake.asked(RequestKind::Counts);
     fake.answer(&asked, &counts(u64::MAX));
     counted(&mut router, "count_cut", 0);
@@ -375,8 +376,8 @@ fn interests_follow_their_vips() {
         (router.objects()[0].face_id == to_dear).then_some(to_dear)
     });
     assert_ne!(face, router.neighbours()[0].face_id);
-    // The first Interests have locked their way, for 200 ms or two round trips from the last of
-    // them on.
+    // The first Interests lock their next hop until 200 ms or two round trips after the last of
+    // them.
     let mut slots = 0;
     let fresh = until("it follows the direction", || {
         slots += 1;
@@ -387,8 +388,8 @@ fn interests_follow_their_vips() {
         dear.has_heard(&uri).then_some(uri)
     });
     assert!(!cheap.has_heard(&fresh));
-    // The silent neighbor, which draws all traffic by claiming nothing: it is left after one
-    // retransmission.
+    // The neighbor becomes silent. It attracts all traffic, because it reports no counts. The
+    // router leaves it after one retransmission.
     dear.is_silent.store(true, Relaxed);
     let mut round = 0;
     until("others of the object go another way too", || {
@@ -397,14 +398,14 @@ fn interests_follow_their_vips() {
         app.ask(&lost);
         until("one of them receives it", || (cheap.has_heard(&lost) || dear.has_heard(&lost)).then_some(()));
         if !dear.has_heard(&lost) {
-            // The silent one is still left out.
+            // The router still avoids the silent neighbor.
             return None;
         }
         until("another way is tried", || {
             app.ask(&lost);
             cheap.has_heard(&lost).then_some(())
         });
-        // It is left for 200 ms or two round trips, which a busy machine may miss.
+        // The router avoids it for 200 ms or two round trips. A busy machine may miss that time.
         app.ask(&next);
         until("one of them receives it", || (cheap.has_heard(&next) || dear.has_heard(&next)).then_some(()));
         (!dear.has_heard(&next)).then_some(())

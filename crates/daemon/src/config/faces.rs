@@ -236,7 +236,7 @@ fn nfd_multicast_group() -> FaceUri {
     FaceUri::Udp(Endpoint::Address(([224, 0, 23, 170], 56363).into()))
 }
 
-/// A permanent face, made at start.
+/// A face that is made at start.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StaticFace {

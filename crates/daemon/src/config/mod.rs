@@ -69,7 +69,7 @@ pub struct Config {
     /// The strategy of each prefix, beside the default `best-route` of `/`.
     #[serde(deserialize_with = "values::named")]
     pub strategy: BTreeMap<Name, String>,
-    /// Permanent faces, made at start.
+    /// Faces that are made at start.
     #[serde(deserialize_with = "faces::distinct")]
     pub face: Vec<StaticFace>,
     /// Routes made at start, to a face named by its remote URI.

@@ -2,8 +2,9 @@
 
 use serde::Deserialize;
 
-/// The user of a router that root starts, and the restrictions of any router. They only apply to
-/// the programs; a router in another program changes none of them.
+/// The user of a router that root starts, and the restrictions of any router. Only `namelyd` and
+/// `namely up` apply them. A router that another program embeds leaves that program's rights
+/// unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Process {

@@ -241,8 +241,8 @@ fn a_missing_or_huge_file_is_reported() {
     assert_eq!(Config::load(&path), Ok(Config::default()));
 }
 
-/// For each key with a line in the tables of docs/configuration.md, and of `[network]`, a value
-/// other than the default.
+/// A value other than the default, for each key of `[network]` and each key with a line in the
+/// tables of docs/configuration.md.
 const OTHER_VALUES: &[(&str, &str, &str)] = &[
     ("[faces]", "listen", "[]"),
     ("[faces]", "unix_mode", "0o600"),

@@ -1,8 +1,9 @@
 //! The configured faces and routes. They are made at start, made again after a failure, and changed
 //! by a reload.
 //!
-//! Stores the target state of each neighbor, and the progress of making its face. A failed step is
-//! retried with increasing delay. This module reads no clock and makes no faces itself.
+//! This module stores the target state of each neighbor, and the progress of making its face. A
+//! failed step is retried with increasing delay. The module reads no clock and makes no faces
+//! itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -45,7 +45,7 @@ impl Service for NeighborDiscovery {
         Ok(())
     }
 
-    /// Starts discovery on the watched links, each of which receives a face for its group.
+    /// Starts discovery on the watched links. Each link receives a face for its group.
     fn start(&self, start: &StartContext<'_>) -> Result<(), Failure> {
         let Some(tap) = self.tap.get() else { return Ok(()) };
         let RouterHandle { plane, core, kernel } = start.home;

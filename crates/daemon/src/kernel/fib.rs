@@ -76,8 +76,8 @@ fn bring(
     refused
 }
 
-/// The names of the RIB below a prefix, which may inherit its routes, up to
-/// [`FOLLOWED_AT_ONCE_MAX`]; and true if these are all.
+/// Returns up to [`FOLLOWED_AT_ONCE_MAX`] names of the RIB below a prefix, and true if these are
+/// all. The names may inherit the routes of the prefix.
 fn below(core: &Core, prefix: &Name, now_ns: u64) -> (Vec<Name>, bool) {
     let (mut names, mut entries) = (Vec::new(), Vec::new());
     let mut last = Some(prefix.clone());

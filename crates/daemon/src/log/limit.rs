@@ -26,7 +26,7 @@ pub(super) const LOG_WINDOW_S: u64 = 10;
 
 const WINDOW_NS: u64 = LOG_WINDOW_S * 1_000_000_000;
 
-/// The state of each cause. Their number is that of the log statements in the code.
+/// The state of each cause. There are at most as many causes as log statements in the code.
 #[derive(Debug, Default)]
 pub(super) struct Causes(Mutex<State>);
 

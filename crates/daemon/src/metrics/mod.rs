@@ -103,8 +103,8 @@ impl Running {
         Ok(Running { local, server, stop, waker, thread })
     }
 
-    /// Stops the thread, and drops its references to the router. The list of services holds this
-    /// service; without this, the list would live as long as the last connection.
+    /// Stops the thread, and drops its references to the router. Otherwise the list of services,
+    /// which holds this service, would live as long as the last connection.
     fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
         self.waker.wake();

@@ -8,8 +8,8 @@ use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch};
 
 use crate::config::{Config, Engine};
 
-/// Executing programs, access to other processes, mounts and namespaces, keys of the kernel, its
-/// modules and its clocks.
+/// The refused calls. Most of them execute programs, access other processes, or change mounts,
+/// namespaces, or the kernel's keys, modules and clocks.
 const REFUSED: [libc::c_long; 47] = [
     libc::SYS_execve,
     libc::SYS_execveat,

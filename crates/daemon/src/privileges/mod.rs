@@ -1,5 +1,5 @@
 //! Gives up the rights of the process. This must happen before the first thread starts, because the
-//! system applies it to threads, not to processes; later threads inherit it.
+//! system restricts threads, not processes. Later threads inherit the restrictions.
 //!
 //! Only the programs (`namelyd`, `namely up`) do this; a router in another program leaves that
 //! program's rights unchanged. Missing features of the kernel are skipped and logged; disabled

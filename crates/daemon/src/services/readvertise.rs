@@ -2,9 +2,9 @@
 //! configured origins become commands `/localhost/nlsr/rib/register` and `unregister`, like those
 //! of NFD's `readvertise_nlsr`. NLSR and NDNd's `dv` accept them.
 //!
-//! A daemon that starts or restarts receives all routes: it then registers `/localhost/nlsr`. The
-//! RIB is read in parts, and the number of pending commands is bounded. A command without an answer
-//! is sent again later. Without a daemon, nothing is sent.
+//! A daemon registers `/localhost/nlsr` when it starts or restarts. It then receives all routes.
+//! The RIB is read in parts, and the number of pending commands is bounded. A command without an
+//! answer is sent again later. Without a daemon, nothing is sent.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -210,8 +210,8 @@ impl Readvertiser {
         let next = tables.rib(self.at.as_ref(), now.ns, &mut part);
         for (key, cost) in self.changes(&part, next.as_ref(), origins) {
             if self.asked.len() >= COMMANDS_MAX {
-                // The same part is read again later; routes reported by then are no changes any
-                // more.
+                // The same part is read again later. Routes that are reported by then no longer
+                // count as changes.
                 self.is_held = true;
                 return now.ns + ANSWER_NS;
             }
@@ -229,8 +229,8 @@ impl Readvertiser {
         }
     }
 
-    /// The changes of the names after `self.at` up to `last`, all of whose routes are in `part`:
-    /// new routes with their cost, removed ones without.
+    /// Returns the changes of the names after `self.at` up to `last`. `part` contains all routes of
+    /// these names. A new or changed route has its cost, and a removed one has none.
     fn changes(
         &self,
         part: &[RibEntry],

@@ -11,10 +11,10 @@ use super::plane::Settings;
 use crate::disk::Disk;
 use namely_dataplane::Core;
 
-/// Its index among the tiers.
+/// The index of the disk among the plane's tiers.
 pub(super) const DISK: u8 = 1;
 
-/// Minimum time with a pending read in a measurement, ns, and minimum octets.
+/// A measurement covers at least this time with a pending read, ns, and at least these octets.
 const READ_NS_MIN: u64 = 2_000_000;
 const READ_OCTETS_MIN: u64 = 4096;
 

@@ -33,8 +33,7 @@ use crate::threads::Thread;
 use namely_dataplane::{DataPlane, VipEvent, VipInbox};
 use parking_lot::Mutex;
 
-/// HopLimit of a request in this thread: the router decrements it once, and the neighbor receives
-/// 1.
+/// HopLimit of this thread's requests. The router decrements it once, so the neighbor receives 1.
 const HOP_LIMIT: u8 = 2;
 
 /// Minimum time between two copies for management, ns.
@@ -83,7 +82,8 @@ pub(crate) struct VirtualPlane {
 }
 
 impl Service for VirtualPlane {
-    /// Reads the catalogue, because that would block the control thread for too long.
+    /// Reads the catalogue on the caller's thread, because it would block the control thread for
+    /// too long.
     fn check(&self, config: &Config) -> Result<(), ConfigError> {
         *self.read.lock() = read(config)?;
         Ok(())

@@ -13,7 +13,8 @@ use crate::config::{self, ConfigError, Register, Unregistered};
 use crate::disk::Disk;
 use namely_dataplane::{Core, DataPlane};
 
-/// Data packets of an object that are not segments of its files, such as metadata with their size.
+/// Data packets of an object that are not segments of its files, such as metadata with a file's
+/// size.
 const PACKETS_MORE: u64 = 4;
 
 /// Octets of a packet in addition to its segment: name and signature.

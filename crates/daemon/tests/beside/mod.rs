@@ -26,9 +26,9 @@ const SEGMENTS: u64 = 16;
 pub enum Station {
     /// It is not a neighbor, has a face to the group like the producer, and answers nothing.
     Bystander,
-    /// Nothing.
+    /// It is a neighbor and answers nothing.
     Silent,
-    /// Its router refuses it.
+    /// It is a neighbor without a producer, so its router refuses the Interest.
     Refusing,
     /// It answers its own Interests with Data that another key than the producer's has signed.
     Lying,
@@ -37,7 +37,7 @@ pub enum Station {
 /// The three stations, and their programs.
 pub struct Scene {
     consumer: Router,
-    /// The routers of the others go with this.
+    /// Keeps the routers of the other stations running.
     _others: Vec<Router>,
     programs: Vec<Program>,
     /// Dropped last.
@@ -75,7 +75,8 @@ impl Program {
                 }
                 std::thread::sleep(takes);
                 let data = sign_data(&DataBuilder::new(packet.interest().name), content, &signer).unwrap();
-                // Data in its router's cache would be answered by the group as well.
+                // Its router must not cache the Data, because it would also answer Interests to the
+                // group.
                 let cache_policy = is_liar.then_some(CACHE_POLICY_NO_CACHE);
                 let pit_token = packet.headers.pit_token;
                 let headers = LpHeaders { pit_token, cache_policy, ..LpHeaders::default() };
@@ -101,7 +102,7 @@ pub struct Fetched {
     pub times: Vec<Duration>,
     /// Interests that were not answered in time, or refused.
     pub lost: usize,
-    /// Data that was not believed.
+    /// Data that failed the verification.
     pub wrong: usize,
 }
 
@@ -151,7 +152,7 @@ impl Scene {
     }
 
     /// Fetches `count` packets, one after the other, as a consumer that verifies. An object has few
-    /// of them, so that its producer is searched often, but less often than a face may.
+    /// packets. So the router searches for the producer often, but within the limit of a face.
     pub fn fetch(&mut self, count: usize) -> Fetched {
         assert!(!self.programs.is_empty());
         let mut fetched = Fetched::default();

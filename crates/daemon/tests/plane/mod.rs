@@ -43,8 +43,9 @@ impl Router {
         Self::of(Daemon::start_in(dir, &text, &[]), router, settings)
     }
 
-    /// One in a directory with `disk` in it, on which the shell's `script` mounts a file system,
-    /// visible to the router only; the error if that is not possible here.
+    /// As `start_in`, with a folder `disk` in the directory. The shell runs `script`, which mounts
+    /// a file system there that only the router sees. Returns the error if that is not possible
+    /// here.
     pub fn start_mounted(
         dir: tempfile::TempDir,
         script: &str,
@@ -109,7 +110,7 @@ impl Router {
         )
     }
 
-    /// Reads the configuration that is there again.
+    /// Reloads the unchanged configuration file.
     pub fn reload_settings(&mut self) {
         let text = fs::read_to_string(self.daemon.config_file()).expect("a configuration");
         let line = self.daemon.reload(&text);
@@ -203,7 +204,7 @@ fn config(dir: &str, name: &str, settings: &str, neighbours: &str) -> String {
     )
 }
 
-/// Makes two routers neighbors; the first leads `/cms` to the second.
+/// Makes two routers neighbors. The first routes `/cms` to the second.
 pub fn join(a: &mut Router, b: &mut Router) {
     let (key_a, key_b) = (a.status().key, b.status().key);
     let to_b = Router::neighbour(b.daemon.udp().port(), &b.name.clone(), &key_b, "\"/cms\"");

@@ -25,7 +25,7 @@ pub fn mac(i: usize) -> String {
     format!("02:00:00:00:00:{i:02x}")
 }
 
-/// Namespaces, each with `eth0` on one bridge; gone with the value.
+/// Namespaces, each with `eth0` on one bridge. Dropping this removes them.
 pub struct Net {
     name: String,
     stations: usize,
@@ -38,7 +38,7 @@ pub struct Router {
 }
 
 impl Net {
-    /// A station for each MTU. `None`, with the reason printed, where that cannot be.
+    /// A station for each MTU. Prints the reason and returns `None` if that is not possible.
     pub fn new(mtus: &[usize]) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             skip(Need::Namespaces, "network namespaces need root");
@@ -78,7 +78,8 @@ impl Net {
         .all(|step| ip(step))
     }
 
-    /// Runs `ip` in the namespace of station `i`; false, with the reason printed, when it fails.
+    /// Runs `ip` in the namespace of station `i`. Prints the reason and returns false if that
+    /// fails.
     pub fn ip(&self, i: usize, command: &str) -> bool {
         ip(&format!("-n {} {command}", self.of(i)))
     }
