@@ -18,7 +18,7 @@ export function ceiling(value) {
 }
 
 export class Chart {
-  /** names: of the two series; show: how a value is written; max: a fixed top, if there is one. */
+  /** names: names of the two series; show: formats a value; max: a fixed top, if there is one. */
   constructor({ title, names, show, max = null, step }) {
     Object.assign(this, { show, max, step, names });
     this.ticks = [0, 1, 2].map(() => s("text", { class: "tick", x: LEFT - 6, "text-anchor": "end" }));
@@ -32,7 +32,7 @@ export class Chart {
       s("text", { class: "tick", x: WIDTH, y: HEIGHT - 4, "text-anchor": "end" }, "now"));
     this.title = title;
     this.element = h("section", { class: "card" }, h("div", { class: "head" }, h("h2", {}, title), h("span", { class: "grow" }), this.keys), this.svg);
-    // Text is not to be stretched: the view box follows the width that there is.
+    // The view box follows the available width, so that text is not stretched.
     new ResizeObserver(([entry]) => this.resize(entry.contentRect.width)).observe(this.svg);
     this.width = WIDTH;
   }

@@ -1,6 +1,9 @@
-// Elements of text. Nothing here makes markup of a string: texts of routers and people remain text.
+// Elements of text. No function parses a string as markup: texts of routers and people stay text.
 
-/** Rows that a table has before the user scrolls to further ones; the number from which on, and the time in ms for which, rows keep their places. */
+/**
+ * Rows that a table has before the user scrolls to further ones. With more than ROWS_AT_REST rows,
+ * a table keeps their order for REST_MS.
+ */
 const ROWS_AT_FIRST = 100;
 const ROWS_AT_REST = 30;
 const REST_MS = 5000;
@@ -20,10 +23,10 @@ function fill(element, attributes, children) {
 /** An element with attributes (`onclick` and the like are listeners) and children. */
 export const h = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
 
-/** The same of SVG. */
+/** The same for SVG. */
 export const s = (tag, attributes = {}, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
 
-/** Sets the text of an element, if it is another one. */
+/** Sets the text of an element, if it differs. */
 export function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
@@ -66,7 +69,7 @@ export class Table {
     this.update(this.last);
   }
 
-  /** Rows that change places all the time cannot be read: many keep theirs for some seconds. */
+  /** Whether the rows keep their order: rows that move at each update cannot be read. */
   isSettled(items) {
     return this.places !== undefined && items.length > ROWS_AT_REST && Date.now() - this.sortedAt < REST_MS;
   }

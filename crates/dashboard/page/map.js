@@ -1,6 +1,7 @@
-// The map: each router in the middle of its faces, which stand on rings around it, those of one kind
-// beside each other. A link between two routers of the page is one line. The layout is arithmetic of
-// places, so that nothing moves but what comes and goes; a library that simulates forces would.
+// The map: each router is in the middle of its faces. The faces stand on rings around it, and those
+// of one kind are beside each other. A link between two routers of the page is one line. The layout
+// is arithmetic, so faces move only when one is added or removed. A simulation of forces would move
+// all of them.
 
 import { h, s, say } from "./dom.js";
 import { KINDS, kindOf, plural, short, unit } from "./format.js";
@@ -13,7 +14,7 @@ const ROW = 30;
 const GAP = 40;
 const ORDER = ["app", "memif", "other", "ether", "udp", "tcp", "ws"];
 
-/** Radius and angle of each of `count` places on rings, of which the inner ones are full. */
+/** Radius and angle of each of `count` places on rings. The inner rings are full. */
 export function rings(count) {
   const places = [];
   for (let ring = 0; places.length < count; ring += 1) {
@@ -28,8 +29,8 @@ export function rings(count) {
 }
 
 /**
- * Places of a few faces, whose labels are to be read: a column on each side, so that no label is in
- * the way of another. The middle is left free for lines to other routers.
+ * Places of a few faces with readable labels: a column on each side, so that labels do not overlap.
+ * The middle stays free for lines to other routers.
  */
 export function columns(count) {
   const left = Math.ceil(count / 2);
@@ -139,7 +140,7 @@ export class Map_ {
     const box = `0 0 ${width * across} ${height * down}`;
     if (this.svg.getAttribute("viewBox") === box) return;
     this.svg.setAttribute("viewBox", box);
-    // Few faces are not to be drawn larger than they are read best.
+    // A map with few faces must not be drawn too large to read.
     this.svg.style.maxHeight = `${Math.round(height * down * 1.25)}px`;
   }
 

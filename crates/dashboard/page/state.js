@@ -34,7 +34,7 @@ function newRouter() {
   return { sections: {}, faces: new Map(), history: [], restarted: null, isStale: true };
 }
 
-/** The token comes behind the # once, and leaves the address bar at once. */
+/** Takes the token behind the #, and removes it from the address bar. */
 export function takeToken() {
   const given = /^#token=([0-9a-f]+)$/.exec(location.hash);
   try {
@@ -76,14 +76,14 @@ export async function begin() {
   for (let wait = 250; ; wait = Math.min(wait * 2, 4000)) {
     try {
       if (await listen()) wait = 250;
-    } catch { /* it is asked again */ }
+    } catch { /* it is requested again */ }
     if (state.link !== "token") state.link = "gone";
     tell();
     await new Promise((resolve) => setTimeout(resolve, wait));
   }
 }
 
-/** Reads the stream to its end; whether there was one. */
+/** Reads the stream to its end. Returns whether there was one. */
 async function listen() {
   const stop = new AbortController();
   const response = await fetch("/api/events", { headers: headers(), signal: stop.signal });
@@ -107,7 +107,7 @@ export async function listenNames(index, stop, say) {
   return response.status;
 }
 
-/** Each event of a stream, to its end. EventSource could not send the token. */
+/** Passes each event of a stream to `each`, to its end. EventSource could not send the token. */
 async function readEvents(response, stop, each) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   // The dashboard sends an event at least every five seconds.

@@ -34,7 +34,7 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) fn new(stream: TcpStream, counters: Arc<Counters>, timeout: Duration) -> Self {
-        // A change is one event, and waits for no other.
+        // Each change is one small event and must not wait for the next.
         let _ = stream.set_nodelay(true);
         let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_OCTETS);
         Connection { stream, counters, timeout, blocked: None }
@@ -109,8 +109,8 @@ mod tests {
 
     use super::*;
 
-    /// Writes until the other end, which takes some octets each `pause`, is given up, or for a
-    /// second.
+    /// Writes to a peer that reads some octets after each `pause`, until the connection fails, or
+    /// for a second.
     async fn write_to(pause: Option<Duration>) -> (io::Result<()>, u64) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let peer = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();

@@ -67,8 +67,8 @@ impl ConnectionSlots {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a slot for one more connection. Returns `None` if the owner of each slot has the token
-    /// or came while other slots were free.
+    /// Takes a slot for one more connection. Returns `None` if the other slots are occupied and
+    /// each reserved slot has a connection with the token.
     pub(crate) fn enter(self: &Arc<Self>) -> Option<ConnectionSlot> {
         let mut state = self.state();
         if state.open < CONNECTIONS_MAX - CONNECTIONS_FOR_TOKEN {
@@ -98,7 +98,7 @@ impl ConnectionSlot {
         let mut state = self.places.state();
         let before = state.without.len();
         state.without.retain(|(number, _)| *number != kept.number);
-        // A connection that was chosen for closing closes all the same.
+        // A connection that was already chosen for closing is still closed.
         if state.without.len() < before {
             state.with_token += 1;
             kept.has_token.store(true, Ordering::Relaxed);
@@ -137,7 +137,7 @@ mod tests {
         assert!(open.iter().all(|place| !place.is_kept()));
         let silent: Vec<_> = (0..CONNECTIONS_FOR_TOKEN).map(|_| enter().unwrap()).collect();
         assert!(silent.iter().all(ConnectionSlot::is_kept));
-        // One more has the place of the oldest.
+        // A further connection evicts the oldest one.
         let with_token: Vec<_> = (0..CONNECTIONS_FOR_TOKEN).map(|_| enter().unwrap()).collect();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         silent.iter().for_each(|place| runtime.block_on(place.evicted()));

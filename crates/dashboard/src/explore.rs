@@ -105,12 +105,12 @@ fn beginning(consumer: &Consumer, info: &ObjectInfo) -> Result<Vec<u8>, RouterEr
     Ok(octets)
 }
 
-/// Text where it is text, else its first octets as numbers.
+/// The octets as text if they are text; otherwise the first of them in hexadecimal.
 fn content(octets: &[u8], total: Option<u64>) -> Value {
     let is_cut = total.is_none_or(|total| octets.len() as u64 != total) && octets.len() >= PREVIEW_OCTETS_MAX;
     let readable = match std::str::from_utf8(octets) {
         Ok(text) => Some(text),
-        // A letter may be cut at the end.
+        // The last character may be cut.
         Err(error) if is_cut && error.error_len().is_none() => {
             octets.get(..error.valid_up_to()).and_then(|octets| std::str::from_utf8(octets).ok())
         }

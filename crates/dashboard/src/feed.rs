@@ -161,7 +161,7 @@ impl Feed {
         let _ = self.names.get(router).map(|to| to.send(event("names", names)));
     }
 
-    /// Has routers looked at again before it is time.
+    /// Makes the routers due for a poll at once.
     pub(crate) fn ring(&self) {
         self.inner().rings += 1;
         self.bell.notify_all();
@@ -177,8 +177,8 @@ impl Feed {
     }
 
     /// Waits for `interval` or until notified, and in any case until a page watches. Returns `None`
-    /// at the end. Otherwise returns whether there was no page meanwhile, so that the known state
-    /// is old.
+    /// when the feed ends. Otherwise returns true if there was no page meanwhile: then the known
+    /// state is old.
     pub(crate) fn pause(&self, interval: Duration) -> Option<bool> {
         let mut inner = self.inner();
         let (rings, due) = (inner.rings, Instant::now() + interval);
@@ -403,7 +403,7 @@ mod tests {
         assert_eq!(next(&mut names), ("names".into(), json!({"n": told + 1 - NAMES_WAITING_MAX as u64})));
         drop(names);
         assert!(!feed.wants_names(0));
-        // Each has a place among the streams.
+        // Each occupies a slot of a stream.
         let all: Vec<_> = (1..STREAMS_MAX).map(|_| feed.watch_names(0).unwrap()).collect();
         assert!(feed.watch_names(0).is_none() && feed.watch(true).is_none());
         drop((all, page));

@@ -1,5 +1,5 @@
-//! Authorization of requests: the token, the host that a browser believes to talk to, and the
-//! permissions of the page in a browser.
+//! Authorization of requests: the token, the host name by which a browser addresses the page, and
+//! the permissions of the page in a browser.
 //!
 //! `namely_host::web` decides the hosts and sites that may be named.
 

@@ -146,7 +146,7 @@ impl Dashboard {
 impl Drop for Dashboard {
     fn drop(&mut self) {
         self.feed.stop();
-        // Requests that wait for a router's response are not waited for.
+        // The shutdown does not wait for requests that wait for a router's response.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }

@@ -55,7 +55,7 @@ const SELDOM: u64 = 5;
 /// Delay of the second poll after the first, which has no rates.
 const SOON: Duration = Duration::from_millis(250);
 
-/// Looks at a router until the feed ends.
+/// Polls a router until the feed ends.
 pub(crate) fn poll_router(feed: &Feed, index: usize, reach: &RouterLink, interval: Duration) {
     let mut eye = RouterPoller::new(reach);
     let mut wait = interval;
@@ -98,7 +98,8 @@ impl<'a> RouterPoller<'a> {
         RouterPoller { reach, client: None, before: None, looks: 0, seldom: Vec::new() }
     }
 
-    /// Reads the router's state. Also returns whether nothing was known of it before.
+    /// Reads the router's state. Also returns true if there is no earlier sample of this run of the
+    /// router.
     fn look(&mut self) -> Result<(RouterSnapshot, bool), RouterError> {
         let client = match &mut self.client {
             Some(client) => client,
@@ -122,8 +123,8 @@ impl<'a> RouterPoller<'a> {
         Ok((look, before.is_none()))
     }
 
-    /// The names that the router receives Interests for. Without permission to manage it, only that
-    /// is reported.
+    /// The names that the router receives Interests for. Without permission to manage the router,
+    /// the result contains only that error.
     fn names(&mut self) -> Value {
         let Some(client) = &mut self.client else { return json!({"names": []}) };
         match client.hot_prefixes() {
@@ -136,7 +137,7 @@ impl<'a> RouterPoller<'a> {
     }
 }
 
-/// Limits text that people may have written to a length that a page can show.
+/// Cuts text to a length that a page can show. People may have written it.
 pub(crate) fn text(text: &str) -> String {
     match text.char_indices().nth(TEXT_CHARS_MAX) {
         Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
@@ -148,7 +149,7 @@ fn name(name: &Name) -> String {
     text(&name.to_string())
 }
 
-/// A number a second, as exact as it is shown, so that nothing is sent anew for less.
+/// A number per second, rounded as the page shows it. A smaller change then causes no event.
 fn rate(value: f64) -> Value {
     let rounded = if value < 100.0 { (value * 10.0).round() / 10.0 } else { value.round() };
     json!(rounded)
@@ -227,13 +228,13 @@ fn counters(events: &[Event]) -> Value {
     shown.map(counter).collect()
 }
 
-/// The sections that seldom change. If a router has more routes than are shown, all are read to
-/// show the first of them, and less often.
+/// The sections that seldom change. A router with more routes than are shown must send all of them,
+/// so these sections are also read less often.
 fn seldom(client: &mut Client, routes: Option<u64>) -> Result<Vec<(&'static str, Value)>, RouterError> {
     let rib = client.rib()?;
     let total = routes.unwrap_or(rib.iter().map(|entry| entry.routes.len() as u64).sum());
     let strategies = client.strategies()?;
-    // Of namely's router only.
+    // Only namely's router has these datasets.
     let neighbours = client.neighbors().unwrap_or_default();
     let vip = client.vip_status().unwrap_or_default();
     let vip = match vip {

@@ -15,7 +15,7 @@ pub const ROUTERS_MAX: usize = 32;
 pub struct Options {
     /// The address at which the dashboard listens; port 0 is any.
     pub listen: SocketAddr,
-    /// The routers' addresses; `None` is the one in the usual places.
+    /// The routers' addresses; `None` stands for the router in the usual places.
     pub routers: Vec<Option<String>>,
     /// Users with trusted routers on this machine, beside this user and root.
     pub trust_router_of: String,
@@ -28,7 +28,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// The usual router, once a second, for this machine.
+    /// Polls the usual router once a second, and listens for this machine only.
     fn default() -> Self {
         Options {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),

@@ -246,7 +246,7 @@ fn an_excess_connection_gets_503() {
     let world = World::new();
     let others = CONNECTIONS_MAX - CONNECTIONS_FOR_TOKEN;
     let mut all: Vec<_> = (0..others).map(|_| world.connect()).collect();
-    // Each has its place when it is answered.
+    // Each has its slot once it is answered.
     for stream in &mut all {
         stream.write_all(b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
         let mut octets = [0; 12];
@@ -269,8 +269,8 @@ fn an_excess_page_gets_503() {
     eventually("it is watched again", || world.watch().status == 200);
 }
 
-/// Half requests and streams of a program without the token, as many as there may be, and more of
-/// them while the operator comes.
+/// A program without the token opens as many half requests and streams as it can, and more of them
+/// while the operator connects.
 #[test]
 fn tokenless_programs_do_not_block_operators() {
     let world = World::new();

@@ -117,8 +117,9 @@ pub fn coalesce(socket: impl AsFd) {
     };
 }
 
-/// Receives waiting datagrams, as far as `buffer` has room ([`RECEIVE_OCTETS`] make full use of
-/// it), without waiting. Senders are reported `with_names` only.
+/// Receives waiting datagrams, as many as `buffer` has room for, without waiting. A buffer of
+/// [`RECEIVE_OCTETS`] holds the most that one call receives. Senders are reported `with_names`
+/// only.
 ///
 /// # Errors
 /// [`Errno::AGAIN`] when nothing waits; otherwise the system's error.
@@ -166,7 +167,7 @@ pub fn receive(socket: impl AsFd, buffer: &mut [u8], with_names: bool) -> Result
     Ok(Received { messages: std::array::from_fn(message), count, room })
 }
 
-/// Octets of each datagram of a message of several.
+/// Octets of each datagram in a message that contains several.
 fn coalesced_octets(header: &libc::msghdr, control: &Control) -> Option<usize> {
     let is_there = header.msg_controllen >= control_octets(mem::size_of::<libc::c_int>()) as _
         && (control.header.cmsg_level, control.header.cmsg_type) == (libc::SOL_UDP, libc::UDP_GRO);

@@ -84,7 +84,7 @@ pub struct UdpSender {
     run_octets_max: usize,
     /// The last value that [`UdpSender::path_change`] returned.
     path_octets: Option<usize>,
-    /// The path may be another one.
+    /// Whether the path may have changed.
     is_stale: bool,
     calls: u32,
 }
@@ -262,7 +262,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn runs_of(octets: &[usize], octets_max: usize) -> Vec<Vec<usize>> {
-        // Here those of 777 octets are alone.
+        // In this test, datagrams of 777 octets are alone.
         let mut runs = [Run::default(); MESSAGES_OUT_MAX];
         let count = cut(octets.iter().map(|o| (*o, *o == 777)), octets_max, &mut runs);
         let mut rest = octets.iter().copied();

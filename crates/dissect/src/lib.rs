@@ -48,9 +48,9 @@ pub const OCTETS_SHOWN_MAX: usize = 256;
 pub struct Node {
     /// TYPE; 0 for octets that are no element.
     pub typ: u32,
-    /// The specification's name of the element where it stands; empty when there is none.
+    /// The specification's name of the element in its block; empty if there is none.
     pub name: &'static str,
-    /// Offset of the element in the input. Elements inside a name component have it too.
+    /// Offset of the element in the input. Elements inside a name component have one, too.
     pub offset: usize,
     /// LENGTH.
     pub length: usize,
@@ -113,8 +113,8 @@ struct Dissector<'a> {
 }
 
 impl<'a> Dissector<'a> {
-    /// The elements of `octets`, which are the VALUE of `block`. `depends` is the form of the
-    /// element of the block that depends on its siblings.
+    /// The elements of `octets`, which are the VALUE of `block`. The form of some elements depends
+    /// on their siblings; `depends` is that form in this block.
     fn elements(&mut self, octets: &'a [u8], block: Block, depends: Value, depth: usize) -> Vec<Node> {
         let mut nodes = Vec::new();
         let mut reader = Reader::new(octets);

@@ -47,7 +47,7 @@ pub(super) fn text(value: Value, tlv: &Tlv<'_>) -> String {
     }
 }
 
-/// The octets inside an element that are elements, and of which block.
+/// The part of an element that consists of elements, and the block of these elements.
 pub(super) fn inside<'a>(value: Value, tlv: &Tlv<'a>) -> Option<(&'a [u8], Block)> {
     match value {
         Value::Inside(block) => Some((tlv.value, block)),
@@ -195,7 +195,7 @@ fn listing(content: &[u8]) -> String {
     text + ellipsis(content)
 }
 
-/// Octets as quoted text where all are printable, else in hexadecimal.
+/// Octets as quoted text if all are printable, otherwise in hexadecimal.
 pub(super) fn octets(octets: &[u8]) -> String {
     let shown = &octets[..octets.len().min(OCTETS_SHOWN_MAX)];
     if octets.is_empty() {

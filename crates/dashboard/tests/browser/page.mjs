@@ -1,4 +1,4 @@
-// The page in a real browser. Each check is one line of what holds.
+// The page in a real browser. Each check prints one line.
 
 import { readFileSync, writeFileSync, mkdirSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -12,7 +12,7 @@ const PAINT_MS_MAX = 300;
 const FACES = 500;
 /** A frame that took so long was missed at 60 a second. */
 const FRAME_MS_MAX = 34;
-/** What the page's thread may do in a second, ms: frames at 60 a second leave more. */
+/** Time for which the page's thread may run in a second, ms. Frames at 60 a second leave more. */
 const BUSY_MS_MAX = 400;
 
 const load1 = () => loadavg()[0].toFixed(1);
@@ -51,7 +51,7 @@ try {
 console.log(`${passed} passed, ${failed} failed`);
 process.exit(failed ? 1 : 0);
 
-/** A page, with what it asked for and complained of. */
+/** A page, with its requests and its errors. */
 async function open(options = {}, url = world.url) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options });
   const page = await context.newPage();
@@ -232,7 +232,7 @@ async function suite() {
   await check(`the whole page weighs less than ${PAGE_OCTETS_MAX} octets and is painted within ${PAINT_MS_MAX} ms`, async () => {
     const paints = [];
     let octets = 0;
-    // On a machine that does much else the soonest of some is what the page takes.
+    // The shortest time counts, because other work on the machine can only delay a page.
     for (let run = 0; run < (figures ? 15 : 7); run += 1) {
       const fresh = await open();
       const [paint, weight] = await fresh.evaluate(() => [performance.getEntriesByName("first-contentful-paint")[0].startTime,
@@ -274,7 +274,7 @@ async function suite() {
       const { perSecond, late, longest, parts: [busy, ...of] } = await frames(fresh, figures ? 20000 : 5000);
       said.push(`${view}: ${busy.toFixed(0)} ms of its thread a second (script, layout, style: ${of.map(Math.round).join(", ")}), ${perSecond.toFixed(1)} frames a second, ${late} late, the longest ${Math.round(longest)} ms`);
       holds(busy < BUSY_MS_MAX, said.at(-1));
-      // Frames are the machine's too: they are held to their rate where nothing else is done.
+      // Other work on the machine delays frames, so their rate is checked only on an idle machine.
       holds(perSecond > 55 || loadavg()[0] > 2, said.at(-1));
       if (view === "faces") {
         await eventually("all rows, by scrolling", () => fresh.evaluate((faces) => {
@@ -297,7 +297,10 @@ async function suite() {
   if (figures) await measured();
 }
 
-/** Frames a second, how many were late, the longest, ms, and what the page's thread did, ms a second. */
+/**
+ * Frames per second, the number of late ones, the longest, ms, and the time of the page's thread,
+ * ms per second.
+ */
 async function frames(page, ms) {
   const session = await page.context().newCDPSession(page);
   await session.send("Performance.enable", { timeDomain: "threadTicks" });
@@ -329,7 +332,7 @@ async function pictures() {
   await choose(page, 0);
   const leave = await world.crowd(7);
   world.run("face", "create", `tcp://127.0.0.1:${world.nearTcp}`, "--router", world.near);
-  // So that the charts have a past.
+  // The charts need some history.
   await sleep(30000);
   for (const colorScheme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme });
@@ -341,7 +344,7 @@ async function pictures() {
   leave();
 }
 
-/** What a terminal shows, as a picture. */
+/** The output of a command in a terminal, as a picture. */
 function terminal(command, said) {
   const lines = [`$ ${command}`, ...said.trimEnd().split("\n").slice(0, 30)];
   const escape = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
@@ -351,7 +354,7 @@ function terminal(command, said) {
     `<rect width="100%" height="100%" rx="8" fill="#1a2027"/>\n${rows.join("\n")}\n</svg>\n`;
 }
 
-/** What the process costs: with nobody there, and with one page, with as many faces. */
+/** The cost of the process: without a page and with one page, for the same number of faces. */
 async function measured() {
   const leave = await world.crowd(FACES);
   world.start("page", "dashboard", "--listen", "127.0.0.1:0", "--router", world.near);

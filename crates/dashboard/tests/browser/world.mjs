@@ -1,4 +1,4 @@
-// Real routers, a file server and a dashboard, in a home of their own; all end with it.
+// Real routers, a file server and a dashboard, in a folder of their own. `end` removes all of them.
 
 import { execFileSync, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -40,7 +40,7 @@ export class World {
     }
   }
 
-  /** Starts the command; what it prints is kept. */
+  /** Starts the command and records its output. */
   start(name, ...words) {
     const child = spawn(process.env.NAMELY_BIN, words, { env: this.env, cwd: this.dir, stdio: ["ignore", "pipe", "pipe"] });
     child.said = "";
@@ -93,7 +93,7 @@ export class World {
     this.origin = new URL(this.url).origin;
   }
 
-  /** Fetches, and asks for what there is not, until it is stopped. */
+  /** Fetches files, and requests names without Data, until it is stopped. */
   load() {
     let isOn = true;
     const done = (async () => {
@@ -109,7 +109,10 @@ export class World {
     return async () => { isOn = false; await done; };
   }
 
-  /** So many faces more: applications on the router's Unix socket, some of which ask now and then. */
+  /**
+   * Adds `count` faces: applications on the router's Unix socket. Some of them send an Interest now
+   * and then.
+   */
   async crowd(count) {
     const path = this.near.slice("unix://".length);
     const sockets = [];
@@ -126,7 +129,7 @@ export class World {
     return () => { clearInterval(timer); sockets.forEach((socket) => socket.destroy()); };
   }
 
-  /** An application that asks for names below these components all the time, until it is stopped. */
+  /** An application that sends Interests below these components until it is stopped. */
   asks(...components) {
     const socket = net.createConnection(this.near.slice("unix://".length));
     socket.on("error", () => {});

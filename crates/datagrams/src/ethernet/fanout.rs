@@ -13,7 +13,7 @@ use super::ring::{Instruction, Ring};
 /// Offset of the source address, counted from the link header.
 const SOURCE_AT: u32 = 6;
 
-/// 2^32 divided by the golden ratio, as Fibonacci hashing has it: spreads addresses that differ in
+/// 2^32 divided by the golden ratio, as in Fibonacci hashing. It spreads addresses that differ in
 /// their last bits only.
 const MULTIPLIER: u32 = 0x9e37_79b9;
 

@@ -1,9 +1,9 @@
-//! A socket for few packets on a device that another program reads, too: the messages of a protocol
-//! that a program exchanges beside the forwarder in the kernel.
+//! A socket for the messages of a protocol that a program exchanges beside the forwarder in the
+//! kernel. The messages are few, and another program reads the device, too.
 //!
-//! The kernel copies only frames that carry, without NDNLPv2's headers, an Interest or Data with a
-//! name that begins with the protocol's component. Any other frame on the device costs a few
-//! instructions of a packet filter.
+//! The kernel copies only frames with an Interest or Data whose name begins with the protocol's
+//! component, without NDNLPv2 headers. Any other frame on the device costs a few instructions of a
+//! packet filter.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 

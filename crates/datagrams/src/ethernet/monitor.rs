@@ -81,7 +81,7 @@ pub fn device(name: &str) -> Result<Option<Device>, Errno> {
     let socket = open(0)?;
     rustix::net::send(&socket, &request(name), SendFlags::empty())?;
     let mut octets = vec![0; ANSWER_OCTETS];
-    // The kernel has answered by the time that the request is sent.
+    // The kernel has answered by the time that the call of send returns.
     let (length, _) = rustix::net::recv(&socket, &mut *octets, RecvFlags::DONTWAIT)?;
     parse(&octets[..length])
 }
@@ -142,8 +142,9 @@ fn find_network(part: &[u8], index: u32, own: IpAddr) -> Addresses {
     Addresses::More
 }
 
-/// Returns the length of the prefix if this message holds that address. A point-to-point device has
-/// no network but its other end, whose address is beside the local one: 0.
+/// Returns the length of the prefix if this message holds that address. The length is 0 for a
+/// point-to-point device, because its network is only the other end. Its message has the address of
+/// that end beside the local one.
 fn network_of(message: &[u8], index: u32, own: IpAddr) -> Option<u8> {
     let [_, bits, _, _, a, b, c, d, attributes @ ..] = message else { return None };
     if u32::from_ne_bytes([*a, *b, *c, *d]) != index {
@@ -267,7 +268,7 @@ mod tests {
         for end in 0..message.len() {
             assert_ne!(find_network(&message[..end], 7, own), Addresses::Found(24), "{end}");
         }
-        // A length of nothing ends the list.
+        // A length of 0 ends the list.
         assert_eq!(find_network(&[0; 64], 7, own), Addresses::End);
         let mut endless = message;
         endless[24..26].copy_from_slice(&0u16.to_ne_bytes());

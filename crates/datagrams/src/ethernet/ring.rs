@@ -1,8 +1,8 @@
 //! A socket for the frames of one device, whose memory the kernel shares: packet(7) with a receive
 //! ring (`TPACKET_V2`).
 //!
-//! The kernel writes frame by frame into slots and sets their status to ours; we read each and set
-//! its status back to the kernel's. No system call is made while there are frames. `TPACKET_V3` is
+//! The kernel writes each frame into a slot and marks the slot as ours. We read the frame and mark
+//! the slot as the kernel's again. No system call is made while there are frames. `TPACKET_V3` is
 //! not used: it delivers frames by blocks, when a block is full or its timer fires. That would
 //! delay the last frame of each burst by up to a millisecond, and by more on older kernels.
 #![allow(unsafe_code)]
@@ -50,7 +50,8 @@ struct Layout {
 }
 
 impl Layout {
-    /// For frames of a device with an MTU of `mtu_octets`, in about `ring_octets` of memory.
+    /// The layout for frames of a device with an MTU of `mtu_octets`, in about `ring_octets` of
+    /// memory.
     fn new(mtu_octets: usize, ring_octets: usize) -> Self {
         let slot_octets = align(SLOT_HEADER_OCTETS + FRAME_HEADER_OCTETS + mtu_octets).min(BLOCK_OCTETS);
         let blocks = (ring_octets / BLOCK_OCTETS).max(1);
@@ -100,7 +101,7 @@ pub struct Ring {
     next: usize,
 }
 
-// SAFETY: the memory belongs to this value alone, the kernel aside, and is not tied to a thread.
+// SAFETY: apart from the kernel, only this value accesses the memory. It is not tied to a thread.
 unsafe impl Send for Ring {}
 
 impl Ring {
@@ -127,9 +128,10 @@ impl Ring {
         Ok(ring)
     }
 
-    /// Receives the NDN frames that the link address `peer` sends to the link address `own`, which
-    /// the device accepts beside its own address as long as this lives. A device without a filter
-    /// for several addresses accepts all frames meanwhile; this ring still receives no others.
+    /// Opens a ring of the NDN frames from the link address `peer` to the link address `own`. While
+    /// the ring exists, the device accepts frames to `own` beside its own address. A device without
+    /// a filter for several addresses accepts all frames meanwhile; this ring still receives no
+    /// others.
     ///
     /// # Errors
     /// Environment: the system refused; `PERM` without CAP_NET_RAW.
@@ -215,9 +217,9 @@ impl Ring {
     /// is none.
     pub fn receive(&mut self, take: impl FnOnce(ReceivedFrame<'_>)) -> bool {
         let offset = self.layout.offset(self.next);
-        // SAFETY: `offset` is that of a slot, so that a header of `tpacket2_hdr`, aligned as
-        // mappings and slots are, lies at it within the mapping. Its first field is the status,
-        // which both sides access as an atomic.
+        // SAFETY: `offset` is the offset of a slot. So a `tpacket2_hdr` lies there, within the
+        // mapping, and it is aligned, because mappings and slots are. Its first field is the
+        // status, which both sides access as an atomic.
         let (header, status) = unsafe {
             let header = self.memory.add(offset).cast::<libc::tpacket2_hdr>();
             (header, AtomicU32::from_ptr(header.cast::<u32>().as_ptr()))
@@ -226,13 +228,13 @@ impl Ring {
         if flags & libc::TP_STATUS_USER == 0 {
             return false;
         }
-        // SAFETY: by its status the slot is ours: the kernel writes nothing into it until we set it
-        // back. Any octets are a value of this structure of integers.
+        // SAFETY: the status makes the slot ours. The kernel writes nothing into it until we set
+        // the status back. Any octets are a value of this structure of integers.
         let header = unsafe { header.read() };
         let start = usize::from(header.tp_mac).min(self.layout.slot_octets);
         let octets = (header.tp_snaplen as usize).min(self.layout.slot_octets - start);
-        // SAFETY: both are within the slot, which is ours until the status is set back below, after
-        // the last use.
+        // SAFETY: `start` and `octets` are within the slot. The slot is ours until the status is
+        // set back below, after the last use.
         let octets = unsafe { std::slice::from_raw_parts(self.memory.add(offset + start).as_ptr(), octets) };
         take(ReceivedFrame {
             octets,
@@ -331,7 +333,7 @@ pub fn tap_socket(index: u32) -> Result<OwnedFd, Errno> {
 /// Accepts the frames from one link address to another, and no octet of any other frame.
 fn between(peer: MacAddress, own: MacAddress) -> [Instruction; 10] {
     use libc::{BPF_ABS, BPF_H, BPF_JEQ, BPF_JMP, BPF_K, BPF_LD, BPF_RET, BPF_W};
-    /// Instructions: the last one lets nothing in.
+    /// Number of instructions. The last one accepts nothing.
     const COUNT: u8 = 10;
     let load =
         |size: u32, at: u32| Instruction { code: (BPF_LD | size | BPF_ABS) as u16, jt: 0, jf: 0, k: at };
@@ -358,7 +360,7 @@ fn between(peer: MacAddress, own: MacAddress) -> [Instruction; 10] {
     ]
 }
 
-/// Has the device receive a group for as long as the socket is open.
+/// Makes the device receive a group for as long as the socket is open.
 ///
 /// # Errors
 /// Environment: the system refused, or the device was removed (`NODEV`).
@@ -366,7 +368,7 @@ pub fn join(socket: &OwnedFd, index: u32, group: MacAddress) -> Result<(), Errno
     member(socket, index, libc::PACKET_MR_MULTICAST, group)
 }
 
-/// Has the device receive an address for as long as the socket is open.
+/// Makes the device receive an address for as long as the socket is open.
 fn member(socket: &OwnedFd, index: u32, kind: libc::c_int, heard: MacAddress) -> Result<(), Errno> {
     let mut address = [0; 8];
     address[..6].copy_from_slice(&heard.0);
@@ -425,12 +427,12 @@ fn set_program(
     set(socket, level, option, &program)
 }
 
-/// Reads an option of packet(7), which is an integer or several.
+/// Reads an option of packet(7), which consists of one or several integers.
 fn get<T: Copy + Default>(socket: &OwnedFd, option: libc::c_int) -> Result<T, Errno> {
     let mut value = T::default();
     let mut octets = mem::size_of::<T>() as libc::socklen_t;
-    // SAFETY: value and length are live, and no more is written than the length states; any octets
-    // are a value of the integers that `T` is made of at each of the calls in this module.
+    // SAFETY: value and length are live, and the kernel writes no more than the length states. In
+    // each call of this module, `T` consists of integers, for which any octets are a value.
     check(unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),

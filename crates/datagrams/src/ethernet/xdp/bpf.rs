@@ -82,12 +82,13 @@ struct LinkCreate {
 pub struct Program {
     map: OwnedFd,
     _program: OwnedFd,
-    /// The program leaves the device when this is closed.
+    /// Closing this detaches the program from the device.
     _link: OwnedFd,
 }
 
 impl Program {
-    /// Has a device hand NDN frames to sockets; without any, all frames pass as before.
+    /// Attaches a program to a device, which redirects NDN frames to sockets. Without sockets, all
+    /// frames pass as before.
     ///
     /// # Errors
     /// The system's error: this process lacks the right, the driver lacks support, or the device
@@ -123,8 +124,8 @@ impl Program {
             value: (&raw const value).expose_provenance() as u64,
             flags: 0,
         };
-        // SAFETY: key and value are live during the call, which reads the four octets of each that
-        // the map was made for.
+        // SAFETY: key and value are live during the call, which reads four octets of each, as the
+        // map was created for.
         unsafe { bpf(BPF_MAP_UPDATE_ELEM, &update) }.map(drop)
     }
 }
@@ -155,10 +156,10 @@ fn load(program: &[Instruction]) -> Result<OwnedFd, Errno> {
 /// Makes a request with a new descriptor as its answer.
 ///
 /// # Safety
-/// As [`bpf`]; and the request is one that is answered so.
+/// As for [`bpf`]. The kernel must answer this request with a new descriptor.
 unsafe fn descriptor<T: Copy>(request: libc::c_long, attributes: &T) -> Result<OwnedFd, Errno> {
-    // SAFETY: by the caller's promise; a descriptor that the kernel has just made is open and has
-    // no other owner.
+    // SAFETY: the caller keeps both promises above. A descriptor that the kernel has just made is
+    // open and has no other owner.
     unsafe { bpf(request, attributes).map(|answer| OwnedFd::from_raw_fd(answer as libc::c_int)) }
 }
 
@@ -167,7 +168,7 @@ unsafe fn descriptor<T: Copy>(request: libc::c_long, attributes: &T) -> Result<O
 /// pointers are live and have the lengths that the request states. The kernel takes missing fields
 /// for zero.
 unsafe fn bpf<T: Copy>(request: libc::c_long, attributes: &T) -> Result<libc::c_long, Errno> {
-    // SAFETY: the structure is live and of the length given; for the rest, the caller's word.
+    // SAFETY: the structure is live and of the length given. The caller guarantees the rest.
     let answer =
         unsafe { libc::syscall(libc::SYS_bpf, request, &raw const *attributes, mem::size_of::<T>()) };
     if answer < 0 { Err(super::super::ring::last_error()) } else { Ok(answer) }

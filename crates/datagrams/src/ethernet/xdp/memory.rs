@@ -86,8 +86,8 @@ struct Mapping {
     octets: usize,
 }
 
-// SAFETY: the memory belongs to this value alone, the kernel aside, and is not tied to a thread.
-// Access through a shared reference follows further rules, which the rest of this module keeps.
+// SAFETY: apart from the kernel, only this value accesses the memory. It is not tied to a thread.
+// Access through a shared reference follows further rules, which the rest of this module observes.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -131,7 +131,7 @@ struct Ring<T> {
     flags: Option<usize>,
     first: usize,
     entries: u32,
-    /// The entry that this end produces or consumes next. Both ends count up without end; the
+    /// The entry that this end produces or consumes next. Both ends count up and wrap around; the
     /// remainder is the index.
     next: u32,
     entry: std::marker::PhantomData<T>,
@@ -155,34 +155,34 @@ impl<T: Copy> Ring<T> {
     }
 
     fn word(&self, offset: usize) -> &AtomicU32 {
-        // SAFETY: `new` saw that the word is aligned and within the mapping, which is as long-lived
-        // as the reference. Both sides access it as an atomic.
+        // SAFETY: `new` has checked that the word is aligned and within the mapping. The mapping
+        // lives as long as the reference. Both sides access the word as an atomic.
         unsafe { AtomicU32::from_ptr(self.mapping.start.add(offset).cast().as_ptr()) }
     }
 
-    /// Entries that the kernel has produced for this end, which consumes.
+    /// Entries that the kernel has produced and this end has not consumed.
     fn available(&self) -> u32 {
         self.word(self.producer).load(Ordering::Acquire).wrapping_sub(self.next).min(self.entries)
     }
 
-    /// Entries of this end, which produces, that the kernel has not consumed.
+    /// Entries that this end has produced and the kernel has not consumed.
     fn pending(&self) -> u32 {
         self.next.wrapping_sub(self.word(self.consumer).load(Ordering::Acquire))
     }
 
     fn place(&self) -> NonNull<T> {
         let place = (self.next & (self.entries - 1)) as usize;
-        // SAFETY: the index is below the number of entries (a power of two), for all of which `new`
-        // mapped room behind `first`, where `T` is aligned.
+        // SAFETY: the index is below the number of entries (a power of two). `new` mapped room for
+        // all of them behind `first`, where `T` is aligned.
         unsafe { self.mapping.start.add(self.first).cast::<T>().add(place) }
     }
 
-    /// Takes the next entry. Only after [`Ring::available`] reported one.
+    /// Takes the next entry. May be called only if [`Ring::available`] has reported one.
     fn take(&mut self) -> T {
         let place = self.place();
         self.next = self.next.wrapping_add(1);
-        // SAFETY: it is within the ring; the kernel does not write to an entry between producing
-        // and our consuming it, which is published later. Even otherwise any octets are a value of
+        // SAFETY: the entry is within the ring. The kernel does not write to a produced entry until
+        // we publish its consumption, which happens later. In any case, any octets are a value of
         // `T`.
         unsafe { place.read() }
     }
@@ -192,7 +192,8 @@ impl<T: Copy> Ring<T> {
     fn put(&mut self, entry: T) {
         let place = self.place();
         self.next = self.next.wrapping_add(1);
-        // SAFETY: it is within the ring, and the kernel reads it only after it was published.
+        // SAFETY: the entry is within the ring, and the kernel reads it only after it was
+        // published.
         unsafe { place.write(entry) };
     }
 
@@ -303,15 +304,15 @@ impl Receive {
             let (start, octets) = (addr as usize, len as usize);
             let is_ours = (chunk as usize) < self.layout.receive_chunks * self.layout.chunk_octets;
             if !is_ours || octets > chunk as usize + self.layout.chunk_octets - start {
-                // The kernel returns only chunks that it was given. A chunk that it did not have is
-                // not given to it.
+                // The kernel returns only chunks that it was given. Any other chunk must not enter
+                // the fill ring.
                 debug_assert!(false, "the kernel named {addr} with {len} octets");
                 continue;
             }
             // SAFETY: the piece is within a chunk for receiving, as checked above, hence within the
-            // mapping. The receive ring has it, so that the kernel writes nothing there until it
-            // stands in the fill ring again, which is published below, after the last use. No other
-            // code here reads or writes chunks for receiving.
+            // mapping. The kernel writes nothing there until the chunk is in the fill ring again.
+            // The fill ring is published below, after the last use. No other code here reads or
+            // writes chunks for receiving.
             let piece = unsafe { std::slice::from_raw_parts(self.umem.start.add(start).as_ptr(), octets) };
             self.assembly.add(piece, options.contains(XdpDescOptions::XDP_PKT_CONTD), &mut take);
             self.fill.put(chunk);
@@ -358,12 +359,12 @@ pub struct Transmit {
     layout: Layout,
     tx: Ring<XdpDesc>,
     completion: Ring<u64>,
-    /// Chunks that the kernel does not have.
+    /// Chunks for sending that the kernel does not own.
     free: Vec<u64>,
 }
 
 impl Transmit {
-    /// Takes back the chunks of frames that have left.
+    /// Takes back the chunks of frames that were sent.
     pub fn reap(&mut self) {
         let count = self.completion.available();
         for _ in 0..count {
@@ -401,10 +402,10 @@ impl Transmit {
                     continue;
                 }
                 let (now, later) = part.split_at(part.len().min(len - at));
-                // SAFETY: `at` and the octets copied end within the chunk, and the chunk, whose
-                // address `open` or `reap` put on the list of free ones, within the mapping. It is
-                // for sending and free, so that neither the kernel nor, behind `&mut self`, any
-                // other code reads or writes there. `now` is memory of the caller's.
+                // SAFETY: `at` and the copied octets end within the chunk. The chunk is within the
+                // mapping, because `open` or `reap` put its address on the list of free chunks. It
+                // is for sending and free, so the kernel does not access it, and because of `&mut
+                // self` no other code does. `now` is the caller's memory.
                 unsafe {
                     let to = self.umem.start.add(chunk as usize + at);
                     std::ptr::copy_nonoverlapping(now.as_ptr(), to.as_ptr(), now.len());
@@ -431,7 +432,7 @@ impl Transmit {
     }
 }
 
-/// Has the kernel send the entries of the transmit ring, or a part of them.
+/// Makes the kernel send the entries of the transmit ring, or a part of them.
 ///
 /// # Errors
 /// [`Errno::AGAIN`] or [`Errno::NOBUFS`] when some entries remain; [`Errno::BUSY`] when the device
