@@ -82,7 +82,7 @@ pub enum CloseReason {
     BadStream(namely_wire::DecodeError),
     /// The peer violates the WebSocket protocol or sends text. Holds the counter's label.
     BadWebSocket(&'static str),
-    /// Nothing arrived for long.
+    /// Nothing arrived for the idle timeout.
     Idle,
     /// Frames waited in the queue, and the peer accepted none of them for too long.
     Stalled,

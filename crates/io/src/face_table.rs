@@ -1,11 +1,14 @@
 //! Admission of faces: quotas of their owners, and eviction when all slots are in use.
 //!
-//! The source address of a datagram may be forged, so faces cost an attacker little. When the table
-//! is full, the first victim is the face of a network peer that has been idle longest among those
-//! to which nothing was ever sent. If there is none, the victim is the idlest face of the owner
-//! with the most faces, provided that this owner has more than [`FACES_RESERVE`]. Otherwise it is
-//! the idlest face of all peers on the network. Faces of the configuration and of management are
-//! not evicted. A peer on the network never evicts a face of a local user.
+//! The source address of a datagram may be forged, so faces cost an attacker little. A full table
+//! evicts the first of these faces that exists:
+//!
+//! - the idlest face of a network peer to which nothing was ever sent;
+//! - the idlest face of the owner with the most faces, if it has more than [`FACES_RESERVE`];
+//! - the idlest face of all peers on the network.
+//!
+//! Faces of the configuration and of management are not evicted. A peer on the network never evicts
+//! a face of a local user.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Weak};

@@ -175,10 +175,10 @@ impl<T: AsFd> Handshakes<T> {
         Ok(evicted)
     }
 
-    /// Returns the handshake to evict for `holder`. It is the oldest one of `holder` if that owner
-    /// is at its ceiling, and otherwise of the owner with the most. If no owner is above the
-    /// reserve, it is the oldest one in the part of the table for local users, or for hosts, to
-    /// which `holder` belongs.
+    /// Returns the handshake to evict for `holder`. If `holder` is at its ceiling, it is the oldest
+    /// one of `holder`. Otherwise it is the oldest one of the owner with the most. If no owner is
+    /// above the reserve, it is the oldest one in the part of the table to which `holder` belongs:
+    /// that of local users, or that of hosts.
     fn victim(&self, holder: Owner, refusal: Refusal) -> Option<u64> {
         let payer = match refusal {
             Refusal::Ceiling => Some(holder),

@@ -169,8 +169,8 @@ impl<H: Handler> ReadContext<'_, H> {
         self.io.set_timer(self.id, due_ns);
     }
 
-    /// Handles the timer of an on-demand transport. Returns the error that ends a transport which
-    /// was idle for its timeout. Otherwise sets the timer to the end of that timeout.
+    /// Handles the timer of an on-demand transport. If the transport was idle for its timeout,
+    /// returns the error that ends it. Otherwise sets the timer to the end of that timeout.
     pub(crate) fn end_if_idle(&mut self) -> Result<(), CloseReason> {
         // Management may have made the face persistent since the timer was set.
         let Some(due_ns) = self.port.expires_ns() else { return Ok(()) };

@@ -22,15 +22,15 @@
 //!
 //! - a `Receiver`: the descriptor to watch, and `read`, which delivers frames to its context until
 //!   the budget is spent or no frame is left. Its state belongs to one worker and needs no lock.
-//!   Optional are the actions when connecting ends, when its timer is due, and when the face fails
-//!   (`take_down`, which returns whether the face reconnects by itself);
+//!   The methods for the end of an attempt to connect, for a due timer, and for a failure of the
+//!   face are optional. The last one, `take_down`, returns whether the face reconnects by itself;
 //! - a `Sender`: `flush` writes a batch from the front of a queue as far as the socket accepts it,
 //!   and returns its progress (`FlushProgress`). Any worker may call it, one at a time, and the
 //!   port is not locked during the call. Its descriptor is watched for writing while it is blocked;
 //! - `LinkInfo`: the peer, the carrier of the frames, the possible persistencies, and the other
 //!   properties that the status lists;
-//! - an opening function on [`Faces`] that makes a `NewTransport` of these and adds it, and, if
-//!   peers can connect, an `Acceptor`, which adopts a `NewTransport` for each peer.
+//! - an opening function on [`Faces`], which makes a `NewTransport` of these and adds it;
+//! - an `Acceptor` if peers can connect. It adopts a `NewTransport` for each peer.
 //!
 //! `unix` is the shortest example, and `udp` the most complete one.
 //!

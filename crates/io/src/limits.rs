@@ -14,7 +14,7 @@ pub(crate) const RELIEF: usize = 64;
 const RELIEF_REST_NS: u64 = 10_000_000;
 
 /// Limits over all faces, and their use. Except for `closed`, the counters need only relaxed
-/// orderings, because no other memory is read on account of their values.
+/// orderings, because their values guard no other memory.
 #[derive(Debug)]
 pub(crate) struct Limits {
     /// Octets of memory that the frames of one port may use.
@@ -74,7 +74,7 @@ impl Limits {
     }
 
     /// Counts a port that was closed, after its flag was set. The release pairs with the acquire in
-    /// [`Limits::closed`], so that a thread which reads the number also reads the flags of all
+    /// [`Limits::closed`]. A thread that reads the number therefore also reads the flags of all
     /// counted ports.
     pub(crate) fn count_closed(&self) {
         self.closed.fetch_add(1, Ordering::Release);

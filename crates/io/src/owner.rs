@@ -3,8 +3,8 @@
 //! from an address.
 //!
 //! A user is returned only if it is certain. A socket that was closed or is not accepted yet, or
-//! that lies in another network namespace or behind address translation, has no known owner.
-//! Neither has an address from which two users can send.
+//! that lies in another network namespace or behind address translation, has no known owner. An
+//! address from which two users can send has no known owner either.
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;

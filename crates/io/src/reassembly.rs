@@ -73,7 +73,8 @@ impl LinkReader {
     }
 }
 
-/// Entries that may be added after a sweep before the next one, beyond a doubling of the table.
+/// The next sweep runs when the table has this many entries more than twice its size after the last
+/// sweep.
 const HOLDERS_KEPT: usize = 64;
 
 /// Accounting of the memory that the incomplete messages of each owner use.
@@ -85,7 +86,8 @@ pub(crate) struct ReassemblyShares {
 #[derive(Default)]
 struct Holders {
     shares: BTreeMap<Owner, Weak<ReassemblyShare>>,
-    /// The number of entries at which those of owners without a face are removed.
+    /// The number of entries at which the next insertion removes the entries of owners without a
+    /// face.
     sweep_at: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The waits of permanent connections that this end opens before they are tried again.
+//! The waits between the attempts to connect of a permanent face that this end opens.
 
 use crate::faces::Handler;
 use crate::kind::ReadContext;

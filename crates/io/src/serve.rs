@@ -123,8 +123,8 @@ impl<H: Handler> Faces<H> {
         }
     }
 
-    /// Serves the waiting sources and those with due timers, in the order of their owners' use, for
-    /// at most [`SERVING_NS_MAX`].
+    /// Serves the waiting sources and those with due timers, for at most [`SERVING_NS_MAX`]. The
+    /// source of the owner that has used the least time is served next.
     pub(crate) fn serve_waiting(&mut self, scratch: &mut [u8], handler: &mut H) {
         while let Some((due_ns, id)) = self.timers.first().copied()
             && due_ns <= self.now_ns
@@ -326,9 +326,9 @@ impl<H: Handler> Faces<H> {
         handler.packet(self, face, headers, packet);
     }
 
-    /// Passes a frame through the link service. Returns the result of `keep` on the network packet
-    /// that is complete, its headers, and its PrefixAnnouncement. The sending half receives the
-    /// frame first. A frame that it recognizes as a duplicate is dropped.
+    /// Passes a frame through the link service. If the frame completes a network packet, returns
+    /// the result of `keep` on the packet, its headers, and its PrefixAnnouncement. The sending
+    /// half receives the frame first. A frame that it recognizes as a duplicate is dropped.
     #[inline]
     fn read_link<'f, T>(
         &mut self,

@@ -62,7 +62,8 @@ pub(crate) enum Interest {
     Both,
     /// Only failures.
     Nothing,
-    /// Only failures, and only once, so that a source which is not served is not woken repeatedly.
+    /// Only failures, and only once, so that a source that is not served does not wake the loop
+    /// repeatedly.
     Rest,
     /// Writability and failures, once for either.
     WriteOnce,

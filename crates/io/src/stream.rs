@@ -18,7 +18,7 @@ use crate::queue::FrameQueue;
 use crate::sender::{FlushProgress, FlushReport, Sender};
 use crate::sockets;
 
-/// The TLV-TYPEs of Interest, Data and link packets, one of which a stream begins with.
+/// The TLV-TYPEs of Interest, Data and link packets. A stream begins with one of them.
 const FIRST_OCTETS: [u8; 3] = [5, 6, 100];
 
 /// Maximum descriptors of one message, by the system's limit.

@@ -6,8 +6,9 @@ use namely_host::clock;
 
 use crate::mailbox::WorkerMailbox;
 
-/// After a turn of at least this length, the processor time of the next one is measured, ns. To
-/// read it takes a system call, which is cheap compared to a long turn but not to a short one.
+/// After a turn of at least this length, the processor time of the next one is measured, ns.
+/// Reading it takes a system call, which is cheap compared with a long turn but not with a short
+/// one.
 const LONG_NS: u64 = 1_000_000;
 
 /// Measures the consecutive turns of a worker.

@@ -21,8 +21,8 @@ use crate::options::UnprovenLimits;
 /// The burst of a limit: the octets of its rate in this time, ns.
 pub const UNPROVEN_BURST_NS: u64 = 100_000_000;
 
-/// The fraction of it that is reserved for questions, so that a peer can prove itself even if other
-/// peers use up the rest.
+/// The fraction of the burst that is reserved for questions, so that a peer can prove itself even
+/// if other peers use up the rest.
 const QUESTIONS_PART: u64 = 10;
 
 /// Octets charged for each datagram beside its own: the headers of UDP and IPv6.
@@ -49,8 +49,8 @@ enum DatagramKind {
     Question,
 }
 
-/// A rate that is exceeded by at most one packet, stored as the time at which all sent packets are
-/// paid (the generic cell rate algorithm, ITU-T I.371).
+/// A limit on a rate, which is exceeded by at most one packet. It is stored as the time at which
+/// all sent packets are paid for (the generic cell rate algorithm, ITU-T I.371).
 #[derive(Debug)]
 pub(crate) struct RateLimit {
     /// Bits per second; 0: no limit.
@@ -68,7 +68,7 @@ impl RateLimit {
             DatagramKind::Packet => UNPROVEN_BURST_NS - UNPROVEN_BURST_NS / QUESTIONS_PART,
             DatagramKind::Question => UNPROVEN_BURST_NS,
         };
-        // Relaxed suffices: no other memory is read on account of this number.
+        // Relaxed suffices: this number guards no other memory.
         self.bps == 0 || self.paid_ns.load(Ordering::Relaxed) < now_ns.saturating_add(burst_ns)
     }
 
@@ -110,8 +110,8 @@ pub(crate) struct UnprovenAddresses {
 
 #[derive(Debug, Default)]
 struct Addresses {
-    /// Addresses with a face, and addresses whose charge is not paid yet. An address whose face
-    /// closed does not begin with a full burst.
+    /// Addresses with a face, and addresses whose charge is not paid yet. The latter are retained,
+    /// so that an address whose face closed does not begin with a full burst.
     limits: BTreeMap<Owner, Arc<RateLimit>>,
     /// The number of entries at which unused ones are removed.
     sweep_at: usize,
@@ -212,8 +212,8 @@ impl UnprovenPeer {
     }
 
     /// The peer has proven that it receives. The octets sent before did not reach a victim, so they
-    /// no longer count against other ports of its address, and programs of one host that start
-    /// together do not slow each other down. The limit of all addresses retains its charge, so a
+    /// no longer count against other ports of its address. Programs of one host that start together
+    /// therefore do not slow each other down. The limit of all addresses retains its charge, so a
     /// host that proves itself repeatedly does not raise it for others.
     pub(crate) fn end(self) {
         self.limits.address.refund(self.sent_octets);
@@ -300,7 +300,7 @@ mod tests {
         assert_eq!(peer(&all, 1, 0).admit(0), Err(UNPROVEN_ADDRESS), "another port of the host");
         assert_eq!(peer(&all, 2, 0).admit(0), Ok(()), "another host");
         drop(first);
-        // The result does not depend on the number of peers between.
+        // The result does not depend on the number of peers in between.
         (3..10_000).for_each(|n| drop(peer(&all, n, 0)));
         assert_eq!(peer(&all, 1, 0).admit(0), Err(UNPROVEN_ADDRESS), "a face that comes again");
         assert!(all.addresses.lock().limits.len() <= 2 * ADDRESSES_KEPT);
@@ -347,8 +347,8 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
-        /// Addresses that never answer, in any order and at any time: in no interval from the start
-        /// on does one exceed its limit, or all together exceed theirs.
+        /// Sends to addresses that never answer, in any order and at any time. In no interval from
+        /// the start does one address exceed its limit, nor do all of them exceed the total limit.
         #[test]
         fn silent_addresses_stay_within_the_limits(
             steps in prop::collection::vec((0..40u32, 40..8800usize, 0..3_000_000u64, any::<bool>()), 1..2000),

@@ -1,19 +1,19 @@
 //! Sources that wait for their part of a worker's turn.
 //!
 //! They are ordered by their holder and by the time that the holder has used. The holder that has
-//! used the least of the worker's time is served next. Neither a thousand busy faces nor expensive
-//! packets therefore give a holder more than another. A holder that needs less than its share is
+//! used the least of the worker's time is served next. A holder therefore gets no more than another
+//! by a thousand busy faces or by expensive packets. A holder that needs less than its share is
 //! served as soon as it has something.
 //!
 //! Holders are in classes, which share the worker's time by fixed parts while all of them have
 //! work. Addresses cost nothing, so any number of hosts must not reduce the part of root and of the
 //! users of this machine. Time that one class does not use is available to the others.
 //!
-//! An exception are holders whose packets are hardly ever answered: Interests for absent Data,
-//! unsolicited Data, fragments without the rest. The work for them is wasted, and on a busy machine
-//! it takes processors from other programs. All of them together have a fixed part of a worker's
-//! time, however idle the worker is. Beyond it their sockets are not watched, and the kernel drops
-//! the packets that do not fit its buffers.
+//! Holders whose packets are hardly ever answered are an exception. They send Interests for absent
+//! Data, unsolicited Data, or fragments without the rest. The work for them is wasted, and on a
+//! busy machine it takes processors from other programs. All of them together have a fixed part of
+//! a worker's time, however idle the worker is. Beyond it their sockets are not watched, and the
+//! kernel drops the packets that do not fit its buffers.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -36,8 +36,8 @@ const SERVED_MIN: usize = 4;
 /// - Tests: `one_serving_has_a_maximum_charge`
 const CHARGED_NS_MAX: u64 = 2_000_000;
 
-/// The credit of a holder that had nothing waiting when a source becomes ready, ns. With it, a
-/// holder that needs little does not wait until each of many others has been served.
+/// The credit of a holder without waiting sources when one of its sources becomes ready, ns. With
+/// it, a holder that needs little does not wait until each of many others has been served.
 const COMING_CREDIT_NS: u64 = 1_000_000;
 
 /// Holders without waiting sources whose use of time is retained.
@@ -178,11 +178,11 @@ pub(crate) struct Waiting {
     numbers: BTreeMap<AccountKey, usize>,
     /// Free numbers of accounts.
     spares: Vec<usize>,
-    /// Numbers the entries in the order of their arrival.
+    /// The number of the latest entry. It orders entries with equal keys by their arrival.
     entered: u64,
     /// Number of accounts with sources that wait.
     busy: usize,
-    /// The used time of the class that was served last, by its price, ns.
+    /// The used time of the class that was served last, multiplied by its price, ns.
     now_ns: u64,
     /// The start of the turn on the worker's clock, ns.
     begun_ns: u64,
@@ -196,14 +196,14 @@ pub(crate) struct Waiting {
     served: Vec<(usize, u64)>,
     /// The part of this turn that was charged already, ns.
     charged_ns: u64,
-    /// An account that was served in this turn has nothing left.
+    /// Whether an account that was served in this turn has no waiting source left.
     is_one_dry: bool,
 }
 
 /// Holders that share one part of the worker's time.
 #[derive(Debug, Default)]
 struct Class {
-    /// Time used, by the class's price, ns.
+    /// Time used, multiplied by the class's price, ns.
     used_ns: u64,
     /// The used time of the account that was served last, ns.
     now_ns: u64,
@@ -215,10 +215,11 @@ struct Class {
 struct Account {
     whose: AccountKey,
     class: usize,
-    /// Weighted packets from the account and packets sent to it; both halved at each judgement.
+    /// The weights of the packets from the account and of those sent to it. Each judgment halves
+    /// both.
     asked: u64,
     answered: u64,
-    /// Time of the last judgement, ns, and the weight of its packets by then. Later packets may
+    /// Time of the last judgment, ns, and the weight of its packets by then. Later packets may
     /// still be answered.
     judged_ns: u64,
     judged_asked: u64,
@@ -305,8 +306,8 @@ impl Waiting {
         number
     }
 
-    /// Removes idle accounts, except those that have used more time than others of their class;
-    /// these too if there are too many.
+    /// Removes idle accounts. Those that have used more time than others of their class stay,
+    /// unless there are too many of them.
     fn forget(&mut self) {
         let Waiting { classes, accounts, numbers, spares, current, served, .. } = self;
         let mut forget = |may_owe: bool| {
@@ -354,9 +355,10 @@ impl Waiting {
         self.served.clear();
     }
 
-    /// Returns the source to serve next; [`Waiting::end`] must be called after it was served.
-    /// `None` at the end of a turn: when nothing waits, or when as many were served as waited and
-    /// one of them, now empty, may have more at the next poll.
+    /// Returns the source to serve next. [`Waiting::end`] must be called after it was served.
+    /// Returns `None` at the end of a turn. A turn ends when no source waits. It also ends when as
+    /// many sources were served as accounts waited, and one of these accounts has no source left:
+    /// the next poll may find more of its sources.
     pub(crate) fn next(&mut self) -> Option<SourceId> {
         // Ends the serving of a source that was removed meanwhile.
         self.end(None);
@@ -373,7 +375,8 @@ impl Waiting {
             let class = &mut self.classes[class];
             let Reverse((key_ns, _, number)) = class.order.pop()?;
             let account = self.accounts.get_mut(number)?;
-            // It was charged for the rest of a turn after it was entered.
+            // The account was charged for the rest of a turn after it was entered, so its key is
+            // too low.
             if account.used_ns > account.entered_ns {
                 self.enter(number, false);
                 continue;
@@ -409,7 +412,7 @@ impl Waiting {
         self.is_closed() && self.numbers.get(&whose).is_some_and(is_unanswered)
     }
 
-    /// When a source may be served, ns: 0 for at once.
+    /// Returns the time at which a source may be served, ns. 0 means at once.
     pub(crate) fn due_ns(&self) -> Option<u64> {
         let waits = |class: &Class| !class.order.is_empty();
         let (unanswered, others) = self.classes.split_last()?;
@@ -420,7 +423,7 @@ impl Waiting {
     }
 
     /// Ends the service of the source, `since_ns` after the turn began. If the clock was not read,
-    /// it is charged with the rest of the turn.
+    /// `end_turn` charges that time.
     pub(crate) fn end(&mut self, since_ns: Option<u64>) {
         let Some(number) = self.current.take() else { return };
         if let Some(since_ns) = since_ns {

@@ -2,7 +2,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use super::*;
 
-/// A worker with sources of which some have more whenever they have been read.
+/// A worker with sources. Some of them have more packets whenever they have been read.
 #[derive(Default)]
 struct Worker {
     waiting: Waiting,
@@ -41,7 +41,7 @@ impl Worker {
         self.waiting.push(self.sources[number].0, SourceId::new(0, number, 0));
     }
 
-    /// Runs turns of 2 ms for so long. Each source that was served wants more.
+    /// Runs turns of 2 ms until `ns` have passed. Each source that was served waits again.
     fn run(&mut self, ns: u64) {
         let end_ns = self.now_ns + ns;
         while self.now_ns < end_ns {
@@ -53,8 +53,8 @@ impl Worker {
         }
     }
 
-    /// One turn: its duration, and the numbers of the served sources. A source with `has_more`
-    /// waits again as soon as it has been served.
+    /// Runs one turn. Returns its duration and the numbers of the served sources. A source with
+    /// `has_more` waits again as soon as it has been served.
     fn turn(&mut self, has_more: impl Fn(usize) -> bool) -> (u64, Vec<usize>) {
         let (mut turn_ns, mut served) = (0, Vec::new());
         self.waiting.begin(self.now_ns);
@@ -77,7 +77,7 @@ impl Worker {
         (turn_ns, served)
     }
 
-    /// The part of all time that sources had which `of` is true for.
+    /// Returns the share of all served time that went to the sources for which `of` is true.
     fn part(&self, of: impl Fn(usize) -> bool) -> f64 {
         let had: u64 = (0..self.had_ns.len()).filter(|number| of(*number)).map(|n| self.had_ns[n]).sum();
         had as f64 / self.had_ns.iter().sum::<u64>() as f64
@@ -146,7 +146,7 @@ fn modest_sources_are_served_first() {
 #[test]
 fn unused_time_is_not_saved_up() {
     let mut worker = Worker::new(vec![(host(1), 100 * US), (host(2), 100 * US)]);
-    // For a second only the first one wants anything.
+    // For one second only the first source has packets.
     worker.turn(|number| number == 0);
     for _ in 0..10_000 {
         worker.turn(|number| number == 0);
@@ -179,7 +179,7 @@ fn a_departed_source_delays_no_other() {
     let mut worker = Worker::new(vec![(host(1), US), (host(2), US)]);
     worker.waiting.begin(0);
     assert!(worker.waiting.next().is_some());
-    // The first one was never reported as served.
+    // The first source was never reported as served.
     assert!(worker.waiting.next().is_some());
     assert!(worker.waiting.next().is_none());
     assert_eq!(worker.waiting.due_ns(), None);
@@ -200,7 +200,7 @@ fn the_number_of_remembered_holders_is_bounded() {
     assert!(waiting.accounts.len() <= ACCOUNTS_IDLE_MAX + 2);
 }
 
-/// A holder is charged a limited time when the worker had no processor meanwhile.
+/// The charge of a holder is limited even if the worker was preempted while it served the holder.
 #[test]
 fn one_serving_has_a_maximum_charge() {
     let mut worker = Worker::new(vec![(host(1), 1_000_000 * US), (host(2), 1000 * US)]);
@@ -246,7 +246,7 @@ fn asked(asks: &[(u64, u64, u64)]) -> Vec<bool> {
     let mut ask = |(ms, packets, answers): &(u64, u64, u64)| {
         waiting.begin(ms * 1000 * US);
         waiting.push(host(1), SourceId::new(0, 0, 0));
-        // Until it has time again.
+        // Advances the clock until unanswered holders have time again.
         waiting.begin(ms * 1000 * US + 30_000 * US);
         assert!(waiting.next().is_some());
         waiting.note(*packets, *packets, *answers);

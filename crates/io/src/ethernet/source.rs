@@ -46,7 +46,7 @@ impl Source {
     }
 
     /// Passes up to `max` frames of each socket to `take`. Returns their number, and the number of
-    /// frames that the kernel dropped, or 0 if this call did not read it.
+    /// frames that the kernel dropped. The latter is 0 if this call did not read it.
     pub(super) fn receive(&mut self, max: usize, mut take: impl FnMut(ReceivedFrame<'_>)) -> (usize, u64) {
         match self {
             Source::Packet(ring) => {
@@ -66,8 +66,8 @@ impl Source {
             Source::Xdp { queues, turns } => {
                 let count = queues.iter_mut().map(|queue| queue.receive(max, &mut take)).sum();
                 *turns = turns.wrapping_add(1);
-                // XDP flags no loss, so an idle turn makes the system call always and a busy one
-                // seldom.
+                // XDP flags no loss. An idle turn therefore always makes the system call, and a
+                // busy one once in `TURNS_PER_LOOK`.
                 let looks = count == 0 || turns.is_multiple_of(TURNS_PER_LOOK);
                 (count, if looks { queues.iter_mut().map(Queue::drops).sum() } else { 0 })
             }

@@ -146,7 +146,8 @@ impl<P: AsRef<[u8]>> Sender<P> for EtherSender {
 impl Drop for EtherSender {
     fn drop(&mut self) {
         if let Some(transmit_queue) = &self.transmit_queue {
-            // The queue outlives this sender, and would retain its address among the waiting ones.
+            // The queue outlives this sender. Without this call it would retain the address as
+            // waiting.
             transmit_queue.forget(self.via.remote);
         }
     }

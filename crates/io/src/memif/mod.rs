@@ -111,8 +111,8 @@ impl MemifReceiver {
         })?;
         (0..received.too_long).for_each(|_| turn.count(DecodeError::LengthTooLarge.label()));
         let now_ns = turn.now_ns();
-        // `sleep` follows the last read, so it finds a packet for which the peer did not wake this
-        // end.
+        // `sleep` is called after the last read. It returns false if the peer added a packet
+        // meanwhile, for which it did not wake this end.
         if received.packets == budget || !self.receiver.sleep() {
             // The rest is read in the next turn, after the other sources.
             turn.set_timer(Some(now_ns + 1));

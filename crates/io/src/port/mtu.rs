@@ -53,8 +53,8 @@ impl<P: AsRef<[u8]> + Clone> FaceSender<P> {
         Some(self.path_octets.load(Ordering::Relaxed)).filter(|path| *path > 0).map(path_mtu)
     }
 
-    /// Copies the link settings that the receiving side reads without the lock to the mirror. Lets
-    /// the link service discover the path's MTU while its length follows the path.
+    /// Copies to the mirror the link settings that the receiving side reads without the lock. Lets
+    /// the link service discover the path's MTU while the length of its frames follows the path.
     pub(super) fn note_config(&self, state: &mut FaceSenderState<P>) {
         let config = *state.link.config();
         self.mirror.local_fields.store(config.local_fields, Ordering::Relaxed);

@@ -137,7 +137,7 @@ fn start(peer: &SocketAddr, local: Option<SocketAddr>) -> Result<OwnedFd, Errno>
 /// the buffers to the path.
 pub(crate) fn prepare(socket: impl AsFd) {
     let socket = socket.as_fd();
-    // A small Interest must not wait for the acknowledgement of the previous one (RFC 896).
+    // A small Interest must not wait for the acknowledgment of the previous one (RFC 896).
     let _ = sockopt::set_tcp_nodelay(socket, true);
     let _ = sockopt::set_socket_keepalive(socket, true);
     let _ = sockopt::set_tcp_keepidle(socket, KEEPALIVE_IDLE);

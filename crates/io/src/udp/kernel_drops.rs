@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 /// Returns the drops of the UDP sockets in this network namespace by inode, for sockets that have
-/// drops. The map is empty if the system does not list them. Not for the data path, because this
-/// reads files.
+/// drops. The map is empty if the system does not list them. The call reads files, so it is not for
+/// the data path.
 pub fn kernel_drops() -> HashMap<u64, u64> {
     // This thread may be in another network namespace than the first thread of the process.
     ["/proc/thread-self/net/udp", "/proc/thread-self/net/udp6"]

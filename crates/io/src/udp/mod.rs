@@ -1,5 +1,5 @@
-//! UDP: one connected socket per peer, made on demand by the channel that a peer's first datagram
-//! reaches, or by the router; and multicast.
+//! UDP: one connected socket per peer, and multicast. The channel that receives a peer's first
+//! datagram makes the socket on demand, or the router makes it.
 //!
 //! A datagram is one link packet or nothing, never a part of a stream. One system call reads or
 //! writes many datagrams, and consecutive datagrams of one length pass through this machine's

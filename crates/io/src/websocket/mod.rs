@@ -45,11 +45,11 @@ pub const MESSAGE_OCTETS_MAX: usize = LP_PACKET_OCTETS_MAX;
 const READ_OCTETS: usize = 16 << 10;
 
 impl<H: Handler> Faces<H> {
-    /// Listens for WebSocket connections on an address. Port 0 takes a free one, listed by
-    /// [`Faces::listeners`].
+    /// Listens for WebSocket connections on an address. With port 0 the system chooses a free port,
+    /// which the result and [`Faces::listeners`] report.
     ///
     /// # Errors
-    /// [`OpenError::InUse`] when the port is taken; otherwise the system's error.
+    /// [`OpenError::InUse`] if the port is in use, otherwise the system's error.
     pub fn listen_websocket(&mut self, address: SocketAddr) -> Result<FaceUri, OpenError> {
         let text = FaceUri::Ws(Endpoint::Address(address)).to_string();
         let socket = sockets::open(sockets::family_of(&address), SocketType::STREAM)?;
@@ -67,7 +67,7 @@ impl<H: Handler> Faces<H> {
 }
 
 fn config() -> WebSocketConfig {
-    // The library writes control frames only, and each at once; messages pass by `Outgoing`.
+    // The library writes only control frames, each of them at once. `Outgoing` writes the messages.
     WebSocketConfig::default()
         .read_buffer_size(READ_OCTETS)
         .write_buffer_size(0)

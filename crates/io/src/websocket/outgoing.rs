@@ -77,8 +77,8 @@ impl Outgoing {
             self.control.extend_from_slice(octets);
             return Ok(());
         }
-        // A socket always has room for so little, unless the peer reads nothing: then it need not
-        // be answered either.
+        // A socket has room for so few octets unless the peer reads nothing. Such a peer need not
+        // be answered.
         match self.write_control(octets) {
             Ok(true) => Ok(()),
             Ok(false) => Err(io::ErrorKind::StorageFull.into()),
@@ -161,7 +161,7 @@ impl Outgoing {
             }
         }
         let written = sockets::write(&self.socket, &slices)?;
-        // They borrow from the queue, which changes below.
+        // The slices borrow from the queue, which changes below.
         drop(slices);
         self.written += written;
         for header in headers {

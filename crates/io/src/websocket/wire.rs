@@ -24,7 +24,7 @@ pub(super) struct Wire {
 }
 
 impl Wire {
-    /// For a handshake, of which no more than `octets_max` octets are read.
+    /// Makes the connection of a handshake. At most `octets_max` octets of it are read.
     pub(super) fn new(socket: Arc<OwnedFd>, octets_max: usize) -> Self {
         let outgoing = Arc::new(Mutex::new(Outgoing::new(socket.clone())));
         Wire { socket, outgoing, budget: octets_max, at_end: io::ErrorKind::FileTooLarge }

@@ -159,8 +159,8 @@ impl Sockets {
     }
 
     fn detach_if_unused(&self) {
-        // The lock of this condition is released before `attached` is locked. `open_queue` takes
-        // the two in the other order.
+        // The condition releases the lock of `transmit_queues` before `attached` is locked, because
+        // `open_queue` locks the two in the other order.
         if !self.transmit_queues.lock().values().any(|transmit_queue| transmit_queue.is_open()) {
             *self.attached.lock() = None;
         }

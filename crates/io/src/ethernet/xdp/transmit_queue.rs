@@ -138,10 +138,10 @@ impl TransmitQueue {
         self.wait();
     }
 
-    /// Sets the timer that wakes the worker that reads the queue.
+    /// Sets the timer, which wakes the worker that reads the queue.
     fn wait(&self) {
         // Release publishes `is_stuck`, which was stored before. The timer is set after the flag,
-        // so that the worker that it wakes finds the flag set.
+        // so the worker that it wakes finds the flag set.
         self.is_anything.store(true, Ordering::Release);
         // Cloned, so that the timer is set without the lock.
         let timer = self.open.lock().as_ref().map(|open| open.timer.clone());
