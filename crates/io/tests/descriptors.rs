@@ -1,4 +1,5 @@
-//! A process without file descriptors. Alone in its process, whose limit it lowers.
+//! A process without file descriptors. The test is alone in its process, because it lowers the
+//! limit of the process.
 
 mod support;
 

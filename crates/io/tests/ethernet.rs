@@ -1,5 +1,5 @@
-//! Ethernet between two loops on a veth pair, in a network namespace, however either end reads its
-//! device.
+//! Ethernet between two loops on a veth pair in a network namespace. Each end reads its device by
+//! AF_PACKET or by AF_XDP.
 
 use crate::support;
 
@@ -23,8 +23,8 @@ fn pair() -> Option<Namespace> {
     add_pair(&namespace).then_some(namespace)
 }
 
-/// Runs `work` in such a namespace for AF_PACKET and AF_XDP at either end: the options of `va` and
-/// `vb`.
+/// Runs `work` in such a namespace for each combination of AF_PACKET and AF_XDP. `work` receives
+/// the options of the loops at `va` and `vb`.
 fn between(work: impl Fn(&Namespace, [IoOptions; 2]) + Sync) {
     for xdp in [[Xdp::Off; 2], [Xdp::On; 2], [Xdp::On, Xdp::Off], [Xdp::Off, Xdp::On]] {
         let Some(namespace) = pair() else { return };
@@ -52,7 +52,7 @@ fn listen(io: &Loop, device: &'static str) {
     io.with(move |io| io.listen_ethernet(device)).unwrap();
 }
 
-/// A loop that sends to [`B`] from `va`, and one that listens on `vb` and knows it.
+/// A loop that sends to [`B`] from `va`, and one that listens on `vb` and has a face to the first.
 fn known([near, far]: [IoOptions; 2]) -> [(Loop, FaceTag); 2] {
     let (persistent, listening) = (Loop::start(near), Loop::start(far));
     listen(&listening, "vb");
@@ -121,7 +121,8 @@ fn an_extra_station_replaces_the_idlest() {
         }
         let b = Loop::start(IoOptions { faces_max: 3, ..far });
         listen(&b, "vb");
-        // Their driver has no place for a program: where one is wanted, it runs in the kernel's.
+        // The driver of these devices has no XDP hook. With AF_XDP the program runs in the kernel's
+        // generic hook.
         let a = Loop::start(near);
         let mut met = Vec::new();
         for (n, device) in ["m0", "m1", "m2", "m3"].into_iter().enumerate() {
@@ -180,7 +181,7 @@ fn foreign_and_tagged_frames_are_counted() {
         }
         let stranger = open(&a, "va", MacAddress([2, 9, 9, 9, 9, 9])).unwrap();
         a.send(stranger, &packet(10, 1));
-        // A program at the device leaves these to the kernel.
+        // The XDP program leaves frames for other addresses to the kernel.
         eventually("it is for another station", || is_xdp || b.listener_drops("ether_other_station") == 1);
         if has_vlan {
             let tagged = open(&a, "va.5", B).unwrap();
@@ -242,7 +243,8 @@ fn a_readded_device_serves_its_transports() {
     });
 }
 
-/// Its old socket is no longer polled and takes no more frames; the new one takes all.
+/// The old socket of the transport is no longer polled and accepts no more frames. The new one
+/// accepts all.
 #[test]
 fn a_new_mtu_revives_a_blocked_transport() {
     let Some(namespace) = pair() else { return };
@@ -271,8 +273,8 @@ fn a_new_mtu_revives_a_blocked_transport() {
     });
 }
 
-/// A device with a queue of five frames that sends one in a millisecond; it refuses frames when the
-/// queue is full.
+/// A device with a queue of five frames. It sends one frame in a millisecond, and refuses frames
+/// while the queue is full.
 const SHORT_QUEUE: &str = "qdisc add dev va root tbf rate 8mbit burst 2000 limit 5200";
 
 #[test]
@@ -311,7 +313,7 @@ fn packets_waiting_for_a_device_are_marked() {
             });
             std::thread::sleep(Duration::from_millis(10));
         }
-        // A marked one is longer by a header.
+        // A marked frame is longer by a header.
         let counters = a.status(a_id).unwrap().counters;
         assert!(counters.out_octets > counters.out_frames * 1000, "no mark: {counters:?}");
         assert_eq!(counters.drops.of("no_buffers"), 0);
@@ -372,7 +374,7 @@ const DISTURBED_MAX: usize = 20;
 fn short_frames_are_padded() {
     between(|_, options| {
         let [(a, a_id), (b, b_id)] = known(options);
-        // A frame that a program takes is counted without its header.
+        // The device counts a frame that the XDP program takes without its header.
         let uncounted = if options[1].ethernet.xdp == Xdp::On { 14 } else { 0 };
         for (octets, expected) in [(0, 60), (43, 60), (44, 60), (45, 61), (1000, 1018)] {
             // Frames of the kernel only add octets, so the smallest measurement counts.
@@ -394,8 +396,8 @@ fn numbered(sender: u8, number: u8) -> Vec<u8> {
     octets
 }
 
-/// The arrivals at each of the workers, as (sender, number), until there are `expected` of them or
-/// none came for long.
+/// Returns the arrivals at each worker, as (sender, number). Waits for `expected` arrivals, at most
+/// `PATIENCE`.
 fn arrivals(workers: &[Loop], expected: usize) -> Vec<Vec<(u8, u8)>> {
     let mut arrived = vec![Vec::new(); workers.len()];
     let start = std::time::Instant::now();
@@ -418,7 +420,7 @@ fn rings() -> Vec<String> {
     fields.filter(|f| f.len() > 8 && f[3] == "8624" && f[5] == "1").map(|f| f[8].to_string()).collect()
 }
 
-/// Eight further stations on the device `va`.
+/// Adds eight further link addresses on the device `va`.
 fn add_stations(namespace: &Namespace) -> bool {
     (0..8).all(|n| {
         let address = format!("02:00:00:00:01:0{n}");
@@ -437,7 +439,7 @@ fn workers_share_device_frames_by_sender() {
         let workers = Loop::workers(IoOptions::default(), 2);
         listen(&workers[0], "vb");
         let group = open(&workers[0], "vb", DEFAULT_GROUP).unwrap();
-        // The other worker listens as soon as it has read the note.
+        // The other worker listens as soon as it has read the message in its mailbox.
         eventually("the other worker listens", || workers[1].with(|io| io.listeners().count()) == 1);
         assert_eq!(rings().len(), 2);
         for round in 0..3 {

@@ -1,5 +1,5 @@
-//! A device that keeps going and coming back while frames pass. Alone in its process, to see that
-//! nothing leaks.
+//! A device that is removed and added again while frames pass. The test is alone in its process,
+//! because it counts the descriptors of the process.
 
 mod support;
 
@@ -27,7 +27,8 @@ fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count)
 }
 
-/// Sends until a frame arrives at the other end. This also empties the frames seen there.
+/// Sends until a frame arrives at the other end. This also discards the frames that arrived there
+/// before.
 fn passes(io: &Loop, ids: &[namely_io::FaceTag], far: &Loop) {
     let start = Instant::now();
     loop {

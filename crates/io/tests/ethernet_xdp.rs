@@ -61,7 +61,7 @@ fn non_ndn_frames_pass_an_xdp_device() {
     let mut octets = [0; 64];
     for round in 0..10 {
         a.send(id, &packet(100, round));
-        // By ARP first, which is not NDN either.
+        // The kernel sends ARP first, which is not NDN either.
         here.send_to(&[round; 20], "10.7.0.2:7000").unwrap();
         assert_eq!(
             namely_testkit::uninterrupted(|| there.recv_from(&mut octets)).unwrap(),
@@ -129,7 +129,7 @@ fn frames_without_xdp_room_are_counted() {
                 arrived += b.frames_seen().iter().filter(|octets| octets.len() > 10).count() as u64;
                 arrived + b.listener_drops("kernel_buffer_full") - counted >= 300
             });
-            // Probes of the former round may still have some of the 64 places.
+            // Probes of the previous round may still occupy some of the 64 slots.
             assert!((48..=128).contains(&arrived), "{arrived}");
         }
         assert_eq!(a.status(id).unwrap().counters.drops.total(), 0);
@@ -186,7 +186,7 @@ fn a_device_without_xdp_uses_packet_sockets() {
         return;
     }
     namespace.enter(|| {
-        // A macvlan has no place for a program.
+        // The driver of a macvlan has no XDP hook.
         let (a, b) = (Loop::start(reading(Xdp::Auto)), Loop::start(reading(Xdp::On)));
         a.with(|io| io.listen_ethernet("m0")).unwrap();
         assert!(!program_is_on(&namespace, "m0"));
@@ -200,7 +200,7 @@ fn a_device_without_xdp_uses_packet_sockets() {
         let c = Loop::start(reading(Xdp::On));
         assert!(c.with(|io| io.listen_ethernet("vb")).is_err());
         assert!(Loop::start(reading(Xdp::Auto)).with(|io| io.listen_ethernet("vb")).is_ok());
-        // It goes with the loop that brought it.
+        // The program is removed with the loop that attached it.
         drop(b);
         assert!(!program_is_on(&namespace, "vb"));
         c.with(|io| io.listen_ethernet("vb")).unwrap();

@@ -230,7 +230,8 @@ fn a_started_handshake_survives_other_users() {
     let (place, io) = listening(IoOptions::default());
     let begun = [0, 4712].map(|uid| Handshake::client(place.socket_of(uid), Options::default()));
     let waiting: Vec<OwnedFd> = (0..2 * HANDSHAKES_MAX).map(|_| place.socket_of(4711)).collect();
-    // Connections that arrive while many of this user's wait to be closed are refused immediately.
+    // While many descriptors of this user wait to be closed, its further connections are refused
+    // immediately.
     let gone = || io.listener_drops("memif_handshakes_full") + io.listener_drops("memif_descriptors_full");
     eventually("those without a place have gone", || {
         gone() == (2 * HANDSHAKES_MAX - HANDSHAKES_PER_HOLDER_MAX) as u64
@@ -269,7 +270,7 @@ fn mapped_memory_is_limited_over_all_peers() {
     assert!(connect(4711).is_none(), "one user has at most half");
     let _second = connect(4712).unwrap();
     io.accepted();
-    // The other users have less than one face may take, so that none of them pays.
+    // The other users have less memory than one face may use, so none of their faces is evicted.
     assert!(connect(4713).is_none());
     eventually("two were too much", || io.listener_drops("memif_too_much") == 2);
     drop(first);
@@ -299,7 +300,7 @@ fn one_user_cannot_map_all_memory() {
     assert_eq!(others.len(), ids.len(), "another user has as much");
     let _small = connect(4713).expect("a third user");
     io.accepted();
-    // Now all is in use, but for less than another one takes. The first of the faces are busy.
+    // Less memory is free now than another face needs. The first face is busy.
     send(&mut faces[0], &packet(9, 9));
     assert_eq!(io.next_frame(), (ids[0], packet(9, 9)));
     let mut third = connect(4713).expect("another one of the third user");

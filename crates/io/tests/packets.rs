@@ -1,5 +1,5 @@
-//! Sockets of which each message is one packet, such as the kernel's forwarder has. Pairs of
-//! SOCK_SEQPACKET stand for these here.
+//! Sockets on which each message is one packet, like those of the kernel's forwarder. Pairs of
+//! SOCK_SEQPACKET sockets stand for them here.
 
 use crate::support;
 
@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use support::{Event, Loop, PATIENCE, packet};
 
-/// Both ends, which do not wait.
+/// Both ends, non-blocking.
 fn pair() -> (OwnedFd, OwnedFd) {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap()
@@ -35,7 +35,7 @@ fn each_message_is_one_packet() {
     let io = Loop::start(IoOptions::default());
     let (near, far) = pair();
     let face = io.open(|io| io.open_packets(Arc::new(near), Owner::Root)).unwrap();
-    // More than one call reads or writes, each as it was.
+    // More packets than one call reads or writes. Each arrives unchanged.
     let packets: Vec<Vec<u8>> = (0..100).map(|n| packet(1 + n * 80, n as u8)).collect();
     for octets in &packets {
         send(&far, octets);

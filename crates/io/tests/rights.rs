@@ -19,7 +19,7 @@ use rustix::net::{
 };
 use support::{Loop, PATIENCE, packet};
 
-/// A close of [`Slow`] takes so long: longer than a test waits for anything.
+/// The duration of a close of [`Slow`]. It is longer than a test waits for any event.
 const LINGER: Duration = Duration::from_secs(120);
 
 /// A socket whose close takes long, since its peer does not read.
@@ -48,8 +48,8 @@ impl Slow {
     fn send_unheld(self, socket: impl AsFd, octets: &[u8]) -> (Result<(), Errno>, TcpStream) {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        // Not as the first: a receiver with room for one descriptor must not have the kernel close
-        // the others.
+        // The slow descriptor is not the first one. If the receiver had room for one descriptor
+        // only, the kernel would close the second one during the call.
         let other = std::fs::File::open("/dev/null").unwrap();
         let descriptors = [other.as_fd(), self.descriptor.as_fd()];
         assert!(ancillary.push(SendAncillaryMessage::ScmRights(&descriptors)));
@@ -130,7 +130,7 @@ fn a_slowly_closing_descriptor_delays_nothing() {
     stream.read_exact(&mut back).unwrap();
     assert_eq!(back, packet(20, 2), "what it came with is served");
     router.serves();
-    // One that lies unread in a connection that ends for another reason.
+    // A descriptor that lies unread in a connection that ends for another reason.
     let mut stream = connect(&router.path);
     router.serves();
     let held = router.io.hold();
@@ -155,7 +155,7 @@ fn a_slowly_closing_descriptor_delays_no_handshake() {
         let socket =
             rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
         rustix::net::connect(&socket, &SocketAddrUnix::new(&router.memif).unwrap()).unwrap();
-        // Its greeting: it takes descriptors from now on.
+        // After its greeting the listener accepts descriptors on this connection.
         assert!(rustix::io::read(&socket, &mut [0; 128]).unwrap() > 0);
         let (sent, _peer) = Slow::new().send(&router.io, &socket, b"no message of memif");
         assert_eq!(sent, Ok(()));

@@ -77,7 +77,7 @@ fn flood(router: SocketAddr, senders: u16, mut sent: impl FnMut(&UdpSocket)) {
 
 #[test]
 fn a_flood_of_senders_admits_others() {
-    // The numbers of a router without a configuration.
+    // The limit of a router without a configuration.
     let faces_max = 4096;
     if namely_io::descriptors::make_room_for(faces_max + 1024) < faces_max + 1024 {
         return skip(Need::Kernel, "the system's limit on open files is too low");
@@ -88,8 +88,8 @@ fn a_flood_of_senders_admits_others() {
     neighbour.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut early = connect(&router.path, 4711);
     assert!(is_served(&mut early, 1));
-    // Each waits for its answer, so that none is lost on the way: these are the hardest, as they
-    // look like peers.
+    // Each sender waits for its answer, so no datagram is lost. Answered senders are the hardest
+    // case, because they look like peers.
     flood(router.udp, 5000, |socket| {
         assert!(namely_testkit::uninterrupted(|| socket.recv(&mut [0; 100])).is_ok())
     });
@@ -193,7 +193,8 @@ fn idle_readers_pay_for_their_queues() {
     let router = Router::start(IoOptions::default());
     let mut neighbour = connect_from(Ipv4Addr::new(127, 0, 0, 2), router.tcp);
     assert!(is_served(&mut neighbour, 1));
-    // 40 of one address, each with more than a queue takes: 320 MiB of 256.
+    // 40 connections of one address, each with more octets than its queue of 8 MiB takes. Together
+    // they would take 320 MiB, and the limit is 256 MiB.
     let greedy: Vec<_> = (0..40).map(|_| connect_from(Ipv4Addr::new(127, 0, 0, 3), router.tcp)).collect();
     greedy.iter().for_each(|stream| ask_without_reading(stream, 16 << 20));
     assert!(is_served(&mut neighbour, 2), "who was there before");
@@ -227,26 +228,27 @@ fn a_stalled_connection_is_closed() {
 #[test]
 fn a_fragment_flood_leaves_others_memory() {
     let mut options = IoOptions::default();
-    // So that a slow machine does not empty it.
+    // On a slow machine the usual timeout would drop incomplete messages during the test.
     options.reassembly.timeout_ns = 3_600_000_000_000;
     let router = Router::start(options);
     let bind = |host: u8| {
         let socket = UdpSocket::bind((Ipv4Addr::new(127, 0, 0, host), 0)).unwrap();
         socket.connect(router.udp).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        // Each has its face before it sends more: packets sent meanwhile can be lost.
+        // Each peer waits for its face before it sends more, because packets sent meanwhile can be
+        // lost.
         socket.send(&packet(10, 1)).unwrap();
         assert!(namely_testkit::uninterrupted(|| socket.recv(&mut [0; 100])).is_ok());
         socket
     };
-    // Four hosts with a quarter each, and more.
+    // Four hosts, each of which sends more than its quarter.
     for host in 10..14 {
         for _ in 0..20 {
             let socket = bind(host);
             for n in 0..30u64 {
                 socket.send(&support::fragment(n * 2, 0, 2, &[1; 8000])).unwrap();
             }
-            // It was all read before the next one comes.
+            // After this answer the router has read all fragments of this peer.
             socket.send(&packet(10, 2)).unwrap();
             assert!(namely_testkit::uninterrupted(|| socket.recv(&mut [0; 100])).is_ok());
         }
@@ -262,7 +264,8 @@ fn a_fragment_flood_leaves_others_memory() {
     assert!(is_served(&mut UnixStream::connect(&router.path).unwrap(), 4), "root");
 }
 
-/// Sixteen messages of runs that the kernel coalesces, which one call could bring.
+/// Sixteen messages, each a run of datagrams that the kernel coalesces. One call could return all
+/// of them.
 #[test]
 fn datagram_runs_get_no_longer_turns() {
     let io = Loop::start(IoOptions::default());
@@ -292,7 +295,7 @@ fn datagram_runs_get_no_longer_turns() {
     (before..16 * 64).for_each(|_| assert!(io.next_frame().0 != id));
 }
 
-/// Calls on a worker run in turns, too: three that take long run in three turns.
+/// Requests to a worker are limited by turns, too: three long ones run in three turns.
 #[test]
 fn worker_requests_run_in_order() {
     let io = Loop::start(IoOptions::default());
@@ -324,7 +327,8 @@ fn one_hosts_faces_delay_no_other_host() {
         .collect();
     let mut other = connect_from(Ipv4Addr::new(127, 0, 0, 3), router);
     let id = io.accepted();
-    // All of them are readable when the worker looks, and the other one became so last.
+    // All sources are readable when the worker polls, and the other host's source became readable
+    // last.
     let held = io.hold();
     busy.iter_mut().for_each(|(stream, _)| stream.write_all(&packet(20, 1)).unwrap());
     other.write_all(&packet(20, 2)).unwrap();
@@ -349,7 +353,7 @@ fn an_unanswered_peer_delays_no_other() {
     let busy_id = io.accepted();
     let mut other = connect_from(Ipv4Addr::new(127, 0, 0, 3), router);
     let other_id = io.accepted();
-    // These might be answered yet.
+    // These packets may still be answered.
     busy.write_all(&packet(20, 1).repeat(100)).unwrap();
     (0..100).for_each(|_| assert_eq!(io.next_frame().0, busy_id));
     std::thread::sleep(Duration::from_millis(250));
@@ -366,13 +370,14 @@ fn an_unanswered_peer_delays_no_other() {
             of_busy += 1;
         } else if id == other_id {
             of_other += 1;
-            // It receives the answer, and sends the next request.
+            // The other peer receives the answer, and sends the next request.
             io.send(other_id, &packet(20, 3));
             other.write_all(&packet(20, 2)).unwrap();
         }
     }
     assert!(of_other > 10, "{of_other} packets of the other one meanwhile");
     drop(sender.join().unwrap());
-    // All packets of the first one were read: the end of its connection is found at once.
+    // All packets of the busy peer were read, so the loop detects the end of its connection at
+    // once.
     while !matches!(io.next(), Seen::Event(Event::Closed { face, .. }) if face == busy_id) {}
 }

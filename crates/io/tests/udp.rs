@@ -33,7 +33,7 @@ fn peer(router: SocketAddr) -> UdpSocket {
     socket
 }
 
-/// A peer that the router knows.
+/// A peer that has a face at the router.
 fn known(io: &Loop, router: SocketAddr) -> (UdpSocket, FaceTag) {
     let socket = peer(router);
     socket.send(&packet(10, 0)).unwrap();
@@ -345,7 +345,7 @@ fn member_fragments_are_separated_by_sender() {
     let options = multicast("224.0.23.170:56364", true);
     let id = listening.open(move |io| io.open_multicast(&options)).unwrap();
     let (of_a, of_b) = (packet(600, 1), packet(600, 2));
-    // The same Sequence numbers, one fragment of each in turns.
+    // Both senders use the same Sequence numbers, and send one fragment each in turns.
     for (index, range) in [(0, 0..300), (1, 300..of_a.len())] {
         a.send(a_id, &support::fragment(7 + index, index, 2, &of_a[range.clone()]));
         b.send(b_id, &support::fragment(7 + index, index, 2, &of_b[range]));

@@ -75,7 +75,7 @@ fn split_streams_yield_whole_packets() {
     for (n, piece) in octets.chunks(777).enumerate() {
         stream.write_all(piece).unwrap();
         if n % 8 == 0 {
-            // The loop has a turn, in which it reads everything there is.
+            // The loop runs one turn, in which it reads all available octets.
             io.with(|_| ());
         }
     }
@@ -194,7 +194,7 @@ fn the_limit_over_all_queues_holds() {
         let queued = io.with({
             let ids = ids.clone();
             move |io| {
-                // Each is taken, because the oldest waiting packet is dropped for it.
+                // Each packet is accepted, because the oldest waiting packet is dropped for it.
                 (0..1000).for_each(|n| push(io, ids[n % 4], support::frame(&packet(9000, 1))).unwrap());
                 let octets = |id: &FaceTag| support::port(*id).unwrap().status().queue_octets;
                 ids.iter().map(octets).sum::<usize>()
@@ -246,7 +246,7 @@ fn another_listeners_file_is_not_removed() {
 fn an_extra_connection_is_closed_and_counted() {
     let face_shares = FaceShares { per_uid_max: 3, ..FaceShares::default() };
     let (place, io) = listening(IoOptions { faces_max: 2, face_shares, ..IoOptions::default() });
-    // Root has more.
+    // Root would have faces beyond the limit.
     let connect = || as_user(4711, || place.connect());
     let first = connect();
     let first_id = io.accepted();
@@ -285,7 +285,7 @@ fn new_transports_go_to_the_emptiest_worker() {
         (0..3).for_each(|_| _ = worker.accepted());
         assert!(worker.is_quiet_for(Duration::from_millis(20)));
     }
-    // A face that leaves makes room: the next one goes to its worker.
+    // The next face is assigned to the worker of a closed face.
     for (n, stream) in streams.iter_mut().enumerate() {
         stream.write_all(&packet(10, n as u8)).unwrap();
     }
@@ -386,7 +386,7 @@ fn tiny_packets_get_no_longer_turns() {
     let (mut flooding, mut quiet) = (place.connect(), place.connect());
     let (_, quiet_id) = (io.accepted(), io.accepted());
     let tiny: Vec<u8> = (0..4000).flat_map(|_| packet(20, 1)).collect();
-    // Both wait while the loop does this, the flood before the other.
+    // Both streams wait while the loop runs this command, the flood before the other.
     let _open = io.with(move |_| {
         flooding.write_all(&tiny).unwrap();
         quiet.write_all(&packet(20, 2)).unwrap();

@@ -71,7 +71,7 @@ fn as_namely(view: &LpView<'_>) -> Vec<Vec<u8>> {
     if view.fragment.is_none() { view.tx_sequence.map(acks).into_iter().collect() } else { Vec::new() }
 }
 
-/// Answers as a peer that receives nothing at the address, but guesses everything else.
+/// Answers as a forger that receives nothing at the address and guesses the answers.
 fn guesses(_: &LpView<'_>) -> Vec<Vec<u8>> {
     let name: namely_wire::Name = "/localhop/namely/proof/0123456789abcdef".parse().unwrap();
     let interest = namely_wire::InterestBuilder::new(name.clone()).nonce([1; 4]).build();
@@ -232,7 +232,8 @@ fn a_small_exchange_requires_no_proof() {
         let length = namely_testkit::uninterrupted(|| socket.recv(&mut octets)).unwrap();
         assert_eq!(octets[..length], packet(OCTETS, n));
     }
-    // 16 KiB are sent with their headers: the next one brings the question.
+    // With their headers 16 KiB are sent by then, so the next packet is accompanied by the
+    // question.
     (10..16).for_each(|n| io.send(face, &packet(OCTETS, n)));
     let is_question = |octets: &[u8]| LpView::parse(octets).is_ok_and(|view| view.fragment.is_none());
     let comes = (10..18).any(|_| {

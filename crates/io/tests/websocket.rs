@@ -94,7 +94,7 @@ fn an_oversized_message_ends_the_connection() {
     let (io, address) = listening();
     let (mut client, id) = connect(&io, address);
     client.send(Message::binary(vec![6; MESSAGE_OCTETS_MAX])).unwrap();
-    // The link service judges it.
+    // The link service checks this message, not the WebSocket layer.
     eventually("all has come", || io.status(id).unwrap().counters.in_octets == MESSAGE_OCTETS_MAX as u64);
     client.send(Message::binary(vec![6; MESSAGE_OCTETS_MAX + 1])).unwrap();
     let label = "websocket_too_large";
@@ -159,7 +159,7 @@ fn an_unfinished_message_ends_without_close() {
     let options = IoOptions { queue_octets_max: 64 << 20, ..IoOptions::default() };
     let (io, address) = listening_with(options);
     let (mut client, id) = connect(&io, address);
-    // More than the sockets hold: the last message that is begun does not end.
+    // More octets than the sockets hold, so the last message is written in part only.
     (0..4000).for_each(|n| io.send(id, &packet(8000, n as u8)));
     io.close(id);
     let mut messages = 0u32;
@@ -259,7 +259,7 @@ fn a_bad_websocket_handshake_is_refused() {
     gone.write_all(b"GET / HT").unwrap();
     drop(gone);
     eventually("each has failed", || io.listener_drops("websocket_handshake_failed") == bad.len() as u64 + 1);
-    // No event but that of the one that keeps to the protocol.
+    // The only event is that of the connection that follows the protocol.
     connect(&io, address);
 }
 
@@ -281,11 +281,12 @@ fn waiting_websocket_handshakes_are_limited() {
     let (io, address) = listening();
     let oldest = raw(address);
     let mut others: Vec<TcpStream> = (1..HANDSHAKES_PER_HOLDER_MAX).map(|_| raw(address)).collect();
-    // Connections are accepted in the order in which they came: once this one is, all others were.
+    // Connections are accepted in the order of their arrival. Once this one is accepted, all others
+    // were.
     let _kept = connect(&io, address);
     assert!(rest(oldest).is_empty());
     assert_eq!(io.listener_drops("websocket_handshakes_full"), 1);
-    // Those that still have their place can go on.
+    // Handshakes that still have their slot can proceed.
     let last = others.pop().unwrap();
     let _kept_too = tungstenite::client(format!("ws://{address}/"), last).unwrap();
     io.accepted();
@@ -294,7 +295,7 @@ fn waiting_websocket_handshakes_are_limited() {
 #[test]
 fn a_started_handshake_survives_other_hosts() {
     let (io, address) = listening();
-    // A slow neighbor, another host than the one that comes with half a request again and again.
+    // A slow neighbor. Another host connects again and again with half a request.
     let mut slow = support::connect_from(Ipv4Addr::new(127, 0, 0, 3), address);
     slow.write_all(b"GET / HTTP/1.1\r\nHost: router\r\nUpgrade: websocket\r\n").unwrap();
     let begun: Vec<TcpStream> = (0..2 * HANDSHAKES_MAX)

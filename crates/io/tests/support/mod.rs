@@ -233,7 +233,7 @@ impl Loop {
         self.with(move |io| io.close(&port(face).unwrap()));
     }
 
-    /// Keeps the loop from turning until what is returned is dropped.
+    /// Blocks the loop until the returned value is dropped.
     pub(crate) fn hold(&self) -> Sender<()> {
         let ((hold, held), (begun, has_begun)) = (channel(), channel());
         let command = move |_: &mut Io| {
@@ -351,7 +351,7 @@ pub(crate) fn packet(octets: usize, fill: u8) -> Vec<u8> {
     w.into_vec()
 }
 
-/// Does something as a user of this machine, if this process is root; otherwise as its own.
+/// Runs `work` as the user `uid` if this process is root, otherwise as its own user.
 pub(crate) fn as_user<T: Send>(uid: u32, work: impl FnOnce() -> T + Send) -> T {
     if !rustix::process::geteuid().is_root() {
         return work();
@@ -364,7 +364,7 @@ pub(crate) fn as_user<T: Send>(uid: u32, work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| scope.spawn(work).join().unwrap())
 }
 
-/// False, with the reason printed, where this process cannot be several users.
+/// Returns false and prints the reason if this process cannot act as several users.
 pub(crate) fn has_users() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
@@ -373,22 +373,22 @@ pub(crate) fn has_users() -> bool {
     is_root
 }
 
-/// Lets any user reach what is in a directory.
+/// Permits any user to access the files in a directory.
 pub(crate) fn open_to_all(directory: &std::path::Path) {
     use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(directory, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// Options of a loop whose devices are read so.
+/// Returns the options of a loop that reads devices as `xdp` determines.
 pub(crate) fn reading(xdp: Xdp) -> IoOptions {
     let mut options = IoOptions::default();
     options.ethernet.xdp = xdp;
     options
 }
 
-/// Waits until no XDP program is at a device. A process that another test starts meanwhile holds
-/// the XDP program's descriptor until it executes its own program, and the XDP program stays as
-/// long.
+/// Waits until no XDP program is attached to a device. A process that another test forks meanwhile
+/// holds a copy of the XDP program's descriptor until it calls exec. The XDP program stays attached
+/// until then.
 #[allow(dead_code, reason = "some files use it")]
 pub(crate) fn until_xdp_has_gone(namespace: &namespace::Namespace, device: &str) {
     eventually("XDP has gone", || !namespace.shows(&format!("link show dev {device}"), "xdp"));

@@ -10,7 +10,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
-/// Gone when dropped, with the devices in it.
+/// A network namespace. The drop removes it with its devices.
 pub(crate) struct Namespace {
     name: String,
 }
@@ -32,8 +32,8 @@ impl Namespace {
         &self.name
     }
 
-    /// Runs `ip` with the words of `command`, in this namespace. False, with the reason printed,
-    /// when it fails.
+    /// Runs `ip` with the words of `command`, in this namespace. Returns false and prints the
+    /// reason if that fails.
     pub(crate) fn ip(&self, command: &str) -> bool {
         ip(&format!("-n {} {command}", self.name))
     }
