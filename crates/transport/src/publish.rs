@@ -33,8 +33,8 @@ pub const SEGMENT_OCTETS_DEFAULT: usize = 8192;
 /// - Tests: `a_manifest_has_8_to_240_entries`
 pub const MANIFEST_ENTRIES_MIN: u64 = 8;
 
-/// If the maximum manifest size is above this, manifests have [`MANIFEST_ENTRIES`] entries. A
-/// consumer without metadata of the object assumes so if a segment is longer than this.
+/// If the maximum manifest size is above this, manifests have [`MANIFEST_ENTRIES`] entries. If a
+/// segment is longer than this, a consumer without metadata of the object assumes that number.
 pub const SHORT_MANIFEST_OCTETS_MAX: usize = SEGMENT_OCTETS_DEFAULT;
 
 /// Number of segments hashed together.

@@ -64,7 +64,7 @@ pub fn register(
     Ok(reach.unwrap_or(Reachability::Route))
 }
 
-/// Answers Interests until `go_on` returns false, which is called several times a second at least.
+/// Answers Interests until `go_on` returns false. It is called at least several times a second.
 /// Answers are sent in the order of the Interests, those of one round together.
 ///
 /// # Errors

@@ -140,7 +140,7 @@ fn an_overtaken_key_signed_command_is_resigned() {
     assert_signed_again(Signer::new("/p/KEY/1".parse().unwrap(), key));
 }
 
-/// NFD takes all commands that are signed by digest, of whichever program, for those of one key.
+/// NFD treats all commands signed by digest, from any program, as commands of one key.
 #[test]
 fn an_overtaken_digest_signed_command_is_resigned() {
     assert_signed_again(Signer::digest_sha256());
@@ -190,7 +190,7 @@ fn an_absent_router_ends_the_connection() {
     let router = ScriptedRouter::start(&path, 200, |_, _| Vec::new());
     let options = Options { reconnect: Duration::from_millis(100), ..Options::default() };
     let mut connection = Connection::to(uri, options).unwrap();
-    // A turn so that the router has accepted before it dies.
+    // One turn of the connection, so that the router accepts it before the router ends.
     connection.express(&interest("/x").lifetime_ms(20)).unwrap();
     router.kill();
     let lost = loop {
@@ -327,8 +327,8 @@ fn every_transport_passes_packets_of_any_size() {
     let token = LpHeaders { pit_token: PitToken::new(&[7; 32]), ..LpHeaders::default() };
     client.outbox().send(&token, &largest);
     client.turn(0, &mut |_, _| {}).unwrap();
-    // With its token the packet is longer than a datagram, so it arrives in two. Sent back, these
-    // are one packet again.
+    // With its token the packet is longer than a datagram, so it arrives in two datagrams. Sent
+    // back, the two form one packet again.
     let mut datagram = vec![0; 10_000];
     for _ in 0..2 {
         let (octets, from) = router.recv_from(&mut datagram).unwrap();

@@ -188,7 +188,7 @@ fn the_measured_rate_ignores_bursts() {
     let rates = std::sync::Arc::default();
     let mut fetch =
         Fetch::new(Options::default(), 0).with_control(Box::new(Watch(std::sync::Arc::clone(&rates))));
-    // 1,000 a second, of which four come at once, every 4 ms.
+    // 1,000 Data per second: four arrive at once every 4 ms.
     let mut outstanding = std::collections::VecDeque::new();
     for turn in 1..200 {
         let now_ns = turn * 4 * MS;
@@ -206,7 +206,8 @@ fn the_measured_rate_ignores_bursts() {
 fn the_default_window_never_floods_a_path() {
     let mut fetch = Fetch::new(Options::default(), 0);
     fetch.set_end(1 << 20).unwrap();
-    // Each Data costs 100 us of the same queue: the more are outstanding, the longer each waits.
+    // Each Data takes 100 us in the same queue, so it waits longer the more Interests are
+    // outstanding.
     let mut outstanding = std::collections::VecDeque::new();
     let mut now_ns = 0;
     for _ in 0..100_000 {
@@ -236,8 +237,8 @@ fn two_percent_loss_keeps_the_rate_up() {
     let path = PathModel { rtt_ns: 10 * MS, service_ns: 30_000, lost: 20, ..CLEAN };
     for seed in 1..6 {
         let outcome = run(path, 20_000, Options::default(), seed, None);
-        // Fixed windows of 32, which do best among the peers there, cannot exceed 32 * 30 us / 10
-        // ms = 0.096.
+        // Fixed windows of 32, which do best among the peers on such a path, cannot exceed 32 * 30
+        // us / 10 ms = 0.096.
         assert!(utilisation(path, 20_000, &outcome) > 0.5, "seed {seed}: {} ns", outcome.ended_ns);
         assert!(outcome.counters.timeouts <= 2, "losses are found by overtaking: {:?}", outcome.counters);
     }
@@ -290,10 +291,11 @@ fn marks_keep_the_queue_short() {
     assert!(utilisation(path, 30_000, &outcome) > 0.8, "{} ns", outcome.ended_ns);
 }
 
-/// NB-16: however many Data of a round trip are marked, and however many rounds in a row.
+/// NB-16: the window is reduced once for each round trip with marks, however many of its Data are
+/// marked, and however many such round trips follow each other.
 #[test]
 fn marks_of_one_round_trip_count_once() {
-    // CUBIC keeps 0.85, and half where a mark ends its slow start.
+    // A mark reduces the window of CUBIC to 0.85, or to half if the mark ends slow start.
     for (congestion, kept_max) in [(Algorithm::NbCc, 0.55), (Algorithm::Aimd, 0.55), (Algorithm::Cubic, 0.9)]
     {
         let mut fetch = Fetch::new(Options { congestion, ..Options::default() }, 0);

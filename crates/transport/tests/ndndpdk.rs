@@ -17,7 +17,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde_json::{Value, json};
 
-/// A management that answers with what `answer` makes of each question, octet by octet. Returns its
+/// Starts a management that answers each request with the octets that `answer` returns. Returns its
 /// address, and the requests that it received.
 fn management(
     answer: impl Fn(&Value, &mut TcpStream) -> Vec<u8> + Send + 'static,
@@ -66,7 +66,7 @@ fn data(field: &str, value: &Value) -> Vec<u8> {
     http(&json!({ "data": { field: value } }).to_string())
 }
 
-/// A socket of memif that takes one client up.
+/// A memif socket that accepts one client.
 fn listen(path: &Path) -> OwnedFd {
     let socket =
         rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
@@ -110,7 +110,7 @@ fn forwarder(before: Value) -> (String, Receiver<Value>) {
             let listener = listen(Path::new(path));
             std::thread::spawn(move || {
                 let interface = take_up(&listener);
-                // Until the other end goes.
+                // Keeps the interface open until the other end closes.
                 while interface.link.check().is_ok() {
                     let _ = interface.link.wait(Duration::from_millis(10));
                 }
@@ -165,7 +165,7 @@ fn ndn_dpdk_creates_and_deletes_face_and_entry() {
 #[test]
 fn a_shared_entry_keeps_its_other_nexthops() {
     let folder = tempfile::tempdir().unwrap();
-    // A face that is gone is null.
+    // A deleted face is null.
     let entry = json!([{
         "id": "OLD", "nexthops": [{ "id": "OTHER" }, null, { "id": "FACE" }], "strategy": { "id": "S" }
     }]);
@@ -184,7 +184,7 @@ fn a_shared_entry_keeps_its_other_nexthops() {
     assert_eq!(asked(&questions), ("delete", json!({ "id": "FACE" })));
 }
 
-/// Returns the message for a user who names a forwarder whose answer is `octets`.
+/// Returns the message for a user if the forwarder answers with `octets`.
 fn told(octets: Vec<u8>) -> (String, &'static str) {
     let (uri, _questions) = management(move |_, _| octets.clone());
     let error = connect(&uri).unwrap_err();
@@ -254,7 +254,7 @@ fn an_absent_management_times_out() {
     let error = connect(&format!("ndndpdk://{nobody}")).unwrap_err();
     assert!(error.to_string().contains("is not there: connection refused"), "{error}");
     assert!(error.hint().unwrap().starts_with("start ndndpdk-svc there"), "{:?}", error.hint());
-    // It takes connections and never answers.
+    // It accepts connections and never answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let began = Instant::now();
     let error = connect(&format!("ndndpdk://{}", silent.local_addr().unwrap())).unwrap_err();
@@ -283,7 +283,7 @@ fn a_refused_ndn_dpdk_prefix_has_a_reason() {
     let (uri, _questions) = {
         let (forwarder, _) = forwarder(json!([]));
         let forwarder = forwarder.replace("ndndpdk://", "");
-        // Passes everything on but insertions.
+        // This management forwards all requests except insertions.
         management(move |question, _| {
             if field(question) == "insertFibEntry" {
                 return http(r#"{"errors":[{"message":"FIB is full"}],"data":null}"#);

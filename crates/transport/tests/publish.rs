@@ -82,7 +82,7 @@ fn objects_of_every_edge_size_are_published() {
     {
         let (signer, mut verifier) = producer(KeyType::Ed25519);
         let options = Options { packet_octets_max: MTU, signing, ..Options::default() };
-        // The payload of one full segment, learnt from an object of two.
+        // The payload of one full segment, taken from an object of two segments.
         let two = Publication::new(name.as_name(), 1, &content(2 * MTU), &options, &signer).unwrap();
         let first = fetch(&two, two.object().to_name().join_segment(0));
         let full = DataView::parse(&first).unwrap().content.len();
@@ -163,8 +163,8 @@ fn manifests_fill_their_maximum_length() {
                     publication.packets().filter(|p| is_manifest(p)).map(<[u8]>::len).collect();
                 let longest = lengths.iter().max().copied().unwrap();
                 let kind = signer.signature_type();
-                // One entry more would not fit, or there are as many as there may be; LENGTHs and
-                // numbers are reckoned with at their longest.
+                // One more entry would not fit, or the manifest has the maximum number of entries.
+                // The calculation assumes the longest LENGTHs and numbers.
                 assert!(longest <= octets_max, "{kind:?}: {longest} of {octets_max}");
                 assert!(longest > octets_max.min(7680) - 32 - 40, "{kind:?}: {longest} of {octets_max}");
                 assert_eq!(read(&publication, &name, &mut verifier), object);

@@ -16,8 +16,8 @@ const ONE: u32 = 256;
 /// Percentage of lost segments above which loss means congestion, regardless of the queue.
 const LOSS_MAX_PERCENT: u32 = 15;
 
-/// A round trip above the minimum by more than this, or by more than a sixteenth of it, includes
-/// time in a queue.
+/// A round trip includes time in a queue if it exceeds the minimum by more than this and by more
+/// than a sixteenth of the minimum.
 const EMPTY_NS: u64 = 2_000_000;
 
 /// If all Data waited in a queue for this time, the minimum round trip is probed. It is less than
@@ -99,7 +99,8 @@ impl Window {
     }
 
     /// Grows the window after a received segment. `rtt_ns` is its round trip if it was requested
-    /// once, `outstanding` the number of segments left. `is_limited`: the window limits the rate.
+    /// once. `outstanding` is the number of segments that are outstanding afterwards. `is_limited`:
+    /// the window limits the rate.
     pub(crate) fn grow(
         &mut self,
         path: &Path,

@@ -9,9 +9,9 @@ const RECENT: usize = 16;
 /// Time for which a minimum round trip is remembered, because paths change.
 const LEAST_NS: u64 = 10_000_000_000;
 
-/// Maximum delay of a standing queue that consumers may build: this, or a quarter of the empty
-/// path's round trip. It exceeds the time for which a busy host delays a task, which looks the
-/// same.
+/// Maximum delay of a standing queue that consumers may build. If a quarter of the empty path's
+/// round trip is longer, that is the maximum. The value exceeds the time for which a busy host
+/// delays a task, because such a delay looks like a queue.
 const QUEUE_NS: u64 = 25_000_000;
 
 /// Number of latest segments in the share of lost ones.

@@ -34,8 +34,9 @@ pub const NACKS_MAX: u8 = 3;
 /// doubles with each further Interest.
 pub const SUPPRESSION_NS: u64 = 12_000_000;
 
-/// A segment is lost if this number of segments requested later arrived (RFC 9002, 6.1.1). If the
-/// path reorders, the number doubles each time, or the segment must be late as well (RFC 8985).
+/// A segment counts as lost if this number of segments requested later have arrived (RFC 9002,
+/// 6.1.1). Each time the path reorders, the number doubles, but not for a segment that is also late
+/// (RFC 8985).
 const REORDERED: u64 = 3;
 const PATIENCE_MAX: u32 = 4;
 
@@ -222,7 +223,7 @@ impl Transfer {
     }
 
     /// Returns the action at `now_ns`. New segments are requested while fewer than `room` are
-    /// outstanding, the capacity of the host's buffer. Call it until it does not return
+    /// outstanding. `room` is the capacity of the host's buffer. Call it until it does not return
     /// [`Step::Ask`].
     pub fn next(&mut self, now_ns: u64, room: u32) -> Step {
         if now_ns >= self.wake_ns {

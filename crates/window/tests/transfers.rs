@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 const MS: u64 = 1_000_000;
 
-/// The effects of a path on packets: of 1,000 each.
+/// The effects of a path, each as the number of affected packets of 1,000.
 #[derive(Clone, Copy, Debug)]
 struct Path {
     delay_ns: u64,
@@ -208,7 +208,8 @@ fn the_window_shrinks_once_per_round_trip() {
     for segment in 0..5 {
         transfer.data(segment, None, true, 10 * MS);
     }
-    // The segments in the queue are taken off first, then 15 percent, once.
+    // The marks reduce the window by 15 percent once. They also end slow start, so a probe halves
+    // the usable part of the window.
     assert_eq!(transfer.window(), 5);
     while let Step::Ask { segment, .. } = transfer.next(10 * MS, 256) {
         assert!(segment < 20);
@@ -221,8 +222,8 @@ fn the_window_shrinks_once_per_round_trip() {
     assert!(run(Path { marked: 1000, ..CLEAN }, 200, 256, 1).window_min >= Window::MIN);
 }
 
-/// Without a queue: a window that went by loss would be of 17, 8 and 5 segments (1.7 / sqrt(loss)),
-/// one with a timer for each loss would need 200 ms for each.
+/// The path has no queue. A window that shrank with each loss would have 17, 8 and 5 segments (1.7
+/// / sqrt(loss)). A transfer that waited for its timer after each loss would need 200 ms for each.
 #[test]
 fn lossy_transfers_outperform_additive_increase() {
     for (lost, segments_per_rtt) in [(10, 80), (50, 40), (100, 20)] {
@@ -248,8 +249,8 @@ fn a_full_timeout_leaves_one_segment() {
     assert_eq!((transfer.window(), transfer.outstanding()), (1, 5));
 }
 
-/// No answer overtakes the last segment, or a segment behind which the maximum number was requested
-/// ahead.
+/// No answer overtakes the last segment, nor a segment after which the maximum number of further
+/// segments was requested.
 #[test]
 fn a_tail_loss_is_retried_before_timeout() {
     let mut transfer = Transfer::new().expect("memory");
@@ -308,7 +309,8 @@ proptest! {
         delay_ms in 1u64..200, segments in 1u64..600, room in 1u32..300, seed: u64,
     ) {
         let path = Path { delay_ns: delay_ms * MS, lost, late, marked, repeated };
-        // With a fifth lost, six in a row of one segment are one in 15,000: then it has timed out.
+        // If a fifth is lost, six consecutive losses of one segment have a probability of 1 in
+        // 15,000. The transfer then times out.
         let outcome = run(path, segments, room, seed);
         prop_assert!(matches!(outcome.step, Step::Ended | Step::Failed(Fault::TimedOut)));
         prop_assert!(outcome.step == Step::Ended || lost > 50);

@@ -15,8 +15,8 @@
 //! repeated after one second.
 //!
 //! A loss alone changes nothing, so a bad link costs only the lost packets. Four signals end the
-//! startup, or reduce the window, which then grows by a packet each round trip: loss with a long
-//! queue, loss beyond 15 %, a router's mark, and a standing queue.
+//! startup or reduce the window: loss with a long queue, loss beyond 15 %, a router's mark, and a
+//! standing queue. A reduced window grows by one packet each round trip.
 
 use super::{CongestionControl, LOSS_MAX, Path, Signal, WINDOW_INITIAL, WINDOW_MIN};
 

@@ -28,8 +28,8 @@ use self::raaqm::Raaqm;
 const LOSS_MAX: f64 = 0.15;
 
 /// Maximum delay of a standing queue that consumers may build. If a quarter of the round trip on
-/// the empty path is longer, that is the maximum. It exceeds the time for which a busy host delays
-/// a process, which looks the same.
+/// the empty path is longer, that is the maximum. The value exceeds the time for which a busy host
+/// delays a process, because such a delay looks like a queue.
 const QUEUE_NS: u64 = 25_000_000;
 
 /// The smallest window: one packet to wait for, one in transit.

@@ -6,10 +6,10 @@
 //! with the round trip between its minimum and its maximum: p = p_min + Δp · (RTT − RTT_min) /
 //! (RTT_max − RTT_min).
 //!
-//! Differences: Δp is a tenth of 0.2. With 0.2 a window that fills the path shrinks before the
-//! queue is as long as a packet, and two flows leave a tenth of the link unused. RTT_min is the
-//! minimum of the last seconds, not of 30 samples, so that a queue that stands for longer than
-//! these is still detected. RTT_max − RTT_min is at least [`SPAN_NS_MIN`], so that the queue of a
+//! Differences: Δp is 0.02, not 0.2. With 0.2 a window that fills the path shrinks before the queue
+//! is as long as a packet, and two flows leave a tenth of the link unused. RTT_min is the minimum
+//! of the last seconds, not of 30 samples. A queue that stands for longer than 30 samples is
+//! therefore still detected. RTT_max − RTT_min is at least [`SPAN_NS_MIN`], so that the queue of a
 //! packet or two does not reach the maximum probability. Loss counts as for [`super::Cubic`]:
 //! without a queue it is no evidence of congestion. A mark multiplies by β.
 

@@ -87,7 +87,8 @@ impl CommandSigner {
 
     /// Returns true if a refusal may only mean that a later command of the same key arrived first
     /// on another connection. Routers of ndn-cxx (NFD) treat all commands signed by digest, of all
-    /// programs, as commands of one key. Only namely's routers bind prefixes, and they do not.
+    /// programs, as commands of one key. Only namely's routers bind prefixes, and they do not treat
+    /// all digests as one key.
     pub(super) fn may_be_overtaken(&self, binds: bool) -> bool {
         !binds || self.signer.key_name().is_some()
     }

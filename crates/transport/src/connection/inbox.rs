@@ -2,8 +2,8 @@
 //! each.
 //!
 //! A stream does not report when its octets arrived. If a read fills the buffer, the system reports
-//! the number of octets that still wait. A later read of these octets then knows that they had
-//! arrived by the time of the earlier read.
+//! the number of octets that still wait. These octets had arrived by the time of that read, even if
+//! a later read returns them.
 
 use std::collections::VecDeque;
 use std::os::fd::AsFd;

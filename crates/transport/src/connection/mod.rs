@@ -300,10 +300,10 @@ impl Connection {
 
     /// Writes queued packets, waits until `deadline_ns` at most for packets, passes each to
     /// `handler`, and writes the packets that the handler queued. Returns early on a signal, and
-    /// when its [`Waker`] is used. While the outbox is full no packets are received, so a router
-    /// that does not read its answers delays its own requests. Returns the number of processed
-    /// packets. They may include packets that `handler` does not receive, such as responses to
-    /// registrations.
+    /// when the connection's [`Waker`] is used. While the outbox is full no packets are received,
+    /// so a router that does not read its answers delays its own requests. Returns the number of
+    /// processed packets. They may include packets that `handler` does not receive, such as
+    /// responses to registrations.
     ///
     /// # Errors
     /// [`ConnectionError::Lost`]: the connection to the router was lost and not restored within the

@@ -160,7 +160,7 @@ impl Outbox {
             return filled;
         }
         self.packets += 1;
-        // It is logged before the end of the datagram, which may move the packet into fragments.
+        // The packet is logged first, because `end_datagram` may move it into fragments.
         shown::sent(headers, &self.buf[packet..]);
         if self.link.is_some() {
             self.end_datagram(start, packet, headers);

@@ -199,8 +199,8 @@ impl Registrations {
         Ok(next_ns)
     }
 
-    /// Returns true if the router binds prefixes; none before this is known. Only local clients can
-    /// bind.
+    /// Returns whether the router binds prefixes, or `None` before this is known. Only local
+    /// clients can bind.
     fn find_out(&mut self, context: &mut Context<'_>, outbox: &mut Outbox) -> Option<bool> {
         match self.router {
             RouterKind::Known { binds } => return Some(binds),

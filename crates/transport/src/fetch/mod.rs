@@ -182,8 +182,8 @@ struct Rate {
     send_at_ns: u64,
 }
 
-/// A later Interest was answered before any outstanding Interest that was sent before these times.
-/// Loss detection compares only with these times, so they never decrease.
+/// The sending times of the latest answered Interests. An outstanding Interest that was sent
+/// earlier was overtaken. Loss detection only compares with these times, so they never decrease.
 #[derive(Debug, Default)]
 struct LossDetection {
     /// The sending time of the latest Interest that was certainly answered.
@@ -194,7 +194,7 @@ struct LossDetection {
 }
 
 /// The time without Data. There are two times, because a timeout retransmits one Interest and
-/// restarts `quiet_since_ns`. Only Data, a reconnection, or a request after nothing was outstanding
+/// restarts `quiet_since_ns`. Only Data, a reconnection, or a request while nothing is outstanding
 /// changes `heard_at_ns`. Consecutive timeouts therefore add up to [`Options::silence_ns_max`].
 #[derive(Debug)]
 struct Silence {

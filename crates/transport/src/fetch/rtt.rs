@@ -7,7 +7,8 @@
 use namely_window::{RoundTrip, TimeoutBounds};
 
 /// Bounds of the timeout without backoff. The minimum exceeds most pauses of a busy host's
-/// scheduler or disk. Early detection finds real losses before, except that of the last segment.
+/// scheduler or disk. Early detection finds real losses sooner, except the loss of the last
+/// segment.
 const BOUNDS: TimeoutBounds =
     TimeoutBounds { initial_ns: 1_000_000_000, min_ns: 500_000_000, max_ns: 60_000_000_000 };
 

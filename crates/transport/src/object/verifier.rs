@@ -133,8 +133,8 @@ impl SegmentVerifier {
         }
     }
 
-    /// The part of the verification of further pieces that can be done ahead, as the pieces so far
-    /// show.
+    /// The part of the verification of further pieces that can be done in advance. It is derived
+    /// from the pieces so far.
     pub fn preparation(&self) -> Option<&Preparation> {
         self.preparation.as_ref()
     }
