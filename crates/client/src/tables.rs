@@ -21,7 +21,7 @@ pub struct CsChanges {
     pub admit: Option<bool>,
     /// Whether stored Data may answer.
     pub serve: Option<bool>,
-    /// Replacement policy. This and the following only with namely's router.
+    /// Replacement policy. Only namely's router supports this and the following properties.
     pub policy: Option<String>,
     /// Maximum octets on its disk.
     pub disk_octets: Option<u64>,

@@ -9,7 +9,7 @@ pub fn monotonic_ns() -> u64 {
     (now.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(now.tv_nsec as u64)
 }
 
-/// Nanoseconds for which this thread has had a processor. A system call.
+/// Nanoseconds for which this thread has run on a processor. The read is a system call.
 pub fn thread_cpu_ns() -> u64 {
     let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     (used.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(used.tv_nsec as u64)

@@ -1,10 +1,10 @@
-//! Closing descriptors that peers passed, or sockets in which descriptors of peers may be queued,
-//! without making a thread wait.
+//! Closing descriptors that peers passed, or sockets in which descriptors of peers may be queued.
+//! No thread that serves peers waits for it.
 //!
-//! close(2) of a peer's descriptor can take as long as the peer chooses: a TCP socket that lingers,
-//! a file of its own file system. Dedicated threads therefore close such descriptors, one for each
-//! holder that has some, and no other thread waits for them. The threads are few, and the waiting
-//! descriptors are bounded as long as a caller checks [`Closer::is_full`] before it takes
+//! close(2) of a peer's descriptor can take as long as the peer chooses, for instance of a TCP
+//! socket that lingers, or of a file in the peer's own file system. Dedicated threads therefore
+//! close such descriptors, one thread for each holder that has some. The threads are few, and the
+//! waiting descriptors are bounded as long as a caller checks [`Closer::is_full`] before it takes
 //! descriptors.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -55,20 +55,20 @@ struct State {
 }
 
 impl Closer {
-    /// Returns true if nothing should be taken from a holder, because too many of its descriptors,
-    /// or of all, wait to be closed.
+    /// Returns true if no more descriptors should be accepted from a holder, because too many of
+    /// its own or of all holders wait to be closed.
     pub fn is_full(&self, holder: Owner) -> bool {
         let state = self.lock();
         let waiting = state.waiting.get(&holder).map_or(0, VecDeque::len);
         waiting >= CLOSING_PER_HOLDER_MAX || state.count >= CLOSING_TOTAL_MAX
     }
 
-    /// Returns true if nothing should be taken from any holder.
+    /// Returns true if no more descriptors should be accepted from any holder.
     pub fn is_swamped(&self) -> bool {
         self.lock().count >= CLOSING_TOTAL_MAX
     }
 
-    /// Has a descriptor closed. Never waits.
+    /// Passes a descriptor to the threads, which close it. Never blocks on the close.
     pub fn close(&self, holder: Owner, descriptor: OwnedFd) {
         let mut state = self.lock();
         state.count += 1;
@@ -112,7 +112,7 @@ impl Closer {
     }
 }
 
-/// A descriptor that a [`Closer`] closes, if there is one, when this is dropped.
+/// A descriptor. When this value is dropped, its [`Closer`] closes the descriptor, if it has one.
 #[derive(Debug)]
 pub struct DeferredDescriptor {
     /// `None` only while this is dropped.

@@ -11,7 +11,7 @@
 //!
 //! ```
 //! let waker = namely_host::Waker::new()?;
-//! waker.wake(); // from any thread: whoever polls the waker's descriptor wakes up
+//! waker.wake(); // from any thread: a thread that polls the descriptor wakes up
 //! waker.reset();
 //!
 //! let seed: [u8; 16] = namely_host::random()?;
@@ -48,7 +48,8 @@ pub use slice::yield_on_wakeup;
 pub use subnet::{Subnet, SubnetError};
 pub use waker::Waker;
 
-/// The core's lock. A packet takes some ten of them, each held for a few dozen instructions. This
-/// lock is released by a plain store; a lock that can put waiting threads to sleep needs a locked
-/// operation for the release, too. A thread that finds it taken yields and tries again.
+/// The core's lock. The core takes about ten such locks for a packet, and holds each for a few
+/// dozen instructions. This lock is released by a plain store. A lock that can put waiting threads
+/// to sleep needs a locked operation for the release, too. A thread that finds it taken yields and
+/// tries again.
 pub type CoreLock = spin::mutex::SpinMutex<(), spin::Yield>;

@@ -5,8 +5,8 @@ use std::net::{SocketAddr, ToSocketAddrs};
 
 use namely_wire::Endpoint;
 
-/// Returns the addresses of `endpoint` in its IP version, the system's favorite first. A host name
-/// is looked up, which may take seconds.
+/// Returns the addresses of `endpoint` in its IP version, in the system's order of preference. A
+/// host name is looked up, which may take seconds.
 ///
 /// # Errors
 /// The caller's or the environment's: the name is unknown, or it has no address of that IP version

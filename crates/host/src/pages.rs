@@ -14,9 +14,9 @@ use rustix::mm::{Advice, madvise};
 /// Octets of a huge page. Memory of at least this size is aligned to it.
 pub const HUGE_PAGE_OCTETS: usize = 2 << 20;
 
-/// Has the system's allocator return unused memory to the system. It scans all of the allocator's
-/// memory, so it should be called rarely, by a thread that no other thread waits for. Without
-/// effect where it is not supported.
+/// Makes the system's allocator return unused memory to the system. It scans all of the allocator's
+/// memory, so it should be called rarely, by a thread that no other thread waits for. The call has
+/// no effect where it is not supported.
 pub fn give_back_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: it takes the allocator's own locks, and touches no memory that is in use.
@@ -36,10 +36,10 @@ pub fn give_back_memory() {
 #[cfg(target_env = "gnu")]
 const HEAP_END_OCTETS: libc::c_int = 1 << 20;
 
-/// Has the system's allocator retain little free memory at the ends of its heaps from now on.
+/// Makes the system's allocator retain little free memory at the ends of its heaps from now on.
 /// Otherwise it retains there twice the size of the largest piece that was ever freed, up to 64 MiB
-/// for each allocating thread, which [`give_back_memory`] does not reach. Without effect where it
-/// is not supported.
+/// for each allocating thread. [`give_back_memory`] does not release that memory. The call has no
+/// effect where it is not supported.
 pub fn keep_little_memory() {
     #[cfg(target_env = "gnu")]
     // SAFETY: it changes numbers of the allocator under its own lock, and touches no memory that is
@@ -77,8 +77,7 @@ unsafe impl GlobalAlloc for HugePages {
     }
 
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
-        // SAFETY: the memory was taken with the layout that the same function made of the same
-        // layout.
+        // SAFETY: the memory was allocated with the result of `layout_of` for the same layout.
         unsafe { System.dealloc(start, layout_of(layout)) }
     }
 

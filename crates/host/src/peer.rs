@@ -29,8 +29,8 @@ pub struct Peer {
 pub fn of(socket: impl AsFd) -> io::Result<Peer> {
     let mut found = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
     let mut octets = size_of_val(&found) as libc::socklen_t;
-    // SAFETY: the value has as many octets as the length states, any of which make a `ucred`; both
-    // are live and not shared; the descriptor is borrowed, hence open.
+    // SAFETY: the value has as many octets as the length states, and any octets are a valid
+    // `ucred`. Both are live and not shared. The descriptor is borrowed, hence open.
     let done = unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),

@@ -9,13 +9,13 @@ use std::os::fd::{AsFd, AsRawFd};
 /// `SO_PASSRIGHTS` of `asm-generic/socket.h`; Linux has it since 6.16.
 const PASS_RIGHTS: libc::c_int = 83;
 
-/// Has the kernel refuse descriptors that are sent over this socket, or over a connection that it
+/// Makes the kernel refuse descriptors that are sent over this socket, or over a connection that it
 /// accepts. Returns false if the kernel cannot.
 pub fn refuse(socket: impl AsFd) -> bool {
     set(socket, 0)
 }
 
-/// Has the kernel take descriptors again.
+/// Makes the kernel accept descriptors again.
 pub fn accept(socket: impl AsFd) -> bool {
     set(socket, 1)
 }

@@ -6,8 +6,8 @@ use rustix::process::{DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpabl
 const VARIABLE: &str = "NAMELY_CORE_DUMPS";
 
 /// From now on no crash writes this process's memory to a file, and no process of the same user can
-/// read it. Returns false if [`core_dumps_enabled`], or the system refuses. It must be called
-/// again after a change of user.
+/// read it. Returns false if [`core_dumps_enabled`] returns true, or the system refuses. It must be
+/// called again after a change of user.
 pub fn keep_from_dumps() -> bool {
     if core_dumps_enabled() {
         return false;

@@ -218,12 +218,12 @@ impl Shares {
         self.set(holder, self.held(holder).saturating_sub(amount));
     }
 
-    /// The largest holder; of several, any. Root is never returned.
+    /// Returns the largest holder, or any of several with the same amount. Root is never returned.
     pub fn largest(&self) -> Option<(Owner, u64)> {
         [self.remote.largest(), self.local.largest()].into_iter().flatten().max_by_key(|(_, held)| *held)
     }
 
-    /// Returns the refusal that names the holder which must pay so that `holder` can have `amount`.
+    /// Returns the refusal with the holder that must pay before `holder` can have `amount`.
     fn full(&self, holder: Owner, amount: u64) -> Refusal {
         // If only the part of the remote holders is in use, local holders do not pay.
         let is_remote_part = self.used().checked_add(amount).is_some_and(|used| used <= self.limits.total);

@@ -1,18 +1,18 @@
 //! The time slice after which a thread yields its processor to another one that wakes up
 //! (sched_setattr(2)).
 //!
-//! Linux lets a thread run for its slice, 1 to 3 ms by default, even if a thread that is owed the
-//! processor wakes up, unless that thread's slice is shorter (since 6.12, where a thread may
-//! request one). The share of the processor does not depend on the slice.
+//! Linux lets a thread run for its slice, 1 to 3 ms by default, even if another thread that is owed
+//! the processor wakes up. That thread runs at once if its slice is shorter. Since 6.12 a thread
+//! may request its slice. The share of the processor does not depend on the slice.
 //!
 //! The one invariant: the two calls read and write no more than the given size, and keep no
 //! pointer.
 
 use std::io;
 
-/// The factor by which the slice is lengthened. A thread that wakes up runs at once while more is
-/// left of this slice than of its own. With the maximum (100 ms) the whole program would be delayed
-/// on a busy machine, because its slice is that of its threads.
+/// The factor by which the slice is lengthened. A thread that wakes up runs at once if more is left
+/// of the lengthened slice than of its own. With the maximum (100 ms) the whole program would be
+/// delayed on a busy machine, because its slice is that of its threads.
 const TIMES: u64 = 4;
 
 /// Octets of [`libc::sched_attr`], its first version, which every kernel knows.

@@ -25,7 +25,7 @@ pub enum PageRefusal {
 }
 
 impl PageHosts {
-    /// These, and addresses and `localhost`.
+    /// Permits `names`, besides addresses and `localhost`.
     pub fn new(names: Vec<String>) -> Self {
         PageHosts(names)
     }

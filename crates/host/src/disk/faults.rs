@@ -31,10 +31,10 @@ thread_local! {
 pub enum Fault {
     /// It fails and does nothing.
     Fails(Errno),
-    /// It fails; of a write some is done.
+    /// It fails. A part of a write is done.
     Torn(Errno),
-    /// It fails, of a write some is done, and every later operation fails too: the disk or the
-    /// power is gone.
+    /// It fails, and a part of a write is done. Every later operation fails too, as after the loss
+    /// of the disk or of the power.
     Last,
 }
 
@@ -81,8 +81,8 @@ enum RenameEffect {
     Gone(PathBuf),
 }
 
-/// A file: its content on the disk, and uncertain changes, each with whether a synchronization of
-/// it failed.
+/// A file: its content on the disk, and its uncertain changes. The flag of a change is true if a
+/// synchronization of it failed.
 #[derive(Debug, Default)]
 struct Content {
     octets: Vec<u8>,
@@ -120,14 +120,14 @@ impl Disk {
         disk
     }
 
-    /// Does `work` on this disk, and returns both.
+    /// Runs `work` on this disk. Returns its result and the disk.
     pub fn run<T>(self, work: impl FnOnce() -> T) -> (T, Self) {
         DISK.set(Some(self));
         let done = work();
         (done, DISK.take().expect("put there above"))
     }
 
-    /// The operations that there were, in words.
+    /// The operations so far, as text.
     pub fn operations(&self) -> &[String] {
         &self.log
     }
@@ -277,8 +277,8 @@ impl Disk {
         }
     }
 
-    /// Changes `octets`. Of a torn write, each part of 512 octets is there or cut off at some
-    /// octet.
+    /// Applies `change` to `octets`. Each part of 512 octets of a torn write is either written
+    /// whole or cut off at some octet.
     fn apply(&mut self, octets: &mut Vec<u8>, change: Change, torn: bool) {
         match change {
             Change::SetLen(length) => octets.resize(length as usize, 0),

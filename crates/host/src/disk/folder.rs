@@ -97,7 +97,7 @@ impl Folder {
         Ok(opened)
     }
 
-    /// Opens the folder `below` this one. No link leads there.
+    /// Opens the folder at the path `below` under this one. Links are refused.
     ///
     /// # Errors
     /// The system's; LOOP for a link.
@@ -162,8 +162,7 @@ impl Folder {
             }
         };
         writers.check_file(&fstat(&file)?)?;
-        // O_NONBLOCK is cleared. With it, io_uring would not wait for the file and would fail where
-        // it had to.
+        // O_NONBLOCK is cleared. With it, io_uring would fail instead of waiting for the file.
         fcntl_setfl(&file, flags & OFlags::DIRECT)?;
         Ok(Some(File(file.into())))
     }

@@ -1,13 +1,13 @@
 //! Files that must survive a crash, and files in folders that other users write. All operations on
-//! them are in this module. They are reached through the descriptor of their [`Folder`], follow no
-//! link, and never block. Only names from a user or the configuration are opened as paths
-//! ([`open_named`], [`read_named`]).
+//! them are in this module. An operation reaches a file through the descriptor of its [`Folder`],
+//! follows no link, and never blocks. Only names from a user or the configuration are opened as
+//! paths ([`open_named`], [`read_named`]).
 //!
 //! A test can make each operation fail, be torn, or be lost at a power cut (module `faults`), and
 //! can have another process rename and link before each system call (module `step`); both need the
-//! feature `faults`. Without it these are only the system's calls.
+//! feature `faults`. Without it each operation is only the system's call.
 //!
-//! Never retries, and never hides an error of the system.
+//! The module never retries, and never hides an error of the system.
 
 mod beneath;
 #[cfg(feature = "faults")]

@@ -1,5 +1,5 @@
-//! Files and folders that a user or the configuration names. Such a path may lead through links, as
-//! those of ConfigMaps and Secrets do, if only root or this user can have made them.
+//! Files and folders that a user or the configuration names. Such a path may lead through links if
+//! only root or this user can have made them. The paths of ConfigMaps and Secrets do.
 //!
 //! A folder on a path without links may belong to any user, because the path names exactly that
 //! folder.
@@ -124,8 +124,7 @@ fn walk(path: &Path, flags: OFlags) -> Result<OwnedFd, OpenError> {
 fn check_link(folder: &Stat, link: &Stat) -> Result<(), UntrustedFile> {
     let writers = Writers::this_user().or_root();
     for owner in [link.st_uid, folder.st_uid] {
-        // In a user namespace without the machine's root, the owner of `/` is the namespace's
-        // equivalent.
+        // In a user namespace without the machine's root, the owner of `/` takes the place of root.
         if !writers.is_owner(owner) && !stat("/").is_ok_and(|top| top.st_uid == owner) {
             return Err(UntrustedFile::Link { uid: owner });
         }

@@ -9,8 +9,8 @@ thread_local! {
     static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
 }
 
-/// Does `work` on this thread; before each of its system calls that take a name, `hook` receives
-/// the call's name.
+/// Runs `work` on this thread. Before each system call of `work` that takes a name of a file,
+/// `hook` receives the name of the call.
 pub fn between<T>(hook: impl FnMut(&'static str) + 'static, work: impl FnOnce() -> T) -> T {
     HOOK.set(Some(Box::new(hook)));
     let done = work();
