@@ -1,4 +1,4 @@
-//! The dataset `cs/disk`, which only namely has: the content store's disk.
+//! The dataset `cs/disk`, namely's own: the content store's disk.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -9,7 +9,7 @@ use super::status::Counter;
 use namely_wire::Name;
 
 block! {
-    /// The one entry of `cs/disk`. A router whose content store has no disk has none.
+    /// The one entry of `cs/disk`. There is no entry if the content store has no disk.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct CsDiskStatus: ENTRY {
         /// The folder.
@@ -20,21 +20,21 @@ block! {
         pub trouble: Option<String> = CS_DISK_TROUBLE;
         /// The admission rule of writes: `hit`, `again` or `all`.
         pub admission: String = CS_DISK_ADMISSION;
-        /// In which order reads and writes are done.
+        /// The order of reads and writes.
         pub queue: String = CS_DISK_QUEUE;
-        /// Requests to the disk that pend from which on it is passed by.
+        /// Number of pending requests from which the router bypasses the disk.
         pub threshold: u64 = CS_DISK_THRESHOLD;
-        /// Those that pend now.
+        /// Requests pending now.
         pub pending: u64 = CS_DISK_PENDING;
-        /// Octets that it may take.
+        /// Maximum octets on the disk.
         pub octets_max: u64 = CS_DISK_OCTETS_MAX;
-        /// Octets that it takes.
+        /// Octets on the disk.
         pub octets: u64 = CS_DISK_OCTETS;
         /// Packets stored.
         pub records: u64 = CS_DISK_RECORDS;
-        /// Memory that its index and filter take, octets.
+        /// Octets of memory of its index and filter.
         pub memory_octets: u64 = CS_DISK_MEMORY;
-        /// Prefixes below which packets stay.
+        /// Prefixes below which all Data is written and retained.
         pub pinned: Vec<Name> = CS_DISK_PINNED;
         /// The counters; docs/counters.md lists them.
         pub counters: Vec<Counter> = CS_DISK_COUNTER;

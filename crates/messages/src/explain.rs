@@ -28,35 +28,36 @@ block! {
     pub struct Explained: ENTRY {
         /// A Data that the content store has in memory at or below the name.
         pub cached: Option<ExplainedData> = EXPLAIN_CACHED;
-        /// Pending Interests for the very name.
+        /// Pending Interests for exactly this name.
         pub pending: Vec<ExplainedInterest> = EXPLAIN_PENDING;
         /// The FIB's longest match; `None` if no prefix of the name has next hops.
         pub prefix: Option<Name> = EXPLAIN_PREFIX;
         /// Its next hops, cheapest first.
         pub next_hops: Vec<ExplainedHop> = NEXT_HOP_RECORD;
-        /// The routes that the FIB's prefix has in the RIB; those it inherits are at shorter names.
+        /// Routes of that prefix in the RIB. An inherited route has a shorter prefix.
         pub routes: Vec<ExplainedRoute> = EXPLAIN_ROUTE;
         /// The face of the application that bound the name or a prefix of it.
         pub bound: Option<u64> = EXPLAIN_BOUND;
         /// The strategy's name.
         pub strategy: Name = STRATEGY;
-        /// For which prefix it was chosen.
+        /// The prefix for which the strategy was chosen.
         pub strategy_prefix: Name = EXPLAIN_CHOICE, default;
         /// Faces to which self-learning sends the Interest if no route leads on.
         pub discovery: Vec<u64> = EXPLAIN_DISCOVERY;
-        /// Pending Interests in all.
+        /// Number of all pending Interests.
         pub pit_entries: u64 = N_PIT_ENTRIES;
-        /// The most that may be pending.
+        /// Maximum number of pending Interests.
         pub pit_capacity: u64 = CAPACITY;
         /// The reason why the client may not register the name; empty if it may.
         pub refusal: String = EXPLAIN_REFUSAL, default;
-        /// Cached Data and pending Interests are left out: the client has no right to see them.
+        /// Whether cached Data and pending Interests are omitted, because the client has no right
+        /// to them.
         pub is_partial: bool = EXPLAIN_PARTIAL;
         /// The client's face: no Interest is sent back to it.
         pub asker: u64 = FACE_ID;
         /// The client's uid, if it is a user of the router's machine.
         pub uid: Option<u64> = EXPLAIN_UID;
-        /// The rights of that user on the name without a key.
+        /// The rights of that user on the name, for commands that no key signs.
         pub rights: Vec<ExplainedRight> = EXPLAIN_RIGHT;
     }
 }
@@ -93,9 +94,9 @@ block! {
     /// A pending Interest.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct ExplainedInterest: EXPLAIN_PENDING {
-        /// The rest of its lifetime, ms.
+        /// Its remaining lifetime, ms.
         pub left_ms: u64 = EXPIRATION_PERIOD;
-        /// Faces that wait.
+        /// Faces that wait for Data.
         pub downstreams: Vec<u64> = FACE_ID;
         /// The upstreams to which the Interest was sent.
         pub upstreams: Vec<ExplainedSending> = EXPLAIN_SENDING;
@@ -110,7 +111,7 @@ block! {
         pub face_id: u64 = FACE_ID;
         /// The time since the Interest was sent, ms.
         pub since_ms: u64 = EXPLAIN_SINCE;
-        /// The reason of the Nack that came back, as its number.
+        /// The reason of the received Nack, as its number.
         pub nack: Option<u64> = EXPLAIN_NACK;
     }
 }
@@ -125,7 +126,7 @@ block! {
         pub cost: u64 = COST;
         /// The round trip that the strategy has measured, us.
         pub srtt_us: Option<u64> = EXPLAIN_RTT;
-        /// The strategy has given it up for the time being.
+        /// Whether the strategy avoids it for the time being, because it failed.
         pub is_failing: bool = FLAGS, number;
     }
 }

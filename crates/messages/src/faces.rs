@@ -17,7 +17,7 @@ block! {
         pub uri: String = URI;
         /// LocalUri: the local end.
         pub local_uri: String = LOCAL_URI;
-        /// ExpirationPeriod: ms until an on-demand face goes if it stays idle.
+        /// ExpirationPeriod: time until an idle on-demand face is closed, ms.
         pub expiration_period_ms: Option<u64> = EXPIRATION_PERIOD;
         /// FaceScope.
         pub face_scope: FaceScope = FACE_SCOPE;
@@ -62,7 +62,8 @@ block! {
 }
 
 block! {
-    /// FaceQueryFilter: which faces `faces/query` lists. A field that is absent does not matter.
+    /// FaceQueryFilter: selects the faces that `faces/query` lists. An absent field matches every
+    /// face.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct FaceQueryFilter: strict FACE_QUERY_FILTER {
         /// FaceId.
@@ -83,7 +84,7 @@ block! {
 }
 
 impl FaceQueryFilter {
-    /// Returns true if the filter lets `face` through.
+    /// Returns true if `face` matches the filter.
     pub fn matches(&self, face: &FaceStatus) -> bool {
         fn same<T: PartialEq>(wanted: &Option<T>, found: &T) -> bool {
             wanted.as_ref().is_none_or(|wanted| wanted == found)

@@ -1,4 +1,4 @@
-//! The fields of management's blocks: each kind of value is read and written in one place.
+//! The fields of management's blocks. Each kind of value is decoded and encoded in one place.
 
 use alloc::borrow::Cow;
 use alloc::string::String;
@@ -11,7 +11,7 @@ use namely_wire::tlv::Writer;
 use namely_wire::types::NAME;
 use namely_wire::{Name, NameRef};
 
-/// A value that a block has in elements of one TYPE.
+/// A value that a block encodes in elements of one TYPE.
 pub(super) trait Field: Sized {
     /// Reads the value from the block's elements of TYPE `typ`.
     fn read(fields: &Fields<'_>, typ: u32) -> Result<Self, DecodeError>;
@@ -30,7 +30,7 @@ impl Field for u64 {
     }
 }
 
-/// An empty element that is there or not.
+/// True if the empty element is present.
 impl Field for bool {
     fn read(fields: &Fields<'_>, typ: u32) -> Result<Self, DecodeError> {
         Ok(fields.find(typ).is_some())
@@ -63,7 +63,7 @@ impl Field for Cow<'static, str> {
     }
 }
 
-/// A Name itself, or one inside an element of another TYPE, as Strategy.
+/// A Name element, or a Name inside an element of another TYPE, such as Strategy.
 impl Field for Name {
     fn read(fields: &Fields<'_>, typ: u32) -> Result<Self, DecodeError> {
         let tlv = fields.find(typ).ok_or(DecodeError::Missing(typ))?;
@@ -82,7 +82,7 @@ impl Field for Name {
     }
 }
 
-/// Octets that mean nothing here; none if the element is absent.
+/// Octets that are not interpreted here; empty if the element is absent.
 impl Field for Vec<u8> {
     fn read(fields: &Fields<'_>, typ: u32) -> Result<Self, DecodeError> {
         Ok(fields.find(typ).map(|tlv| tlv.value.to_vec()).unwrap_or_default())
@@ -113,7 +113,7 @@ impl Field for Vec<Name> {
     }
 }
 
-/// Blocks in elements of the given TYPE, which replaces their own.
+/// Blocks in elements of the given TYPE, which replaces [`Block::TYPE`].
 impl<T: Block> Field for Vec<T> {
     fn read(fields: &Fields<'_>, typ: u32) -> Result<Self, DecodeError> {
         fields.all(typ).map(|tlv| T::decode_value(tlv.value)).collect()
@@ -134,7 +134,7 @@ impl<T: Field> Field for Option<T> {
     }
 }
 
-/// Makes a closed set of numbers a field: it has `number` and `from_number`.
+/// Implements [`Field`] for closed sets of numbers, which have `number` and `from_number`.
 macro_rules! choice_field {
     ($($name:ty),*) => {$(
         impl $crate::field::Field for $name {
@@ -149,13 +149,14 @@ macro_rules! choice_field {
     )*};
 }
 
-/// Makes a block: a struct, its [`Block`] and its [`Field`]. Each line names a field, its type, and
-/// the TYPE of its elements, in the order in which they are written. Of a field with `default` the
-/// elements may be absent; one with `number` is a bool that is written as a number.
+/// Declares a block: a struct, its [`Block`] and its [`Field`]. Each line has a field, its type,
+/// and the TYPE of its elements, in the order of encoding. The elements of a field with `default`
+/// may be absent. A field with `number` is a bool that is encoded as a number.
 ///
-/// An unknown element is ignored, so that reports stay readable when the sender is newer; a
-/// `strict` block refuses one of a critical TYPE, since no command must be obeyed by halves. A
-/// struct without a TYPE has the two functions of [`Block`] alone: it has no element around it.
+/// An unknown element is ignored, so that an older receiver can read the reports of a newer sender.
+/// A `strict` block refuses an unknown element of a critical TYPE, because a command must not be
+/// executed in part. A struct without a TYPE has no element around it, so it has only the functions
+/// `decode_value` and `encode_value`.
 macro_rules! block {
     (
         $(#[$meta:meta])*

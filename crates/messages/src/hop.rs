@@ -18,15 +18,15 @@ use namely_wire::{Component, Name, NameRef};
 /// - Tests: `each_hop_outcome_has_its_cause`
 pub const HOP_LIMIT_MAX: u8 = 32;
 
-/// The keyword of the question.
+/// The keyword of a trace.
 const KEYWORD: &[u8] = b"namely-why";
 
-/// Returns the name of a question about `name`. Each question needs a new `number`.
+/// Returns the name of a trace of `name`. Each trace needs a new `number`.
 pub fn hop_name(name: &Name, number: u64) -> Name {
     name.join(Component::keyword(KEYWORD)).join_generic(number.to_be_bytes())
 }
 
-/// The name that a question with this name is about; `None` if it is no question.
+/// Returns the name that a trace is about; `None` if `name` is not the name of a trace.
 pub fn hop_query_name(name: NameRef<'_>) -> Option<NameRef<'_>> {
     let about = name.len().checked_sub(2)?;
     (name.component(about) == Some(Component::keyword(KEYWORD))).then(|| name.prefix(about))
@@ -36,13 +36,13 @@ block! {
     /// A router's answer.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct HopAnswer: HOP_ANSWER {
-        /// The remote URI of the face by which the question came.
+        /// The remote URI of the face from which the trace arrived.
         pub from: String = URI, default;
         /// The FIB's longest match; `None` if no route leads on.
         pub prefix: Option<Name> = EXPLAIN_PREFIX;
         /// The strategy's name.
         pub strategy: Name = STRATEGY;
-        /// The next hops of the name, cheapest first, without the face by which the question
+        /// The next hops of the name, cheapest first, without the face from which the trace
         /// arrived.
         pub next: Vec<HopNext> = HOP_NEXT;
     }
@@ -56,7 +56,7 @@ block! {
         pub uri: String = URI;
         /// Its cost.
         pub cost: u64 = COST;
-        /// The strategy has given it up for the time being.
+        /// Whether the strategy avoids it for the time being, because it failed.
         pub is_failing: bool = FLAGS, number;
     }
 }

@@ -1,8 +1,8 @@
 //! The NFD management protocol's formats: command and dataset names, [`ControlParameters`],
 //! [`ControlResponse`], the entries of every dataset, and face event notifications.
 //!
-//! Management is not the forwarding path, so these are owned values. Nothing here decides whether a
-//! command is allowed, and nothing acts: that is `namely-mgmt`'s work.
+//! Management is not on the forwarding path, so these are owned values. This crate neither decides
+//! whether a command is allowed nor executes it; `namely-mgmt` does both.
 //!
 //! Follows NFD's management protocol as ndn-cxx encodes it (ControlCommand, StatusDataset, and the
 //! pages of each manager).

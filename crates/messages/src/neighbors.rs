@@ -19,7 +19,7 @@ pub enum NeighborState {
     Found,
     /// A neighbor.
     Proven,
-    /// A station that is not listened to.
+    /// A link address whose packets are ignored.
     Quarantined,
 }
 
@@ -64,13 +64,13 @@ block! {
         pub mtu: Option<u64> = MTU;
         /// The MTU that the neighbor announced, octets.
         pub peer_mtu: Option<u64> = NEIGHBOR_MTU;
-        /// Ed25519 public key; empty where it is not known.
+        /// Ed25519 public key; empty if it is unknown.
         pub key: Vec<u8> = NEIGHBOR_KEY;
-        /// The time since its last message, or the rest of its quarantine, ms.
+        /// The time since its last message, or the remaining time of its quarantine, ms.
         pub silent_ms: Option<u64> = NEIGHBOR_SILENT;
-        /// Prefixes that it announces and that are routes.
+        /// Its announced prefixes that are routes.
         pub accepted: Vec<Name> = NEIGHBOR_ACCEPTED;
-        /// Prefixes that it announces and that no rule accepts.
+        /// Its announced prefixes that no rule accepts.
         pub refused: Vec<Name> = NEIGHBOR_REFUSED;
     }
 }

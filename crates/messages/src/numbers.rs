@@ -1,5 +1,5 @@
-//! TLV TYPE numbers of NFD management. Several are used again with another meaning in another block
-//! (128 to 137 most of all), so each name has its block.
+//! TLV TYPE numbers of NFD management. Several have another meaning in another block, most of all
+//! 128 to 137. The comment of such a constant therefore names its block.
 #![allow(missing_docs, reason = "the names are NFD's; the structs that use them document them")]
 
 pub const CONTROL_RESPONSE: u32 = 101;
@@ -23,7 +23,7 @@ pub const BASE_CONGESTION_MARKING_INTERVAL: u32 = 135;
 pub const DEFAULT_CONGESTION_THRESHOLD: u32 = 136;
 pub const MTU: u32 = 137;
 
-/// The block of one entry of every dataset but the general status and the channel list.
+/// The block of one entry of a dataset, except of the general status and the channel list.
 pub const ENTRY: u32 = 128;
 pub const CHANNEL_STATUS: u32 = 130;
 pub const FACE_QUERY_FILTER: u32 = 150;
@@ -63,8 +63,8 @@ pub const N_MEASUREMENTS_ENTRIES: u32 = 134;
 /// In the general status and in CsInfo.
 pub const N_CS_ENTRIES: u32 = 135;
 
-/// Namely's own: in ControlParameters of `cs/config` and in CsInfo. Even, so that others pass over
-/// it.
+/// Namely's own: in ControlParameters of `cs/config` and in CsInfo. The number is even, so other
+/// implementations ignore the element.
 pub const CS_POLICY: u32 = 204;
 
 /// Namely's own, in the general status.
@@ -72,7 +72,8 @@ pub const N_ROUTES: u32 = 206;
 /// Namely's own, in the general status.
 pub const N_FACES: u32 = 208;
 
-/// Namely's own, as all of these: in ControlParameters of `cs/config` and in an entry of `cs/disk`.
+/// Namely's own, as are the next ones: in ControlParameters of `cs/config` and in an entry of
+/// `cs/disk`.
 pub const CS_DISK_OCTETS_MAX: u32 = 224;
 /// In ControlParameters of `cs/config` and in an entry of `cs/disk`.
 pub const CS_DISK_ADMISSION: u32 = 226;
@@ -106,7 +107,7 @@ pub const CS_LIST_PACKET: u32 = 252;
 /// In a packet of `cs/list`.
 pub const CS_LIST_FRESH: u32 = 254;
 
-/// In an entry of namely's `name/explain`, as all of these: a cached Data.
+/// In an entry of namely's `name/explain`, as are the next ones: a cached Data.
 pub const EXPLAIN_CACHED: u32 = 256;
 /// A pending Interest.
 pub const EXPLAIN_PENDING: u32 = 258;
@@ -133,7 +134,7 @@ pub const EXPLAIN_RTT: u32 = 278;
 /// Cached Data and pending Interests are left out.
 pub const EXPLAIN_PARTIAL: u32 = 280;
 
-/// In an entry of namely's `vip/status`, `vip/objects` or `vip/neighbours`, as all of these: a
+/// In an entry of namely's `vip/status`, `vip/objects` or `vip/neighbours`, as are the next ones: a
 /// router's name in the exchange.
 pub const VIP_ROUTER: u32 = 282;
 /// Neighbors need not sign.
@@ -170,17 +171,17 @@ pub const VIP_ASKED: u32 = 312;
 pub const VIP_TIER: u32 = 314;
 /// The object comes from here.
 pub const VIP_SOURCE: u32 = 316;
-/// A neighbor's life.
+/// A neighbor's boot number.
 pub const VIP_BOOT: u32 = 318;
 /// The remaining time for which counts are used, ms.
 pub const VIP_FRESH: u32 = 320;
 /// VIPs that are not acknowledged.
 pub const VIP_UNDER_WAY: u32 = 322;
-/// Slots of these.
+/// Slots of the VIPs that are not acknowledged.
 pub const VIP_SLOTS_UNDER_WAY: u32 = 324;
-/// A neighbor's last slot that was entered.
+/// A neighbor's latest slot whose VIPs were added.
 pub const VIP_ENTERED: u32 = 326;
-/// Octets of memory that the content store has of an object.
+/// Octets of an object that the content store has in memory.
 pub const VIP_HELD: u32 = 328;
 /// Blocks of the catalogue.
 pub const VIP_BLOCKS: u32 = 330;
@@ -189,13 +190,13 @@ pub const VIP_DISK_ROOM: u32 = 332;
 /// The rate at which the disk can be read, octets/s.
 pub const VIP_DISK_RATE: u32 = 334;
 
-/// In the response of namely's `trace/read`, as all of these: a packet.
+/// In the response of namely's `trace/read`, as are the next ones: a packet.
 pub const TRACE_ENTRY: u32 = 340;
-/// When it came, us since the Unix epoch.
+/// Its time of arrival, us since the Unix epoch.
 pub const TRACE_TIME: u32 = 342;
 /// The kind of the packet.
 pub const TRACE_KIND: u32 = 344;
-/// That its name is longer.
+/// Its name is truncated.
 pub const TRACE_CUT: u32 = 346;
 /// Its octets.
 pub const TRACE_OCTETS: u32 = 348;
@@ -203,21 +204,21 @@ pub const TRACE_OCTETS: u32 = 348;
 pub const TRACE_NONCE: u32 = 350;
 /// Its HopLimit.
 pub const TRACE_HOP_LIMIT: u32 = 352;
-/// Something that was decided.
+/// A decision.
 pub const TRACE_STEP: u32 = 354;
-/// A decision, in words.
+/// The text of a decision.
 pub const TRACE_WHAT: u32 = 356;
 /// A packet that left.
 pub const TRACE_SENT: u32 = 358;
-/// In ControlParameters of `trace/start`, `read` and `stop`: which trace.
+/// In ControlParameters of `trace/start`, `read` and `stop`: the number of the trace.
 pub const TRACE_ID: u32 = 360;
 
 /// A router's answer to a trace of a name hop by hop.
 pub const HOP_ANSWER: u32 = 362;
-/// In that: a next hop.
+/// In a [`HOP_ANSWER`]: a next hop.
 pub const HOP_NEXT: u32 = 364;
 
-/// In an entry of namely's `name/explain`: whether a command would be let through.
+/// In an entry of namely's `name/explain`: whether a command would be accepted.
 pub const EXPLAIN_RIGHT: u32 = 366;
 /// In an entry of namely's `name/explain`: the client's uid.
 pub const EXPLAIN_UID: u32 = 368;

@@ -37,7 +37,7 @@ block! {
         pub count: Option<u64> = COUNT;
         /// Flags: see [`super::face_flags`], [`super::cs_flags`], [`super::route_flags`].
         pub flags: Option<u64> = FLAGS;
-        /// Mask: which bits of Flags the command sets.
+        /// Mask: the bits of Flags that the command sets.
         pub mask: Option<u64> = MASK;
         /// Strategy.
         pub strategy: Option<Name> = STRATEGY;
@@ -53,13 +53,13 @@ block! {
         pub mtu: Option<u64> = MTU;
         /// CsPolicy: the replacement policy of the content store. Namely's own.
         pub cs_policy: Option<String> = CS_POLICY;
-        /// Most octets of the content store's disk. Namely's own, like the following fields.
+        /// Maximum octets of the content store's disk. Namely's own, like the following fields.
         pub cs_disk_octets: Option<u64> = CS_DISK_OCTETS_MAX;
         /// The admission rule of its disk.
         pub cs_disk_admission: Option<String> = CS_DISK_ADMISSION;
-        /// Requests to its disk that pend from which on it is passed by.
+        /// Number of pending requests from which the router bypasses its disk.
         pub cs_disk_threshold: Option<u64> = CS_DISK_THRESHOLD;
-        /// In which order its disk reads and writes.
+        /// The order of reads and writes of its disk.
         pub cs_disk_queue: Option<String> = CS_DISK_QUEUE;
         /// The number of a trace.
         pub trace_id: Option<u64> = TRACE_ID;

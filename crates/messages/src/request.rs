@@ -23,7 +23,7 @@ pub enum Request<'a> {
     FaceEvents(EventRequest),
 }
 
-/// The prefix that a request used, of the two.
+/// The prefix of a request, one of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     /// `/localhost/nfd`: from this host.
@@ -35,7 +35,7 @@ pub enum Scope {
 /// A command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandRequest<'a> {
-    /// The prefix it came under.
+    /// The prefix of its name.
     pub scope: Scope,
     /// The command.
     pub command: Command,
@@ -46,23 +46,23 @@ pub struct CommandRequest<'a> {
 /// A command's argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandParameters<'a> {
-    /// From the component after the verb.
+    /// In the component after the verb.
     Control(Box<ControlParameters>),
-    /// The Prefix Announcement Data of `rib/announce`, from ApplicationParameters; not checked yet.
+    /// The Prefix Announcement Data of `rib/announce`, in ApplicationParameters; not checked yet.
     Announcement(&'a [u8]),
 }
 
 /// A request for a dataset or one of its segments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DatasetRequest {
-    /// The prefix it came under.
+    /// The prefix of its name.
     pub scope: Scope,
     /// The dataset.
     pub dataset: Dataset,
     /// The faces that `faces/query` lists; without restriction for every other dataset.
     pub filter: FaceQueryFilter,
-    /// The part of `cs/list`, or with its prefix the name of `name/explain`; the root and the first
-    /// part for every other dataset.
+    /// For `cs/list`, the requested part. For `name/explain`, its prefix is the explained name. For
+    /// any other dataset, the root and the first part.
     pub list: CsListQuery,
     /// The number of components that name the dataset (with its filter, and a parameters digest if
     /// the request was signed), before version and segment.
@@ -287,8 +287,8 @@ impl DatasetRequest {
             list = CsListQuery::decode(component.value).map_err(RequestError::Malformed)?;
             prefix_components += 1;
         }
-        // python-ndn signs requests for datasets as it signs commands; the answer's name extends
-        // the whole request.
+        // python-ndn signs requests for datasets, too. The name of the answer extends the whole
+        // name of the request.
         if name.component(prefix_components).is_some_and(|c| c.typ == PARAMETERS_DIGEST_COMPONENT) {
             prefix_components += 1;
         }
@@ -316,7 +316,7 @@ impl<'a> CommandParameters<'a> {
     }
 }
 
-/// The component behind the verb.
+/// The component after the verb.
 fn argument(name: NameRef<'_>) -> Option<Component<'_>> {
     name.component(VERB_PREFIX_COMPONENTS).filter(|c| c.typ == GENERIC_COMPONENT)
 }
@@ -350,26 +350,26 @@ impl Scope {
 
 impl Command {
     /// The command whose permission this one queries; `None` for a command that changes something.
-    /// A query is signed like the command, changes nothing, and its answer is an
+    /// A query is signed like that command and changes nothing. Its answer is an
     /// [`ExplainedRight`](super::ExplainedRight).
     pub fn queried_command(self) -> Option<Command> {
         match self {
             Command::RightsRegister => Some(Command::RibRegister),
             Command::RightsBind => Some(Command::BptBind),
-            // Stands for all that manage.
+            // Represents all commands that need the right to manage.
             Command::RightsManage => Some(Command::FacesUpdate),
             _ => None,
         }
     }
 
-    /// The command's name up to its parameters. `rib/announce` is complete so: its announcement
-    /// goes into ApplicationParameters.
+    /// The command's name without its parameters. This is the whole name of `rib/announce`, because
+    /// its announcement is in ApplicationParameters.
     pub fn prefix(self, scope: Scope) -> Name {
         let (module, verb) = self.words();
         scope.verb_prefix(module, verb)
     }
 
-    /// The name of a command Interest before it is signed (signing appends the parameters digest).
+    /// The name of a command Interest before it is signed. Signing appends the parameters digest.
     pub fn name(self, scope: Scope, parameters: &ControlParameters) -> Name {
         self.prefix(scope).join_generic(parameters.to_vec())
     }

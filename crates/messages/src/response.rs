@@ -28,7 +28,7 @@ impl ControlResponse {
         ControlResponse { code, text: text.into(), body: Vec::new() }
     }
 
-    /// 200 with the parameters as the router carried them out.
+    /// A response of 200 with the parameters that the router applied.
     pub fn ok(parameters: &ControlParameters) -> Self {
         Self::new(status_code::OK, "OK").with_parameters(parameters)
     }

@@ -75,8 +75,8 @@ block! {
 /// The prefix of every strategy's full name.
 pub const STRATEGY_PREFIX: [&str; 3] = ["localhost", "nfd", "strategy"];
 
-/// The name of a strategy that people call by its full name or by its last component, as
-/// `multicast`; `None` if the text is no name.
+/// The full name of a strategy, from its full name or its last component, such as `multicast`.
+/// `None` if `text` is not a name.
 ///
 /// ```
 /// use namely_messages::strategy_name;

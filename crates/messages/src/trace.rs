@@ -12,12 +12,12 @@ use namely_wire::types::NAME;
 /// The kind of a traced event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TracedKind {
-    /// An Interest came, or left.
+    /// An Interest was received or sent.
     #[default]
     Interest,
-    /// A Data came, or left.
+    /// A Data was received or sent.
     Data,
-    /// A Nack came, or left.
+    /// A Nack was received or sent.
     Nack,
     /// A pending Interest ended without an answer.
     Expired,
@@ -54,21 +54,21 @@ block! {
     /// A packet of a trace, or a pending Interest that ended.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct TraceEntry: TRACE_ENTRY {
-        /// When, us since the Unix epoch.
+        /// Time of the event, us since the Unix epoch.
         pub time_us: u64 = TRACE_TIME;
         /// The kind of the event.
         pub kind: TracedKind = TRACE_KIND;
         /// Its name, or the beginning of it.
         pub name: Name = NAME;
-        /// The name is longer.
+        /// Whether the name is truncated.
         pub is_cut: bool = TRACE_CUT;
-        /// The face that it came from.
+        /// The incoming face.
         pub face_id: Option<u64> = FACE_ID;
         /// Its octets.
         pub octets: u64 = TRACE_OCTETS;
         /// An Interest's Nonce, as a number.
         pub nonce: Option<u64> = TRACE_NONCE;
-        /// An Interest's HopLimit as it came.
+        /// An Interest's HopLimit as received.
         pub hop_limit: Option<u64> = TRACE_HOP_LIMIT;
         /// The reason of a Nack, as its number.
         pub nack: Option<u64> = EXPLAIN_NACK;
@@ -76,16 +76,16 @@ block! {
         pub steps: Vec<TraceStep> = TRACE_STEP;
         /// Packets sent.
         pub sent: Vec<TraceSent> = TRACE_SENT;
-        /// Steps and sendings that found no room here.
+        /// Number of steps and sent packets that are omitted for lack of room.
         pub left_out: u64 = COUNT, default;
     }
 }
 
 block! {
-    /// Something that was decided.
+    /// A decision of the router.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct TraceStep: TRACE_STEP {
-        /// The decision, in words of lower case.
+        /// The decision, in lower-case words.
         pub what: Cow<'static, str> = TRACE_WHAT;
         /// A count or a distance.
         pub number: Option<u64> = COUNT;
@@ -98,7 +98,7 @@ block! {
     pub struct TraceSent: TRACE_SENT {
         /// Its kind: an Interest, a Data or a Nack.
         pub kind: TracedKind = TRACE_KIND;
-        /// By which face.
+        /// The outgoing face.
         pub face_id: u64 = FACE_ID;
         /// The reason of a Nack, as its number.
         pub nack: Option<u64> = EXPLAIN_NACK;

@@ -59,21 +59,21 @@ macro_rules! numbered {
 }
 
 numbered! {
-    /// When a face goes away.
+    /// The condition under which a face is closed.
     #[derive(Default)]
     FacePersistency {
-        /// Stays until it is destroyed or its socket fails.
+        /// Closed only if it is destroyed or its socket fails.
         #[default]
         Persistent = 0, "persistent";
-        /// Goes when it has been idle for a while.
+        /// Closed after it has been idle for a while.
         OnDemand = 1, "on-demand";
-        /// Stays until it is destroyed, and outlives its socket.
+        /// Closed only if it is destroyed; it outlives its socket.
         Permanent = 2, "permanent";
     }
 }
 
 numbered! {
-    /// Whether a face stays on this host; `/localhost` packets pass only such faces.
+    /// Whether the peer of a face is on this host. `/localhost` packets use only local faces.
     #[derive(Default)]
     FaceScope {
         /// Leads to other hosts.
@@ -196,8 +196,8 @@ pub mod cs_flags {
 
 /// Bits of a binding's Flags (`bpt/bind`). Namely's own.
 pub mod bind_flags {
-    /// In a command: bind only if a route leads the prefix to the face `local`. In a response: one
-    /// does.
+    /// In a command: bind only if a route leads the prefix to the face `local`. In a response: such
+    /// a route exists.
     pub const ROUTED: u64 = 1 << 0;
 }
 

@@ -16,29 +16,29 @@ block! {
     pub struct VipStatus: ENTRY {
         /// Its name in the exchange.
         pub router: String = VIP_ROUTER;
-        /// Its Ed25519 public key, which neighbors are to believe.
+        /// Its Ed25519 public key, which neighbors have to trust.
         pub key: Vec<u8> = NEIGHBOR_KEY;
-        /// Whether it believes neighbors without a signature.
+        /// Whether it accepts messages of neighbors without a signature.
         pub is_open: bool = VIP_OPEN;
-        /// The number of its slot.
+        /// The number of its current slot.
         pub slot: u64 = VIP_SLOT;
         /// Duration of a slot, ms.
         pub period_ms: u64 = VIP_PERIOD;
         /// The file of its catalogue.
         pub catalogue: String = VIP_CATALOGUE;
-        /// The version of that.
+        /// The version of the catalogue.
         pub version: u64 = VIP_VERSION;
-        /// Objects that are registered.
+        /// Number of registered objects.
         pub objects: u64 = VIP_OBJECTS;
-        /// Blocks of the catalogue, of which these are some.
+        /// Blocks of the catalogue. The registered objects are some of them.
         pub blocks: u64 = VIP_BLOCKS;
-        /// Files of these.
+        /// Files of the catalogue.
         pub files: u64 = VIP_FILES;
-        /// Octets of these.
+        /// Octets of the registered objects.
         pub octets: u64 = VIP_OCTETS;
         /// Room for objects retained in memory, octets.
         pub room: u64 = VIP_ROOM;
-        /// The same on disk, if there is one for objects.
+        /// Room for objects retained on disk, octets, if there is a disk for them.
         pub disk_room: Option<u64> = VIP_DISK_ROOM;
         /// The rate at which the disk can be read, octets/s.
         pub disk_octets_per_s: Option<u64> = VIP_DISK_RATE;
@@ -63,11 +63,11 @@ block! {
         pub score: u64 = VIP_SCORE;
         /// VIPs of requests that began here since it was registered.
         pub asked: u64 = VIP_ASKED;
-        /// Octets of memory that the content store has of it.
+        /// Its octets that the content store has in memory.
         pub held: u64 = VIP_HELD;
         /// The tier that retains it; `None` if none does.
         pub tier: Option<u64> = VIP_TIER;
-        /// This router is its source.
+        /// Whether this router is its source.
         pub is_source: bool = VIP_SOURCE;
         /// The face to which its Interests are sent; `None` if no neighbor leads to it.
         pub face_id: Option<u64> = FACE_ID;
@@ -90,7 +90,7 @@ block! {
         pub fresh_ms: Option<u64> = VIP_FRESH;
         /// VIPs that it has not acknowledged.
         pub under_way: u64 = VIP_UNDER_WAY;
-        /// Slots of these.
+        /// Slots of these VIPs.
         pub slots_under_way: u64 = VIP_SLOTS_UNDER_WAY;
         /// Its latest slot whose VIPs were added here.
         pub entered: u64 = VIP_ENTERED;

@@ -13,7 +13,7 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use crate::message::{Attributes, Reply, Request, replies};
 use crate::uapi::{NNET_GENL_NAME, attr, cmd};
 
-/// Longest datagram of an answer: the kernel fills at most so much at once.
+/// Longest datagram of an answer. The kernel puts at most this number of octets into one.
 const ANSWER_OCTETS: usize = 64 << 10;
 
 /// The controller of generic netlink, which resolves a family's number.
@@ -32,19 +32,19 @@ mod controller {
 pub enum ControlError {
     /// Environment: the module is not loaded.
     NotLoaded,
-    /// Caller: it has not CAP_NET_ADMIN here.
+    /// Caller: it lacks CAP_NET_ADMIN here.
     NotPermitted,
     /// Caller: there is no such face, route, strategy choice or device.
     NotFound,
     /// Caller: the kernel refused the arguments as invalid, with its message if there is one.
     Invalid(Option<String>),
-    /// Caller: the face is permanent, or that of a socket.
+    /// Caller: the face is permanent, or belongs to a socket.
     Permanent,
     /// Caller: there is no such strategy.
     NoStrategy,
     /// Environment: a table is as full as the module's parameters allow.
     Full,
-    /// Bug, of the kernel's: this namespace's forwarder has stopped.
+    /// Bug in the kernel: this namespace's forwarder has stopped.
     Stopped,
     /// Environment: the system refuses.
     System(Errno),
@@ -103,9 +103,9 @@ impl std::error::Error for ControlError {}
 pub enum FaceKind {
     /// A program's socket.
     Socket,
-    /// A station on a device.
+    /// A link address on a device.
     LinkAddress,
-    /// A group of stations on a device.
+    /// A group of link addresses on a device.
     Group,
 }
 
@@ -116,12 +116,11 @@ pub struct Face {
     pub id: u64,
     /// The endpoint of the face.
     pub kind: FaceKind,
-    /// Its network device, by its number, and the address of the station or group; none of a
-    /// socket.
+    /// The index of its network device, and the address of the peer or group; none for a socket.
     pub link: Option<(u32, MacAddress)>,
-    /// Packets or frames that were received.
+    /// Packets or frames received.
     pub packets_in: u64,
-    /// Packets or frames that went.
+    /// Packets or frames sent.
     pub packets_out: u64,
 }
 
@@ -164,7 +163,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Speaks to the forwarder of this network namespace.
+    /// Connects to the forwarder of this network namespace.
     ///
     /// # Errors
     /// [`ControlError::NotLoaded`]: there is no such family.
@@ -224,7 +223,7 @@ impl Control {
         Request::new(self.family, command, is_listing, self.sequence)
     }
 
-    /// Sends a request and hands each message of its answer to `take`, until its end.
+    /// Sends a request, and passes each message of the answer to `take` until the answer ends.
     fn exchange(
         &mut self,
         request: Request,
@@ -248,11 +247,11 @@ impl Control {
     }
 
     /// Stops this network namespace's forwarder by a panic, if the module was loaded with
-    /// `planted=1`. It is for tests of the effect on programs.
+    /// `planted=1`. Tests use it to check the effect on programs.
     ///
     /// # Errors
-    /// [`ControlError::NoStrategy`]: the module was loaded without it. [`ControlError::Stopped`]:
-    /// the forwarder has stopped.
+    /// [`ControlError::NoStrategy`]: the module was loaded without `planted=1`.
+    /// [`ControlError::Stopped`]: the forwarder has stopped.
     pub fn plant_panic(&mut self) -> Result<(), ControlError> {
         let request = self.request(cmd::PANIC, false);
         self.exchange(request, &mut |_| {})
@@ -272,12 +271,13 @@ impl Control {
     /// The faces of devices and of sockets; `local` is not among them.
     ///
     /// # Errors
-    /// [`ControlError`], as of every call below.
+    /// [`ControlError`], as for every call below.
     pub fn faces(&mut self) -> Result<Vec<Face>, ControlError> {
         self.list(cmd::FACE_GET, face)
     }
 
-    /// Makes a face for a station or group on the device with this number, or for NDN's group.
+    /// Creates a face for a link address or group on the device with this index, or for NDN's
+    /// group.
     ///
     /// # Errors
     /// [`ControlError::NotFound`]: no such device. [`ControlError::Full`]: too many faces.
@@ -304,7 +304,7 @@ impl Control {
     /// The FIB, a row for each next hop.
     ///
     /// # Errors
-    /// As of all calls.
+    /// As for every call.
     pub fn routes(&mut self) -> Result<Vec<Route>, ControlError> {
         self.list(cmd::ROUTE_GET, |row| {
             Some(Route {
@@ -343,7 +343,7 @@ impl Control {
     /// The strategy choices.
     ///
     /// # Errors
-    /// As of all calls.
+    /// As for every call.
     pub fn strategies(&mut self) -> Result<Vec<StrategyChoice>, ControlError> {
         self.list(cmd::STRATEGY_GET, |row| {
             Some(StrategyChoice { prefix: name(row, attr::NAME)?, strategy: name(row, attr::STRATEGY)? })
@@ -362,7 +362,7 @@ impl Control {
         self.exchange(request, &mut |_| {})
     }
 
-    /// Takes back the choice at a prefix.
+    /// Removes the strategy choice of a prefix.
     ///
     /// # Errors
     /// [`ControlError::NotFound`]: there is none.
@@ -374,7 +374,7 @@ impl Control {
     /// The prefixes that sockets have bound.
     ///
     /// # Errors
-    /// As of all calls.
+    /// As for every call.
     pub fn bindings(&mut self) -> Result<Vec<Binding>, ControlError> {
         self.list(cmd::BINDING_GET, |row| {
             Some(Binding { prefix: name(row, attr::NAME)?, face: row.u64(attr::FACE)? })
@@ -390,11 +390,11 @@ impl Control {
         self.exchange(request, &mut |_| {})
     }
 
-    /// Erases Data below a prefix, some at a time and `most` at most; answers how many, and 0 if
-    /// none is left.
+    /// Erases a portion of the Data below a prefix, at most `most`. Returns the number of erased
+    /// Data; 0 if none is left.
     ///
     /// # Errors
-    /// As of all calls.
+    /// As for every call.
     pub fn cs_erase(&mut self, prefix: NameRef<'_>, most: Option<u64>) -> Result<u64, ControlError> {
         let mut request = self.request(cmd::CS_ERASE, false).with(attr::NAME, prefix.as_bytes());
         if let Some(most) = most {

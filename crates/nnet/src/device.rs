@@ -1,4 +1,4 @@
-//! Network devices by name and number, of the network namespace that the caller is in.
+//! Network devices of the caller's network namespace, by name and index.
 
 use rustix::io::Errno;
 use rustix::net::netdevice;
@@ -8,7 +8,7 @@ fn any_socket() -> Result<std::os::fd::OwnedFd, Errno> {
     rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
 }
 
-/// The number of the device `name`.
+/// The index of the device `name`.
 ///
 /// # Errors
 /// Caller: there is none (`NODEV`).
@@ -16,7 +16,7 @@ pub fn index(name: &str) -> Result<u32, Errno> {
     netdevice::name_to_index(any_socket()?, name)
 }
 
-/// The name of the device with the number `index`.
+/// The name of the device with the index `index`.
 ///
 /// # Errors
 /// Caller: there is none (`NODEV`).

@@ -10,7 +10,7 @@ use crate::message::{Reply, replies};
 use crate::socket::join_netlink_group;
 use crate::uapi::{NNET_GENL_EVENTS, attr, cmd};
 
-/// Something that has happened.
+/// An event of the forwarder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A face of a device was added.

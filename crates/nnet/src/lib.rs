@@ -1,8 +1,8 @@
 //! The kernel's forwarder (docs/kernel.md) as programs see it: sockets of AF_NNET, the generic
 //! netlink family `nnet`, the files below /proc/net/nnet, and the module itself.
 //!
-//! It never waits but for the kernel's own answer to a request, and keeps no state of its own.
-//! Numbers are those of kernel/module/uapi/nnet.h; a test compares them.
+//! It waits only for the kernel's answer to a request, and keeps no state of its own. Numbers are
+//! those of kernel/module/uapi/nnet.h; a test compares them.
 #![deny(unsafe_code)]
 
 mod control;

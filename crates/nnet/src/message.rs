@@ -1,7 +1,8 @@
 //! Messages of generic netlink: netlink(7) and the kernel's genetlink.
 //!
-//! A message is a header of 16 octets, one of four, and attributes: length and type of 16 bits
-//! each, a value, padded to four octets. All numbers are the processor's.
+//! A message consists of a header of 16 octets, a header of four octets, and attributes. An
+//! attribute has a length and a type of 16 bits each, and a value that is padded to four octets.
+//! All numbers are in the processor's byte order.
 
 use rustix::io::Errno;
 
@@ -18,13 +19,13 @@ const TYPE_BITS: u16 = 0x3fff;
 const ERROR: u16 = libc::NLMSG_ERROR as u16;
 const DONE: u16 = libc::NLMSG_DONE as u16;
 
-/// A request that grows.
+/// A request under construction.
 #[derive(Debug)]
 pub(crate) struct Request(Vec<u8>);
 
 impl Request {
-    /// A request of `command` to `family`: a listing, or a single request whose end is
-    /// acknowledged.
+    /// Creates a request of `command` to `family`: a listing, or a single request with an
+    /// acknowledgement at its end.
     pub(crate) fn new(family: u16, command: u8, is_listing: bool, sequence: u32) -> Self {
         let more = if is_listing { libc::NLM_F_DUMP } else { libc::NLM_F_ACK };
         let mut octets = vec![0; 4];
@@ -57,7 +58,7 @@ impl Request {
 /// One message of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reply<'a> {
-    /// One of the family's, with its attributes.
+    /// A message of the family, with its attributes.
     Message(Attributes<'a>),
     /// The end of the replies.
     End,
@@ -100,7 +101,7 @@ fn ended(message: &[u8]) -> Reply<'_> {
     Reply::Refused(Errno::from_raw_os_error(errno.saturating_neg()), text.map(|t| t.trim_end_matches('\0')))
 }
 
-/// Attributes behind a message's headers.
+/// Attributes after a message's headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Attributes<'a> {
     command: u8,
@@ -108,7 +109,7 @@ pub(crate) struct Attributes<'a> {
 }
 
 impl<'a> Attributes<'a> {
-    /// The attributes in `octets`, which belong to no message of the family's.
+    /// Attributes that are not in a message of the family.
     pub(crate) fn of(octets: &'a [u8]) -> Self {
         Attributes { command: 0, octets }
     }

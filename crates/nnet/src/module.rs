@@ -43,8 +43,9 @@ pub fn places() -> Vec<PathBuf> {
 /// Loads the module in `file` with `parameters`, such as `family=18`, with blanks between them.
 ///
 /// # Errors
-/// Caller: no CAP_SYS_MODULE (`PERM`), it is loaded already (`EXIST`), a parameter is none
-/// (`INVAL`). Environment: it is not for this kernel (`NOEXEC`), or the file cannot be read.
+/// Caller: no CAP_SYS_MODULE (`PERM`), the module is loaded already (`EXIST`), or a parameter is
+/// invalid (`INVAL`). Environment: the module is not for this kernel (`NOEXEC`), or the file cannot
+/// be read.
 pub fn load(file: &Path, parameters: &str) -> io::Result<()> {
     let parameters = CString::new(parameters).map_err(|_| Errno::INVAL)?;
     Ok(rustix::system::finit_module(File::open(file)?, &parameters, 0)?)
@@ -53,8 +54,8 @@ pub fn load(file: &Path, parameters: &str) -> io::Result<()> {
 /// Unloads the module.
 ///
 /// # Errors
-/// Caller: no CAP_SYS_MODULE (`PERM`). Environment: a program has a socket open or a namespace is
-/// being taken away (`AGAIN`, `BUSY`), it is not loaded (`NOENT`).
+/// Caller: no CAP_SYS_MODULE (`PERM`). Environment: a program has a socket open, a namespace is
+/// being removed (`AGAIN`, `BUSY`), or the module is not loaded (`NOENT`).
 pub fn unload() -> Result<(), Errno> {
     rustix::system::delete_module(c"nnet", libc::O_NONBLOCK)
 }

@@ -1,7 +1,8 @@
-//! Sockets of the family: SOCK_RAW, of which each message is one packet.
+//! SOCK_RAW sockets of the family. Each message is one packet.
 //!
-//! Binding needs the family's own address and option, which no library has in a safe form. Packets
-//! are sent and received through `sendmmsg` and `recvmmsg` elsewhere, which accept any descriptor.
+//! Binding uses an address and an option of this family. No library has a safe call for them.
+//! Packets are sent and received through `sendmmsg` and `recvmmsg` elsewhere, which accept any
+//! descriptor.
 #![allow(unsafe_code)]
 
 use std::fmt;
@@ -26,11 +27,11 @@ const IDLE: [u8; 2] = [0x64, 0];
 pub enum OpenError {
     /// Environment: the module is not loaded.
     NotLoaded,
-    /// Bug, of the kernel's: the forwarder of this network namespace has stopped, for this reason.
+    /// Bug in the kernel: the forwarder of this network namespace has stopped, for this reason.
     Stopped(String),
-    /// Caller: to stand for another machine takes CAP_NET_ADMIN.
+    /// Caller: a face to another machine needs CAP_NET_ADMIN.
     NotPermitted,
-    /// Environment: the system refuses; no memory or no room for a forwarder or a face.
+    /// Environment: a system call failed, or there is no memory or room for a forwarder or a face.
     System(Errno),
 }
 
@@ -79,8 +80,7 @@ struct Address {
     name: [u8; NNET_NAME_INLINE],
 }
 
-/// A SOCK_RAW socket of the kernel's forwarder, which does not wait. Its face and bindings end with
-/// it.
+/// A non-blocking SOCK_RAW socket of the kernel's forwarder. Its face and bindings end with it.
 #[derive(Debug)]
 pub struct Socket {
     fd: OwnedFd,
@@ -101,8 +101,8 @@ impl Socket {
         }
     }
 
-    /// Opens a socket with a face to another machine, or to several. A router uses it, and carries
-    /// the packets to these machines. Packets below /localhost do not pass it.
+    /// Opens a socket with a face to another machine, or to several. A router uses it to carry
+    /// packets to these machines. Packets below /localhost do not pass this face.
     ///
     /// # Errors
     /// [`OpenError`]; without CAP_NET_ADMIN [`OpenError::NotPermitted`].
@@ -118,24 +118,24 @@ impl Socket {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let fd = rustix::net::socket_with(AddressFamily::from_raw(family), SocketType::RAW, flags, None);
         let fd = fd.map_err(|errno| match errno {
-            // If no family has the number, a user without privileges receives this error as well.
+            // If no family has the number, every user receives one of these errors, even without
+            // privileges.
             Errno::AFNOSUPPORT | Errno::PROTONOSUPPORT | Errno::SOCKTNOSUPPORT => OpenError::NotLoaded,
             Errno::PERM | Errno::ACCESS if !module::is_loaded() => OpenError::NotLoaded,
             errno => OpenError::System(errno),
         })?;
         let socket = Socket { fd, family };
-        // Another family that has this number does not know the option.
+        // Another family with this number does not have the option.
         socket.face().map_err(|_| OpenError::NotLoaded)?;
         Ok(socket)
     }
 
-    /// Binds `prefix`: its Interests come to this socket once a route leads to the face `local`.
+    /// Binds `prefix`: this socket receives its Interests if a route leads to the face `local`.
     ///
     /// # Errors
     /// Caller: a bound prefix equals it, extends it or is extended by it (`ADDRINUSE`); it is below
-    /// /localhost and the caller has not CAP_NET_ADMIN (`ACCESS`); it is too long (`INVAL`).
-    /// Environment: the table is full (`NOSPC`), no memory (`NOMEM`), the forwarder has stopped
-    /// (`SHUTDOWN`, `IO`).
+    /// /localhost, which needs CAP_NET_ADMIN (`ACCESS`); it is too long (`INVAL`). Environment: the
+    /// table is full (`NOSPC`), no memory (`NOMEM`), the forwarder has stopped (`SHUTDOWN`, `IO`).
     pub fn bind(&self, prefix: NameRef<'_>) -> Result<(), Errno> {
         let octets = prefix.as_bytes();
         if octets.len() > NNET_NAME_INLINE {

@@ -22,7 +22,7 @@ pub const NNET_UNBIND: i32 = 16;
 /// Option: makes the face of a socket that has none, which leads to another machine.
 pub const NNET_REMOTE: i32 = 17;
 
-/// The value of [`NNET_REMOTE`] for one neighbor, and for several.
+/// The value of [`NNET_REMOTE`] for one neighbor. [`NNET_KIND_GROUP`] is for several.
 pub const NNET_KIND_STATION: u32 = 1;
 /// See [`NNET_KIND_STATION`].
 pub const NNET_KIND_GROUP: u32 = 2;

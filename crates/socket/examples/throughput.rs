@@ -1,6 +1,6 @@
-//! The cost of verification. A consumer that believes everything and one that verifies every
-//! segment by manifest fetch the same object in turn, through one router over shared memory, all on
-//! this machine.
+//! The cost of verification. Two consumers fetch the same object in turn through one router, over
+//! shared memory, on this machine. One accepts every segment unverified; the other verifies every
+//! segment by manifest.
 //!
 //! `cargo run --release -p namely-socket --example throughput -- [MIB] [RUNS]`
 

@@ -96,7 +96,7 @@ pub struct Counters {
     /// Responses that are for one client only, and requests without a response from the origin.
     pub unusable: AtomicU64,
     /// Interests refused: the name is no URL, the version is gone, more than [`REQUESTS_MAX`]
-    /// requests are under way, or `bodies_full` counts them.
+    /// requests are under way, or the response was abandoned (`bodies_full`).
     pub refused: AtomicU64,
     /// Responses abandoned because the bodies under way leave no room. Their Interests are refused
     /// as congestion.

@@ -170,7 +170,7 @@ impl Buffer {
 
     /// Returns the answer to `interest` at `now_ns`. With CanBePrefix this is the first packet, in
     /// the order of names, of the newest version below the name. If the first packet below the name
-    /// has no version component there, that packet is the answer.
+    /// has no version component after the name, that packet is the answer.
     pub(crate) fn find(&mut self, interest: &InterestView<'_>, now_ns: u64) -> Option<BufferedPacket> {
         let bare = match interest.implicit_digest() {
             Some(_) => interest.name.without_last(1),

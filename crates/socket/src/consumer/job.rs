@@ -1,7 +1,7 @@
 //! Fetches one object: finds it, verifies its pieces (segments and manifests) in runs as they
-//! arrive, and delivers their content. A job runs on a thread of its own while the socket's thread
-//! drives the connection, or on the caller's thread. The caller's thread also drives the
-//! connection, unless another thread does ([`DrivingCall`]).
+//! arrive, and delivers their content. A job has a thread of its own, while the socket's thread
+//! drives the connection. Otherwise it runs on the caller's thread, which also drives the
+//! connection unless another thread does ([`DrivingCall`]).
 
 use std::collections::VecDeque;
 use std::ops::Range;

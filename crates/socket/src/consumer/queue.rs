@@ -11,8 +11,8 @@
 //!
 //! One lock protects everything except three words. The requesting thread reads `handed` and `news`
 //! in each round without the lock: a release by the writer and an acquire by the reader make the
-//! preceding writes visible. A reader that misses a change reads it in the next round, for which it
-//! is woken. `over` is set under the lock, so that no helper misses it between its check and its
+//! preceding writes visible. If the reader misses a change, it is woken and reads the change in the
+//! next round. `over` is set under the lock, so that no helper misses it between its check and its
 //! wait.
 
 use std::collections::VecDeque;
@@ -38,9 +38,8 @@ pub(super) const AHEAD_DIGESTS: usize = 128;
 /// Time for which a thread waits for pieces before it checks whether the result is still awaited.
 pub(super) const LOOK: Duration = Duration::from_millis(50);
 
-/// Maximum number of buffers retained for later packets. A stream's read receives this number of
-/// packets of 1200 octets in one round, and a calling thread verifies all of them before it reads
-/// more.
+/// Maximum number of buffers retained for later packets. One round of a stream receives this number
+/// of packets of 1200 octets. A calling thread verifies all of them before it receives more.
 const SPARE_MAX: usize = 256;
 
 /// Time for which a helper waits for work before it ends.
@@ -212,7 +211,7 @@ impl<E> VerifyQueue<E> {
         self.tell(state);
     }
 
-    /// Wakes the threads that have work.
+    /// Wakes the threads that now have work.
     fn tell(&self, mut state: MutexGuard<'_, Pieces<E>>) {
         state.most = state.most.max(state.filled);
         let ahead = state.is_work_ahead();
@@ -226,7 +225,7 @@ impl<E> VerifyQueue<E> {
         }
     }
 
-    /// No further pieces arrive.
+    /// Records that no further pieces arrive, because of `error`.
     pub(super) fn end(&self, error: E) {
         self.lock().ended.get_or_insert(error);
         self.ready.notify_all();

@@ -123,8 +123,7 @@ impl Shared {
         self.spawn_within(FETCHES_MAX, job)
     }
 
-    /// As `spawn`, for a thread that replaces one that is about to end. For this the limit is twice
-    /// as high.
+    /// As `spawn`, with twice the limit, because the thread replaces one that is about to end.
     pub(super) fn spawn_instead(
         self: &Arc<Self>,
         job: impl FnOnce(FetchSlot) + Send + 'static,

@@ -140,7 +140,8 @@ pub struct ObjectStream {
     ended: bool,
     /// Whether a fetch was started.
     begun: bool,
-    /// Whether the fetch in progress does not cover the next read, which must restart it.
+    /// Whether the next read must restart the fetch, because the fetch in progress does not cover
+    /// it.
     anew: bool,
     /// The end of reading; later octets are not requested.
     limit: u64,

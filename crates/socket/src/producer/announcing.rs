@@ -1,5 +1,5 @@
-//! Prefix announcements of a producer (option `announce`). Routers that learn routes by themselves
-//! learn a route to the whole prefix from them (docs/strategies.md).
+//! Prefix announcements of a producer (option `announce`). A self-learning router learns a route to
+//! the whole prefix from them (docs/strategies.md).
 
 use std::sync::{Mutex, PoisonError};
 
