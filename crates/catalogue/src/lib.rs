@@ -13,8 +13,9 @@
 //! TAB file TAB octets TAB adler32
 //! ```
 //!
-//! `version` and `octets` are decimal, `adler32` has eight hexadecimal digits. Blocks and files are
-//! names between slashes, without blanks; the octets of a block are those of its files.
+//! `version` and `octets` are decimal, `adler32` has eight hexadecimal digits. The name of a block
+//! or file has parts between slashes, without blanks. The octets of a block are the sum of those of
+//! its files.
 //!
 //! ```
 //! let text = "catalogue\t7\n\

@@ -2,12 +2,12 @@
 //! packets and a server of its own. A packet that finds a queue full enters the next one. A packet
 //! that finds the last one full is lost.
 //!
-//! The states, `m^n` for `n` queues of `m` states, are a Markov chain. Its transitions are
-//! generated into a sparse matrix, and the balance equations are solved by sweeps (Gauss and
-//! Seidel, forwards and backwards in turn) with normalization after each. A sweep only adds and
-//! divides positive numbers, so that a loss of 1e-30 is as exact as one of a tenth. The
-//! subtractions of a direct solver would cancel such a loss, and its factors of a lattice of five
-//! dimensions would fill the memory.
+//! The `m^n` states of `n` queues with `m` states each form a Markov chain. Its transition rates
+//! are generated into a sparse matrix. The balance equations are solved by Gauss-Seidel sweeps,
+//! forwards and backwards in turn, with a normalization after each. A sweep only adds and divides
+//! positive numbers, so a loss of 1e-30 is as exact as a loss of 0.1. A direct solver subtracts,
+//! which cancels such a small loss. Its factors for a lattice of five dimensions would also fill
+//! the memory.
 
 use namely_sim::Random;
 use sprs::{CsMat, TriMat};
@@ -31,13 +31,13 @@ pub const STATES_MAX: usize = 200_000;
 /// - Tests: `bypass_sizes_are_limited`
 pub const QUEUE_STATES_MAX: usize = 128;
 
-/// Most queues: as many as have two states each.
+/// Maximum number of queues. With two states each they have at most [`STATES_MAX`] states.
 const QUEUES_MAX: usize = STATES_MAX.ilog2() as usize;
 
 /// Sweeps after which the chain counts as unsolved.
 const SWEEPS_MAX: usize = 50_000;
 
-/// The greatest relative change of a probability in a sweep that ends the sweeps.
+/// The sweeps end once no probability changes in a sweep by more than this share of itself.
 const CHANGE_MAX: f64 = 1e-12;
 
 /// A probability below this limit is treated as 0, so its changes do not count.
@@ -51,7 +51,7 @@ pub struct Bypass {
 }
 
 impl Bypass {
-    /// Queues that have `states` states each: from empty to full, with `states - 1` packets.
+    /// Creates queues with `states` states each: from empty to full with `states - 1` packets.
     ///
     /// # Errors
     /// Fewer than one queue or two states, or more states than [`QUEUE_STATES_MAX`] of a queue or
@@ -71,7 +71,7 @@ impl Bypass {
         }
     }
 
-    /// A single queue that drops packets on arrival while it has `packets`: the paper's mm1-drop.
+    /// A single queue that drops arriving packets while it has `packets`: the paper's mm1-drop.
     ///
     /// # Errors
     /// As [`Bypass::new`].
@@ -89,13 +89,14 @@ impl Bypass {
         self.states
     }
 
-    /// Packets in `queue` in a state: its digit in the state's number, queue 0 the least.
+    /// Packets in `queue` in a state: a digit of the state's number. Queue 0 has the least
+    /// significant digit.
     fn packets(self, state: usize, queue: usize) -> usize {
         state / self.states.pow(queue as u32) % self.states
     }
 
     /// The rates between states as a matrix (row: to, column: from), and the rate at which each
-    /// state is left. Services are the unit of time.
+    /// state is left. The unit of time is one mean service.
     fn transitions(self, load: f64) -> (CsMat<f64>, Vec<f64>) {
         let all = self.states.pow(self.queues as u32);
         let mut rates = TriMat::new((all, all));
@@ -139,7 +140,8 @@ impl Bypass {
     }
 }
 
-/// One sweep forwards and one backwards; answers the greatest relative change of a probability.
+/// Performs one sweep forwards and one backwards. Returns the greatest relative change of a
+/// probability.
 fn sweep(rates: &CsMat<f64>, left: &[f64], steady: &mut [f64]) -> f64 {
     let mut change = 0.0f64;
     let mut balance = |state: usize| {
@@ -178,7 +180,8 @@ impl Steady {
         self.load
     }
 
-    /// The probability of each state; the packets of queue 0 are the least digit of its number.
+    /// The probability of each state. The packets of queue 0 are the least significant digit of the
+    /// state's number.
     pub fn probabilities(&self) -> &[f64] {
         &self.probabilities
     }
@@ -213,7 +216,7 @@ impl Steady {
         self.probabilities.last().copied().unwrap_or(0.0)
     }
 
-    /// The mean time in a queue of a packet that is not lost, in services (Little's law).
+    /// The mean time that a packet spends in a queue if it is not lost, in services (Little's law).
     pub fn time_mean(&self) -> f64 {
         self.packets_mean() / (self.load * (1.0 - self.loss()))
     }

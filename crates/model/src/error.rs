@@ -19,7 +19,7 @@ pub enum Error {
         /// The given value.
         given: f64,
     },
-    /// More load than the router can take for long.
+    /// A load that the router cannot sustain.
     #[error(
         "{given} packets/s are more than {stage} takes for long: give less than {most}, or raise \
          its rate"
@@ -27,34 +27,34 @@ pub enum Error {
     Overload {
         /// The given load, packets a second.
         given: f64,
-        /// The most that it can take, packets a second.
+        /// The maximum sustained load, packets a second.
         most: f64,
         /// The stage that bounds it.
         stage: &'static str,
     },
-    /// A number of queues or of states of a queue that no model has.
+    /// A number of queues, or of states of a queue, outside the valid range.
     #[error("{given} {of}: give from {least} to {most}")]
     Size {
         /// The name of the value.
         of: &'static str,
         /// The given value.
         given: usize,
-        /// The least.
+        /// The minimum.
         least: usize,
-        /// The most.
+        /// The maximum.
         most: usize,
     },
-    /// More states in all than are solved.
+    /// More states in total than the solver accepts.
     #[error("{queues} queues of {states} states have more than {most} states together: give fewer of either")]
     TooManyStates {
         /// Queues.
         queues: usize,
         /// States of each.
         states: usize,
-        /// The most states in all.
+        /// The maximum number of states in total.
         most: usize,
     },
-    /// The probabilities still changed after as many sweeps as are made.
+    /// The probabilities still changed in the last permitted sweep.
     #[error(
         "the probabilities still change by {change:.1e} of themselves: give fewer states or \
          another load"

@@ -3,8 +3,8 @@
 //!
 //! - [`Router`]: one router as an open network of five queues (section II): the load of each stage,
 //!   the bottleneck, and the router's maximum load.
-//! - [`Bypass`]: routers in a row, of which a full one passes packets on to the next (section IV),
-//!   as a Markov chain. A single queue that drops is the case of one router.
+//! - [`Bypass`]: routers in a row as a Markov chain (section IV). A full router passes packets on
+//!   to the next. A single queue that drops packets is the case of one router.
 //! - [`Stations`]: any queues with bounded room in virtual time, with a seed. [`RouterQueues`] and
 //!   [`BypassQueues`] are the queues of the two models, [`Pipeline`] is the prototype of section
 //!   II.B.

@@ -5,8 +5,8 @@ use namely_sim::plot::{Panel, svg_with_names};
 use crate::bypass::Steady;
 use crate::pipeline::RING_PACKETS;
 
-/// Packets, loss and utilization of models over their load: a line for each model, which has a name
-/// and its steady states in the order of loads. As figure 9 of NB-Cache.
+/// Draws packets, loss and utilization of models over their load, as figure 9 of NB-Cache. A model
+/// has a line: its name, and its steady states in the order of loads.
 pub fn bypass_svg(models: &[(String, Vec<Steady>)]) -> String {
     type Figure = (&'static str, fn(&Steady) -> f64);
     let figures: [Figure; 4] = [
@@ -26,7 +26,8 @@ pub fn bypass_svg(models: &[(String, Vec<Steady>)]) -> String {
 /// A line's points.
 pub type Line = Vec<(f64, f64)>;
 
-/// Packets in rings over time, s: a panel of lines for each title. As figure 2 of NB-Cache.
+/// Draws the packets in rings over time in s, as figure 2 of NB-Cache. Each title has a panel of
+/// lines.
 pub fn ring_svg(panels: Vec<(String, Vec<Line>)>, names: &[&str]) -> String {
     let panels: Vec<Panel> = panels
         .into_iter()
@@ -35,14 +36,14 @@ pub fn ring_svg(panels: Vec<(String, Vec<Line>)>, names: &[&str]) -> String {
     svg_with_names(&panels, 3, "s", names)
 }
 
-/// A panel that is as large as its lines.
+/// Creates a panel with axes that fit its lines.
 fn panel(title: &str, lines: Vec<Line>) -> Panel {
     let most = |of: fn(&(f64, f64)) -> f64| lines.iter().flatten().map(of).fold(0.0, f64::max);
     let (x_max, y_max) = (most(|p| p.0), round_up(most(|p| p.1)));
     Panel { title: title.into(), x_max, y_max, lines }
 }
 
-/// The next of 1, 2, 4 and 8 times a power of ten: their quarters are short numbers.
+/// Rounds up to 1, 2, 4 or 8 times a power of ten. The quarters of such a number are short.
 fn round_up(value: f64) -> f64 {
     if !value.is_finite() || value <= 0.0 {
         return 1.0;

@@ -9,12 +9,12 @@ use namely_sim::Random;
 use crate::error::{Error, rate, share};
 use crate::stations::{Scene, Stations, exponential};
 
-/// The storage of the content store's Data: packets a second that it reads.
+/// The storage of the content store's Data. It determines the number of reads per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Storage {
     /// A solid-state disk: 4,700 packets a second.
     Ssd,
-    /// A disk that turns: 414 packets a second.
+    /// A rotating disk: 414 packets a second.
     Hdd,
 }
 

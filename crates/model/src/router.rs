@@ -1,6 +1,6 @@
-//! One router as an open network of five queues, each with a server of its own (M/M/1): the part of
-//! the offered Interests that arrives at each, and the throughput of the slowest. Equations 4 to 7
-//! of NB-Cache.
+//! One router as an open network of five queues, each with a server of its own (M/M/1). The model
+//! yields the part of the offered Interests that arrives at each queue, and the throughput of the
+//! slowest (equations 4 to 7 of NB-Cache).
 //!
 //! A router in which one thread does all the stages for a packet, one after another, has one
 //! server, not five: [`Router::one_thread_max`].
@@ -42,8 +42,7 @@ impl Stage {
     }
 }
 
-/// Packets that each stage serves in a second when it has enough to do. A stage that nothing is
-/// known of has no bound.
+/// The service rate of each stage, packets a second. A stage without a known rate has no bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
     /// Interests at the content store.
@@ -119,9 +118,9 @@ pub struct StageLoad {
     pub arrivals: f64,
     /// Packets that it could serve in a second.
     pub service: f64,
-    /// The share of time in which it is busy: its arrivals by its service.
+    /// The share of time in which it is busy: arrivals divided by service.
     pub utilisation: f64,
-    /// Packets in it on average, the one that is served included.
+    /// Packets in it on average, including the one in service.
     pub packets_mean: f64,
     /// The mean time of a packet in the station, s.
     pub time_mean_s: f64,
@@ -179,7 +178,7 @@ impl Router {
         Stage::ALL.into_iter().fold((Stage::CsLookup, self.bound(Stage::CsLookup)), least)
     }
 
-    /// Interests a second that one thread can take that does all the stages itself.
+    /// Maximum Interests a second if one thread does all the stages.
     pub fn one_thread_max(&self) -> f64 {
         let spent: f64 = Stage::ALL.into_iter().map(|stage| 1.0 / self.bound(stage)).sum();
         1.0 / spent
@@ -188,7 +187,7 @@ impl Router {
     /// The load of each stage when `load` Interests arrive in a second.
     ///
     /// # Errors
-    /// [`Error::Overload`] if the bottleneck cannot keep up: no queue has a mean length then.
+    /// [`Error::Overload`] if the bottleneck cannot keep up. Its queue then has no mean length.
     pub fn at(&self, load: f64) -> Result<[StageLoad; 5], Error> {
         rate("the load", load)?;
         let (stage, most) = self.bottleneck();

@@ -20,7 +20,7 @@ pub trait Scene {
 
 /// A random time until the next event of a Poisson process with this rate, s.
 pub fn exponential(random: &mut Random, rate: f64) -> f64 {
-    // From just above 0 up to 1: the logarithm is finite.
+    // In (0, 1], so that the logarithm is finite.
     let unit = ((random.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
     -unit.ln() / rate
 }
@@ -42,11 +42,11 @@ pub struct Measured {
     pub seconds: f64,
     /// Packets that arrived from outside.
     pub arrivals: u64,
-    /// Those that found no room.
+    /// Packets that found no room.
     pub lost: u64,
     /// Packets that left.
     pub done: u64,
-    /// Packets that each station holds on average, the one that is served included.
+    /// Packets that each station holds on average, including the one in service.
     pub packets_mean: Vec<f64>,
     /// The share of time in which each station's server serves.
     pub utilisation: Vec<f64>,
@@ -119,7 +119,7 @@ impl<S: Scene> Stations<S> {
         }
     }
 
-    /// Runs until then, s.
+    /// Runs until the virtual time `seconds`.
     pub fn run_until(&mut self, seconds: f64) {
         while self.now_s < seconds {
             self.step(seconds);
@@ -139,7 +139,7 @@ impl<S: Scene> Stations<S> {
         }
     }
 
-    /// The next event, or the passing of time until `end_s` if there is none before.
+    /// Performs the next event. If there is none before `end_s`, advances the time to `end_s`.
     fn step(&mut self, end_s: f64) {
         let due = |server: &Server| match server {
             Server::Busy(ends_s, _) => *ends_s,
@@ -220,8 +220,8 @@ impl<S: Scene> Stations<S> {
         }
     }
 
-    /// A packet has left. The server takes the next one, and a packet that waits for the room
-    /// enters.
+    /// Removes a packet that `station` has served. The server takes the next one, and a packet that
+    /// waits for the room enters.
     fn leave(&mut self, station: usize) {
         self.lengths[station] -= 1;
         self.servers[station] = Server::Idle;

@@ -33,7 +33,7 @@ pub struct DiskSpec {
     pub renews: bool,
     /// True if Data evicted from memory is written.
     pub writes: bool,
-    /// True if only those are written that were requested in memory or are planned.
+    /// True if only Data that was requested while in memory, or that is planned, is written.
     pub writes_asked: bool,
     /// True if the node's processor serves each request itself, and everything else waits for it.
     pub blocking: bool,

@@ -30,7 +30,7 @@ const FILE_PACKETS_RANGES: u64 = 6;
 /// Time of a request to the paper's SSD in one thread in ns (Table II, case A).
 pub const SSD_NS: u64 = 193_400;
 
-/// Time of a request to the paper's HDD, which is slower by 4,700 to 414 (its Fig. 2), in ns.
+/// Time of a request to the paper's HDD in ns. It is slower by the factor 4,700 / 414 (its Fig. 2).
 pub const HDD_NS: u64 = 2_195_000;
 
 /// Delay of the report of a read by another thread in ns: the 18.7 ms that the paper measured
@@ -119,7 +119,8 @@ pub enum Threads {
 pub struct NbCache {
     /// The case.
     pub case: Case,
-    /// Pending requests or, in blocking cases, waiting packets from which a router is busy.
+    /// Number of pending requests from which a router is busy; in blocking cases, of waiting
+    /// packets.
     pub threshold: usize,
     /// Number of requests that a disk serves at once, in cases that do not block.
     pub threads: usize,
@@ -257,8 +258,8 @@ impl NbCache {
             if let Some(holder) = holder(file) {
                 network.store(routers[holder], held.iter().map(data));
             }
-            // A file of R2 or R3 is routed through its holder first; of the others half through R2
-            // and half through R3. The other router is the second choice.
+            // The first choice for a file of R2 or R3 is its holder. For half of the other files it
+            // is R2, and for the other half R3. The other router is the second choice.
             let second = usize::from(holder(file) == Some(2) || holder(file) != Some(1) && file % 2 == 1);
             let add = |node: NodeId, face, cost| {
                 let fib = network.router(node).fib().add_nexthop(prefix.as_name(), face, cost);

@@ -177,8 +177,9 @@ pub enum DiskPolicy {
     All,
     /// A disk to which evicted Data is written if it was requested while it was in memory.
     Requested,
-    /// A disk to which objects are written by plan. Admitting an object to a tier and evicting one
-    /// has a cost, in VIPs that a read of it is worth.
+    /// A disk to which objects are written by plan. The number is the weight of the cost of
+    /// admitting an object to a tier and of evicting one. Costs are in VIPs, like the worth of a
+    /// read.
     Planned(u64),
 }
 
@@ -243,7 +244,7 @@ pub struct Ndise {
     pub warm_ns: u64,
     /// See `warm_ns`.
     pub counted_ns: u64,
-    /// Slot, ms, and amplification: the network's.
+    /// Slot in ms, and amplification. Default: those of the network.
     pub slot: (u32, u8),
 }
 

@@ -182,7 +182,7 @@ impl Network {
     /// also returned.
     ///
     /// # Panics
-    /// If a node has its maximum of faces. If a node has as many faces as it may.
+    /// If a node has its maximum of faces.
     pub fn connect_unlike(&mut self, a: NodeId, b: NodeId, there: LinkSpec, back: LinkSpec) -> LinkEndId {
         let first = self.ports.len();
         for (node, peer, spec) in [(a, first + 1, there), (b, first, back)] {

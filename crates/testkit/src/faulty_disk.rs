@@ -1,4 +1,4 @@
-//! A run of work on a disk that fails as a test wants it.
+//! Runs work on a simulated disk with the faults that a test chooses.
 
 use std::path::Path;
 

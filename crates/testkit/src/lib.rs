@@ -1,11 +1,11 @@
 //! Helpers for the tests of all crates. No other code uses them.
 //!
-//! Skips: a test that needs something which not every machine has calls [`skip`] and returns. It
-//! prints one line, `skipped: <need>: <why>`, which `.ci/tests` gathers. Needs in [`VARIABLE`] must
-//! be met: the test fails instead.
+//! Skips: a test calls [`skip`] and returns if the machine lacks something that the test needs.
+//! [`skip`] prints one line, `skipped: <need>: <why>`, which `.ci/tests` gathers. If [`VARIABLE`]
+//! has the need, the test fails instead.
 //!
-//! Waits: for a condition ([`eventually`], [`until`]), and for a thread that is to wait
-//! ([`asleep`]). No test depends on when a thread or a process runs.
+//! Waits: for a condition ([`eventually`], [`until`]), and until a thread sleeps ([`asleep`]). No
+//! test depends on when a thread or a process runs.
 //!
 //! Names and packets that many tests need: [`name`], [`names`], `signed`, [`hash`].
 #![forbid(unsafe_code)]
@@ -29,22 +29,22 @@ use std::process::Command;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Environment variable with the needs that this machine must meet, by name, between commas or
-/// blanks; `all` is every one.
+/// Environment variable with the needs that this machine must meet: names, separated by commas or
+/// blanks. `all` stands for every need.
 pub const VARIABLE: &str = "NAMELY_REQUIRED";
 
 /// A need of a test that a machine may lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// To be root: to become other users, to give files away.
+    /// Root: to become other users, and to change the owner of files.
     Root,
-    /// Network namespaces: root, `ip`, and a kernel that lets them.
+    /// Network namespaces: root, `ip`, and a kernel that permits them.
     Namespaces,
     /// `tc` and netem, which loses and delays.
     Netem,
     /// `unshare`, and mounting a small disk.
     Mount,
-    /// `setpriv`, which takes capabilities away.
+    /// `setpriv`, which drops capabilities.
     Setpriv,
     /// `systemd-analyze`.
     Systemd,
@@ -89,7 +89,7 @@ pub enum Need {
 }
 
 impl Need {
-    /// Every one.
+    /// All needs.
     pub const ALL: [Need; 25] = [
         Need::Root,
         Need::Namespaces,
@@ -118,7 +118,7 @@ impl Need {
         Need::Requirements,
     ];
 
-    /// As [`VARIABLE`] and `.ci/tests` call it.
+    /// Its name in [`VARIABLE`] and in `.ci/tests`.
     pub fn name(self) -> String {
         format!("{self:?}").to_lowercase()
     }
@@ -193,8 +193,8 @@ pub fn ip(command: &str) -> bool {
     succeeds_or_skip(Need::Namespaces, Command::new("ip").args(command.split_whitespace()))
 }
 
-/// Raises this process's soft limit on descriptors to `count`, which is usually 1,024. False, with
-/// a skip, if the hard limit is lower.
+/// Raises this process's soft limit on descriptors, usually 1,024, to `count`. Returns false after
+/// a skip if the hard limit is lower.
 ///
 /// # Panics
 /// As [`skip`] does.

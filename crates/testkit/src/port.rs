@@ -12,8 +12,8 @@ const EPHEMERAL_MIN: u16 = 32_768;
 /// A port of 127.0.0.1 that is free for TCP and UDP, for a test that binds it later or needs an
 /// unused one.
 ///
-/// The system gives a released port of its own range to the next socket without an address, in any
-/// process. So this port lies below that range, and processes begin at different ones.
+/// The system may assign a released port of its own range to the next socket without an address, in
+/// any process. So this port lies below that range, and processes begin at different ports.
 ///
 /// # Panics
 /// No port is free.

@@ -16,7 +16,7 @@ const PAUSE_MAX: Duration = Duration::from_millis(20);
 /// Waits until `condition` holds; `what` describes it.
 ///
 /// # Panics
-/// If it does not come to hold within [`PATIENCE`].
+/// If it does not hold within [`PATIENCE`].
 #[track_caller]
 pub fn eventually(what: impl Display, mut condition: impl FnMut() -> bool) {
     until(what, || condition().then_some(()));
@@ -56,10 +56,10 @@ pub fn found_within<T>(limit: Duration, mut found: impl FnMut() -> Option<T>) ->
     }
 }
 
-/// Runs `work` on a thread of `scope`, and returns once that thread sleeps in the kernel or has
-/// ended: then it waits for the test's next step.
+/// Runs `work` on a thread of `scope`. Returns once that thread sleeps in the kernel, because it
+/// waits for the test's next step, or has ended.
 ///
-/// A thread may also sleep for another moment on its way. A test must not fail where it did.
+/// A thread may also sleep for a moment before that step. A test must not fail if it did.
 ///
 /// # Panics
 /// If it does neither within [`PATIENCE`].
@@ -101,7 +101,7 @@ fn is_asleep(
 /// the peer.
 ///
 /// # Errors
-/// Those of `receive` but [`io::ErrorKind::Interrupted`].
+/// Those of `receive`, except [`io::ErrorKind::Interrupted`].
 pub fn uninterrupted<T>(mut receive: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     loop {
         match receive() {

@@ -1,9 +1,8 @@
 //! Slots for clients and for streams, their limit per address, and eviction when no slot is free.
 //!
-//! A client is evicted only if it uses its slot for nothing ([`Pace::late`]). Among late clients,
-//! those of the address with the most clients come first; of these the one that has been late for
-//! longest is evicted. A client that keeps up is never closed for another; new clients wait
-//! instead.
+//! Only a late client is evicted: one that does not use its slot ([`Pace::late`]). The victim is a
+//! client of the address with the most clients; of these, the one that has been late for the
+//! longest time. A client that keeps up is never closed for another; new clients wait instead.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

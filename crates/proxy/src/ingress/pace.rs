@@ -50,7 +50,7 @@ enum Phase {
     Answer,
 }
 
-/// A rate that the client owes, as the time left until it has accepted too little.
+/// A rate that a client has to reach, kept as the time left before it has accepted too little.
 #[derive(Clone, Copy, Debug)]
 struct Debt {
     rate: f64,
