@@ -188,7 +188,7 @@ fn a_disk_status_survives_a_round_trip() {
     let with_trouble = CsDiskStatus { trouble: Some("full".into()), ..disk };
     assert_eq!(CsDiskStatus::decode(&with_trouble.to_vec()), Ok(with_trouble));
     assert_eq!(CsDiskStatus::decode(&[128, 3, 232, 1, b'/']), Err(DecodeError::Missing(234)));
-    // Unknown elements that older routers and NFD's skip: only odd types are critical.
+    // Older routers and NFD skip these unknown elements, because only odd TYPEs are critical.
     let mut rest = &wire[2..];
     while let [typ, length, ..] = rest {
         assert_eq!(typ % 2, 0, "{typ}");

@@ -10,9 +10,9 @@ fn assert_near(what: &str, value: f64, expected: f64, tolerance: f64) {
     assert!((value - expected).abs() <= tolerance, "{what}: {value}, not {expected}");
 }
 
-/// Queues, states, load, and the mean packets, utilization and loss that an independent program
-/// found for them by iterating the uniformized chain, to six digits after the point. At load 1 they
-/// are the requirement `NB-18`.
+/// Queues, states and load, with the mean packets, utilization and loss. An independent program
+/// found these by iterating the uniformized chain, to six decimal places. The values at load 1 are
+/// the requirement `NB-18`.
 const PUBLISHED: [(usize, usize, f64, [f64; 3]); 22] = [
     (1, 11, 0.5, [0.994626, 0.499756, 0.000489]),
     (1, 11, 1.0, [5.000000, 0.909091, 0.090909]),

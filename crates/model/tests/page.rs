@@ -45,7 +45,7 @@ fn figure_9_matches_the_model() {
     common::whole("crates/model/tests/snapshots/figure-9.txt", &table.text());
 }
 
-/// When the rings of figure 2 are looked at, ms.
+/// Times at which the rings of figure 2 are sampled, ms.
 const TIMES_MS: [u32; 5] = [50, 100, 200, 500, 1000];
 
 /// `NB-03`.

@@ -7,15 +7,15 @@ use namely_sim::{
 };
 use namely_wire::{DataBuilder, Name, SignatureInfo};
 
-/// A request to the disk, and an Interest for Data that is not on it.
+/// Time of a request to the disk, and of an Interest for Data that is not on it, ns.
 const READ_NS: u64 = 200_000;
 const ABSENT_NS: u64 = 20_000;
 
 /// Number of Data, each of which is requested once.
 const NAMES: u64 = 4_000;
 
-/// Data a second for `offered` Interests a second, of which `hits` of four are for Data on the
-/// disk, and the others for Data upstream.
+/// Data a second for `offered` Interests a second. Of four Interests, `hits` are for Data on the
+/// disk and the others for Data upstream.
 fn throughput(disk: DiskSpec, hits: u64, offered: f64) -> f64 {
     let mut network = Network::new(1);
     let near = network.add_router(RouterSpec {
@@ -55,7 +55,7 @@ fn throughput(disk: DiskSpec, hits: u64, offered: f64) -> f64 {
     consumer.throughput()
 }
 
-/// A disk that no bypass leads around.
+/// A disk without a bypass.
 fn disk(blocking: bool, threads: usize) -> DiskSpec {
     DiskSpec {
         read_ns: READ_NS,

@@ -1,5 +1,6 @@
-//! Neighbor discovery over the forwarder in the kernel: the state machine of namely's router makes
-//! and takes away lower faces, and routes by them, by netlink (docs/discovery.md, docs/kernel.md).
+//! Neighbor discovery over the forwarder in the kernel. The state machine of namely's router
+//! creates and removes faces of devices and routes to them, by netlink (docs/discovery.md,
+//! docs/kernel.md).
 //!
 //! Two network namespaces are two hosts. The test carries their messages, with checksums instead of
 //! signatures; faces, routes and packets are the kernel's. A guest runs it (`kernel/run --tools`).
@@ -39,7 +40,7 @@ struct Node {
     control: Control,
     device: u32,
     address: [u8; 6],
-    /// Hellos and replies that wait for the test to carry them, and whether to one station only.
+    /// Hellos and replies that the test has to carry, and whether to one station only.
     sent: Vec<(bool, Vec<u8>)>,
 }
 
@@ -150,7 +151,7 @@ impl Node {
             Action::DestroyFace { face } => self.control.face_del(face).unwrap(),
             Action::AddRoute { face, prefix } => self.control.route_new(prefix.as_name(), face, 0).unwrap(),
             Action::RemoveRoute { face, prefix } => match self.control.route_del(prefix.as_name(), face) {
-                // It went with its face.
+                // The route was removed with its face.
                 Ok(()) | Err(ControlError::NotFound) => {}
                 Err(error) => panic!("{prefix}: {error}"),
             },
@@ -186,8 +187,7 @@ impl Node {
     }
 }
 
-/// Lets time pass, and carries the messages of two nodes, until `is_done`; a silent node sends
-/// none.
+/// Lets time pass and carries the messages between nodes until `is_done`. A silent node sends none.
 fn run(started: Instant, nodes: &mut [&mut Node], is_done: &mut dyn FnMut(&mut [&mut Node], u64) -> bool) {
     eventually("the nodes come so far", || {
         let now_ns = started.elapsed().as_nanos() as u64;

@@ -93,7 +93,7 @@ fn the_gateway_answers_ranges_and_conditions() {
     let (status, _, _) =
         world.ask("GET http://video/movie HTTP/1.1\r\nHost: video\r\nRange: bytes=0-9\r\nIf-Range: \"m0\"");
     assert_eq!(status, 200);
-    // Without a tag of the origin's the version is one.
+    // Without a tag from the origin, the version is the tag.
     let (_, head, _) = world.get("/plain");
     let tag = head.lines().find_map(|line| line.strip_prefix("etag: ")).expect("a tag").to_owned();
     let (status, _, _) =
@@ -107,7 +107,7 @@ fn a_stale_resource_is_requested_again() {
     let world = world();
     assert_eq!(world.get("/live").2, b"0");
     world.origin.next();
-    // Routers on the way may take the answer for fresh for a moment.
+    // Routers on the path may take the previous answer for fresh for a moment.
     eventually("the gateway answers with what is", || world.get("/live").2 == b"1");
 }
 
@@ -116,7 +116,7 @@ fn a_path_reaches_the_origin_unchanged() {
     let world = world();
     for path in ["/../../x", "/a/./b/../c", "//a///b", "/%2E%2E/x", "/a%2Fb%5C..%00", "/x;v=1/..?a=/../b"] {
         let (status, _, body) = world.ask(&format!("GET {path} HTTP/1.1\r\nHost: video"));
-        // An escape that no path needs stands for its octet: both are one name.
+        // An unnecessary escape stands for its octet, so both spellings are one name.
         let sent = path.replace("%2E", ".");
         assert_eq!((status, String::from_utf8(body).unwrap()), (200, sent), "{path}");
     }

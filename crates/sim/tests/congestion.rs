@@ -49,9 +49,9 @@ fn keep(name: &str, table: &Table) {
     }
 }
 
-/// Runs two and three fetches without loss, with 0.1 % and with 1 %, and one with 1 %, behind a
-/// router that marks and behind one that only drops at a full queue; asserts the limits for two and
-/// three.
+/// Runs two and three fetches without loss, with 0.1 % and with 1 %, and one fetch with 1 %. Each
+/// scenario runs behind a router that marks, and behind one that only drops at a full queue.
+/// Asserts the limits for two and three fetches.
 fn judge(name: &str, congestion: Algorithm) -> Vec<(Bottleneck, Outcome)> {
     let mut table = Table::new(&HEADS);
     let mut outcomes = Vec::new();

@@ -36,8 +36,8 @@ struct Outcome {
     refused: u64,
 }
 
-/// Two consumers behind one router, one next to it and one a link away, fetch from a producer a
-/// link away; an attack begins two seconds earlier.
+/// Two consumers fetch through one router from a producer a link away. One consumer is next to the
+/// router, the other a link away. An attack begins two seconds earlier.
 fn run(router: RouterSpec, is_attacked: bool) -> Outcome {
     let mut network = Network::new(11);
     let [near, middle, far, empty] = [(); 4].map(|()| network.add_router(router));
@@ -79,13 +79,12 @@ fn run(router: RouterSpec, is_attacked: bool) -> Outcome {
     }
 }
 
-/// A ceiling holds the hostile neighbor back; without one it fills the table and its own entries
-/// are evicted. In both cases honest fetches lose nothing and receive at least half of their
-/// goodput.
+/// A ceiling limits the hostile neighbor. Without one it fills the table, and its own entries are
+/// evicted. In both cases honest fetches lose nothing and receive at least half of their goodput.
 #[test]
 fn a_hostile_neighbor_costs_no_simulated_fetch() {
     let without_ceiling = RouterSpec { pit_entries_max: 2_000, ..RouterSpec::default() };
-    // As large a part as by default.
+    // The same share of the table as by default.
     let with_ceiling = RouterSpec { pit_entries_per_face_max: 512, ..RouterSpec::default() };
     for (router, is_filled) in [(without_ceiling, true), (with_ceiling, false)] {
         let (quiet, attacked) = (run(router, false), run(router, true));

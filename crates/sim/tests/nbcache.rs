@@ -68,7 +68,7 @@ fn nb_cache_cases_keep_the_papers_order() {
     assert_eq!((b_ecn.heard, nbcc.heard[3]), ([0; 4], 0), "and who is asked by all hears nothing");
 }
 
-/// NB-26: Table II's reads, taken at their word, explain neither the paper's throughput of B nor
+/// NB-26: the reads of Table II, taken literally, explain neither the paper's throughput of B nor
 /// its round trips.
 #[test]
 fn slow_reads_remove_the_bypass_advantage() {

@@ -1,6 +1,6 @@
-//! The networks of N-DISE in virtual time (`VI-24` to `VI-29`), minutes of one seed, kept as a
-//! table, with disks below memory (`X-04`) and with faults; Abilene; and routers that step together
-//! beside the exact model (`VI-09`).
+//! The networks of N-DISE in virtual time (`VI-24` to `VI-29`): minutes of one seed, recorded as a
+//! table, also with disks below memory (`X-04`) and with faults. Further: Abilene, and routers that
+//! step together beside the exact model (`VI-09`).
 //! docs/experiments/n-dise.md has the whole runs.
 
 use crate::common;
@@ -17,8 +17,8 @@ use namely_vip::{Config, NeighbourConfig, Plane, Vip};
 
 const PAGE: &str = "docs/experiments/n-dise.md";
 
-/// A sixtieth of the paper's time, which even a debug build simulates in a second or two; and twice
-/// as much where slots take a minute.
+/// A sixtieth of the paper's time, and twice as much for slots of a minute. Even a debug build
+/// simulates it in a second or two.
 const SHORT_NS: u64 = 90 * SECOND;
 
 fn row(table: &mut Table, place: NdiseTopology, arm: Arm, outcome: &Outcome) {
@@ -211,7 +211,7 @@ fn synchronous_simulated_routers_match_the_model() {
 /// each router requests `load` objects in a slot.
 fn backlog(scenario: &Scenario, load: u64, slots: usize) -> [f64; 2] {
     let rows = scenario.value["arrivals"]["below"].as_object().expect("nodes");
-    // Those of the scenario are five a slot, in units of 2^-32.
+    // The scenario's arrivals are five a slot, in units of 2^-32.
     let of = |n: usize| -> Vec<(usize, u64)> {
         let row = model::numbers(&rows[&n.to_string()]).into_iter().enumerate();
         row.map(|(k, x)| (k, x * load / (5 << 12))).collect()

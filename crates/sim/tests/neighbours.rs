@@ -51,7 +51,7 @@ struct Segment {
 impl Segment {
     fn new(seed: u64, count: usize, link: LinkSpec) -> Self {
         let mut network = Network::new(seed);
-        // Many have little to do.
+        // Many routers have few entries each.
         let pit_entries_max = if count > 10 { 256 } else { 4096 };
         let spec = RouterSpec {
             faces_max: count + 16,
@@ -69,7 +69,7 @@ impl Segment {
         Segment { network, nodes, ports }
     }
 
-    /// Has all look for neighbors, the first ones as given.
+    /// Enables discovery on all ports, on the first ones with `configs`.
     fn discover(&mut self, configs: impl IntoIterator<Item = Config>) {
         let configs = configs.into_iter().chain(std::iter::repeat(Config::default()));
         for (port, config) in self.ports.iter().zip(configs) {
@@ -121,7 +121,7 @@ fn a_simulated_neighbor_is_usable_within_100_ms() {
     let fib = segment.network.router(nodes[0]).fib().snapshot();
     let hop = fib.iter().find(|entry| entry.prefix == name("/p")).expect("a route");
     assert_eq!(hop.next_hops.iter().map(|hop| hop.face_id).collect::<Vec<_>>(), [face.0]);
-    // It carries traffic, in frames that the other takes.
+    // It carries traffic, in frames that the other one accepts.
     let consumer = segment.network.attach(nodes[0], Box::new(ConstantRate::new(name("/p"), 100)));
     segment.run(SECOND);
     let measured: &ConstantRate = segment.network.behaviour(consumer).expect("a consumer");

@@ -81,7 +81,7 @@ fn reordering_causes_no_retransmission_on_reliable_links() {
         if loss_ppm == 0 {
             assert_eq!((counts.again, back.again, counts.refused, back.refused), (0, 0, 0, 0));
         } else {
-            // Frames that were lost themselves, and frames of which only the acknowledgement was.
+            // A frame is sent again if it, or only its acknowledgement, was lost.
             assert!((counts.lost..2 * counts.lost).contains(&counts.again), "{counts:?}");
         }
     }
@@ -102,11 +102,11 @@ fn a_link_has_its_rate_delay_and_queue() {
     let counts = network.link_counts(data);
     let octets = counts.octets / counts.frames;
     let rtt_ns = network.behaviour::<ConstantRate>(consumer).unwrap().rtt_ns.mean() as u64;
-    // Both ways, the Data's octets, and those of an Interest.
+    // The delay of both ways, and the octets of the Data and of an Interest.
     assert!((20 * MS + octets * 1_000..20 * MS + octets * 1_000 + 80_000).contains(&rtt_ns), "{rtt_ns} ns");
 
-    // Twice the rate of the link: beside the Data being sent the queue holds four and no fifth; the
-    // rest is dropped.
+    // Interests at twice the rate of the link. Beside the Data being sent the queue has room for
+    // four Data. The rest is dropped.
     network.attach(near, Box::new(ConstantRate::new(name("/p/more"), 2_000)));
     network.watch(data);
     network.run_until(3 * SECOND);

@@ -1,10 +1,10 @@
 //! The spread of the shares and the utilization of the congestion controls over seeds: every row of
 //! two and three fetches of `congestion.rs`, over 20 seconds instead of 40, with many seeds each.
 //!
-//! All runs are kept, one line each, in snapshots/congestion-seeds.txt, and their spread in
-//! snapshots/congestion-spread.txt. The same seed gives the same run, so the test does
-//! not do all of them each time: the worst, and the first seeds (`NAMELY_SEEDS`), must come out as
-//! they are kept.
+//! The results of all runs are recorded, one line each, in snapshots/congestion-seeds.txt, and
+//! their spread in snapshots/congestion-spread.txt. The same seed gives the same run, so the test
+//! repeats only the worst runs and the first seeds (`NAMELY_SEEDS`). Their results must equal the
+//! recorded ones.
 
 #[allow(dead_code, reason = "no page shows these tables")]
 mod common;
@@ -22,8 +22,8 @@ use namely_sim::bottleneck::Bottleneck;
 use namely_sim::table::Table;
 use namely_transport::congestion::Algorithm;
 
-/// Set to a number: how many of each row's seeds are run. With `NAMELY_SNAPSHOTS=renew` this number
-/// of seeds is kept (36 runs each, some 16 s of one processor).
+/// Number of seeds of each row to run. With `NAMELY_SNAPSHOTS=renew` the results of this number of
+/// seeds are recorded (36 runs each, some 16 s of one processor).
 const VARIABLE: &str = "NAMELY_SEEDS";
 
 /// The recorded results of all runs.
@@ -122,7 +122,7 @@ fn kept() -> (String, Vec<Line>) {
     (text, lines)
 }
 
-/// The middle, and the least with its seed.
+/// The median, and the minimum with its seed.
 fn spread(lines: &[Line], of: impl Fn(&Line) -> f64) -> [String; 3] {
     let mut sorted: Vec<(f64, u64)> = lines.iter().map(|line| (of(line), line.run.seed)).collect();
     sorted.sort_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
@@ -162,7 +162,7 @@ fn seeds_asked() -> Option<u64> {
 fn every_algorithm_shares_a_bottleneck_under_all_seeds() {
     if common::renew() {
         let mut all = runs(seeds_asked().unwrap_or(20));
-        // An interrupted sweep has whole seeds.
+        // Sorted by seed, so that the output of an interrupted sweep has whole seeds.
         all.sort_by_key(|run| run.seed);
         let text = lines(&all).join("\n") + "\n";
         common::snapshot(KEPT, &text);
@@ -189,8 +189,8 @@ fn every_algorithm_shares_a_bottleneck_under_all_seeds() {
     }
 }
 
-/// Least Jain's index of any run.
+/// Minimum of Jain's index in any run.
 const JAIN_MIN: f64 = 0.97;
 
-/// Least share of the link that any run uses.
+/// Minimum share of the link that any run uses.
 const UTILISATION_MIN: f64 = 0.96;

@@ -1,4 +1,4 @@
-//! Strategies in a network: how they do over minutes.
+//! Behavior of strategies in a network over minutes.
 
 use namely_sim::{
     AppId, ConstantRate, FileFetch, LinkEndId, LinkSpec, MS, Network, Producer, RouterSpec, SECOND,
@@ -116,7 +116,7 @@ fn joined(seed: u64, strategy: &str, links: &[(u64, u64)]) -> (Network, namely_s
     (network, near, ports)
 }
 
-/// The longest time without Data from `from_ns` on, by looking each millisecond until `until_ns`.
+/// The longest time without Data until `until_ns`, sampled each millisecond.
 fn longest_gap_ms(network: &mut Network, until_ns: u64, received: impl Fn(&Network) -> u64) -> u64 {
     let (mut seen, mut since_ns, mut longest_ns) = (received(network), network.now_ns(), 0);
     while network.now_ns() < until_ns {
@@ -135,7 +135,8 @@ fn kill(network: &mut Network, port: LinkEndId) {
     [port, back].into_iter().for_each(|port| network.set_loss(port, 1_000_000));
 }
 
-/// The gaps that consumers see in 20 networks, in each of which the best way dies at another time.
+/// The longest gaps of consumers in 20 networks. In each network the best path fails at another
+/// time.
 fn gaps_ms(
     make: impl Fn() -> Box<dyn namely_sim::Behaviour>,
     received: fn(&Network, AppId) -> u64,
@@ -196,8 +197,8 @@ fn multipath_reaches_nine_tenths_of_two_paths() {
     assert!(goodput("/random", &[(20, 10), (10, 10)]) < 25);
 }
 
-/// A ring of routers that know no route but that of the application at their own side: a consumer
-/// at the first, a producer of `/p` at the fourth.
+/// A ring of routers without routes, except to the application at their own side: a consumer at the
+/// first, a producer of `/p` at the fourth.
 struct Ring {
     network: Network,
     routers: Vec<namely_sim::NodeId>,

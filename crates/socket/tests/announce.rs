@@ -69,7 +69,7 @@ fn an_announcing_producer_teaches_its_whole_prefix() {
         eventually(format_args!("announce: {announce}"), || learned(&near).contains(&name(expected)));
         let is_whole = learned(&near).contains(&name("/p"));
         assert_eq!(is_whole, announce);
-        // Along the route it is a discovery no more.
+        // The Interest follows the learned route, so it is no discovery.
         if announce {
             std::thread::scope(|scope| {
                 let asked = scope.spawn(|| consumer.fetch(&name("/p/y")));

@@ -1,5 +1,5 @@
-//! Making a producer's prefix known to a router: below a routable prefix in the BPT, elsewhere by a
-//! route of its own; and the face of each prefix.
+//! Registration of a producer's prefix at a router. A prefix below a routable one is bound in the
+//! BPT, any other prefix becomes a route. Also the faces of sockets.
 
 use crate::common;
 
@@ -34,7 +34,7 @@ fn bound(world: &World) -> Vec<String> {
     list::<Binding>(world, Dataset::BptList).iter().map(|binding| binding.prefix.to_string()).collect()
 }
 
-/// The routes but those to certificates, which are registered everywhere.
+/// The routes, except those to certificates, which are registered in every case.
 fn routes(world: &World) -> Vec<String> {
     let entries = list::<RibEntry>(world, Dataset::RibList);
     let prefixes = entries.iter().map(|entry| entry.prefix.to_string());
@@ -53,7 +53,7 @@ fn applications_never_bind_overlapping_prefixes() {
     producer.publish(&name("/p/app/file"), octets.as_slice(), &PublishOptions::default()).unwrap();
     assert_eq!(world.consumer("/p").fetch(&name("/p/app/file")).unwrap(), octets);
 
-    // Another process knows nothing of this one's sockets: the router it is that refuses.
+    // Another process has no list of this process's sockets, so only the router can refuse.
     let mut other = connect(&world);
     let refused = other.register(&name("/p/app/below"), &mut |_, _| {}).unwrap_err();
     assert!(refused.to_string().contains("409") && refused.to_string().contains("overlaps"), "{refused}");
@@ -66,7 +66,7 @@ fn applications_never_bind_overlapping_prefixes() {
     beside.close();
     other.unregister(&name("/p/third")).unwrap();
     assert_eq!(bound(&world), [""; 0]);
-    // The producer still answers for its revoked certificate, and that occupies no prefix.
+    // The closed producer's revocation record is still served, and occupies no prefix.
     world.producer("/p/app").close();
 }
 
@@ -86,7 +86,7 @@ fn a_registered_producer_binds_after_a_restart() {
 #[test]
 fn a_consumer_has_its_own_face() {
     let world = World::new();
-    // One connection lists them all: a face of each listing's own would be gone some time after it.
+    // One connection makes all listings. A connection for each would leave a face for some time.
     let mut lister = connect(&world);
     let mut faces = || -> Vec<u64> {
         list_over::<FaceStatus>(&mut lister, Dataset::FacesList).iter().map(|face| face.face_id).collect()

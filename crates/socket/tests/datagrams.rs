@@ -13,8 +13,8 @@ use namely_socket::{CallError, DATAGRAMS_MAX, Datagram, RecvError, errno_name};
 use namely_wire::DataBuilder;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
-/// Echoes parameters; an Interest without any is answered by its own name, and `/p/silent` not at
-/// all.
+/// A producer that answers an Interest with its parameters or, without parameters, with the second
+/// component of its name. It does not answer `/p/silent`.
 fn echo(world: &World) -> common::Scripted {
     let signer = world.signer("/p");
     world.serve("/p", move |interest| {

@@ -174,12 +174,12 @@ fn overlapping_ranges_are_requested_once() {
         whole[place(*from)..place(from.saturating_add(*octets as u64))].to_vec()
     };
     let stream = consumer.open(&name("/p/o")).unwrap();
-    // Out of order, empty, one in the other, meeting in a segment, past the end.
+    // Ranges out of order, empty, nested, with a common segment, and past the end.
     let few = [(2_500_100, 300), (100, 50), (0, 0), (120, 10), (900, 200), (2_999_990, 100), (u64::MAX, 9)];
     let before = consumer.stats().interests;
     assert_eq!(stream.read_ranges(&few).unwrap(), few.map(|range| expected(&whole, &range)));
     assert_eq!(consumer.stats().interests - before, (1 + 1) + (2 + 1) + (1 + 1));
-    // As many ranges as the window, and one more; each in a segment that no other one touches.
+    // As many ranges as the window, and more; each in a segment that no other range touches.
     for count in [RANGES_WINDOW, RANGES_WINDOW + 1, 1000] {
         let many: Vec<_> = (0..count as u64).map(|i| ((i * 7) % 1000 * 3000 + 5, 900)).collect();
         let read = stream.read_ranges(&many).unwrap();

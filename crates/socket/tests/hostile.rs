@@ -56,15 +56,15 @@ fn fails(result: Result<Vec<u8>, FetchError>, errno: &str, says: &str) {
     assert!(error.to_string().contains(says), "{error}");
 }
 
-/// `wire` with a bit of its content, which comes before the signature, turned over.
+/// Flips a bit of the content of `wire`. The content precedes the signature.
 fn damaged(mut wire: Vec<u8>) -> Vec<u8> {
     let middle = wire.len() / 2;
     wire[middle] ^= 1;
     wire
 }
 
-/// Fetches `/p/o`, of which the producer damages segment 5 the given number of times. A router of
-/// its own has nothing in its cache.
+/// Fetches `/p/o` from a producer that damages segment 5 the given number of times. Each call has a
+/// router of its own with an empty cache.
 fn with_corrupt(
     signing: Signing,
     policy: OnBadSegment,
@@ -318,13 +318,13 @@ fn fetches_over_the_limits_are_refused() {
     });
 }
 
-/// Content with RSA signatures by a key with a certificate that comes only after `enough` Interests
-/// for segments.
+/// Content signed by an RSA key. The key's certificate arrives only after `enough` Interests for
+/// segments.
 struct Slow {
     world: World,
     segments: usize,
     asked: Arc<AtomicUsize>,
-    /// Whether the certificate was wanted before.
+    /// Whether the certificate was requested before that.
     wanted_early: Arc<AtomicBool>,
     _producer: Scripted,
 }
@@ -370,7 +370,7 @@ fn all_is_asked_for_before_the_first_is_verified(slow: &Slow) {
         options.revocation = Revocation::Off;
         options.read.attempts = 20;
     });
-    // By its version, so that the first signature to verify is a segment's.
+    // Requested by its version, so that the first signature to verify is a segment's.
     assert!(consumer.fetch(&name("/p/slow/o/v=7")).unwrap() == content(200_000));
     let stats = consumer.stats();
     // Only a verified segment gives the end of the object, so some Interests go past it.

@@ -415,7 +415,7 @@ fn an_object_over_the_callers_limit_is_refused() {
     assert!(matches!(error, FetchError::Object(ObjectError::TooLarge { octets_max: 1999, .. })), "{error}");
 }
 
-/// Notes which segments came.
+/// Records the segments that arrive.
 #[derive(Default)]
 struct Segments(Vec<u64>);
 

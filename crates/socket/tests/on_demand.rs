@@ -266,7 +266,7 @@ fn a_slow_application_causes_congestion_nacks() {
     assert_eq!(answer, Answer::Nack(NackReason::Congestion));
     let stats = producer.stats();
     assert_eq!((stats.pending, stats.dropped_requests_full), (4, 1));
-    // As soon as it has dealt with one there is room for another.
+    // Once the application has handled a request, there is room for another.
     drop(producer.recv_timeout(PATIENCE).unwrap());
     let is_answered = AtomicBool::new(false);
     std::thread::scope(|scope| {

@@ -1,5 +1,5 @@
-//! Streams over a path that loses packets, or lets them overtake one another: between a socket and
-//! a router, over real UDP sockets and a wire between them that user space emulates.
+//! Streams over a path that loses or reorders packets. The path is between a socket and a router:
+//! real UDP sockets, and a wire between them that is emulated in user space.
 
 use crate::common;
 
@@ -14,7 +14,7 @@ use namely_testbed::wire::{Link, Reordering, WireSpec};
 /// Octets of the object.
 const OCTETS: usize = 400_000;
 
-/// A path of 20 ms there and back, fast enough that nothing waits.
+/// A path with a round trip of 20 ms, fast enough that no packet waits.
 const PATH: WireSpec = WireSpec {
     rate_bps: Some(100_000_000),
     delay: Duration::from_millis(10),

@@ -1,6 +1,5 @@
-//! Reverse pull and fetches together (HT-08): a store that several writers change, with values that
-//! are read and replaced as resources are in REST, and with changes that are published to
-//! subscribers.
+//! Reverse pull and fetches together (HT-08). Several writers change a store. Its values are read
+//! and replaced like resources in REST, and its changes are published to subscribers.
 
 use crate::common;
 

@@ -1,5 +1,5 @@
 //! Caches with foreign packets under a producer's names: a consumer requests past them, and reports
-//! their signer in the end.
+//! their signer if it receives no other packets.
 
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -104,7 +104,7 @@ fn congestion_is_distinguished_from_silence() {
     let error = congested.fetch(&name("/p/o")).unwrap_err();
     assert!(error.to_string().contains("congested"), "{error}");
 
-    // The same once it has begun.
+    // The same during a fetch that has begun.
     let genuine = publication(&[7; 20_000], &signer);
     let begun = consumer(anchor, move |interest| {
         let is_metadata = interest.name.components().any(|c| c.value == b"metadata");

@@ -198,7 +198,7 @@ fn a_bound_socket_renews_its_certificate() {
 #[test]
 fn signing_resumes_with_a_newer_certificate() {
     let world = World::new();
-    // Long enough for a machine with much else to do to bind and publish meanwhile.
+    // Long enough for a busy machine to bind and publish meanwhile.
     site_certificate(&world, 1, unix_s() + 10);
     let producer = world.producer("/p/site/s");
     let publish = |version| {
@@ -290,7 +290,8 @@ fn local_ip_routers_accept_their_users_prefix() {
     let options =
         |router: &String| ProducerOptions { router: Some(router.clone()), ..world.producer_options() };
     for (i, uri) in uris.iter().enumerate() {
-        // A name of its own: a cache may have Data that the revoked session before it signed.
+        // A name of its own, because a cache may have Data that the earlier, revoked session
+        // signed.
         let object = name(&format!("/p/x/{i}"));
         let producer = Producer::bind(name("/p/x"), options(uri)).unwrap_or_else(|e| panic!("{uri}: {e}"));
         producer.publish(&object, &content(100_000), &PublishOptions::default()).unwrap();

@@ -190,7 +190,7 @@ fn fill(folder: &Path) {
     drop(producer);
 }
 
-/// This very test runs in another process too, which publishes until it is killed.
+/// This test runs itself in another process, too, which publishes until it is killed.
 #[test]
 fn publications_survive_a_killed_process() {
     const VARIABLE: &str = "NAMELY_TEST_KILLED";
@@ -238,7 +238,7 @@ fn publications_survive_a_killed_process() {
     assert_eq!(producer.stats().dropped_damaged, 0);
 }
 
-/// This very test runs in another process too, which publishes and is killed.
+/// This test runs itself in another process, too, which publishes and is killed.
 #[test]
 fn expired_packets_stay_expired_after_a_kill() {
     const VARIABLE: &str = "NAMELY_TEST_EXPIRED";

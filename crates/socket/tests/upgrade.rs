@@ -28,7 +28,7 @@ fn reliable(world: &World, folder: &Path) -> ProducerOptions {
     }
 }
 
-/// Copies a folder as its user's alone, as the programs make it.
+/// Copies a folder with access for its user only, as the programs create it.
 fn copy(from: &Path, into: &Path) {
     fs::create_dir(into).unwrap();
     fs::set_permissions(into, fs::Permissions::from_mode(0o700)).unwrap();

@@ -118,8 +118,8 @@ fn every_suite_verifies_alike_on_several_threads() {
             Signing::Manifest(ManifestHash::Sha256),
             Signing::Manifest(ManifestHash::Blake3),
         ] {
-            // A consumer that checks only packet digests finds none there; and one suite with the
-            // other hash is enough.
+            // Segments under a BLAKE3 manifest have no packet digest, so a consumer that checks
+            // only digests refuses them. One suite with this hash is enough.
             if signing == Signing::Manifest(ManifestHash::Blake3) && suite != "ed25519" {
                 continue;
             }
@@ -215,6 +215,6 @@ fn cancelled_fetches_leave_no_threads() {
             }
         }
     }
-    // Other tests of this process have such threads too, for a while.
+    // Other tests of this process may have such threads for a while.
     eventually("no thread is left", || threads("namely-verify") + threads("namely-fetch") == 0);
 }

@@ -25,8 +25,8 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// `answer` receives the path and how often [`Origin::next`] was called; it gives headers and
-    /// body.
+    /// `answer` receives the path and the number of calls of [`Origin::next`]. It returns headers
+    /// and body.
     pub fn start(answer: impl Fn(&str, u64) -> (String, Vec<u8>) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -50,7 +50,7 @@ impl Origin {
                     let (headers, body) = answer(&path, turn.load(Ordering::SeqCst));
                     let head =
                         format!("{headers}Content-Length: {}\r\nConnection: close\r\n\r\n", body.len());
-                    // A gateway that has enough goes away.
+                    // A gateway that needs no more octets closes the connection.
                     let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body));
                 });
             }

@@ -1,5 +1,5 @@
-//! Snapshots: results as text, kept in the repository. `NAMELY_SNAPSHOTS=renew` writes them anew;
-//! the change of a result is then a difference that a reader of the commit sees.
+//! Snapshots: results as text in the repository. `NAMELY_SNAPSHOTS=renew` writes them again, so
+//! that a changed result is a visible difference of a commit.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,10 +24,10 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Tests that run at once write one page.
+/// Tests that run in parallel may write the same page.
 static PAGE: Mutex<()> = Mutex::new(());
 
-/// The page shows the result: a block of text behind the comment `<!-- name -->`.
+/// Compares the result with the block of text after the comment `<!-- name -->` of a page.
 pub(crate) fn shown(page: &str, name: &str, text: &str) {
     let _alone = PAGE.lock();
     let path = root().join(page);
@@ -42,7 +42,7 @@ pub(crate) fn shown(page: &str, name: &str, text: &str) {
     compare(&path, &whole[from..to], text);
 }
 
-/// The result is the whole of a file.
+/// Compares the result with a whole file.
 pub(crate) fn whole(file: &str, text: &str) {
     let path = root().join(file);
     if renew() {

@@ -78,7 +78,7 @@ impl World {
         World { dir, router, config }
     }
 
-    /// Another router takes the place of the one that was there, which forgets everything.
+    /// Replaces the router by another one without its state.
     pub(crate) fn restart_router(self) -> Self {
         let World { dir, router, config } = self;
         router.stop();
