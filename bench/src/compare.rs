@@ -27,8 +27,8 @@ pub fn run(options: &Compare) -> Result<(), Error> {
     let place = if options.no_namespace {
         NetworkScope::Loopback("asked to stay".to_owned())
     } else {
-        // This call may replace the process by the same program in a namespace. It does not return
-        // then.
+        // This call may replace the process by the same program in a namespace. In that case it
+        // does not return.
         namespace::enter()
     };
     let interrupt = Interrupt::on_signals()?;

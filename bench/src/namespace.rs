@@ -18,9 +18,9 @@ pub enum NetworkScope {
     Loopback(String),
 }
 
-/// Moves this process into a network namespace of its own by starting it again inside one, if it
-/// may (root) and can (unshare from util-linux, ip from iproute2). Otherwise returns the reason why
-/// it stays in the present one.
+/// Starts this program again inside a network namespace of its own. This requires root, unshare
+/// (util-linux) and ip (iproute2). Otherwise returns the reason why the process stays in the
+/// present namespace.
 pub fn enter() -> NetworkScope {
     if env::var_os(MARK).is_some() {
         return match bring_up_loopback() {

@@ -153,7 +153,7 @@ fn ratios(results: &Results, scenario: Scenario, subjects: &[&dyn Subject]) -> V
     };
     let median = |subject: &dyn Subject| results.summary(scenario, subject.name(), metric).map(|s| s.median);
     let of = |family: SubjectName| subjects.iter().filter(move |s| s.family() == family);
-    // namely's own client is the first: its users have it.
+    // The first subject is namely's own client, which its users run.
     let Some(own) = of(SubjectName::Namely).next().and_then(|s| median(*s)) else { return Vec::new() };
     let peers = [SubjectName::Nfd, SubjectName::Ndnd, SubjectName::Relay];
     let best = |family| {

@@ -43,8 +43,8 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 const STOP_LIMIT: Duration = Duration::from_secs(4);
 
 /// Maximum growth from before the first attack to the end: memory in MiB without cached and pending
-/// packets, descriptors, faces, PIT entries. After all attacks one after the other 34 to 52 MiB
-/// remain, not 20; see docs/security.md.
+/// packets, descriptors, faces, PIT entries. After all attacks in turn, 34 to 52 MiB remain. The
+/// target is 20 (docs/security.md).
 const MORE_MAX: [f64; 4] = [80.0, 4.0, 2.0, 16.0];
 
 /// Options of `soak`.
@@ -157,8 +157,8 @@ pub fn run(options: &Soak) -> Result<(), Error> {
     let tell = ProgressReporter { started, json: options.json };
     tell.holdings("start", &start, 0, 0)?;
     let (failures, warm) = load(options, length, &world, &tell, dir.path(), &interrupt)?;
-    // Memory is that after the honest load has grown its tables. All else is that before the first
-    // peer.
+    // The expected memory is that after the honest load has grown the tables. The other resources
+    // are those before the first peer.
     let expected = Holdings { memory_mib: warm.memory_mib, in_use_mib: warm.in_use_mib, ..start };
     let (end, leaked) = settle(&world, &expected, &interrupt)?;
     tell.holdings("end", &end, 0, failures.len())?;

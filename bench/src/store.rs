@@ -70,7 +70,8 @@ pub fn run(options: &Store) -> Result<(), Error> {
     figures.push(("fio_reads_s", fio.map_or(Value::Null, |(fio, _)| json!(fio))));
     figures.push(("fio_cpu_us_a_read", fio.map_or(Value::Null, |(_, cpu_us)| json!(cpu_us))));
     figures.push(("reads_of_fio", fio.map_or(Value::Null, |(fio, _)| json!(reads / fio))));
-    // This case is worse than SIGKILL, after which only segments that were not full lack an index.
+    // After SIGKILL, only segments that are not full lack an index. This case is worse: every
+    // segment lacks one.
     remove_indexes(&folder)?;
     let begun = Instant::now();
     drop(open(&folder, options)?);

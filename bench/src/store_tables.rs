@@ -139,8 +139,8 @@ fn orders(folder: &Path, options: &StoreTables) -> Result<Vec<Row>, Error> {
     orders.into_iter().map(&mut row).collect()
 }
 
-/// Writes `packet` under successive names until `is_over`. It is never read, so its signature need
-/// not match the name.
+/// Writes `packet` under successive names until `is_over`. No reader requests it, so its signature
+/// need not match the name.
 fn write(tier: &Tier, packet: &mut [u8], next: &mut u64, is_over: &AtomicBool) {
     let mut name = name(*next);
     let octets = name.as_name().as_bytes();

@@ -72,7 +72,7 @@ fn assert_kept(figures: &Value) {
     assert_answered_and_given_back(figures, MEMORY_LEFT_MIB);
 }
 
-/// The second half of it, with so much memory left.
+/// The part of the promise about the router: it answers, and at most `left_mib` MiB remain.
 #[track_caller]
 fn assert_answered_and_given_back(figures: &Value, left_mib: f64) {
     assert!(number(figures, "fetches") >= 3.0, "nothing was fetched: {figures}");
@@ -80,7 +80,7 @@ fn assert_answered_and_given_back(figures: &Value, left_mib: f64) {
     assert!(number(figures, "status_max_ms") < STATUS_MS_MAX, "{figures}");
     assert!(number(figures, "turn_max_us") < TURN_US_MAX, "{figures}");
     let left = number(figures, "memory_after_mib") - number(figures, "memory_before_mib");
-    // A router that was too busy to report it counts as one with nothing more in use.
+    // A router that was too busy to report its memory in use counts as one whose use did not grow.
     let in_use = |key: &str| figures[key].as_f64();
     let more = in_use("in_use_after_mib").zip(in_use("in_use_before_mib"));
     let left = left - more.map_or(0.0, |(after, before)| after - before);
@@ -163,7 +163,7 @@ fn incomplete_handshakes_cost_no_fetch() {
 fn reflection_to_a_forged_address_is_limited() {
     let Some(figures) = attack("reflection") else { return };
     assert!(sent(&figures, "reflection.interests") > 2000, "{figures}");
-    // 10 Mbit/s, and the burst: a tenth of a second's worth in 3 s, and one packet.
+    // The limit of 10 Mbit/s, and the burst in 3 s: 100 ms of that rate, and one packet.
     let kbit_s = sent(&figures, "reflection.victim_kbit_s");
     assert!(kbit_s <= 10_500, "{kbit_s} kbit/s reach the victim: {figures}");
     assert!(kbit_s >= 2000, "nothing was reflected, so that nothing is shown: {figures}");
@@ -178,7 +178,7 @@ fn renames_during_a_fetch_change_nothing_outside() {
     assert_kept(&figures);
 }
 
-/// A proven station receives Interests beside the producer, and costs the producer no ping.
+/// A proven station receives Interests beside the producer, and no ping of the producer is lost.
 #[track_caller]
 fn assert_producer_kept(figures: &Value, attack: &str) {
     assert!(sent(figures, &format!("{attack}.proofs")) > 0, "the station is no neighbor: {figures}");

@@ -46,7 +46,7 @@ fn a_tree_is_copied_twice() {
             assert!(row["client_cpu_s"]["median"].is_number() && row["files"] == 250, "{row}");
         }
         if !said.contains("not counted") {
-            // A file cannot be copied by less than opening, writing and closing it.
+            // A copy of a file takes at least three calls: open, write and close.
             let calls = row(who, "copy").unwrap()["client_calls"].as_u64();
             assert!(calls.is_some_and(|calls| calls > 3 * 250), "{printed}");
         }

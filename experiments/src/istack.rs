@@ -50,8 +50,8 @@ struct Row {
     experiment: &'static str,
     what: &'static str,
     workers: u32,
-    /// The dispatcher over the consumers' link: none, sharing the workers' cores, or with a core of
-    /// its own.
+    /// The dispatcher over the consumers' link, if there is one: true if it has a core of its own,
+    /// false if it shares the workers' cores.
     dispatcher: Option<bool>,
     payload: u32,
     flows: u32,

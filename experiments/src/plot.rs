@@ -25,7 +25,7 @@ pub struct Plot {
     pub to: PathBuf,
 }
 
-/// Bars that a plot may have: more cannot be read.
+/// Maximum number of bars in a plot. More would not be readable.
 const BARS_MAX: usize = 200;
 
 /// Maximum octets of one line. The programs print lines of a few hundred octets.
@@ -51,7 +51,7 @@ pub(crate) struct Bar {
 /// Runs `plot`.
 ///
 /// # Errors
-/// A file that cannot be read or written, and lines of no experiment.
+/// Returns an error if a file cannot be read or written, or if a line is of no experiment.
 pub fn run(options: &Plot) -> Result<(), Error> {
     let mut bars = Vec::new();
     for path in &options.files {
@@ -71,7 +71,7 @@ pub fn run(options: &Plot) -> Result<(), Error> {
 /// Writes the bars as SVG.
 ///
 /// # Errors
-/// A file that cannot be written.
+/// Returns an error if the file cannot be written.
 pub(crate) fn write(to: &Path, bars: &[Bar]) -> Result<(), Error> {
     draw(to, bars).map_err(|e| {
         Error::environment(format!("cannot write {}", to.display()), std::io::Error::other(e.to_string()))

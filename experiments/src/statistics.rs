@@ -6,7 +6,7 @@ const T: [f64; 30] = [
     2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 ];
 
-/// A mean, and half of its confidence interval; none of one sample.
+/// A mean, and half of its confidence interval. A single sample has no interval.
 pub(crate) fn mean(samples: &[f64]) -> (f64, Option<f64>) {
     let count = samples.len().max(1) as f64;
     let mean = samples.iter().sum::<f64>() / count;
@@ -14,7 +14,7 @@ pub(crate) fn mean(samples: &[f64]) -> (f64, Option<f64>) {
         return (mean, None);
     };
     let variance = samples.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / freedom as f64;
-    // Beyond the table by its approximation, which is within a thousandth there.
+    // Beyond the table, an approximation is used. Its error there is below a thousandth.
     let t = T.get(freedom - 1).copied().unwrap_or(1.96 + 2.4 / freedom as f64);
     (mean, Some(t * (variance / count).sqrt()))
 }

@@ -91,7 +91,7 @@ const TCP_PORT: u16 = 6000;
 /// Maximum time of one fetch.
 const FETCH_LIMIT: Duration = Duration::from_secs(300);
 
-/// A way of transport that is compared.
+/// One of the compared transports.
 #[derive(Clone, Copy, Debug)]
 enum TransportMode {
     /// The kernel's TCP.
@@ -116,7 +116,7 @@ const WAYS: [(&str, TransportMode); 6] = [
     ("ECDSA, each packet", named("ecdsa", "packet", true)),
 ];
 
-/// The rates of each consumer in one run of a way.
+/// The rate of each consumer in one run of a transport.
 type Rates = Vec<f64>;
 
 /// Builds the topology, and runs the experiment or waits.
@@ -339,8 +339,8 @@ impl<'a> Lab<'a> {
         Ok(rates)
     }
 
-    /// Prints the latency of requests between two containers, if the option is set. The sockets of
-    /// either end are at their container's router; one process holds both.
+    /// Prints the latency of requests between two containers, if the option is set. One process has
+    /// the sockets of both ends. Each socket connects to the router of its container.
     fn print_latency(&self, options: &Topology, interrupt: &Interrupt) -> Result<(), Error> {
         let Some(count) = options.latency else { return Ok(()) };
         let mut command = command(self.client.path(), self.dir);
@@ -357,7 +357,7 @@ impl<'a> Lab<'a> {
         Ok(())
     }
 
-    /// Instructions for a person who works in it.
+    /// Instructions for a person who works in the containers.
     fn description(&self) -> String {
         let mut text =
             format!("{PREFIX} leads from every consumer's router to the producer's; Ctrl-C ends all\n");
@@ -374,7 +374,7 @@ impl<'a> Lab<'a> {
     }
 }
 
-/// Its index among the nodes, from which its addresses are made.
+/// The index of a node. Its addresses derive from it.
 fn place(node: &str) -> usize {
     NODES.iter().position(|known| *known == node).unwrap_or(0)
 }

@@ -1,5 +1,5 @@
-//! The experiment itself, short and small: over names the server answers a request once that over
-//! TCP it answers each time.
+//! The experiment itself, short and small. Over TCP, the server answers every request of every
+//! viewer. Over names, it answers the same request once.
 
 use crate::common;
 

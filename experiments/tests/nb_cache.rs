@@ -45,11 +45,11 @@ fn every_nb_cache_case_uses_real_routers() {
     }
     assert!(b["bypassed"][0].as_u64() > Some(0), "R1 passes requests on when its disk is busy: {b}");
     assert!(b["read"][3].as_u64() > a["read"][3].as_u64(), "R4 answers it: {b}");
-    // NB-24, NB-30. By how much depends on the machine; that a router does not wait does not.
+    // NB-24, NB-30: a router that does not wait is faster on any machine. The difference depends on
+    // the machine.
     assert!(b["rtt_ms"].as_f64() < a["rtt_ms"].as_f64(), "{a}\n{b}");
     assert!(b["taken_ms"].as_f64() < a["taken_ms"].as_f64(), "{a}\n{b}");
-    // Packets that wait for R1 are counted, so that it marks, and its consumer keeps the queue
-    // short.
+    // R1 counts the packets in its queue and marks. So its consumer keeps the queue short.
     let most = |row: &Value| row["most"][1].as_u64().unwrap();
     assert!(a_ecn["marked"].as_u64() > Some(0) && a["marked"] == 0, "{a_ecn}");
     assert!(most(a) > 64 && most(a_ecn) < most(a), "{a}\n{a_ecn}");
@@ -57,9 +57,9 @@ fn every_nb_cache_case_uses_real_routers() {
     for row in [a_ecn, ecn, nbcc] {
         assert!(row["window"].as_f64() > Some(1.0) && row["rtt_ms"].as_f64() < a["rtt_ms"].as_f64(), "{row}");
     }
-    // NB-23: the paths through R1 have been timed, and reads of B take longest. Of the packets that
-    // end within an iteration one batch in a while is timed, which may miss those that found R1
-    // busy.
+    // NB-23: R1 has timed its paths, and the reads of B take longest. For packets that end within
+    // an iteration, R1 times only a sample of batches. The sample may miss the packets that found
+    // R1 busy.
     let timed = |path: usize| b["timed_ms"][path]["timed"].as_u64().unwrap();
     assert!((1..=3).all(|path| timed(path) > 0), "{b}");
     let ms = |path: usize| b["timed_ms"][path]["mean_ms"].as_f64().unwrap();
@@ -85,7 +85,8 @@ fn thresholds_threads_and_disks_are_swept() {
     assert!(hdd["kpps"].as_f64() < ssd["kpps"].as_f64(), "{ssd}\n{hdd}");
 }
 
-/// The paper's prototype has a request for each Data that it writes, and learns of reads late.
+/// The paper's prototype writes each Data by a request of its own, and receives reports of reads
+/// late.
 #[test]
 fn prototype_writes_and_late_reads_are_measured() {
     let cases = ["--tables", "cases", "--cases", "A,D"];
@@ -98,11 +99,11 @@ fn prototype_writes_and_late_reads_are_measured() {
         let writes = |row: &Value| row["disk_writes"][0].as_u64().unwrap();
         assert!(writes(grouped) < packets / 20, "{grouped}");
         // R1 writes the Data that it lacks, which is more than half. A router that waits has
-        // written it when all has arrived; another one is then still writing.
+        // written all of it when the last Data arrives. Another router is still writing then.
         let least = if alone["case"] == "A" { packets / 2 } else { 5 * writes(grouped) };
         assert!(writes(alone) > least, "{grouped}\n{alone}");
     }
-    // 12.5 ms, slowed by 8, and a router that waits for its disk learns of a read at once.
+    // The delay of 12.5 ms is slowed by 8. A router that waits for its disk has no delay.
     let read_ms = |row: &Value| row["timed_ms"][2]["mean_ms"].as_f64().unwrap();
     assert!(read_ms(&alone[1]) >= 100.0 && read_ms(&alone[0]) < 100.0, "{alone:?}");
 }

@@ -36,8 +36,8 @@ fn real_service_routers_fill_their_caches() {
         let delay_ms = consumer["delay_ms"].as_f64();
         assert!(delay_ms.is_some_and(|ms| (20.0..2000.0).contains(&ms)), "{line}");
     }
-    // Stores have room for five objects. Neighbors reported the requests at the consumers' routers
-    // to one another, otherwise the forwarders would have no VIPs.
+    // Stores have room for five objects. The forwarders have VIPs only if neighbors reported the
+    // requests at the consumers' routers to one another.
     for held in line["held"].as_array().expect("two forwarders") {
         let looks: Vec<(Vec<usize>, usize)> = serde_json::from_value(held.clone()).expect("ranks");
         assert!(looks.iter().any(|(ranks, _)| !ranks.is_empty()), "{line}");
@@ -63,9 +63,8 @@ fn real_routers_plan_for_memory_and_disk() {
         kept_most = kept_most.max(kept.into_iter().max().unwrap_or(0));
     }
     assert!(kept_most > 0, "{line}");
-    // There is room for ten objects of 128 packets of 6400 octets, which a router takes to be
-    // larger. They are read at the configured rate or, after a read, at no more than the disk's
-    // rate.
+    // There is room for ten objects of 128 packets of 6400 octets. A router assumes a larger size
+    // for each. The assumed rate is the configured one or, after a read, at most the disk's.
     for disk in line["disks"].as_array().expect("two forwarders") {
         let objects = disk["room"].as_u64().map(|octets| octets / (128 * 6400));
         assert!(objects.is_some_and(|objects| (7..10).contains(&objects)), "{line}");
@@ -87,7 +86,7 @@ fn a_catalogue_reload_loses_no_interest() {
     }
     assert!(line["bps"].as_f64() > Some(1e6) && line["reload"]["bps"].as_f64() > Some(1e6), "{line}");
     assert_eq!(line["finished"], true, "{line}");
-    // The names lead to objects: the fetched ones were counted.
+    // The router counted VIPs, so it found the objects of the fetched names.
     assert!(line["asked"].as_f64() > Some(0.0), "{line}");
 }
 

@@ -25,8 +25,9 @@ const LIFETIME_MS: u64 = 3_600_000;
 /// Number of datagrams, each of which creates a face.
 const SOURCES: u64 = 10_000;
 
-/// Objects per second of which false packets are sent. The rate exceeds that of the honest fetch.
-/// It is low enough that the attack does not overload the producer, which receives the Interests.
+/// Number of objects per second for which the attacker sends false packets. The rate exceeds that
+/// of the honest fetch. It is low enough that the attack does not overload the producer, which
+/// receives the Interests.
 const OBJECTS_PER_SECOND: f64 = 100.0;
 
 /// Content of a first fragment, octets.

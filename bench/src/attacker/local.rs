@@ -66,8 +66,8 @@ pub(super) fn descriptors(place: &RouterAddresses, end: &End) -> io::Result<Atta
         kept.push(OpenSocket::Unix(connection));
         if result.is_err() {
             // If the router's sockets accept no descriptors, the kernel refuses them here. The
-            // attacker's own close(2) would block, so the list drops the socket after its peer,
-            // which is earlier in the list.
+            // attacker's own close(2) would block until the peer reads. So the list holds the
+            // socket behind its peer, and drops the peer first.
             refused += 1;
             kept.push(OpenSocket::Tcp(slow));
         }

@@ -40,7 +40,7 @@ const PAUSES: [Duration; 3] =
 /// One fetch, ping or status request.
 #[derive(Clone, Debug)]
 pub(crate) struct Trial {
-    /// The load's part that made it.
+    /// The part of the load that made this trial.
     pub(crate) who: &'static str,
     /// Its start.
     pub(crate) start: Instant,
@@ -113,9 +113,9 @@ impl Shared {
 }
 
 impl Honest {
-    /// Starts the load at `world`: a consumer by Unix socket and one by UDP of the large object,
-    /// another by shared memory if `more` requires it, and one by Unix socket of objects that were
-    /// never fetched before.
+    /// Starts the load at `world`. Two consumers fetch the large object, one by Unix socket and one
+    /// by UDP. A third one fetches it by shared memory if `more` requires it. The last one fetches
+    /// a new object by Unix socket each time.
     pub(crate) fn start(world: &World, more: Consumers, interrupt: &Interrupt) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let log = Arc::new(Mutex::new(Log::default()));
@@ -350,7 +350,7 @@ fn take_packet(received: &mut Vec<u8>) -> Result<Option<Vec<u8>>, String> {
     }
 }
 
-/// Returns the Data in a packet, if it is that of `name`.
+/// Returns the Data in a packet, if its name is `name`. A Nack is an error.
 fn answer_to(name: &Name, packet: &[u8]) -> Result<Option<Vec<u8>>, String> {
     let link = LpView::parse(packet).map_err(|e| e.to_string())?;
     if let Some(reason) = link.headers.nack {

@@ -34,7 +34,7 @@ pub(super) const GROUP: &str = "ether://[01:00:5e:00:17:aa]";
 /// The group of UDP, and its port.
 const UDP_GROUP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(224, 0, 23, 170)), 56363);
 
-/// An address that is not of the link's network, though the station has it (RFC 5737).
+/// An address of the hostile station outside the link's network (RFC 5737).
 const OUTSIDE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(198, 51, 100, 9)), 6363);
 
 /// The prefix of the producer.

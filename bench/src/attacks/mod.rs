@@ -224,8 +224,8 @@ impl Attackers {
         })
     }
 
-    /// Starts as many processes, which consume the CPU time of the attackers of `attack` and send
-    /// nothing.
+    /// Starts one process for each part of `attack`. The process consumes the CPU time of its
+    /// attacker, and sends nothing.
     fn spin(
         attack: Attack,
         world: &World,

@@ -134,8 +134,8 @@ impl Router {
         seen
     }
 
-    /// Returns the VIPs that the plane accepted, in percent of the capacity of the neighbor's link
-    /// in the elapsed slots and in those that the neighbor may save up.
+    /// Returns the VIPs that the plane accepted, in percent of the capacity of the neighbor's link.
+    /// The capacity covers the elapsed slots, and the slots that the neighbor may save up.
     fn offered(&self, is_over: &AtomicBool) -> AttackerCounts {
         let before = self.counters();
         self.wait(is_over);

@@ -42,7 +42,7 @@ const FRESH: &str = "fresh";
 /// Number of requested segments per object of the producer on the link.
 const BESIDE_SEGMENTS: u64 = 16;
 
-/// Maximum delay of an attacker past its time. It is stopped afterwards.
+/// Time for which an attacker may exceed its duration. Then it is stopped.
 pub(super) const ATTACKER_GRACE: Duration = Duration::from_secs(20);
 
 /// Octets of a segment.
@@ -67,7 +67,7 @@ pub(crate) struct World {
     lan: Option<Lan>,
 }
 
-/// The settings of the router under attack beside its defaults.
+/// The settings of the router under attack that differ from its defaults.
 pub(crate) struct Setting<'a> {
     /// The attacks. The world has a link and the virtual plane if one of them needs it.
     pub(crate) attacks: &'a [Attack],

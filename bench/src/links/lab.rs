@@ -162,7 +162,7 @@ impl<'a> Lab<'a> {
         let said: Value = serde_json::from_str(said.trim()).unwrap_or_default();
         let mut figures = rate(object, &outcome);
         for (n, (after, before)) in after.into_iter().zip(before).enumerate() {
-            // With one router, the consumer's is the producer's.
+            // With one router, consumer and producer share it.
             if n < 2 || last > 0 {
                 figures.cpu_s_per_gib[n] = Some((after - before) / gib(object));
             }

@@ -1,6 +1,6 @@
 //! Links: the cost of fetching an object over each kind of link between two routers, compared with
-//! the kernel's TCP on the same network. Also compares the client's own window with the best fixed
-//! one.
+//! the kernel's TCP on the same network. It also compares the client's own window with the best
+//! fixed one.
 //!
 //! Each run builds a new network: two network namespaces with a pair of virtual devices of the
 //! row's MTU, the routers with their defaults, the producer, and the client. Each round measures

@@ -218,7 +218,7 @@ impl Worker<'_> {
     /// Passes the batch to the core, as one iteration of a worker does. Only this is timed.
     fn turn(&mut self) {
         let elapsed_ns = match self.pace {
-            // The clock is not read: valgrind, under which this runs, maps none.
+            // The clock is not read here: this runs under valgrind, which maps no clock.
             Pace::Fixed(ns) => {
                 let packets = self.batch.len() as u64;
                 self.receive_batch();
@@ -336,8 +336,8 @@ fn exchanges(bench: &Bench, runs: u32) -> Result<Samples, Error> {
     Ok(samples)
 }
 
-/// Measures exchanges under a strategy, after enough of them that it has state for nearly all
-/// prefixes.
+/// Measures exchanges under a strategy. Before that, it makes enough exchanges that the strategy
+/// has state for nearly all prefixes.
 fn remembered(bench: &Bench, strategy: &str, runs: u32) -> Result<Samples, Error> {
     let strategy = Name::new().join_generic(strategy);
     let chosen = bench.core.strategies().set(Name::new().as_name(), strategy.as_name());

@@ -20,8 +20,8 @@ pub(crate) struct Habits {
     pub(crate) length: Duration,
     /// Factor of bit rates.
     pub(crate) scale: f64,
-    /// Qualities that viewers watch, the best ones; each viewer picks one when it tunes in. One:
-    /// all have the bandwidth for the best.
+    /// Number of qualities, from the best one down, of which a viewer picks one when it tunes in.
+    /// With 1, every viewer has the bandwidth for the best.
     pub(crate) qualities: usize,
 }
 
@@ -120,8 +120,8 @@ pub(crate) fn watch(viewer: u64, habits: &Habits, source: &mut dyn Source) -> Vi
     seen
 }
 
-/// Plays one channel until `until`: the first segment once it is there, each next one a segment's
-/// length later; one that is not there in time stalls the picture.
+/// Plays one channel until `until`. The first segment plays when it arrives, and each further one a
+/// segment's length later. A segment that arrives late stalls the picture.
 fn stay(
     channel: usize,
     quality: usize,
@@ -141,7 +141,7 @@ fn stay(
             continue;
         };
         let numbers = live::listed(&String::from_utf8_lossy(&playlist));
-        // Live players begin some segments before the newest, to have some in hand.
+        // A live player begins one segment before the newest, so that it has a reserve.
         let first = next.unwrap_or_else(|| numbers.iter().rev().nth(1).copied().unwrap_or(0));
         for number in numbers.into_iter().filter(|number| *number >= first) {
             if Instant::now() >= until {

@@ -123,7 +123,7 @@ fn over_tcp(
     Ok(Outcome {
         mode: Mode::Tcp,
         viewers,
-        // Every request of every viewer is the server's to answer.
+        // The server answers every request of every viewer.
         server_requests: seen.requests,
         origin_requests: 0,
         seen,
@@ -151,7 +151,7 @@ fn over_names(
     probe::wait_for_socket(&socket, START, interrupt)?;
     let mut command = Command::new(&programs.namely);
     command.args(["--json", "--router", &router_uri, "proxy", "egress"]).env("HOME", dir);
-    // Of a live channel only the last seconds are requested.
+    // Viewers request only the last seconds of a live channel.
     command.args(["--buffer", "1"]);
     command.args((0..experiment.channels).map(|channel| format!("ch{channel}=http://{origin}")));
     let (counts, mut server) = (dir.join("egress.json"), None);
@@ -206,7 +206,7 @@ fn audience(
     serde_json::from_str(&text).map_err(|e| Error::Subject(format!("the audience printed no result: {e}")))
 }
 
-/// Processor time (s) and resident memory (MiB) of a process and those that it started.
+/// Processor time (s) and resident memory (MiB) of a process and the processes that it started.
 fn usage(process: &Process) -> (f64, f64) {
     (process.family_cpu_time().as_secs_f64(), process.family_rss_mib())
 }

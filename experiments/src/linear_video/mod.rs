@@ -29,7 +29,7 @@ pub use self::options::LinearVideo;
 /// Runs the experiment, or one of its processes.
 ///
 /// # Errors
-/// The environment's, and those of the programs that it runs.
+/// Returns an error of the environment, or of a program that the experiment runs.
 pub fn run(options: &LinearVideo) -> Result<(), Error> {
     match &options.role {
         Some(Role::Origin { listen, scale }) => origin::run(*listen, *scale)

@@ -3,10 +3,10 @@
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 
-/// The paper's SSD takes so long for a request in one thread, us (its Table II, case A).
+/// Time of a request to the paper's SSD in one thread, us (Table II, case A).
 const SSD_US: f64 = 193.4;
 
-/// Requests a second of its HDD (its Fig. 2). They are served one after the other: it has one arm.
+/// Requests per second of the paper's HDD (Fig. 2). Its one arm serves them one after the other.
 const HDD_PER_S: f64 = 414.0;
 
 /// Interval at which congested routers announce their congestion, ms.
@@ -15,12 +15,12 @@ const ANNOUNCE_MS: u32 = 10;
 /// A threshold that is never reached.
 pub(super) const NO_THRESHOLD: usize = 1_000_000;
 
-/// A case of the paper that real routers have.
+/// A case of the paper that this experiment runs with real routers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arm {
     /// Waits for its disk; no filter before the index.
     A,
-    /// Both bypasses, and waits for nothing.
+    /// Both bypasses, and never waits for its disk.
     B,
     /// As A, with the filter.
     C,
@@ -102,7 +102,7 @@ impl Disk {
     }
 }
 
-/// Requests a second of an HDD that is slowed as all else is.
+/// Requests per second of the HDD, slowed by the factor of the run.
 fn hdd_per_s(slower: f64) -> u32 {
     (HDD_PER_S / slower).round().max(1.0) as u32
 }
@@ -124,8 +124,8 @@ pub(super) struct Case {
     pub(super) threads: usize,
     pub(super) disk: Disk,
     pub(super) writes: Writes,
-    /// Delay from the end of a read until the router learns of it, ms, before it is slowed. A
-    /// router that blocks on its disk has no such delay.
+    /// Delay from the end of a read to its report to the router, ms, before the run's factor slows
+    /// it. A router that blocks on its disk has no such delay.
     pub(super) heard_late_ms: f64,
 }
 
@@ -135,8 +135,8 @@ impl Case {
         Case { arm, threshold: 64, threads: 4, disk: Disk::Ssd, writes: Writes::Grouped, heard_late_ms: 0.0 }
     }
 
-    /// The properties of the paper's prototype that `namelyd` lacks, as options of a router that
-    /// this program runs in its place. Returns `None` if there are none.
+    /// Returns the properties of the paper's prototype that `namelyd` lacks, as options of the
+    /// router that this program runs in place of `namelyd`. Returns `None` if there are none.
     pub(super) fn prototype(&self, slower: f64) -> Option<Vec<String>> {
         let late_us = (self.heard_late_ms * slower * 1e3).round() as u64;
         let parts = [
@@ -148,8 +148,8 @@ impl Case {
         (!parts.is_empty()).then_some(parts)
     }
 
-    /// `[cs.disk]` of each router, without its folder; all takes `slower` times as long as the
-    /// paper's.
+    /// Returns `[cs.disk]` of each router, without its folder. Each request takes `slower` times as
+    /// long as in the paper.
     pub(super) fn config(&self, slower: f64) -> String {
         let threshold = if self.arm.has_threshold() { self.threshold } else { NO_THRESHOLD };
         let marking = match self.arm {
@@ -167,7 +167,8 @@ impl Case {
         )
     }
 
-    /// Requests a second that the kernel admits to the disk of each router, if it is to limit them.
+    /// Returns the requests per second that the kernel admits to the disk of each router, if the
+    /// case uses this limit.
     pub(super) fn throttled_per_s(&self, slower: f64) -> Option<u32> {
         (self.disk == Disk::Throttled).then(|| hdd_per_s(slower))
     }

@@ -26,9 +26,10 @@ const LOOK: Duration = Duration::from_millis(50);
 /// The progress of a run.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// Interests that the first router's socket has taken.
+    /// Interests that the first router's socket has accepted.
     pub(super) taken: AtomicUsize,
-    /// When it had taken the last one, ns after the first was due; 0 before.
+    /// Time at which the socket had accepted the last one, ns after the first was due; 0 until
+    /// then.
     pub(super) all_taken_ns: AtomicU64,
 }
 
@@ -136,7 +137,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Each when it is due, or as soon after as the router takes it.
+    /// Writes each Interest when it is due, or as soon afterwards as the router accepts it.
     fn write_all_at(&self, per_second: u64, end: Instant) -> io::Result<()> {
         let interval = Duration::from_secs(1) / u32::try_from(per_second).unwrap_or(u32::MAX);
         for n in 0..self.names.len() {
@@ -157,7 +158,7 @@ impl Writer<'_> {
 struct Window {
     control: Box<dyn CongestionControl>,
     path: Path,
-    /// The time until which a mark belongs to the congestion that was answered last.
+    /// Before this time, a mark belongs to the congestion of the last reaction, and is ignored.
     deaf_until_ns: u64,
     sum: u64,
 }
@@ -254,7 +255,8 @@ impl Reader<'_> {
         self.outcome.marked += u64::from(link.headers.is_marked());
         self.open -= 1;
         if let Some(window) = &mut self.window {
-            // The names that were requested and not answered, this one among them.
+            // The window was full if the Interests outstanding before this Data filled it. They
+            // include the one that this Data answers.
             let had_come = self.asked.len() - self.open - 1;
             let was_full = self.progress.taken.load(Ordering::Relaxed) - had_come >= window.control.window();
             window.adapt(link.headers.is_marked(), rtt_ns, was_full, now_ns);

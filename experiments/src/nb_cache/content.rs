@@ -30,15 +30,15 @@ struct File {
     holder: Option<usize>,
 }
 
-/// All there is.
+/// The content of all routers.
 #[derive(Debug)]
 pub(super) struct Content {
     files: Vec<File>,
 }
 
 impl Content {
-    /// About `packets`: files differ in length by a factor of up to 64, from one power of 2 to the
-    /// next each of these ranges as often as the others.
+    /// Creates files of about `packets` packets together. The lengths of files differ by a factor
+    /// of up to 64. Each range from one power of 2 to the next is equally frequent.
     pub(super) fn new(packets: usize) -> Self {
         let mut random = Random(1);
         let lengths: Vec<usize> = (0..FILES)
@@ -50,8 +50,8 @@ impl Content {
         let of_all = lengths.iter().sum::<usize>() as f64;
         let file = |(file, length): (usize, &usize)| {
             let holder = holder(file);
-            // The files of R2 are requested by way of R2 first, and those of R3 by way of R3; the
-            // rest alternate.
+            // The first route of a file of R2 leads through R2, and that of a file of R3 through
+            // R3. The other files alternate.
             let way = if holder == Some(2) || holder != Some(1) && file % 2 == 1 { "b" } else { "a" };
             let prefix = Name::new().join_generic(way).join_generic(format!("file-{file}"));
             let packets = ((*length as f64 * packets as f64 / of_all).round() as usize).max(1);

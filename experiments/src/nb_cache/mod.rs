@@ -2,8 +2,9 @@
 //! consumer, four `namelyd` in network namespaces, a disk each, and the paper's cases (NB-21 to
 //! NB-30). The simulator has the same network in virtual time (docs/experiments/nb-cache.md).
 //!
-//! All is slower than in the paper by one factor, so that two cores do it: disks and the consumer's
-//! rate. Disks are real files, read past the page cache; the store's own queue makes them slow.
+//! Disks and the consumer's rate are slower than in the paper by one factor, so that two cores
+//! suffice. Disks are real files that are read past the page cache. The store's own queue slows
+//! them.
 
 mod arm;
 mod consumer;
@@ -123,7 +124,7 @@ impl NbCache {
                 let of = |arm| {
                     self.thresholds.iter().map(move |threshold| Case { threshold: *threshold, ..case(arm) })
                 };
-                // A window that no mark ever ends is no congestion control.
+                // B+NB-CC needs a threshold that marks: without marks, nothing limits its window.
                 let is_sound =
                     |case: &Case| case.arm == Arm::B || (1..NO_THRESHOLD).contains(&case.threshold);
                 of(Arm::B).chain(of(Arm::BNbCc)).filter(is_sound).collect()

@@ -56,8 +56,9 @@ pub(super) struct Run {
     pub(super) outcome: Outcome,
     /// The status of each router's disk at the end.
     pub(super) disks: Vec<CsDiskStatus>,
-    /// Samples of the queues: times, ms, with the Interests that were due and that R1 had not
-    /// taken, and the requests that were pending at R1 to R4, or the packets in their queues.
+    /// Samples of the five queues, each with its time, ms. The first queue has the Interests that
+    /// were due and not yet accepted by R1. The others have the requests that were pending at the
+    /// disks of R1 to R4, or the packets in the queues of blocking routers.
     pub(super) waiting: Vec<(f64, [u64; 5])>,
 }
 
@@ -104,7 +105,8 @@ pub(super) fn run(setting: Setting<'_>, case: Case, seed: u64, interrupt: &Inter
     let waiting = joined(samples.into_inner().unwrap_or_default());
     let mut outcome = outcome;
     if case.arm.blocks() {
-        // Its socket accepts all at once, so the time counts at which its queue was last not empty.
+        // The socket of a blocking router accepts all Interests at once. So the time at which its
+        // queue was last not empty counts.
         let last = waiting.iter().rev().find(|(_, of)| of[1] > 0);
         outcome.taken_ms = outcome.taken_ms.max(last.map_or(0.0, |(at_ms, _)| *at_ms));
     }
@@ -216,8 +218,8 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// One worker, as the paper has one thread for the content store; a memory that holds nothing
-    /// for long.
+    /// Returns the configuration of a router. It has one worker, as the paper has one thread for
+    /// the content store. Its memory is so small that the disk serves nearly all hits.
     fn configuration(&self, router: usize) -> String {
         let mut listen = vec![format!("unix://{}", self.socket(router).display())];
         let mut routes = String::new();
@@ -226,8 +228,8 @@ impl<'a> Lab<'a> {
                 listen.push(format!("tcp://{}:{TCP_PORT}", address(n, 2)));
             }
             if from == router {
-                // Half of the names are routed through R2, half through R3; the other way is
-                // second.
+                // The first route of half of the names leads through R2, of the other half through
+                // R3. The other path is the second route.
                 for (prefix, first) in [("/a", 1), ("/b", 2)] {
                     let cost = u32::from(router == 0 && to != first);
                     routes += &format!(

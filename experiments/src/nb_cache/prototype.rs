@@ -83,8 +83,8 @@ impl WorkerVariant for PrototypeWorker {
         std::mem::take(&mut self.has_waited)
     }
 
-    /// The packets that wait for the worker count in place of requests to the disk, which never
-    /// wait.
+    /// Requests to the disk of a blocking worker never wait. So the packets that wait for the
+    /// worker count in their place.
     fn is_busy(&self, disk: &Tier) -> Option<bool> {
         self.prototype.blocks.then(|| self.queue.len() >= disk.pending_threshold())
     }

@@ -182,7 +182,7 @@ fn paths(rows: &[Row]) -> String {
             "p99 ms",
             "paper: ms"
         );
-        // A blocking router has the Data as soon as it continues.
+        // A blocking router has the Data when it continues, so it has no path of completed I/O.
         let taken = PATHS.into_iter().filter(|(_, label, ..)| !case.arm.blocks() || *label != "time_disk");
         for (path, label, of_a, of_b) in taken {
             let of = |suffix: &str| {
@@ -193,7 +193,7 @@ fn paths(rows: &[Row]) -> String {
                     .collect::<Vec<_>>()
             };
             let (count, sum): (u64, u64) = (of("").iter().sum(), of("_ns").iter().sum());
-            // Of several runs the median of their medians, and the worst of the rest.
+            // Over several runs: the median of their medians, and the maximum of their p99.
             let mut halves = of("_ns_p50");
             halves.sort_unstable();
             let half = halves.get(halves.len() / 2).copied().unwrap_or(0);

@@ -1,5 +1,5 @@
-//! A disk that the kernel slows: its block-I/O controller admits a number of requests a second of a
-//! router's processes, independent of the router.
+//! A disk that the kernel slows. The kernel's block-I/O controller limits the requests per second
+//! of a router's processes. The router has no part in it.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -10,12 +10,13 @@ use namely_bench::error::Error;
 /// The folders of control groups of version 1 and of version 2.
 const ROOTS: [&str; 2] = ["/sys/fs/cgroup/blkio", "/sys/fs/cgroup"];
 
-/// A control group with a limit, gone with the value.
+/// A control group with a limit. It is removed when dropped.
 #[derive(Debug)]
 pub(super) struct Throttle(PathBuf);
 
 impl Throttle {
-    /// So many reads, and writes, a second of the device on which `folder` lies.
+    /// Creates a group that limits the reads per second, and the writes per second, of the device
+    /// on which `folder` lies.
     pub(super) fn new(name: &str, folder: &Path, per_second: u32) -> Result<Self, Error> {
         let unable =
             |e| Error::environment("the kernel limits no disk here (blkio, or io of version 2, and root)", e);
@@ -40,7 +41,8 @@ impl Throttle {
     }
 
     fn limit(&self, device: &str, per_second: u32) -> std::io::Result<()> {
-        // Files of a control group are there, or are not: none can be made.
+        // The kernel provides the files of a control group. If one is missing, it cannot be
+        // created.
         let write = |file: &str, text: String| {
             let path = self.0.join(file);
             fs::OpenOptions::new().write(true).open(&path)?;

@@ -45,7 +45,8 @@ pub(super) fn connect(router: &str, options: Options) -> Result<Connection, Erro
 }
 
 impl Trips {
-    /// Waits until the one is answered by the other, below a prefix, and by the content store.
+    /// Starts both applications, the producer below `prefix`. Returns once the consumer has
+    /// received the Data that the content store then holds.
     pub(crate) fn start(router: &str, prefix: &Name) -> Result<Self, Error> {
         let is_over = Arc::new(AtomicBool::new(false));
         let (ends, at, own) = (is_over.clone(), router.to_owned(), prefix.clone());
@@ -63,7 +64,7 @@ impl Trips {
         Ok(trips)
     }
 
-    /// Asks by turns the application and the store, for so long.
+    /// Sends Interests to the application and to the store in turn, for `length`.
     pub(crate) fn ping(&mut self, length: Duration, interrupt: &Interrupt) -> Result<Pings, Error> {
         let (mut pings, kept, end) = (Pings::default(), self.kept(), Instant::now() + length);
         while Instant::now() < end {
@@ -87,7 +88,7 @@ impl Trips {
         self.prefix.join_generic("kept")
     }
 
-    /// The round trip of a name, us; none if nothing came.
+    /// The round trip of a name, us; none without Data.
     fn trip(&mut self, name: &Name) -> Result<Option<f64>, Error> {
         let interest = InterestBuilder::new(name.clone()).lifetime_ms(LIFETIME_MS);
         match self.connection.express(&interest).map_err(|e| Error::Subject(e.to_string()))? {
@@ -100,12 +101,12 @@ impl Trips {
 impl Drop for Trips {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
-        // The producer's result is not needed any more.
+        // The producer's result is no longer needed.
         let _ = self.producer.take().map(JoinHandle::join);
     }
 }
 
-/// Below this an application answers.
+/// The prefix below which an application answers.
 pub(super) fn prefix() -> Name {
     Name::new().join_generic("ping")
 }

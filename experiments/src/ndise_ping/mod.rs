@@ -22,7 +22,8 @@ use serde_json::json;
 use load::{Pings, Trips};
 use router::{Exchange, Router};
 
-/// Data that leave in a millisecond, for how long is measured (docs/vip.md).
+/// Data that the store evicts per millisecond (docs/vip.md). It determines how long the eviction is
+/// measured.
 const LEAVING_PER_MS: u64 = 256;
 
 /// Options of `ndise-ping`.
@@ -77,13 +78,13 @@ impl Share {
     }
 }
 
-/// Of fewer packets another object finds room beside it.
+/// With fewer packets, the other object finds room beside this one, which then does not leave.
 fn packets(text: &str) -> Result<u64, String> {
     let number = text.parse().ok().filter(|n| *n == 0 || (2_000..=1_000_000).contains(n));
     number.ok_or_else(|| "2000 to 1000000 packets, or 0".to_owned())
 }
 
-/// A way of measuring.
+/// The state of the router during a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MeasurementMode {
     Without,
@@ -101,18 +102,18 @@ impl MeasurementMode {
     }
 }
 
-/// A turn of one way.
+/// One turn of one mode.
 #[derive(Clone, Debug)]
 struct MeasurementRound {
     way: MeasurementMode,
     pings: Pings,
-    /// The exchange of VIPs meanwhile.
+    /// The exchange of VIPs during the turn.
     exchange: Option<Exchange>,
-    /// Of the router, in parts of one processor.
+    /// CPU time of the router over the elapsed time: 1 is one processor.
     cpu: f64,
 }
 
-/// Measures all ways in alternation, and prints their results.
+/// Measures all modes in alternation, and prints their results.
 ///
 /// # Errors
 /// Returns the error that prevented the measurement.

@@ -2,7 +2,7 @@
 //! process, so that their share of the machine can be limited: elsewhere they would be other
 //! machines.
 //!
-//! They verify the packets that the router has signed as it verifies theirs, and answer any other
+//! They verify the router's signed packets, as the router verifies theirs. They answer any other
 //! Interest with a small Data.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -24,7 +24,8 @@ use namely_wire::{
 };
 use rustix::event::{PollFd, PollFlags, poll};
 
-/// Octets of each object that all know: far more than the router's memory has room for.
+/// Octets of each object that router and neighbors know: far more than the router's memory can
+/// hold.
 pub(super) const OBJECT_OCTETS: u64 = 4_000_000_000;
 
 /// Capacity of a link, octets per second.
@@ -72,10 +73,10 @@ pub(super) const UNANSWERED: &str = "unanswered";
 /// The neighbors' name for the router.
 pub(super) const ROUTER: &str = "router";
 
-/// Exchanges with the router until it is ended.
+/// Exchanges VIPs with the router until a signal ends the process.
 ///
 /// # Errors
-/// The environment's: no socket, no key.
+/// Returns an error if a socket or a key is missing.
 pub fn run(options: &Neighbours) -> Result<(), Error> {
     let interrupt = Interrupt::on_signals()?;
     let key = public_key(&options.key)?;
@@ -83,7 +84,7 @@ pub fn run(options: &Neighbours) -> Result<(), Error> {
     let (count, now_ns) = (options.ports.len(), clock::monotonic_ns());
     let mut all: Vec<Neighbour> = (0..count)
         .map(|n| {
-            // Timers of routers have nothing to do with one another.
+            // The timers of separate routers have independent phases.
             let due_ns = now_ns + period_ns * n as u64 / count as u64;
             Neighbour::new(options, n, due_ns)
         })
@@ -116,12 +117,12 @@ fn public_key(text: &str) -> Result<PublicKey, Error> {
     key.ok_or_else(|| Error::Usage("--key is no key".into()))
 }
 
-/// One of them.
+/// One neighbor.
 struct Neighbour {
     vip: Vip,
     socket: UdpSocket,
     signer: Signer,
-    /// Its number, by which the most requested objects differ.
+    /// Its number. It determines the objects that this neighbor requests most.
     number: u64,
     due_ns: u64,
     time_ms: u64,
@@ -245,7 +246,7 @@ impl Neighbour {
         }
     }
 
-    /// A packet that the socket refuses is lost, as on any link.
+    /// Sends a packet. If the socket refuses it, it is lost, as on any link.
     fn send(&self, pit_token: Option<PitToken>, packet: &[u8]) {
         let headers = LpHeaders { pit_token, ..LpHeaders::default() };
         let _ = self.socket.send(&encode_lp_packet(&headers, packet));

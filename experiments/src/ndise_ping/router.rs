@@ -22,15 +22,15 @@ use crate::ndise_routers::key;
 /// Octets of the content of a packet.
 const SEGMENT_OCTETS: u64 = 100;
 
-/// The object that leaves, and the object for which it leaves. The latter has one packet for
-/// `NEXT_SHARE` packets of the former, so that it needs more than the room that is free beside the
-/// former.
+/// The object that leaves, and the object that takes its place. The second object has one packet
+/// for `NEXT_SHARE` packets of the first. So it needs more than the free memory beside the first.
 const BIG: &str = "/big";
 const NEXT: &str = "/next";
 const NEXT_SHARE: u64 = 16;
 
-/// So many of its packets do not find room beside the other: the router has room for 5 more of each
-/// of the objects of the smallest size that could be kept at once.
+/// Number of packets of the second object that exceed the free memory beside the first. The router
+/// has room for 5 extra packets for each object that can be in memory at once. Of the smallest
+/// size, these are `NEXT_SHARE` objects.
 const NEXT_FIRST: u64 = 5 * NEXT_SHARE + 20;
 
 /// Number of neighbors to which routes lead.
@@ -56,7 +56,7 @@ pub(super) struct Exchange {
     pub(super) counts_heard: f64,
     pub(super) counts_told: f64,
     pub(super) offers_heard: f64,
-    /// Objects of which it has counts.
+    /// Objects with counts at the router.
     pub(super) objects: usize,
 }
 
@@ -138,22 +138,23 @@ impl Router {
         }))
     }
 
-    /// Processor time that it has had.
+    /// Returns the router's CPU time so far.
     pub(super) fn cpu_time(&self) -> Duration {
         self.process.cpu_time()
     }
 
-    /// Fills the store with the object that is to leave.
+    /// Fills the store with the first object.
     pub(super) fn fill(&mut self, packets: u64, interrupt: &Interrupt) -> Result<(), Error> {
-        // Data that arrives before the object is planned for is not cached.
+        // The store does not cache Data that arrives before the router plans for the object.
         load::read(&self.uri, &file(BIG), (packets / 100).max(1), interrupt)?;
         self.until("it is planned for", interrupt, |router| Ok(router.object(BIG)?.tier.is_some()))?;
         load::read(&self.uri, &file(BIG), packets, interrupt)?;
         self.until("it is kept", interrupt, |router| Ok(router.object(BIG)?.held >= packets * SEGMENT_OCTETS))
     }
 
-    /// Has another object planned for in its place. It receives twice the demand, by Interests
-    /// without an answer, so that no Data arrives that needs room.
+    /// Makes the router plan for the second object in place of the first. The second object
+    /// receives twice the demand. Its Interests are not answered, so no Data arrives that needs
+    /// room.
     pub(super) fn displace(&mut self, packets: u64, interrupt: &Interrupt) -> Result<(), Error> {
         load::want(&self.uri, &file(NEXT).join_generic(UNANSWERED), 2 * next_packets(packets))?;
         self.until("the other one is planned for", interrupt, |router| {
@@ -166,13 +167,13 @@ impl Router {
         Ok(())
     }
 
-    /// Has it leave: beside as many packets as an object may have more than its segments, those of
-    /// the other one need its room.
+    /// Starts the eviction of the first object. It fetches more packets of the second object than
+    /// the free memory can hold, so they need the room of the first.
     pub(super) fn begin_leaving(&mut self) -> Result<(), Error> {
         load::read(&self.uri, &file(NEXT), NEXT_FIRST, &Interrupt::default())
     }
 
-    /// It has left.
+    /// Waits until the first object has left the store.
     pub(super) fn expect_left(&mut self, interrupt: &Interrupt) -> Result<(), Error> {
         self.until("the object has left", interrupt, |router| Ok(router.object(BIG)?.held == 0))
     }

@@ -42,18 +42,18 @@ pub(super) struct ConsumerResult {
     pub(super) retransmissions: u64,
     /// Packets with other content than their names'. They do not count as received.
     pub(super) wrong: u64,
-    /// Whether the last object that it began was received completely.
+    /// True if the last object was received completely.
     pub(super) has_finished: bool,
 }
 
 /// The behavior of a consumer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Habit {
-    /// Interests under way at most.
+    /// Maximum number of Interests under way.
     pub(super) window: usize,
-    /// Between two new Interests at least.
+    /// Minimum interval between two new Interests.
     pub(super) interval_ns: u64,
-    /// Of an object.
+    /// Packets of an object.
     pub(super) packets: u64,
     /// The choice of the next object.
     pub(super) choice: Choice,
@@ -62,14 +62,14 @@ pub(super) struct Habit {
 /// A consumer's choice of the next object.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Choice {
-    /// Objects by their popularity; equal seeds read the same.
+    /// Objects by popularity. Equal seeds yield equal sequences.
     Popular(u64),
-    /// Always the same.
+    /// Always the same object.
     Always(usize),
 }
 
 impl Habit {
-    /// That of a consumer of N-DISE's section 5.2.
+    /// The habit of a consumer in section 5.2 of the N-DISE paper.
     pub(super) fn popular(seed: u64) -> Self {
         let interval_ns = CONTENT_OCTETS as u64 * 8_000_000_000 / CONSUMER_BPS;
         Habit { window: WINDOW, interval_ns, packets: PACKETS, choice: Choice::Popular(seed) }
@@ -89,7 +89,8 @@ impl Contents {
         Contents((0..CUTS as usize + CONTENT_OCTETS).map(|_| random.below(256) as u8).collect())
     }
 
-    /// The content of a name's Data: 8 octets of its own, and the rest.
+    /// The content of a name's Data, in two parts: 8 octets of the name's hash, and octets from the
+    /// cut on.
     pub(super) fn of(&self, name: &[u8]) -> ([u8; 8], &[u8]) {
         // FNV-1a suffices: these names are not chosen by an attacker.
         let hash = name.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, octet| {
@@ -157,7 +158,7 @@ struct Reader {
     data: u64,
     delay_ns: u64,
     got: ConsumerResult,
-    /// No other object is begun.
+    /// If true, the reader begins no further object.
     is_closing: bool,
 }
 
@@ -277,7 +278,8 @@ impl Reader {
                 };
                 (self.next, self.come) = (0, 0);
             }
-            // Late wakes are made up for, but for no more than a window of them.
+            // After a late wake-up, the consumer sends the missed Interests at once, but at most a
+            // window of them.
             self.next_ns =
                 (self.next_ns + interval_ns).max(now_ns.saturating_sub(window as u64 * interval_ns));
             self.waiting.insert(self.next, (now_ns, now_ns + RTO.as_nanos() as u64));

@@ -82,7 +82,7 @@ impl Faults {
         let mut lab = line.build(&folder.path().join("lab"), interrupt)?;
         let ((bps, back_s), got) =
             line.load(&mut lab, CONSUMERS, PACKETS, GRACE, interrupt, |lab, counts| {
-                // Not from the first round trip on.
+                // The measurement skips the first round trips.
                 interrupt.sleep(Duration::from_millis(500))?;
                 let before = Rates::watch(counts, self.third, interrupt)?;
                 lab.perform(begin).map_err(error)?;

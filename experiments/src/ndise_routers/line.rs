@@ -13,7 +13,7 @@ use namely_testbed::{Interrupt, Lab, Testbed};
 use super::ends::{self, CONTENT_OCTETS, Choice, ConsumerResult, Habit};
 use super::network::{error, node};
 
-/// There and back over all links.
+/// Round trip over all links.
 pub(super) const RTT: Duration = Duration::from_millis(60);
 
 /// Maximum length of the queue before a link.
@@ -30,7 +30,7 @@ const PART: Duration = Duration::from_secs(1);
 pub(super) struct RouterChain {
     pub(super) routers: usize,
     pub(super) rate_bps: u64,
-    /// Packets that the content store of each but the first has room for.
+    /// Capacity of each router's content store, packets. The first router has none.
     pub(super) room: u64,
 }
 
@@ -78,9 +78,9 @@ impl RouterChain {
         text
     }
 
-    /// Consumers read, each an object of its own, and `watch` receives the counts of octets that
-    /// have arrived at each. Once it returns, the consumers finish their current object, or are
-    /// stopped after `grace`.
+    /// Runs consumers that each read an object of their own. `watch` receives the counts of octets
+    /// that have arrived at each consumer. When `watch` returns, the consumers finish their current
+    /// object, for at most `grace`.
     pub(super) fn load<T>(
         &self,
         lab: &mut Lab,
@@ -133,7 +133,7 @@ impl Rates {
         self.parts.iter().copied().fold(0.0, f64::max)
     }
 
-    /// Looks at the counts for so long.
+    /// Measures the rates of the counts for `time`.
     pub(super) fn watch(counts: &[AtomicU64], time: Duration, interrupt: &Interrupt) -> Result<Self, Error> {
         let sum = || counts.iter().map(|count| count.load(Ordering::Relaxed)).sum::<u64>() as f64 * 8.0;
         let (began, first) = (Instant::now(), sum());

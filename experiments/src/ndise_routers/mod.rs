@@ -78,7 +78,7 @@ pub struct NdiseRouters {
     pub json: bool,
 }
 
-/// There are as many objects to read.
+/// Parses a number of consumers. Each consumer reads an object of its own.
 fn consumers(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|n| (1..=OBJECTS).contains(n));
     number.ok_or_else(|| format!("1 to {OBJECTS} consumers"))

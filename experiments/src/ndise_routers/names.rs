@@ -82,7 +82,8 @@ pub(super) struct Names<'a> {
     /// Names of the catalogue; 0: no catalogue and no VIP.
     pub(super) names: &'a [usize],
     pub(super) runs: u64,
-    /// Duration of each of three parts: pings, the fetch, and at least both with a new catalogue.
+    /// Duration of each of three parts: pings, the fetch, and both while the router reads a new
+    /// catalogue. The last part may take longer.
     pub(super) third: Duration,
     pub(super) has_lines: bool,
 }
@@ -242,7 +243,7 @@ fn connect(router: &str) -> Result<Client, Error> {
     Client::find(Some(router), Signer::digest_sha256()).map_err(refused)
 }
 
-/// That of the catalogue that is in force.
+/// Returns the version of the router's catalogue.
 fn version(client: &mut Client) -> Result<Option<u64>, Error> {
     Ok(client.vip_status().map_err(refused)?.map(|status| status.version))
 }

@@ -39,7 +39,7 @@ const LOOKS: u32 = 10;
 /// Length of the paper's runs, s. Times are scaled by the length of a run.
 const PAPER_S: u64 = 5_400;
 
-/// Shortest slots: both exchanges of a slot take a round trip of the longest link.
+/// Minimum length of a slot, ms: both exchanges of a slot take a round trip of the longest link.
 const PERIOD_MS_MIN: u64 = 500;
 
 /// The half-life of the paper's beta, s.
@@ -49,7 +49,7 @@ const HALF_LIFE_S: u64 = 46_210;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Outcome {
     pub(super) got: [ConsumerResult; 2],
-    /// Share of the Interests received by forwarders with caches that these answered.
+    /// Share of Interests that the forwarders with caches answered, of all that they received.
     pub(super) hits: f64,
     /// Share of the answered Interests that the disks answered.
     pub(super) disk_hits: f64,
@@ -188,7 +188,7 @@ fn lookups(setting: &Setting, lab: &Lab) -> Result<Lookups, Error> {
         sum.written += count(&counters["written"]);
         sum.stored[0] += count(&info["entries"]);
         if setting.arm.is_vip() {
-            // These have room of their own.
+            // With VIP, objects have memory beside the content store.
             let objects = lab.dataset(&node(n), &["vip", "objects"]).map_err(error)?;
             let held: u64 = objects.iter().map(|object| count(&object["held"])).sum();
             sum.stored[0] += held / IN_MEMORY_OCTETS;
@@ -331,8 +331,8 @@ fn disk(below: DiskPolicy) -> String {
     )
 }
 
-/// `[vip]`: slots and half-life as short as the run is beside the paper's, slots no shorter than
-/// both exchanges take.
+/// Returns the section `[vip]`. Slots and half-life are shorter than the paper's by the same factor
+/// as the run. A slot is never shorter than its two exchanges.
 fn plane(setting: &Setting, n: usize, is_cache: bool) -> String {
     let seconds = (setting.warm + setting.counted).as_secs().max(1);
     let (period_ms, amplification) = setting.place.slot();

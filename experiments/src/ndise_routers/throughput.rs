@@ -163,7 +163,8 @@ impl Throughput<'_> {
         let mut table = Table::new(&heads);
         for cell in cells {
             let Cell { way, consumers, outcomes } = cell;
-            // Beside the fewest of the same way, and beside relays with as many.
+            // The row is compared with the fewest consumers by the same way, and with as many
+            // consumers by relays.
             let fewest = cells.iter().find(|other| other.way == *way).map_or(0.0, Cell::mean_bps);
             let is_beside = |other: &&Cell| other.way == OctetPath::Relays && other.consumers == *consumers;
             let relays = cells.iter().find(is_beside).map(Cell::mean_bps);

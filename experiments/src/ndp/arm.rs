@@ -26,8 +26,9 @@ impl Arm {
         }
     }
 
-    /// The configuration of a router whose devices are eth0 up to `devices`. With discovery, `more`
-    /// adds the prefixes that it announces, or that it accepts the announcements of others.
+    /// The configuration of a router whose devices are eth0 up to `devices`. `more` has further
+    /// lines of `[discovery]`: the prefixes that the router announces, or the announcements that it
+    /// accepts. Without discovery, `more` is not used.
     pub(super) fn config(self, devices: usize, more: &str) -> String {
         let mut config = String::new();
         match self {
@@ -46,8 +47,8 @@ impl Arm {
         config
     }
 
-    /// A shell command of a node, which it repeats until its router has its peers on each link:
-    /// confirmed neighbors, or the faces of groups.
+    /// A shell command that succeeds once the router of a node has its peers on each link:
+    /// confirmed neighbors, or the faces of groups. The node repeats it until then.
     pub(super) fn links_are_there(self) -> String {
         let count = match self {
             Arm::Discovery { .. } => "namely --json neighbors | grep -c '\"state\":\"neighbour\"'".to_owned(),

@@ -95,8 +95,8 @@ pub(super) fn topology(arm: Arm) -> String {
     file
 }
 
-/// All of it: when all links are there, each consumer fetches each producer's file at the same
-/// time.
+/// The whole testbed file, with programs. When all links are up, all consumers fetch all producers'
+/// files at the same time.
 fn file(arm: Arm, options: &Grid) -> String {
     let Grid { octets, seconds, segment_octets, lifetime_ms, .. } = options;
     let mut file = format!("[testbed]\nname = \"grid-17\"\nduration = \"{seconds}s\"\n") + &topology(arm);

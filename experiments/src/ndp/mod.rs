@@ -1,8 +1,8 @@
 //! The experiments of NDN-NDP (Chuachan et al., IJNDC 2020): `mtu` (tables 1 and 2; row ND-18),
 //! `grid` (figures 10 to 13; ND-19, ND-20) and `heartbeat` (the choice of T_h; ND-21).
 //!
-//! Each runs real routers on a testbed, with discovery and without: then all there is are faces to
-//! NFD's Ethernet group, as in the paper's comparison.
+//! Each runs real routers on a testbed, with discovery and without. Without discovery, routers only
+//! have faces to NFD's Ethernet group, as in the paper's comparison.
 
 mod arm;
 pub mod grid;

@@ -134,7 +134,7 @@ fn transfers(options: &Mtu, cases: &[Case], interrupt: &Interrupt) -> Result<Vec
         let config = |more| arm.config(1, more) + "[tables]\ncs_packets_max = 0\n";
         file += &Arm::node(&format!("p{n}"), 0, n, &config("prefixes = [\"/p\"]\n"));
         file += &Arm::node(&format!("c{n}"), 1, n, &config("open = true\n"));
-        // With discovery the consumer has the producer's route from its hello.
+        // With discovery, the consumer's router learns the route from the producer's hello.
         let route = match arm {
             Arm::Discovery { .. } => "namely --json route list | grep -q '\"/p\"'".to_owned(),
             Arm::Plain | Arm::Flooding => format!("face=$({}) && namely route add /p $face", group_faces()),

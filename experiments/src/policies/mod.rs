@@ -96,7 +96,7 @@ mod tests {
         }
     }
 
-    /// Most that a ratio may differ. The published ones have three digits.
+    /// Maximum difference from a published ratio. Published ratios have three digits.
     const TOLERANCE: f64 = 0.005;
 
     /// `IS-36`.

@@ -14,7 +14,7 @@ const AREA: f64 = 0.004_928_673_233_974_658;
 pub(super) struct Pcg64 {
     state: u128,
     increment: u128,
-    /// The upper half of the last number of which only the lower one was used.
+    /// The upper half of a number, if only its lower half has been used.
     half: Option<u32>,
 }
 
@@ -37,7 +37,7 @@ impl Pcg64 {
         })
     }
 
-    /// Passes over `count` numbers.
+    /// Skips `count` numbers.
     pub(super) fn advance(&mut self, mut count: u64) {
         let (mut multiplier, mut increment) = (MULTIPLIER, self.increment);
         while count > 0 {
@@ -50,12 +50,12 @@ impl Pcg64 {
         }
     }
 
-    /// From 0 up to but without 1: `Generator.random`.
+    /// Returns a number from 0 to below 1, as `Generator.random` does.
     pub(super) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// From 0 up to but without `n`, above 1: `Generator.integers`.
+    /// Returns a number from 0 to below `n`, as `Generator.integers` does. `n` is above 1.
     pub(super) fn below(&mut self, n: u32) -> u32 {
         let threshold = (u32::MAX - (n - 1)) % n;
         loop {

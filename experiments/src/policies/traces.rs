@@ -55,15 +55,15 @@ pub(super) enum Trace {
 
 /// Keys of the independent references.
 const KEYS: usize = 200_000;
-/// Objects, and consumers at a time.
+/// Number of objects, and number of concurrent consumers.
 const OBJECTS: u32 = 3_000;
 const CONSUMERS: u32 = 8;
 /// Segments that one consumer requests in a row.
 const BURST: u32 = 8;
-/// Segments of an object: median, and most.
+/// Segments of an object: median and maximum.
 const SEGMENTS_MEDIAN: f64 = 64.0;
 const SEGMENTS_MAX: f64 = 2_000.0;
-/// Objects whose ranks were drawn before the rest of a trace.
+/// Number of ranks that the published run drew before the rest of a trace.
 const RANKS_DRAWN: u64 = 8_000_000;
 /// Requests between two changes of popularity, and the number of ranks that each swaps.
 const DRIFT_REQUESTS: usize = 100_000;
@@ -119,7 +119,7 @@ struct Fetches {
     bases: Vec<u32>,
     /// The object at each rank.
     objects: Vec<u32>,
-    /// The share of fetches that are of new objects, and the next key of those.
+    /// The share of fetches of new objects, and the first key of the next new object.
     scan: f64,
     next_new: u32,
 }
@@ -170,7 +170,7 @@ impl Fetches {
         keys
     }
 
-    /// Swaps the objects at some ranks; of a rank that is drawn twice, the last swap counts.
+    /// Swaps the objects at some ranks. If a rank is drawn twice, the last swap counts.
     fn change(&mut self) {
         let mut draw =
             || -> Vec<usize> { (0..DRIFT_RANKS).map(|_| self.random.below(OBJECTS) as usize).collect() };
