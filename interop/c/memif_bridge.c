@@ -1,5 +1,6 @@
 /*
- * A peer on libmemif, the library of FD.io: carries packets between shared memory and UDP, unread.
+ * A peer on libmemif, the library of FD.io. It carries packets between shared memory and UDP, and
+ * does not parse them.
  *
  *   memif_bridge SOCKET client|server BUFFER_OCTETS LOCAL_PORT PEER_PORT
  *
@@ -25,7 +26,7 @@ enum { PACKET_OCTETS_MAX = 65000, BURST = 64, CHAIN_MAX = 256 };
 static int epoll_fd, udp_fd;
 static memif_conn_handle_t connection;
 
-/* The packet whose buffers are coming. */
+/* The packet of which buffers are arriving. */
 static uint8_t packet[PACKET_OCTETS_MAX];
 static size_t packet_octets;
 
@@ -158,7 +159,7 @@ int main(int argc, char **argv)
     open_udp(atoi(argv[4]), atoi(argv[5]));
     open_memif(argv[1], strcmp(argv[2], "server") == 0, atoi(argv[3]));
     for (;;) {
-        /* One at a time: handling an event may end what another one of the same moment is about. */
+        /* One event at a time: its handler may close the descriptor of another ready event. */
         struct epoll_event event;
         int error = MEMIF_ERR_SUCCESS;
         if (epoll_wait(epoll_fd, &event, 1, -1) < 1)

@@ -1,11 +1,11 @@
-// An NDN application on NDNgo, the library of NDN-DPDK, that reaches its router through shared memory (memif). It is the
-// client of the memif control channel, as NDNgo's applications are.
+// An NDN application on NDNgo, the library of NDN-DPDK. It reaches its router through shared memory
+// (memif), and is the client of the memif control channel, as NDNgo's applications are.
 //
-//	memif SOCKET produce PREFIX OCTETS   answers every Interest under PREFIX until it is ended
-//	memif SOCKET consume PREFIX COUNT OCTETS   asks for PREFIX/0, PREFIX/1, ... and checks what comes
+//	memif SOCKET produce PREFIX OCTETS   answers every Interest below PREFIX until a signal ends it
+//	memif SOCKET consume PREFIX COUNT OCTETS   requests PREFIX/0, PREFIX/1, ... and checks the Data
 //
-// Each Data holds OCTETS octets, all of them the number of octets of its name, modulo 256. What happens is said in JSON
-// lines on standard output.
+// Each Data has OCTETS octets of content. Each octet is the length of the name's URI, modulo 256.
+// The program writes events as JSON lines to standard output.
 package main
 
 import (
@@ -24,10 +24,10 @@ import (
 	"github.com/usnistgov/ndn-dpdk/ndn/memiftransport"
 )
 
-// How long an Interest waits.
+// Lifetime of an Interest.
 const lifetime = 4 * time.Second
 
-// How often this program has started itself again.
+// The environment variable with the number of times that this program has started itself again.
 const attemptVariable = "NAMELY_MEMIF_ATTEMPT"
 
 func main() {
@@ -84,8 +84,9 @@ func connect(socket string) error {
 	return nil
 }
 
-// Starts this program again, some times at most. gomemif watches a new connection before it knows it: where the router's
-// first message comes in between, it takes that for an error, which nobody reads, and never looks at its connections again.
+// Starts this program again, at most 20 times. gomemif polls a new connection before it has
+// registered it. If the router's first message arrives in between, gomemif treats it as an error,
+// which no code reads, and stops polling its connections.
 func again(socket string) error {
 	attempt, _ := strconv.Atoi(os.Getenv(attemptVariable))
 	if attempt >= 20 {

@@ -1,11 +1,12 @@
-// The management of NDN-DPDK as its applications see it: the part of its GraphQL schema that they use, validated and
-// executed by the engine of the package graphql. A face is what namelyd makes of shared memory: each has a namelyd of its
-// own, which listens on the face's socket and reaches all others by way of one router.
+// The management of NDN-DPDK for its applications: the part of its GraphQL schema that they use.
+// The engine of the package graphql validates and executes requests. Each face of shared memory has
+// a namelyd of its own. This namelyd listens on the face's socket. One router connects all of them.
 //
 //	node management.mjs PROGRAMS FOLDER ROUTER UPSTREAM
 //
-// PROGRAMS has namely and namelyd, ROUTER is the Unix socket of the one router and UPSTREAM its address for UDP. What
-// happens is said in JSON lines on standard output; the end of standard input ends it all.
+// PROGRAMS has namely and namelyd. ROUTER is the Unix socket of the one router, and UPSTREAM its
+// address for UDP. The program writes events as JSON lines to standard output. The end of standard
+// input ends it.
 import { execFile, spawn } from "node:child_process";
 import dgram from "node:dgram";
 import { writeFile } from "node:fs/promises";
@@ -54,7 +55,7 @@ function freePort() {
   });
 }
 
-// What NDN-DPDK takes of a face of shared memory, and nothing else.
+// Accepts only the locator of a shared-memory face that NDN-DPDK accepts.
 function check({ scheme, role, socketName, id, dataroom, ringCapacity, socketOwner, ...others }) {
   const isOwner = socketOwner === undefined || (socketOwner.length === 2 && socketOwner.every(Number.isInteger));
   if (scheme !== "memif" || role !== "server" || !socketName.startsWith("/") || socketName.length > 108 ||
@@ -79,7 +80,8 @@ async function createFace({ locator }) {
   return face;
 }
 
-// Routes at the router of each face to its program, and at the one router to all of these.
+// Adds or removes routes: at the router of each face to its program, and at the one router to all
+// faces.
 async function lead(how, name, nexthops) {
   for (const { at, udp } of nexthops) {
     const [memif] = (await namely(at, "face", "list")).filter(({ local }) => local.startsWith("memif://"));

@@ -1,4 +1,5 @@
-// The ndn6-file-server protocol: a client made of the library's, and a server made of its metadata and listing codecs.
+// The ndn6-file-server protocol: a client on the library's client, and a server on the library's
+// codecs of metadata and listings.
 import { open, readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 

@@ -12,7 +12,7 @@ import { readData, uri, writePacket } from "./session.mjs";
 const KEY_PAIRS = { rsa: RSA, ecdsa: ECDSA, ed25519: Ed25519 };
 export const KINDS = ["digest", "hmac", "null", ...Object.keys(KEY_PAIRS)];
 
-/** `{ signer, certificate }` of one kind. Only key pairs have a certificate: self-signed, or loaded with the key. */
+/** `{ signer, certificate }` of one kind. Only a key pair has a certificate: self-signed, or loaded with the key. */
 export async function makeIdentity({ sign: kind, identity, hmacKey, loadKey, loadCertificate, writeCertificate }) {
   if (loadKey) {
     const certificate = await readCertificate(loadCertificate);
@@ -86,8 +86,8 @@ export async function writeCertificateTo(path, certificate) {
 }
 
 /**
- * Checks packets against the keys it was given, and remembers which types and key locators it saw. `fetch` gets a
- * certificate by its name when one is missing; it counts if a known key has signed it.
+ * Checks packets against the given keys, and records the types and key locators of signatures. If a certificate is
+ * missing, `fetch` requests it by its name. It is accepted if a known key has signed it.
  */
 export class Checker {
   fetch = undefined;
@@ -149,7 +149,7 @@ export class Checker {
     }
   }
 
-  /** What was seen, for the harness. */
+  /** The recorded signatures, for the harness. */
   report() {
     return { signature_types: this.types, key_locators: [...this.locators].sort() };
   }

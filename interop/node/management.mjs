@@ -1,4 +1,4 @@
-// NFD management as NDNts applications use it: commands, datasets, and what a router without a route says.
+// NFD management as NDNts applications use it: commands, datasets, and the answer of a router without a route.
 import { consume } from "@ndn/endpoint";
 import {
   ControlParameters, CsInfo, FaceStatus, GeneralStatus, invoke, invokeGeneric, list, PrefixAnn, RibEntry,
@@ -46,7 +46,7 @@ export async function dataset(face, which) {
   emit("dataset", { name: which, entries: items.map(describe) });
 }
 
-/** Asks for a name that nobody serves and tells how the router answered. The library itself drops Nacks. */
+/** Requests a name without a producer, and reports the router's answer. The library itself drops Nacks. */
 export async function noRoute(face, name) {
   const answered = new Promise((resolve) => {
     face.fw.addEventListener("pktrx", ({ packet: { l3 } }) => {

@@ -29,7 +29,7 @@ export async function produce(face, { name, payload, segmentOctets }, { signer, 
   await untilStdinCloses();
 }
 
-/** Discovers the newest version through its metadata, fetches all segments and reports what came. */
+/** Discovers the newest version through its metadata, fetches all segments and reports the result. */
 export async function fetch({ name, out, fetchCertificates }, checker) {
   const retx = 3;
   if (fetchCertificates) {

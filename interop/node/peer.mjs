@@ -1,7 +1,7 @@
 // NDNts as the other side of namely's interoperability tests.
 //
-// Each subcommand does one thing that an application built on NDNts does, and writes JSON lines. The programs
-// under interop/tests start it; it is also handy by hand: `node peer.mjs fetch --router unix:///… /name`.
+// Each subcommand does one task of an application on NDNts, and writes JSON lines. The tests in interop/tests
+// start it. It also runs by hand: `node peer.mjs fetch --router unix:///… /name`.
 import { writeFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
 
@@ -31,7 +31,7 @@ const options = {
   name: text, strategy: text, uri: text, "face-id": text, cost: text, origin: text, "expiration-period": text,
 };
 
-/** Each takes the options, the first argument as `name`, and does one thing. */
+/** Each action takes the options, with the first argument as `name`. */
 const actions = {
   "new-key": async (o) => emit("made", { name: uri((await keys.newKey(o)).name) }),
   produce: async (o) => objects.produce(
@@ -107,5 +107,5 @@ try {
 } finally {
   disconnect();
 }
-// Timers of the library would otherwise hold the process back.
+// Otherwise the library's timers would keep the process running.
 process.exit();

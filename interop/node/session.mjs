@@ -26,12 +26,12 @@ export async function connect(router) {
   }
 }
 
-/** The prefix that the library asks for management on a face: it takes UDP ones for remote. */
+/** The prefix that the library uses for management on a face. The library treats faces over UDP as remote. */
 export function managementPrefix(face) {
   return getPrefix(face.attributes.local);
 }
 
-/** From now on prefixes of producers are registered with signed commands; resolves when the router has accepted all. */
+/** From now on, registers the prefixes of producers by signed commands. Resolves when the router has accepted all. */
 export function registerPrefixes(face, signer) {
   const accepted = new Promise((resolve, reject) => {
     const register = managementPrefix(face).append("rib", "register");
@@ -55,14 +55,14 @@ export function registerPrefixes(face, signer) {
   return accepted;
 }
 
-/** Waits for the harness to close standard input: a test that dies leaves no producer behind. */
+/** Waits until standard input is closed. So a test that is killed leaves no producer behind. */
 export async function untilStdinCloses() {
   for await (const _ of process.stdin) {
-    // what is written there means nothing
+    // the input itself is ignored
   }
 }
 
-/** Closes the face and all that runs on it. */
+/** Closes the face, and all producers and consumers on it. */
 export function disconnect() {
   Forwarder.getDefault().close();
 }
@@ -82,7 +82,7 @@ export async function readData(path) {
   return Decoder.decode(await readPacket(path), Data);
 }
 
-/** One TLV into a file, as base64 lines of 64 characters, which is what ndnsec reads and writes. */
+/** Writes one TLV to a file, in base64 lines of 64 characters, the format of ndnsec. */
 export async function writePacket(path, octets) {
   const lines = Buffer.from(octets).toString("base64").match(/.{1,64}/g);
   await writeFile(path, `${lines.join("\n")}\n`);

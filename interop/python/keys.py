@@ -142,9 +142,9 @@ def spki(private_key):
 
 
 class Checker:
-    """Checks packets against the keys it was given, and remembers which types and key locators it saw.
+    """Checks packets against the given keys, and records the types and key locators of signatures.
 
-    `fetch` gets a certificate by its name when one is missing; it counts if a known key has signed it.
+    If a certificate is missing, `fetch` requests it by its name. It is accepted if a known key has signed it.
     """
 
     def __init__(self, certificates=(), hmac_key=None, accept_unsigned=False):
@@ -170,7 +170,7 @@ class Checker:
         return ValidResult.PASS if self.check(signature) else ValidResult.FAIL
 
     def check(self, signature):
-        """Whether the signature is right; null ones only where unsigned packets are accepted."""
+        """Returns true if the signature is valid. A null signature is valid only if unsigned packets are accepted."""
         info = signature.signature_info
         kind = info.signature_type
         self.types[kind] = self.types.get(kind, 0) + 1
@@ -203,7 +203,7 @@ class Checker:
         return self.check(signature)
 
     def report(self):
-        """What was seen, for the harness."""
+        """The recorded signatures, for the harness."""
         return {'signature_types': {str(kind): count for kind, count in self.types.items()},
                 'key_locators': sorted(self.locators)}
 

@@ -1,4 +1,4 @@
-"""NFD management as python-ndn applications use it: commands, datasets, and what a router without a route says."""
+"""NFD management as python-ndn applications use it: commands, datasets, and the answer of a router without a route."""
 from ndn.app_support import nfd_mgmt
 from ndn.appv2 import pass_all
 from ndn.encoding import Component, Name
@@ -55,7 +55,7 @@ async def dataset(app, which):
 
 
 async def no_route(app, name):
-    """Asks for a name that nobody serves and tells how the router answered."""
+    """Requests a name without a producer, and reports the router's answer."""
     try:
         await app.express(Name.from_str(name), pass_all, lifetime=3000)
         emit('answered')

@@ -85,7 +85,7 @@ async def discover(app, name, checker):
 
 
 async def fetch(app, name, checker, out=None):
-    """Discovers the newest version through its metadata, fetches all segments and reports what came."""
+    """Discovers the newest version through its metadata, fetches all segments and reports the result."""
     metadata, versioned = await discover(app, Name.from_str(name), checker)
 
     async def segment(number):

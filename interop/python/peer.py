@@ -204,7 +204,7 @@ def main():
         emit('error', kind=type(error).__name__, message=str(error))
         status = 1
     sys.stdout.flush()
-    # The thread that waits for standard input would otherwise hold the process back.
+    # Otherwise the thread that waits for standard input would keep the process running.
     os._exit(status)
 
 

@@ -1,6 +1,6 @@
 """One face to a router, and the JSON lines that the test harness reads.
 
-The face is chosen by URI (unix, tcp, udp), and is the library's own: for 127.* it asks `/localhost/nfd`, by UDP too.
+The URI (unix, tcp, udp) selects one of the library's faces. For 127.* the library uses `/localhost/nfd`, over UDP too.
 """
 import asyncio
 import base64
@@ -20,8 +20,8 @@ CONTROL_RESPONSE = 0x65
 
 
 class ControlResponse(TlvModel):
-    """A response with its body undecoded: the library's model fails on a refusal, which has no body, and on the order
-    of the fields that routers write after faces/create."""
+    """A response without decoding of its body. The library's model fails on a refusal, which has no body. It also fails
+    on the order of fields in the response to faces/create."""
 
     status_code = UintField(0x66)
     status_text = BytesField(0x67, is_string=True)
@@ -48,13 +48,13 @@ def emit(event, **fields):
 
 
 async def until_stdin_closes():
-    """Waits for the harness to close standard input: a test that dies leaves no producer behind."""
+    """Waits until standard input is closed. So a test that is killed leaves no producer behind."""
     loop = asyncio.get_running_loop()
     await loop.run_in_executor(None, sys.stdin.buffer.read)
 
 
 class SigningRegisterer(PrefixRegisterer):
-    """Registers prefixes with commands signed by a given key; the library's own signs with a digest only."""
+    """Registers prefixes by commands that a given key signs. The library's own class signs with a digest only."""
 
     def __init__(self, signer):
         super().__init__()
@@ -106,7 +106,7 @@ def read_packet(path):
 
 
 def write_packet(path, octets):
-    """One TLV into a file, as base64 lines of 64 characters, which is what ndnsec reads and writes."""
+    """Writes one TLV to a file, in base64 lines of 64 characters, the format of ndnsec."""
     text = base64.b64encode(bytes(octets)).decode()
     with open(path, 'w') as file:
         for start in range(0, len(text), 64):

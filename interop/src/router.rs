@@ -335,7 +335,7 @@ pub fn ethernet_of_nfd() -> String {
     format!("ether {{ listen yes mcast yes mcast_group {ETHER_GROUP} }}")
 }
 
-/// Any local application may do everything: the tests are about namely's tools.
+/// Any local application may do everything, because the tests are about namely's tools.
 const NFD_CONFIGURATION: &str = "\
 log { default_level WARN }
 tables {

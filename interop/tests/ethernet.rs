@@ -37,7 +37,7 @@ fn cross_by_unicast_and_multicast_both_ways(xdp: &str) {
     let world = World::new();
     let Some(nfd) = or_skip(Need::Peers, Router::nfd_on_ethernet(&world, net.name("f"))) else { return };
     let namelyd = Router::namelyd_on_ethernet(&world, net.name("n"), DEVICE, &[], xdp);
-    // By AF_PACKET it would be the other test once more.
+    // With AF_PACKET, this test would repeat the other one.
     if xdp != "off" && !namelyd.log().contains("AF_XDP reads the network device") {
         return skip(Need::Xdp, namelyd.log());
     }
@@ -47,14 +47,14 @@ fn cross_by_unicast_and_multicast_both_ways(xdp: &str) {
     world.fetch_across(&near, &far, &world.face_to(&far, &group), "/multicast-namelyd");
     let [at_namelyd, at_nfd] = ADDRESSES.map(|address| format!("ether://[{address}]"));
     let device = format!("dev://{DEVICE}");
-    // A listener makes a face to each sender: here NFD listens and makes one to namelyd.
+    // A listener creates a face to each sender. Here NFD listens, and creates a face to namelyd.
     let made = world.ask(&near, &["face", "create", &at_nfd, "--local", &device]);
     world.fetch_across(&far, &near, &made[0]["face_id"].to_string(), "/unicast-nfd");
     let on_demand = world.face_to(&far, &at_namelyd);
     world.fetch_across(&near, &far, &on_demand, "/back-namelyd");
     world.ask(&near, &["face", "destroy", &made[0]["face_id"].to_string()]);
     world.ask(&far, &["face", "destroy", &on_demand]);
-    // And namelyd to NFD here.
+    // Here namelyd listens, and creates a face to NFD.
     let made = world.ask(&far, &["face", "create", &at_namelyd, "--local", &device]);
     world.fetch_across(&near, &far, &made[0]["face_id"].to_string(), "/unicast-namelyd");
     world.fetch_across(&far, &near, &world.face_to(&near, &at_nfd), "/back-nfd");

@@ -27,7 +27,7 @@ impl Fetched {
         let (out, log) = (world.path("out"), world.path("cwnd.log"));
         let mut command = world.command("/bin/sh");
         command.args(["-c", "out=$1; shift; exec \"$@\" > \"$out\"", "sh"]).arg(&out).arg(catchunks);
-        // The long minimum RTO: late Data on a busy machine does not count as lost.
+        // With a long minimum RTO, late Data on a busy machine does not count as lost.
         command.args(["-p", "aimd", "--min-rto", "2000", "--log-cwnd"]).arg(&log).args(more).arg(name);
         command.env("NDN_CLIENT_TRANSPORT", router);
         let errors = Finished::run("ndncatchunks", command, world.dir()).success().errors;
@@ -45,7 +45,7 @@ impl Fetched {
         }
     }
 
-    /// Marks came, and the window fell below where it had been.
+    /// Checks that marks arrived, and that the window shrank after its maximum.
     fn asked_for_less(&self) {
         assert!(self.marks > 0 && self.decreases > 0, "{self:?}");
         let most = self.windows.iter().copied().fold(0.0, f64::max);
@@ -62,7 +62,7 @@ fn ndncatchunks_slows_when_a_queue_marks() {
         Ok(net)
     });
     let Some(net) = or_skip(Need::Namespaces, net) else { return };
-    // Packets that do not fit the kernel's queue wait in the router's.
+    // Packets that the kernel's queue does not accept wait in the router's queue.
     let slow = net.tc("-n {p} qdisc add dev eth0 root tbf rate 100mbit burst 32kb limit 4mb");
     if or_skip(Need::Netem, slow).is_none() {
         return;
@@ -80,7 +80,8 @@ fn ndncatchunks_slows_when_a_queue_marks() {
     drop(server);
 }
 
-/// NB-CC: Data from a disk that has as many requests as its threshold, without another nexthop.
+/// NB-CC: the router marks Data from a disk that has as many pending requests as its threshold.
+/// There is no other nexthop.
 #[test]
 fn ndncatchunks_slows_when_a_disk_marks() {
     let Some(catchunks) = or_skip(Need::Peers, find_tool("ndncatchunks")) else { return };
@@ -98,7 +99,7 @@ fn ndncatchunks_slows_when_a_disk_marks() {
     let name = got.values().iter().find_map(|value| value["name"].as_str().map(str::to_owned)).unwrap();
     drop(server);
     assert!(router.stop());
-    // All of it is on the disk now, which is made a slow one.
+    // The whole file is on the disk now. The next router slows the disk.
     let slow = disk + "slow = \"200/s\"\nengine = \"threads\"\nthreads = 1\nthreshold = 8\n";
     let router = Router::namelyd_with(&world, &slow);
     let window = ["--init-cwnd", "64", "--init-ssthresh", "64"];

@@ -1,6 +1,6 @@
 //! Content stores with disks on a path with a router of another project (NB-12): NDNd or NFD
-//! between two `namelyd` that have disks. The far one reports when its disk is busy. Skipped where
-//! the other router is not installed or there can be no namespaces.
+//! between two `namelyd` that have disks. The far one reports when its disk is busy. The tests are
+//! skipped if the other router is not installed, or if namespaces are not available.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,8 +9,9 @@ use namely_interop::{World, find_router, namespaces, programs, run_testbed};
 use namely_testkit::{Need, or_skip};
 use serde_json::Value;
 
-/// a, with a disk, forwards to m, the other project's router ([`NDND`], [`NFD`]), which forwards to
-/// c with a slow disk. The producer is on `c`, too: so Interests can bypass its disk.
+/// Router a has a disk, and forwards to m, the other project's router ([`NDND`], [`NFD`]). m
+/// forwards to c, which has a slow disk. The producer is on c, too, so Interests can bypass that
+/// disk.
 const TESTBED: &str = r#"
 [testbed]
 name = "mixed"
@@ -108,7 +109,7 @@ after = ["rest"]
 run = "namely get /lab/numbers.txt -o three && cmp three one"
 "#;
 
-/// NDNd at m, with ways to c.
+/// NDNd at m, with routes to c.
 const NDND: &str = r#"[[program]]
 name = "ndnd"
 node = "m"
@@ -127,7 +128,7 @@ ndnd fw route-add prefix=/lab face=udp4://{addr:c}:6363 && ndnd fw route-add pre
 """
 "#;
 
-/// NFD at m, with ways to c.
+/// NFD at m, with routes to c.
 const NFD: &str = r#"[[program]]
 name = "nfd"
 node = "m"
@@ -178,8 +179,8 @@ fn carries_everything_and_minds_no_announcement(middle: &str, tools: &[PathBuf])
     let (before, after) = (lines(results.join("a/before")), lines(results.join("a/after")));
     assert!(disk(&after[0], "hits") > disk(&before[0], "hits"), "the nearest copy: {before:?} {after:?}");
     assert_eq!((disk(&after[0], "bypassed_reads"), disk(&after[0], "bypassed_writes")), (0, 0));
-    // Interests bypassed c's disk, and c reported that to the router before it; none of that
-    // router's exchanges was lost.
+    // Interests bypassed c's disk, and c announced the busy disk to m. None of a's exchanges was
+    // lost.
     let c = lines(results.join("c/cs.json"));
     assert!(disk(&c[0], "bypassed_reads") > 0, "{c:?}");
     let load = lines(results.join("a/load.jsonl"));

@@ -1,6 +1,6 @@
 //! Programs built on ndn-cxx (ndn-tools, nfdc, ndnsec) and NDNd's clients, unmodified, with
-//! `namelyd` and namely's tools. They are used where they are installed: on the PATH, or in the
-//! folder that NDN_TOOLS_DIR names.
+//! `namelyd` and namely's tools. The tests find them on the PATH, or in the folder named by
+//! NDN_TOOLS_DIR.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

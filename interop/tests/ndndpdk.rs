@@ -1,6 +1,6 @@
-//! Programs at an NDN-DPDK forwarder (VI-05). In its place there are its management's schema in a
-//! GraphQL engine, and shared memory by `namelyd`: a file crosses two faces that were made so.
-//! NDN-DPDK itself needs DPDK and huge pages, and has not been run.
+//! Programs at an NDN-DPDK forwarder (VI-05). A GraphQL engine with the schema of its management,
+//! and `namelyd` with shared memory, replace the forwarder. A file crosses two faces that this
+//! management creates. NDN-DPDK itself needs DPDK and huge pages, and has not been run.
 
 use namely_interop::{Link, Router, Running, World, ndndpdk_management, programs};
 use namely_testkit::{Need, or_skip};
@@ -33,7 +33,7 @@ impl Forwarder {
 fn a_file_crosses_ndn_dpdk_faces() {
     let Some(mut forwarder) = Forwarder::new() else { return };
     let (world, uri) = (&forwarder.world, &forwarder.uri);
-    // A packet larger than a buffer of 2048 octets goes in fragments.
+    // A packet larger than a buffer of 2048 octets is fragmented.
     let file = world.payload("files/f", 3_000_000, 5);
     let mut server = world.serve(uri, &world.path("files"), &["--prefix", "/dpdk/files"]);
     assert_eq!(forwarder.process.event("face")["id"], "F1");

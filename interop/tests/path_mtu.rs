@@ -1,5 +1,5 @@
-//! The MTU of a path beyond the ends' own devices: routers in two network namespaces, and between
-//! them one that forwards IP to a link with a smaller MTU (row HT-13).
+//! The MTU of a path beyond the devices of its ends (row HT-13). Routers are in two network
+//! namespaces. A third namespace between them forwards IP to a link with a smaller MTU.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,15 +14,15 @@ use serde_json::Value;
 /// The MTU of the second link, octets of an IP packet.
 const NARROW: usize = 1300;
 
-/// The part of it that is left for a datagram, by IPv4.
+/// Maximum octets of a datagram on the second link, over IPv4.
 const NARROW_DATAGRAM: usize = NARROW - 28;
 
-/// Octets of a datagram that NDNLPv2's own headers take.
+/// Octets of NDNLPv2's headers in a datagram.
 const LINK_HEADER_OCTETS: usize = 48;
 
 const TOLD: &str = "option path_octets does not take '9': it can only be read";
 
-/// Maximum octets of a datagram on the first link, by IPv4.
+/// Maximum octets of a datagram on the first link, over IPv4.
 const WIDE_DATAGRAM: usize = 1500 - 28;
 
 /// `a` at 10.1.0.1, `b` at 10.2.0.1, and `r` between them.
@@ -101,8 +101,8 @@ fn face_fragments_follow_the_path_mtu() {
     let out = world.path("out");
     world.get(b_uri, "/narrow/f", &out, &[]).success();
     assert!(same(&out, file));
-    // The router that sent the Data learned the MTU from the IP router's refusals; the requesting
-    // end knew it from its own device.
+    // The sender of the Data learned the MTU from the IP router's refusals. The requesting end has
+    // it from its own device.
     for (router, remote) in [(a_uri, "udp4://10.2.0.1"), (b_uri, "udp4://10.1.0.1")] {
         assert_eq!(face(world, router, remote).expect("a face")["mtu"], NARROW_DATAGRAM, "{remote}");
     }

@@ -127,15 +127,16 @@ fn named(prefix: &Name, number: u64) -> Name {
     prefix.join_version(number).join_segment(0)
 }
 
-/// The number of the newest packet. Caches know it for the time between two packets at most: then
-/// it has expired, and the Interest waits for the next one.
+/// The number of the newest packet. A cache answers with it at most for the time between two
+/// packets. Afterwards it is stale, and the Interest waits for the next packet.
 fn newest(consumer: &Consumer, prefix: &Name) -> Result<u64, Box<dyn Error>> {
     let newest = consumer.stat(prefix)?.name;
     let number = newest.as_name().last().and_then(|last| last.version());
     number.ok_or_else(|| format!("{newest} is no packet of a stream: it has no version").into())
 }
 
-/// Sends at a steady rate: each packet at its time after the first, however long publishing takes.
+/// Sends at a steady rate. Each packet is due at a fixed time after the first, even if publishing
+/// takes long.
 fn send(
     producer: &Producer,
     prefix: &Name,
@@ -149,7 +150,7 @@ fn send(
         let due = interval * u32::try_from(number)?;
         std::thread::sleep(due.saturating_sub(started.elapsed()));
         let ticks = due.as_millis() as u64 * CLOCK_HZ / 1000;
-        // Both wrap, as RFC 3550 has it.
+        // Both wrap, as in RFC 3550.
         let header = Header { sequence: number as u16, timestamp: ticks as u32, ssrc: 1 };
         if !is_lost(number) {
             let each = PublishOptions {
@@ -164,7 +165,7 @@ fn send(
     Ok(())
 }
 
-/// Keeps `ahead` Interests outstanding until every packet came or is lost.
+/// Keeps `ahead` Interests outstanding until every packet has arrived or is lost.
 fn receive(
     consumer: &Consumer,
     prefix: &Name,

@@ -1,5 +1,5 @@
-//! RTP packets as RFC 3550, section 5.1, has them: the fixed header and a payload; no CSRC list, no
-//! extension.
+//! RTP packets (RFC 3550, section 5.1) with the fixed header and a payload, without a CSRC list and
+//! extensions.
 
 /// Octets of the fixed header.
 pub(crate) const HEADER_OCTETS: usize = 12;
@@ -18,7 +18,7 @@ const PAYLOAD_TYPE: u8 = 96;
 pub(crate) struct Header {
     /// The sequence number; it wraps.
     pub(crate) sequence: u16,
-    /// When the payload was made, in ticks of [`CLOCK_HZ`]; it wraps.
+    /// The creation time of the payload, in ticks of [`CLOCK_HZ`]. It wraps.
     pub(crate) timestamp: u32,
     /// The source.
     pub(crate) ssrc: u32,
@@ -35,7 +35,7 @@ impl Header {
         packet
     }
 
-    /// The header of `packet`; none if that is no such packet.
+    /// Returns the header of `packet`. Returns `None` if it is not such a packet.
     pub(crate) fn parse(packet: &[u8]) -> Option<Self> {
         let (header, _) = packet.split_first_chunk::<HEADER_OCTETS>()?;
         let [VERSION, kind, s0, s1, t0, t1, t2, t3, c0, c1, c2, c3] = *header else { return None };

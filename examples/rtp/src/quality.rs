@@ -12,11 +12,11 @@ pub(crate) struct Quality {
     pub(crate) first: u64,
     /// Packets requested.
     pub(crate) asked: u64,
-    /// Packets that came.
+    /// Packets that arrived.
     pub(crate) received: u64,
     /// Packets that did not arrive within the lifetime of their Interest.
     pub(crate) lost: u64,
-    /// Packets that came after they were to be played.
+    /// Packets that arrived after their playout time.
     pub(crate) late: u64,
     /// Received packets that were not RTP, or not the requested one.
     pub(crate) strange: u64,
@@ -64,11 +64,11 @@ impl Meter {
         self.quality.strange += 1;
     }
 
-    /// A packet came, `at_ms` on a clock of the receiver's own.
+    /// Counts a packet that arrived at `at_ms` by the receiver's clock.
     pub(crate) fn received(&mut self, header: &Header, at_ms: f64) {
         self.quality.received += 1;
         let (timestamp, came_ms) = *self.first.get_or_insert((header.timestamp, at_ms));
-        // Timestamps wrap: the difference is a signed one.
+        // Timestamps wrap, so the difference is signed.
         let media_ms =
             f64::from(header.timestamp.wrapping_sub(timestamp).cast_signed()) * 1e3 / CLOCK_HZ as f64;
         let transit_ms = at_ms - came_ms - media_ms;
@@ -95,13 +95,13 @@ mod tests {
         let mut meter = Meter::new(50.0, 7);
         let header =
             |tick: u32| Header { sequence: 0, timestamp: u32::MAX.wrapping_add(tick * 1800), ssrc: 1 };
-        // 20 ms apart, across the wrap of the timestamp, in time.
+        // The packets are 20 ms apart, in time, and the timestamp wraps.
         for i in 0..10 {
             meter.received(&header(i), 1000.0 + 20.0 * f64::from(i));
         }
         assert!(meter.quality().jitter_ms < 1e-6 && meter.quality().late == 0, "{:?}", meter.quality());
-        // One packet arrives 60 ms late. The jitter is 60 / 16 ms first, then the rest of it and 60
-        // / 16 ms.
+        // One packet arrives 60 ms late. The jitter is 60/16 ms at first. The next packet leaves
+        // 15/16 of it and adds 60/16 ms.
         meter.received(&header(10), 1000.0 + 200.0 + 60.0);
         assert!((meter.quality().jitter_ms - 3.75).abs() < 1e-6);
         meter.received(&header(11), 1000.0 + 220.0);

@@ -75,7 +75,8 @@ fn a_receiver_joins_at_the_newest_packet() {
         let quality: serde_json::Value = serde_json::from_slice(&received.stdout).unwrap();
         assert_eq!((&quality["received"], &quality["lost"]), (&30.into(), &0.into()), "{quality}");
         let from = quality["first"].as_u64().unwrap();
-        // Not from the beginning, and nothing that is not there yet by the time it ended.
+        // The receiver starts neither at the beginning of the stream, nor behind its end at that
+        // time.
         assert!(from > before / 2 && from <= after + 1, "{quality}: joined between {before} and {after}");
         first.push(from);
     }

@@ -120,11 +120,12 @@ fn content(segment: u32, octets: usize) -> Vec<u8> {
     (0..octets).map(|at| (at as u32 ^ (at as u32 >> 8) ^ segment.wrapping_mul(0x9e37_79b9)) as u8).collect()
 }
 
-/// Each segment at its time after the first, however long publishing takes, or all at once.
+/// Publishes each segment at its time after the first, even if publishing takes long, or all at
+/// once.
 fn send(prefix: &Name, video: Video, kbit_per_s: u32, is_live: bool) -> Result<Producer, Box<dyn Error>> {
     let octets = (u64::from(kbit_per_s) * u64::from(video.segment_ms) / 8) as usize;
     let options = ProducerOptions {
-        // All of it, with room for names and signatures.
+        // The whole video, with room for names and signatures.
         buffer_octets: (octets + octets / 4 + (1 << 16)).saturating_mul(video.segments as usize),
         ..ProducerOptions::default()
     };

@@ -20,9 +20,9 @@ pub(crate) struct Quality {
     pub(crate) stalls: u64,
     /// Total duration of the stalls, ms.
     pub(crate) stalled_ms: f64,
-    /// The longest, ms.
+    /// The longest stall, ms.
     pub(crate) longest_stall_ms: f64,
-    /// The slowest segment took so long, ms.
+    /// The longest time of a segment, ms.
     pub(crate) slowest_ms: f64,
 }
 
@@ -31,9 +31,9 @@ pub(crate) struct Quality {
 pub(crate) struct Playback {
     quality: Quality,
     segment_ms: f64,
-    /// Segments that have to be there before playing begins.
+    /// Number of buffered segments with which playback begins.
     first: u64,
-    /// When the first picture was shown, and when the last octet that is here will have been.
+    /// Time of the first picture, and time at which the buffer will be empty.
     begin_ms: Option<f64>,
     end_ms: f64,
 }
@@ -43,7 +43,7 @@ impl Playback {
         Playback { quality: Quality::default(), segment_ms, first: first.max(1), begin_ms: None, end_ms: 0.0 }
     }
 
-    /// The next segment came so long after the first Interest, and took `took_ms`.
+    /// Counts the next segment, which arrived `now_ms` after the first Interest and took `took_ms`.
     pub(crate) fn came(&mut self, now_ms: f64, took_ms: f64, octets: usize, is_right: bool) {
         self.quality.segments += 1;
         self.quality.octets += octets as u64;
@@ -58,7 +58,7 @@ impl Playback {
         }
     }
 
-    /// The next segment is given up.
+    /// Counts a segment that the player gave up.
     pub(crate) fn missed(&mut self) {
         self.quality.missed += 1;
     }
@@ -94,7 +94,7 @@ mod tests {
         assert_eq!(playback.ahead_ms(100.0), 0.0, "one segment is no full buffer");
         playback.came(250.0, 150.0, 10, true);
         assert_eq!(playback.ahead_ms(250.0), 2000.0);
-        // To the millisecond in time, and one too late.
+        // One segment is just in time, and the next one is 1 ms late.
         playback.came(2250.0, 900.0, 10, true);
         assert_eq!(playback.quality().stalls, 0);
         playback.came(3251.0, 950.0, 10, false);

@@ -8,7 +8,7 @@ use namely_wire::{ByteRange, Component, Name, RANGE_COMPONENT};
 
 use crate::group::Group;
 
-/// The component of a byte range, behind eight octets with the size of its file.
+/// The size of a file in eight octets, followed by the component of a byte range.
 pub(crate) fn byte_range(octets: &[u8]) {
     let (file, text) =
         octets.split_first_chunk().map_or((1000, octets), |(size, text)| (u64::from_be_bytes(*size), text));
@@ -27,7 +27,7 @@ pub(crate) fn byte_range(octets: &[u8]) {
     }
 }
 
-/// A catalogue, the lists that it can be imported from, and names of CMS.
+/// A catalogue, the lists from which one can be imported, and names of CMS.
 pub(crate) fn catalogue(octets: &[u8]) {
     let limits = Limits { blocks_max: 64, files_max: 256 };
     if let Ok(catalogue) = read(octets, limits) {

@@ -2,7 +2,7 @@
 
 use namely_dissect::{DEPTH_MAX, NODES_MAX, Node, summary, to_text};
 
-/// Any octets can be shown, within the limits.
+/// Any octets can be dissected, within the limits.
 pub(crate) fn dissect(octets: &[u8]) {
     let nodes = namely_dissect::dissect(octets);
     let mut count = 0;

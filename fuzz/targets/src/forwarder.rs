@@ -1,7 +1,8 @@
 //! Sequences of packets over several faces while time passes, through the link services and the
-//! forwarder of one small router: faults that need state and that no decoder can show.
+//! forwarder of one small router. They find faults that depend on state, which no decoder shows.
 //!
-//! An input is a list of steps. A plain model beside the router has the Interests of each face.
+//! An input is a list of steps. A simple model beside the router records the Interests of each
+//! face.
 
 use std::sync::Arc;
 
@@ -47,10 +48,10 @@ const REASSEMBLY_OCTETS_MAX: usize = 1 << 14;
 
 const ANNOUNCE_NS: u64 = 100_000_000;
 
-/// Steps of one input at most: more show nothing new and take time.
+/// Maximum number of steps of one input. More steps take time and find nothing new.
 const STEPS_MAX: usize = 400;
 
-/// Longer than any Interest pends.
+/// A time longer than any Interest pends.
 const AGES_NS: u64 = 8_000_000_000_000;
 
 struct Face {
@@ -66,7 +67,7 @@ struct Home {
     sent: Vec<(FaceId, Outgoing<Packet>)>,
     answer: TierAnswer,
     is_busy: bool,
-    /// Reads that have not completed, each with the name that is wanted.
+    /// Reads that have not completed, each with the requested name.
     reads: Vec<(Ticket, Name)>,
 }
 
@@ -206,7 +207,7 @@ impl World {
         Some(())
     }
 
-    /// Completes a read: with the wanted Data, with another Data, or without any.
+    /// Completes a read: with the requested Data, with another Data, or without any.
     fn complete(&mut self, read: u8, outcome: u8) {
         let Some(at) = usize::from(read).checked_rem(self.home.reads.len()) else { return };
         let (ticket, wanted) = self.home.reads.swap_remove(at);
@@ -272,7 +273,7 @@ impl World {
         usize::from(number).checked_rem(self.faces.len())
     }
 
-    /// A frame arrives on a face, goes through its link service and, whole, to the forwarder.
+    /// Passes a frame to the link service of a face, and a complete packet to the forwarder.
     fn receive(&mut self, face: u8, frame: &[u8]) {
         let Some(at) = self.face(face) else { return };
         let Face { id, link, asked, .. } = &mut self.faces[at];
@@ -315,11 +316,11 @@ impl World {
         self.send_all();
     }
 
-    /// Lets more time pass than anything waits.
+    /// Advances the clock until no entry pends any more.
     fn age(&mut self) {
         for _ in 0..4 {
             self.now_ns += AGES_NS;
-            // Each call ends a bounded number.
+            // Each call expires a bounded number of entries.
             (0..4).for_each(|_| self.wake());
         }
     }
@@ -341,8 +342,8 @@ impl Face {
             let answers = |(asked, is_prefix): &(Name, bool)| {
                 asked.as_name() == data.name || *is_prefix && asked.is_prefix_of(data.name)
             };
-            // The Interest with the longest name: a shorter one can still be answered by other
-            // Data.
+            // The Data satisfies the Interest with the longest name, because other Data can still
+            // satisfy a shorter one.
             let matching = self.asked.iter().enumerate().filter(|(_, asked)| answers(asked));
             let at = matching.max_by_key(|(_, (name, is_prefix))| (name.len(), !is_prefix)).map(|(at, _)| at);
             let at = at.expect("a Data goes to a face that asked for it and has no answer yet");

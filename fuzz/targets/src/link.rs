@@ -1,4 +1,4 @@
-//! The link service and the cutting of streams.
+//! The link service, and the division of streams into packets.
 
 use namely_link::stream::packet_octets;
 use namely_link::{
@@ -10,9 +10,9 @@ use namely_wire::{LP_PACKET_OCTETS_MAX, LpHeaders, PACKET_OCTETS_MAX};
 
 const TOTAL_OCTETS_MAX: usize = 1 << 16;
 
-/// Frames that arrive at a link service with small limits. The first octet of each has the number
-/// of octets of the frame. The link service delivers only network packets; memory stays within the
-/// limits and is released.
+/// Frames that arrive at a link service with small limits. One octet before each frame is its
+/// length. The link service delivers only network packets. Memory stays within the limits, and is
+/// released.
 pub(crate) fn link(octets: &[u8]) {
     let total = ReassemblyTotal::new(TOTAL_OCTETS_MAX);
     let limits = ReassemblyLimits { messages_max: 4, octets_max: 1 << 14, timeout_ns: 1000 };
@@ -61,7 +61,8 @@ fn receive_all(service: &mut LinkService<Vec<u8>, u8>, octets: &[u8], total: &Re
     }
 }
 
-/// A stream is cut alike however its octets arrive, and never waits for more than a packet.
+/// A stream is divided into the same packets for any sizes of reads. It never waits for more than a
+/// packet.
 pub(crate) fn stream(octets: &[u8]) {
     let mut at = 0;
     loop {

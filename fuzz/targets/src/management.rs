@@ -9,7 +9,7 @@ use namely_messages::{
 };
 use namely_wire::{InterestBuilder, InterestView, Name};
 
-/// Every decoder of management; each value that one of them accepts survives a round trip.
+/// Every decoder of management. Each accepted value survives encoding and decoding.
 pub(crate) fn management(octets: &[u8]) {
     whole::<ControlParameters>(octets);
     whole::<ControlResponse>(octets);

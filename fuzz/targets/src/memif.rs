@@ -44,9 +44,9 @@ impl Descriptors {
     }
 }
 
-/// Messages as `(descriptor, length, octets)`, each filled up with zeros, to a server and to a
-/// client. A decoded message is encoded to the same octets; mapped memory stays within the limit
-/// and is unmapped.
+/// Messages as `(descriptor, length, octets)`, padded with zeros, to a server and to a client. A
+/// decoded message survives encoding and decoding. Mapped memory stays within the limit, and is
+/// unmapped.
 pub(crate) fn messages(octets: &[u8]) {
     if let Ok(message) = Message::decode(octets) {
         assert_eq!(Message::decode(&message.encode()), Ok(message));
@@ -90,7 +90,7 @@ fn shake(handshake: Handshake, far: &OwnedFd, octets: &[u8], descriptors: &Descr
     }
 }
 
-/// Receives and sends. False once a ring broke the rules.
+/// Receives and sends. Returns false once a ring has violated the rules.
 fn use_once(interface: &mut Interface) -> bool {
     let mut packets = 0;
     let received = interface.receiver.receive(PACKETS_MAX, &mut |packet| {
@@ -110,9 +110,9 @@ fn use_once(interface: &mut Interface) -> bool {
     keeps_rules && pushed.iter().all(Result::is_ok)
 }
 
-/// A connected peer's writes, as `(place, length, octets)`; after each the server reads its rings.
-/// For any contents of the rings, packets stay within their limit, calls end, and no memory outside
-/// the region is touched.
+/// The writes of a connected peer, as `(place, length, octets)`. After each write, the server reads
+/// its rings. For any contents of the rings, packets stay within their limit, calls return, and no
+/// memory outside the region is accessed.
 pub(crate) fn rings(octets: &[u8]) {
     let (mut server, client): (Interface, RawClient) = raw_pair();
     let mut rest = octets;
@@ -123,7 +123,7 @@ pub(crate) fn rings(octets: &[u8]) {
         let written = &written[..written.len().min(MEMORY - place)];
         assert!(client.region.write(place, written));
         if !use_once(&mut server) {
-            // The face would be closed; that its calls still end costs nothing to see.
+            // A router would close the face now. Further calls have to return, too.
             use_once(&mut server);
             return;
         }

@@ -8,7 +8,7 @@ use namely_security::{
 };
 use namely_wire::{DataView, InterestView, Name, ValidityPeriod};
 
-/// When every input is verified, ns since the Unix epoch.
+/// The time of verification of every input, ns since the Unix epoch.
 pub(crate) const NOW_NS: u64 = 1_750_000_000 * 1_000_000_000;
 
 /// A published Ed25519 key in PKCS#8, for tests only.
@@ -26,8 +26,8 @@ pub(crate) fn key_name() -> Name {
     Name::new().join_generic("a").join_generic("KEY").join_generic("1")
 }
 
-/// The certificate of [`key`], valid at [`NOW_NS`]. Ed25519 signatures are deterministic: it is
-/// always the same.
+/// The certificate of [`key`], valid at [`NOW_NS`]. It is always the same, because Ed25519
+/// signatures are deterministic.
 pub(crate) fn anchor() -> Certificate {
     let validity = ValidityPeriod { not_before_s: 1_700_000_000, not_after_s: 1_800_000_000 };
     Certificate::self_signed(key_name().as_name(), &key(), validity, 1).expect("a well-formed key name")
@@ -46,8 +46,8 @@ fn policy() -> TrustPolicy {
 }
 
 /// Data, Interests and certificates from a stranger under a policy with one anchor. Verified octets
-/// must have a signature by the anchor's key or by the shared key, which only the policy's user
-/// has: the seeds' own signatures pass, and no others.
+/// must have a signature by the anchor's key or by the shared key. A fuzzer has neither key, so
+/// only the signatures of the seeds pass.
 pub(crate) fn verifier(octets: &[u8]) {
     let mut verifier = Verifier::new(policy());
     let _ = verifier.supply(octets);

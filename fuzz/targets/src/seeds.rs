@@ -1,7 +1,7 @@
 //! The first inputs of the committed corpora: packets of our own encoders, and inputs that have
 //! broken other routers.
 //!
-//! Fuzzers start from these; the ordinary tests see that `fuzz/corpus` holds them.
+//! Fuzzers start from these inputs. The ordinary tests check that `fuzz/corpus` contains them.
 
 use namely_messages::{
     Block, ChannelStatus, Command, ControlParameters, ControlResponse, Counter, CsDiskStatus, CsInfo, CsList,
@@ -471,7 +471,7 @@ fn dissections() -> Group {
     ]
 }
 
-/// Frames of at most 255 octets, each behind one octet with its length.
+/// Frames of at most 255 octets. One octet before each is its length.
 fn prefixed(frames: &[Vec<u8>]) -> Vec<u8> {
     let length = |frame: &Vec<u8>| u8::try_from(frame.len()).expect("the frames in this file are short");
     frames.iter().flat_map(|frame| [&[length(frame)], &frame[..]].concat()).collect()

@@ -39,9 +39,9 @@ fn router() -> Vip {
     vip
 }
 
-/// Elements. An Interest or a Data arrives from the neighbor that the first octet of the element
-/// before it names. Any other element lets time pass (a tenth of a slot for each unit of the sum of
-/// its octets) and requests objects.
+/// A sequence of TLV elements. An Interest or a Data arrives from a neighbor. Any other element
+/// selects this neighbor by its first octet, advances the clock by a tenth of a slot for each unit
+/// of the sum of its octets, and requests objects.
 pub(crate) fn vip(octets: &[u8]) {
     let (mut vip, mut out, mut now_ns, mut from) = (router(), Vec::new(), 0, 0);
     vip.tick(now_ns, START_US, &mut out);
@@ -85,7 +85,8 @@ fn holds(vip: &Vip) {
     assert!(vip.counters().get(Counter::Slots) >= 1);
 }
 
-/// A message's views lie inside it, and its title is written as it was read.
+/// Checks that the views of a message lie inside it, and that its title is encoded as it was
+/// decoded.
 fn check(octets: &[u8]) {
     let Ok(message) = Message::parse(octets) else { return };
     assert!(inside(octets, message.title.router) && inside(octets, message.name.as_bytes()));
@@ -104,7 +105,7 @@ fn answer(about: RequestKind, time_us: u64, content: &[u8]) -> Vec<u8> {
     DataBuilder::new(name.as_name()).build(content, &SignatureInfo::digest_sha256()).finish(&[0; 32])
 }
 
-/// Time that passes, after which the neighbor of this number speaks.
+/// Returns an element that advances the clock and selects the sender of the next packet.
 fn pass(neighbour: u8, tenths: u8) -> Vec<u8> {
     let mut w = Writer::new();
     w.tlv(32, &[neighbour, tenths]);

@@ -41,7 +41,8 @@ fn inputs_pass_every_other_target() {
     }
 }
 
-/// A fuzzer finds more; these find what one change of the forwarder breaks at once.
+/// Finds the faults of a change of the forwarder that a few random inputs show. A fuzzer finds
+/// more.
 #[test]
 fn random_steps_keep_the_forwarder_promises() {
     let inputs = std::env::var("NAMELY_RANDOM_INPUTS").ok().and_then(|n| n.parse().ok()).unwrap_or(500);
@@ -55,7 +56,7 @@ fn random_steps_keep_the_forwarder_promises() {
         })
         .take(1000)
         .collect();
-        // Three faces to begin with: most steps need some.
+        // The first steps create three faces, because most steps need some.
         run("forwarder", &[&[0, 0, 0, 1, 0, 3], &octets[..]].concat());
     }
 }

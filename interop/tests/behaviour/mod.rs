@@ -27,8 +27,8 @@ pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("temporary paths are UTF-8")
 }
 
-/// Peers serve and fetch an object through `namelyd`, registering as their library does by itself;
-/// every packet's signature holds.
+/// Peers serve and fetch an object through `namelyd`. Their library registers by itself. Every
+/// packet has a valid signature.
 pub(crate) fn an_object_crosses_namelyd(producer: &Peer, consumer: &Peer, link: Link) {
     let world = World::new();
     let router = Router::namelyd(&world, &[]);
@@ -44,9 +44,9 @@ pub(crate) fn an_object_crosses_namelyd(producer: &Peer, consumer: &Peer, link: 
     assert_eq!(fetched["signature_types"], json!({"5": 102}), "metadata and segments are signed");
 }
 
-/// A peer fetches a file that namely serves; the file's server registers over the same kind of
-/// link. Segments are either each signed, or by digest with a manifest that this peer does not
-/// know: their metadata is signed in both cases.
+/// A peer fetches a file that namely serves. The server registers over the same kind of link.
+/// Either each segment is signed, or segments have digests and a manifest, which this peer does not
+/// know. The metadata is signed in both cases.
 pub(crate) fn it_fetches_a_served_file(peer: &Peer, link: Link, key_type: &str, segment_octets: &str) {
     let number = signature_type(key_type).to_string();
     for sign in ["packet", "manifest"] {
@@ -70,8 +70,8 @@ pub(crate) fn it_fetches_a_served_file(peer: &Peer, link: Link, key_type: &str, 
     }
 }
 
-/// namely fetches an object that a peer produces, over the same kind of link. Under the wrong key
-/// nothing is left.
+/// namely fetches an object that a peer produces, over the same kind of link. A fetch that trusts
+/// the wrong key leaves no file.
 pub(crate) fn namely_fetches_its_object(peer: &Peer, link: Link, segment_octets: &str) {
     let world = World::new();
     let strangers = World::new();
@@ -122,8 +122,8 @@ pub(crate) fn namely_fetches_every_signature_type(peer: &Peer) {
     }
 }
 
-/// The consumer trusts the issuer only, and fetches the producer's certificate by name: in both
-/// directions.
+/// The consumer trusts the issuer only, and fetches the producer's certificate by name. Both namely
+/// and the peer are the consumer in turn.
 pub(crate) fn certificates_are_fetched_by_name(peer: &Peer) {
     let world = World::new();
     let router = Router::namelyd(&world, &[]);
@@ -159,7 +159,7 @@ pub(crate) fn certificates_are_fetched_by_name(peer: &Peer) {
     drop(server);
 }
 
-/// A peer fetches what `namely put` publishes.
+/// A peer fetches an object that `namely put` published.
 pub(crate) fn it_fetches_what_namely_puts(peer: &Peer) {
     let world = World::new();
     let certificate = world.namely_key("/lab", "ed25519");
@@ -201,7 +201,7 @@ pub(crate) fn commands_are_obeyed_for_users_and_known_keys_only(peer: &Peer) {
             assert_eq!(command(link, Some(key), &register), 200, "{link:?} {}", key.kind);
         }
     }
-    // Of a user of this machine the signature does not count.
+    // The router identifies a user of this machine by its uid. The signature does not count.
     for link in [Link::Tcp, Link::Udp] {
         assert_eq!(command(link, Some(&stranger), &register), 200, "{link:?}: a key that nobody knows");
         assert_eq!(command(link, None, &register), 200, "{link:?}: a digest");
@@ -255,7 +255,7 @@ pub(crate) fn management_is_alike_over_unix_tcp_and_udp(peer: &Peer) {
     }
 }
 
-/// A registration shows in the RIB while its application runs, and goes with it.
+/// A registration is in the RIB while its application runs, and is removed with it.
 pub(crate) fn a_route_lasts_as_long_as_its_application(peer: &Peer) {
     let world = World::new();
     let router = Router::namelyd(&world, &[]);
