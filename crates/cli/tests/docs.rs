@@ -170,8 +170,8 @@ fn targets(text: &str) -> Vec<String> {
     prose.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(to, _)| to.to_owned()).collect()
 }
 
-/// The anchors of a page's headings, as those who render Markdown make them: letters, digits, `-`
-/// and `_` in lower case, a space is `-`, and the second of a name has a number.
+/// The anchors of a page's headings, as renderers of Markdown make them. An anchor has letters,
+/// digits, `-` and `_` in lower case. A space becomes `-`. A repeated name has a number.
 fn anchors(text: &str) -> HashSet<String> {
     let mut anchors = HashSet::new();
     let mut is_code = false;

@@ -174,7 +174,7 @@ fn a_face_follows_its_device() {
     }
 }
 
-/// The MTU of 9000 makes frames that are longer than a page.
+/// With the MTU of 9000, frames are longer than a memory page.
 fn follow_a_device(net: &Pair, xdp: &str) {
     let mut home = Home::new();
     let far = net.router(&mut home, 0, &["dev://veth0"], xdp);
@@ -209,7 +209,7 @@ fn follow_a_device(net: &Pair, xdp: &str) {
     fetch(&home, &near, "g");
 }
 
-/// The program and the sockets go with the router, and the next one can have the device at once.
+/// The XDP program and the sockets end with the router. The next router can use the device at once.
 #[test]
 fn a_killed_router_leaves_no_xdp_program() {
     let Some(net) = Pair::new("kill") else { return };
@@ -225,7 +225,7 @@ fn a_killed_router_leaves_no_xdp_program() {
         let mut home = Home::new();
         net.router(&mut home, 0, &["dev://veth0"], &xdp("on"));
         assert!(program());
-        // With SIGKILL.
+        // Kills the router by SIGKILL.
         drop(home);
         assert!(!program(), "the program is still on the device");
     }

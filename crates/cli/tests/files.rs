@@ -101,7 +101,7 @@ fn get_refuses_an_expired_certificate() {
     home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
     let name = home.json(["get", "/lab/f"])[0]["name"].as_str().unwrap().to_owned();
     home.wait_for("its end", || home.background_log().contains("signing has ended"));
-    // The router's cache has all of it still.
+    // The router's cache still has the whole file.
     let error = home.fails(6, ["get", &name, "-o", "out"]);
     assert!(error.contains("/lab/KEY/") && error.contains("expired"), "{error}");
     assert!(!home.path("out").exists());
@@ -121,8 +121,8 @@ fn get_refuses_a_revoked_key() {
     let published = producer.publish(&object, &[7; 20_000], &PublishOptions::default()).unwrap();
     let name = published.name.to_string();
     home.ok(["get", &name, "-o", "before"]);
-    // The session's certificate is revoked when the socket is closed. The router's cache has all of
-    // it still.
+    // The session's certificate is revoked when the socket is closed. The router's cache still has
+    // the whole object.
     producer.close();
     home.wait_for("the revocation", || home.run(["get", &name, "-o", "after"]).code != Some(0));
     let refused = home.fails(6, ["get", &name, "-o", "after"]);
@@ -158,8 +158,7 @@ fn caches_answer_without_the_producer() {
     write_file(&home.path("data/f"), 50_000, 4);
     let producer = home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
     home.ok(["get", "/lab/f", "-o", "first"]);
-    // Metadata is fresh for a second only; with the versioned name the content store answers for
-    // longer.
+    // Metadata is fresh for a second only. The content store answers the versioned name for longer.
     let name = home.json(["get", "/lab/f", "-o", "again"])[0]["name"].as_str().unwrap().to_string();
     home.stop(producer);
     home.ok(["get", &name, "-o", "cached"]);
@@ -180,7 +179,7 @@ fn producers_return_to_a_restarted_router() {
     same(&home.path("data/f"), &home.path("out"));
 }
 
-/// Waits until a part of the file `out` is stored; the journal records the part that a later fetch
+/// Waits until a part of the file `out` is stored. The journal records the part that a later fetch
 /// may skip.
 fn wait_for_journal(home: &Home) {
     let journal = home.path("out.namely-part.journal");
@@ -265,7 +264,7 @@ fn a_full_disk_leaves_no_final_file() {
         return;
     }
     fs::create_dir(home.path("disk")).unwrap();
-    // A mount namespace of its own: the small disk is gone with the shell.
+    // The small disk is mounted in a mount namespace of its own, which ends with the shell.
     let script = format!(
         "mount -t tmpfs -o size=40k none disk && echo mounted && {} get /lab/a.bin -o disk/out; code=$?; ls disk; exit $code",
         env!("CARGO_BIN_EXE_namely")
@@ -325,8 +324,8 @@ fn the_demo_reports_packet_sources() {
     assert!(text.contains("both copies are equal to the file"), "{text}");
 }
 
-/// Creates a self-signed certificate of `/lab` that is valid for `seconds`, for the key of the
-/// home's key chain or a new one.
+/// Creates a self-signed certificate of `/lab` that is valid for `seconds`. It is for the key in
+/// the home's key chain or, if there is none, for a new key.
 fn certify(home: &Home, version: u64, seconds: u64) {
     let chain = KeyChain::open(home.path("home/keys")).unwrap();
     let identity: Name = "/lab".parse().unwrap();
@@ -354,7 +353,7 @@ fn a_server_follows_newer_certificates() {
     home.ok(["get", "/lab/a.bin", "-o", "before"]);
     certify(&home, 2, 9);
     home.wait_for("the end of the first certificate", || first.elapsed() > Duration::from_secs(6));
-    // Data signed under the first certificate, and data signed now.
+    // `a.bin` was signed under the first certificate. `b.bin` is signed now.
     write_file(&home.path("data/b.bin"), 1000, 1);
     for file in ["a.bin", "b.bin"] {
         home.ok(["get", &format!("/lab/{file}"), "-o", file]);
@@ -504,8 +503,8 @@ fn get_names_a_silent_neighbor() {
     assert!(!quiet.stderr.contains("face show"), "{quiet:?}");
 }
 
-/// VI-01, VI-02: a file of CMS by the name that its logical name and a site's have, and a part of
-/// it.
+/// VI-01, VI-02: a file of CMS, and a part of it. The name derives from the file's physical name at
+/// a site.
 #[test]
 fn a_cms_file_is_fetched_by_name() {
     let mut home = Home::with_router();

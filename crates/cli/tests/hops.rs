@@ -99,7 +99,7 @@ fn why_reports_a_routing_loop() {
     let way = a.way("/round/x");
     assert_eq!(way["cause"], "loop", "{way:#}");
     assert_eq!(hops(&way), [(Some(&*b.uri), true), (Some(&*c.uri), true)]);
-    // Faults of the own router come first, and need no other router.
+    // A fault of the queried router comes first. It needs no other router.
     let way = a.way("/nowhere");
     assert_eq!((&way["cause"], &way["hops"]), (&"no_route".into(), &Value::Null));
 }

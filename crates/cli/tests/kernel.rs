@@ -249,7 +249,7 @@ fn kernel_commands_load_and_unload_the_module() {
     home.fails(1, ["kernel", "load", "--module", "/init"]);
     home.fails(1, ["kernel", "load", "--module", MODULE, "family=9999"]);
 
-    // Another number, which programs find by themselves.
+    // The module has another family number, which programs find by themselves.
     load(home, &["family=20", "cs_packets_max=128"]);
     assert_eq!(module::family(), 20);
     assert_eq!(world.run("lab", &["peek", "/x"]).code, Some(4), "the kernel answers that it has no route");

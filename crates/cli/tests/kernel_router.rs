@@ -78,13 +78,13 @@ fn router_and_kernel_clients_reach_each_other() {
     let routes = world.ok("lab", &to(&uri, &["route", "list"]));
     assert!(routes.contains("/lab/data"), "{routes}");
 
-    // And the other way: an application of the kernel has bound a prefix.
+    // In the other direction, an application with a kernel socket has bound a prefix.
     world.serve("lab", "/app/ping", &["pingserver", "/app", "--router", "kernel://"]);
     world.ok("lab", &to(&uri, &["route", "add", "/app", "local"]));
     let ping = world.ok("lab", &to(&uri, &["ping", "/app", "--count", "2"]));
     assert!(ping.contains("2 sent, 2 answered"), "{ping}");
 
-    // A client that ends takes its routes along.
+    // The routes of a client end with it.
     world.home.stop(serve);
     let gone = || !world.run("lab", &["kernel", "route", "list"]).stdout.contains("/lab/data");
     world.home.wait_for("the route to go", gone);
@@ -115,7 +115,7 @@ fn router_management_acts_on_the_kernel() {
     ok(&["route", "add", "/far", &group, "--cost", "7"]);
     let routes = kernel(&["route", "list"]);
     assert!(routes.lines().any(|l| l.contains("/far") && l.contains(&group) && l.contains('7')), "{routes}");
-    // A route that lasts for a time, and one below that inherits.
+    // A route below /far inherits its nexthop. A route with a time limit is listed.
     ok(&["route", "add", "/far/below", "local"]);
     let below = |routes: &str| routes.lines().filter(|line| line.contains("/far/below")).count();
     assert_eq!(below(&kernel(&["route", "list"])), 2, "its own and what it inherits");
@@ -224,7 +224,7 @@ fn a_router_ends_when_its_forwarder_stops() {
 #[test]
 fn kernel_routers_reach_udp_neighbors() {
     let Some(mut world) = World::new() else { return };
-    // A router that forwards by itself, and one that forwards by the kernel beside it.
+    // One router forwards in user space. The other one beside it uses the kernel.
     let plain = format!("unix://{}", world.home.path("plain.sock").display());
     let words = ["up", "--no-config", "--listen", &plain, "--listen", "udp://127.0.0.1:6400"];
     let command = world.namely("lab", words);

@@ -20,7 +20,7 @@ fn router(home: &Home, options: &[&str]) -> Child {
     child
 }
 
-/// Ends it; the lines of its log.
+/// Ends the router. Returns the lines of its log.
 fn lines(home: &Home, mut child: Child) -> Vec<String> {
     let pid = rustix::process::Pid::from_raw(child.id() as i32).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();

@@ -358,7 +358,7 @@ fn verbosity_three_prints_each_packet() {
     assert!(!home.run(["status", "-vv"]).stderr.contains("sent Interest"));
 }
 
-/// A word that was forgotten, or a file, is no name.
+/// If a word is missing, the next argument is not a name. A file is not a name, either.
 #[test]
 fn every_command_refuses_names_without_slash() {
     let home = Home::new();
@@ -507,7 +507,8 @@ fn top_once_prints_text_and_json() {
 fn top_restores_the_terminal_on_signals() {
     let home = Home::with_router();
     let top = home.namely(["top"]);
-    // A terminal, in which `timeout` sends the signal as a person at another one would.
+    // `script` makes a terminal. In it, `timeout` sends the signal, as a person at another terminal
+    // would.
     let line = format!(
         "stty cols 80 rows 24; timeout --foreground -s TERM 2 '{}' top",
         top.get_program().to_str().unwrap()

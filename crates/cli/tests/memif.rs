@@ -67,7 +67,7 @@ fn a_killed_client_leaves_no_face() {
     let mut client = home.namely(["perf", "client", "--duration", "60", "--router", &uri]).spawn().unwrap();
     let faces = |home: &Home| home.ok(["face", "list"]).matches("memif://").count();
     home.wait_for("two faces", || faces(&home) == 2);
-    // Somewhere in the burst, wherever: every moment is a right one to be killed at.
+    // The client may be killed at any moment of the burst.
     std::thread::sleep(std::time::Duration::from_millis(100));
     client.kill().unwrap();
     client.wait().unwrap();

@@ -23,7 +23,7 @@ fn two() -> Option<Net> {
     net.map_err(|why| skip(Need::Namespaces, why)).ok()
 }
 
-/// Starts a router in a namespace; its socket is called as that in the home.
+/// Starts a router in a namespace. Its socket in the home has the name of the namespace.
 fn router(net: &Net, home: &mut Home, node: &str, listen: &[&str]) -> String {
     let uri = format!("unix://{}", home.path(&format!("{node}.sock")).display());
     let mut command = Command::new("ip");
@@ -64,7 +64,7 @@ fn a_file_crosses_two_namespaces_over_tcp() {
     fetch_across("tcp");
 }
 
-/// Root there or not.
+/// The commands are refused even though they run as root there.
 #[test]
 fn commands_from_another_namespace_are_refused() {
     let Some(net) = two() else { return };

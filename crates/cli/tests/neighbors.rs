@@ -57,7 +57,7 @@ fn unaccepted_prefixes_are_shown_as_refused() {
     assert!(home.background_log().contains("which no rule accepts"));
     let routes = home.json(["route", "list", "--router", &near]);
     assert!(routes.iter().all(|route| route["prefix"] != "/"), "{routes:?}");
-    // The rule that is shown does it.
+    // The printed rule, added to the configuration, accepts the prefix.
     let file = home.path("1.toml");
     let config = fs::read_to_string(&file).unwrap();
     fs::write(&file, config + &rule).unwrap();

@@ -44,7 +44,7 @@ fn three_bridged_routers_exchange_a_file() {
     assert!(seen.contains("/ndp/") && seen.contains("/lab/numbers.txt"), "{seen}");
 }
 
-/// NB-13: announcements as they are on the wire.
+/// NB-13: announcements on the wire.
 #[test]
 fn a_busy_disk_is_announced_repeatedly() {
     if !can_build(own_options()) {
@@ -69,7 +69,7 @@ fn a_busy_disk_is_announced_repeatedly() {
     for told in busy.iter().chain(&free) {
         assert!(told.contains("10.0.0.2") && told.contains("-> ") && told.contains("HopLimit"), "{told}");
     }
-    // Once more in each period, and valid for three of them.
+    // The announcement is repeated in each period, and valid for three periods.
     let at = |packet: &str| packet.split(' ').next().unwrap().parse::<f64>().unwrap();
     let gaps = busy.windows(2).map(|pair| at(pair[1]) - at(pair[0]));
     assert!(gaps.into_iter().any(|gap| (0.05..0.3).contains(&gap)), "{busy:#?}");
@@ -77,7 +77,7 @@ fn a_busy_disk_is_announced_repeatedly() {
     let counters = fs::read_to_string(home.path("results/a/counters.json")).unwrap();
     let counters: Vec<Value> = counters.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let heard = counters.iter().find(|counter| counter["counter"] == "forwarder.congestion_heard").unwrap();
-    // Packets before the start or after the end of the capture are not in it.
+    // The capture may lack packets before its start or after its end.
     assert!(heard["value"].as_u64() >= Some((busy.len() + free.len()) as u64), "{heard}");
 }
 

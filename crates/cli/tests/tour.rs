@@ -1,11 +1,10 @@
 //! The commands of README.md and docs/ run, in their order, in one shell, and succeed.
 //!
-//! Every ```` ```console ```` block's lines that start with `$
-//! ` are run; a line without it is output, which the block shows for the reader. Each document is
-//! one session in an empty home and working directory. `lab$ ` and `desk$ ` are two hosts in one
-//! document: a key chain and a router each, and lab's address and port, 192.0.2.7:6363, are ones of
-//! this machine. A ```` ```console kernel ```` block loads a module: it runs in a guest
-//! (`kernel.rs`).
+//! In a ```` ```console ```` block, the test runs the lines that start with `$ `. The other lines
+//! are output for the reader. Each document is one session in an empty home and working directory.
+//! `lab$ ` and `desk$ ` are two hosts in one document. Each has a key chain and a router of its
+//! own. An address and a port of this machine replace lab's 192.0.2.7:6363. A
+//! ```` ```console kernel ```` block loads a module: it runs in a guest (`kernel.rs`).
 
 use std::fs;
 use std::io::Write;
@@ -16,7 +15,7 @@ use std::time::Duration;
 
 use namely_testkit::{Need, found_within, skip};
 
-/// Longest run of one document's commands.
+/// Maximum duration of one document's commands.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// Maximum time in which its background commands end.
@@ -52,7 +51,7 @@ fn commands(document: &Path) -> Vec<String> {
     commands
 }
 
-/// A program of others' that the commands use and that is not installed.
+/// A third-party program that the commands use and that is not installed.
 fn missing(commands: &[String]) -> Option<&'static str> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let installed = |program: &str| std::env::split_paths(&path).any(|dir| dir.join(program).is_file());
@@ -60,7 +59,7 @@ fn missing(commands: &[String]) -> Option<&'static str> {
     ["curl", "python3"].into_iter().find(|program| used(program) && !installed(program))
 }
 
-/// Removes testbeds where they cannot run, with a skip.
+/// Removes the commands of testbeds if these cannot run, with a skip.
 fn without_testbeds(commands: &mut Vec<String>) {
     let is_root = rustix::process::geteuid().is_root();
     let user: &[&str] = if is_root { &[] } else { &["--user", "--map-root-user"] };
@@ -117,7 +116,7 @@ fn run(document: &Path) -> Result<usize, String> {
     let status = found_within(LIMIT, || shell.try_wait().unwrap());
     let group = rustix::process::Pid::from_raw(shell.id() as i32).unwrap();
     let _ = rustix::process::kill_process_group(group, rustix::process::Signal::TERM);
-    // Those that end by SIGTERM do it in order.
+    // Background commands that end by SIGTERM have time to do so.
     found_within(GRACE, || {
         shell.try_wait().unwrap()?;
         rustix::process::test_kill_process_group(group).err()

@@ -87,7 +87,8 @@ fn a_trace_follows_matching_interests_only() {
     // A peer that receives datagrams and never answers.
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     home.ok(["route", "add", "/lab/far", &format!("udp://{}", silent.local_addr().unwrap())]);
-    // The consumer stays: the entry of one that leaves ends with its face and never expires.
+    // The consumer stays connected. If it left, its PIT entry would end with its face and never
+    // expire.
     let mut consumer = Client::find(Some(&home.router_uri()), Signer::digest_sha256()).unwrap();
     let interest = InterestBuilder::new("/lab/far/x".parse().unwrap()).lifetime_ms(100);
     assert!(matches!(consumer.connection().express(&interest), Ok(Answer::Timeout)));
@@ -189,7 +190,7 @@ fn a_trace_omits_its_own_packets() {
     assert_eq!(all.interrupt(), Some(0));
 }
 
-/// Stops the requesting thread in every case.
+/// Stops the requesting thread when dropped, also after a panic.
 struct Stops<'a>(&'a AtomicBool);
 
 impl Drop for Stops<'_> {

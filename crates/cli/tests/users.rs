@@ -16,7 +16,7 @@ use common::{Ended, Home, ended};
 /// The user who interferes.
 const NOBODY: u32 = 65534;
 
-/// A home where other users can go in, with a `namely` that they can run; none without root.
+/// A home that other users can enter, with a `namely` that they can run. It requires root.
 struct Shared {
     home: Home,
     namely: PathBuf,
@@ -108,7 +108,7 @@ fn another_users_router_needs_trust() {
         assert_eq!(refused.code, Some(3), "{args:?}: {refused:?}");
         assert!(refused.stderr.contains("uid 65534"), "{args:?}: {refused:?}");
     }
-    // Root's router is everybody's, and one's own is one's own.
+    // Every user may use root's router.
     let roots = shared.home.path("root.sock");
     shared.start_router_of(0, &roots);
     let of_root = format!("unix://{}", roots.display());

@@ -141,7 +141,7 @@ fn why_predicts_the_rights_of_commands() {
     assert!(step(&answer, "rule").contains("the router's own user"), "{answer:#}");
     is_because(&home, &["--manage"], "ok", "");
     home.ok(["route", "add", "/lab", "local"]);
-    // Over loopback the same user registers, and manages nothing.
+    // Over loopback, the same user may register but not manage.
     is_because(&home, &["--register", "/lab", "--router", &tcp], "ok", "");
     let answer = is_because(&home, &["--manage", "--router", &tcp], "not_allowed", "Unix socket");
     assert!(step(&answer, "rule").contains("but by the Unix socket"), "{answer:#}");
@@ -214,7 +214,7 @@ impl Keyed {
         step(&is_because(&self.home, &what, cause, next), "signed").to_owned()
     }
 
-    /// Asks for the explanation, sends the command, and checks that both have the same result.
+    /// Queries the explanation, sends the command, and checks that both have the same result.
     #[track_caller]
     fn agrees(&self, command: (Management, &str), identity: &str, cause: &str, next: &str) {
         let asked: &[&str] = match command.0 {
@@ -246,7 +246,7 @@ impl Keyed {
         }
     }
 
-    /// That a question and a command that are signed at `time_ms` are refused alike.
+    /// Checks that a query and a command that are signed at `time_ms` have the same refusal.
     #[track_caller]
     fn are_refused_alike(&self, identity: &str, time_ms: u64, cause: &str, text: &str) {
         let asked = self.send(Management::RightsRegister, "/lab", identity, time_ms);
@@ -271,18 +271,18 @@ fn why_predicts_signature_faults() {
     net.rule(&expired, "manage = true");
     let early = net.key("/early", (3_600, YEAR_S));
     net.rule(&early, "manage = true");
-    // Of the name of a key of ours, and another one.
+    // A certificate for another key under the name of one of our keys.
     let forged = net.key("/forged", (-10, YEAR_S));
     let other = Arc::new(PrivateKey::generate(KeyType::Ed25519).unwrap());
     let forged = Certificate::self_signed(forged.key_name(), &other, forged.validity(), 1).unwrap();
     net.rule(&forged, "manage = true");
-    // Made anew under a later version, which the router's configuration has and the key chain not.
+    // A certificate of a later version. The router's configuration has it, the key chain does not.
     let renewed = net.key("/renewed", (-10, YEAR_S));
     let own = Arc::new(net.chain.private_key(renewed.key_name(), None).unwrap());
     let renewed = Certificate::self_signed(renewed.key_name(), &own, renewed.validity(), 2).unwrap();
     net.rule(&renewed, "manage = true");
     net.key("/stranger", (-10, YEAR_S));
-    // Issued by a key that may do everything.
+    // The issuer of this certificate is a key that may do everything.
     let issued = net.key("/issued", (-10, YEAR_S));
     let by = net.signer("/operator");
     let issued =
@@ -307,7 +307,7 @@ fn why_predicts_signature_faults() {
     let told = why(&net.home, &["--register", "/lab", "--as", "/issued", "--router", &net.tcp]);
     assert!(told["so"].as_str().unwrap().contains("/operator/KEY/"), "{told:#}");
 
-    // Clocks: the time in the signature.
+    // Faults of clocks: the time in the signature.
     let now_ms = || unix_ns() / 1_000_000;
     net.are_refused_alike("/good", now_ms() + 200_000, "outside_grace", "s ahead of this clock");
     net.are_refused_alike("/good", now_ms() - 200_000, "outside_grace", "s behind this clock");

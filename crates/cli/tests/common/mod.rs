@@ -17,7 +17,8 @@ use namely_testkit::{until, wait_until_true};
 /// Longest wait for anything that a test started.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
-/// A home directory with one router's socket in it; everything started here ends with it.
+/// A home directory with one router's socket in it. All processes that it started end when it is
+/// dropped.
 pub struct Home {
     dir: tempfile::TempDir,
     children: Vec<Child>,
@@ -51,13 +52,13 @@ impl Home {
         home
     }
 
-    /// Starts the router; its place among the children.
+    /// Starts the router. Returns its index among the children.
     pub fn start_router(&mut self) -> usize {
         let uri = self.router_uri();
         self.start_router_at(&[&uri])
     }
 
-    /// Starts the router with further options; its place among the children.
+    /// Starts the router with further options. Returns its index among the children.
     pub fn start_router_with(&mut self, options: &[&str]) -> usize {
         let uri = self.router_uri();
         let mut command = self.namely(["up", "--no-config", "--listen", &uri]);
@@ -104,21 +105,21 @@ impl Home {
         ended(self.namely(args).output().unwrap())
     }
 
-    /// Runs `namely`, which must succeed; its standard output.
+    /// Runs `namely`, which must succeed. Returns its standard output.
     pub fn ok<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> String {
         let end = self.run(args);
         assert_eq!(end.code, Some(0), "{end:?}");
         end.stdout
     }
 
-    /// Runs `namely`, which must fail with `code`; its standard error.
+    /// Runs `namely`, which must fail with `code`. Returns its standard error.
     pub fn fails<S: AsRef<OsStr>>(&self, code: i32, args: impl IntoIterator<Item = S>) -> String {
         let end = self.run(args);
         assert_eq!(end.code, Some(code), "{end:?}");
         end.stderr
     }
 
-    /// Runs `namely --json`; each line of its output as JSON.
+    /// Runs `namely --json`. Returns each line of its output as JSON.
     pub fn json<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Vec<serde_json::Value> {
         let mut command = self.namely(args);
         let end = ended(command.arg("--json").output().unwrap());
@@ -126,7 +127,7 @@ impl Home {
         end.stdout.lines().map(|l| serde_json::from_str(l).unwrap_or_else(|e| panic!("{l}: {e}"))).collect()
     }
 
-    /// Starts a command in the background; its place among the children.
+    /// Starts a command in the background. Returns its index among the children.
     pub fn spawn(&mut self, mut command: Command) -> usize {
         let log = fs::OpenOptions::new().create(true).append(true).open(self.path("background.log")).unwrap();
         let child = command.stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
@@ -147,12 +148,12 @@ impl Home {
         self.children[index].id()
     }
 
-    /// Has a program of the background read its configuration again.
+    /// Makes a background command reload its configuration.
     pub fn reload(&self, index: usize) {
         signal(&self.children[index], rustix::process::Signal::HUP);
     }
 
-    /// Stops a background command kindly.
+    /// Stops a background command by SIGTERM, and waits for its end.
     pub fn stop(&mut self, index: usize) {
         let child = &mut self.children[index];
         signal(child, rustix::process::Signal::TERM);
@@ -191,7 +192,7 @@ pub fn ended(output: Output) -> Ended {
     }
 }
 
-/// `octets` octets that look like no other file's.
+/// Writes a file of `octets` octets. The content depends on `seed`.
 pub fn write_file(path: &Path, octets: usize, seed: u64) {
     let mut state = seed | 1;
     let data: Vec<u8> = (0..octets)

@@ -1,4 +1,4 @@
-//! Two network namespaces, joined by a veth pair without addresses of IP, and routers in them.
+//! Two network namespaces with routers, joined by a veth pair without IP addresses.
 
 use std::fs;
 use std::process::Command;
@@ -10,7 +10,7 @@ use super::Home;
 /// The addresses of the two ends.
 pub const MACS: [&str; 2] = ["02:00:00:00:00:0a", "02:00:00:00:00:0b"];
 
-/// `veth0` is the device in each; gone with the value.
+/// The two namespaces. The device is `veth0` in each. They are removed when dropped.
 pub struct Pair {
     pub names: [String; 2],
 }
@@ -62,8 +62,8 @@ impl Pair {
         within
     }
 
-    /// Starts a router in namespace `i`, which listens at `listen` too and has `rest` at the end of
-    /// its `[faces]`; its socket is `<i>.sock` in the home.
+    /// Starts a router in namespace `i`. Its socket is `<i>.sock` in the home, and it also listens
+    /// at `listen`. Its section `[faces]` ends with `rest`.
     pub fn router(&self, home: &mut Home, i: usize, listen: &[&str], rest: &str) -> String {
         let uri = format!("unix://{}", home.path(&format!("{i}.sock")).display());
         let file = home.path(&format!("{i}.toml"));
@@ -95,7 +95,7 @@ pub fn serve(home: &mut Home, octets: usize, far: &str) {
     home.wait_for("the prefix", || home.ok(["route", "list", "--router", far]).contains("/lab"));
 }
 
-/// Fetches a file of `data` at `near`, which must come as it is.
+/// Fetches a file of `data` at `near`. The copy must equal the file.
 pub fn fetch(home: &Home, near: &str, file: &str) {
     home.ok(["get", &format!("/lab/{file}"), "-o", "out", "--router", near]);
     assert!(fs::read(home.path("data").join(file)).unwrap() == fs::read(home.path("out")).unwrap());

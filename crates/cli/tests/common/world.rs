@@ -24,7 +24,7 @@ pub struct World {
 }
 
 impl World {
-    /// None, after saying why, where this is no guest.
+    /// Returns `None`, with a skip, outside a guest.
     pub fn new() -> Option<Self> {
         if std::env::var_os("NAMELY_GUEST").is_none() {
             skip(Need::Guest, "it loads a module: `kernel/run --tools` runs it in a guest");
@@ -41,7 +41,8 @@ impl World {
         Some(World { net, home })
     }
 
-    /// Adds routes for names below /lab: from `desk` to `lab`, and there to its applications.
+    /// Creates a world with routes for names below /lab: from `desk` to `lab`, and from `lab` to
+    /// its applications.
     pub fn routed() -> Option<Self> {
         let world = World::new()?;
         world.ok("lab", &["kernel", "face", "create", "cable"]);

@@ -74,7 +74,7 @@ impl Limit {
 /// The limits of one source.
 struct Reader<'a> {
     section: &'a str,
-    /// The type of which fields are read.
+    /// The type whose fields are read.
     owner: String,
     found: Vec<Limit>,
     /// Declarations that lack a part.

@@ -1,5 +1,5 @@
-//! Pages of docs/ that are written from declarations in the code and in docs/rows, and compared
-//! with them.
+//! Pages of docs/ that are generated from declarations in the code and in docs/rows. The tests
+//! compare the pages with the declarations.
 
 mod counters;
 mod interfaces;
@@ -10,7 +10,7 @@ mod status;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// Set to anything, it makes the tests write the pages.
+/// If this variable has any value, the tests write the pages.
 const RENEW: &str = "NAMELY_RENEW";
 
 /// The folder of the workspace.
@@ -19,7 +19,7 @@ fn root() -> PathBuf {
     root.canonicalize().expect("the workspace is above the crate")
 }
 
-/// Compares `text` with the page `name`, a path below the root. Writes the page instead where
+/// Compares `text` with the page `name`, a path below the root. Writes the page instead if
 /// [`RENEW`] is set.
 fn compare(name: &str, text: &str) {
     let path = root().join(name);

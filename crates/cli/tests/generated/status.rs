@@ -27,7 +27,7 @@ const SUITE_OF: [(&str, &str); 8] = [
     ("packaging/images/", "images"),
 ];
 
-/// The longest line of the page, so that a row is read at a glance.
+/// Maximum length of a line of the page. A row stays readable at a glance.
 const LINE_CHARS_MAX: usize = 260;
 
 const HEAD: &str = "# Status

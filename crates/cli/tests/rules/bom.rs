@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::packages::{deny, is_satisfied};
 use super::{list, root, text};
 
-/// The packages of a registry whose sources a program names, as `name-version`: in its panic
-/// messages and in its tables of lines.
+/// The packages of a registry, as `name-version`, whose source paths occur in a program. Panic
+/// messages and debug information contain these paths.
 fn named_in(program: &[u8]) -> BTreeSet<String> {
     let mark = b"/registry/src/";
     let starts = program.windows(mark.len()).enumerate().filter(|(_, window)| window == mark);

@@ -27,7 +27,7 @@ fn root() -> PathBuf {
     root.canonicalize().expect("the workspace is above the crate")
 }
 
-/// Calls `look` with the path, from the root of the workspace, and the text of each Rust source.
+/// Calls `look` with the path of each Rust source from the root of the workspace, and its text.
 pub(crate) fn each_source(look: &mut dyn FnMut(&str, &str)) {
     let mut folders = vec![root()];
     while let Some(folder) = folders.pop() {

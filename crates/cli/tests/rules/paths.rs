@@ -86,7 +86,7 @@ const EXCEPTIONS: [(&str, &str, &str); 1] = [(
     "a file of the kernel about this very process",
 )];
 
-/// The text of a source without its tests, which lie behind the rest.
+/// The text of a source without its tests, which are at the end.
 fn without_tests(text: &str) -> &str {
     let end = text.find("#[cfg(test)]\nmod ").or_else(|| text.find("#[cfg(test)]\n#[path"));
     &text[..end.unwrap_or(text.len())]

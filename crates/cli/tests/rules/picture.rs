@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 use super::{list, metadata, root, text};
 
-/// Set to anything, it makes the test write the picture.
+/// If this variable has any value, the test writes the picture.
 const RENEW: &str = "NAMELY_RENEW";
 
 const PICTURE: &str = "docs/imports.svg";
@@ -21,7 +21,7 @@ type Imports = BTreeMap<String, BTreeSet<String>>;
 struct Place {
     name: Option<String>,
     layer: usize,
-    /// Places of the layer below that lines go to.
+    /// Places of the layer below to which lines lead.
     below: Vec<usize>,
     /// Left edge and width.
     x: i64,
@@ -90,7 +90,7 @@ fn layers(imports: &Imports) -> BTreeMap<String, usize> {
     imports.keys().map(|name| (name.clone(), depth(imports, name))).collect()
 }
 
-/// The places of all crates and bends, and of each layer the order from left to right.
+/// The places of all crates and bends, and the order of each layer from left to right.
 fn placed(imports: &Imports) -> (Vec<Place>, Vec<Vec<usize>>) {
     let layers = layers(imports);
     let mut places: Vec<Place> = Vec::new();
@@ -118,7 +118,8 @@ fn placed(imports: &Imports) -> (Vec<Place>, Vec<Vec<usize>>) {
     (places, rows)
 }
 
-/// Orders each layer by where its neighbors are, down and up again, and gives each place its x.
+/// Orders each layer by the positions of the neighbors, downwards and upwards in turn. Sets `x` of
+/// each place.
 fn arrange(places: &mut [Place], rows: &mut [Vec<usize>]) {
     let mut above: Vec<Vec<usize>> = vec![Vec::new(); places.len()];
     for (n, place) in places.iter().enumerate() {
@@ -148,7 +149,7 @@ fn centre(place: &Place) -> i64 {
     place.x + place.width / 2
 }
 
-/// Every layer from the left.
+/// Places the nodes of every layer from the left.
 fn spread(places: &mut [Place], rows: &[Vec<usize>]) {
     for row in rows {
         let mut x = 0;

@@ -73,7 +73,8 @@ fn documents_use_the_users_profile() {
             };
             installs += usize::from(line.contains("cargo install"));
             let may_be_quick = line.contains("cargo test") || line.contains("-- demo");
-            // A tool of a test's own is built as quickly as can be.
+            // A tool of a test alone may be built with the profile dev, which is the fastest to
+            // build.
             let is_right = match profile {
                 USERS => true,
                 QUICK => may_be_quick,

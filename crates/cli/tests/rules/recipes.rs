@@ -10,11 +10,11 @@ use super::root;
 /// A recipe, and how its example is found in the sources.
 struct Recipe {
     title: &'static str,
-    /// Identifiers that only the example brings.
+    /// Identifiers that only the example introduces.
     words: &'static [&'static str],
     /// The example's own files, and its limits or options elsewhere.
     own: &'static [&'static str],
-    /// The most places that there may be.
+    /// Maximum number of places.
     places_max: usize,
 }
 
@@ -47,7 +47,7 @@ const RECIPES: [Recipe; 9] = [
     Recipe {
         title: "### A service",
         words: &["Readvertise", "Readvertiser"],
-        // Its key in the configuration is another recipe's.
+        // Its configuration key belongs to another recipe.
         own: &["crates/daemon/src/services/readvertise.rs", "crates/daemon/src/config/"],
         places_max: 1,
     },

@@ -32,7 +32,7 @@ forwarder, and the counters of `/proc/net/nnet/stats` under `kernel.`, such as `
 /// The line below the title of a section that counts drops. The dashboard reads it.
 const DROPS: &str = "Each counted event is a drop or a refusal.";
 
-/// Counters that no release has published yet, or whose labels begin so.
+/// Labels of counters that no release has published yet, or the beginnings of such labels.
 const UNPUBLISHED: [&str; 4] = ["lost", "management.", "metrics.", "worker0."];
 
 /// A counter with its meaning.
