@@ -1,9 +1,9 @@
-"""The manifests of packaging/kubernetes: put together as kustomize does, checked, and as podman can play them.
+"""Renders the manifests of packaging/kubernetes as kustomize does, checks them, and converts them for podman.
 
-`rendered` knows of kustomize what these manifests use; where there is a kubectl that renders them, a test compares.
-Podman plays pods. What a cluster does around them is done here, and said in docs/kubernetes.md: pods come from their
-workload's template, volumes are folders with the owner that fsGroup gives, services are lines of /etc/hosts, and probes
-are run by the test.
+`rendered` implements the features of kustomize that these manifests use. If kubectl is installed, a test compares the
+results. Podman plays only pods. This module does the other work of a cluster (docs/kubernetes.md): it makes pods from
+their workload's template. Volumes are folders with the owner of fsGroup, services are lines of /etc/hosts, and the test
+runs the probes.
 """
 
 import copy
@@ -46,7 +46,7 @@ def rendered(folder):
 
 
 def merge(into, change):
-    """A strategic merge: tables key by key, lists of what has a name by that, other lists whole."""
+    """A strategic merge: tables by key, lists of named objects by name, other lists as a whole."""
     for key, value in change.items():
         old = into.get(key)
         if isinstance(value, dict) and isinstance(old, dict):
@@ -65,7 +65,7 @@ def named(objects, kind, name):
 
 
 def pod_spec(thing):
-    """What a workload says of its pods, or nothing."""
+    """The pod specification of a workload; empty for other objects."""
     return thing["spec"]["template"]["spec"] if thing["kind"] in WORKLOADS else {}
 
 
@@ -75,12 +75,12 @@ def containers(thing):
 
 
 def all_of(spec):
-    """All containers of a pod, those that come first too."""
+    """All containers of a pod, including its init containers."""
     return spec.get("initContainers", []) + spec.get("containers", [])
 
 
 def normal(objects):
-    """What is the same whoever rendered: names of generated ConfigMaps without their hash, and no order."""
+    """The objects in a form for comparison: generated ConfigMaps without hashes in their names, sorted."""
     objects = copy.deepcopy(objects)
     generated = {o["metadata"]["name"] for o in objects if o["kind"] == "ConfigMap"}
     bare = {name: name.rsplit("-", 1)[0] if "-" in name else name for name in generated}
@@ -95,7 +95,7 @@ def normal(objects):
 
 
 def faults(objects):
-    """What a cluster would refuse, or who runs one would: lines, none where all is well."""
+    """The faults that a cluster or its operator would refuse, one per line; empty if there are none."""
     found = []
     maps = {o["metadata"]["name"] for o in objects if o["kind"] == "ConfigMap"} | {"trust"}
     claims = {o["metadata"]["name"] for o in objects if o["kind"] == "PersistentVolumeClaim"}
@@ -148,15 +148,15 @@ def faults(objects):
 
 
 def as_podman_plays(objects, kind, name, folders, hosts, secrets):
-    """A workload's pod for `podman play kube`, with its ConfigMaps, and the probes that it leaves out.
+    """A workload's pod for `podman play kube`, with its ConfigMaps, and its probes, which podman does not get.
 
-    `folders` is where volumes are made: as a kubelet makes them, root's and of the group that fsGroup says. `hosts` is a
-    file in the place of the cluster's name service, `secrets` the data of Secrets by their names.
+    Volumes are made in `folders` as by a kubelet: their owner is root and their group that of fsGroup. `hosts` is a file
+    that replaces the cluster's name service. `secrets` is the data of Secrets by their names.
     """
     thing = named(objects, kind, name)
     spec = copy.deepcopy(pod_spec(thing))
     group = spec["securityContext"]["fsGroup"]
-    # The host's network of the podman that plays it, which is the pod's own namespace.
+    # Podman runs in the pod's own namespace, so its host network is the pod's network.
     spec["hostNetwork"] = True
     wanted, probes = [], {}
     claimed = [
@@ -166,8 +166,8 @@ def as_podman_plays(objects, kind, name, folders, hosts, secrets):
     spec["volumes"] = spec.get("volumes", []) + claimed
     for volume in spec["volumes"]:
         if "configMap" in volume:
-            # By the pod's own name: podman has a volume for each, and pods of one ConfigMap end by
-            # themselves.
+            # Each ConfigMap gets the pod's name as a prefix: podman makes a volume of it, and two
+            # pods must not share one.
             own = copy.deepcopy(named(objects, "ConfigMap", volume["configMap"]["name"]))
             own["metadata"]["name"] = volume["configMap"]["name"] = f"{name}-{own['metadata']['name']}"
             wanted.append(own)
@@ -207,5 +207,5 @@ def as_podman_plays(objects, kind, name, folders, hosts, secrets):
 
 
 def written(objects):
-    """The objects as one file of YAML."""
+    """The objects as one YAML document stream."""
     return yaml.safe_dump_all(objects, sort_keys=False)

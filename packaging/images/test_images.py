@@ -1,8 +1,8 @@
-"""What packaging/images/test does: the images, in namespaces joined by VXLAN, and as pods of packaging/kubernetes.
+"""The tests of packaging/images/test: the images, in namespaces joined by VXLAN, and as pods of packaging/kubernetes.
 
-Each test is a function whose name says what holds; docs/status.md names them. They run in their order, since making the
-images and starting the pods is most of the time. Nothing is left: storage, volumes, namespaces and containers are of this
-run alone.
+Each test is a function; its name states the property. docs/status.md names the tests. They run in order and share images
+and pods, because making these takes most of the time. Nothing is left behind: storage, volumes, namespaces and containers
+belong to one run.
 """
 
 import filecmp
@@ -31,7 +31,7 @@ START_MS_MAX = 300
 # The address of each pod on the VXLAN. A service has the address of the pod that it selects.
 ADDRESSES = {"router": "10.77.0.1", "cache": "10.77.0.2", "files": "10.77.0.3", "gateway": "10.77.0.4",
              "xrootd": "10.77.0.5", "fetch": "10.77.0.6", "desk": "10.77.0.7"}
-# Podman without systemd; runc takes limits only up to what this shell has.
+# Podman without systemd. runc accepts limits only up to those of this shell.
 CONTAINERS_CONF = """
 [engine]
 cgroup_manager = "cgroupfs"
@@ -47,18 +47,18 @@ default_ulimits = ["nofile=8192:8192", "nproc=8192:8192"]
 
 
 class Skipped(Exception):
-    """Why nothing, or one test, can run here."""
+    """The reason why one test, or all, cannot run here."""
 
 
 def run(*words, check=True, timeout=120, **more):
-    """A program's end, with what it printed as text; an error tells it."""
+    """Runs a program to its end, and returns its output as text. An error includes the output."""
     done = subprocess.run([str(w) for w in words], capture_output=True, text=True, timeout=timeout, check=False, **more)
     assert not check or done.returncode == 0, f"{' '.join(map(str, words))}: {done.returncode}\n{done.stdout}{done.stderr}"
     return done
 
 
 def until(what, condition, seconds=30):
-    """Waits until the condition gives something true, and gives that."""
+    """Waits until the condition returns a true value, and returns that value."""
     end = time.monotonic() + seconds
     while True:
         got = condition()
@@ -93,12 +93,12 @@ class World:
         self.hosts.write_text("127.0.0.1 localhost\n" + "\n".join(lines) + "\n")
 
     def podman(self, *words, space=None, **more):
-        """Podman, in a namespace if one is named: the network that a container has as its host's."""
+        """Runs podman. If `space` is set, that namespace is the host network of containers."""
         enter = ["nsenter", f"--net=/run/netns/{self.space(space)}"] if space else []
         return run(*enter, "podman", *words, env=self.environment, **more)
 
     def once(self, *words, space=None, seconds=60):
-        """A container that runs to its end: its status, and what it printed. `podman run` waits long for less."""
+        """Runs a container to its end. Returns its status and its output. `podman run` takes longer."""
         container = self.podman("create", *words, space=space).stdout.strip()
         try:
             started = self.podman("start", container, space=space, check=False)
@@ -109,7 +109,7 @@ class World:
             self.podman("rm", "--force", "--time", "1", container)
 
     def ended(self, container, seconds=60):
-        """Waits for a container's end, and gives its status."""
+        """Waits for a container's end, and returns its status."""
         until(f"the end of {container}", lambda: self.state(container)["Status"] in ("exited", "stopped"), seconds)
         return self.state(container)["ExitCode"]
 
@@ -118,16 +118,16 @@ class World:
         return f"namely-{os.getpid()}-{name}"
 
     def inside(self, name, *words, **more):
-        """A program of this machine in a namespace."""
+        """Runs a program of this machine in a namespace."""
         return run("nsenter", f"--net=/run/netns/{self.space(name)}", *words, **more)
 
     def namely(self, *words, **more):
-        """The tool of the image, as a program of this machine, with the keys of who runs the cluster."""
+        """Runs the image's tool as a program of this machine, with the keys of the cluster's operator."""
         secrets = {"NAMELY_HOME": str(self.home), "NAMELY_PASSPHRASE": PASSPHRASE}
         return run(self.work / "namely", *words, env=os.environ | secrets, **more)
 
     def join_by_vxlan(self):
-        """A namespace for each address, all on one VXLAN over links of their own."""
+        """Creates a namespace for each address. All are on one VXLAN, over links of their own."""
         def ip(space, *words):
             run("ip", "-n", self.space(space), *words)
 
@@ -151,7 +151,7 @@ class World:
             ip(name, "link", "set", "namely0", "up")
 
     def play(self, objects, kind, name, change=None):
-        """A workload's pod in the namespace of its name, from the manifests."""
+        """Starts a workload's pod from the manifests, in the namespace of its name."""
         secrets = {"files-key": {"lab.safebag": (self.work / "lab.safebag").read_bytes(), "passphrase": PASSPHRASE.encode()}}
         played, probes = manifests.as_podman_plays(objects, kind, name, self.volumes, self.hosts, secrets)
         self.probes[name] = probes
@@ -159,7 +159,7 @@ class World:
             change(played)
         file = self.work / f"{name}.yaml"
         file.write_text(manifests.written(played))
-        # ConfigMaps are volumes of podman's, which an earlier pod of the name may have left.
+        # Podman stores ConfigMaps as volumes. An earlier pod of this name may have left some.
         for thing in played:
             if thing["kind"] == "ConfigMap":
                 self.podman("volume", "rm", "--force", thing["metadata"]["name"], check=False)
@@ -169,11 +169,11 @@ class World:
             raise AssertionError(started.stderr + "".join(said))
 
     def end(self, name):
-        """Takes a pod away."""
+        """Removes a pod."""
         self.podman("pod", "rm", "--force", "--time", "5", name, check=False)
 
     def state(self, container):
-        """What podman knows of a container's process."""
+        """The state of a container's process."""
         return json.loads(self.podman("inspect", container).stdout)[0]["State"]
 
     def logs(self, container):
@@ -182,7 +182,7 @@ class World:
         return done.stdout + done.stderr
 
     def ready(self, name, seconds=60):
-        """Waits until the probes of a pod's containers succeed, as a kubelet asks them."""
+        """Waits until the probes of a pod's containers succeed, as a kubelet does."""
         for container, probes in self.probes[name].items():
             for probe in probes:
                 def succeeds(container=container, probe=probe):
@@ -197,7 +197,7 @@ class World:
                     raise AssertionError(f"{late}\n{self.logs(f'{name}-{container}')}") from None
 
     def clean(self):
-        """Takes away whatever this run made."""
+        """Removes everything that this run made."""
         self.podman("pod", "rm", "--all", "--force", "--time", "2", check=False)
         self.podman("rm", "--all", "--force", "--time", "2", check=False)
         self.podman("image", "rm", "--all", "--force", check=False)
@@ -259,14 +259,14 @@ def a_container_that_may_write_nowhere_says_what_it_lacks(world):
     status, said = world.once(*locked, *sockets, world.image, "namelyd", "--cs-disk", store)
     assert status != 0 and f"cannot make {store}: Read-only file system" in said, (status, said)
     print("        " + next(line for line in said.splitlines() if store in line))
-    # Nor can a tool make its key chain there, or put what it fetches.
+    # A tool can neither create its key chain there nor write a fetched file.
     status, said = world.once(*locked, world.image, "namely", "key", "new", "/lab")
     assert status != 0 and "Read-only" in said, (status, said)
     print("        " + said.splitlines()[0])
 
 
 def folder(world, name):
-    """A folder as a volume of the containers' user."""
+    """Creates a folder as a volume, owned by the containers' user."""
     place = world.volumes / name
     place.mkdir(parents=True, exist_ok=True)
     os.chown(place, USER, USER)
@@ -307,7 +307,7 @@ def the_first_data_comes_within_300_ms_of_the_container_s_start(world):
         world.podman("rm", "--force", "--time", "2", container)
     taken.sort()
     print(f"        `podman start` to Data, ms: {', '.join(f'{t:.0f}' for t in taken)}; load {os.getloadavg()[0]:.1f}")
-    # The best of five: what the machine does besides is not the image's.
+    # The best of five, because other load of the machine is not the image's.
     assert taken[0] < START_MS_MAX, taken
     print(f"        median {statistics.median(taken):.0f} ms")
 
@@ -347,8 +347,8 @@ def kubectl_reads_every_manifest_and_knows_every_field(world):
             raise Skipped(f"this kubectl is too old for these kustomizations: {shown.stderr.strip()}")
         theirs = list(yaml.safe_load_all(shown.stdout))
         assert manifests.normal(theirs) == manifests.normal(manifests.rendered(manifests.FOLDER / name)), name
-        # Read into kubectl's own types and written again: what these do not know would be gone, or
-        # refused.
+        # kubectl decodes each object into its own types and encodes it again. Unknown fields would
+        # be lost or refused.
         file = world.work / "typed.yaml"
         for thing in theirs:
             file.write_text(yaml.safe_dump(thing))
@@ -358,7 +358,7 @@ def kubectl_reads_every_manifest_and_knows_every_field(world):
 
 
 def missing(asked, got, place=""):
-    """The first field of one that is not in the other."""
+    """The path of the first field of `asked` that `got` lacks."""
     if isinstance(asked, dict):
         for key, value in asked.items():
             if not isinstance(got, dict) or key not in got:
@@ -395,7 +395,7 @@ def pods_of_the_manifests_start_and_their_probes_succeed(world):
 
 
 def tree(world):
-    """What is served: a folder of genomes, and files of an experiment, in the place of the claim's volume."""
+    """Writes the served files, a folder of genomes and files of an experiment, to the claim's volume."""
     data = world.volumes / "claim-files"
     for sample in range(6):
         place = data / f"genomes/cohort-{sample % 2}/sample-{sample}"
@@ -416,7 +416,7 @@ def tree(world):
 
 
 def everything(world):
-    """The manifests' objects, and whom to trust, as docs/kubernetes.md says it is made."""
+    """The manifests' objects, and the ConfigMap `trust` as in docs/kubernetes.md."""
     objects = manifests.rendered(manifests.FOLDER) + manifests.rendered(manifests.FOLDER / "fetch")
     site = world.namely("cert", "export", "/http/example.org").stdout
     trust = {
@@ -464,7 +464,7 @@ def a_file_moves_between_two_pods_and_a_job_fetches_a_tree(world):
 
 
 def same(source, copied):
-    """Whether two trees have the same files with the same octets."""
+    """Checks that two trees have the same files with the same octets."""
     files = sorted(p.relative_to(source) for p in source.rglob("*") if p.is_file())
     there = sorted(p.relative_to(copied) for p in copied.rglob("*") if p.is_file())
     assert files == there, f"{[*map(str, files)]} served, {[*map(str, there)]} copied"
@@ -476,8 +476,8 @@ def same(source, copied):
 def a_file_crosses_three_namespaces_that_vxlan_joins(world):
     place = folder(world, "desk")
     trust = ["--volume", f"{world.work / 'lab.cert'}:/lab.cert:ro"]
-    # The tool in the consumer's namespace, the router in another, cache and file server in two
-    # more.
+    # The tool is in the consumer's namespace. Router, cache and file server are each in another
+    # one.
     get = ["namely", "--router", f"tcp://{ADDRESSES['router']}:6363", "get", "/lab/store/events.root", "/data/got", "--trust", "/lab.cert"]
     before = crossed(world)
     home = ["--volume", f"{folder(world, 'desk-home')}:/var/lib/namely"]
@@ -550,8 +550,8 @@ def what_the_cache_has_it_answers_after_a_restart_without_the_source(world):
         assert status == 0, said
         return json.loads(said.splitlines()[-1])["name"]
 
-    # An object that was requested twice is worth its place on the disk. The router writes it there
-    # at its end.
+    # The disk admits an object that was requested twice. The router writes it to the disk at its
+    # end.
     [versioned, again] = [get("/lab/genomes/reference/GRCh38.fa", to) for to in ("one", "two")]
     assert versioned == again
     world.podman("stop", "--time", "10", "cache-router")
@@ -593,14 +593,14 @@ def a_wrong_configuration_ends_a_pod_with_file_line_and_key(world):
 
 
 def no_restart(played):
-    """A pod that ends stays ended, so that its status can be read."""
+    """Prevents the restart of a pod that ends, so that its status can be read."""
     played[-1]["spec"]["restartPolicy"] = "Never"
 
 
 def a_volume_of_an_older_format_is_refused_with_what_to_do(world):
     store = world.volumes / "claim-store-cache-0/store"
     assert list(store.glob("segment-*.log")), "the cache wrote into its volume"
-    # A segment as the version before this one began it.
+    # The beginning of a segment of the previous version.
     older = store / "segment-0000000099.log"
     older.write_bytes(b"namely-segment-1".ljust(4096, b"\0"))
     os.chown(older, USER, USER)
