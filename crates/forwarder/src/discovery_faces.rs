@@ -200,7 +200,9 @@ impl DiscoveryFaces {
         let is_group = |face: FaceKey| self.groups.iter().any(|group| group.face == face);
         let came_by = |group: FaceKey| waiting.iter().all(|record| record.face == group);
         let single = self.faces.iter().filter(|own| !is_group(own.face) && !own.group.is_some_and(came_by));
-        let believed = single.filter(|own| own.group.is_none() || own.doubted_until_ns <= now_ns);
+        // The group is the way to a doubted neighbor, as long as it is a discovery face.
+        let has_group = |own: &DiscoveryFace| self.iter().any(|face| own.group == Some(face));
+        let believed = single.filter(|own| own.doubted_until_ns <= now_ns || !has_group(own));
         let groups = self.faces.iter().filter(|own| is_group(own.face));
         let groups = groups.filter(|own| !waiting.iter().all(|record| is_of_link(record.face, own.face)));
         believed.chain(groups).all(|own| keys.push(own.face))
@@ -245,5 +247,46 @@ impl DiscoveryFaces {
     pub(crate) fn doubt(&mut self, face: FaceKey, now_ns: u64) -> bool {
         let own = self.faces.iter_mut().find(|own| own.face == face && own.group.is_some());
         own.map(|own| own.doubted_until_ns = now_ns.saturating_add(DOUBTED_NS)).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pit::entry::InRecord;
+
+    const NEIGHBOR: FaceKey = FaceKey { slot: 1, generation: 1 };
+    const GROUP: FaceKey = FaceKey { slot: 2, generation: 1 };
+
+    fn asked(faces: &DiscoveryFaces) -> Vec<FaceKey> {
+        let consumer = FaceKey { slot: 3, generation: 1 };
+        let mut waiting = InRecords::new();
+        assert!(waiting.push(InRecord { face: consumer, nonce: [0; 4], token: None, expires_at_ns: 2 }));
+        let mut keys = Keys::new();
+        assert!(faces.asked(&waiting, 1, &mut keys));
+        keys.iter().copied().collect()
+    }
+
+    /// A neighbor beside its group, doubted longer than the test.
+    fn with_doubted() -> DiscoveryFaces {
+        let mut faces = DiscoveryFaces::default();
+        assert!(faces.add(GROUP, None) && faces.add(NEIGHBOR, Some(GROUP)));
+        assert!(faces.doubt(NEIGHBOR, 0));
+        faces
+    }
+
+    #[test]
+    fn doubted_neighbors_get_discoveries_by_group() {
+        assert_eq!(asked(&with_doubted()), [GROUP]);
+    }
+
+    #[test]
+    fn doubted_neighbors_without_group_get_discoveries() {
+        let mut faces = with_doubted();
+        faces.remove(GROUP);
+        assert_eq!(asked(&faces), [NEIGHBOR], "the group is no discovery face any more");
+        let mut faces = with_doubted();
+        faces.forget(GROUP);
+        assert_eq!(asked(&faces), [NEIGHBOR], "the group was released");
     }
 }

@@ -13,7 +13,8 @@ use namely_wire::{Component, Name, NameRef};
 /// The identity of a face's peer before a signature is checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Requester {
-    /// A process of this machine that runs as this uid (`SO_PEERCRED` of a Unix socket).
+    /// A process of this machine that runs as this uid: `SO_PEERCRED` of its Unix socket, which
+    /// shared memory has, too.
     User(u32),
     /// A process of this machine that runs as this uid, according to the kernel: the other end of a
     /// loopback connection, or the source address of a datagram.

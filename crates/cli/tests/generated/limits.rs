@@ -137,6 +137,11 @@ impl<'a> Visit<'a> for Reader<'_> {
         visit::visit_item_fn(self, item);
     }
 
+    fn visit_impl_item_fn(&mut self, item: &'a syn::ImplItemFn) {
+        self.read(&item.sig.ident.to_string(), &item.attrs, None);
+        visit::visit_impl_item_fn(self, item);
+    }
+
     fn visit_field(&mut self, field: &'a syn::Field) {
         let Some(ident) = &field.ident else { return };
         self.read(&format!("{}::{ident}", self.owner), &field.attrs, None);
@@ -289,6 +294,10 @@ fn limits() -> (BTreeMap<String, Vec<Limit>>, Vec<String>) {
             Reader { section: &section, owner: String::new(), found: Vec::new(), faults: Vec::new() };
         reader.visit_file(&file);
         faults.append(&mut reader.faults);
+        let sections = text.lines().filter(|line| line.trim_end().ends_with("/// # Limit")).count();
+        if sections != reader.found.len() {
+            faults.push(format!("{source}: {sections} sections, {} limits read", reader.found.len()));
+        }
         if !reader.found.is_empty() {
             all.entry(section.clone()).or_default().append(&mut reader.found);
         }
