@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * The dispatcher: a card that cannot spread frames without IP over its queues brings all of them to
- * one processor, which hands packets on to others: by the hash of the whole name, or at random.
+ * The dispatcher. A card that cannot spread frames without IP over its queues delivers all of them
+ * to one processor. The dispatcher passes packets on to other processors, by the hash of the whole
+ * name or at random.
  */
 #include <linux/cpumask.h>
 #include <linux/module.h>
@@ -31,7 +32,7 @@ static struct processor __percpu *processors;
 static struct workqueue_struct *queue;
 static siphash_key_t key;
 
-/* The same name has the same hash; packets without a name go by their face, and so do fragments. */
+/* The hash of the whole name; for fragments and packets without a name, the hash of the face. */
 static u32 hash_of(struct nnet *nn, const struct nnet_face *face, const struct sk_buff *skb)
 {
 	struct nn_call call = { .op = NN_WHOLE_NAME, .name = skb->data, .name_len = skb->len };
@@ -101,7 +102,7 @@ void nnet_dispatch_rest(struct sk_buff_head *parcels)
 	queue_work_on(smp_processor_id(), queue, &here->work);
 }
 
-/* If its processor has gone meanwhile, another one runs it. */
+/* If the processor went offline meanwhile, another one runs its work. */
 static void run(struct work_struct *work)
 {
 	struct processor *processor = container_of(work, struct processor, work);

@@ -9,10 +9,10 @@
 
 struct nnet_cpu __percpu *nnet_cpus;
 
-/* Turns of 64 packets that sockets make by themselves within one turn of others. */
+/* Batches of 64 packets of sockets' own that one send_out processes; a worker does the rest. */
 #define MADE_TURNS_MAX 16
 
-/* The face to which a buffer is sent, while it waits for the door to close. */
+/* The face of an outgoing buffer, stored in its cb until the door has closed. */
 static struct nnet_face **face_of(struct sk_buff *skb)
 {
 	return (struct nnet_face **)skb->cb;
@@ -42,7 +42,7 @@ static void face_free(struct rcu_head *rcu)
 	struct nnet_face *face = container_of(rcu, struct nnet_face, rcu);
 	struct nn_call call = { .op = NN_FREE_LINK, .link = face->link };
 
-	/* Of a stopped instance, links are lost as well. */
+	/* The call does not enter a stopped instance: its links are leaked with it. */
 	if (face->link)
 		nnet_call(face->nn, &call);
 	kfree(face);
@@ -86,7 +86,7 @@ face:
 	return ERR_PTR(err);
 }
 
-/* Makes a face known; from here on packets reach it. */
+/* Enters a face into the table: from then on packets reach it. */
 static struct nnet_face *face_enter(struct nnet_face *face)
 {
 	int err = xa_err(xa_store(&face->nn->faces, face->id, face, GFP_KERNEL_ACCOUNT));
@@ -156,7 +156,7 @@ void nnet_face_del(struct nnet_face *face)
 		netdev_put(face->dev, &face->tracker);
 	}
 	nnet_call(nn, &call);
-	nnet_due(nn, 0);	/* its entries in tables are swept in turns */
+	nnet_due(nn, 0);	/* the work sweeps its table entries step by step */
 	call_rcu(&face->rcu, face_free);
 }
 
@@ -178,7 +178,10 @@ void nk_skb_get(struct sk_buff *skb)
 	skb_get(skb);
 }
 
-/* Only in softirq: a call that may wait and change its processor would leave them in the list. */
+/*
+ * Defers the release only in softirq. A call that may wait can change its processor, and would
+ * leave the buffer in the list of the old one.
+ */
 void nk_skb_put(struct sk_buff *skb)
 {
 	if (in_softirq())
@@ -210,7 +213,7 @@ void nk_skb_keep(struct sk_buff *skb)
 	skb_get(skb);
 }
 
-/* With room for a packet and the headers of any device; null if there is no memory. */
+/* A buffer with room for a packet and the headers of any device; null if there is no memory. */
 static struct sk_buff *buffer(size_t len)
 {
 	struct sk_buff *skb = alloc_skb(NNET_HEADROOM + len, GFP_ATOMIC | __GFP_NOWARN);
@@ -269,7 +272,10 @@ const struct nn_link *nk_link_of(struct nnet *nn, u64 id)
 	return face ? face->link : NULL;
 }
 
-/* A buffer with the range of a packet, and whether it may be written before that. */
+/*
+ * A buffer with the range of a packet. It is a copy if an octet is replaced or if the packet has
+ * octets before the range, else a clone.
+ */
 static struct sk_buff *range_of(struct nnet *nn, const struct nn_emitted *out)
 {
 	struct sk_buff *skb;
@@ -281,7 +287,7 @@ static struct sk_buff *range_of(struct nnet *nn, const struct nn_emitted *out)
 			skb->data[out->patch_at] = out->patch_value;
 		return skb;
 	}
-	if (out->within) {		/* a later fragment: the octets before it are the packet */
+	if (out->within) {		/* a later fragment: the packet goes on before it */
 		nnet_count(nn, NNET_FRAGMENT_COPIED);
 		return copy_of(out->skb->data + out->offset, out->len);
 	}
@@ -359,7 +365,7 @@ static void send_out(struct nnet_cpu *cpu)
 	struct sk_buff_head out;
 	struct sk_buff *skb;
 
-	/* A device may bring a packet in at once: it finds the queue empty. */
+	/* A device may deliver a packet while it sends: that nested call finds the queue empty. */
 	cpu->is_sending = true;
 	__skb_queue_head_init(&out);
 	skb_queue_splice_init(&cpu->out, &out);
@@ -374,7 +380,7 @@ static void send_out(struct nnet_cpu *cpu)
 	}
 	if (is_within)
 		return;
-	/* Packets that sockets made, one after the other and not nested: stacks are small. */
+	/* Packets that sockets made are processed here, not nested: stacks are small. */
 	for (turns = 0; turns < MADE_TURNS_MAX && !skb_queue_empty(&cpu->made); turns++)
 		nnet_take_dispatched(&cpu->made);
 	if (!skb_queue_empty(&cpu->made))
@@ -384,7 +390,7 @@ static void send_out(struct nnet_cpu *cpu)
 
 /* ---- in ---- */
 
-/* Makes a buffer that tables may keep; false if it is gone. */
+/* Prepares a buffer that tables may keep. Without memory, frees it and returns false. */
 static bool make_ours(struct nnet *nn, struct sk_buff *skb)
 {
 	if (skb_is_nonlinear(skb)) {
@@ -403,7 +409,7 @@ static bool make_ours(struct nnet *nn, struct sk_buff *skb)
 	return true;
 }
 
-/* Passes the collected packets through the door. Returns as send_out. */
+/* Passes the collected packets through the door. Its caller holds what send_out requires. */
 static int process(struct nnet *nn, struct nnet_cpu *cpu, u32 count)
 {
 	struct nn_call call = {
@@ -520,13 +526,13 @@ static struct nnet_face *face_for(struct nnet *nn, struct sk_buff *skb)
 	return face;
 }
 
-/* Returns true if this namespace does not use named data, so that a frame costs nothing. */
+/* Returns true if this namespace does not use named data: its frames are dropped at once. */
 static bool is_unused(const struct nnet *nn)
 {
 	return !smp_load_acquire(&nn->instance) || READ_ONCE(nn->stopped);
 }
 
-/* Takes a frame in; true if it was collected as the n-th. */
+/* Takes a frame in. Returns true if it is now the n-th of the collected frames. */
 static bool take_frame(struct nnet *nn, struct nnet_cpu *cpu, u32 n, struct sk_buff *skb)
 {
 	u8 from[ETH_ALEN] __aligned(2);
@@ -671,7 +677,10 @@ int nnet_face_init(void)
 	return err;
 }
 
-/* The notifier ends before the namespaces: its end reports every device once more, as removed. */
+/*
+ * The notifier is unregistered before the namespaces are: this reports every device once more, as
+ * removed.
+ */
 void nnet_face_exit(void)
 {
 	dev_remove_pack(&frame_type);

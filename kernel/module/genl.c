@@ -34,14 +34,14 @@ static bool has(struct genl_info *info, enum nnet_attr attr)
 	return false;
 }
 
-/* A name; none is the empty one. */
+/* Sets the name of a call; without the attribute, the empty name. */
 static void set_name(struct nn_call *call, const struct nlattr *attr)
 {
 	call->name_len = nla_len(attr);
 	call->name = call->name_len ? nla_data(attr) : NULL;
 }
 
-/* Answers one number. */
+/* Replies with one number. */
 static int reply(struct genl_info *info, u8 cmd, enum nnet_attr attr, u64 value)
 {
 	struct sk_buff *msg = genlmsg_new(NLMSG_GOODSIZE, GFP_KERNEL);
@@ -58,7 +58,7 @@ static int reply(struct genl_info *info, u8 cmd, enum nnet_attr attr, u64 value)
 	return genlmsg_reply(msg, info);
 }
 
-/* Asks an instance, which is made if there is none yet. */
+/* Makes a call to the instance, which is created if there is none yet. */
 static s64 ask(struct nnet *nn, struct nn_call *call)
 {
 	int err;
@@ -123,7 +123,7 @@ static int face_del(struct sk_buff *skb, struct genl_info *info)
 	mutex_lock(&nn->lock);
 	face = xa_load(&nn->faces, nla_get_u64(info->attrs[NNET_A_FACE]));
 	if (nla_get_u64(info->attrs[NNET_A_FACE]) == NNET_FACE_LOCAL || (face && !face->dev))
-		err = -EBUSY;	/* permanent, or its socket's */
+		err = -EBUSY;	/* permanent, or owned by a socket */
 	else if (face) {
 		nnet_face_del(face);
 		err = 0;
@@ -228,7 +228,7 @@ static int cs_set(struct sk_buff *skb, struct genl_info *info)
 		return -EINVAL;
 	call.value = nla_get_u64(info->attrs[NNET_A_COUNT]);
 	answer = ask(nnet_of_info(info), &call);
-	while (answer >= 0) {	/* the Data beyond it leaves in turns */
+	while (answer >= 0) {	/* evicts the Data beyond the limit step by step */
 		struct nn_call shrink = { .op = NN_CS_SHRINK };
 
 		answer = nnet_ask(nnet_of_info(info), &shrink);
@@ -239,7 +239,7 @@ static int cs_set(struct sk_buff *skb, struct genl_info *info)
 	return answer;
 }
 
-/* Data that one request erases. */
+/* Maximum number of Data that one request erases. */
 #define ERASED_AT_ONCE 1024
 
 static int cs_erase(struct sk_buff *skb, struct genl_info *info)
@@ -253,7 +253,7 @@ static int cs_erase(struct sk_buff *skb, struct genl_info *info)
 	set_name(&call, info->attrs[NNET_A_NAME]);
 	if (info->attrs[NNET_A_COUNT])
 		left = min_t(u64, left, nla_get_u64(info->attrs[NNET_A_COUNT]));
-	do {	/* bottom halves are off for so many */
+	do {	/* bottom halves are off while one call erases up to 64 */
 		call.value = min_t(u64, left, 64);
 		answer = ask(nnet_of_info(info), &call);
 		if (answer < 0)
@@ -305,7 +305,7 @@ struct listing {
 	bool is_full;
 };
 
-/* A row in a message of its own; false if it does not fit any more. */
+/* Writes a row as a message of its own. Returns false if it does not fit. */
 static bool put_row(void *into, const struct nn_row *row)
 {
 	struct listing *list = into;
@@ -340,7 +340,7 @@ static int list_rows(struct sk_buff *msg, struct netlink_callback *cb, enum nn_t
 	u64 cursor = cb->args[0];
 	int err = 0;
 
-	/* A bounded part of the table may have no row. */
+	/* One call visits a bounded part of the table, which may have no row. */
 	while (!err && !msg->len && !list.is_full && cursor != NN_ROWS_END)
 		err = nnet_rows(nnet_of(sock_net(msg->sk)), table, &cursor, put_row, &list);
 	cb->args[0] = cursor;
@@ -375,7 +375,7 @@ static int binding_get(struct sk_buff *msg, struct netlink_callback *cb)
 
 static const struct genl_multicast_group nnet_groups[] = { { .name = NNET_GENL_EVENTS } };
 
-/* False before the family exists and after: then no event is sent. */
+/* True while the family is registered: at other times no event is sent. */
 static bool has_family;
 
 static struct sk_buff *event(enum nnet_cmd cmd, gfp_t flags, void **header)
@@ -409,7 +409,7 @@ void nnet_tell_face(const struct nnet_face *face, enum nnet_cmd cmd)
 		tell(face->nn, msg, header, GFP_KERNEL);
 }
 
-/* In any context. */
+/* May be called in any context. */
 void nnet_tell_stopped(struct nnet *nn)
 {
 	void *header;
@@ -475,7 +475,7 @@ int nnet_genl_init(void)
 	return err;
 }
 
-/* The notifier reports faces with RTNL held; it is held here so that no report is under way. */
+/* The notifier reports faces with RTNL held. Taking RTNL here waits for a report under way. */
 void nnet_genl_exit(void)
 {
 	rtnl_lock();

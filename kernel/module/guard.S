@@ -2,8 +2,8 @@
 /*
  * int nk_guarded(void (*fn)(void *), void *arg, struct nk_guard *guard)
  *
- * Calls fn(arg) and returns 0. If nk_unwind(guard) is called below, it returns 1 instead, with what
- * a caller may expect to be kept: the registers that are pushed here, and the stack.
+ * Calls fn(arg) and returns 0. If nk_unwind(guard) is called below, it returns 1 instead, and
+ * restores the stack pointer and the callee-saved registers, which are pushed here.
  */
 #include <linux/linkage.h>
 #ifdef CONFIG_ARM64

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * Buffers that the core lets go of. One that leaves the content store was last touched tens of
- * thousands of packets ago: to free it at once is to wait for its lines one after the other. So a
- * few are kept back while these come, and let go of later in the same call.
+ * Buffers that the core releases. A buffer that the content store evicts was last touched tens of
+ * thousands of packets ago, and freeing it at once would wait for one cache line after the other.
+ * So the last few buffers are retained while their lines are prefetched, and are freed later in the
+ * same call.
  */
 #ifndef NNET_LEAVING_H
 #define NNET_LEAVING_H
@@ -25,15 +26,15 @@ static inline void nnet_leave(struct nnet_leaving *leaving, struct sk_buff *skb)
 	leaving->kept[leaving->next] = skb;
 	leaving->next = (leaving->next + 1) % ARRAY_SIZE(leaving->kept);
 	second = leaving->kept[leaving->next];
-	if (second)	/* its own lines have come */
+	if (second)	/* its lines have arrived, which hold the address of the next one */
 		prefetchw(&skb_shinfo(second)->dataref);
 	if (first)
 		consume_skb(first);
 }
 
 /*
- * With bottom halves still off as they were when these left. Each is taken out first, for the owner
- * of a buffer may pass the door again.
+ * Frees the retained buffers. Bottom halves have been off since they were retained. Each buffer is
+ * taken out before it is freed, because its destructor may pass the door again.
  */
 static inline void nnet_let_go(struct nnet_leaving *leaving)
 {

@@ -128,7 +128,7 @@ static int __net_init nnet_net_init(struct net *net)
 	return nnet_proc_init(nn);
 }
 
-/* Its sockets and devices have gone; packets under way end under RCU. */
+/* The namespace's sockets and devices are gone; packets under way end under RCU. */
 static void __net_exit nnet_net_exit(struct net *net)
 {
 	struct nnet *nn = nnet_of(net);
@@ -172,7 +172,7 @@ static struct pernet_operations nnet_net_ops = {
 
 /* ---- the module ---- */
 
-/* The sources of packets start last and end first; the parts that they use start before them. */
+/* The sources of packets start last and end first, because they use the other parts. */
 static int __init nnet_init(void)
 {
 	int err;

@@ -46,7 +46,7 @@ struct nn_limits {
 	u64 cs_octets;
 };
 
-/* A frame or a packet; its reference is given away. */
+/* A frame or a packet; its reference passes to the core. */
 struct nn_arrived {
 	struct sk_buff *skb;
 	struct nn_link *link;
@@ -89,7 +89,7 @@ struct nn_call {
 	u32 space_len;
 };
 
-/* A header and a range of an sk_buff, to be sent when the door has closed. */
+/* A header and a range of an sk_buff, which are sent after the door has closed. */
 struct nn_emitted {
 	struct sk_buff *skb;
 	const u8 *header;
@@ -104,7 +104,7 @@ struct nn_row {
 	u64 face, value;
 };
 
-/* A request to a store outside. */
+/* A request to an external store. */
 struct nn_asked {
 	const u8 *name;
 	u64 ticket;
@@ -124,19 +124,19 @@ struct nk_guard {
 	struct list_head calm;
 };
 
-/* 0 if fn(arg) came back, 1 if it panicked. */
+/* 0 if fn(arg) returned, 1 if it panicked. */
 int nk_guarded(void (*fn)(void *), void *arg, struct nk_guard *guard);
 void nk_unwind(struct nk_guard *guard);
 
-/* Passes the door with bottom halves off. -ESHUTDOWN: not entered, for the instance has stopped
- * before; -EIO: it stopped by this. */
+/* Passes the door with bottom halves off. -ESHUTDOWN: there is no instance, or it has stopped
+ * before, and the call did not enter it. -EIO: the instance stopped in this call. */
 int nnet_call(struct nnet *nn, struct nn_call *call);
 /* The same for NN_MAKE... and NN_FREE..., from a task that may wait. */
 int nnet_call_calm(struct nnet *nn, struct nn_call *call);
-/* The answer, or why there is none. */
+/* Makes a call. Returns its answer, or a negative errno. */
 s64 nnet_ask(struct nnet *nn, struct nn_call *call);
-/* The same of a call that enters its name in a table, for which memory is made first, where one may
- * wait. The instance is there. */
+/* The same for a call that enters its name in a table. The memory for the name is allocated before
+ * the call, which may wait. The instance must exist. */
 s64 nnet_ask_with_room(struct nnet *nn, enum nn_table table, struct nn_call *call);
 /* Called before the first digest that the core requests, and after the last one. */
 void nnet_hasher_init(void);
@@ -166,10 +166,10 @@ struct nnet {
 	struct mutex lock;		/* makes the instance, adds and removes faces */
 	struct nn_instance *instance;	/* set once, under the lock */
 	bool stopped;
-	char why[160];			/* it stopped */
+	char why[160];			/* the reason of the stop */
 	struct xarray faces;		/* by id; read under RCU */
 	DECLARE_HASHTABLE(lower, NNET_LOWER_BITS);	/* by device and address; read under RCU */
-	u64 due_ns;			/* when the work is to run */
+	u64 due_ns;			/* the time at which the work runs */
 	struct delayed_work work;
 	atomic64_t counts[NNET_COUNTS];
 	struct nnet_store __rcu *store;	/* changed under the lock */
@@ -195,7 +195,7 @@ static inline void nnet_count(struct nnet *nn, enum nnet_count what)
 
 /* Makes the instance unless it exists. The lock is held. */
 int nnet_need_instance(struct nnet *nn);
-/* The work is to run by then. */
+/* Lets the work run at due_ns at the latest. */
 void nnet_due(struct nnet *nn, u64 due_ns);
 /* Lists a table from *cursor on; the lock is not held. */
 int nnet_rows(struct nnet *nn, enum nn_table table, u64 *cursor,
@@ -219,12 +219,12 @@ struct nnet_face {
 
 struct nnet_cpu {
 	struct nn_workspace *workspace;
-	struct nnet_leaving leaving;	/* empty where no door is open */
+	struct nnet_leaving leaving;	/* empty while no door is open */
 	struct sk_buff_head out;
-	struct sk_buff_head made;	/* by sockets, while others are delivered; as parcels */
+	struct sk_buff_head made;	/* by sockets during a delivery; as parcels */
 	bool is_sending;
 	struct nn_arrived arrived[64];
-	u64 packets;			/* that it has brought to the door */
+	u64 packets;			/* passed through the door by this processor */
 };
 extern struct nnet_cpu __percpu *nnet_cpus;
 
@@ -234,13 +234,13 @@ struct nnet_face *nnet_face_of_socket(struct nnet *nn, struct sock *sk, enum nne
 struct nnet_face *nnet_face_of_device(struct nnet *nn, struct net_device *dev, const u8 *address);
 /* Removes a face; the lock is held, and RTNL for one of a device. Does not wait. */
 void nnet_face_del(struct nnet_face *face);
-/* A packet of a socket, in its sender's task. */
+/* Processes a packet of a socket in the sender's task. */
 int nnet_send(struct nnet_face *face, struct sk_buff *skb);
-/* Packets that a socket makes by itself. If packets are being delivered: after them. */
+/* Processes packets that a socket makes by itself, after the end of a delivery under way. */
 void nnet_send_made(struct nnet_face *face, struct sk_buff_head *packets);
-/* Room before a packet, for headers that go there without a copy. */
+/* Room before a packet, in which headers are written without a copy. */
 #define NNET_HEADROOM (LL_MAX_HEADER + 192)
-/* A buffer of which this keeps the packet and nothing before it. */
+/* Marks a buffer of which the tables keep the packet, but not the octets before it. */
 void nnet_keep_payload_only(struct sk_buff *skb);
 /* Ends the entries that are due, and sends the resulting packets; returns the next due time, ns. */
 u64 nnet_expire(struct nnet *nn);
@@ -248,13 +248,13 @@ u64 nnet_expire(struct nnet *nn);
 /* Makes a call from a task, and sends the resulting packets. */
 int nnet_call_and_send(struct nnet *nn, struct nn_call *call);
 
-/* ---- a content store outside: store.c ---- */
+/* ---- an external content store: store.c ---- */
 
-/* The process behind this port is the store from now on; -EBUSY: there is one. */
+/* Makes the process behind this netlink port the store; -EBUSY if there is one. */
 int nnet_store_attach(struct nnet *nn, u32 portid);
-/* Without data: it has none. */
+/* The store's answer to read `id`; without data, the store has none. */
 int nnet_store_answered(struct nnet *nn, u32 portid, u64 id, const u8 *data, u32 len, u64 fresh_ms);
-/* There is none any more; the lock is held. */
+/* Detaches the store; the lock is held. */
 void nnet_store_detach(struct nnet *nn);
 int nnet_store_init(void);
 void nnet_store_exit(void);
@@ -273,13 +273,13 @@ static inline struct nnet_parcel *nnet_parcel_of(struct sk_buff *skb)
 	return (struct nnet_parcel *)skb->cb;
 }
 
-/* True if another processor has the packet now, or it was dropped; else the caller processes it. */
+/* Returns true if another processor got the packet or it was dropped; else the caller has it. */
 bool nnet_dispatch(struct nnet_face *face, struct sk_buff *skb, const u8 *from);
-/* These are processed soon, at this processor; bottom halves are off. */
+/* Queues parcels for the worker of this processor; bottom halves are off. */
 void nnet_dispatch_rest(struct sk_buff_head *parcels);
-/* Takes some of them; face.c. */
+/* Processes a batch of them; face.c. */
 void nnet_take_dispatched(struct sk_buff_head *parcels);
-/* Until nothing waits that has come before. */
+/* Waits until all parcels queued so far are processed. */
 void nnet_dispatch_flush(void);
 int nnet_dispatch_init(void);
 void nnet_dispatch_exit(void);
@@ -292,7 +292,7 @@ void nnet_cpus_exit(void);
 /* ---- the rest ---- */
 
 extern int nnet_family;
-/* A packet for a socket, under RCU; sock.c. */
+/* Delivers a packet to a socket, under RCU; sock.c. */
 void nnet_sock_deliver(struct nnet_face *face, struct sk_buff *skb);
 extern struct genl_family nnet_genl;
 int nnet_sock_init(void);

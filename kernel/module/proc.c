@@ -26,7 +26,7 @@ static void show_value(struct seq_file *seq, const u8 *value, u32 len)
 
 	while (periods < len && value[periods] == '.')
 		periods++;
-	if (periods == len)	/* three more than there are: in a path fewer have another meaning */
+	if (periods == len)	/* NDN URI: three more, because a path has "." and ".." */
 		seq_puts(seq, "...");
 	for (i = 0; i < len; i++) {
 		if (isalnum(value[i]) && isascii(value[i]))
@@ -141,7 +141,7 @@ static int show_memory(struct seq_file *seq, void *unused)
 	return 0;
 }
 
-/* The times with bottom halves off: passages by their limit in microseconds, and the longest. */
+/* Durations with bottom halves off: the passages within each limit in us, and the longest. */
 static int show_passages(struct seq_file *seq, void *unused)
 {
 	struct nnet *nn = nnet_of(seq_file_single_net(seq));
@@ -164,7 +164,7 @@ static int show_passages(struct seq_file *seq, void *unused)
 	return 0;
 }
 
-/* Packets that each processor has brought to the door, of all namespaces. */
+/* The packets that each processor has passed through the door, for all namespaces. */
 static int show_processors(struct seq_file *seq, void *unused)
 {
 	int cpu;
@@ -185,7 +185,7 @@ static int show_stop(struct seq_file *seq, void *unused)
 	return 0;
 }
 
-/* Packets by the face local, to bound sockets. */
+/* Notes the counter of packets that the face `local` sent to bound sockets. */
 static bool note_to_local(void *count, const struct nn_row *row)
 {
 	static const char name[] = "to_local";

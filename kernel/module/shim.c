@@ -13,9 +13,9 @@
 
 /* ---- the door ---- */
 
-/* Of the innermost call with bottom halves off, on each processor. */
+/* The guard of the innermost call with bottom halves off, on each processor. */
 static DEFINE_PER_CPU(struct nk_guard *, guard_here);
-/* Of calls from tasks that may wait, and so change the processor. */
+/* The guards of calls from tasks that may wait, and so may change the processor. */
 static LIST_HEAD(guards_calm);
 static DEFINE_SPINLOCK(guards_calm_lock);
 
@@ -45,7 +45,7 @@ static void stopped(struct nnet *nn)
 		nnet_tell_stopped(nn);
 }
 
-/* A call that loses a race for the longest passage reports with the next one. */
+/* The longest passage is not exact: of two calls at once, the shorter one may overwrite it. */
 static void note_passage(struct nnet *nn, const struct nn_call *call)
 {
 	u64 ns = ktime_get_ns() - call->now_ns;
@@ -133,7 +133,7 @@ void *nk_alloc(size_t octets, size_t align);
 void nk_free(void *at, size_t octets);
 void nk_sha256(const u8 *octets, size_t len, u8 *digest);
 
-/* Does not come back. Its frame is left without a return, so KASAN must not have marked it. */
+/* Does not return. nk_unwind abandons its frame, so KASAN must not mark that. */
 void __no_sanitize_address nk_panic(const char *text, size_t len)
 {
 	struct nk_guard *guard = guard_of_caller();
@@ -147,7 +147,7 @@ void __no_sanitize_address nk_panic(const char *text, size_t len)
 	BUG();
 }
 
-/* If the holder of the lock has panicked, it stays locked: then the waiting call leaves, too. */
+/* If the owner of the lock panicked, the lock stays taken: then the waiting call unwinds, too. */
 void __no_sanitize_address nk_lock_wait(void)
 {
 	struct nk_guard *guard = guard_of_caller();
@@ -173,7 +173,7 @@ void *nk_alloc(size_t octets, size_t align)
 	size_t asked = octets;
 	void *at;
 
-	/* Slabs of a power of two are aligned to it, and so are pages. */
+	/* Slab objects of a power of two are aligned to their size, and so are pages. */
 	if (align > ARCH_KMALLOC_MINALIGN && octets < PAGE_SIZE)
 		asked = roundup_pow_of_two(max(octets, align));
 	if (at_once) {
@@ -210,7 +210,7 @@ void nnet_memory_show(struct seq_file *seq)
 		   atomic_long_read(&memory_at_once), atomic_long_read(&memory_at_once_large));
 }
 
-/* The fastest that this kernel has for this processor; without one, the C of its library. */
+/* The kernel's fastest SHA-256 for this processor; null: the C code of the kernel's library. */
 static struct crypto_shash *hasher;
 
 void nnet_hasher_init(void)

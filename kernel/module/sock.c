@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * AF_NNET: the common part of its sockets, and SOCK_RAW: packets, bare or with NDNLPv2's headers if
- * they have any.
+ * AF_NNET: the common part of the sockets, and SOCK_RAW, whose messages are packets: bare, or with
+ * NDNLPv2 headers if they have any.
  */
 #include <linux/module.h>
 #include <linux/net.h>
@@ -32,7 +32,7 @@ int nnet_sock_need_face(struct sock *sk)
 	return nnet_sk(sk)->face ? 0 : make_face(sk, NNET_KIND_SOCKET);
 }
 
-/* After a grace period: no packet is delivered to it any more. */
+/* Called after a grace period: no packet is delivered to the socket any more. */
 static void nnet_destruct(struct sock *sk)
 {
 	skb_queue_purge(&sk->sk_receive_queue);
@@ -62,7 +62,7 @@ static int nnet_release(struct socket *sock)
 	return 0;
 }
 
-/* Prefixes of this machine's own management. */
+/* Returns true for a prefix of this machine's own management. */
 static bool is_localhost(const u8 *name, u32 len)
 {
 	static const u8 component[] = "\x08\x09localhost";
@@ -70,10 +70,10 @@ static bool is_localhost(const u8 *name, u32 len)
 	return len >= sizeof(component) - 1 && !memcmp(name, component, sizeof(component) - 1);
 }
 
-/* Turns, of 128 bindings each, in which the bindings of closed sockets are swept. */
+/* Sweeps of 128 bindings each for which a bind waits, if a closed socket may have its prefix. */
 #define SWEEPS_MAX 64
 
-/* Longer than from one of the turns to the next, TABLES_TURN_NS of crates/forwarder. */
+/* Longer than the time between two sweeps, TABLES_TURN_NS of crates/forwarder. */
 #define SWEEP_TURN_NS (20 * NSEC_PER_MSEC)
 
 int nnet_sock_bind(struct sock *sk, const u8 *name, u32 len)
@@ -93,7 +93,7 @@ int nnet_sock_bind(struct sock *sk, const u8 *name, u32 len)
 	}
 	for (turn = 0; err == -EADDRINUSE && is_left && turn < SWEEPS_MAX; turn++) {
 		flush_delayed_work(&nn->work);
-		/* The work sets due_ns when it ends, and may have begun again. */
+		/* The work sets due_ns at its end, and may have been started again since. */
 		is_left = work_busy(&nn->work.work) & WORK_BUSY_RUNNING ||
 			  READ_ONCE(nn->due_ns) <= ktime_get_ns() + SWEEP_TURN_NS;
 		err = nnet_ask_with_room(nn, NN_BINDINGS, &call);

@@ -30,8 +30,8 @@ struct nnet_message {
 	struct nnet_info info;
 };
 
-/* Octets of a Data around its content, without its name and a given signature: in sum
- * PlacedData::OVERHEAD_OCTETS_MAX of crates/wire. */
+/* Maximum octets of a Data before and after its content, without its name and a given signature.
+ * Their sum is PlacedData::OVERHEAD_OCTETS_MAX of crates/wire. */
 #define NNET_DATA_HEAD_MAX 96
 #define NNET_DATA_TAIL_MAX 48
 
@@ -45,10 +45,10 @@ static inline struct nn_said *nnet_said_of(struct sk_buff *skb)
 /* ---- sock.c ---- */
 
 /*
- * At the end of a call that may send and began at `start`, jiffies. A tick with bottom halves off
- * is no quiescent state to RCU, and in a task that only sends they are off most of the time: grace
- * periods, and with them the removal of devices, took four times as long. So other tasks may run
- * once in a tick, which is a quiescent state.
+ * Called at the end of a call that may send and began at `start`, jiffies. A tick with bottom
+ * halves off is no quiescent state for RCU, and in a task that only sends they are off most of the
+ * time. So grace periods, and with them the removal of devices, took four times as long. Therefore
+ * other tasks may run once per tick, which is a quiescent state.
  */
 static inline void nnet_sock_pause(unsigned long start)
 {
@@ -60,22 +60,22 @@ static inline void nnet_sock_pause(unsigned long start)
 int nnet_sock_need_face(struct sock *sk);
 /* Binds the socket's face to a prefix; the socket's lock is held. */
 int nnet_sock_bind(struct sock *sk, const u8 *name, u32 len);
-/* The name of an address, within it. */
+/* Sets `name` to the name inside an address. */
 int nnet_name_of_address(const struct sockaddr *address, int len, const u8 **name, u32 *name_len);
 /* Reads the fields of a message from its address and control messages. */
 int nnet_message_of(struct msghdr *msg, struct nnet_message *message);
-/* Reads a packet into its nn_said; false if it is gone, counted. */
+/* Reads a packet's fields into its nn_said. Frees and counts an invalid one, and returns false. */
 bool nnet_sock_read(struct nnet_face *face, struct sk_buff *skb);
-/* Into the receive queue, or counted. */
+/* Queues a packet for the receiver. If the queue is full, frees and counts the packet. */
 void nnet_sock_queue(struct nnet_face *face, struct sk_buff *skb);
-/* Copies content, name and the requested control messages of a packet to the caller of recvmsg;
- * returns the length. */
+/* Copies content, name and the requested control messages of a packet to the caller of recvmsg.
+ * Returns the length. */
 int nnet_sock_give(struct sock *sk, struct sk_buff *skb, struct msghdr *msg, size_t size, int flags);
-/* A buffer with a content from a program, and room around it for a Data of that name. */
+/* Copies a program's content into a buffer, with room around it for a Data of that name. */
 struct sk_buff *nnet_sock_content(struct sock *sk, struct msghdr *msg, size_t len, const struct nnet_message *message);
-/* Makes it the Data; the buffer is gone if that fails. */
+/* Makes the Data around the content. Frees the buffer if that fails. */
 int nnet_sock_seal(struct sock *sk, struct sk_buff *skb, size_t len, const struct nnet_message *message, u64 segment);
-/* The errno of a Nack for a program. */
+/* The errno that a program gets for a Nack. */
 int nnet_error_of_nack(u16 reason);
 
 /* ---- sock_dgram.c ---- */

@@ -10,20 +10,23 @@
 #include <linux/slab.h>
 #include "sock.h"
 
-/* Segments between the first that is missing and the last that is asked for: SEGMENTS_MAX of
+/* Maximum number of segments from the first missing one to the last requested one: SEGMENTS_MAX of
  * crates/window. */
 #define SEGMENTS_MAX 256
 
-/* The part of SO_RCVBUF for a segment, before one has come. */
+/* Octets of SO_RCVBUF reckoned for a segment before the first one has arrived. */
 #define SEGMENT_TRUESIZE 2304
 
-/* Of a new socket, SO_RCVBUF and SO_SNDBUF: a whole window, which waits for one that was lost. */
+/* Minimum SO_RCVBUF and SO_SNDBUF of a new socket: a whole window that waits for a lost segment. */
 #define BUFFER_OCTETS (SEGMENTS_MAX * SEGMENT_TRUESIZE)
 
 enum seq_state { SEQ_IDLE, SEQ_OPEN, SEQ_ENDED, SEQ_FAILED };
 
 struct nnet_seq {
-	/* With bottom halves off: packets come in softirqs. Below it, the core's locks. */
+	/*
+	 * Taken with bottom halves off, because packets arrive in softirqs. The core's locks are
+	 * taken while it is held.
+	 */
 	spinlock_t lock;
 
 	/* The consumer. */
@@ -32,17 +35,17 @@ struct nnet_seq {
 	struct nn_transfer *transfer;
 	u8 *name;
 	u32 name_len;
-	u64 next;			/* to go into the receive queue */
+	u64 next;			/* the segment that enters the receive queue next */
 	u32 truesize;			/* of the largest segment so far */
-	struct sk_buff *held[SEGMENTS_MAX];	/* that have come before those with lower numbers */
+	struct sk_buff *held[SEGMENTS_MAX];	/* segments that arrived before lower ones */
 
 	/* The provider. */
 	struct mutex send;		/* one call of send at a time */
 	u8 *prefix;
 	u32 prefix_len;
-	struct xarray segments;		/* by number; those from first on, up to made */
+	struct xarray segments;		/* by number, from first to before made */
 	u64 first, made, asked;		/* asked: beyond the highest requested */
-	u64 room;			/* segments that have filled the buffer */
+	u64 room;			/* segments in the buffer when it was last full */
 	u32 segment_octets;
 	bool is_whole;			/* the last one is made */
 };
@@ -54,7 +57,7 @@ static struct nnet_seq *seq_of(struct sock *sk)
 
 /* ---- the consumer ---- */
 
-/* Segments that the receive buffer has room for; one if it is empty. */
+/* Segments for which the receive buffer has room; at least one if it is empty. */
 static u32 room_of(struct sock *sk, const struct nnet_seq *seq)
 {
 	int octets = READ_ONCE(sk->sk_rcvbuf) - atomic_read(&sk->sk_rmem_alloc);
@@ -100,8 +103,8 @@ static void end_transfer(struct sock *sk, struct nnet_seq *seq, s64 step)
 }
 
 /*
- * Does the next steps of the transfer: Interests into `out`, the timer, or its end. Returns true at
- * the end: then the caller wakes the waiting calls. seq's lock is held.
+ * Takes the next steps of the transfer: queues Interests in `out`, sets the timer, or ends the
+ * transfer. Returns true at its end: then the caller wakes the waiting calls. seq's lock is held.
  */
 static bool pump(struct sock *sk, struct nnet_seq *seq, struct sk_buff_head *out)
 {
@@ -120,7 +123,7 @@ static bool pump(struct sock *sk, struct nnet_seq *seq, struct sk_buff_head *out
 			__skb_queue_tail(out, call.skb);
 			continue;
 		}
-		if (step == -ENOMEM)	/* asked for in vain: the timer brings it back */
+		if (step == -ENOMEM)	/* this Interest is lost; the timer repeats it */
 			continue;
 		if (step != NN_STEP_WAIT) {
 			end_transfer(sk, seq, step);
@@ -136,7 +139,7 @@ static bool pump(struct sock *sk, struct nnet_seq *seq, struct sk_buff_head *out
 	return false;
 }
 
-/* Sends, and wakes waiting calls, after seq's lock is released. Under RCU, which keeps the face. */
+/* Sends, and wakes waiting calls, without seq's lock. Under RCU, which keeps the face. */
 static void tell(struct sock *sk, struct nnet_face *face, struct sk_buff_head *out, bool has_come, bool has_ended)
 {
 	if (has_come)
@@ -150,7 +153,7 @@ static void tell(struct sock *sk, struct nnet_face *face, struct sk_buff_head *o
 		nnet_send_made(face, out);
 }
 
-/* After something has changed: time, or room in the receive buffer. */
+/* Continues the transfer when its timer has expired, or when the receive buffer has more room. */
 static void go_on(struct sock *sk)
 {
 	struct nnet_seq *seq = seq_of(sk);
@@ -194,7 +197,7 @@ static bool take(struct nnet_face *face, struct nnet_seq *seq, struct sk_buff *s
 	struct sock *sk = face->sk;
 	bool is_next = said->segment == seq->next;
 
-	/* The one that all others wait for is always taken: they cannot leave the buffer before. */
+	/* The next segment is always taken: the others cannot leave the buffer before it. */
 	if (!is_next && atomic_read(&sk->sk_rmem_alloc) >= READ_ONCE(sk->sk_rcvbuf)) {
 		nnet_count(face->nn, NNET_SOCKET_FULL);
 		return false;
@@ -221,7 +224,7 @@ static bool queue_in_order(struct sock *sk, struct nnet_seq *seq, u64 missing)
 		seq->held[seq->next % SEGMENTS_MAX] = NULL;
 		if (WARN_ON_ONCE(!skb))
 			continue;
-		if (!nnet_said_of(skb)->content_len) {	/* as an end with nothing in it */
+		if (!nnet_said_of(skb)->content_len) {	/* an end without content */
 			consume_skb(skb);
 			continue;
 		}
@@ -280,7 +283,7 @@ static void free_object(struct sock *sk, struct nn_transfer *transfer, u8 *name)
 {
 	struct nn_call call = { .op = NN_TRANSFER_FREE, .transfer = transfer };
 
-	/* Of a stopped forwarder, transfers are lost as well. */
+	/* The call does not enter a stopped forwarder: its transfers are leaked with it. */
 	if (transfer)
 		nnet_call(nnet_of(sock_net(sk)), &call);
 	kfree(name);
@@ -388,7 +391,7 @@ int nnet_seq_recvmsg(struct socket *sock, struct msghdr *msg, size_t size, int f
 			return err;
 		if (skb_queue_empty_lockless(&sk->sk_receive_queue))
 			return -READ_ONCE(seq->fault);
-	} while (!skb);	/* the last segments came between the look and the end */
+	} while (!skb);	/* the last segments arrived between recv_datagram and the end */
 	start = jiffies;
 	err = nnet_sock_give(sk, skb, msg, size, flags);
 	msg->msg_flags |= MSG_EOR;
@@ -401,7 +404,7 @@ int nnet_seq_recvmsg(struct socket *sock, struct msghdr *msg, size_t size, int f
 
 /* ---- the provider ---- */
 
-/* The oldest segments leave a full buffer when one that is not made yet is requested. */
+/* Evicts the oldest segments of a full buffer if a segment that is not made yet is requested. */
 static void make_room(struct sock *sk, struct nnet_seq *seq, struct sk_buff_head *gone)
 {
 	if (refcount_read(&sk->sk_wmem_alloc) >= READ_ONCE(sk->sk_sndbuf))
@@ -437,16 +440,16 @@ static void provide(struct nnet_face *face, struct nnet_seq *seq, struct sk_buff
 	spin_lock_bh(&seq->lock);
 	if (is_asked_for(seq, skb, nnet_said_of(skb), &segment)) {
 		answer = xa_load(&seq->segments, segment);
-		if (answer)	/* a clone has no owner: its memory is charged here until it leaves */
+		if (answer)	/* a clone has no owner: the original stays charged */
 			answer = skb_clone(answer, GFP_ATOMIC | __GFP_NOWARN);
 		if (answer)
 			__skb_queue_tail(&out, answer);
-		/* As far ahead as a window at most, even if an Interest has a higher number. */
+		/* At most one window ahead, even if an Interest has a higher number. */
 		if (segment >= seq->first && segment < seq->made + SEGMENTS_MAX && (!seq->is_whole || segment < seq->made))
 			seq->asked = max(seq->asked, segment + 1);
 		make_room(face->sk, seq, &gone);
 	}
-	/* One that is to be made yet is sent as soon as it is. */
+	/* A requested segment that is not made yet is sent once it is made. */
 	if (!answer && segment < seq->first)
 		nnet_count(face->nn, NNET_NO_SUCH_SEGMENT);
 	spin_unlock_bh(&seq->lock);
@@ -472,7 +475,7 @@ int nnet_seq_bind(struct sock *sk, const u8 *name, u32 len)
 		kfree(copy);
 		return err;
 	}
-	/* No Interest is for it before its first segment is made. */
+	/* An Interest that arrived before this had no effect: there is no segment yet. */
 	spin_lock_bh(&seq->lock);
 	seq->prefix = copy;
 	seq->prefix_len = len;
@@ -480,7 +483,7 @@ int nnet_seq_bind(struct sock *sk, const u8 *name, u32 len)
 	return 0;
 }
 
-/* A segment of the next octets of a message; the last one if `is_last`. seq->send is held. */
+/* Makes a segment of the next `len` octets of a message. seq->send is held. */
 static int make_segment(struct sock *sk, struct msghdr *msg, size_t len, struct nnet_message *message, bool is_last)
 {
 	struct nnet_seq *seq = seq_of(sk);
@@ -522,8 +525,8 @@ static int make_segment(struct sock *sk, struct msghdr *msg, size_t len, struct 
 	return 0;
 }
 
-/* Cuts a message into segments; returns the octets taken, or the error if none was. seq->send is
- * held. */
+/* Cuts a message into segments. Returns the octets taken, or the error if none were taken.
+ * seq->send is held. */
 static int make_segments(struct sock *sk, struct msghdr *msg, size_t len, struct nnet_message *message)
 {
 	struct nnet_seq *seq = seq_of(sk);
@@ -570,7 +573,7 @@ int nnet_seq_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
 		if (err)
 			return err;
 	}
-	spin_lock_bh(&seq->lock);	/* that bind has ended */
+	spin_lock_bh(&seq->lock);	/* bind sets both under the lock */
 	message.name = seq->prefix;
 	message.name_len = seq->prefix_len;
 	spin_unlock_bh(&seq->lock);
@@ -585,7 +588,7 @@ int nnet_seq_shutdown(struct socket *sock, int how)
 	struct sock *sk = sock->sk;
 	int err = 0;
 
-	/* As the numbers of SHUT_RD, SHUT_WR and SHUT_RDWR, and one more: the bits of sk_shutdown. */
+	/* SHUT_RD, SHUT_WR and SHUT_RDWR plus one are the bits of sk_shutdown. */
 	how++;
 	if (how & ~SHUTDOWN_MASK || !how)
 		return -EINVAL;
@@ -642,7 +645,10 @@ static bool is_writable(struct sock *sk)
 	return refcount_read(&sk->sk_wmem_alloc) < READ_ONCE(sk->sk_sndbuf);
 }
 
-/* As soon as one segment has room: the next one lets another go only when it is asked for. */
+/*
+ * Wakes writers as soon as there is room for one segment, because a full buffer evicts a segment
+ * only when a later one is requested.
+ */
 static void write_space(struct sock *sk)
 {
 	struct socket_wq *wq;
@@ -695,7 +701,7 @@ int nnet_seq_create(struct sock *sk)
 	return 0;
 }
 
-/* Segments hold the socket by their charged memory: so they are freed before it. */
+/* Segments hold a reference to the socket by their charged memory, so they are freed before it. */
 void nnet_seq_release(struct sock *sk)
 {
 	struct nnet_seq *seq = seq_of(sk);
@@ -706,7 +712,7 @@ void nnet_seq_release(struct sock *sk)
 	if (!seq)
 		return;
 	close_object(sk);
-	spin_lock_bh(&seq->lock);	/* from here on no Interest finds one */
+	spin_lock_bh(&seq->lock);	/* from here on no Interest finds a segment */
 	prefix = seq->prefix;
 	seq->prefix = NULL;
 	spin_unlock_bh(&seq->lock);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
- * A content store outside: a process that attached itself by netlink, below the one in memory. It
- * receives the Data that leaves the memory, and requests for Data that is not in memory. Messages
- * wait in its socket's receive buffer: when that is full, or NNET_STORE_READS_MAX requests pend, it
- * is bypassed.
+ * An external content store: a process below the store in memory, attached by netlink. It receives
+ * the Data that leaves the memory, and requests for Data that is not in memory. Messages wait in
+ * its socket's receive buffer. If that is full, or if NNET_STORE_READS_MAX requests are pending,
+ * the process is bypassed.
  */
 #include <linux/bitmap.h>
 #include <linux/module.h>
@@ -12,7 +12,7 @@
 #include <net/genetlink.h>
 #include "nnet.h"
 
-/* A request without an answer for so long is replaced by another one. */
+/* A new request may replace one that has had no answer for this time, ns. */
 #define READ_NS_MAX NSEC_PER_SEC
 
 enum { STORE_NONE, STORE_BUSY, STORE_TAKEN };
@@ -28,9 +28,9 @@ struct nnet_store {
 	} reads[NNET_STORE_READS_MAX];
 };
 
-/* ---- questions that pend ---- */
+/* ---- pending requests ---- */
 
-/* A place; the oldest one's if none is free and that has had its time. -1: there is none. */
+/* A free slot, else one whose request is older than READ_NS_MAX; -1 if there is none. */
 static int place_for_read(struct nnet_store *store, u64 now_ns)
 {
 	u32 place = find_first_zero_bit(store->pending, NNET_STORE_READS_MAX);
@@ -43,7 +43,7 @@ static int place_for_read(struct nnet_store *store, u64 now_ns)
 	return -1;
 }
 
-/* Names the question to the process; 0: too many pend. */
+/* Takes a slot for a request. Returns its number for the process; 0 if too many are pending. */
 static u64 read_begin(struct nnet_store *store, u64 ticket)
 {
 	u64 now_ns = ktime_get_ns(), id = 0;
@@ -100,7 +100,7 @@ static struct sk_buff *message(const struct nnet_store *store, u8 cmd, size_t oc
 	return NULL;
 }
 
-/* Never waits. */
+/* Sends a message to the process. Never waits. */
 static bool tell(struct nnet *nn, const struct nnet_store *store, struct sk_buff *msg, void *header)
 {
 	genlmsg_end(msg, header);
@@ -176,7 +176,7 @@ int nnet_store_attach(struct nnet *nn, u32 portid)
 	return err;
 }
 
-/* Passes the store's answer to the core; without data: the store has none. */
+/* Passes the store's answer to the core; without data, the store has none. */
 static int answer(struct nnet *nn, u64 ticket, const u8 *data, u32 len, u64 fresh_ms)
 {
 	struct nn_call call = {
@@ -205,7 +205,7 @@ int nnet_store_answered(struct nnet *nn, u32 portid, u64 id, const u8 *data, u32
 	return err;
 }
 
-/* Interests that wait for it are forwarded upstream. The lock is held. */
+/* Interests that wait for the store are forwarded upstream. The lock is held. */
 void nnet_store_detach(struct nnet *nn)
 {
 	struct nnet_store *store = rcu_dereference_protected(nn->store, lockdep_is_held(&nn->lock));
@@ -220,7 +220,7 @@ void nnet_store_detach(struct nnet *nn)
 	kfree(store);
 }
 
-/* Its socket is closed. */
+/* Detaches the store when its socket is closed. */
 static int released(struct notifier_block *block, unsigned long event, void *data)
 {
 	const struct netlink_notify *notify = data;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* void nk_unwind(struct nk_guard *guard): leaves the nk_guarded of this guard with 1. */
+/* void nk_unwind(struct nk_guard *guard): makes the nk_guarded of this guard return 1. */
 #include <linux/linkage.h>
 #ifdef CONFIG_ARM64
 

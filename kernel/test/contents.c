@@ -16,7 +16,7 @@ static uint32_t turned(uint32_t word, int by)
 	return word >> by | word << (32 - by);
 }
 
-/* The first 32 bits behind the point of a prime's square root, or cube root. */
+/* The first 32 bits of the fraction of a prime's square root or cube root. */
 static uint32_t fraction_of_root(unsigned prime, bool is_cube)
 {
 	unsigned __int128 low = 0, high = (unsigned __int128)1 << 36;

@@ -134,7 +134,7 @@ uint16_t netlink_family(void)
 	return family();
 }
 
-/* Asks; an answer with content replaces the message. */
+/* Sends a request. An answer with content replaces the message. */
 static int ask(struct message *message)
 {
 	int fd = netlink(), error;
@@ -307,9 +307,9 @@ enum nnet_cmd event_next(int fd, uint64_t *face)
 	return message.command.cmd;
 }
 
-/* ---- a content store outside ---- */
+/* ---- an external content store ---- */
 
-/* Kept between calls: they are many, and long. */
+/* Static, because the calls are many and the messages are long. */
 static struct message store_out, store_in;
 
 static void store_say(int fd, uint8_t command, uint64_t read, const void *data, size_t len)

@@ -23,7 +23,7 @@ struct bed {
 	int station, producer;
 };
 
-/* A station with frames that all come to processor 0, as by a card with one queue. */
+/* A station whose frames all arrive at processor 0, as from a card with one queue. */
 static bool bed_new(struct bed *bed)
 {
 	const int room = 4 << 20;
@@ -47,7 +47,7 @@ static bool bed_new(struct bed *bed)
 	return true;
 }
 
-/* Longest time until frames that were sent are processed, of 10 ms. */
+/* Maximum wait until sent frames are processed, in units of 10 ms. */
 #define PATIENCE 1000
 
 /* The frames that each processor has processed, and those that arrived at the producer. */
@@ -76,7 +76,7 @@ static struct spread throw_names(const struct bed *bed, int names)
 			break;
 		usleep(10000);
 	}
-	usleep(50000);	/* long enough: packets to a socket are there, and no others came */
+	usleep(50000);	/* by then packets to a socket have arrived, and no others follow */
 	while (recv(bed->producer, packet, sizeof(packet), MSG_DONTWAIT) > 0)
 		spread.arrived++;
 	return spread;
@@ -93,7 +93,7 @@ TEST(the_dispatcher_brings_one_name_to_one_processor_and_names_to_all)
 	CHECK(spread.by[0] == FRAMES && spread.by[1] == 0, "without it, all where they come to: %lu", spread.by[0]);
 	set_parameter("dispatch", "1");
 	for (int i = 0; i < 8; i++) {
-		/* Of one name, in runs of names that differ. */
+		/* All frames have one name: one processor processes them. */
 		spread = throw_names(&bed, 1);
 		CHECK(spread.by[0] + spread.by[1] == FRAMES, "all: %lu and %lu", spread.by[0], spread.by[1]);
 		CHECK(spread.by[0] == 0 || spread.by[1] == 0, "by one: %lu and %lu", spread.by[0], spread.by[1]);
@@ -148,7 +148,7 @@ TEST(what_finds_no_room_at_another_processor_is_counted)
 	CHECK(spread.arrived == FRAMES - full, "and arrived: %lu", spread.arrived);
 }
 
-/* The dispatcher does not change packets; in fragments neither. */
+/* The dispatcher does not change packets, fragmented or not. */
 TEST(exchanges_by_dispatched_packets_are_whole)
 {
 	struct octets packet, data;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* Devices, namespaces and the module itself come and go while packets flow; memory ends. */
+/* Devices, namespaces and the module itself come and go while packets flow; memory runs out. */
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -49,7 +49,7 @@ static void produce(const char *prefix)
 
 		if (len <= 0)
 			continue;
-		/* Of the name that is asked for, if that is short. */
+		/* Data of the requested name, if that is short. */
 		if (packet.at[0] == INTEREST && len > 4 && packet.at[3] < 60) {
 			struct octets answer = { 0 };
 			size_t name = 2u + packet.at[3];
@@ -66,7 +66,7 @@ static void produce(const char *prefix)
 	}
 }
 
-/* Frames of a neighbor, of a stranger, and some that are none; the device may go at any time. */
+/* Frames of a neighbor, of a stranger, and invalid ones. The device may vanish at any time. */
 static void throw_frames(void)
 {
 	int station = -1;
@@ -123,7 +123,7 @@ static void load_stop(struct load *load)
 	load->count = 0;
 }
 
-/* a asks, b answers, and a station throws frames at b. */
+/* a requests, b answers, and a station throws frames at b. */
 static struct load load_start(struct nets nets)
 {
 	struct load load = { .count = 3 };
@@ -154,7 +154,7 @@ static unsigned rounds(void)
 	return number_given("rounds", ROUNDS);
 }
 
-/* Packets have flowed while it was done. */
+/* Checks that packets have flowed meanwhile. */
 static void has_flowed(struct nets nets)
 {
 	net_enter(nets.b);
@@ -187,7 +187,7 @@ TEST(a_device_goes_up_and_down_under_load)
 	forwarder_serves("/after");
 }
 
-/* Every change that ends or keeps a face: renamed, moved away and back, removed and made again. */
+/* Each change that ends or keeps a face: the device is renamed, moved and removed. */
 TEST(a_device_is_renamed_moved_and_removed_under_load)
 {
 	struct nets nets = nets_joined();
@@ -235,7 +235,7 @@ TEST(a_device_is_renamed_moved_and_removed_under_load)
 	forwarder_serves("/after");
 }
 
-/* Waits until the octets that all forwarders hold are as few as before. */
+/* Waits until all forwarders together hold no more octets than before. */
 static void memory_falls_to(uint64_t octets)
 {
 	uint64_t now = 0;
@@ -268,7 +268,7 @@ TEST(a_namespace_goes_with_its_sockets_open_and_its_device_under_load)
 		net_enter(home);
 		close(nets.a);
 		close(nets.b);
-		/* The namespaces live on in their sockets, and go with these, one after the other. */
+		/* The open sockets keep the namespaces, which end one after the other with them. */
 		CHECK(!socket_bind(fd, "/open/still") || errno == EADDRINUSE, "a socket of it works");
 		load_stop(&load);
 		close(fd);
@@ -293,7 +293,7 @@ static int module_unload(void)
 	return syscall(SYS_delete_module, "nnet", O_NONBLOCK) ? -errno : 0;
 }
 
-/* Octets left according to its last report; -1 without a report since the last call. */
+/* Octets left by the module's last report; -1 without a report since the last call. */
 static long octets_left(int log)
 {
 	char line[1024];
@@ -311,7 +311,7 @@ static long octets_left(int log)
 	return left;
 }
 
-/* Frames never cease; while a socket is open the module stays, and it goes when none is. */
+/* Frames never cease. An open socket keeps the module; without one it can be unloaded. */
 TEST(the_module_goes_and_comes_under_load_and_leaves_nothing)
 {
 	struct nets nets = nets_joined();
@@ -335,7 +335,7 @@ TEST(the_module_goes_and_comes_under_load_and_leaves_nothing)
 			usleep(1000);
 		CHECK(module_unload() == -EWOULDBLOCK, "it stays while a socket is open");
 		load_stop(&load);
-		/* The memory of a socket goes after a grace period. */
+		/* The memory of a socket is freed after a grace period. */
 		for (tries = 0; tries < 2000 && (status = module_unload()) == -EWOULDBLOCK; tries++)
 			usleep(1000);
 		CHECK(!status, "it goes: %d", status);
@@ -358,7 +358,7 @@ static void write_file(const char *path, const char *text)
 	close(fd);
 }
 
-/* A forwarder is charged to its creator. Without room that gets an error; no process is killed. */
+/* A forwarder is charged to its creator, which gets an error without room; none is killed. */
 TEST(a_memory_cgroup_at_its_limit_gets_no_forwarder_and_lives)
 {
 	struct octets interest = interest_for("/cgroup/1");
@@ -393,7 +393,7 @@ TEST(a_memory_cgroup_at_its_limit_gets_no_forwarder_and_lives)
 		struct octets data = data_for("/cgroup/large", 8000);
 		int fd;
 
-		/* Once there is one, packets of a poor process are answered or refused. */
+		/* With a forwarder, packets of a process without room are answered or refused. */
 		write_file("/cgroup/small/cgroup.procs", "0");
 		fd = socket_new();
 		for (int i = 0; i < 5000; i++)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Figures, not tests: they print and judge nothing. `data` is the number of cached Data (10000),
- * `rounds` how often each of two is measured, in turns (5), `seconds` how long one rate takes (2).
+ * Figures, not tests: they print, and judge nothing. `data` is the number of cached Data (10000),
+ * `rounds` the number of alternating measurements of each of two variants (5), and `seconds` the
+ * duration of the measurement of a rate (2).
  */
 #include <pthread.h>
 #include <sched.h>
@@ -31,7 +32,7 @@ static void tell(const char *what, const char *unit, double *values, size_t coun
 	printf("figure %s: %.1f (%.1f-%.1f) %s\n", what, median, values[0], values[count - 1], unit);
 }
 
-/* ---- packets of one form, of which the digits are written anew ---- */
+/* ---- packets of one form with other digits ---- */
 
 enum { DIGITS = 7 };
 struct form {
@@ -77,7 +78,7 @@ static void set_number(struct form *form, uint32_t number)
 	}
 }
 
-/* ---- a store outside that has all of them ---- */
+/* ---- an external store that has all Data ---- */
 
 struct slot {
 	uint32_t at, len;	/* 0: it is free */
@@ -153,7 +154,7 @@ static void store_serve_all(int fd, uint32_t count, int ready)
 	}
 }
 
-/* ---- one consumer and one producer, which are one process ---- */
+/* ---- one consumer and one producer in one process ---- */
 
 struct pair {
 	int consumer, producer;
@@ -198,7 +199,7 @@ static void pair_exchange(struct pair *pair, uint32_t number)
 	get(pair->consumer);
 }
 
-/* The mean time from an Interest to its Data, which only a store has, us. */
+/* The mean time from an Interest to its Data, which only the store has, us. */
 static double hit_us(struct pair *pair, uint32_t count)
 {
 	uint64_t begin_ns = now_ns();
@@ -407,7 +408,7 @@ static void *end_works(void *given)
 		int count;
 
 		if (end->is_consumer) {
-			/* Those that are there, and one at least. */
+			/* Receives the segments that are there, and one at least. */
 			count = recvmmsg(end->fd, messages, end->at_once, MSG_WAITFORONE, NULL);
 			for (int i = 0; i < count; i++)
 				done += messages[i].msg_len;
@@ -438,7 +439,7 @@ static void end_make(struct end *end, bool is_consumer, int at_once, const char 
 	CHECK(!pthread_create(&end->thread, NULL, end_works, end), "a thread");
 }
 
-/* Ticks in which the processors worked, and all. */
+/* The busy ticks of the processors, and all ticks. */
 static void processors_read(uint64_t *worked, uint64_t *all)
 {
 	unsigned long long user, nice, system, idle, wait, irq, softirq;
@@ -531,8 +532,8 @@ static uint64_t octets_received(void)
 	return octets;
 }
 
-/* Segments of 8,000 octets in frames of 1,500, both ways limited: the part of the rate in use, with
- * the frames' headers, and the part of it that is content. */
+/* Segments of 8,000 octets in frames of 1,500; both directions are limited. Prints the used part of
+ * the rate, with the frames' headers, and the part that is content. */
 FIGURE(a_gigabit_in_frames_of_1500_octets)
 {
 	size_t rounds = number_given("rounds", 5);

@@ -105,7 +105,7 @@ TEST(a_prefix_of_a_cached_name_is_answered_where_it_may_be)
 	CHECK(is_same(&got, &interest), "without it the producer is asked");
 }
 
-/* A repetition that comes later than the strategy's 10 ms is sent on: in a slow guest some are. */
+/* The strategy forwards an Interest repeated after 10 ms. In a slow guest some are so late. */
 TEST(interests_of_two_sockets_for_one_name_are_one_upstream)
 {
 	struct pair pair = pair_for("/one");
@@ -161,7 +161,7 @@ TEST(an_interest_loses_a_hop_on_the_way)
 
 	packet_send(pair.consumer, &interest);
 	got = packet_receive(pair.producer);
-	expected.at[expected.len - 1] = 1;	/* by the forwarder of either side */
+	expected.at[expected.len - 1] = 1;	/* each of the two forwarders takes one */
 	CHECK(is_same(&got, &expected), "HopLimit %u", got.at[got.len - 1]);
 	interest = interest_with("/hops/2", 1, false, 4000);
 	packet_send(pair.consumer, &interest);
@@ -178,7 +178,7 @@ TEST(a_device_that_goes_down_and_up_again_serves_its_face_again)
 	packet_send(pair.consumer, &interest);
 	CHECK(nothing_comes(pair.producer, 200), "nothing crosses");
 	CHECK(counter("stats", "device_down") == 1, "what the device did not take is counted");
-	/* Both ends have let go of their queues, and both have them again. */
+	/* The queues of both ends have been detached before the link is set up again. */
 	link_wait_down("link");
 	net_enter(pair.nets.b);
 	link_wait_down("link");
@@ -287,12 +287,12 @@ TEST(frames_of_strangers_are_counted_and_go_nowhere)
 	CHECK(nothing_comes(pair.producer, 200), "a stranger's frame goes nowhere");
 	net_enter(pair.nets.b);
 	CHECK(counter("stats", "no_neighbor") == 1, "counted");
-	frame[11] = 0xa;	/* the neighbour's address, and octets that are no packet */
+	frame[11] = 0xa;	/* the neighbor's address, and octets that are no packet */
 	memset(frame + 14, 0xff, 50);
 	net_enter(pair.nets.a);
 	CHECK(sendto(raw, frame, 64, 0, (void *)&address, sizeof(address)) > 0, "garbage");
 	exchange(&pair, "/strange/2", 100);
-	/* A short frame, filled up as a card does it. */
+	/* A short frame, padded as a card pads it. */
 	interest = interest_for("/strange/3");
 	memset(frame + 14, 0, 46);
 	memcpy(frame + 14, interest.at, interest.len);

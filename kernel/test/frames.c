@@ -31,7 +31,7 @@ static void put_head(uint8_t *frame, const uint8_t *to, const uint8_t *from)
 	frame[13] = 0x24;
 }
 
-/* A device that is full, down or gone takes no frame, which is no error of the sender. */
+/* A device that is full, down or gone takes no frame. This is no error of the sender. */
 void station_send(int station, const uint8_t *to, const uint8_t *from, const void *octets, size_t len)
 {
 	uint8_t frame[ETHERNET_HEAD + NNET_PACKET_MAX];
@@ -167,7 +167,7 @@ TEST(frames_of_every_malformation_are_dropped_and_nothing_else_happens)
 	CHECK(counter("faces", "truncated") > 100, "what is cut is counted as such");
 }
 
-/* The PIT has room for half of its entries from one face; nothing grows beyond. */
+/* One face may fill at most half of the PIT's entries, and nothing grows beyond. */
 TEST(a_flood_of_interests_fills_no_more_than_its_part_of_the_pit)
 {
 	enum { FLOOD = 30000 };
@@ -217,7 +217,7 @@ TEST(a_flood_of_fragments_holds_no_more_than_a_mebibyte)
 			CHECK(counter("memory", "octets") < held + (3 << 20), "%lu octets more",
 			      counter("memory", "octets") - held);
 	}
-	/* Of a guest that is slow the oldest end by their time, before there is need for their room. */
+	/* In a slow guest the oldest messages expire before their room is needed. */
 	CHECK(counter("faces", "reassembly_evicted") > 0, "older ones make room, counted");
 	came = counter("stats", "in_softirq");
 	CHECK(came > FLOOD / 10, "a device that is busy drops some");
@@ -228,7 +228,7 @@ TEST(a_flood_of_fragments_holds_no_more_than_a_mebibyte)
 
 /* ---- buffers ---- */
 
-/* A listener at a device has clones of every frame; the forwarder does not write to them. */
+/* A listener on a device has clones of every frame. The forwarder must not write to them. */
 TEST(frames_that_somebody_listens_to_are_forwarded_and_heard_as_they_were)
 {
 	struct target target = target_new(9000);
@@ -272,7 +272,7 @@ TEST(frames_that_somebody_listens_to_are_forwarded_and_heard_as_they_were)
 	CHECK(asked > 10, "%d Interests were heard", asked);
 }
 
-/* A packet socket sends long frames in pages: the forwarder makes one piece of them. */
+/* A packet socket sends long frames in pages: the forwarder linearizes them. */
 TEST(a_frame_in_pieces_is_made_whole_and_counted)
 {
 	struct target target = target_new(9000);

@@ -8,7 +8,7 @@
 #include <time.h>
 #include "test.h"
 
-/* After so long a test hangs, s: a guest without KVM is slow, beside other work ten times so. */
+/* Time limit of a test, s. A guest without KVM is slow, and beside other work ten times slower. */
 #define SECONDS_MAX 400
 #define FIGURE_SECONDS_MAX 1800
 
@@ -123,7 +123,7 @@
 	row(a_tenth_of_all_memory_refused_while_packets_flow_loses_packets_alone) \
 	row(every_allocation_of_a_namespace_with_the_module_may_fail)
 
-/* These leave stopped forwarders and their memory behind: if the module allows it (planted=1). */
+/* These leave stopped forwarders and their memory behind. They need a module with planted=1. */
 #define TESTS_OF_PANICS(row) \
 	row(a_panic_stops_one_namespace_and_no_other) \
 	row(who_waits_for_a_lock_of_a_stopped_forwarder_leaves)
@@ -164,7 +164,7 @@ unsigned long number_given(const char *name, unsigned long otherwise)
 	return given ? strtoul(given, NULL, 10) : otherwise;
 }
 
-/* In a group of its own: processes that a failed test left running would hold the module. */
+/* Runs a test in a process group, which is killed: leftover processes would hold the module. */
 static bool passes(void (*run)(void), unsigned int seconds_max)
 {
 	int status;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* Memory that is refused: each allocation of each call once; a part of all while packets flow. */
+/* Failing allocations: each one of each call once, and a part of all while packets flow. */
 #include <fcntl.h>
 #include <linux/netlink.h>
 #include <sched.h>
@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include "test.h"
 
-/* The kernel counts allocations, and copies from and to programs, of one task: the n-th fails. */
+/* Of one task's allocations, and copies from and to programs, the kernel fails the n-th. */
 #define FAIL_NTH "/proc/thread-self/fail-nth"
 #define FAILURES_MAX 4000
 
@@ -203,7 +203,7 @@ static int perform_hit(void)
 	return send_armed(&interest);
 }
 
-/* By the device: a header, an Interest with a hop less; and Data in fragments. */
+/* Through the device: a header, an Interest with a lower HopLimit, and Data in fragments. */
 static int perform_send_device(void)
 {
 	static int n;
@@ -366,7 +366,7 @@ static int send_segments(size_t octets)
 	return send(other, content, octets, MSG_DONTWAIT);
 }
 
-/* A consumer waits for it: so it goes all the way into the other's buffer. */
+/* A consumer waits for the segment, so it passes into the consumer's buffer. */
 static int perform_segment(void)
 {
 	arm();
@@ -608,7 +608,7 @@ static void is_running(const char *what)
 	CHECK(strncmp(text, "stopped", 7), "%s, failure %u: %s", what, nth, text);
 }
 
-/* Until one call comes to its end without the failure: then there is none more to try. */
+/* Fails each allocation of a call in turn, until the call ends before its n-th allocation. */
 static unsigned sweep(const struct call *call)
 {
 	for (unsigned n = 1; n < FAILURES_MAX; n++) {
@@ -672,7 +672,7 @@ TEST(every_allocation_of_a_new_forwarder_may_fail)
 			break;
 		}
 		close(fd);
-		if (!result)	/* its memory is given back before there is another one */
+		if (!result)	/* its memory is freed before the next one is made */
 			usleep(50000);
 	}
 	CHECK(n > 20 && n < FAILURES_MAX, "%u failures", n);
@@ -682,7 +682,7 @@ TEST(every_allocation_of_a_new_forwarder_may_fail)
 	forwarder_serves("/after");
 }
 
-/* As long as a namespace cannot be made, there is none; then there is one with a forwarder. */
+/* A namespace that cannot be made leaves nothing behind; a later one gets a forwarder. */
 TEST(every_allocation_of_a_namespace_with_the_module_may_fail)
 {
 	unsigned n;
@@ -714,7 +714,7 @@ static void refuse(const char *percent)
 		set_knob(kinds[i], "interval", "1");
 		set_knob(kinds[i], "times", "-1");
 		set_knob(kinds[i], "verbose", "0");
-		set_knob(kinds[i], "ignore-gfp-wait", "Y");	/* those that may not wait: packets, not programs */
+		set_knob(kinds[i], "ignore-gfp-wait", "Y");	/* only allocations that may not wait: packets, not programs */
 		set_knob(kinds[i], "probability", percent);
 	}
 }

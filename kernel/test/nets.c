@@ -145,9 +145,9 @@ static uint8_t link_state(const char *device)
 }
 
 /*
- * A device of a pair takes frames only after its queue has been attached, which is done some time
- * after both are up; until then its state is none that is known. A device that always has a carrier
- * keeps that state.
+ * A device of a pair takes frames only after its queue is attached, some time after both devices
+ * are up. Until then its state is not IF_OPER_UP. A device that always has a carrier stays in
+ * IF_OPER_UNKNOWN.
  */
 void link_wait(const char *device)
 {
@@ -158,7 +158,7 @@ void link_wait(const char *device)
 		state = link_state(device);
 	}
 	CHECK(state == IF_OPER_UP || state == IF_OPER_UNKNOWN, "%s runs", device);
-	/* The report comes in the middle of a change; this one comes after it. */
+	/* The state is reported in the middle of a change. This request is processed after it. */
 	link_set_up(device, true);
 }
 
@@ -228,7 +228,7 @@ void link_spoil(const char *device, unsigned lost_percent, unsigned reordered_pe
 
 void link_limit(const char *device, uint64_t octets_per_second)
 {
-	/* A queue of 5 ms, and as much at once as passes in one. */
+	/* A queue of 5 ms, and a burst of 1 ms. */
 	const uint32_t burst = octets_per_second / 1000;
 	struct tc_tbf_qopt options = {
 		.rate = { .linklayer = TC_LINKLAYER_ETHERNET, .rate = octets_per_second },

@@ -10,7 +10,7 @@
 #include <time.h>
 #include "test.h"
 
-/* An octet of an object, by its offset: so that content is compared without a copy. */
+/* The octet of an object at an offset, so that content is compared without a copy. */
 static uint8_t octet_of(size_t at)
 {
 	return (at * 2654435761u) >> 13;
@@ -81,7 +81,7 @@ static void offer_end(struct offer *offer)
 	free(offer);
 }
 
-/* Reads to the end: how many octets, each where it belongs. */
+/* Reads to the end, and checks each octet. Returns their number. */
 static size_t read_object(int fd)
 {
 	uint8_t octets[NNET_PACKET_MAX];
@@ -203,8 +203,8 @@ TEST(an_object_over_a_path_that_loses_and_reorders_is_whole_and_in_order)
 }
 
 /*
- * In both directions, so that one in fifty segments is lost; in turns with the same path without
- * losses, the middle times of which are compared: the guest may be stopped for a while.
+ * Both directions lose packets, so that one in fifty segments is lost. The measurements with and
+ * without losses alternate, and their medians are compared: the guest may be stopped for a while.
  */
 TEST(one_percent_of_losses_leaves_half_of_the_rate)
 {
@@ -507,7 +507,7 @@ TEST(either_side_is_closed_in_the_middle_and_nothing_is_left)
 	CHECK(list_empties(NNET_CMD_BINDING_GET), "with no binding");
 }
 
-/* IS-49: fifteen at once, each with its buffer full, which is when they take the most. */
+/* IS-49: fifteen consumers at once, each with a full buffer, which is the most that they take. */
 TEST(fifteen_consumers_take_less_than_fifty_megabytes)
 {
 	enum { CONSUMERS = 15 };
@@ -631,7 +631,7 @@ static void *open_meanwhile(void *fd)
 	return NULL;
 }
 
-/* The fourth thread puts a new socket in the place of the one that the others are in calls with. */
+/* The fourth thread replaces the socket that the other threads are using. */
 TEST(four_threads_on_one_object_that_is_closed_meanwhile_harm_nobody)
 {
 	enum { ROUNDS = 200 };

@@ -51,13 +51,13 @@ static uint32_t length(uint32_t usual)
 	return below(3) ? below(usual + 1) : odd[below(sizeof(odd) / sizeof(odd[0]))];
 }
 
-/* The same, within the memory there is. */
+/* The same, within the available memory. */
 static uint32_t length_within(uint32_t usual)
 {
 	return length(usual) % ROOM;
 }
 
-/* Memory that is there, or that is not. */
+/* A valid pointer, or an invalid one. */
 static void *memory(void)
 {
 	static void *const bad[] = { NULL, (void *)8, (void *)-8, (void *)0x7fffffffe000 };
@@ -65,7 +65,7 @@ static void *memory(void)
 	return below(12) ? room : bad[below(4)];
 }
 
-/* A few names, so that those of different calls meet. */
+/* Few names, so that different calls use the same ones. */
 static size_t put_name(uint8_t *at)
 {
 	size_t len = 0;
@@ -89,7 +89,7 @@ static size_t put_tlv(uint8_t *at, uint8_t type, const uint8_t *value, uint8_t l
 	return 2u + len;
 }
 
-/* An Interest or a Data of less than 253 octets; some are spoiled, some have a link header. */
+/* An Interest or a Data of less than 253 octets; some are corrupted, some have a link header. */
 static size_t put_packet(uint8_t *at)
 {
 	uint8_t name[64], value[300], content[120];
@@ -343,7 +343,7 @@ static bool call_other(int fd)
 	}
 }
 
-/* The socket goes elsewhere and comes back: by another number, or through a Unix socket. */
+/* Replaces another socket by a duplicate of this one, or passes this one through a Unix socket. */
 static bool call_pass(int i)
 {
 	union { struct cmsghdr head; uint8_t octets[CMSG_SPACE(sizeof(int))]; } control = { .head = {
@@ -376,7 +376,7 @@ static size_t put_attribute(uint8_t *at)
 	case 0:
 		len = put_name(value);
 		break;
-	case 1:		/* numbers that mean something: a face, a device, a cost */
+	case 1:		/* plausible numbers: a face, a device, a cost */
 		len = 4 << below(2);
 		memset(value, 0, len);
 		value[0] = below(16);
@@ -539,7 +539,7 @@ static void *bind_on(void *fd)
 	return NULL;
 }
 
-/* The fourth thread puts a new socket in the place of the one that the others are in calls with. */
+/* The fourth thread replaces the socket that the other threads are using. */
 TEST(four_threads_on_one_socket_that_is_closed_meanwhile_harm_nobody)
 {
 	enum { ROUNDS = 200 };

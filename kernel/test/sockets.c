@@ -44,7 +44,7 @@ TEST(a_prefix_that_overlaps_a_bound_one_is_refused_until_its_socket_is_closed)
 	CHECK(list_count(NNET_CMD_BINDING_GET) == 3, "three bindings");
 }
 
-/* The entries of a closed socket are swept in turns, and a new bind does not notice that. */
+/* The entries of a closed socket are swept step by step, but a new bind succeeds at once. */
 TEST(a_prefix_is_free_as_soon_as_its_socket_is_closed)
 {
 	net_new();
@@ -52,7 +52,7 @@ TEST(a_prefix_is_free_as_soon_as_its_socket_is_closed)
 	for (int i = 0; i < 200; i++) {
 		int fd = socket_new();
 
-		/* More than one turn sweeps. */
+		/* More bindings than one step sweeps. */
 		for (int n = 0; i % 20 == 0 && n < 300; n++) {
 			char prefix[32];
 

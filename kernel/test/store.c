@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
-/* The content store outside: a process behind netlink, below the one in the kernel. */
+/* The external content store: a process behind netlink, below the store in the kernel. */
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -11,7 +11,7 @@
 
 enum { KEPT_MAX = 64 };
 
-/* Stores the Data that it receives, by the whole name, and answers from that. */
+/* Stores the Data that it receives by their whole names, and answers with them. */
 static void store_serve(int fd)
 {
 	static struct octets kept[KEPT_MAX];
@@ -28,7 +28,7 @@ static void store_serve(int fd)
 			continue;
 		}
 		CHECK(told.command == NNET_CMD_STORE_READ, "a question");
-		/* The name of a Data lies after two heads, of which the first may have three octets more. */
+		/* A Data's name follows two TLV headers; the first has two octets or four. */
 		for (i = 0; i < count; i++) {
 			size_t at = kept[i].at[1] == 253 ? 4 : 2;
 
@@ -62,7 +62,7 @@ static void store_end(pid_t child)
 	waitpid(child, NULL, 0);
 }
 
-/* A namespace that has one place for Data, a consumer and a producer of `/s`. */
+/* A namespace with room for one Data, a consumer, and a producer of `/s`. */
 static void one_place(int *consumer, int *producer)
 {
 	net_new();
@@ -127,7 +127,7 @@ TEST(a_store_outside_that_reads_nothing_is_passed_by)
 	one_place(&consumer, &producer);
 	CHECK(!store_attach(&fd), "a store outside");
 	CHECK(!setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), "little room");
-	/* Those that wait for it do not come to the producer; when its room is full, all do. */
+	/* Interests wait for the store, and reach the producer once its buffer is full. */
 	for (int i = 0; i < NNET_STORE_READS_MAX && nothing_comes(producer, i < 2 ? 100 : 0); i++) {
 		snprintf(name, sizeof(name), "/s/%d", i);
 		packet = interest_for(name);

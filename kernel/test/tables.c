@@ -221,7 +221,7 @@ TEST(a_data_for_many_sockets_is_one_upstream_and_copied_for_none)
 			packet_send(sockets[i], &packet);
 		}
 		CHECK(counter("stats", "pit_entries") == 1, "one entry for all");
-		/* One that comes later than the strategy's 10 ms is sent on as well: they may follow. */
+		/* The strategy forwards an Interest repeated after 10 ms: more may follow. */
 		do
 			got = packet_receive(producer);
 		while (!is_packet(&got, INTEREST, name));
@@ -269,13 +269,13 @@ TEST(can_be_prefix_by_one_processor_is_answered_by_what_comes_to_another)
 	}
 }
 
-/* ---- how long the door is open ---- */
+/* ---- the time for which the door is open ---- */
 
 struct passages {
 	uint64_t up_to_1_ms, more, longest_us;
 };
 
-/* Of one kind: the column of `passages`, from 1 on; 0 for all. */
+/* The passages of one kind, which is its column in the file, from 1 on; 0 for all. */
 static struct passages passages_of(int column)
 {
 	struct passages passages = { 0 };
@@ -302,7 +302,7 @@ static struct passages passages_of(int column)
 
 enum { FOR_PACKETS = 1, FOR_TIME, FOR_LISTS, FOR_CONTROL };
 
-/* Ticks of all processors since the start, and those of them that were not idle. */
+/* All ticks of the processors since the start, and the busy ones. */
 static void ticks_of_processors(unsigned long long *all, unsigned long long *busy)
 {
 	unsigned long long ticks[8] = { 0 };
@@ -318,7 +318,7 @@ static void ticks_of_processors(unsigned long long *all, unsigned long long *bus
 	}
 }
 
-/* The share of the processors in the idlest of five seconds: the module works in each. */
+/* The busy share of the processors in the idlest of five seconds. */
 static double share_when_idle(void)
 {
 	double least = 1;
@@ -364,7 +364,7 @@ static uint64_t count_of(int column)
 	return passages.up_to_1_ms + passages.more;
 }
 
-/* Maximum number of table entries in one passage, because long work is done in turns. */
+/* Maximum number of table entries in one passage, because long work is done step by step. */
 #define PER_PASSAGE 128
 
 static double seconds(void)
@@ -375,7 +375,7 @@ static double seconds(void)
 	return now.tv_sec + now.tv_nsec * 1e-9;
 }
 
-/* If a fifth of a millisecond that passes no door took more than one: the guest was stopped. */
+/* Returns true if the guest was stopped: 0.2 ms outside of the door took more than 1 ms. */
 static bool was_stopped(void)
 {
 	double start = seconds(), now;
@@ -467,7 +467,7 @@ static double p99(const double *took, int count)
 	return sorted[count * 99 / 100];
 }
 
-/* Of a socket with a face, a binding and something pending. */
+/* The time of closing a socket with a face, a binding and a pending Interest. */
 static double time_of_close(void)
 {
 	static int closed;
@@ -519,9 +519,9 @@ static void load_forever(void)
 #define BLOCKS 10
 
 /*
- * Idle and under load alternately, in short turns: a pause of the guest stops
- * both. A percentile of all that was measured is compared, and more is measured while one of few
- * may still be a single stop.
+ * Measures idle and under load alternately, in short blocks, so that a pause of the guest affects
+ * both. Compares the 99th percentiles of all values. While they differ too much it measures more,
+ * because a single pause decides the percentile of few values.
  */
 static void compare(double (*measure)(void), pid_t load, const char *what, int block)
 {
@@ -631,7 +631,7 @@ static double tcp_rate(void)
 	return octets / RATE_SECONDS;
 }
 
-/* Exchanges in each second, which the other forwarder answers: this one keeps no Data. */
+/* Exchanges per second that the other forwarder answers. This one caches no Data. */
 static double ndn_rate(int fd)
 {
 	struct octets interest, got;
@@ -672,7 +672,7 @@ TEST(tcp_and_named_data_share_a_device_and_neither_starves)
 	packet_send(producer, &data);
 	packet_receive(consumer);
 	CHECK(!pipe(ends), "a pipe");
-	/* In turns; the middle rates count, because the guest may be stopped for a while. */
+	/* Alternates. The medians count, because the guest may be stopped for a while. */
 	for (int i = 0; i < TURNS; i++) {
 		alone[0][i] = tcp_rate();
 		alone[1][i] = ndn_rate(consumer);

@@ -37,12 +37,12 @@
 
 /* Prints the counters of this namespace's forwarder. */
 void counters_tell(void);
-/* The value of the guest's parameter, as in calls=1000; else `otherwise`. */
+/* The value of a guest's parameter, such as calls=1000; `otherwise` if it is not set. */
 unsigned long number_given(const char *name, unsigned long otherwise);
 
 /* ---- namespaces and devices: nets.c ---- */
 
-/* A new network namespace, which is entered; a descriptor of it. */
+/* Creates and enters a network namespace. Returns a descriptor of it. */
 int net_new(void);
 void net_enter(int net);
 /* Two namespaces joined by a veth pair; the device is called `link` in both. */
@@ -51,7 +51,7 @@ struct nets {
 };
 struct nets nets_joined(void);
 void link_set_up(const char *device, bool is_up);
-/* Until the kernel's queue works, which is later than its first report. */
+/* Waits until the device's queue works, which is later than the kernel's first report. */
 void link_wait(const char *device);
 void link_wait_down(const char *device);
 void link_set_mtu(const char *device, uint32_t mtu);
@@ -86,7 +86,7 @@ uint16_t netlink_family(void);
 /* A socket for events, and the face of the next event: 0 if none arrives in time. */
 int events_listen(void);
 enum nnet_cmd event_next(int fd, uint64_t *face);
-/* The module was loaded anew: its family has another number. */
+/* To be called after the module was loaded anew: its family has another number. */
 void netlink_forget(void);
 /* If set, it is called before and after a request is sent. */
 extern void (*around_request)(bool is_begin);
@@ -97,7 +97,7 @@ bool list_empties(enum nnet_cmd command);
 /* A face towards the other namespace, and a route by it. */
 uint64_t route_to(const uint8_t *address, const char *prefix);
 
-/* A content store outside, behind netlink: control.c. Closing the socket ends it. */
+/* An external content store, behind netlink: control.c. Closing the socket ends it. */
 int store_attach(int *fd);
 /* Its next message, valid until the next call: a requested name, a Data to store, or an error. */
 struct store_told {
@@ -122,7 +122,7 @@ struct octets name_of(const char *uri);
 struct octets interest_for(const char *uri);
 struct octets interest_with(const char *uri, int hop_limit, bool can_be_prefix, uint32_t lifetime_ms);
 struct octets data_for(const char *uri, size_t content_octets);
-/* The same that is fresh for so long; and an Interest that takes fresh Data alone. */
+/* The same with a FreshnessPeriod; and an Interest with MustBeFresh. */
 struct octets data_fresh_for(const char *uri, size_t content_octets, uint16_t ms);
 struct octets interest_for_fresh(const char *uri);
 
@@ -138,16 +138,16 @@ bool nothing_comes(int fd, int ms);
 bool is_packet(const struct octets *packet, uint8_t type, const char *uri);
 bool is_same(const struct octets *one, const struct octets *other);
 uint64_t face_of(int fd);
-/* That a consumer and a producer of this namespace reach each other: nothing has stopped. */
+/* Checks that a consumer and a producer of this namespace reach each other. */
 void forwarder_serves(const char *prefix);
 /* A number in a file of /proc/net/nnet. */
 uint64_t counter(const char *file, const char *name);
-/* 0 if it is not listed: drops of links are listed after the first only. */
+/* 0 if it is not listed: a drop counter of a link is listed once it is not 0. */
 uint64_t counter_if_any(const char *file, const char *name);
 void file_read(const char *file, char *text, size_t room);
 /* Memory of the machine that is not free. */
 long memory_used_kib(void);
-/* Of an odd number of values, which are sorted by it. */
+/* The median of an odd number of values, which it sorts. */
 double median_of(double *values, size_t count);
 
 enum { INTEREST = 5, DATA = 6, LP_PACKET = 100 };

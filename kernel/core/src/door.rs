@@ -46,11 +46,11 @@ struct Call {
     face: u64,
     value: u64,
     now_ns: u64,
-    /// The answer if it is not negative, or the reason of the refusal.
+    /// The answer, or the negative error number of a refusal.
     answer: i64,
     transfer: *mut Transfer,
     said: *mut PacketFields,
-    /// Room for a packet; a content is in it already.
+    /// The buffer in which the packet is made; it contains the content already.
     space: *mut u8,
     /// The sk_buff that was made, with its reference.
     skb: *mut c_void,
@@ -99,15 +99,15 @@ mod op {
 ///
 /// # Safety
 ///
-/// `call` is a `struct nn_call` that has no other user during the call. The pointers in it that the
-/// operation uses are valid until it ends: objects that a `MAKE…` returned and no `FREE…` took, an
-/// array of `count`, octets of `…_len`. Its workspace is in no other call. Each `skb` of an array
-/// is linear, is not written from now on, and passes one reference to the core. `FREE…` is called
-/// when no other call uses the object that it frees. Bottom halves are off, except for `MAKE…` and
-/// `FREE…`. RCU's read lock is held where packets are processed.
+/// `call` is a `struct nn_call` that has no other user during the call. The pointers that the
+/// operation uses stay valid until the call ends: objects that a `MAKE…` returned and no `FREE…`
+/// has freed, an array of `count` elements, and `…_len` octets. No other call uses the workspace.
+/// Each `skb` of an array is linear, is not written from now on, and passes one reference to the
+/// core. `FREE…` is called when no other call uses the object that it frees. Bottom halves are off,
+/// except for `MAKE…` and `FREE…`. RCU's read lock is held if the operation processes packets.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nn_call(call: *mut c_void) {
-    // SAFETY: a `struct nn_call` of this caller's own.
+    // SAFETY: the caller's `struct nn_call`, which has no other user during the call.
     let call = unsafe { &mut *call.cast::<Call>() };
     // SAFETY: as demanded above.
     let answer = unsafe { perform(call) };
@@ -142,7 +142,7 @@ unsafe fn perform(call: &mut Call) -> Answer {
             if call.op == op::EXPIRE {
                 return instance.expire(&mut workspace.queue, home, call.now_ns);
             }
-            // SAFETY: an array of `count`, whose references pass to the core.
+            // SAFETY: an array of `count` elements; the reference of each passes to the core.
             let links_due = unsafe { take_all(call, workspace) };
             Ok(workspace.run(instance, home, call.value != 0, call.now_ns).min(links_due))
         }
@@ -195,8 +195,8 @@ unsafe fn make_or_free(call: &mut Call) -> Answer {
         op::MAKE_LINK => {
             // SAFETY: the instance is only shared.
             let instance = unsafe { call.instance.as_ref() }.ok_or(Refused::Io)?;
-            // SAFETY: an instance does not move until it is freed. All its links are freed before
-            // it, which nnet_net_exit waits for; an instance that has stopped is never freed.
+            // SAFETY: an instance does not move until it is freed. nnet_net_exit_batch frees it
+            // only after all its links; an instance that has stopped is never freed.
             let total = unsafe { &*core::ptr::from_ref(&instance.reassembly) };
             call.link = Box::into_raw(Instance::make_link(total, call.value, call.now_ns)?);
         }
@@ -242,7 +242,7 @@ unsafe fn for_sockets(call: &mut Call) -> Answer {
         }
         _ => {}
     }
-    // SAFETY: the other operations have one, which is this call's own.
+    // SAFETY: the other operations pass a `said` that only this call uses.
     let said = unsafe { call.said.as_mut() }.ok_or(Refused::Io)?;
     match call.op {
         op::SAID => sockets::read(octets(call.name, call.name_len)?, said),
@@ -271,7 +271,7 @@ unsafe fn for_sockets(call: &mut Call) -> Answer {
 
 /// # Safety
 ///
-/// `arrived` is an array of `count`, whose sk_buffs pass one reference each to the core.
+/// `arrived` is an array of `count` elements. Each sk_buff in it passes one reference to the core.
 unsafe fn take_all(call: &Call, workspace: &mut Workspace) -> u64 {
     let mut due_ns = u64::MAX;
     for n in 0..call.count as usize {
@@ -286,12 +286,12 @@ unsafe fn take_all(call: &Call, workspace: &mut Workspace) -> u64 {
     due_ns
 }
 
-/// The name that a call brings.
+/// The name in a call.
 fn name(call: &Call) -> Result<NameRef<'_>, Refused> {
     parse(call.name, call.name_len)
 }
 
-/// The other name that a call brings.
+/// The second name in a call.
 fn more(call: &Call) -> Result<NameRef<'_>, Refused> {
     parse(call.more, call.more_len)
 }

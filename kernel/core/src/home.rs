@@ -47,7 +47,7 @@ pub fn sha256(octets: &[u8]) -> [u8; 32] {
     digest
 }
 
-/// The kernel's memory. Whether an allocation may wait is known there, by the context.
+/// The kernel's memory. `nk_alloc` derives from its context whether an allocation may wait.
 #[cfg(target_os = "none")]
 struct Memory;
 
@@ -70,8 +70,8 @@ unsafe impl GlobalAlloc for Memory {
 #[global_allocator]
 static MEMORY: Memory = Memory;
 
-/// A spin lock of one octet. It is taken only with bottom halves off, so that no other code of the
-/// owner's processor interrupts the owner and waits for the same lock.
+/// A spin lock of one octet. It is taken only with bottom halves off: otherwise a softirq could
+/// interrupt the owner on its processor and wait for the same lock.
 pub struct Lock(AtomicU8);
 
 const FREE: u8 = 0;
@@ -107,8 +107,8 @@ impl Lock {
     #[cold]
     fn wait(&self) {
         while self.0.load(Ordering::Relaxed) != FREE {
-            // SAFETY: the call has no arguments. If it does not come back, the frames of this call
-            // are left as by a panic: nothing of them is used again (see `nk_panic`).
+            // SAFETY: the call has no arguments. If it does not return, it abandons the frames of
+            // this call as a panic does: none of them is used again (see `nk_panic`).
             unsafe { nk_lock_wait() };
         }
     }
@@ -124,14 +124,14 @@ pub(crate) struct OutgoingFrame {
     pub(crate) offset: u32,
     pub(crate) len: u32,
     pub(crate) header_len: u32,
-    /// The octet of the range to change on the way out, or -1.
+    /// Offset within the range of the octet that is replaced in the sent packet, or -1.
     pub(crate) patch_at: i32,
     pub(crate) patch_value: u8,
-    /// Not 0 if the range begins within a packet. Then the octets before it may not be written.
+    /// Not 0 if the range begins inside a packet: the octets before it must not be overwritten.
     pub(crate) within: u8,
 }
 
-/// One row of a table that is listed. The table decides the fields that have a meaning.
+/// One row of a listing. The table determines which fields have a meaning.
 #[repr(C)]
 pub(crate) struct Row {
     pub(crate) name: *const u8,
@@ -148,7 +148,7 @@ pub(crate) struct StoreRequest {
     pub(crate) name: *const u8,
     pub(crate) ticket: u64,
     pub(crate) name_len: u32,
-    /// Data with a longer name will do.
+    /// Data with a longer name matches.
     pub(crate) can_be_prefix: u8,
     pub(crate) must_be_fresh: u8,
 }
@@ -192,8 +192,7 @@ impl Embedder {
     }
 
     /// Queues a frame that the module sends after the call of the core has ended. The frame is
-    /// `header` and a range of `packet`; `patch` is an octet of that range and the value to send in
-    /// its place.
+    /// `header` and `range` of `packet`. `range.patch` replaces one octet of the range.
     pub(crate) fn emit(&self, face: FaceId, header: &[u8], packet: &Skb, range: Part) {
         let (skb, base) = packet.place();
         let emitted = OutgoingFrame {
@@ -244,7 +243,7 @@ impl Embedder {
     }
 }
 
-/// A range of a packet, and the octet of it that is changed on the way out.
+/// A range of a packet, and the octet of the range that is replaced in the sent packet.
 #[derive(Clone, Copy)]
 pub(crate) struct Part {
     pub(crate) offset: u32,
@@ -304,7 +303,7 @@ fn panicked(info: &core::panic::PanicInfo<'_>) -> ! {
     never_reached()
 }
 
-/// An end of a function that objtool knows.
+/// A function end that objtool recognizes.
 #[cfg(all(target_os = "none", target_arch = "x86_64"))]
 #[inline(always)]
 fn never_reached() -> ! {

@@ -1,4 +1,4 @@
-//! The forwarder of one network namespace, and the requests of its home other than packets.
+//! The forwarder of one network namespace, and the module's requests other than packets.
 
 use alloc::boxed::Box;
 
@@ -28,7 +28,7 @@ pub(crate) struct Limits {
     cs_octets: u64,
 }
 
-/// Data that leave a content store that shrinks, for each call.
+/// Maximum number of Data that one call of `cs_shrink` evicts.
 const SHRUNK_PER_CALL: usize = 64;
 
 /// Maximum number of entries of each kind that one call of `expire` ends.
@@ -69,7 +69,7 @@ pub(crate) struct Instance {
 }
 
 impl Instance {
-    /// An instance; takes long and much memory.
+    /// Creates an instance. This takes long, and needs much memory.
     #[inline(never)]
     pub(crate) fn new(limits: &Limits, seed: u128) -> Result<Box<Self>, Refused> {
         let mut config = Config::new(sha256);
@@ -105,7 +105,7 @@ impl Instance {
         made.map(|()| 0).map_err(|_| Refused::NoMemory)
     }
 
-    /// The link service of a face: with an MTU that of a device, with 0 that of a socket.
+    /// Creates the link service of a face: a socket's if `mtu` is 0, else a device's.
     #[inline(never)]
     pub(crate) fn make_link(
         total: &'static ReassemblyTotal,
@@ -138,7 +138,7 @@ impl Instance {
     }
 
     pub(crate) fn face_release(&self, face: FaceId) -> Answer {
-        // `expire` sweeps the face's remains in tables.
+        // `expire` sweeps the face's remaining table entries.
         self.core.face_release_within(face, 0).map(|_| 0).map_err(|_| Refused::NoFace)
     }
 
@@ -155,7 +155,7 @@ impl Instance {
         if self.core.fib().remove_nexthop(prefix, face) { Ok(0) } else { Err(Refused::NoFace) }
     }
 
-    /// Answers 1 if no route leads to it yet.
+    /// Binds a face to a prefix. Returns 1 if no route leads to the local face yet.
     pub(crate) fn bind(&self, face: FaceId, prefix: NameRef<'_>) -> Answer {
         match self.core.bindings().bind(face, prefix) {
             Ok(Bound::Routed) => Ok(0),
@@ -196,7 +196,7 @@ impl Instance {
         Ok(0)
     }
 
-    /// Lets some Data beyond the capacity go; answers 1 if there are more.
+    /// Evicts some of the Data beyond the capacity. Returns 1 if more remain.
     pub(crate) fn cs_shrink(&self) -> Answer {
         Ok(u64::from(self.core.cs().shrink(SHRUNK_PER_CALL)))
     }
@@ -207,8 +207,8 @@ impl Instance {
         Ok(erased as u64)
     }
 
-    /// Does the work that is due. Returns the time of the next call, ns: the largest number if
-    /// nothing waits.
+    /// Does the work that is due. Returns the time of the next call, ns: `u64::MAX` if nothing
+    /// waits.
     #[inline(never)]
     pub(crate) fn expire(&self, queue: &mut Queue, home: Embedder, now_ns: u64) -> Answer {
         let due_ns = queue.expire(self, home, now_ns);
@@ -217,8 +217,8 @@ impl Instance {
     }
 }
 
-/// Creates a forwarder with all memory of the large tables that packets may need, because a softirq
-/// cannot allocate megabytes.
+/// Creates a forwarder, and allocates the large tables in full. A packet must not make them grow: a
+/// softirq cannot allocate megabytes.
 #[inline(never)]
 fn make(config: Config, seed: u128) -> Result<Box<Forwarder<Skb, Lock>>, Refused> {
     let place = allocate()?;

@@ -1,11 +1,11 @@
 //! The forwarding core as one object for a Linux module: the functions that `kernel/module` calls,
 //! and the functions that it provides in return.
 //!
-//! There is one entry point, `nn_call`, which the module calls under a guard. A panic below it
-//! returns the module from its call, and the instance is not used again. Packets and control calls
-//! come with bottom halves off, so one kind of lock serves. An instance, a workspace and a link are
-//! made and freed in a context that may sleep. Packets to send are handed to the module as buffers,
-//! and the module sends them after the call has ended.
+//! There is one entry point, `nn_call`, which the module calls under a guard. After a panic below
+//! it the guard returns to the module, and the instance is not used again. Bottom halves are off
+//! during packets and control calls, so one kind of lock serves both. An instance, a workspace and
+//! a link are made and freed in a context that may sleep. The core passes outgoing packets to the
+//! module as buffers, and the module sends them after the call has ended.
 //!
 //! All unsafe code is in `home` (the kernel's services), `skb` (packets) and `door` (the module's
 //! pointers).

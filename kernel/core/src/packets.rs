@@ -1,4 +1,4 @@
-//! The way of packets: from the home through a link service and the forwarder, and back.
+//! The path of packets: from the module through a link service and the forwarder, and back.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -33,7 +33,7 @@ pub(crate) struct Workspace {
     pub(crate) queue: Queue,
 }
 
-/// Packets that the forwarder sends, until their turn ends.
+/// Packets that the forwarder sends, until the end of the round.
 pub(crate) struct Queue(Vec<(FaceId, Outgoing<Skb>)>);
 
 /// Maximum number of packets that one round sends. Packets beyond it are dropped and counted
@@ -49,7 +49,8 @@ impl Workspace {
         Ok(Box::write(allocate()?, Workspace { batch, queue: Queue(queue) }))
     }
 
-    /// Takes in a frame that a face received; `run` processes it. Returns when the link is due, ns.
+    /// Takes in a frame that a face received; `run` processes it. Returns the time at which the
+    /// link is due, ns.
     #[inline(never)]
     pub(crate) fn take(
         &mut self,
@@ -64,7 +65,7 @@ impl Workspace {
         // The link service has counted the packets that it dropped.
         if let Ok(Some(delivered)) = link.receive(octets, from, now_ns, &mut |_| ()) {
             let packet = match delivered.packet {
-                // The octets begin where the frame does.
+                // `octets` begins at the start of `frame`, so the range is valid in both.
                 PacketLocation::InFrame(range) => frame.part(range.start, range.len()),
                 PacketLocation::Reassembled(octets) => {
                     let packet = Skb::build(octets.len(), |packet| packet.copy_from_slice(&octets));
@@ -92,7 +93,7 @@ impl Workspace {
     }
 }
 
-/// Octets of the shortest payload of an Ethernet frame: shorter ones are filled up.
+/// Minimum payload of an Ethernet frame, octets. The sender pads a shorter one.
 const ETHERNET_PAYLOAD_OCTETS_MIN: usize = 46;
 
 /// Returns the frame without its padding.
@@ -125,7 +126,7 @@ pub(crate) fn tick(link: &Link, now_ns: u64) -> u64 {
     link.due_ns().unwrap_or(u64::MAX)
 }
 
-/// The longest frame has changed.
+/// Sets the maximum frame length of a link.
 pub(crate) fn set_mtu(link: &Link, mtu: u64) -> Answer {
     let mtu = usize::try_from(mtu).ok().filter(|mtu| *mtu >= MTU_OCTETS_MIN).ok_or(Refused::Invalid)?;
     let mut link = link.lock();
@@ -135,8 +136,8 @@ pub(crate) fn set_mtu(link: &Link, mtu: u64) -> Answer {
 }
 
 impl Queue {
-    /// The sink for the forwarder's output. The instance has an external store if `store` is the
-    /// time.
+    /// The sink for the forwarder's output. `store` is the current time, ns, if the instance has an
+    /// external store.
     pub(crate) fn output(&mut self, home: Embedder, store: Option<u64>) -> Collect<'_> {
         Collect { queue: &mut self.0, home, store }
     }
@@ -158,8 +159,8 @@ impl Queue {
     }
 }
 
-/// One kind for all, so that the core is in the object once: whether there is a store outside is
-/// known when it runs.
+/// The forwarder's output. One type serves with and without an external store, and checks at run
+/// time: a second type would put the generic core into the object twice.
 pub(crate) struct Collect<'a> {
     queue: &'a mut Vec<(FaceId, Outgoing<Skb>)>,
     home: Embedder,
@@ -197,7 +198,7 @@ fn send_one(home: Embedder, face: FaceId, outgoing: Outgoing<Skb>, now_ns: u64) 
     let packet = outgoing.packet.clone();
     let hop_limit = outgoing.hop_limit.map(|(offset, value)| Patch { offset, value });
     let outbound = Outbound { headers: outgoing.headers, packet: outgoing.packet, hop_limit };
-    // An MTU that is too small is counted by the link service.
+    // The link service counts a packet for which the MTU is too small.
     let _ = link.lock().send(outbound, now_ns, &mut |frame| emit(home, face, &packet, &frame));
 }
 
@@ -207,7 +208,8 @@ fn emit(home: Embedder, face: FaceId, packet: &Skb, frame: &Frame<Skb>) {
     let offset = before.as_ptr().addr().wrapping_sub(packet.as_ref().as_ptr().addr()) as u32;
     let len = (before.len() + patched.len() + after.len()) as u32;
     if u64::from(offset) + u64::from(len) > packet.as_ref().len() as u64 {
-        // Not of this packet: only reliability and probes of a path send such, and both are off.
+        // The frame is no range of this packet. Only reliability and path probes send such frames,
+        // and both are off.
         return;
     }
     let patch = patched.first().map(|value| (before.len() as u32, *value));

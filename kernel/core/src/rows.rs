@@ -38,7 +38,7 @@ const END: u64 = u64::MAX;
 /// Maximum number of a table's slots that one call visits, under the table's lock.
 const PLACES_PER_CALL: u32 = 128;
 
-/// Octets of rows that one call may pass to the home, which writes down each octet of a name.
+/// Maximum octets of rows that one call passes to the module, which formats each octet of a name.
 const OCTETS_PER_CALL: usize = 16 << 10;
 
 /// The cost of a row beside its names.

@@ -40,15 +40,15 @@ impl Skb {
         Skb { skb, data: unsafe { nk_skb_data(skb) }, len }
     }
 
-    /// The sk_buff of a packet that is all of it, with its reference.
+    /// Returns the sk_buff with this value's reference. The packet must be the whole sk_buff.
     pub(crate) fn into_raw(self) -> *mut c_void {
         let skb = self.skb;
         core::mem::forget(self);
         skb
     }
 
-    /// Returns the packet within it, which keeps the whole sk_buff and before which others may
-    /// write. Returns `None` if the range does not lie within.
+    /// Returns a range of the packet, which keeps the whole sk_buff. From now on another owner may
+    /// overwrite the octets before the range. Returns `None` if the range exceeds the packet.
     pub(crate) fn part(&self, offset: usize, len: usize) -> Option<Self> {
         let part = self.as_ref().get(offset..offset.checked_add(len)?)?;
         let (data, len) = (part.as_ptr(), part.len() as u32);
@@ -57,7 +57,7 @@ impl Skb {
         Some(Skb { skb: self.skb, data, len })
     }
 
-    /// The sk_buff, and where in its data this begins.
+    /// The sk_buff, and the offset of this packet in its data.
     pub(crate) fn place(&self) -> (*mut c_void, u32) {
         // SAFETY: the reference that this holds keeps the sk_buff.
         let start = unsafe { nk_skb_data(self.skb) };
@@ -92,7 +92,7 @@ impl AsRef<[u8]> for Skb {
 impl PacketBuf for Skb {
     fn build(len: usize, write: impl FnOnce(&mut [u8])) -> Option<Self> {
         let packet_octets = u32::try_from(len).ok()?;
-        // SAFETY: it takes a length alone.
+        // SAFETY: the only argument is a length.
         let skb = unsafe { nk_skb_make(len) };
         if skb.is_null() {
             return None;

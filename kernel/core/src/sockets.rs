@@ -54,7 +54,7 @@ const MUST_BE_FRESH: u8 = 2;
 const MARKED: u8 = 4;
 const DENIED: u8 = 8;
 
-/// Reads a packet, bare or with NDNLPv2's headers. A Data whose digest is not its own is refused.
+/// Reads a packet, bare or with NDNLPv2's headers. Refuses a Data with a wrong DigestSha256.
 #[inline(never)]
 pub(crate) fn read(packet: &[u8], said: &mut PacketFields) -> Answer {
     let view = LpView::parse(packet).map_err(|_| Refused::Invalid)?;
@@ -127,7 +127,7 @@ fn read_data<'a>(
     Ok(data.name)
 }
 
-/// Makes an Interest for a prefix and the additions of `said`.
+/// Makes an Interest for a prefix, with the fields of `said`.
 #[inline(never)]
 pub(crate) fn interest(prefix: NameRef<'_>, said: &PacketFields, nonce: u64) -> Result<Skb, Refused> {
     let interest = PlacedInterest {
@@ -205,7 +205,7 @@ pub(crate) fn next(
     Ok(match transfer.next(now_ns, room) {
         Step::Ask { segment, lifetime_ms } => {
             let said = PacketFields { segment, time_ms: lifetime_ms, ..PacketFields::default() };
-            // If there is no memory, its timer brings it back.
+            // Without memory this Interest is lost. The segment's timer requests it again.
             (STEP_ASK, Some(interest(prefix, &said, nonce)?), 0)
         }
         Step::Wait { until_ns } => (STEP_WAIT, None, until_ns),
@@ -216,7 +216,7 @@ pub(crate) fn next(
     })
 }
 
-/// Passes a received packet to a transfer. Returns 1 if it was not wanted.
+/// Passes a received packet to a transfer. Returns 1 if the transfer does not use it.
 #[inline(never)]
 pub(crate) fn tell(transfer: &mut Transfer, said: &PacketFields, now_ns: u64) -> Answer {
     if said.segment == NO_SEGMENT {

@@ -31,7 +31,7 @@ pub(crate) fn read(home: Embedder, wanted: &TierRequest<'_>) -> TierAnswer {
     }
 }
 
-/// Gives the store a Data that leaves the memory.
+/// Offers the store a Data that leaves the memory.
 #[cold]
 #[inline(never)]
 pub(crate) fn write(home: Embedder, leaving: &EvictedData<Skb>, now_ns: u64) -> TierWrite {

@@ -25,7 +25,7 @@
 
 struct sockaddr_nnet {
 	__u16 snn_family;
-	__u16 snn_namelen;	/* of the whole name; of a longer one the beginning is here */
+	__u16 snn_namelen;	/* of the whole name; snn_name has the beginning of a longer one */
 	__u16 snn_kind;		/* enum nnet_packet with sendto and recvfrom; else 0 */
 	__u16 snn_reserved;	/* 0 */
 	__u8 snn_name[NNET_NAME_INLINE];
@@ -36,18 +36,18 @@ struct sockaddr_nnet {
 #define NNET_FACE 2	/* getsockopt: the face of the socket, __u64; 0 before its first packet */
 #define NNET_UNBIND 16	/* setsockopt: undo the binding of a prefix; a name */
 /*
- * setsockopt of a SOCK_RAW socket that has no face yet, __u32: makes its face, which leads to
- * another machine: NNET_KIND_STATION to one, NNET_KIND_GROUP to several. So /localhost does not
- * pass it. For routers that carry packets over links of their own; takes CAP_NET_ADMIN.
+ * setsockopt of a SOCK_RAW socket that has no face yet, __u32: makes a face that represents other
+ * machines: NNET_KIND_STATION one, NNET_KIND_GROUP several. Packets of /localhost do not pass it.
+ * For routers that carry packets over links of their own; requires CAP_NET_ADMIN.
  */
 #define NNET_REMOTE 17
 
 /*
- * SOCK_DGRAM: a message is a name and a content. sendto a name with nothing is an Interest, with a
+ * SOCK_DGRAM: a message is a name and a content. Without content sendto sends an Interest, with
  * content a Data; a kind in snn_kind overrides this rule.
  *
- * SOCK_SEQPACKET: connect opens an object, recv gives its segments in their order; bind, then send
- * offers one.
+ * SOCK_SEQPACKET: connect opens an object, and recv returns its segments in order. bind and then
+ * send offer an object.
  */
 enum nnet_packet {
 	NNET_PACKET_ANY,
@@ -117,7 +117,7 @@ enum nnet_cmd {
 	NNET_CMD_CS_ERASE,	/* NAME, and COUNT: at most so many; answers COUNT */
 	NNET_CMD_PANIC,		/* COUNT: how. Only if the module was loaded with planted=1 */
 	NNET_CMD_STOPPED,	/* event alone: the forwarder has stopped; WHY */
-	/* A content store outside: the socket that sent ATTACH, until it is closed. */
+	/* An external content store: the socket that sent ATTACH, until it is closed. */
 	NNET_CMD_STORE_ATTACH = 40,
 	NNET_CMD_STORE_READ,	/* to the store: READ, FLAGS, NAME. Answered by one of the next two */
 	NNET_CMD_STORE_FOUND,	/* READ, DATA, and FRESH_MS: for how long it is fresh */
@@ -153,7 +153,7 @@ enum nnet_attr {
 #define NNET_STORE_CAN_BE_PREFIX 1
 #define NNET_STORE_MUST_BE_FRESH 2
 
-/* Requests to a store that may wait for an answer. */
+/* Maximum number of requests to a store that wait for an answer. */
 #define NNET_STORE_READS_MAX 256
 
 /* The face that leads from routes to bound sockets. */

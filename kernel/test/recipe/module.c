@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
-/* The recipe in a kernel: memory, packets and a panic as the module has them, and how deep the
- * stack was. It runs when it is loaded. */
+/* The recipe in a kernel: memory, packets and a panic as in the module, and the depth of the stack.
+ * It runs when it is loaded. */
 #include <linux/completion.h>
 #include <linux/kthread.h>
 #include <linux/mm.h>
@@ -170,7 +170,7 @@ u64 rc_now(void)
 	return ktime_get_ns();
 }
 
-/* From here on the stack is counted from the caller of the core. */
+/* From here on the depth of the stack is measured from the caller of the core. */
 void rc_begin(void)
 {
 	high = (ulong)__builtin_frame_address(0);

@@ -26,7 +26,7 @@ void nk_sha256(const u8 *octets, size_t len, u8 *digest);
 #define RESULT_OF(err, r) (err), (unsigned long long)(r).bad, (unsigned long long)(r).cold_misses, \
 	(unsigned long long)(r).exchange_ns, (unsigned long long)(r).batched_ns, (unsigned long long)(r).hit_ns
 
-/* The door of the core is in the object and is not passed here: nothing of this is called. */
+/* The object contains the door of the core, which is not used here: these are never called. */
 #define NOT_CALLED(name) void name(void); void name(void) { STOP(); }
 #define ALL_NOT_CALLED \
 	NOT_CALLED(nk_link_of) NOT_CALLED(nk_emit) NOT_CALLED(nk_out_full) NOT_CALLED(nk_row) \
