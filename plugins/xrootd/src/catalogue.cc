@@ -42,7 +42,7 @@ std::string Catalogue::read(const std::string &path) {
     return wrong.empty() ? wrong : path + ": " + wrong;
 }
 
-// A line that is wrong makes all of it wrong: nobody knows what else is.
+// One wrong line invalidates the catalogue: other lines may be wrong, too.
 std::string Catalogue::read(std::istream &text) {
     std::unordered_map<std::string, Known> files;
     bool is_headed = false;

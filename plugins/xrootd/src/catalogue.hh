@@ -1,5 +1,5 @@
-// Adler-32 of files, as a catalogue tells them (docs/files.md): a server that has one computes none
-// of those.
+// Adler-32 of files from a catalogue (docs/files.md). The server does not compute the sums that the
+// catalogue has.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@ constexpr size_t catalogue_line_octets_max = 4096;
 
 class Catalogue {
   public:
-    // Reads the catalogue at `path`. Returns what is wrong with it, or nothing.
+    // Reads the catalogue at `path`. Returns the first mistake in it, or an empty text.
     std::string read(const std::string &path);
     std::string read(std::istream &text);
 
-    // The Adler-32 of the file `path`, if it is known of one of that size.
+    // Sets `sum` to the Adler-32 of the file `path`, if the catalogue lists it with that size.
     bool adler32(const std::string &path, int64_t octets, uint32_t &sum) const;
 
     size_t files() const { return files_.size(); }

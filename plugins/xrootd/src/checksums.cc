@@ -21,7 +21,7 @@ constexpr size_t known_max = 4096;
 constexpr size_t askers_max = 1024;
 constexpr size_t read_octets = 1 << 20;
 
-// Adler-32 (RFC 1950, 8.2), a run at a time: so many sums fit 32 bits.
+// Adler-32 (RFC 1950, 8.2). The sums are reduced after runs of 5,552 octets, which fit 32 bits.
 class Adler32 {
   public:
     void add(const unsigned char *octets, size_t count) {
@@ -73,7 +73,7 @@ int Checksums::Calc(const char *path, XrdCksData &sum, int) {
     return 0;
 }
 
-// Both are computed together: reading is what takes time.
+// Computes both sums in one pass, because reading dominates the time.
 int Checksums::compute(Storage &storage, File &file, const char *path, Values &values) {
     Known computed{path, file.told().st_version, {}};
     if (!known(path, computed.version, computed)) {
@@ -128,7 +128,7 @@ int Checksums::Get(const char *path, XrdCksData &sum) {
 int Checksums::Ver(const char *path, XrdCksData &sum) {
     XrdCksData now;
     now.Set(sum.Name);
-    // Nobody says who asks.
+    // The client is not known here.
     now.envP = nullptr;
     const int done = Calc(path, now, 0);
     if (done < 0)
@@ -164,7 +164,8 @@ int Checksums::index_of(const char *name) {
     return -1;
 }
 
-// The server computes sums by jobs of its own, which do not say for whom: for who last got no answer.
+// The server computes sums in jobs of its own, which do not state the client. Such a job counts for
+// the client that last asked for the sum and got none.
 void Checksums::asks(const char *path, const std::string &client) {
     const std::lock_guard<std::mutex> lock(mutex_);
     askers_.remove_if([&](const Asker &asker) { return asker.path == path; });

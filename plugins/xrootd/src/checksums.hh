@@ -1,5 +1,5 @@
-// Checksums of whole files: those of a catalogue, and others computed by reading the file, once for
-// each version and for all who ask meanwhile.
+// Checksums of whole files. A sum comes from the catalogue, or is computed by reading the file:
+// once for each version, and for all clients that request it meanwhile.
 #pragma once
 
 #include <array>
@@ -56,7 +56,7 @@ class Checksums : public XrdCks {
 
     Once<Values> computing_;
     std::mutex mutex_;
-    std::list<Known> known_; // who was asked for last is first
+    std::list<Known> known_; // the most recently used first
     std::list<Asker> askers_;
 };
 

@@ -18,7 +18,8 @@ constexpr size_t page_octets = XrdSys::PageSize;
 
 #if defined(__x86_64__)
 
-// The instruction takes three cycles, and another one can begin in each: pages side by side.
+// The instruction takes three cycles, and one can start in each cycle: pages are summed in
+// parallel.
 constexpr size_t lanes = 4;
 
 bool has_instruction() {

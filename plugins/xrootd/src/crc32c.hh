@@ -1,5 +1,5 @@
-// CRC32C (RFC 3720, B.4), by the processor's instruction where it has one: what XRootD computes it
-// with takes as long as all the rest of a page read.
+// CRC32C (RFC 3720, B.4), by the processor's instruction if it has one. XRootD's own function takes
+// as long as all the rest of a page read.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 namespace namely {
 
-// Of `count` octets behind those whose sum is `before`.
+// The sum of `count` octets that follow octets with the sum `before`.
 uint32_t crc32c(const void *octets, size_t count, uint32_t before = 0);
 
-// Of each page of a file that `count` octets from `offset` on lie in: the first and the last page
-// may be there in part.
+// The sum of each page of a file that contains some of `count` octets from `offset` on. The first
+// and the last page may be partial.
 void crc32c_of_pages(const void *octets, off_t offset, size_t count, uint32_t *sums);
 
 } // namespace namely

@@ -11,13 +11,13 @@ namespace namely {
 
 namespace {
 
-// Entries that are asked for at once.
+// Entries whose properties are requested at once.
 constexpr size_t looks_at_once = 16;
 
-// The largest packet: what a segment is taken for where its size is not told.
+// The largest packet: the assumed size of a segment if its size is unknown.
 constexpr size_t packet_octets_max = 8800;
 
-// In how many pieces the largest listing is read, at least.
+// Minimum number of pieces in which the largest listing is read.
 constexpr size_t pieces = 8;
 
 } // namespace
@@ -43,13 +43,13 @@ int Directory::Opendir(const char *path, XrdOucEnv &) {
     return XrdOssOK;
 }
 
-// Reads the listing that `object` is. Its size is known, and charged, before any of it is asked for.
+// Reads the listing `object`. Its size is charged before any content is requested.
 int Directory::read(int object, const char *path) {
     Told told{};
     if (icn_fstat(object, &told) != 0)
         return -errno;
     const size_t max = storage_.call_octets_max();
-    // Some sources tell only how many segments there are.
+    // Some sources state only the number of segments.
     const size_t octets = told.st_octets >= 0     ? size_t(told.st_octets)
                           : told.st_segments >= 0 ? size_t(told.st_segments) * packet_octets_max
                                                   : max;
@@ -74,7 +74,7 @@ int Directory::read(int object, const char *path) {
             return int(came);
         listing.resize(at + size_t(came));
     }
-    // Without a size it may go on; with one, what is shorter is no answer.
+    // A listing of unknown size that fills `max` may go on. One of known size must have that size.
     const bool is_whole = told.st_octets < 0 ? listing.size() < max : listing.size() == octets;
     if (!is_whole || !listing_.take(std::move(listing))) {
         storage_.log().Emsg("namely", path, ": its listing is none");
@@ -93,7 +93,7 @@ int Directory::Readdir(char *buff, int blen) {
             break;
         const Entry &entry = entries_[next_++];
         if (stat_ != nullptr) {
-            // It was taken away meanwhile.
+            // The entry was removed meanwhile.
             if (entry.found == -ENOENT)
                 continue;
             if (entry.found != 0)
@@ -109,8 +109,8 @@ int Directory::Readdir(char *buff, int blen) {
     return XrdOssOK;
 }
 
-// The next entries. What is known of them is asked for side by side, so that a directory takes no
-// round trip for each.
+// Takes the next entries. Their properties are requested in parallel, so that a directory does not
+// take a round trip for each entry.
 void Directory::look_ahead() {
     entries_.clear();
     next_ = 0;
@@ -124,7 +124,7 @@ void Directory::look_ahead() {
     for (Entry &entry : entries_) {
         const auto look = [&] {
             entry.found = storage_.stat(client_, (path_ + '/' + entry.name).c_str(), entry.told);
-            // Told under the lock: who waits ends with `came`.
+            // Notified under the lock: after it the waiting thread destroys `came`.
             const std::lock_guard<std::mutex> lock(mutex);
             left--;
             came.notify_one();

@@ -1,4 +1,4 @@
-// An open directory: what its listing said when it was opened.
+// An open directory, with the entries that its listing had when it was opened.
 #pragma once
 
 #include <optional>
@@ -36,10 +36,10 @@ class Directory : public XrdOssDF {
     const std::string client_;
     bool is_open_ = false;
     std::string path_;
-    // The listing stays in memory until the directory is closed, and so does what it is charged.
+    // The listing stays in memory, and charged, until the directory is closed.
     std::optional<Taken> charged_;
     Listing listing_;
-    // The next entries, with what is known of them where that is wanted.
+    // The next entries, with their properties if the server requested those.
     std::vector<Entry> entries_;
     size_t next_ = 0;
     struct stat *stat_ = nullptr;

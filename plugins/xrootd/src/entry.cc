@@ -1,4 +1,4 @@
-// What the server calls after it loaded the library: `ofs.osslib` and `ofs.ckslib`.
+// The functions that the server calls after it has loaded the library: `ofs.osslib`, `ofs.ckslib`.
 
 #include <exception>
 
@@ -11,13 +11,13 @@
 #include "settings.hh"
 #include "storage.hh"
 
-// The server compares these with its own version, and refuses what was built for another one.
+// The server compares these with its own version, and refuses a library for another version.
 XrdVERSIONINFO(XrdOssGetStorageSystem2, namely);
 XrdVERSIONINFO(XrdCksInit, namely);
 
 extern "C" {
 
-// The storage, or null: then the log says why, and the server does not start.
+// Returns the storage. If it returns null, the log has the reason and the server does not start.
 XrdOss *XrdOssGetStorageSystem2(XrdOss *, XrdSysLogger *logger, const char *, const char *words, XrdOucEnv *) {
     XrdSysError log(logger, "namely_");
     try {

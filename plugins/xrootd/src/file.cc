@@ -11,7 +11,7 @@ namespace namely {
 
 namespace {
 
-// A file that read ahead and did not for so long gives its place to another one.
+// A file that has not read ahead for this time loses its read-ahead slot to another one.
 constexpr auto ahead_rests = std::chrono::seconds(1);
 
 } // namespace
@@ -32,7 +32,7 @@ int File::open(const char *path) {
     int wrong = icn_fstat(object, &told_) == 0 ? 0 : -errno;
     if (wrong == 0 && told_.st_is_directory != 0)
         wrong = -EISDIR;
-    // Who serves files says how large they are; a stream without an end is none.
+    // A server of files states their sizes. A stream without a known end is not a file.
     if (wrong == 0 && told_.st_octets < 0)
         wrong = -ENOTSUP;
     if (wrong != 0)
@@ -78,7 +78,7 @@ ssize_t File::Read(void *buffer, off_t offset, size_t size) {
     return read == -EAGAIN ? read_there(buffer, offset, wanted) : read;
 }
 
-// -EAGAIN if it is not to be read ahead.
+// Returns -EAGAIN if the file may not read ahead now.
 ssize_t File::read_ahead(void *buffer, off_t offset, size_t size) {
     const std::unique_lock<std::mutex> lock(reading_, std::try_to_lock);
     if (!lock)
@@ -123,7 +123,7 @@ ssize_t File::read_there(void *buffer, off_t offset, size_t size) {
     return ssize_t(done);
 }
 
-// What is shorter than the file was said to be is no answer.
+// Fails if the file ends before its stated size.
 ssize_t File::whole(ssize_t read, size_t wanted) {
     if (read >= 0 && size_t(read) != wanted) {
         storage_.log().Emsg("namely", path_.c_str(), "ends before the size that its metadata says");
@@ -161,8 +161,8 @@ ssize_t File::ReadV(XrdOucIOVec *vector, int count) {
     return all;
 }
 
-// What follows on the last read is on its way already and is read at once, in its order; what lies
-// elsewhere is waited for by a thread of its own.
+// A read that continues the last one is done at once, in order: its octets have been requested
+// already. For a read elsewhere another thread waits.
 template <typename Work> int File::later(XrdSfsAio *aio, Work &&work) {
     const auto done = [aio, work] {
         aio->Result = work();
@@ -181,7 +181,7 @@ int File::Read(XrdSfsAio *aio) {
     });
 }
 
-// The sums are of octets that were verified.
+// The octets are verified before they are summed.
 ssize_t File::pgRead(void *buffer, off_t offset, size_t size, uint32_t *sums, uint64_t) {
     const ssize_t read = Read(buffer, offset, size);
     if (read > 0 && sums != nullptr)

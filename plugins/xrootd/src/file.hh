@@ -18,7 +18,7 @@ class File : public XrdOssDF {
   public:
     File(Storage &storage, const char *tident)
         : XrdOssDF(tident, DF_isFile), storage_(storage), client_(client_of(tident)) {}
-    // For the server itself, on account of a client.
+    // A file that the server itself reads, charged to a client.
     File(Storage &storage, std::string client)
         : XrdOssDF("checksum", DF_isFile), storage_(storage), client_(std::move(client)) {}
     ~File() override { close(); }
@@ -48,7 +48,8 @@ class File : public XrdOssDF {
     const Told &told() const { return told_; }
     const std::string &client() const { return client_; }
 
-    // Ends reading ahead, unless somebody reads so now or did a moment ago.
+    // Ends the read-ahead, unless a call is using it or used it a moment ago. Returns true if it
+    // ended.
     bool give_up_ahead();
 
   private:
@@ -63,7 +64,7 @@ class File : public XrdOssDF {
     int object_ = -1;
     std::string path_;
     Told told_{};
-    // Where the last read ended.
+    // The offset at which the last read ended.
     std::atomic<off_t> follows_{-1};
     std::mutex reading_;
     bool is_ahead_ = false;

@@ -1,5 +1,5 @@
-// The listing of a directory, as files are served (docs/files.md): each name, `/` behind a
-// directory's, and a zero octet. It is kept as it came: a name of one octet costs two.
+// The listing of a served directory (docs/files.md): each name, `/` after a directory's, and a zero
+// octet. It is stored as received: a name of one octet takes two.
 #pragma once
 
 #include <cstddef>
@@ -11,11 +11,11 @@ class Listing {
   public:
     Listing() = default;
 
-    // Takes the octets of a listing; false if they are none: a name that is empty, `.`, `..` or has a
-    // slash in it would lead out of the directory.
+    // Takes the octets of a listing. Returns false if they are invalid. A name that is empty, `.`
+    // or `..`, or contains a slash, would lead out of the directory.
     bool take(std::string octets);
 
-    // The next name; false at the end.
+    // Sets `name` to the next name. Returns false at the end.
     bool next(std::string &name);
 
   private:

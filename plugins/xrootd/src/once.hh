@@ -1,5 +1,5 @@
-// What several want at once and is dear to make: one makes it, and the others wait for that. And how
-// much of it a client may have made.
+// Expensive values that several threads need at once: one thread makes a value, and the others wait
+// for it. A budget limits the work that a client may cause.
 #pragma once
 
 #include <algorithm>
@@ -16,11 +16,12 @@
 
 namespace namely {
 
-// Values by keys, each of which is made by one thread at a time.
+// Values by key. At any time one thread at most makes the value of a key.
 template <typename Value> class Once {
   public:
-    // Sets `value` to that of `key`, and returns 0, or what `make` returned for whoever makes it now.
-    // A refusal (-EDQUOT, -ETIMEDOUT) is of the client who was to make it: the next one makes it then.
+    // Sets `value` to the value of `key` and returns 0, or returns the error of `make` in the
+    // thread that makes it. A refusal (-EDQUOT, -ETIMEDOUT) concerns that thread's client only:
+    // then the next waiting thread makes the value.
     template <typename Make> int get(const std::string &key, Value &value, Make &&make) {
         for (;;) {
             std::shared_ptr<Making> making;
@@ -38,7 +39,7 @@ template <typename Value> class Once {
                 try {
                     done = make(making->value);
                 } catch (const std::exception &) {
-                    // Who waits is told as well.
+                    // The waiting threads get -ENOMEM as well.
                 }
                 value = making->value;
                 end(key, *making, done);
@@ -78,7 +79,7 @@ template <typename Value> class Once {
     std::unordered_map<std::string, std::shared_ptr<Making>> under_way_;
 };
 
-// So many octets a day for each client, which come back evenly.
+// A budget of octets a day for each client, which refills evenly.
 class Budget {
   public:
     using Time = std::chrono::steady_clock::time_point;
@@ -86,7 +87,7 @@ class Budget {
 
     Budget(size_t octets, size_t clients_max) : octets_(octets), clients_max_(clients_max) {}
 
-    // Whether `client` may have `octets` more now; they are taken then.
+    // Takes `octets` from the budget of `client`. Returns false if fewer are left.
     bool take(const std::string &client, size_t octets, Time now) {
         const std::lock_guard<std::mutex> lock(mutex_);
         if (spent_.count(client) == 0 && spent_.size() >= clients_max_)
@@ -115,7 +116,7 @@ class Budget {
         return std::max(0.0, spent.octets - passed * double(octets_));
     }
 
-    // Who has spent least loses least by being forgotten.
+    // Forgets the client that has spent least: its budget changes least.
     void forget_one(Time now) {
         const auto least = std::min_element(spent_.begin(), spent_.end(), [&](const auto &a, const auto &b) {
             return spent_at(a.second, now) < spent_at(b.second, now);

@@ -90,7 +90,7 @@ std::string read_settings(const char *words, Settings &settings) {
         if (!wrong.empty())
             return "'" + key + "' " + wrong;
     }
-    // A file that is read ahead has as much again on its way.
+    // A file that reads ahead has as many octets again under way.
     if (2 * settings.read_ahead_octets > settings.memory_octets / 2)
         settings.read_ahead_octets = settings.memory_octets / 4;
     return {};

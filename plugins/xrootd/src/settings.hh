@@ -1,4 +1,4 @@
-// What the words behind `ofs.osslib /…/libXrdOssNamely.so` say (docs/xrootd.md).
+// The settings in the words after `ofs.osslib /…/libXrdOssNamely.so` (docs/xrootd.md).
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,12 @@ struct Settings {
     std::string catalogue; // empty: every sum is computed
     size_t memory_octets = size_t(512) << 20;
     size_t read_ahead_octets = size_t(8) << 20;
-    // What sums may be computed of for one client in a day.
+    // Octets that are read in a day to compute the sums of one client.
     size_t sum_octets = size_t(256) << 30;
     long timeout_ms = 30'000;
 };
 
-// Reads `words` into `settings`. Returns what is wrong with them, or nothing.
+// Reads `words` into `settings`. Returns the first mistake in them, or an empty text.
 std::string read_settings(const char *words, Settings &settings);
 
 constexpr size_t memory_octets_min = size_t(16) << 20;

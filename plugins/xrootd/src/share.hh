@@ -1,8 +1,9 @@
-// What threads of the server share of something that there is only so much of, client by client.
+// Shares of a bounded resource of the server, client by client.
 //
-// A client is who the server says that a connection comes from. One that has nothing gets what is
-// there; one that has something gets more only where as much as it then has is left for others. So a
-// client alone has at most half, two have a third each, and whoever comes last still finds some.
+// A client is the host that the server reports for a connection. A client that holds nothing may
+// take all that is left. A client that holds something may take more only if at least as much as it
+// then holds is left. So one client alone gets at most half, two get a third each, and a new client
+// still finds some.
 #pragma once
 
 #include <chrono>
@@ -19,8 +20,8 @@ class Share {
   public:
     explicit Share(size_t all) : left_(all), all_(all) {}
 
-    // Takes `many` for `client`, waiting for them until `deadline`; false if they did not come free.
-    // More than there is counts as all.
+    // Takes `many` for `client`, and waits for them until `deadline`. Returns false if they did not
+    // become free. More than there is counts as all.
     bool take(const std::string &client, size_t many, std::chrono::steady_clock::time_point deadline) {
         std::unique_lock<std::mutex> lock(mutex_);
         const size_t wanted = within(many);
@@ -54,7 +55,7 @@ class Share {
 
     size_t all() const { return all_; }
 
-    // How many clients have something.
+    // The number of clients that hold something.
     size_t clients() {
         const std::lock_guard<std::mutex> lock(mutex_);
         return held_.size();
@@ -84,7 +85,7 @@ class Share {
     const size_t all_;
 };
 
-// What was taken, for as long as this lives.
+// A part of a share, which is returned when this is destroyed.
 class Taken {
   public:
     Taken(Share &share, std::string client, size_t many, std::chrono::steady_clock::time_point deadline)

@@ -23,7 +23,7 @@ constexpr unsigned worker_threads = 32;
 constexpr size_t sums_max = 8;
 constexpr size_t sum_clients_max = 4096;
 constexpr size_t worker_queue_max = 256;
-// What a call about a path has in memory: metadata, and the certificates that vouch for it.
+// Octets that a call with a path needs: metadata, and the certificates that authenticate it.
 constexpr size_t path_octets = 64 << 10;
 
 bool set_text(int socket, int option, const std::string &value) {
@@ -31,8 +31,8 @@ bool set_text(int socket, int option, const std::string &value) {
            icn_setsockopt(socket, SOL_ICN, option, value.c_str(), socklen_t(value.size())) == 0;
 }
 
-// As much again as waits verified is on its way, and packets are a little larger than content. Half
-// of the memory is for what is asked for now.
+// A file that reads ahead has verified octets that wait, and as many under way; packets are a
+// little larger than content. Half of the memory is for the current reads.
 size_t ahead_octets(const Settings &settings) { return 2 * settings.read_ahead_octets; }
 size_t ahead_places(const Settings &settings) {
     return std::max<size_t>(1, std::min(ahead_max, settings.memory_octets / 2 / ahead_octets(settings)));
@@ -93,8 +93,8 @@ std::string Storage::connect(int &socket) const {
     return wrong;
 }
 
-// In the place of a socket whose router went away and did not come back in time; what is open on
-// that one has to be opened again.
+// Replaces a socket whose router went away and did not come back in time. Objects that are open on
+// the old socket must be opened again.
 bool Storage::connect_again(int lost) {
     const std::lock_guard<std::mutex> lock(binding_);
     if (socket_ != lost)
@@ -194,7 +194,7 @@ int Storage::Stat(const char *path, struct stat *buff, int, XrdOucEnv *env) {
     return XrdOssOK;
 }
 
-// Nobody can write here, so there is no room for anybody.
+// Nobody can write here, so no space is reported.
 int Storage::StatFS(const char *, char *buff, int &blen, XrdOucEnv *) {
     blen = std::snprintf(buff, size_t(blen), "0 0 0 0 0 0");
     return XrdOssOK;
@@ -228,11 +228,11 @@ int name_of(const std::string &prefix, const char *path, const char *below, sock
         at += octets + (at[octets] == '/');
         if (component.empty())
             continue;
-        // No file has such a name, and nobody is to leave the prefix by it.
+        // No file has such a name, and no path may leave the prefix by it.
         if (component == "." || component == "..")
             return -ENOENT;
         uri += '/';
-        // Names of periods alone have three more in an NDN URI.
+        // An NDN URI has three more periods in a component of periods only.
         if (component.find_first_not_of('.') == std::string::npos)
             uri += "...";
         for (const char c : component) {
@@ -260,7 +260,7 @@ void fill_stat(const char *path, const Told &told, struct stat &buff) {
     buff.st_gid = getgid();
     buff.st_blksize = 1 << 16;
     buff.st_blocks = (buff.st_size + 511) / 512;
-    // Neither may be 0, which says that a file is on tape.
+    // Neither may be 0, because 0 means that a file is on tape.
     buff.st_dev = 1;
     buff.st_ino = std::hash<std::string>()(path) | 1;
     if (told.st_changed_ns > 0) {

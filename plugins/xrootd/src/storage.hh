@@ -1,4 +1,4 @@
-// The storage that the server sees: files and directories that are named data, read only.
+// The storage of the server: files and directories of named data, read-only.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@
 
 namespace namely {
 
-// What is known of an object; C has a function of the same name.
+// The properties of an object. C has a function of the same name.
 using Told = struct ::icn_stat;
 
 class File;
@@ -31,7 +31,7 @@ class Storage : public XrdOss {
     Storage(XrdSysLogger *logger, const Settings &settings);
     ~Storage() override;
 
-    // Connects to the router; what is wrong, or nothing.
+    // Connects to the router. Returns the error, or an empty text.
     std::string bind();
 
     uint64_t Features() override;
@@ -49,32 +49,32 @@ class Storage : public XrdOss {
     int Truncate(const char *, unsigned long long, XrdOucEnv * = nullptr) override;
     int Unlink(const char *, int = 0, XrdOucEnv * = nullptr) override;
 
-    // Calls of libnamely by path, for a client. Each returns what it says there, or -errno.
+    // Calls of libnamely by path, for a client. Each returns libnamely's value, or -errno.
     int open(const std::string &client, const char *path);
     // The listing of a directory: an object of its own.
     int open_listing(const std::string &client, const char *path);
     int stat(const std::string &client, const char *path, Told &told);
 
-    // A call of libnamely that needs one of the socket's fetches and `octets` of memory, of which the
-    // client has a share, both waited for: what it returns, or -errno. `what` it is about goes to the
-    // log when it fails.
+    // Makes a call of libnamely that needs one of the socket's fetches and `octets` of memory.
+    // Waits until the client's shares have room for both. Returns libnamely's value, or -errno. If
+    // it fails, the log names `what`.
     template <typename Call>
     ssize_t call(const std::string &client, const char *what, size_t octets, Call &&call);
 
-    // Whether `file` may read ahead, if need be in the place of one that has not for a while.
+    // Returns true if `file` may read ahead. It may replace a file that has not for a while.
     bool begin_ahead(File &file);
     void end_ahead(File &file);
 
     std::chrono::steady_clock::time_point deadline() const {
         return std::chrono::steady_clock::now() + std::chrono::milliseconds(settings_.timeout_ms);
     }
-    // What stays in memory for longer than a call, such as a listing, is of the same.
+    // The memory of calls, and of values that live longer than a call, such as a listing.
     Share &memory() { return memory_; }
-    // Sums that are computed at once, and what one client may have read for them in a day.
+    // Sums that are computed at once, and the octets that are read for them per client and day.
     Share &sums() { return sums_; }
     Budget &sum_budget() { return sum_budget_; }
     const Catalogue &catalogue() const { return catalogue_; }
-    // The largest number of octets that one call takes of the memory.
+    // Maximum octets of memory of one call.
     size_t call_octets_max() const { return memory_.all() / 8; }
     XrdSysError &log() { return log_; }
     Workers &workers() { return workers_; }
@@ -88,13 +88,13 @@ class Storage : public XrdOss {
 
     XrdSysError log_;
     const Settings settings_;
-    // Calls and files that read ahead have a fetch each; libnamely has 64 for a socket.
+    // Each call, and each file that reads ahead, takes a fetch; libnamely has 64 for a socket.
     Share calls_;
     Share memory_;
     std::mutex binding_;
     std::atomic<int> socket_{-1};
     std::mutex reading_ahead_;
-    std::list<File *> ahead_; // who began last is last
+    std::list<File *> ahead_; // in the order in which they began
     Share ahead_places_;
     Share sums_;
     Budget sum_budget_;
@@ -102,26 +102,26 @@ class Storage : public XrdOss {
     Workers workers_;
 };
 
-// The storage of this process, once there is one: what the checksums are computed of.
+// The storage of this process, once there is one. The checksums read its files.
 extern std::atomic<Storage *> the_storage;
 
-// The name of a path below `prefix`, with `below` behind it; -errno if it can be none.
+// Sets `name` to `prefix`, `path` and `below`. Returns -errno if they make no name.
 int name_of(const std::string &prefix, const char *path, const char *below, sockaddr_icn &name);
 
-// Who shares are counted for: the host of a connection, which the server's trace identifier
-// (user.pid:socket@host) ends with.
+// The client to which a share is charged: the host of a connection, which is the end of the
+// server's trace identifier (user.pid:socket@host).
 std::string client_of(const char *tident);
 std::string client_of(const XrdOucEnv *env);
 
-// What POSIX says of what libnamely says.
+// Converts the properties from libnamely to those of POSIX.
 void fill_stat(const char *path, const Told &told, struct stat &buff);
 
-// What a range has in memory: its octets and the rest of its segments, as packets and as content,
-// and the manifest that vouches for them.
+// Octets of memory of a range: its octets and the rest of its segments, as packets and as content,
+// and the manifest that authenticates them.
 constexpr size_t around_range = 4 * 8800;
 constexpr size_t octets_of_range(size_t size) { return 2 * size + around_range; }
 
-// How long somebody waits before the socket is asked again for a fetch.
+// The pause before a call is repeated that found no free fetch.
 constexpr auto busy_wait = std::chrono::milliseconds(5);
 
 template <typename Call>
@@ -140,7 +140,7 @@ ssize_t Storage::call(const std::string &client, const char *what, size_t octets
         const int error = errno;
         if (error == EINTR)
             continue;
-        // A fetch that was given up has its place for a moment still.
+        // An abandoned fetch keeps its slot for a moment.
         if (error == ENOBUFS && std::chrono::steady_clock::now() < until) {
             std::this_thread::sleep_for(busy_wait);
             continue;

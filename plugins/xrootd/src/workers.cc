@@ -31,7 +31,7 @@ bool Workers::order(const std::string &client, Work work) {
     return true;
 }
 
-// The work of whose turn it is, of those that may have one more thread.
+// Takes the next work of the first client in turn whose share permits one more thread.
 bool Workers::next(std::string &client, Work &work) {
     for (auto turn = turns_.begin(); turn != turns_.end(); ++turn) {
         if (!idle_.try_take(*turn, 1))
@@ -63,7 +63,7 @@ void Workers::run() {
         work();
         lock.lock();
         idle_.give_back(client, 1);
-        // Whose turn it is may have waited for this thread.
+        // A client in turn may have waited for this thread.
         ordered_.notify_all();
     }
 }

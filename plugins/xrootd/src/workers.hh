@@ -1,5 +1,5 @@
-// Threads for calls that the server does not wait for, and a bounded queue before them. Clients take
-// turns, and of threads and places in the queue each has a share (share.hh).
+// Threads for calls that the server does not wait for, with a bounded queue. Clients take turns,
+// and each has a share of the threads and of the queue (share.hh).
 #pragma once
 
 #include <condition_variable>
@@ -22,8 +22,8 @@ class Workers {
     Workers(const Workers &) = delete;
     Workers &operator=(const Workers &) = delete;
 
-    // Has `work` of `client` done by one of the threads; false if so much of it waits already that
-    // nobody is to wait behind it.
+    // Queues `work` of `client` for the threads. Returns false if the client's share of the queue
+    // is full.
     bool order(const std::string &client, std::function<void()> work);
 
   private:
@@ -35,7 +35,7 @@ class Workers {
     std::mutex mutex_;
     std::condition_variable ordered_;
     std::unordered_map<std::string, std::deque<Work>> waiting_;
-    std::deque<std::string> turns_; // whose work waits, in turn
+    std::deque<std::string> turns_; // the clients with waiting work, in turn
     Share places_;
     Share idle_;
     bool ends_ = false;

@@ -1,4 +1,4 @@
-// Compares what the plugin computes CRC32C by with what XRootD does, at every kind of edge.
+// Compares the plugin's CRC32C with XRootD's, at every kind of edge.
 #include "../src/crc32c.hh"
 
 #include <cstdio>

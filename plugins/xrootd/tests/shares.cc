@@ -1,4 +1,4 @@
-// What clients share, in every way that one of them tries to have all of it; no XRootD is needed.
+// The shares of clients, with each way in which one client tries to take all. XRootD is not needed.
 #include "../src/catalogue.hh"
 #include "../src/listing.hh"
 #include "../src/once.hh"
@@ -145,7 +145,7 @@ static void a_refusal_of_one_is_none_of_another() {
         second = sums.get("file", value, [](int &sum) { return sum = 7, 0; });
         poor.join();
         check("who may not is refused", first == refusal);
-        // What is wrong with the file is wrong for all who wait.
+        // An error of the file concerns all waiting clients.
         check("who may is not", refusal == -EIO ? second == -EIO : second == 0 && value == 7);
     }
 }
