@@ -1,5 +1,5 @@
-//! The functions of `namely.h`. Each takes the caller's pointers apart, calls a safe function of
-//! this crate, and brings back its value or errno; a panic ends here as EIO.
+//! The functions of `namely.h`. Each converts the caller's pointers, calls a safe function of this
+//! crate, and returns its value or sets errno. A panic in the call becomes EIO.
 //!
 //! Has `unsafe` (ARCHITECTURE.md, Invariants): a C caller's pointers, `errno`, and exported
 //! symbols.
@@ -32,7 +32,7 @@ use crate::{failure, messages, objects, opened, options, poll, socket};
 /// - Tests: `c_programs_get_errors_beyond_the_limits`
 const BUFFERS_MAX: usize = 1024;
 
-/// Runs a call: its value, or -1 with errno and the sentence of `icn_lasterror`.
+/// Runs a call. Returns its value, or -1 after setting errno and the sentence of `icn_lasterror`.
 fn run<T: From<i8>>(call: impl FnOnce() -> Result<T, Failure>) -> T {
     let failure = match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(value)) => return value,
@@ -77,13 +77,13 @@ unsafe fn buffer<'a>(to: *mut c_void, len: size_t) -> Result<&'a mut [u8], Failu
         (true, _) => Err(Errno(libc::EFAULT).into()),
         (false, len) if isize::try_from(len).is_err() => Err(Errno(libc::EINVAL).into()),
         // SAFETY: not null, of a length that an object may have, and writable as this function's
-        // caller guarantees. The memory comes from outside of Rust, so that its octets have values,
-        // if any; this crate only writes to it.
+        // caller guarantees. Memory from outside of Rust counts as initialized, and this crate only
+        // writes to it.
         (false, len) => Ok(unsafe { slice::from_raw_parts_mut(to.cast(), len) }),
     }
 }
 
-/// The text at `from`.
+/// Returns the text at `from`.
 ///
 /// # Safety
 /// `from` is null or points to text that ends with a zero and does not change while the slice is
@@ -127,7 +127,7 @@ unsafe fn source<'a, T>(at: *const T) -> Result<&'a T, Failure> {
 /// `address` is null or readable for `len` octets.
 unsafe fn name_at(address: *const sockaddr_icn, len: socklen_t) -> Result<Name, Failure> {
     let len = (len as usize).min(size_of::<sockaddr_icn>());
-    // SAFETY: readable for the octets that the caller states, of which no more are read.
+    // SAFETY: readable for the octets that the caller states; no more than these are read.
     let given = unsafe { octets(address.cast(), len) }?;
     if given.len() < used_octets(0) {
         return Err(Failure::new(libc::EINVAL, "the address is shorter than its length fields"));
@@ -185,8 +185,8 @@ pub extern "C" fn icn_socket(domain: c_int, r#type: c_int, protocol: c_int) -> c
     run(|| socket::open(domain, r#type, protocol))
 }
 
-/// Connects the socket to the router and binds it to the prefix, below which its names lie; a
-/// producer's prefix becomes a route to it.
+/// Connects the socket to the router and binds it to the prefix, below which its names lie. The
+/// router adds a route from a producer's prefix to the socket.
 ///
 /// Returns 0, or -1: ECONNREFUSED, EADDRINUSE, EACCES, ENAMETOOLONG, EINVAL, EISCONN (bound
 /// already).
@@ -210,8 +210,8 @@ pub extern "C" fn icn_close(socket: c_int) -> c_int {
     run(|| socket::close(socket).map(|()| 0))
 }
 
-/// Producer: publishes `len` octets as the object `name`, as the options of the socket say, and
-/// answers the Interests that wait for it. icn_publish also returns the name.
+/// Producer: publishes `len` octets as the object `name` with the options of the socket, and
+/// answers the Interests that wait for it. icn_publish also returns the versioned name.
 ///
 /// Returns `len`, or -1: EADDRNOTAVAIL, ENAMETOOLONG, EMSGSIZE, ENOKEY, ENOBUFS, ENOSPC, ENOTCONN,
 /// EOPNOTSUPP (a consumer).
@@ -264,11 +264,12 @@ pub unsafe extern "C" fn icn_publish(
     })
 }
 
-/// Consumer: fetches the object `name`, verified and in order, like a stream: the first call begins
-/// it and waits for octets, each further call with the name continues where the last one ended, 0
-/// is its end (and it may be begun again). With ICN_WAITALL a call returns when the buffer is full
-/// or the object at its end. `name` becomes the name with the version that is fetched, if
-/// `*namelen` has room for it. Calls for several objects may alternate; icn_forget abandons one.
+/// Consumer: reads the object `name` like a stream, verified and in order. The first call starts
+/// the fetch and waits for octets; each further call with the name continues where the last one
+/// ended. After the end, which is 0, the next call starts the object again. With ICN_WAITALL a call
+/// returns when the buffer is full or the object ends. `name` becomes the name with the fetched
+/// version, if `*namelen` has room for it. Calls for several objects may alternate; icn_forget
+/// abandons one.
 ///
 /// Returns the number of octets, 0 at the end, or -1: EAGAIN (nothing has arrived yet, with
 /// ICN_DONTWAIT; the fetch continues), EINTR (the same), ENODATA (unreliable: a segment was lost,
@@ -331,9 +332,8 @@ pub unsafe extern "C" fn icn_seek(
 }
 
 /// Consumer: `len` octets of the object from `offset` on, independent of icn_recvfrom's position.
-/// Only the segments that hold them are requested. It waits even on a non-blocking socket. The
-/// object is one of the ICN_OBJECTS_MAX that are being read until icn_forget, so that each call
-/// reads the same version.
+/// Only the segments that hold them are requested. It waits even on a non-blocking socket. Until
+/// icn_forget each call reads the same version, and the object counts toward ICN_OBJECTS_MAX.
 ///
 /// Returns the number of octets, fewer than `len` at the object's end only, or -1 as icn_recvfrom;
 /// EINVAL for an offset before the object.
@@ -431,7 +431,7 @@ pub unsafe extern "C" fn icn_read_at(
     })
 }
 
-/// Ends reading ahead of an open object, and frees its memory.
+/// Stops reading ahead on an open object, and frees the octets read ahead.
 ///
 /// Returns 0, or -1: EBADF.
 #[unsafe(no_mangle)]
@@ -439,8 +439,8 @@ pub extern "C" fn icn_calm(object: c_int) -> c_int {
     run(|| opened::calm(object).map(|()| 0))
 }
 
-/// Octets of an open object from many positions at once, requested in parallel. `rng_read` of each
-/// range becomes the number of its octets, fewer than requested only at the object's end.
+/// Reads octets of an open object from many positions, requested in parallel. `rng_read` of each
+/// range becomes the number of octets read: fewer than requested only at the object's end.
 ///
 /// Returns the number of octets in all, or -1 as icn_read_at, and then no range is read; EINVAL for
 /// more than ICN_RANGES_MAX ranges or ICN_RANGES_OCTETS_MAX octets.
@@ -550,8 +550,8 @@ pub unsafe extern "C" fn icn_sendmsg(socket: c_int, msg: *const icn_msghdr, flag
 /// icn_sendmsg answers. With ICN_PUSH: receives a consumer's offer: its name, and in msg_request
 /// the number for icn_pull. The call then returns the number of octets offered.
 ///
-/// Returns the octets that were written; content that does not fit is cut, and ICN_TRUNC is set in
-/// msg_flags (given as a flag, the whole length is returned). -1: EAGAIN, EINTR, ETIMEDOUT,
+/// Returns the octets that were written. Content that does not fit is cut, and ICN_TRUNC is set in
+/// msg_flags; with the flag ICN_TRUNC the whole length is returned. -1: EAGAIN, EINTR, ETIMEDOUT,
 /// ENETUNREACH, ENOKEY, EKEYREJECTED, …, ENOTCONN, ECANCELED.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn icn_recvmsg(socket: c_int, msg: *mut icn_msghdr, flags: c_int) -> ssize_t {
@@ -591,8 +591,8 @@ pub unsafe extern "C" fn icn_recvmsg(socket: c_int, msg: *mut icn_msghdr, flags:
     })
 }
 
-/// Producer: publishes the content as `name` and has the producer bound to `server` fetch it
-/// (reverse pull); waits until that confirms the object.
+/// Producer: publishes the content as `name`, lets the producer bound to `server` fetch it (reverse
+/// pull), and waits until that producer confirms the object.
 ///
 /// Returns 0, or -1 as icn_sendto; ENETUNREACH (no producer accepts it), ETIMEDOUT, EKEYREJECTED,
 /// EBADMSG (it confirms other content).
@@ -615,7 +615,7 @@ pub unsafe extern "C" fn icn_push(
 
 /// Producer: fetches the object of `request`, which icn_recvmsg received with ICN_PUSH. The prefix
 /// and options of the consumer socket `consumer` limit the names that are fetched and the keys that
-/// are believed. Confirms the object to the client.
+/// are trusted. Confirms the object to the client.
 ///
 /// Returns the octets of the object, or -1 as icn_recvfrom; EINVAL (no such request), EMSGSIZE
 /// (`len` is too small; it may be called again).

@@ -75,8 +75,8 @@ thread_local! {
     static LAST: RefCell<CString> = RefCell::new(CString::default());
 }
 
-/// Keeps the sentence for `icn_lasterror` in this thread: one line, since programs print it as it
-/// is, and names and words of others are in it.
+/// Stores the sentence for this thread's `icn_lasterror`. It is escaped to one line, because
+/// programs print it unchanged, and because it contains names and texts of others.
 pub(crate) fn remember(failure: &Failure) {
     let mut octets = String::from(Plain::new(&failure.sentence)).into_bytes();
     octets.truncate(SENTENCE_OCTETS_MAX);
@@ -89,8 +89,8 @@ pub(crate) fn last<R>(with: impl FnOnce(&CStr) -> R) -> R {
     LAST.with(|last| with(&last.borrow()))
 }
 
-/// The meaning of an errno on a socket of names (docs/sockets.md, Errors). For any other errno, a
-/// text that it is not one of them.
+/// The meaning of an errno on a socket of names (docs/sockets.md, Errors). Any other errno has a
+/// text that says so.
 pub(crate) fn meaning(errno: i32) -> &'static CStr {
     match errno {
         0 => c"no error",

@@ -1,4 +1,4 @@
-//! Publishing, on demand too, and datagrams: one Interest and one Data.
+//! Publishing, also on demand, and datagrams, which are one Interest and one Data.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub(crate) struct Received {
     pub(crate) offered: Option<u64>,
 }
 
-/// `icn_publish`, `icn_sendto`: the name with its version, and how many segments.
+/// `icn_publish`, `icn_sendto`. Returns the versioned name and the number of segments.
 pub(crate) fn publish(
     number: c_int,
     name: &Name,
@@ -66,7 +66,7 @@ pub(crate) fn send(number: c_int, message: &Message<'_>, flags: c_int) -> Result
             datagram.parameters = message.has_content.then(|| message.content.to_vec());
             datagram.lifetime =
                 (message.lifetime_ms > 0).then(|| Duration::from_millis(u64::from(message.lifetime_ms)));
-            // The first one starts a thread.
+            // The first datagram starts a thread.
             signals_blocked(|| consumer.send(&datagram))?;
             Ok(())
         }
@@ -83,7 +83,7 @@ pub(crate) fn send(number: c_int, message: &Message<'_>, flags: c_int) -> Result
             } else if flags & ICN_DENY != 0 {
                 producer.deny(&request)?;
             } else if let Err(error) = producer.reply(&request, message.content, &options) {
-                // It may be answered otherwise, by a shorter content for instance.
+                // The program may answer it again, for instance with shorter content.
                 socket.requests.put_back(message.request, request);
                 return Err(error.into());
             }

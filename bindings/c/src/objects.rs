@@ -17,7 +17,7 @@ use crate::socket::{Socket, check_flags, find};
 use crate::system::signals_blocked;
 use crate::types::{ICN_DONTWAIT, ICN_WAITALL, icn_stat};
 
-/// Requests the next octets of the stream, and watches its descriptor, which changes then.
+/// Requests the next octets of the stream, and watches its descriptor, which a new start replaces.
 fn begin(stream: &mut ObjectStream, socket: &Socket) -> io::Result<()> {
     if stream.begins_anew() {
         socket.unwatch(stream.as_fd());
@@ -126,7 +126,7 @@ pub(crate) fn read_range(
         Reading::Failed(failure) => failure.clone(),
         Reading::Open { stream, .. } => {
             let pending = signals_blocked(|| stream.read_range_async(from, buffer.len()));
-            // Others may read meanwhile.
+            // Other threads may read meanwhile.
             drop(reading);
             let content = pending?.wait(timeout(&consumer))?;
             buffer[..content.len()].copy_from_slice(&content);

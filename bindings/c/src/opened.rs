@@ -97,12 +97,12 @@ pub(crate) fn read_ranges(number: c_int, ranges: &[(i64, usize)]) -> Result<Vec<
     Ok(pending?.wait(timeout(&opened.consumer))?)
 }
 
-/// `icn_listdir`: the listing of a directory, of which every entry can be read.
+/// `icn_listdir`. Returns the listing of a directory, of which every entry is valid.
 pub(crate) fn list(socket: c_int, name: &Name) -> Result<Vec<u8>, Failure> {
     let consumer = find(socket)?.consumer()?;
     let listing = rdr::listing_name(name.as_name());
     let octets = signals_blocked(|| consumer.fetch_async(&listing))?.wait(timeout(&consumer))?;
-    // Copies of its entries would take many times its size.
+    // The entries are checked in place: copies of them would take many times the listing's size.
     let wrong = rdr::listing(&octets).find_map(Result::err);
     match wrong {
         Some(error) => Err(Failure::new(libc::EBADMSG, format!("the listing of {name}: {error}"))),
@@ -111,13 +111,13 @@ pub(crate) fn list(socket: c_int, name: &Name) -> Result<Vec<u8>, Failure> {
 }
 
 impl Opened {
-    /// Reads, and requests the following octets in advance. An error ends that: the next read
-    /// starts anew.
+    /// Reads, and requests the following octets in advance. After an error the next read starts
+    /// with a new stream.
     fn read_ahead(&self, buffer: &mut [u8], from: u64) -> Result<usize, Failure> {
         let mut held = self.ahead();
         if held.is_none() {
-            // Another stream than `stream`, whose ranges need no lock. Opening it needs no request,
-            // because its version is known.
+            // A second stream, because ranges of `stream` are read without a lock. Opening it needs
+            // no request, because its version is known.
             let stream = self.stream.again().map_err(Failure::from)?;
             *held = Some(Ahead { stream, position: 0 });
         }
@@ -149,8 +149,8 @@ impl Ahead {
     }
 }
 
-/// Threads that the read starts take no signal that the program waits for; the wait itself may be
-/// ended by one.
+/// Reads. Signals are blocked only while threads start: the threads then take no signal that the
+/// program waits for, and a signal can end the wait.
 fn signals_blocked_once(stream: &mut ObjectStream, buffer: &mut [u8]) -> std::io::Result<usize> {
     if stream.begins_anew() {
         signals_blocked(|| stream.begin())?;

@@ -62,7 +62,7 @@ pub(crate) fn set(number: c_int, level: c_int, option: c_int, value: &[u8]) -> R
     Ok(())
 }
 
-/// `icn_getsockopt`; how many octets of `room` are the value.
+/// `icn_getsockopt`. Returns the number of octets that the value takes in `room`.
 pub(crate) fn get(number: c_int, level: c_int, option: c_int, room: &mut [u8]) -> Result<usize, Failure> {
     let spec = spec(level, option)?;
     let socket = find(number)?;
@@ -87,7 +87,7 @@ fn spec(level: c_int, option: c_int) -> Result<&'static OptionSpec, Failure> {
     })
 }
 
-/// A value of C as the text that options take.
+/// Converts a value of C to the text that options take.
 fn text_of(kind: Kind, value: &[u8]) -> Result<String, Failure> {
     let number = || match value.len() {
         4 => value.try_into().ok().map(|octets| i64::from(c_int::from_ne_bytes(octets))),
@@ -107,7 +107,7 @@ fn text_of(kind: Kind, value: &[u8]) -> Result<String, Failure> {
     }
 }
 
-/// The text of an option as C has it, for `room` octets.
+/// Converts the text of an option to its form in C, for `room` octets.
 fn octets_of(kind: Kind, text: &str, room: usize) -> Result<Vec<u8>, Failure> {
     let number: i64 = match kind {
         Kind::Text | Kind::Choice(_) => return Ok([text.as_bytes(), &[0]].concat()),

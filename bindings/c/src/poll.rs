@@ -1,4 +1,4 @@
-//! `icn_poll`: sockets and ordinary descriptors waited for together.
+//! `icn_poll`: waiting for sockets and ordinary descriptors together.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use crate::types::{ICN_POLLIN, ICN_POLLNVAL, icn_pollfd};
 /// - Tests: `c_programs_get_errors_beyond_the_limits`
 pub(crate) const POLLED_MAX: usize = 4096;
 
-/// Waits; how many of `polled` have something to report.
+/// Waits. Returns the number of entries of `polled` with events.
 pub(crate) fn poll(polled: &mut [icn_pollfd], timeout_ms: c_int) -> Result<c_int, Failure> {
-    // Held until the end: a socket that is closed meanwhile retains its descriptor for that time.
+    // The sockets are held until the end: one that is closed meanwhile keeps its descriptor open.
     let sockets: Vec<Option<Result<Arc<Socket>, Failure>>> =
         polled.iter().map(|entry| (entry.socket >= 0).then(|| find(entry.socket))).collect();
-    // Without the entries that wait for nothing: the kernel refuses more entries than the process
-    // may have descriptors (poll(2), EINVAL), the ignored ones included.
+    // Leaves out the entries that wait for nothing. The kernel counts ignored entries, too, and
+    // refuses more entries than the process may have descriptors (poll(2), EINVAL).
     let mut system: Vec<libc::pollfd> = Vec::new();
     let mut slots: Vec<Option<usize>> = Vec::with_capacity(polled.len());
     let mut unknown = false;
@@ -52,7 +52,7 @@ pub(crate) fn poll(polled: &mut [icn_pollfd], timeout_ms: c_int) -> Result<c_int
         entry.revents = match socket {
             None => ready,
             Some(Err(_)) => ICN_POLLNVAL,
-            // It may have been closed meanwhile.
+            // The socket may have been closed meanwhile.
             Some(Ok(_)) if find(entry.socket).is_err() => ICN_POLLNVAL,
             Some(Ok(_)) => ready & libc::POLLIN,
         };

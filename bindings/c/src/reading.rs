@@ -1,7 +1,7 @@
 //! Objects that a C program reads by name instead of by number: from the first read to their end.
 //!
-//! Follows docs/c.md. The module knows no socket: the calls (`objects`) decide the descriptors that
-//! a socket watches.
+//! Follows docs/c.md. The module knows no socket: the calls (`objects`) decide which descriptors a
+//! socket watches.
 
 use std::future::Future;
 use std::io::{self, Read};
@@ -24,7 +24,8 @@ pub(crate) struct Objects(Mutex<Vec<Arc<Object>>>);
 /// An object that is being read.
 pub(crate) struct Object {
     name: Name,
-    /// The name of the version that is read, once it is known: the caller may go on by either.
+    /// The name of the version that is read, once it is known. The caller may continue with this
+    /// name or with `name`.
     pub(crate) versioned: OnceLock<Name>,
     reading: Mutex<Reading>,
 }
@@ -34,7 +35,7 @@ pub(crate) enum Reading {
     Opening(Pending<Result<ObjectStream, FetchError>>),
     Open {
         stream: Box<ObjectStream>,
-        /// The last read was not cut short, so there may be more at once.
+        /// The last read did not run out of octets, so the next one may return some at once.
         more: bool,
         /// A segment was lost behind the last octets that were read. The next read reports it.
         lost: Option<Failure>,
@@ -51,8 +52,8 @@ impl Objects {
         self.list().iter().find(|object| object.is(name)).cloned()
     }
 
-    /// Returns the object that `name` began, or begins a new one. If `at_once`, the request is not
-    /// only for its description.
+    /// Returns the object that `name` began, or begins a new one. With `at_once` its content is
+    /// requested, too, not only its description.
     ///
     /// # Errors
     /// ENOBUFS if there are [`ICN_OBJECTS_MAX`] already, or the reason why the fetch cannot begin.
@@ -140,7 +141,7 @@ impl Reading {
         }
     }
 
-    /// Waits until the object was found, or was not.
+    /// Waits until the object is found, or is known to be missing.
     ///
     /// # Errors
     /// EINTR if a signal ended the wait.
@@ -157,8 +158,8 @@ impl Reading {
         Ok(())
     }
 
-    /// Continues with opening. If the call may wait, waits for the result, else processes the parts
-    /// that have arrived. `waker` is woken once there is more.
+    /// Continues to open the object. If the call may wait, waits for the result; else processes the
+    /// parts that have arrived. `waker` is woken once there is more.
     ///
     /// # Errors
     /// EINTR if a signal ended the wait. The result of the fetch is in the state.
@@ -176,11 +177,11 @@ impl Reading {
         Ok(())
     }
 
-    /// Reads the next octets, until `buffer` is full or the object at its end if `all`.
+    /// Reads the next octets; with `all`, until `buffer` is full or the object ends.
     ///
     /// # Errors
-    /// EAGAIN if nothing has arrived and the call may not wait, ENODATA if a segment was lost, and
-    /// why the fetch failed.
+    /// EAGAIN if nothing has arrived and the call may not wait, ENODATA if a segment was lost, or
+    /// the reason why the fetch failed.
     pub(crate) fn read(&mut self, buffer: &mut [u8], may_wait: bool, all: bool) -> Result<usize, Failure> {
         let (stream, more, lost) = match self {
             Reading::Opening(_) => return Err(Errno(libc::EAGAIN).into()),
@@ -222,7 +223,7 @@ impl Reading {
     }
 }
 
-/// Returns true if the same call may succeed later, or continues behind a lost segment.
+/// Returns true if the same call may succeed later, or may continue after a lost segment.
 pub(crate) fn is_passing(failure: &Failure) -> bool {
     matches!(failure.errno, libc::EAGAIN | libc::EINTR | libc::ENODATA)
 }

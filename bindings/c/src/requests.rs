@@ -1,5 +1,5 @@
-//! Received requests of a producer that a C program has not answered yet, by their numbers in the
-//! program (`msg_request`).
+//! Requests that a producer has received and the C program has not answered yet, by the numbers
+//! that the program gets (`msg_request`).
 //!
 //! Follows docs/c.md. Holds a bounded number, and answers nothing itself.
 
@@ -35,7 +35,7 @@ impl Requests {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a request; returns its number.
+    /// Stores a request. Returns its number.
     pub(crate) fn insert(&self, request: Request) -> u64 {
         let mut waiting = self.waiting();
         let number = waiting.next_number();
@@ -43,7 +43,7 @@ impl Requests {
         number
     }
 
-    /// Keeps a push; returns its number.
+    /// Stores a push. Returns its number.
     pub(crate) fn insert_push(&self, pushed: Pushed) -> u64 {
         let mut waiting = self.waiting();
         let number = waiting.next_number();
@@ -59,7 +59,7 @@ impl Requests {
         self.waiting().requests.remove(&number).ok_or_else(|| no_request(number))
     }
 
-    /// Keeps a request that was taken and could not be answered, under the number that it had.
+    /// Stores a request again, under its old number, if it was taken and could not be answered.
     pub(crate) fn put_back(&self, number: u64, request: Request) {
         self.waiting().requests.insert(number, request);
     }

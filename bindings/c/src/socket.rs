@@ -25,8 +25,8 @@ static SOCKETS: Table<Socket, ICN_SOCKETS_MAX> = Table::new();
 /// A socket of a C program.
 pub(crate) struct Socket {
     nonblocking: bool,
-    /// Readable when a receive would not wait: the waker, the received messages, and the objects
-    /// that are read.
+    /// An epoll instance over the waker, the received messages, and the objects that are read. It
+    /// is readable when a receive would not wait.
     descriptor: OwnedFd,
     /// Readable for events without a descriptor of their own.
     pub(crate) waker: Waker,
@@ -118,7 +118,7 @@ pub(crate) fn close(number: c_int) -> Result<(), Failure> {
         SocketState::Producer(producer) => producer.close(),
         SocketState::NewConsumer(_) | SocketState::NewProducer(_) => {}
     }
-    // A thread that waits for its descriptor looks it up again, and finds it closed.
+    // A thread that waits for the descriptor looks the socket up again, and finds it closed.
     socket.waker.wake();
     Ok(())
 }
@@ -150,7 +150,7 @@ fn of_system(errno: rustix::io::Errno) -> Failure {
     Failure::new(errno.raw_os_error(), errno.to_string())
 }
 
-/// EINVAL for a flag that the call does not know.
+/// Fails with EINVAL for a flag that the call does not accept.
 pub(crate) fn check_flags(flags: c_int, known: c_int) -> Result<(), Failure> {
     match flags & !known {
         0 => Ok(()),
@@ -163,7 +163,7 @@ impl Socket {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The role as which it is bound.
+    /// The role of the socket, if it is bound.
     pub(crate) fn role(&self) -> Result<Role, Failure> {
         match &*self.state() {
             SocketState::Consumer(consumer) => Ok(Role::Consumer(consumer.clone())),
@@ -172,7 +172,7 @@ impl Socket {
         }
     }
 
-    /// The bound consumer that it is.
+    /// The consumer, if the socket is bound as one.
     pub(crate) fn consumer(&self) -> Result<Arc<Consumer>, Failure> {
         match &*self.state() {
             SocketState::Consumer(consumer) => Ok(consumer.clone()),
@@ -181,7 +181,7 @@ impl Socket {
         }
     }
 
-    /// The bound producer that it is.
+    /// The producer, if the socket is bound as one.
     pub(crate) fn producer(&self) -> Result<Arc<Producer>, Failure> {
         match &*self.state() {
             SocketState::Producer(producer) => Ok(producer.clone()),
@@ -194,18 +194,18 @@ impl Socket {
         self.descriptor.as_raw_fd()
     }
 
-    /// Its descriptor is readable when `descriptor` is.
+    /// Makes the socket's descriptor readable while `descriptor` is.
     pub(crate) fn watch(&self, descriptor: BorrowedFd<'_>) {
-        // It fails when it is watched already.
+        // This fails if it is watched already.
         let _ = epoll::add(&self.descriptor, descriptor, epoll::EventData::new_u64(0), epoll::EventFlags::IN);
     }
 
     pub(crate) fn unwatch(&self, descriptor: BorrowedFd<'_>) {
-        // It fails when it is not watched.
+        // This fails if it is not watched.
         let _ = epoll::delete(&self.descriptor, descriptor);
     }
 
-    /// Makes the waker readable if a receive would not wait for a reason that no descriptor shows.
+    /// Makes the waker readable if a receive would not wait and no other descriptor shows this.
     pub(crate) fn announce(&self) {
         self.waker.reset();
         if self.objects.are_ready(&self.waker) {

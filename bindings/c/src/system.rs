@@ -11,10 +11,10 @@ use libc::{c_int, nfds_t};
 
 use crate::failure::Errno;
 
-/// poll(2): how many of `polled` have something to report.
+/// poll(2). Returns the number of entries of `polled` with events.
 ///
 /// # Errors
-/// That of the system, EINTR for instance.
+/// The system's error, for instance EINTR.
 pub(crate) fn poll_descriptors(polled: &mut [libc::pollfd], timeout_ms: c_int) -> Result<c_int, Errno> {
     // SAFETY: as many structures as the slice has, ours until the call returns; the kernel checks
     // the descriptors.

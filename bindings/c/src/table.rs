@@ -11,14 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use crate::failure::Errno;
 
-/// A table of things that belong to the process that put them there, with `SLOTS` slots, a power
-/// of two.
+/// A table of `SLOTS` slots, a power of two. Each item belongs to the process that inserted it.
 pub(crate) struct Table<T, const SLOTS: usize> {
     slots: [TableSlot<T>; SLOTS],
 }
 
 struct TableSlot<T> {
-    /// The process that uses it, 0 if none does.
+    /// The process that uses the slot; 0 if it is free.
     process: AtomicU32,
     held: Mutex<TableEntry<T>>,
 }
@@ -38,8 +37,8 @@ impl<T, const SLOTS: usize> Table<T, SLOTS> {
     const ROUNDS: u32 = 1 << (31 - Self::SLOT_BITS);
 
     pub(crate) const fn new() -> Self {
-        // Numbers begin at one round, so that none is 0, 1 or 2: a descriptor passed by mistake is
-        // not a socket.
+        // Rounds begin at 1, so that no number is 0, 1 or 2: these descriptors are not taken for
+        // sockets if they are passed by mistake.
         let slots = [const {
             TableSlot { process: AtomicU32::new(0), held: Mutex::new(TableEntry { round: 1, item: None }) }
         }; SLOTS];

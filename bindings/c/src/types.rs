@@ -63,7 +63,7 @@ pub const ICN_OPT_MUST_BE_FRESH: c_int = 14;
 /// Option of a consumer, a switch: whether Data with longer names may answer datagrams.
 pub const ICN_OPT_CAN_BE_PREFIX: c_int = 15;
 /// Option of a consumer: octets that icn_recvfrom requests beyond those it has returned; as many
-/// again wait verified.
+/// again may wait verified.
 pub const ICN_OPT_READ_AHEAD_OCTETS: c_int = 28;
 /// Option of a producer: whether manifests authenticate segments, text: off, sha256, blake3.
 pub const ICN_OPT_MANIFEST: c_int = 17;
@@ -75,8 +75,8 @@ pub const ICN_OPT_MTU: c_int = 29;
 /// Read-only option of a producer: the largest packet that the path to the router carries whole, in
 /// octets.
 pub const ICN_OPT_PATH_OCTETS: c_int = 30;
-/// Read-only option of a producer: the last second of its session's certificate, in seconds since
-/// the Unix epoch, which takes an int64_t; 0: not bound, or no key signs.
+/// Read-only option of a producer: the end of its session's certificate, in seconds since the Unix
+/// epoch (read it as an int64_t); 0: not bound, or no key signs.
 pub const ICN_OPT_CERTIFICATE_ENDS_S: c_int = 32;
 /// Option of a producer: FreshnessPeriod of segments in milliseconds.
 pub const ICN_OPT_FRESHNESS_MS: c_int = 19;
@@ -92,8 +92,8 @@ pub const ICN_OPT_STORE: c_int = 22;
 pub const ICN_OPT_STORE_OCTETS: c_int = 23;
 /// Option of a producer: number of requests that wait for the application. Before bind.
 pub const ICN_OPT_REQUESTS_MAX: c_int = 24;
-/// Option of a producer: the longest an Interest waits for the application, in milliseconds; 0: its
-/// lifetime. Before bind.
+/// Option of a producer: maximum time for which an Interest waits for the application, in
+/// milliseconds; 0: its lifetime. Before bind.
 pub const ICN_OPT_PENDING_MS: c_int = 25;
 /// Option of a producer: maximum content of a segment, in octets.
 pub const ICN_OPT_SEGMENT_OCTETS: c_int = 27;
@@ -109,7 +109,7 @@ pub const ICN_NONBLOCK: c_int = 0o4000;
 
 /// Flag of a call: does not wait.
 pub const ICN_DONTWAIT: c_int = 0x40;
-/// Flag of icn_recvfrom: returns when the buffer is full or the object at its end.
+/// Flag of icn_recvfrom: returns when the buffer is full or the object ends.
 pub const ICN_WAITALL: c_int = 0x100;
 /// Flag of icn_recvmsg. Set in msg_flags: the content is longer than the buffers. Given: the whole
 /// length is returned.
@@ -124,8 +124,8 @@ pub const ICN_REFUSE: c_int = 0x1000;
 /// one.
 pub const ICN_PUSH: c_int = 0x2000;
 
-/// Flag of icn_read_at: also requests the octets after those read, ahead of the next read, as many
-/// as ICN_OPT_READ_AHEAD_OCTETS sets.
+/// Flag of icn_read_at: also requests the octets for the next read, as many as
+/// ICN_OPT_READ_AHEAD_OCTETS sets.
 pub const ICN_AHEAD: c_int = 0x4000;
 
 /// Event of icn_poll: icn_recvmsg would not block, or an object begun by icn_recvfrom has octets.

@@ -374,7 +374,7 @@ static int step_pread(int socket, char *const *step) {
     return got < 0 ? -1 : 0;
 }
 
-/* By an open object; each step opens one of its own. */
+/* Reads ranges of an open object; each step opens its own. */
 static int step_ranges(int socket, char *const *step, int count) {
     struct sockaddr_icn name = address(step[2]);
     struct icn_range ranges[WORDS_MAX / 2];

@@ -19,8 +19,8 @@ static ssize_t begin(int s, int i, struct sockaddr_icn *name) {
     return icn_pton(uri, name) != 0 ? -2 : icn_recvfrom(s, buf, 0, ICN_DONTWAIT, name, &len);
 }
 
-/* The router has no route: a fetch that it refused before the call looked is over, and begun
-   again. */
+/* The router has no route. If it refuses a fetch before the call returns, the fetch is over and
+   is started again. */
 static ssize_t begin_unrefused(int s, int i, struct sockaddr_icn *name) {
     ssize_t n;
     do

@@ -164,8 +164,8 @@ fn a_c_session_has_no_memory_errors() {
     for (program, before) in runs {
         let words = before.iter().map(Path::new).chain([program.as_path()]).collect::<Vec<_>>();
         let mut command = world.command(words[0]);
-        // Leaks are valgrind's: the sanitizer's own search stops threads, which not every machine
-        // lets it do.
+        // valgrind searches for leaks. The sanitizer's own search stops threads, which not every
+        // machine permits.
         command.args(&words[1..]).env("ASAN_OPTIONS", "detect_leaks=0");
         output(command.env("NAMELY_ROUTER", router.uri(Link::Unix)));
     }

@@ -44,7 +44,7 @@ static int objects(int p, int c) {
     return 0;
 }
 
-/* By a number: at positions, and with the octets after them read ahead. */
+/* Reads by the number of an open object: at positions, and with read-ahead. */
 static int opened(int c) {
     struct sockaddr_icn name;
     struct icn_stat stat;
@@ -184,8 +184,8 @@ int main(void) {
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
-        /* Memory of the parent's threads has no owner here: a checker of memory has to look at the
-           parent only. */
+        /* In the child nothing owns the memory of the parent's threads, so a memory checker must
+           check the parent only. */
         if (in_child(p, c) == 0)
             execlp("true", "true", (char *)NULL);
         _exit(1);

@@ -17,7 +17,7 @@ pub fn filled(text: &str, words: &Words) -> Result<String, String> {
     let filled = result.split(' ').map(|part| match part.find('$') {
         None => Ok(part.to_owned()),
         Some(at) => {
-            // A word may go on behind a slash: $x/seg=0.
+            // A slash ends the word's name: $x/seg=0.
             let end = part[at..].find('/').map_or(part.len(), |slash| at + slash);
             let value =
                 words.get(&part[at..end]).ok_or_else(|| format!("{} is not known yet", &part[at..end]))?;
@@ -27,8 +27,8 @@ pub fn filled(text: &str, words: &Words) -> Result<String, String> {
     Ok(filled.collect::<Result<Vec<String>, String>>()?.join(" "))
 }
 
-/// Compares `answer` with one of the right ones; the words that it brings, or none if it is another
-/// answer.
+/// Compares `answer` with one of the expected ones. Returns the words with those that the answer
+/// defines, or `None` if it differs.
 pub fn compare(expected: &str, answer: &str, words: &Words) -> Option<Words> {
     let mut brought = words.clone();
     let mut said = answer.split(' ').filter(|word| !word.is_empty());

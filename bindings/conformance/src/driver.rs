@@ -62,7 +62,7 @@ impl Driver {
         self.answer()
     }
 
-    /// Ends its input and waits for its end, which must be a success.
+    /// Closes its input, and waits until it ends with success.
     pub fn finish(mut self) -> Result<(), String> {
         drop(self.child.stdin.take());
         let end = Instant::now() + END_MAX;
@@ -79,7 +79,7 @@ impl Driver {
 
     /// Kills it.
     pub fn kill(&mut self) {
-        // It fails when it ended by itself.
+        // This fails if the driver has ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -17,19 +17,19 @@ use namely_wire::{CACHE_POLICY_NO_CACHE, DataView, InterestView, LpHeaders, Name
 pub enum Fault {
     /// Nothing.
     None,
-    /// An octet of this segment's content is another one, always.
+    /// An octet of this segment's content is changed in every answer.
     Corrupt(u64),
-    /// The same, for the first Interest of the segment.
+    /// The same, but only in the answer to the first Interest for the segment.
     CorruptOnce(u64),
     /// Interests for segments from this one on are not answered.
     SilentFrom(u64),
     /// Interests for this segment are not answered.
     Missing(u64),
-    /// The key that signs has a certificate that expired.
+    /// The certificate of the signing key has expired.
     Expired,
-    /// The key that signs is one of another namespace.
+    /// The signing key belongs to another namespace.
     Elsewhere,
-    /// The manifest counts one segment, for an object of any size.
+    /// The manifest states one segment, for an object of any size.
     ShortManifest,
 }
 

@@ -48,7 +48,7 @@ pub struct Environment<'a> {
 pub struct Report {
     /// Number of cases with the expected results.
     pub passed: usize,
-    /// The case that took longest, and how long.
+    /// The duration and the title of the slowest case.
     pub slowest: (Duration, String),
     /// Titles of the cases that are not for this binding or environment.
     pub left_out: Vec<String>,

@@ -37,7 +37,7 @@ fn cases() -> Vec<Case> {
     cases.into_iter().filter(|case| case.title.contains(&only)).collect()
 }
 
-/// The available drivers; for each other one the reason for its absence is printed.
+/// The available drivers. For each missing one, prints the reason.
 fn bindings(world: &World) -> Vec<Binding> {
     let rust = Binding { name: "rust", command: Box::new(|| Command::new(programs().join("driver-rust"))) };
     let mut bindings = vec![rust];
@@ -114,8 +114,8 @@ fn every_case_in(world: &World, connector: &'static str, uri: String, log: impl 
     let pairs = bindings.iter().zip(bindings.iter().cycle().skip(1));
     let mixed = pairs.filter(|(one, other)| connector == "unix" && one.name != other.name);
     let runs: Vec<_> = bindings.iter().map(|binding| (binding, binding)).chain(mixed).collect();
-    // All at once: a case waits for timers nearly all of its time, and each run has names and
-    // drivers of its own.
+    // The runs are parallel: a case waits for timers nearly all of its time, and each run has names
+    // and drivers of its own.
     let failed: Vec<String> = std::thread::scope(|scope| {
         let (cases, place) = (&cases[..], &place);
         let started: Vec<_> = runs

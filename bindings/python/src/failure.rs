@@ -36,7 +36,7 @@ pub(crate) trait Fault: Display {
 }
 
 impl Failure {
-    /// A failure that is of the binding itself.
+    /// A failure of the binding itself.
     pub(crate) fn new(errno: Errno, message: impl ToString) -> Self {
         Failure { errno: errno.raw_os_error(), message: message.to_string(), name: None }
     }
@@ -56,7 +56,7 @@ impl Failure {
 impl From<Failure> for PyErr {
     fn from(failure: Failure) -> PyErr {
         static FROM_ERRNO: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        // Tracebacks print it as it is, and names and words of others are in it.
+        // Tracebacks print the message unchanged, and it contains names and texts of others.
         let message = String::from(Plain::new(&failure.message));
         Python::attach(|py| {
             let exception = FROM_ERRNO

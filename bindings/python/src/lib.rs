@@ -1,8 +1,8 @@
 //! `namely._native`: the sockets of `namely-socket` and the management client of `namely-client` as
 //! Python classes. Applications import the Python of `python/namely` above them (docs/python.md).
 //!
-//! Every wait releases the interpreter. It never calls into Python from a thread of the sockets,
-//! and has no logic that the Rust sockets lack.
+//! Every wait releases the interpreter. No thread of the sockets calls into Python. The module has
+//! no logic that the Rust sockets lack.
 #![forbid(unsafe_code)]
 
 mod failure;

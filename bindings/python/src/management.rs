@@ -51,8 +51,8 @@ pub(crate) struct Router {
 }
 
 impl Router {
-    /// Lets `call` wait for the router, on a thread of its own: a signal ends the wait, and the
-    /// call ends by itself in a few seconds.
+    /// Runs `call`, which waits for the router, on a thread of its own. A signal ends the wait; the
+    /// call itself ends within a few seconds.
     fn call<T: Send + 'static>(
         &self,
         py: Python<'_>,

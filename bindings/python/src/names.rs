@@ -1,4 +1,4 @@
-//! Names as Python has them: NDN URIs in text.
+//! Names in Python: NDN URIs as text.
 
 use namely_wire::rdr;
 use namely_wire::{Component, Name};

@@ -1,5 +1,5 @@
-//! A call under way: waited for by a thread that lets others run Python meanwhile and sees to its
-//! signals, or announced to an event loop by a descriptor.
+//! A call under way. A thread waits for it, releases the interpreter meanwhile and handles signals;
+//! or a descriptor reports its end to an event loop.
 
 use std::future::Future;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -18,7 +18,7 @@ use crate::waiting::{seconds, waited};
 
 /// The common interface of all calls.
 trait Call: Send {
-    /// The result, waited for; none when the wait ended before the call.
+    /// Waits for the result. Returns `None` if the wait ended before the call.
     fn wait(&mut self, timeout: Duration) -> Option<Result<Value, Failure>>;
 
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<Value, Failure>>;
@@ -48,7 +48,7 @@ impl<T: Into<Value> + Send, E: Fault + From<CallError> + Send> Call for CallOf<T
     }
 }
 
-/// A call under way. Given up when it is dropped.
+/// A call under way. Dropping it abandons the call.
 #[pyclass(frozen, generic, module = "namely._native")]
 pub(crate) struct Pending {
     call: Mutex<CallState>,
@@ -81,7 +81,7 @@ impl Pending {
         self.call.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The result after waiting for at most `timeout`, if it is there then.
+    /// Waits for the result for at most `timeout`. Returns `None` if it has not arrived by then.
     fn wait_for(&self, timeout: Duration) -> Option<Result<Value, Failure>> {
         let mut state = self.state();
         if let CallState::Running(call) = &mut *state {
@@ -104,7 +104,7 @@ impl Pending {
             .into_python(py, self.timeout)
     }
 
-    /// The result, if it is there.
+    /// The result, if it has arrived.
     fn try_take(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         match py.detach(|| self.wait_for(Duration::ZERO)) {
             Some(result) => result?.into_python(py, self.timeout),
@@ -112,7 +112,7 @@ impl Pending {
         }
     }
 
-    /// Returns true if the result is there. If not, `bell` reports `key` once it is.
+    /// Returns true if the result has arrived. If not, `bell` reports `key` once it has.
     fn arm(&self, bell: &Bell, key: u64) -> bool {
         let mut state = self.state();
         let CallState::Running(call) = &mut *state else { return true };
@@ -126,7 +126,7 @@ impl Pending {
         }
     }
 
-    /// The longest time that a wait takes, in seconds: the socket's option `timeout_ms`.
+    /// Maximum time of a wait, in seconds: the socket's option `timeout_ms`.
     #[getter]
     fn timeout(&self) -> Option<f64> {
         self.timeout.map(|timeout| timeout.as_secs_f64())

@@ -20,7 +20,7 @@ fn failed(error: &impl Fault) -> PyErr {
     Failure::of(error, None).into()
 }
 
-/// A request that nothing published answers.
+/// A request that no publication answers.
 #[pyclass(frozen, module = "namely._native")]
 pub(crate) struct Request {
     producer: Arc<Producer>,
@@ -82,7 +82,7 @@ impl Request {
     }
 }
 
-/// Something that a client wants to push.
+/// An object that a client offers to push.
 #[pyclass(frozen, module = "namely._native")]
 pub(crate) struct Offer {
     producer: Arc<Producer>,

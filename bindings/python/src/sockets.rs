@@ -43,7 +43,7 @@ fn option_failure(error: &OptionError) -> Failure {
     Failure::of(error, None)
 }
 
-/// Every option of a consumer or a producer, and its value when these are set.
+/// Every option of a consumer or a producer, and its value after `set` was applied.
 #[pyfunction]
 pub(crate) fn options(role: &str, set: Options) -> PyResult<Options> {
     let is_consumer = role == "consumer";
@@ -78,7 +78,7 @@ macro_rules! socket {
         }
 
         impl $class {
-            /// The socket, unless it is a parent process's.
+            /// The socket. Fails in a child of the process that made it.
             fn own(&self) -> Result<&Arc<namely_socket::$class>, Failure> {
                 if getpid() != self.process {
                     return Err(Failure::of(&CallError::Forked, None));
@@ -277,7 +277,7 @@ socket!(Producer, ProducerOptions, {
         Ok(Offer::new(socket.clone(), pushed))
     }
 
-    /// Name, octets and signer of the receipt; `trust`: the rules by which the server is believed.
+    /// Name, octets and signer of the receipt, which is verified by the rules in `trust`.
     #[expect(clippy::too_many_arguments, reason = "a push has as many properties")]
     fn push(
         &self,

@@ -22,7 +22,7 @@ use crate::waiting::waited;
 /// - Tests: `test_a_read_takes_a_mebibyte_at_most`
 const READ_OCTETS_MAX: usize = 1 << 20;
 
-/// An object that is being read; given up when it is closed or dropped.
+/// An object that is being read. Closing or dropping it abandons the fetch.
 #[pyclass(frozen, module = "namely._native")]
 pub(crate) struct Stream {
     stream: Mutex<Option<ObjectStream>>,
@@ -53,7 +53,7 @@ impl Stream {
         self.later.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does `what` with the stream; none when it was not over in its time.
+    /// Runs `what` on the stream. Returns `None` if it did not end within its time.
     fn with<T>(&self, what: impl FnOnce(&mut ObjectStream) -> io::Result<T>) -> Option<Result<T, Failure>> {
         let mut stream = self.stream();
         let Some(stream) = stream.as_mut() else {
@@ -102,7 +102,7 @@ impl Stream {
         &self.name
     }
 
-    /// Octets of the whole, if they are known.
+    /// Octets of the whole object, if known.
     #[getter]
     fn octets(&self) -> Option<u64> {
         self.octets
@@ -135,8 +135,8 @@ impl Stream {
         Ok(PyBytes::new(py, &read))
     }
 
-    /// `octets` octets from `from` on, wherever the stream is; fewer at the end. Only these are
-    /// requested.
+    /// Requests and returns `octets` octets from `from` on, independent of the stream's position;
+    /// fewer at the end of the object.
     fn read_range(&self, from: u64, octets: usize) -> PyResult<Pending> {
         let stream = self.stream();
         let Some(stream) = stream.as_ref() else { return Err(closed().into()) };
@@ -155,7 +155,7 @@ impl Stream {
         Ok(Pending::new(call, Some(&self.name), self.timeout))
     }
 
-    /// Goes to a place; `whence` as `io.SEEK_SET`, `SEEK_CUR` and `SEEK_END`.
+    /// Sets the position; `whence` as `io.SEEK_SET`, `SEEK_CUR` and `SEEK_END`.
     fn seek(&self, py: Python<'_>, offset: i64, whence: i32) -> PyResult<u64> {
         let to = match (whence, u64::try_from(offset)) {
             (0, Ok(offset)) => SeekFrom::Start(offset),

@@ -16,7 +16,7 @@ use crate::stream::Stream;
 pub(crate) enum Value {
     /// An object's content.
     Octets(Vec<u8>),
-    /// The content of several ranges of one.
+    /// The content of several ranges of an object.
     Ranges(Vec<Vec<u8>>),
     /// The properties of an object.
     Info(ObjectInfo),

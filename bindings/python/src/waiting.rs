@@ -8,12 +8,13 @@ use rustix::io::Errno;
 
 use crate::failure::Failure;
 
-/// The longest that a thread waits before it looks whether Python got a signal: one that came just
-/// before the wait does not end it.
+/// Maximum time for which a thread waits before it checks for signals of Python. A signal that
+/// arrives just before the wait does not end the wait.
 const SIGNALS_AFTER: Duration = Duration::from_millis(500);
 
-/// Returns the result of `attempt`. `attempt` receives the time that it may take, and returns
-/// nothing when that has passed or a signal arrived. Without `timeout` it waits for ever.
+/// Repeats `attempt` until it has a result. `attempt` receives the time that it may take, and
+/// returns `None` when that has passed or a signal has arrived. Without `timeout` there is no
+/// limit.
 pub(crate) fn waited<T: Send>(
     py: Python<'_>,
     timeout: Option<Duration>,

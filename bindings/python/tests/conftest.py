@@ -15,7 +15,7 @@ import pytest
 BINARIES = pathlib.Path(os.environ["NAMELY_BIN_DIR"])
 
 START_LIMIT_S = 20.0
-"""How long a program may take to be ready. Machines that test are busy."""
+"""Maximum seconds until a program is ready. Test machines are busy."""
 
 
 def namely(*arguments: str | os.PathLike[str]) -> str:

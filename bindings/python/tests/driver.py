@@ -20,7 +20,7 @@ _TABLE = bytes(range(256)) * 2
 
 
 class Unknown(Exception):
-    """A step that is wrong, or that this driver does not know."""
+    """A wrong step, or one that this driver does not know."""
 
 
 class Unbound:
@@ -201,7 +201,7 @@ class Driver:
                 parts.append(part)
 
     def step_descriptors(self, more: str) -> None:
-        # Also where the numbers of its descriptors leave gaps.
+        # This counts free numbers, because the descriptors in use may leave gaps.
         _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         free = (number for number in itertools.count() if not os.path.islink(f"/proc/self/fd/{number}"))
         first = next(itertools.islice(free, int(more), None))

@@ -15,7 +15,7 @@ use namely_testkit::{Need, or_skip};
 fn main() -> ExitCode {
     let which = std::env::var("NAMELY_PYTHON").unwrap_or_default();
     if which == "off" {
-        // A choice, not a lack: the gate runs it as a suite of its own.
+        // This is a choice, not a missing need: the gate runs this suite by itself.
         println!("NAMELY_PYTHON=off: the suite is run by itself");
         return ExitCode::SUCCESS;
     }
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     });
     let Some(python) = or_skip(Need::Python, python) else { return ExitCode::SUCCESS };
     let mut pytest = Command::new(python);
-    // With the reasons of skipped tests.
+    // `-rs` prints the reasons of skipped tests.
     pytest
         .args(["-m", "pytest", "-rs", "--rootdir"])
         .arg(package)

@@ -1,4 +1,4 @@
-"""The sockets for asyncio: many calls at once, cancelled ones given up, time limits kept."""
+"""The sockets for asyncio: many calls at once, cancelled calls, and time limits."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ DOCUMENT = pathlib.Path(__file__).parents[3] / "docs" / "sockets.md"
 
 
 def documented() -> list[str]:
-    """The errnos of the table in docs/sockets.md, but those that mean the same on every socket."""
+    """The errnos of the table in docs/sockets.md, except those with the usual meaning on every socket."""
     section = DOCUMENT.read_text().split("\n## Errors\n")[1].split("\n## ")[0]
     rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `E")]
     return [name for row in rows[:-1] for name in re.findall("`(E[A-Z]+)`", row)]

@@ -207,8 +207,8 @@ def test_uproot_reads_the_experiments_files_by_name(serve: Serve, monkeypatch: p
         assert len(muons[0]) == 2421
         assert awkward.array_equal(*muons)
     name = "nanoAOD_2015_CMS_Open_Data_ttbar.root"
-    # uproot reads mostly the file's own description: that, and the rest of the segments at its
-    # edges, is fetched.
+    # uproot reads little but the file's own description. Only that is fetched, and the rest of the
+    # segments at its edges.
     asked: list[int] = []
     cat_file = NamelyFileSystem.cat_file
 

@@ -1,4 +1,4 @@
-"""The wheel as others get it: for every Python from 3.10 on and old Linux systems, complete, and enough by itself."""
+"""The published wheel: for every Python from 3.10 on and old Linux systems, complete and self-contained."""
 
 from __future__ import annotations
 

@@ -88,7 +88,8 @@ fn install(prefix: &Path, destdir: &Path) -> Result<Vec<PathBuf>, String> {
     write(&header, include_str!("../../namely.h"))?;
     let (package, linked) = (pkgconfig.join("namely.pc"), pkgconfig.join("namely-static.pc"));
     write(&package, &pkg_config(prefix, "namely", "-L${libdir} -lnamely"))?;
-    // A linker that finds both libraries takes the shared one: the other is named by its file.
+    // A linker that finds both libraries takes the shared one, so the static one is named by its
+    // path.
     let libraries = format!("${{libdir}}/libnamely.a {PRIVATE_LIBRARIES}");
     write(&linked, &pkg_config(prefix, "namely-static", &libraries))?;
     Ok(vec![shared, archive, header, package, linked])
@@ -120,7 +121,7 @@ fn built(name: &str) -> Result<PathBuf, String> {
     })
 }
 
-/// Copies by way of a new file: a program that has the old one mapped keeps it.
+/// Copies to a new file, so that a program that has the old one mapped keeps it.
 fn copy(from: &Path, to: &Path) -> Result<(), String> {
     remove(to).and_then(|()| fs::copy(from, to).map(drop)).map_err(|e| said(to, &e))
 }

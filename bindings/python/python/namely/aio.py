@@ -1,6 +1,6 @@
 """Consumer and producer sockets for asyncio: calls that are awaited.
 
-No thread waits for them: a descriptor tells the event loop when calls are over. Cancelling a task abandons its call.
+No thread waits for them: a descriptor reports ended calls to the event loop. Cancelling a task abandons its call.
 
 >>> import asyncio
 >>> async def main() -> list[bytes]:
@@ -43,7 +43,7 @@ CALLS_AT_ONCE = 32
 """Fetches of one consumer under way; further ones wait."""
 
 ELSEWHERE_S = 0.02
-"""Seconds between attempts while a socket is ready for another kind of call only: a push, not a request."""
+"""Seconds between attempts while a socket is ready only for another kind of call: a push, not a request."""
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Socket)
@@ -103,7 +103,7 @@ def _set(ready: asyncio.Future[None]) -> None:
 
 
 async def _ready(socket: Socket, call: Callable[[], T]) -> T:
-    """The result of `call`, once the socket's descriptor reports that it does not wait."""
+    """Returns the result of `call` once the socket's descriptor reports that the call does not wait."""
     loop = asyncio.get_running_loop()
     woken = False
     while True:
@@ -115,8 +115,8 @@ async def _ready(socket: Socket, call: Callable[[], T]) -> T:
             # The socket is ready for another kind of call.
             await asyncio.sleep(ELSEWHERE_S)
         ready = loop.create_future()
-        # A descriptor of its own for each task that waits: an event loop knows only one reader for
-        # each.
+        # Each waiting task has a descriptor of its own, because an event loop has only one reader
+        # for each descriptor.
         descriptor = os.dup(socket.fileno())
         loop.add_reader(descriptor, _set, ready)
         try:
@@ -135,7 +135,7 @@ class AsyncObjectFile:
         """The file, with calls that wait."""
 
     async def read(self, size: int = -1) -> bytes:
-        """At most `size` octets, without it all the rest; none at the end."""
+        """Reads at most `size` octets, or all the rest without it. Returns none at the end."""
         return await asyncio.to_thread(self.file.readall if size < 0 else lambda: self.file.read_exactly(size))
 
     async def seek(self, offset: int, whence: int = 0) -> int:
@@ -170,7 +170,7 @@ class AsyncSocket(Generic[S]):
         return self._bound
 
     async def bind(self) -> None:
-        """Binds it, on a thread, because it connects to the router. Raises as the socket with calls that wait."""
+        """Binds it, on a thread because this connects to the router. Raises as `namely.Consumer` and `namely.Producer`."""
         if self._bound is None:
             self._bound = await asyncio.to_thread(self._make)
 

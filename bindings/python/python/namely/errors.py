@@ -82,7 +82,7 @@ class VersionExists(Error, FileExistsError, errno=_errno.EEXIST):
 
 
 class Timeout(Error, TimeoutError, errno=_errno.ETIMEDOUT):
-    """No answer came in time; also from a producer that vanished midway (`ETIMEDOUT`)."""
+    """No answer came in time, or the producer vanished midway (`ETIMEDOUT`)."""
 
 
 class SegmentLost(Error, errno=_errno.ENODATA):
@@ -102,7 +102,7 @@ class KeyRejected(VerificationError, errno=_errno.EKEYREJECTED):
 
 
 class KeyExpired(VerificationError, errno=_errno.EKEYEXPIRED):
-    """The certificate is expired, or not valid yet; a producer's own, and the key chain has no newer one (`EKEYEXPIRED`)."""
+    """The certificate is expired or not valid yet. Producers raise it if the key chain has no newer one (`EKEYEXPIRED`)."""
 
 
 class KeyRevoked(VerificationError, errno=_errno.EKEYREVOKED):
@@ -110,11 +110,11 @@ class KeyRevoked(VerificationError, errno=_errno.EKEYREVOKED):
 
 
 class Corrupted(VerificationError, errno=_errno.EBADMSG):
-    """A segment or manifest does not fit its signature or digest (`EBADMSG`)."""
+    """A segment or manifest does not match its signature or digest (`EBADMSG`)."""
 
 
 class WouldBlock(Error, BlockingIOError, errno=_errno.EAGAIN):
-    """There is nothing yet, and the call was not to wait (`EAGAIN`)."""
+    """There is nothing yet, and the call does not wait (`EAGAIN`)."""
 
 
 class Interrupted(Error, InterruptedError, errno=_errno.EINTR):

@@ -41,7 +41,7 @@ FOUND_SECONDS = 1.0
 """Seconds for which a found file counts as the newest version: the FreshnessPeriod of its metadata."""
 
 FOUND_MAX = 64
-"""Maximum number of found files that are remembered."""
+"""Maximum number of found files that stay open for further ranges."""
 
 LISTING = "32=ls"
 """The component below a directory under which its listing is published."""
@@ -162,7 +162,7 @@ class NamelyFileSystem(AbstractFileSystem):  # type: ignore[misc]
         return NamelyFile(self, path, mode, block_size or "default", cache_options=cache_options, **kwargs)
 
     def cat_file(self, path: str, start: int | None = None, end: int | None = None, **kwargs: Any) -> bytes:
-        """The file's octets from `start` to before `end`; negative ones count from the file's end."""
+        """The file's octets from `start` to before `end`; negative positions count from the file's end."""
         path = self._strip_protocol(path)
         if start is None and end is None:
             return self.consumer.fetch(path)
@@ -177,7 +177,7 @@ class NamelyFileSystem(AbstractFileSystem):  # type: ignore[misc]
         on_error: str = "return",
         **kwargs: Any,
     ) -> list[Any]:
-        """Octets of many ranges, those of one file from one version of it."""
+        """Octets of many ranges. All ranges of one file come from the same version."""
         paths = [self._strip_protocol(path) for path in paths]
         firsts = list(starts) if isinstance(starts, Sequence) else [starts] * len(paths)
         lasts = list(ends) if isinstance(ends, Sequence) else [ends] * len(paths)
@@ -210,7 +210,7 @@ class NamelyFileSystem(AbstractFileSystem):  # type: ignore[misc]
         return found
 
     def _range(self, path: str, start: int | None, end: int | None, files: dict[str, ObjectFile] | None = None) -> Callable[[], bytes]:
-        """Begins to read from `start` to before `end`, of the version in `files`; the returned call waits for it."""
+        """Starts to read from `start` to before `end`, of the version in `files`. The returned call waits for the octets."""
         file = None if files is None else files.get(path)
         if file is None:
             file = self._opened(path)
@@ -225,7 +225,7 @@ class NamelyFileSystem(AbstractFileSystem):  # type: ignore[misc]
         return file.read_at_later(start, max(end - start, 0)).wait
 
     def _opened(self, path: str) -> ObjectFile:
-        """The found file. Files of which ranges were read a moment ago are not requested again."""
+        """Opens the file. A file that was found a moment ago is not requested again."""
         consumer = self.consumer
         now = time.monotonic()
         with self._binding:

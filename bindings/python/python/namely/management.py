@@ -1,8 +1,8 @@
 """Management of a router: its faces, routes, strategies, content store and counters.
 
-A `Router` is a connection to any router that speaks the NFD management protocol. A router on the same host knows its
-users by their socket; one in the network takes commands that a key signed which it trusts: the default key of the key
-chain signs, if it has no passphrase.
+A `Router` is a connection to any router that speaks the NFD management protocol. A router on the same host identifies its
+users by their socket. A router in the network accepts commands that a key signed that it trusts: the default key of the
+key chain signs them, if it has no passphrase.
 """
 
 from __future__ import annotations

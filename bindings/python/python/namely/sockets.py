@@ -186,8 +186,8 @@ class ObjectFile(io.RawIOBase):
     def read_at(self, start: int, size: int, *, timeout: float | None = None) -> bytes:
         """`size` octets from `start` on, independent of the position; fewer if the object ends before.
 
-        Only the segments that hold them are fetched, so that few octets of a large object cost little. Threads may call it in
-        parallel; the position does not change.
+        Only the segments that hold them are fetched, so few octets of a large object cost little. Threads may call it in
+        parallel. The position does not change.
         """
         return self.read_at_later(start, size).wait(timeout)
 
@@ -229,11 +229,11 @@ class Fetch:
         self._pending = pending
 
     def wait(self, timeout: float | None = None) -> bytes:
-        """The object, once. Raises as `Consumer.fetch`; after `namely.Timeout` the call can be repeated."""
+        """Waits for the object; returns it once. Raises as `Consumer.fetch`; the fetch goes on after `namely.Timeout`."""
         return self._pending.wait(timeout)
 
     def try_take(self) -> bytes:
-        """The object if it is there; `namely.WouldBlock` if not yet."""
+        """Returns the object if it has arrived; else raises `namely.WouldBlock`."""
         return self._pending.try_take()
 
 
@@ -379,7 +379,7 @@ class Consumer(Socket):
     def request(
         self, name: str, parameters: Octets | None = None, *, lifetime: float | None = None, timeout: float | None = None
     ) -> Received:
-        """One Interest, with `parameters` for the producer, and its answer. Nothing is repeated.
+        """Sends one Interest, with `parameters` for the producer, and returns its answer. Nothing is retransmitted.
 
         `lifetime` is the InterestLifetime in seconds, by default that of option `lifetime_ms`.
 
@@ -388,7 +388,7 @@ class Consumer(Socket):
         return Received(*self._socket.request(name, _optional(parameters), lifetime).wait(timeout))
 
     def send(self, name: str, parameters: Octets | None = None, *, lifetime: float | None = None) -> None:
-        """Sends the Interest only. `recv` returns its answer.
+        """Sends only the Interest. `recv` returns its answer.
 
         Raises `namely.QueueFull` if too many answers wait to be received.
         """
@@ -426,7 +426,7 @@ class Producer(Socket):
     def publish(self, name: str, content: Octets, **options: OptionValue) -> Published:
         """Publishes `content` as a new version of `name`: cut, hashed and signed on the calling thread, served from then on.
 
-        `options` are those of the socket that one publication may differ in (`manifest`, `freshness_ms`, …), and `version`.
+        `options` are `version`, and options of the socket that may differ for one publication (`manifest`, `freshness_ms`, …).
 
         Raises `namely.OutsidePrefix` for a name that is not below the prefix, `namely.DiskFull`.
         """
@@ -481,7 +481,7 @@ class Producer(Socket):
         timeout: float = 600.0,
         **options: OptionValue,
     ) -> Receipt:
-        """Publishes `content` as `name` and has the producer bound to `server` pull it; returns its verified receipt.
+        """Publishes `content` as `name`, lets the producer bound to `server` pull it, and returns its verified receipt.
 
         `trust` has the rules by which the receipt is verified, as the option of consumers.
 
@@ -520,9 +520,9 @@ class Request:
         return self._request.parameters
 
     def reply(self, content: Octets, **options: OptionValue) -> None:
-        """Answers it. A request for the newest version of an object publishes a new one; any other gets one packet.
+        """Answers it. If the newest version of an object is requested, publishes a new version; otherwise sends one packet.
 
-        Raises `namely.MessageTooLarge` if the content does not fit one.
+        Raises `namely.MessageTooLarge` if the content does not fit one packet.
         """
         self._request.reply(octets(content), options_text(options))
 
@@ -555,7 +555,7 @@ class Offer:
         return self._offer.octets
 
     def pull(self, consumer: Consumer) -> bytes:
-        """Fetches it by `consumer`, and sends the client a receipt. The consumer's prefix and trust limit what is pulled.
+        """Fetches it through `consumer`, whose prefix and trust limit what is pulled, and sends the client a receipt.
 
         Raises as `Consumer.fetch`; then the client gets no receipt.
         """
