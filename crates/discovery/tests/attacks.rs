@@ -1,5 +1,5 @@
 //! A hostile station on a link with two honest routers: its messages are refused and counted, and
-//! the routers keep each other.
+//! the routers remain neighbors.
 
 use crate::segment;
 
@@ -25,7 +25,7 @@ fn link() -> Segment {
     link
 }
 
-/// The honest still have each other, with their MTU and without a route.
+/// Checks that the honest routers are still neighbors, with their MTU and without a route.
 fn unharmed(link: &mut Segment) {
     link.run(10 * SECOND);
     assert_eq!((link.proven(0), link.proven(1)), (vec![1], vec![0]));
@@ -72,7 +72,7 @@ fn a_neighbors_key_outlives_its_silence() {
 #[test]
 fn a_forged_source_is_never_proven() {
     let mut link = link();
-    // It has a key of its own and a source address of no station: packets to that address vanish.
+    // The forger has a key of its own, and the source address of no station: packets to it vanish.
     link.inject(0, station(EVIL), false, &hello_of(station(EVIL), "1500", &["/"], &key(EVIL), 1));
     assert_eq!(link.nodes[0].machine.len(), 2, "found, so that it can be challenged");
     assert_eq!(link.nodes[0].mtus.len(), 1, "but it has no face");
@@ -90,7 +90,7 @@ fn replayed_hellos_and_goodbyes_change_nothing() {
     let heard = link.count(0, Counter::HellosHeard);
     (0..3).for_each(|_| link.inject(0, station(1), false, &old));
     assert_eq!((link.count(0, Counter::Replayed), link.count(0, Counter::HellosHeard)), (3, heard));
-    // A router without an earlier hello of that station accepts it as no proof.
+    // A router that has received no earlier hello of that station does not accept it as a proof.
     let late = link.add(1500, Config::default());
     link.up(late);
     link.crash(1);
@@ -107,7 +107,7 @@ fn stale_replies_are_refused_before_verification() {
     (0..3).for_each(|_| link.inject(0, station(1), true, &old));
     let late = link.count(0, Counter::Late) + link.count(0, Counter::Unsolicited);
     assert_eq!(late, 3);
-    // Another's nonce: a reply to a hello that this router did not send.
+    // A reply with a foreign nonce: this router did not send the hello.
     let before = link.count(0, Counter::Unsolicited);
     let other = reply_to_nothing(station(1), &key(1));
     link.inject(0, station(1), true, &other);
@@ -142,7 +142,7 @@ fn repeated_bad_signatures_cause_quarantine() {
 fn a_forged_neighbor_stays_by_its_replies() {
     let mut link = link();
     for n in 0..60u64 {
-        // Faults enough for quarantine, all the time, from its own address.
+        // Always enough faults for quarantine, from the neighbor's own address.
         for k in 0..40 {
             let mut hello = hello_of(station(1), "64", &["/"], &key(1), u64::MAX / 2 + n * 100 + k);
             *hello.last_mut().unwrap() ^= 1;

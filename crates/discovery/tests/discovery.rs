@@ -28,7 +28,7 @@ fn a_new_neighbor_is_usable_at_once() {
     link.up(b);
     link.run(100 * MS);
     assert_eq!((link.proven(0), link.proven(1)), (vec![1], vec![0]));
-    // And where both come up together.
+    // The same if both come up together.
     let mut link = Segment::new();
     (0..2).for_each(|_| assert!(link.add(1500, config()) < 2));
     (0..2).for_each(|n| link.up(n));
@@ -63,7 +63,7 @@ fn a_changed_mtu_reaches_the_neighbor_at_once() {
     link.set_mtu(0, 1500);
     link.run(100 * MS);
     assert_eq!((link.mtu(0, 1), link.mtu(1, 0)), (Some(1500), Some(1500)));
-    // Lowered again so soon is not believed, until it is long enough ago.
+    // An MTU that is lowered again so soon is ignored, until the last change is long enough ago.
     link.set_mtu(0, 64);
     link.run(SECOND);
     assert_eq!((link.mtu(1, 0), link.count(1, Counter::MtuLoweredTooOften) > 0), (Some(1500), true));
@@ -167,7 +167,7 @@ fn two_hundred_neighbors_cause_no_storm() {
     let most = link.nodes.iter().zip(before).map(|(node, before)| node.sent_octets - before).max().unwrap();
     let bits_per_second = most * 8 / 6;
     assert!(bits_per_second < 2_000, "{bits_per_second} bit/s of one node in rest");
-    // One more: everybody answers it, not at once.
+    // One more node comes up. All answer it, but not at the same time.
     link.busiest = 0;
     let n = link.add(1500, config());
     link.up(n);
@@ -200,7 +200,7 @@ fn announcements_become_routes_only_by_rule() {
             link.nodes[consumer].routes.iter().map(|(_, name)| name.to_string()).collect();
         assert_eq!(routes, expected);
         assert_eq!(link.count(consumer, Counter::PrefixesRefused), 2 - expected.len() as u64);
-        // Routes go with their neighbor.
+        // The routes of a neighbor are removed with it.
         link.goodbye(producer);
         link.run(SECOND);
         assert!(link.nodes[consumer].routes.is_empty());
@@ -236,7 +236,7 @@ fn settings_change_while_neighbors_are_present() {
     assert_eq!(routes(&link), ["/lab", "/other"]);
     link.reconfigure(1, config());
     assert!(routes(&link).is_empty());
-    // A shorter time between hellos, by which a dead neighbor is gone sooner.
+    // With a shorter time between hellos a dead neighbor is removed sooner.
     (0..2).for_each(|n| link.reconfigure(n, Config { heartbeat_ns: 500 * MS, ..config() }));
     let before = link.nodes[1].sent;
     link.run(5 * SECOND);

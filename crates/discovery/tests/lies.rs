@@ -1,6 +1,6 @@
-//! Stations drawn at random that mix hellos, replies, silence and forgeries on one link with three
-//! honest routers. Regardless of their messages, a station has nothing before it has answered a
-//! challenge, and the honest routers keep each other.
+//! Stations drawn at random mix hellos, replies, silence and forgeries on one link with three
+//! honest routers. Whatever its messages are, a station has no face and no route before it has
+//! answered a challenge, and the honest routers remain neighbors.
 
 use crate::segment;
 
@@ -34,7 +34,7 @@ struct Liar {
     draw: Draw,
     /// Stations that have answered a challenge, each with the challenger.
     answered: HashSet<(usize, LinkAddress)>,
-    /// Messages in the name of a station, of which each may be worth some in return.
+    /// Number of messages in the name of a station. Each permits the routers a few in return.
     said: u64,
     heard: Vec<Vec<u8>>,
     clock_ms: u64,
@@ -148,7 +148,7 @@ impl Liar {
             for other in others {
                 assert_eq!(link.mtu(n, other), Some(own.min(MTUS[other])), "{seed}: of {other} at {n}");
             }
-            // A challenge, two more, and a reply for each message.
+            // For each message: a challenge, two repetitions, and a reply.
             let to_others = node
                 .sent_to
                 .iter()

@@ -20,7 +20,7 @@ fn overheard(link: &mut Segment) -> Vec<u8> {
     link.nodes[0].last_group_hello.clone()
 }
 
-/// Routers that have each other, one for each MTU.
+/// Routers that are neighbors, one for each MTU.
 fn link(mtus: &[usize]) -> Segment {
     let mut link = Segment::new();
     for mtu in mtus {

@@ -1,4 +1,4 @@
-//! The ndn6-file-server protocol as its other implementations expect it.
+//! The ndn6-file-server protocol, as its other implementations expect it.
 
 use crate::common;
 

@@ -1,5 +1,5 @@
 //! A target that another user of the machine may write, too: nothing outside of it is changed, and
-//! no file of another user is taken for the producer's.
+//! no file of that user is accepted as the producer's.
 
 use std::cell::Cell;
 use std::fs;
@@ -24,7 +24,7 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Gives the copy of a file another content, and the time that the first one has.
+/// Replaces the content of a file's copy, and keeps its time.
 fn forge(path: &Path) {
     let found = fs::metadata(path).unwrap();
     fs::remove_file(path).unwrap();
@@ -108,11 +108,11 @@ fn a_late_link_changes_no_mode_outside() {
     let dear = site.directory.path().join("dear");
     fs::write(&dear, "dear").unwrap();
     set_mode(&dear, 0o600);
-    // At one system call after the other, until all have been.
+    // The act happens at each system call in turn.
     for at in 0.. {
         let _ = fs::remove_file(site.got().join("f"));
         site.fetch(SYNC).unwrap();
-        // Else there is nothing to change.
+        // Without this the fetch has nothing to change.
         set_mode(&site.got().join("f"), 0o700);
         let (file, link, dear) = (site.got().join("f"), site.got().join("l"), dear.clone());
         let calls = Rc::new(Cell::new(0));
@@ -169,7 +169,7 @@ struct World {
 
 impl World {
     fn act(&self, act: Act) {
-        // Not through a link that leads out: another user may do nothing there.
+        // The act follows no link that leads out, because the other user has no rights there.
         let file = |which: usize| {
             let path = self.got.join(FILES[which % FILES.len()]);
             let is_inside = |above: PathBuf| above.starts_with(&self.got);
@@ -178,7 +178,7 @@ impl World {
         };
         let directory = |which: usize| self.got.join(DIRECTORIES[which % DIRECTORIES.len()]);
         let dear = self.outside.join("dear");
-        // Each fails if its file is not there.
+        // An act fails if its file is missing.
         let _ = match act {
             Act::LinkDirectory(which) => {
                 let _ = fs::rename(directory(which), self.got.join("aside"));
@@ -243,7 +243,7 @@ impl World {
     }
 }
 
-/// Makes a file another user's; where only root could do that, one that another user may write.
+/// Gives a file to another user. Without root's rights, lets other users write it instead.
 fn give_away(path: &Path) -> std::io::Result<()> {
     match rustix::process::geteuid().is_root() {
         true => chown(path, Some(NOBODY), None),
@@ -275,8 +275,8 @@ fn fetch_beside(site: &Site, world: &World, acts: &[(usize, Act)], options: GetO
     got.is_ok_and(|got| got.failures == 0)
 }
 
-/// The files below `path`, each with its content and time: permissions may be those that an index
-/// had which is a moment old.
+/// The files below `path`, each with its content and time. Permissions are left out, because those
+/// of an index may be a moment old.
 fn files(path: &Path) -> Vec<(PathBuf, Vec<u8>, i64)> {
     tree(path).into_iter().filter_map(|(path, (content, _, time))| Some((path, content?, time))).collect()
 }
@@ -320,7 +320,7 @@ proptest! {
         }
         fetch_beside(&site, &world, &second, GetOptions { delete: true, ..SYNC });
         prop_assert!(world.outside() == before);
-        // Nothing that was left behind counts as there already.
+        // Files that were left behind do not count as fetched.
         let alone = site.fetch(GetOptions { delete: true, ..SYNC });
         prop_assert!(alone.as_ref().is_ok_and(|got| got.failures == 0), "{:?}", alone);
         prop_assert!(files(&site.got()) == files(&site.served()));

@@ -95,11 +95,11 @@ fn an_invalid_range_is_denied() {
         let Answer::Data(reply) = ask(discovery_name(object.as_name()), true) else { panic!("{object}") };
         let data = DataView::parse(&reply.wire).unwrap();
         assert_eq!(data.content_type, ContentType::Nack, "{object}");
-        // For a packet of it nothing is signed.
+        // No signature is made for an Interest for a packet of such a range.
         let segment = object.join_version(1).join_segment(0);
         assert_eq!(ask(segment, false), Answer::Nack(NackReason::NoRoute), "{object}");
     }
-    // A range's packets are those of the file's version, and end with it.
+    // The packets of a range are of the file's version, and end with the file.
     let object = of("f", "950-2000");
     let Answer::Data(reply) = ask(discovery_name(object.as_name()), true) else { panic!("no metadata") };
     let metadata = Metadata::decode(DataView::parse(&reply.wire).unwrap().content).unwrap();
@@ -119,7 +119,7 @@ fn a_range_never_mixes_two_versions() {
     let got = get_object(&consumer, &found, &target, GetOptions::default(), &mut unwatched).unwrap();
     assert_eq!(got.progress.octets, 4000);
     assert!(fs::read(&target).unwrap() == content(5000, 1)[100..4100]);
-    // It changed between: nothing of the old one is sent any more.
+    // The file changed between: no packet of the old version is sent any more.
     let found = find_file(&consumer, &object).unwrap();
     fs::write(directory.path().join("f"), content(5000, 2)).unwrap();
     let got = get_object(&consumer, &found, &target, GetOptions::default(), &mut unwatched);

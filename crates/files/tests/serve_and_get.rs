@@ -62,8 +62,8 @@ impl Site {
         get_tree(&self.consumer, &name(uri), &self.got(), options, &mut |_: TreeEvent<'_>| Flow::Continue)
     }
 
-    /// Fetches the tree until `is_new` accepts the result. A server reuses an index for some times
-    /// as long as making it took, which on a busy machine is more than a moment.
+    /// Fetches the tree until `is_new` accepts the result. A server reuses an index for a multiple
+    /// of the time that making it took, which is long on a busy machine.
     fn tree_anew(
         &self,
         uri: &str,
@@ -83,7 +83,7 @@ fn files_of_every_edge_size_arrive_unchanged() {
             options.segment_octets = 50;
             options.signing = signing;
         });
-        // Around one segment, several, one manifest's 240, and two.
+        // Sizes around one segment, several segments, one manifest (240 segments), and two.
         for octets in [0, 1, 49, 50, 51, 99, 100, 101, 11_999, 12_000, 12_001, 24_000, 24_050] {
             let file = content(octets, octets);
             fs::write(site.served("f"), &file).unwrap();
@@ -139,7 +139,7 @@ fn a_changed_file_gets_a_new_version() {
     let changed = content(5_000, 2);
     fs::write(site.directory.path().join("served/f"), &changed).unwrap();
     let error = get_to_writer(&site.consumer, &old, &mut Vec::new(), &mut unwatched).unwrap_err();
-    // At once, by a Nack.
+    // The fetch fails at once, by a Nack.
     assert!(matches!(error, GetError::Fetch(FetchError::Object(ObjectError::Refused { .. }))), "{error}");
     let target = site.got().join("old");
     let options = GetOptions::default();
@@ -276,7 +276,7 @@ fn one_failed_file_leaves_the_tree_others() {
     for file in ["a", "b", "c"] {
         fs::write(site.served("d").join(file), file).unwrap();
     }
-    // In the way of the second file is a directory.
+    // A directory has the name of the second file.
     fs::create_dir(site.got().join("b")).unwrap();
     let got = site.tree("/p/d", GetOptions::default()).unwrap();
     assert_eq!((got.files, got.failures), (2, 1));
@@ -336,7 +336,7 @@ fn a_stopped_fetch_resumes() {
     fs::write(site.served("f"), &file).unwrap();
     let target = site.got().join("file");
     let options = resuming();
-    // Few pieces at a time, so that the watcher gets to stop it midway.
+    // Few segments at a time, so that the watcher stops the fetch midway.
     site.consumer.set_option("congestion", "fixed:1").unwrap();
     site.consumer.set_option("backlog_segments", "1").unwrap();
     let mut stop_midway =
@@ -461,8 +461,7 @@ fn a_listing_never_leaves_the_target() {
 fn directory_depth_is_limited() {
     let site = Site::new(8000);
     let depth_max = namely_files::get::DEPTH_MAX;
-    // A path of a server has as many components at most, so the last directory is one that it
-    // serves.
+    // A server's paths have at most as many components, so it serves the last directory.
     let deepest: std::path::PathBuf = std::iter::repeat_n("d", depth_max).collect();
     fs::create_dir_all(site.served(".").join(&deepest)).unwrap();
     fs::write(site.served("d/f"), "x").unwrap();

@@ -1,4 +1,4 @@
-//! Partial files and journals where other users write, too, and where writing them fails: only
+//! Partial files and journals in folders that other users may write, and on disks that fail: only
 //! content that the producer signed receives the final name.
 
 use crate::common;
@@ -81,7 +81,7 @@ impl Shared {
         get(&self.consumer, &name("/p/f"), &self.at("file"), options, &mut unwatched)
     }
 
-    /// Fetches `uri` to `file` until some manifests' worth is there; the octets that are kept.
+    /// Fetches `uri` to `file`, and stops after more than 20,000 octets. Returns the octets kept.
     fn interrupted(&self, uri: &str) -> u64 {
         self.stalls.store(true, Ordering::Relaxed);
         let mut stop = |progress: &namely_transport::object::Progress| {
@@ -174,7 +174,7 @@ fn only_an_own_matching_journal_is_resumed() {
     assert_eq!(shared.get(others).unwrap().resumed_octets, 0);
     fs::remove_file(shared.at("file")).unwrap();
 
-    // The journal of one file beside another, which was put into its place.
+    // A partial file that was replaced by that of another file does not match its journal.
     shared.interrupted("/p/g");
     let other = shared.at("other");
     fs::rename(shared.part(), &other).unwrap();
@@ -183,7 +183,7 @@ fn only_an_own_matching_journal_is_resumed() {
     fs::rename(&other, shared.part()).unwrap();
     assert_eq!(shared.finishes(), 0);
 
-    // Without a secret nothing is left behind, and nothing believed.
+    // Without a secret, no partial file is resumed.
     shared.interrupted("/p/f");
     let nothing = GetOptions { secret: None, ..resuming() };
     assert_eq!(shared.get(nothing).unwrap().resumed_octets, 0);
@@ -201,7 +201,7 @@ fn a_torn_journal_never_corrupts_a_file() {
         assert_eq!(shared.finishes(), 0, "journal cut at {cut}");
     }
     for cut in (0..kept + 1000).step_by(2_499) {
-        // The progress of this fetch.
+        // The progress of each fetch differs.
         let kept = shared.interrupted("/p/f");
         let part = fs::OpenOptions::new().write(true).open(shared.part()).unwrap();
         let octets = part.metadata().unwrap().len();

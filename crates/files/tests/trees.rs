@@ -61,7 +61,7 @@ impl Site {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let served = directory.path().join("served");
         let server = FileServer::new(&served, ServeOptions::new(name("/p")), signer).unwrap();
-        // Looking at tens of thousands of files may take a while.
+        // The server reads the metadata of tens of thousands of files, which may take a while.
         let mut options = believing(anchor);
         options.read.lifetime_ms = 4_000;
         let subject = Disturbed { server, interfere: interfere(&served), asked: asked.clone() };
@@ -251,7 +251,7 @@ fn a_file_changed_after_listing_is_refetched() {
 
 #[test]
 fn a_missing_pack_needs_a_new_index() {
-    // The file changes when its beginning was sent and its end was not: no mixture may arrive.
+    // The file changes after its beginning was sent and before its end: no mixture may arrive.
     let site = Site::disturbed(|served| {
         let (path, mut is_done) = (served.join("large"), false);
         Box::new(move |interest| {
@@ -328,7 +328,7 @@ fn a_sync_deletes_files_the_producer_removed() {
     assert_eq!(would.unwrap().deleted, 3);
     assert!(got.join("old").exists() && got.join("gone/deep/deeper/f").exists());
 
-    // Without --delete a link in the place of a directory is not gone through.
+    // Without --delete the fetch does not follow a link that replaced a directory.
     let without = site.fetch(SYNC).unwrap();
     assert_eq!((without.deleted, without.failures), (0, 1), "{:?}", without.failed);
     assert_eq!(names_in(&outside), ["dear"]);
@@ -445,7 +445,7 @@ fn an_index_never_leaves_the_target() {
     use namely_wire::tree_index::{IndexEntry, IndexItem, IndexWriter};
     let entry = |name: &'static [u8], octets| IndexEntry { name, mode: 0o644, mtime_ns: 1, octets };
     let cases: [&[IndexItem<'_>]; 4] = [
-        // Each item is read only after the item before it.
+        // An item is checked only after the item before it.
         &[IndexItem::Directory(b""), IndexItem::Packed(entry(b"x", PACKED_OCTETS_MAX + 1))],
         &[IndexItem::Directory(b""), IndexItem::Packed(entry(b"..", 1))],
         &[IndexItem::Directory(b"../up")],

@@ -1,4 +1,4 @@
-//! Old answers: a peer that can answer in a producer's place has old packets with the producer's
+//! Old answers: a peer that can answer instead of the producer has old packets with the producer's
 //! signature.
 
 use crate::common;

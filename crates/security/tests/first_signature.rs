@@ -1,14 +1,14 @@
-//! The cost of a process's first signature. In a process of its own, without anything set up.
+//! The cost of a process's first signature, in a process of its own that has set up nothing.
 
 use namely_security::{KeyType, PrivateKey, Signer, sign_data, sign_interest};
 use namely_wire::{DataBuilder, InterestBuilder, Name};
 use rustix::time::{ClockId, clock_gettime};
 
-/// The first use of the cryptography library's own generator takes ten times as long: it measures
-/// the processor's jitter.
+/// Maximum processor time of the first signatures. The first use of the cryptography library's own
+/// generator would take ten times as long, because it measures the processor's jitter.
 const CPU_NS_MAX: i64 = 5_000_000;
 
-/// An Ed25519 key that was made elsewhere (RFC 8410, section 10.3): making one takes the generator.
+/// An Ed25519 key from RFC 8410, section 10.3: to make a key would use the generator.
 const KEY: &str =
     "302e020100300506032b657004220420d4ee72dbf913584ad5b6d8f1f769f8ad3afe7c28cbf1d4fbe097a88f44755842";
 

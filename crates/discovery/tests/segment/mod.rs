@@ -15,7 +15,7 @@ pub const MS: u64 = 1_000_000;
 pub const SECOND: u64 = 1000 * MS;
 pub const LINK: InterfaceId = InterfaceId(0);
 
-/// Time that a frame takes, and a signature.
+/// Duration of a frame's way, and of a signature.
 const DELAY_NS: u64 = 100_000;
 
 pub fn station(n: usize) -> LinkAddress {
@@ -128,7 +128,7 @@ pub struct Node {
     pub last_reply: Vec<u8>,
     /// The last hello to all, which every station on the link has received.
     pub last_group_hello: Vec<u8>,
-    /// Messages by where they went; `None` is the group.
+    /// Number of sent messages by destination; `None` is the group.
     pub sent_to: HashMap<Option<LinkAddress>, u64>,
     tick_ns: Option<u64>,
 }
@@ -140,9 +140,9 @@ pub struct Segment {
     by_station: BTreeMap<LinkAddress, usize>,
     events: BinaryHeap<std::cmp::Reverse<(u64, u64, Event)>>,
     next: u64,
-    /// One of this number of frames is lost; 0: none.
+    /// One in this number of frames is lost; 0: none.
     pub loses: u64,
-    /// The most frames in a millisecond.
+    /// Maximum number of frames in a millisecond.
     pub busiest: u64,
     in_ms: (u64, u64),
     /// Frames to stations that are no node: sender, station, packet.
@@ -212,7 +212,7 @@ impl Segment {
         self.drive(n, |machine, out| machine.reconfigure(config, now_ns, out));
     }
 
-    /// The node is gone without a word.
+    /// Stops the node without a goodbye.
     pub fn crash(&mut self, n: usize) {
         self.nodes[n].is_up = false;
     }
@@ -235,7 +235,7 @@ impl Segment {
         let before = self.nodes[to].machine.len();
         self.nodes[to].machine.hear(heard, now_ns, &mut actions);
         let is_more = self.carry_out(to, &mut actions) || self.nodes[to].machine.len() != before;
-        // A node that only receives confirmations has no earlier timer than before.
+        // A confirmation gives a node no earlier timer than before.
         if is_more || self.nodes[to].tick_ns.is_none() {
             self.drive(to, |_, _| {});
         }
@@ -325,7 +325,7 @@ impl Segment {
         if !node.is_up {
             return;
         }
-        // A face that has gone takes nothing; a station that is no neighbor needs none.
+        // A removed face takes no packet. A station that is no neighbor needs no face.
         if to.is_some_and(|to| to.face.is_some_and(|face| !node.faces.contains_key(&face))) {
             return;
         }
@@ -407,7 +407,7 @@ impl Segment {
 }
 
 impl Node {
-    /// Its clock shows this from now on.
+    /// Sets the node's clock, ms since the Unix epoch.
     pub fn set_clock_ms(&mut self, ms: u64) {
         self.time_ms = ms;
     }

@@ -26,7 +26,7 @@ pub(crate) fn key_of(identity: &str) -> (Signer, Certificate) {
     (Signer::new(key_name, key), certificate)
 }
 
-/// Options that trust `anchor` and give up soon: the producer is local.
+/// Options that trust `anchor`, with short time limits because the producer is local.
 pub(crate) fn believing(anchor: Certificate) -> ConsumerOptions {
     let mut policy = TrustPolicy::hierarchical();
     policy.add_anchor(anchor);
@@ -42,7 +42,7 @@ pub(crate) fn resuming() -> GetOptions {
     GetOptions { resume: true, secret: Some(ResumeSecret::new([7; 32])), ..GetOptions::default() }
 }
 
-/// Octets that differ from place to place.
+/// Octets that differ by position and by `seed`.
 pub(crate) fn content(octets: usize, seed: usize) -> Vec<u8> {
     (0..octets).map(|i| (i * 31 + i / 257 + seed * 7) as u8).collect()
 }
@@ -70,7 +70,7 @@ pub(crate) fn connect(producer: impl Producer + Send + 'static, options: Consume
     Consumer::over(connection_to(producer), Name::new(), options).unwrap()
 }
 
-/// A watcher that lets everything run.
+/// A watcher that never stops a fetch.
 pub(crate) fn unwatched(_: &Progress) -> Flow {
     Flow::Continue
 }

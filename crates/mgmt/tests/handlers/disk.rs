@@ -39,7 +39,7 @@ fn a_manager_controls_the_disk() {
     assert_eq!((shown[0].octets_max, &shown[0].pinned[..]), (7, &[name("/a")][..]));
     assert_eq!(run(Command::CsUnpin, &named("/a")).code, 200);
     assert_eq!(run(Command::CsUnpin, &named("/a")).code, 404);
-    // A count is of packets in memory.
+    // A count applies to packets in memory only.
     run(Command::CsErase, &ControlParameters { count: Some(1), ..named("/x") });
     assert_eq!(*disk.erased.borrow(), []);
     let erased = run(Command::CsErase, &named("/x")).parameters().unwrap().unwrap();

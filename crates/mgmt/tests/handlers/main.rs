@@ -312,8 +312,8 @@ fn other_commands_need_the_management_right() {
     let asks = Command::ALL.iter().filter(|command| command.queried_command().is_some()).count() as u64;
     for command in Command::ALL.iter().filter(|command| command.queried_command().is_none()) {
         let parameters = ControlParameters { face_id: Some(own), ..named("/work") };
-        // An announcement has no parameters here; a face may unbind its own prefix, and report Data
-        // that it received.
+        // These are left out: an announcement has no parameters here, and a face may unbind its own
+        // prefix and report Data that it received.
         if matches!(command, Command::RibAnnounce | Command::BptUnbind | Command::CsReport) {
             continue;
         }
@@ -649,7 +649,7 @@ fn world_with_routes(names: u32) -> (World, u64) {
     (world, face)
 }
 
-/// Makes parts of datasets until one is answered; how many, and the answer.
+/// Makes parts of datasets until one is answered. Returns the number of parts and the answer.
 fn produce(world: &World, now: Now) -> (u32, Vec<u8>) {
     let mut replies = Vec::new();
     for steps in 1.. {
@@ -667,11 +667,11 @@ fn root_waits_for_one_dataset_part() {
     let (world, face) = world_with_routes(ROUTES);
     for dataset in [Dataset::RibList, Dataset::FibList] {
         assert_eq!(world.ask(&wanted(dataset), face, USER).0.len(), 0, "it is being made");
-        // Asked for again, by whomever: there is one that is made for all.
+        // A second request, from any user, joins the dataset that is being made.
         assert_eq!(world.ask(&wanted(dataset), face, Requester::User(1001)).0.len(), 0);
     }
     assert_eq!(world.management.borrow().counters().datasets_joined, 2);
-    // No more than this is between two commands, however much there is.
+    // Between two commands at most one part is made, however large the dataset is.
     let parts = ROUTES.div_ceil(WALK_PLACES);
     let mut first = Vec::new();
     for n in 0..parts - 2 {
@@ -686,7 +686,7 @@ fn root_waits_for_one_dataset_part() {
     let (more, other) = produce(&world, NOW);
     assert!((steps + more).abs_diff(parts) <= 2, "{steps} {more}");
     assert!(!world.management.borrow().is_producing());
-    // All of it is there, in segments of one state.
+    // The answer is complete, and all its segments show one state.
     for first in [one, other].iter().filter(|first| first.windows(3).any(|part| part == b"rib")) {
         let data = DataView::parse(first).unwrap();
         let prefix = data.name.without_last(1).to_name();
@@ -710,7 +710,7 @@ fn root_receives_the_present_state() {
     assert!(world.ask(&wanted(Dataset::RibList), face, USER).0.is_empty());
     let mut nothing = Vec::new();
     world.management.borrow_mut().produce(world.control(), NOW, &mut nothing);
-    // Its name precedes all names that were read.
+    // The new route's name precedes all names that were read so far.
     world.command(Command::RibRegister, &named("/a"), face, Requester::User(0));
     assert!(
         nothing.is_empty() && world.ask(&wanted(Dataset::RibList), face, Requester::User(0)).0.is_empty()

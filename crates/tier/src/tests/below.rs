@@ -56,7 +56,7 @@ fn objects_and_keys_are_found_by_prefix() {
     let tier = open(&folder);
     check(&tier);
     tier.close().unwrap();
-    // A segment that has lost its index is read whole.
+    // A segment without an index is read in full.
     std::fs::remove_file(segment::index_path(folder.path(), 1)).unwrap();
     check(&open(&folder));
 }
@@ -76,7 +76,7 @@ fn an_erased_object_is_not_found_by_prefix() {
     assert_eq!(below(&open(&folder), "/lab/run"), name("/lab/run/v=2/seg=0"));
 }
 
-/// A tier of 1 MiB remembers 32 names above others.
+/// A tier of 1 MiB remembers 32 prefixes of names.
 #[test]
 fn known_prefixes_are_limited() {
     let folder = tempfile::tempdir().unwrap();
@@ -115,7 +115,7 @@ fn an_older_index_format_is_readable() {
     tier.close().unwrap();
     let path = segment::index_path(folder.path(), 1);
     let mut octets = std::fs::read(&path).unwrap();
-    // One entry, and no heads.
+    // The header, one entry, and no heads of packets.
     octets.truncate(36 + 24);
     octets[..16].copy_from_slice(b"namely-seg-idx-1");
     let digest = key.digest(&octets);

@@ -59,7 +59,7 @@ fn a_device_record_survives_a_restart() {
 fn device_regions_are_reused_oldest_first() {
     let (_folder, path) = device(DEVICE_OCTETS_MIN);
     format_with_segments(&path, 64 << 10).unwrap();
-    // A budget of more octets than the device has takes the whole device.
+    // With a budget above the device's size the tier uses the whole device.
     let all = Options { octets_max: 1 << 40, ..options(EngineKind::Inline) };
     let tier = Tier::open(&path, &all).unwrap();
     let octets_max = tier.status().octets_max;

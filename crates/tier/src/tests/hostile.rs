@@ -62,7 +62,7 @@ fn a_named_group_may_write_the_folder() {
     assert_eq!(open(Some(gid)).unwrap().status().records, 10);
     let error = open(Some(gid + 1)).map(drop).unwrap_err();
     assert!(error.to_string().contains("cs.disk.group"), "{error}");
-    // A folder that all users may write is always refused.
+    // A folder that other users than the group may write is always refused.
     set_mode(folder.path(), 0o772);
     assert!(open(Some(gid)).is_err());
 }
