@@ -94,7 +94,7 @@
 #define ICN_OPT_CAN_BE_PREFIX 15
 
 // Option of a consumer: octets that icn_recvfrom requests beyond those it has returned; as many
-// again wait verified.
+// again may wait verified.
 #define ICN_OPT_READ_AHEAD_OCTETS 28
 
 // Option of a producer: whether manifests authenticate segments, text: off, sha256, blake3.
@@ -111,8 +111,8 @@
 // octets.
 #define ICN_OPT_PATH_OCTETS 30
 
-// Read-only option of a producer: the last second of its session's certificate, in seconds since
-// the Unix epoch, which takes an int64_t; 0: not bound, or no key signs.
+// Read-only option of a producer: the end of its session's certificate, in seconds since the Unix
+// epoch (read it as an int64_t); 0: not bound, or no key signs.
 #define ICN_OPT_CERTIFICATE_ENDS_S 32
 
 // Option of a producer: FreshnessPeriod of segments in milliseconds.
@@ -136,8 +136,8 @@
 // Option of a producer: number of requests that wait for the application. Before bind.
 #define ICN_OPT_REQUESTS_MAX 24
 
-// Option of a producer: the longest an Interest waits for the application, in milliseconds; 0: its
-// lifetime. Before bind.
+// Option of a producer: maximum time for which an Interest waits for the application, in
+// milliseconds; 0: its lifetime. Before bind.
 #define ICN_OPT_PENDING_MS 25
 
 // Option of a producer: maximum content of a segment, in octets.
@@ -157,7 +157,7 @@
 // Flag of a call: does not wait.
 #define ICN_DONTWAIT 64
 
-// Flag of icn_recvfrom: returns when the buffer is full or the object at its end.
+// Flag of icn_recvfrom: returns when the buffer is full or the object ends.
 #define ICN_WAITALL 256
 
 // Flag of icn_recvmsg. Set in msg_flags: the content is longer than the buffers. Given: the whole
@@ -176,8 +176,8 @@
 // one.
 #define ICN_PUSH 8192
 
-// Flag of icn_read_at: also requests the octets after those read, ahead of the next read, as many
-// as ICN_OPT_READ_AHEAD_OCTETS sets.
+// Flag of icn_read_at: also requests the octets for the next read, as many as
+// ICN_OPT_READ_AHEAD_OCTETS sets.
 #define ICN_AHEAD 16384
 
 // Event of icn_poll: icn_recvmsg would not block, or an object begun by icn_recvfrom has octets.
@@ -303,8 +303,8 @@ extern "C" {
 // EPROTONOSUPPORT (no such type or protocol), EPROTOTYPE (a protocol of the other type), EMFILE.
 int icn_socket(int domain, int type, int protocol);
 
-// Connects the socket to the router and binds it to the prefix, below which its names lie; a
-// producer's prefix becomes a route to it.
+// Connects the socket to the router and binds it to the prefix, below which its names lie. The
+// router adds a route from a producer's prefix to the socket.
 //
 // Returns 0, or -1: ECONNREFUSED, EADDRINUSE, EACCES, ENAMETOOLONG, EINVAL, EISCONN (bound
 // already).
@@ -316,8 +316,8 @@ int icn_bind(int socket, const struct sockaddr_icn *addr, socklen_t addrlen);
 // Returns 0, or -1: EBADF, EBADFD.
 int icn_close(int socket);
 
-// Producer: publishes `len` octets as the object `name`, as the options of the socket say, and
-// answers the Interests that wait for it. icn_publish also returns the name.
+// Producer: publishes `len` octets as the object `name` with the options of the socket, and
+// answers the Interests that wait for it. icn_publish also returns the versioned name.
 //
 // Returns `len`, or -1: EADDRNOTAVAIL, ENAMETOOLONG, EMSGSIZE, ENOKEY, ENOBUFS, ENOSPC, ENOTCONN,
 // EOPNOTSUPP (a consumer).
@@ -340,11 +340,12 @@ int icn_publish(int socket,
                 const char *options,
                 struct icn_published *published);
 
-// Consumer: fetches the object `name`, verified and in order, like a stream: the first call begins
-// it and waits for octets, each further call with the name continues where the last one ended, 0
-// is its end (and it may be begun again). With ICN_WAITALL a call returns when the buffer is full
-// or the object at its end. `name` becomes the name with the version that is fetched, if
-// `*namelen` has room for it. Calls for several objects may alternate; icn_forget abandons one.
+// Consumer: reads the object `name` like a stream, verified and in order. The first call starts
+// the fetch and waits for octets; each further call with the name continues where the last one
+// ended. After the end, which is 0, the next call starts the object again. With ICN_WAITALL a call
+// returns when the buffer is full or the object ends. `name` becomes the name with the fetched
+// version, if `*namelen` has room for it. Calls for several objects may alternate; icn_forget
+// abandons one.
 //
 // Returns the number of octets, 0 at the end, or -1: EAGAIN (nothing has arrived yet, with
 // ICN_DONTWAIT; the fetch continues), EINTR (the same), ENODATA (unreliable: a segment was lost,
@@ -370,9 +371,8 @@ int icn_forget(int socket, const struct sockaddr_icn *name, socklen_t namelen);
 int64_t icn_seek(int socket, const struct sockaddr_icn *name, socklen_t namelen, int64_t offset, int whence);
 
 // Consumer: `len` octets of the object from `offset` on, independent of icn_recvfrom's position.
-// Only the segments that hold them are requested. It waits even on a non-blocking socket. The
-// object is one of the ICN_OBJECTS_MAX that are being read until icn_forget, so that each call
-// reads the same version.
+// Only the segments that hold them are requested. It waits even on a non-blocking socket. Until
+// icn_forget each call reads the same version, and the object counts toward ICN_OBJECTS_MAX.
 //
 // Returns the number of octets, fewer than `len` at the object's end only, or -1 as icn_recvfrom;
 // EINVAL for an offset before the object.
@@ -416,13 +416,13 @@ int icn_fstat(int object, struct icn_stat *stat);
 // reached.
 ssize_t icn_read_at(int object, void *buf, size_t len, int64_t offset, int flags);
 
-// Ends reading ahead of an open object, and frees its memory.
+// Stops reading ahead on an open object, and frees the octets read ahead.
 //
 // Returns 0, or -1: EBADF.
 int icn_calm(int object);
 
-// Octets of an open object from many positions at once, requested in parallel. `rng_read` of each
-// range becomes the number of its octets, fewer than requested only at the object's end.
+// Reads octets of an open object from many positions, requested in parallel. `rng_read` of each
+// range becomes the number of octets read: fewer than requested only at the object's end.
 //
 // Returns the number of octets in all, or -1 as icn_read_at, and then no range is read; EINVAL for
 // more than ICN_RANGES_MAX ranges or ICN_RANGES_OCTETS_MAX octets.
@@ -453,13 +453,13 @@ ssize_t icn_sendmsg(int socket, const struct icn_msghdr *msg, int flags);
 // icn_sendmsg answers. With ICN_PUSH: receives a consumer's offer: its name, and in msg_request
 // the number for icn_pull. The call then returns the number of octets offered.
 //
-// Returns the octets that were written; content that does not fit is cut, and ICN_TRUNC is set in
-// msg_flags (given as a flag, the whole length is returned). -1: EAGAIN, EINTR, ETIMEDOUT,
+// Returns the octets that were written. Content that does not fit is cut, and ICN_TRUNC is set in
+// msg_flags; with the flag ICN_TRUNC the whole length is returned. -1: EAGAIN, EINTR, ETIMEDOUT,
 // ENETUNREACH, ENOKEY, EKEYREJECTED, …, ENOTCONN, ECANCELED.
 ssize_t icn_recvmsg(int socket, struct icn_msghdr *msg, int flags);
 
-// Producer: publishes the content as `name` and has the producer bound to `server` fetch it
-// (reverse pull); waits until that confirms the object.
+// Producer: publishes the content as `name`, lets the producer bound to `server` fetch it (reverse
+// pull), and waits until that producer confirms the object.
 //
 // Returns 0, or -1 as icn_sendto; ENETUNREACH (no producer accepts it), ETIMEDOUT, EKEYREJECTED,
 // EBADMSG (it confirms other content).
@@ -471,7 +471,7 @@ int icn_push(int socket,
 
 // Producer: fetches the object of `request`, which icn_recvmsg received with ICN_PUSH. The prefix
 // and options of the consumer socket `consumer` limit the names that are fetched and the keys that
-// are believed. Confirms the object to the client.
+// are trusted. Confirms the object to the client.
 //
 // Returns the octets of the object, or -1 as icn_recvfrom; EINVAL (no such request), EMSGSIZE
 // (`len` is too small; it may be called again).
