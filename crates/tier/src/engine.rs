@@ -103,9 +103,10 @@ fn serve_ring(shared: &Shared, mut ring: Ring<Readers>) {
             Ok(true) => shared.queue.awoken(),
             Ok(false) => {}
             Err(error) => {
-                // Requests in the ring are abandoned with it. This thread serves the queue without
-                // a ring.
+                // This thread serves the queue without a ring from now on. A request that was in
+                // the ring is reported, so that its caller does not wait for ever.
                 tracing::warn!(%error, "io_uring failed: the disk is served without it");
+                ring.finish(|job, result| shared.finish(job, result, &mut bells));
                 drop(ring);
                 delayed.into_iter().for_each(|(_, job, result)| shared.finish(job, result, &mut bells));
                 // The callers of this batch are woken before `serve`, which returns only when the

@@ -40,27 +40,31 @@ impl Shared {
         // A copy, so that the list is not locked while segments are read.
         let next = self.erased.read().iter().find(|erased| !erased.is_done).cloned();
         let Some(next) = next.filter(|_| !self.health.is_resting()) else { return false };
-        let change = |segment: u64, is_done: bool| {
-            let mut erased = self.erased.write();
-            // The same prefix may have been erased again in the meantime.
-            if let Some(known) = erased.iter_mut().find(|known| **known == next) {
-                (known.segment, known.is_done) = (segment, is_done);
-            }
-        };
         // The last segment is fixed and saved first, so that a crash during the removal does not
         // lose the erasure.
         let result = if next.segment == UNKNOWN {
             let Some(last) = self.end_segment() else { return false };
-            change(last, false);
-            self.save_erased()
+            self.advance(&next, last, false)
         } else {
-            self.take_out(&next).and_then(|()| {
-                change(next.segment, true);
-                self.save_erased()
-            })
+            self.take_out(&next).and_then(|()| self.advance(&next, next.segment, true))
         };
         // An erasure that is not done is tried again once writes are no longer suspended.
         result.map_err(|error| self.note_write_error(TierError::new(self.medium.path(), error))).is_ok()
+    }
+
+    /// Saves the next state of an erasure, and then applies it. Applied first, a state whose saving
+    /// failed would be lost in a crash although it counts here.
+    fn advance(&self, known: &Erased, segment: u64, is_done: bool) -> io::Result<()> {
+        // The same prefix may have been erased again in the meantime.
+        let change = |erased: &mut Vec<Erased>| {
+            let own = erased.iter_mut().find(|erased| *erased == known);
+            own.into_iter().for_each(|own| (own.segment, own.is_done) = (segment, is_done));
+        };
+        let mut next = self.erased.read().clone();
+        change(&mut next);
+        self.medium.save_erased(&self.key, &encode(&self.key, &next))?;
+        change(&mut self.erased.write());
+        Ok(())
     }
 
     /// Ends the segment that is being filled and writes it to the disk. Returns the last segment's
@@ -132,11 +136,6 @@ impl Shared {
     pub(crate) fn last_erased(&self) -> Option<u64> {
         let erased = self.erased.read();
         erased.iter().map(|erased| erased.segment).filter(|segment| *segment != UNKNOWN).max()
-    }
-
-    fn save_erased(&self) -> io::Result<()> {
-        let erased = encode(&self.key, &self.erased.read());
-        self.medium.save_erased(&self.key, &erased)
     }
 
     /// Loads the list of erasures. The keeper resumes those that were in progress when the tier was

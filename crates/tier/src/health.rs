@@ -15,8 +15,9 @@ pub(crate) struct Health {
     /// End of the suspension of writes.
     rests_until: Mutex<Option<Instant>>,
     is_resting: AtomicBool,
-    /// Whether data written since the last synchronization may be missing on the disk.
-    is_doubtful: AtomicBool,
+    /// The first fault because of which data written since the last requested synchronization may
+    /// be missing on the disk. Kept apart from `fault`, which a later success clears.
+    doubt: Mutex<Option<String>>,
 }
 
 impl Health {
@@ -62,16 +63,14 @@ impl Health {
         }
     }
 
-    /// Records that written data may be missing on the disk.
-    pub(crate) fn doubt(&self) {
-        // Release pairs with the swap in `take_doubt`: a synchronization that sees the doubt comes
-        // after the failed write.
-        self.is_doubtful.store(true, Ordering::Release);
+    /// Records that written data may be missing on the disk, because of `error`.
+    pub(crate) fn doubt(&self, error: &TierError) {
+        self.doubt.lock().get_or_insert_with(|| error.to_string());
     }
 
-    /// Returns whether `doubt` was called since the last call of this function.
-    pub(crate) fn take_doubt(&self) -> bool {
-        // A swap, so that each doubt fails one synchronization only.
-        self.is_doubtful.swap(false, Ordering::AcqRel)
+    /// Returns the first fault that `doubt` recorded since the last call of this function. Each
+    /// doubt fails one synchronization only.
+    pub(crate) fn take_doubt(&self) -> Option<String> {
+        self.doubt.lock().take()
     }
 }

@@ -284,9 +284,9 @@ impl Shared {
 
     /// Writes everything to the disk that was accepted before the synchronization was requested.
     fn synchronize(&self) -> bool {
-        let (asked, done) = {
+        let (asked, done, is_awaited) = {
             let orders = self.orders.lock();
-            (orders.syncs_asked, orders.syncs_done)
+            (orders.syncs_asked, orders.syncs_done, orders.caller_sync > orders.syncs_done)
         };
         if asked == done {
             return false;
@@ -313,11 +313,13 @@ impl Shared {
             // data.
             self.log.lock().end_segment();
         }
-        let failed = self.health.take_doubt().then(|| self.health.fault().unwrap_or_default());
+        let doubt = is_awaited.then(|| self.health.take_doubt()).flatten();
+        let failed = doubt.map(|message| (asked, message));
         let mut orders = self.orders.lock();
         // Requests that arrived meanwhile need another synchronization.
         orders.syncs_done = asked;
-        orders.failed = failed;
+        // A later success does not hide the failure from a caller that has not woken yet.
+        orders.failed = failed.or_else(|| orders.failed.take());
         drop(orders);
         // Several callers may wait for one synchronization.
         self.bell.notify_all();

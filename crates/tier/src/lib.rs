@@ -312,13 +312,11 @@ impl Tier {
     /// Waits until everything written is on the disk.
     ///
     /// # Errors
-    /// The error of the disk; data written since the last synchronization may be lost then.
+    /// The error of the disk; data written since the last call may be lost then.
     pub fn sync(&self) -> Result<(), TierError> {
         let mut orders = self.shared.orders.lock();
-        orders.syncs_asked += 1;
         orders.is_woken = true;
-        // A synchronization in progress does not cover Data that was written since it began.
-        let mine = orders.syncs_asked;
+        let mine = orders.request_sync();
         self.shared.bell.notify_all();
         while orders.syncs_done < mine {
             if self.keeper.is_some() {
@@ -329,7 +327,7 @@ impl Tier {
                 orders = self.shared.orders.lock();
             }
         }
-        match orders.failed.clone() {
+        match orders.sync_failure(mine) {
             None => Ok(()),
             Some(message) => {
                 Err(TierError::Io(self.shared.medium.path().to_owned(), std::io::Error::other(message)))

@@ -11,6 +11,7 @@ use std::time::Duration;
 use io_uring::{IoUring, opcode, squeue, types};
 use rustix::io::Errno;
 
+use super::buffer::Buffer;
 use super::queue::Job;
 
 /// Maximum number of requests that the kernel has at a time.
@@ -116,11 +117,11 @@ impl<R> Ring<R> {
     fn enter(&mut self, entry: &squeue::Entry) -> bool {
         // SAFETY: the kernel uses the memory and the descriptor of the entry until its completion.
         // - A request lies in `self.jobs` from before this call until `reap` has seen its
-        //   completion, or for ever: `drop` waits for all completions and leaks the requests if it
-        //   cannot. There it owns its buffer, whose octets are on the heap and do not move with it,
-        //   and its segment, which keeps the file open. Nothing accesses the buffer meanwhile: a
-        //   read's buffer has no other owner, and a group's is in an `Arc` whose other owners only
-        //   read.
+        //   completion. `finish`, which `drop` calls, waits for all completions. If it cannot, it
+        //   leaks the octets, which stay on the heap. In `self.jobs` a request owns its buffer,
+        //   whose octets are on the heap and do not move with it, and its segment, which keeps the
+        //   file open. Nothing accesses the buffer meanwhile: a read's buffer has no other owner,
+        //   and a group's is in an `Arc` whose other owners only read.
         // - The poll of a descriptor names no memory.
         let pushed = unsafe { self.ring.submission().push(entry) };
         pushed.is_ok()
@@ -164,6 +165,24 @@ impl<R> Ring<R> {
         result.map(|()| is_awoken)
     }
 
+    /// Waits until every request in flight is done, and calls `done` with each. Used when the ring
+    /// ends, also after [`Ring::wait`] failed: no request is lost. The memory of requests whose
+    /// completions cannot be received is leaked, because the kernel may still use it.
+    pub(crate) fn finish(&mut self, mut done: impl FnMut(Job<R>, io::Result<()>)) {
+        while self.in_flight() > 0 {
+            if self.wait(None, &mut done).is_err() {
+                break;
+            }
+        }
+        for (at, slot) in self.jobs.iter_mut().enumerate() {
+            if let Some(job) = slot.take() {
+                self.free.push(at);
+                let (job, result) = abandon(job);
+                done(job, result);
+            }
+        }
+    }
+
     fn reap(&mut self, mut done: impl FnMut(Job<R>, io::Result<()>)) -> bool {
         let mut is_awoken = false;
         for completion in self.ring.completion() {
@@ -194,12 +213,109 @@ impl<R> Ring<R> {
 
 impl<R> Drop for Ring<R> {
     fn drop(&mut self) {
-        while self.in_flight() > 0 {
-            if self.wait(None, |job, _| drop(job)).is_err() {
-                // The kernel may still write to the buffers of these requests.
-                std::mem::forget(std::mem::take(&mut self.jobs));
-                return;
-            }
+        self.finish(|job, _| drop(job));
+    }
+}
+
+/// Takes the request from memory that the kernel may still use, and leaks that memory. The request
+/// gets other memory; a write is performed again from it, and a read has failed.
+fn abandon<R>(mut job: Job<R>) -> (Job<R>, io::Result<()>) {
+    match &mut job {
+        Job::Read { buffer, .. } => {
+            std::mem::forget(std::mem::replace(buffer, Buffer::new(buffer.len())));
+            (job, Err(Errno::IO.into()))
         }
+        // The kernel only reads these octets, so this process may read them, too. Two writes of the
+        // same octets to the same position leave them there in either order.
+        Job::Write(writing) => {
+            std::mem::forget(writing.buffer.clone());
+            let result = job.run();
+            (job, result)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
+    use std::sync::Arc;
+
+    use namely_host::disk::File;
+    use namely_host::shares::Owner;
+    use namely_testkit::{Need, or_skip};
+
+    use super::super::log::GroupWrite;
+    use super::super::segment::Segment;
+    use super::*;
+
+    const OCTETS: u64 = 4096;
+
+    fn segment() -> Arc<Segment> {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(2 * OCTETS).unwrap();
+        Arc::new(Segment::new(1, 0, File::from_inner(file).into(), 2 * OCTETS, false))
+    }
+
+    /// A read of the first block and a write of the second one.
+    fn jobs(segment: &Arc<Segment>) -> [Job<()>; 2] {
+        let mut octets = Buffer::new(OCTETS as usize);
+        octets.fill(7);
+        let read = Job::Read {
+            segment: segment.clone(),
+            offset: 0,
+            buffer: Buffer::new(OCTETS as usize),
+            reader: (),
+            holder: Owner::Root,
+        };
+        let write = GroupWrite {
+            number: 1,
+            segment: segment.clone(),
+            start: OCTETS,
+            octets: OCTETS as usize,
+            buffer: Arc::new(octets),
+        };
+        [read, Job::Write(write)]
+    }
+
+    /// Pushes both jobs and ends the ring, after `spoil`. Returns the results of the read and of
+    /// the write, and the octets of the second block.
+    fn ended(spoil: impl FnOnce(&mut Ring<()>)) -> Option<(Vec<(bool, bool)>, Vec<u8>)> {
+        let mut ring = or_skip(Need::Kernel, Ring::new())?;
+        ring.begin().unwrap();
+        let segment = segment();
+        for job in jobs(&segment) {
+            assert!(ring.push(job).is_ok());
+        }
+        spoil(&mut ring);
+        let mut results = Vec::new();
+        ring.finish(|job, result| results.push((matches!(job, Job::Read { .. }), result.is_ok())));
+        assert_eq!(ring.in_flight(), 0);
+        results.sort_unstable();
+        let mut octets = vec![0; OCTETS as usize];
+        segment.extent.read_exact_at(&mut octets, OCTETS).unwrap();
+        Some((results, octets))
+    }
+
+    #[test]
+    fn an_ended_ring_finishes_its_requests() {
+        let Some((results, octets)) = ended(|_| {}) else { return };
+        assert_eq!(results, [(false, true), (true, true)]);
+        assert!(octets.iter().all(|octet| *octet == 7));
+    }
+
+    #[test]
+    fn a_broken_ring_reports_its_requests() {
+        let spoil = |ring: &mut Ring<()>| {
+            let null = std::fs::File::open("/dev/null").unwrap();
+            // SAFETY: the descriptor is the ring's and stays open: `into_raw_fd` releases it again
+            // below. The ring closes it, then as that of /dev/null.
+            let mut own = unsafe { OwnedFd::from_raw_fd(ring.ring.as_raw_fd()) };
+            rustix::io::dup2(&null, &mut own).unwrap();
+            let _ = own.into_raw_fd();
+            assert!(ring.wait(None, |_, _| panic!("nothing was submitted")).is_err());
+        };
+        let Some((results, octets)) = ended(spoil) else { return };
+        assert_eq!(results, [(false, true), (true, false)], "the read fails, the write is repeated");
+        assert!(octets.iter().all(|octet| *octet == 7));
     }
 }

@@ -64,13 +64,33 @@ pub(crate) enum Readers {
 /// Orders to the keeper.
 #[derive(Debug, Default)]
 pub(crate) struct Orders {
-    /// Synchronizations requested and done, and the error of the last one.
+    /// Synchronizations requested and done, by number.
     pub(crate) syncs_asked: u64,
     pub(crate) syncs_done: u64,
-    pub(crate) failed: Option<String>,
+    /// The last synchronization that a caller requested and that failed, with its error.
+    pub(crate) failed: Option<(u64, String)>,
+    /// The last synchronization that a caller requested. Only such a one reports a doubt: after a
+    /// periodic one, the loss of written data would stay unreported.
+    pub(crate) caller_sync: u64,
     /// Whether there may be work.
     pub(crate) is_woken: bool,
     pub(crate) is_closing: bool,
+}
+
+impl Orders {
+    /// Requests a synchronization for a caller. Returns its number.
+    pub(crate) fn request_sync(&mut self) -> u64 {
+        // A synchronization in progress does not cover Data that was written since it began.
+        self.syncs_asked += 1;
+        self.caller_sync = self.syncs_asked;
+        self.syncs_asked
+    }
+
+    /// Returns the error of the synchronization with this number, or of a later one.
+    pub(crate) fn sync_failure(&self, number: u64) -> Option<String> {
+        let covers = |failed: &&(u64, String)| number <= failed.0;
+        self.failed.as_ref().filter(covers).map(|(_, message)| message.clone())
+    }
 }
 
 /// A tier, as all its threads share it.
@@ -528,7 +548,7 @@ impl Shared {
     /// Records a failed write.
     pub(crate) fn note_write_error(&self, error: TierError) {
         self.counters.write_errors.add(1);
-        self.health.doubt();
+        self.health.doubt(&error);
         self.note_fault(error, true);
     }
 

@@ -5,6 +5,7 @@ use super::*;
 
 mod below;
 mod device;
+mod failures;
 mod hostile;
 
 fn packet(number: u64) -> (Name, Vec<u8>) {
