@@ -49,7 +49,7 @@ pub const LABEL_MS_MAX: u64 = 10_000;
 /// A further neighbor receives none.
 /// - Counter: `congestion_untold`
 /// - Tests: `busy_announcements_past_the_limit_are_counted`
-pub const TOLD_FACES_MAX: usize = 256;
+pub const NOTIFIED_FACES_MAX: usize = 256;
 
 /// The neighbors that have received an announcement, and the time of the next one.
 #[derive(Default)]
@@ -67,7 +67,7 @@ pub(crate) fn is_announcement(name: NameRef<'_>) -> bool {
 /// Labels the face that an announcement came from. An announcement from an application, or on a
 /// link with several peers, is refused: it does not identify a next hop.
 #[cold]
-pub(crate) fn hear(counters: &TierCounters, ingress: &FaceHold<'_>, view: &InterestView<'_>, now_ns: u64) {
+pub(crate) fn receive(counters: &TierCounters, ingress: &FaceHold<'_>, view: &InterestView<'_>, now_ns: u64) {
     let is_neighbour = !ingress.is_local() && ingress.link_type() == LinkType::PointToPoint;
     let lifetime_ms = view.lifetime_or_default_ms().min(LABEL_MS_MAX);
     let until_ns = match view.name.as_bytes().strip_prefix(PREFIX) {
@@ -84,7 +84,7 @@ pub(crate) struct Announcements<R> {
     /// The interval of announcements, ns; 0: never.
     interval_ns: u64,
     /// Locked with no other lock held.
-    told: LeafLock<R, NotifiedFaces>,
+    notified: LeafLock<R, NotifiedFaces>,
 }
 
 /// Counters and random numbers for an announcement.
@@ -96,13 +96,13 @@ pub(crate) struct AnnouncementContext<'t> {
 
 impl<R: RawMutex> Announcements<R> {
     pub(crate) fn new(interval_ns: u64) -> Self {
-        Announcements { interval_ns, told: LeafLock::new(NotifiedFaces::default()) }
+        Announcements { interval_ns, notified: LeafLock::new(NotifiedFaces::default()) }
     }
 
     /// Announces that the tier was overloaded when an Interest from `downstream` arrived.
     /// Announcements repeat until the overload ends.
     #[cold]
-    pub(crate) fn tell<B: PacketBuf>(
+    pub(crate) fn notify<B: PacketBuf>(
         &self,
         downstream: &FaceHold<'_>,
         with: AnnouncementContext<'_>,
@@ -113,25 +113,25 @@ impl<R: RawMutex> Announcements<R> {
         {
             return;
         }
-        let mut told = self.told.lock();
-        if told.faces.contains(&downstream.key()) {
+        let mut notified = self.notified.lock();
+        if notified.faces.contains(&downstream.key()) {
             return;
         }
-        if told.faces.len() >= TOLD_FACES_MAX {
-            drop(told);
+        if notified.faces.len() >= NOTIFIED_FACES_MAX {
+            drop(notified);
             return with.counters.announcements_full.add(1);
         }
-        if told.faces.is_empty() {
-            told.next_ns = now_ns.saturating_add(self.interval_ns);
+        if notified.faces.is_empty() {
+            notified.next_ns = now_ns.saturating_add(self.interval_ns);
         }
         // Counted as a full list, because the neighbor misses the announcements in both cases.
-        if told.faces.try_reserve(1).is_err() {
-            drop(told);
+        if notified.faces.try_reserve(1).is_err() {
+            drop(notified);
             return with.counters.announcements_full.add(1);
         }
-        told.faces.push(downstream.key());
+        notified.faces.push(downstream.key());
         // The lock is released first, because the embedder may call back from `Output::send`.
-        drop(told);
+        drop(notified);
         self.announce(downstream, true, with, out);
     }
 
@@ -144,12 +144,12 @@ impl<R: RawMutex> Announcements<R> {
         now_ns: u64,
         out: &mut impl Output<B>,
     ) -> Option<u64> {
-        let told = self.told.lock();
-        let NotifiedFaces { faces: known, next_ns } = &*told;
+        let notified = self.notified.lock();
+        let NotifiedFaces { faces: known, next_ns } = &*notified;
         if known.is_empty() || now_ns < *next_ns {
             return (!known.is_empty()).then_some(*next_ns);
         }
-        drop(told);
+        drop(notified);
         self.repeat_announcement(faces, with, now_ns, out)
     }
 
@@ -163,13 +163,17 @@ impl<R: RawMutex> Announcements<R> {
     ) -> Option<u64> {
         // Called with no lock held: the embedder may take a lock of its own to answer.
         let is_busy = out.tier().is_some_and(|tier| tier.is_busy());
-        let mut told = self.told.lock();
-        told.faces.retain(|face| faces.is_registered(*face));
-        told.next_ns = now_ns.saturating_add(self.interval_ns);
+        let mut notified = self.notified.lock();
+        // Another worker may have announced since the caller released the lock.
+        if now_ns < notified.next_ns {
+            return (!notified.faces.is_empty()).then_some(notified.next_ns);
+        }
+        notified.faces.retain(|face| faces.is_registered(*face));
+        notified.next_ns = now_ns.saturating_add(self.interval_ns);
         // A copy, because packets are sent with no lock held.
-        let known = if is_busy { told.faces.clone() } else { core::mem::take(&mut told.faces) };
-        let next_ns = (!told.faces.is_empty()).then_some(told.next_ns);
-        drop(told);
+        let known = if is_busy { notified.faces.clone() } else { core::mem::take(&mut notified.faces) };
+        let next_ns = (!notified.faces.is_empty()).then_some(notified.next_ns);
+        drop(notified);
         for face in known {
             if let Some(face) = faces.hold_key(face) {
                 self.announce(&face, is_busy, with, out);

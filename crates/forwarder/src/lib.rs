@@ -109,7 +109,7 @@ mod wheel;
 pub use batch::Batch;
 pub use bpt::{BindError, Bound};
 pub use config::{Config, Sha256, UnsolicitedPolicy};
-pub use congestion::{LABEL_MS_MAX, TOLD_FACES_MAX};
+pub use congestion::{LABEL_MS_MAX, NOTIFIED_FACES_MAX};
 #[cfg(feature = "vip")]
 pub use control::ObjectControl;
 pub use control::{

@@ -15,7 +15,7 @@ use super::hooks::Hooks;
 use super::tier::unpark_for;
 use super::upstreams::{Forwarding, Routing};
 use super::{Pipeline, decided, ingress_allowed};
-use crate::congestion::{hear, is_announcement};
+use crate::congestion::{is_announcement, receive};
 use crate::counters::{DropReason, HotCounter, Packets};
 use crate::cs::{CS_DIGESTS_MAX, Lookup, UndigestedPacket};
 use crate::face_id::FaceId;
@@ -68,7 +68,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
                 return Err(DropReason::NextHopRefused);
             }
             if out.tier().is_some() && is_announcement(view.name) {
-                hear(&self.tables.cs.tier, ingress, view, self.context.now_ns);
+                receive(&self.tables.cs.tier, ingress, view, self.context.now_ns);
                 return Ok(());
             }
             if let Some(amended) = self.amended(view)? {

@@ -91,7 +91,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
             None => (TierAnswer::NoTier, false),
         };
         if is_busy && matches!(answer, TierAnswer::Busy | TierAnswer::Reading) {
-            self.tables.announcements.tell(arrived.ingress, self.tables.announcing(), arrived.now_ns, out);
+            self.tables.announcements.notify(arrived.ingress, self.tables.announcing(), arrived.now_ns, out);
         }
         match answer {
             TierAnswer::Reading => {

@@ -4,7 +4,7 @@
 use crate::bench::*;
 use crate::tier::Tiered;
 use namely_forwarder::{
-    Completion, Config, FaceId, FaceProperties, LABEL_MS_MAX, Outgoing, TOLD_FACES_MAX, TierAnswer,
+    Completion, Config, FaceId, FaceProperties, LABEL_MS_MAX, Outgoing, NOTIFIED_FACES_MAX, TierAnswer,
     TierMarking,
 };
 use namely_wire::InterestView;
@@ -162,10 +162,10 @@ fn busy_announcements_past_the_limit_are_counted() {
         let tier = tiered.bench.fw.counters().tier;
         (tier.announcements_sent, tier.announcements_full)
     };
-    for i in 0..=TOLD_FACES_MAX {
+    for i in 0..=NOTIFIED_FACES_MAX {
         let neighbour = tiered.bench.remote();
         tiered.receive(neighbour, interest(&format!("/a/{i}")).build());
-        let most = TOLD_FACES_MAX as u64;
+        let most = NOTIFIED_FACES_MAX as u64;
         assert_eq!(counts(&tiered), ((i as u64 + 1).min(most), (i as u64 + 1).saturating_sub(most)));
     }
 }
