@@ -96,7 +96,7 @@ pub(crate) fn meaning(errno: i32) -> &'static CStr {
         0 => c"no error",
         libc::ECONNREFUSED => c"no router answers there",
         libc::ENOTCONN => c"the socket is not bound yet",
-        libc::EADDRINUSE => c"the prefix overlaps that of another producer of this process",
+        libc::EADDRINUSE => c"the prefix overlaps a bound one, or another producer has the store",
         libc::EACCES => c"the router refuses the prefix",
         libc::EADDRNOTAVAIL => c"the name is outside the socket's prefix",
         libc::ENAMETOOLONG => c"the prefix or name is too long",

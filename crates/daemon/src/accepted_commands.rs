@@ -38,13 +38,13 @@ impl AcceptedCommandsFile {
             return None;
         }
         let opened = place(config)
-            .ok_or_else(|| "there is no folder for it".to_owned())
+            .ok_or_else(|| "no folder for the file: set STATE_DIRECTORY, or listen on a Unix socket".to_owned())
             .and_then(|path| Self::open_at(&path).map_err(|error| format!("{}: {error}", path.display())));
         opened
             .inspect_err(|why| {
                 tracing::warn!(
-                    "which commands were taken is not kept ({why}): a router that starts again may take a command \
-                     again that a host has signed whose clock is ahead"
+                    "accepted commands are not saved ({why}): after a restart, the router may accept a command a \
+                     second time if the clock of its signer is ahead"
                 );
             })
             .ok()
@@ -72,7 +72,7 @@ impl AcceptedCommandsFile {
             file.read_exact_at(&mut octets, 0)?;
         }
         let Some(records) = octets.strip_prefix(HEAD) else {
-            return Err(io::Error::other("it is something else: remove it"));
+            return Err(io::Error::other("the file is no record of accepted commands: remove it"));
         };
         let former = records.chunks_exact(TAKEN_RECORD_OCTETS).filter_map(|record| record.try_into().ok());
         let former = former.collect();

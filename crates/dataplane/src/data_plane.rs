@@ -332,8 +332,10 @@ impl DataPlane {
     /// Stops the data plane, and waits until its workers have ended.
     pub fn stop(&self) {
         self.request_stop();
-        // Taken out, so that a second call joins nothing.
-        for thread in std::mem::take(&mut *self.threads.lock()) {
+        // Locked until all have ended, so that a concurrent call waits for them, too. Taken out, so
+        // that a later call joins nothing.
+        let mut threads = self.threads.lock();
+        for thread in std::mem::take(&mut *threads) {
             if thread.join().is_err() {
                 tracing::error!("the data plane ended by a panic");
             }

@@ -66,7 +66,7 @@ impl fmt::Display for BindError {
             BindError::NotUpper => "only an application's face can bind a prefix",
             BindError::TableFull => "too many prefixes are bound: release some or raise bindings_max",
             BindError::OwnerFull => "this user has bound as many prefixes, or as long ones, as one may",
-            BindError::NoMemory => "there is no memory for it: try again later",
+            BindError::NoMemory => "no memory for the binding: try again later",
         })
     }
 }

@@ -92,7 +92,7 @@ pub enum FaceError {
     NotFound,
     /// The face `local` is permanent.
     Permanent,
-    /// There is no memory for it.
+    /// There is no memory for the face.
     NoMemory,
 }
 
@@ -102,7 +102,7 @@ impl fmt::Display for FaceError {
             FaceError::TableFull => "the face table is full: destroy faces or raise faces_max",
             FaceError::NotFound => "no such face: list the faces to see which exist",
             FaceError::Permanent => "the face local is permanent and cannot be released",
-            FaceError::NoMemory => "there is no memory for it: try again later",
+            FaceError::NoMemory => "no memory for the face: try again later",
         })
     }
 }

@@ -28,7 +28,7 @@ pub enum FibError {
     TableFull,
     /// The name has `nexthops_max` next hops.
     NextHopsFull,
-    /// There is no memory for it.
+    /// There is no memory for the next hop.
     NoMemory,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for FibError {
             FibError::NoFace => "no such face: list the faces to see which exist",
             FibError::TableFull => "the FIB is full: remove routes or raise fib_entries_max",
             FibError::NextHopsFull => "the prefix has as many next hops as nexthops_max allows",
-            FibError::NoMemory => "there is no memory for it: remove routes, or try again later",
+            FibError::NoMemory => "no memory for the next hop: remove routes, or try again later",
         })
     }
 }

@@ -39,7 +39,7 @@ pub enum Fault {
     Disconnected(Text<96>),
     /// The peer's: octets that are no message.
     #[error("not a memif message")]
-    BadMessage(MessageError),
+    BadMessage(#[source] MessageError),
     /// The peer's: not the expected message, or without its descriptor.
     #[error("a message out of order")]
     Unexpected,

@@ -150,11 +150,13 @@ pub enum Message {
 }
 
 /// The reason why octets are no message. The fault is the peer's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
     /// Not [`MESSAGE_OCTETS`] octets.
+    #[error("a message has {MESSAGE_OCTETS} octets")]
     BadLength,
     /// No such type.
+    #[error("a message of an unknown type")]
     UnknownType,
 }
 

@@ -57,15 +57,15 @@ fn nb_cache_cases_keep_the_papers_order() {
     keep("nb-cache-cases", &table);
     common::shown(PAGE, "nb-cache-cases", &table.text());
     let [a, b, c, d, a_ecn, b_ecn, nbcc] = &outcomes;
-    assert!(outcomes.iter().all(|outcome| outcome.data == a.data), "all comes in each case");
+    assert!(outcomes.iter().all(|outcome| outcome.data == a.data), "every Data arrives in each case");
     assert!(b.rtt_ms <= 0.3 * a.rtt_ms, "NB-24: -70 %");
     assert!(b.throughput >= 2.3 * a.throughput, "NB-25: +130 %");
-    assert!(c.throughput < b.throughput && d.throughput < b.throughput, "each part has its share");
+    assert!(c.throughput < b.throughput && d.throughput < b.throughput, "each mechanism adds throughput");
     assert!(a_ecn.throughput < b_ecn.throughput && b_ecn.throughput < nbcc.throughput, "NB-26");
     assert!(b_ecn.window < nbcc.window && b_ecn.rtt_ms < nbcc.rtt_ms, "later marks, longer waits");
-    assert!(a_ecn.rtt_ms < a.rtt_ms && nbcc.rtt_ms < b.rtt_ms, "a window makes all of them wait less");
-    assert!(nbcc.heard[1] > 0 && nbcc.heard[2] > 0, "R2 and R3 hear of R4: {:?}", nbcc.heard);
-    assert_eq!((b_ecn.heard, nbcc.heard[3]), ([0; 4], 0), "and who is asked by all hears nothing");
+    assert!(a_ecn.rtt_ms < a.rtt_ms && nbcc.rtt_ms < b.rtt_ms, "windows shorten the round trips");
+    assert!(nbcc.heard[1] > 0 && nbcc.heard[2] > 0, "R2 and R3 receive announcements of R4: {:?}", nbcc.heard);
+    assert_eq!((b_ecn.heard, nbcc.heard[3]), ([0; 4], 0), "R4, the last router, receives none");
 }
 
 /// NB-26: the reads of Table II, taken literally, explain neither the paper's throughput of B nor
@@ -98,7 +98,7 @@ fn an_idle_disk_is_never_bypassed() {
     let outcome = run(NbCache { offered: 2_000, ..NbCache::new(Case::B) });
     assert_eq!((outcome.bypassed, outcome.writes_bypassed), ([0; 4], [0; 4]));
     let blocking = run(NbCache::new(Case::A));
-    assert_eq!(outcome.reads, blocking.reads, "each reads all that it holds of what comes to it");
+    assert_eq!(outcome.reads, blocking.reads, "each router reads every record that an Interest matches");
 }
 
 /// NB-27.
@@ -178,7 +178,7 @@ fn bypassed_interests_fill_the_next_routers() {
             });
         }
         done_ms.push(last_ms);
-        let title = format!("{}: log10 of what waits at R1 to R4", case.label());
+        let title = format!("{}: log10 of waiting requests at R1 to R4", case.label());
         panels.push(Panel { title, x_max: 2000.0, y_max: 4.0, lines });
     }
     let behind = |panel: &Panel| {
@@ -187,7 +187,7 @@ fn bypassed_interests_fill_the_next_routers() {
     };
     assert!(behind(&panels[1]) > 2.0 * behind(&panels[0]).min(1.5), "R2 to R4 share the load");
     assert!(done_ms[1] < 0.5 * done_ms[0], "R1 is done sooner: {done_ms:?} ms");
-    let mut table = Table::new(&["case", "R1 has taken in all, ms"]);
+    let mut table = Table::new(&["case", "R1 has accepted all, ms"]);
     table.row(["A".to_owned(), format!("{:.0}", done_ms[0])]);
     table.row(["B".to_owned(), format!("{:.0}", done_ms[1])]);
     keep("nb-cache-ingress", &table);

@@ -46,7 +46,7 @@ class NotConnected(Error, errno=_errno.ENOTCONN):
 
 
 class PrefixInUse(Error, errno=_errno.EADDRINUSE):
-    """The prefix overlaps that of another producer of this process (`EADDRINUSE`)."""
+    """The prefix overlaps a bound one, or another producer has the store (`EADDRINUSE`)."""
 
 
 class RouterRefused(Error, PermissionError, errno=_errno.EACCES):

@@ -25,7 +25,7 @@ impl Neighbors {
         }
         let is_own = |entry: &&NeighborStatus| is_own(entry.state);
         let others: Vec<&NeighborStatus> = all.iter().filter(|entry| !is_own(entry)).collect();
-        let columns = ["link", "station", "state", "face", "mtu", "heard", "prefixes", "key"];
+        let columns = ["link", "station", "state", "face", "mtu", "seen", "prefixes", "key"];
         let rows: Vec<Vec<Cell>> = others.iter().map(|entry| row(entry)).collect();
         ctx.out.table(&columns, &rows);
         for (entry, prefix) in
@@ -65,7 +65,7 @@ fn is_own(state: NeighborState) -> bool {
 fn row(entry: &NeighborStatus) -> Vec<Cell> {
     let is_quarantined = entry.state == NeighborState::Quarantined;
     let seconds = entry.silent_ms.map(|ms| format!("{}.{} s", ms / 1000, ms % 1000 / 100));
-    let heard = seconds.map(|s| if is_quarantined { format!("for {s}") } else { format!("{s} ago") });
+    let seen = seconds.map(|s| if is_quarantined { format!("for {s}") } else { format!("{s} ago") });
     let refused = entry.refused.iter().map(|prefix| format!("{prefix} (refused)"));
     let prefixes: Vec<String> = entry.accepted.iter().map(Name::to_string).chain(refused).collect();
     vec![
@@ -74,7 +74,7 @@ fn row(entry: &NeighborStatus) -> Vec<Cell> {
         entry.state.as_str().into(),
         entry.face_id.into(),
         entry.mtu.into(),
-        heard.into(),
+        seen.into(),
         (!prefixes.is_empty()).then(|| prefixes.join(" ")).into(),
         // 8 octets suffice to distinguish keys.
         (!entry.key.is_empty()).then(|| hex(&entry.key[..entry.key.len().min(8)])).into(),

@@ -50,6 +50,20 @@ impl List {
     }
 }
 
+/// The short names of the strategies, in the order of the help.
+pub(super) const STRATEGIES: [&str; 10] = [
+    "best-route",
+    "multicast",
+    "asf",
+    "random",
+    "weighted-load-balancer",
+    "multipath",
+    "self-learning",
+    "vip",
+    "round-robin",
+    "fast-route",
+];
+
 /// Choose a strategy.
 #[derive(Debug, Args)]
 #[command(
@@ -91,5 +105,18 @@ impl Unset {
             || json!({"prefix": self.prefix.to_string()}),
         );
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_lists_every_strategy() {
+        let help = Set::augment_args(clap::Command::new("set")).get_after_help().map(ToString::to_string);
+        let help = help.unwrap_or_default();
+        let (first, _) = help.split_once('\n').unwrap_or_default();
+        assert_eq!(first, format!("Strategies: {}", STRATEGIES.join(", ")));
     }
 }

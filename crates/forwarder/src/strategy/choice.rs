@@ -25,7 +25,7 @@ pub enum StrategyError {
     TableFull,
     /// The choice for `/` can be changed but not removed.
     Root,
-    /// There is no memory for it.
+    /// There is no memory for the choice.
     NoMemory,
 }
 
@@ -52,7 +52,7 @@ impl fmt::Display for StrategyError {
             StrategyError::TableFull => {
                 f.write_str("too many strategy choices: unset some or raise strategy_choices_max")
             }
-            StrategyError::NoMemory => f.write_str("there is no memory for it: try again later"),
+            StrategyError::NoMemory => f.write_str("no memory for the choice: try again later"),
             StrategyError::Root => f.write_str("the choice for / cannot be unset: set another strategy"),
         }
     }

@@ -63,8 +63,8 @@ struct MemifSender {
 
 /// Prepares the asynchronous requests that wake peers without blocking.
 fn prepare() -> Result<(), OpenError> {
-    let doing = "shared memory needs asynchronous requests of the system, of which fs.aio-max-nr are \
-                 in use or none are there";
+    let doing = "cannot set up asynchronous requests for shared memory: the kernel has none, or all \
+                 fs.aio-max-nr are in use";
     namely_memif::prepare().map_err(OpenError::system(doing))
 }
 

@@ -165,7 +165,7 @@ impl RightFacts {
             steps.push(Step { at: "signed", found: self.signed.as_ref().map_or_else(unreported, why) });
         }
         steps.push(Step {
-            at: "not told",
+            at: "unchecked",
             found: "limits and parameters are checked when the command arrives".into(),
         });
         steps
