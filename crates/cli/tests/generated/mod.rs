@@ -5,6 +5,7 @@ mod counters;
 mod interfaces;
 mod limits;
 mod modules;
+mod performance;
 mod status;
 
 use std::collections::HashMap;
