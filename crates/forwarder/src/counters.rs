@@ -130,10 +130,11 @@ pub(crate) struct Counters {
     hot: Box<[HotCounters]>,
 }
 
-/// Parts of the counters that every packet changes.
+/// Number of parts into which the counters that every packet changes are split.
 const HOT_PARTS: usize = 16;
 
-/// Counters that every packet changes, by [`HotCounter`], on a cache line of their own.
+/// One part of the counters that every packet changes, indexed by [`HotCounter`]. Each part has a
+/// cache line of its own.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 pub(crate) struct HotCounters([Counter; 6]);
@@ -161,8 +162,7 @@ impl Counters {
     /// The part for packets that came from the face in `slot`. A face is read by one worker, so
     /// workers seldom share a part.
     pub(crate) fn of(&self, slot: u32) -> &HotCounters {
-        // By the face and not by the thread, because the core does not know the threads that call
-        // it.
+        // The face selects the part, because the core cannot identify the thread that calls it.
         &self.hot[slot as usize % HOT_PARTS]
     }
 

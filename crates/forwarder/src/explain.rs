@@ -76,7 +76,7 @@ pub(crate) fn explain<B: PacketBuf, R: RawMutex>(tables: &Tables<B, R>, name: Na
             measured: measured(hop.face),
         });
         let next_hops = next_hops.collect();
-        // No other lock may be taken under that of the memory.
+        // No other lock may be taken while the strategy memory is locked.
         drop(memory);
         Explanation {
             cached: tables.cs.peek(key),

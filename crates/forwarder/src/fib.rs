@@ -127,8 +127,8 @@ impl<R: RawMutex> Fib<R> {
     pub(crate) fn longest_match(&self, key: Key<'_>) -> NextHops {
         let nexthops = |n, pairs: Pairs<'_>| {
             let mut nexthops = NextHops { prefix_hash: key.hashes.hash(n), ..NextHops::none() };
-            // Bounded here, too: a reader during a write may see more pairs than there are next
-            // hops.
+            // A reader during a write may see more pairs than the entry has next hops, so the limit
+            // applies here, too.
             for hop in pairs.take(self.nexthops_max) {
                 if !nexthops.faces.push(FaceKey::from_bits(hop.0)) {
                     nexthops.is_cut = true;
@@ -147,7 +147,7 @@ impl<R: RawMutex> Fib<R> {
         self.table.find_longest(self.control.mutex(), key, hops)
     }
 
-    /// Prefetches the lengths that a lookup reads first; see [`crate::Batch`].
+    /// Prefetches the array of prefix lengths, which a lookup reads first; see [`crate::Batch`].
     pub(crate) fn prefetch_lengths(&self, hashes: &NameHashes) {
         self.table.prefetch_lengths(hashes);
     }
@@ -173,8 +173,8 @@ impl<R: RawMutex> Fib<R> {
     pub(crate) fn add(&self, key: Key<'_>, face: FaceKey, cost: u64) -> Result<(), FibError> {
         let Control { writer, by_face } = &mut *self.control.lock();
         let (n, new) = (key.hashes.len(), NextHop { face, cost });
-        // Reserved before anything changes: an entry that is missing in `by_face` would outlast its
-        // faces.
+        // The capacity is reserved before anything changes. An entry that is missing in `by_face`
+        // would outlast its faces.
         by_face.reserve().map_err(|_| FibError::NoMemory)?;
         let id = match self.table.find(writer, key, n) {
             Some(id) => {
@@ -218,9 +218,9 @@ impl<R: RawMutex> Fib<R> {
         was_there
     }
 
-    /// Removes up to `count` next hops of a released face; returns true if more may remain.
-    /// `removed` is called with each prefix, whose key is in `work`, under the lock of the FIB's
-    /// writers.
+    /// Removes up to `count` next hops of a released face; returns true if more may remain. Calls
+    /// `removed` with the key of each prefix, under the lock of the FIB's writers. The key is in
+    /// `work`.
     pub(crate) fn remove_face(
         &self,
         hasher: &NameHasher,
@@ -234,7 +234,7 @@ impl<R: RawMutex> Fib<R> {
         for _ in 0..count {
             let next = by_face.first_from(&(face, 0)).map(|(next, ())| next);
             let Some((_, id)) = next.filter(|(of, _)| *of == face) else { return false };
-            // One prefix at a time, all under one hold of the lock; `count` bounds its duration.
+            // The lock is held for all prefixes of this call; `count` bounds that time.
             by_face.remove(&(face, id));
             let Some(name) = self.table.name(writer, id, octets) else { continue };
             let key = Key::filled(hasher, name, hashes);
@@ -258,8 +258,8 @@ impl<R: RawMutex> Fib<R> {
         })
     }
 
-    /// Removes a next hop from the entry of the whole `key`. Removes the entry with its last next
-    /// hop.
+    /// Removes a next hop from the entry of the whole `key`. Removes the entry, too, if no next hop
+    /// remains.
     fn remove_nexthop(&self, writer: &mut Writer, key: Key<'_>, id: Id, face: FaceKey) {
         if self.table.retain_pairs(writer, id, |hop| hop.0 != face.bits()) == 0 {
             self.table.remove(writer, key, key.hashes.len(), id);

@@ -47,7 +47,7 @@ impl<B, R> Forwarder<B, R> {
     /// Octets of a bucket of the PIT with its lock (`IS-34`).
     pub const PIT_BUCKET_OCTETS: usize = Pit::<B, R>::BUCKET_OCTETS;
 
-    /// Octets of a pending Interest with one downstream and one upstream, beside its packet
+    /// Octets of a pending Interest with one downstream and one upstream, without its packet
     /// (`IS-27`).
     pub const PIT_ENTRY_OCTETS: usize = Pit::<B, R>::ENTRY_OCTETS;
 }
@@ -60,8 +60,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     ///
     /// # Errors
     ///
-    /// [`ConfigError`]: a limit of 0 where one is needed, one that is too large, or no memory for
-    /// the tables.
+    /// [`ConfigError`]: a limit is 0 but must be positive, a limit is too large, or there is no
+    /// memory for the tables.
     pub fn new(config: Config, seed: u128) -> Result<Self, ConfigError> {
         config.check()?;
         Forwarder::with_hasher(config, NameHasher::new(seed))
@@ -113,8 +113,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     /// Ends pending Interests past their deadline (guide 4.2.6, Interest Finalize) and runs the
     /// timers of strategies. Returns the time of the next call; `None` if no deadline or timer is
     /// pending. A pending Interest ends within about a millisecond after its lifetime, and no
-    /// packet reports this. `out` receives packets that a timer sends: announcements of a congested
-    /// tier.
+    /// packet reports this. `out` receives the packets that timers send: announcements of the
+    /// tier's congestion and of its end.
     pub fn expire<O: Output<B>>(&self, now_ns: u64, out: &mut O) -> Option<u64> {
         self.expire_within(now_ns, EXPIRED_PER_CALL_MAX, out).next_ns
     }
@@ -166,19 +166,19 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::OutOfMemory`]. Chunks that were made stay.
+    /// [`ConfigError::OutOfMemory`]. Chunks that were allocated before the error stay allocated.
     pub fn prepare(&self) -> Result<(), ConfigError> {
         self.tables.pit.prepare(self.tables.config.pit.entries_max)?;
         self.tables.cs.prepare(self.tables.config.cs.packets_max, self.tables.config.cs.entries_max)
     }
 
-    /// Allocates the next chunk of each table that uses more than half of its last chunk. If the
-    /// content store's hash tables are in use and lack chunks, allocates one of these, too. Returns
+    /// Allocates the next chunk of each table that uses more than half of its last chunk. Also
+    /// allocates a missing chunk of the content store's hash tables, if these are in use. Returns
     /// true if a chunk was allocated; another call may then allocate more.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::OutOfMemory`]. Chunks that were made stay.
+    /// [`ConfigError::OutOfMemory`]. Chunks that were allocated before the error stay allocated.
     pub fn grow(&self) -> Result<bool, ConfigError> {
         // An array, so that every table grows: `any` would stop at the first one that has grown.
         let grown = [
@@ -275,8 +275,8 @@ impl<B: PacketBuf, R: RawMutex> Forwarder<B, R> {
             Released::Freed => self.tables.counters.faces_freed.add(1),
             Released::Orphaned => self.tables.counters.faces_orphaned.add(1),
         }
-        // After the face is removed from the table, so that `DiscoveryControl` cannot add it again
-        // unnoticed.
+        // The face table no longer contains the face. A `DiscoveryControl` that adds the face
+        // after this step therefore detects the release, and removes it again.
         self.tables.discovery.lock().forget(key);
         // A caller that adds an entry for the face from now on removes it itself: see
         // [`Faces::was_released`]. The sweeps find the entries that were added before.

@@ -17,8 +17,8 @@ use crate::pit::Pit;
 
 /// The BPT, in which applications bind prefixes: [`crate::Forwarder::bindings`].
 ///
-/// A change takes the lock of the name's work memory, and under it that of the BPT's writers. While
-/// it holds only the first lock, it reads the owner of a face from the PIT, and the FIB.
+/// A change takes the lock of the name's work memory, and under it that of the BPT's writers. It
+/// reads the PIT (for the owner of a face) and the FIB while it holds only the first lock.
 pub struct BindingControl<'a, B, R> {
     pub(crate) names: &'a NameKeys<R>,
     pub(crate) bpt: &'a Bpt<R>,

@@ -43,8 +43,8 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Different for different names: the dead-nonce list stores no names, so it cannot distinguish
-/// colliding ones.
+/// Returns a Nonce that differs between names. The dead-nonce list stores hashes instead of names,
+/// so with one Nonce it could not distinguish colliding names.
 fn nonce_of(name: &Name, nonce: u8) -> [u8; 4] {
     let letters = name.components().fold(0, |letters: u8, c| letters << 1 | (c.value[0] & 1));
     [nonce, name.len() as u8, letters, 0]

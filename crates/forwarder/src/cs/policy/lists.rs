@@ -59,7 +59,8 @@ pub(crate) struct Record {
     pub(crate) generation: u32,
     pub(crate) octets: u32,
     pub(crate) components: u8,
-    /// Identifies the policy of the list: it alternates from one policy to the next.
+    /// Identifies the policy whose list contains the Data: each change of policy flips the value
+    /// for the new policy.
     pub(crate) turn: bool,
     /// The list that it is in; 0 for none.
     pub(crate) list: u32,
