@@ -54,7 +54,7 @@ pub enum Kind {
     Flows,
     /// Round trips.
     Ping,
-    /// Memory before and after objects.
+    /// Memory before and after the fetch of several objects.
     Memory,
     /// CPU time of an unused router.
     Idle,

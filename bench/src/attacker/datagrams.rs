@@ -16,7 +16,7 @@ use crate::attacks::RouterAddresses;
 /// Total number of pending Interests.
 const INTERESTS: u64 = 300_000;
 
-/// Number of peers that send them, each from an address of its own.
+/// Number of peers that send the Interests, each from an address of its own.
 const PEERS: u64 = 12;
 
 /// An hour.
@@ -33,16 +33,18 @@ const OBJECTS_PER_SECOND: f64 = 100.0;
 /// Content of a first fragment, octets.
 const FRAGMENT_OCTETS: usize = 1000;
 
-/// Number of first fragments: twice the limit of all faces together.
+/// Number of first fragments. Their content is twice the reassembly memory of all faces.
 const FRAGMENTS: u64 = 128 * 1024;
 
-/// Number of peers that send them.
+/// Number of peers that send the fragments.
 const FRAGMENT_PEERS: u64 = 256;
 
-/// Interests per second in the name of the victim's address, which requested nothing: 0.4 MB/s.
+/// Interests per second that the attacker sends from the victim's address, 0.4 MB/s. The victim
+/// requested nothing.
 const REFLECTED_PER_SECOND: f64 = 7000.0;
 
-/// Index of the victim's address among the attacker's addresses. Lower ones create faces.
+/// Index of the victim's address among the attacker's addresses. The addresses before it create
+/// faces.
 const VICTIM: u64 = SOURCES;
 
 /// Returns an address of this machine's own network that only the attacker uses.
@@ -95,8 +97,8 @@ pub(super) fn poison(place: &RouterAddresses, end: &End) -> io::Result<AttackCou
         for (number, (asked, data)) in (n * 3..).zip(poisoned(place, n)?) {
             asker.send(&asked.nonce(nonce(number)).lifetime_ms(1000).build())?;
             poisoner.send(&data)?;
-            // The router reads one socket after the other. The second copy arrives behind the
-            // Interest.
+            // The router may read the first copy before the Interest, which arrives on another
+            // socket. The second copy arrives after the Interest.
             std::thread::sleep(Duration::from_micros(300));
             poisoner.send(&data)?;
         }

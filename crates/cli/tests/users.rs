@@ -30,8 +30,9 @@ impl Shared {
         }
         let home = Home::new();
         let namely = home.path("namely");
-        // Another process copies the file: a child that another test has just forked would hold a
-        // descriptor of this process open for writing, which prevents execution.
+        // Another process copies the file. A child that another test has just forked would inherit
+        // this process's descriptor of the copy, and no file that is open for writing can be
+        // executed.
         let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_namely")).arg(&namely).status().unwrap();
         assert!(copied.success());
         allow(home.path("."), 0o755);
@@ -63,7 +64,7 @@ impl Shared {
         path
     }
 
-    /// A router of the user `uid` with its socket, which everybody may use, at `socket`.
+    /// Starts a router of the user `uid` that listens at `socket`. Every user may connect.
     fn start_router_of(&mut self, uid: u32, socket: &Path) {
         let uri = format!("unix://{}", socket.display());
         let command = self.namely_of(uid, &["up", "--no-config", "--listen", &uri]);

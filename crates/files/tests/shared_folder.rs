@@ -39,7 +39,7 @@ impl Producer for Stalling {
     }
 }
 
-/// A file of four manifests' segments that is served, and a folder to fetch it into.
+/// A served file whose segments need four manifests, and a folder to fetch it into.
 struct Shared {
     stalls: Arc<AtomicBool>,
     consumer: Consumer,

@@ -36,7 +36,7 @@ fn alone() -> MutexGuard<'static, ()> {
 fn connection(to: SocketAddr, request: &str) -> TcpStream {
     let mut stream = TcpStream::connect(to).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    // The gateway may have closed the connection already, which no test depends on.
+    // The write fails if the gateway has closed the connection already. No test depends on that.
     let _ = stream.write_all(request.as_bytes());
     stream
 }
@@ -233,8 +233,8 @@ fn large_bodies_stay_within_the_budget() {
             })
         })
         .collect();
-    // Two bodies fit, because three bodies and their heads need more than three quarters of the
-    // budget.
+    // Large bodies may use three quarters of the budget. Two bodies fit; three bodies with their
+    // heads do not.
     let counters = world.egress.counters();
     let refused = wait_until_true(|| counters.bodies_full.load(Ordering::Relaxed) >= 28);
     let small: Vec<_> = (0..5).map(|n| world.get(&format!("/small/{n}")).0).collect();

@@ -1,12 +1,12 @@
-//! A program prints through one module of its crate. The functions of that module accept escaped
-//! text only. A print elsewhere would send file names and foreign text to the terminal unescaped.
+//! Programs print only through the modules in [`WRITERS`], which write escaped text. A print
+//! elsewhere would send file names and foreign text to the terminal unescaped.
 
 use std::fs;
 use std::path::Path;
 
 use super::root;
 
-/// Folders: their sources print only through the modules below.
+/// Folders whose sources print only through the modules below.
 const SOURCES: [&str; 3] = ["crates", "bindings/c/src", "bindings/python/src"];
 
 /// The modules that write to a terminal, each with its reason.
@@ -42,7 +42,8 @@ fn is_left_out(path: &Path) -> bool {
     matches!(name, "tests" | "tests.rs" | "examples" | "target")
 }
 
-/// Adds the lines of a source that write by themselves, except for its tests.
+/// Adds the lines of the sources below `folder` that write to a terminal. Skips tests and the
+/// modules in [`WRITERS`].
 fn search(folder: &Path, found: &mut Vec<String>) {
     for entry in fs::read_dir(folder).expect("a folder of the sources").flatten() {
         let path = entry.path();

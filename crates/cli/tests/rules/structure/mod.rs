@@ -11,7 +11,7 @@ use std::path::Path;
 use self::modules::Modules;
 use super::{list, metadata, text};
 
-/// Files that may import one another.
+/// Maximum number of files that may import one another.
 const RING_FILES_MAX: usize = 5;
 
 /// The largest ring of each crate that has one: its files, each with those that it imports.
