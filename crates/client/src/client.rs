@@ -16,12 +16,12 @@ pub struct Client {
 }
 
 impl Client {
-    /// Connects to the router at the address `router`, or without one to the first that
-    /// [`Connection::find`] finds. `signer` signs commands. A digest suffices if the router
-    /// identifies the user by its socket.
+    /// Connects to the router at the address `router`. Without an address, connects to the first
+    /// router that [`Connection::find`] finds. `signer` signs commands. A digest suffices if the
+    /// router identifies the user by its socket.
     ///
     /// # Errors
-    /// [`ClientError::Connection`]: no router was reached, or `router` is not an address of one.
+    /// [`ClientError::Connection`]: no router was reached, or `router` is not a router's address.
     pub fn find(router: Option<&str>, signer: Signer) -> Result<Self, ClientError> {
         let options = Options { reconnect: Duration::ZERO, signer, ..Options::default() };
         Ok(Client { connection: Connection::find(router, options)? })
@@ -68,7 +68,8 @@ pub fn default_signer() -> Signer {
     KeyChain::open_default().ok().and_then(of_key).unwrap_or_else(Signer::digest_sha256)
 }
 
-/// Returns Mask and Flags for the switches that are not `None`; `None` twice if all are.
+/// Returns Mask and Flags for the switches that are not `None`. If all switches are `None`, both
+/// results are `None`.
 pub(crate) fn flags(switches: &[(Option<bool>, u64)]) -> (Option<u64>, Option<u64>) {
     let mut set = None;
     for (switch, bit) in switches {

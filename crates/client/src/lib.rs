@@ -5,7 +5,7 @@
 //! connection of `namely-transport`. It returns the protocol's own values ([`namely_messages`]). A
 //! router on the same host identifies the user by the socket; over the network a command needs a
 //! key that the router trusts. Answers are not verified: they are as trustworthy as the connection
-//! to the router. The crate makes no decision of a router, and is not for the forwarding path.
+//! to the router. The crate contains no part of a router, and is not for the forwarding path.
 //!
 //! ```no_run
 //! use namely_client::{Client, FaceProperties, RouteOptions, default_signer};

@@ -91,7 +91,8 @@ impl Client {
     /// cannot be decoded.
     pub fn ask_hop(&mut self, name: &Name, hops: u8, number: u64) -> Result<HopOutcome, ClientError> {
         for attempt in 0..HOP_ATTEMPTS {
-            // A new name for each attempt: routers remember the Nonce of a looped Interest.
+            // Each attempt has a name of its own. The previous attempt may still be pending at a
+            // router, which would treat an Interest of the same name as a retransmission.
             let asked = hop_name(name, number.wrapping_add(attempt.into()));
             let interest = InterestBuilder::new(asked).must_be_fresh().lifetime_ms(HOP_LIFETIME_MS);
             // One more, because the connected router decrements HopLimit, too.

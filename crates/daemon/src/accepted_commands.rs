@@ -4,7 +4,7 @@
 //! the first Unix socket. It is opened before the process drops its privileges, and only if the
 //! configuration has keys for commands. Without the file, the router accepts no command signed
 //! before its start, and its next run may accept a replayed command of a host whose clock is ahead.
-//! This is logged.
+//! The router logs a warning if it cannot use the file.
 
 use std::fs::File;
 use std::io;

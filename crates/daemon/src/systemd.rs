@@ -65,7 +65,7 @@ fn notify(state: &[NotifyState<'_>]) {
     }
 }
 
-/// Calls `ask` with a sender. Returns true if an answer arrives by it within `patience`.
+/// Calls `ask` with a sender. Returns true if an answer arrives through it within `patience`.
 pub(crate) fn is_answered(patience: Duration, ask: impl FnOnce(SyncSender<()>)) -> bool {
     let (answer, answered) = sync_channel(1);
     ask(answer);

@@ -18,8 +18,8 @@ pub struct Waker(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     eventfd: OwnedFd,
-    /// Whether the waiter was woken and has not reset yet. Another system call would have no
-    /// effect.
+    /// Whether the waiter was woken and has not reset yet. Then a further wake-up makes no system
+    /// call.
     raised: AtomicBool,
 }
 

@@ -34,7 +34,7 @@ pub struct LinkConfig {
     pub local_fields: bool,
     /// Whether lost frames are retransmitted. Only for datagrams between two endpoints.
     pub reliability: bool,
-    /// When the queue of waiting frames is bad. The owner of the queue judges it
+    /// The CoDel settings of the queue of waiting frames. The owner of the queue applies them
     /// ([`crate::Codel`]).
     pub codel: CodelConfig,
     /// Whether a bad queue is reported by congestion marks.
@@ -216,7 +216,7 @@ impl<P: Clone + AsRef<[u8]>, R: Ord + Copy> LinkService<P, R> {
     /// Sends a packet. `emit` receives its frames in order.
     ///
     /// # Errors
-    /// [`LinkDrop::MtuTooSmall`], [`LinkDrop::NoMemory`]: nothing was emitted; counted.
+    /// [`LinkDrop::MtuTooSmall`], [`LinkDrop::NoMemory`]: nothing was emitted. The drop is counted.
     pub fn send(
         &mut self,
         outbound: Outbound<P>,
@@ -245,7 +245,7 @@ impl<P: Clone + AsRef<[u8]>, R: Ord + Copy> LinkService<P, R> {
     /// packet that the frame completes, if any.
     ///
     /// # Errors
-    /// The reason for which the frame was dropped; counted. The face continues.
+    /// The reason for which the frame was dropped. The drop is counted, and the face continues.
     #[inline(never)]
     pub fn receive<'a>(
         &mut self,

@@ -30,11 +30,11 @@ impl<H: Handler> Faces<H> {
     /// # Errors
     /// The errors of [`Faces::listen_unix`], and the system's error if memif cannot be used.
     pub fn listen_memif(&mut self, path: &Path, mode: u32) -> Result<FaceUri, OpenError> {
-        // Checked here, because the caller of this function receives the error.
+        // `accept` could not return this error to a caller.
         super::prepare()?;
         let (socket, file) = unix::listen(path, mode, SocketType::SEQPACKET)?;
         let handshakes = Handshakes::new(&socket).map_err(handshakes::failed)?;
-        // Connections accept descriptors while their handshakes are under way.
+        // Accepted connections inherit the refusal. It is lifted for the time of a handshake.
         let refuses_rights = self.options().refuses_rights && rights::refuse(&socket);
         let local = FaceUri::Memif { path: path.display().to_string(), id: 0 };
         let acceptor = MemifAcceptor {
@@ -99,7 +99,7 @@ impl<P: Buffer> MemifAcceptor<P> {
                 return;
             }
             if !self.refuses_rights && self.closer.is_swamped() {
-                // A refused connection may hold descriptors, too.
+                // Even a connection that is refused may carry descriptors to close.
                 return turn.rest(&self.handshakes);
             }
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;

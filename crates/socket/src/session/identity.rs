@@ -34,8 +34,8 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// Returns the configured identity, or the longest one above the prefix, with the certificate
-    /// that is valid for it at `now_ms` ([`namely_security::KeyEntry::certificates_at`]).
+    /// Returns the configured identity, or the longest one above the prefix, with its certificates.
+    /// The first is the one for `now_ms` ([`namely_security::KeyEntry::certificates_at`]).
     pub(super) fn find(prefix: &Name, source: &Source, now_ms: u64) -> Result<Self, BindError> {
         let chain = trust::key_chain(source.keychain.as_ref())?;
         let entry = match &source.identity {
