@@ -12,7 +12,7 @@ use crate::trace::Tracer;
 
 /// An immutable packet whose clones share the octets: a clone costs a reference count.
 pub trait PacketBuf: Clone + AsRef<[u8]> {
-    /// A new buffer of `len` octets, all of which `write` writes; `None` if the embedder has no
+    /// A new buffer of `len` octets. `write` must write all of them. `None` if the embedder has no
     /// free buffer. Used only where the core must change an Interest (to add or replace its Nonce,
     /// or to remove a forwarding hint), and for the announcements of a congested tier.
     fn build(len: usize, write: impl FnOnce(&mut [u8])) -> Option<Self>;
@@ -58,8 +58,8 @@ pub struct Outgoing<B> {
     pub packet: B,
     /// The headers to send it with.
     pub headers: LpHeaders,
-    /// The offset of HopLimit's octet in `packet` and the octet to send in its place: it is
-    /// decremented without a copy of the packet.
+    /// The offset of HopLimit's octet in `packet` and the octet to send in its place. HopLimit is
+    /// thus decremented without a copy of the packet.
     pub hop_limit: Option<(usize, u8)>,
 }
 
@@ -112,7 +112,8 @@ pub struct Learned<'a> {
     pub face: FaceId,
     /// Its name.
     pub data: NameRef<'a>,
-    /// The whole Data, in which an embedder finds attached announcements.
+    /// The whole Data, in the buffer of the received packet. An embedder may identify the packet by
+    /// this address, for example to find the announcement that arrived with it.
     pub wire: &'a [u8],
 }
 

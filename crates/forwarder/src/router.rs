@@ -2,8 +2,8 @@
 //! control the FIB. An embedder whose FIB is computed elsewhere runs a [`Forwarder`] alone.
 //!
 //! The RIB changes the FIB through the same calls as any other user; the forwarder does not depend
-//! on it. An embedder with routes calls the methods here to expire entries and release faces. They
-//! do for the RIB what the forwarder's methods of the same name do for all other tables.
+//! on it. An embedder with routes calls the methods here to expire entries and release faces. Each
+//! does the work of the forwarder's method of the same name, and the same work for the RIB.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -53,7 +53,8 @@ pub struct RefusalEffect {
     pub routes: usize,
 }
 
-/// The cost of a learned route: as an announced one (NFD's value), more than others.
+/// The cost of a learned route. Announced routes have the same cost, which is NFD's; other routes
+/// usually cost less.
 const LEARNED_COST: u64 = 2048;
 
 /// Routes that one `expire` ends.
@@ -138,8 +139,8 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
         [rib.next_deadline_ns(), more].into_iter().flatten().min()
     }
 
-    /// Removes the routes of up to `count` names over released faces, and handles as many such
-    /// faces at most; returns true if more may remain.
+    /// Removes routes over released faces. One call handles up to `count` names, and up to `count`
+    /// faces. Returns true if more may remain.
     fn sweep(&self, count: usize) -> bool {
         let mut left = count.min(SWEPT_AT_ONCE_MAX);
         while left > 0 {
@@ -167,7 +168,7 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
 /// Routes.
 impl<B: PacketBuf, R: RawMutex> Router<B, R> {
     /// Adds a route or renews the one with the same name, face and origin. The FIB has changed when
-    /// this returns, except for longer names that inherit the route: beyond one round of them,
+    /// this returns. If many longer names inherit the route, one round of them has changed, and
     /// calls of [`Router::expire`] update the rest. The route's ExpirationPeriod begins at
     /// `now_ns`. The route is charged to the router itself: see [`Router::rib_register_for`] for
     /// others.
@@ -200,9 +201,9 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
         self.enter_route(name, RouteOwner { face: key, holder: who }, route, now_ns)
     }
 
-    /// Adds a route learned from Data ([`crate::Learned`]): it lasts [`LEARNED_ROUTE_MS`],
-    /// costs as much as an announced one, is not inherited by names below that have their own, and
-    /// is charged to the owner of the face.
+    /// Adds a route learned from Data ([`crate::Learned`]). The route lasts [`LEARNED_ROUTE_MS`],
+    /// costs as much as an announced one, and is charged to the owner of the face. Longer names
+    /// with routes of their own do not inherit it.
     ///
     /// # Errors
     ///
@@ -231,7 +232,8 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
     /// digest. The Data is removed from the content store, and the learned routes of its object are
     /// removed, so that the next Interest is a discovery. For [`DOUBTED_NS`](crate::DOUBTED_NS) the
     /// neighbors that the object was learned from receive discoveries only through their group. So
-    /// a false report turns unicast into multicast, and has no other effect.
+    /// a false report removes a cached copy and turns unicast into multicast, and has no other
+    /// effect.
     ///
     /// A name without an implicit digest has no effect.
     pub fn data_refused(&self, full_name: NameRef<'_>, now_ns: u64) -> RefusalEffect {
@@ -330,9 +332,9 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
         self.rib.lock().routes(name, now_ns)
     }
 
-    /// Adds the routes of some names, at most [`WALK_PLACES`], to `entries`, in the order of
-    /// names: the first ones, or those after `last`. Returns the last name, unless there are none
-    /// after it.
+    /// Appends the routes of at most [`WALK_PLACES`] names to `entries`, in the order of names.
+    /// Starts after the name `last`; `None` starts at the first name. Returns the last appended
+    /// name if there are more names.
     pub fn rib_walk(&self, last: Option<&Name>, now_ns: u64, entries: &mut Vec<RibEntry>) -> Option<Name> {
         self.rib.lock().walk(last, WALK_PLACES as usize, now_ns, entries)
     }

@@ -9,7 +9,8 @@ use namely_memif::{Budget, Fault, Handshake, Interface, Options, Progress, PushO
 use rustix::fs::{MemfdFlags, SealFlags};
 use support::*;
 
-/// A server's answers to changed messages of a correct client.
+/// The result of a server's handshake with a correct client whose messages `change` alters or
+/// omits.
 fn answer(options: Options, change: impl Fn(usize, Message) -> Option<Message>) -> Result<Progress, Fault> {
     let (near, far) = sockets();
     let server = Handshake::server(near, options, &Budget::new(1 << 20)).unwrap();
@@ -222,7 +223,8 @@ fn a_peers_buffers_are_checked_before_writes() {
     );
 }
 
-/// A client of this crate, and its memory in the hands of a misbehaving server.
+/// A connected client of this crate, the server's socket, and the client's memory, in which a test
+/// writes as a misbehaving server does.
 fn client_of_raw_server() -> (Interface, OwnedFd, OwnedFd) {
     let (near, far) = sockets();
     let hello = Message::Hello(Hello {
@@ -312,7 +314,7 @@ fn a_receiver_unmasks_masked_wake_ups() {
 #[test]
 fn a_full_blocking_eventfd_blocks_no_sender() {
     let (mut server, client) = raw_pair();
-    // Its ring gives away as many buffers as there are slots.
+    // The client offers as many buffers as its ring has slots.
     client.set_head(RING, SLOTS as u16);
     let event = &client.events[1];
     let flags = rustix::fs::fcntl_getfl(event).unwrap();
@@ -341,7 +343,7 @@ fn a_closed_peer_leaves_no_descriptors() {
         client.link.disconnect("enough");
         assert_eq!(server.link.check(), Err(Fault::Disconnected(Text::new("enough"))));
     }
-    // Tests of this file run beside this one; a leak would be several descriptors for each of the
-    // forty.
+    // Other tests of this file run at the same time. A leak would leave several descriptors for
+    // each of the forty pairs.
     assert!(descriptors() < before + 100, "{} descriptors, {before} before", descriptors());
 }

@@ -219,7 +219,8 @@ pub trait Tables {
     /// The face that has bound `name` or a prefix of it.
     fn bpt_bound_to(&self, name: NameRef<'_>) -> Option<FaceId>;
 
-    /// Number of components of the prefix of `name` that has a route to the face `local`.
+    /// Number of components of the prefix whose route leads `name` to the face `local`. `None` if
+    /// the FIB leads `name` elsewhere, or nowhere.
     fn bpt_routed(&self, name: NameRef<'_>) -> Option<usize>;
 
     /// The strategy choices, in the order of names.

@@ -1,8 +1,9 @@
 //! Deadlines of entries, in timer wheels. Each group of ids has its own wheel, so that workers
 //! seldom contend for the same lock.
 //!
-//! A satisfied entry leaves its timer in the wheel. If its slot holds another entry when the timer
-//! fires, the timer is set again. Lifetimes are similar, so most entries need no change of a wheel.
+//! A satisfied entry leaves its timer in the wheel. A later entry in the same slot uses this timer,
+//! unless the timer would fire too late. A timer that fires before the deadline is set again.
+//! Lifetimes are similar, so most entries do not change a wheel.
 
 use alloc::boxed::Box;
 

@@ -1,5 +1,5 @@
-//! Best route (NFD's version 5): the cheapest next hop first; a retransmission tries the next one
-//! that was not used, then the one used longest ago.
+//! Best route (NFD's version 5). A new Interest goes to the cheapest next hop. A retransmission
+//! goes to the cheapest next hop without a pending answer, or else to the one used longest ago.
 
 use super::suppression::{Retransmission, decide};
 use super::{Pending, Strategy, Verdict};
