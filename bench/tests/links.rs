@@ -1,4 +1,4 @@
-//! `links`, run for real.
+//! Runs of `namely-bench links` with real programs and links.
 
 use std::process::Command;
 

@@ -1,5 +1,5 @@
-//! The transfer of a file by `namely serve` and `namely get`. One of them is counted. The other
-//! runs beside it, with a router in lockstep between them.
+//! The transfer of a file by `namely serve` and `namely get`. Callgrind counts the instructions of
+//! one of them. The other runs beside it, with a router in lockstep between them.
 
 use std::path::Path;
 use std::process::Command;

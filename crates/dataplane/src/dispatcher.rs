@@ -1,5 +1,5 @@
-//! The software dispatcher (`IS-39`): the packets of links that the system cannot spread over cores
-//! are handed from the worker that reads the link to other workers, by their name or at random.
+//! The software dispatcher (`IS-39`), for links whose packets the system cannot spread over cores.
+//! The worker that reads such a link hands its packets to other workers, by name or at random.
 //!
 //! The reading worker does the work that depends on the order of arrival: it reads the socket and
 //! reassembles fragments. Each resulting network packet waits in the queue of another worker, which

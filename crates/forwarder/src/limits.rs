@@ -119,8 +119,8 @@ impl PitLimits {
     }
 }
 
-/// Limits of the content store, which all apply. If one of them is 0 the store is empty: a router
-/// without a cache.
+/// Limits of the content store. All of them apply at the same time. If one is 0, the store stays
+/// empty: a router without a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CsLimits {
     /// Data packets in the content store.

@@ -131,10 +131,10 @@ fn modest_sources_are_served_first() {
     let mut sources = vec![(host(1000), 10 * US)];
     sources.extend((0..300).map(|n| (host(n), 500 * US)));
     let mut worker = Worker::new(sources);
-    // Each of the others has been served.
+    // Serves each of the other sources.
     (0..100).for_each(|_| drop(worker.turn(|number| number > 0)));
     for _ in 0..100 {
-        // It has one packet every third turn.
+        // Source 0 has one packet every third turn.
         worker.turn(|number| number > 0);
         worker.turn(|number| number > 0);
         worker.wait(0);
@@ -239,8 +239,8 @@ fn rarely_answered_holders_count_as_unanswered() {
     assert_eq!((class(1), class(2)), (3, UNANSWERED));
 }
 
-/// A worker receives requests of one host at these times. Returns for each whether the host counts
-/// as not answered.
+/// A worker serves one host several times. Each of `asks` is a time in ms, a number of packets and
+/// a number of answers. Returns for each whether the host counts as unanswered afterwards.
 fn asked(asks: &[(u64, u64, u64)]) -> Vec<bool> {
     let mut waiting = Waiting::default();
     let mut ask = |(ms, packets, answers): &(u64, u64, u64)| {

@@ -1,5 +1,5 @@
-//! The four routers of NB-Cache, judged and kept as tables beside the paper's
-//! (docs/experiments/nb-cache.md).
+//! The four routers of NB-Cache in the simulator. The tests check the results against the paper,
+//! and compare the tables with snapshots (docs/experiments/nb-cache.md).
 
 use crate::common;
 
@@ -163,7 +163,7 @@ fn bypassed_interests_fill_the_next_routers() {
         NbCache::new(case).run(|now_ns, disks| {
             let now_ms = now_ns as f64 / 1e6;
             for (line, disk) in lines.iter_mut().zip(disks) {
-                // As the paper draws them: by their logarithms.
+                // The paper plots logarithms, too.
                 line.push((now_ms, ((disk.waiting + disk.pending) as f64 + 1.0).log10()));
             }
             if disks[0].waiting > 0 {

@@ -40,7 +40,7 @@ pub enum Need {
     Root,
     /// Network namespaces: root, `ip`, and a kernel that permits them.
     Namespaces,
-    /// `tc` and netem, which loses and delays.
+    /// `tc` and netem, which drops and delays packets.
     Netem,
     /// `unshare`, and mounting a small disk.
     Mount,

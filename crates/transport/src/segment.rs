@@ -106,9 +106,9 @@ impl SegmentWriter {
         }
     }
 
-    /// Returns the maximum octets of Content with which the packet of every segment up to
-    /// `last_segment` has at most `packet_octets_max`. Returns none if the packet of an empty
-    /// segment is longer already.
+    /// Returns the maximum octets of Content for packets of at most `packet_octets_max`. The result
+    /// holds for every segment up to `last_segment`. Returns `None` if the packet of an empty
+    /// segment is already longer.
     pub fn content_octets_max(&self, last_segment: u64, packet_octets_max: usize) -> Option<usize> {
         let empty = self.octets(last_segment, 0);
         let room = packet_octets_max.checked_sub(empty)?;

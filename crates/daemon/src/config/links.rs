@@ -19,7 +19,7 @@ pub struct Dispatcher {
     /// The rule that selects the worker of a packet.
     #[serde(deserialize_with = "dispatch_by")]
     pub by: DispatchBy,
-    /// Whether the first worker only reads these links.
+    /// Whether the first worker reads these links and does nothing else.
     pub own_core: bool,
     /// Maximum number of packets queued for one worker. Further ones are dropped.
     #[serde(deserialize_with = "queue_packets")]

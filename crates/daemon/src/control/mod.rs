@@ -28,7 +28,7 @@ use crate::home::RouterHandle;
 use crate::services::{Notice, Services};
 use namely_dataplane::{ControlEvent, ControlPacket, Inbox, InboxError, LearnedRoute};
 
-/// The longest sleep. No timer is due then; it only bounds the wait.
+/// Maximum duration of one sleep. No timer depends on it; it only bounds the wait.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
 
 /// The control thread's state.

@@ -48,7 +48,7 @@ impl<R> Drop for BatchContext<'_, R> {
 }
 
 impl<'f, R: RawMutex> BatchContext<'f, R> {
-    /// A context for the packets of `reserve`.
+    /// A context for the batch that `reserve` belongs to.
     pub(crate) fn new(
         faces: &'f Faces<R>,
         counters: &'f Counters,

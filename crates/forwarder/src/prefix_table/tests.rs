@@ -1,4 +1,4 @@
-//! The table compared with a list of names, alone and with readers and writers at once, and the
+//! Tests of the table: against a list of names, with concurrent readers and writers, and for the
 //! cost of a lookup.
 
 use alloc::collections::BTreeMap;
@@ -168,7 +168,8 @@ fn routes(count: u64) -> (NameHasher, PrefixTable, Control) {
     (hasher, table, Control::new(core::mem::take(writer)))
 }
 
-/// Routes of both lengths below each of ten first components.
+/// The name of route `i`. Half of the names have two components, the others three. There are ten
+/// different first components.
 fn route(i: u64) -> Name {
     let name = Name::new().join_segment(i % 10).join_segment(i);
     if (i / 10).is_multiple_of(2) { name } else { name.join_generic("below") }

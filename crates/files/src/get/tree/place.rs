@@ -162,7 +162,7 @@ impl TargetDirectory {
         let mut attempt = 0;
         let file = loop {
             match folder.create(&part, OFlags::WRONLY, mode) {
-                // An interrupted process of the same number has left this file.
+                // A process with the same id was interrupted and left this file.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < NAMES_MAX => {
                     attempt += 1
                 }
