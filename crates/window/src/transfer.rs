@@ -56,7 +56,7 @@ const SENDINGS: usize = 2 * SEGMENTS_MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Request this segment by an Interest of this lifetime with a new Nonce, then call again.
-    Ask {
+    Request {
         /// Its number.
         segment: u64,
         /// The Interest's lifetime.
@@ -103,7 +103,7 @@ pub enum Fate {
     /// The segment was missing: the host keeps it.
     Taken,
     /// The segment was not requested, or is no longer needed.
-    NotAsked,
+    NotRequested,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +111,7 @@ enum State {
     /// Not requested in this round of the ring.
     Free,
     /// Requested, and not answered yet.
-    Asked,
+    Pending,
     /// To be requested again from `due_ns` on.
     Again,
     /// It arrived before a segment with a lower number.
@@ -140,8 +140,8 @@ const FREE: Segment =
 /// ```
 /// use namely_window::{Fate, Step, Transfer};
 /// let mut transfer = Transfer::new().unwrap();
-/// let Step::Ask { segment: 0, .. } = transfer.next(0, 64) else { panic!() };
-/// let Step::Ask { segment: 1, .. } = transfer.next(0, 64) else { panic!() };
+/// let Step::Request { segment: 0, .. } = transfer.next(0, 64) else { panic!() };
+/// let Step::Request { segment: 1, .. } = transfer.next(0, 64) else { panic!() };
 /// assert_eq!(transfer.data(1, Some(1), false, 1_000_000), Fate::Taken);
 /// assert_eq!(transfer.first_missing(), 0); // 1 waits for 0
 /// assert_eq!(transfer.data(0, None, false, 2_000_000), Fate::Taken);
@@ -159,7 +159,7 @@ pub struct Transfer {
     /// The lowest segment that was never requested.
     next: u64,
     last: Option<u64>,
-    asked: u32,
+    outstanding: u32,
     again: u32,
     /// Number of refused segments that wait to be requested again.
     refused: u32,
@@ -191,7 +191,7 @@ impl Transfer {
             first: 0,
             next: 0,
             last: None,
-            asked: 0,
+            outstanding: 0,
             again: 0,
             refused: 0,
             held: 0,
@@ -214,7 +214,7 @@ impl Transfer {
 
     /// Number of segments requested and not answered.
     pub fn outstanding(&self) -> u32 {
-        self.asked
+        self.outstanding
     }
 
     /// The window, in segments.
@@ -224,7 +224,7 @@ impl Transfer {
 
     /// Returns the action at `now_ns`. New segments are requested while fewer than `room` are
     /// outstanding. `room` is the capacity of the host's buffer. Call it until it does not return
-    /// [`Step::Ask`].
+    /// [`Step::Request`].
     pub fn next(&mut self, now_ns: u64, room: u32) -> Step {
         if now_ns >= self.wake_ns {
             self.judge_by_time(now_ns);
@@ -236,21 +236,21 @@ impl Transfer {
             return Step::Ended;
         }
         let probe_ns = self.probe(now_ns);
-        if self.asked < self.window.segments() {
+        if self.outstanding < self.window.segments() {
             if let Some(segment) = self.due_again(now_ns) {
                 self.leave_again(segment);
-                return self.ask(segment, now_ns);
+                return self.request(segment, now_ns);
             }
             let is_within = self.next - self.first < SEGMENTS_MAX as u64;
             let is_there = self.last.is_none_or(|last| self.next <= last);
             // A refused segment still occupies the window. Otherwise each Nack would cause one more
             // Interest.
-            let has_place = self.asked + self.refused < self.window.segments();
-            if is_within && is_there && has_place && self.asked + self.again < room {
+            let has_room = self.outstanding + self.refused < self.window.segments();
+            if is_within && is_there && has_room && self.outstanding + self.again < room {
                 let segment = self.next;
                 self.next += 1;
                 *self.at(segment) = FREE;
-                return self.ask(segment, now_ns);
+                return self.request(segment, now_ns);
             }
         }
         Step::Wait { until_ns: self.wake_ns.min(probe_ns) }
@@ -260,14 +260,14 @@ impl Transfer {
     /// congestion mark.
     pub fn data(&mut self, segment: u64, last: Option<u64>, is_marked: bool, now_ns: u64) -> Fate {
         if !self.is_open(segment) {
-            return Fate::NotAsked;
+            return Fate::NotRequested;
         }
         let known = *self.at(segment);
-        let is_limited = self.asked >= self.window.segments();
+        let is_limited = self.outstanding >= self.window.segments();
         match known.state {
-            State::Asked => self.asked -= 1,
+            State::Pending => self.outstanding -= 1,
             State::Again => self.leave_again(segment),
-            State::Free | State::Held => return Fate::NotAsked,
+            State::Free | State::Held => return Fate::NotRequested,
         }
         self.at(segment).state = State::Held;
         self.held += 1;
@@ -282,35 +282,35 @@ impl Transfer {
             self.held -= 1;
             self.first += 1;
         }
-        self.window.grow(&self.path, rtt_ns, self.asked, is_limited && !is_marked, now_ns);
+        self.window.grow(&self.path, rtt_ns, self.outstanding, is_limited && !is_marked, now_ns);
         if is_marked {
             self.congested(Signal::Mark, known.order, now_ns);
         }
-        if known.state == State::Asked {
+        if known.state == State::Pending {
             self.judge_by_order(known.order, now_ns);
         }
         Fate::Taken
     }
 
     /// Processes a refusal of the Interest for `segment`.
-    pub fn refused(&mut self, segment: u64, why: Refusal, now_ns: u64) {
-        if !self.is_open(segment) || self.at(segment).state != State::Asked {
+    pub fn refused(&mut self, segment: u64, reason: Refusal, now_ns: u64) {
+        if !self.is_open(segment) || self.at(segment).state != State::Pending {
             return;
         }
         let wait_ns = self.path.rto.wait_ns(0);
         let known = self.at(segment);
         known.nacks = known.nacks.saturating_add(1);
         let (nacks, order) = (known.nacks, known.order);
-        let (later_ns, nacks_max) = match why {
+        let (later_ns, nacks_max) = match reason {
             // The queue that refused it needs time to empty. The refusal is no evidence about a
             // route.
             Refusal::Congestion => (wait_ns << u32::from(nacks.min(4)), NACKS_MAX + TIMEOUTS_MAX),
             _ => (SUPPRESSION_NS << u32::from(nacks.min(8)), NACKS_MAX),
         };
         if nacks >= nacks_max {
-            self.fault = Some(if why == Refusal::NoRoute { Fault::NoRoute } else { Fault::Refused });
+            self.fault = Some(if reason == Refusal::NoRoute { Fault::NoRoute } else { Fault::Refused });
         }
-        if why == Refusal::Congestion {
+        if reason == Refusal::Congestion {
             self.congested(Signal::Mark, order, now_ns);
         }
         self.request_again(segment, now_ns.saturating_add(later_ns.min(Rto::MAX_NS)));
@@ -329,7 +329,7 @@ impl Transfer {
         &mut self.segments[segment as usize % SEGMENTS_MAX]
     }
 
-    fn ask(&mut self, segment: u64, now_ns: u64) -> Step {
+    fn request(&mut self, segment: u64, now_ns: u64) -> Step {
         let order = self.order;
         self.order += 1;
         self.sendings[order as usize % SENDINGS] = segment;
@@ -337,14 +337,14 @@ impl Transfer {
         let wait_ns = self.path.rto.wait_ns(timeouts);
         let due_ns = now_ns.saturating_add(wait_ns);
         let known = self.at(segment);
-        known.state = State::Asked;
+        known.state = State::Pending;
         known.order = order;
         known.sent_ns = now_ns;
         known.due_ns = due_ns;
         known.sendings = known.sendings.saturating_add(1);
-        self.asked += 1;
+        self.outstanding += 1;
         self.wake_ns = self.wake_ns.min(due_ns);
-        Step::Ask { segment, lifetime_ms: wait_ns.div_ceil(1_000_000) as u32 }
+        Step::Request { segment, lifetime_ms: wait_ns.div_ceil(1_000_000) as u32 }
     }
 
     /// Takes a requested segment out of the window until `due_ns`.
@@ -353,7 +353,7 @@ impl Transfer {
         known.state = State::Again;
         known.due_ns = due_ns;
         let was_refused = known.nacks > 0;
-        self.asked -= 1;
+        self.outstanding -= 1;
         self.again += 1;
         self.refused += u32::from(was_refused);
         self.wake_ns = self.wake_ns.min(due_ns);
@@ -381,7 +381,7 @@ impl Transfer {
     fn learn(&mut self, known: &Segment, now_ns: u64) -> Option<u64> {
         let since_ns = now_ns.saturating_sub(known.sent_ns);
         self.path.count_data();
-        if known.sendings == 1 && known.state == State::Asked {
+        if known.sendings == 1 && known.state == State::Pending {
             let is_new_round = known.order >= self.round_next;
             self.path.measured(since_ns, is_new_round, now_ns);
             if is_new_round {
@@ -407,7 +407,7 @@ impl Transfer {
         let end = last.saturating_add(1);
         for segment in end.max(self.first)..self.next {
             match self.at(segment).state {
-                State::Asked => self.asked -= 1,
+                State::Pending => self.outstanding -= 1,
                 State::Again => self.leave_again(segment),
                 State::Held => self.held -= 1,
                 State::Free => {}
@@ -439,7 +439,7 @@ impl Transfer {
             let segment = self.sendings[judged as usize % SENDINGS];
             let is_open = self.is_open(segment);
             let known = *self.at(segment);
-            if is_open && known.state == State::Asked && known.order == judged {
+            if is_open && known.state == State::Pending && known.order == judged {
                 if judged + (REORDERED << self.patience) > order
                     && now_ns < known.sent_ns.saturating_add(late_ns)
                 {
@@ -466,7 +466,7 @@ impl Transfer {
         let first = self.first;
         let known = *self.at(first);
         let is_held_up = is_at_end || self.next - first >= SEGMENTS_MAX as u64;
-        if !is_held_up || known.state != State::Asked || known.sendings >= PROBED_MAX || self.data_ns == 0 {
+        if !is_held_up || known.state != State::Pending || known.sendings >= PROBED_MAX || self.data_ns == 0 {
             return u64::MAX;
         }
         let wait_ns = (self.late_ns() << u32::from(known.timeouts.min(8))).max(pause_ns(&known));
@@ -484,9 +484,11 @@ impl Transfer {
         let mut wake_ns = u64::MAX;
         for segment in self.first..self.next {
             let known = *self.at(segment);
-            if known.state == State::Asked && known.due_ns <= now_ns {
+            if known.state == State::Pending && known.due_ns <= now_ns {
                 self.time_out(segment, &known, now_ns);
-            } else if known.state == State::Asked || (known.state == State::Again && known.due_ns > now_ns) {
+            } else if known.state == State::Pending
+                || (known.state == State::Again && known.due_ns > now_ns)
+            {
                 // A due segment that waits for the window is sent when a packet opens the window.
                 wake_ns = wake_ns.min(known.due_ns);
             }

@@ -35,7 +35,7 @@ struct Reno {
     outstanding: BTreeMap<u64, u64>,
     order: u64,
     halved_until: u64,
-    heard_ns: u64,
+    received_ns: u64,
 }
 
 enum Flow {
@@ -56,7 +56,7 @@ impl Flow {
     fn next(&mut self, now_ns: u64) -> Result<u64, u64> {
         match self {
             Flow::Transfer(transfer) => match transfer.next(now_ns, SEGMENTS_MAX as u32) {
-                Step::Ask { segment, .. } => Ok(segment),
+                Step::Request { segment, .. } => Ok(segment),
                 Step::Wait { until_ns } => Err(until_ns),
                 step => panic!("{step:?}"),
             },
@@ -75,7 +75,7 @@ impl Flow {
 
 impl Reno {
     fn next(&mut self, now_ns: u64) -> Result<u64, u64> {
-        let silent_until_ns = self.heard_ns + 200 * MS;
+        let silent_until_ns = self.received_ns + 200 * MS;
         if !self.outstanding.is_empty() && now_ns >= silent_until_ns {
             self.outstanding.clear();
             self.halve();
@@ -85,7 +85,7 @@ impl Reno {
             return Err(silent_until_ns);
         }
         if self.outstanding.is_empty() {
-            self.heard_ns = now_ns;
+            self.received_ns = now_ns;
         }
         self.order += 1;
         self.outstanding.insert(self.order, now_ns);
@@ -99,7 +99,7 @@ impl Reno {
     }
 
     fn data(&mut self, packet: u64, now_ns: u64) -> bool {
-        self.heard_ns = now_ns;
+        self.received_ns = now_ns;
         if self.outstanding.remove(&packet).is_none() {
             return false;
         }
@@ -146,7 +146,7 @@ fn random(state: &mut u64) -> u64 {
 
 /// The next stop of a packet.
 #[derive(Clone, Copy)]
-enum Place {
+enum Location {
     Queue,
     Consumer,
 }
@@ -154,7 +154,7 @@ enum Place {
 /// Runs flows that start one second apart.
 fn run(link: Link, mut flows: Vec<Flow>, seconds: u64) -> Outcome {
     let mut state = 0x9E37_79B9_7F4A_7C15;
-    let mut on_the_way: BTreeMap<(u64, u64), (Place, usize, u64)> = BTreeMap::new();
+    let mut on_the_way: BTreeMap<(u64, u64), (Location, usize, u64)> = BTreeMap::new();
     let (mut now_ns, mut count, mut free_ns) = (0, 0, 0);
     let counted_from_ns = (flows.len() as u64 + 2) * SECOND;
     let end_ns = counted_from_ns + seconds * SECOND;
@@ -175,14 +175,14 @@ fn run(link: Link, mut flows: Vec<Flow>, seconds: u64) -> Outcome {
                         // Without jitter one flow could find the queue full each time.
                         let jitter_ns = random(&mut state) % (2 * PACKET_NS);
                         let at_ns = now_ns + link.rtt_ns / 2 + jitter_ns;
-                        on_the_way.insert((at_ns, count), (Place::Queue, n, packet));
+                        on_the_way.insert((at_ns, count), (Location::Queue, n, packet));
                     }
                     Ok(_) => {}
                     Err(until_ns) => break until_ns.max(now_ns + 1),
                 }
             });
         }
-        let Some((&(at_ns, n), &(place, flow, packet))) =
+        let Some((&(at_ns, n), &(location, flow, packet))) =
             on_the_way.first_key_value().filter(|(at, _)| at.0 <= wake_ns)
         else {
             now_ns = wake_ns;
@@ -191,8 +191,8 @@ fn run(link: Link, mut flows: Vec<Flow>, seconds: u64) -> Outcome {
         on_the_way.remove(&(at_ns, n));
         now_ns = at_ns;
         let is_counted = now_ns >= counted_from_ns;
-        match place {
-            Place::Queue => {
+        match location {
+            Location::Queue => {
                 let wait_ns = u64::saturating_sub(free_ns, now_ns);
                 queued += u64::from(is_counted);
                 if wait_ns >= link.queue * PACKET_NS {
@@ -207,9 +207,9 @@ fn run(link: Link, mut flows: Vec<Flow>, seconds: u64) -> Outcome {
                 let late_ns = if random(&mut state) % 1000 < link.late { link.rtt_ns / 5 } else { 0 };
                 count += 1;
                 on_the_way
-                    .insert((free_ns + link.rtt_ns / 2 + late_ns, count), (Place::Consumer, flow, packet));
+                    .insert((free_ns + link.rtt_ns / 2 + late_ns, count), (Location::Consumer, flow, packet));
             }
-            Place::Consumer => {
+            Location::Consumer => {
                 let is_new = flows[flow].data(packet, now_ns);
                 came[flow] += u64::from(is_new && is_counted);
             }

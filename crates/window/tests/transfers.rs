@@ -24,7 +24,7 @@ const CLEAN: Path = Path { delay_ns: 10 * MS, lost: 0, late: 0, marked: 0, repea
 struct Outcome {
     step: Step,
     now_ns: u64,
-    asked: u64,
+    interests: u64,
     window_min: u32,
 }
 
@@ -41,13 +41,13 @@ fn run(path: Path, segments: u64, room: u32, seed: u64) -> Outcome {
     let mut state = seed | 1;
     let mut arriving: BTreeMap<(u64, u64), u64> = BTreeMap::new();
     let mut taken = BTreeSet::new();
-    let (mut now_ns, mut asked, mut window_min) = (MS, 0, u32::MAX);
+    let (mut now_ns, mut interests, mut window_min) = (MS, 0, u32::MAX);
     loop {
         let until_ns = loop {
             match transfer.next(now_ns, room) {
-                Step::Ask { segment, lifetime_ms } => {
-                    asked += 1;
-                    assert!(asked < 1_000_000, "it ends");
+                Step::Request { segment, lifetime_ms } => {
+                    interests += 1;
+                    assert!(interests < 1_000_000, "it ends");
                     assert!(lifetime_ms >= 200, "an Interest lives as long as its timer");
                     assert!(segment - transfer.first_missing() < SEGMENTS_MAX as u64);
                     assert!(transfer.outstanding() <= transfer.window().min(SEGMENTS_MAX as u32));
@@ -58,11 +58,11 @@ fn run(path: Path, segments: u64, room: u32, seed: u64) -> Outcome {
                     let copies = if random(&mut state) % 1000 < path.repeated { 2 } else { 1 };
                     for copy in 0..copies {
                         let at_ns = now_ns + path.delay_ns + late_ns + copy * MS;
-                        arriving.insert((at_ns, asked * 2 + copy), segment);
+                        arriving.insert((at_ns, interests * 2 + copy), segment);
                     }
                 }
                 Step::Wait { until_ns } => break until_ns,
-                step => return Outcome { step, now_ns, asked, window_min },
+                step => return Outcome { step, now_ns, interests, window_min },
             }
         };
         window_min = window_min.min(transfer.window());
@@ -92,7 +92,7 @@ fn a_clean_path_needs_one_interest_each() {
     let outcome = run(CLEAN, 1000, 256, 1);
     assert_eq!(outcome.step, Step::Ended);
     // Segments beyond the end were requested before the end was known.
-    assert!(outcome.asked < 1000 + SEGMENTS_MAX as u64, "{}", outcome.asked);
+    assert!(outcome.interests < 1000 + SEGMENTS_MAX as u64, "{}", outcome.interests);
     // 1,000 segments in round trips of 10, 20, 40, 80, 160 and 256 segments.
     assert!(outcome.now_ns < 12 * 10 * MS, "{} ms", outcome.now_ns / MS);
 }
@@ -106,25 +106,25 @@ fn a_single_segment_object_ends() {
 fn interests_stay_within_the_given_room() {
     let mut transfer = Transfer::new().expect("memory");
     for segment in 0..3 {
-        assert!(matches!(transfer.next(0, 3), Step::Ask { segment: n, .. } if n == segment));
+        assert!(matches!(transfer.next(0, 3), Step::Request { segment: n, .. } if n == segment));
     }
     assert_eq!(transfer.next(0, 3), Step::Wait { until_ns: Rto::INITIAL_NS });
     transfer.data(0, None, false, MS);
     assert!(matches!(transfer.next(MS, 2), Step::Wait { .. }), "two are outstanding");
-    assert!(matches!(transfer.next(MS, 3), Step::Ask { segment: 3, .. }));
+    assert!(matches!(transfer.next(MS, 3), Step::Request { segment: 3, .. }));
     assert!(matches!(Transfer::new().expect("memory").next(0, 0), Step::Wait { until_ns: u64::MAX }));
 }
 
 #[test]
 fn three_later_segments_retransmit_a_loss() {
     let mut transfer = Transfer::new().expect("memory");
-    while let Step::Ask { .. } = transfer.next(0, 256) {}
+    while let Step::Request { .. } = transfer.next(0, 256) {}
     let mut now_ns = 20 * MS;
     for segment in [1, 2] {
         transfer.data(segment, None, false, now_ns);
     }
-    let is_again = |step| matches!(step, Step::Ask { segment: 0, .. });
-    while let step @ Step::Ask { .. } = transfer.next(now_ns, 256) {
+    let is_again = |step| matches!(step, Step::Request { segment: 0, .. });
+    while let step @ Step::Request { .. } = transfer.next(now_ns, 256) {
         assert!(!is_again(step), "two may have overtaken it");
     }
     let before = transfer.window();
@@ -139,16 +139,16 @@ fn three_later_segments_retransmit_a_loss() {
 #[test]
 fn a_missing_segment_fails_the_transfer() {
     let mut transfer = Transfer::new().expect("memory");
-    let (mut now_ns, mut asked) = (0, 0);
+    let (mut now_ns, mut interests) = (0, 0);
     let step = loop {
         match transfer.next(now_ns, 1) {
-            Step::Ask { segment: 0, .. } => asked += 1,
+            Step::Request { segment: 0, .. } => interests += 1,
             Step::Wait { until_ns } => now_ns = until_ns,
             step => break step,
         }
     };
     assert_eq!(step, Step::Failed(Fault::TimedOut));
-    assert_eq!(asked, u32::from(TIMEOUTS_MAX));
+    assert_eq!(interests, u32::from(TIMEOUTS_MAX));
     assert_eq!(now_ns, (1 + 2 + 4 + 4 + 4 + 4) * 1000 * MS);
 }
 
@@ -164,7 +164,7 @@ fn no_route_nacks_fail_sooner_than_congestion() {
         let (mut now_ns, mut refused) = (0, 0);
         let step = loop {
             match transfer.next(now_ns, 1) {
-                Step::Ask { segment, .. } => {
+                Step::Request { segment, .. } => {
                     refused += 1;
                     transfer.refused(segment, why, now_ns);
                 }
@@ -179,18 +179,18 @@ fn no_route_nacks_fail_sooner_than_congestion() {
 #[test]
 fn a_nack_brings_no_extra_interest() {
     let mut transfer = Transfer::new().expect("memory");
-    let (mut now_ns, mut asked) = (0, 0);
-    while let step @ (Step::Ask { .. } | Step::Wait { .. }) = transfer.next(now_ns, 256) {
+    let (mut now_ns, mut interests) = (0, 0);
+    while let step @ (Step::Request { .. } | Step::Wait { .. }) = transfer.next(now_ns, 256) {
         match step {
-            Step::Ask { segment, .. } => {
-                asked += 1;
+            Step::Request { segment, .. } => {
+                interests += 1;
                 transfer.refused(segment, Refusal::NoRoute, now_ns);
             }
             Step::Wait { until_ns } => now_ns = until_ns,
             _ => {}
         }
     }
-    assert!(asked <= Window::INITIAL * u32::from(NACKS_MAX), "{asked} Interests");
+    assert!(interests <= Window::INITIAL * u32::from(NACKS_MAX), "{interests} Interests");
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn a_denied_segment_fails_the_transfer() {
 #[test]
 fn the_window_shrinks_once_per_round_trip() {
     let mut transfer = Transfer::new().expect("memory");
-    while let Step::Ask { .. } = transfer.next(0, 256) {}
+    while let Step::Request { .. } = transfer.next(0, 256) {}
     assert_eq!(transfer.window(), Window::INITIAL);
     for segment in 0..5 {
         transfer.data(segment, None, true, 10 * MS);
@@ -211,12 +211,12 @@ fn the_window_shrinks_once_per_round_trip() {
     // The marks reduce the window by 15 percent once. They also end slow start, so a probe halves
     // the usable part of the window.
     assert_eq!(transfer.window(), 5);
-    while let Step::Ask { segment, .. } = transfer.next(10 * MS, 256) {
+    while let Step::Request { segment, .. } = transfer.next(10 * MS, 256) {
         assert!(segment < 20);
     }
     for segment in 5..15 {
         transfer.data(segment, None, false, 30 * MS);
-        while let Step::Ask { .. } = transfer.next(30 * MS, 256) {}
+        while let Step::Request { .. } = transfer.next(30 * MS, 256) {}
     }
     assert!((8..=9).contains(&transfer.window()), "{}", transfer.window());
     assert!(run(Path { marked: 1000, ..CLEAN }, 200, 256, 1).window_min >= Window::MIN);
@@ -237,11 +237,11 @@ fn lossy_transfers_outperform_additive_increase() {
 #[test]
 fn a_full_timeout_leaves_one_segment() {
     let mut transfer = Transfer::new().expect("memory");
-    while let Step::Ask { .. } = transfer.next(0, 256) {}
+    while let Step::Request { .. } = transfer.next(0, 256) {}
     for segment in 0..5 {
         transfer.data(segment, None, false, 10 * MS);
     }
-    while let Step::Ask { .. } = transfer.next(10 * MS, 256) {}
+    while let Step::Request { .. } = transfer.next(10 * MS, 256) {}
     assert!(transfer.window() > Window::INITIAL);
     let Step::Wait { until_ns } = transfer.next(10 * MS, 256) else { panic!("all is asked for") };
     assert_eq!(until_ns, 10 * MS + Rto::MIN_NS);
@@ -254,18 +254,18 @@ fn a_full_timeout_leaves_one_segment() {
 #[test]
 fn a_tail_loss_is_retried_before_timeout() {
     let mut transfer = Transfer::new().expect("memory");
-    while let Step::Ask { .. } = transfer.next(0, 256) {}
+    while let Step::Request { .. } = transfer.next(0, 256) {}
     for segment in 0..9 {
         transfer.data(segment, Some(9), false, 10 * MS);
     }
     let Step::Wait { until_ns } = transfer.next(10 * MS, 256) else { panic!("the last one is awaited") };
     assert!(until_ns < 40 * MS, "{} ms", until_ns / MS);
-    assert!(matches!(transfer.next(until_ns, 256), Step::Ask { segment: 9, .. }));
+    assert!(matches!(transfer.next(until_ns, 256), Step::Request { segment: 9, .. }));
     let mut sendings = 2;
     let mut now_ns = until_ns;
     let step = loop {
         match transfer.next(now_ns, 256) {
-            Step::Ask { .. } => sendings += 1,
+            Step::Request { .. } => sendings += 1,
             Step::Wait { until_ns } => now_ns = until_ns,
             step => break step,
         }
@@ -278,7 +278,7 @@ fn a_tail_loss_is_retried_before_timeout() {
 fn a_reordering_path_is_learned() {
     let outcome = run(Path { late: 200, ..CLEAN }, 5000, 256, 7);
     assert_eq!(outcome.step, Step::Ended);
-    assert!(outcome.asked < 5000 + 5000 / 4, "{} Interests", outcome.asked);
+    assert!(outcome.interests < 5000 + 5000 / 4, "{} Interests", outcome.interests);
 }
 
 #[test]
@@ -327,7 +327,7 @@ proptest! {
             let segment = if flag { number } else { transfer.first_missing() + number % 300 };
             match call {
                 0 | 1 => {
-                    if let Step::Ask { segment, .. } = transfer.next(now_ns, (other % 400) as u32) {
+                    if let Step::Request { segment, .. } = transfer.next(now_ns, (other % 400) as u32) {
                         prop_assert!(segment >= transfer.first_missing());
                         prop_assert!((1..=transfer.window()).contains(&transfer.outstanding()));
                     }

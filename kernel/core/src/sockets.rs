@@ -203,7 +203,7 @@ pub(crate) fn next(
     now_ns: u64,
 ) -> Result<(u64, Option<Skb>, u64), Refused> {
     Ok(match transfer.next(now_ns, room) {
-        Step::Ask { segment, lifetime_ms } => {
+        Step::Request { segment, lifetime_ms } => {
             let said = PacketFields { segment, time_ms: lifetime_ms, ..PacketFields::default() };
             // Without memory this Interest is lost. The segment's timer requests it again.
             (STEP_ASK, Some(interest(prefix, &said, nonce)?), 0)
@@ -234,7 +234,7 @@ pub(crate) fn tell(transfer: &mut Transfer, said: &PacketFields, now_ns: u64) ->
     }
     let last = Some(said.last_segment).filter(|last| *last != NO_SEGMENT);
     match transfer.data(said.segment, last, said.flags & MARKED != 0, now_ns) {
-        Fate::NotAsked => Ok(1),
+        Fate::NotRequested => Ok(1),
         Fate::Taken if said.flags & DENIED != 0 => {
             transfer.denied();
             Ok(1)
