@@ -203,7 +203,7 @@ impl UnprovenPeer {
             && self.proof.is_due(now_ns)
             && self.limits.exceeded(DatagramKind::Question, now_ns).is_none()
         {
-            self.proof.ask(now_ns, emit);
+            self.proof.send_question(now_ns, emit);
         }
     }
 

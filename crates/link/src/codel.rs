@@ -166,25 +166,26 @@ mod tests {
     fn a_queue_past_the_threshold_is_bad() {
         for (octets, is_bad) in [(65_536, false), (65_537, true)] {
             let (mut codel, config) = (Codel::default(), CodelConfig::default());
-            let heard = (0..200).any(|ms| codel.on_leave(&config, 50 * MS, octets, ms * MS) != Verdict::Pass);
-            assert_eq!(heard, is_bad, "{octets}");
+            let is_signalled =
+                (0..200).any(|ms| codel.on_leave(&config, 50 * MS, octets, ms * MS) != Verdict::Pass);
+            assert_eq!(is_signalled, is_bad, "{octets}");
         }
     }
 
     #[test]
     fn a_bad_queue_signals_ever_more_often() {
-        let heard = signals(&mut Codel::default(), 0, 1000, |_| 5 * MS);
+        let verdicts = signals(&mut Codel::default(), 0, 1000, |_| 5 * MS);
         // 100, then +100, +100/√2, +100/√3 …, each rounded up to the next packet.
-        assert_eq!(times(&heard)[..6], [100, 200, 271, 329, 379, 424]);
+        assert_eq!(times(&verdicts)[..6], [100, 200, 271, 329, 379, 424]);
     }
 
     #[test]
     fn marks_come_before_drops() {
-        let heard = signals(&mut Codel::default(), 0, 2000, |_| 50 * MS);
+        let verdicts = signals(&mut Codel::default(), 0, 2000, |_| 50 * MS);
         let marks = CODEL_MARKS_MAX as usize;
-        assert!(heard[..marks].iter().all(|(_, verdict)| *verdict == Verdict::Mark));
-        assert!(heard[marks..].iter().all(|(_, verdict)| *verdict == Verdict::Drop));
-        assert!(heard.len() > marks);
+        assert!(verdicts[..marks].iter().all(|(_, verdict)| *verdict == Verdict::Mark));
+        assert!(verdicts[marks..].iter().all(|(_, verdict)| *verdict == Verdict::Drop));
+        assert!(verdicts.len() > marks);
     }
 
     #[test]
@@ -205,8 +206,8 @@ mod tests {
             "bursts shorter than an interval"
         );
         let sojourn = |ms| if ms == 250 { 0 } else { 50 * MS };
-        let heard = signals(&mut Codel::default(), 0, 352, sojourn);
-        assert_eq!(times(&heard), [100, 200, 351]);
+        let verdicts = signals(&mut Codel::default(), 0, 352, sojourn);
+        assert_eq!(times(&verdicts), [100, 200, 351]);
     }
 
     #[test]

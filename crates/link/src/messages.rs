@@ -53,12 +53,12 @@ impl<K: Ord + Copy, T> Messages<K, T> {
         self.search(key).ok().map(|at| SlotIndex(self.by_key[at]))
     }
 
-    pub(crate) fn get(&self, place: SlotIndex) -> Option<&T> {
-        self.slots[place.0 as usize].message.as_ref()
+    pub(crate) fn get(&self, index: SlotIndex) -> Option<&T> {
+        self.slots[index.0 as usize].message.as_ref()
     }
 
-    pub(crate) fn get_mut(&mut self, place: SlotIndex) -> Option<&mut T> {
-        self.slots[place.0 as usize].message.as_mut()
+    pub(crate) fn get_mut(&mut self, index: SlotIndex) -> Option<&mut T> {
+        self.slots[index.0 as usize].message.as_mut()
     }
 
     /// Inserts a message with a new key, as the youngest.
@@ -74,9 +74,9 @@ impl<K: Ord + Copy, T> Messages<K, T> {
             self.slots.len() as u32 - 1
         } else {
             let id = self.free;
-            let place = &mut self.slots[id as usize];
-            self.free = place.newer;
-            *place = slot;
+            let entry = &mut self.slots[id as usize];
+            self.free = entry.newer;
+            *entry = slot;
             id
         };
         let at = self.search(&key).unwrap_or_else(|at| at);
@@ -86,10 +86,10 @@ impl<K: Ord + Copy, T> Messages<K, T> {
     }
 
     /// Makes a message the youngest.
-    pub(crate) fn touch(&mut self, place: SlotIndex) {
-        if self.newest != place.0 {
-            self.unlink(place.0);
-            self.append(place.0);
+    pub(crate) fn touch(&mut self, index: SlotIndex) {
+        if self.newest != index.0 {
+            self.unlink(index.0);
+            self.append(index.0);
         }
     }
 
@@ -98,15 +98,15 @@ impl<K: Ord + Copy, T> Messages<K, T> {
         (self.oldest != NONE).then_some(SlotIndex(self.oldest))
     }
 
-    pub(crate) fn remove(&mut self, place: SlotIndex) -> Option<T> {
-        let slot = &mut self.slots[place.0 as usize];
+    pub(crate) fn remove(&mut self, index: SlotIndex) -> Option<T> {
+        let slot = &mut self.slots[index.0 as usize];
         let (key, message) = (slot.key, slot.message.take()?);
-        self.unlink(place.0);
+        self.unlink(index.0);
         if let Ok(at) = self.search(&key) {
             self.by_key.remove(at);
         }
-        self.slots[place.0 as usize].newer = self.free;
-        self.free = place.0;
+        self.slots[index.0 as usize].newer = self.free;
+        self.free = index.0;
         if self.by_key.is_empty() && self.slots.len() > IDLE_SLOTS_MAX {
             *self = Messages::new();
         }
@@ -185,15 +185,15 @@ mod tests {
                         model.entry(key).or_insert((now, now));
                     }
                     Step::Touch(key) => {
-                        messages.find(&key).into_iter().for_each(|place| messages.touch(place));
+                        messages.find(&key).into_iter().for_each(|index| messages.touch(index));
                         model.entry(key).and_modify(|(_, touched)| *touched = now);
                     }
                     Step::Remove(key) => {
-                        let removed = messages.find(&key).and_then(|place| messages.remove(place));
+                        let removed = messages.find(&key).and_then(|index| messages.remove(index));
                         prop_assert_eq!(removed, model.remove(&key).map(|(message, _)| message));
                     }
                     Step::RemoveOldest => {
-                        let removed = messages.oldest().and_then(|place| messages.remove(place));
+                        let removed = messages.oldest().and_then(|index| messages.remove(index));
                         let expected = oldest.and_then(|key| model.remove(&key));
                         prop_assert_eq!(removed, expected.map(|(message, _)| message));
                     }

@@ -48,17 +48,17 @@ impl<T> NumberedMap<T> {
         self.len += 1;
     }
 
-    fn place(&self, number: u64) -> Option<usize> {
+    fn index_of(&self, number: u64) -> Option<usize> {
         usize::try_from(number.checked_sub(self.first)?).ok()
     }
 
     pub(crate) fn get(&self, number: u64) -> Option<&T> {
-        self.values.get(self.place(number)?)?.as_ref()
+        self.values.get(self.index_of(number)?)?.as_ref()
     }
 
     pub(crate) fn remove(&mut self, number: u64) -> Option<T> {
-        let place = self.place(number)?;
-        let value = self.values.get_mut(place)?.take()?;
+        let index = self.index_of(number)?;
+        let value = self.values.get_mut(index)?.take()?;
         self.len -= 1;
         while let Some(None) = self.values.front() {
             self.values.pop_front();
@@ -77,7 +77,7 @@ impl<T> NumberedMap<T> {
         self.values
             .iter_mut()
             .enumerate()
-            .filter_map(move |(place, value)| Some((first + place as u64, value.as_mut()?)))
+            .filter_map(move |(index, value)| Some((first + index as u64, value.as_mut()?)))
     }
 }
 
@@ -97,15 +97,15 @@ impl<T: Ord> Ordered<T> {
     /// # Errors
     /// There is no memory for it.
     pub(crate) fn insert(&mut self, value: T) -> Result<bool, TryReserveError> {
-        let Err(place) = self.0.binary_search(&value) else { return Ok(false) };
+        let Err(index) = self.0.binary_search(&value) else { return Ok(false) };
         self.0.try_reserve(1)?;
-        self.0.insert(place, value);
+        self.0.insert(index, value);
         Ok(true)
     }
 
     pub(crate) fn remove(&mut self, value: &T) {
-        if let Ok(place) = self.0.binary_search(value) {
-            self.0.remove(place);
+        if let Ok(index) = self.0.binary_search(value) {
+            self.0.remove(index);
         }
     }
 

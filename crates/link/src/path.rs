@@ -75,7 +75,7 @@ struct Probe {
 #[derive(Debug)]
 pub(crate) struct Path {
     /// The frame length that the system reports, octets.
-    told_octets: usize,
+    reported_octets: usize,
     /// The longest frame to be sent, octets.
     found_octets: usize,
     phase: Phase,
@@ -93,10 +93,10 @@ pub(crate) struct Path {
 }
 
 impl Path {
-    pub(crate) fn new(told_octets: usize, first_tx_sequence: u64) -> Self {
+    pub(crate) fn new(reported_octets: usize, first_tx_sequence: u64) -> Self {
         Path {
-            told_octets,
-            found_octets: told_octets,
+            reported_octets,
+            found_octets: reported_octets,
             phase: Phase::Resting,
             probes: Vec::with_capacity(PROBES_MAX),
             rounds: 0,
@@ -115,12 +115,12 @@ impl Path {
     }
 
     /// Records a new frame length that the system reports.
-    pub(crate) fn tell(&mut self, octets: usize) {
-        if octets == self.told_octets {
+    pub(crate) fn set_reported(&mut self, octets: usize) {
+        if octets == self.reported_octets {
             return;
         }
-        let was_shortened = self.found_octets < self.told_octets;
-        self.told_octets = octets;
+        let was_shortened = self.found_octets < self.reported_octets;
+        self.reported_octets = octets;
         self.found_octets = if was_shortened { self.found_octets.min(octets) } else { octets };
         self.rest(0);
         self.raise_ns = 0;
@@ -131,8 +131,8 @@ impl Path {
         if self.phase != Phase::Resting || now_ns < self.next_ns {
             return;
         }
-        if self.found_octets < self.told_octets && now_ns >= self.raise_ns {
-            self.begin(Phase::Searching { lost_octets: self.told_octets }, now_ns);
+        if self.found_octets < self.reported_octets && now_ns >= self.raise_ns {
+            self.begin(Phase::Searching { lost_octets: self.reported_octets }, now_ns);
         } else if self.found_octets > PATH_OCTETS_BASE {
             self.begin(Phase::Confirming, now_ns);
         } else {
@@ -150,8 +150,8 @@ impl Path {
         match self.phase {
             Phase::Confirming if octets >= self.found_octets => self.rest(now_ns.saturating_add(CONFIRM_NS)),
             Phase::Searching { .. } => {
-                self.found_octets = self.found_octets.max(octets).min(self.told_octets);
-                if self.found_octets == self.told_octets {
+                self.found_octets = self.found_octets.max(octets).min(self.reported_octets);
+                if self.found_octets == self.reported_octets {
                     self.rest(now_ns.saturating_add(CONFIRM_NS));
                 }
             }
@@ -225,13 +225,13 @@ impl Path {
 
     fn end_round(&mut self, now_ns: u64) -> u64 {
         self.rounds += 1;
-        let is_heard = self.probes.iter().any(|probe| probe.is_acked);
+        let is_answered = self.probes.iter().any(|probe| probe.is_acked);
         let lost = self.probes.iter().filter(|probe| !probe.is_acked);
         let (lost, shortest_lost) = (lost.clone().count(), lost.map(|probe| probe.octets).min());
         match self.phase {
             Phase::Resting => {}
             Phase::Confirming => {
-                self.failures += u8::from(is_heard);
+                self.failures += u8::from(is_answered);
                 if self.failures == FAILURES_MAX {
                     let lost_octets = core::mem::replace(&mut self.found_octets, PATH_OCTETS_BASE);
                     self.begin(Phase::Searching { lost_octets }, now_ns);
@@ -249,6 +249,6 @@ impl Path {
                 }
             }
         }
-        if is_heard { lost as u64 } else { 0 }
+        if is_answered { lost as u64 } else { 0 }
     }
 }

@@ -8,7 +8,7 @@ use crate::path::{PATH_OCTETS_BASE, PROBES_MAX};
 use crate::{LinkConfig, LinkKind, LinkService, Outbound, ReassemblyTotal};
 
 const SECOND: u64 = 1_000_000_000;
-const TOLD: usize = 1472;
+const REPORTED: usize = 1472;
 
 /// Returns true if the path carries the `n`-th frame.
 type Carries = fn(n: u64, octets: usize) -> bool;
@@ -27,7 +27,7 @@ struct Peers {
 
 impl Peers {
     fn new(carries: Carries, reliability: bool) -> Self {
-        let config = LinkConfig { reliability, ..LinkConfig::new(LinkKind::Datagram { mtu: TOLD }) };
+        let config = LinkConfig { reliability, ..LinkConfig::new(LinkKind::Datagram { mtu: REPORTED }) };
         let total = ReassemblyTotal::new(1 << 20);
         let mut here = LinkService::new(config, total.clone(), 1 << 40);
         here.discover_path(true);
@@ -128,7 +128,7 @@ fn frames_shrink_to_a_silent_paths_mtu() {
 fn a_wide_path_costs_two_probes() {
     let mut peers = Peers::new(|_, _| true, false);
     peers.pass(60);
-    assert_eq!((peers.mtu(), peers.lost_probes()), (TOLD, 0));
+    assert_eq!((peers.mtu(), peers.lost_probes()), (REPORTED, 0));
     assert_eq!(peers.probes, 8);
 }
 
@@ -140,7 +140,7 @@ fn peers_without_long_packets_never_probe() {
         assert_eq!(peers.send(PATH_OCTETS_BASE), 1);
         assert_eq!(peers.here.due_ns(), None);
     }
-    assert_eq!((peers.mtu(), peers.probes), (TOLD, 0));
+    assert_eq!((peers.mtu(), peers.probes), (REPORTED, 0));
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn unanswered_probes_leave_the_mtu_unchanged() {
     let mut peers = Peers::new(|_, _| true, false);
     peers.there = None;
     peers.pass(600);
-    assert_eq!((peers.mtu(), peers.lost_probes()), (TOLD, 0));
+    assert_eq!((peers.mtu(), peers.lost_probes()), (REPORTED, 0));
     assert!(peers.probes <= 6 * 10, "{} probes in ten minutes", peers.probes);
 }
 
@@ -159,7 +159,7 @@ fn random_loss_shortens_frames_only_briefly() {
     peers.pass(60);
     peers.carries = |_, _| true;
     peers.pass(700);
-    assert_eq!(peers.mtu(), TOLD);
+    assert_eq!(peers.mtu(), REPORTED);
 }
 
 #[test]
@@ -181,17 +181,17 @@ fn the_system_mtu_still_limits_frames() {
     let mut peers = Peers::new(|_, octets| octets <= 1272, false);
     peers.pass(20);
     let found = peers.mtu();
-    let tell = |peers: &mut Peers, mtu| {
+    let report = |peers: &mut Peers, mtu| {
         let config = LinkConfig { kind: LinkKind::Datagram { mtu }, ..*peers.here.config() };
         peers.here.reconfigure(config);
     };
-    tell(&mut peers, 1400);
+    report(&mut peers, 1400);
     assert_eq!(peers.mtu(), found);
-    tell(&mut peers, 1250);
+    report(&mut peers, 1250);
     assert_eq!(peers.mtu(), 1250);
     peers.here.discover_path(false);
-    tell(&mut peers, TOLD);
-    assert_eq!(peers.mtu(), TOLD, "what is set by hand stays");
+    report(&mut peers, REPORTED);
+    assert_eq!(peers.mtu(), REPORTED, "what is set by hand stays");
     let probes = peers.probes;
     peers.pass(60);
     assert_eq!(peers.probes, probes);
@@ -214,7 +214,7 @@ fn a_probe_has_its_exact_length() {
 #[test]
 fn a_probe_is_answered_once() {
     let mut link: LinkService<Vec<u8>> =
-        LinkService::new(LinkConfig::new(LinkKind::Datagram { mtu: TOLD }), ReassemblyTotal::new(0), 0);
+        LinkService::new(LinkConfig::new(LinkKind::Datagram { mtu: REPORTED }), ReassemblyTotal::new(0), 0);
     let mut probe = Vec::new();
     let padding = encode_lp_probe(u64::MAX, 1472, &mut probe).unwrap();
     probe.resize(probe.len() + padding, 0);

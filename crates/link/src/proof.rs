@@ -91,7 +91,7 @@ impl Proof {
     }
 
     /// Sends the question. `emit` receives its frames, at most [`PROOF_QUESTION_OCTETS_MAX`].
-    pub fn ask<P>(&mut self, now_ns: u64, emit: &mut impl FnMut(Frame<P>)) {
+    pub fn send_question<P>(&mut self, now_ns: u64, emit: &mut impl FnMut(Frame<P>)) {
         self.next_ns = now_ns.saturating_add(self.pause_ns);
         self.pause_ns = self.pause_ns.saturating_mul(2).min(PAUSE_NS_MAX);
         // Each Interest has a new Nonce, because a repeated one looks like a loop.
@@ -152,7 +152,7 @@ mod tests {
 
     fn question(proof: &mut Proof, now_ns: u64) -> Vec<Vec<u8>> {
         let mut frames = Vec::new();
-        proof.ask(now_ns, &mut |frame: Frame<Vec<u8>>| frames.push(frame.slices().concat()));
+        proof.send_question(now_ns, &mut |frame: Frame<Vec<u8>>| frames.push(frame.slices().concat()));
         frames
     }
 

@@ -284,8 +284,8 @@ impl<R: Ord + Copy> Reassembler<R> {
         }
         self.expire(now_ns, drops);
         let key = (remote, sequence.wrapping_sub(view.frag_index));
-        let place = self.open(key, view.frag_count).map_err(|_| LinkDrop::NoMemory)?;
-        let Some(message) = self.messages.get_mut(place) else { return Ok(None) };
+        let index = self.open(key, view.frag_count).map_err(|_| LinkDrop::NoMemory)?;
+        let Some(message) = self.messages.get_mut(index) else { return Ok(None) };
         if message.frag_count != view.frag_count {
             return Err(LinkDrop::FragCountChanged);
         }
@@ -293,7 +293,7 @@ impl<R: Ord + Copy> Reassembler<R> {
             return Err(LinkDrop::DuplicateFragment);
         }
         if message.beginning.len() + message.early_octets + fragment.len() > PACKET_OCTETS_MAX {
-            self.remove(place);
+            self.remove(index);
             return Err(LinkDrop::MessageTooLarge);
         }
         if view.frag_index == 0 {
@@ -307,21 +307,21 @@ impl<R: Ord + Copy> Reassembler<R> {
             });
         }
         if message.insert(view.frag_index, fragment).is_err() {
-            self.remove(place);
+            self.remove(index);
             return Err(LinkDrop::NoMemory);
         }
         if message.next_index == message.frag_count {
-            return Ok(self.remove(place));
+            return Ok(self.remove(index));
         }
-        self.touch(place, now_ns);
-        self.make_room(place, drops);
+        self.touch(index, now_ns);
+        self.make_room(index, drops);
         Ok(None)
     }
 
     /// Finds or creates the message.
     fn open(&mut self, key: Key<R>, frag_count: u64) -> Result<SlotIndex, TryReserveError> {
-        if let Some(place) = self.messages.find(&key) {
-            return Ok(place);
+        if let Some(index) = self.messages.find(&key) {
+            return Ok(index);
         }
         let message = Message {
             headers: LpHeaders::default(),
@@ -334,17 +334,17 @@ impl<R: Ord + Copy> Reassembler<R> {
             charged_octets: 0,
             deadline_ns: u64::MAX,
         };
-        let place = self.messages.insert(key, message)?;
-        if let Some(message) = self.messages.get_mut(place) {
+        let index = self.messages.insert(key, message)?;
+        if let Some(message) = self.messages.get_mut(index) {
             message.beginning = core::mem::take(&mut self.spare);
         }
-        Ok(place)
+        Ok(index)
     }
 
     /// Makes the message the youngest and charges its present memory.
-    fn touch(&mut self, place: SlotIndex, now_ns: u64) {
-        self.messages.touch(place);
-        let Some(message) = self.messages.get_mut(place) else { return };
+    fn touch(&mut self, index: SlotIndex, now_ns: u64) {
+        self.messages.touch(index);
+        let Some(message) = self.messages.get_mut(index) else { return };
         message.deadline_ns = now_ns.saturating_add(self.limits.timeout_ns);
         let octets = message.memory_octets();
         let before = core::mem::replace(&mut message.charged_octets, octets);
@@ -368,14 +368,14 @@ impl<R: Ord + Copy> Reassembler<R> {
     }
 
     fn remove_oldest(&mut self) {
-        if let Some(place) = self.messages.oldest() {
-            self.remove(place);
+        if let Some(index) = self.messages.oldest() {
+            self.remove(index);
         }
     }
 
     /// Removes a message and returns its packet so far.
-    fn remove(&mut self, place: SlotIndex) -> Option<CompletePacket> {
-        let Message { headers, announcement, beginning, charged_octets, .. } = self.messages.remove(place)?;
+    fn remove(&mut self, index: SlotIndex) -> Option<CompletePacket> {
+        let Message { headers, announcement, beginning, charged_octets, .. } = self.messages.remove(index)?;
         self.octets -= charged_octets;
         self.share.charge(0, charged_octets);
         Some(CompletePacket { headers, octets: beginning, announcement })
@@ -411,12 +411,12 @@ impl Message {
     /// There is no memory for it; the message must be dropped.
     fn insert(&mut self, index: u64, fragment: &[u8]) -> Result<(), TryReserveError> {
         if index != self.next_index {
-            let place = self.early.partition_point(|(before, _)| *before < index);
+            let position = self.early.partition_point(|(before, _)| *before < index);
             let mut octets = Vec::new();
             octets.try_reserve_exact(fragment.len())?;
             octets.extend_from_slice(fragment);
             self.early.try_reserve(1)?;
-            self.early.insert(place, (index, octets));
+            self.early.insert(position, (index, octets));
             self.early_octets += fragment.len();
             return Ok(());
         }

@@ -74,7 +74,7 @@ impl<P: Clone + AsRef<[u8]>> LinkSender<P> {
             _ => self.reliability = None,
         }
         if let (LinkKind::Datagram { mtu }, Some(path)) = (config.kind, &mut self.path) {
-            path.tell(mtu);
+            path.set_reported(mtu);
         }
         self.follow_path();
     }

@@ -195,10 +195,10 @@ fn a_refused_fragment_costs_only_its_packet() {
     each_refused(8, |_| {
         let mut to = End::new(false);
         for (n, pair) in frames.chunks(2).enumerate() {
-            let places: Vec<usize> = (0..pair[0].len()).collect();
-            for place in if n % 2 == 0 { places } else { places.into_iter().rev().collect() } {
-                to.receive(&pair[0][place], 0, 1);
-                to.receive(&pair[1][place], 1, 1);
+            let indices: Vec<usize> = (0..pair[0].len()).collect();
+            for index in if n % 2 == 0 { indices } else { indices.into_iter().rev().collect() } {
+                to.receive(&pair[0][index], 0, 1);
+                to.receive(&pair[1][index], 1, 1);
             }
         }
         let lost = to.no_memory() as usize;
@@ -224,8 +224,8 @@ fn a_refused_frame_costs_only_its_packet() {
             for n in 0..PACKETS {
                 let from = usize::from(n % 2);
                 let sent = ends[from].send(&packet(n, if n < 4 { 300 } else { 1800 }), n, now_ns);
-                let is_lost = |place: usize| is_reliable && n >= 4 && place == 1;
-                let arriving = sent.into_iter().enumerate().filter(|(place, _)| !is_lost(*place));
+                let is_lost = |index: usize| is_reliable && n >= 4 && index == 1;
+                let arriving = sent.into_iter().enumerate().filter(|(index, _)| !is_lost(*index));
                 let mut wire: Vec<(usize, Vec<u8>)> = arriving.map(|(_, frame)| (1 - from, frame)).collect();
                 // Until no frame is in flight.
                 for _ in 0..if is_reliable { 400 } else { 1 } {
