@@ -63,7 +63,7 @@ pub struct NeighbourFace {
 #[derive(Debug)]
 pub(crate) struct PendingVerification {
     pub(crate) message: Message,
-    pub(crate) place: NeighborKey,
+    pub(crate) peer: NeighborKey,
     pub(crate) source: LinkAddress,
     pub(crate) is_unicast: bool,
     /// True if the message answers a challenge of this link address.
@@ -117,15 +117,15 @@ impl Discovery {
 
     /// The neighbors, by interface and station.
     pub fn neighbours(&self, now_ns: u64) -> impl Iterator<Item = NeighbourStatus> + '_ {
-        self.neighbours.iter().map(move |(place, neighbour)| NeighbourStatus {
-            interface: place.interface,
-            station: place.station,
+        self.neighbours.iter().map(move |(peer, neighbour)| NeighbourStatus {
+            interface: peer.interface,
+            station: peer.station,
             phase: neighbour.phase,
             face: neighbour.made(),
             mtu: neighbour.mtu,
             peer_mtu: neighbour.peer_mtu,
             key: neighbour.key,
-            silent_ns: now_ns.saturating_sub(neighbour.heard_ns),
+            silent_ns: now_ns.saturating_sub(neighbour.received_ns),
             accepted: neighbour.accepted.clone(),
             refused: neighbour.refused.clone(),
         })
@@ -172,7 +172,7 @@ impl Discovery {
         self.changed();
         let Some(link) = state else {
             if self.interfaces.remove(&id).is_some() {
-                let gone = |place: &NeighborKey| place.interface == id;
+                let gone = |peer: &NeighborKey| peer.interface == id;
                 self.remove_all(gone, Note::Expired, now_ns, out);
             }
             return;
@@ -192,7 +192,7 @@ impl Discovery {
     fn fit_mtus(&mut self, id: InterfaceId, out: &mut Vec<Action>) {
         let Some(interface) = self.interfaces.get(&id) else { return };
         let own = interface.link.mtu;
-        for (_, neighbour) in self.neighbours.iter_mut().filter(|(place, _)| place.interface == id) {
+        for (_, neighbour) in self.neighbours.iter_mut().filter(|(peer, _)| peer.interface == id) {
             // The MTU is reported even if it is the same, because a new MTU of an interface also
             // changes the MTUs of its faces.
             neighbour.agreed_mtu = None;
@@ -210,7 +210,7 @@ impl Discovery {
     /// receive multicast packets by unicast. An unproven peer does not reduce the group MTU.
     pub(crate) fn fit_group(&mut self, id: InterfaceId, out: &mut Vec<Action>) {
         let floor = self.config.group_mtu_octets_min;
-        let of_interface = self.neighbours.iter().filter(|(place, n)| place.interface == id && n.is_proven());
+        let of_interface = self.neighbours.iter().filter(|(peer, n)| peer.interface == id && n.is_proven());
         let mtus = of_interface.map(|(_, neighbour)| neighbour.mtu).filter(|mtu| *mtu >= floor);
         self.set_group_mtu(id, mtus.min().unwrap_or(usize::MAX), out);
     }
@@ -244,8 +244,8 @@ impl Discovery {
         let heartbeat_ns = self.config.heartbeat_ns;
         let is_due = |neighbour: &Neighbour| neighbour.due_ns(heartbeat_ns) <= now_ns;
         let due: Vec<NeighborKey> =
-            self.neighbours.iter().filter(|(_, n)| is_due(n)).map(|(place, _)| *place).collect();
-        due.into_iter().for_each(|place| self.run_timer(place, now_ns, out));
+            self.neighbours.iter().filter(|(_, n)| is_due(n)).map(|(peer, _)| *peer).collect();
+        due.into_iter().for_each(|peer| self.run_timer(peer, now_ns, out));
         let hellos = self.interfaces.values().map(|interface| interface.hello_ns);
         let neighbours = self.neighbours.values().map(|neighbour| neighbour.due_ns(heartbeat_ns));
         hellos.chain(neighbours).min()
@@ -273,42 +273,42 @@ impl Discovery {
         // The hello may be longer than these neighbors can receive, so they are challenged by
         // unicast.
         let is_small =
-            |(place, n): &(&NeighborKey, &Neighbour)| place.interface == id && n.is_proven() && n.mtu < floor;
+            |(peer, n): &(&NeighborKey, &Neighbour)| peer.interface == id && n.is_proven() && n.mtu < floor;
         let small: Vec<NeighborKey> =
-            self.neighbours.iter().filter(is_small).map(|(place, _)| *place).collect();
-        small.into_iter().for_each(|place| self.challenge(place, now_ns, out));
+            self.neighbours.iter().filter(is_small).map(|(peer, _)| *peer).collect();
+        small.into_iter().for_each(|peer| self.challenge(peer, now_ns, out));
     }
 
     /// Handles a due timer of a neighbor: sends a challenge or removes the neighbor.
-    fn run_timer(&mut self, place: NeighborKey, now_ns: u64, out: &mut Vec<Action>) {
+    fn run_timer(&mut self, peer: NeighborKey, now_ns: u64, out: &mut Vec<Action>) {
         let heartbeat_ns = self.config.heartbeat_ns;
-        let Some(neighbour) = self.neighbours.get_mut(&place) else { return };
+        let Some(neighbour) = self.neighbours.get_mut(&peer) else { return };
         let is_unproven = neighbour.phase == Phase::Found && neighbour.challenges >= CHALLENGES_MAX;
         if neighbour.end_ns(heartbeat_ns) <= now_ns || is_unproven && neighbour.challenge_ns <= now_ns {
             let counter = if is_unproven { Counter::NeighboursUnproven } else { Counter::NeighboursExpired };
             self.counters.count(counter);
-            return self.remove(place, (!is_unproven).then_some(Note::Expired), now_ns, out);
+            return self.remove(peer, (!is_unproven).then_some(Note::Expired), now_ns, out);
         }
         if neighbour.challenge_ns <= now_ns {
             if let Some(name) = neighbour.unanswered.take() {
-                self.reply(place, name, out);
+                self.reply(peer, name, out);
             }
-            self.challenge(place, now_ns, out);
+            self.challenge(peer, now_ns, out);
         }
     }
 
     /// Challenges one link address: sends a hello that it must answer.
-    pub(crate) fn challenge(&mut self, place: NeighborKey, now_ns: u64, out: &mut Vec<Action>) {
+    pub(crate) fn challenge(&mut self, peer: NeighborKey, now_ns: u64, out: &mut Vec<Action>) {
         let heartbeat_ns = self.config.heartbeat_ns;
-        let about = self.about(place.interface);
-        let Some(neighbour) = self.neighbours.get_mut(&place) else { return };
+        let about = self.about(peer.interface);
+        let Some(neighbour) = self.neighbours.get_mut(&peer) else { return };
         neighbour.challenges = neighbour.challenges.saturating_add(1);
         let wait_ns = if neighbour.phase == Phase::Found { CHALLENGE_NS } else { heartbeat_ns / 2 };
         neighbour.challenge_ns = now_ns.saturating_add(wait_ns);
         let Some(about) = about else { return };
         self.counters.count(Counter::ChallengesSent);
-        let to = Some(Recipient { station: place.station, face: neighbour.made(), mtu: neighbour.mtu });
-        out.push(Action::SendHello { interface: place.interface, to, hello: OwnHello(about) });
+        let to = Some(Recipient { station: peer.station, face: neighbour.made(), mtu: neighbour.mtu });
+        out.push(Action::SendHello { interface: peer.interface, to, hello: OwnHello(about) });
     }
 
     /// Reports a signed hello. `digest` is the parameters digest that ends its name.
@@ -333,43 +333,43 @@ impl Discovery {
         out: &mut Vec<Action>,
     ) {
         self.changed();
-        let place = NeighborKey { interface, station };
-        let waiting = self.neighbours.get_mut(&place).filter(|n| n.face == FaceState::Requested);
+        let peer = NeighborKey { interface, station };
+        let waiting = self.neighbours.get_mut(&peer).filter(|n| n.face == FaceState::Requested);
         let (Some(neighbour), Some(face)) = (waiting, made) else {
             match made {
                 // The neighbor was removed while the face was made.
                 Some(face) => out.push(Action::DestroyFace { face }),
                 None => {
                     self.counters.count(Counter::FacesRefused);
-                    self.neighbours.remove(&place);
+                    self.neighbours.remove(&peer);
                 }
             }
             return;
         };
         neighbour.face = FaceState::Created(face);
-        self.update_routes(place, out);
+        self.update_routes(peer, out);
     }
 
     /// Sends the reply to a hello.
-    pub(crate) fn reply(&mut self, place: NeighborKey, name: namely_wire::Name, out: &mut Vec<Action>) {
-        let (Some(own), Some(neighbour)) = (self.about(place.interface), self.neighbours.get(&place)) else {
+    pub(crate) fn reply(&mut self, peer: NeighborKey, name: namely_wire::Name, out: &mut Vec<Action>) {
+        let (Some(own), Some(neighbour)) = (self.about(peer.interface), self.neighbours.get(&peer)) else {
             return;
         };
-        let to = Recipient { station: place.station, face: neighbour.made(), mtu: neighbour.mtu };
+        let to = Recipient { station: peer.station, face: neighbour.made(), mtu: neighbour.mtu };
         let agreed = neighbour.mtu;
         self.counters.count(Counter::RepliesSent);
-        out.push(Action::SendReply { interface: place.interface, to, reply: OwnReply { name, own, agreed } });
+        out.push(Action::SendReply { interface: peer.interface, to, reply: OwnReply { name, own, agreed } });
     }
 
     /// Reports that a face failed or was destroyed by another part of the router.
     pub fn face_closed(&mut self, face: Face, now_ns: u64, out: &mut Vec<Action>) {
-        let place = self.neighbours.iter().find(|(_, n)| n.made() == Some(face)).map(|(place, _)| *place);
-        let Some(place) = place else { return };
+        let peer = self.neighbours.iter().find(|(_, n)| n.made() == Some(face)).map(|(peer, _)| *peer);
+        let Some(peer) = peer else { return };
         // The face no longer exists, so `remove` must not destroy it.
-        if let Some(neighbour) = self.neighbours.get_mut(&place) {
+        if let Some(neighbour) = self.neighbours.get_mut(&peer) {
             neighbour.face = FaceState::Requested;
         }
-        self.remove(place, Some(Note::Expired), now_ns, out);
+        self.remove(peer, Some(Note::Expired), now_ns, out);
     }
 
     /// Announces the stop of the router on all interfaces.
@@ -386,23 +386,23 @@ impl Discovery {
     /// Removes a neighbor with its face and its routes.
     pub(crate) fn remove(
         &mut self,
-        place: NeighborKey,
+        peer: NeighborKey,
         note: Option<Note>,
         now_ns: u64,
         out: &mut Vec<Action>,
     ) {
-        let Some(neighbour) = self.neighbours.remove(&place) else { return };
+        let Some(neighbour) = self.neighbours.remove(&peer) else { return };
         self.changed();
         // The key of an unproven neighbor is not retained, because any peer could have used the
         // link address.
         if neighbour.phase == Phase::Proven && note != Some(Note::Left) {
-            self.suspects.remember(place, neighbour.key, now_ns);
+            self.suspects.remember(peer, neighbour.key, now_ns);
         }
         if let Some(face) = neighbour.made() {
             out.push(Action::DestroyFace { face });
         }
         if let Some(note) = note {
-            out.push(Action::Note { interface: place.interface, station: place.station, note });
+            out.push(Action::Note { interface: peer.interface, station: peer.station, note });
         }
     }
 
@@ -413,8 +413,8 @@ impl Discovery {
         now_ns: u64,
         out: &mut Vec<Action>,
     ) {
-        let gone: Vec<NeighborKey> = self.neighbours.keys().filter(|place| is_gone(place)).copied().collect();
-        gone.into_iter().for_each(|place| self.remove(place, Some(note.clone()), now_ns, out));
+        let gone: Vec<NeighborKey> = self.neighbours.keys().filter(|peer| is_gone(peer)).copied().collect();
+        gone.into_iter().for_each(|peer| self.remove(peer, Some(note.clone()), now_ns, out));
     }
 
     /// The description of this router in its messages on an interface.

@@ -65,7 +65,7 @@ pub(crate) struct Neighbour {
     pub(crate) mtu: usize,
     /// The signing time of the last accepted message, by the neighbor's clock, ms.
     pub(crate) time_ms: u64,
-    pub(crate) heard_ns: u64,
+    pub(crate) received_ns: u64,
     /// Time of the next challenge. A new link address is challenged at first, and a proven neighbor
     /// only if it stays silent.
     pub(crate) challenge_ns: u64,
@@ -90,7 +90,7 @@ impl Neighbour {
             agreed_mtu: None,
             mtu,
             time_ms: message.time_ms,
-            heard_ns: now_ns,
+            received_ns: now_ns,
             challenge_ns: due_ns,
             challenges: 0,
             lowered_ns: None,
@@ -125,6 +125,6 @@ impl Neighbour {
 
     /// Time of the removal, ns, if no message of the neighbor arrives.
     pub(crate) fn end_ns(&self, heartbeat_ns: u64) -> u64 {
-        self.heard_ns.saturating_add(heartbeat_ns.saturating_mul(3))
+        self.received_ns.saturating_add(heartbeat_ns.saturating_mul(3))
     }
 }

@@ -29,7 +29,7 @@ fn refusal(counter: Counter) -> Refusal {
 
 impl Discovery {
     /// Processes a received packet whose name begins with `/ndp`.
-    pub fn hear(&mut self, received: ReceivedPacket<'_>, now_ns: u64, out: &mut Vec<Action>) {
+    pub fn receive(&mut self, received: ReceivedPacket<'_>, now_ns: u64, out: &mut Vec<Action>) {
         if let Err(refusal) = self.admit(received, now_ns, out) {
             self.counters.count(refusal.counter);
             if refusal.is_fault {
@@ -86,17 +86,17 @@ impl Discovery {
                 Match::Nothing => return Err(fault(Counter::Unsolicited)),
             }
         }
-        let place = NeighborKey { interface: id, station };
+        let peer = NeighborKey { interface: id, station };
         // Any peer can send wrong messages in the name of a neighbor, and so cause its quarantine.
         // An answer to a challenge is therefore admitted during a quarantine, and prevents the
         // removal of the neighbor.
-        if !is_challenged && self.suspects.is_quarantined(place, now_ns) {
+        if !is_challenged && self.suspects.is_quarantined(peer, now_ns) {
             return Err(refusal(Counter::Quarantined));
         }
         // A UDP datagram can come from any network. A new peer must therefore send to the group,
         // because multicast does not leave the link.
         let is_uninvited = is_unicast && !message.is_reply && matches!(station, LinkAddress::Udp(_));
-        self.check_sender(place, &message, is_challenged, is_uninvited, now_ns, out)?;
+        self.check_sender(peer, &message, is_challenged, is_uninvited, now_ns, out)?;
         if self.verifying.len() >= VERIFYING_MAX {
             return Err(refusal(Counter::VerifyFull));
         }
@@ -104,7 +104,7 @@ impl Discovery {
         self.next_ticket += 1;
         let key = message.from.key;
         self.verifying
-            .insert(ticket, PendingVerification { message, place, source, is_unicast, is_challenged });
+            .insert(ticket, PendingVerification { message, peer, source, is_unicast, is_challenged });
         out.push(Action::Verify { ticket, key, packet: packet.to_vec() });
         Ok(())
     }
@@ -112,16 +112,16 @@ impl Discovery {
     /// Checks if this link address may send this message now.
     fn check_sender(
         &mut self,
-        place: NeighborKey,
+        peer: NeighborKey,
         message: &Message,
         is_challenged: bool,
         is_uninvited: bool,
         now_ns: u64,
         out: &mut Vec<Action>,
     ) -> Result<(), Refusal> {
-        if let Some(neighbour) = self.neighbours.get_mut(&place) {
+        if let Some(neighbour) = self.neighbours.get_mut(&peer) {
             if neighbour.key != message.from.key {
-                return Err(self.other_key(place, now_ns, out));
+                return Err(self.other_key(peer, now_ns, out));
             }
             if is_challenged {
                 // No rate limit applies: other peers may have used up the tokens in the neighbor's
@@ -136,8 +136,8 @@ impl Discovery {
         if is_uninvited {
             return Err(fault(Counter::Unsolicited));
         }
-        if self.suspects.key(place, now_ns).is_some_and(|key| key != message.from.key) {
-            return Err(self.other_key(place, now_ns, out));
+        if self.suspects.key(peer, now_ns).is_some_and(|key| key != message.from.key) {
+            return Err(self.other_key(peer, now_ns, out));
         }
         let mtu = message.from.mtu;
         if mtu == 0 {
@@ -145,38 +145,34 @@ impl Discovery {
             return Err(refusal(Counter::Replayed));
         }
         if mtu < self.config.mtu_octets_min {
-            return Err(self.too_small(place, mtu, now_ns, out));
+            return Err(self.too_small(peer, mtu, now_ns, out));
         }
-        self.check_room(place, now_ns, out)?;
+        self.check_room(peer, now_ns, out)?;
         if !self.suspects.admit_stranger(now_ns) {
             return Err(refusal(Counter::StrangersLimited));
         }
-        self.suspects.admit(place, now_ns).then_some(()).ok_or(refusal(Counter::RateLimited))
+        self.suspects.admit(peer, now_ns).then_some(()).ok_or(refusal(Counter::RateLimited))
     }
 
-    fn other_key(&mut self, place: NeighborKey, now_ns: u64, out: &mut Vec<Action>) -> Refusal {
-        if self.suspects.is_first_note(place, now_ns) {
-            out.push(Action::Note {
-                interface: place.interface,
-                station: place.station,
-                note: Note::OtherKey,
-            });
+    fn other_key(&mut self, peer: NeighborKey, now_ns: u64, out: &mut Vec<Action>) -> Refusal {
+        if self.suspects.is_first_note(peer, now_ns) {
+            out.push(Action::Note { interface: peer.interface, station: peer.station, note: Note::OtherKey });
         }
         fault(Counter::OtherKey)
     }
 
-    fn too_small(&mut self, place: NeighborKey, mtu: usize, now_ns: u64, out: &mut Vec<Action>) -> Refusal {
-        if self.suspects.is_first_note(place, now_ns) {
+    fn too_small(&mut self, peer: NeighborKey, mtu: usize, now_ns: u64, out: &mut Vec<Action>) -> Refusal {
+        if self.suspects.is_first_note(peer, now_ns) {
             let note = Note::MtuTooSmall(mtu);
-            out.push(Action::Note { interface: place.interface, station: place.station, note });
+            out.push(Action::Note { interface: peer.interface, station: peer.station, note });
         }
         refusal(Counter::MtuTooSmall)
     }
 
     /// Checks that there is room for another neighbor. Existing neighbors are not evicted.
-    fn check_room(&mut self, place: NeighborKey, now_ns: u64, out: &mut Vec<Action>) -> Result<(), Refusal> {
-        let first = NeighborKey { station: FIRST, ..place };
-        let of_interface = self.neighbours.range(first..).take_while(|(p, _)| p.interface == place.interface);
+    fn check_room(&mut self, peer: NeighborKey, now_ns: u64, out: &mut Vec<Action>) -> Result<(), Refusal> {
+        let first = NeighborKey { station: FIRST, ..peer };
+        let of_interface = self.neighbours.range(first..).take_while(|(p, _)| p.interface == peer.interface);
         let (count, found) = of_interface.fold((0, 0), |(count, found), (_, neighbour)| {
             (count + 1, found + usize::from(neighbour.phase == Phase::Found))
         });
@@ -188,8 +184,8 @@ impl Discovery {
         if has_room {
             return Ok(());
         }
-        if self.suspects.is_first_note(place, now_ns) {
-            out.push(Action::Note { interface: place.interface, station: place.station, note: Note::NoRoom });
+        if self.suspects.is_first_note(peer, now_ns) {
+            out.push(Action::Note { interface: peer.interface, station: peer.station, note: Note::NoRoom });
         }
         Err(refusal(Counter::TooManyNeighbours))
     }
@@ -199,25 +195,25 @@ impl Discovery {
         let Some(verifying) = self.verifying.remove(&ticket) else { return };
         if proof == Proof::Invalid {
             self.counters.count(Counter::BadSignature);
-            return self.count_fault(verifying.place.interface, verifying.source, now_ns, out);
+            return self.count_fault(verifying.peer.interface, verifying.source, now_ns, out);
         }
         // Interfaces and neighbors may have changed since the check was requested, so their state
         // is read again.
-        let PendingVerification { message, place, is_unicast, is_challenged, .. } = verifying;
+        let PendingVerification { message, peer, is_unicast, is_challenged, .. } = verifying;
         self.changed();
-        let Some(interface) = self.interfaces.get_mut(&place.interface) else { return };
+        let Some(interface) = self.interfaces.get_mut(&peer.interface) else { return };
         if message.is_reply {
             self.counters.count(Counter::RepliesHeard);
             interface.answered(&message.digest);
         } else {
             self.counters.count(Counter::HellosHeard);
         }
-        match self.neighbours.get(&place) {
+        match self.neighbours.get(&peer) {
             Some(neighbour) if neighbour.key != message.from.key => {
                 self.counters.count(Counter::OtherKey);
             }
-            Some(_) => self.receive_neighbour(place, &message, is_unicast, is_challenged, now_ns, out),
-            None => self.add_neighbour(place, &message, is_challenged, now_ns, out),
+            Some(_) => self.receive_neighbour(peer, &message, is_unicast, is_challenged, now_ns, out),
+            None => self.add_neighbour(peer, &message, is_challenged, now_ns, out),
         }
     }
 
@@ -226,21 +222,21 @@ impl Discovery {
     /// proves it.
     fn add_neighbour(
         &mut self,
-        place: NeighborKey,
+        peer: NeighborKey,
         message: &Message,
         is_challenged: bool,
         now_ns: u64,
         out: &mut Vec<Action>,
     ) {
-        let Some(interface) = self.interfaces.get(&place.interface) else { return };
+        let Some(interface) = self.interfaces.get(&peer.interface) else { return };
         let mtu = interface.link.mtu.min(message.from.mtu);
-        if let Err(refusal) = self.check_room(place, now_ns, out) {
+        if let Err(refusal) = self.check_room(peer, now_ns, out) {
             return self.counters.count(refusal.counter);
         }
         let due_ns = now_ns.saturating_add(if message.is_reply { 0 } else { self.spread_ns() });
-        self.neighbours.insert(place, Neighbour::new(message, mtu, due_ns, now_ns));
+        self.neighbours.insert(peer, Neighbour::new(message, mtu, due_ns, now_ns));
         if is_challenged {
-            self.prove(place, message, now_ns, out);
+            self.prove(peer, message, now_ns, out);
         }
     }
 
@@ -257,7 +253,7 @@ impl Discovery {
     /// Applies a new message of a neighbor.
     fn receive_neighbour(
         &mut self,
-        place: NeighborKey,
+        peer: NeighborKey,
         message: &Message,
         is_unicast: bool,
         is_challenged: bool,
@@ -267,25 +263,25 @@ impl Discovery {
         let heartbeat_ns = self.config.heartbeat_ns;
         if !message.is_reply && message.from.mtu == 0 {
             self.counters.count(Counter::NeighboursLeft);
-            return self.remove(place, Some(Note::Left), now_ns, out);
+            return self.remove(peer, Some(Note::Left), now_ns, out);
         }
-        let Some(neighbour) = self.neighbours.get_mut(&place) else { return };
+        let Some(neighbour) = self.neighbours.get_mut(&peer) else { return };
         if !message.is_reply && message.time_ms <= neighbour.time_ms {
             // Two copies of the same message were checked at the same time.
             return self.counters.count(Counter::Replayed);
         }
         // A reply answers a recent hello, so it is current regardless of its clock.
         neighbour.time_ms = message.time_ms;
-        neighbour.heard_ns = now_ns;
+        neighbour.received_ns = now_ns;
         // A quarantined neighbor stays, but its messages change nothing.
-        let is_quarantined = self.suspects.is_quarantined(place, now_ns);
+        let is_quarantined = self.suspects.is_quarantined(peer, now_ns);
         if !is_quarantined {
-            self.apply_mtu(place, message.from.mtu, message.agreed_mtu, now_ns, out);
+            self.apply_mtu(peer, message.from.mtu, message.agreed_mtu, now_ns, out);
         }
         if is_challenged {
-            self.prove(place, message, now_ns, out);
+            self.prove(peer, message, now_ns, out);
         }
-        let Some(neighbour) = self.neighbours.get_mut(&place).filter(|_| !is_quarantined) else { return };
+        let Some(neighbour) = self.neighbours.get_mut(&peer).filter(|_| !is_quarantined) else { return };
         let is_restarted = neighbour.session != message.from.session;
         neighbour.session = message.from.session;
         if neighbour.is_proven() {
@@ -294,15 +290,15 @@ impl Discovery {
         }
         neighbour.announced.clone_from(&message.from.prefixes);
         if !message.is_reply && (is_unicast || is_restarted) {
-            self.reply(place, message.name.clone(), out);
+            self.reply(peer, message.name.clone(), out);
         }
-        self.update_routes(place, out);
+        self.update_routes(peer, out);
     }
 
     /// Marks a neighbor as proven, because it has answered a challenge, and requests its face.
-    fn prove(&mut self, place: NeighborKey, message: &Message, now_ns: u64, out: &mut Vec<Action>) {
+    fn prove(&mut self, peer: NeighborKey, message: &Message, now_ns: u64, out: &mut Vec<Action>) {
         let heartbeat_ns = self.config.heartbeat_ns;
-        let Some(neighbour) = self.neighbours.get_mut(&place) else { return };
+        let Some(neighbour) = self.neighbours.get_mut(&peer) else { return };
         neighbour.challenges = 0;
         neighbour.challenge_ns = now_ns.saturating_add(heartbeat_ns / 2 * 3);
         if neighbour.is_proven() {
@@ -310,7 +306,7 @@ impl Discovery {
         }
         neighbour.phase = Phase::Proven;
         neighbour.face = FaceState::Requested;
-        let (NeighborKey { interface, station }, mtu) = (place, neighbour.mtu);
+        let (NeighborKey { interface, station }, mtu) = (peer, neighbour.mtu);
         self.counters.count(Counter::NeighboursProven);
         let note = Note::Proven { mtu, key: message.from.key };
         out.push(Action::Note { interface, station, note });
@@ -321,17 +317,17 @@ impl Discovery {
     /// Applies the neighbor's MTU and, from a reply, the MTU for both ends.
     fn apply_mtu(
         &mut self,
-        place: NeighborKey,
+        peer: NeighborKey,
         peer_mtu: usize,
         agreed_mtu: Option<usize>,
         now_ns: u64,
         out: &mut Vec<Action>,
     ) {
         let min = self.config.mtu_octets_min;
-        let Some(own) = self.interfaces.get(&place.interface).map(|interface| interface.link.mtu) else {
+        let Some(own) = self.interfaces.get(&peer.interface).map(|interface| interface.link.mtu) else {
             return;
         };
-        let Some(neighbour) = self.neighbours.get_mut(&place) else { return };
+        let Some(neighbour) = self.neighbours.get_mut(&peer) else { return };
         if peer_mtu < min || agreed_mtu.is_some_and(|mtu| mtu < min) {
             return self.counters.count(Counter::MtuTooSmall);
         }
@@ -359,19 +355,19 @@ impl Discovery {
         if let Some(face) = neighbour.made() {
             out.push(Action::SetMtu { face, mtu });
         }
-        out.push(Action::Note { interface: place.interface, station: place.station, note: Note::Mtu(mtu) });
-        self.fit_group(place.interface, out);
+        out.push(Action::Note { interface: peer.interface, station: peer.station, note: Note::Mtu(mtu) });
+        self.fit_group(peer.interface, out);
     }
 
     /// Adds routes for the accepted prefixes of a proven neighbor, and removes the routes of
     /// prefixes that are no longer announced.
-    pub(crate) fn update_routes(&mut self, place: NeighborKey, out: &mut Vec<Action>) {
+    pub(crate) fn update_routes(&mut self, peer: NeighborKey, out: &mut Vec<Action>) {
         let Discovery { neighbours, config, counters, .. } = self;
-        let Some(neighbour) = neighbours.get_mut(&place) else { return };
+        let Some(neighbour) = neighbours.get_mut(&peer) else { return };
         let Some(face) = neighbour.made().filter(|_| neighbour.phase == Phase::Proven) else { return };
         let key = neighbour.key;
         let wanted = |prefix: &namely_wire::Name| config.accepts(&key, prefix.as_name());
-        let NeighborKey { interface, station } = place;
+        let NeighborKey { interface, station } = peer;
         for prefix in &neighbour.announced {
             if neighbour.accepted.contains(prefix) {
                 continue;

@@ -24,22 +24,22 @@ impl Discovery {
                 interface.hello_ns = now_ns.max(sent_ns.saturating_add(HELLO_GAP_NS)).min(interface.hello_ns);
             }
         }
-        let places: Vec<NeighborKey> = self.neighbours.keys().copied().collect();
-        for place in places {
-            let Some(neighbour) = self.neighbours.get_mut(&place) else { continue };
+        let peers: Vec<NeighborKey> = self.neighbours.keys().copied().collect();
+        for peer in peers {
+            let Some(neighbour) = self.neighbours.get_mut(&peer) else { continue };
             let peer_mtu = neighbour.peer_mtu;
             if peer_mtu < self.config.mtu_octets_min {
-                self.remove(place, Some(Note::MtuTooSmall(peer_mtu)), now_ns, out);
+                self.remove(peer, Some(Note::MtuTooSmall(peer_mtu)), now_ns, out);
                 continue;
             }
             neighbour.challenge_ns = neighbour.challenge_ns.min(now_ns.saturating_add(heartbeat_ns / 2 * 3));
-            self.recheck_routes(place, out);
+            self.recheck_routes(peer, out);
         }
     }
 
     /// Removes routes that no rule accepts any more, and checks refused prefixes again.
-    fn recheck_routes(&mut self, place: NeighborKey, out: &mut Vec<Action>) {
-        let Some(neighbour) = self.neighbours.get_mut(&place) else { return };
+    fn recheck_routes(&mut self, peer: NeighborKey, out: &mut Vec<Action>) {
+        let Some(neighbour) = self.neighbours.get_mut(&peer) else { return };
         let (key, made) = (neighbour.key, neighbour.made());
         let config = &self.config;
         neighbour.refused.retain(|prefix| !config.accepts(&key, prefix.as_name()));
@@ -50,6 +50,6 @@ impl Discovery {
             }
             stays
         });
-        self.update_routes(place, out);
+        self.update_routes(peer, out);
     }
 }

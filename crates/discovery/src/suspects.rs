@@ -89,12 +89,12 @@ impl Suspects {
 
     /// Takes a token of this link address. Also returns true if the table has no room for the
     /// address: then only the bucket of `admit_stranger` limits it.
-    pub(crate) fn admit(&mut self, place: NeighborKey, now_ns: u64) -> bool {
-        self.entry(place, now_ns).is_none_or(|suspect| suspect.bucket.take(now_ns))
+    pub(crate) fn admit(&mut self, peer: NeighborKey, now_ns: u64) -> bool {
+        self.entry(peer, now_ns).is_none_or(|suspect| suspect.bucket.take(now_ns))
     }
 
-    pub(crate) fn is_quarantined(&self, place: NeighborKey, now_ns: u64) -> bool {
-        let until_ns = self.stations.get(&place.host()).and_then(|suspect| suspect.quarantined_ns);
+    pub(crate) fn is_quarantined(&self, peer: NeighborKey, now_ns: u64) -> bool {
+        let until_ns = self.stations.get(&peer.host()).and_then(|suspect| suspect.quarantined_ns);
         until_ns.is_some_and(|until_ns| now_ns < until_ns)
     }
 
@@ -111,12 +111,12 @@ impl Suspects {
     /// Counts a fault of a peer; `faults` and `quarantine_ns` are the configured limits.
     pub(crate) fn fault(
         &mut self,
-        place: NeighborKey,
+        peer: NeighborKey,
         faults: u64,
         quarantine_ns: u64,
         now_ns: u64,
     ) -> FaultOutcome {
-        let Some(suspect) = self.entry(place, now_ns) else { return FaultOutcome::default() };
+        let Some(suspect) = self.entry(peer, now_ns) else { return FaultOutcome::default() };
         let forgiven = now_ns.saturating_sub(suspect.at_ns);
         suspect.at_ns = now_ns;
         suspect.faults = suspect.faults.saturating_sub(forgiven).saturating_add(SECOND_NS);
@@ -130,28 +130,28 @@ impl Suspects {
     }
 
     /// Returns true for the first note about a link address, so that only one note is logged.
-    pub(crate) fn is_first_note(&mut self, place: NeighborKey, now_ns: u64) -> bool {
-        let suspect = self.entry(place, now_ns);
+    pub(crate) fn is_first_note(&mut self, peer: NeighborKey, now_ns: u64) -> bool {
+        let suspect = self.entry(peer, now_ns);
         suspect.is_some_and(|suspect| !core::mem::replace(&mut suspect.is_noted, true))
     }
 
     /// Reserves the link address of a neighbor that left without a goodbye: for some time, only the
     /// neighbor's key may use it.
-    pub(crate) fn remember(&mut self, place: NeighborKey, key: Key, now_ns: u64) {
-        if let Some(suspect) = self.entry(place, now_ns) {
+    pub(crate) fn remember(&mut self, peer: NeighborKey, key: Key, now_ns: u64) {
+        if let Some(suspect) = self.entry(peer, now_ns) {
             suspect.key = Some((key, now_ns.saturating_add(KEY_NS)));
         }
     }
 
     /// The key that a link address is still bound to.
-    pub(crate) fn key(&self, place: NeighborKey, now_ns: u64) -> Option<Key> {
-        let (key, until_ns) = self.stations.get(&place.host())?.key?;
+    pub(crate) fn key(&self, peer: NeighborKey, now_ns: u64) -> Option<Key> {
+        let (key, until_ns) = self.stations.get(&peer.host())?.key?;
         (now_ns < until_ns).then_some(key)
     }
 
     /// The entry of a link address; `None` if the table is full.
-    fn entry(&mut self, place: NeighborKey, now_ns: u64) -> Option<&mut Suspect> {
-        let at = place.host();
+    fn entry(&mut self, peer: NeighborKey, now_ns: u64) -> Option<&mut Suspect> {
+        let at = peer.host();
         if self.stations.len() >= STATIONS_MAX && !self.stations.contains_key(&at) {
             self.sweep(now_ns);
             if self.stations.len() >= STATIONS_MAX {

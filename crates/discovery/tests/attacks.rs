@@ -298,9 +298,9 @@ fn pending_verifications_are_limited() {
     machine.interface(LINK, Some(state), SECOND, &mut out);
     for n in 0..=VERIFYING_MAX {
         let packet = hello_of(station(100 + n), "1500", &[], &key(100 + n), 1);
-        let heard =
+        let received =
             ReceivedPacket { interface: LINK, source: station(100 + n), is_unicast: false, packet: &packet };
-        machine.hear(heard, SECOND, &mut out);
+        machine.receive(received, SECOND, &mut out);
     }
     let tickets: Vec<u64> = out
         .iter()

@@ -36,7 +36,7 @@ struct Liar {
     answered: HashSet<(usize, LinkAddress)>,
     /// Number of messages in the name of a station. Each permits the routers a few in return.
     said: u64,
-    heard: Vec<Vec<u8>>,
+    recorded: Vec<Vec<u8>>,
     clock_ms: u64,
 }
 
@@ -49,7 +49,7 @@ impl Liar {
         }
         link.run(4 * SECOND);
         let draw = Draw(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-        Liar { link, draw, answered: HashSet::new(), said: 0, heard: Vec::new(), clock_ms: 1 }
+        Liar { link, draw, answered: HashSet::new(), said: 0, recorded: Vec::new(), clock_ms: 1 }
     }
 
     fn step(&mut self) {
@@ -58,7 +58,7 @@ impl Liar {
         self.clock_ms += 1;
         match self.draw.below(7) {
             0 => self.say_hello(victim, n),
-            1 => self.answer_overheard(victim, n),
+            1 => self.answer_recorded(victim, n),
             2 | 3 => self.answer_challenge(),
             4 => self.repeat(victim, n),
             5 => self.forge(victim),
@@ -71,7 +71,7 @@ impl Liar {
     fn send(&mut self, victim: usize, source: LinkAddress, is_unicast: bool, packet: Vec<u8>) {
         self.said += 1;
         self.link.inject(victim, source, is_unicast, &packet);
-        self.heard.push(packet);
+        self.recorded.push(packet);
     }
 
     fn say_hello(&mut self, victim: usize, n: usize) {
@@ -83,7 +83,7 @@ impl Liar {
     }
 
     /// A reply to a hello that every station on the link has received.
-    fn answer_overheard(&mut self, victim: usize, n: usize) {
+    fn answer_recorded(&mut self, victim: usize, n: usize) {
         let hello = self.link.nodes[victim].last_group_hello.clone();
         let mtu = self.draw.of(&[64, 600, 1500]);
         let packet = reply_of(station(n), (mtu, mtu), &hello, &key(n), self.clock_ms);
@@ -106,10 +106,10 @@ impl Liar {
 
     /// Repeats an earlier message of any station, from any address.
     fn repeat(&mut self, victim: usize, n: usize) {
-        if self.heard.is_empty() {
+        if self.recorded.is_empty() {
             return;
         }
-        let mut packet = self.heard[self.draw.below(self.heard.len())].clone();
+        let mut packet = self.recorded[self.draw.below(self.recorded.len())].clone();
         if self.draw.below(2) == 0 {
             let at = self.draw.below(packet.len());
             packet[at] ^= 1 << self.draw.below(8);

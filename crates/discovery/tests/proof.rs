@@ -12,7 +12,7 @@ use segment::{LINK, MS, SECOND, Segment, hello_of, key, reply_of, station};
 const EVIL: usize = 66;
 
 /// A hello that node 0 has multicast just now.
-fn overheard(link: &mut Segment) -> Vec<u8> {
+fn recorded_hello(link: &mut Segment) -> Vec<u8> {
     let before = link.nodes[0].last_group_hello.clone();
     while link.nodes[0].last_group_hello == before {
         link.run(10 * MS);
@@ -34,7 +34,7 @@ fn link(mtus: &[usize]) -> Segment {
 #[test]
 fn forged_replies_to_a_hello_prove_nothing() {
     let mut link = link(&[1500, 1500]);
-    let hello = overheard(&mut link);
+    let hello = recorded_hello(&mut link);
     for n in 1000..1256 {
         let reply = reply_of(station(n), (1500, 1500), &hello, &key(n), 1);
         link.inject(0, station(n), true, &reply);
@@ -101,11 +101,11 @@ fn a_station_outside_the_subnet_gets_nothing() {
         let mut sent = 0;
         for n in 0..25u64 {
             let packet = hello_of(target, "1472", &[], &key(9), n + 1);
-            let heard =
+            let received =
                 ReceivedPacket { interface: LINK, source: target, is_unicast: false, packet: &packet };
             let now_ns = SECOND + n * 100 * MS;
             let mut out = Vec::new();
-            machine.hear(heard, now_ns, &mut out);
+            machine.receive(received, now_ns, &mut out);
             let tickets: Vec<u64> = out
                 .iter()
                 .filter_map(|action| match action {
@@ -140,7 +140,7 @@ fn quarantine(link: &mut Segment, n: usize) {
 #[test]
 fn quarantine_covers_replies_of_all_stations() {
     let mut link = link(&[1500, 1500]);
-    let hello = overheard(&mut link);
+    let hello = recorded_hello(&mut link);
     for n in [1, EVIL] {
         quarantine(&mut link, n);
         let (verified, refused) = (link.nodes[0].verified, link.count(0, Counter::Quarantined));

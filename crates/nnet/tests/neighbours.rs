@@ -169,7 +169,7 @@ impl Node {
     fn hear(&mut self, source: [u8; 6], is_unicast: bool, packet: &[u8], now_ns: u64) {
         let source = LinkAddress::Ether(source);
         let mut actions = Vec::new();
-        self.machine.hear(
+        self.machine.receive(
             ReceivedPacket { interface: LINK, source, is_unicast, packet },
             now_ns,
             &mut actions,

@@ -230,10 +230,10 @@ impl Segment {
     /// Gives a node a frame of any sender.
     pub fn inject(&mut self, to: usize, source: LinkAddress, is_unicast: bool, packet: &[u8]) {
         let now_ns = self.now_ns;
-        let heard = ReceivedPacket { interface: LINK, source, is_unicast, packet };
+        let received = ReceivedPacket { interface: LINK, source, is_unicast, packet };
         let mut actions = Vec::new();
         let before = self.nodes[to].machine.len();
-        self.nodes[to].machine.hear(heard, now_ns, &mut actions);
+        self.nodes[to].machine.receive(received, now_ns, &mut actions);
         let is_more = self.carry_out(to, &mut actions) || self.nodes[to].machine.len() != before;
         // A confirmation gives a node no earlier timer than before.
         if is_more || self.nodes[to].tick_ns.is_none() {
