@@ -70,10 +70,10 @@ impl Fake {
             let Ok(message) = Message::parse(&packet.wire) else { continue };
             let (name, token) = (message.name.to_name(), packet.headers.pit_token);
             match (message.body, about) {
-                (Body::AskCounts { boot, slot, .. }, RequestKind::Counts) => {
+                (Body::CountsRequest { boot, slot, .. }, RequestKind::Counts) => {
                     return Some(Asked { name, token, boot, slot });
                 }
-                (Body::AskOffers { boot, slot, .. }, RequestKind::Offers) => {
+                (Body::OffersRequest { boot, slot, .. }, RequestKind::Offers) => {
                     return Some(Asked { name, token, boot, slot });
                 }
                 _ => {}
@@ -313,11 +313,11 @@ impl Alive {
                 if let Ok(message) = Message::parse(&packet.wire) {
                     let asked = |boot, slot| Asked { name: message.name.to_name(), token, boot, slot };
                     match message.body {
-                        Body::AskCounts { boot, slot, .. } => {
+                        Body::CountsRequest { boot, slot, .. } => {
                             let told = message::counts(BOOT, 1, PERIOD_MS, counts.iter().copied());
                             fake.answer(&asked(boot, slot), &told);
                         }
-                        Body::AskOffers { boot, slot, .. } => {
+                        Body::OffersRequest { boot, slot, .. } => {
                             fake.answer(&asked(boot, slot), &message::offers(BOOT, boot, 1, [].into_iter()));
                         }
                         _ => {}

@@ -31,8 +31,8 @@ impl Request {
         let link = LpView::parse(datagram).ok()?;
         let message = Message::parse(link.fragment?).ok()?;
         let (about, boot, slot) = match message.body {
-            Body::AskCounts { boot, slot, .. } => (RequestKind::Counts, boot, slot),
-            Body::AskOffers { boot, slot, .. } => (RequestKind::Offers, boot, slot),
+            Body::CountsRequest { boot, slot, .. } => (RequestKind::Counts, boot, slot),
+            Body::OffersRequest { boot, slot, .. } => (RequestKind::Offers, boot, slot),
             _ => return None,
         };
         Some(Request { name: message.name.to_name(), token: link.headers.pit_token, about, boot, slot })

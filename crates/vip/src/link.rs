@@ -8,7 +8,7 @@ pub(crate) struct Link {
     /// Capacity in VIPs of each object, per slot.
     pub(crate) takes: Vec<u64>,
     /// The neighbor's last reported counts. Zeros for a neighbor without VIP.
-    pub(crate) heard: Vec<u64>,
+    pub(crate) received: Vec<u64>,
     /// Decayed number of VIPs sent of each object.
     pub(crate) sent_score: Vec<u64>,
     /// The VIPs sent in this slot: object and number.
@@ -24,7 +24,7 @@ impl Link {
         let zeros = || alloc::vec![0; objects];
         Link {
             takes: zeros(),
-            heard: zeros(),
+            received: zeros(),
             sent_score: zeros(),
             sent: None,
             is_open: false,

@@ -93,7 +93,7 @@ pub enum Body<'a> {
     /// A request for a further segment.
     Segment,
     /// A request for counts.
-    AskCounts {
+    CountsRequest {
         /// The sender's boot.
         boot: u64,
         /// The sender's slot.
@@ -102,7 +102,7 @@ pub enum Body<'a> {
         period_ms: u64,
     },
     /// A request for VIPs.
-    AskOffers {
+    OffersRequest {
         /// The sender's boot.
         boot: u64,
         /// The receiver's boot.
@@ -254,8 +254,8 @@ impl<'a, const OCTETS: usize> Entries<'a, OCTETS> {
         }
     }
 
-    fn number(entry: &[u8; OCTETS], place: usize) -> u64 {
-        entry[8 * place..8 * place + 8].iter().fold(0, |number, octet| number << 8 | u64::from(*octet))
+    fn number(entry: &[u8; OCTETS], index: usize) -> u64 {
+        entry[8 * index..8 * index + 8].iter().fold(0, |number, octet| number << 8 | u64::from(*octet))
     }
 
     /// Returns true if the first number of each entry is larger than that of the previous one.
@@ -323,10 +323,10 @@ impl<'a> Fields<'a> {
         let (boot, slot) = (self.boot?, self.slot?);
         match title.about {
             _ if title.segment > 0 => None,
-            RequestKind::Counts => Some(Body::AskCounts { boot, slot, period_ms: self.period_ms? }),
+            RequestKind::Counts => Some(Body::CountsRequest { boot, slot, period_ms: self.period_ms? }),
             RequestKind::Offers => {
                 let (peer_boot, acknowledged) = (self.peer_boot?, self.acknowledged?);
-                Some(Body::AskOffers { boot, peer_boot, slot, acknowledged })
+                Some(Body::OffersRequest { boot, peer_boot, slot, acknowledged })
             }
         }
     }

@@ -74,21 +74,21 @@ pub(crate) struct Neighbour {
     /// The period that it reported, ms.
     pub(crate) period_ms: u64,
     /// Times of its last requests in this boot, us: of A and of B.
-    pub(crate) asked_us: [u64; 2],
+    pub(crate) requests_us: [u64; 2],
     /// The latest time of a request in earlier boots, us.
     pub(crate) former_us: u64,
     /// Time of the request that was pending when its current boot began, us.
-    pub(crate) life_asked_us: Option<u64>,
+    pub(crate) life_requested_us: Option<u64>,
     /// The slot in which counts were last sent to it.
-    pub(crate) told_slot: u64,
+    pub(crate) reported_slot: u64,
     /// Limits packets before their signature is verified.
     pub(crate) unsigned: UnsignedBucket,
     /// Signed requests, and requests for segments, that may still be answered in this slot.
     pub(crate) requests_left: u32,
     pub(crate) segments_left: u32,
     /// Times of pending requests to it, us.
-    pub(crate) counts_asked_us: Option<u64>,
-    pub(crate) offers_asked_us: Option<u64>,
+    pub(crate) counts_requested_us: Option<u64>,
+    pub(crate) offers_requested_us: Option<u64>,
     pub(crate) assembly: Assembly,
     /// Expiry of its counts.
     pub(crate) fresh_until_ns: u64,
@@ -110,15 +110,15 @@ impl Neighbour {
             octets_per_s_out,
             boot: None,
             period_ms: 0,
-            asked_us: [0; 2],
+            requests_us: [0; 2],
             former_us: 0,
-            life_asked_us: None,
-            told_slot: 0,
+            life_requested_us: None,
+            reported_slot: 0,
             unsigned: UnsignedBucket::new(),
             requests_left: 0,
             segments_left: 0,
-            counts_asked_us: None,
-            offers_asked_us: None,
+            counts_requested_us: None,
+            offers_requested_us: None,
             assembly,
             fresh_until_ns: 0,
             waiting: None,
@@ -131,7 +131,7 @@ impl Neighbour {
     /// Begins a slot with a request for counts at `time_us`.
     pub(crate) fn begin(&mut self, time_us: u64) {
         self.allow();
-        self.counts_asked_us = Some(time_us);
+        self.counts_requested_us = Some(time_us);
         (self.assembly.of, self.assembly.come) = (None, 0);
         self.assembly.counts.fill(0);
     }
@@ -143,14 +143,14 @@ impl Neighbour {
 
     /// Returns true if requested counts are incomplete.
     pub(crate) fn is_awaited(&self) -> bool {
-        self.counts_asked_us.is_some()
+        self.counts_requested_us.is_some()
     }
 
     /// Begins another boot, from which no request was received yet.
     pub(crate) fn live(&mut self, boot: u64) {
-        self.former_us = self.former_us.max(self.asked_us[0]).max(self.asked_us[1]);
-        self.asked_us = [0; 2];
-        self.life_asked_us = self.counts_asked_us;
+        self.former_us = self.former_us.max(self.requests_us[0]).max(self.requests_us[1]);
+        self.requests_us = [0; 2];
+        self.life_requested_us = self.counts_requested_us;
         self.boot = Some(boot);
     }
 
@@ -160,7 +160,7 @@ impl Neighbour {
         self.boot = None;
         self.entered = 0;
         self.fresh_until_ns = 0;
-        self.offers_asked_us = None;
+        self.offers_requested_us = None;
         self.waiting = None;
         self.under_way.drain(..)
     }
@@ -168,9 +168,9 @@ impl Neighbour {
     /// Takes over the state of `old`; `objects` maps each object to its former index. Incomplete
     /// counts are not taken over, but requested again in the next slot.
     pub(crate) fn take_over(&mut self, old: &Neighbour, objects: &[Option<usize>]) {
-        let place = |k: usize| objects.iter().position(|place| *place == Some(k));
+        let index = |k: usize| objects.iter().position(|former| *former == Some(k));
         let moved =
-            |u: &UnacknowledgedVips| place(u.object).map(|object| UnacknowledgedVips { object, ..*u });
+            |u: &UnacknowledgedVips| index(u.object).map(|object| UnacknowledgedVips { object, ..*u });
         let under_way = old.under_way.iter().filter_map(moved).collect();
         let (router, assembly) = (core::mem::take(&mut self.router), core::mem::take(&mut self.assembly));
         let octets_per_s_out = self.octets_per_s_out;
@@ -179,7 +179,7 @@ impl Neighbour {
             octets_per_s_out,
             assembly,
             under_way,
-            counts_asked_us: None,
+            counts_requested_us: None,
             waiting: old.waiting.clone(),
             ..*old
         };

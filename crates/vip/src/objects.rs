@@ -86,8 +86,8 @@ impl Objects {
 
     /// The index of the object with this id.
     pub fn index_of(&self, id: ObjectId) -> Option<usize> {
-        let place = self.by_id.binary_search_by_key(&id, |(id, _)| *id).ok()?;
-        Some(self.by_id[place].1 as usize)
+        let index = self.by_id.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+        Some(self.by_id[index].1 as usize)
     }
 
     /// Ids with their indices, by rising id.

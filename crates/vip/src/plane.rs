@@ -2,16 +2,17 @@
 //! 3.2 of N-DISE): computes the counts of a slot from those of the last one.
 //!
 //! A slot consists of [`Plane::begin`], [`Plane::send`] after the neighbors have reported their
-//! counts, [`Plane::ask`] and [`Plane::receive`] for arriving VIPs, and [`Plane::end`]. With V the
+//! counts, [`Plane::add_demand`] and [`Plane::receive`] for arriving VIPs, and [`Plane::end`]. With V the
 //! counts at its beginning:
 //!
 //! 1. Each open link carries the object whose V exceeds the neighbor's count most, if any does.
 //! 2. The links that carry an object send by decreasing difference, each up to its capacity, and
 //!    together at most V.
 //! 3. Cached objects are placed by score, or by V ([`PlacementSource`]).
-//! 4. `V <- max(0, V - sent + alpha x asked + received - read from the store)`; 0 at the source.
-//! 5. `score <- score x decay + alpha x asked + received`, and the same for the VIPs sent on each
-//!    link.
+//! 4. `V <- max(0, V - sent + alpha x requested + received - read from the store)`; 0 at the
+//!    source.
+//! 5. `score <- score x decay + alpha x requested + received`, and the same for the VIPs sent on
+//!    each link.
 
 use alloc::vec::Vec;
 
@@ -80,7 +81,7 @@ pub struct Plane {
     /// V. VIPs sent in this slot are subtracted at once.
     counts: Vec<u64>,
     /// V at the beginning of the slot.
-    told: Vec<u64>,
+    reported: Vec<u64>,
     scores: Vec<u64>,
     /// VIPs requested and received in this slot.
     got: Vec<u64>,
@@ -117,7 +118,7 @@ impl Plane {
             reads: sizes.iter().map(reads).collect(),
             sizes,
             counts: zeros(),
-            told: zeros(),
+            reported: zeros(),
             scores: zeros(),
             got: zeros(),
             is_source: alloc::vec![false; count],
@@ -139,23 +140,23 @@ impl Plane {
         self.totals = old.totals;
         let sum = |counts: &[u64]| counts.iter().fold(0u64, |sum, count| sum.saturating_add(*count));
         let all = sum(&old.counts).saturating_add(sum(&old.got));
-        for (k, place) in objects.iter().enumerate() {
-            let Some(before) = *place else { continue };
+        for (k, former) in objects.iter().enumerate() {
+            let Some(before) = *former else { continue };
             (self.counts[k], self.got[k]) = (old.counts[before], old.got[before]);
-            (self.told[k], self.scores[k]) = (old.told[before], old.scores[before]);
+            (self.reported[k], self.scores[k]) = (old.reported[before], old.scores[before]);
             self.set_source(k, old.is_source[before]);
             self.hold(k, old.placed[before]);
         }
         let kept = sum(&self.counts).saturating_add(sum(&self.got));
         self.totals.withdrawn = self.totals.withdrawn.saturating_add(all.saturating_sub(kept));
-        for (link, place) in self.links.iter_mut().zip(links) {
-            let Some(before) = place.and_then(|b| old.links.get(b)) else { continue };
+        for (link, former) in self.links.iter_mut().zip(links) {
+            let Some(before) = former.and_then(|b| old.links.get(b)) else { continue };
             (link.is_open, link.is_silent) = (before.is_open, before.is_silent);
-            for (k, place) in objects.iter().enumerate() {
-                let Some(place) = *place else { continue };
-                link.heard[k] = before.heard[place];
-                link.sent_score[k] = before.sent_score[place];
-                if let Some((_, vips)) = before.sent.filter(|(object, _)| *object == place) {
+            for (k, former) in objects.iter().enumerate() {
+                let Some(former) = *former else { continue };
+                link.received[k] = before.received[former];
+                link.sent_score[k] = before.sent_score[former];
+                if let Some((_, vips)) = before.sent.filter(|(object, _)| *object == former) {
                     link.sent = Some((k, vips));
                 }
             }
@@ -221,11 +222,11 @@ impl Plane {
 
     /// The counts of neighbor `b`, for writing.
     pub fn neighbour_counts_mut(&mut self, b: usize) -> &mut [u64] {
-        &mut self.links[b].heard
+        &mut self.links[b].received
     }
 
     /// Enters VIPs of `k` that were requested here: a share of the object, in [`crate::UNIT`].
-    pub fn ask(&mut self, k: usize, vips: u64) {
+    pub fn add_demand(&mut self, k: usize, vips: u64) {
         self.enter(k, vips.saturating_mul(u64::from(self.config.amplification)));
     }
 
@@ -250,9 +251,9 @@ impl Plane {
         self.totals.saturated = self.totals.saturated.saturating_add(cut);
     }
 
-    /// Begins a slot and freezes [`Plane::told`], the counts for the neighbors.
+    /// Begins a slot and freezes [`Plane::reported`], the counts for the neighbors.
     pub fn begin(&mut self) {
-        self.told.copy_from_slice(&self.counts);
+        self.reported.copy_from_slice(&self.counts);
         self.links.iter_mut().for_each(|link| link.sent = None);
     }
 
@@ -263,8 +264,8 @@ impl Plane {
         let mut links = 0;
         for (b, link) in self.links.iter().enumerate().filter(|(_, link)| link.is_open) {
             let mut best = (0, usize::MAX);
-            for (k, (told, heard)) in self.told.iter().zip(&link.heard).enumerate() {
-                let excess = told.saturating_sub(*heard);
+            for (k, (reported, received)) in self.reported.iter().zip(&link.received).enumerate() {
+                let excess = reported.saturating_sub(*received);
                 if excess > best.0 && self.hops.contains(k, b) && !self.is_source[k] {
                     best = (excess, k);
                 }
@@ -323,7 +324,7 @@ impl Plane {
         let (keys, tiers) = match self.config.follow {
             PlacementSource::Store => return,
             PlacementSource::Scores => (&self.scores, &self.config.tiers[..]),
-            PlacementSource::Counts => (&self.told, &self.config.tiers[..]),
+            PlacementSource::Counts => (&self.reported, &self.config.tiers[..]),
         };
         for ((value, key), is_source) in self.values.iter_mut().zip(keys).zip(&self.is_source) {
             *value = if *is_source { 0 } else { *key };
@@ -357,8 +358,8 @@ impl Plane {
     }
 
     /// V at the beginning of the slot: the counts that neighbors receive.
-    pub fn told(&self) -> &[u64] {
-        &self.told
+    pub fn reported(&self) -> &[u64] {
+        &self.reported
     }
 
     /// The current V.

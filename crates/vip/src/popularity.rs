@@ -23,7 +23,7 @@ impl Popularity {
     }
 
     /// Adds VIPs to the count of an object, in [`crate::UNIT`].
-    pub fn ask(&mut self, object: usize, vips: u64) {
+    pub fn add_demand(&mut self, object: usize, vips: u64) {
         if let Some(count) = self.counts.get_mut(object) {
             *count = add(*count, vips).0;
         }
@@ -77,7 +77,7 @@ mod tests {
 
     fn of(counts: &[u64]) -> Popularity {
         let mut popularity = Popularity::new(counts.len(), Decay::from_factor(1 << 31));
-        counts.iter().enumerate().for_each(|(k, vips)| popularity.ask(k, vips * UNIT));
+        counts.iter().enumerate().for_each(|(k, vips)| popularity.add_demand(k, vips * UNIT));
         popularity
     }
 
@@ -107,8 +107,8 @@ mod tests {
         let mut popularity = of(&[8, 1]);
         popularity.fade();
         assert_eq!((popularity.count(0), popularity.count(1)), (4 * UNIT, UNIT / 2));
-        popularity.ask(0, u64::MAX);
-        popularity.ask(9, 1);
+        popularity.add_demand(0, u64::MAX);
+        popularity.add_demand(9, 1);
         assert_eq!((popularity.count(0), popularity.count(9)), (COUNT_MAX, 0));
     }
 
@@ -143,7 +143,7 @@ mod tests {
             let rank = sums.partition_point(|sum| *sum <= drawn);
             // Spreads the ranks over the catalogue.
             let block = rank * 4001 % BLOCKS;
-            popularity.ask(block, UNIT);
+            popularity.add_demand(block, UNIT);
             hits += u64::from(n >= REQUESTS && chosen.binary_search(&(block as u32)).is_ok());
         }
         let best = REQUESTS * sums[399] / all;

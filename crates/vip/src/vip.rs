@@ -82,7 +82,7 @@ impl core::error::Error for ConfigError {}
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Send an Interest to a neighbor, with HopLimit 1; signed if it has parameters.
-    Ask {
+    Request {
         /// The receiver.
         neighbour: usize,
         /// Its name, to which the signer adds the parameters digest.
@@ -105,14 +105,14 @@ pub enum Action {
     },
 }
 
-/// The host's next step for a packet before [`Vip::hear`].
+/// The host's next step for a packet before [`Vip::receive`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketDecision {
     /// Drop the packet. It has been counted.
     Drop,
     /// Check its signature. If it is invalid, call [`Vip::bad_signature`].
     Verify,
-    /// Pass it to [`Vip::hear`] without a check.
+    /// Pass it to [`Vip::receive`] without a check.
     Accept,
 }
 
@@ -139,7 +139,7 @@ enum Phase {
     /// No slot has begun.
     Idle,
     /// The neighbors' counts are requested.
-    Asking,
+    Requesting,
     /// The VIPs of the links are chosen.
     Sent,
 }
@@ -157,7 +157,7 @@ pub struct Vip {
     slot: u64,
     began_ns: u64,
     /// Time of the last request, us.
-    asked_us: u64,
+    request_us: u64,
     counters: Counters,
 }
 
@@ -186,7 +186,7 @@ impl Vip {
             neighbours.push(neighbour.router.as_ref().map(make));
         }
         let (phase, counters) = (Phase::Idle, Counters::default());
-        Ok(Vip { config, objects, plane, neighbours, phase, slot: 0, began_ns: 0, asked_us: 0, counters })
+        Ok(Vip { config, objects, plane, neighbours, phase, slot: 0, began_ns: 0, request_us: 0, counters })
     }
 
     /// Replaces the catalogue and the settings in the middle of a slot. Objects keep their state by
@@ -198,28 +198,29 @@ impl Vip {
     pub fn exchange(&mut self, objects: Objects, config: Config) -> Result<(), ConfigError> {
         let mut new = Vip::new(objects, Config { boot: self.config.boot, ..config })?;
         let before = &self.config.neighbours;
-        let place = |(b, of): (usize, &NeighbourConfig)| match of.router {
+        let former_link = |(b, of): (usize, &NeighbourConfig)| match of.router {
             Some(_) => before.iter().position(|old| old.router == of.router),
             None => before.get(b).filter(|old| old.router.is_none()).map(|_| b),
         };
-        let links: Vec<Option<usize>> = new.config.neighbours.iter().enumerate().map(place).collect();
+        let links: Vec<Option<usize>> = new.config.neighbours.iter().enumerate().map(former_link).collect();
         for b in (0..self.neighbours.len()).filter(|b| !links.contains(&Some(*b))) {
             self.neighbour_removed(b);
         }
-        let place = |id: ObjectId| self.objects.index_of(id);
-        let places: Vec<_> = new.objects.as_slice().iter().map(|object| place(object.id)).collect();
-        new.plane.take_over(&self.plane, &places, &links);
-        for (neighbour, place) in new.neighbours.iter_mut().zip(&links) {
-            let old = place.and_then(|b| self.neighbours.get(b)).and_then(Option::as_ref);
+        let former_index = |id: ObjectId| self.objects.index_of(id);
+        let former_indices: Vec<_> =
+            new.objects.as_slice().iter().map(|object| former_index(object.id)).collect();
+        new.plane.take_over(&self.plane, &former_indices, &links);
+        for (neighbour, former) in new.neighbours.iter_mut().zip(&links) {
+            let old = former.and_then(|b| self.neighbours.get(b)).and_then(Option::as_ref);
             match (neighbour, old) {
-                (Some(neighbour), Some(old)) => neighbour.take_over(old, &places),
+                (Some(neighbour), Some(old)) => neighbour.take_over(old, &former_indices),
                 // Its requests are answered at once, without waiting for the next slot.
                 (Some(neighbour), None) => neighbour.allow(),
                 (None, _) => {}
             }
         }
         (new.phase, new.slot, new.began_ns) = (self.phase, self.slot, self.began_ns);
-        (new.asked_us, new.counters) = (self.asked_us, self.counters.clone());
+        (new.request_us, new.counters) = (self.request_us, self.counters.clone());
         // A new neighbor may offer VIPs of one slot.
         let is_new = |b: &usize| links.get(*b).is_some_and(Option::is_none);
         (0..links.len()).filter(is_new).for_each(|b| new.allow_offers_of(b, 1));
@@ -251,7 +252,7 @@ impl Vip {
             self.begin(wall_us, out);
             self.send_if_due(now_ns, out);
         }
-        let until = if self.phase == Phase::Asking { period_ns / 2 } else { period_ns };
+        let until = if self.phase == Phase::Requesting { period_ns / 2 } else { period_ns };
         self.began_ns + until
     }
 
@@ -275,7 +276,7 @@ impl Vip {
 
     fn begin(&mut self, wall_us: u64, out: &mut Vec<Action>) {
         self.slot += 1;
-        self.phase = Phase::Asking;
+        self.phase = Phase::Requesting;
         self.counters.count(Counter::Slots);
         self.plane.begin();
         for b in 0..self.neighbours.len() {
@@ -287,17 +288,17 @@ impl Vip {
             neighbour.begin(time_us);
             let period_ms = self.config.period_ms;
             let parameters = message::counts_request(self.config.boot, self.slot, period_ms.into());
-            out.push(self.ask(b, RequestKind::Counts, time_us, 0, Some(parameters)));
+            out.push(self.request(b, RequestKind::Counts, time_us, 0, Some(parameters)));
         }
     }
 
     /// Returns the time for a request. It rises even if the clock does not.
     fn next_time_us(&mut self, wall_us: u64) -> u64 {
-        self.asked_us = wall_us.max(self.asked_us + 1);
-        self.asked_us
+        self.request_us = wall_us.max(self.request_us + 1);
+        self.request_us
     }
 
-    fn ask(
+    fn request(
         &self,
         neighbour: usize,
         about: RequestKind,
@@ -306,7 +307,7 @@ impl Vip {
         parameters: Option<Vec<u8>>,
     ) -> Action {
         let name = MessageName { about, router: &self.config.router, time_us, segment }.to_name();
-        Action::Ask { neighbour, name, parameters, lifetime_ms: self.config.period_ms.into() }
+        Action::Request { neighbour, name, parameters, lifetime_ms: self.config.period_ms.into() }
     }
 
     fn all_reported(&self) -> bool {
@@ -316,7 +317,7 @@ impl Vip {
     /// Sends when all neighbors have reported their counts, or after half of the slot.
     fn send_if_due(&mut self, now_ns: u64, out: &mut Vec<Action>) {
         let half_ns = u64::from(self.config.period_ms) * MS / 2;
-        if self.phase == Phase::Asking && (self.all_reported() || now_ns >= self.began_ns + half_ns) {
+        if self.phase == Phase::Requesting && (self.all_reported() || now_ns >= self.began_ns + half_ns) {
             self.send(now_ns, out);
         }
     }
@@ -378,7 +379,7 @@ impl Vip {
                     return self.drop(Counter::Unsolicited);
                 }
             }
-            Body::AskCounts { .. } | Body::AskOffers { .. } => {
+            Body::CountsRequest { .. } | Body::OffersRequest { .. } => {
                 if message.title.router != neighbour.router {
                     return self.drop(Counter::OtherRouter);
                 }
@@ -402,7 +403,7 @@ impl Vip {
     }
 
     /// Processes a packet of neighbor `b` that passed [`Vip::look`] and has a valid signature.
-    pub fn hear(&mut self, b: usize, packet: &[u8], now_ns: u64, wall_us: u64, out: &mut Vec<Action>) {
+    pub fn receive(&mut self, b: usize, packet: &[u8], now_ns: u64, wall_us: u64, out: &mut Vec<Action>) {
         let message = match Message::parse(packet) {
             Ok(message) => message,
             Err(refused) => return self.counters.count(refused.into()),
@@ -423,14 +424,14 @@ impl Vip {
             }
             neighbour.requests_left -= 1;
         }
-        let heard = match message.body {
+        let result = match message.body {
             Body::Segment => self.receive_segment_request(b, &message, out),
-            Body::AskCounts { .. } => self.receive_counts_request(b, &message, wall_us, out),
-            Body::AskOffers { .. } => self.receive_offers_request(b, &message, out),
+            Body::CountsRequest { .. } => self.receive_counts_request(b, &message, wall_us, out),
+            Body::OffersRequest { .. } => self.receive_offers_request(b, &message, out),
             Body::Counts { .. } => self.receive_counts(b, &message, now_ns, out),
             Body::Offers { .. } => self.receive_offers(b, &message),
         };
-        if let Err(counter) = heard {
+        if let Err(counter) = result {
             self.counters.count(counter);
         }
         self.send_if_due(now_ns, out);
@@ -444,7 +445,7 @@ impl Vip {
     ) -> Result<(), Counter> {
         let Some(neighbour) = &mut self.neighbours[b] else { return Ok(()) };
         // A sender that knows the time of the request has received or signed that request.
-        if neighbour.told_slot != self.slot || neighbour.asked_us[0] != message.title.time_us {
+        if neighbour.reported_slot != self.slot || neighbour.requests_us[0] != message.title.time_us {
             return Err(Counter::Late);
         }
         if neighbour.segments_left == 0 {
@@ -465,7 +466,7 @@ impl Vip {
         wall_us: u64,
         out: &mut Vec<Action>,
     ) -> Result<(), Counter> {
-        let Body::AskCounts { boot, slot, period_ms } = message.body else { return Ok(()) };
+        let Body::CountsRequest { boot, slot, period_ms } = message.body else { return Ok(()) };
         let own_ms = u64::from(self.config.period_ms);
         let longest_ms = own_ms * PERIOD_RATIO_MAX;
         if period_ms > longest_ms || period_ms.saturating_mul(PERIOD_RATIO_MAX) < own_ms || period_ms == 0 {
@@ -474,12 +475,12 @@ impl Vip {
         self.note_request(b, message, boot)?;
         let time_us = self.next_time_us(wall_us);
         let Some(neighbour) = &mut self.neighbours[b] else { return Ok(()) };
-        (neighbour.period_ms, neighbour.told_slot) = (period_ms, self.slot);
-        neighbour.offers_asked_us = Some(time_us);
+        (neighbour.period_ms, neighbour.reported_slot) = (period_ms, self.slot);
+        neighbour.offers_requested_us = Some(time_us);
         let parameters = message::offers_request(self.config.boot, boot, slot, neighbour.entered);
         self.counters.count(Counter::CountsTold);
         self.send_counts(b, message, out);
-        out.push(self.ask(b, RequestKind::Offers, time_us, 0, Some(parameters)));
+        out.push(self.request(b, RequestKind::Offers, time_us, 0, Some(parameters)));
         Ok(())
     }
 
@@ -488,16 +489,16 @@ impl Vip {
         let Some(neighbour) = &mut self.neighbours[b] else { return Ok(()) };
         let (time_us, kind) =
             (message.title.time_us, usize::from(message.title.about == RequestKind::Offers));
-        let latest_us = neighbour.former_us.max(neighbour.asked_us[0]).max(neighbour.asked_us[1]);
+        let latest_us = neighbour.former_us.max(neighbour.requests_us[0]).max(neighbour.requests_us[1]);
         let is_new_life = neighbour.boot != Some(boot);
-        if time_us <= if is_new_life { latest_us } else { neighbour.asked_us[kind] } {
+        if time_us <= if is_new_life { latest_us } else { neighbour.requests_us[kind] } {
             return Err(Counter::Replayed);
         }
         if is_new_life {
             self.begin_life(b, boot);
         }
         if let Some(neighbour) = &mut self.neighbours[b] {
-            neighbour.asked_us[kind] = time_us;
+            neighbour.requests_us[kind] = time_us;
         }
         Ok(())
     }
@@ -513,8 +514,8 @@ impl Vip {
     }
 
     fn send_counts(&self, b: usize, message: &Message<'_>, out: &mut Vec<Action>) {
-        let told = self.plane.told();
-        let counts = self.objects.by_id().iter().map(|(id, k)| (*id, told[*k as usize]));
+        let reported = self.plane.reported();
+        let counts = self.objects.by_id().iter().map(|(id, k)| (*id, reported[*k as usize]));
         let counts = counts.filter(|(_, count)| *count > 0);
         let counts = counts.skip(message.title.segment as usize * COUNTS_PER_SEGMENT);
         let content = message::counts(self.config.boot, self.slot, self.config.period_ms.into(), counts);
@@ -524,7 +525,7 @@ impl Vip {
     }
 
     fn last_segment(&self) -> u64 {
-        let counts = self.plane.told().iter().filter(|count| **count > 0).count();
+        let counts = self.plane.reported().iter().filter(|count| **count > 0).count();
         (counts.div_ceil(COUNTS_PER_SEGMENT).max(1) - 1) as u64
     }
 
@@ -534,7 +535,7 @@ impl Vip {
         message: &Message<'_>,
         out: &mut Vec<Action>,
     ) -> Result<(), Counter> {
-        let Body::AskOffers { boot, peer_boot, acknowledged, .. } = message.body else { return Ok(()) };
+        let Body::OffersRequest { boot, peer_boot, acknowledged, .. } = message.body else { return Ok(()) };
         if peer_boot != self.config.boot {
             return Err(Counter::OtherBoot);
         }
@@ -570,7 +571,7 @@ impl Vip {
             // Its clock may be behind that of its former boot, so its requests may be refused. But
             // this answers a recent request, so its boot is the current one, unless a request of a
             // later boot has arrived meanwhile.
-            if neighbour.life_asked_us == neighbour.counts_asked_us {
+            if neighbour.life_requested_us == neighbour.counts_requested_us {
                 return Err(Counter::OtherBoot);
             }
             self.begin_life(b, boot);
@@ -596,14 +597,14 @@ impl Vip {
             // Limits the lifetime to that of the longest allowed period, regardless of the reported
             // one.
             let longest_ms = u64::from(self.config.period_ms) * PERIOD_RATIO_MAX;
-            neighbour.counts_asked_us = None;
+            neighbour.counts_requested_us = None;
             neighbour.fresh_until_ns = now_ns + COUNTS_PERIODS * period_ms.min(longest_ms) * MS;
             self.plane.neighbour_counts_mut(b).copy_from_slice(&assembly.counts);
             self.counters.count(Counter::CountsHeard);
         } else if is_first && segment == 0 {
             let rest = 1..=last_segment;
             rest.for_each(|segment| {
-                out.push(self.ask(b, RequestKind::Counts, message.title.time_us, segment, None))
+                out.push(self.request(b, RequestKind::Counts, message.title.time_us, segment, None))
             });
         }
         Ok(())
@@ -618,7 +619,7 @@ impl Vip {
         if neighbour.boot != Some(boot) || peer_boot != self.config.boot {
             return Err(Counter::OtherBoot);
         }
-        neighbour.offers_asked_us = None;
+        neighbour.offers_requested_us = None;
         let octets = octets_per_slot(neighbour.octets_per_s_out, neighbour.period_ms);
         let octets = (octets / 100).saturating_mul(OFFER_PERCENT_MAX);
         let entered = neighbour.entered;
@@ -714,11 +715,11 @@ impl From<MessageError> for Counter {
 
 /// Returns true if an answer matches the last request to this neighbor.
 fn is_requested(neighbour: &Neighbour, own: &[u8], title: &MessageName<'_>) -> bool {
-    let asked_us = match title.about {
-        RequestKind::Counts => neighbour.counts_asked_us,
-        RequestKind::Offers => neighbour.offers_asked_us,
+    let requested_us = match title.about {
+        RequestKind::Counts => neighbour.counts_requested_us,
+        RequestKind::Offers => neighbour.offers_requested_us,
     };
-    title.router == own && asked_us == Some(title.time_us)
+    title.router == own && requested_us == Some(title.time_us)
 }
 
 /// Octets at a rate in a period.

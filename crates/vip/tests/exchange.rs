@@ -39,7 +39,7 @@ fn lossless_synchronous_routers_match_the_model() {
             let planes: Vec<_> = net.nodes.iter().map(|node| node.vip.plane().clone()).collect();
             scenario.record(planes.iter(), &mut Vec::new(), &mut sent);
             for (n, k, vips) in scenario.arrivals() {
-                net.ask(n, k, vips);
+                net.add_demand(n, k, vips);
             }
             net.run((t + 1) * PERIOD);
             let from = moved.len();
@@ -121,8 +121,8 @@ proptest! {
         adversary(&mut net, seed, loss, repeat, late);
         let mut draw = Draw(!seed | 1);
         for t in 0..60 {
-            net.ask(0, draw.below(4) as usize, draw.below(2 * UNIT));
-            net.ask(2, draw.below(4) as usize, draw.below(UNIT));
+            net.add_demand(0, draw.below(4) as usize, draw.below(2 * UNIT));
+            net.add_demand(2, draw.below(4) as usize, draw.below(UNIT));
             net.run(t * PERIOD + draw.below(PERIOD));
             net.check();
         }
@@ -138,7 +138,7 @@ proptest! {
         adversary(&mut net, seed, loss, repeat, late);
         let mut draw = Draw(!seed | 1);
         for t in 0..60 {
-            net.ask(0, draw.below(4) as usize, draw.below(2 * UNIT));
+            net.add_demand(0, draw.below(4) as usize, draw.below(2 * UNIT));
             net.run(t * PERIOD + draw.below(PERIOD));
             for (_, n, is_started_anew) in restarts.iter().filter(|(at, ..)| *at == t) {
                 let before = net.lost_and_doubled();
@@ -162,7 +162,7 @@ proptest! {
 fn counts_resume_after_a_long_silence() {
     let mut net = diamond();
     adversary(&mut net, 5, 100, 0, 1);
-    (0..4).for_each(|k| net.ask(0, k, UNIT));
+    (0..4).for_each(|k| net.add_demand(0, k, UNIT));
     net.run(40 * PERIOD);
     assert!(net.count(0, Counter::CountsStale) > 70);
     net.law = Box::new(|_| vec![MS]);
@@ -178,7 +178,7 @@ fn a_silent_neighbor_gets_no_directed_interests() {
     let direction = |net: &Net, k| net.nodes[0].vip.plane().direction(k);
     net.nodes[0].vip.plane_mut().set_hops(1, [1]);
     for t in 0..10 {
-        (0..2).for_each(|k| net.ask(0, k, 8 * UNIT));
+        (0..2).for_each(|k| net.add_demand(0, k, 8 * UNIT));
         net.run((t + 1) * PERIOD);
     }
     assert_eq!((direction(&net, 0), direction(&net, 1)), (Some(0), Some(1)), "where most VIPs went");
@@ -201,7 +201,7 @@ fn unacknowledged_slots_of_a_neighbor_are_limited() {
         if octets[0] == 5 && octets.windows(3).any(|w| w == [8, 1, b'B']) { vec![] } else { vec![MS] }
     });
     for t in 0..30 {
-        net.ask(0, 0, 4 * UNIT);
+        net.add_demand(0, 0, 4 * UNIT);
         net.run((t + 1) * PERIOD - 1);
         net.check();
     }
@@ -230,11 +230,15 @@ fn many_counts_are_sent_in_segments() {
         let links = vec![vec![(Some(1), 1000)], vec![(Some(0), 1000)]];
         let mut net = Net::new(&objects, PERIOD_MS, vec![config.clone(), config], links);
         net.run(PERIOD / 2);
-        (0..objects.len()).for_each(|k| net.ask(1, k, UNIT + k as u64));
+        (0..objects.len()).for_each(|k| net.add_demand(1, k, UNIT + k as u64));
         net.run(PERIOD + PERIOD / 2);
         assert_eq!(net.count(0, Counter::CountsHeard), 2);
-        let told = net.nodes[1].vip.plane().told().to_vec();
-        assert_eq!(net.nodes[0].vip.plane_mut().neighbour_counts_mut(0), &told[..], "{segments} segments");
+        let reported = net.nodes[1].vip.plane().reported().to_vec();
+        assert_eq!(
+            net.nodes[0].vip.plane_mut().neighbour_counts_mut(0),
+            &reported[..],
+            "{segments} segments"
+        );
         assert_eq!(net.count(0, Counter::SegmentsMissing), 0);
         if segments > 1 {
             // From this point, the link drops the requests for the last of them.
@@ -264,7 +268,7 @@ fn settings_changed_mid_slot_move_no_vip() {
     // The order of the catalogue and of the neighbors rotates. Node 1 is a router with a cache.
     for step in 0..60u64 {
         let k = net.nodes[0].vip.objects().index_of(77 - step % 4).unwrap();
-        net.ask(0, k, UNIT / 3);
+        net.add_demand(0, k, UNIT / 3);
         net.run(net.now_ns + draw.below(PERIOD));
         for n in 0..2 {
             let first = (step + n as u64) % 4;
@@ -307,8 +311,8 @@ fn scores(net: &Net, n: usize, id: u64) -> (u64, u64) {
 fn a_removed_object_takes_its_vips() {
     let mut net = diamond();
     net.run(3 * PERIOD + 10 * MS);
-    net.ask(0, 0, 50 * UNIT);
-    net.ask(0, 1, 40 * UNIT);
+    net.add_demand(0, 0, 50 * UNIT);
+    net.add_demand(0, 1, 40 * UNIT);
     net.run(5 * PERIOD + 10 * MS);
     let (count, _) = scores(&net, 0, 77);
     assert!(count > 0, "it waits");
@@ -328,7 +332,7 @@ fn vips_for_a_removed_neighbor_return() {
     net.run(3 * PERIOD + 10 * MS);
     // No acknowledgement arrives from now on.
     net.law = Box::new(|_| vec![]);
-    net.ask(0, 0, 50 * UNIT);
+    net.add_demand(0, 0, 50 * UNIT);
     net.run(5 * PERIOD + 10 * MS);
     let there = |net: &Net, b| net.nodes[0].vip.under_way(b).map(|offer| offer.vips).sum::<u64>();
     let (first, second) = (there(&net, 0), there(&net, 1));

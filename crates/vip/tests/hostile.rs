@@ -71,7 +71,7 @@ const MY_BOOT: u64 = 1 + ME as u64;
 /// Sends a packet of the hostile router; returns by how much this counter grows.
 fn refused(net: &mut Net, packet: &[u8], counter: Counter) -> u64 {
     let before = net.count(ME, counter);
-    net.hear(EVIL, ME, packet);
+    net.inject(EVIL, ME, packet);
     net.count(ME, counter) - before
 }
 
@@ -80,7 +80,7 @@ fn unharmed(net: &mut Net) {
     let before = net.count(ME, Counter::OffersHeard);
     let entered = net.nodes[ME].vip.neighbour(0).unwrap().entered;
     for _ in 0..4 {
-        net.ask(HONEST, 0, UNIT / 2);
+        net.add_demand(HONEST, 0, UNIT / 2);
         net.run(net.now_ns + PERIOD);
     }
     assert!(net.count(ME, Counter::OffersHeard) >= before + 3);
@@ -88,7 +88,7 @@ fn unharmed(net: &mut Net) {
 }
 
 /// Makes the router send a request to the hostile one; returns its own name and the request's time.
-fn asked(net: &mut Net, about: RequestKind) -> (Vec<u8>, u64) {
+fn last_request(net: &mut Net, about: RequestKind) -> (Vec<u8>, u64) {
     let taken = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
     let (keep, evil) = (taken.clone(), router(EVIL));
     // The answer of the hostile router is held back.
@@ -101,7 +101,7 @@ fn asked(net: &mut Net, about: RequestKind) -> (Vec<u8>, u64) {
     net.run(next);
     if about == RequestKind::Offers {
         let packet = request(net, RequestKind::Counts, 0, &message::counts_request(EVIL_BOOT, 9, 1000));
-        net.hear(EVIL, ME, &packet);
+        net.inject(EVIL, ME, &packet);
     }
     let own = router(ME);
     let titles = taken
@@ -188,13 +188,13 @@ fn a_request_naming_another_router_is_refused() {
 #[test]
 fn a_neighbor_has_four_requests_per_slot() {
     let mut net = net();
-    let told = net.count(ME, Counter::CountsTold);
+    let reported = net.count(ME, Counter::CountsTold);
     net.law = Box::new(|_| vec![]);
     for n in 1..=u64::from(REQUESTS_MAX) + 10_000 {
         let packet = request(&net, RequestKind::Counts, n, &message::counts_request(EVIL_BOOT, 1, 1000));
-        net.hear(EVIL, ME, &packet);
+        net.inject(EVIL, ME, &packet);
     }
-    assert_eq!(net.count(ME, Counter::CountsTold), told + u64::from(REQUESTS_MAX));
+    assert_eq!(net.count(ME, Counter::CountsTold), reported + u64::from(REQUESTS_MAX));
     assert_eq!(net.count(ME, Counter::RateLimited), 10_000);
     net.law = Box::new(|_| vec![MS]);
     unharmed(&mut net);
@@ -234,9 +234,9 @@ fn a_future_acknowledgement_is_refused() {
 #[test]
 fn excess_vip_counts_are_cut() {
     let mut net = net();
-    let (own, time_us) = asked(&mut net, RequestKind::Counts);
-    let told = [(10, u64::MAX), (11, 5), (20, COUNT_MAX), (30, COUNT_MAX + 1)];
-    let content = message::counts(EVIL_BOOT, 3, 1000, told.into_iter());
+    let (own, time_us) = last_request(&mut net, RequestKind::Counts);
+    let reported = [(10, u64::MAX), (11, 5), (20, COUNT_MAX), (30, COUNT_MAX + 1)];
+    let content = message::counts(EVIL_BOOT, 3, 1000, reported.into_iter());
     let packet = answer((&own, time_us), RequestKind::Counts, &content);
     assert_eq!(refused(&mut net, &packet, Counter::UnknownObject), 1);
     assert_eq!(net.count(ME, Counter::CountCut), 2);
@@ -249,14 +249,14 @@ fn excess_vip_counts_are_cut() {
 #[test]
 fn unsorted_or_repeated_counts_are_refused() {
     let mut net = net();
-    let (own, time_us) = asked(&mut net, RequestKind::Counts);
+    let (own, time_us) = last_request(&mut net, RequestKind::Counts);
     let many = |n: usize| (0..n as u64).map(|id| (id, 1)).collect::<Vec<_>>();
-    let packet = |boot, told: &[(u64, u64)]| {
-        let content = message::counts(boot, 3, 1000, told.iter().copied());
+    let packet = |boot, reported: &[(u64, u64)]| {
+        let content = message::counts(boot, 3, 1000, reported.iter().copied());
         answer((&own, time_us), RequestKind::Counts, &content)
     };
-    for told in [&[(20, 1), (10, 1)][..], &[(10, 1), (10, 1)]] {
-        assert_eq!(refused(&mut net, &packet(EVIL_BOOT, told), Counter::Unsorted), 1);
+    for reported in [&[(20, 1), (10, 1)][..], &[(10, 1), (10, 1)]] {
+        assert_eq!(refused(&mut net, &packet(EVIL_BOOT, reported), Counter::Unsorted), 1);
     }
     // One entry more than fits. The builder omits it, so it is inserted by hand.
     let content = message::counts(EVIL_BOOT, 3, 1000, many(COUNTS_PER_SEGMENT).into_iter());
@@ -275,7 +275,7 @@ fn unsorted_or_repeated_counts_are_refused() {
 #[test]
 fn unsolicited_counts_and_offers_are_refused() {
     let mut net = net();
-    let (own, time_us) = asked(&mut net, RequestKind::Counts);
+    let (own, time_us) = last_request(&mut net, RequestKind::Counts);
     let content = message::counts(EVIL_BOOT, 3, 1000, [(10, 1)].into_iter());
     for title in [(&own[..], time_us + 1), (&router(HONEST)[..], time_us), (&own[..], 0)] {
         let packet = answer(title, RequestKind::Counts, &content);
@@ -302,10 +302,10 @@ fn offered_vips_are_cut_to_link_capacity() {
     let offers =
         [offer(1, 10, u64::MAX), offer(2, 20, UNIT * 5 / 4), offer(4, 20, UNIT * 5 / 4 + 1), offer(5, 99, 1)];
     for (repeat, entered) in [(1, 3 * (UNIT * 5 / 4)), (2, 0)] {
-        let (own, time_us) = asked(&mut net, RequestKind::Offers);
+        let (own, time_us) = last_request(&mut net, RequestKind::Offers);
         let before = net.nodes[ME].vip.plane().totals().entered;
         let content = message::offers(EVIL_BOOT, MY_BOOT, 9, offers.into_iter());
-        net.hear(EVIL, ME, &answer((&own, time_us), RequestKind::Offers, &content));
+        net.inject(EVIL, ME, &answer((&own, time_us), RequestKind::Offers, &content));
         assert_eq!(net.nodes[ME].vip.plane().totals().entered - before, entered, "time {repeat}");
     }
     assert_eq!((net.count(ME, Counter::OfferCut), net.count(ME, Counter::UnknownObject)), (2, 1));
@@ -315,7 +315,7 @@ fn offered_vips_are_cut_to_link_capacity() {
 #[test]
 fn offers_of_invalid_slots_are_refused() {
     let mut net = net();
-    let (own, time_us) = asked(&mut net, RequestKind::Offers);
+    let (own, time_us) = last_request(&mut net, RequestKind::Offers);
     let offers = |slots: &[u64], boot, peer_boot| {
         let offers = slots.iter().map(|slot| Offer { slot: *slot, id: 10, vips: 1 });
         answer((&own, time_us), RequestKind::Offers, &message::offers(boot, peer_boot, 9, offers))
@@ -353,7 +353,8 @@ fn requests_for_old_segments_are_refused() {
             None,
         )
     };
-    net.hear(EVIL, ME, &request(&net, RequestKind::Counts, 1, &message::counts_request(EVIL_BOOT, 1, 1000)));
+    let packet = request(&net, RequestKind::Counts, 1, &message::counts_request(EVIL_BOOT, 1, 1000));
+    net.inject(EVIL, ME, &packet);
     assert_eq!(refused(&mut net, &segment(1), Counter::Late), 1, "there is but one");
     let most = u64::from(REQUESTS_MAX) * SEGMENTS_MAX as u64;
     for _ in 1..most {
@@ -368,13 +369,13 @@ fn unclaimed_offers_return_from_a_passive_neighbor() {
     let mut net = honest();
     // The neighbor never requests its VIPs.
     let title = MessageName { about: RequestKind::Offers, router: &router(EVIL), time_us: 0, segment: 0 };
-    let asking = title.to_name().as_name().prefix(5).as_bytes().to_vec();
+    let prefix = title.to_name().as_name().prefix(5).as_bytes().to_vec();
     net.law = Box::new(move |octets| {
-        let is_asking = octets.windows(asking.len()).any(|octets| octets == asking);
-        if is_asking { vec![] } else { vec![MS] }
+        let is_request = octets.windows(prefix.len()).any(|octets| octets == prefix);
+        if is_request { vec![] } else { vec![MS] }
     });
     (0..3).for_each(|k| net.nodes[ME].vip.plane_mut().set_hops(k, [0, 1]));
-    net.ask(ME, 0, 20 * UNIT);
+    net.add_demand(ME, 0, 20 * UNIT);
     net.run(7 * PERIOD);
     let under_way = net.nodes[ME].vip.neighbour(1).unwrap().vips_under_way;
     assert!(under_way > 0);
@@ -392,7 +393,7 @@ fn packets_of_unknown_neighbors_are_refused() {
     let packet = interest(&title.to_name(), Some(&message::counts_request(1, 1, 1)));
     for b in [0, 1, usize::MAX] {
         assert_eq!(vip.look(b, &packet, 0), PacketDecision::Drop);
-        vip.hear(b, &packet, 0, 0, &mut Vec::new());
+        vip.receive(b, &packet, 0, 0, &mut Vec::new());
     }
     assert_eq!(vip.counters().get(Counter::OtherRouter), 6);
     vip.bad_signature();
@@ -403,15 +404,15 @@ fn packets_of_unknown_neighbors_are_refused() {
 fn a_title_needs_the_shortest_numbers() {
     let title = MessageName { about: RequestKind::Counts, router: b"m", time_us: 0x40, segment: 0 };
     let name = title.to_name();
-    let asked = |name: &Name| {
+    let decoded_time = |name: &Name| {
         let packet = interest(name, Some(&message::counts_request(1, 1, 1)));
         Message::parse(&packet).map(|message| message.title.time_us)
     };
-    assert_eq!(asked(&name), Ok(0x40));
+    assert_eq!(decoded_time(&name), Ok(0x40));
     let router = name.as_name().prefix(5).to_name();
     for long in [&[0, 0x40][..], &[0, 0, 0, 0x40], &[0, 0, 0, 0, 0, 0, 0, 0x40]] {
         assert_eq!(
-            asked(&router.join(Component { typ: TIMESTAMP_COMPONENT, value: long })),
+            decoded_time(&router.join(Component { typ: TIMESTAMP_COMPONENT, value: long })),
             Err(MessageError::Malformed),
             "{long:?}"
         );
@@ -476,7 +477,7 @@ fn slot(objects: u64, neighbours: usize) -> std::time::Duration {
     (0..objects as usize).for_each(|k| vip.plane_mut().set_hops(k, 0..neighbours));
     let (mut out, mut spent) = (Vec::new(), Vec::new());
     for t in 0..10 {
-        (0..objects as usize).for_each(|k| vip.plane_mut().ask(k, UNIT * (1 + k as u64 % 13)));
+        (0..objects as usize).for_each(|k| vip.plane_mut().add_demand(k, UNIT * (1 + k as u64 % 13)));
         (0..neighbours).for_each(|b| vip.plane_mut().open(b, true));
         let began = cpu_time();
         vip.tick(t * PERIOD, 0, &mut out);
@@ -551,7 +552,8 @@ fn failed_verifications_are_limited() {
 #[test]
 fn unsolicited_segment_requests_leave_the_quota() {
     let mut net = net();
-    net.hear(EVIL, ME, &request(&net, RequestKind::Counts, 1, &message::counts_request(EVIL_BOOT, 1, 1000)));
+    let packet = request(&net, RequestKind::Counts, 1, &message::counts_request(EVIL_BOOT, 1, 1000));
+    net.inject(EVIL, ME, &packet);
     let title = |time_us| {
         MessageName { about: RequestKind::Counts, router: &router(EVIL), time_us, segment: 1 }.to_name()
     };
@@ -569,11 +571,11 @@ fn all_offers_fit_the_link_capacity() {
     let mut net = net();
     let before = net.nodes[ME].vip.plane().totals().entered;
     for slot in 0..SLOTS {
-        let (own, time_us) = asked(&mut net, RequestKind::Offers);
+        let (own, time_us) = last_request(&mut net, RequestKind::Offers);
         let first = 100 + slot * OFFERS_MAX as u64;
         let offers = (0..OFFERS_MAX as u64).map(|n| Offer { slot: first + n, id: 10, vips: UNIT * 5 / 4 });
         let content = message::offers(EVIL_BOOT, MY_BOOT, first + 9, offers);
-        net.hear(EVIL, ME, &answer((&own, time_us), RequestKind::Offers, &content));
+        net.inject(EVIL, ME, &answer((&own, time_us), RequestKind::Offers, &content));
         net.law = Box::new(|_| vec![]);
         net.run(net.now_ns + PERIOD / 2);
     }
@@ -588,7 +590,7 @@ fn all_offers_fit_the_link_capacity() {
 fn an_earlier_clock_is_accepted_after_an_answer() {
     let mut net = net();
     let old = request(&net, RequestKind::Counts, 500, &message::counts_request(EVIL_BOOT, 1, 1000));
-    net.hear(EVIL, ME, &old);
+    net.inject(EVIL, ME, &old);
     // Another boot, whose clock is an hour behind.
     let new_boot = EVIL_BOOT + 1;
     let earlier = |net: &Net, more| {
@@ -597,15 +599,15 @@ fn an_earlier_clock_is_accepted_after_an_answer() {
     };
     let packet = earlier(&net, 0);
     assert_eq!(refused(&mut net, &packet, Counter::Replayed), 1);
-    let (own, time_us) = asked(&mut net, RequestKind::Counts);
+    let (own, time_us) = last_request(&mut net, RequestKind::Counts);
     let content = message::counts(new_boot, 1, 1000, [(10, 1)].into_iter());
     let packet = answer((&own, time_us), RequestKind::Counts, &content);
     assert_eq!(refused(&mut net, &packet, Counter::Restarts), 1);
     assert_eq!(net.nodes[ME].vip.neighbour(1).unwrap().boot, Some(new_boot));
-    let told = net.count(ME, Counter::CountsTold);
+    let reported = net.count(ME, Counter::CountsTold);
     let packet = earlier(&net, 1);
     assert_eq!(refused(&mut net, &packet, Counter::CountsTold), 1);
-    assert_eq!(net.count(ME, Counter::CountsTold), told + 1);
+    assert_eq!(net.count(ME, Counter::CountsTold), reported + 1);
     // Neither a message of the former boot nor a second answer restores that boot.
     assert_eq!(refused(&mut net, &old, Counter::Replayed), 1);
     let late = request_of(EVIL, net.wall(EVIL) - 1, &message::counts_request(EVIL_BOOT, 1, 1000));
@@ -623,7 +625,7 @@ fn scores_decay_over_skipped_slots() {
     let scores = |late: u64| {
         let mut vip = Vip::new(objects(), config.clone()).unwrap();
         vip.tick(0, 0, &mut Vec::new());
-        vip.plane_mut().ask(0, 1024 * UNIT);
+        vip.plane_mut().add_demand(0, 1024 * UNIT);
         vip.tick(PERIOD, 0, &mut Vec::new());
         let times = if late == 0 { vec![2, 3, 4, 5] } else { vec![5] };
         for slot in times {

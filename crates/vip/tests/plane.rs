@@ -22,10 +22,10 @@ fn planes(scenario: &Scenario) -> Vec<Plane> {
 /// One slot of all planes at once.
 fn slot(scenario: &mut Scenario, planes: &mut [Plane]) {
     planes.iter_mut().for_each(Plane::begin);
-    let told: Vec<Vec<u64>> = planes.iter().map(|plane| plane.told().to_vec()).collect();
+    let reported: Vec<Vec<u64>> = planes.iter().map(|plane| plane.reported().to_vec()).collect();
     for (n, plane) in planes.iter_mut().enumerate() {
         for (b, (neighbour, _)) in scenario.links[n].iter().enumerate() {
-            plane.neighbour_counts_mut(b).copy_from_slice(&told[*neighbour]);
+            plane.neighbour_counts_mut(b).copy_from_slice(&reported[*neighbour]);
         }
         plane.send();
     }
@@ -37,7 +37,7 @@ fn slot(scenario: &mut Scenario, planes: &mut [Plane]) {
         }
     }
     for (n, k, vips) in scenario.arrivals() {
-        planes[n].ask(k, vips);
+        planes[n].add_demand(k, vips);
     }
     planes.iter_mut().for_each(Plane::end);
 }
@@ -133,10 +133,10 @@ fn plane(neighbours: usize, amplification: u8, tiers: Vec<Tier>) -> Plane {
     plane
 }
 
-fn step(plane: &mut Plane, asked: u64) {
+fn step(plane: &mut Plane, demand: u64) {
     plane.begin();
     plane.send();
-    plane.ask(0, asked);
+    plane.add_demand(0, demand);
     plane.end();
 }
 
@@ -257,10 +257,10 @@ fn two_at_a_border(has_both: bool, weight: u64) -> Plane {
 }
 
 /// In one slot, `vips` of each object are requested. Returns the tiers of both objects afterwards.
-fn asked(plane: &mut Plane, vips: [u64; 2]) -> [u8; 2] {
+fn tiers_after(plane: &mut Plane, vips: [u64; 2]) -> [u8; 2] {
     plane.begin();
-    plane.ask(0, vips[0]);
-    plane.ask(1, vips[1]);
+    plane.add_demand(0, vips[0]);
+    plane.add_demand(1, vips[1]);
     plane.end();
     [plane.placed()[0], plane.placed()[1]]
 }
@@ -270,12 +270,12 @@ fn moving_costs_prevent_alternating_placements() {
     for has_both in [true, false] {
         let moves = |weight: u64| {
             let mut plane = two_at_a_border(has_both, weight);
-            asked(&mut plane, [11 * UNIT, 10 * UNIT]);
-            let mut before = asked(&mut plane, [0, 2 * UNIT]);
+            tiers_after(&mut plane, [11 * UNIT, 10 * UNIT]);
+            let mut before = tiers_after(&mut plane, [0, 2 * UNIT]);
             // In each slot the other object is ahead by one VIP.
             (0..100).fold(0, |moves, slot| {
                 let vips = if slot % 2 == 0 { [2 * UNIT, 0] } else { [0, 2 * UNIT] };
-                let now = asked(&mut plane, vips);
+                let now = tiers_after(&mut plane, vips);
                 let has_moved = std::mem::replace(&mut before, now) != now;
                 moves + u32::from(has_moved)
             })
@@ -288,13 +288,13 @@ fn moving_costs_prevent_alternating_placements() {
 fn a_replacement_needs_more_than_moving_costs() {
     // If the other object is in no tier, it must be ahead by twice the cost. Between tiers, the
     // gain of the faster tier must pay for all four moves.
-    for (has_both, ahead, places) in [(true, 4, [0, 1]), (false, 2, [1, NOWHERE])] {
+    for (has_both, ahead, tiers) in [(true, 4, [0, 1]), (false, 2, [1, NOWHERE])] {
         let mut plane = two_at_a_border(has_both, 1);
-        asked(&mut plane, [11 * UNIT, 10 * UNIT]);
-        assert_eq!(asked(&mut plane, [0, (1 + ahead) * UNIT - 1]), places);
-        assert_eq!(asked(&mut plane, [0, 2]), places, "ahead by less");
-        let [first, second] = places;
-        assert_eq!(asked(&mut plane, [0, 0]), [second, first], "ahead by more");
+        tiers_after(&mut plane, [11 * UNIT, 10 * UNIT]);
+        assert_eq!(tiers_after(&mut plane, [0, (1 + ahead) * UNIT - 1]), tiers);
+        assert_eq!(tiers_after(&mut plane, [0, 2]), tiers, "ahead by less");
+        let [first, second] = tiers;
+        assert_eq!(tiers_after(&mut plane, [0, 0]), [second, first], "ahead by more");
     }
 }
 
@@ -317,8 +317,8 @@ fn the_documented_slot_example_is_right() {
     plane.set_hops(cold, [east]);
     // In the previous slot both objects were requested, and no link was open.
     plane.begin();
-    plane.ask(hot, 3 * UNIT);
-    plane.ask(cold, 2 * UNIT);
+    plane.add_demand(hot, 3 * UNIT);
+    plane.add_demand(cold, 2 * UNIT);
     plane.end();
     assert_eq!((plane.counts(), plane.scores()), (&[3 * UNIT, 2 * UNIT][..], &[3 * UNIT, 2 * UNIT][..]));
 
@@ -330,8 +330,8 @@ fn the_documented_slot_example_is_right() {
     assert_eq!(plane.sent(east), Some((hot, UNIT)));
     assert_eq!(plane.sent(west), Some((hot, UNIT * 3 / 2)));
     assert_eq!(plane.counts(), [UNIT / 2, 2 * UNIT]);
-    plane.ask(hot, UNIT / 4);
-    plane.ask(cold, UNIT);
+    plane.add_demand(hot, UNIT / 4);
+    plane.add_demand(cold, UNIT);
     plane.receive(cold, UNIT / 2);
     plane.end();
     assert_eq!(plane.placed(), [0, NOWHERE]);

@@ -176,7 +176,7 @@ impl Neighbour {
         }
         for k in 0..self.vip.objects().len() {
             let share = 1 + (7 * k as u64 + 13 * self.number) % 64;
-            self.vip.plane_mut().ask(k, share * UNIT / 65_536);
+            self.vip.plane_mut().add_demand(k, share * UNIT / 65_536);
         }
         let mut actions = Vec::new();
         self.due_ns = self.vip.tick(now_ns, clock::unix_ns() / 1000, &mut actions);
@@ -212,7 +212,7 @@ impl Neighbour {
                 PacketDecision::Verify if !is_signed_by(packet, key) => self.vip.bad_signature(),
                 PacketDecision::Verify | PacketDecision::Accept => {
                     let (now_ns, wall_us) = (clock::monotonic_ns(), clock::unix_ns() / 1000);
-                    self.vip.hear(0, packet, now_ns, wall_us, &mut actions);
+                    self.vip.receive(0, packet, now_ns, wall_us, &mut actions);
                 }
             }
             self.carry_out(actions);
@@ -222,7 +222,7 @@ impl Neighbour {
     fn carry_out(&mut self, actions: Vec<Action>) {
         for action in actions {
             match action {
-                Action::Ask { name, parameters, lifetime_ms, .. } => {
+                Action::Request { name, parameters, lifetime_ms, .. } => {
                     self.nonce = self.nonce.wrapping_add(1);
                     let builder = InterestBuilder::new(name).lifetime_ms(lifetime_ms).hop_limit(1);
                     let builder = builder.nonce(self.nonce.to_be_bytes());

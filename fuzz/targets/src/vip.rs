@@ -52,12 +52,12 @@ pub(crate) fn vip(octets: &[u8]) {
         if matches!(tlv.typ, 5 | 6) {
             check(tlv.raw);
             if vip.look(from, tlv.raw, now_ns) != PacketDecision::Drop {
-                vip.hear(from, tlv.raw, now_ns, wall_us, &mut out);
+                vip.receive(from, tlv.raw, now_ns, wall_us, &mut out);
             }
         } else {
             from = tlv.value.first().map_or(0, |octet| usize::from(*octet) % 3);
             now_ns += tlv.value.iter().map(|octet| u64::from(*octet) * PERIOD_NS / 10).sum::<u64>();
-            vip.plane_mut().ask(from, UNIT);
+            vip.plane_mut().add_demand(from, UNIT);
             let next_ns = vip.tick(now_ns, wall_us, &mut out);
             assert!(next_ns > now_ns);
         }

@@ -278,14 +278,14 @@ impl VipThread {
                 }
             }
         }
-        vip.hear(neighbour, packet, clock::monotonic_ns(), wall_us(), actions);
+        vip.receive(neighbour, packet, clock::monotonic_ns(), wall_us(), actions);
     }
 
     fn carry_out(&mut self, actions: &mut Vec<Action>) {
         for action in actions.drain(..) {
             // If the library fails to sign, nothing is sent, and the neighbor repeats its request.
             match action {
-                Action::Ask { neighbour, name, parameters, lifetime_ms } => {
+                Action::Request { neighbour, name, parameters, lifetime_ms } => {
                     let Some(face) = self.machine.faces.get(neighbour).copied().flatten() else { continue };
                     if let Some(packet) = self.request(name, parameters, lifetime_ms) {
                         self.send(packet, Some(face));

@@ -318,10 +318,10 @@ impl VipState {
             let vips = self.share(block, now - first) - self.share(block, last - first);
             self.asked[block].1 = now;
             if let Some(popularity) = &mut self.popularity {
-                popularity.ask(block, vips);
+                popularity.add_demand(block, vips);
             }
             if let Some(k) = k {
-                self.vip.plane_mut().ask(k, vips);
+                self.vip.plane_mut().add_demand(k, vips);
             }
         }
     }

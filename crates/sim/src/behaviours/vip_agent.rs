@@ -132,7 +132,7 @@ impl VipAgent {
             Demand::Counted { packets } => {
                 for (k, told) in self.told.iter_mut().enumerate() {
                     let asked = context.forwarder().objects().asked(k as u32) * UNIT / (*packets).max(1);
-                    self.vip.plane_mut().ask(k, asked - *told);
+                    self.vip.plane_mut().add_demand(k, asked - *told);
                     *told = asked;
                 }
             }
@@ -140,7 +140,7 @@ impl VipAgent {
                 // Demand of a slot is reported at its end; there is none before the first slot.
                 let is_end = self.slot > 0 && context.now_ns().is_multiple_of(self.period_ns);
                 for (k, vips) in is_end.then(|| slots.pop_front()).flatten().into_iter().flatten() {
-                    self.vip.plane_mut().ask(k, vips);
+                    self.vip.plane_mut().add_demand(k, vips);
                 }
             }
         }
@@ -186,7 +186,7 @@ impl VipAgent {
     fn carry_out(&mut self, actions: Vec<Action>, context: &mut Context<'_>) {
         for action in actions {
             match action {
-                Action::Ask { neighbour, name, parameters, lifetime_ms } => {
+                Action::Request { neighbour, name, parameters, lifetime_ms } => {
                     let builder = InterestBuilder::new(name).nonce(context.random().nonce());
                     let builder = builder.hop_limit(HOP_LIMIT).lifetime_ms(lifetime_ms);
                     let octets = match parameters {
@@ -242,7 +242,7 @@ impl Behaviour for VipAgent {
             return;
         }
         let mut out = Vec::new();
-        self.vip.hear(b, &packet.packet, context.now_ns(), Self::wall_us(context), &mut out);
+        self.vip.receive(b, &packet.packet, context.now_ns(), Self::wall_us(context), &mut out);
         self.carry_out(out, context);
     }
 

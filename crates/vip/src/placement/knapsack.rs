@@ -50,38 +50,38 @@ impl Knapsack {
                 .then(a.cmp(&b))
         });
         self.search(values, sizes, room);
-        for place in &mut self.best {
-            *place = self.order[*place as usize];
+        for index in &mut self.best {
+            *index = self.order[*index as usize];
         }
         &self.best
     }
 
     /// Finds the positions in `order` of the best set.
     fn search(&mut self, values: &[u64], sizes: &[u64], room: u64) {
-        let value = |place: usize| u128::from(values[self.order[place] as usize]);
-        let size = |place: usize| sizes[self.order[place] as usize];
+        let value = |index: usize| u128::from(values[self.order[index] as usize]);
+        let size = |index: usize| sizes[self.order[index] as usize];
         // With equal sizes, no set is better than the first descent.
         let is_exact = self.order.windows(2).all(|pair| sizes[pair[0] as usize] == sizes[pair[1] as usize]);
         self.taken.clear();
         self.best.clear();
-        let (mut best, mut total, mut left, mut place, mut steps) = (0, 0u128, room, 0, 0);
-        if let Some(one) = (0..self.order.len()).max_by_key(|&place| (value(place), usize::MAX - place)) {
+        let (mut best, mut total, mut left, mut index, mut steps) = (0, 0u128, room, 0, 0);
+        if let Some(one) = (0..self.order.len()).max_by_key(|&index| (value(index), usize::MAX - index)) {
             best = value(one);
             self.best.push(one as u32);
         }
         loop {
             // The remaining objects have at most the next one's value per octet. This bounds their
             // value.
-            let may_gain = |place: usize, total: u128, left: u64| {
+            let may_gain = |index: usize, total: u128, left: u64| {
                 let missing = best.saturating_sub(total);
-                total > best || missing * u128::from(size(place)) < u128::from(left) * value(place)
+                total > best || missing * u128::from(size(index)) < u128::from(left) * value(index)
             };
-            while place < self.order.len() && may_gain(place, total, left) {
-                if size(place) <= left {
-                    (total, left) = (total + value(place), left - size(place));
-                    self.taken.push(place as u32);
+            while index < self.order.len() && may_gain(index, total, left) {
+                if size(index) <= left {
+                    (total, left) = (total + value(index), left - size(index));
+                    self.taken.push(index as u32);
                 }
-                (place, steps) = (place + 1, steps + 1);
+                (index, steps) = (index + 1, steps + 1);
             }
             // Of two equal sets, the one by value per octet is preferred, because it was found
             // first.
@@ -94,7 +94,7 @@ impl Knapsack {
                 return;
             }
             let last = last as usize;
-            (total, left, place) = (total - value(last), left + size(last), last + 1);
+            (total, left, index) = (total - value(last), left + size(last), last + 1);
         }
     }
 }

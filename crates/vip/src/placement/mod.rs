@@ -191,9 +191,9 @@ impl Placer {
         let mut wanted = self.order.iter().map(|k| *k as usize).filter(|k| given.scores[*k] > 0);
         for tier in given.by_rate() {
             let size = given.sizes.first().copied().unwrap_or(1).max(1);
-            let places = given.tiers[usize::from(tier)].octets / size;
-            let places = usize::try_from(places).unwrap_or(usize::MAX);
-            wanted.by_ref().take(places).for_each(|k| at[k] = tier);
+            let slots = given.tiers[usize::from(tier)].octets / size;
+            let slots = usize::try_from(slots).unwrap_or(usize::MAX);
+            wanted.by_ref().take(slots).for_each(|k| at[k] = tier);
         }
         self.as_now(given);
         if given.total(&self.at[1]) > given.total(&self.at[0]) {

@@ -40,7 +40,7 @@ pub(crate) struct Net {
     lost: u64,
     gone: u64,
     doubled: u64,
-    asked: u64,
+    demanded: u64,
 }
 
 /// The name of a router.
@@ -109,7 +109,7 @@ impl Net {
             lost: 0,
             gone: 0,
             doubled: 0,
-            asked: 0,
+            demanded: 0,
         }
     }
 
@@ -159,7 +159,7 @@ impl Net {
     fn carry_out(&mut self, n: usize, actions: Vec<Action>) {
         for action in actions {
             let (b, octets) = match action {
-                Action::Ask { neighbour, name, parameters, .. } => {
+                Action::Request { neighbour, name, parameters, .. } => {
                     (neighbour, interest(&name, parameters.as_deref()))
                 }
                 Action::Answer { neighbour, name, content, last_segment } => {
@@ -178,12 +178,12 @@ impl Net {
 
     fn deliver(&mut self) {
         if let Some((_, (from, to, octets))) = self.packets.pop_first() {
-            self.hear(from, to, &octets);
+            self.inject(from, to, &octets);
         }
     }
 
     /// Delivers a packet, which need not have been sent.
-    pub(crate) fn hear(&mut self, from: usize, to: usize, octets: &[u8]) {
+    pub(crate) fn inject(&mut self, from: usize, to: usize, octets: &[u8]) {
         if self.is_silent(to) {
             return;
         }
@@ -191,7 +191,7 @@ impl Net {
         let b = self.neighbour(to, from);
         let vip = &mut self.nodes[to].vip;
         if vip.look(b, octets, now) != PacketDecision::Drop {
-            vip.hear(b, octets, now, wall, &mut out);
+            vip.receive(b, octets, now, wall, &mut out);
         }
         self.carry_out(to, out);
     }
@@ -201,9 +201,9 @@ impl Net {
         self.nodes[n].neighbours.iter().position(|node| *node == Some(of)).expect("a neighbor")
     }
 
-    pub(crate) fn ask(&mut self, n: usize, k: usize, vips: u64) {
-        self.asked += vips * u64::from(self.nodes[n].config.plane.amplification);
-        self.nodes[n].vip.plane_mut().ask(k, vips);
+    pub(crate) fn add_demand(&mut self, n: usize, k: usize, vips: u64) {
+        self.demanded += vips * u64::from(self.nodes[n].config.plane.amplification);
+        self.nodes[n].vip.plane_mut().add_demand(k, vips);
     }
 
     pub(crate) fn count(&self, n: usize, counter: Counter) -> u64 {
@@ -306,8 +306,8 @@ impl Net {
         let found = there + coming + self.gone + self.lost;
         // An acknowledgement that was in flight during a restart or a removal of a neighbor may
         // still have arrived in time.
-        let most = self.asked + self.doubled;
-        assert!((self.asked..=most).contains(&found), "{} to {most}: {found}", self.asked);
+        let most = self.demanded + self.doubled;
+        assert!((self.demanded..=most).contains(&found), "{} to {most}: {found}", self.demanded);
     }
 
     pub(crate) fn lost_and_doubled(&self) -> (u64, u64) {
