@@ -114,7 +114,7 @@ struct Control {
 #[derive(Clone, Copy)]
 struct Binder {
     /// The owner that is charged.
-    who: Owner,
+    owner: Owner,
     names: usize,
 }
 
@@ -157,8 +157,8 @@ impl<R: RawMutex> Bpt<R> {
         self.table.find_longest(self.control.mutex(), key, bound_to)
     }
 
-    /// Binds the name of `key` for a face of owner `who`. A refused bind changes nothing.
-    pub(crate) fn bind(&self, key: Key<'_>, face: FaceKey, who: Owner) -> Result<(), BindError> {
+    /// Binds the name of `key` for a face of `owner`. A refused bind changes nothing.
+    pub(crate) fn bind(&self, key: Key<'_>, face: FaceKey, owner: Owner) -> Result<(), BindError> {
         let Control { writer, by_face, binders, ledger, len } = &mut *self.control.lock();
         let n = key.hashes.len();
         // A node of this name is bound or has bound names below it, so this check is one direction
@@ -173,7 +173,7 @@ impl<R: RawMutex> Bpt<R> {
         // The memory of the lists is reserved first, and then the owner is charged. After that only
         // the insertion of a node can fail; the nodes before it are then removed again.
         by_face.reserve().and_then(|()| binders.reserve()).map_err(|_| BindError::NoMemory)?;
-        match ledger.charge(who, key.octets.len()) {
+        match ledger.charge(owner, key.octets.len()) {
             ChargeOutcome::Yes => {}
             ChargeOutcome::Full => return Err(BindError::OwnerFull),
             ChargeOutcome::NoMemory => return Err(BindError::NoMemory),
@@ -187,7 +187,7 @@ impl<R: RawMutex> Bpt<R> {
                 // Readers may have seen the nodes above. These bind nothing, because only the last
                 // node has the face.
                 (0..prefix).for_each(|prefix| self.leave(writer, key, prefix));
-                ledger.credit(who, key.octets.len());
+                ledger.credit(owner, key.octets.len());
                 return Err(none.into());
             }
         }
@@ -195,7 +195,7 @@ impl<R: RawMutex> Bpt<R> {
         let bound = self.table.find(writer, key, n).unwrap_or(NONE);
         // There is capacity for both.
         let _ = by_face.insert((face, bound), ());
-        let _ = binders.insert(face, Binder { who, names: names + 1 });
+        let _ = binders.insert(face, Binder { owner, names: names + 1 });
         *len += 1;
         Ok(())
     }
@@ -215,7 +215,7 @@ impl<R: RawMutex> Bpt<R> {
         (0..n).for_each(|prefix| self.leave(writer, key, prefix));
         by_face.remove(&(face, id));
         if let Some(binder) = binders.get_mut(&face) {
-            ledger.credit(binder.who, key.octets.len());
+            ledger.credit(binder.owner, key.octets.len());
             binder.names -= 1;
             if binder.names == 0 {
                 binders.remove(&face);

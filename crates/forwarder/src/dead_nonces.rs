@@ -144,14 +144,14 @@ impl Ring {
 
     /// Adds a Nonce at the end; the ring has room.
     fn add(&mut self, key: u64, forgotten_at_ns: u64) {
-        let place = (self.oldest + self.len) % self.entries_max;
+        let index = (self.oldest + self.len) % self.entries_max;
         let chain = self.chain(key);
         let dead = DeadNonce { key, forgotten_at_ns, next: self.heads[chain] };
-        match self.nonces.get_mut(place) {
+        match self.nonces.get_mut(index) {
             Some(old) => *old = dead,
             None => self.nonces.push(dead),
         }
-        self.heads[chain] = place as Id + 1;
+        self.heads[chain] = index as Id + 1;
         self.len += 1;
     }
 

@@ -28,7 +28,7 @@ impl<T, const N: usize> InlineVec<T, N> {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.inline.iter().take_while(|place| place.is_some()).count() + self.more.len()
+        self.inline.iter().take_while(|slot| slot.is_some()).count() + self.more.len()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -38,9 +38,9 @@ impl<T, const N: usize> InlineVec<T, N> {
     /// Adds an item; returns false if there is no memory for it.
     #[must_use]
     pub(crate) fn push(&mut self, item: T) -> bool {
-        match self.inline.iter_mut().find(|place| place.is_none()) {
-            Some(place) => {
-                *place = Some(item);
+        match self.inline.iter_mut().find(|slot| slot.is_none()) {
+            Some(slot) => {
+                *slot = Some(item);
                 true
             }
             None => self.push_more(item),
@@ -49,7 +49,7 @@ impl<T, const N: usize> InlineVec<T, N> {
 
     /// The next free inline slot. An item that is stored there becomes the last one.
     pub(crate) fn vacant(&mut self) -> Option<&mut Option<T>> {
-        self.inline.iter_mut().find(|place| place.is_none())
+        self.inline.iter_mut().find(|slot| slot.is_none())
     }
 
     #[cold]
@@ -105,13 +105,13 @@ impl<T, const N: usize> InlineVec<T, N> {
     fn retain_more(&mut self, free: usize, keep: impl FnMut(&T) -> bool) {
         self.more.retain(keep);
         let moved = self.more.drain(..self.more.len().min(N - free));
-        self.inline[free..].iter_mut().zip(moved).for_each(|(place, item)| *place = Some(item));
+        self.inline[free..].iter_mut().zip(moved).for_each(|(slot, item)| *slot = Some(item));
     }
 
     /// Removes all items.
     pub(crate) fn clear(&mut self) {
         // Filled from the front.
-        self.inline.iter_mut().take_while(|place| place.is_some()).for_each(|place| *place = None);
+        self.inline.iter_mut().take_while(|slot| slot.is_some()).for_each(|slot| *slot = None);
         self.more.clear();
     }
 
@@ -136,7 +136,7 @@ impl<T, const N: usize> InlineVec<T, N> {
         if self.more.capacity() == 0 {
             return None;
         }
-        self.inline.iter_mut().for_each(|place| *place = None);
+        self.inline.iter_mut().for_each(|slot| *slot = None);
         let mut storage = core::mem::take(&mut self.more);
         storage.clear();
         Some(storage)

@@ -25,34 +25,34 @@ pub(crate) struct Pool<T, const N: usize = CHUNK> {
     small: Box<[OnceBox<[T; N]>]>,
     large: Box<[OnceBox<[T; LARGE]>]>,
     /// Slots in small chunks.
-    places_small: usize,
+    slots_small: usize,
 }
 
 impl<T, const N: usize> Pool<T, N> {
-    /// A pool of at least `places` slots, which are used from the first on; none is allocated yet.
-    pub(crate) fn new(places: usize) -> Result<Self, ConfigError> {
-        Pool::with(places, LARGE)
+    /// A pool of at least `slots` slots, which are used from the first on; none is allocated yet.
+    pub(crate) fn new(slots: usize) -> Result<Self, ConfigError> {
+        Pool::with(slots, LARGE)
     }
 
     /// As `new`, for slots that are used in any order: if there are many, all are in large chunks.
-    pub(crate) fn scattered(places: usize) -> Result<Self, ConfigError> {
+    pub(crate) fn scattered(slots: usize) -> Result<Self, ConfigError> {
         // With fewer slots than a large chunk has, most of that chunk would stay unused.
-        Pool::with(places, if places < LARGE { LARGE } else { 0 })
+        Pool::with(slots, if slots < LARGE { LARGE } else { 0 })
     }
 
-    fn with(places: usize, places_small: usize) -> Result<Self, ConfigError> {
+    fn with(slots: usize, slots_small: usize) -> Result<Self, ConfigError> {
         Ok(Pool {
             // Only references to chunks, which cost little for slots that are never used.
-            small: boxed(places.min(places_small).div_ceil(N), OnceBox::new)?,
-            large: boxed(places.saturating_sub(places_small).div_ceil(LARGE), OnceBox::new)?,
-            places_small,
+            small: boxed(slots.min(slots_small).div_ceil(N), OnceBox::new)?,
+            large: boxed(slots.saturating_sub(slots_small).div_ceil(LARGE), OnceBox::new)?,
+            slots_small,
         })
     }
 
     /// A slot, if its chunk exists.
     #[inline]
     pub(crate) fn get(&self, i: usize) -> Option<&T> {
-        match i.checked_sub(self.places_small) {
+        match i.checked_sub(self.slots_small) {
             None => self.small.get(i / N)?.get().map(|chunk| &chunk[i % N]),
             Some(i) => self.large.get(i / LARGE)?.get().map(|chunk| &chunk[i % LARGE]),
         }
@@ -61,7 +61,7 @@ impl<T, const N: usize> Pool<T, N> {
     /// A slot. `make` fills its chunk if it does not exist; `None` beyond the pool's end or if
     /// there is no memory.
     pub(crate) fn get_or_make(&self, i: usize, make: impl FnMut() -> T) -> Option<&T> {
-        match i.checked_sub(self.places_small) {
+        match i.checked_sub(self.slots_small) {
             None => chunk_of(self.small.get(i / N)?, make).map(|chunk| &chunk[i % N]),
             Some(i) => chunk_of(self.large.get(i / LARGE)?, make).map(|chunk| &chunk[i % LARGE]),
         }
@@ -70,10 +70,10 @@ impl<T, const N: usize> Pool<T, N> {
 
 /// Chunks that are allocated before a packet needs them: see [`crate::Forwarder::prepare`].
 impl<T, const N: usize> Pool<T, N> {
-    /// Makes the first `places` slots, or all if there are fewer.
-    pub(crate) fn fill(&self, places: usize, mut make: impl FnMut() -> T) -> Result<(), ConfigError> {
+    /// Makes the first `slots` slots, or all if there are fewer.
+    pub(crate) fn fill(&self, slots: usize, mut make: impl FnMut() -> T) -> Result<(), ConfigError> {
         let mut i = 0;
-        while i < places.min(self.end()) {
+        while i < slots.min(self.end()) {
             self.get_or_make(i, &mut make).ok_or(ConfigError::OutOfMemory)?;
             i += self.chunk_len(i);
         }
@@ -109,7 +109,7 @@ impl<T, const N: usize> Pool<T, N> {
         }
         let small = chunks().position(|is_made| !is_made).map(|i| i * N);
         let missing =
-            small.or_else(|| large().position(|is_made| !is_made).map(|i| self.places_small + i * LARGE));
+            small.or_else(|| large().position(|is_made| !is_made).map(|i| self.slots_small + i * LARGE));
         missing.map_or(Ok(false), |i| self.fill_at(i, make))
     }
 
@@ -143,21 +143,21 @@ impl<T, const N: usize> Pool<T, N> {
     fn end(&self) -> usize {
         match self.large.len() {
             0 => self.small.len() * N,
-            large => self.places_small + large * LARGE,
+            large => self.slots_small + large * LARGE,
         }
     }
 
     /// The number of slots in the chunk of a slot.
     fn chunk_len(&self, i: usize) -> usize {
-        if i < self.places_small { N } else { LARGE }
+        if i < self.slots_small { N } else { LARGE }
     }
 }
 
-fn chunk_of<T, const N: usize>(place: &OnceBox<[T; N]>, make: impl FnMut() -> T) -> Option<&[T; N]> {
+fn chunk_of<T, const N: usize>(cell: &OnceBox<[T; N]>, make: impl FnMut() -> T) -> Option<&[T; N]> {
     let made = || Box::<[T; N]>::try_from(boxed(N, make).map_err(|_| ())?).map_err(|_| ());
     // Without a lock: of two threads that make the same chunk, one wins and the other drops its
     // own.
-    place.get_or_try_init(made).ok()
+    cell.get_or_try_init(made).ok()
 }
 
 /// `len` values of `make`, or [`ConfigError::OutOfMemory`].
@@ -177,10 +177,10 @@ impl<T> HeapPart<T> {
     /// Never inlined: the frame in which the part is made is freed before the next part is made.
     #[inline(never)]
     pub(crate) fn new(make: impl FnOnce() -> Result<T, ConfigError>) -> Result<Self, ConfigError> {
-        let mut place = Vec::new();
-        place.try_reserve_exact(1).map_err(|_| ConfigError::OutOfMemory)?;
-        place.push(make()?);
-        place.into_boxed_slice().try_into().map(HeapPart).map_err(|_| ConfigError::OutOfMemory)
+        let mut items = Vec::new();
+        items.try_reserve_exact(1).map_err(|_| ConfigError::OutOfMemory)?;
+        items.push(make()?);
+        items.into_boxed_slice().try_into().map(HeapPart).map_err(|_| ConfigError::OutOfMemory)
     }
 }
 

@@ -42,12 +42,12 @@ impl<const N: usize> Magazine<N> {
     #[inline]
     pub(crate) fn put(&self, id: Id) -> bool {
         let len = self.len.get();
-        let place = self.ids.get(len);
-        if let Some(place) = place {
-            place.set(id);
+        let slot = self.ids.get(len);
+        if let Some(slot) = slot {
+            slot.set(id);
             self.len.set(len + 1);
         }
-        place.is_some()
+        slot.is_some()
     }
 }
 

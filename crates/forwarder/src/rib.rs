@@ -88,7 +88,7 @@ struct StoredRoute {
     face: FaceKey,
     route: Route,
     /// The owner that is charged.
-    who: Owner,
+    owner: Owner,
     /// Ns on the forwarder's clock; `None` for never.
     expires_at_ns: Option<u64>,
 }
@@ -114,7 +114,7 @@ struct SubtreeUpdate {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RouteOwner {
     pub(crate) face: FaceKey,
-    pub(crate) holder: Owner,
+    pub(crate) owner: Owner,
 }
 
 pub(crate) struct Rib {
@@ -157,12 +157,12 @@ impl Rib {
         expires_at_ns: Option<u64>,
         fib: &mut impl Install,
     ) -> Result<(), RibError> {
-        let RouteOwner { face, holder: who } = owner;
+        let RouteOwner { face, owner } = owner;
         let before = self.take(name, face, route.origin);
         if before.is_none() && self.len >= self.routes_max {
             return Err(RibError::TableFull);
         }
-        if !self.put(name, StoredRoute { face, route: *route, who, expires_at_ns }) {
+        if !self.put(name, StoredRoute { face, route: *route, owner, expires_at_ns }) {
             // Cannot fail: the previous route was within the limit.
             if let Some(before) = before {
                 self.put(name, before);
@@ -297,7 +297,7 @@ impl Rib {
 
     /// Adds a route; returns false and changes nothing if its owner has reached the limit.
     fn put(&mut self, name: &Name, stored: StoredRoute) -> bool {
-        if self.ledger.charge(stored.who, name.as_name().as_bytes().len()) != ChargeOutcome::Yes {
+        if self.ledger.charge(stored.owner, name.as_name().as_bytes().len()) != ChargeOutcome::Yes {
             return false;
         }
         if let Some(at) = stored.expires_at_ns {
@@ -316,7 +316,7 @@ impl Rib {
         // Another route of the name over this face still needs the name in `by_face`.
         let others = node.routes.iter().any(|s| s.face == face);
         self.len -= 1;
-        self.ledger.credit(stored.who, name.as_name().as_bytes().len());
+        self.ledger.credit(stored.owner, name.as_name().as_bytes().len());
         if let Some(at) = stored.expires_at_ns {
             self.deadlines.remove(&(at, name.clone(), face, origin));
         }

@@ -194,11 +194,11 @@ impl<B: PacketBuf, R: RawMutex> Router<B, R> {
         now_ns: u64,
     ) -> Result<(), RibError> {
         let key = self.tables.faces.key_of(FaceId(route.face_id)).ok_or(RibError::NoFace)?;
-        let who = match charge {
+        let owner = match charge {
             Charge::Owner if key != FaceKey::LOCAL => self.tables.pit.owner_of(key),
             _ => Owner::ROUTER,
         };
-        self.enter_route(name, RouteOwner { face: key, holder: who }, route, now_ns)
+        self.enter_route(name, RouteOwner { face: key, owner }, route, now_ns)
     }
 
     /// Adds a route learned from Data ([`crate::Learned`]). The route lasts [`LEARNED_ROUTE_MS`],
@@ -371,8 +371,7 @@ mod tests {
         router.face_release(id).unwrap();
         let name: Name = "/a".parse().unwrap();
         let route = Route { face_id: id.0, ..Route::default() };
-        let entered =
-            router.enter_route(&name, RouteOwner { face: key, holder: Owner::Face(key) }, &route, 0);
+        let entered = router.enter_route(&name, RouteOwner { face: key, owner: Owner::Face(key) }, &route, 0);
         assert_eq!(entered, Err(RibError::NoFace));
         assert_eq!((router.table_sizes().fib, router.rib_len()), (0, 0));
     }

@@ -102,7 +102,7 @@ struct FaceGrant {
 
 #[derive(Clone, Copy)]
 struct OwnerUsage {
-    who: Owner,
+    owner: Owner,
     /// The number of registered faces. In a released element: the next released index.
     faces: u32,
     entries: u32,
@@ -131,14 +131,14 @@ impl Grants {
 
     /// Registers a face. If an earlier face is registered in its slot, it is removed, and the
     /// remaining share of its owner is returned, too.
-    pub(crate) fn open(&mut self, face: FaceKey, who: Owner) -> Result<(Share, Option<Share>), NoMemory> {
+    pub(crate) fn open(&mut self, face: FaceKey, owner: Owner) -> Result<(Share, Option<Share>), NoMemory> {
         // Allocations, which may fail, come first.
         self.faces.reserve()?;
         self.indices.reserve()?;
         self.holders.reserve(self.holders.len() + 1)?;
         let before = self.faces.get(&face.slot).map(|known| known.generation);
         let closed = before.and_then(|generation| self.close(FaceKey { slot: face.slot, generation }));
-        let holder = self.index_of(who)?;
+        let holder = self.index_of(owner)?;
         if let Some(holding) = self.holding_mut(holder) {
             holding.faces += 1;
         }
@@ -156,9 +156,9 @@ impl Grants {
         if let Some(holding) = self.holding_mut(holder) {
             holding.faces -= 1;
             holding.entries -= entries;
-            let OwnerUsage { who, faces, .. } = *holding;
+            let OwnerUsage { owner, faces, .. } = *holding;
             if faces == 0 {
-                self.indices.remove(&who);
+                self.indices.remove(&owner);
                 // The elements themselves form the list of released indices, so that a release
                 // allocates nothing.
                 let next = core::mem::replace(&mut self.free, holder);
@@ -202,7 +202,7 @@ impl Grants {
     /// The owner that is charged for a face; the face itself if it is not registered.
     pub(crate) fn owner_of(&self, face: FaceKey) -> Owner {
         match self.granted(face) {
-            Some(known) => self.holding(known.holder).map_or(Owner::ROUTER, |holding| holding.who),
+            Some(known) => self.holding(known.holder).map_or(Owner::ROUTER, |holding| holding.owner),
             None => Owner::Face(face),
         }
     }
@@ -237,14 +237,14 @@ impl Grants {
         self.holders.get_mut((holder as usize).checked_sub(1)?)
     }
 
-    fn index_of(&mut self, who: Owner) -> Result<OwnerIndex, NoMemory> {
-        if who == Owner::ROUTER {
+    fn index_of(&mut self, owner: Owner) -> Result<OwnerIndex, NoMemory> {
+        if owner == Owner::ROUTER {
             return Ok(ROUTER_INDEX);
         }
-        if let Some(known) = self.indices.get(&who) {
+        if let Some(known) = self.indices.get(&owner) {
             return Ok(*known);
         }
-        let holding = OwnerUsage { who, faces: 0, entries: 0 };
+        let holding = OwnerUsage { owner, faces: 0, entries: 0 };
         let index = match self.free {
             ROUTER_INDEX => {
                 self.holders.push(holding)?;
@@ -259,7 +259,7 @@ impl Grants {
             }
         };
         // `open` has reserved the memory, so this cannot fail after the index was taken.
-        self.indices.insert(who, index)?;
+        self.indices.insert(owner, index)?;
         Ok(index)
     }
 }
@@ -310,35 +310,35 @@ impl OwnerAccounting {
     }
 
     /// Charges one name of `octets` octets.
-    pub(crate) fn charge(&mut self, who: Owner, octets: usize) -> ChargeOutcome {
-        if who == Owner::ROUTER {
+    pub(crate) fn charge(&mut self, owner: Owner, octets: usize) -> ChargeOutcome {
+        if owner == Owner::ROUTER {
             return ChargeOutcome::Yes;
         }
-        let held = self.held.get(&who).copied().unwrap_or_default();
+        let held = self.held.get(&owner).copied().unwrap_or_default();
         let after = Names { count: held.count + 1, octets: held.octets + octets };
         if after.count > self.holder_max.count || after.octets > self.holder_max.octets {
             return ChargeOutcome::Full;
         }
-        match self.held.insert(who, after) {
+        match self.held.insert(owner, after) {
             Ok(()) => ChargeOutcome::Yes,
             Err(NoMemory) => ChargeOutcome::NoMemory,
         }
     }
 
     /// Reverts one charge.
-    pub(crate) fn credit(&mut self, who: Owner, octets: usize) {
-        let Some(held) = self.held.get_mut(&who) else { return };
+    pub(crate) fn credit(&mut self, owner: Owner, octets: usize) {
+        let Some(held) = self.held.get_mut(&owner) else { return };
         held.count = held.count.saturating_sub(1);
         held.octets = held.octets.saturating_sub(octets);
         if held.count == 0 {
-            self.held.remove(&who);
+            self.held.remove(&owner);
         }
     }
 
     /// Returns the names that are charged to an owner.
     #[cfg(test)]
-    pub(crate) fn held(&self, who: Owner) -> Names {
-        self.held.get(&who).copied().unwrap_or_default()
+    pub(crate) fn held(&self, owner: Owner) -> Names {
+        self.held.get(&owner).copied().unwrap_or_default()
     }
 }
 

@@ -16,8 +16,8 @@ use crate::slab::{Id, NONE};
 pub(crate) const TICK_SHIFT: u32 = 20;
 
 const LEVEL_SHIFT: u32 = 12;
-const PLACES: usize = 1 << LEVEL_SHIFT;
-const PLACE_MASK: u64 = PLACES as u64 - 1;
+const SLOTS: usize = 1 << LEVEL_SHIFT;
+const SLOT_MASK: u64 = SLOTS as u64 - 1;
 
 /// Maximum number of deadlines of a second-level slot that one call moves to the first level. After
 /// a flood, one slot may contain all deadlines.
@@ -28,35 +28,35 @@ struct Timer {
     prev: Id,
     next: Id,
     /// The tick, and in the lowest bits the index in `heads` plus 1; 0 when no deadline is set.
-    tick_and_place: u64,
+    tick_and_slot: u64,
 }
 
-/// Bits of [`Timer::tick_and_place`] for the index. A tick fits into the other bits, because 64-bit
+/// Bits of [`Timer::tick_and_slot`] for the index. A tick fits into the other bits, because 64-bit
 /// nanoseconds have 44-bit ticks.
-const PLACE_BITS: u32 = LEVEL_SHIFT + 2;
+const SLOT_BITS: u32 = LEVEL_SHIFT + 2;
 
 impl Timer {
-    fn new(next: Id, tick: u64, place: usize) -> Self {
-        Timer { prev: NONE, next, tick_and_place: tick << PLACE_BITS | (place as u64 + 1) }
+    fn new(next: Id, tick: u64, slot: usize) -> Self {
+        Timer { prev: NONE, next, tick_and_slot: tick << SLOT_BITS | (slot as u64 + 1) }
     }
 
     fn is_set(&self) -> bool {
-        self.tick_and_place != 0
+        self.tick_and_slot != 0
     }
 
     fn tick(&self) -> u64 {
-        self.tick_and_place >> PLACE_BITS
+        self.tick_and_slot >> SLOT_BITS
     }
 
-    fn place(&self) -> usize {
-        (self.tick_and_place & ((1 << PLACE_BITS) - 1)) as usize - 1
+    fn slot(&self) -> usize {
+        (self.tick_and_slot & ((1 << SLOT_BITS) - 1)) as usize - 1
     }
 }
 
 /// Memory of one timer.
 pub(crate) const TIMER_OCTETS: usize = size_of::<Timer>();
 
-const UNSET: Timer = Timer { prev: NONE, next: NONE, tick_and_place: 0 };
+const UNSET: Timer = Timer { prev: NONE, next: NONE, tick_and_slot: 0 };
 
 /// Deadlines by entry id.
 #[derive(Clone, Debug)]
@@ -87,8 +87,8 @@ impl Wheel {
         let mut wheel = Wheel::none();
         // Ids count from 1.
         wheel.timers.try_reserve_exact(ids + 1).map_err(|_| ConfigError::OutOfMemory)?;
-        wheel.heads.try_reserve_exact(2 * PLACES).map_err(|_| ConfigError::OutOfMemory)?;
-        wheel.heads.resize(2 * PLACES, NONE);
+        wheel.heads.try_reserve_exact(2 * SLOTS).map_err(|_| ConfigError::OutOfMemory)?;
+        wheel.heads.resize(2 * SLOTS, NONE);
         wheel.occupied = boxed(2, Bitmap::default)?;
         Ok(wheel)
     }
@@ -117,16 +117,16 @@ impl Wheel {
     pub(crate) fn remove(&mut self, id: Id) {
         let Some(timer) = self.timers.get(id as usize).copied().filter(Timer::is_set) else { return };
         self.len -= 1;
-        let place = timer.place();
+        let slot = timer.slot();
         match self.timers.get_mut(timer.prev as usize).filter(|_| timer.prev != NONE) {
             Some(before) => before.next = timer.next,
-            None => self.heads[place] = timer.next,
+            None => self.heads[slot] = timer.next,
         }
         if timer.next != NONE {
             self.timers[timer.next as usize].prev = timer.prev;
         }
-        if self.heads[place] == NONE {
-            self.occupied[place / PLACES].clear(place % PLACES);
+        if self.heads[slot] == NONE {
+            self.occupied[slot / SLOTS].clear(slot % SLOTS);
         }
         self.timers[id as usize] = UNSET;
     }
@@ -148,7 +148,7 @@ impl Wheel {
                 self.len += 1;
                 self.link(id, tick);
             }
-            let id = self.heads[(self.current & PLACE_MASK) as usize];
+            let id = self.heads[(self.current & SLOT_MASK) as usize];
             if id != NONE {
                 self.remove(id);
                 return Some(id);
@@ -166,7 +166,7 @@ impl Wheel {
     /// Returns the time at which [`Wheel::pop_due`] should be called next. It is not later than the
     /// time at which the first deadline fires.
     pub(crate) fn next_deadline_ns(&self) -> Option<u64> {
-        if self.unspread().is_some() || self.heads[(self.current & PLACE_MASK) as usize] != NONE {
+        if self.unspread().is_some() || self.heads[(self.current & SLOT_MASK) as usize] != NONE {
             return Some(self.current << TICK_SHIFT);
         }
         self.next_tick().map(|tick| tick << TICK_SHIFT)
@@ -175,10 +175,9 @@ impl Wheel {
     /// The next tick at which a first-level slot fires or a second-level slot is moved to the first
     /// level.
     fn next_tick(&self) -> Option<u64> {
-        let near = self.occupied[0].distance((self.current & PLACE_MASK) as usize).map(|d| self.current + d);
+        let near = self.occupied[0].distance((self.current & SLOT_MASK) as usize).map(|d| self.current + d);
         let upper = self.current >> LEVEL_SHIFT;
-        let far =
-            self.occupied[1].distance((upper & PLACE_MASK) as usize).map(|d| (upper + d) << LEVEL_SHIFT);
+        let far = self.occupied[1].distance((upper & SLOT_MASK) as usize).map(|d| (upper + d) << LEVEL_SHIFT);
         match (near, far) {
             (Some(near), Some(far)) => Some(near.min(far)),
             (near, far) => near.or(far),
@@ -188,78 +187,78 @@ impl Wheel {
     /// Returns a second-level deadline that must be moved to the first level. While there is one,
     /// the wheel stays at the tick of its slot.
     fn unspread(&self) -> Option<Id> {
-        let place = PLACES + ((self.current >> LEVEL_SHIFT) & PLACE_MASK) as usize;
-        self.heads.get(place).copied().filter(|id| *id != NONE)
+        let slot = SLOTS + ((self.current >> LEVEL_SHIFT) & SLOT_MASK) as usize;
+        self.heads.get(slot).copied().filter(|id| *id != NONE)
     }
 
     fn link(&mut self, id: Id, tick: u64) {
-        let place = self.place(tick);
+        let slot = self.slot(tick);
         let index = id as usize;
         if index >= self.timers.len() {
             // This allocates nothing: `with_room` or `make_room` has reserved the capacity.
             self.timers.resize(index + 1, UNSET);
         }
-        let next = core::mem::replace(&mut self.heads[place], id);
+        let next = core::mem::replace(&mut self.heads[slot], id);
         if next != NONE {
             self.timers[next as usize].prev = id;
         }
-        self.timers[index] = Timer::new(next, tick, place);
-        self.occupied[place / PLACES].set(place % PLACES);
+        self.timers[index] = Timer::new(next, tick, slot);
+        self.occupied[slot / SLOTS].set(slot % SLOTS);
     }
 
-    fn place(&self, tick: u64) -> usize {
+    fn slot(&self, tick: u64) -> usize {
         // The subtraction does not underflow, because a deadline is linked before its tick is
         // handled.
-        if tick - self.current < PLACES as u64 {
-            return (tick & PLACE_MASK) as usize;
+        if tick - self.current < SLOTS as u64 {
+            return (tick & SLOT_MASK) as usize;
         }
         // A deadline beyond the second level is stored in the last slot of that level, and moved
         // again later.
-        let upper = (tick >> LEVEL_SHIFT).min((self.current >> LEVEL_SHIFT) + PLACE_MASK);
-        PLACES + (upper & PLACE_MASK) as usize
+        let upper = (tick >> LEVEL_SHIFT).min((self.current >> LEVEL_SHIFT) + SLOT_MASK);
+        SLOTS + (upper & SLOT_MASK) as usize
     }
 }
 
 /// A bitmap of 4096 slots. A summary of its words limits a search to few words.
 #[derive(Clone, Debug)]
 struct Bitmap {
-    words: [u64; PLACES / 64],
+    words: [u64; SLOTS / 64],
     summary: u64,
 }
 
 impl Default for Bitmap {
     fn default() -> Self {
-        Bitmap { words: [0; PLACES / 64], summary: 0 }
+        Bitmap { words: [0; SLOTS / 64], summary: 0 }
     }
 }
 
 impl Bitmap {
-    fn set(&mut self, place: usize) {
-        self.words[place / 64] |= 1 << (place % 64);
-        self.summary |= 1 << (place / 64);
+    fn set(&mut self, slot: usize) {
+        self.words[slot / 64] |= 1 << (slot % 64);
+        self.summary |= 1 << (slot / 64);
     }
 
-    fn clear(&mut self, place: usize) {
-        self.words[place / 64] &= !(1 << (place % 64));
-        if self.words[place / 64] == 0 {
-            self.summary &= !(1 << (place / 64));
+    fn clear(&mut self, slot: usize) {
+        self.words[slot / 64] &= !(1 << (slot % 64));
+        if self.words[slot / 64] == 0 {
+            self.summary &= !(1 << (slot / 64));
         }
     }
 
     /// The distance from `from` to the next occupied slot, cyclically; `from` itself does not
     /// count.
     fn distance(&self, from: usize) -> Option<u64> {
-        let next = self.first_at_or_after(from + 1).map(|place| place - from);
-        next.or_else(|| self.first_at_or_after(0).filter(|p| *p < from).map(|place| place + PLACES - from))
+        let next = self.first_at_or_after(from + 1).map(|slot| slot - from);
+        next.or_else(|| self.first_at_or_after(0).filter(|p| *p < from).map(|slot| slot + SLOTS - from))
             .map(|distance| distance as u64)
     }
 
-    fn first_at_or_after(&self, place: usize) -> Option<usize> {
-        let word = place / 64;
+    fn first_at_or_after(&self, slot: usize) -> Option<usize> {
+        let word = slot / 64;
         if word >= self.words.len() {
             return None;
         }
-        let here = self.words[word] & (u64::MAX << (place % 64));
+        let here = self.words[word] & (u64::MAX << (slot % 64));
         if here != 0 {
             return Some(word * 64 + here.trailing_zeros() as usize);
         }

@@ -286,7 +286,7 @@ fn objects_are_asked_for() -> Arc<Scene> {
     assert_eq!(scene.fw.objects().set([file(w.as_name(), 0), file(v.as_name(), 1)]), Ok(2));
     for object in 0..2 {
         let worth = u64::from(object) + 1;
-        scene.fw.objects().plan(object, ObjectPlan { place: ObjectPlacement::Memory, worth, octets: 1 });
+        scene.fw.objects().plan(object, ObjectPlan { placement: ObjectPlacement::Memory, worth, octets: 1 });
     }
     scene.fw.objects().room(1, 1000);
     assert_eq!(scene.fw.cs().erase(Name::new().as_name(), 10), (2, false));

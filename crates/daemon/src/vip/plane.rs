@@ -262,16 +262,16 @@ impl VipState {
             let k = registered.next_if(|(_, of)| **of == block).map(|(k, _)| k);
             let packets = object.octets.div_ceil(self.settings.config.segment_octets) + PACKETS_MORE;
             let plan = match k.map(|k| (self.tier(k), plane.scores()[k])) {
-                None => ObjectPlan { place: of_no_object, ..ObjectPlan::default() },
+                None => ObjectPlan { placement: of_no_object, ..ObjectPlan::default() },
                 Some((NOWHERE, _)) => ObjectPlan::default(),
-                Some((DISK, _)) => ObjectPlan { place: ObjectPlacement::Tier, ..ObjectPlan::default() },
+                Some((DISK, _)) => ObjectPlan { placement: ObjectPlacement::Tier, ..ObjectPlan::default() },
                 Some((_, worth)) => ObjectPlan {
-                    place: ObjectPlacement::Memory,
+                    placement: ObjectPlacement::Memory,
                     worth,
                     octets: packets.saturating_mul(self.settings.packet_octets()),
                 },
             };
-            for_disk[block as usize] = plan.place == ObjectPlacement::Tier;
+            for_disk[block as usize] = plan.placement == ObjectPlacement::Tier;
             self.core.objects().plan(block, plan);
         }
         if let Some(disk) = &self.disk {

@@ -94,14 +94,14 @@ impl<B: PacketBuf, R: RawMutex> BindingControl<'_, B, R> {
         })
     }
 
-    /// Visits the bindings of `places` slots of the table; see [`super::FibControl::show`].
+    /// Visits the bindings of `slots` slots of the table; see [`super::FibControl::show`].
     pub fn show(
         &self,
         from: Option<u32>,
-        places: u32,
+        slots: u32,
         show: impl FnMut(NameRef<'_>, FaceId) -> bool,
     ) -> Option<u32> {
-        self.bpt.walk(from.unwrap_or(1), places, &mut self.names.work().octets, show)
+        self.bpt.walk(from.unwrap_or(1), slots, &mut self.names.work().octets, show)
     }
 
     /// All bindings, in the order of their faces and names.

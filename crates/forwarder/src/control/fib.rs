@@ -109,17 +109,17 @@ impl<R: RawMutex> FibControl<'_, R> {
         })
     }
 
-    /// Visits the FIB entries of `places` slots of the table from `from` on, each with its next
+    /// Visits the FIB entries of `slots` slots of the table from `from` on, each with its next
     /// hops and their costs, until `show` returns false. Allocates nothing, and holds the FIB's
     /// lock. Returns the next position: that of the refused entry, or the one after the last.
     pub fn show(
         &self,
         from: Option<u32>,
-        places: u32,
+        slots: u32,
         mut show: impl FnMut(NameRef<'_>, &mut dyn Iterator<Item = (FaceId, u64)>) -> bool,
     ) -> Option<u32> {
         let octets = &mut self.names.work().octets;
-        self.fib.walk(from.unwrap_or(1), places, octets, |prefix, hops| {
+        self.fib.walk(from.unwrap_or(1), slots, octets, |prefix, hops| {
             show(prefix, &mut hops.map(|hop| (hop.face.id(), hop.cost)))
         })
     }

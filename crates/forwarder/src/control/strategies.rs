@@ -56,17 +56,17 @@ impl<R: RawMutex> StrategyControl<'_, R> {
         }
     }
 
-    /// Visits the choices of `places` slots of the table, that of `/` before all others; see
+    /// Visits the choices of `slots` slots of the table, that of `/` before all others; see
     /// [`super::FibControl::show`].
     pub fn show(
         &self,
         from: Option<u32>,
-        places: u32,
+        slots: u32,
         mut show: impl FnMut(NameRef<'_>, ChosenStrategy) -> bool,
     ) -> Option<u32> {
         let octets = &mut self.names.work().octets;
         self.strategies
-            .walk(from.unwrap_or(0), places, octets, |prefix, named| show(prefix, ChosenStrategy(named)))
+            .walk(from.unwrap_or(0), slots, octets, |prefix, named| show(prefix, ChosenStrategy(named)))
     }
 
     /// As [`super::FibControl::make_room`], for [`StrategyControl::set`].

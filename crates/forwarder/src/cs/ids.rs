@@ -19,8 +19,8 @@ impl Ids {
     /// Adds an id, if there is room for it.
     pub(super) fn push(&mut self, id: Id) {
         // A Data beyond the group is not prefetched, which costs time and does not change results.
-        if let Some(place) = self.ids.get_mut(self.len) {
-            *place = id;
+        if let Some(slot) = self.ids.get_mut(self.len) {
+            *slot = id;
             self.len += 1;
         }
     }

@@ -255,8 +255,8 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
     pub(super) fn prefetch_lists(&self, hashes: &NameHashes) {
         for level in 1..hashes.len() {
             let hash = hashes.hash(level);
-            if let BucketLookup::Is(place) = self.prefixes.newest(hash, Tag::new(hash, level)) {
-                self.link(place, level).into_iter().for_each(prefetch);
+            if let BucketLookup::Is(position) = self.prefixes.newest(hash, Tag::new(hash, level)) {
+                self.link(position, level).into_iter().for_each(prefetch);
             }
         }
     }
@@ -273,8 +273,8 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         let links = entry.links.iter().take(usize::from(entry.components.load(Relaxed)));
         for (level, link) in links.enumerate() {
             self.table(level).prefetch(link.bucket.load(Relaxed));
-            for place in [&link.newer, &link.older] {
-                self.link(place.load(Relaxed), level).into_iter().for_each(prefetch);
+            for position in [&link.newer, &link.older] {
+                self.link(position.load(Relaxed), level).into_iter().for_each(prefetch);
             }
         }
         self.prefetch_packet(id);
@@ -315,7 +315,7 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         let first = match table.newest(sought.hash, sought.tag()) {
             BucketLookup::None => return false,
             BucketLookup::Unknown => NONE,
-            BucketLookup::Is(place) => place,
+            BucketLookup::Is(position) => position,
         };
         let first = self.owner(first);
         if first != NONE && self.examine(first, sought, &mut left, visit) {
@@ -363,12 +363,12 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
 
     /// Copies the ids of the newest Data of a list into `ids`; returns their number.
     fn collect(&self, spot: &ListSlot<'_>, level: usize, ids: &mut [Id]) -> usize {
-        let mut place = spot.newest;
+        let mut position = spot.newest;
         let mut found = 0;
         for id in ids {
-            let Some(link) = self.link(place, level) else { break };
-            *id = self.owner(place);
-            place = link.older.load(Relaxed);
+            let Some(link) = self.link(position, level) else { break };
+            *id = self.owner(position);
+            position = link.older.load(Relaxed);
             found += 1;
         }
         found
@@ -409,17 +409,17 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
             return InsertOutcome::Full;
         }
         drop(locked);
-        let mut place = id;
+        let mut position = id;
         // One bucket after the other: no thread holds two.
         for level in 1..components {
-            place = self.next_position(place, level);
+            position = self.next_position(position, level);
             let hash = key.hashes.hash(level);
             let number = self.prefixes.number(hash);
             let joined = self.prefixes.lock_or_make(number).is_some_and(|locked| {
-                self.join(&locked, &locked.spot(Tag::new(hash, level)), number, level, place)
+                self.join(&locked, &locked.spot(Tag::new(hash, level)), number, level, position)
             });
             // Without this prefix the Data is still found by its whole name, and can be removed.
-            if !joined && let Some(link) = self.link(place, level) {
+            if !joined && let Some(link) = self.link(position, level) {
                 link.bucket.store(UNLINKED, Relaxed);
             }
         }
@@ -447,24 +447,24 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         })
     }
 
-    /// Makes the links at `place` the newest of a list; returns true if there was memory for it.
+    /// Makes the links at `position` the newest of a list; returns true if there was memory for it.
     fn join<'a>(
         &self,
         locked: &LockedBucket<'a, R>,
         spot: &ListSlot<'a>,
         number: u32,
         level: usize,
-        place: LinkPosition,
+        position: LinkPosition,
     ) -> bool {
         let older = spot.newest;
-        let Some(link) = self.link(place, level) else { return false };
+        let Some(link) = self.link(position, level) else { return false };
         // Relaxed: other threads read links under the bucket's lock, or as hints for prefetches.
         link.bucket.store(number, Relaxed);
         link.newer.store(NONE, Relaxed);
         link.older.store(older, Relaxed);
-        let joined = locked.push(spot, place);
+        let joined = locked.push(spot, position);
         if joined && let Some(link) = self.link(older, level) {
-            link.newer.store(place, Relaxed);
+            link.newer.store(position, Relaxed);
         }
         joined
     }
@@ -474,26 +474,26 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
         let entry = self.entries.get(id)?;
         // Unlinked from all lists first; the Data is removed last. A reader that still finds the
         // entry is answered from it, or finds it empty. Only then is the entry free.
-        let mut place = id;
+        let mut position = id;
         for level in 0..usize::from(entry.components.load(Relaxed)) {
-            place = self.next_position(place, level);
-            self.leave(level, place);
+            position = self.next_position(position, level);
+            self.leave(level, position);
         }
         let cached = entry.cached.lock().take();
         self.give(id, entry, reserve);
         cached
     }
 
-    /// Unlinks the links at `place` from their list.
-    fn leave(&self, level: usize, place: LinkPosition) {
-        let Some(link) = self.link(place, level) else { return };
+    /// Unlinks the links at `position` from their list.
+    fn leave(&self, level: usize, position: LinkPosition) {
+        let Some(link) = self.link(position, level) else { return };
         // Relaxed: the bucket was set before the Data could have an owner, and its neighbors change
         // only under the bucket's lock.
         let Some(locked) = self.table(level).lock(link.bucket.load(Relaxed)) else { return };
         let (newer, older) = (link.newer.load(Relaxed), link.older.load(Relaxed));
         match self.link(newer, level) {
             Some(link) => link.older.store(older, Relaxed),
-            None => locked.replace(level, place, older),
+            None => locked.replace(level, position, older),
         }
         if let Some(link) = self.link(older, level) {
             link.newer.store(newer, Relaxed);
@@ -505,31 +505,31 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
     }
 
     #[inline]
-    fn link(&self, place: LinkPosition, level: usize) -> Option<&Link> {
-        match place & IN_BLOCK {
-            0 => self.entries.get(place)?.links.get(level),
-            _ => self.blocks.get(place & !IN_BLOCK)?.links.get(level.checked_sub(LINKS)? % BLOCK_LINKS),
+    fn link(&self, position: LinkPosition, level: usize) -> Option<&Link> {
+        match position & IN_BLOCK {
+            0 => self.entries.get(position)?.links.get(level),
+            _ => self.blocks.get(position & !IN_BLOCK)?.links.get(level.checked_sub(LINKS)? % BLOCK_LINKS),
         }
     }
 
-    /// The entry whose links are at `place`.
+    /// The entry whose links are at `position`.
     #[inline]
-    fn owner(&self, place: LinkPosition) -> Id {
-        match place & IN_BLOCK {
-            0 => place,
-            _ => self.blocks.get(place & !IN_BLOCK).map_or(NONE, |block| block.owner.load(Relaxed)),
+    fn owner(&self, position: LinkPosition) -> Id {
+        match position & IN_BLOCK {
+            0 => position,
+            _ => self.blocks.get(position & !IN_BLOCK).map_or(NONE, |block| block.owner.load(Relaxed)),
         }
     }
 
     /// The position of an entry's links for `level`, from the position for the previous level.
     #[inline]
-    fn next_position(&self, place: LinkPosition, level: usize) -> LinkPosition {
+    fn next_position(&self, position: LinkPosition, level: usize) -> LinkPosition {
         if level < LINKS || !(level - LINKS).is_multiple_of(BLOCK_LINKS) {
-            return place;
+            return position;
         }
-        let more = match place & IN_BLOCK {
-            0 => self.entries.get(place).map(|entry| &entry.more),
-            _ => self.blocks.get(place & !IN_BLOCK).map(|block| &block.more),
+        let more = match position & IN_BLOCK {
+            0 => self.entries.get(position).map(|entry| &entry.more),
+            _ => self.blocks.get(position & !IN_BLOCK).map(|block| &block.more),
         };
         more.map_or(NONE, |more| more.load(Relaxed) | IN_BLOCK)
     }
@@ -644,22 +644,22 @@ impl<B: AsRef<[u8]>, R: RawMutex> Index<B, R> {
 
     /// Checks each list; returns the number of Data.
     pub(super) fn check(&self) -> usize {
-        let mut places = 0;
+        let mut positions = 0;
         let mut walk = |number: u32, level: usize, newest: LinkPosition| {
-            let (mut newer, mut place) = (NONE, newest);
-            while let Some(link) = self.link(place, level) {
+            let (mut newer, mut position) = (NONE, newest);
+            while let Some(link) = self.link(position, level) {
                 assert_eq!((link.bucket.load(Relaxed), link.newer.load(Relaxed)), (number, newer));
-                let entry = self.entries.get(self.owner(place)).unwrap();
+                let entry = self.entries.get(self.owner(position)).unwrap();
                 assert!(entry.cached.lock().is_some() && level < usize::from(entry.components.load(Relaxed)));
-                places += 1;
-                (newer, place) = (place, link.older.load(Relaxed));
+                positions += 1;
+                (newer, position) = (position, link.older.load(Relaxed));
             }
             assert_ne!(newer, NONE, "no list is empty");
         };
         self.names.lists(&mut walk);
         self.prefixes.lists(&mut walk);
         let components = |entry: &Entry<B, R>| usize::from(entry.components.load(Relaxed));
-        assert_eq!(places, self.cached().map(components).sum::<usize>(), "each Data is in all its lists");
+        assert_eq!(positions, self.cached().map(components).sum::<usize>(), "each Data is in all its lists");
         self.cached().count()
     }
 

@@ -72,10 +72,10 @@ pub enum ObjectPlacement {
 /// The plan for an object's Data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ObjectPlan {
-    /// The place where they are cached.
-    pub place: ObjectPlacement,
+    /// Where they are cached.
+    pub placement: ObjectPlacement,
     /// The worth of the object in memory. Objects of less worth are evicted for it. An object with
-    /// another place has no worth there.
+    /// another placement has no worth there.
     pub worth: u64,
     /// Octets of memory that are reserved from its first Data on; its actual size if that is more.
     pub octets: u64,
@@ -149,7 +149,7 @@ impl Slot {
     fn worth(&self) -> u64 {
         // Data of an object that the plan has moved elsewhere only stays until its memory is
         // needed.
-        if self.plan.place == ObjectPlacement::Memory { self.plan.worth } else { 0 }
+        if self.plan.placement == ObjectPlacement::Memory { self.plan.worth } else { 0 }
     }
 }
 
@@ -249,7 +249,7 @@ impl ObjectSlots {
         // object.
         let judged = match self.slots.get(at as usize).filter(|slot| slot.id == Some(found.id)) {
             None => CacheDecision::Refuse,
-            Some(slot) => match slot.plan.place {
+            Some(slot) => match slot.plan.placement {
                 ObjectPlacement::Nowhere => CacheDecision::Refuse,
                 ObjectPlacement::Tier => CacheDecision::Tier,
                 ObjectPlacement::Unplanned => CacheDecision::Unplanned,
@@ -345,7 +345,7 @@ impl ObjectSlots {
         let octets = u64::from(record.octets);
         let is_wanted = |slot: &&Slot| {
             let is_it = slot.id == Some(found.id) && slot.state != State::Leaving;
-            is_it && slot.plan.place == ObjectPlacement::Memory
+            is_it && slot.plan.placement == ObjectPlacement::Memory
         };
         let Some(slot) = self.slots.get(at as usize).filter(is_wanted) else {
             return (AdmissionOutcome::Never, None);
@@ -400,7 +400,7 @@ impl ObjectSlots {
     /// Detaches a Data of the objects that are being evicted.
     pub(super) fn take(&mut self, records: &mut Records) -> Option<RemovedData> {
         let slot = self.slots.get_mut(self.leaving as usize)?;
-        let (id, to_tier) = (slot.list.oldest()?, slot.plan.place == ObjectPlacement::Tier);
+        let (id, to_tier) = (slot.list.oldest()?, slot.plan.placement == ObjectPlacement::Tier);
         self.counts.evicted_data += 1;
         self.remove(id, records);
         Some(RemovedData { id, to_tier })

@@ -19,8 +19,8 @@ pub(super) trait Pooled: Default {
 
 /// Items in fixed slots, numbered from 1.
 pub(super) struct Nodes<T> {
-    places: Pool<T>,
-    places_max: u32,
+    slots: Pool<T>,
+    slots_max: u32,
     /// The first free item in the lower half, and the number of its changes in the upper half. So a
     /// compare-and-swap fails after changes by other threads, even if the same item is first again.
     free: AtomicU64,
@@ -29,13 +29,13 @@ pub(super) struct Nodes<T> {
 }
 
 impl<T: Pooled> Nodes<T> {
-    /// A pool of `places` items, which cost 8 octets for each 1024 of them until they are used.
-    pub(super) fn new(places: usize) -> Result<Self, ConfigError> {
+    /// A pool of `slots` items, which cost 8 octets for each 1024 of them until they are used.
+    pub(super) fn new(slots: usize) -> Result<Self, ConfigError> {
         // Ids have 32 bits and count from 1.
-        let places = places.min(u32::MAX as usize - 1);
+        let slots = slots.min(u32::MAX as usize - 1);
         Ok(Nodes {
-            places: Pool::new(places)?,
-            places_max: places as u32,
+            slots: Pool::new(slots)?,
+            slots_max: slots as u32,
             free: AtomicU64::new(0),
             made: AtomicU32::new(0),
         })
@@ -44,7 +44,7 @@ impl<T: Pooled> Nodes<T> {
     /// The item `id`, if it was ever taken.
     #[inline]
     pub(super) fn get(&self, id: Id) -> Option<&T> {
-        self.places.get((id as usize).wrapping_sub(1))
+        self.slots.get((id as usize).wrapping_sub(1))
     }
 
     /// A free item; `None` if all slots are taken, or there is no memory for a new one.
@@ -60,11 +60,11 @@ impl<T: Pooled> Nodes<T> {
                 Err(now) => head = now,
             }
         }
-        let made = |n: u32| (n < self.places_max).then_some(n + 1);
+        let made = |n: u32| (n < self.slots_max).then_some(n + 1);
         // Relaxed: the number assigns the slot to one thread, and the pool publishes the slot
         // itself.
-        let place = self.made.fetch_update(Ordering::Relaxed, Ordering::Relaxed, made).ok()?;
-        Some((place + 1, self.places.get_or_make(place as usize, T::default)?))
+        let index = self.made.fetch_update(Ordering::Relaxed, Ordering::Relaxed, made).ok()?;
+        Some((index + 1, self.slots.get_or_make(index as usize, T::default)?))
     }
 
     /// The largest id that was ever taken.
@@ -72,19 +72,19 @@ impl<T: Pooled> Nodes<T> {
         self.made.load(Ordering::Relaxed)
     }
 
-    /// Allocates the first `places` items.
-    pub(super) fn prepare(&self, places: usize) -> Result<(), ConfigError> {
-        self.places.fill(places, T::default)
+    /// Allocates the first `slots` items.
+    pub(super) fn prepare(&self, slots: usize) -> Result<(), ConfigError> {
+        self.slots.fill(slots, T::default)
     }
 
     /// Returns true if the next items should be allocated.
     pub(super) fn is_behind(&self) -> bool {
-        self.places.is_behind(self.made() as usize)
+        self.slots.is_behind(self.made() as usize)
     }
 
     /// Allocates the next items; see [`Pool::fill_ahead`].
     pub(super) fn grow(&self) -> Result<bool, ConfigError> {
-        self.places.fill_ahead(self.made() as usize, T::default)
+        self.slots.fill_ahead(self.made() as usize, T::default)
     }
 
     /// Returns an item from [`Nodes::take`]. It must not be used any more.
@@ -167,7 +167,7 @@ mod tests {
         assert!(pool.get(NONE).is_none() && pool.get(1).is_none());
         let ids: Vec<Id> = (0..3 * CHUNK).map(|_| pool.take().unwrap().0).collect();
         assert!(ids.iter().enumerate().all(|(i, id)| *id as usize == i + 1));
-        let places: Vec<_> = ids.iter().map(|id| pool.get(*id).unwrap() as *const Item).collect();
+        let addresses: Vec<_> = ids.iter().map(|id| pool.get(*id).unwrap() as *const Item).collect();
         assert_eq!(pool.taken(), 3 * CHUNK);
         (5..8).for_each(|id| pool.give(id));
         assert_eq!(pool.taken(), 3 * CHUNK - 3);
@@ -180,6 +180,6 @@ mod tests {
         assert_eq!(pool.take_from(&reserve.cs_entries).unwrap().0, 7);
         pool.settle(&reserve.cs_entries);
         assert_eq!((pool.taken(), pool.take_from(&reserve.cs_entries).unwrap().0), (3 * CHUNK, 6));
-        assert!(ids.iter().zip(places).all(|(id, place)| core::ptr::eq(pool.get(*id).unwrap(), place)));
+        assert!(ids.iter().zip(addresses).all(|(id, item)| core::ptr::eq(pool.get(*id).unwrap(), item)));
     }
 }

@@ -76,7 +76,7 @@ fn work(store: &Store, hasher: &NameHasher, worker: u64) {
             241..250 => {
                 let object = random as u32 % 3;
                 let plan = ObjectPlan {
-                    place: [ObjectPlacement::Memory, ObjectPlacement::Nowhere]
+                    placement: [ObjectPlacement::Memory, ObjectPlacement::Nowhere]
                         [usize::from(random & 1 << 42 != 0)],
                     worth: random >> 20 & 7,
                     octets: random >> 24 & 511,
@@ -128,7 +128,7 @@ fn concurrent_workers_leave_a_consistent_store() {
         };
         let store = Store::new(&config.cs, config.cs_policy, config.cs_admit, config.cs_serve).unwrap();
         let mut objects = NewObjects::new(3).unwrap();
-        objects.ids.iter_mut().zip(0..).for_each(|(place, id)| *place = Some(id));
+        objects.ids.iter_mut().zip(0..).for_each(|(slot, id)| *slot = Some(id));
         store.exchange_objects(objects);
         store.limit_objects(9, 700);
         let hasher = NameHasher::colliding(mask);

@@ -93,8 +93,8 @@ impl<'f, R: RawMutex> BatchContext<'f, R> {
         is_it: impl Fn(&FaceHold<'_>) -> bool,
         hold: impl FnOnce() -> Option<FaceHold<'f>>,
     ) -> Option<FaceHold<'_>> {
-        for place in &self.held {
-            match place.get() {
+        for slot in &self.held {
+            match slot.get() {
                 // A face that is released within the batch must not be used for its other packets.
                 Some(held) if is_it(&held.hold) && !held.hold.is_released() => {
                     return Some(held.hold.lend(&held.tally));
@@ -102,7 +102,7 @@ impl<'f, R: RawMutex> BatchContext<'f, R> {
                 Some(_) => {}
                 None => {
                     let hold = hold()?;
-                    let held = place.get_or_init(|| HeldFace { hold, tally: FaceTally::default() });
+                    let held = slot.get_or_init(|| HeldFace { hold, tally: FaceTally::default() });
                     return Some(held.hold.lend(&held.tally));
                 }
             }

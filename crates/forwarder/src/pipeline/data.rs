@@ -78,7 +78,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         let data = DataHeaders { from: ingress.id(), congestion_mark: headers.congestion_mark };
         // In a cell, because the closure that writes it and the one that reads it exist at the same
         // time.
-        let told = Cell::new(DataHookResult { data, answers_discovery: false });
+        let result = Cell::new(DataHookResult { data, answers_discovery: false });
         // Sent last, so that the last downstream receives the packet itself and not a clone.
         let mut last = None;
         loop {
@@ -87,14 +87,14 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
             }
             // A route is learned before the Data is sent: a downstream may send an Interest along
             // that route as soon as it has the Data.
-            let tell = |entry: &PitEntry<B>, out: &mut O| {
-                if Hooks::of(self.tables).after_data(entry, ingress, headers, hashes, now_ns, &told) {
+            let notify = |entry: &PitEntry<B>, out: &mut O| {
+                if Hooks::of(self.tables).after_data(entry, ingress, headers, hashes, now_ns, &result) {
                     self.teach(ingress, &packet, view, now_ns, out);
                 }
             };
-            self.answer(satisfied, ingress, out, tell, |downstream, out| {
+            self.answer(satisfied, ingress, out, notify, |downstream, out| {
                 if let Some((face, token)) = last.replace(downstream) {
-                    send_data(&self.tables.counters, &face, token, packet.clone(), told.get().data, out);
+                    send_data(&self.tables.counters, &face, token, packet.clone(), result.get().data, out);
                 }
             });
             self.context.count(HotCounter::Satisfied, satisfied.len() as u32);
@@ -109,7 +109,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
             more = self.take_satisfied(from, view, hashes, &mut digest, satisfied);
         }
         if let Some((face, token)) = last {
-            send_data(&self.tables.counters, &face, token, packet, told.get().data, out);
+            send_data(&self.tables.counters, &face, token, packet, result.get().data, out);
         }
         Ok(())
     }
@@ -193,13 +193,13 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         satisfied: &Satisfied<B>,
         ingress: &FaceHold<'_>,
         out: &mut O,
-        tell: impl Fn(&PitEntry<B>, &mut O),
+        notify: impl Fn(&PitEntry<B>, &mut O),
         mut send: impl FnMut((FaceHold<'t>, Option<PitToken>), &mut O),
     ) {
         let waits = |record: &&InRecord| record.expires_at_ns > self.context.now_ns;
         for (i, entry) in satisfied.iter().enumerate() {
             if entry.memory != MemoryId::NONE {
-                tell(entry, out);
+                notify(entry, out);
             }
             for record in entry.in_records.iter().filter(waits) {
                 let is_same = |other: &InRecord| other.face == record.face && other.token == record.token;

@@ -105,7 +105,7 @@ impl<'t, R: RawMutex> Hooks<'t, R> {
     }
 
     /// Handles Data from `ingress` that satisfied an entry. `hashes` are those of the Data's name,
-    /// which begins with the entry's name. `told` receives the strategy's verdict. Returns true for
+    /// which begins with the entry's name. `result` receives the strategy's verdict. Returns true for
     /// the first entry by which the Data answers a discovery.
     #[cold]
     pub(super) fn after_data<B: PacketBuf>(
@@ -115,7 +115,7 @@ impl<'t, R: RawMutex> Hooks<'t, R> {
         headers: &LpHeaders,
         hashes: &NameHashes,
         now_ns: u64,
-        told: &Cell<DataHookResult>,
+        result: &Cell<DataHookResult>,
     ) -> bool {
         // The record may have been removed since the Interest was sent.
         let Some(mut locked) = self.memory.lock(entry.memory) else { return false };
@@ -125,14 +125,14 @@ impl<'t, R: RawMutex> Hooks<'t, R> {
         let verdict = locked
             .run(now_ns, name_hash, &|| self.random.next(), |memory, hook| memory.after_data(&answer, hook));
         let verdict = verdict.unwrap_or_default();
-        let mut now = told.get();
+        let mut now = result.get();
         if verdict.absorbs_mark {
             now.data.congestion_mark = None;
         }
         let answers = verdict.teaches && entry.memory.is_discovery();
         // A Data adds one route, however many entries it satisfies.
         let is_first = answers && !core::mem::replace(&mut now.answers_discovery, answers);
-        told.set(now);
+        result.set(now);
         is_first
     }
 

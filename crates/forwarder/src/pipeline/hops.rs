@@ -46,8 +46,8 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         }
         hop_query_name(arrived.interest.view.name)?;
         let face = self.context.hold(self.tables.explainer.get()?)?;
-        let place = routing.upstreams.len();
+        let index = routing.upstreams.len();
         // As if bound, so that the Interest counts as delivered on this host.
-        routing.upstreams.push(Upstream { face, is_bound: true }).then_some(place)
+        routing.upstreams.push(Upstream { face, is_bound: true }).then_some(index)
     }
 }

@@ -308,10 +308,10 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
                 return self.send_learning(arrived, locked, routing, verdict, out);
             }
             Verdict::NoUpstream => {
-                if let Some(place) = self.add_explainer(arrived, routing) {
+                if let Some(index) = self.add_explainer(arrived, routing) {
                     let Some(entry) = locked.entry() else { return Ok(()) };
-                    if self.record_sending(entry, routing.upstreams.get(place), arrived, arrived.nonce) {
-                        chosen.push(place);
+                    if self.record_sending(entry, routing.upstreams.get(index), arrived, arrived.nonce) {
+                        chosen.push(index);
                     }
                     *hop_limit = Some((arrived.interest.view.hop_limit_offset, 0));
                     return Ok(());

@@ -69,10 +69,10 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         chosen.retain(|i| {
             let Some(upstream) = routing.upstreams.get(*i as usize) else { return false };
             // Before `record_sending`, whose out-record would change the result.
-            let is_heard = arrived_by_link(entry, upstream, arrived.now_ns);
+            let came_by_link = arrived_by_link(entry, upstream, arrived.now_ns);
             may_be_sent_again(&mut entry.out_records, upstream.key(), arrived.now_ns)
                 && self.record_sending(entry, Some(upstream), arrived, arrived.nonce)
-                && !is_heard
+                && !came_by_link
         });
         // All out-records are entered now, so an answer that arrives before the last copy is sent
         // finds its record.

@@ -106,8 +106,8 @@ fn sweep_positions<B: PacketBuf, R: RawMutex>(
     // All released faces and not only those of this sweep: their records are never valid again.
     let is_gone = |face| !tables.faces.is_registered(face);
     let mut left = budget.min(PIT_SWEPT_PER_TURN_MAX);
-    let places = budget.saturating_mul(PIT_PLACES_PER_ENTRY).min(PIT_PLACES_PER_TURN as usize) as Id;
-    let next = tables.pit.sweep(from, places, is_gone, &reserve, |entry| {
+    let slots = budget.saturating_mul(PIT_PLACES_PER_ENTRY).min(PIT_PLACES_PER_TURN as usize) as Id;
+    let next = tables.pit.sweep(from, slots, is_gone, &reserve, |entry| {
         left -= 1;
         tables.counters.unsatisfied.add(1);
         tables.dead_nonces.add_sent(entry, &tables.names.hasher, now_ns);

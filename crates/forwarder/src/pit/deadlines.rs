@@ -53,7 +53,7 @@ impl<R: RawMutex> Deadlines<R> {
 
     /// Sets or moves the timer of `id`; returns the tick at which it fires.
     pub(super) fn set(&self, id: Id, deadline_ns: u64, now_ns: u64) -> u64 {
-        let (group, local) = self.place(id);
+        let (group, local) = self.position(id);
         let mut wheel = group.wheel.lock();
         let tick = wheel.set(local, deadline_ns, now_ns);
         let due_ns = tick << TICK_SHIFT;
@@ -87,7 +87,7 @@ impl<R: RawMutex> Deadlines<R> {
         due_ns.filter(|due_ns| *due_ns != u64::MAX)
     }
 
-    fn place(&self, id: Id) -> (&Group<R>, Id) {
+    fn position(&self, id: Id) -> (&Group<R>, Id) {
         let i = id as usize - 1;
         let (run, offset) = (i / RUN, i % RUN);
         (&self.groups[run % GROUPS], (run / GROUPS * RUN + offset) as Id + 1)

@@ -472,8 +472,8 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
                     *own = id;
                     len += 1;
                     // Moved only once, because an entry takes several cache lines.
-                    if let Some(place) = satisfied.vacant() {
-                        *place = state.take();
+                    if let Some(free) = satisfied.vacant() {
+                        *free = state.take();
                     }
                 }
             }

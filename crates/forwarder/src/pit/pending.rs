@@ -71,10 +71,10 @@ impl<R: RawMutex> PendingByFace<R> {
 
     /// Registers a face before its packets arrive. A face that is not registered has no limits and
     /// is not counted.
-    pub(super) fn open(&self, face: FaceKey, who: Owner) -> Result<(), NoMemory> {
+    pub(super) fn open(&self, face: FaceKey, owner: Owner) -> Result<(), NoMemory> {
         let slot = self.slots.get_or_make(face.slot as usize, Pending::new).ok_or(NoMemory)?;
         let mut grants = self.grants.lock();
-        let (share, closed) = grants.open(face, who)?;
+        let (share, closed) = grants.open(face, owner)?;
         closed.into_iter().for_each(|closed| self.set_owner(closed));
         // Stored before the state, so that a thread that counts for this registration finds its
         // grant. The face has no packet under way until the embedder has the id.
@@ -308,9 +308,9 @@ mod tests {
     fn faces_of_one_holder_share_a_ceiling() {
         let pending = pending(60, 100);
         let face = |slot| FaceKey { slot, generation: 1 };
-        let who = Owner::Given(crate::shares::OwnerId(7));
-        pending.open(face(1), who).unwrap();
-        pending.open(face(2), who).unwrap();
+        let owner = Owner::Given(crate::shares::OwnerId(7));
+        pending.open(face(1), owner).unwrap();
+        pending.open(face(2), owner).unwrap();
         pending.open(face(3), Owner::ROUTER).unwrap();
         let fill = |slot| {
             (0..200).find_map(|n| {

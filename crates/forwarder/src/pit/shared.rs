@@ -28,9 +28,9 @@ const ROUNDS_EXEMPT: u32 = 64;
 const DOWNSTREAMS_CONSIDERED_MAX: usize = 4;
 
 impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
-    /// Registers a face before its Interests arrive. The owner `who` is charged for them.
-    pub(crate) fn open(&self, face: FaceKey, who: Owner) -> Result<(), NoMemory> {
-        self.by_face.open(face, who)
+    /// Registers a face before its Interests arrive. `owner` is charged for them.
+    pub(crate) fn open(&self, face: FaceKey, owner: Owner) -> Result<(), NoMemory> {
+        self.by_face.open(face, owner)
     }
 
     /// Removes a face whose records were swept.
@@ -73,9 +73,9 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
     /// The entry of the largest owner among random samples.
     fn sample(&self) -> Option<(u32, EntryKey)> {
         let first = self.samples.fetch_add(SAMPLES, Ordering::Relaxed);
-        let places = u64::from(self.ids.end()).saturating_sub(1).max(1);
-        let place = |i| (mix(u64::from(first.wrapping_add(i))) % places) as Id + 1;
-        (0..SAMPLES).filter_map(|i| self.size_of(place(i))).max_by_key(|(size, _)| *size)
+        let slots = u64::from(self.ids.end()).saturating_sub(1).max(1);
+        let slot = |i| (mix(u64::from(first.wrapping_add(i))) % slots) as Id + 1;
+        (0..SAMPLES).filter_map(|i| self.size_of(slot(i))).max_by_key(|(size, _)| *size)
     }
 
     fn size_of(&self, id: Id) -> Option<(u32, EntryKey)> {

@@ -130,8 +130,8 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
         // One thread at a time suffices, so no other thread waits.
         let mut looks = self.storages.state.try_lock()?;
         if let Some(from) = looks.from {
-            let places = budget.saturating_mul(PLACES_PER_ENTRY).min(PLACES_PER_TURN as usize) as Id;
-            looks.from = self.release_from(from, places);
+            let slots = budget.saturating_mul(PLACES_PER_ENTRY).min(PLACES_PER_TURN as usize) as Id;
+            looks.from = self.release_from(from, slots);
             return Some(now_ns.saturating_add(if looks.from.is_some() { TURN_NS } else { LOOK_NS }));
         }
         if !are_many {
@@ -148,8 +148,8 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
     }
 
     /// Releases the memory of free slots from `from` on. Returns the next position.
-    fn release_from(&self, from: Id, places: Id) -> Option<Id> {
-        let until = from.saturating_add(places).min(self.ids.end());
+    fn release_from(&self, from: Id, slots: Id) -> Option<Id> {
+        let until = from.saturating_add(slots).min(self.ids.end());
         for slot in (from.max(1)..until).filter_map(|id| self.slot(id)) {
             slot.state.lock().storage.give_back(&self.storages);
         }

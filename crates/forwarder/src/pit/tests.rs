@@ -177,9 +177,9 @@ fn a_million_entries_take_bounded_memory() {
     type Lock = parking_lot::RawMutex;
     assert_eq!(size_of::<Mutex<Lock, Id>>(), 8);
     let timer = crate::wheel::TIMER_OCTETS;
-    let place = size_of::<Slot<Packet, Lock>>() + timer + size_of::<Mutex<Lock, Id>>();
+    let octets = size_of::<Slot<Packet, Lock>>() + timer + size_of::<Mutex<Lock, Id>>();
     let storage = size_of::<Option<PitEntry<Packet>>>();
-    assert!((place + storage) * 1_000_000 <= 256 << 20, "{place} + {storage}");
+    assert!((octets + storage) * 1_000_000 <= 256 << 20, "{octets} + {storage}");
 }
 
 /// `IS-33`, `IS-34`: of simultaneous Interests for one name, one makes the entry.

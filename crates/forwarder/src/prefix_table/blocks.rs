@@ -43,14 +43,14 @@ impl Block {
 /// Blocks with ids from 1. Memory grows with use and is reused, but never freed.
 pub(super) struct Blocks {
     pool: Pool<Block>,
-    places: usize,
+    blocks_max: usize,
     /// The largest id ever used.
     last: AtomicU32,
 }
 
 impl Blocks {
-    pub(super) fn new(places: usize) -> Result<Self, ConfigError> {
-        Ok(Blocks { pool: Pool::new(places)?, places, last: AtomicU32::new(0) })
+    pub(super) fn new(blocks_max: usize) -> Result<Self, ConfigError> {
+        Ok(Blocks { pool: Pool::new(blocks_max)?, blocks_max, last: AtomicU32::new(0) })
     }
 
     pub(super) fn get(&self, id: Id) -> Option<&Block> {
@@ -79,7 +79,7 @@ impl Blocks {
             return Ok((id, block));
         }
         let last = self.last.load(Relaxed);
-        if last as usize >= self.places {
+        if last as usize >= self.blocks_max {
             return Err(NoBlock::Full);
         }
         let block = self.pool.get_or_make(last as usize, Block::default).ok_or(NoBlock::NoMemory)?;

@@ -186,9 +186,9 @@ pub(super) fn set_pairs(
     for nth in 0..needed {
         let Some(block) = more.get(id) else { break };
         let written = (nth >= of_name).then(|| {
-            let places = rest - (nth - of_name) * MORE_PAIRS;
+            let pairs_max = rest - (nth - of_name) * MORE_PAIRS;
             let mut written = 0;
-            for (at, pair) in pairs.by_ref().take(places.min(MORE_PAIRS)).enumerate() {
+            for (at, pair) in pairs.by_ref().take(pairs_max.min(MORE_PAIRS)).enumerate() {
                 block.set(2 * at, pair.0);
                 block.set(2 * at + 1, pair.1);
                 written += 1;

@@ -17,11 +17,11 @@ use crate::prefetch::prefetch;
 const _: () = assert!(COMPONENTS_MAX <= 128, "two words have a bit for each length but 0");
 
 /// Minimum and maximum number of slots; between them one for each 16 entries of the limit.
-const PLACES_MIN: usize = 64;
-const PLACES_MAX: usize = 16_384;
+const SLOTS_MIN: usize = 64;
+const SLOTS_MAX: usize = 16_384;
 
 pub(super) struct Lengths {
-    places: Box<[[AtomicU64; 2]]>,
+    slots: Box<[[AtomicU64; 2]]>,
     root: AtomicU64,
 }
 
@@ -37,8 +37,8 @@ pub(super) struct ProbeLengths {
 
 impl Lengths {
     pub(super) fn new(entries_max: usize) -> Result<Self, ConfigError> {
-        let places = (entries_max / 16).clamp(PLACES_MIN, PLACES_MAX).next_power_of_two();
-        Ok(Lengths { places: boxed(places, Default::default)?, root: AtomicU64::new(0) })
+        let slots = (entries_max / 16).clamp(SLOTS_MIN, SLOTS_MAX).next_power_of_two();
+        Ok(Lengths { slots: boxed(slots, Default::default)?, root: AtomicU64::new(0) })
     }
 
     /// The lengths that prefixes of a name with these hashes may have.
@@ -48,7 +48,7 @@ impl Lengths {
         if len == 0 {
             return ProbeLengths { bits: 0, has_root };
         }
-        let [low, high] = &self.places[self.place(hashes)];
+        let [low, high] = &self.slots[self.slot_of(hashes)];
         let bits = u128::from(high.load(Relaxed)) << 64 | u128::from(low.load(Relaxed));
         // Longer entries are no prefixes of the name. `len` is not 0 here, so the shift is below
         // 128.
@@ -58,7 +58,7 @@ impl Lengths {
     /// Prefetches the lengths.
     pub(super) fn prefetch(&self, hashes: &NameHashes) {
         if hashes.len() > 0 {
-            prefetch(&self.places[self.place(hashes)]);
+            prefetch(&self.slots[self.slot_of(hashes)]);
         }
     }
 
@@ -67,39 +67,39 @@ impl Lengths {
         if n == 0 {
             return self.root.store(1, Relaxed);
         }
-        let place = self.place(hashes);
-        let key = (place as u32, n as u8);
+        let slot = self.slot_of(hashes);
+        let key = (slot as u32, n as u8);
         let count = counts.get(&key).copied().unwrap_or(0);
         // Cannot fail, because the caller has reserved it.
         let _ = counts.insert(key, count + 1);
-        self.set(place, n, true);
+        self.set(slot, n, true);
     }
 
     pub(super) fn remove(&self, hashes: &NameHashes, n: usize, counts: &mut Counts) {
         if n == 0 {
             return self.root.store(0, Relaxed);
         }
-        let place = self.place(hashes);
-        let key = (place as u32, n as u8);
+        let slot = self.slot_of(hashes);
+        let key = (slot as u32, n as u8);
         if let Some(count) = counts.get_mut(&key) {
             *count -= 1;
             if *count == 0 {
                 counts.remove(&key);
-                self.set(place, n, false);
+                self.set(slot, n, false);
             }
         }
     }
 
-    fn set(&self, place: usize, n: usize, has: bool) {
-        let (word, bit) = (&self.places[place][(n - 1) / 64], 1u64 << ((n - 1) % 64));
+    fn set(&self, slot: usize, n: usize, has: bool) {
+        let (word, bit) = (&self.slots[slot][(n - 1) / 64], 1u64 << ((n - 1) % 64));
         // Load and store suffice, because writers exclude each other.
         let bits = word.load(Relaxed);
         word.store(if has { bits | bit } else { bits & !bit }, Relaxed);
     }
 
     /// Uses the high bits, because the index of buckets uses the low ones.
-    fn place(&self, hashes: &NameHashes) -> usize {
-        (hashes.hash(1) >> 32) as usize & (self.places.len() - 1)
+    fn slot_of(&self, hashes: &NameHashes) -> usize {
+        (hashes.hash(1) >> 32) as usize & (self.slots.len() - 1)
     }
 }
 

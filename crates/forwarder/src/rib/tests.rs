@@ -13,7 +13,7 @@ fn face(slot: u32) -> FaceKey {
 
 /// The owner of a face without an assigned owner.
 fn paid(slot: u32) -> RouteOwner {
-    RouteOwner { face: face(slot), holder: Owner::Face(face(slot)) }
+    RouteOwner { face: face(slot), owner: Owner::Face(face(slot)) }
 }
 
 /// Creates an empty RIB for `routes_max` routes of any owners.
@@ -336,31 +336,31 @@ fn many_changed_names_become_one_scan() {
 /// One owner is at its limit, of routes or of octets; another owner and the router are served.
 #[test]
 fn a_route_past_holder_limits_is_refused() {
-    let who = Owner::Given(crate::shares::OwnerId(7));
+    let owner = Owner::Given(crate::shares::OwnerId(7));
     let (mut rib, mut fib) = (
         Rib::new(&RibLimits { routes_max: 100, routes_per_holder_max: 3, octets_per_holder_max: 40 }),
         Fib::new(),
     );
-    let mut add = |rib: &mut Rib, name: &str, slot: u32, who| {
-        rib.register(&uri(name), RouteOwner { face: face(slot), holder: who }, &route(slot), None, &mut fib)
+    let mut add = |rib: &mut Rib, name: &str, slot: u32, owner| {
+        rib.register(&uri(name), RouteOwner { face: face(slot), owner }, &route(slot), None, &mut fib)
     };
-    assert_eq!(add(&mut rib, "/a", 1, who), Ok(()));
-    assert_eq!(add(&mut rib, "/b", 1, who), Ok(()));
-    assert_eq!(add(&mut rib, "/a", 2, who), Ok(()), "from another face of it");
-    assert_eq!(add(&mut rib, "/c", 1, who), Err(RibError::OwnerFull));
-    assert_eq!(add(&mut rib, "/b", 1, who), Ok(()), "a route is renewed");
+    assert_eq!(add(&mut rib, "/a", 1, owner), Ok(()));
+    assert_eq!(add(&mut rib, "/b", 1, owner), Ok(()));
+    assert_eq!(add(&mut rib, "/a", 2, owner), Ok(()), "from another face of it");
+    assert_eq!(add(&mut rib, "/c", 1, owner), Err(RibError::OwnerFull));
+    assert_eq!(add(&mut rib, "/b", 1, owner), Ok(()), "a route is renewed");
     assert_eq!(add(&mut rib, "/c", 1, Owner::Face(face(3))), Ok(()));
     assert!((0..20).all(|i| add(&mut rib, &alloc::format!("/{i}"), 4, Owner::ROUTER) == Ok(())));
-    assert_eq!(add(&mut rib, "/0", 4, who), Err(RibError::OwnerFull), "it takes over no other's either");
+    assert_eq!(add(&mut rib, "/0", 4, owner), Err(RibError::OwnerFull), "it takes over no other's either");
     assert_eq!(rib.nexthops(&uri("/0")), [(face(4), 0)], "which stays as it was");
     assert!(rib.unregister(&uri("/a"), face(1), route(1).origin, &mut fib));
     let add = |rib: &mut Rib, fib: &mut Fib, name: &str| {
-        rib.register(&uri(name), RouteOwner { face: face(1), holder: who }, &route(1), None, fib)
+        rib.register(&uri(name), RouteOwner { face: face(1), owner }, &route(1), None, fib)
     };
     // /a and /b take 3 octets each. A component of 33 octets with its header of 2 makes 41, above
     // the limit.
     assert_eq!(add(&mut rib, &mut fib, "/ccccccccccccccccccccccccccccccccc"), Err(RibError::OwnerFull));
     assert_eq!(add(&mut rib, &mut fib, "/ccccccccccccccccccccccccccccccc"), Ok(()));
     assert!(!rib.remove_face(face(1), 100, &mut fib) && !rib.remove_face(face(2), 100, &mut fib));
-    assert_eq!(rib.ledger.held(who), Names::default());
+    assert_eq!(rib.ledger.held(owner), Names::default());
 }

@@ -16,7 +16,7 @@ fn holder(n: u8) -> Owner {
 
 #[derive(Clone, Debug)]
 enum Step {
-    Open { slot: u32, who: u8 },
+    Open { slot: u32, owner: u8 },
     Close { slot: u32 },
     Grant { slot: u32, wanted: u32 },
     Trim { slot: u32, used: u32 },
@@ -25,7 +25,7 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     let slot = 0u32..5;
     prop_oneof![
-        2 => (slot.clone(), 0u8..3).prop_map(|(slot, who)| Step::Open { slot, who }),
+        2 => (slot.clone(), 0u8..3).prop_map(|(slot, owner)| Step::Open { slot, owner }),
         1 => slot.clone().prop_map(|slot| Step::Close { slot }),
         5 => (slot.clone(), 1u32..40).prop_map(|(slot, wanted)| Step::Grant { slot, wanted }),
         3 => (slot, 0u32..40).prop_map(|(slot, used)| Step::Trim { slot, used }),
@@ -35,8 +35,8 @@ fn step() -> impl Strategy<Value = Step> {
 /// An element of the list of faces: the key, the owner, and the grant.
 type Known = (FaceKey, Owner, u32);
 
-fn sum(faces: &[Known], who: Owner) -> u32 {
-    faces.iter().filter(|known| known.1 == who).map(|known| known.2).sum()
+fn sum(faces: &[Known], owner: Owner) -> u32 {
+    faces.iter().filter(|known| known.1 == owner).map(|known| known.2).sum()
 }
 
 proptest! {
@@ -49,21 +49,21 @@ proptest! {
         for step in steps {
             let known = |slot: u32| faces.iter().position(|known| known.0.slot == slot);
             match step {
-                Step::Open { slot, who } => {
+                Step::Open { slot, owner } => {
                     generation += 1;
                     let key = face(slot, generation);
-                    let (share, _) = grants.open(key, holder(who)).unwrap();
+                    let (share, _) = grants.open(key, holder(owner)).unwrap();
                     faces.retain(|known| known.0.slot != slot);
-                    let entries = if who == 0 { 0 } else { sum(&faces, holder(who)) };
+                    let entries = if owner == 0 { 0 } else { sum(&faces, holder(owner)) };
                     prop_assert_eq!(share.of_holder, entries);
-                    prop_assert_eq!(share.granted, if who == 0 { 50 } else { 0 });
-                    faces.push((key, holder(who), 0));
+                    prop_assert_eq!(share.granted, if owner == 0 { 50 } else { 0 });
+                    faces.push((key, holder(owner), 0));
                 }
                 Step::Close { slot } => match known(slot) {
                     Some(at) => {
-                        let (key, who, _) = faces.swap_remove(at);
+                        let (key, owner, _) = faces.swap_remove(at);
                         let share = grants.close(key);
-                        prop_assert_eq!(share.map(|share| share.of_holder), Some(sum(&faces, who)));
+                        prop_assert_eq!(share.map(|share| share.of_holder), Some(sum(&faces, owner)));
                         prop_assert_eq!(grants.close(key), None, "once");
                     }
                     None => prop_assert_eq!(grants.close(face(slot, generation)), None),
@@ -73,18 +73,18 @@ proptest! {
                         prop_assert_eq!(grants.grant(face(slot, generation), wanted), None);
                         continue;
                     };
-                    let (key, who, before) = faces[at];
+                    let (key, owner, before) = faces[at];
                     let granted = grants.grant(key, wanted).unwrap();
-                    if who == Owner::ROUTER {
+                    if owner == Owner::ROUTER {
                         prop_assert_eq!(granted, Err(Ceiling::Face), "all from the beginning");
                         continue;
                     }
-                    let most = (50 - before).min(90 - sum(&faces, who)).min(wanted.max(GRANT));
+                    let most = (50 - before).min(90 - sum(&faces, owner)).min(wanted.max(GRANT));
                     match granted {
                         Ok(share) => {
                             prop_assert_eq!(share.granted, before + most);
                             faces[at].2 = share.granted;
-                            prop_assert_eq!(share.of_holder, sum(&faces, who));
+                            prop_assert_eq!(share.of_holder, sum(&faces, owner));
                         }
                         Err(ceiling) => {
                             prop_assert_eq!(most, 0);
@@ -94,17 +94,17 @@ proptest! {
                 }
                 Step::Trim { slot, used } => {
                     let Some(at) = known(slot) else { continue };
-                    let (key, who, before) = faces[at];
+                    let (key, owner, before) = faces[at];
                     let share = grants.trim(key, used).unwrap();
-                    if who != Owner::ROUTER {
+                    if owner != Owner::ROUTER {
                         prop_assert_eq!(share.granted, before.min(used + GRANT));
                         faces[at].2 = share.granted;
-                        prop_assert_eq!(share.of_holder, sum(&faces, who));
+                        prop_assert_eq!(share.of_holder, sum(&faces, owner));
                     }
                 }
             }
-            for (key, who, _) in &faces {
-                prop_assert_eq!(grants.owner_of(*key), *who);
+            for (key, owner, _) in &faces {
+                prop_assert_eq!(grants.owner_of(*key), *owner);
             }
         }
     }
@@ -115,25 +115,25 @@ proptest! {
     ) {
         let mut ledger = OwnerAccounting::new(Names { count: 5, octets: 100 });
         let mut charges: Vec<(u8, usize)> = Vec::new();
-        for (who, octets, is_charge) in steps {
+        for (owner, octets, is_charge) in steps {
             let own = |charges: &[(u8, usize)]| {
-                let own = charges.iter().filter(|charge| charge.0 == who).map(|charge| charge.1);
+                let own = charges.iter().filter(|charge| charge.0 == owner).map(|charge| charge.1);
                 Names { count: own.clone().count(), octets: own.sum() }
             };
             if is_charge {
                 let before = own(&charges);
                 let fits = before.count < 5 && before.octets + octets <= 100;
-                let expected = if who == 0 || fits { ChargeOutcome::Yes } else { ChargeOutcome::Full };
-                prop_assert_eq!(ledger.charge(holder(who), octets), expected);
-                if fits && who != 0 {
-                    charges.push((who, octets));
+                let expected = if owner == 0 || fits { ChargeOutcome::Yes } else { ChargeOutcome::Full };
+                prop_assert_eq!(ledger.charge(holder(owner), octets), expected);
+                if fits && owner != 0 {
+                    charges.push((owner, octets));
                 }
-            } else if let Some(at) = charges.iter().position(|charge| charge.0 == who) {
+            } else if let Some(at) = charges.iter().position(|charge| charge.0 == owner) {
                 let (_, octets) = charges.swap_remove(at);
-                ledger.credit(holder(who), octets);
+                ledger.credit(holder(owner), octets);
             }
-            if who != 0 {
-                prop_assert_eq!(ledger.held(holder(who)), own(&charges));
+            if owner != 0 {
+                prop_assert_eq!(ledger.held(holder(owner)), own(&charges));
             }
         }
     }

@@ -29,8 +29,8 @@ impl StrategyName {
         let end = self.len + octets.len();
         // There is room for every name of the table. Otherwise the rest is left out, without a
         // panic.
-        if let Some(place) = self.octets.get_mut(self.len..end) {
-            place.copy_from_slice(octets);
+        if let Some(target) = self.octets.get_mut(self.len..end) {
+            target.copy_from_slice(octets);
             self.len = end;
         }
     }

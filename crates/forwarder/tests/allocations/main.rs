@@ -310,7 +310,7 @@ fn objects_allocate_nothing_on_arrival_or_removal() {
     let mut now_ns = MS;
     let mut round = |worths: [u64; 3]| {
         for (object, worth) in (0..).zip(worths) {
-            let plan = ObjectPlan { place: ObjectPlacement::Memory, worth, octets: 1 << 19 };
+            let plan = ObjectPlan { placement: ObjectPlacement::Memory, worth, octets: 1 << 19 };
             fw.objects().plan(object, plan);
         }
         for [interest, data] in &packets {

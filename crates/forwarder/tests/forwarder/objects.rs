@@ -22,8 +22,8 @@ fn register(fw: &Fw) {
     assert_eq!(fw.objects().set(names), Ok(3));
 }
 
-fn plan(fw: &Fw, object: u32, place: ObjectPlacement, worth: u64) {
-    fw.objects().plan(object, ObjectPlan { place, worth, octets: 4 * one() });
+fn plan(fw: &Fw, object: u32, placement: ObjectPlacement, worth: u64) {
+    fw.objects().plan(object, ObjectPlan { placement, worth, octets: 4 * one() });
 }
 
 /// A router with three objects and memory for one of four Data, a consumer and a producer.

@@ -153,7 +153,7 @@ impl VipAgent {
             let face = plane.direction(k).map(|b| self.neighbours[b]);
             context.forwarder().objects().direct(k as u32, face);
             if let Some(octets) = self.room {
-                let plan = ObjectPlan { place: self.place(k), worth: *score, octets };
+                let plan = ObjectPlan { placement: self.place(k), worth: *score, octets };
                 context.forwarder().objects().plan(k as u32, plan);
             }
         }

@@ -41,7 +41,7 @@ fn data(name: &Name, octets: usize) -> Packet {
 }
 
 fn in_memory(worth: u64, octets: u64) -> ObjectPlan {
-    ObjectPlan { place: ObjectPlacement::Memory, worth, octets }
+    ObjectPlan { placement: ObjectPlacement::Memory, worth, octets }
 }
 
 impl Store {
@@ -68,7 +68,7 @@ impl Store {
 
     fn exchange(&self, ids: &[u64]) {
         let mut new = NewObjects::new(OBJECTS).unwrap();
-        new.ids.iter_mut().zip(ids).for_each(|(place, id)| *place = Some(*id));
+        new.ids.iter_mut().zip(ids).for_each(|(slot, id)| *slot = Some(*id));
         self.cs.exchange_objects(new);
     }
 
@@ -151,7 +151,7 @@ fn objects_planned_as_others_follow_the_policy() {
     store.cs.plan_object(0, in_memory(1, 0));
     store.insert((0, 10), 0, 100);
     store.insert((0, 10), 1, 100);
-    let as_others = ObjectPlan { place: ObjectPlacement::Unplanned, ..ObjectPlan::default() };
+    let as_others = ObjectPlan { placement: ObjectPlacement::Unplanned, ..ObjectPlan::default() };
     store.cs.plan_object(0, as_others);
     store.cs.plan_object(1, as_others);
     for segment in 1..6 {
@@ -318,7 +318,7 @@ impl Object {
     }
 
     fn worth(&self) -> u64 {
-        if self.plan.place == ObjectPlacement::Memory { self.plan.worth } else { 0 }
+        if self.plan.placement == ObjectPlacement::Memory { self.plan.worth } else { 0 }
     }
 }
 
@@ -387,10 +387,10 @@ impl Model {
 
     fn insert(&mut self, k: u32, segment: u64, octets: u64) {
         let object = self.objects.entry(k).or_default();
-        let (worth, place) = (object.worth(), object.plan.place);
+        let (worth, placement) = (object.worth(), object.plan.placement);
         let is_there = object.data.iter().any(|(known, _)| *known == segment);
         let is_leaving = self.leaving.iter().any(|(other, _)| *other == k);
-        if place != ObjectPlacement::Memory || is_there || is_leaving {
+        if placement != ObjectPlacement::Memory || is_there || is_leaving {
             return;
         }
         let worse = self.worse(worth);
@@ -423,13 +423,13 @@ enum Step {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let place = prop_oneof![
+    let placement = prop_oneof![
         Just(ObjectPlacement::Nowhere),
         Just(ObjectPlacement::Memory),
         Just(ObjectPlacement::Memory)
     ];
-    let plan =
-        (place, 0u64..9, 0u64..900).prop_map(|(place, worth, octets)| ObjectPlan { place, worth, octets });
+    let plan = (placement, 0u64..9, 0u64..900)
+        .prop_map(|(placement, worth, octets)| ObjectPlan { placement, worth, octets });
     prop_oneof![
         12 => (0u32..5, 0u64..8, 1usize..40).prop_map(|(k, segment, octets)| Step::Insert(k, segment, octets)),
         3 => (0u32..5, plan).prop_map(|(k, plan)| Step::Plan(k, plan)),

@@ -18,7 +18,7 @@ struct Ghost {
 }
 
 pub(super) struct Ghosts {
-    places: Chunked<Ghost>,
+    slots: Chunked<Ghost>,
     heads: Sparse<Id>,
     made: Id,
     free: Id,
@@ -35,13 +35,13 @@ impl Ghosts {
     pub(super) fn new(expected: usize) -> Result<Self, ConfigError> {
         let heads = Sparse::new(expected.clamp(HEADS_MIN, HEADS_MAX))?;
         let (free, newest, oldest) = (NONE, NONE, NONE);
-        Ok(Ghosts { places: Chunked::default(), heads, made: 0, free, newest, oldest, len: 0 })
+        Ok(Ghosts { slots: Chunked::default(), heads, made: 0, free, newest, oldest, len: 0 })
     }
 
     /// Allocates the memory for `hashes` hashes.
     pub(super) fn prepare(&mut self, hashes: usize) -> Result<(), ConfigError> {
         self.heads.prepare()?;
-        self.places.reach(hashes as Id + 1).then_some(()).ok_or(ConfigError::OutOfMemory)
+        self.slots.reach(hashes as Id + 1).then_some(()).ok_or(ConfigError::OutOfMemory)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -58,8 +58,8 @@ impl Ghosts {
 
     fn find(&self, hash: u64) -> Option<Id> {
         let mut id = self.head(hash);
-        while id != NONE && self.places.at(id).hash != hash {
-            id = self.places.at(id).next;
+        while id != NONE && self.slots.at(id).hash != hash {
+            id = self.slots.at(id).next;
         }
         (id != NONE).then_some(id)
     }
@@ -70,18 +70,18 @@ impl Ghosts {
         // Without memory the Data is not recognized later, and no answer depends on that.
         let Some(head) = self.heads.get_or_make(hash) else { return };
         // This comes before any list changes, so that a failure leaves nothing to undo.
-        if !self.places.reach(id) {
+        if !self.slots.reach(id) {
             return;
         }
         match self.free {
             NONE => self.made = id,
-            free => self.free = self.places.at(free).next,
+            free => self.free = self.slots.at(free).next,
         }
         let (next, older) = (core::mem::replace(head, id), self.newest);
-        *self.places.at_mut(id) = Ghost { hash, next, newer: NONE, older };
+        *self.slots.at_mut(id) = Ghost { hash, next, newer: NONE, older };
         match older {
             NONE => self.oldest = id,
-            older => self.places.at_mut(older).newer = id,
+            older => self.slots.at_mut(older).newer = id,
         }
         self.newest = id;
         self.len += 1;
@@ -102,27 +102,27 @@ impl Ghosts {
     }
 
     fn take(&mut self, id: Id) {
-        let Ghost { hash, next, newer, older } = *self.places.at(id);
+        let Ghost { hash, next, newer, older } = *self.slots.at(id);
         let Some(head) = self.heads.get_mut(hash) else { return };
         if *head == id {
             *head = next;
         } else {
             let mut at = *head;
             // Singly linked: a chain has about one ghost, unless there are more than expected.
-            while self.places.at(at).next != id {
-                at = self.places.at(at).next;
+            while self.slots.at(at).next != id {
+                at = self.slots.at(at).next;
             }
-            self.places.at_mut(at).next = next;
+            self.slots.at_mut(at).next = next;
         }
         match newer {
             NONE => self.newest = older,
-            newer => self.places.at_mut(newer).older = older,
+            newer => self.slots.at_mut(newer).older = older,
         }
         match older {
             NONE => self.oldest = newer,
-            older => self.places.at_mut(older).newer = newer,
+            older => self.slots.at_mut(older).newer = newer,
         }
-        self.places.at_mut(id).next = self.free;
+        self.slots.at_mut(id).next = self.free;
         self.free = id;
         self.len -= 1;
     }
