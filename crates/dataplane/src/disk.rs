@@ -177,7 +177,7 @@ impl WorkerDisk {
     fn write(&mut self, leaving: &EvictedData<Packet>, now_ns: u64) -> TierWrite {
         let Ok(data) = DataView::parse(&leaving.packet) else { return TierWrite::Refused };
         // The policy is not consulted about objects that VIP has placed on the disk.
-        if !leaving.is_planned && !self.disk.tier.admits(data.name, leaving.was_asked_for) {
+        if !leaving.is_planned && !self.disk.tier.admits(data.name, leaving.was_requested) {
             return TierWrite::Refused;
         }
         let fresh_ms = leaving.fresh_until_ns.saturating_sub(now_ns) / MS_NS;

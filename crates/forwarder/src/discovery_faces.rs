@@ -185,7 +185,7 @@ impl DiscoveryFaces {
 
     /// The discovery faces.
     pub(crate) fn iter(&self) -> impl Iterator<Item = FaceKey> {
-        self.faces.iter().map(|asked| asked.face)
+        self.faces.iter().map(|own| own.face)
     }
 
     /// Adds the discovery faces for an Interest with the downstreams `waiting`. Groups come last,
@@ -193,7 +193,7 @@ impl DiscoveryFaces {
     /// omitted if all downstreams are on its link, because they have sent the Interest there
     /// themselves. The neighbors of a group are omitted if the group is the only downstream,
     /// because they have received the Interest. Returns false if there is no memory for a face.
-    pub(crate) fn asked(&self, waiting: &InRecords, now_ns: u64, keys: &mut Keys) -> bool {
+    pub(crate) fn select(&self, waiting: &InRecords, now_ns: u64, keys: &mut Keys) -> bool {
         let is_of_link = |face: FaceKey, group: FaceKey| {
             face == group || self.faces.iter().any(|own| own.face == face && own.group == Some(group))
         };
@@ -221,9 +221,9 @@ impl DiscoveryFaces {
     /// The time to wait for groups if all other faces have refused, ns; `None` if one of these may
     /// still answer. A neighbor that refused with Duplicate has received the Interest on another
     /// path, and may have the answer there.
-    pub(crate) fn wait_for_groups_ns(&self, asked: &OutRecords, now_ns: u64) -> Option<u64> {
+    pub(crate) fn wait_for_groups_ns(&self, out_records: &OutRecords, now_ns: u64) -> Option<u64> {
         let mut wait_ns = SILENT_WAIT_NS;
-        for record in asked.iter() {
+        for record in out_records.iter() {
             match record.nack {
                 None => {
                     let group = self.groups.iter().find(|group| group.face == record.face)?;
@@ -258,12 +258,12 @@ mod tests {
     const NEIGHBOR: FaceKey = FaceKey { slot: 1, generation: 1 };
     const GROUP: FaceKey = FaceKey { slot: 2, generation: 1 };
 
-    fn asked(faces: &DiscoveryFaces) -> Vec<FaceKey> {
+    fn selected(faces: &DiscoveryFaces) -> Vec<FaceKey> {
         let consumer = FaceKey { slot: 3, generation: 1 };
         let mut waiting = InRecords::new();
         assert!(waiting.push(InRecord { face: consumer, nonce: [0; 4], token: None, expires_at_ns: 2 }));
         let mut keys = Keys::new();
-        assert!(faces.asked(&waiting, 1, &mut keys));
+        assert!(faces.select(&waiting, 1, &mut keys));
         keys.iter().copied().collect()
     }
 
@@ -277,16 +277,16 @@ mod tests {
 
     #[test]
     fn doubted_neighbors_get_discoveries_by_group() {
-        assert_eq!(asked(&with_doubted()), [GROUP]);
+        assert_eq!(selected(&with_doubted()), [GROUP]);
     }
 
     #[test]
     fn doubted_neighbors_without_group_get_discoveries() {
         let mut faces = with_doubted();
         faces.remove(GROUP);
-        assert_eq!(asked(&faces), [NEIGHBOR], "the group is no discovery face any more");
+        assert_eq!(selected(&faces), [NEIGHBOR], "the group is no discovery face any more");
         let mut faces = with_doubted();
         faces.forget(GROUP);
-        assert_eq!(asked(&faces), [NEIGHBOR], "the group was released");
+        assert_eq!(selected(&faces), [NEIGHBOR], "the group was released");
     }
 }

@@ -83,7 +83,7 @@ pub(crate) struct ObjectMatch {
 struct State {
     /// The planned face of its Interests; 0 for none.
     direction: AtomicU64,
-    asked: AtomicU64,
+    requests: AtomicU64,
 }
 
 struct Side<R> {
@@ -260,8 +260,8 @@ impl<R: RawMutex> Objects<R> {
     }
 
     /// The number of Interests for an object since the tables were allocated.
-    pub(crate) fn asked(&self, object: u32) -> u64 {
-        self.state(object).map_or(0, |state| state.asked.load(Ordering::Relaxed))
+    pub(crate) fn requests(&self, object: u32) -> u64 {
+        self.state(object).map_or(0, |state| state.requests.load(Ordering::Relaxed))
     }
 
     /// Sets the planned face of an object's Interests.
@@ -292,7 +292,7 @@ impl<R: RawMutex> Tables<R> {
             neighbours.by_ref().take_while(|face| *face != 0).any(|face| face == ingress.bits());
         if !is_neighbour {
             // Relaxed: readers only need the sum.
-            state.asked.fetch_add(1, Ordering::Relaxed);
+            state.requests.fetch_add(1, Ordering::Relaxed);
         }
     }
 }

@@ -149,7 +149,7 @@ pub struct EvictedData<B> {
     /// The time until which it is fresh, on the forwarder's clock.
     pub fresh_until_ns: u64,
     /// It answered an Interest while it was in memory.
-    pub was_asked_for: bool,
+    pub was_requested: bool,
     /// It belongs to an object that is placed in the tier (`ObjectPlacement::Tier`), and is written
     /// even if the admission policy refuses it.
     pub is_planned: bool,
@@ -160,7 +160,7 @@ impl<B> EvictedData<B> {
     #[cfg(feature = "vip")]
     pub(crate) fn planned(packet: B, fresh_until_ns: u64) -> Self {
         // As if requested: the plan has decided, so a policy must not refuse it for lack of demand.
-        EvictedData { packet, fresh_until_ns, was_asked_for: true, is_planned: true }
+        EvictedData { packet, fresh_until_ns, was_requested: true, is_planned: true }
     }
 }
 

@@ -11,9 +11,9 @@ pub trait Tracer<B> {
     /// A decision on the packet that is being processed.
     fn decided(&mut self, step: Step);
 
-    /// A pending Interest has ended without an answer, with `waiting` downstreams and `asked`
-    /// upstreams.
-    fn ended(&mut self, interest: &B, waiting: usize, asked: usize);
+    /// A pending Interest has ended without an answer. `waiting` and `upstreams` are the numbers of
+    /// its downstreams and upstreams.
+    fn ended(&mut self, interest: &B, waiting: usize, upstreams: usize);
 }
 
 /// No tracer.

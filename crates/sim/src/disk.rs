@@ -153,7 +153,7 @@ impl Tier<Packet> for Disk {
     }
 
     fn write(&mut self, leaving: EvictedData<Packet>) -> TierWrite {
-        let is_asked = leaving.was_asked_for || !self.spec.writes_asked;
+        let is_asked = leaving.was_requested || !self.spec.writes_asked;
         if !self.spec.writes || !is_asked || self.spec.renews && self.holds(&leaving.packet) {
             return TierWrite::Refused;
         }

@@ -97,8 +97,8 @@ impl<B: PacketBuf, R: RawMutex> ObjectControl<'_, B, R> {
     /// The number of Interests for an object since the first catalogue, including those that the
     /// content store answered and those that joined a pending one. Retransmissions of a waiting
     /// face and Interests of neighbors ([`ObjectControl::neighbours`]) do not count.
-    pub fn asked(&self, object: u32) -> u64 {
-        self.objects.asked(object)
+    pub fn requests(&self, object: u32) -> u64 {
+        self.objects.requests(object)
     }
 
     /// Sets the faces whose Interests do not count as demand, at most

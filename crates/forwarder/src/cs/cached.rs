@@ -17,7 +17,7 @@ pub(super) struct CsEntry<B> {
     /// The implicit digest, once it was computed.
     pub(super) digest: Option<BoxedDigest>,
     /// It answered an Interest. Recorded only with a tier.
-    pub(super) was_asked_for: bool,
+    pub(super) was_requested: bool,
     /// The tier stores it.
     pub(super) from_tier: bool,
 }
@@ -76,7 +76,7 @@ impl<B: PacketBuf> CsEntry<B> {
             name: Span::of(arriving.view.wire, arriving.view.name.as_bytes()),
             fresh_until_ns: arriving.fresh_until_ns,
             digest: arriving.digest.and_then(boxed_digest),
-            was_asked_for: false,
+            was_requested: false,
             from_tier: arriving.from_tier,
         }
     }

@@ -294,7 +294,7 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
                 if interest.view.must_be_fresh && now_ns >= cached.fresh_until_ns {
                     return false;
                 }
-                if let Some(asked) = interest.digest {
+                if let Some(requested) = interest.digest {
                     match &cached.digest {
                         None => {
                             lookup = Lookup::DigestNeeded(UndigestedPacket {
@@ -303,12 +303,12 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
                             });
                             return true;
                         }
-                        Some(digest) if digest[0][..] != *asked => return false,
+                        Some(digest) if digest[0][..] != *requested => return false,
                         Some(_) => {}
                     }
                 }
                 if O::Tier::MAY_BE {
-                    cached.was_asked_for = true;
+                    cached.was_requested = true;
                 }
                 lookup = Lookup::Hit(cached.packet.clone());
                 hit = Some(handle);
@@ -414,8 +414,8 @@ impl<B: PacketBuf, R: RawMutex> Cs<B, R> {
     /// Offers an evicted Data to the tier.
     fn offer(&self, left: Option<CsEntry<B>>, tier: &mut impl Tier<B>) {
         if let Some(left) = left.filter(|left| !left.from_tier) {
-            let CsEntry { packet, fresh_until_ns, was_asked_for, .. } = left;
-            let leaving = EvictedData { packet, fresh_until_ns, was_asked_for, is_planned: false };
+            let CsEntry { packet, fresh_until_ns, was_requested, .. } = left;
+            let leaving = EvictedData { packet, fresh_until_ns, was_requested, is_planned: false };
             self.tier.wrote(tier.write(leaving));
         }
     }

@@ -488,8 +488,9 @@ proptest! {
                     }
                 }
                 Step::Find { name, by_digest, can_be_prefix, must_be_fresh } => {
-                    let asked = by_digest.map(|(freshness, content)| digest(&data(&name, freshness, &[content])));
-                    let full = asked.map_or(name.clone(), |value| {
+                    let requested = by_digest
+                        .map(|(freshness, content)| digest(&data(&name, freshness, &[content])));
+                    let full = requested.map_or(name.clone(), |value| {
                         name.join(Component { typ: types::IMPLICIT_DIGEST_COMPONENT, value: &value })
                     });
                     let mut builder = InterestBuilder::new(full);
@@ -501,8 +502,8 @@ proptest! {
                     }
                     let found = store.find(&builder, now_ns);
                     let satisfies = |kept: &&mut Kept| {
-                        let named = match asked {
-                            Some(asked) => kept.name == name && digest(&kept.packet) == asked,
+                        let named = match requested {
+                            Some(requested) => kept.name == name && digest(&kept.packet) == requested,
                             None if can_be_prefix => name.is_prefix_of(kept.name.as_name()),
                             None => kept.name == name,
                         };

@@ -105,8 +105,8 @@ impl<'t, R: RawMutex> Hooks<'t, R> {
     }
 
     /// Handles Data from `ingress` that satisfied an entry. `hashes` are those of the Data's name,
-    /// which begins with the entry's name. `result` receives the strategy's verdict. Returns true for
-    /// the first entry by which the Data answers a discovery.
+    /// which begins with the entry's name. `result` receives the strategy's verdict. Returns true
+    /// for the first entry by which the Data answers a discovery.
     #[cold]
     pub(super) fn after_data<B: PacketBuf>(
         &self,

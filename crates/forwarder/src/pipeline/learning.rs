@@ -116,7 +116,7 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
             return;
         }
         let mut keys = Keys::new();
-        if !self.tables.discovery.lock_under(entry).asked(&entry.in_records, arrived.now_ns, &mut keys) {
+        if !self.tables.discovery.lock_under(entry).select(&entry.in_records, arrived.now_ns, &mut keys) {
             self.tables.counters.dropped(DropReason::NoMemory);
         }
         keys.iter().for_each(|key| self.add_discovery_face(arrived, *key, routing));

@@ -201,14 +201,14 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         if entry.must_be_fresh() && fresh_until_ns <= self.context.now_ns {
             return Some(TierMatch::Stale);
         }
-        let Some(asked) = entry.digest().and_then(|asked| <[u8; 32]>::try_from(asked).ok()) else {
+        let Some(requested) = entry.digest().and_then(|requested| <[u8; 32]>::try_from(requested).ok()) else {
             return Some(TierMatch::Yes);
         };
         // Released, so that no thread waits for a lock while the digest is computed.
         drop(locked);
         let own = (self.tables.config.sha256)(view.wire);
         *digest = Some(own);
-        Some(if own == asked { TierMatch::Yes } else { TierMatch::No })
+        Some(if own == requested { TierMatch::Yes } else { TierMatch::No })
     }
 
     /// The ContentStore Hit pipeline (guide 4.2.3) for all downstreams that wait for the Data.

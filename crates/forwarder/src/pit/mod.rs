@@ -433,7 +433,7 @@ impl<B: AsRef<[u8]> + Clone, R: RawMutex> Pit<B, R> {
                     && entry.was_sent_to(from)
                     && match (entry.digest(), digest) {
                         (None, _) => true,
-                        (Some(asked), Some(digest)) => asked == digest,
+                        (Some(requested), Some(digest)) => requested == digest,
                         (Some(_), None) => {
                             digest_needed = true;
                             false

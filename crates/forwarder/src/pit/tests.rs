@@ -284,8 +284,8 @@ fn digests_are_computed_only_on_demand() {
     let name: Name = "/a/b".parse().unwrap();
     let wanted = data(&name, 1);
     let full = name.join(Component { typ: types::IMPLICIT_DIGEST_COMPONENT, value: &digest(&wanted) });
-    let asking: Packet = InterestBuilder::new(full).nonce([1; 4]).build().into();
-    enter(&pit, &hasher, &asking, record(1, MS), 0).unwrap();
+    let interest: Packet = InterestBuilder::new(full).nonce([1; 4]).build().into();
+    enter(&pit, &hasher, &interest, record(1, MS), 0).unwrap();
     enter(&pit, &hasher, &interest("/a").can_be_prefix().build().into(), record(1, MS), 0).unwrap();
     let (taken, needed) = satisfy(&pit, &hasher, &data(&"/a/c".parse().unwrap(), 1));
     assert_eq!((taken.len(), needed), (1, false));
@@ -322,7 +322,7 @@ fn an_interest_past_each_limit_is_refused() {
 }
 
 #[derive(Clone, Debug)]
-struct Asked {
+struct ModelEntry {
     packet: Packet,
     name: Name,
     can_be_prefix: bool,
@@ -330,7 +330,7 @@ struct Asked {
     upstreams: Vec<u32>,
 }
 
-impl Asked {
+impl ModelEntry {
     fn is_satisfied_by(&self, from: u32, name: &Name, wire: &[u8]) -> bool {
         if !self.upstreams.contains(&from) {
             return false;
@@ -388,7 +388,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn ask_packet(name: &Name, can_be_prefix: bool, must_be_fresh: bool) -> Packet {
+fn interest_packet(name: &Name, can_be_prefix: bool, must_be_fresh: bool) -> Packet {
     let mut builder = InterestBuilder::new(name.clone()).nonce([1; 4]);
     if can_be_prefix {
         builder = builder.can_be_prefix();
@@ -410,7 +410,7 @@ proptest! {
     ) {
         let (config, hasher) = (Config::new(digest), NameHasher::colliding(mask));
         let pit = pit(&config);
-        let mut model: Vec<Asked> = Vec::new();
+        let mut model: Vec<ModelEntry> = Vec::new();
         let mut now_ns = 0;
         for step in steps {
             match step {
@@ -422,19 +422,19 @@ proptest! {
                         }
                         None => name,
                     };
-                    let packet = ask_packet(&name, can_be_prefix, must_be_fresh);
+                    let packet = interest_packet(&name, can_be_prefix, must_be_fresh);
                     let expires = now_ns + lifetime;
                     let id = enter_unsent(&pit, &hasher, &packet, record(face, expires), now_ns);
                     prop_assert!(id.is_ok());
                     sent_to(&pit, id.unwrap(), upstream);
-                    let same = |asked: &&mut Asked| asked.packet == packet;
-                    if let Some(asked) = model.iter_mut().find(same) {
-                        asked.faces.retain(|(known, _)| *known != face);
-                        asked.faces.push((face, expires));
-                        asked.upstreams.push(upstream);
+                    let same = |entry: &&mut ModelEntry| entry.packet == packet;
+                    if let Some(entry) = model.iter_mut().find(same) {
+                        entry.faces.retain(|(known, _)| *known != face);
+                        entry.faces.push((face, expires));
+                        entry.upstreams.push(upstream);
                     } else {
                         let (faces, upstreams) = ([(face, expires)].into(), [upstream].into());
-                        model.push(Asked { packet, name, can_be_prefix, faces, upstreams });
+                        model.push(ModelEntry { packet, name, can_be_prefix, faces, upstreams });
                     }
                 }
                 Step::Data { from, name, content } => {
@@ -449,12 +449,12 @@ proptest! {
                         (entry.packet.clone(), faces)
                     }).collect();
                     let mut expected = Vec::new();
-                    model.retain(|asked| {
-                        let satisfied = asked.is_satisfied_by(from, &name, &wire);
+                    model.retain(|entry| {
+                        let satisfied = entry.is_satisfied_by(from, &name, &wire);
                         if satisfied {
-                            let mut faces = asked.faces.clone();
+                            let mut faces = entry.faces.clone();
                             faces.sort_unstable();
-                            expected.push((asked.packet.clone(), faces));
+                            expected.push((entry.packet.clone(), faces));
                         }
                         !satisfied
                     });
@@ -471,11 +471,11 @@ proptest! {
                         })
                         .collect();
                     let (mut expected, tick_ns) = (Vec::new(), 1 << crate::wheel::TICK_SHIFT);
-                    model.retain(|asked| {
-                        let last = asked.faces.iter().map(|(_, at)| *at).max().unwrap();
+                    model.retain(|entry| {
+                        let last = entry.faces.iter().map(|(_, at)| *at).max().unwrap();
                         let over = last.div_ceil(tick_ns) * tick_ns <= now_ns;
                         if over {
-                            expected.push(asked.packet.clone());
+                            expected.push(entry.packet.clone());
                         }
                         !over
                     });
@@ -487,7 +487,7 @@ proptest! {
             prop_assert_eq!(pit.len(), model.len());
         }
         for slot in 0..4 {
-            let pending = model.iter().flat_map(|asked| &asked.faces).filter(|(face, _)| *face == slot).count();
+            let pending = model.iter().flat_map(|entry| &entry.faces).filter(|(face, _)| *face == slot).count();
             prop_assert_eq!(pit.by_face.counted(face(slot)), pending);
         }
     }
@@ -503,7 +503,7 @@ fn unused_storage_above_the_minimum_is_freed() {
     let mut now_ns = 0;
     let mut fill = |count: u64| {
         for i in 0..count {
-            let packet = ask_packet(&Name::new().join_segment(i), false, false);
+            let packet = interest_packet(&Name::new().join_segment(i), false, false);
             enter(&pit, &hasher, &packet, record(1, now_ns + 10 * MS), now_ns).unwrap();
         }
         now_ns += 20 * MS;

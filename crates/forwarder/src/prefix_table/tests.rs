@@ -179,9 +179,9 @@ fn route(i: u64) -> Name {
 fn lookup_probes_do_not_grow_with_routes() {
     let costs = [1000u64, 1_000_000].map(|count| {
         let (hasher, table, control) = routes(count);
-        let asked = 1000;
+        let samples = 1000;
         let mut total = Cost::default();
-        for i in (0..asked).map(|i| i * (count / asked) + i % (count / asked)) {
+        for i in (0..samples).map(|i| i * (count / samples) + i % (count / samples)) {
             let name = route(i).join_generic("below").join_segment(1).join_segment(2);
             with_key(&hasher, name.as_name(), |key| {
                 let found = table.find_longest(&control, key, |_, mut pairs| pairs.next());

@@ -312,8 +312,8 @@ fn evicted_data_is_offered_to_the_tier() {
     let given = std::mem::take(&mut tiered.home.given);
     let fresh_until_ns = tiered.bench.now_ns + 7 * MS;
     assert!(given.iter().all(|leaving| leaving.fresh_until_ns == fresh_until_ns));
-    let was_asked_for: Vec<bool> = given.iter().map(|leaving| leaving.was_asked_for).collect();
-    assert_eq!((was_asked_for, given[0].packet.clone()), (vec![true, false], data_with("/1", 7, b"x")));
+    let was_requested: Vec<bool> = given.iter().map(|leaving| leaving.was_requested).collect();
+    assert_eq!((was_requested, given[0].packet.clone()), (vec![true, false], data_with("/1", 7, b"x")));
     // Data that came from the tier is not offered to it again.
     tiered.home.answer = TierAnswer::Reading;
     for uri in ["/1", "/2", "/5"] {

@@ -33,8 +33,8 @@ impl forwarder::Tracer<Packet> for Tracer {
         self.steps.push(step);
     }
 
-    fn ended(&mut self, _: &Packet, waiting: usize, asked: usize) {
-        self.ended.push((waiting, asked));
+    fn ended(&mut self, _: &Packet, waiting: usize, upstreams: usize) {
+        self.ended.push((waiting, upstreams));
     }
 }
 

@@ -132,7 +132,7 @@ fn a_neighbor_past_the_limit_is_a_consumer() {
     bench.fw.objects().neighbours(&faces);
     let ask = |face: FaceId, i: usize| {
         bench.receive(face, interest(&format!("/a/one/{i}")).build());
-        bench.fw.objects().asked(3)
+        bench.fw.objects().requests(3)
     };
     assert_eq!(ask(faces[OBJECT_NEIGHBOURS_MAX - 1], 0), 0);
     assert_eq!(ask(faces[OBJECT_NEIGHBOURS_MAX], 1), 1);
@@ -143,7 +143,7 @@ fn demand_counts_only_new_local_interests() {
     let (mut bench, consumer, hops) = bench();
     let (other, neighbour) = (bench.app(), bench.remote());
     bench.fw.objects().neighbours(&[hops[0], neighbour]);
-    let asked = |bench: &Bench| [3, 4].map(|object| bench.fw.objects().asked(object));
+    let asked = |bench: &Bench| [3, 4].map(|object| bench.fw.objects().requests(object));
     ask(&bench, consumer, "/a/one/0");
     assert_eq!(asked(&bench), [1, 0]);
     bench.advance_ms(50);

@@ -131,7 +131,7 @@ impl VipAgent {
         match &mut self.demand {
             Demand::Counted { packets } => {
                 for (k, told) in self.told.iter_mut().enumerate() {
-                    let asked = context.forwarder().objects().asked(k as u32) * UNIT / (*packets).max(1);
+                    let asked = context.forwarder().objects().requests(k as u32) * UNIT / (*packets).max(1);
                     self.vip.plane_mut().add_demand(k, asked - *told);
                     *told = asked;
                 }

@@ -29,7 +29,7 @@ pub struct PolicyModel {
     ids: Vec<Id>,
     /// The key of each id, and whether it was found since its insertion.
     keys: Vec<u32>,
-    asked: Vec<bool>,
+    found: Vec<bool>,
     left: Option<(u32, bool)>,
     free: Vec<Id>,
     len: usize,
@@ -69,7 +69,7 @@ impl PolicyModel {
             ids: Vec::new(),
             // Id 0 is `NONE`, so the first element is never used.
             keys: Vec::from([0]),
-            asked: Vec::from([false]),
+            found: Vec::from([false]),
             left: None,
             free: Vec::new(),
             len: 0,
@@ -91,7 +91,7 @@ impl PolicyModel {
                 false
             }
             id => {
-                self.asked[id as usize] = true;
+                self.found[id as usize] = true;
                 match self.policy.on_hit() {
                     OnHit::Lock => self.policy.hit(id, &mut self.records),
                     OnHit::Mark(most) if self.marks.mark(id) < most => {
@@ -117,17 +117,17 @@ impl PolicyModel {
         if self.len == self.keys_max
             && let Some(id) = self.policy.evict(arrival, &mut self.records, &self.marks)
         {
-            self.left = Some((self.keys[id as usize], self.asked[id as usize]));
+            self.left = Some((self.keys[id as usize], self.found[id as usize]));
             self.forget(id);
         }
         let id = self.free.pop().unwrap_or_else(|| {
             self.keys.push(0);
-            self.asked.push(false);
+            self.found.push(false);
             self.marks.0.resize(self.keys.len(), Cell::new(0));
             self.keys.len() as Id - 1
         });
         self.keys[id as usize] = key;
-        self.asked[id as usize] = false;
+        self.found[id as usize] = false;
         self.ids[key as usize] = id;
         self.len += 1;
         // The id may still have the mark of the key that used it before.
