@@ -30,12 +30,12 @@ fn round_robin_takes_nexthops_in_turn() {
 }
 
 /// Exchanges under `/a` with the numbers of `range`, which the face `who` answers.
-fn exchanges(bench: &Bench, consumer: FaceId, range: std::ops::Range<u32>, who: FaceId) -> Vec<Vec<FaceId>> {
+fn exchanges(bench: &Bench, consumer: FaceId, range: std::ops::Range<u32>, hop: FaceId) -> Vec<Vec<FaceId>> {
     range
         .map(|i| {
             let uri = format!("/a/{i}");
             let asked = faces(&bench.receive(consumer, interest(&uri).build()));
-            assert_eq!(faces(&bench.receive(who, data(&uri))), [consumer]);
+            assert_eq!(faces(&bench.receive(hop, data(&uri))), [consumer]);
             asked
         })
         .collect()

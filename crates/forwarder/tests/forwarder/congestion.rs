@@ -42,9 +42,9 @@ fn busy_announcements_reach_neighbors_periodically() {
     tiered.bench.route("/a", upstream, 0);
     tiered.home.is_busy = true;
     for face in [neighbour, app, group] {
-        let told = announced(&tiered.receive(face, interest("/a/b").build()));
+        let sent = announced(&tiered.receive(face, interest("/a/b").build()));
         let expected = if face == neighbour { vec![(neighbour, "busy".to_owned())] } else { Vec::new() };
-        assert_eq!(told, expected, "only a neighbor that asks is told");
+        assert_eq!(sent, expected, "only a neighbor that asks is told");
     }
     assert!(announced(&tiered.receive(neighbour, interest("/a/c").build())).is_empty(), "once a period");
     for _ in 0..3 {
@@ -89,7 +89,7 @@ fn a_congested_neighbor_is_passed_over() {
     tiered.receive(near, announcement("busy", 150));
     tiered.receive(far, announcement("busy", 150));
     assert_eq!(ask(&mut tiered), [near], "all are congested: as if none were");
-    assert!(!tiered.home.asked.last().unwrap().may_bypass, "and the tier knows it");
+    assert!(!tiered.home.lookups.last().unwrap().may_bypass, "and the tier knows it");
     assert_eq!(tiered.bench.fw.table_sizes().pit, 6, "announcements wait for nothing");
 }
 
@@ -122,7 +122,7 @@ fn a_congestion_label_ends_at_its_limit() {
     let next = tiered.bench.face(spec);
     tiered.bench.route("/b", next, 0);
     tiered.receive(consumer, interest("/b").build());
-    assert!(tiered.home.asked.last().unwrap().may_bypass);
+    assert!(tiered.home.lookups.last().unwrap().may_bypass);
 }
 
 /// NB-15: the threshold is reached, and no outgoing interface is available.
@@ -144,7 +144,7 @@ fn data_is_marked_lazily_by_default() {
             }
             tiered.receive(consumer, interest("/a").build());
             let read = Completion::Found { packet: data("/a"), fresh_until_ns: 0, is_busy };
-            let sent = tiered.complete(tiered.home.asked[0].ticket, read);
+            let sent = tiered.complete(tiered.home.lookups[0].ticket, read);
             assert_eq!(faces(&sent), [consumer]);
             sent[0].1.headers.congestion_mark.is_some()
         });

@@ -123,8 +123,8 @@ fn faces_of_one_holder_pay_together() {
     }
     let large = bench.remote();
     assert!(flood(&bench, large, "large", 100).is_empty());
-    let told = flood(&bench, large, "larger", 100);
-    assert!(told.len() == 100 && told.iter().all(|face| many.contains(face)), "{told:?}");
+    let nacked = flood(&bench, large, "larger", 100);
+    assert!(nacked.len() == 100 && nacked.iter().all(|face| many.contains(face)), "{nacked:?}");
 }
 
 /// An entry of the flooder that another face waits for as well is not evicted.
@@ -136,8 +136,8 @@ fn an_aggregated_interest_is_not_evicted() {
     for i in 0..50 {
         assert!(bench.receive(honest, interest(&format!("/a/x/{i}")).build()).is_empty(), "aggregated");
     }
-    let told = flood(&bench, third, "y", 60);
-    assert!(told.len() == 60 && told.iter().all(|face| *face == flooder), "{told:?}");
+    let nacked = flood(&bench, third, "y", 60);
+    assert!(nacked.len() == 60 && nacked.iter().all(|face| *face == flooder), "{nacked:?}");
     for i in 0..50 {
         assert!(faces(&bench.receive(upstream, data(&format!("/a/x/{i}")))).contains(&honest));
     }
@@ -156,8 +156,8 @@ fn a_holder_below_its_reserve_never_pays() {
     }
     assert_eq!(bench.fw.table_sizes().pit, 2000);
     let late = bench.remote();
-    let told = flood(&bench, late, "late", reserve);
-    assert!(told.len() == reserve && told.iter().all(|face| others.contains(face)), "{told:?}");
+    let nacked = flood(&bench, late, "late", reserve);
+    assert!(nacked.len() == reserve && nacked.iter().all(|face| others.contains(face)), "{nacked:?}");
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn the_router_is_never_refused() {
         (own(FaceProperties::application()), own(FaceProperties::remote()), bench.app());
     assert!(flood(&bench, router, "router", 300).is_empty());
     assert!(flood(&bench, other, "other", 200).is_empty());
-    let told = flood(&bench, root, "root", 190);
-    assert!(told.len() == 190 && told.iter().all(|face| *face == other), "{told:?}");
+    let nacked = flood(&bench, root, "root", 190);
+    assert!(nacked.len() == 190 && nacked.iter().all(|face| *face == other), "{nacked:?}");
     assert_eq!(flood(&bench, other, "other/more", 1), [other]);
 }

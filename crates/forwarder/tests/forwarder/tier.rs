@@ -14,13 +14,13 @@ pub(crate) struct Home {
     pub(crate) answer: TierAnswer,
     pub(crate) write: TierWrite,
     pub(crate) is_busy: bool,
-    pub(crate) asked: Vec<Asked>,
+    pub(crate) lookups: Vec<TierLookup>,
     pub(crate) given: Vec<EvictedData<Packet>>,
 }
 
 /// A request to the tier.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct TierLookup {
     pub(crate) name: Name,
     pub(crate) may_bypass: bool,
     pub(crate) ticket: Ticket,
@@ -33,7 +33,7 @@ impl Home {
             answer,
             write: TierWrite::Accepted,
             is_busy: false,
-            asked: Vec::new(),
+            lookups: Vec::new(),
             given: Vec::new(),
         }
     }
@@ -55,7 +55,7 @@ impl Output<Packet> for Home {
 impl Tier<Packet> for Home {
     fn read(&mut self, wanted: &TierRequest<'_>) -> TierAnswer {
         let TierRequest { name, may_bypass, ticket, .. } = *wanted;
-        self.asked.push(Asked { name: name.to_name(), may_bypass, ticket });
+        self.lookups.push(TierLookup { name: name.to_name(), may_bypass, ticket });
         self.answer
     }
 
@@ -105,7 +105,7 @@ impl Tiered {
     }
 
     pub(crate) fn ticket(&self) -> Ticket {
-        self.home.asked.last().expect("the tier was asked").ticket
+        self.home.lookups.last().expect("the tier was asked").ticket
     }
 }
 
@@ -120,9 +120,9 @@ fn a_parked_interest_waits_for_its_read() {
     tiered.bench.route("/a", upstream, 0);
     assert!(tiered.receive_with(one, interest("/a/b").build(), token(&[1])).is_empty());
     assert!(tiered.receive_with(other, interest("/a/b").build(), token(&[2])).is_empty(), "aggregated");
-    assert_eq!(tiered.home.asked.len(), 1);
-    let asked = &tiered.home.asked[0];
-    assert_eq!((asked.name.clone(), asked.may_bypass), (name("/a/b"), true));
+    assert_eq!(tiered.home.lookups.len(), 1);
+    let lookup = &tiered.home.lookups[0];
+    assert_eq!((lookup.name.clone(), lookup.may_bypass), (name("/a/b"), true));
     let packet = data("/a/b");
     let sent = tiered.complete(tiered.ticket(), found(&packet));
     assert_eq!(faces(&sent), [one, other]);
@@ -157,13 +157,13 @@ fn a_failed_read_sends_the_interest_on() {
         let (consumer, other) = (tiered.bench.remote(), tiered.bench.remote());
         let upstream = tiered.bench.remote();
         tiered.bench.route("/a", upstream, 0);
-        let asked = interest("/a/b").hop_limit(9).build();
+        let packet = interest("/a/b").hop_limit(9).build();
         let marked = LpHeaders { congestion_mark: Some(1), ..LpHeaders::default() };
-        assert!(tiered.receive_with(consumer, asked.clone(), marked).is_empty());
+        assert!(tiered.receive_with(consumer, packet.clone(), marked).is_empty());
         assert!(tiered.receive(other, interest("/a/b").build()).is_empty());
         let sent = tiered.complete(tiered.ticket(), outcome);
         assert_eq!(faces(&sent), [upstream]);
-        assert_eq!((&*sent[0].1.packet, sent[0].1.hop_limit.map(|(_, hops)| hops)), (&*asked, Some(8)));
+        assert_eq!((&*sent[0].1.packet, sent[0].1.hop_limit.map(|(_, hops)| hops)), (&*packet, Some(8)));
         assert_eq!(sent[0].1.headers.congestion_mark, Some(1));
         assert_eq!(faces(&tiered.receive(upstream, data("/a/b"))), [consumer, other]);
         let counts = tiered.bench.fw.counters().tier;
@@ -210,7 +210,7 @@ fn a_retransmission_races_the_read() {
         tiered.bench.route("/a", upstream, 0);
         tiered.receive(consumer, interest("/a/b").build());
         assert_eq!(faces(&tiered.receive(consumer, interest("/a/b").build())), [upstream]);
-        assert_eq!(tiered.home.asked.len(), 1, "the tier is not asked twice");
+        assert_eq!(tiered.home.lookups.len(), 1, "the tier is not asked twice");
         let (packet, ticket) = (data("/a/b"), tiered.ticket());
         if disk_first {
             assert_eq!(faces(&tiered.complete(ticket, found(&packet))), [consumer]);
@@ -265,7 +265,7 @@ fn without_a_route_the_tier_must_read() {
     let (one, other) = (tiered.bench.app(), tiered.bench.remote());
     tiered.receive(one, interest("/a/b").build());
     tiered.receive(other, interest("/a/b").build());
-    assert!(!tiered.home.asked[0].may_bypass);
+    assert!(!tiered.home.lookups[0].may_bypass);
     let sent = tiered.complete(tiered.ticket(), Completion::Absent);
     assert_eq!(faces(&sent), [one, other]);
     assert!(sent.iter().all(|(_, nack)| is_nack(nack, namely_wire::NackReason::NoRoute)));
@@ -283,7 +283,7 @@ fn a_digest_selects_data_of_the_tier() {
         namely_wire::InterestBuilder::new(name).nonce(nonce()).build()
     };
     tiered.receive(consumer, asked());
-    assert_eq!(tiered.home.asked[0].name, name("/a"), "the tier is asked by the name of the Data");
+    assert_eq!(tiered.home.lookups[0].name, name("/a"), "the tier is asked by the name of the Data");
     assert_eq!(faces(&tiered.complete(tiered.ticket(), found(&other))), [upstream]);
     assert_eq!(faces(&tiered.receive(upstream, packet.clone())), [consumer]);
     let mut tiered = Tiered::new(TierAnswer::Reading);
@@ -340,5 +340,5 @@ fn a_disabled_store_skips_the_tier() {
     let (consumer, upstream) = (tiered.bench.face(privileged), tiered.bench.remote());
     let chosen = LpHeaders { next_hop_face_id: Some(upstream.0), ..LpHeaders::default() };
     assert_eq!(faces(&tiered.receive_with(consumer, interest("/a").build(), chosen)), [upstream]);
-    assert!(tiered.home.asked.is_empty());
+    assert!(tiered.home.lookups.is_empty());
 }

@@ -64,37 +64,37 @@ impl Twins {
 #[test]
 fn tracing_reports_every_decision() {
     let twins = Twins { traced: Bench::new(), plain: Bench::new() };
-    let [asks, other, up] = [(); 3].map(|()| twins.both(Bench::remote));
+    let [consumer, other, up] = [(); 3].map(|()| twins.both(Bench::remote));
     twins.both(|bench| bench.route("/a", up, 0));
     let bare = LpHeaders::default;
     let best_route = Step::Strategy("best-route");
 
     let first = interest("/a/b").build();
-    let steps = twins.receive(asks, first.clone(), bare());
+    let steps = twins.receive(consumer, first.clone(), bare());
     assert_eq!(steps, [Step::CacheMiss, Step::Route(1), best_route]);
     let steps = twins.receive(other, interest("/a/b").build(), bare());
     assert_eq!(steps, [Step::CacheMiss, Step::Route(1), Step::Aggregated(1), best_route, Step::Suppressed]);
-    let steps = twins.receive(asks, interest("/a/b").build(), bare());
+    let steps = twins.receive(consumer, interest("/a/b").build(), bare());
     assert_eq!(steps[2], Step::Aggregated(1), "two wait");
     let steps = twins.receive(other, first, bare());
     assert_eq!(steps, [Step::CacheMiss, Step::Route(1), Step::Drops(DropReason::Loop)]);
     let steps = twins.receive(up, data_with("/a/b", 60_000, b"x"), bare());
     assert_eq!(steps, [Step::Satisfies(1)]);
-    assert_eq!(twins.receive(asks, interest("/a/b").build(), bare()), [Step::CacheHit]);
+    assert_eq!(twins.receive(consumer, interest("/a/b").build(), bare()), [Step::CacheHit]);
     let unasked = twins.receive(up, data("/a/c"), bare());
     assert_eq!(unasked, [Step::Drops(DropReason::Unsolicited)]);
-    let steps = twins.receive(asks, interest("/b").build(), bare());
+    let steps = twins.receive(consumer, interest("/b").build(), bare());
     assert_eq!(steps, [Step::CacheMiss, best_route, Step::Drops(DropReason::NoRoute)]);
-    let steps = twins.receive(asks, interest("/a/d").hop_limit(0).build(), bare());
+    let steps = twins.receive(consumer, interest("/a/d").hop_limit(0).build(), bare());
     assert_eq!(steps, [Step::Drops(DropReason::HopLimit)]);
 
     let again = interest("/a/e").build();
-    twins.receive(asks, again.clone(), bare());
-    let steps = twins.receive(asks, interest("/a/e").build(), bare());
+    twins.receive(consumer, again.clone(), bare());
+    let steps = twins.receive(consumer, interest("/a/e").build(), bare());
     assert!(steps.contains(&Step::Retransmission), "{steps:?}");
     let nacked = |reason| LpHeaders { nack: Some(reason), ..LpHeaders::default() };
     let wanted = interest("/a/f").build();
-    twins.receive(asks, wanted.clone(), bare());
+    twins.receive(consumer, wanted.clone(), bare());
     assert_eq!(twins.receive(up, wanted, nacked(NackReason::NoRoute)), [Step::NackForwarded]);
     let unmatched = twins.receive(up, interest("/a/g").build(), nacked(NackReason::NoRoute));
     assert_eq!(unmatched, [Step::Drops(DropReason::NackUnmatched)]);
@@ -107,11 +107,11 @@ fn tracing_reports_every_decision() {
 #[test]
 fn tracing_records_the_end_of_interests() {
     let mut bench = Bench::new();
-    let [asks, other, one, two] = [(); 4].map(|()| bench.remote());
+    let [consumer, other, one, two] = [(); 4].map(|()| bench.remote());
     bench.route("/a", one, 0);
     bench.route("/a", two, 0);
     bench.strategy("/a", &strategy_name("multicast").unwrap().to_string());
-    for face in [asks, other] {
+    for face in [consumer, other] {
         bench.receive(face, interest("/a/b").lifetime_ms(100).build());
     }
     bench.advance_ms(1_000);

@@ -26,10 +26,10 @@ fn ask(bench: &Bench, consumer: FaceId, uri: &str) -> Vec<FaceId> {
     faces(&bench.receive(consumer, interest(uri).lifetime_ms(1000).build()))
 }
 
-/// An exchange that `who` answers.
-fn exchange(bench: &Bench, consumer: FaceId, uri: &str, who: FaceId) {
-    assert_eq!(ask(bench, consumer, uri), [who], "{uri}");
-    assert_eq!(faces(&bench.receive(who, data(uri))), [consumer]);
+/// An exchange that `upstream` answers.
+fn exchange(bench: &Bench, consumer: FaceId, uri: &str, upstream: FaceId) {
+    assert_eq!(ask(bench, consumer, uri), [upstream], "{uri}");
+    assert_eq!(faces(&bench.receive(upstream, data(uri))), [consumer]);
 }
 
 #[test]
