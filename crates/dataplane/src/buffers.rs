@@ -163,9 +163,9 @@ impl Chunk {
         // SAFETY: buffer number `touched` lies inside the mapping (checked above), is aligned
         // (invariant 2: start and stride are multiples of 16) and was not handed out before.
         unsafe {
-            let place = self.start.add(offset).cast::<Header>();
-            place.write(header);
-            Some(OwnedBuffer(place))
+            let buffer = self.start.add(offset).cast::<Header>();
+            buffer.write(header);
+            Some(OwnedBuffer(buffer))
         }
     }
 
@@ -219,7 +219,7 @@ impl Chunk {
 
 impl OwnedBuffer {
     /// Returns the buffer's size class and the number of its chunk, as passed to [`Chunk::take`].
-    pub(super) fn place(&self) -> (usize, u32) {
+    pub(super) fn class_and_chunk(&self) -> (usize, u32) {
         // SAFETY: the buffer is mapped as long as it is not in `free` of its chunk (invariant 1),
         // with a header (invariant 2).
         let header = unsafe { self.0.as_ref() };
@@ -310,7 +310,7 @@ mod tests {
             assert_eq!(taken.len(), octets / stride);
             assert!(!chunk.has_room() && !chunk.is_unused());
             for (n, spare) in taken.iter_mut().enumerate() {
-                assert_eq!(spare.place(), (3, 7));
+                assert_eq!(spare.class_and_chunk(), (3, 7));
                 assert_eq!(spare.octets_mut().len(), stride - HEADER_OCTETS);
                 spare.octets_mut().fill(n as u8);
             }

@@ -123,7 +123,7 @@ impl CaptureQueue {
     }
 
     /// Queues a packet from a worker. `remote` is its sender if it arrived at a group.
-    pub(super) fn hear(&self, face: FaceId, remote: Option<SocketAddr>, packet: &[u8]) {
+    pub(super) fn capture(&self, face: FaceId, remote: Option<SocketAddr>, packet: &[u8]) {
         let Some(CapturedFace { link, station }) = self.faces.lock().get(&face).copied() else { return };
         let is_udp = link.is_some_and(|link| matches!(self.links.get(link), Some(CaptureLink::Udp { .. })));
         let of_member =
@@ -166,14 +166,14 @@ mod tests {
         let tap = CaptureQueue::new(Vec::new()).unwrap();
         let station = Some(LinkAddress::Ether([2, 0, 0, 0, 0, 1]));
         tap.faces.lock().insert(FaceId(300), CapturedFace { link: Some(0), station });
-        (0..OVERHEARD_MAX).for_each(|_| tap.hear(FaceId(300), None, &[5, 0]));
+        (0..OVERHEARD_MAX).for_each(|_| tap.capture(FaceId(300), None, &[5, 0]));
         assert_eq!((tap.queue.lock().len(), tap.drops()), (OVERHEARD_MAX, 0));
-        tap.hear(FaceId(300), None, &[5, 0]);
+        tap.capture(FaceId(300), None, &[5, 0]);
         assert_eq!((tap.take().len(), tap.drops()), (OVERHEARD_MAX, 1));
         // Packets of a face that is not watched, or that was closed, are not captured.
-        tap.hear(FaceId(301), None, &[5, 0]);
+        tap.capture(FaceId(301), None, &[5, 0]);
         tap.forget(FaceId(300));
-        tap.hear(FaceId(300), None, &[5, 0]);
+        tap.capture(FaceId(300), None, &[5, 0]);
         assert_eq!(tap.take().len(), 0);
     }
 

@@ -162,8 +162,8 @@ impl WorkerDisk {
         let bypass = if wanted.may_bypass { Bypass::Possible } else { Bypass::Impossible };
         let below = if wanted.can_be_prefix { NameMatch::Prefix } else { NameMatch::Exact };
         let id = ReadId(wanted.ticket.to_bits());
-        let asked = self.caller.read_for(holder, id, wanted.name, below, fresh_at_ms, bypass);
-        match asked {
+        let lookup = self.caller.read_for(holder, id, wanted.name, below, fresh_at_ms, bypass);
+        match lookup {
             LookupResult::Absent => TierAnswer::Absent,
             LookupResult::Busy => TierAnswer::Busy,
             LookupResult::Reading => {
@@ -366,8 +366,8 @@ mod tests {
         let many = core.face_register(FaceProperties::group()).unwrap();
         let [consumer, producer] =
             [(); 2].map(|()| core.face_register(FaceProperties::application()).unwrap());
-        let (asked, nowhere): (Name, Name) = ("/a/1".parse().unwrap(), "/b".parse().unwrap());
-        core.fib().add_nexthop(asked.as_name(), producer, 0).unwrap();
+        let (routed, nowhere): (Name, Name) = ("/a/1".parse().unwrap(), "/b".parse().unwrap());
+        core.fib().add_nexthop(routed.as_name(), producer, 0).unwrap();
         let mut forward = |packets: Vec<(FaceId, Received<Packet>)>| {
             let mut batch = Batch::new();
             packets.into_iter().for_each(|(face, packet)| batch.push(face, packet).unwrap());
@@ -380,8 +380,8 @@ mod tests {
             let absent = times.iter().find(|counter| counter.label == "time_absent").unwrap().value;
             (sent, absent)
         };
-        assert_eq!(forward(vec![(consumer, interest(&asked))]), (1, 1), "it goes on");
-        let data = DataBuilder::new(asked.as_name()).build(&[7], &SignatureInfo::null()).finish(&[]);
+        assert_eq!(forward(vec![(consumer, interest(&routed))]), (1, 1), "it goes on");
+        let data = DataBuilder::new(routed.as_name()).build(&[7], &SignatureInfo::null()).finish(&[]);
         let batch = vec![(many, interest(&nowhere)), (producer, received(data.to_vec()))];
         assert_eq!(forward(batch), (1, 1), "the Data is sent, and passed no disk");
     }

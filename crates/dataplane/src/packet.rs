@@ -268,10 +268,10 @@ impl SharedBuffers {
 
     /// Maps another chunk. Returns its number.
     fn grow(&mut self, class: usize) -> u32 {
-        let place = self.chunks.iter().position(Option::is_none).unwrap_or(self.chunks.len());
+        let number = self.chunks.iter().position(Option::is_none).unwrap_or(self.chunks.len());
         // Each chunk is twice as large as the one before. The first has room for a few buffers.
         let least = CHUNK_OCTETS_MIN.max((2 * SIZES[class]).next_power_of_two());
-        let octets = (least << place.min(16)).min(CHUNK_OCTETS_MAX);
+        let octets = (least << number.min(16)).min(CHUNK_OCTETS_MAX);
         // This lock is taken under the depot's lock, and is not held during a system call.
         let is_huge = octets == CHUNK_OCTETS_MAX && HUGE_PAGES.lock().is_worth_a_try();
         let mut chunk = Chunk::map(octets, SIZES[class], is_huge).unwrap_or_else(|_| {
@@ -282,21 +282,21 @@ impl SharedBuffers {
             // The thread's own time: preemption does not count against huge pages.
             let before_ns = thread_cpu_ns();
             // The first buffer's header is the first access to the page.
-            chunk.take(class as u32, place as u32).into_iter().for_each(|first| chunk.put(first));
+            chunk.take(class as u32, number as u32).into_iter().for_each(|first| chunk.put(first));
             HUGE_PAGES.lock().note(thread_cpu_ns().saturating_sub(before_ns));
         }
-        if place == self.chunks.len() {
+        if number == self.chunks.len() {
             self.chunks.push(None);
         }
-        self.chunks[place] = Some(chunk);
-        self.with_room.insert(place as u32);
-        place as u32
+        self.chunks[number] = Some(chunk);
+        self.with_room.insert(number as u32);
+        number as u32
     }
 
     /// Returns a buffer to its chunk. Unmaps the chunk if all its buffers are back, unless it is
     /// one of the few small ones.
     fn give_back(&mut self, spare: OwnedBuffer) {
-        let (_, number) = spare.place();
+        let (_, number) = spare.class_and_chunk();
         let Some(slot) = self.chunks.get_mut(number as usize) else { return };
         let Some(chunk) = slot else { return };
         if !chunk.has_room() {
@@ -396,7 +396,7 @@ impl ThreadBuffers {
 impl Drop for ThreadBuffers {
     fn drop(&mut self) {
         for spare in self.loaded.drain(..).chain(self.previous.drain(..)) {
-            let (class, _) = spare.place();
+            let (class, _) = spare.class_and_chunk();
             DEPOTS[class].lock().give_back(spare);
         }
     }
@@ -497,7 +497,7 @@ impl Drop for Packet {
     #[inline]
     fn drop(&mut self) {
         let Some(spare) = self.buffer.take().and_then(SharedBuffer::release) else { return };
-        let (class, _) = spare.place();
+        let (class, _) = spare.class_and_chunk();
         let mut spare = Some(spare);
         let kept = RESERVE.try_with(|spares| {
             spare.take().into_iter().for_each(|spare| spares.borrow_mut()[class].give(class, spare));
@@ -630,12 +630,12 @@ mod tests {
         assert!(most >= 10, "{most}");
         // The last packets that a thread drops, and whose buffers it retains, are from every chunk.
         let (last, first) = held.into_iter().enumerate().partition::<Vec<_>, _>(|(n, _)| n % 100 == 0);
-        let (share, told) = std::sync::mpsc::channel::<()>();
+        let (share, requests) = std::sync::mpsc::channel::<()>();
         let (dropped, is_dropped) = std::sync::mpsc::channel();
         let other = std::thread::spawn(move || {
             drop((first, last));
             dropped.send(()).unwrap();
-            told.iter().for_each(|()| {
+            requests.iter().for_each(|()| {
                 share_spares();
                 dropped.send(()).unwrap();
             });

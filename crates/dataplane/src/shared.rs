@@ -106,9 +106,9 @@ impl DataPlaneShared {
         })
     }
 
-    /// Creates the face of a port that has none yet. A requested face (`is_asked`) is refused if a
-    /// face to the same remote exists; another worker may have just created it. A face for a peer
-    /// that sent over UDP is refused if a face to that peer has the same local address.
+    /// Creates the face of a port that has none yet. A requested face (`is_requested`) is refused
+    /// if a face to the same remote exists; another worker may have just created it. A face for a
+    /// peer that sent over UDP is refused if a face to that peer has the same local address.
     ///
     /// # Errors
     /// [`CreateFaceError`]; the caller must close the port.
@@ -116,7 +116,7 @@ impl DataPlaneShared {
         &self,
         port: &Arc<FaceSender>,
         settings: &FaceSettings,
-        is_asked: bool,
+        is_requested: bool,
         now_ns: u64,
     ) -> Result<FaceStatus, CreateFaceError> {
         let port_status = port.status();
@@ -137,7 +137,7 @@ impl DataPlaneShared {
             unique_remote(&port_status).and_then(|(remote, local)| self.by_remote(&remote, local.as_ref()));
         let is_udp = matches!(port_status.remote, FaceUri::Udp(_));
         let is_same = |face: &FaceStatus| is_udp && face.local_uri == port_status.local.to_string();
-        if let Some(face) = known.filter(|face| is_asked || is_same(face)) {
+        if let Some(face) = known.filter(|face| is_requested || is_same(face)) {
             return Err(CreateFaceError::Exists(Box::new(face)));
         }
         let id = self
@@ -167,7 +167,7 @@ impl DataPlaneShared {
         // be looked up.
         port.set_tag(FaceTag(id.0));
         // A thread that receives the event may send on the face at once.
-        self.tell(FaceEventKind::Created, &face);
+        self.report(FaceEventKind::Created, &face);
         Ok(face)
     }
 
@@ -202,7 +202,7 @@ impl DataPlaneShared {
         let _ = self.core.face_release(id);
         self.retired_drops.lock().merge(&port_status.counters.drops);
         let face = status::face_status(id, &port_status, &port.link_config(), now_ns);
-        self.tell(FaceEventKind::Destroyed, &face);
+        self.report(FaceEventKind::Destroyed, &face);
         // After the event, which has the number of the face from the relay.
         if let Some(relay) = &self.relay {
             relay.forget(id);
@@ -213,11 +213,11 @@ impl DataPlaneShared {
     /// Reports a face that went down or is up again.
     pub(super) fn report_state(&self, id: FaceId, kind: FaceEventKind) {
         if let Some(face) = self.face(id) {
-            self.tell(kind, &face);
+            self.report(kind, &face);
         }
     }
 
-    fn tell(&self, kind: FaceEventKind, face: &FaceStatus) {
+    fn report(&self, kind: FaceEventKind, face: &FaceStatus) {
         tracing::debug!(face = face.face_id, remote = face.uri, ?kind, "face");
         let mut event = FaceEventNotification::new(kind, face);
         if let Some(number) = self.relay.as_ref().and_then(|relay| relay.number(FaceId(face.face_id))) {

@@ -37,23 +37,23 @@ impl SenderCache {
     #[inline]
     pub(super) fn get(&mut self, id: FaceId) -> Option<&Arc<FaceSender>> {
         // Lower numbers are assigned to no face with a port.
-        let place = usize::try_from(id.0.checked_sub(FaceId::FIRST.0)?).ok()?;
+        let index = usize::try_from(id.0.checked_sub(FaceId::FIRST.0)?).ok()?;
         // Numbers of faces are reused, so a closed port may belong to a former face.
-        let is_known = matches!(self.by_number.get(place), Some(Some(port)) if !port.is_closed());
+        let is_known = matches!(self.by_number.get(index), Some(Some(port)) if !port.is_closed());
         if !is_known {
-            self.look_up(id, place);
+            self.look_up(id, index);
         }
-        self.by_number.get(place)?.as_ref()
+        self.by_number.get(index)?.as_ref()
     }
 
     #[cold]
-    fn look_up(&mut self, id: FaceId, place: usize) {
+    fn look_up(&mut self, id: FaceId, index: usize) {
         let port = self.shared.port(id);
         // Numbers are dense: they are indices in the core's table of faces.
-        if port.is_some() && self.by_number.len() <= place {
-            self.by_number.resize_with(place + 1, || None);
+        if port.is_some() && self.by_number.len() <= index {
+            self.by_number.resize_with(index + 1, || None);
         }
-        if let Some(slot) = self.by_number.get_mut(place) {
+        if let Some(slot) = self.by_number.get_mut(index) {
             *slot = port;
         }
     }
@@ -216,7 +216,7 @@ impl<'a, const DISK: bool, const TRACE: bool> Sink<'a, DISK, TRACE> {
             if id == self.egress.shared.internal_face {
                 self.send_internal(outgoing);
             } else if let Some(vip) = self.egress.shared.vip.get().filter(|vip| vip.face() == id) {
-                vip.hear(outgoing);
+                vip.push(outgoing);
             }
             return;
         };

@@ -79,12 +79,12 @@ impl VipInbox {
     }
 
     /// Queues a packet that the forwarder sent to the face.
-    pub(super) fn hear(&self, outgoing: Outgoing<Packet>) {
+    pub(super) fn push(&self, outgoing: Outgoing<Packet>) {
         let from = outgoing.headers.incoming_face_id.map(FaceId);
         let mut queue = self.queue.lock();
         // The packet of a Nack is this router's own Interest, so it is no packet of the neighbor.
-        let is_told = from.is_some() && outgoing.headers.nack.is_none();
-        let known = queue.neighbours.iter_mut().find(|waiting| is_told && waiting.face == from);
+        let is_from_neighbor = from.is_some() && outgoing.headers.nack.is_none();
+        let known = queue.neighbours.iter_mut().find(|waiting| is_from_neighbor && waiting.face == from);
         let Some(waiting) = known else {
             queue.strangers += 1;
             return;
@@ -155,9 +155,9 @@ mod tests {
 
     use super::*;
 
-    fn heard(inbox: &VipInbox, face: u64) {
+    fn push_from(inbox: &VipInbox, face: u64) {
         let headers = LpHeaders { incoming_face_id: Some(face), ..LpHeaders::default() };
-        inbox.hear(Outgoing { packet: Packet::from(&[5, 0][..]), headers, hop_limit: None });
+        inbox.push(Outgoing { packet: Packet::from(&[5, 0][..]), headers, hop_limit: None });
     }
 
     fn next(inbox: &VipInbox) -> Option<usize> {
@@ -171,8 +171,8 @@ mod tests {
     fn a_neighbor_cannot_take_anothers_places() {
         let inbox = VipInbox::new(FaceId(300));
         inbox.set_neighbours(&[Some(FaceId(301)), None, Some(FaceId(302))]);
-        (0..=VIP_PACKETS_WAITING_MAX).for_each(|_| heard(&inbox, 301));
-        heard(&inbox, 302);
+        (0..=VIP_PACKETS_WAITING_MAX).for_each(|_| push_from(&inbox, 301));
+        push_from(&inbox, 302);
         assert_eq!(inbox.dropped(), [1, 0, 0]);
         let long = Instant::now() + Duration::from_secs(60);
         let mut order = Vec::new();
@@ -188,12 +188,12 @@ mod tests {
     #[test]
     fn packets_of_other_faces_are_counted() {
         let inbox = VipInbox::new(FaceId(300));
-        heard(&inbox, 301);
+        push_from(&inbox, 301);
         inbox.set_neighbours(&[Some(FaceId(301))]);
-        heard(&inbox, 302);
+        push_from(&inbox, 302);
         assert_eq!((next(&inbox), inbox.strangers()), (None, 2));
         // The waiting packets of a closed face are dropped.
-        heard(&inbox, 301);
+        push_from(&inbox, 301);
         inbox.set_neighbours(&[Some(FaceId(303))]);
         assert_eq!(next(&inbox), None);
     }
@@ -202,7 +202,7 @@ mod tests {
     fn wakes_and_due_work_precede_packets() {
         let inbox = VipInbox::new(FaceId(300));
         inbox.set_neighbours(&[Some(FaceId(301))]);
-        heard(&inbox, 301);
+        push_from(&inbox, 301);
         inbox.wake();
         let long = Instant::now() + Duration::from_secs(60);
         assert!(matches!(inbox.next(long), VipEvent::Woken));

@@ -295,9 +295,9 @@ impl Worker {
         io: &mut Io,
         port: &Arc<FaceSender>,
         settings: &FaceSettings,
-        is_asked: bool,
+        is_requested: bool,
     ) -> Result<FaceStatus, CreateFaceError> {
-        let opened = self.shared.open_face(port, settings, is_asked, io.now_ns());
+        let opened = self.shared.open_face(port, settings, is_requested, io.now_ns());
         let face = opened.inspect_err(|_| io.close(port))?;
         let id = FaceId(face.face_id);
         let joined = self.join_kernel(io, id, port.holder());
@@ -512,7 +512,7 @@ impl Handler for Worker {
 
     fn watched(&mut self, face: FaceTag, remote: Option<SocketAddr>, packet: &[u8]) -> bool {
         let tap = self.shared.tap.get().filter(|_| namely_discovery::concerns_discovery(packet));
-        tap.map(|tap| tap.hear(FaceId(face.0), remote, packet)).is_some()
+        tap.map(|tap| tap.capture(FaceId(face.0), remote, packet)).is_some()
     }
 
     fn event(&mut self, io: &mut Io, event: Event<Packet>) {

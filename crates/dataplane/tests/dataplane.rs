@@ -20,8 +20,8 @@ fn data_returns_with_the_interest_token() {
     let ((mut consumer, _), (mut producer, face)) = (router.connect(), router.connect());
     router.route("/a", face);
     consumer.send(&with_token(&interest("/a/b"), &[9; 32]));
-    let (headers, asked) = producer.receive_parts();
-    assert_eq!(asked, interest("/a/b"));
+    let (headers, forwarded) = producer.receive_parts();
+    assert_eq!(forwarded, interest("/a/b"));
     producer.send(&namely_wire::encode_lp_packet(
         &LpHeaders { pit_token: headers.pit_token, ..LpHeaders::default() },
         &data("/a/b", 8000),
@@ -368,8 +368,8 @@ fn a_learned_route_serves_the_next_interest() {
     namely_testkit::uninterrupted(|| near.recv(&mut buffer)).unwrap();
     for n in 1..5 {
         let headers = LpHeaders { non_discovery: true, ..LpHeaders::default() };
-        let asked = namely_wire::encode_lp_packet(&headers, &interest(&format!("/a/b/seg={n}")));
-        near.send(&asked).unwrap();
+        let packet = namely_wire::encode_lp_packet(&headers, &interest(&format!("/a/b/seg={n}")));
+        near.send(&packet).unwrap();
         let octets = namely_testkit::uninterrupted(|| far.recv(&mut buffer))
             .expect("it goes along the route and is not refused");
         let view = namely_wire::LpView::parse(&buffer[..octets]).unwrap();

@@ -37,8 +37,8 @@ fn exchange(router: &Router, count: u32) {
     router.route("/a", face);
     let producing = std::thread::spawn(move || {
         for _ in 0..count {
-            let asked = producer.receive();
-            let interest = InterestView::parse(LpView::parse(&asked).unwrap().fragment.unwrap()).unwrap();
+            let packet = producer.receive();
+            let interest = InterestView::parse(LpView::parse(&packet).unwrap().fragment.unwrap()).unwrap();
             producer.send(&data(&interest.name.to_string(), 500));
         }
         producer
@@ -46,8 +46,8 @@ fn exchange(router: &Router, count: u32) {
     // Never more at once than a queue has room for.
     for first in (0..count).step_by(50) {
         let names: Vec<String> = (first..first + 50).map(|n| format!("/a/{n}")).collect();
-        let asked: Vec<u8> = names.iter().flat_map(|name| interest(name, first)).collect();
-        consumer.send(&asked);
+        let interests: Vec<u8> = names.iter().flat_map(|name| interest(name, first)).collect();
+        consumer.send(&interests);
         let mut answers: Vec<Vec<u8>> = names.iter().map(|_| consumer.receive_parts().1).collect();
         let mut expected: Vec<Vec<u8>> = names.iter().map(|name| data(name, 500)).collect();
         answers.sort();
@@ -99,9 +99,9 @@ fn packets_dropped_between_workers_are_counted() {
     let router = start(DispatchBy::Name, true, 1);
     let (mut consumer, face) = router.connect();
     const COUNT: u32 = 2000;
-    let asked: Vec<u8> = (0..COUNT).flat_map(|n| interest(&format!("/nowhere/{n}"), n)).collect();
+    let interests: Vec<u8> = (0..COUNT).flat_map(|n| interest(&format!("/nowhere/{n}"), n)).collect();
     let mut writing = consumer.stream.try_clone().unwrap();
-    let writer = std::thread::spawn(move || writing.write_all(&asked).unwrap());
+    let writer = std::thread::spawn(move || writing.write_all(&interests).unwrap());
     let counters = || router.status(face);
     let dropped = || router.dropped(face, "dispatcher_full");
     consumer.stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();

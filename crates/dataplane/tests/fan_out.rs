@@ -31,8 +31,8 @@ fn many_consumers_share_one_data_buffer() {
     let names: Vec<String> = (0..NAMES).map(|n| format!("/a/{n}")).collect();
     for (n, (app, _)) in consumers.iter_mut().enumerate() {
         // Each consumer has a Nonce of its own. Otherwise its Interests would be duplicates.
-        let ask = |uri| InterestBuilder::new(name(uri)).nonce([n as u8; 4]).build();
-        app.send(&names.iter().flat_map(|uri| ask(uri)).collect::<Vec<u8>>());
+        let packet = |uri| InterestBuilder::new(name(uri)).nonce([n as u8; 4]).build();
+        app.send(&names.iter().flat_map(|uri| packet(uri)).collect::<Vec<u8>>());
     }
     names.iter().for_each(|_| drop(producer.receive()));
     let counters = |face| router.status(face);

@@ -48,11 +48,11 @@ impl Peer {
 
     /// The face answers: an Interest without a route receives its Nack.
     fn assert_alive(&self, n: usize) {
-        let asked = interest(&format!("/alive/{n}"));
-        self.socket.send(&asked).unwrap();
+        let sent = interest(&format!("/alive/{n}"));
+        self.socket.send(&sent).unwrap();
         let wire = self.receive();
         let view = LpView::parse(&wire).unwrap();
-        assert_eq!((view.headers.nack, view.fragment), (Some(NackReason::NoRoute), Some(&asked[..])));
+        assert_eq!((view.headers.nack, view.fragment), (Some(NackReason::NoRoute), Some(&sent[..])));
     }
 }
 
@@ -140,11 +140,11 @@ fn a_first_fragment_flood_is_bounded() {
         }
     }
     assert!(router.dropped(peer.face, "reassembly_evicted") > 18_000);
-    let asked = interest("/whole/again");
-    let (first, second) = asked.split_at(10);
+    let sent = interest("/whole/again");
+    let (first, second) = sent.split_at(10);
     peer.socket.send(&fragment(1 << 40, 0, 2, first)).unwrap();
     peer.socket.send(&fragment((1 << 40) + 1, 1, 2, second)).unwrap();
-    assert_eq!(LpView::parse(&peer.receive()).unwrap().fragment, Some(&asked[..]));
+    assert_eq!(LpView::parse(&peer.receive()).unwrap().fragment, Some(&sent[..]));
 }
 
 #[test]
@@ -152,11 +152,11 @@ fn pit_tokens_are_echoed_or_refused() {
     let router = Router::start();
     let (mut app, face) = router.connect();
     for octets in 1..=32 {
-        let asked = interest(&format!("/token/{octets}"));
-        app.send(&with_token(&asked, &vec![7; octets]));
+        let sent = interest(&format!("/token/{octets}"));
+        app.send(&with_token(&sent, &vec![7; octets]));
         let (headers, refused) = app.receive_parts();
         assert_eq!(headers.pit_token.unwrap().as_bytes(), vec![7; octets]);
-        assert_eq!(refused, asked);
+        assert_eq!(refused, sent);
     }
     for octets in [0, 33, 64, 300] {
         app.send(&odd_token(octets, &interest("/odd")));

@@ -52,9 +52,9 @@ fn a_pit_flood_blocks_no_application() {
     let mut flooders: Vec<App<TcpStream>> = (0..2).map(|_| neighbour(&router, address)).collect();
     for (n, flooder) in flooders.iter_mut().enumerate() {
         for i in 0..PIT_ENTRIES / 2 {
-            let asked = for_an_hour(&format!("/a/{n}/{i}"));
-            flooder.send(&asked);
-            assert_eq!(producer.receive(), asked);
+            let sent = for_an_hour(&format!("/a/{n}/{i}"));
+            flooder.send(&sent);
+            assert_eq!(producer.receive(), sent);
         }
     }
     eventually("the PIT is full", || router.core.table_sizes().pit == PIT_ENTRIES);
@@ -111,13 +111,13 @@ fn connect_as_another_user(router: &Router) -> UnixStream {
 /// Sends `times` Interests, each after the answer to the previous one. Returns the longest time of
 /// an answer.
 fn longest<S: Read + Write>(app: &mut App<S>, prefix: &str, times: u32) -> Duration {
-    let ask = |n| {
+    let exchange = |n| {
         let (uri, start) = (format!("{prefix}/{n}"), Instant::now());
         app.send(&interest(&uri));
         assert_eq!(app.receive(), data(&uri, 1000));
         start.elapsed()
     };
-    (0..times).map(ask).max().unwrap_or_default()
+    (0..times).map(exchange).max().unwrap_or_default()
 }
 
 /// Several hosts send Interests without a producer as fast as they can. Another host, an
@@ -142,8 +142,8 @@ fn unanswered_hosts_delay_no_other_holder() {
         let socket = UdpSocket::bind((Ipv4Addr::new(127, 8, 0, n), 0)).unwrap();
         socket.connect(udp).unwrap();
         for number in 0u32.. {
-            let asked = name(&format!("/a/void/{n}/{number}"));
-            let _ = socket.send(&InterestBuilder::new(asked).nonce(number.to_be_bytes()).build());
+            let requested = name(&format!("/a/void/{n}/{number}"));
+            let _ = socket.send(&InterestBuilder::new(requested).nonce(number.to_be_bytes()).build());
             if is_over.load(Ordering::Relaxed) {
                 return;
             }

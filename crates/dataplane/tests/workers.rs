@@ -29,23 +29,23 @@ fn packets_cross_workers_to_their_consumers() {
     router.route("/a", face);
     let producing = std::thread::spawn(move || produce(producer));
     let consumers: Vec<App> = (0..5).map(|_| router.connect().0).collect();
-    let asking: Vec<_> = consumers
+    let threads: Vec<_> = consumers
         .into_iter()
         .enumerate()
-        .map(|(who, mut consumer)| {
+        .map(|(index, mut consumer)| {
             std::thread::spawn(move || {
                 for n in 0..300 {
-                    let name = format!("/a/{who}/{n}");
-                    consumer.send(&with_token(&interest(&name), &[who as u8, n as u8]));
+                    let name = format!("/a/{index}/{n}");
+                    consumer.send(&with_token(&interest(&name), &[index as u8, n as u8]));
                     let (headers, answer) = consumer.receive_parts();
                     assert_eq!(answer, data(&name, 1000));
-                    assert_eq!(headers.pit_token.unwrap().as_bytes(), [who as u8, n as u8]);
+                    assert_eq!(headers.pit_token.unwrap().as_bytes(), [index as u8, n as u8]);
                 }
                 consumer
             })
         })
         .collect();
-    let consumers: Vec<App> = asking.into_iter().map(|asking| asking.join().unwrap()).collect();
+    let consumers: Vec<App> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
     assert_eq!(router.core.table_sizes().pit, 0);
     drop((consumers, router));
     producing.join().unwrap();
@@ -59,15 +59,15 @@ fn faces_change_while_several_workers_forward() {
     let producing = std::thread::spawn(move || produce(producer));
     let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     // Consumers that connect, fetch for a while, and leave with Interests pending.
-    let asking: Vec<_> = (0..4)
-        .map(|who| {
+    let threads: Vec<_> = (0..4)
+        .map(|index| {
             let (path, stop, answered) = (router.path(), stop.clone(), answered.clone());
             std::thread::spawn(move || {
                 let mut n = 0u32;
                 while !stop.load(Ordering::Relaxed) {
                     let mut consumer = App::new(UnixStream::connect(&path).unwrap());
                     for _ in 0..20 {
-                        let name = support::name(&format!("/a/{who}/{n}"));
+                        let name = support::name(&format!("/a/{index}/{n}"));
                         let packet = InterestBuilder::new(name).nonce(n.to_be_bytes()).build();
                         n += 1;
                         // The face may be destroyed at any time.
@@ -76,7 +76,7 @@ fn faces_change_while_several_workers_forward() {
                         }
                         answered.fetch_add(1, Ordering::Relaxed);
                     }
-                    let last = InterestBuilder::new(support::name(&format!("/a/{who}/{n}"))).build();
+                    let last = InterestBuilder::new(support::name(&format!("/a/{index}/{n}"))).build();
                     let _ = consumer.stream.write_all(&last);
                     n += 1;
                 }
@@ -98,9 +98,9 @@ fn faces_change_while_several_workers_forward() {
             own.drain(..).for_each(|face| router.plane.destroy_face(face).unwrap());
         }
         // One of the present applications loses its face.
-        let is_application = |shown: &&FaceStatus| shown.local_uri.starts_with("unix://");
+        let is_application = |status: &&FaceStatus| status.local_uri.starts_with("unix://");
         if let Some(victim) =
-            router.plane.faces().iter().rfind(|shown| is_application(shown) && shown.face_id != face.0)
+            router.plane.faces().iter().rfind(|status| is_application(status) && status.face_id != face.0)
         {
             let _ = router.plane.destroy_face(FaceId(victim.face_id));
         }
@@ -114,7 +114,7 @@ fn faces_change_while_several_workers_forward() {
         rounds += 1;
     }
     stop.store(true, Ordering::Relaxed);
-    asking.into_iter().for_each(|asking| asking.join().unwrap());
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
     own.drain(..).for_each(|face| router.plane.destroy_face(face).unwrap());
     while created == 0 || created != destroyed {
         match router.next(PATIENCE) {
@@ -138,9 +138,9 @@ fn concurrent_creates_make_one_face() {
         let spec = spec(&format!("udp4://{}", peer.local_addr().unwrap()), FacePersistency::Persistent);
         let plane = &router.plane;
         let made = std::thread::scope(|scope| {
-            let asking: Vec<_> =
+            let threads: Vec<_> =
                 (0..4).map(|_| scope.spawn(|| plane.create_face(spec.clone()).is_ok())).collect();
-            asking.into_iter().map(|asking| asking.join().unwrap()).filter(|made| *made).count()
+            threads.into_iter().map(|thread| thread.join().unwrap()).filter(|made| *made).count()
         });
         assert_eq!(made, 1);
     }
@@ -157,30 +157,30 @@ fn can_be_prefix_is_answered_across_workers() {
     let (mut producer, face) = router.connect();
     router.route("/a", face);
     let mut consumers: Vec<App> = (0..4).map(|_| router.connect().0).collect();
-    let ask =
+    let packet =
         |uri: &str, n: u8| InterestBuilder::new(support::name(uri)).can_be_prefix().nonce([n; 4]).build();
     for n in 0..50 {
         let (short, long) = (format!("/a/{n}"), format!("/a/{n}/version/segment"));
-        for (who, consumer) in consumers.iter_mut().enumerate().take(2) {
-            consumer.send(&ask(&short, who as u8));
+        for (index, consumer) in consumers.iter_mut().enumerate().take(2) {
+            consumer.send(&packet(&short, index as u8));
         }
         // The Interests of both consumers meet in one PIT entry, on either worker. If the second
         // comes more than 10 ms after the first, the router forwards the Interest again. So on a
         // busy machine an Interest of the last round may still be unread.
-        let asked = std::iter::repeat_with(|| producer.receive()).find(|asked| {
-            let view = namely_wire::LpView::parse(asked).unwrap();
+        let forwarded = std::iter::repeat_with(|| producer.receive()).find(|forwarded| {
+            let view = namely_wire::LpView::parse(forwarded).unwrap();
             let interest = namely_wire::InterestView::parse(view.fragment.unwrap()).unwrap();
             assert!(interest.can_be_prefix);
             interest.name.to_string() == short
         });
-        assert!(asked.is_some());
+        assert!(forwarded.is_some());
         eventually("both have asked", || router.core.counters().packets.in_interests >= 4 * n + 2);
         producer.send(&data(&long, 100));
         for consumer in consumers.iter_mut().take(2) {
             assert_eq!(consumer.receive_parts().1, data(&long, 100));
         }
-        for (who, consumer) in consumers.iter_mut().enumerate().skip(2) {
-            consumer.send(&ask(&short, who as u8));
+        for (index, consumer) in consumers.iter_mut().enumerate().skip(2) {
+            consumer.send(&packet(&short, index as u8));
             assert_eq!(consumer.receive_parts().1, data(&long, 100), "from the content store");
         }
     }

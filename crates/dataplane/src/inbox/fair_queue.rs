@@ -155,10 +155,10 @@ impl FairQueue {
     }
 
     /// Drops the newest packet of the face of `holder` with the most waiting packets. Drops none if
-    /// the face of the incoming packet, `asking`, has as many.
-    fn drop_from(&mut self, holder: Owner, asking: Option<FaceId>) -> Option<ControlPacket> {
+    /// the face of the incoming packet, `incoming`, has as many.
+    fn drop_from(&mut self, holder: Owner, incoming: Option<FaceId>) -> Option<ControlPacket> {
         let waiting = self.holders.get_mut(&holder)?;
-        let own = waiting.faces.get(&asking).map_or(0, VecDeque::len);
+        let own = waiting.faces.get(&incoming).map_or(0, VecDeque::len);
         let (face, most) =
             waiting.faces.iter().map(|(face, queue)| (*face, queue.len())).max_by_key(|(_, most)| *most)?;
         // The incoming packet's own face has as many, so the incoming packet is dropped instead.

@@ -189,9 +189,9 @@ impl Queue {
         // Learned routes follow earlier events of faces. They precede packets, because few can
         // wait.
         if self.events.is_empty()
-            && let Some(shown) = self.learned.pop_front()
+            && let Some(route) = self.learned.pop_front()
         {
-            return Ok(ControlEvent::Learned(shown));
+            return Ok(ControlEvent::Learned(route));
         }
         // After the stop, the limits of time would only delay the packets that still wait.
         let turn = self.packets.next(now_ns, !self.is_stopped);
@@ -237,7 +237,7 @@ impl Outbox {
     pub(super) fn packet(&self, packet: ControlPacket) -> Result<(), Full> {
         let mut queue = self.shared.queue.lock();
         let evicted = queue.packets.push(packet.holder, packet);
-        self.told(queue);
+        self.notify(queue);
         match evicted {
             Ok(None) => Ok(()),
             Ok(Some(_)) => Err(Full::All),
@@ -251,15 +251,15 @@ impl Outbox {
         // Not limited, because no event of an existing face may be lost. `has_room` limits new
         // faces.
         queue.events.push_back(Box::new(event));
-        self.told(queue);
+        self.notify(queue);
     }
 
     /// Reports a route to `object` that Data has revealed. Returns false if too many wait.
     pub(super) fn learned(&self, learned: &Learned<'_>, object: NameRef<'_>, announcement: &[u8]) -> bool {
         let face = learned.face;
         let mut queue = self.shared.queue.lock();
-        let is_known = |shown: &LearnedRoute| {
-            shown.face == face && shown.object.as_name() == object && shown.announcement == announcement
+        let is_known = |route: &LearnedRoute| {
+            route.face == face && route.object.as_name() == object && route.announcement == announcement
         };
         // The segments of an object arrive one after another and reveal the same route.
         if queue.learned.back().is_some_and(is_known) {
@@ -270,7 +270,7 @@ impl Outbox {
         }
         let (object, announcement) = (object.to_name(), announcement.to_vec());
         queue.learned.push_back(LearnedRoute { face, object, announcement });
-        self.told(queue);
+        self.notify(queue);
         true
     }
 
@@ -278,7 +278,7 @@ impl Outbox {
     pub(super) fn stop(&self) {
         let mut queue = self.shared.queue.lock();
         queue.is_stopped = true;
-        self.told(queue);
+        self.notify(queue);
     }
 
     /// Returns true if a peer may have a new face. Peers are refused while the control thread is
@@ -292,7 +292,7 @@ impl Outbox {
         self.shared.queue.lock().events.len() < max
     }
 
-    fn told(&self, queue: MutexGuard<'_, Queue>) {
+    fn notify(&self, queue: MutexGuard<'_, Queue>) {
         // Released first, so that the woken thread does not wait for the lock.
         drop(queue);
         self.shared.filled.notify_one();
@@ -326,8 +326,8 @@ mod tests {
             outbox.face(FaceEventNotification::new(FaceEventKind::Created, &FaceStatus::default()));
         }
         let events = std::iter::from_fn(|| inbox.try_next());
-        let place = events.take_while(|event| matches!(event, ControlEvent::Face(_))).count();
-        assert_eq!(place, EVENTS_PER_PACKET as usize);
+        let face_events = events.take_while(|event| matches!(event, ControlEvent::Face(_))).count();
+        assert_eq!(face_events, EVENTS_PER_PACKET as usize);
     }
 
     #[test]
@@ -371,7 +371,7 @@ mod tests {
         assert!(!learn(301, last));
         for i in 0..LEARNED_ROUTES_WAITING_MAX {
             let next = inbox.try_next();
-            assert!(matches!(next, Some(ControlEvent::Learned(shown)) if shown.object == name(i)));
+            assert!(matches!(next, Some(ControlEvent::Learned(route)) if route.object == name(i)));
         }
         assert!(inbox.try_next().is_none());
     }

@@ -14,7 +14,7 @@ impl VipInbox {
         match self.0 {}
     }
 
-    pub(super) fn hear(&self, _outgoing: Outgoing<Packet>) {
+    pub(super) fn push(&self, _outgoing: Outgoing<Packet>) {
         match self.0 {}
     }
 }

@@ -198,8 +198,8 @@ pub(crate) fn uri(text: &str) -> FaceUri {
 /// Answers every Interest until the connection ends.
 pub(crate) fn produce(mut producer: App) {
     loop {
-        let Some(asked) = producer.try_receive() else { return };
-        let view = LpView::parse(&asked).unwrap();
+        let Some(packet) = producer.try_receive() else { return };
+        let view = LpView::parse(&packet).unwrap();
         let Ok(interest) = InterestView::parse(view.fragment.unwrap()) else { continue };
         let name = interest.name.to_string();
         if producer.stream.write_all(&data(&name, 1000)).is_err() {
