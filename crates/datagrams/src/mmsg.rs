@@ -336,7 +336,7 @@ mod tests {
     fn the_socket_delay_is_measured() {
         let (from, to) = pair("127.0.0.1:0");
         assert_eq!(waited(&to).unwrap_err(), Errno::NOENT);
-        let mut told = Vec::new();
+        let mut delays = Vec::new();
         // The kernel begins to record times soon after the first request.
         for _ in 0..50 {
             let before = Instant::now();
@@ -345,13 +345,13 @@ mod tests {
             std::thread::sleep(Duration::from_millis(30));
             let lay = sent.elapsed();
             assert_eq!(to.recv(&mut [0; 8]).unwrap(), 1);
-            told.push(waited(&to).unwrap());
+            delays.push(waited(&to).unwrap());
             let slack = Duration::from_millis(5);
-            if (lay.saturating_sub(slack)..=before.elapsed() + slack).contains(&told[told.len() - 1]) {
+            if (lay.saturating_sub(slack)..=before.elapsed() + slack).contains(&delays[delays.len() - 1]) {
                 return;
             }
         }
-        panic!("{told:?}");
+        panic!("{delays:?}");
     }
 
     #[test]

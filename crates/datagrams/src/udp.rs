@@ -109,7 +109,7 @@ impl UdpSender {
         let socket = socket.as_fd();
         self.calls = self.calls.wrapping_add(1);
         self.is_stale |= self.calls.is_multiple_of(CALLS_PER_LOOK);
-        let mut was_told = false;
+        let mut was_reported = false;
         // A refusal makes runs shorter, so the loop ends.
         loop {
             let mut runs = [Run::default(); MESSAGES_OUT_MAX];
@@ -119,8 +119,8 @@ impl UdpSender {
                 Ok(taken) => return Ok(runs[..taken.min(count)].iter().map(|run| run.frames).sum()),
                 // It may be a router's report about an earlier datagram. The present one was not
                 // tried then.
-                Err(Errno::MSGSIZE) if !was_told => {
-                    was_told = true;
+                Err(Errno::MSGSIZE) if !was_reported => {
+                    was_reported = true;
                     self.is_stale = true;
                 }
                 Err(errno) if runs[0].frames > 1 && self.refuse(socket, runs[0].datagram_octets, errno) => {}

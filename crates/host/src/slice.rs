@@ -32,9 +32,9 @@ pub fn yield_on_wakeup() -> io::Result<()> {
     if !is_usual || own.sched_runtime == 0 {
         return Ok(());
     }
-    let asked = libc::sched_attr { size: OCTETS, sched_runtime: own.sched_runtime * TIMES, ..own };
+    let requested = libc::sched_attr { size: OCTETS, sched_runtime: own.sched_runtime * TIMES, ..own };
     // SAFETY: the kernel reads a live value of the size that it states; 0 is the calling thread.
-    let done = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const asked, 0) };
+    let done = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const requested, 0) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 

@@ -116,13 +116,13 @@ mod tests {
     #[test]
     fn a_check_after_reset_misses_no_wake() {
         const COUNT: u64 = 50_000;
-        let (waker, told) = (Waker::new().unwrap(), AtomicU64::new(0));
+        let (waker, wakes) = (Waker::new().unwrap(), AtomicU64::new(0));
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
                     for _ in 0..COUNT {
                         // Relaxed: the waker orders it.
-                        told.fetch_add(1, Ordering::Relaxed);
+                        wakes.fetch_add(1, Ordering::Relaxed);
                         waker.wake();
                     }
                 });
@@ -131,7 +131,7 @@ mod tests {
             while seen < 2 * COUNT {
                 assert!(is_readable(&waker, Duration::from_secs(20)), "not woken after {seen}");
                 waker.reset();
-                seen = told.load(Ordering::Relaxed);
+                seen = wakes.load(Ordering::Relaxed);
             }
         });
     }

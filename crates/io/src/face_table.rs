@@ -67,7 +67,7 @@ type EvictionKey = (bool, u64, FaceKey);
 /// A slot for one face in the table. Dropping it releases the slot.
 pub(crate) struct Admission<P> {
     table: Arc<FaceTable<P>>,
-    place: FaceKey,
+    face: FaceKey,
 }
 
 /// The slot for a new face, and the face that was evicted for it. The caller must end the evicted
@@ -75,15 +75,15 @@ pub(crate) struct Admission<P> {
 pub(crate) type AdmissionOutcome<P> = (Admission<P>, Option<Arc<FaceSender<P>>>);
 
 impl<P> Admission<P> {
-    pub(crate) fn place(&self) -> FaceKey {
-        self.place
+    pub(crate) fn face_key(&self) -> FaceKey {
+        self.face
     }
 }
 
 impl<P> Drop for Admission<P> {
     fn drop(&mut self) {
         // Does nothing for an evicted face, because its entry was removed already.
-        self.table.0.lock().remove(self.place);
+        self.table.0.lock().remove(self.face);
     }
 }
 
@@ -127,13 +127,13 @@ impl<P: AsRef<[u8]> + Clone> FaceTable<P> {
             state.shares.take(holder, 1)?;
         }
         state.next += 1;
-        let place = FaceKey(state.next);
+        let face = FaceKey(state.next);
         // The port does not exist yet. `know` sets it.
-        state.entries.insert(place, Entry { holder, port: Weak::new(), key: None });
+        state.entries.insert(face, Entry { holder, port: Weak::new(), key: None });
         drop(state);
         // Upgraded without the lock: if this is the last reference, its drop locks the table.
         let evicted = evicted.and_then(|port| port.upgrade());
-        Ok((Admission { table: self.clone(), place }, evicted))
+        Ok((Admission { table: self.clone(), face }, evicted))
     }
 
     /// Checks whether [`FaceTable::enter`] would succeed now.
@@ -156,13 +156,13 @@ impl<P: AsRef<[u8]> + Clone> FaceTable<P> {
     /// Sets the port of a face. An on-demand face becomes a candidate for eviction, unless root
     /// owns it.
     pub(crate) fn know(&self, port: &Arc<FaceSender<P>>) {
-        let Some(place) = port.place() else { return };
+        let Some(face) = port.face_key() else { return };
         let mut state = self.0.lock();
-        let Some(entry) = state.entries.get_mut(&place) else { return };
+        let Some(entry) = state.entries.get_mut(&face) else { return };
         entry.port = Arc::downgrade(port);
         let holder = entry.holder;
         if holder != Owner::Root && port.persistency() == FacePersistency::OnDemand {
-            state.stand(place, Some(key(place, port)));
+            state.stand(face, Some(key(face, port)));
         }
     }
 
@@ -173,14 +173,14 @@ impl<P: AsRef<[u8]> + Clone> FaceTable<P> {
     }
 }
 
-fn key<P: AsRef<[u8]> + Clone>(place: FaceKey, port: &FaceSender<P>) -> EvictionKey {
-    (port.is_answered(), port.active_ns(), place)
+fn key<P: AsRef<[u8]> + Clone>(face: FaceKey, port: &FaceSender<P>) -> EvictionKey {
+    (port.is_answered(), port.active_ns(), face)
 }
 
 impl<P> State<P> {
     /// Sets the key of a face in the order of eviction.
-    fn stand(&mut self, place: FaceKey, key: Option<EvictionKey>) {
-        let Some(entry) = self.entries.get_mut(&place) else { return };
+    fn stand(&mut self, face: FaceKey, key: Option<EvictionKey>) {
+        let Some(entry) = self.entries.get_mut(&face) else { return };
         let (holder, before) = (entry.holder, std::mem::replace(&mut entry.key, key));
         let of_holder = self.by_holder.entry(holder).or_default();
         if let Some(before) = before {
@@ -198,9 +198,9 @@ impl<P> State<P> {
         }
     }
 
-    fn remove(&mut self, place: FaceKey) -> Option<Weak<FaceSender<P>>> {
-        self.stand(place, None);
-        let entry = self.entries.remove(&place)?;
+    fn remove(&mut self, face: FaceKey) -> Option<Weak<FaceSender<P>>> {
+        self.stand(face, None);
+        let entry = self.entries.remove(&face)?;
         self.shares.give_back(entry.holder, 1);
         Some(entry.port)
     }
@@ -217,13 +217,13 @@ impl<P: AsRef<[u8]> + Clone> State<P> {
         let idlest = self.first(None, seen);
         // A face to which nothing was sent may have cost its peer only one datagram, whose source
         // may be forged.
-        if let Some((false, _, place)) = idlest {
-            return Some(place);
+        if let Some((false, _, face)) = idlest {
+            return Some(face);
         }
         // A peer on the network never evicts an application's face.
         let payer = payer.filter(|payer| holder.is_local() || !payer.is_local());
         let paid = payer.and_then(|payer| self.first(Some(payer), seen));
-        paid.or(idlest).map(|(_, _, place)| place)
+        paid.or(idlest).map(|(_, _, face)| face)
     }
 
     /// Refreshes stale keys, and returns the first key of an owner, or of all peers on the network
@@ -237,16 +237,16 @@ impl<P: AsRef<[u8]> + Clone> State<P> {
                 None => &self.remote,
             };
             let first = *set.first()?;
-            let place = first.2;
-            let port = self.entries.get(&place).and_then(|entry| entry.port.upgrade());
+            let face = first.2;
+            let port = self.entries.get(&face).and_then(|entry| entry.port.upgrade());
             let now = port
                 .as_ref()
-                .and_then(|port| (port.persistency() == FacePersistency::OnDemand).then(|| key(place, port)));
+                .and_then(|port| (port.persistency() == FacePersistency::OnDemand).then(|| key(face, port)));
             seen.extend(port);
             if now == Some(first) {
                 return now;
             }
-            self.stand(place, now);
+            self.stand(face, now);
         }
         None
     }

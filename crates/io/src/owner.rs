@@ -57,7 +57,7 @@ pub enum OwnerError {
 /// [`OwnerError`].
 pub(crate) fn owner(peer: SocketAddr, local: SocketAddr) -> Result<u32, OwnerError> {
     let ends = ends(peer, local).ok_or(OwnerError::NotHere)?;
-    let answer = ask(&request(peer, &ends)).map_err(OwnerError::System)?;
+    let answer = query(&request(peer, &ends)).map_err(OwnerError::System)?;
     parse(&answer, &ends)
 }
 
@@ -126,20 +126,20 @@ fn messages(mut answer: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// Returns the owner and the local address of an open socket, from `inet_diag_msg`.
 fn datagram_socket(message: &[u8]) -> Option<(u32, IpAddr)> {
-    let told = message.get(HEADER_OCTETS..HEADER_OCTETS + ANSWER_OCTETS)?;
-    let address = match told[0] {
+    let body = message.get(HEADER_OCTETS..HEADER_OCTETS + ANSWER_OCTETS)?;
+    let address = match body[0] {
         family if family == AddressFamily::INET.as_raw() as u8 => {
-            IpAddr::from(*told[8..].first_chunk::<4>()?)
+            IpAddr::from(*body[8..].first_chunk::<4>()?)
         }
-        _ => IpAddr::from(*told[8..].first_chunk::<16>()?),
+        _ => IpAddr::from(*body[8..].first_chunk::<16>()?),
     };
-    let uid = u32::from_ne_bytes(*told[64..].first_chunk()?);
-    let inode = u32::from_ne_bytes(*told[68..].first_chunk()?);
+    let uid = u32::from_ne_bytes(*body[64..].first_chunk()?);
+    let inode = u32::from_ne_bytes(*body[68..].first_chunk()?);
     // A socket without inode was closed, so its uid is meaningless.
     (inode != 0).then_some((uid, address))
 }
 
-fn ask(request: &[u8]) -> Result<Vec<u8>, Errno> {
+fn query(request: &[u8]) -> Result<Vec<u8>, Errno> {
     receive(&send(request)?)
 }
 
@@ -318,7 +318,7 @@ mod tests {
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (peer, local) = (client.local_addr().unwrap(), client.peer_addr().unwrap());
         let ends = ends(peer, local).unwrap();
-        let answer = ask(&request(peer, &ends)).unwrap();
+        let answer = query(&request(peer, &ends)).unwrap();
         assert_eq!(parse(&answer, &ends), Ok(own_uid()));
         for end in 0..HEADER_OCTETS + ANSWER_OCTETS {
             assert!(parse(&answer[..end], &ends).is_err(), "{end}");

@@ -95,18 +95,18 @@ impl<H: Handler> Faces<H> {
     pub(crate) fn enqueue_source(&mut self, id: SourceId, wanted: Readiness) {
         let slot = self.slots.get_mut(id.index()).filter(|slot| slot.generation == id.generation());
         let Some(slot) = slot else { return };
-        let whose = match &slot.source {
+        let key = match &slot.source {
             Some(Source::Listener(_)) => AccountKey::Listener(id),
             Some(Source::Transport(transport)) => AccountKey::Face(transport.port.holder()),
             None => return,
         };
         // A source has one entry, however often it becomes ready.
         if slot.wanted == Readiness::NOTHING {
-            self.waiting.push(whose, id);
+            self.waiting.push(key, id);
         }
         slot.wanted |= wanted;
         // epoll is level-triggered, so a source that is not served would wake the loop at once.
-        if wanted.has(Readiness::READ) && self.waiting.must_rest(whose) {
+        if wanted.has(Readiness::READ) && self.waiting.must_rest(key) {
             self.rest(id, true);
         }
     }
@@ -309,14 +309,14 @@ impl<H: Handler> Faces<H> {
     ) {
         let frame = whole.as_ref();
         let read = self.read_link(port, id, None, frame, |carried| match carried {
-            PacketLocation::InFrame(place) => FramePacket::Here(place.clone()),
+            PacketLocation::InFrame(range) => FramePacket::Here(range.clone()),
             PacketLocation::Reassembled(buffer) => FramePacket::Elsewhere(H::Packet::copied(buffer)),
         });
         let (Some((kept, headers, announcement)), Some(face)) = (read, port.tag()) else { return };
         // Copied, because it borrows from the frame, which becomes the packet.
         let announcement = announcement.map(Cow::into_owned);
         let packet = match kept {
-            FramePacket::Here(place) => whole.into_part(place),
+            FramePacket::Here(range) => whole.into_part(range),
             FramePacket::Elsewhere(packet) => packet,
         };
         if let Some(announcement) = announcement {

@@ -197,7 +197,7 @@ impl UnprovenPeer {
 
     /// Requests a proof from the peer if one is due. `emit` receives the frames, which the caller
     /// charges.
-    pub(crate) fn ask<P>(&mut self, now_ns: u64, emit: &mut impl FnMut(Frame<P>)) {
+    pub(crate) fn request_proof<P>(&mut self, now_ns: u64, emit: &mut impl FnMut(Frame<P>)) {
         let is_wanted = self.was_refused || self.sent_octets >= UNASKED_OCTETS;
         if is_wanted
             && self.proof.is_due(now_ns)
@@ -246,14 +246,14 @@ mod tests {
     fn send(peer: &mut UnprovenPeer, octets: usize, now_ns: u64) -> u64 {
         let admitted = peer.admit(now_ns).is_ok();
         let mut questions = Vec::new();
-        peer.ask(now_ns, &mut |frame: Frame<Vec<u8>>| questions.push(frame.octets()));
-        let asked: usize = questions.iter().sum();
-        peer.charge(asked, questions.len(), now_ns);
+        peer.request_proof(now_ns, &mut |frame: Frame<Vec<u8>>| questions.push(frame.octets()));
+        let requested: usize = questions.iter().sum();
+        peer.charge(requested, questions.len(), now_ns);
         if admitted {
             peer.charge(octets, 1, now_ns);
         }
         let datagrams = questions.len() as u64 + u64::from(admitted);
-        asked as u64 + if admitted { octets as u64 } else { 0 } + datagrams * DATAGRAM_HEADER_OCTETS
+        requested as u64 + if admitted { octets as u64 } else { 0 } + datagrams * DATAGRAM_HEADER_OCTETS
     }
 
     #[test]
@@ -323,17 +323,17 @@ mod tests {
 
     #[test]
     fn only_well_served_peers_are_asked() {
-        let asked = |peer: &mut UnprovenPeer, now_ns| {
+        let is_due = |peer: &mut UnprovenPeer, now_ns| {
             let mut frames = 0;
-            peer.ask(now_ns, &mut |_: Frame<Vec<u8>>| frames += 1);
+            peer.request_proof(now_ns, &mut |_: Frame<Vec<u8>>| frames += 1);
             frames > 0
         };
         let all = addresses(8 * MBIT, 8 * MBIT);
         let mut little = peer(&all, 1, 0);
         little.charge(UNASKED_OCTETS as usize - 1 - DATAGRAM_HEADER_OCTETS as usize, 1, 0);
-        assert!(!asked(&mut little, 0));
+        assert!(!is_due(&mut little, 0));
         little.charge(1, 0, 0);
-        assert!(asked(&mut little, 0) && !asked(&mut little, 0), "once until the pause is over");
+        assert!(is_due(&mut little, 0) && !is_due(&mut little, 0), "once until the pause is over");
         // Other peers have used up the packets' part, so the router requests a proof from a peer
         // immediately.
         let mut greedy = peer(&all, 2, SECOND_NS);
@@ -342,7 +342,7 @@ mod tests {
         }
         let mut late = peer(&all, 3, SECOND_NS);
         assert_eq!(late.admit(SECOND_NS), Err(UNPROVEN_TOTAL));
-        assert!(asked(&mut late, SECOND_NS));
+        assert!(is_due(&mut late, SECOND_NS));
     }
 
     proptest! {

@@ -213,16 +213,16 @@ struct Class {
 
 #[derive(Debug)]
 struct Account {
-    whose: AccountKey,
+    key: AccountKey,
     class: usize,
     /// The weights of the packets from the account and of those sent to it. Each judgment halves
     /// both.
-    asked: u64,
+    received: u64,
     answered: u64,
     /// Time of the last judgment, ns, and the weight of its packets by then. Later packets may
     /// still be answered.
     judged_ns: u64,
-    judged_asked: u64,
+    judged_received: u64,
     /// Time used, ns. Raised to that of its class when the account becomes busy.
     used_ns: u64,
     /// `used_ns` at the time when the account was entered into the order.
@@ -234,11 +234,11 @@ impl Account {
     /// Judges whether it is answered. An unanswered account recovers as soon as it is answered.
     fn judge(&mut self, now_ns: u64) {
         let is_due = now_ns.saturating_sub(self.judged_ns) >= JUDGED_AFTER_NS;
-        let is_known = self.judged_asked >= JUDGED_PACKETS * PACKET_WEIGHT;
-        let is_answered = self.answered * PACKETS_PER_ANSWER >= self.judged_asked;
-        let is_forgiven = self.class == UNANSWERED && is_answered && self.judged_asked > 0;
+        let is_known = self.judged_received >= JUDGED_PACKETS * PACKET_WEIGHT;
+        let is_answered = self.answered * PACKETS_PER_ANSWER >= self.judged_received;
+        let is_forgiven = self.class == UNANSWERED && is_answered && self.judged_received > 0;
         if (is_known && is_due) || is_forgiven {
-            let class = self.whose.class(is_answered);
+            let class = self.key.class(is_answered);
             if class != self.class {
                 // Each class counts its own time.
                 (self.class, self.used_ns) = (class, 0);
@@ -246,10 +246,10 @@ impl Account {
         }
         if is_known && is_due {
             // Halved, so that older packets weigh ever less.
-            (self.asked, self.answered) = (self.asked / 2, self.answered / 2);
+            (self.received, self.answered) = (self.received / 2, self.answered / 2);
         }
-        if is_due || (!is_known && self.asked >= JUDGED_PACKETS * PACKET_WEIGHT) {
-            (self.judged_ns, self.judged_asked) = (now_ns, self.asked);
+        if is_due || (!is_known && self.received >= JUDGED_PACKETS * PACKET_WEIGHT) {
+            (self.judged_ns, self.judged_received) = (now_ns, self.received);
         }
     }
 }
@@ -262,10 +262,10 @@ impl Waiting {
     }
 
     /// Puts in a source that does not wait yet.
-    pub(crate) fn push(&mut self, whose: AccountKey, id: SourceId) {
-        let number = match self.numbers.get(&whose) {
+    pub(crate) fn push(&mut self, key: AccountKey, id: SourceId) {
+        let number = match self.numbers.get(&key) {
             Some(number) => *number,
-            None => self.open(whose),
+            None => self.open(key),
         };
         let Some(account) = self.accounts.get_mut(number) else { return };
         account.queue.push_back(id);
@@ -276,20 +276,20 @@ impl Waiting {
         }
     }
 
-    fn open(&mut self, whose: AccountKey) -> usize {
+    fn open(&mut self, key: AccountKey) -> usize {
         if self.numbers.len() - self.busy > ACCOUNTS_IDLE_MAX {
             self.forget();
         }
         let number = self.spares.pop().unwrap_or(self.accounts.len());
         // An unknown holder counts as answered until it is judged.
-        let class = whose.class(true);
+        let class = key.class(true);
         let mut account = Account {
-            whose,
+            key,
             class,
-            asked: 0,
+            received: 0,
             answered: 0,
             judged_ns: self.begun_ns,
-            judged_asked: 0,
+            judged_received: 0,
             used_ns: 0,
             entered_ns: 0,
             queue: VecDeque::new(),
@@ -302,7 +302,7 @@ impl Waiting {
             }
             None => self.accounts.push(account),
         }
-        self.numbers.insert(whose, number);
+        self.numbers.insert(key, number);
         number
     }
 
@@ -395,7 +395,7 @@ impl Waiting {
         let (Some(number), Some((_, all))) = (self.current, self.served.last_mut()) else { return };
         *all += frames;
         let Some(account) = self.accounts.get_mut(number) else { return };
-        account.asked += packets * PACKET_WEIGHT + frames.saturating_sub(packets);
+        account.received += packets * PACKET_WEIGHT + frames.saturating_sub(packets);
         account.answered += answers * PACKET_WEIGHT;
         account.judge(self.begun_ns);
     }
@@ -406,10 +406,10 @@ impl Waiting {
     }
 
     /// Returns true if a holder whose source is ready has to wait until [`Waiting::due_ns`].
-    pub(crate) fn must_rest(&self, whose: AccountKey) -> bool {
+    pub(crate) fn must_rest(&self, key: AccountKey) -> bool {
         let is_unanswered =
             |number: &usize| self.accounts.get(*number).is_some_and(|account| account.class == UNANSWERED);
-        self.is_closed() && self.numbers.get(&whose).is_some_and(is_unanswered)
+        self.is_closed() && self.numbers.get(&key).is_some_and(is_unanswered)
     }
 
     /// Returns the time at which a source may be served, ns. 0 means at once.

@@ -239,11 +239,11 @@ fn rarely_answered_holders_count_as_unanswered() {
     assert_eq!((class(1), class(2)), (3, UNANSWERED));
 }
 
-/// A worker serves one host several times. Each of `asks` is a time in ms, a number of packets and
+/// A worker serves one host several times. Each of `load` is a time in ms, a number of packets and
 /// a number of answers. Returns for each whether the host counts as unanswered afterwards.
-fn asked(asks: &[(u64, u64, u64)]) -> Vec<bool> {
+fn unanswered(load: &[(u64, u64, u64)]) -> Vec<bool> {
     let mut waiting = Waiting::default();
-    let mut ask = |(ms, packets, answers): &(u64, u64, u64)| {
+    let mut serve = |(ms, packets, answers): &(u64, u64, u64)| {
         waiting.begin(ms * 1000 * US);
         waiting.push(host(1), SourceId::new(0, 0, 0));
         // Advances the clock until unanswered holders have time again.
@@ -254,23 +254,23 @@ fn asked(asks: &[(u64, u64, u64)]) -> Vec<bool> {
         waiting.end_turn(0);
         waiting.accounts[0].class == UNANSWERED
     };
-    asks.iter().map(&mut ask).collect()
+    load.iter().map(&mut serve).collect()
 }
 
 #[test]
 fn judgment_starts_at_a_packet_count() {
     let less = JUDGED_PACKETS - 1;
-    assert_eq!(asked(&[(0, 0, 0), (500, less, 0), (1000, 0, 0), (1500, 0, 0)]), [false; 4]);
-    let judged = asked(&[(0, 0, 0), (500, JUDGED_PACKETS, 0), (1000, 0, 0), (1001, 8, 8)]);
+    assert_eq!(unanswered(&[(0, 0, 0), (500, less, 0), (1000, 0, 0), (1500, 0, 0)]), [false; 4]);
+    let judged = unanswered(&[(0, 0, 0), (500, JUDGED_PACKETS, 0), (1000, 0, 0), (1001, 8, 8)]);
     assert_eq!(judged, [false, false, true, false]);
 }
 
 /// A consumer far away, with a large window.
 #[test]
 fn recent_requests_may_still_be_answered() {
-    let asks = [(0, 4000, 0), (100, 4000, 0), (190, 0, 0), (250, 0, 1000), (300, 500, 500), (600, 500, 500)];
-    assert_eq!(asked(&asks), [false; 6]);
-    assert_eq!(asked(&[(0, 4000, 0), (199, 4000, 0), (200, 0, 0)]), [false, false, true]);
+    let load = [(0, 4000, 0), (100, 4000, 0), (190, 0, 0), (250, 0, 1000), (300, 500, 500), (600, 500, 500)];
+    assert_eq!(unanswered(&load), [false; 6]);
+    assert_eq!(unanswered(&[(0, 4000, 0), (199, 4000, 0), (200, 0, 0)]), [false, false, true]);
 }
 
 #[test]

@@ -25,12 +25,12 @@ struct SocketPath {
 fn listening(options: IoOptions) -> (SocketPath, Loop) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("r.memif");
-    let place = SocketPath { _directory: directory, path };
+    let listener = SocketPath { _directory: directory, path };
     let io = Loop::start(options);
-    let path = place.path.clone();
-    support::open_to_all(place._directory.path());
+    let path = listener.path.clone();
+    support::open_to_all(listener._directory.path());
     io.with(move |io| io.listen_memif(&path, 0o666)).unwrap();
-    (place, io)
+    (listener, io)
 }
 
 impl SocketPath {
@@ -86,13 +86,13 @@ fn receive(interface: &mut Interface) -> Vec<u8> {
 
 #[test]
 fn a_memif_application_is_known_by_user() {
-    let (place, io) = listening(IoOptions::default());
-    assert_eq!(std::fs::metadata(&place.path).unwrap().permissions().mode() & 0o777, 0o666);
-    let mut application = place.connect(Options::default()).unwrap();
+    let (listener, io) = listening(IoOptions::default());
+    assert_eq!(std::fs::metadata(&listener.path).unwrap().permissions().mode() & 0o777, 0o666);
+    let mut application = listener.connect(Options::default()).unwrap();
     let id = io.accepted();
     let status = io.status(id).unwrap();
     assert_eq!(status.credentials.unwrap().uid, rustix::process::getuid().as_raw());
-    assert_eq!(status.local, FaceUri::Memif { path: place.path.display().to_string(), id: 0 });
+    assert_eq!(status.local, FaceUri::Memif { path: listener.path.display().to_string(), id: 0 });
     assert_eq!(status.mtu, Some(namely_wire::LP_PACKET_OCTETS_MAX), "any packet fits one buffer");
     for octets in [0, 1, 8000, 8796] {
         let sent = packet(octets, 7);
@@ -108,8 +108,8 @@ fn a_memif_application_is_known_by_user() {
 
 #[test]
 fn shared_memory_fragments_are_reassembled() {
-    let (place, io) = listening(IoOptions::default());
-    let mut application = place.connect(Options::default()).unwrap();
+    let (listener, io) = listening(IoOptions::default());
+    let mut application = listener.connect(Options::default()).unwrap();
     let id = io.accepted();
     let whole = packet(600, 1);
     for (index, range) in [(1, 300..whole.len()), (0, 0..300)] {
@@ -123,20 +123,20 @@ fn shared_memory_fragments_are_reassembled() {
 
 #[test]
 fn the_mtu_follows_the_peers_buffers() {
-    let (place, io) = listening(IoOptions::default());
-    let _application = place.connect(Options { buffer_octets: 2048, ..Options::default() }).unwrap();
+    let (listener, io) = listening(IoOptions::default());
+    let _application = listener.connect(Options { buffer_octets: 2048, ..Options::default() }).unwrap();
     assert_eq!(io.status(io.accepted()).unwrap().mtu, Some(2048));
 }
 
 #[test]
 fn a_closed_memif_application_leaves_nothing() {
-    let (place, io) = listening(IoOptions::default());
+    let (listener, io) = listening(IoOptions::default());
     // Opens the descriptors that stay open.
-    drop(place.connect(Options::default()));
+    drop(listener.connect(Options::default()));
     io.closed(io.accepted());
     let before = std::fs::read_dir("/proc/self/fd").unwrap().count();
     for n in 0..10u8 {
-        let mut application = place.connect(Options::default()).unwrap();
+        let mut application = listener.connect(Options::default()).unwrap();
         let id = io.accepted();
         send(&mut application, &packet(5, n));
         drop(application);
@@ -153,9 +153,9 @@ fn a_closed_memif_application_leaves_nothing() {
 #[test]
 fn a_stalled_memif_reader_is_bounded() {
     let options = IoOptions { queue_octets_max: 100_000, ..IoOptions::default() };
-    let (place, io) = listening(options);
+    let (listener, io) = listening(options);
     let small = Options { ring_size_log2: 4, ..Options::default() };
-    let mut idle = place.connect(small).unwrap();
+    let mut idle = listener.connect(small).unwrap();
     let id = io.accepted();
     let mut sent = 0u64;
     while io.drops(id, "queue_full") == 0 {
@@ -168,7 +168,7 @@ fn a_stalled_memif_reader_is_bounded() {
     for _ in 0..taken {
         assert_eq!(receive(&mut idle).len(), packet(5000, 1).len());
     }
-    let mut other = place.connect(small).unwrap();
+    let mut other = listener.connect(small).unwrap();
     let other_id = io.accepted();
     io.send(other_id, &packet(3, 3));
     assert_eq!(receive(&mut other), packet(3, 3));
@@ -176,10 +176,10 @@ fn a_stalled_memif_reader_is_bounded() {
 
 #[test]
 fn memif_applications_are_isolated() {
-    let (place, io) = listening(IoOptions::default());
-    let mut first = place.connect(Options::default()).unwrap();
+    let (listener, io) = listening(IoOptions::default());
+    let mut first = listener.connect(Options::default()).unwrap();
     let first_id = io.accepted();
-    let mut second = place.connect(Options::default()).unwrap();
+    let mut second = listener.connect(Options::default()).unwrap();
     let second_id = io.accepted();
     send(&mut first, &packet(1, 1));
     assert_eq!(io.next_frame(), (first_id, packet(1, 1)));
@@ -192,9 +192,9 @@ fn memif_applications_are_isolated() {
 
 #[test]
 fn peers_without_memif_are_closed() {
-    let (place, io) = listening(IoOptions::default());
+    let (listener, io) = listening(IoOptions::default());
     for garbage in [&b"GET / HTTP/1.0\r\n"[..], &[0; 128], &[255; 128]] {
-        let socket = place.socket();
+        let socket = listener.socket();
         rustix::net::send(&socket, garbage, rustix::net::SendFlags::NOSIGNAL).unwrap();
         eventually("it is closed", || {
             let flags = rustix::net::RecvFlags::DONTWAIT;
@@ -202,9 +202,9 @@ fn peers_without_memif_are_closed() {
         });
     }
     eventually("three are refused", || io.listener_drops("memif_protocol") == 3);
-    drop(place.socket());
+    drop(listener.socket());
     eventually("one has gone", || io.listener_drops("memif_gone") == 1);
-    assert!(UnixStream::connect(&place.path).is_err(), "a stream socket is another thing");
+    assert!(UnixStream::connect(&listener.path).is_err(), "a stream socket is another thing");
 }
 
 #[test]
@@ -212,11 +212,12 @@ fn waiting_memif_handshakes_are_limited() {
     if !has_users() {
         return;
     }
-    let (place, io) = listening(IoOptions::default());
-    let waiting: Vec<OwnedFd> = (0..HANDSHAKES_PER_HOLDER_MAX).map(|_| place.socket_of(4711)).collect();
+    let (listener, io) = listening(IoOptions::default());
+    let waiting: Vec<OwnedFd> = (0..HANDSHAKES_PER_HOLDER_MAX).map(|_| listener.socket_of(4711)).collect();
     assert!(io.is_quiet_for(Duration::from_millis(50)));
     assert_eq!(io.listener_drops("memif_handshakes_full"), 0);
-    let _application = as_user(4711, || place.connect(Options::default())).expect("one more still gets in");
+    let _application =
+        as_user(4711, || listener.connect(Options::default())).expect("one more still gets in");
     io.accepted();
     assert_eq!(io.listener_drops("memif_handshakes_full"), 1);
     drop(waiting);
@@ -227,9 +228,9 @@ fn a_started_handshake_survives_other_users() {
     if !has_users() {
         return;
     }
-    let (place, io) = listening(IoOptions::default());
-    let begun = [0, 4712].map(|uid| Handshake::client(place.socket_of(uid), Options::default()));
-    let waiting: Vec<OwnedFd> = (0..2 * HANDSHAKES_MAX).map(|_| place.socket_of(4711)).collect();
+    let (listener, io) = listening(IoOptions::default());
+    let begun = [0, 4712].map(|uid| Handshake::client(listener.socket_of(uid), Options::default()));
+    let waiting: Vec<OwnedFd> = (0..2 * HANDSHAKES_MAX).map(|_| listener.socket_of(4711)).collect();
     // While many descriptors of this user wait to be closed, its further connections are refused
     // immediately.
     let gone = || io.listener_drops("memif_handshakes_full") + io.listener_drops("memif_descriptors_full");
@@ -246,8 +247,8 @@ fn a_started_handshake_survives_other_users() {
 
 #[test]
 fn a_slow_handshake_releases_its_memory() {
-    let (place, io) = listening(IoOptions::default());
-    let slow = place.socket();
+    let (listener, io) = listening(IoOptions::default());
+    let slow = listener.socket();
     eventually("its time is over", || io.listener_drops("memif_handshake_timeout") == 1);
     let mut hello = [0; 256];
     let flags = rustix::net::RecvFlags::DONTWAIT;
@@ -263,8 +264,8 @@ fn mapped_memory_is_limited_over_all_peers() {
     let mut options = IoOptions::default();
     options.memif.mapped_octets_total_max = 25 << 20;
     options.memif.interface.mapped_octets_max = 10 << 20;
-    let (place, io) = listening(options);
-    let connect = |uid| as_user(uid, || place.connect(Options::default()));
+    let (listener, io) = listening(options);
+    let connect = |uid| as_user(uid, || listener.connect(Options::default()));
     let first = connect(4711).unwrap();
     let id = io.accepted();
     assert!(connect(4711).is_none(), "one user has at most half");
@@ -288,8 +289,8 @@ fn one_user_cannot_map_all_memory() {
     if !has_users() {
         return;
     }
-    let (place, io) = listening(IoOptions::default());
-    let connect = |uid| as_user(uid, || place.connect(large()));
+    let (listener, io) = listening(IoOptions::default());
+    let connect = |uid| as_user(uid, || listener.connect(large()));
     let fill = |uid| {
         let faces: Vec<Interface> = std::iter::from_fn(|| connect(uid)).take(100).collect();
         (faces.iter().map(|_| io.accepted()).collect::<Vec<_>>(), faces)
@@ -314,7 +315,7 @@ fn one_user_cannot_map_all_memory() {
     }
     let idlest = [(ids[1], CloseReason::Evicted), (others[0], CloseReason::Evicted)];
     assert!(idlest.contains(&gone.unwrap()), "{gone:?}");
-    let mut root = place.connect(large()).expect("root");
+    let mut root = listener.connect(large()).expect("root");
     let root_id = io.accepted();
     let third_id = third_id.unwrap();
     for (application, id) in [(&mut faces[0], ids[0]), (&mut third, third_id), (&mut root, root_id)] {
@@ -325,9 +326,9 @@ fn one_user_cannot_map_all_memory() {
 
 #[test]
 fn a_face_follows_its_memif_server() {
-    let (place, server) = listening(IoOptions::default());
+    let (listener, server) = listening(IoOptions::default());
     let client = Loop::start(IoOptions::default());
-    let path = place.path.clone();
+    let path = listener.path.clone();
     let id = client.open(move |io| io.connect_memif(&path, 7, FacePersistency::Persistent)).unwrap();
     assert!(matches!(client.next_event(), Event::Up(up) if up == id));
     let at_server = server.accepted();
@@ -344,11 +345,11 @@ fn a_permanent_memif_face_awaits_its_server() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("r.memif");
     let client = Loop::start(IoOptions::default());
-    let asked = path.clone();
-    let gone = client.open(move |io| io.connect_memif(&asked, 0, FacePersistency::Persistent));
+    let remote = path.clone();
+    let gone = client.open(move |io| io.connect_memif(&remote, 0, FacePersistency::Persistent));
     assert!(matches!(gone, Err(OpenError::System { .. })), "{gone:?}");
-    let asked = path.clone();
-    let id = client.open(move |io| io.connect_memif(&asked, 0, FacePersistency::Permanent)).unwrap();
+    let remote = path.clone();
+    let id = client.open(move |io| io.connect_memif(&remote, 0, FacePersistency::Permanent)).unwrap();
     for n in 1..=2 {
         let server = Loop::start(IoOptions::default());
         let listening = path.clone();
@@ -366,10 +367,10 @@ fn a_permanent_memif_face_awaits_its_server() {
 
 #[test]
 fn memif_socket_path_errors_are_distinct() {
-    let (place, io) = listening(IoOptions::default());
-    let path = place.path.clone();
+    let (listener, io) = listening(IoOptions::default());
+    let path = listener.path.clone();
     assert!(matches!(io.with(move |io| io.listen_memif(&path, 0o600)), Err(OpenError::InUse(_))));
-    let file = place.path.with_extension("txt");
+    let file = listener.path.with_extension("txt");
     std::fs::write(&file, "x").unwrap();
     assert!(matches!(io.with(move |io| io.listen_memif(&file, 0o600)), Err(OpenError::NotASocket(_))));
 }

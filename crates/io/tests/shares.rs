@@ -180,7 +180,7 @@ fn an_evicted_face_ends_like_others() {
 }
 
 /// Sends packets and reads none of the answers.
-fn ask_without_reading(stream: &TcpStream, octets: usize) {
+fn send_without_reading(stream: &TcpStream, octets: usize) {
     let mut stream = stream.try_clone().unwrap();
     let chunk: Vec<u8> = (0..32).flat_map(|n| packet(8000, n)).collect();
     for _ in 0..octets / chunk.len() {
@@ -196,7 +196,7 @@ fn idle_readers_pay_for_their_queues() {
     // 40 connections of one address, each with more octets than its queue of 8 MiB takes. Together
     // they would take 320 MiB, and the limit is 256 MiB.
     let greedy: Vec<_> = (0..40).map(|_| connect_from(Ipv4Addr::new(127, 0, 0, 3), router.tcp)).collect();
-    greedy.iter().for_each(|stream| ask_without_reading(stream, 16 << 20));
+    greedy.iter().for_each(|stream| send_without_reading(stream, 16 << 20));
     assert!(is_served(&mut neighbour, 2), "who was there before");
     assert!(is_served(&mut connect(&router.path, 4711), 3), "an application");
     assert!(is_served(&mut UnixStream::connect(&router.path).unwrap(), 4), "the router's own user");
@@ -211,7 +211,7 @@ fn a_stalled_connection_is_closed() {
     let stall_ns = 2_000_000_000;
     let router = Router::start(IoOptions { stall_ns, ..IoOptions::default() });
     let [standing, mut slow] = [3, 4].map(|n| connect_from(Ipv4Addr::new(127, 0, 0, n), router.tcp));
-    [&standing, &slow].into_iter().for_each(|stream| ask_without_reading(stream, 8 << 20));
+    [&standing, &slow].into_iter().for_each(|stream| send_without_reading(stream, 8 << 20));
     let is_open = |stream: &TcpStream| support::open_to(stream.local_addr().unwrap());
     // More than the kernel buffers for a reader before it reports room to the sender.
     let mut octets = vec![0; 512 << 10];
@@ -302,7 +302,7 @@ fn worker_requests_run_in_order() {
     let (turns, held) = (Arc::new(Mutex::new(Vec::new())), io.hold());
     for n in 0..3 {
         let turns = turns.clone();
-        io.tell(move |io| {
+        io.post(move |io| {
             turns.lock().unwrap().push((n, io.now_ns()));
             std::thread::sleep(Duration::from_millis(2));
         });

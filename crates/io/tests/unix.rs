@@ -40,35 +40,35 @@ impl SocketPath {
 }
 
 fn listening(options: IoOptions) -> (SocketPath, Loop) {
-    let (place, io) = (SocketPath::new(), Loop::start(options));
-    place.listen(&io).unwrap();
-    (place, io)
+    let (listener, io) = (SocketPath::new(), Loop::start(options));
+    listener.listen(&io).unwrap();
+    (listener, io)
 }
 
 #[test]
 fn a_unix_application_is_known_by_user() {
-    let (place, io) = listening(IoOptions::default());
-    let _stream = place.connect();
+    let (listener, io) = listening(IoOptions::default());
+    let _stream = listener.connect();
     let status = io.status(io.accepted()).unwrap();
     let credentials = status.credentials.unwrap();
     assert_eq!(credentials.uid, rustix::process::getuid().as_raw());
     assert_eq!(credentials.pid, std::process::id() as i32);
-    assert_eq!(status.local, FaceUri::Unix(place.path.display().to_string()));
+    assert_eq!(status.local, FaceUri::Unix(listener.path.display().to_string()));
     assert!(matches!(status.remote, FaceUri::Fd(_)));
 }
 
 #[test]
 fn the_socket_has_the_requested_mode() {
-    let (place, io) = listening(IoOptions::default());
-    assert_eq!(std::fs::metadata(&place.path).unwrap().permissions().mode() & 0o777, 0o666);
+    let (listener, io) = listening(IoOptions::default());
+    assert_eq!(std::fs::metadata(&listener.path).unwrap().permissions().mode() & 0o777, 0o666);
     drop(io);
-    assert!(!place.path.exists());
+    assert!(!listener.path.exists());
 }
 
 #[test]
 fn split_streams_yield_whole_packets() {
-    let (place, io) = listening(IoOptions::default());
-    let mut stream = place.connect();
+    let (listener, io) = listening(IoOptions::default());
+    let mut stream = listener.connect();
     let id = io.accepted();
     let sent: Vec<Vec<u8>> = [0, 1, 252, 253, 5000, 8000, 8796].map(|n| packet(n, n as u8)).to_vec();
     let octets = sent.concat();
@@ -88,9 +88,9 @@ fn split_streams_yield_whole_packets() {
 
 #[test]
 fn a_megabyte_burst_returns_in_order() {
-    let (place, io) = (SocketPath::new(), Loop::echo(IoOptions::default()));
-    place.listen(&io).unwrap();
-    let mut stream = place.connect();
+    let (listener, io) = (SocketPath::new(), Loop::echo(IoOptions::default()));
+    listener.listen(&io).unwrap();
+    let mut stream = listener.connect();
     let octets: Vec<u8> = (0..400).flat_map(|n| packet(100 + n * 20, n as u8)).collect();
     let mut writer = stream.try_clone().unwrap();
     let (expected, wanted) = (octets.clone(), octets.len());
@@ -103,8 +103,8 @@ fn a_megabyte_burst_returns_in_order() {
 
 #[test]
 fn a_broken_stream_closes_only_itself() {
-    let (place, io) = listening(IoOptions::default());
-    let mut good = place.connect();
+    let (listener, io) = listening(IoOptions::default());
+    let mut good = listener.connect();
     let good_id = io.accepted();
     for (garbage, reason) in [
         (vec![6, 255, 0, 0, 1, 0, 0, 0, 0, 0], DecodeError::LengthTooLarge),
@@ -113,7 +113,7 @@ fn a_broken_stream_closes_only_itself() {
         (vec![6, 253, 0, 7], DecodeError::NonMinimalNumber),
         (vec![0xff; 64], DecodeError::BadType),
     ] {
-        let mut bad = place.connect();
+        let mut bad = listener.connect();
         let bad_id = io.accepted();
         bad.write_all(&packet(10, 1)).unwrap();
         assert_eq!(io.next_frame(), (bad_id, packet(10, 1)), "what came before counts");
@@ -132,16 +132,16 @@ fn a_broken_stream_closes_only_itself() {
 
 #[test]
 fn a_close_from_either_side_ends_transports() {
-    let (place, io) = listening(IoOptions::default());
-    let half = place.connect();
+    let (listener, io) = listening(IoOptions::default());
+    let half = listener.connect();
     let id = io.accepted();
     half.shutdown(Shutdown::Write).unwrap();
     assert_eq!(io.closed(id).0, CloseReason::Peer);
-    let gone = place.connect();
+    let gone = listener.connect();
     let id = io.accepted();
     drop(gone);
     assert_eq!(io.closed(id).0, CloseReason::Peer);
-    let unread = place.connect();
+    let unread = listener.connect();
     let id = io.accepted();
     unread.shutdown(Shutdown::Read).unwrap();
     io.send(id, &packet(100, 1));
@@ -157,10 +157,10 @@ fn a_stalled_unix_consumer_is_bounded() {
         stream_receive_buffer_octets: 64 << 10,
         ..IoOptions::default()
     };
-    let (place, io) = listening(options);
-    let _lazy = place.connect();
+    let (listener, io) = listening(options);
+    let _lazy = listener.connect();
     let lazy = io.accepted();
-    let mut diligent = place.connect();
+    let mut diligent = listener.connect();
     let diligent_id = io.accepted();
     let (admitted, queued) = io.with(move |io| {
         let mut admitted = 0;
@@ -187,9 +187,9 @@ fn the_limit_over_all_queues_holds() {
         stream_receive_buffer_octets: 4096,
         ..IoOptions::default()
     };
-    let (place, io) = listening(options);
+    let (listener, io) = listening(options);
     for _ in 0..2 {
-        let streams: Vec<UnixStream> = (0..4).map(|_| place.connect()).collect();
+        let streams: Vec<UnixStream> = (0..4).map(|_| listener.connect()).collect();
         let ids: Vec<_> = (0..4).map(|_| io.accepted()).collect();
         let queued = io.with({
             let ids = ids.clone();
@@ -209,50 +209,50 @@ fn the_limit_over_all_queues_holds() {
 
 #[test]
 fn only_a_stale_socket_is_replaced() {
-    let (place, first) = listening(IoOptions::default());
+    let (listener, first) = listening(IoOptions::default());
     let second = Loop::start(IoOptions::default());
-    let error = place.listen(&second).unwrap_err();
-    assert_eq!(error, OpenError::InUse(format!("unix://{}", place.path.display())));
+    let error = listener.listen(&second).unwrap_err();
+    assert_eq!(error, OpenError::InUse(format!("unix://{}", listener.path.display())));
     assert!(error.to_string().contains("another router is running there"));
-    let _stream = place.connect();
+    let _stream = listener.connect();
     first.accepted();
     drop(first);
-    drop(UnixListener::bind(&place.path).unwrap());
-    assert!(place.path.exists(), "a listener that died leaves its file");
-    place.listen(&second).unwrap();
-    let _stream = place.connect();
+    drop(UnixListener::bind(&listener.path).unwrap());
+    assert!(listener.path.exists(), "a listener that died leaves its file");
+    listener.listen(&second).unwrap();
+    let _stream = listener.connect();
     second.accepted();
 }
 
 #[test]
 fn a_plain_file_is_not_replaced() {
-    let place = SocketPath::new();
-    std::fs::write(&place.path, "precious").unwrap();
-    let error = place.listen(&Loop::start(IoOptions::default())).unwrap_err();
+    let listener = SocketPath::new();
+    std::fs::write(&listener.path, "precious").unwrap();
+    let error = listener.listen(&Loop::start(IoOptions::default())).unwrap_err();
     assert!(matches!(error, OpenError::NotASocket(_)), "{error}");
-    assert_eq!(std::fs::read_to_string(&place.path).unwrap(), "precious");
+    assert_eq!(std::fs::read_to_string(&listener.path).unwrap(), "precious");
 }
 
 #[test]
 fn another_listeners_file_is_not_removed() {
-    let (place, io) = listening(IoOptions::default());
-    std::fs::remove_file(&place.path).unwrap();
-    let _other = UnixListener::bind(&place.path).unwrap();
+    let (listener, io) = listening(IoOptions::default());
+    std::fs::remove_file(&listener.path).unwrap();
+    let _other = UnixListener::bind(&listener.path).unwrap();
     drop(io);
-    assert!(place.path.exists());
+    assert!(listener.path.exists());
 }
 
 #[test]
 fn an_extra_connection_is_closed_and_counted() {
     let face_shares = FaceShares { per_uid_max: 3, ..FaceShares::default() };
-    let (place, io) = listening(IoOptions { faces_max: 2, face_shares, ..IoOptions::default() });
+    let (listener, io) = listening(IoOptions { faces_max: 2, face_shares, ..IoOptions::default() });
     // Root would have faces beyond the limit.
-    let connect = || as_user(4711, || place.connect());
+    let connect = || as_user(4711, || listener.connect());
     let first = connect();
     let first_id = io.accepted();
-    let _second = as_user(4712, || place.connect());
+    let _second = as_user(4712, || listener.connect());
     io.accepted();
-    let mut third = as_user(4713, || place.connect());
+    let mut third = as_user(4713, || listener.connect());
     assert_eq!(namely_testkit::uninterrupted(|| third.read(&mut [0; 1])).unwrap_or(0), 0);
     eventually("it is refused", || io.listener_drops("too_many_transports") == 1);
     drop(first);
@@ -263,12 +263,12 @@ fn an_extra_connection_is_closed_and_counted() {
 
 #[test]
 fn sends_to_a_closed_face_fail() {
-    let (place, io) = listening(IoOptions::default());
-    let first = place.connect();
+    let (listener, io) = listening(IoOptions::default());
+    let first = listener.connect();
     let old = support::port(io.accepted()).unwrap();
     drop(first);
     io.closed(old.tag().unwrap());
-    let mut second = place.connect();
+    let mut second = listener.connect();
     io.accepted();
     let packet = support::outbound(support::frame(&packet(10, 1)));
     assert_eq!(io.with(move |io| io.send(&old, packet)), Err(SendError::Gone));
@@ -278,9 +278,9 @@ fn sends_to_a_closed_face_fail() {
 
 #[test]
 fn new_transports_go_to_the_emptiest_worker() {
-    let (place, workers) = (SocketPath::new(), Loop::workers(IoOptions::default(), 3));
-    place.listen(&workers[0]).unwrap();
-    let mut streams: Vec<UnixStream> = (0..9).map(|_| place.connect()).collect();
+    let (listener, workers) = (SocketPath::new(), Loop::workers(IoOptions::default(), 3));
+    listener.listen(&workers[0]).unwrap();
+    let mut streams: Vec<UnixStream> = (0..9).map(|_| listener.connect()).collect();
     for worker in &workers {
         (0..3).for_each(|_| _ = worker.accepted());
         assert!(worker.is_quiet_for(Duration::from_millis(20)));
@@ -291,7 +291,7 @@ fn new_transports_go_to_the_emptiest_worker() {
     }
     let (second, _) = workers[1].next_frame();
     workers[1].close(second);
-    let _stream = place.connect();
+    let _stream = listener.connect();
     loop {
         match workers[1].next() {
             support::Seen::Event(support::Event::Accepted(_)) => break,
@@ -308,9 +308,9 @@ fn any_worker_sends_on_a_port() {
         stream_receive_buffer_octets: 64 << 10,
         ..IoOptions::default()
     };
-    let (place, workers) = (SocketPath::new(), Loop::workers(options, 2));
-    place.listen(&workers[0]).unwrap();
-    let mut stream = place.connect();
+    let (listener, workers) = (SocketPath::new(), Loop::workers(options, 2));
+    listener.listen(&workers[0]).unwrap();
+    let mut stream = listener.connect();
     let id = workers[0].accepted();
     let port = support::port(id).unwrap();
     let sent: Vec<Vec<u8>> = (0..200).map(|n| packet(8000, n as u8)).collect();
@@ -335,8 +335,8 @@ fn any_worker_sends_on_a_port() {
 
 #[test]
 fn an_idle_loop_sleeps() {
-    let (place, io) = listening(IoOptions::default());
-    let _streams: Vec<UnixStream> = (0..50).map(|_| place.connect()).collect();
+    let (listener, io) = listening(IoOptions::default());
+    let _streams: Vec<UnixStream> = (0..50).map(|_| listener.connect()).collect();
     for _ in 0..50 {
         io.accepted();
     }
@@ -356,9 +356,9 @@ fn an_idle_loop_sleeps() {
 
 #[test]
 fn a_busy_stream_starves_no_other() {
-    let (place, io) = (SocketPath::new(), Loop::echo(IoOptions::default()));
-    place.listen(&io).unwrap();
-    let (flooding, mut quiet) = (place.connect(), place.connect());
+    let (listener, io) = (SocketPath::new(), Loop::echo(IoOptions::default()));
+    listener.listen(&io).unwrap();
+    let (flooding, mut quiet) = (listener.connect(), listener.connect());
     let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let mut flooder = flooding.try_clone().unwrap();
     let stopped = stop.clone();
@@ -382,8 +382,8 @@ fn a_busy_stream_starves_no_other() {
 
 #[test]
 fn tiny_packets_get_no_longer_turns() {
-    let (place, io) = listening(IoOptions::default());
-    let (mut flooding, mut quiet) = (place.connect(), place.connect());
+    let (listener, io) = listening(IoOptions::default());
+    let (mut flooding, mut quiet) = (listener.connect(), listener.connect());
     let (_, quiet_id) = (io.accepted(), io.accepted());
     let tiny: Vec<u8> = (0..4000).flat_map(|_| packet(20, 1)).collect();
     // Both streams wait while the loop runs this command, the flood before the other.

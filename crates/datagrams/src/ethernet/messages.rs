@@ -98,7 +98,7 @@ fn beginning_with([a, b, c]: [u8; 3]) -> [Instruction; 24] {
     let plain = |code: u32, k: u32| Instruction { code: code as u16, jt: 0, jf: 0, k };
     let jump = |k: u32, jt: u8, jf: u8| Instruction { code: (BPF_JMP | BPF_JEQ | BPF_K) as u16, jt, jf, k };
     // The jump from the index of an instruction to the one that accepts nothing.
-    let else_none = |place: u8| NOTHING - place - 1;
+    let else_none = |index: u8| NOTHING - index - 1;
     let octet = plain(BPF_LD | BPF_B | BPF_ABS, AT);
     let at_x = |size: u32, k: u32| plain(BPF_LD | size | BPF_IND, k);
     let set_x = |k: u32| plain(BPF_LDX | BPF_IMM, k);

@@ -369,9 +369,9 @@ pub fn join(socket: &OwnedFd, index: u32, group: MacAddress) -> Result<(), Errno
 }
 
 /// Makes the device receive an address for as long as the socket is open.
-fn member(socket: &OwnedFd, index: u32, kind: libc::c_int, heard: MacAddress) -> Result<(), Errno> {
+fn member(socket: &OwnedFd, index: u32, kind: libc::c_int, mac: MacAddress) -> Result<(), Errno> {
     let mut address = [0; 8];
-    address[..6].copy_from_slice(&heard.0);
+    address[..6].copy_from_slice(&mac.0);
     let membership = libc::packet_mreq {
         mr_ifindex: index as libc::c_int,
         mr_type: kind as libc::c_ushort,

@@ -292,7 +292,7 @@ impl<P: Buffer> DeviceListener<P> {
         }
         // Each worker notifies its own transports.
         for (remote, port) in self.link.of_worker(turn.io.worker()) {
-            self.tell(turn, remote, &port, before.as_ref());
+            self.notify(turn, remote, &port, before.as_ref());
         }
     }
 
@@ -339,7 +339,7 @@ impl<P: Buffer> DeviceListener<P> {
     }
 
     /// Brings a transport up or takes it down, and sets a new MTU.
-    fn tell<H: Handler<Packet = P>>(
+    fn notify<H: Handler<Packet = P>>(
         &self,
         turn: &mut AcceptContext<'_, H>,
         remote: MacAddress,

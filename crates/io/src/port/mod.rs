@@ -236,8 +236,8 @@ impl<P: AsRef<[u8]> + Clone> FaceSender<P> {
     }
 
     /// Returns its key in the table of faces.
-    pub(crate) fn place(&self) -> Option<FaceKey> {
-        self.admission.lock().as_ref().map(Admission::place)
+    pub(crate) fn face_key(&self) -> Option<FaceKey> {
+        self.admission.lock().as_ref().map(Admission::face_key)
     }
 
     /// Releases its slot in the table of faces.
@@ -384,8 +384,8 @@ impl<P: AsRef<[u8]> + Clone> FaceSender<P> {
     pub(crate) fn expires_ns(&self) -> Option<u64> {
         let idle = self.info.idle_ns.filter(|_| self.persistency() == FacePersistency::OnDemand)?;
         // A single frame without an answer may have a forged source.
-        let is_heard_once = self.arrivals.frames.load(Ordering::Relaxed) <= 1 && !self.is_answered();
-        let idle_ns = if is_heard_once { idle.unanswered_ns } else { idle.answered_ns };
+        let is_single_frame = self.arrivals.frames.load(Ordering::Relaxed) <= 1 && !self.is_answered();
+        let idle_ns = if is_single_frame { idle.unanswered_ns } else { idle.answered_ns };
         Some(self.active_ns().saturating_add(idle_ns))
     }
 

@@ -60,8 +60,8 @@ impl<P: AsRef<[u8]> + Clone> FaceSender<P> {
         self.mirror.local_fields.store(config.local_fields, Ordering::Relaxed);
         self.mirror.is_reliable.store(config.reliability, Ordering::Relaxed);
         // A length that management set takes precedence over the path's.
-        let told = self.path_octets.load(Ordering::Relaxed);
-        let follows = told > 0 && config.kind == LinkKind::Datagram { mtu: path_mtu(told) };
+        let octets = self.path_octets.load(Ordering::Relaxed);
+        let follows = octets > 0 && config.kind == LinkKind::Datagram { mtu: path_mtu(octets) };
         state.link.discover_path(follows);
     }
 }

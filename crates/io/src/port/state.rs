@@ -211,11 +211,11 @@ impl<P: AsRef<[u8]> + Clone> FaceSenderState<P> {
     #[cold]
     pub(super) fn admit_unproven(&mut self, now_ns: u64) -> Result<(), SendError> {
         let Some(unproven) = &mut self.unproven else { return Ok(()) };
-        // Called before `ask` for two reasons. A refusal makes a request for proof due. The charge
-        // of that request must not cause the refusal of this packet.
+        // Called before `request_proof` for two reasons. A refusal makes a request for proof due.
+        // The charge of that request must not cause the refusal of this packet.
         let admitted = unproven.admit(now_ns);
         let (octets_before, frames_before) = self.queue.in_frames();
-        unproven.ask(now_ns, &mut |frame| self.queue.push(frame, true, now_ns));
+        unproven.request_proof(now_ns, &mut |frame| self.queue.push(frame, true, now_ns));
         self.charge_unproven(octets_before, frames_before, now_ns);
         admitted.map_err(|label| {
             self.counters.drops.count(label);

@@ -128,9 +128,9 @@ pub fn send_beside(local: SocketAddr, peer: SocketAddr, datagrams: &[Vec<u8>]) -
     // The socket is connected to this peer, so it receives no other peer's datagrams while it
     // lives.
     let socket = connect(&peer, Some(local), true, &IoOptions::default())?;
-    for (place, datagram) in datagrams.iter().enumerate() {
+    for (index, datagram) in datagrams.iter().enumerate() {
         match rustix::net::send(&socket, datagram, SendFlags::DONTWAIT) {
-            Err(errno) if place == 0 => return Err(OpenError::system(format!("sending to {peer}"))(errno)),
+            Err(errno) if index == 0 => return Err(OpenError::system(format!("sending to {peer}"))(errno)),
             // Later datagrams may get lost, as any datagram may.
             _ => {}
         }

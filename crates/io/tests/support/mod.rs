@@ -212,7 +212,7 @@ impl Loop {
     }
 
     /// Has `command` run on the loop's thread, and does not wait for it.
-    pub(crate) fn tell(&self, command: impl FnOnce(&mut Io) + Send + 'static) {
+    pub(crate) fn post(&self, command: impl FnOnce(&mut Io) + Send + 'static) {
         let command = move |io: &mut Io| {
             command(io);
             ControlFlow::Continue(())

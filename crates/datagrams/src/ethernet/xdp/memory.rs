@@ -170,31 +170,31 @@ impl<T: Copy> Ring<T> {
         self.next.wrapping_sub(self.word(self.consumer).load(Ordering::Acquire))
     }
 
-    fn place(&self) -> NonNull<T> {
-        let place = (self.next & (self.entries - 1)) as usize;
+    fn slot(&self) -> NonNull<T> {
+        let index = (self.next & (self.entries - 1)) as usize;
         // SAFETY: the index is below the number of entries (a power of two). `new` mapped room for
         // all of them behind `first`, where `T` is aligned.
-        unsafe { self.mapping.start.add(self.first).cast::<T>().add(place) }
+        unsafe { self.mapping.start.add(self.first).cast::<T>().add(index) }
     }
 
     /// Takes the next entry. May be called only if [`Ring::available`] has reported one.
     fn take(&mut self) -> T {
-        let place = self.place();
+        let slot = self.slot();
         self.next = self.next.wrapping_add(1);
         // SAFETY: the entry is within the ring. The kernel does not write to a produced entry until
         // we publish its consumption, which happens later. In any case, any octets are a value of
         // `T`.
-        unsafe { place.read() }
+        unsafe { slot.read() }
     }
 
     /// Adds an entry. There is always room, because each ring has as many entries as its side has
     /// chunks.
     fn put(&mut self, entry: T) {
-        let place = self.place();
+        let slot = self.slot();
         self.next = self.next.wrapping_add(1);
         // SAFETY: the entry is within the ring, and the kernel reads it only after it was
         // published.
-        unsafe { place.write(entry) };
+        unsafe { slot.write(entry) };
     }
 
     /// Publishes the taken entries to the kernel.
