@@ -96,9 +96,9 @@ mod tests {
             interest("/localhost/nfd/status"),
             entry("/z/z", TracedKind::Data),
         ];
-        let told: Vec<_> =
+        let prefixes: Vec<_> =
             hottest(&entries).into_iter().map(|hot| (hot.prefix.to_string(), hot.part)).collect();
-        assert_eq!(told, [("/a/b".to_owned(), 0.75), ("/a".to_owned(), 0.25)]);
+        assert_eq!(prefixes, [("/a/b".to_owned(), 0.75), ("/a".to_owned(), 0.25)]);
         assert_eq!(hottest(&[]), []);
     }
 

@@ -93,8 +93,8 @@ impl Client {
         for attempt in 0..HOP_ATTEMPTS {
             // Each attempt has a name of its own. The previous attempt may still be pending at a
             // router, which would treat an Interest of the same name as a retransmission.
-            let asked = hop_name(name, number.wrapping_add(attempt.into()));
-            let interest = InterestBuilder::new(asked).must_be_fresh().lifetime_ms(HOP_LIFETIME_MS);
+            let query = hop_name(name, number.wrapping_add(attempt.into()));
+            let interest = InterestBuilder::new(query).must_be_fresh().lifetime_ms(HOP_LIFETIME_MS);
             // One more, because the connected router decrements HopLimit, too.
             match self.connection.express(&interest.hop_limit(hops.saturating_add(1)))? {
                 Answer::Data(reply) => {

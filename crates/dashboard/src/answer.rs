@@ -75,13 +75,13 @@ impl Site {
 
 pub(crate) async fn answer(
     site: &Arc<Site>,
-    place: &ConnectionSlot,
+    slot: &ConnectionSlot,
     request: Request<Incoming>,
 ) -> Response<Body> {
     Counters::count(&site.counters.requests);
-    let is_passing = place.is_kept() && !has_token(site, &request);
-    if place.is_kept() && !is_passing {
-        place.show_token();
+    let is_passing = slot.is_kept() && !has_token(site, &request);
+    if slot.is_kept() && !is_passing {
+        slot.show_token();
     }
     let mut response = match site.guard.check_host(&request) {
         // A browser requests the page's files without the token.
@@ -115,12 +115,12 @@ async fn admitted(site: &Arc<Site>, request: Request<Incoming>) -> Response<Body
         },
         (true, "/api/words") => said(StatusCode::OK, "application/json", site.words.clone()),
         (true, "/api/token") => match site.guard.check_token(request.headers()) {
-            Ok(()) => tell(StatusCode::OK, &json!({"token": true})),
+            Ok(()) => respond(StatusCode::OK, &json!({"token": true})),
             Err(refusal) => refused(site, refusal),
         },
         (false, "/api/act" | "/api/explore") if request.method() == Method::POST => {
             match site.guard.check_token(request.headers()) {
-                Ok(()) => asked(site, &path, request).await,
+                Ok(()) => serve_post(site, &path, request).await,
                 Err(refusal) => refused(site, refusal),
             }
         }
@@ -152,12 +152,12 @@ fn refused(site: &Site, refusal: Refusal) -> Response<Body> {
         ),
     };
     Counters::count(counter);
-    tell(status, &json!({"error": why}))
+    respond(status, &json!({"error": why}))
 }
 
 fn fault(site: &Site, status: StatusCode, why: &str) -> Response<Body> {
     Counters::count(&site.counters.refused);
-    tell(status, &json!({"error": why}))
+    respond(status, &json!({"error": why}))
 }
 
 fn busy(site: &Site, what: &str) -> Response<Body> {
@@ -173,12 +173,12 @@ fn full(site: &Site) -> Response<Body> {
 
 fn later(what: &str) -> Response<Body> {
     let mut response =
-        tell(StatusCode::SERVICE_UNAVAILABLE, &json!({"error": format!("too many {what} are active")}));
+        respond(StatusCode::SERVICE_UNAVAILABLE, &json!({"error": format!("too many {what} are active")}));
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     response
 }
 
-fn tell(status: StatusCode, value: &Value) -> Response<Body> {
+fn respond(status: StatusCode, value: &Value) -> Response<Body> {
     said(status, "application/json", text::json_of_page(value.to_string()))
 }
 
@@ -190,7 +190,7 @@ fn said(status: StatusCode, kind: &'static str, text: impl Into<Bytes>) -> Respo
 }
 
 /// Serves a command or an exploration, as its path and body request.
-async fn asked(site: &Arc<Site>, path: &str, request: Request<Incoming>) -> Response<Body> {
+async fn serve_post(site: &Arc<Site>, path: &str, request: Request<Incoming>) -> Response<Body> {
     let body = Limited::new(request.into_body(), BODY_OCTETS_MAX).collect();
     let octets = match tokio::time::timeout(REQUEST_TIMEOUT, body).await {
         Ok(Ok(body)) => body.to_bytes(),
@@ -214,13 +214,13 @@ async fn acted(site: &Arc<Site>, body: Value) -> Response<Body> {
         Ok(parsed) => parsed,
         Err(why) => return fault(site, StatusCode::BAD_REQUEST, &why),
     };
-    let Ok(_place) = site.actions.try_acquire() else { return busy(site, "commands") };
+    let Ok(_permit) = site.actions.try_acquire() else { return busy(site, "commands") };
     let done = on_router(site, router, move |reach| action.carry_out(reach)).await;
     site.feed.ring();
     match done {
         Some(Ok(done)) => {
             Counters::count(&site.counters.actions);
-            tell(StatusCode::OK, &json!({"done": done}))
+            respond(StatusCode::OK, &json!({"done": done}))
         }
         Some(Err(trouble)) => troubled(&trouble),
         None => fault(site, StatusCode::BAD_REQUEST, "there is no such router"),
@@ -233,9 +233,9 @@ async fn explored(site: &Arc<Site>, body: &Value) -> Response<Body> {
     let (Some(router), Some(name)) = (router, name) else {
         return fault(site, StatusCode::BAD_REQUEST, "the body needs a router and a name");
     };
-    let Ok(_place) = site.explorations.try_acquire() else { return busy(site, "explorations") };
+    let Ok(_permit) = site.explorations.try_acquire() else { return busy(site, "explorations") };
     match on_router(site, router, move |reach| explore::explore(reach, &name)).await {
-        Some(Ok(found)) => tell(StatusCode::OK, &found),
+        Some(Ok(found)) => respond(StatusCode::OK, &found),
         Some(Err(trouble)) => troubled(&trouble),
         None => fault(site, StatusCode::BAD_REQUEST, "there is no such router"),
     }
@@ -255,7 +255,7 @@ async fn on_router<T: Send + 'static>(
 
 /// Responds to an error of a router or the network.
 fn troubled(trouble: &RouterError) -> Response<Body> {
-    tell(StatusCode::BAD_GATEWAY, &json!({"error": trouble.what, "hint": trouble.hint}))
+    respond(StatusCode::BAD_GATEWAY, &json!({"error": trouble.what, "hint": trouble.hint}))
 }
 
 fn events(site: &Site, has_token: bool) -> Response<Body> {

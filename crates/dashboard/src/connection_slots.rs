@@ -50,7 +50,7 @@ struct State {
 /// A connection's slot. Dropping it frees the slot.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlot {
-    places: Arc<ConnectionSlots>,
+    slots: Arc<ConnectionSlots>,
     /// Set for a reserved slot.
     kept: Option<OpenConnection>,
 }
@@ -73,7 +73,7 @@ impl ConnectionSlots {
         let mut state = self.state();
         if state.open < CONNECTIONS_MAX - CONNECTIONS_FOR_TOKEN {
             state.open += 1;
-            return Some(ConnectionSlot { places: self.clone(), kept: None });
+            return Some(ConnectionSlot { slots: self.clone(), kept: None });
         }
         if state.with_token + state.without.len() >= CONNECTIONS_FOR_TOKEN {
             state.without.pop_front()?.1.notify_one();
@@ -82,7 +82,7 @@ impl ConnectionSlots {
         state.next += 1;
         state.without.push_back((number, evicted.clone()));
         let kept = OpenConnection { number, evicted, has_token: AtomicBool::new(false) };
-        Some(ConnectionSlot { places: self.clone(), kept: Some(kept) })
+        Some(ConnectionSlot { slots: self.clone(), kept: Some(kept) })
     }
 }
 
@@ -95,7 +95,7 @@ impl ConnectionSlot {
     /// Records that the slot's owner has presented the token.
     pub(crate) fn show_token(&self) {
         let Some(kept) = &self.kept else { return };
-        let mut state = self.places.state();
+        let mut state = self.slots.state();
         let before = state.without.len();
         state.without.retain(|(number, _)| *number != kept.number);
         // A connection that was already chosen for closing is still closed.
@@ -116,7 +116,7 @@ impl ConnectionSlot {
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let mut state = self.places.state();
+        let mut state = self.slots.state();
         match &self.kept {
             None => state.open -= 1,
             Some(kept) if kept.has_token.load(Ordering::Relaxed) => state.with_token -= 1,
@@ -131,28 +131,28 @@ mod tests {
 
     #[test]
     fn new_connections_evict_tokenless_ones() {
-        let places = Arc::<ConnectionSlots>::default();
-        let enter = || places.enter();
+        let slots = Arc::<ConnectionSlots>::default();
+        let enter = || slots.enter();
         let mut open: Vec<_> = (CONNECTIONS_FOR_TOKEN..CONNECTIONS_MAX).map(|_| enter().unwrap()).collect();
-        assert!(open.iter().all(|place| !place.is_kept()));
+        assert!(open.iter().all(|slot| !slot.is_kept()));
         let silent: Vec<_> = (0..CONNECTIONS_FOR_TOKEN).map(|_| enter().unwrap()).collect();
         assert!(silent.iter().all(ConnectionSlot::is_kept));
         // A further connection evicts the oldest one.
         let with_token: Vec<_> = (0..CONNECTIONS_FOR_TOKEN).map(|_| enter().unwrap()).collect();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        silent.iter().for_each(|place| runtime.block_on(place.evicted()));
+        silent.iter().for_each(|slot| runtime.block_on(slot.evicted()));
         with_token.iter().for_each(ConnectionSlot::show_token);
         silent.iter().for_each(ConnectionSlot::show_token);
         assert!(enter().is_none(), "all have the token");
         drop(silent);
         assert!(enter().is_none());
         open.pop();
-        assert!(enter().is_some_and(|place| !place.is_kept()));
+        assert!(enter().is_some_and(|slot| !slot.is_kept()));
         drop(with_token);
         open.push(enter().unwrap());
-        assert!(enter().is_some_and(|place| place.is_kept()));
+        assert!(enter().is_some_and(|slot| slot.is_kept()));
         drop(open);
-        let state = places.state();
+        let state = slots.state();
         assert_eq!((state.open, state.with_token, state.without.len()), (0, 0, 0));
     }
 }

@@ -206,7 +206,7 @@ impl Feed {
         let Some(known) = inner.routers.get_mut(router) else { return };
         let change = known.change_to(&look);
         *known = look;
-        self.tell(router, change);
+        self.publish_change(router, change);
     }
 
     /// Stores one section of a router and leaves the rest unchanged.
@@ -217,12 +217,12 @@ impl Feed {
         look.sections.insert(name, section);
         let change = known.change_to(&look);
         *known = look;
-        self.tell(router, change);
+        self.publish_change(router, change);
     }
 
     /// Called under the lock, so that no change is lost between a stream's whole state and its
     /// first event.
-    fn tell(&self, router: usize, change: Option<Value>) {
+    fn publish_change(&self, router: usize, change: Option<Value>) {
         let Some(Value::Object(mut change)) = change else { return };
         change.insert("router".into(), router.into());
         // The last receiver may be gone.
@@ -398,9 +398,9 @@ mod tests {
         assert!(!feed.wants_names(0) && feed.watch_names(1).is_none());
         let mut names = feed.watch_names(0).unwrap();
         assert!(feed.wants_names(0) && !feed.wants_names(1));
-        let told = NAMES_WAITING_MAX as u64 + 1;
-        (1..=told).for_each(|n| feed.publish_names(0, &json!({ "n": n })));
-        assert_eq!(next(&mut names), ("names".into(), json!({"n": told + 1 - NAMES_WAITING_MAX as u64})));
+        let sent = NAMES_WAITING_MAX as u64 + 1;
+        (1..=sent).for_each(|n| feed.publish_names(0, &json!({ "n": n })));
+        assert_eq!(next(&mut names), ("names".into(), json!({"n": sent + 1 - NAMES_WAITING_MAX as u64})));
         drop(names);
         assert!(!feed.wants_names(0));
         // Each occupies a slot of a stream.

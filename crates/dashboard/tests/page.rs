@@ -84,15 +84,15 @@ fn changes_need_the_right_token() {
     let wrong = "0".repeat(32);
     for token in ["", "Authorization: Bearer \r\n", &format!("Authorization: Bearer {wrong}\r\n")] {
         for path in ["/api/act", "/api/explore"] {
-            let asked = world.ask(&format!("POST {path} HTTP/1.1\r\nHost: localhost\r\n{token}"), &body);
-            assert_eq!(asked.status, 401, "{path} {token}");
+            let response = world.ask(&format!("POST {path} HTTP/1.1\r\nHost: localhost\r\n{token}"), &body);
+            assert_eq!(response.status, 401, "{path} {token}");
         }
     }
     assert!(!has_it(), "nothing was done");
     let token = world.page.token();
-    let asked = world
+    let response = world
         .ask(&format!("POST /api/act HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}"), &body);
-    assert_eq!((asked.status, has_it()), (200, true), "{asked:?}");
+    assert_eq!((response.status, has_it()), (200, true), "{response:?}");
     let remove = json!({"router": 0, "do": "route_remove", "prefix": "/lab", "face": 1, "origin": "static"});
     assert_eq!((world.post("/api/act", &remove).status, has_it()), (200, false));
     for (body, status) in [
@@ -145,16 +145,16 @@ fn a_page_follows_the_routers_state() {
 #[test]
 fn hot_names_require_the_token() {
     let world = World::new();
-    let ask = |query: &str, token: &str| {
+    let subscribe = |query: &str, token: &str| {
         let token =
             if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
         let request = format!("GET /api/names{query} HTTP/1.1\r\nHost: localhost\r\n{token}\r\n");
         Events::of(world.connect(), &request)
     };
     let token = world.page.token();
-    assert_eq!(ask("?router=0", "").status, 401, "names of others need the token");
+    assert_eq!(subscribe("?router=0", "").status, 401, "names of others need the token");
     for query in ["", "?router=", "?router=1", "?router=-1", "?names=0"] {
-        assert_eq!(ask(query, token).status, 400, "{query}");
+        assert_eq!(subscribe(query, token).status, 400, "{query}");
     }
     // A trace is a command, and the page gives no other by itself.
     let commands = || {
@@ -169,7 +169,7 @@ fn hot_names_require_the_token() {
     let _page = world.watch();
     after_looks(3);
     assert_eq!(commands(), 0, "names are not sampled");
-    let mut names = ask("?router=0", token);
+    let mut names = subscribe("?router=0", token);
     assert_eq!(names.status, 200);
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -180,11 +180,11 @@ fn hot_names_require_the_token() {
                 client.connection().express(&InterestBuilder::new(name)).unwrap();
             }
         });
-        let told = names.until("the requested names", |name, data| {
+        let sample = names.until("the requested names", |name, data| {
             name == "names" && data["names"][0]["prefix"] == "/lab/%3Cb%3E"
         });
         stop.store(true, Ordering::Relaxed);
-        assert_eq!(told["names"][0]["part"], 1.0);
+        assert_eq!(sample["names"][0]["part"], 1.0);
     });
     assert!(commands() > 0);
     drop(names);
@@ -284,8 +284,8 @@ fn tokenless_programs_do_not_block_operators() {
     let mut halves: Vec<_> = (0..2 * CONNECTIONS_MAX).map(|_| half()).collect();
     for _ in 0..10 {
         assert_eq!(world.get("/").status, 200, "the page's files");
-        let asked = format!("GET /api/token HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}");
-        assert_eq!(world.ask(&asked, "").status, 200);
+        let lines = format!("GET /api/token HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}");
+        assert_eq!(world.ask(&lines, "").status, 200);
         halves.push(half());
     }
     let request =
@@ -332,16 +332,16 @@ fn excess_actions_are_refused_as_busy() {
         let refused = || page.counters().refused_busy.load(Ordering::Relaxed);
         let before = refused();
         let (address, request) = (page.address(), request_with_token(&page, path, &body));
-        let (told, hear) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         for _ in 0..=at_once {
-            let (told, request) = (told.clone(), request.clone());
+            let (sender, request) = (sender.clone(), request.clone());
             thread::spawn(move || {
                 let mut stream = std::net::TcpStream::connect(address).unwrap();
                 stream.write_all(request.as_bytes()).unwrap();
-                told.send(answer(stream).status)
+                sender.send(answer(stream).status)
             });
         }
-        assert_eq!(hear.recv_timeout(Duration::from_secs(60)).unwrap(), 503, "{path}");
+        assert_eq!(receiver.recv_timeout(Duration::from_secs(60)).unwrap(), 503, "{path}");
         assert_eq!(refused() - before, 1, "the others wait for the router");
     }
 }

@@ -377,10 +377,10 @@ mod tests {
         authenticator: &mut Authenticator,
         wire: &[u8],
         uri: &str,
-        who: Requester,
+        requester: Requester,
     ) -> Result<(), String> {
         let interest = InterestView::parse(wire).unwrap();
-        authenticator.allow(Act::RegisterOwn(name(uri).as_name()), &interest, &who, NOW)
+        authenticator.allow(Act::RegisterOwn(name(uri).as_name()), &interest, &requester, NOW)
     }
 
     #[test]
@@ -389,12 +389,12 @@ mod tests {
         let mut authenticator = authenticator(certificate);
         let at = |n| command(&signer, NOW.unix_ms + n);
         // A command that `look` has verified is accepted later.
-        let who = &Requester::Unknown;
+        let requester = &Requester::Unknown;
         let wire = at(1);
         let interest = InterestView::parse(&wire).unwrap();
         let mut look = |uri: &str| {
             let of = name(uri);
-            authenticator.look(Act::RegisterOwn(of.as_name()), &interest, who, NOW)
+            authenticator.look(Act::RegisterOwn(of.as_name()), &interest, requester, NOW)
         };
         assert_eq!(
             look("/alice/x").unwrap(),
@@ -468,7 +468,7 @@ mod tests {
         let (_, certificate) = key("/alice/KEY/1");
         let mut authenticator = authenticator(certificate);
         let digest = command(&Signer::digest_sha256(), NOW.unix_ms);
-        let mut refused = |who| try_to(&mut authenticator, &digest, "/x", who).unwrap_err();
+        let mut refused = |requester| try_to(&mut authenticator, &digest, "/x", requester).unwrap_err();
         assert!(refused(Requester::Loopback(7)).contains("user 7 may not register /x: see [authorization]"));
         let text = refused(Requester::Nameless("it was closed".into()));
         assert!(text.contains("no key") && text.contains("it was closed"), "{text}");

@@ -155,7 +155,7 @@ mod tests {
         }
     }
 
-    fn ask(events: &mut Events, seq_num: Option<u64>, now_ns: u64) -> Subscription {
+    fn subscribe(events: &mut Events, seq_num: Option<u64>, now_ns: u64) -> Subscription {
         events.subscribe(EventRequest { seq_num }, Reader::User(1), 4 * SECOND_NS, now_ns)
     }
 
@@ -175,9 +175,9 @@ mod tests {
     #[test]
     fn a_subscriber_waits_for_each_event() {
         let mut events = Events::new(FIRST);
-        assert_eq!(ask(&mut events, None, 0), Subscription::HeldInterest);
+        assert_eq!(subscribe(&mut events, None, 0), Subscription::HeldInterest);
         assert_eq!(read(&events.push(&event(1), 1).unwrap()), (FIRST, 1));
-        assert_eq!(ask(&mut events, Some(FIRST + 1), 2), Subscription::HeldInterest);
+        assert_eq!(subscribe(&mut events, Some(FIRST + 1), 2), Subscription::HeldInterest);
         assert_eq!(read(&events.push(&event(2), 3).unwrap()), (FIRST + 1, 2));
         assert_eq!(events.push(&event(3), 4), None, "nobody waits");
     }
@@ -190,23 +190,23 @@ mod tests {
         }
         let late = 100 * SECOND_NS;
         for n in 0..5 {
-            assert_eq!(answer(ask(&mut events, Some(FIRST + n), late)), Some((FIRST + n, n)));
+            assert_eq!(answer(subscribe(&mut events, Some(FIRST + n), late)), Some((FIRST + n, n)));
         }
-        assert_eq!(ask(&mut events, Some(FIRST + 5), late), Subscription::HeldInterest);
+        assert_eq!(subscribe(&mut events, Some(FIRST + 5), late), Subscription::HeldInterest);
     }
 
     #[test]
     fn a_new_subscriber_gets_the_newest_event() {
         let mut events = Events::new(FIRST);
         events.push(&event(1), 0);
-        assert_eq!(answer(ask(&mut events, None, SECOND_NS - 1)), Some((FIRST, 1)));
-        assert_eq!(ask(&mut events, None, SECOND_NS), Subscription::HeldInterest);
+        assert_eq!(answer(subscribe(&mut events, None, SECOND_NS - 1)), Some((FIRST, 1)));
+        assert_eq!(subscribe(&mut events, None, SECOND_NS), Subscription::HeldInterest);
     }
 
     #[test]
     fn an_expired_subscription_is_not_answered() {
         let mut events = Events::new(FIRST);
-        ask(&mut events, Some(FIRST), 0);
+        subscribe(&mut events, Some(FIRST), 0);
         assert_eq!(events.push(&event(1), 4 * SECOND_NS), None);
     }
 
@@ -217,9 +217,9 @@ mod tests {
             for face_id in 0..pushed {
                 events.push(&event(face_id as u64), 0);
             }
-            let first = ask(&mut events, Some(FIRST), 0);
+            let first = subscribe(&mut events, Some(FIRST), 0);
             assert_eq!(answer(first) == Some((FIRST, 0)), expected);
-            assert!(expected || ask(&mut events, Some(FIRST), 0) == Subscription::Gone);
+            assert!(expected || subscribe(&mut events, Some(FIRST), 0) == Subscription::Gone);
         }
     }
 
@@ -227,14 +227,14 @@ mod tests {
     fn the_oldest_subscription_is_evicted() {
         let mut events = Events::new(FIRST);
         for n in 0..SUBSCRIPTIONS_MAX as u64 {
-            assert_eq!(ask(&mut events, Some(FIRST + n), 0), Subscription::HeldInterest);
+            assert_eq!(subscribe(&mut events, Some(FIRST + n), 0), Subscription::HeldInterest);
         }
         assert_eq!(
-            ask(&mut events, Some(FIRST), 0),
+            subscribe(&mut events, Some(FIRST), 0),
             Subscription::HeldInterest,
             "the same one again takes no room"
         );
-        assert_eq!(ask(&mut events, Some(FIRST + 999), 0), Subscription::HeldInsteadOfOldest);
+        assert_eq!(subscribe(&mut events, Some(FIRST + 999), 0), Subscription::HeldInsteadOfOldest);
         assert_eq!(events.held.len(), SUBSCRIPTIONS_MAX);
         assert!(events.push(&event(1), 1).is_some(), "the renewed one is not the oldest");
         assert!(events.push(&event(2), 1).is_none(), "the oldest gave way");

@@ -414,12 +414,14 @@ impl Management {
         now: Now,
     ) -> Result<(), ControlResponse> {
         let refuse = |text: String| ControlResponse::new(status_code::UNAUTHORIZED, text);
-        let who = &incoming.requester;
-        if request.scope == Scope::Localhop && !self.authenticator.answers_localhop(request.command, who) {
+        let requester = &incoming.requester;
+        if request.scope == Scope::Localhop
+            && !self.authenticator.answers_localhop(request.command, requester)
+        {
             return Err(refuse(NOT_UNDER_LOCALHOP.into()));
         }
         let act = Act::of(request.command, parameters, incoming.face_id, |name| tables.bpt_routed(name));
-        self.authenticator.allow(act, interest, who, now).map_err(refuse)?;
+        self.authenticator.allow(act, interest, requester, now).map_err(refuse)?;
         not_reserved(request.command, parameters).map_err(refuse)
     }
 
@@ -438,12 +440,12 @@ impl Management {
         if command != Command::FacesUpdate {
             modules::required_name(&parameters)?;
         }
-        let who = &incoming.requester;
-        let ground = if scope == Scope::Localhop && !self.authenticator.answers_localhop(command, who) {
+        let requester = &incoming.requester;
+        let ground = if scope == Scope::Localhop && !self.authenticator.answers_localhop(command, requester) {
             Err(("localhop", NOT_UNDER_LOCALHOP.into()))
         } else {
             let act = Act::of(command, &parameters, incoming.face_id, |name| tables.bpt_routed(name));
-            let ground = self.authenticator.look(act, interest, who, now);
+            let ground = self.authenticator.look(act, interest, requester, now);
             let ground = ground.map_err(|refusal| (refusal.cause, refusal.text));
             ground.and_then(|rule| {
                 not_reserved(command, &parameters).map(|()| rule).map_err(|why| ("reserved", why))
@@ -516,7 +518,7 @@ impl Management {
         let known = self.productions.iter_mut().find(|known| known.name.as_name() == interest.name);
         if let Some(known) = known {
             self.counters.datasets_joined += 1;
-            superuser_until_ns.into_iter().for_each(|until_ns| known.superuser_asks(until_ns));
+            superuser_until_ns.into_iter().for_each(|until_ns| known.superuser_waits(until_ns));
             return None;
         }
         let may_read = match request.dataset {
@@ -544,7 +546,7 @@ impl Management {
                 now.ns,
             ));
         };
-        superuser_until_ns.into_iter().for_each(|until_ns| production.superuser_asks(until_ns));
+        superuser_until_ns.into_iter().for_each(|until_ns| production.superuser_waits(until_ns));
         if production.step(control.tables, now.ns) {
             return Some(self.publish(production, now));
         }

@@ -224,8 +224,8 @@ impl Policy {
         if act == Act::Report {
             return Some(Ground::Consumer);
         }
-        let mut fit = self.users.iter().filter(|(who, _)| who.is_none_or(|who| who == uid));
-        fit.find(|(_, rights)| rights.allow(act)).map(|(who, rights)| Ground::Rule(*who, rights))
+        let mut fit = self.users.iter().filter(|(user, _)| user.is_none_or(|user| user == uid));
+        fit.find(|(_, rights)| rights.allow(act)).map(|(user, rights)| Ground::Rule(*user, rights))
     }
 
     /// The rule by which the owner of the key of this name may do `act`.

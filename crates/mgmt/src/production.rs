@@ -66,7 +66,7 @@ impl Production {
 
     /// Reports that a superuser waits for the dataset until `until_ns`. A production that other
     /// readers started is restarted, because a superuser must receive the present state.
-    pub(crate) fn superuser_asks(&mut self, until_ns: u64) {
+    pub(crate) fn superuser_waits(&mut self, until_ns: u64) {
         if self.superuser_until_ns.is_none() {
             self.content.clear();
             match &mut self.cursor {

@@ -58,16 +58,16 @@ fn only_managers_see_the_disk_folder() {
         ..CsDiskStatus::default()
     });
     world.command(Command::CsPin, &named("/secret"), 1, Requester::User(0));
-    let shown = |who: Requester| -> CsDiskStatus {
-        blocks(&world.dataset_for(Dataset::CsDisk, who)).next().unwrap().unwrap()
+    let shown = |requester: Requester| -> CsDiskStatus {
+        blocks(&world.dataset_for(Dataset::CsDisk, requester)).next().unwrap().unwrap()
     };
     let root = shown(Requester::User(0));
     assert_eq!((&root.folder[..], &root.pinned[..]), ("/disk", &[name("/secret")][..]));
     assert!(root.trouble.as_deref().is_some_and(|trouble| trouble.contains("/disk")));
-    for who in [USER, Requester::Loopback(0), Requester::Unknown, Requester::Nameless("gone".into())] {
-        let other = shown(who.clone());
-        assert_eq!((&other.folder[..], &other.pinned[..]), ("", &[][..]), "{who:?}");
-        assert!(other.trouble.is_some_and(|trouble| !trouble.contains("/disk")), "{who:?}");
+    for requester in [USER, Requester::Loopback(0), Requester::Unknown, Requester::Nameless("gone".into())] {
+        let other = shown(requester.clone());
+        assert_eq!((&other.folder[..], &other.pinned[..]), ("", &[][..]), "{requester:?}");
+        assert!(other.trouble.is_some_and(|trouble| !trouble.contains("/disk")), "{requester:?}");
         assert_eq!((other.octets_max, other.records), (root.octets_max, root.records));
     }
 }

@@ -9,33 +9,33 @@ fn users_see_limited_name_explanations() {
     let own = world.add_face("fd://1");
     let route = Route { face_id: own, flags: route_flags::CHILD_INHERIT, ..Route::default() };
     world.tables.rib_register(&name("/home"), &route, NOW.ns).unwrap();
-    let ask = |of: &str, who: Requester, is_local: bool| {
+    let explain = |of: &str, requester: Requester, is_local: bool| {
         let interest = InterestBuilder::new(explain_name(Scope::Localhost, &name(of)));
         let interest = interest.can_be_prefix().must_be_fresh().build();
-        let (replies, _) = world.ask_from(&interest, own, is_local, who);
+        let (replies, _) = world.ask_from(&interest, own, is_local, requester);
         let data = DataView::parse(&replies[0]).unwrap();
         let is_nack = data.content_type == ContentType::Nack;
         (!is_nack).then(|| blocks::<Explained>(data.content).next().unwrap().unwrap())
     };
-    let root = ask("/many/1", Requester::User(0), true).expect("root may know");
+    let root = explain("/many/1", Requester::User(0), true).expect("root may know");
     assert_eq!(root.cached.clone().expect("it is cached").name, name("/many/1"));
     assert_eq!((root.is_partial, root.asker, root.refusal.as_str()), (false, own, ""));
-    let user = ask("/many/1", USER, true).expect("whoever is on this machine may ask");
+    let user = explain("/many/1", USER, true).expect("whoever is on this machine may ask");
     assert_eq!((user.is_partial, user.cached.clone(), user.pending.len()), (true, None, 0));
     assert!(user.refusal.contains("user 1000 may neither register nor bind /many/1"), "{}", user.refusal);
     let rights = |of: &Explained| of.rights.iter().map(|right| right.is_allowed).collect::<Vec<_>>();
     assert_eq!((rights(&root), root.uid), (vec![true; 3], Some(0)));
     assert_eq!((rights(&user), user.uid), (vec![false; 3], Some(1000)));
-    let home = ask("/home/x/y", USER, true).unwrap();
+    let home = explain("/home/x/y", USER, true).unwrap();
     assert_eq!((home.refusal.as_str(), home.prefix), ("", Some(name("/home"))));
     assert_eq!(
         home.routes.iter().map(|r| (&r.prefix, r.route.face_id)).collect::<Vec<_>>(),
         [(&name("/home"), own)]
     );
-    let reserved = ask("/localhost/nfd/x", Requester::User(0), true).unwrap();
+    let reserved = explain("/localhost/nfd/x", Requester::User(0), true).unwrap();
     assert!(reserved.refusal.contains("may neither"), "management's own names are nobody's");
     for stranger in [Requester::Unknown, Requester::Nameless("it left".into())] {
-        assert!(ask("/many/1", stranger.clone(), true).is_none(), "{stranger:?}");
+        assert!(explain("/many/1", stranger.clone(), true).is_none(), "{stranger:?}");
     }
     let unnamed =
         InterestBuilder::new(Dataset::NameExplain.prefix(Scope::Localhost)).can_be_prefix().must_be_fresh();
@@ -53,14 +53,14 @@ fn inherited_routes_stop_at_a_capture() {
     add("/a", far, route_flags::CHILD_INHERIT);
     add("/a/b", near, 0);
     add("/a/b/c", near, 0);
-    let told = |of: &str| {
+    let routes_of = |of: &str| {
         let all = namely_mgmt::Tables::explain(&world.tables, name(of).as_name(), NOW.ns).routes;
         all.iter().map(|route| (route.prefix.to_string(), route.route.face_id)).collect::<Vec<_>>()
     };
     let inherited = [("/a/b/c".to_owned(), near), ("/a".to_owned(), far), ("/".to_owned(), top)];
-    assert_eq!(told("/a/b/c/d"), inherited, "that of /a/b is for itself alone");
+    assert_eq!(routes_of("/a/b/c/d"), inherited, "that of /a/b is for itself alone");
     add("/a", far, route_flags::CHILD_INHERIT | route_flags::CAPTURE);
-    assert_eq!(told("/a/b/c/d"), inherited[..2]);
+    assert_eq!(routes_of("/a/b/c/d"), inherited[..2]);
 }
 
 #[test]
@@ -76,27 +76,27 @@ fn a_trace_needs_the_management_right() {
     let refused = none.command(Command::TraceStart, &of(Some("/a"), None), face, root.clone());
     assert_eq!((refused.code, refused.text.contains("kernel")), (500, true), "it can trace nothing");
     let world = World { traces: Some(Begun::default()), ..World::new() };
-    let ask = |command, parameters: &ControlParameters, who: &Requester| {
-        world.command(command, parameters, face, who.clone())
+    let run = |command, parameters: &ControlParameters, requester: &Requester| {
+        world.command(command, parameters, face, requester.clone())
     };
     for command in [Command::TraceStart, Command::TraceRead, Command::TraceStop] {
-        assert_eq!(ask(command, &of(Some("/home/x"), None), &USER).code, 403, "{command}");
+        assert_eq!(run(command, &of(Some("/home/x"), None), &USER).code, 403, "{command}");
     }
-    assert_eq!(ask(Command::TraceStart, &of(None, None), &root).code, 400);
-    assert_eq!(ask(Command::TraceRead, &of(Some("/a"), None), &root).code, 400);
-    for (asked_ms, given_ms) in [
+    assert_eq!(run(Command::TraceStart, &of(None, None), &root).code, 400);
+    assert_eq!(run(Command::TraceRead, &of(Some("/a"), None), &root).code, 400);
+    for (requested_ms, given_ms) in [
         (None, TRACE_TIME_MS_MAX),
         (Some(5), 5),
         (Some(TRACE_TIME_MS_MAX), TRACE_TIME_MS_MAX),
         (Some(TRACE_TIME_MS_MAX + 1), TRACE_TIME_MS_MAX),
     ] {
         let started =
-            ask(Command::TraceStart, &of(Some("/a"), asked_ms), &root).parameters().unwrap().unwrap();
+            run(Command::TraceStart, &of(Some("/a"), requested_ms), &root).parameters().unwrap().unwrap();
         assert_eq!((started.trace_id.is_some(), started.expiration_period_ms), (true, Some(given_ms)));
     }
     assert_eq!(world.traces.as_ref().unwrap().0.borrow()[1], (name("/a"), 5, face));
     let numbered = |id| ControlParameters { trace_id: Some(id), ..ControlParameters::default() };
-    let part = ask(Command::TraceRead, &numbered(1), &root);
+    let part = run(Command::TraceRead, &numbered(1), &root);
     let parameters = part.parameters().unwrap().unwrap();
     assert_eq!((parameters.count, parameters.flags), (Some(7), Some(1)));
     let rest = &part.body[parameters.to_vec().len()..];
@@ -104,9 +104,9 @@ fn a_trace_needs_the_management_right() {
     assert_eq!((entries.len(), &entries[0].name), (1, &name("/a")));
     assert!(entries[0].octets + 1_000 < namely_wire::PACKET_OCTETS_MAX as u64, "there is room around it");
     for command in [Command::TraceRead, Command::TraceStop] {
-        assert_eq!(ask(command, &numbered(99), &root).code, 404);
+        assert_eq!(run(command, &numbered(99), &root).code, 404);
     }
-    assert_eq!(ask(Command::TraceStop, &numbered(1), &root).code, 200);
+    assert_eq!(run(Command::TraceStop, &numbered(1), &root).code, 200);
 }
 
 #[test]
@@ -121,28 +121,28 @@ fn network_explanations_are_rate_limited() {
         world.tables.fib().add_nexthop(name("/a").as_name(), FaceId(id), id).unwrap();
     }
     let mut number = 0;
-    let mut ask = |uri: &str| {
+    let mut query = |uri: &str| {
         number += 1;
         let interest = InterestBuilder::new(hop_name(&name(uri), number)).build();
         world.ask_from(&interest, far, false, Requester::Unknown).0
     };
-    assert!(ask("/a/b").is_empty(), "off unless it is wanted");
+    assert!(query("/a/b").is_empty(), "off unless it is wanted");
     let wants = Policy { explain_to_network: true, ..policy() };
     world.management.borrow_mut().set_policy(wants);
-    let replies = ask("/a/b");
+    let replies = query("/a/b");
     let answer = HopAnswer::decode(DataView::parse(&replies[0]).unwrap().content).unwrap();
     assert_eq!((answer.from.as_str(), answer.prefix), ("udp4://192.0.2.1:6363", Some(name("/a"))));
-    let told: Vec<_> = answer.next.iter().map(|next| (next.uri.as_str(), next.cost)).collect();
-    assert_eq!(told, [("", near), ("udp4://192.0.2.9:6363", next)], "not back, and no socket's name");
+    let nexthops: Vec<_> = answer.next.iter().map(|next| (next.uri.as_str(), next.cost)).collect();
+    assert_eq!(nexthops, [("", near), ("udp4://192.0.2.9:6363", next)], "not back, and no socket's name");
     assert!(
-        ask("/localhost/nfd/faces")
+        query("/localhost/nfd/faces")
             .iter()
             .all(|reply| HopAnswer::decode(DataView::parse(reply).unwrap().content).is_err())
     );
     for _ in 1..HOP_ANSWERS_PER_SECOND_MAX {
-        assert_eq!(ask("/x").len(), 1);
+        assert_eq!(query("/x").len(), 1);
     }
-    assert!(ask("/x").is_empty(), "one more in a second");
+    assert!(query("/x").is_empty(), "one more in a second");
     let counted = world.management.borrow().counters();
     let expected = (u64::from(HOP_ANSWERS_PER_SECOND_MAX), 1);
     assert_eq!((counted.hop_answers, counted.hop_answers_refused), expected);
@@ -155,12 +155,12 @@ fn explained_nexthops_have_a_limit() {
         ..Config::new(sha256)
     });
     world.management.borrow_mut().set_policy(Policy { explain_to_network: true, ..policy() });
-    let asks = world.add_face("udp4://192.0.2.1:6363");
+    let querier = world.add_face("udp4://192.0.2.1:6363");
     for (hops, number) in (1..=HOP_NEXT_MAX + 1).zip(0..) {
         let face = world.add_face("udp4://192.0.2.9:6363");
         world.tables.fib().add_nexthop(name("/a").as_name(), FaceId(face), 0).unwrap();
         let interest = InterestBuilder::new(hop_name(&name("/a"), number)).build();
-        let replies = world.ask_from(&interest, asks, false, Requester::Unknown).0;
+        let replies = world.ask_from(&interest, querier, false, Requester::Unknown).0;
         let answer = HopAnswer::decode(DataView::parse(&replies[0]).unwrap().content).unwrap();
         assert_eq!(answer.next.len(), hops.min(HOP_NEXT_MAX));
     }
@@ -170,26 +170,26 @@ fn explained_nexthops_have_a_limit() {
 fn a_rights_query_changes_nothing() {
     let world = World::new();
     let own = world.add_face("fd://1");
-    let right = |command, of: &ControlParameters, who: Requester| {
-        let asked = world.command(command, of, own, who);
-        assert_eq!(asked.code, 200, "{}", asked.text);
-        blocks::<ExplainedRight>(&asked.body).next().unwrap().unwrap()
+    let right = |command, of: &ControlParameters, requester: Requester| {
+        let answer = world.command(command, of, own, requester);
+        assert_eq!(answer.code, 200, "{}", answer.text);
+        blocks::<ExplainedRight>(&answer.body).next().unwrap().unwrap()
     };
-    let register = |uri: &str, who| right(Command::RightsRegister, &named(uri), who);
+    let register = |uri: &str, requester| right(Command::RightsRegister, &named(uri), requester);
     let allowed = register("/home/x", USER);
     assert_eq!(
         (allowed.command.as_str(), allowed.is_allowed, allowed.cause.as_str()),
         ("rib/register", true, "")
     );
     assert_eq!(world.tables.rib_routes(&name("/home/x"), NOW.ns), [], "nothing was registered");
-    for (uri, who, cause) in [
+    for (uri, requester, cause) in [
         ("/work", USER, "not_trusted"),
         ("/home/x", Requester::Unknown, "not_trusted"),
         ("/localhost/nfd/x", Requester::User(0), "reserved"),
     ] {
-        let refused = register(uri, who.clone());
-        assert_eq!((refused.is_allowed, refused.cause.as_str()), (false, cause), "{uri} {who:?}");
-        assert_eq!(world.command(Command::RibRegister, &named(uri), own, who).code, 403);
+        let refused = register(uri, requester.clone());
+        assert_eq!((refused.is_allowed, refused.cause.as_str()), (false, cause), "{uri} {requester:?}");
+        assert_eq!(world.command(Command::RibRegister, &named(uri), own, requester).code, 403);
     }
     let other = ControlParameters { face_id: Some(own + 1), ..named("/home/x") };
     assert!(right(Command::RightsRegister, &other, USER).is_allowed, "it is about the own face");

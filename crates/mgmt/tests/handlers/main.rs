@@ -174,10 +174,10 @@ impl World {
         command: Command,
         parameters: &ControlParameters,
         face_id: u64,
-        who: Requester,
+        requester: Requester,
     ) -> ControlResponse {
         let interest = signed(command.name(Scope::Localhost, parameters));
-        let (replies, new_face) = self.ask(&interest, face_id, who);
+        let (replies, new_face) = self.ask(&interest, face_id, requester);
         assert!(new_face.is_none());
         response(&replies[0])
     }
@@ -186,10 +186,10 @@ impl World {
         self.dataset_for(dataset, Requester::Unknown)
     }
 
-    fn dataset_for(&self, dataset: Dataset, who: Requester) -> Vec<u8> {
+    fn dataset_for(&self, dataset: Dataset, requester: Requester) -> Vec<u8> {
         let interest =
             InterestBuilder::new(dataset.prefix(Scope::Localhost)).can_be_prefix().must_be_fresh().build();
-        let (replies, _) = self.ask(&interest, 1, who);
+        let (replies, _) = self.ask(&interest, 1, requester);
         DataView::parse(&replies[0]).unwrap().content.to_vec()
     }
 }
@@ -278,7 +278,8 @@ fn the_route_limit_is_per_user() {
         ..Config::new(sha256)
     });
     let (own, other, root) = (world.add_face("fd://1"), world.add_face("fd://2"), Requester::User(0));
-    let register = |uri: &str, face, who| world.command(Command::RibRegister, &named(uri), face, who);
+    let register =
+        |uri: &str, face, requester| world.command(Command::RibRegister, &named(uri), face, requester);
     assert_eq!(register("/home/x", own, USER).code, 200);
     assert_eq!(register("/home/y", own, USER).code, 200);
     let refused = register("/home/z", own, USER);
@@ -298,8 +299,8 @@ fn users_report_data_by_full_name() {
     let own = world.add_face("fd://1");
     let digest = "7".repeat(64);
     let full = named(&format!("/a/sha256digest={digest}"));
-    for (who, code) in [(USER, 200), (Requester::User(0), 200), (Requester::Unknown, 403)] {
-        assert_eq!(world.command(Command::CsReport, &full, own, who).code, code);
+    for (requester, code) in [(USER, 200), (Requester::User(0), 200), (Requester::Unknown, 403)] {
+        assert_eq!(world.command(Command::CsReport, &full, own, requester).code, code);
     }
     assert_eq!(world.command(Command::CsReport, &named("/a"), own, USER).code, 400);
     assert_eq!(world.command(Command::CsReport, &ControlParameters::default(), own, USER).code, 400);
@@ -309,7 +310,7 @@ fn users_report_data_by_full_name() {
 fn other_commands_need_the_management_right() {
     let world = World::new();
     let own = world.add_face("fd://1");
-    let asks = Command::ALL.iter().filter(|command| command.queried_command().is_some()).count() as u64;
+    let queries = Command::ALL.iter().filter(|command| command.queried_command().is_some()).count() as u64;
     for command in Command::ALL.iter().filter(|command| command.queried_command().is_none()) {
         let parameters = ControlParameters { face_id: Some(own), ..named("/work") };
         // These are left out: an announcement has no parameters here, and a face may unbind its own
@@ -322,7 +323,7 @@ fn other_commands_need_the_management_right() {
         assert_ne!(world.command(*command, &parameters, own, Requester::User(0)).code, 403, "{command}");
     }
     let management = world.management.borrow();
-    let refused = Command::ALL.len() as u64 - asks - 3;
+    let refused = Command::ALL.len() as u64 - queries - 3;
     assert_eq!(management.counters().commands_refused, 2 * refused);
     let reasons: BTreeMap<_, _> = management.refusals().collect();
     assert_eq!(reasons, BTreeMap::from([("user_not_allowed", refused), ("not_trusted", refused)]));
@@ -369,14 +370,15 @@ fn nonlocal_faces_answer_only_identified_users() {
     let own = world.add_face("udp4://127.0.0.1:5000");
     world.management.borrow_mut().set_policy(Policy { loopback: Loopback::Manage, ..policy() });
     let nameless = Requester::Nameless("nobody has the port".into());
-    let dataset = |scope, who| {
+    let dataset = |scope, requester| {
         let name = Dataset::StatusGeneral.prefix(scope);
         let interest = InterestBuilder::new(name).can_be_prefix().must_be_fresh().build();
-        let (replies, _) = world.ask_from(&interest, own, false, who);
+        let (replies, _) = world.ask_from(&interest, own, false, requester);
         DataView::parse(&replies[0]).unwrap().content_type == ContentType::Blob
     };
-    let command = |scope, command: Command, who| {
-        let (replies, _) = world.ask_from(&signed(command.name(scope, &named("/home/n"))), own, false, who);
+    let command = |scope, command: Command, requester| {
+        let (replies, _) =
+            world.ask_from(&signed(command.name(scope, &named("/home/n"))), own, false, requester);
         response(&replies[0])
     };
     let user = || Requester::Loopback(1000);
@@ -388,12 +390,12 @@ fn nonlocal_faces_answer_only_identified_users() {
     }
     let unknown = || world.management.borrow().counters().senders_unknown;
     assert_eq!(unknown(), 0);
-    for (i, who) in [nameless.clone(), Requester::Unknown].into_iter().enumerate() {
+    for (i, requester) in [nameless.clone(), Requester::Unknown].into_iter().enumerate() {
         for scope in [Scope::Localhost, Scope::Localhop] {
-            let refused = command(scope, Command::RibRegister, who.clone());
-            assert_eq!(refused.code, 403, "{who:?}");
+            let refused = command(scope, Command::RibRegister, requester.clone());
+            assert_eq!(refused.code, 403, "{requester:?}");
             assert_eq!(refused.text.contains("nobody has the port"), i == 0, "{}", refused.text);
-            assert!(!dataset(scope, who.clone()), "{who:?}");
+            assert!(!dataset(scope, requester.clone()), "{requester:?}");
         }
     }
     assert_eq!(unknown(), 8);
@@ -563,9 +565,9 @@ fn memory_contents_are_listed_in_parts() {
     let mut names: Vec<Name> = (0..600).map(|n| name(&format!("/many/{n}"))).collect();
     names.push(name("/one"));
     cache(&world, &names);
-    let part = |query: &CsListQuery, who: Requester| {
+    let part = |query: &CsListQuery, requester: Requester| {
         let interest = InterestBuilder::new(query.name(Scope::Localhost)).can_be_prefix().must_be_fresh();
-        let (mut replies, _) = world.ask(&interest.build(), 1, who.clone());
+        let (mut replies, _) = world.ask(&interest.build(), 1, requester.clone());
         let mut content = Vec::new();
         for segment in 1.. {
             let data = DataView::parse(&replies[0]).unwrap();
@@ -577,7 +579,7 @@ fn memory_contents_are_listed_in_parts() {
                 break;
             }
             let next = data.name.without_last(1).to_name().join_segment(segment);
-            replies = world.ask(&InterestBuilder::new(next).build(), 1, who.clone()).0;
+            replies = world.ask(&InterestBuilder::new(next).build(), 1, requester.clone()).0;
         }
         blocks::<CsList>(&content).next().map(Result::unwrap)
     };
