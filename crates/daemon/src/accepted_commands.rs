@@ -37,8 +37,8 @@ impl AcceptedCommandsFile {
         if config.authorization.key.is_empty() {
             return None;
         }
-        let opened = place(config)
-            .ok_or_else(|| "no folder for the file: set STATE_DIRECTORY, or listen on a Unix socket".to_owned())
+        let opened = path_of(config)
+            .ok_or_else(|| "there is no folder for it".to_owned())
             .and_then(|path| Self::open_at(&path).map_err(|error| format!("{}: {error}", path.display())));
         opened
             .inspect_err(|why| {
@@ -85,7 +85,7 @@ impl AcceptedCommandsFile {
     }
 }
 
-fn place(config: &Config) -> Option<PathBuf> {
+fn path_of(config: &Config) -> Option<PathBuf> {
     if let Some(folder) = std::env::var_os("STATE_DIRECTORY") {
         return Some(PathBuf::from(folder).join("commands"));
     }
@@ -100,9 +100,9 @@ fn place(config: &Config) -> Option<PathBuf> {
 struct Store(File);
 
 impl AcceptedCommandStore for Store {
-    fn keep(&mut self, place: usize, record: &AcceptedCommand) -> io::Result<()> {
+    fn keep(&mut self, slot: usize, record: &AcceptedCommand) -> io::Result<()> {
         // A completed write is in the kernel, so it survives a crash of this process.
-        self.0.write_all_at(record, (HEAD.len() + place * TAKEN_RECORD_OCTETS) as u64)
+        self.0.write_all_at(record, (HEAD.len() + slot * TAKEN_RECORD_OCTETS) as u64)
     }
 }
 
@@ -118,11 +118,11 @@ mod tests {
         let path = dir.path().join("x.sock.commands");
         let (mut store, former) = AcceptedCommandsFile::open_at(&path).unwrap().into_parts();
         assert!(former.is_empty(), "it is new");
-        for place in [0, TAKEN_RECORDS_MAX - 1] {
-            store.keep(place, &[7; TAKEN_RECORD_OCTETS]).unwrap();
+        for slot in [0, TAKEN_RECORDS_MAX - 1] {
+            store.keep(slot, &[7; TAKEN_RECORD_OCTETS]).unwrap();
         }
         let (_, former) = AcceptedCommandsFile::open_at(&path).unwrap().into_parts();
-        let filled = |place: usize| former[place] == [7; TAKEN_RECORD_OCTETS];
+        let filled = |slot: usize| former[slot] == [7; TAKEN_RECORD_OCTETS];
         assert_eq!((former.len(), filled(0), filled(1)), (TAKEN_RECORDS_MAX, true, false));
         assert!(filled(TAKEN_RECORDS_MAX - 1));
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);

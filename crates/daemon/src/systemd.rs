@@ -45,14 +45,14 @@ impl Watchdog {
     pub(crate) fn start(health: Health) -> Option<Self> {
         let half = sd_notify::watchdog_enabled()? / 2;
         let (stop, stopped) = sync_channel(1);
-        let tell = move || {
+        let run = move || {
             while stopped.recv_timeout(half) == Err(RecvTimeoutError::Timeout) {
                 if health.is_well(half) {
                     notify(&[NotifyState::Watchdog]);
                 }
             }
         };
-        let thread = std::thread::Builder::new().name("namely-watchdog".into()).spawn(tell);
+        let thread = std::thread::Builder::new().name("namely-watchdog".into()).spawn(run);
         thread.inspect_err(|error| tracing::error!("no watchdog thread: {error}")).ok()?;
         Some(Watchdog { _stop: stop })
     }
@@ -66,8 +66,8 @@ fn notify(state: &[NotifyState<'_>]) {
 }
 
 /// Calls `ask` with a sender. Returns true if an answer arrives through it within `patience`.
-pub(crate) fn is_answered(patience: Duration, ask: impl FnOnce(SyncSender<()>)) -> bool {
+pub(crate) fn is_answered(patience: Duration, request: impl FnOnce(SyncSender<()>)) -> bool {
     let (answer, answered) = sync_channel(1);
-    ask(answer);
+    request(answer);
     answered.recv_timeout(patience).is_ok()
 }

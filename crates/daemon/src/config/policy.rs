@@ -27,13 +27,13 @@ impl Authorization {
         };
         policy.superusers = vec![0, rustix::process::geteuid().as_raw()];
         for rule in &self.user {
-            let who = match &rule.user {
+            let user = match &rule.user {
                 User::Any => None,
                 User::Uid(uid) => Some(*uid),
                 User::Name(name) => Some(uid_of(name, passwd)?),
             };
             policy.users.push((
-                who,
+                user,
                 Rights { register: rule.register.clone(), bind: rule.bind.clone(), manage: rule.manage },
             ));
         }
@@ -89,8 +89,8 @@ mod tests {
             vec![user(User::Name("alice".into()), true), user(User::Uid(5), false), user(User::Any, false)];
         let authorization = Authorization { user: rules, ..Authorization::default() };
         let policy = authorization.policy_with(&passwd).unwrap();
-        let who: Vec<Option<u32>> = policy.users.iter().map(|(who, _)| *who).collect();
-        assert_eq!(who, [Some(1007), Some(5), None]);
+        let users: Vec<Option<u32>> = policy.users.iter().map(|(user, _)| *user).collect();
+        assert_eq!(users, [Some(1007), Some(5), None]);
         assert!(policy.superusers.contains(&0));
         for name in ["bob", "ali", "bad", "1007"] {
             let authorization =

@@ -91,7 +91,7 @@ impl ControlThread {
             match next {
                 Ok(ControlEvent::Packet(packet)) => self.packet(&packet),
                 Ok(ControlEvent::Face(event)) => self.face_event(&event),
-                Ok(ControlEvent::Learned(shown)) => self.learn(&shown),
+                Ok(ControlEvent::Learned(route)) => self.learn(&route),
                 Ok(ControlEvent::Woken) => {
                     if self.handle_orders().is_break() || self.handle_notices().is_break() {
                         break;

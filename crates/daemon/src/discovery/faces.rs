@@ -53,7 +53,7 @@ impl LinkFaces {
         if is_adopted && is_of_others {
             self.borrowed.insert(face.face_id);
         } else if is_adopted {
-            self.ask(id, false);
+            self.set_discovery_face(id, false);
         }
         is_adopted
     }
@@ -87,7 +87,7 @@ impl DiscoveryHost for LinkFaces {
     }
 
     /// The workers pass all packets of discovery to the capture queue.
-    fn heard(&mut self) -> Vec<CapturedPacket> {
+    fn received(&mut self) -> Vec<CapturedPacket> {
         Vec::new()
     }
 
@@ -137,7 +137,7 @@ impl DiscoveryHost for LinkFaces {
                     self.plane.hold_mtu(FaceId(face.face_id));
                     // The face receives no Interests without a route until the neighbor is known to
                     // be reachable.
-                    self.ask(FaceId(face.face_id), false);
+                    self.set_discovery_face(FaceId(face.face_id), false);
                     return Some(face.face_id);
                 }
                 Err(CreateFaceError::Exists(face)) => {
@@ -187,9 +187,9 @@ impl DiscoveryHost for LinkFaces {
     }
 
     /// Sets whether a face receives Interests without a route.
-    fn ask(&self, face: FaceId, is_asked: bool) {
+    fn set_discovery_face(&self, face: FaceId, is_on: bool) {
         // It is not an error if the face was closed meanwhile.
-        let _ = self.core.discovery().set(face, is_asked);
+        let _ = self.core.discovery().set(face, is_on);
     }
 
     fn add_discovery_face(&self, face: FaceId, group: FaceId) {

@@ -25,7 +25,7 @@ pub(super) trait DiscoveryHost: Send {
     ) -> Option<FaceId>;
 
     /// The packets received since the last call, in addition to those in the capture queue.
-    fn heard(&mut self) -> Vec<CapturedPacket>;
+    fn received(&mut self) -> Vec<CapturedPacket>;
 
     /// Sends a packet directly on a face, bypassing the forwarder.
     fn send(&mut self, face: FaceId, packet: Vec<u8>);
@@ -53,7 +53,7 @@ pub(super) trait DiscoveryHost: Send {
     fn retry(&mut self, now_ns: u64) -> Option<u64>;
 
     /// Sets whether a face receives Interests without a route.
-    fn ask(&self, face: FaceId, is_asked: bool);
+    fn set_discovery_face(&self, face: FaceId, is_on: bool);
 
     /// Makes a neighbor receive Interests without a route, in addition to its group.
     fn add_discovery_face(&self, face: FaceId, group: FaceId);

@@ -46,7 +46,7 @@ impl KernelLinks {
         self.kernel.rib_unregister(prefix.as_name(), FaceId(face), RouteOrigin::AUTOREG);
     }
 
-    fn hear(&mut self, number: usize, own: MacAddress, index: u32, epoll: BorrowedFd<'_>) {
+    fn open_socket(&mut self, number: usize, own: MacAddress, index: u32, epoll: BorrowedFd<'_>) {
         let component = DISCOVERY.as_bytes().try_into().unwrap_or_default();
         let opened = Messages::open(index, own, component).and_then(|socket| {
             epoll::add(epoll, &socket, EventData::new_u64(0), EventFlags::IN)?;
@@ -80,15 +80,15 @@ impl DiscoveryHost for KernelLinks {
             link.seen.is_some_and(|seen| (seen.index, seen.state.station) == (index, state.station));
         match before.filter(|_| is_same) {
             Some(socket) => self.sockets[number] = Some(socket),
-            None => self.hear(number, MacAddress(own), index, epoll),
+            None => self.open_socket(number, MacAddress(own), index, epoll),
         }
         let group = self.kernel.listen_on(&link.watched.device, DEFAULT_GROUP).ok()?;
         self.far.insert(group, (number, DEFAULT_GROUP));
         (group != link.group.0).then_some(FaceId(group))
     }
 
-    fn heard(&mut self) -> Vec<CapturedPacket> {
-        let mut heard = Vec::new();
+    fn received(&mut self) -> Vec<CapturedPacket> {
+        let mut received = Vec::new();
         for (number, socket) in self.sockets.iter_mut().enumerate() {
             let Some(socket) = socket else { continue };
             for _ in 0..HEARD_AT_ONCE_MAX {
@@ -97,11 +97,11 @@ impl DiscoveryHost for KernelLinks {
                 if concerns_discovery(message.packet) {
                     let source = LinkAddress::Ether(message.source.0);
                     let (link, packet) = (Some(number), message.packet.to_vec());
-                    heard.push(CapturedPacket { link, source, is_unicast: message.is_unicast, packet });
+                    received.push(CapturedPacket { link, source, is_unicast: message.is_unicast, packet });
                 }
             }
         }
-        heard
+        received
     }
 
     fn send(&mut self, face: FaceId, packet: Vec<u8>) {
@@ -166,7 +166,7 @@ impl DiscoveryHost for KernelLinks {
     }
 
     /// The kernel's strategies learn no routes.
-    fn ask(&self, _: FaceId, _: bool) {}
+    fn set_discovery_face(&self, _: FaceId, _: bool) {}
 
     fn add_discovery_face(&self, _: FaceId, _: FaceId) {}
 

@@ -94,7 +94,7 @@ pub(super) struct Link {
     /// Its last state; `None` while the device is missing, down, or without an address.
     pub(super) seen: Option<LinkSnapshot>,
     /// The faces of its neighbors that receive Interests without a route.
-    pub(super) asked: Vec<u64>,
+    pub(super) discovery_faces: Vec<u64>,
     /// The faces of neighbors with an MTU below that of the group.
     pub(super) small: Vec<u64>,
 }

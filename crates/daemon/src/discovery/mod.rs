@@ -153,16 +153,16 @@ impl DiscoveryThread {
             if self.monitor.take_changes() || look_ns.is_some() {
                 self.poll_devices(&mut actions);
             }
-            let from_home = self.home.heard();
+            let from_home = self.home.received();
             for overheard in self.tap.take().into_iter().chain(from_home) {
                 let Some(link) = self.link_of(&overheard) else { continue };
-                let heard = ReceivedPacket {
+                let received = ReceivedPacket {
                     interface: InterfaceId(link as u32),
                     source: overheard.source,
                     is_unicast: overheard.is_unicast,
                     packet: &overheard.packet,
                 };
-                self.machine.lock().receive(heard, clock::monotonic_ns(), &mut actions);
+                self.machine.lock().hear(received, clock::monotonic_ns(), &mut actions);
                 self.carry_out(&mut actions);
             }
             while let Ok(order) = self.orders.try_recv() {
@@ -207,19 +207,19 @@ impl DiscoveryThread {
         drop(machine);
         for (link, neighbours) in self.links.iter_mut().zip(faces) {
             let is_few = neighbours.len() <= ASKED_ONE_BY_ONE_MAX;
-            let asked: Vec<u64> = neighbours.iter().filter(|_| is_few).map(|n| n.face).collect();
+            let discovery_faces: Vec<u64> = neighbours.iter().filter(|_| is_few).map(|n| n.face).collect();
             let small: Vec<u64> = neighbours.iter().filter(|n| n.is_small).map(|n| n.face).collect();
             // It is not an error if the face was closed meanwhile.
-            for face in link.asked.iter().filter(|face| !asked.contains(face)) {
-                self.home.ask(FaceId(*face), false);
+            for face in link.discovery_faces.iter().filter(|face| !discovery_faces.contains(face)) {
+                self.home.set_discovery_face(FaceId(*face), false);
             }
-            for face in asked.iter().filter(|face| !link.asked.contains(face)) {
+            for face in discovery_faces.iter().filter(|face| !link.discovery_faces.contains(face)) {
                 self.home.add_discovery_face(FaceId(*face), link.group);
             }
             if small != link.small {
                 self.home.copy_to(link.group, &small);
             }
-            (link.asked, link.small) = (asked, small);
+            (link.discovery_faces, link.small) = (discovery_faces, small);
         }
     }
 

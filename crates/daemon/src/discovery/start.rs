@@ -55,7 +55,7 @@ impl Service for NeighborDiscovery {
                 Some(kernel) => listen_on(kernel, &watched)?,
                 None => group(plane, &watched)?,
             };
-            Ok(Link { watched, group, seen: None, asked: Vec::new(), small: Vec::new() })
+            Ok(Link { watched, group, seen: None, discovery_faces: Vec::new(), small: Vec::new() })
         };
         let links = WatchedLink::all(start.config).into_iter().map(with_group);
         let links = links.collect::<Result<_, Failure>>()?;

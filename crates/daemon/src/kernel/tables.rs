@@ -20,10 +20,10 @@ use super::{Kernel, counters, noted, of};
 const NS_PER_MS: u64 = 1_000_000;
 
 /// The files of /proc/net/nnet with listed counters, and the prefixes of their labels.
-const SHOWN: [(&str, &str); 2] = [("drops", "forwarder."), ("stats", "kernel.")];
+const LISTED: [(&str, &str); 2] = [("drops", "forwarder."), ("stats", "kernel.")];
 
 /// The listed counters of the content store, in addition to those of an external store.
-const SHOWN_OF_CS: [&str; 3] = ["refused", "evicted", "octets"];
+const LISTED_OF_CS: [&str; 3] = ["refused", "evicted", "octets"];
 
 impl Kernel {
     /// The longest prefix of `name` that has next hops, and its next hops.
@@ -77,11 +77,11 @@ impl Tables for Kernel {
         };
         let of_cs = counters("cs").into_iter().filter(|(_, n)| *n > 0).filter_map(|(label, n)| {
             let is_outside = label.starts_with("cs_disk");
-            let own = SHOWN_OF_CS.contains(&&*label).then(|| format!("forwarder.cs_{label}"));
+            let own = LISTED_OF_CS.contains(&&*label).then(|| format!("forwarder.cs_{label}"));
             own.or_else(|| is_outside.then(|| format!("forwarder.{label}")))
                 .map(|label| Counter::new(label, n))
         });
-        SHOWN.into_iter().flat_map(of_file).chain(of_cs).collect()
+        LISTED.into_iter().flat_map(of_file).chain(of_cs).collect()
     }
 
     /// Returns all entries at once, because the kernel bounds them (`fib_entries_max`).

@@ -99,7 +99,7 @@ impl Causes {
         if due_ns.is_none_or(|due_ns| due_ns > now_ns) {
             return Vec::new();
         }
-        let (mut told, mut next_ns) = (Vec::new(), None);
+        let (mut suppressed, mut next_ns) = (Vec::new(), None);
         for cause in causes.values_mut().filter(|cause| cause.left_out > 0) {
             let ends_ns = cause.began_ns.saturating_add(WINDOW_NS);
             if ends_ns > now_ns {
@@ -107,14 +107,14 @@ impl Causes {
                 continue;
             }
             let count = std::mem::take(&mut cause.left_out);
-            told.push(SuppressedLines {
+            suppressed.push(SuppressedLines {
                 cause: cause.about,
                 message: std::mem::take(&mut cause.message),
                 count,
             });
         }
         *due_ns = next_ns;
-        told
+        suppressed
     }
 }
 
@@ -151,8 +151,8 @@ mod tests {
         for (about, from_ns) in [(one, 0), (two, 50)] {
             (0..LOG_LINES_MAX + 3).for_each(|_| _ = limit.admit(about, from_ns, || "m".into()));
         }
-        let told = limit.over(WINDOW_NS);
-        assert_eq!(told, [SuppressedLines { cause: one, message: "m".into(), count: 3 }]);
+        let suppressed = limit.over(WINDOW_NS);
+        assert_eq!(suppressed, [SuppressedLines { cause: one, message: "m".into(), count: 3 }]);
         assert_eq!(limit.over(WINDOW_NS + 49), []);
         assert_eq!(limit.over(WINDOW_NS + 50).len(), 1);
         assert_eq!(limit.over(u64::MAX), []);

@@ -83,10 +83,10 @@ impl<S: Subscriber> Layer<S> for Lines {
         let own = event.metadata();
         let admitted = self.causes.admit(own, now_ns, || line.message().to_owned());
         for SuppressedLines { cause, message, count } in self.causes.over(now_ns) {
-            let mut told = LogLine::new(*cause.level(), cause.target(), "lines of one cause were left out");
-            told.add("cause", message);
-            told.add("left_out", count);
-            self.write(&told);
+            let mut note = LogLine::new(*cause.level(), cause.target(), "lines of one cause were left out");
+            note.add("cause", message);
+            note.add("left_out", count);
+            self.write(&note);
         }
         let Some(left_out) = admitted else { return };
         if left_out > 0 {

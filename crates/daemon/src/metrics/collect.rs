@@ -84,9 +84,9 @@ impl Source {
     }
 
     fn management_counters(&self) -> Vec<Counter> {
-        let (answer, told) = sync_channel(1);
+        let (answer, answered) = sync_channel(1);
         self.orders.send(Order::Counters(answer));
-        told.recv_timeout(PATIENCE).unwrap_or_default()
+        answered.recv_timeout(PATIENCE).unwrap_or_default()
     }
 }
 
@@ -217,15 +217,15 @@ impl RouterSnapshot {
     }
 
     /// The faces with their own series.
-    fn shown(&self) -> &[FaceStatus] {
+    fn listed(&self) -> &[FaceStatus] {
         self.faces.get(..self.faces_max).unwrap_or(&self.faces)
     }
 
     /// The packet counters of the faces, which are nearly all of the text if there are many faces.
     /// Labels are escaped once for all series of a face; the encoder would escape them for each.
     fn packets_of_faces(&self) -> String {
-        let others = self.faces.get(self.shown().len()..).unwrap_or_default();
-        let of_one = self.shown().iter().map(|face| (labels_of(face), std::slice::from_ref(face)));
+        let others = self.faces.get(self.listed().len()..).unwrap_or_default();
+        let of_one = self.listed().iter().map(|face| (labels_of(face), std::slice::from_ref(face)));
         let of_rest = (!others.is_empty()).then(|| (format!("{{face=\"{OTHERS}\""), others));
         let rows: Vec<(String, &[FaceStatus])> = of_one.chain(of_rest).collect();
         let octets: usize = rows.iter().map(|(labels, _)| labels.len() + SERIES_OCTETS).sum();
@@ -245,8 +245,8 @@ impl RouterSnapshot {
     }
 
     fn write_faces(&self, page: &mut Page<'_>) -> std::fmt::Result {
-        let shown = self.shown();
-        let last = shown.last().map(|face| face.face_id);
+        let listed = self.listed();
+        let last = listed.last().map(|face| face.face_id);
         let mut dropped: BTreeMap<(Option<u64>, &str), u64> = BTreeMap::new();
         for counter in self.counters.iter().filter(|counter| counter.face_id.is_some()) {
             let own = counter.face_id.filter(|id| last.is_some_and(|last| *id <= last));

@@ -147,7 +147,7 @@ fn request(mut stream: &TcpStream, hosts: &PageHosts, end: Instant) -> Result<Me
         let mut request = httparse::Request::new(&mut lines);
         match request.parse(octets.get(..filled).unwrap_or_default()) {
             Ok(httparse::Status::Partial) => {}
-            Ok(httparse::Status::Complete(_)) => return Ok(asked(hosts, &request)),
+            Ok(httparse::Status::Complete(_)) => return Ok(classify(hosts, &request)),
             Err(_) => {
                 return Ok(MetricsRequest::Invalid(
                     "400 Bad Request",
@@ -158,7 +158,7 @@ fn request(mut stream: &TcpStream, hosts: &PageHosts, end: Instant) -> Result<Me
     }
 }
 
-fn asked(hosts: &PageHosts, request: &httparse::Request<'_, '_>) -> MetricsRequest {
+fn classify(hosts: &PageHosts, request: &httparse::Request<'_, '_>) -> MetricsRequest {
     let path = request.path.unwrap_or_default();
     let fields = request.headers.iter().map(|field| (field.name, field.value));
     if let Err(refusal) = hosts.check(path, fields) {

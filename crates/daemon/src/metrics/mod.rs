@@ -6,8 +6,8 @@
 //! does not grow with the number of scrapers. Nothing is ever changed.
 
 mod collect;
+mod connection_slots;
 mod http;
-mod places;
 
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, poll};
 
 use self::collect::Source;
-use self::places::{ConnectionSlots, METRICS_CONNECTIONS_MAX};
+use self::connection_slots::{ConnectionSlots, METRICS_CONNECTIONS_MAX};
 use crate::config::Metrics;
 use crate::exit::{Exit, Failure};
 use crate::services::{Service, StartContext};
@@ -109,7 +109,7 @@ impl Running {
         self.stop.store(true, Ordering::Relaxed);
         self.waker.wake();
         self.thread.join();
-        self.server.shown.lock().source = None;
+        self.server.cache.lock().source = None;
     }
 }
 
@@ -148,9 +148,9 @@ impl AcceptThread {
 
 /// The state shared by all connections.
 struct Server {
-    shown: Mutex<MetricsCache>,
+    cache: Mutex<MetricsCache>,
     hosts: PageHosts,
-    places: ConnectionSlots,
+    slots: ConnectionSlots,
     threads: Arc<AtomicUsize>,
     counts: Counts,
 }
@@ -199,9 +199,9 @@ impl Server {
         // Every resolver maps the machine's own name to this machine.
         let own = rustix::system::uname().nodename().to_string_lossy().into_owned();
         Server {
-            shown: Mutex::new(MetricsCache { source: Some(source), latest: None }),
+            cache: Mutex::new(MetricsCache { source: Some(source), latest: None }),
             hosts: PageHosts::new(names.iter().cloned().chain([own]).collect()),
-            places: ConnectionSlots::default(),
+            slots: ConnectionSlots::default(),
             threads: Arc::default(),
             counts: Counts::default(),
         }
@@ -217,7 +217,7 @@ impl Server {
         let thread = std::thread::Builder::new().name("namely-scrape".into()).spawn(move || {
             let _slot = slot;
             let stream = Arc::new(stream);
-            let (_place, has_another_gone) = server.places.enter(&stream, address);
+            let (_connection_slot, has_another_gone) = server.slots.enter(&stream, address);
             server.counts.gave_way.fetch_add(u64::from(has_another_gone), Ordering::Relaxed);
             http::answer(&stream, &server.hosts, &server.counts, || server.text());
         });
@@ -229,15 +229,15 @@ impl Server {
     /// The current metrics, or those of less than [`AGE_MAX`] ago; `None` after the stop.
     /// Concurrent requests wait for the lock, and then receive the same text.
     fn text(&self) -> Option<Arc<str>> {
-        let mut shown = self.shown.lock();
-        let source = shown.source.as_ref()?;
-        if let Some((made, text)) = &shown.latest
+        let mut cache = self.cache.lock();
+        let source = cache.source.as_ref()?;
+        if let Some((made, text)) = &cache.latest
             && made.elapsed() < AGE_MAX
         {
             return Some(text.clone());
         }
         let text: Arc<str> = source.text(self.counts.all()).into();
-        shown.latest = Some((Instant::now(), text.clone()));
+        cache.latest = Some((Instant::now(), text.clone()));
         Some(text)
     }
 }

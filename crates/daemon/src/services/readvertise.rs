@@ -104,9 +104,9 @@ impl Service for Readvertise {
 #[derive(Debug, Default)]
 struct Readvertiser {
     /// The confirmed routes, with their costs.
-    told: BTreeMap<Key, u64>,
+    confirmed: BTreeMap<Key, u64>,
     /// The pending commands.
-    asked: BTreeMap<Key, PendingCommand>,
+    pending: BTreeMap<Key, PendingCommand>,
     /// The faces of the daemon at the time of the reports.
     daemon: Vec<u64>,
     /// The last name of the RIB that was read, during a pass.
@@ -147,7 +147,7 @@ impl Readvertiser {
         now: Now,
         send: impl FnMut(Vec<u8>),
     ) -> Option<u64> {
-        if origins.is_empty() && self.told.is_empty() && self.asked.is_empty() {
+        if origins.is_empty() && self.confirmed.is_empty() && self.pending.is_empty() {
             return None;
         }
         self.give_up(now.ns);
@@ -156,23 +156,23 @@ impl Readvertiser {
             due_ns = self.step(origins, tables, now, send);
             self.due_ns = Some(due_ns);
         }
-        self.asked.values().map(|asked| asked.until_ns).chain([due_ns]).min()
+        self.pending.values().map(|pending| pending.until_ns).chain([due_ns]).min()
     }
 
     /// Processes a packet for the router. Returns false if it is no answer to a command.
     fn take_answer(&mut self, packet: &[u8], now_ns: u64) -> bool {
         let Ok(data) = DataView::parse(packet) else { return false };
-        let key = self.asked.iter().find(|(_, asked)| asked.name.as_name() == data.name);
+        let key = self.pending.iter().find(|(_, pending)| pending.name.as_name() == data.name);
         let Some(key) = key.map(|(key, _)| key.clone()) else { return false };
-        let Some(asked) = self.asked.remove(&key) else { return false };
+        let Some(pending) = self.pending.remove(&key) else { return false };
         let response = ControlResponse::decode(data.content);
         if !response.as_ref().is_ok_and(ControlResponse::is_ok) {
             // A refused route is not offered again, because the daemon would refuse it again.
             tracing::warn!(prefix = %key.0, ?response, "the routing daemon refuses a route");
         }
-        match asked.cost {
-            Some(cost) => drop(self.told.insert(key, cost)),
-            None => drop(self.told.remove(&key)),
+        match pending.cost {
+            Some(cost) => drop(self.confirmed.insert(key, cost)),
+            None => drop(self.confirmed.remove(&key)),
         }
         if std::mem::take(&mut self.is_held) {
             self.schedule_check(now_ns);
@@ -182,9 +182,9 @@ impl Readvertiser {
 
     /// Removes commands that timed out: their routes count as not reported.
     fn give_up(&mut self, now_ns: u64) {
-        let before = self.asked.len();
-        self.asked.retain(|_, asked| asked.until_ns > now_ns);
-        if self.asked.len() < before {
+        let before = self.pending.len();
+        self.pending.retain(|_, pending| pending.until_ns > now_ns);
+        if self.pending.len() < before {
             self.is_held = false;
             self.schedule_check(now_ns + RETRY_NS);
         }
@@ -209,7 +209,7 @@ impl Readvertiser {
         let mut part = Vec::new();
         let next = tables.rib(self.at.as_ref(), now.ns, &mut part);
         for (key, cost) in self.changes(&part, next.as_ref(), origins) {
-            if self.asked.len() >= COMMANDS_MAX {
+            if self.pending.len() >= COMMANDS_MAX {
                 // The same part is read again later. Routes that are reported by then no longer
                 // count as changes.
                 self.is_held = true;
@@ -218,7 +218,7 @@ impl Readvertiser {
             let Some((name, interest)) = self.interest(&key, cost, now.unix_ms) else {
                 return now.ns + RETRY_NS;
             };
-            self.asked.insert(key, PendingCommand { name, cost, until_ns: now.ns + ANSWER_NS });
+            self.pending.insert(key, PendingCommand { name, cost, until_ns: now.ns + ANSWER_NS });
             send(interest);
         }
         self.at = next;
@@ -248,11 +248,12 @@ impl Readvertiser {
         }
         let from = self.at.clone().map_or(Bound::Unbounded, |at| Bound::Excluded((at, u64::MAX)));
         let to = last.map_or(Bound::Unbounded, |last| Bound::Included((last.clone(), u64::MAX)));
-        let gone = self.told.range((from, to)).map(|(key, _)| key).filter(|key| !wanted.contains_key(*key));
+        let gone =
+            self.confirmed.range((from, to)).map(|(key, _)| key).filter(|key| !wanted.contains_key(*key));
         let gone: Vec<_> = gone.map(|key| (key.clone(), None)).collect();
-        let new = wanted.into_iter().filter(|(key, cost)| self.told.get(key) != Some(cost));
+        let new = wanted.into_iter().filter(|(key, cost)| self.confirmed.get(key) != Some(cost));
         let changes = gone.into_iter().chain(new.map(|(key, cost)| (key, Some(cost))));
-        changes.filter(|(key, _)| !self.asked.contains_key(key)).collect()
+        changes.filter(|(key, _)| !self.pending.contains_key(key)).collect()
     }
 
     /// A command and its name.
@@ -344,7 +345,7 @@ mod tests {
     }
 
     /// The verb and prefix of a command.
-    fn told(command: &[u8]) -> (String, String) {
+    fn read(command: &[u8]) -> (String, String) {
         let name = InterestView::parse(command).unwrap().name.to_name();
         let words: Vec<String> = name.components().take(4).map(|c| c.to_string()).collect();
         assert_eq!(words[..3], ["localhost", "nlsr", "rib"]);
@@ -361,12 +362,12 @@ mod tests {
         world.register("/localhost/nlsr", world.daemon);
         world.readvertiser.changed(world.now.ns);
         let sent = world.commands(GATHER_NS);
-        assert_eq!(sent.iter().map(|c| told(c)).collect::<Vec<_>>(), [("register".into(), "/app/1".into())]);
+        assert_eq!(sent.iter().map(|c| read(c)).collect::<Vec<_>>(), [("register".into(), "/app/1".into())]);
         assert!(world.answer(&sent[0], 200) && !world.answer(&sent[0], 200), "one answer is enough");
         assert!(world.commands(3 * LOOK_NS).is_empty());
         assert!(world.core.rib_unregister(&"/app/1".parse().unwrap(), world.app, RouteOrigin::APP));
         let sent = world.commands(LOOK_NS);
-        assert_eq!(told(&sent[0]), ("unregister".into(), "/app/1".into()));
+        assert_eq!(read(&sent[0]), ("unregister".into(), "/app/1".into()));
     }
 
     /// NLSR registers its own prefixes as an application does.
@@ -377,7 +378,7 @@ mod tests {
         world.register("/lab/r1/nlsr", world.daemon);
         world.register("/app/1", world.app);
         let sent = world.commands(0);
-        assert_eq!(sent.iter().map(|c| told(c)).collect::<Vec<_>>(), [("register".into(), "/app/1".into())]);
+        assert_eq!(sent.iter().map(|c| read(c)).collect::<Vec<_>>(), [("register".into(), "/app/1".into())]);
     }
 
     #[test]

@@ -116,7 +116,7 @@ impl Traces {
         traces.retain(stays);
         let is_changed = traces.len() < before;
         if is_changed {
-            self.tell(traces);
+            self.apply(traces);
         }
         is_changed
     }
@@ -142,7 +142,7 @@ impl Traces {
         Some(traced)
     }
 
-    fn tell(&self, traces: &[ActiveTrace]) {
+    fn apply(&self, traces: &[ActiveTrace]) {
         let all: Vec<_> = traces.iter().map(|tracing| tracing.trace.clone()).collect();
         self.plane.trace(&all);
     }
@@ -164,7 +164,7 @@ impl namely_mgmt::Traces for Traces {
             read_ns,
             waiting: VecDeque::new(),
         });
-        self.tell(traces);
+        self.apply(traces);
         tracing::info!(%prefix, face, "packets are traced");
         Ok(*last_id)
     }

@@ -199,7 +199,7 @@ struct VipThread {
 impl VipThread {
     fn run(mut self) {
         let mut actions = Vec::new();
-        let mut shown_ns = 0;
+        let mut published_ns = 0;
         self.update_routes();
         loop {
             let now_ns = clock::monotonic_ns();
@@ -217,11 +217,11 @@ impl VipThread {
             loop {
                 match self.inbox.next(due) {
                     VipEvent::Packet(neighbour, packet) => {
-                        self.hear(neighbour, &packet, &mut actions);
+                        self.receive(neighbour, &packet, &mut actions);
                         self.carry_out(&mut actions);
-                        if clock::monotonic_ns().saturating_sub(shown_ns) >= SHOW_PAUSE_NS {
+                        if clock::monotonic_ns().saturating_sub(published_ns) >= SHOW_PAUSE_NS {
                             self.show();
-                            shown_ns = clock::monotonic_ns();
+                            published_ns = clock::monotonic_ns();
                         }
                     }
                     VipEvent::Woken => {
@@ -263,7 +263,7 @@ impl VipThread {
         self.view.show(&self.machine, &self.refused);
     }
 
-    fn hear(&mut self, neighbour: usize, packet: &[u8], actions: &mut Vec<Action>) {
+    fn receive(&mut self, neighbour: usize, packet: &[u8], actions: &mut Vec<Action>) {
         let VipState { vip, settings, .. } = &mut self.machine;
         let Some(refused) = self.refused.get_mut(neighbour) else { return };
         match vip.look(neighbour, packet, clock::monotonic_ns()) {

@@ -92,7 +92,7 @@ pub(super) struct VipState {
     /// The face of each neighbor.
     pub(super) faces: Vec<Option<FaceId>>,
     /// Interests for each block since the tables were made: at its registration, and now.
-    asked: Vec<(u64, u64)>,
+    interests: Vec<(u64, u64)>,
     /// The last slot with updated routes and next hops.
     slot: u64,
     /// The content store's disk, if it has one.
@@ -121,7 +121,7 @@ impl VipState {
             Vip::new(settings.loaded.objects(&registered)?, config).map_err(|error| error.to_string())?;
         settings.loaded.enter(&core)?;
         let faces = vec![None; settings.config.neighbour.len()];
-        let asked = Vec::new();
+        let interests = Vec::new();
         let (choose_ns, slot) = (0, 0);
         let mut machine = VipState {
             vip,
@@ -130,7 +130,7 @@ impl VipState {
             popularity,
             choose_ns,
             faces,
-            asked,
+            interests,
             slot,
             disk,
             core,
@@ -151,24 +151,24 @@ impl VipState {
         let by_id: HashMap<u64, u32> =
             settings.loaded.blocks().iter().zip(0..).map(|(block, index)| (block.id, index)).collect();
         let old = self.settings.loaded.blocks().iter();
-        let places: Vec<Option<u32>> = old.map(|block| by_id.get(&block.id).copied()).collect();
-        let place = |block: &u32| places.get(*block as usize).copied().flatten();
-        let now: Vec<u32> = self.registered.iter().filter_map(place).collect();
+        let new_indices: Vec<Option<u32>> = old.map(|block| by_id.get(&block.id).copied()).collect();
+        let new_index = |block: &u32| new_indices.get(*block as usize).copied().flatten();
+        let now: Vec<u32> = self.registered.iter().filter_map(new_index).collect();
         let mut popularity = settings.popularity();
         if let (Some(new), Some(old)) = (&mut popularity, &self.popularity) {
-            let stay = places.iter().enumerate();
-            stay.for_each(|(k, place)| place.iter().for_each(|at| new.ask(*at as usize, old.count(k))));
+            let stay = new_indices.iter().enumerate();
+            stay.for_each(|(k, index)| index.iter().for_each(|at| new.ask(*at as usize, old.count(k))));
         }
         let registered = settings.choose(popularity.as_ref(), &now);
         let objects = settings.loaded.objects(&registered)?;
         // Indices denote other blocks from now on, so the old next hops are removed first.
-        (0..places.len()).for_each(|block| self.core.objects().direct(block as u32, None));
+        (0..new_indices.len()).for_each(|block| self.core.objects().direct(block as u32, None));
         settings.loaded.enter(&self.core)?;
         let config = settings.vip_config(0, self.disk.as_ref());
         self.vip.exchange(objects, config).map_err(|error| error.to_string())?;
         let face_of = |neighbour: &config::VipNeighbour| {
-            let place = self.settings.config.neighbour.iter().position(|old| old.face == neighbour.face);
-            place.and_then(|b| self.faces[b])
+            let index = self.settings.config.neighbour.iter().position(|old| old.face == neighbour.face);
+            index.and_then(|b| self.faces[b])
         };
         self.faces = settings.config.neighbour.iter().map(face_of).collect();
         (self.settings, self.registered, self.popularity) = (settings, registered, popularity);
@@ -286,14 +286,14 @@ impl VipState {
 
     fn begin_counting(&mut self) {
         let blocks = 0..self.settings.loaded.blocks().len() as u32;
-        self.asked =
-            blocks.map(|block| self.core.objects().requests(block)).map(|asked| (asked, asked)).collect();
+        self.interests =
+            blocks.map(|block| self.core.objects().asked(block)).map(|count| (count, count)).collect();
     }
 
     /// VIPs of an object that were requested here since its registration.
-    pub(super) fn asked(&self, object: usize) -> u64 {
+    pub(super) fn requested(&self, object: usize) -> u64 {
         let Some(block) = self.registered.get(object).map(|block| *block as usize) else { return 0 };
-        self.asked.get(block).map_or(0, |(first, last)| self.share(block, last - first))
+        self.interests.get(block).map_or(0, |(first, last)| self.share(block, last - first))
     }
 
     /// The number of VIPs of a block for a number of Interests.
@@ -305,18 +305,18 @@ impl VipState {
     /// Enters the requests since the last call into the plane. Fractions that are too small to
     /// count are carried over to the next call.
     pub(super) fn read_demand(&mut self) {
-        let mut place = 0;
-        for block in 0..self.asked.len() {
-            let is_registered = self.registered.get(place).is_some_and(|of| *of as usize == block);
-            let k = is_registered.then_some(place);
-            place += usize::from(is_registered);
-            let (first, last) = self.asked[block];
-            let now = self.core.objects().requests(block as u32).max(last);
+        let mut position = 0;
+        for block in 0..self.interests.len() {
+            let is_registered = self.registered.get(position).is_some_and(|of| *of as usize == block);
+            let k = is_registered.then_some(position);
+            position += usize::from(is_registered);
+            let (first, last) = self.interests[block];
+            let now = self.core.objects().asked(block as u32).max(last);
             if now == last {
                 continue;
             }
             let vips = self.share(block, now - first) - self.share(block, last - first);
-            self.asked[block].1 = now;
+            self.interests[block].1 = now;
             if let Some(popularity) = &mut self.popularity {
                 popularity.add_demand(block, vips);
             }

@@ -27,7 +27,7 @@ const OTHER_FACE: &str = "other_face";
 /// The last state that the thread of VIP published.
 #[derive(Clone)]
 pub(crate) struct View {
-    shown: Arc<Mutex<VipSnapshot>>,
+    snapshot: Arc<Mutex<VipSnapshot>>,
     key: Key,
     inbox: Arc<VipInbox>,
 }
@@ -44,7 +44,7 @@ struct Row {
     block: u32,
     count: u64,
     score: u64,
-    asked: u64,
+    requested: u64,
     held: u64,
     tier: u8,
     is_source: bool,
@@ -54,13 +54,13 @@ struct Row {
 impl View {
     pub(super) fn new(machine: &VipState, key: Key, inbox: Arc<VipInbox>) -> Self {
         let refused = vec![RefusalCounts::default(); machine.faces.len()];
-        View { shown: Arc::new(Mutex::new(VipSnapshot::of(machine, &refused))), key, inbox }
+        View { snapshot: Arc::new(Mutex::new(VipSnapshot::of(machine, &refused))), key, inbox }
     }
 
     /// Publishes a new state.
     pub(super) fn show(&self, machine: &VipState, refused: &[RefusalCounts]) {
-        let shown = VipSnapshot::of(machine, refused);
-        *self.shown.lock() = shown;
+        let snapshot = VipSnapshot::of(machine, refused);
+        *self.snapshot.lock() = snapshot;
     }
 }
 
@@ -94,7 +94,7 @@ impl VipSnapshot {
             block: *block,
             count: plane.counts()[k],
             score: plane.scores()[k],
-            asked: machine.asked(k),
+            requested: machine.requested(k),
             held: machine.held(k),
             tier: machine.tier(k),
             is_source: plane.is_source(k),
@@ -102,13 +102,13 @@ impl VipSnapshot {
         };
         let neighbours = config.neighbour.iter().zip(faces).zip(refused).enumerate();
         let neighbours = neighbours.filter_map(|(b, ((neighbour, face), refused))| {
-            let told = VipNeighbour {
+            let base = VipNeighbour {
                 remote: neighbour.face.to_string(),
                 router: neighbour.router.clone().unwrap_or_default(),
                 face_id: face.map(|face| face.0),
                 ..VipNeighbour::default()
             };
-            Some((told, vip.neighbour(b)?, *refused))
+            Some((base, vip.neighbour(b)?, *refused))
         });
         VipSnapshot {
             status,
@@ -121,7 +121,7 @@ impl VipSnapshot {
 
 impl namely_mgmt::Vip for View {
     fn status(&self) -> VipStatus {
-        let mut status = self.shown.lock().status.clone();
+        let mut status = self.snapshot.lock().status.clone();
         status.key = self.key.to_vec();
         status.counters.push(Counter::new(QUEUE_FULL, self.inbox.dropped().iter().sum()));
         status.counters.push(Counter::new(OTHER_FACE, self.inbox.strangers()));
@@ -129,33 +129,33 @@ impl namely_mgmt::Vip for View {
     }
 
     fn objects(&self) -> Vec<VipObject> {
-        let shown = self.shown.lock();
-        let loaded = &shown.loaded;
+        let snapshot = self.snapshot.lock();
+        let loaded = &snapshot.loaded;
         let named = |row: &Row| {
-            let place = row.block as usize;
-            Some((loaded.names.get(place)?.clone(), *loaded.blocks().get(place)?))
+            let index = row.block as usize;
+            Some((loaded.names.get(index)?.clone(), *loaded.blocks().get(index)?))
         };
-        let told = shown.rows.iter().filter_map(|row| named(row).map(|of| (of, row)));
-        let told = told.map(|((name, object), row)| VipObject {
+        let rows = snapshot.rows.iter().filter_map(|row| named(row).map(|of| (of, row)));
+        let objects = rows.map(|((name, object), row)| VipObject {
             name,
             id: object.id,
             octets: object.octets,
             count: row.count,
             score: row.score,
-            asked: row.asked,
+            asked: row.requested,
             held: row.held,
             tier: (row.tier != NOWHERE).then_some(row.tier.into()),
             is_source: row.is_source,
             face_id: row.face,
         });
-        told.collect()
+        objects.collect()
     }
 
     fn neighbours(&self) -> Vec<VipNeighbour> {
         let now_ns = clock::monotonic_ns();
         let queues = self.inbox.dropped().into_iter().chain(std::iter::repeat(0));
-        let shown = self.shown.lock();
-        let told = shown.neighbours.iter().zip(queues).map(|((told, status, refused), dropped)| {
+        let snapshot = self.snapshot.lock();
+        let neighbours = snapshot.neighbours.iter().zip(queues).map(|((base, status, refused), dropped)| {
             let left_ns = status.fresh_until_ns.saturating_sub(now_ns);
             let counters = [
                 ("refused", refused.dropped),
@@ -169,9 +169,9 @@ impl namely_mgmt::Vip for View {
                 slots_under_way: status.slots_under_way as u64,
                 entered: status.entered,
                 counters: counters.map(|(label, value)| Counter::new(label, value)).to_vec(),
-                ..told.clone()
+                ..base.clone()
             }
         });
-        told.collect()
+        neighbours.collect()
     }
 }

@@ -30,7 +30,7 @@ struct State {
 /// A connection's slot. Dropping it frees the slot.
 #[derive(Debug)]
 pub(super) struct ConnectionSlot<'a> {
-    places: &'a ConnectionSlots,
+    slots: &'a ConnectionSlots,
     number: u64,
 }
 
@@ -40,7 +40,7 @@ impl ConnectionSlots {
         let holder = Owner::address(address);
         let mut state = self.0.lock();
         let goes = (state.taken.len() >= METRICS_CONNECTIONS_MAX).then(|| state.payer(holder));
-        let gone = goes.map(|place| state.taken.remove(place).2);
+        let gone = goes.map(|index| state.taken.remove(index).2);
         let number = state.next;
         state.next += 1;
         state.taken.push((number, holder, stream.clone()));
@@ -48,7 +48,7 @@ impl ConnectionSlots {
         // The other connection's thread then fails to read or write. It is not an error if the peer
         // has closed that connection already.
         let has_gone = gone.map(|stream| stream.shutdown(Shutdown::Both)).is_some();
-        (ConnectionSlot { places: self, number }, has_gone)
+        (ConnectionSlot { slots: self, number }, has_gone)
     }
 }
 
@@ -66,7 +66,7 @@ impl State {
 
 impl Drop for ConnectionSlot<'_> {
     fn drop(&mut self) {
-        self.places.0.lock().taken.retain(|(number, _, _)| *number != self.number);
+        self.slots.0.lock().taken.retain(|(number, _, _)| *number != self.number);
     }
 }
 
@@ -79,11 +79,11 @@ mod tests {
     fn the_busiest_address_loses_its_oldest_connection() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let stream = Arc::new(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
-        let places = ConnectionSlots::default();
+        let slots = ConnectionSlots::default();
         let host = |n: u8| IpAddr::from([192, 0, 2, n]);
-        let has = || places.0.lock().taken.iter().map(|(number, _, _)| *number).collect::<Vec<_>>();
-        let mut held = vec![places.enter(&stream, host(1))];
-        held.extend((1..METRICS_CONNECTIONS_MAX).map(|_| places.enter(&stream, host(2))));
+        let has = || slots.0.lock().taken.iter().map(|(number, _, _)| *number).collect::<Vec<_>>();
+        let mut held = vec![slots.enter(&stream, host(1))];
+        held.extend((1..METRICS_CONNECTIONS_MAX).map(|_| slots.enter(&stream, host(2))));
         assert!(held.iter().all(|(_, has_gone)| !has_gone));
         // For any new address, host 2 loses a connection first; then the address with most
         // connections, counting the new one.
@@ -92,14 +92,14 @@ mod tests {
             (2, vec![0, 3, 4, 5, 6, 7, 8, 9]),
             (1, vec![0, 4, 5, 6, 7, 8, 9, 10]),
         ] {
-            let (place, has_gone) = places.enter(&stream, host(from));
+            let (slot, has_gone) = slots.enter(&stream, host(from));
             assert!(has_gone);
-            held.push((place, true));
+            held.push((slot, true));
             assert_eq!(has(), left);
         }
         held.remove(0);
         assert_eq!(has(), [4, 5, 6, 7, 8, 9, 10]);
-        assert!(!places.enter(&stream, host(4)).1, "there was room");
+        assert!(!slots.enter(&stream, host(4)).1, "there was room");
         drop(held);
         assert_eq!(has(), Vec::<u64>::new());
     }
