@@ -189,9 +189,9 @@ fn loopback_udp_applications_register_as_their_user() {
         client.scope = scope;
         client.register(prefix);
         let mut consumer = daemon.connect();
-        let asked = format!("{prefix}/1");
-        consumer.ask(&asked);
-        assert_eq!(client.serve_one(b"from a user"), name(&asked));
+        let uri = format!("{prefix}/1");
+        consumer.ask(&uri);
+        assert_eq!(client.serve_one(b"from a user"), name(&uri));
         assert_eq!(consumer.receive(PATIENCE).unwrap().data().content, b"from a user");
         let destroy = ControlParameters { face_id: Some(1), ..named("/x") };
         let text = refused(&mut client, Command::FacesDestroy, &destroy);

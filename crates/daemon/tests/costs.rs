@@ -28,7 +28,7 @@ fn destroyed(router: &Router) -> Vec<Duration> {
             router.plane.destroy_face(made).unwrap();
             let took = start.elapsed();
             // The worker releases the address a moment later.
-            while router.plane.faces().iter().any(|shown| shown.uri == remote) {}
+            while router.plane.faces().iter().any(|face| face.uri == remote) {}
             took
         })
         .collect();

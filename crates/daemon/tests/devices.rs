@@ -51,17 +51,17 @@ fn removals(namespace: &Namespace, router: &Router, face: FaceId) -> Vec<Duratio
 
 /// Sends Interests until the producer behind the device answers.
 fn is_answered(router: &Router, suffix: &str) {
-    let asked = format!("/a/{suffix}");
+    let requested = format!("/a/{suffix}");
     let mut consumer = App::new(UnixStream::connect(router.path()).unwrap());
     consumer.stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
     let start = Instant::now();
     for nonce in 0u32.. {
         assert!(start.elapsed() < PATIENCE, "nothing crosses the device");
-        consumer.send(&InterestBuilder::new(name(&asked)).nonce(nonce.to_be_bytes()).build());
+        consumer.send(&InterestBuilder::new(name(&requested)).nonce(nonce.to_be_bytes()).build());
         // A Nack from the time without a device does not count.
         let answer = consumer.try_receive().unwrap_or_default();
         let answer = namely_wire::LpView::parse(&answer).ok().and_then(|view| view.fragment);
-        if answer.is_some_and(|answer| answer == data(&asked, 1000)) {
+        if answer.is_some_and(|answer| answer == data(&requested, 1000)) {
             return;
         }
     }

@@ -503,16 +503,16 @@ fn a_saturated_disk_is_announced_to_neighbors() {
     let _producer = Producer::new(&lab.daemon, "/x");
     let mut neighbour = Client::udp(lab.daemon.udp());
     (0..40).for_each(|i| neighbour.ask(&format!("/x/{i}")));
-    let mut told = |what: &str| {
+    let mut await_announcement = |what: &str| {
         let of = name(&format!("/localhop/nb-cc/{what}"));
         until(what, || {
             let packet = neighbour.receive(Duration::from_millis(20))?;
-            let is_asked = packet.wire.first() == Some(&0x05) && packet.headers.nack.is_none();
-            (is_asked && packet.interest().name.to_name() == of).then_some(())
+            let is_interest = packet.wire.first() == Some(&0x05) && packet.headers.nack.is_none();
+            (is_interest && packet.interest().name.to_name() == of).then_some(())
         });
     };
-    told("busy");
-    told("free");
+    await_announcement("busy");
+    await_announcement("free");
 }
 
 /// Starts a router on a disk of its own, which `script` creates at `$1` in a namespace of the
@@ -632,7 +632,7 @@ fn a_read_only_mount_is_refused() {
 }
 
 /// Requests many packets from a slow disk, without another source.
-fn asks_for_much(lab: &Lab) -> Client {
+fn request_many(lab: &Lab) -> Client {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(lab.daemon.udp()).unwrap();
     let uri = format!("udp4://{}", socket.local_addr().unwrap());
@@ -656,7 +656,7 @@ fn one_peer_cannot_monopolize_the_disk() {
     let lab = Lab::start("");
     lab.fill("/x", 450);
     let lab = lab.restart("slow = \"20/s\"\nengine = \"threads\"\nthreads = 1\nthreshold = 8\n");
-    let _peer = asks_for_much(&lab);
+    let _peer = request_many(&lab);
     let other = std::net::UdpSocket::bind("127.0.0.2:0").unwrap();
     other.connect(lab.daemon.udp()).unwrap();
     let mut others = [Client::udp_from(other), lab.daemon.connect()];

@@ -251,8 +251,8 @@ fn an_absent_memif_neighbor_is_awaited() {
     let answered =
         until("the answer", || client.receive(PATIENCE).filter(|packet| packet.headers.nack.is_none()));
     assert_eq!(answered.data().content, b"through shared memory");
-    let asked = namely_messages::ControlParameters { uri: Some(uri), ..Default::default() };
-    let again = client.command(Command::FacesCreate, &asked);
+    let parameters = namely_messages::ControlParameters { uri: Some(uri), ..Default::default() };
+    let again = client.command(Command::FacesCreate, &parameters);
     assert_eq!(again.code, 409, "{}", again.text);
 }
 

@@ -116,9 +116,9 @@ fn round_trips_are_exported_per_strategy() {
     let series =
         |text: &str| text.lines().filter(|of| of.starts_with("namely_round_trip_seconds_count{")).count();
     assert_eq!((series(&scrape(address)), count(&scrape(address))), (4, [Some(0.0); 2]));
-    for asked in ["/best-route/x", "/a/x", "/b/x", "/c/x"] {
-        consumer.ask(asked);
-        assert_eq!(producer.serve_one_after(Duration::from_millis(60), b"late"), name(asked));
+    for uri in ["/best-route/x", "/a/x", "/b/x", "/c/x"] {
+        consumer.ask(uri);
+        assert_eq!(producer.serve_one_after(Duration::from_millis(60), b"late"), name(uri));
     }
     let all = [Some(2.0), Some(1.0)];
     let text = until("the Data has come", || Some(scrape(address)).filter(|text| count(text) == all));

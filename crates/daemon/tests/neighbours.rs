@@ -80,15 +80,15 @@ fn group(router: &mut segment::Router) -> u64 {
 
 /// The answer of one router to the other. A lost frame to a group is not repeated, so the
 /// application sends its Interest again.
-fn exchange(asking: &mut segment::Router, answering: &mut segment::Router, uri: &str) -> Packet {
+fn exchange(consumer: &mut segment::Router, producer: &mut segment::Router, uri: &str) -> Packet {
     const AGAIN: Duration = Duration::from_secs(1);
-    let asked = name(uri);
+    let requested = name(uri);
     until("the answer", || {
-        asking.client.ask(uri);
-        answering.client.answer_one(AGAIN, uri.as_bytes());
-        let packet = asking.client.receive(AGAIN)?;
+        consumer.client.ask(uri);
+        producer.client.answer_one(AGAIN, uri.as_bytes());
+        let packet = consumer.client.receive(AGAIN)?;
         // Data that was requested twice may arrive late.
-        (packet.headers.nack.is_none() && packet.data().name == asked.as_name()).then_some(packet)
+        (packet.headers.nack.is_none() && packet.data().name == requested.as_name()).then_some(packet)
     })
 }
 
@@ -101,18 +101,18 @@ fn routers_without_discovery_use_the_group() {
     let mut plain = net.router(2, &format!("enabled = false\n{multicast}"), &[]);
     net.wait_for_neighbours(&mut a, 1);
     net.wait_for_neighbours(&mut b, 1);
-    let ask = |asking: &mut segment::Router, answering: &mut segment::Router, prefix: &str| {
-        let route = ControlParameters { face_id: Some(group(asking)), ..named(prefix) };
-        asking.client.ok(Command::RibRegister, &route);
-        answering.client.register(prefix);
+    let exchange_all = |consumer: &mut segment::Router, producer: &mut segment::Router, prefix: &str| {
+        let route = ControlParameters { face_id: Some(group(consumer)), ..named(prefix) };
+        consumer.client.ok(Command::RibRegister, &route);
+        producer.client.register(prefix);
         for n in 0..3 {
             let uri = format!("{prefix}/{n}");
-            assert_eq!(exchange(asking, answering, &uri).data().content, uri.as_bytes());
+            assert_eq!(exchange(consumer, producer, &uri).data().content, uri.as_bytes());
         }
     };
-    ask(&mut a, &mut plain, "/plain/a");
-    ask(&mut plain, &mut b, "/b");
-    ask(&mut b, &mut plain, "/plain/b");
+    exchange_all(&mut a, &mut plain, "/plain/a");
+    exchange_all(&mut plain, &mut b, "/b");
+    exchange_all(&mut b, &mut plain, "/plain/b");
     // A router with discovery continues as before, and a station without hellos is no neighbor.
     assert_eq!((neighbours(&mut a).len(), neighbours(&mut b).len()), (1, 1));
     b.client.register("/neighbour");
@@ -131,7 +131,7 @@ fn a_router_without_discovery_answers_discoveries() {
     net.wait_for_neighbours(&mut b, 1);
     plain.client.register("/plain");
     b.client.register("/neighbour");
-    let asked = |a: &mut segment::Router| {
+    let group_interests = |a: &mut segment::Router| {
         let group = group(a);
         let face = a.client.faces().into_iter().find(|face| face.face_id == group).expect("the group");
         face.out_interests
@@ -139,7 +139,7 @@ fn a_router_without_discovery_answers_discoveries() {
     a.client.ask("/neighbour/1");
     b.client.serve_one(b"by unicast");
     assert_eq!(a.client.receive(common::PATIENCE).expect("an answer").data().content, b"by unicast");
-    assert_eq!(asked(&mut a), 1, "the group is asked beside it");
+    assert_eq!(group_interests(&mut a), 1, "the group is asked beside it");
     for n in 0..3 {
         a.client.ask(&format!("/plain/{n}/v=1/seg=0"));
         plain.client.serve_one(b"by the group");
@@ -149,11 +149,11 @@ fn a_router_without_discovery_answers_discoveries() {
     let routes = a.client.routes("/plain/0");
     assert_eq!(routes.len(), 1, "and stays where it was learned: {routes:?}");
     assert_eq!(routes[0].face_id, group(&mut a));
-    assert_eq!(asked(&mut a), 4);
+    assert_eq!(group_interests(&mut a), 4);
     // A name without a producer is refused after a while.
     a.client.ask("/nowhere");
     assert!(a.client.receive(common::PATIENCE).expect("a Nack").headers.nack.is_some());
-    assert_eq!(asked(&mut a), 5);
+    assert_eq!(group_interests(&mut a), 5);
 }
 
 #[test]
@@ -360,13 +360,13 @@ fn replayed_hellos_are_refused() {
     net.enter(2, || {
         let evil = Attacker::new();
         // Only the last of them is new.
-        let heard = evil.overhear(&mac(1), 3);
-        for packet in &heard[..2] {
+        let hellos = evil.overhear(&mac(1), 3);
+        for packet in &hellos[..2] {
             evil.multicast(&mac(1), packet);
         }
         // Replies with the digest of another station's hello, and with one of a hello that never
         // existed.
-        evil.unicast(&mac(0), &mac(2), &evil.reply(&heard[0], &mac(2)));
+        evil.unicast(&mac(0), &mac(2), &evil.reply(&hellos[0], &mac(2)));
         evil.unicast(&mac(0), &mac(2), &evil.reply(&evil.hello(&mac(0), "1500", None), &mac(2)));
     });
     until("refusals", || {

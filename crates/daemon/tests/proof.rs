@@ -62,8 +62,8 @@ fn small_neighbors_receive_group_packets_by_unicast() {
     let answer = a.client.receive(PATIENCE).expect("an answer");
     assert_eq!(answer.headers.nack, None);
     assert_eq!(answer.data().content, b"by unicast");
-    let heard = neighbours(&mut a);
-    let of_small = heard.iter().find(|neighbour| neighbour.station == mac(2)).unwrap();
+    let listed = neighbours(&mut a);
+    let of_small = listed.iter().find(|neighbour| neighbour.station == mac(2)).unwrap();
     assert_eq!(of_small.mtu, Some(300));
     // It stays a neighbor, although it receives no multicast hello.
     std::thread::sleep(Duration::from_secs(4));

@@ -41,7 +41,7 @@ fn full_port() -> Full {
 }
 
 /// Sends 40,000 Interests, reads no answer, and returns the open connection.
-fn ask_without_reading(daemon: &Daemon) -> TcpStream {
+fn send_without_reading(daemon: &Daemon) -> TcpStream {
     let mut stream = TcpStream::connect(daemon.tcp()).unwrap();
     let mut octets = Vec::new();
     for n in 0..20_000u32 {
@@ -98,10 +98,10 @@ fn sigterm_ends_the_router_immediately() {
     );
     let mut daemon = Daemon::start_with(&config, &["--listen", "ws://127.0.0.1:0", "--listen", &memif]);
     let _half = half_handshakes(&daemon);
-    let _deaf = [ask_without_reading(&daemon), ask_without_reading(&daemon)];
+    let _deaf = [send_without_reading(&daemon), send_without_reading(&daemon)];
     // 32 commands whose connections cannot be completed while the router runs.
-    let mut asking: Vec<Client> = (0..8).map(|_| daemon.connect()).collect();
-    for (n, client) in asking.iter_mut().enumerate() {
+    let mut clients: Vec<Client> = (0..8).map(|_| daemon.connect()).collect();
+    for (n, client) in clients.iter_mut().enumerate() {
         for k in 0..4 {
             let uri = format!("tcp4://127.0.0.{}:{}", 2 + 4 * n + k, full.address.port());
             let parameters = ControlParameters { uri: Some(uri), ..Default::default() };

@@ -121,11 +121,11 @@ fn a_wrong_catalogue_keeps_the_old_one() {
     assert_eq!(objects[0].score, 0);
     assert!(objects[1].score >= 500_000, "it keeps its score: {}", objects[1].score);
     // Requests for its new file count for the object.
-    let asked = |router: &mut Router| router.objects()[1].asked;
-    assert_eq!(asked(&mut router), 0, "requests since it was registered");
+    let requested = |router: &mut Router| router.objects()[1].asked;
+    assert_eq!(requested(&mut router), 0, "requests since it was registered");
     app.ask("/cms/hot/b/0");
     producer.serve_one(b"x");
-    until("it counts", || (asked(&mut router) > 0).then_some(()));
+    until("it counts", || (requested(&mut router) > 0).then_some(()));
     assert!(router.objects()[1].is_source);
     let refused = router.reload(&plane::Router::neighbour(9, "b", &[7; 31], ""));
     assert!(refused.contains("64 hexadecimal digits"), "{refused}");
@@ -209,12 +209,12 @@ fn a_kept_object_stays_until_outranked() {
     let held = until("it is held", || Some(a.objects()[0].held).filter(|held| *held >= 100 * 128));
     assert!(held <= 104 * 637, "{held}");
     // Now the router answers from its own store.
-    let heard = producer.heard();
+    let answered = producer.answered();
     read("hot", 0..100);
-    assert_eq!(producer.heard(), heard);
+    assert_eq!(producer.answered(), answered);
     // Data of no object is not cached.
     (0..3).for_each(|_| read("else", 0..1));
-    assert_eq!(producer.heard(), heard + 3);
+    assert_eq!(producer.answered(), answered + 3);
     // The cold object is now requested more, and replaces the other one completely.
     until("the cold one is to be kept", || {
         read("cold", 0..100);
@@ -252,9 +252,9 @@ fn only_popular_blocks_are_registered() {
     };
     // The content store's policy caches Data of no object.
     read("cold");
-    let heard = producer.heard();
+    let answered = producer.answered();
     read("cold");
-    assert_eq!(producer.heard(), heard);
+    assert_eq!(producer.answered(), answered);
     until("it is asked for most, and registered", || (registered(&mut a) == "/cold").then_some(()));
     assert!(a.objects()[0].asked > 0, "earlier requests are counted");
     // From now on its requests count, and all of it is cached.

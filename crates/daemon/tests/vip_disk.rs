@@ -64,9 +64,9 @@ fn objects_are_placed_by_popularity() {
     let (mut a, mut b) = joined(&settings);
     let producer = b.serve("/cms");
     let mut app = a.daemon.connect();
-    let told = a.status();
-    assert!(told.disk_room.is_some_and(|room| room > 20_000), "{told:?}");
-    assert_eq!(told.disk_octets_per_s, Some(100 << 20), "nothing was read of it");
+    let status = a.status();
+    assert!(status.disk_room.is_some_and(|room| room > 20_000), "{status:?}");
+    assert_eq!(status.disk_octets_per_s, Some(100 << 20), "nothing was read of it");
     ["hot", "hot", "cold"].iter().for_each(|object| assert_eq!(read(&mut app, object), 100));
     until("both are to be kept", || (tiers(&mut a) == [Some(0), Some(1)]).then_some(()));
     ["hot", "cold"].iter().for_each(|object| assert_eq!(read(&mut app, object), 100));
@@ -124,15 +124,15 @@ fn the_move_cost_delays_placement() {
     let (mut a, mut b) = joined(&settings);
     let _producer = b.serve("/cms");
     let mut app = a.daemon.connect();
-    let mut ask = |a: &mut Router, times: u64| {
+    let mut request = |a: &mut Router, times: u64| {
         (0..times).for_each(|_| assert_eq!(read(&mut app, "hot"), 100));
         until("it is counted", || (a.objects()[0].score >= a.objects()[0].asked).then_some(()));
         let slot = a.status().slot;
         until("kept objects are placed", || (a.status().slot > slot + 1).then_some(()));
         a.objects()[0].tier
     };
-    assert_eq!(ask(&mut a, 2), None, "both tiers have room");
-    assert_eq!(ask(&mut a, 2), Some(0));
+    assert_eq!(request(&mut a, 2), None, "both tiers have room");
+    assert_eq!(request(&mut a, 2), Some(0));
 }
 
 #[test]
@@ -219,9 +219,9 @@ fn a_full_disk_leaves_the_plan() {
     assert_eq!(read(&mut app, "hot"), 100, "from memory, the disk or their producer");
     let refused = disk_status(&mut a);
     assert!(refused.count("resting") + refused.count("no_room") > 0, "{refused:?}");
-    let heard = producer.heard();
+    let answered = producer.answered();
     assert_eq!(read(&mut app, "cold"), 100);
-    assert_eq!(producer.heard(), heard, "no other router is queried");
+    assert_eq!(producer.answered(), answered, "no other router is queried");
     // Its file system grows.
     let mut grow = std::process::Command::new("nsenter");
     grow.args(["--mount", "--target", &a.daemon.pid().to_string(), "mount", "-o", "remount,size=40m"]);

@@ -58,23 +58,23 @@ impl Fake {
     }
 
     /// Returns the next request of the router for counts or VIPs, with the data for its answer.
-    fn asked(&mut self, about: RequestKind) -> Asked {
-        until("the router asks", || self.asked_in_a_slot(about))
+    fn next_request(&mut self, about: RequestKind) -> VipRequest {
+        until("the router asks", || self.next_request_in_a_slot(about))
     }
 
     /// Returns the next request if it arrives within the duration of a slot.
-    fn asked_in_a_slot(&mut self, about: RequestKind) -> Option<Asked> {
+    fn next_request_in_a_slot(&mut self, about: RequestKind) -> Option<VipRequest> {
         let end = Instant::now() + Duration::from_millis(PERIOD_MS);
         while Instant::now() < end {
             let Some(packet) = self.client.receive(Duration::from_millis(PERIOD_MS)) else { continue };
             let Ok(message) = Message::parse(&packet.wire) else { continue };
             let (name, token) = (message.name.to_name(), packet.headers.pit_token);
             match (message.body, about) {
-                (Body::CountsRequest { boot, slot, .. }, RequestKind::Counts) => {
-                    return Some(Asked { name, token, boot, slot });
+                (Body::AskCounts { boot, slot, .. }, RequestKind::Counts) => {
+                    return Some(VipRequest { name, token, boot, slot });
                 }
-                (Body::OffersRequest { boot, slot, .. }, RequestKind::Offers) => {
-                    return Some(Asked { name, token, boot, slot });
+                (Body::AskOffers { boot, slot, .. }, RequestKind::Offers) => {
+                    return Some(VipRequest { name, token, boot, slot });
                 }
                 _ => {}
             }
@@ -82,13 +82,13 @@ impl Fake {
         None
     }
 
-    fn answer(&mut self, asked: &Asked, content: &[u8]) {
-        let answer = self.neighbor.answer(&asked.name, asked.token, content).unwrap();
+    fn answer(&mut self, request: &VipRequest, content: &[u8]) {
+        let answer = self.neighbor.answer(&request.name, request.token, content).unwrap();
         self.client.send(&answer);
     }
 }
 
-struct Asked {
+struct VipRequest {
     name: Name,
     token: Option<namely_wire::PitToken>,
     boot: u64,
@@ -119,12 +119,12 @@ fn invalid_vip_requests_are_refused() {
     let (mut router, mut fake) = router();
     // Signed, it is accepted and answered.
     fake.introduce(&mut router);
-    let told = router.count("counts_told");
+    let answered = router.count("counts_told");
     let right = fake.request("fake");
     fake.client.send(&right);
-    counted(&mut router, "counts_told", told);
+    counted(&mut router, "counts_told", answered);
     // The same request again, because the network may duplicate it.
-    let told = router.count("counts_told");
+    let answered = router.count("counts_told");
     until("a slot goes by", || (router.status().slot > 3).then_some(()));
     let mut again = right.clone();
     fake.client.send(&again);
@@ -159,7 +159,7 @@ fn invalid_vip_requests_are_refused() {
     // In the name of another router.
     fake.neighbor.signer = own;
     refused(&mut router, &mut fake, "another", "other_router");
-    assert_eq!(router.count("counts_told"), told, "none of these was answered");
+    assert_eq!(router.count("counts_told"), answered, "none of these was answered");
 }
 
 #[test]
@@ -170,24 +170,24 @@ fn invalid_vip_answers_are_refused() {
     let hot = router.objects()[0].id;
     let counts = |count: u64| message::counts(BOOT, 1, PERIOD_MS, [(hot, count)].into_iter());
     // Signed by another key.
-    let asked = fake.asked(RequestKind::Counts);
+    let received = fake.next_request(RequestKind::Counts);
     let other = other_signer();
     let own = std::mem::replace(&mut fake.neighbor.signer, other);
-    fake.answer(&asked, &counts(1));
+    fake.answer(&received, &counts(1));
     counted(&mut router, "bad_signature", 0);
     fake.neighbor.signer = own;
     assert_eq!(router.neighbours()[0].fresh_ms, None);
     // From another boot. The answer belongs to a current request, so the neighbor has restarted.
-    let asked = fake.asked(RequestKind::Counts);
-    fake.answer(&asked, &message::counts(BOOT + 1, 1, PERIOD_MS, [].into_iter()));
+    let received = fake.next_request(RequestKind::Counts);
+    fake.answer(&received, &message::counts(BOOT + 1, 1, PERIOD_MS, [].into_iter()));
     counted(&mut router, "restarts", 0);
     // With the largest count that can be encoded.
-    let asked = fake.asked(RequestKind::Counts);
-    fake.answer(&asked, &counts(u64::MAX));
+    let received = fake.next_request(RequestKind::Counts);
+    fake.answer(&received, &counts(u64::MAX));
     counted(&mut router, "count_cut", 0);
     counted(&mut router, "counts_heard", 0);
     // A late answer finds no pending Interest.
-    let late = asked;
+    let late = received;
     let before = router.count("counts_heard");
     until("its slot has gone", || (router.status().slot > late.slot + 6).then_some(()));
     let unsolicited = router.client.counter("forwarder.unsolicited");
@@ -208,8 +208,8 @@ fn vips_beyond_the_link_are_cut() {
         let request = fake.request("fake");
         fake.client.send(&request);
         // It requests none before it has discovered its neighbor.
-        let asked = fake.asked_in_a_slot(RequestKind::Offers)?;
-        fake.answer(&asked, &message::offers(BOOT, asked.boot, 1, offers.into_iter()));
+        let received = fake.next_request_in_a_slot(RequestKind::Offers)?;
+        fake.answer(&received, &message::offers(BOOT, received.boot, 1, offers.into_iter()));
         (router.count("offer_cut") > 0).then_some(())
     });
     counted(&mut router, "unknown_object", 0);
@@ -230,9 +230,9 @@ fn a_request_flood_spares_other_neighbors() {
     until("both have faces", || b.neighbours().iter().all(|of| of.face_id.is_some()).then_some(()));
     until("a's counts arrive", || b.neighbours()[1].fresh_ms.is_some().then_some(()));
     let slot = b.status().slot;
-    let heard = b.count("counts_heard");
+    let received = b.count("counts_heard");
     let requests: Vec<Vec<u8>> = (0..10_000).map(|_| fake.request("fake")).collect();
-    let told = b.count("counts_told");
+    let answered = b.count("counts_told");
     let began = Instant::now();
     for chunk in requests.chunks(100) {
         chunk.iter().for_each(|request| fake.client.send(request));
@@ -243,9 +243,9 @@ fn a_request_flood_spares_other_neighbors() {
     // Slots began on time, and the honest neighbor's counts arrived in them.
     let slots = took.as_millis() as u64 / PERIOD_MS;
     assert!(b.status().slot + 2 >= slot + slots, "{} slots of {slots}", b.status().slot - slot);
-    until("the honest neighbor's counts arrive", || (b.count("counts_heard") >= heard + 3).then_some(()));
-    let (slots, told) = (b.status().slot - slot + 1, b.count("counts_told") - told);
-    assert!(told <= slots * (u64::from(REQUESTS_MAX) + 2), "{told} answers in {slots} slots");
+    until("the honest neighbor's counts arrive", || (b.count("counts_heard") >= received + 3).then_some(()));
+    let (slots, answered) = (b.status().slot - slot + 1, b.count("counts_told") - answered);
+    assert!(answered <= slots * (u64::from(REQUESTS_MAX) + 2), "{answered} answers in {slots} slots");
 }
 
 #[test]
@@ -288,7 +288,7 @@ fn counts_from_another_face_are_ignored() {
 /// A neighbor that sends its counts in each slot, and answers Interests for objects until it is set
 /// to be silent.
 struct Alive {
-    heard: Arc<Mutex<Vec<Name>>>,
+    received: Arc<Mutex<Vec<Name>>>,
     is_silent: Arc<AtomicBool>,
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -296,9 +296,9 @@ struct Alive {
 
 impl Alive {
     fn new(mut fake: Fake, router: &'static str, counts: Vec<(u64, u64)>) -> Self {
-        let (heard, is_silent, is_over) = Default::default();
-        let mut alive = Alive { heard, is_silent, is_over, thread: None };
-        let (heard, is_silent) = (alive.heard.clone(), alive.is_silent.clone());
+        let (received, is_silent, is_over) = Default::default();
+        let mut alive = Alive { received, is_silent, is_over, thread: None };
+        let (received, is_silent) = (alive.received.clone(), alive.is_silent.clone());
         let is_over = alive.is_over.clone();
         let thread = std::thread::spawn(move || {
             let mut due = Instant::now();
@@ -311,14 +311,14 @@ impl Alive {
                 let Some(packet) = fake.client.receive(Duration::from_millis(20)) else { continue };
                 let token = packet.headers.pit_token;
                 if let Ok(message) = Message::parse(&packet.wire) {
-                    let asked = |boot, slot| Asked { name: message.name.to_name(), token, boot, slot };
+                    let query = |boot, slot| VipRequest { name: message.name.to_name(), token, boot, slot };
                     match message.body {
-                        Body::CountsRequest { boot, slot, .. } => {
-                            let told = message::counts(BOOT, 1, PERIOD_MS, counts.iter().copied());
-                            fake.answer(&asked(boot, slot), &told);
+                        Body::AskCounts { boot, slot, .. } => {
+                            let content = message::counts(BOOT, 1, PERIOD_MS, counts.iter().copied());
+                            fake.answer(&query(boot, slot), &content);
                         }
-                        Body::OffersRequest { boot, slot, .. } => {
-                            fake.answer(&asked(boot, slot), &message::offers(BOOT, boot, 1, [].into_iter()));
+                        Body::AskOffers { boot, slot, .. } => {
+                            fake.answer(&query(boot, slot), &message::offers(BOOT, boot, 1, [].into_iter()));
                         }
                         _ => {}
                     }
@@ -326,9 +326,9 @@ impl Alive {
                 }
                 let Ok(interest) = InterestView::parse(&packet.wire) else { continue };
                 let name = interest.name.to_name();
-                heard.lock().unwrap().push(name.clone());
+                received.lock().unwrap().push(name.clone());
                 if !is_silent.load(Relaxed) {
-                    fake.answer(&Asked { name, token, boot: 0, slot: 0 }, b"x");
+                    fake.answer(&VipRequest { name, token, boot: 0, slot: 0 }, b"x");
                 }
             }
         });
@@ -336,8 +336,8 @@ impl Alive {
         alive
     }
 
-    fn has_heard(&self, uri: &str) -> bool {
-        self.heard.lock().unwrap().contains(&common::client::name(uri))
+    fn has_seen(&self, uri: &str) -> bool {
+        self.received.lock().unwrap().contains(&common::client::name(uri))
     }
 }
 
@@ -370,7 +370,7 @@ fn interests_follow_their_vips() {
     router.let_pass(1);
     let mut app = router.daemon.connect();
     (0..100).for_each(|n| app.ask(&format!("/cms/hot/a/{n}")));
-    until("the first go the cheaper way", || cheap.has_heard("/cms/hot/a/0").then_some(()));
+    until("the first go the cheaper way", || cheap.has_seen("/cms/hot/a/0").then_some(()));
     let face = until("it is directed", || {
         let to_dear = router.neighbours()[1].face_id;
         (router.objects()[0].face_id == to_dear).then_some(to_dear)
@@ -384,10 +384,10 @@ fn interests_follow_their_vips() {
         router.let_pass(slots);
         let uri = format!("/cms/hot/a/{}", 1000 + slots);
         app.ask(&uri);
-        until("one of them receives it", || (cheap.has_heard(&uri) || dear.has_heard(&uri)).then_some(()));
-        dear.has_heard(&uri).then_some(uri)
+        until("one of them receives it", || (cheap.has_seen(&uri) || dear.has_seen(&uri)).then_some(()));
+        dear.has_seen(&uri).then_some(uri)
     });
-    assert!(!cheap.has_heard(&fresh));
+    assert!(!cheap.has_seen(&fresh));
     // The neighbor becomes silent. It attracts all traffic, because it reports no counts. The
     // router leaves it after one retransmission.
     dear.is_silent.store(true, Relaxed);
@@ -396,18 +396,18 @@ fn interests_follow_their_vips() {
         round += 1;
         let [lost, next] = ["lost", "next"].map(|what| format!("/cms/hot/a/{what}/{round}"));
         app.ask(&lost);
-        until("one of them receives it", || (cheap.has_heard(&lost) || dear.has_heard(&lost)).then_some(()));
-        if !dear.has_heard(&lost) {
+        until("one of them receives it", || (cheap.has_seen(&lost) || dear.has_seen(&lost)).then_some(()));
+        if !dear.has_seen(&lost) {
             // The router still avoids the silent neighbor.
             return None;
         }
         until("another way is tried", || {
             app.ask(&lost);
-            cheap.has_heard(&lost).then_some(())
+            cheap.has_seen(&lost).then_some(())
         });
         // The router avoids it for 200 ms or two round trips. A busy machine may miss that time.
         app.ask(&next);
-        until("one of them receives it", || (cheap.has_heard(&next) || dear.has_heard(&next)).then_some(()));
-        (!dear.has_heard(&next)).then_some(())
+        until("one of them receives it", || (cheap.has_seen(&next) || dear.has_seen(&next)).then_some(()));
+        (!dear.has_seen(&next)).then_some(())
     });
 }

@@ -45,7 +45,7 @@ impl Page {
     }
 
     /// Returns true if nothing arrives for some time.
-    fn hears_nothing(&mut self) -> bool {
+    fn receives_nothing(&mut self) -> bool {
         self.0.get_ref().set_read_timeout(Some(Duration::from_millis(300))).expect("a timeout");
         self.0.read().is_err()
     }
@@ -72,8 +72,8 @@ fn web_pages_fetch_application_data() {
     page.send(&interest("/app/x"));
     assert_eq!(application.serve_one(&[7; 8000]), name("/app/x"));
     let answer = page.receive();
-    let asked = name("/app/x");
-    let data = DataBuilder::new(asked.as_name()).freshness_ms(1000);
+    let requested = name("/app/x");
+    let data = DataBuilder::new(requested.as_name()).freshness_ms(1000);
     let data = namely_security::sign_data(&data, &[7; 8000], &Signer::digest_sha256()).expect("a digest");
     assert_eq!(LpView::parse(&answer).expect("a link packet").fragment, Some(&data[..]));
     page.send(&interest("/nowhere"));
@@ -108,13 +108,13 @@ fn a_page_reaches_no_management() {
     let daemon = daemon();
     let mut page = Page::open(&daemon);
     page.send(&interest("/localhost/nfd/status/general"));
-    assert!(page.hears_nothing(), "`/localhost` is not for the network");
+    assert!(page.receives_nothing(), "`/localhost` is not for the network");
     let mut page = Page::open(&daemon);
     let command = Command::RibRegister.name(Scope::Localhop, &common::client::named("/mine"));
     let mut signing = daemon.connect();
     let command = signing.command_interest(command, b"");
     page.send(&command);
-    let _ = page.hears_nothing();
+    let _ = page.receives_nothing();
     assert!(signing.routes("/mine").is_empty());
 }
 
@@ -136,5 +136,5 @@ fn a_page_needs_a_key_to_register() {
     let data = namely_wire::DataView::parse(&data).expect("an answer").content.to_vec();
     assert_eq!(namely_messages::ControlResponse::decode(&data).expect("a response").code, 200);
     assert_eq!(signing.routes("/program").len(), 1);
-    assert!(page.hears_nothing() && signing.routes("/page").is_empty());
+    assert!(page.receives_nothing() && signing.routes("/page").is_empty());
 }

@@ -42,7 +42,7 @@ pub struct Scene {
     programs: Vec<Program>,
     /// Dropped last.
     _net: Net,
-    asked: u64,
+    requests: u64,
 }
 
 /// A program that answers Interests until it is dropped.
@@ -148,7 +148,7 @@ impl Scene {
             }
         }
         others.push(other);
-        Some(Scene { consumer, _others: others, programs, _net: net, asked: 0 })
+        Some(Scene { consumer, _others: others, programs, _net: net, requests: 0 })
     }
 
     /// Fetches `count` packets, one after the other, as a consumer that verifies. An object has few
@@ -157,9 +157,9 @@ impl Scene {
         assert!(!self.programs.is_empty());
         let mut fetched = Fetched::default();
         for _ in 0..count {
-            self.asked += 1;
+            self.requests += 1;
             let began = Instant::now();
-            let (object, segment) = (self.asked / SEGMENTS, self.asked % SEGMENTS);
+            let (object, segment) = (self.requests / SEGMENTS, self.requests % SEGMENTS);
             let name: Name = format!("/plain/{object}/v=1/seg={segment}").parse().unwrap();
             while !self.is_right(&name, &mut fetched) {}
             fetched.times.push(began.elapsed());

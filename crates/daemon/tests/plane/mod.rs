@@ -145,8 +145,8 @@ impl Router {
     /// As `serve`, with Data of `octets` octets.
     pub fn serve_long(&mut self, prefix: &str, octets: usize) -> Serving {
         let mut producer = self.producer(prefix);
-        let (heard, is_over) = <(Arc<AtomicUsize>, Arc<AtomicBool>)>::default();
-        let (count, ends) = (heard.clone(), is_over.clone());
+        let (answered, is_over) = <(Arc<AtomicUsize>, Arc<AtomicBool>)>::default();
+        let (count, ends) = (answered.clone(), is_over.clone());
         let thread = std::thread::spawn(move || {
             while !ends.load(Relaxed) {
                 let Some(packet) = producer.receive(Duration::from_millis(50)) else { continue };
@@ -159,21 +159,21 @@ impl Router {
                 producer.send(&encode_lp_packet(&headers, &data));
             }
         });
-        Serving { heard, is_over, thread: Some(thread) }
+        Serving { answered, is_over, thread: Some(thread) }
     }
 }
 
 /// An application that answers.
 pub struct Serving {
-    heard: Arc<AtomicUsize>,
+    answered: Arc<AtomicUsize>,
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Serving {
     /// Returns the number of Interests that the peer has answered.
-    pub fn heard(&self) -> usize {
-        self.heard.load(Relaxed)
+    pub fn answered(&self) -> usize {
+        self.answered.load(Relaxed)
     }
 }
 

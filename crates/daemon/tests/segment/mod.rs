@@ -244,19 +244,19 @@ impl Attacker {
         let _member = FrameSender::open(device.index, DEFAULT_GROUP, device.address).unwrap();
         let mut ring = Ring::open(device.index, device.mtu, 1 << 20).unwrap();
         let from: MacAddress = from.parse().unwrap();
-        let mut heard = Vec::new();
+        let mut packets = Vec::new();
         eventually("it multicasts", || {
             let mut take = |arrived: ReceivedFrame<'_>| {
                 if let Ok(frame) = frame::parse(arrived.octets)
                     && frame.source == from
                     && InterestView::parse(frame.packet).is_ok()
                 {
-                    heard.push(frame.packet.to_vec());
+                    packets.push(frame.packet.to_vec());
                 }
             };
             while ring.receive(&mut take) {}
-            heard.len() >= count
+            packets.len() >= count
         });
-        heard
+        packets
     }
 }
