@@ -72,10 +72,10 @@ fn an_announcing_producer_teaches_its_whole_prefix() {
         // The Interest follows the learned route, so it is no discovery.
         if announce {
             std::thread::scope(|scope| {
-                let asked = scope.spawn(|| consumer.fetch(&name("/p/y")));
+                let fetching = scope.spawn(|| consumer.fetch(&name("/p/y")));
                 let request = producer.recv_timeout(PATIENCE).unwrap();
                 producer.reply(&request, b"asked", &PublishOptions::default()).unwrap();
-                assert_eq!(asked.join().unwrap().unwrap(), b"asked");
+                assert_eq!(fetching.join().unwrap().unwrap(), b"asked");
             });
             assert!(!learned(&near).contains(&name("/p/y")));
         }

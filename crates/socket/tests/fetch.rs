@@ -97,7 +97,7 @@ fn a_range_requests_only_its_segments() {
     let per_packet = PublishOptions { manifest: Some(ManifestUse::Off), ..PublishOptions::default() };
     producer.publish(&name("/p/signed"), &whole, &per_packet).unwrap();
     let consumer = world.consumer("/p");
-    let asked = |call: &mut dyn FnMut()| {
+    let sent_for = |call: &mut dyn FnMut()| {
         let before = consumer.stats().interests;
         call();
         consumer.stats().interests - before
@@ -113,18 +113,18 @@ fn a_range_requests_only_its_segments() {
             (4_999_990, 100, 1),
             (1_999_999, 40_001, 6),
         ] {
-            let interests = asked(&mut || {
+            let interests = sent_for(&mut || {
                 let read = stream.read_range(from, octets).unwrap();
                 assert!(read == whole[from as usize..whole.len().min(from as usize + octets)]);
             });
             assert_eq!(interests, segments + manifests, "{object}: {octets} octets at {from}");
         }
-        let over_manifests = asked(&mut || {
+        let over_manifests = sent_for(&mut || {
             let read = stream.read_range(1_900_000, 100_000).unwrap();
             assert!(read == whole[1_900_000..2_000_000]);
         });
         assert_eq!(over_manifests, 13 + 2 * manifests);
-        let nothing = asked(&mut || {
+        let nothing = sent_for(&mut || {
             assert!(stream.read_range(5_000_000, 10).unwrap().is_empty());
             assert!(stream.read_range(u64::MAX, 10).unwrap().is_empty());
             assert!(stream.read_range(10, 0).unwrap().is_empty());
@@ -135,10 +135,10 @@ fn a_range_requests_only_its_segments() {
     let by_version = consumer.open(&published.name).unwrap();
     for interests in [2 + 2, 2] {
         let now =
-            asked(&mut || assert_eq!(by_version.read_range(801_000, 9).unwrap(), whole[801_000..801_009]));
+            sent_for(&mut || assert_eq!(by_version.read_range(801_000, 9).unwrap(), whole[801_000..801_009]));
         assert_eq!(now, interests);
     }
-    let limited = asked(&mut || {
+    let limited = sent_for(&mut || {
         let mut stream = consumer.open(&name("/p/o")).unwrap();
         stream.seek(SeekFrom::Start(800_000)).unwrap();
         stream.set_limit(816_000);
@@ -151,7 +151,7 @@ fn a_range_requests_only_its_segments() {
     });
     assert_eq!(limited, 2 + 1 + 2, "three segments, and their manifest for each fetch");
     consumer.set_option("read_ahead_octets", "80000").unwrap();
-    let ahead = asked(&mut || {
+    let ahead = sent_for(&mut || {
         let mut stream = consumer.open(&name("/p/o")).unwrap();
         stream.read_exact(&mut [0; 1000]).unwrap();
         settled(|| consumer.stats().interests);
@@ -170,8 +170,8 @@ fn overlapping_ranges_are_requested_once() {
     producer.publish(&name("/p/small"), &whole[..500], &PublishOptions::default()).unwrap();
     let consumer = world.consumer("/p");
     let expected = |whole: &[u8], (from, octets): &(u64, usize)| {
-        let place = |at: u64| (at as usize).min(whole.len());
-        whole[place(*from)..place(from.saturating_add(*octets as u64))].to_vec()
+        let clamped = |at: u64| (at as usize).min(whole.len());
+        whole[clamped(*from)..clamped(from.saturating_add(*octets as u64))].to_vec()
     };
     let stream = consumer.open(&name("/p/o")).unwrap();
     // Ranges out of order, empty, nested, with a common segment, and past the end.
@@ -201,14 +201,14 @@ fn a_vector_read_detects_losses_across_parts() {
     let whole = content(1_000_000);
     let options = Options { packet_octets_max: 1000, ..Options::default() };
     let object = Publication::new(name("/p/o").as_name(), 7, &whole, &options, &world.signer("/p")).unwrap();
-    let mut asked: HashMap<u64, Instant> = HashMap::new();
+    let mut requested: HashMap<u64, Instant> = HashMap::new();
     let (found, took) = std::sync::mpsc::channel();
     // Every tenth segment is lost on its first request, except the last ones.
     let _producer = world.serve("/p", move |interest| {
         let segment = interest.name.last().and_then(|last| last.segment());
         if let Some(segment) = segment.filter(|_| interest.name.len() == object.object().len() + 1) {
-            let nth = asked.len();
-            match asked.entry(segment) {
+            let nth = requested.len();
+            match requested.entry(segment) {
                 Entry::Vacant(entry) => {
                     entry.insert(Instant::now());
                     if nth % 10 == 5 {

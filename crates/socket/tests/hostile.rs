@@ -159,11 +159,11 @@ fn a_revoked_certificate_is_refused() {
     let issuer = world.signer("/p");
     let said: Arc<std::sync::Mutex<Option<RevocationStatus>>> = Arc::default();
     let saying = said.clone();
-    let asked = Arc::new(AtomicUsize::new(0));
-    let asking = asked.clone();
+    let requests = Arc::new(AtomicUsize::new(0));
+    let counted = requests.clone();
     let _producer = world.serve("/p", move |interest| {
         if interest.name.component(2).is_some_and(|component| component.value == b"REVOKE") {
-            asking.fetch_add(1, Ordering::Relaxed);
+            counted.fetch_add(1, Ordering::Relaxed);
             let statement = RevocationStatement { status: (*saying.lock().unwrap())?, time_ms: 1 };
             return Some(statement.sign(&certificate, 1, &issuer).unwrap());
         }
@@ -176,7 +176,7 @@ fn a_revoked_certificate_is_refused() {
     };
     let revoked = Some(RevocationStatus::Revoked(RevocationReason::KeyCompromise));
     assert!(fetched(None, Revocation::Off).is_ok());
-    assert_eq!(asked.load(Ordering::Relaxed), 0);
+    assert_eq!(requests.load(Ordering::Relaxed), 0);
     assert!(fetched(revoked, Revocation::Off).is_ok());
     assert!(fetched(None, Revocation::Check).is_ok());
     assert!(fetched(Some(RevocationStatus::Good), Revocation::Require).is_ok());
@@ -323,7 +323,7 @@ fn fetches_over_the_limits_are_refused() {
 struct Slow {
     world: World,
     segments: usize,
-    asked: Arc<AtomicUsize>,
+    requests: Arc<AtomicUsize>,
     /// Whether the certificate was requested before that.
     wanted_early: Arc<AtomicBool>,
     _producer: Scripted,
@@ -342,30 +342,30 @@ impl Slow {
         let signer = Signer::new(issued.name().to_name(), key);
         let publication = published("/p/slow/o", 200_000, &options(Signing::PerPacket), &signer);
         let segments = publication.segments() as usize;
-        let (asked, wanted_early) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
-        let (asked_for, early, enough) = (asked.clone(), wanted_early.clone(), enough(segments));
+        let (requests, wanted_early) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+        let (counted, early, enough) = (requests.clone(), wanted_early.clone(), enough(segments));
         let producer = world.serve("/p", move |interest| {
             if interest.name.component(2).is_some_and(|component| component.value == b"KEY") {
-                let is_due = asked_for.load(Ordering::Relaxed) >= enough;
+                let is_due = counted.load(Ordering::Relaxed) >= enough;
                 early.fetch_or(!is_due, Ordering::Relaxed);
                 return is_due.then(|| issued.wire().to_vec());
             }
             let wire = answer(&publication, interest)?;
-            asked_for.fetch_add(1, Ordering::Relaxed);
+            counted.fetch_add(1, Ordering::Relaxed);
             Some(wire)
         });
-        Slow { world, segments, asked, wanted_early, _producer: producer }
+        Slow { world, segments, requests, wanted_early, _producer: producer }
     }
 }
 
 #[test]
 fn slow_verification_never_slows_interests() {
     for key in [PrivateKey::generate(KeyType::Rsa), PrivateKey::generate_rsa_4096()] {
-        all_is_asked_for_before_the_first_is_verified(&Slow::signed_by(key.unwrap(), |segments| segments));
+        check_requests_precede_verification(&Slow::signed_by(key.unwrap(), |segments| segments));
     }
 }
 
-fn all_is_asked_for_before_the_first_is_verified(slow: &Slow) {
+fn check_requests_precede_verification(slow: &Slow) {
     let consumer = bound(&slow.world, |options| {
         options.revocation = Revocation::Off;
         options.read.attempts = 20;
@@ -392,7 +392,7 @@ fn a_full_backlog_stops_the_interests() {
     let stuck = bounded.fetch_timeout(&name("/p/slow/o/v=7"), Duration::from_millis(500));
     fails(stuck, "ETIMEDOUT", "not in time");
     // The discovery of the object requested segment 0, too.
-    let asked = slow.asked.load(Ordering::Relaxed);
-    assert!((BACKLOG..=BACKLOG + 1).contains(&asked), "{asked}");
+    let requests = slow.requests.load(Ordering::Relaxed);
+    assert!((BACKLOG..=BACKLOG + 1).contains(&requests), "{requests}");
     assert!(bounded.stats().backlog_most as usize <= BACKLOG);
 }

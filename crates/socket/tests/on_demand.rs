@@ -89,7 +89,7 @@ fn signed_requests_are_unique_and_authorized() {
         for (consumer, datagram, is_signed) in
             [(&signing, &set, true), (&signing, &set, true), (&signing, &state, true), (&plain, &set, false)]
         {
-            let asked = scope.spawn(move || consumer.request(datagram).unwrap().content);
+            let requesting = scope.spawn(move || consumer.request(datagram).unwrap().content);
             let request = producer.recv_timeout(PATIENCE).unwrap();
             assert_eq!(request.signer(), is_signed.then(|| operator.name()), "{request:?}");
             assert_eq!(request.is_signed_by(operator.public_key()), is_signed);
@@ -98,7 +98,7 @@ fn signed_requests_are_unique_and_authorized() {
             assert!(names.insert(request.name().to_name()), "another SignatureNonce and time");
             let answer = if is_signed { "done" } else { "who are you?" };
             producer.reply(&request, answer.as_bytes(), &PublishOptions::default()).unwrap();
-            assert_eq!(asked.join().unwrap(), answer.as_bytes());
+            assert_eq!(requesting.join().unwrap(), answer.as_bytes());
         }
     });
     let identity = Some(name("/nobody"));

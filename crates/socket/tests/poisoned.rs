@@ -77,8 +77,8 @@ fn forged_cached_data_is_requested_again() {
 fn repeated_forgeries_end_the_fetch_soon() {
     let (_, anchor) = key_of("/p");
     let (forger, _) = key_of("/mallory");
-    let asked = Arc::new(AtomicU32::new(0));
-    let seen = asked.clone();
+    let requests = Arc::new(AtomicU32::new(0));
+    let seen = requests.clone();
     let consumer = consumer(anchor, move |interest| {
         let times = seen.fetch_add(1, Ordering::Relaxed);
         let version = u64::from(times);
@@ -90,7 +90,7 @@ fn repeated_forgeries_end_the_fetch_soon() {
     let error = consumer.fetch(&name("/p/o")).unwrap_err();
     assert!(error.to_string().contains("/mallory/KEY/k"), "{error}");
     assert!(error.hint().is_some_and(|hint| hint.contains("poisoned")), "{error}");
-    assert!(asked.load(Ordering::Relaxed) <= 3, "a live producer is not asked for long");
+    assert!(requests.load(Ordering::Relaxed) <= 3, "a live producer is not asked for long");
 }
 
 #[test]

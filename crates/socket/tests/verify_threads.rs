@@ -25,7 +25,7 @@ const OCTETS: usize = 120_000;
 struct Late {
     world: World,
     policy: TrustPolicy,
-    asked: Arc<AtomicUsize>,
+    requests: Arc<AtomicUsize>,
     release: Arc<AtomicBool>,
     _producer: Scripted,
 }
@@ -44,8 +44,8 @@ impl Late {
         };
         let bad: Vec<Name> = bad.iter().map(|segment| object.join_segment(*segment)).collect();
         let mut left: Vec<usize> = bad.iter().map(|_| copies).collect();
-        let (asked, release) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(true)));
-        let (count, released, below) = (asked.clone(), release.clone(), object.clone());
+        let (requests, release) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(true)));
+        let (count, released, below) = (requests.clone(), release.clone(), object.clone());
         let producer = world.serve("/p", move |interest| {
             let enough = count.load(Ordering::Relaxed) >= 100 && released.load(Ordering::Relaxed);
             if interest.name == first.as_name() && !enough {
@@ -65,7 +65,7 @@ impl Late {
             Some(wire)
         });
         let policy = policy.clone();
-        Late { world, policy, asked, release, _producer: producer }
+        Late { world, policy, requests, release, _producer: producer }
     }
 
     fn consumer(&self, threads: usize, change: impl FnOnce(&mut ConsumerOptions)) -> Consumer {
@@ -125,7 +125,7 @@ fn every_suite_verifies_alike_on_several_threads() {
             }
             let late = Late::new(&credentials, signing, &[], 0);
             let verified = [1, 4].map(|threads| {
-                late.asked.store(0, Ordering::Relaxed);
+                late.requests.store(0, Ordering::Relaxed);
                 let consumer = late.consumer(threads, |_| {});
                 let fetched =
                     consumer.fetch(&name("/p/o")).map_err(|error| format!("{suite}, {signing:?}: {error}"));
@@ -184,8 +184,8 @@ fn a_full_backlog_stops_threaded_verification() {
     let stuck = consumer.fetch_timeout(&name("/p/o"), Duration::from_millis(500)).unwrap_err();
     assert_eq!(errno_name(stuck.errno()), Some("ETIMEDOUT"), "{stuck}");
     // The first one is requested, and never arrives.
-    let asked = late.asked.load(Ordering::Relaxed);
-    assert!(asked < BACKLOG, "{asked} asked for");
+    let requests = late.requests.load(Ordering::Relaxed);
+    assert!(requests < BACKLOG, "{requests} asked for");
     late.release.store(true, Ordering::Relaxed);
     assert!(consumer.fetch(&name("/p/o")).unwrap() == content(OCTETS));
     assert!(consumer.stats().backlog_most <= BACKLOG as u64);
@@ -202,7 +202,7 @@ fn threads(name: &str) -> usize {
 fn cancelled_fetches_leave_no_threads() {
     let late = Late::new(&key(KeyType::EcdsaP256), Signing::PerPacket, &[], 0);
     for round in 0..12 {
-        late.asked.store(0, Ordering::Relaxed);
+        late.requests.store(0, Ordering::Relaxed);
         let consumer = late.consumer(4, |_| {});
         let mut fetch = consumer.fetch_async(&name("/p/o")).unwrap();
         eventually("segments come", || round <= 2 || consumer.stats().segments > 0);

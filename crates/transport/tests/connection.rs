@@ -259,13 +259,13 @@ fn a_stalled_router_fills_only_the_outbox() {
     let mut server = Connection::from_stream(near).unwrap();
     far.set_nonblocking(true).unwrap();
     let wire = interest("/a").lifetime_ms(600_000).build(); // so that none comes too late
-    let mut asked = 0;
+    let mut requested = 0;
     let mut answered = 0;
     let mut largest = 0;
     // Ask until neither side takes any more.
     for _ in 0..2_000 {
-        while asked < 20_000 && far.write(&wire).is_ok_and(|octets| octets == wire.len()) {
-            asked += 1;
+        while requested < 20_000 && far.write(&wire).is_ok_and(|octets| octets == wire.len()) {
+            requested += 1;
         }
         server
             .turn(server.now_ns() + 1_000_000, &mut |incoming, outbox| {
@@ -276,13 +276,13 @@ fn a_stalled_router_fills_only_the_outbox() {
             })
             .unwrap();
     }
-    assert!(answered < asked, "the rest waits in the socket: {answered} of {asked}");
+    assert!(answered < requested, "the rest waits in the socket: {answered} of {requested}");
     assert!((OUTBOX_OCTETS_MAX..OUTBOX_OCTETS_MAX + 8800).contains(&largest), "{largest}");
     // Once the router reads, the rest is answered.
     let mut buf = vec![0; 1 << 20];
     let mut received = 0;
     let started = Instant::now();
-    while answered < asked || !server.outbox().is_empty() {
+    while answered < requested || !server.outbox().is_empty() {
         while let Ok(octets) = far.read(&mut buf) {
             received += octets;
         }
@@ -295,7 +295,7 @@ fn a_stalled_router_fills_only_the_outbox() {
             .unwrap();
         assert!(started.elapsed() < Duration::from_secs(60));
     }
-    assert!(received + (4 << 20) > asked * 8000, "{received} octets of {asked} answers");
+    assert!(received + (4 << 20) > requested * 8000, "{received} octets of {requested} answers");
 }
 
 #[test]

@@ -158,16 +158,16 @@ impl CongestionControl for Paced {
 #[test]
 fn a_paced_fetch_keeps_its_rate() {
     let mut fetch = Fetch::new(Options::default(), 0).with_control(Box::new(Paced(1000.0)));
-    let mut asked = |now_ns| {
-        let asked = std::iter::from_fn(|| fetch.request(now_ns)).count();
-        (asked, fetch.next_timeout_ns())
+    let mut requests_at = |now_ns| {
+        let count = std::iter::from_fn(|| fetch.request(now_ns)).count();
+        (count, fetch.next_timeout_ns())
     };
     for ms in 0..10 {
-        assert_eq!(asked(ms * MS), (1, (ms + 1) * MS));
-        assert_eq!(asked(ms * MS + 1), (0, (ms + 1) * MS));
+        assert_eq!(requests_at(ms * MS), (1, (ms + 1) * MS));
+        assert_eq!(requests_at(ms * MS + 1), (0, (ms + 1) * MS));
     }
-    assert_eq!(asked(11 * MS), (2, 12 * MS), "a timer that came a millisecond late");
-    assert_eq!(asked(200 * MS).0, 3, "a pause of two hundred");
+    assert_eq!(requests_at(11 * MS), (2, 12 * MS), "a timer that came a millisecond late");
+    assert_eq!(requests_at(200 * MS).0, 3, "a pause of two hundred");
 }
 
 #[test]
@@ -303,8 +303,8 @@ fn marks_of_one_round_trip_count_once() {
         let mut outstanding = Vec::new();
         // Whole windows arrive at once, one round trip after their Interests.
         for round in 0..20 {
-            let (asked_ns, now_ns) = (round * 10 * MS, (round + 1) * 10 * MS);
-            outstanding.extend(std::iter::from_fn(|| fetch.request(asked_ns)));
+            let (requested_ns, now_ns) = (round * 10 * MS, (round + 1) * 10 * MS);
+            outstanding.extend(std::iter::from_fn(|| fetch.request(requested_ns)));
             let marked = [5, 9, 10, 11, 15].contains(&round);
             let (mut cuts, pieces) = (Vec::new(), std::mem::take(&mut outstanding));
             for piece in pieces.iter().copied() {
@@ -390,31 +390,31 @@ fn an_early_nack_ends_the_fetch_at_once() {
     fetch.on_data(first, Arrival::at(MS));
     fetch.advance(1);
     let mut now_ns = MS;
-    let mut asked = 0;
+    let mut requests = 0;
     while fetch.failure().is_none() {
         while let Some(piece) = fetch.request(now_ns) {
-            asked += 1;
+            requests += 1;
             fetch.on_nack(piece, NackReason::NoRoute, now_ns);
         }
         now_ns = fetch.next_timeout_ns().max(now_ns + 1);
         assert!(now_ns < 60_000 * MS);
     }
     assert!(now_ns >= 10_000 * MS, "a producer gets time to come back: {now_ns}");
-    assert!(asked < 200, "refusals are not answered by a storm: {asked}");
+    assert!(requests < 200, "refusals are not answered by a storm: {requests}");
 }
 
 #[test]
 fn a_restarted_router_costs_only_outstanding_pieces() {
     let mut fetch = Fetch::new(Options::default(), 0);
     fetch.set_end(20).unwrap();
-    let asked: Vec<u64> = std::iter::from_fn(|| fetch.request(0)).collect();
+    let requests: Vec<u64> = std::iter::from_fn(|| fetch.request(0)).collect();
     fetch.on_data(0, Arrival::at(MS));
     fetch.advance(1);
     let window = fetch.window();
     fetch.on_reconnect(5_000 * MS);
     assert_eq!(fetch.window(), window, "a restart says nothing of the path");
-    let again: Vec<u64> = std::iter::from_fn(|| fetch.request(5_000 * MS)).take(asked.len() - 1).collect();
-    assert_eq!(again, asked[1..]);
+    let again: Vec<u64> = std::iter::from_fn(|| fetch.request(5_000 * MS)).take(requests.len() - 1).collect();
+    assert_eq!(again, requests[1..]);
 }
 
 #[test]
@@ -468,12 +468,12 @@ fn an_absent_piece_ends_the_fetch() {
     let options = Options { congestion: Algorithm::Fixed(4), attempts_max: 5, ..Options::default() };
     let mut fetch = Fetch::new(options, 0);
     let mut now_ns = 0;
-    let mut asked = 0;
+    let mut requests = 0;
     while fetch.failure().is_none() {
         while let Some(piece) = fetch.request(now_ns) {
             now_ns += 1000;
             match piece {
-                3 => asked += 1,
+                3 => requests += 1,
                 piece => {
                     fetch.on_data(piece, Arrival::at(now_ns));
                 }
@@ -483,7 +483,7 @@ fn an_absent_piece_ends_the_fetch() {
         fetch.expire(now_ns);
     }
     assert_eq!(fetch.failure(), Some(Failure::Unanswered { piece: 3, attempts: 5 }));
-    assert_eq!(asked, 5);
+    assert_eq!(requests, 5);
 }
 
 #[test]

@@ -24,13 +24,13 @@ fn management(
 ) -> (String, Receiver<Value>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let (asked, questions) = channel();
+    let (sender, questions) = channel();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let Ok(mut stream) = stream else { return };
             let question = question(&mut stream);
             let octets = answer(&question, &mut stream);
-            let _ = asked.send(question);
+            let _ = sender.send(question);
             let _ = stream.write_all(&octets);
         }
     });
@@ -123,7 +123,7 @@ fn forwarder(before: Value) -> (String, Receiver<Value>) {
     })
 }
 
-fn asked(questions: &Receiver<Value>) -> (&'static str, Value) {
+fn next_query(questions: &Receiver<Value>) -> (&'static str, Value) {
     let question = questions.recv_timeout(Duration::from_secs(10)).expect("another question");
     (field(&question), question["variables"].clone())
 }
@@ -136,7 +136,7 @@ fn ndn_dpdk_creates_and_deletes_face_and_entry() {
     let mut connection = connect(&uri).unwrap();
     assert_eq!(connection.uri().to_string(), uri);
     assert_eq!(connection.frame_octets_max(), Some(2048));
-    let (field, variables) = asked(&questions);
+    let (field, variables) = next_query(&questions);
     let locator = &variables["locator"];
     assert_eq!(
         (field, &locator["scheme"], &locator["role"]),
@@ -154,12 +154,12 @@ fn ndn_dpdk_creates_and_deletes_face_and_entry() {
     let prefix: Name = "/cms/v=1".parse().unwrap();
     assert_eq!(connection.register(&prefix, &mut |_, _| {}).unwrap(), Reachability::Route);
     let name = json!("/8=cms/54=%01");
-    assert_eq!(asked(&questions), ("fib", json!({ "name": name })));
+    assert_eq!(next_query(&questions), ("fib", json!({ "name": name })));
     let inserted = json!({ "name": name, "nexthops": ["FACE"], "strategy": null });
-    assert_eq!(asked(&questions), ("insertFibEntry", inserted));
+    assert_eq!(next_query(&questions), ("insertFibEntry", inserted));
     drop(connection);
-    assert_eq!(asked(&questions).0, "fib");
-    assert_eq!(asked(&questions), ("delete", json!({ "id": "FACE" })));
+    assert_eq!(next_query(&questions).0, "fib");
+    assert_eq!(next_query(&questions), ("delete", json!({ "id": "FACE" })));
 }
 
 #[test]
@@ -175,17 +175,17 @@ fn a_shared_entry_keeps_its_other_nexthops() {
     connection.register(&prefix, &mut |_, _| {}).unwrap();
     connection.unregister(&prefix).unwrap();
     drop(connection);
-    assert_eq!(asked(&questions).0, "createFace");
+    assert_eq!(next_query(&questions).0, "createFace");
     for nexthops in [json!(["OTHER", "FACE"]), json!(["OTHER"])] {
-        assert_eq!(asked(&questions).0, "fib");
+        assert_eq!(next_query(&questions).0, "fib");
         let inserted = json!({ "name": "/8=p", "nexthops": nexthops, "strategy": "S" });
-        assert_eq!(asked(&questions), ("insertFibEntry", inserted));
+        assert_eq!(next_query(&questions), ("insertFibEntry", inserted));
     }
-    assert_eq!(asked(&questions), ("delete", json!({ "id": "FACE" })));
+    assert_eq!(next_query(&questions), ("delete", json!({ "id": "FACE" })));
 }
 
 /// Returns the message for a user if the forwarder answers with `octets`.
-fn told(octets: Vec<u8>) -> (String, &'static str) {
+fn error_of(octets: Vec<u8>) -> (String, &'static str) {
     let (uri, _questions) = management(move |_, _| octets.clone());
     let error = connect(&uri).unwrap_err();
     (error.to_string(), error.hint().unwrap())
@@ -224,7 +224,7 @@ fn invalid_management_answers_return_a_hint() {
         (b"HTTP/1.0 200 OK\r\nContent-Length: x\r\n\r\n".to_vec(), "its length is no number", address),
     ] {
         let shown = String::from_utf8_lossy(&octets).into_owned();
-        let (error, what_to_do) = told(octets);
+        let (error, what_to_do) = error_of(octets);
         assert!(error.contains(line) && !error.contains('\n'), "{shown}: {error}");
         assert!(what_to_do.contains(hint), "{shown}: {what_to_do}");
     }
@@ -238,8 +238,8 @@ fn a_management_answer_has_a_size_limit() {
         let padding = " ".repeat(octets - head - body.len());
         format!("HTTP/1.0 200 OK\r\n\r\n{body}{padding}").into_bytes()
     };
-    assert!(told(padded(ANSWER_OCTETS_MAX)).0.contains("refuses: \"whole\""));
-    assert!(told(padded(ANSWER_OCTETS_MAX + 1)).0.contains("more than 65536 octets"));
+    assert!(error_of(padded(ANSWER_OCTETS_MAX)).0.contains("refuses: \"whole\""));
+    assert!(error_of(padded(ANSWER_OCTETS_MAX + 1)).0.contains("more than 65536 octets"));
     let (uri, _questions) = management(|_, stream| {
         let _ = stream.write_all(b"HTTP/1.0 200 OK\r\n\r\n");
         while stream.write_all(&[b' '; 4096]).is_ok() {}
@@ -273,8 +273,8 @@ fn a_face_without_its_socket_is_deleted() {
     let text = error.to_string();
     assert!(text.contains(&*folder.path().to_string_lossy()) && text.contains("cannot be used"), "{text}");
     assert!(error.hint().unwrap().contains("?sockets=/run/ndn"), "{:?}", error.hint());
-    assert_eq!(asked(&questions).0, "createFace");
-    assert_eq!(asked(&questions), ("delete", json!({ "id": "FACE" })));
+    assert_eq!(next_query(&questions).0, "createFace");
+    assert_eq!(next_query(&questions), ("delete", json!({ "id": "FACE" })));
 }
 
 #[test]

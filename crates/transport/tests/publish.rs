@@ -30,12 +30,12 @@ fn producer_with(key: PrivateKey) -> (Signer, Verifier) {
     (Signer::new(key_name, key), Verifier::new(policy))
 }
 
-fn ask(publication: &Publication, interest: InterestBuilder) -> Option<Vec<u8>> {
+fn query(publication: &Publication, interest: InterestBuilder) -> Option<Vec<u8>> {
     publication.answer(&InterestView::parse(&interest.build()).unwrap()).map(<[u8]>::to_vec)
 }
 
 fn fetch(publication: &Publication, name: Name) -> Vec<u8> {
-    ask(publication, InterestBuilder::new(name)).expect("published")
+    query(publication, InterestBuilder::new(name)).expect("published")
 }
 
 fn verified(verifier: &mut Verifier, wire: Vec<u8>) -> Verified {
@@ -48,7 +48,7 @@ fn verified(verifier: &mut Verifier, wire: Vec<u8>) -> Verified {
 /// The content of the object that `name` leads to, verified.
 fn read(publication: &Publication, name: &Name, verifier: &mut Verifier) -> Vec<u8> {
     let discovery = InterestBuilder::new(discovery_name(name.as_name())).can_be_prefix().must_be_fresh();
-    let metadata = verified(verifier, ask(publication, discovery).unwrap());
+    let metadata = verified(verifier, query(publication, discovery).unwrap());
     let metadata = Metadata::decode(metadata.content()).unwrap();
     let mut content = Vec::new();
     let mut manifest: Option<VerifiedManifest> = None;
@@ -232,14 +232,14 @@ fn a_publication_answers_only_matching_interests() {
     let (signer, _) = producer(KeyType::Ed25519);
     let name: Name = "/p/data".parse().unwrap();
     let publication = Publication::new(name.as_name(), 7, b"hello", &Options::default(), &signer).unwrap();
-    assert!(ask(&publication, InterestBuilder::new("/p/data".parse().unwrap())).is_none());
-    assert!(ask(&publication, InterestBuilder::new("/p/other".parse().unwrap()).can_be_prefix()).is_none());
-    let prefix = ask(&publication, InterestBuilder::new("/p/data".parse().unwrap()).can_be_prefix());
+    assert!(query(&publication, InterestBuilder::new("/p/data".parse().unwrap())).is_none());
+    assert!(query(&publication, InterestBuilder::new("/p/other".parse().unwrap()).can_be_prefix()).is_none());
+    let prefix = query(&publication, InterestBuilder::new("/p/data".parse().unwrap()).can_be_prefix());
     assert!(prefix.is_some());
     let segment = fetch(&publication, "/p/data/v=7/seg=0".parse().unwrap());
     let digest = namely_security::sha256(&segment);
     let component = |value| namely_wire::Component { typ: 1, value };
     let full: Name = "/p/data/v=7/seg=0".parse().unwrap();
     assert_eq!(fetch(&publication, full.join(component(&digest))), segment);
-    assert!(ask(&publication, InterestBuilder::new(full.join(component(&[0; 32])))).is_none());
+    assert!(query(&publication, InterestBuilder::new(full.join(component(&[0; 32])))).is_none());
 }

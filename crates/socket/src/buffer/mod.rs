@@ -103,9 +103,9 @@ impl Buffer {
             Some((key, _)) => key.clone(),
             None => Arc::from(name.as_bytes()),
         };
-        let place = self.index.entry(key.clone()).or_default();
-        place.disk = disk.or(place.disk);
-        let old = place.slot.take();
+        let entry = self.index.entry(key.clone()).or_default();
+        entry.disk = disk.or(entry.disk);
+        let old = entry.slot.take();
         let is_kept = packet.len() <= self.octets_max;
         if let Some(old) = old {
             self.release(old);
@@ -126,28 +126,28 @@ impl Buffer {
             Some(free) => *free = held,
             None => self.slots.push(held),
         }
-        if let Some(place) = self.index.get_mut(&key) {
-            place.slot = Some(slot);
+        if let Some(entry) = self.index.get_mut(&key) {
+            entry.slot = Some(slot);
         }
     }
 
     /// Adds a packet that is on disk only and expires at `expires_ns`. It was found when the store
     /// was opened, and replaces the location of an older packet of that name.
     pub(crate) fn insert_stored(&mut self, name: &[u8], disk: Location, expires_ns: Option<u64>) {
-        let place = self.index.entry(Arc::from(name)).or_default();
-        (place.disk, place.expires_ns) = (Some(disk), expires_ns);
+        let entry = self.index.entry(Arc::from(name)).or_default();
+        (entry.disk, entry.expires_ns) = (Some(disk), expires_ns);
     }
 
     /// Sets the time from which the packet `name` answers no Interest with MustBeFresh.
     pub(crate) fn expire_at(&mut self, name: NameRef<'_>, at_ns: Option<u64>) {
-        if let Some(place) = self.index.get_mut(name.as_bytes()) {
-            place.expires_ns = at_ns;
+        if let Some(entry) = self.index.get_mut(name.as_bytes()) {
+            entry.expires_ns = at_ns;
         }
     }
 
     /// Removes the packet `name` from both layers.
     pub(crate) fn remove(&mut self, name: &[u8]) {
-        if let Some(slot) = self.index.remove(name).and_then(|place| place.slot) {
+        if let Some(slot) = self.index.remove(name).and_then(|entry| entry.slot) {
             self.release(slot);
         }
     }
@@ -156,9 +156,9 @@ impl Buffer {
     /// memory too remain there. Returns the number of removed locations.
     pub(crate) fn remove_file(&mut self, file: u64) -> usize {
         let mut gone = 0;
-        self.index.retain(|_, place| {
-            gone += usize::from(place.disk.take_if(|location| location.file == file).is_some());
-            place.slot.is_some() || place.disk.is_some()
+        self.index.retain(|_, entry| {
+            gone += usize::from(entry.disk.take_if(|location| location.file == file).is_some());
+            entry.slot.is_some() || entry.disk.is_some()
         });
         gone
     }
@@ -176,15 +176,15 @@ impl Buffer {
             Some(_) => interest.name.without_last(1),
             None => interest.name,
         };
-        let place = match (interest.can_be_prefix, interest.implicit_digest()) {
+        let entry = match (interest.can_be_prefix, interest.implicit_digest()) {
             (false, _) => *self.index.get(bare.as_bytes())?,
             (true, None) => self.newest_below(bare)?,
             (true, Some(_)) => self.with_digest(interest, bare)?,
         };
-        if interest.must_be_fresh && place.expires_ns.is_some_and(|expires_ns| expires_ns <= now_ns) {
+        if interest.must_be_fresh && entry.expires_ns.is_some_and(|expires_ns| expires_ns <= now_ns) {
             return None;
         }
-        let Some(slot) = place.slot else { return place.disk.map(BufferedPacket::Disk) };
+        let Some(slot) = entry.slot else { return entry.disk.map(BufferedPacket::Disk) };
         let held = self.slots.get_mut(slot as usize)?.as_mut()?;
         // The names are equal already; only the digest remains to be compared.
         if interest.implicit_digest().is_some() && !is_answer(interest, &held.packet) {
@@ -216,17 +216,17 @@ impl Buffer {
 
     fn newest_below(&self, prefix: NameRef<'_>) -> Option<IndexEntry> {
         let prefix = prefix.as_bytes();
-        let (first, place) = self.first_below(prefix)?;
+        let (first, entry) = self.first_below(prefix)?;
         // Names sort like their octets. Numbers in their shortest form sort like their values.
         const VERSION: u8 = VERSION_COMPONENT as u8;
         if first.get(prefix.len()) != Some(&VERSION) {
-            return Some(*place);
+            return Some(*entry);
         }
         let end = [prefix, &[VERSION + 1]].concat();
         let range = (Bound::Included(prefix), Bound::Excluded(&end[..]));
         let (last, _) = self.index.range::<[u8], _>(range).next_back()?;
         let version = NameRef::parse_value(&last[prefix.len()..]).ok()?.prefix(1);
-        self.first_below(&last[..prefix.len() + version.as_bytes().len()]).map(|(_, place)| *place)
+        self.first_below(&last[..prefix.len() + version.as_bytes().len()]).map(|(_, entry)| *entry)
     }
 
     /// Returns the packet below `bare` with the requested digest. If no packet in memory has it,
@@ -237,11 +237,11 @@ impl Buffer {
         let within =
             self.index.range::<[u8], _>(from).take_while(|(name, _)| name.starts_with(bare.as_bytes()));
         let mut on_disk = None;
-        for (_, place) in within.take(CANDIDATES_MAX) {
-            match place.slot.and_then(|slot| self.slots[slot as usize].as_ref()) {
-                Some(held) if is_answer(interest, &held.packet) => return Some(*place),
+        for (_, entry) in within.take(CANDIDATES_MAX) {
+            match entry.slot.and_then(|slot| self.slots[slot as usize].as_ref()) {
+                Some(held) if is_answer(interest, &held.packet) => return Some(*entry),
                 Some(_) => {}
-                None => on_disk = on_disk.or(Some(*place)),
+                None => on_disk = on_disk.or(Some(*entry)),
             }
         }
         on_disk
@@ -250,8 +250,8 @@ impl Buffer {
     fn evict(&mut self, slot: u32) {
         self.evicted += 1;
         let Some(name) = self.release(slot) else { return };
-        if let Some(place) = self.index.get_mut(&name) {
-            place.slot = None;
+        if let Some(entry) = self.index.get_mut(&name) {
+            entry.slot = None;
         }
         self.forget_if_nowhere(&name);
     }
@@ -266,7 +266,7 @@ impl Buffer {
     }
 
     fn forget_if_nowhere(&mut self, name: &[u8]) {
-        if self.index.get(name).is_some_and(|place| place.slot.is_none() && place.disk.is_none()) {
+        if self.index.get(name).is_some_and(|entry| entry.slot.is_none() && entry.disk.is_none()) {
             self.index.remove(name);
         }
     }

@@ -19,7 +19,7 @@ fn find(buffer: &mut Buffer, interest: &InterestBuilder) -> Option<BufferedPacke
     buffer.find(&InterestView::parse(&interest.build()).unwrap(), 0)
 }
 
-fn ask(buffer: &mut Buffer, uri: &str) -> Option<Packet> {
+fn lookup(buffer: &mut Buffer, uri: &str) -> Option<Packet> {
     match find(buffer, &InterestBuilder::new(name(uri)))? {
         BufferedPacket::Memory(packet) => Some(packet),
         BufferedPacket::Disk(_) => None,
@@ -38,7 +38,7 @@ fn filled(packets: usize, policy: BufferPolicy) -> Buffer {
 }
 
 fn in_memory(buffer: &Buffer) -> Vec<String> {
-    let held = buffer.index.iter().filter(|(_, place)| place.slot.is_some());
+    let held = buffer.index.iter().filter(|(_, entry)| entry.slot.is_some());
     held.map(|(name, _)| NameRef::parse_value(name).unwrap().to_string()).collect()
 }
 
@@ -56,16 +56,16 @@ fn a_full_buffer_evicts_one_packet() {
     // A packet larger than the memory limit is not cached, and evicts no other packet.
     let huge = name("/p/4");
     buffer.insert(huge.as_name(), data(&huge, &[0; 1000]), None);
-    assert_eq!((buffer.len(), ask(&mut buffer, "/p/4")), (3, None));
-    let place = Location { file: 1, offset: 16, octets: 1000 };
-    buffer.insert(huge.as_name(), data(&huge, &[0; 1000]), Some(place));
-    assert_eq!(find(&mut buffer, &InterestBuilder::new(huge)), Some(BufferedPacket::Disk(place)));
+    assert_eq!((buffer.len(), lookup(&mut buffer, "/p/4")), (3, None));
+    let location = Location { file: 1, offset: 16, octets: 1000 };
+    buffer.insert(huge.as_name(), data(&huge, &[0; 1000]), Some(location));
+    assert_eq!(find(&mut buffer, &InterestBuilder::new(huge)), Some(BufferedPacket::Disk(location)));
 }
 
 #[test]
 fn fifo_evicts_the_oldest_packet() {
     let mut buffer = filled(3, BufferPolicy::Fifo);
-    ask(&mut buffer, "/p/0").unwrap();
+    lookup(&mut buffer, "/p/0").unwrap();
     add(&mut buffer, "/p/3");
     assert_eq!(in_memory(&buffer), ["/p/1", "/p/2", "/p/3"]);
 }
@@ -73,7 +73,7 @@ fn fifo_evicts_the_oldest_packet() {
 #[test]
 fn lru_evicts_the_least_recently_used_packet() {
     let mut buffer = filled(3, BufferPolicy::Lru);
-    ask(&mut buffer, "/p/0").unwrap();
+    lookup(&mut buffer, "/p/0").unwrap();
     add(&mut buffer, "/p/3");
     assert_eq!(in_memory(&buffer), ["/p/0", "/p/2", "/p/3"]);
 }
@@ -82,7 +82,7 @@ fn lru_evicts_the_least_recently_used_packet() {
 fn lfu_evicts_the_least_frequently_used_packet() {
     let mut buffer = filled(3, BufferPolicy::Lfu);
     for uri in ["/p/0", "/p/0", "/p/2", "/p/2", "/p/1"] {
-        ask(&mut buffer, uri).unwrap();
+        lookup(&mut buffer, uri).unwrap();
     }
     add(&mut buffer, "/p/3");
     // The new packet has the fewest uses, so the next insertion evicts it.
@@ -119,13 +119,13 @@ fn a_prefix_gets_the_newest_versions_first_packet() {
 fn an_expired_packet_never_answers_must_be_fresh() {
     let mut buffer = filled(1, BufferPolicy::Lru);
     buffer.expire_at(name("/p/0").as_name(), Some(100));
-    let mut ask = |interest: InterestBuilder, now_ns| {
+    let mut is_found = |interest: InterestBuilder, now_ns| {
         buffer.find(&InterestView::parse(&interest.build()).unwrap(), now_ns).is_some()
     };
     let interest = || InterestBuilder::new(name("/p/0"));
-    assert!(ask(interest().must_be_fresh(), 99) && !ask(interest().must_be_fresh(), 100));
-    assert!(ask(interest(), 100));
-    assert!(!ask(InterestBuilder::new(name("/p")).can_be_prefix().must_be_fresh(), 100));
+    assert!(is_found(interest().must_be_fresh(), 99) && !is_found(interest().must_be_fresh(), 100));
+    assert!(is_found(interest(), 100));
+    assert!(!is_found(InterestBuilder::new(name("/p")).can_be_prefix().must_be_fresh(), 100));
     buffer.expire_at(name("/p/0").as_name(), None);
     assert!(buffer.find(&InterestView::parse(&interest().must_be_fresh().build()).unwrap(), 100).is_some());
 }
@@ -155,7 +155,7 @@ fn a_digest_selects_among_64_packets() {
 #[derive(Clone, Debug)]
 enum Step {
     Insert { name: usize, stored: bool },
-    Ask { name: usize, prefix: bool },
+    Find { name: usize, prefix: bool },
     Remove { name: usize },
     RemoveFile { file: u64 },
 }
@@ -164,7 +164,7 @@ fn step() -> impl Strategy<Value = Step> {
     let name = 0usize..12;
     prop_oneof![
         4 => (name.clone(), any::<bool>()).prop_map(|(name, stored)| Step::Insert { name, stored }),
-        4 => (name.clone(), any::<bool>()).prop_map(|(name, prefix)| Step::Ask { name, prefix }),
+        4 => (name.clone(), any::<bool>()).prop_map(|(name, prefix)| Step::Find { name, prefix }),
         1 => name.prop_map(|name| Step::Remove { name }),
         1 => (0u64..4).prop_map(|file| Step::RemoveFile { file }),
     ]
@@ -195,11 +195,11 @@ impl Model {
         }
     }
 
-    fn find(&mut self, asked: &Name, prefix: bool) -> Option<(Name, bool)> {
+    fn find(&mut self, query: &Name, prefix: bool) -> Option<(Name, bool)> {
         let mut names: Vec<_> = self.memory.iter().map(|(name, ..)| name).chain(self.disk.keys()).collect();
-        names.retain(|name| if prefix { asked.is_prefix_of(name.as_name()) } else { *name == asked });
+        names.retain(|name| if prefix { query.is_prefix_of(name.as_name()) } else { *name == query });
         names.sort_by_key(|name| {
-            let version = name.as_name().component(asked.len()).and_then(|c| c.version());
+            let version = name.as_name().component(query.len()).and_then(|c| c.version());
             // Names without a version come first, then the versions from the newest to the oldest.
             (version.is_some(), std::cmp::Reverse(version), (*name).clone())
         });
@@ -234,22 +234,22 @@ proptest! {
             match step {
                 Step::Insert { name, stored } => {
                     let file = stored.then_some(name as u64 % 4);
-                    let place = file.map(|file| Location { file, offset: name as u64, octets: length as u32 });
-                    buffer.insert(names[name].as_name(), data(&names[name], b"x"), place);
+                    let disk = file.map(|file| Location { file, offset: name as u64, octets: length as u32 });
+                    buffer.insert(names[name].as_name(), data(&names[name], b"x"), disk);
                     model.insert(&names[name], file);
                 }
-                Step::Ask { name, prefix } => {
-                    let asked = if prefix { names[name].as_name().without_last(2).to_name() } else { names[name].clone() };
-                    let mut interest = InterestBuilder::new(asked.clone());
+                Step::Find { name, prefix } => {
+                    let query = if prefix { names[name].as_name().without_last(2).to_name() } else { names[name].clone() };
+                    let mut interest = InterestBuilder::new(query.clone());
                     if prefix {
                         interest = interest.can_be_prefix();
                     }
-                    match (find(&mut buffer, &interest), model.find(&asked, prefix)) {
+                    match (find(&mut buffer, &interest), model.find(&query, prefix)) {
                         (Some(BufferedPacket::Memory(packet)), Some((expected, true))) => {
                             prop_assert_eq!(DataView::parse(&packet).unwrap().name, expected.as_name());
                         }
-                        (Some(BufferedPacket::Disk(place)), Some((expected, false))) => {
-                            prop_assert_eq!(&names[place.offset as usize], &expected);
+                        (Some(BufferedPacket::Disk(disk)), Some((expected, false))) => {
+                            prop_assert_eq!(&names[disk.offset as usize], &expected);
                         }
                         (None, None) => {}
                         (got, expected) => prop_assert!(false, "{got:?} instead of {expected:?}"),

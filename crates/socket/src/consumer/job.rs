@@ -77,32 +77,32 @@ impl FetchParams {
 #[derive(Debug)]
 pub(super) struct Content {
     octets: Vec<u8>,
-    place: Range<usize>,
+    range: Range<usize>,
 }
 
 impl Content {
     pub(super) fn of(data: Verified<Vec<u8>>) -> Self {
-        let (octets, place) = data.into_content();
-        Content { octets, place }
+        let (octets, range) = data.into_content();
+        Content { octets, range }
     }
 
     /// Skips the first `skip` octets, and subtracts the skipped number from `skip`.
     pub(super) fn pass_by(&mut self, skip: &mut u64) {
-        let skipped = self.place.len().min(usize::try_from(*skip).unwrap_or(usize::MAX));
+        let skipped = self.range.len().min(usize::try_from(*skip).unwrap_or(usize::MAX));
         *skip -= skipped as u64;
-        self.place.start += skipped;
+        self.range.start += skipped;
     }
 }
 
 impl AsRef<[u8]> for Content {
     fn as_ref(&self) -> &[u8] {
-        &self.octets[self.place.clone()]
+        &self.octets[self.range.clone()]
     }
 }
 
 impl From<Vec<u8>> for Content {
     fn from(octets: Vec<u8>) -> Self {
-        Content { place: 0..octets.len(), octets }
+        Content { range: 0..octets.len(), octets }
     }
 }
 

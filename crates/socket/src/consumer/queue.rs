@@ -191,7 +191,7 @@ impl<E> VerifyQueue<E> {
         }
         state.progress = progress;
         spare.append(&mut state.spare);
-        self.tell(state);
+        self.wake(state);
     }
 
     /// Records the progress of requesting.
@@ -208,11 +208,11 @@ impl<E> VerifyQueue<E> {
     pub(super) fn lose(&self, number: u64) {
         let mut state = self.lock();
         state.put(number, Slot::Prepared(Vec::new().into()));
-        self.tell(state);
+        self.wake(state);
     }
 
     /// Wakes the threads that now have work.
-    fn tell(&self, mut state: MutexGuard<'_, Pieces<E>>) {
+    fn wake(&self, mut state: MutexGuard<'_, Pieces<E>>) {
         state.most = state.most.max(state.filled);
         let ahead = state.is_work_ahead();
         let (check, help) = (state.waits && (ahead || state.is_next_there()), ahead && state.idle > 0);

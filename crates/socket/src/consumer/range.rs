@@ -43,7 +43,7 @@ impl LocatedObject {
     /// object's end). An object requested by its version has no metadata. If only a part of it is
     /// requested, the segmentation is taken from its first segment, which is fetched and verified
     /// for this purpose.
-    pub(super) fn place(&self, job: &mut Job<'_>, from: u64, end: u64) -> Result<RangePart, FetchError> {
+    pub(super) fn locate(&self, job: &mut Job<'_>, from: u64, end: u64) -> Result<RangePart, FetchError> {
         let described = self.object.metadata.as_ref().and_then(|metadata| metadata.segment_size_octets);
         let described = described.filter(|octets| *octets > 0);
         let all = from == 0 && end == u64::MAX;

@@ -34,7 +34,7 @@ pub(super) fn read(
 ) -> Result<Ranges, FetchError> {
     let mut spread = RangeDistributor::new(ranges);
     for i in spread.order.clone() {
-        spread.add(found.place(job, ranges[i].start, ranges[i].end)?, ranges[i].start);
+        spread.add(found.locate(job, ranges[i].start, ranges[i].end)?, ranges[i].start);
     }
     let parts: Vec<Part> = spread.parts.iter().map(|(part, _)| *part).collect();
     job.spread(parts.len().min(RANGES_WINDOW));
@@ -80,8 +80,8 @@ impl<'a> RangeDistributor<'a> {
 
     /// Adds the part that contains a range, which begins at octet `start`. Parts must be added in
     /// ascending order.
-    fn add(&mut self, place: RangePart, start: u64) {
-        let RangePart { part, skip, .. } = place;
+    fn add(&mut self, located: RangePart, start: u64) {
+        let RangePart { part, skip, .. } = located;
         match self.parts.last_mut() {
             Some((last, _)) if part.first <= last.end => last.end = last.end.max(part.end),
             _ => self.parts.push((part, start - skip)),
@@ -114,8 +114,8 @@ impl ContentSink for RangeDistributor<'_> {
             if range.start >= to {
                 break;
             }
-            let place = |octet: u64| (octet.clamp(from, to) - from) as usize;
-            self.read[*i].extend_from_slice(&content[place(range.start)..place(range.end)]);
+            let offset = |octet: u64| (octet.clamp(from, to) - from) as usize;
+            self.read[*i].extend_from_slice(&content[offset(range.start)..offset(range.end)]);
         }
         Ok(())
     }

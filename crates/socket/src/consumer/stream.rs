@@ -205,7 +205,7 @@ fn fill(shared: &Shared, found: &LocatedObject, from: u64, end: u64, params: Fet
         run: Vec::new(),
         run_octets: 0,
     };
-    let done = found.place(&mut job, from, end).and_then(|RangePart { part, skip, segment_octets }| {
+    let done = found.locate(&mut job, from, end).and_then(|RangePart { part, skip, segment_octets }| {
         job.span(params.read_ahead as u64, segment_octets);
         filler.skip = skip;
         filler.segment_octets = segment_octets.unwrap_or(SEGMENT_OCTETS);
@@ -310,7 +310,7 @@ impl ObjectStream {
         self.shared.spawn(move |shared| {
             let stopped = || promise.is_abandoned().then_some(CallError::Closed);
             let mut job = Job::new(&shared, params, &stopped);
-            let read = found.place(&mut job, from, end).and_then(|RangePart { part, skip, .. }| {
+            let read = found.locate(&mut job, from, end).and_then(|RangePart { part, skip, .. }| {
                 let mut range = Range::new(skip, end - from);
                 let done = job.transfer(&found.object, &[part], &mut range);
                 range.content(done)

@@ -73,10 +73,10 @@ impl<'a> Writer<'a> {
     fn flush(&mut self, expires_ms: u64) -> Result<(), StoreError> {
         let batch = std::mem::take(&mut self.batch);
         self.batch_octets = 0;
-        let places = if self.durable { self.store(&batch, expires_ms)? } else { Vec::new() };
-        let places = places.into_iter().map(Some).chain(std::iter::repeat(None));
-        let packets = batch.iter().zip(places);
-        self.shared.insert(packets.map(|((name, packet), place)| (name.as_name(), packet.clone(), place)));
+        let locations = if self.durable { self.store(&batch, expires_ms)? } else { Vec::new() };
+        let locations = locations.into_iter().map(Some).chain(std::iter::repeat(None));
+        let packets = batch.iter().zip(locations);
+        self.shared.insert(packets.map(|((name, packet), disk)| (name.as_name(), packet.clone(), disk)));
         if self.durable {
             self.names.extend(batch.into_iter().map(|(name, _)| name));
         }
@@ -95,10 +95,10 @@ impl<'a> Writer<'a> {
         }
         loop {
             match store.append(&records) {
-                Ok(places) => {
+                Ok(locations) => {
                     self.stored_octets += batch.iter().map(|(_, packet)| record_octets(packet)).sum::<u64>();
                     self.stored_packets += batch.len();
-                    return Ok(places);
+                    return Ok(locations);
                 }
                 Err(StoreError::Full { .. }) if self.shared.evicts => {
                     let Some(file) = store.drop_oldest() else {

@@ -75,9 +75,9 @@ impl RevocationResponder {
 
     fn answer(&self, incoming: &Incoming<'_>, outbox: &mut Outbox) {
         let Packet::Interest(interest) = &incoming.packet else { return };
-        let is_asked =
+        let is_answer =
             |record: &&Record| DataView::parse(&record.wire).is_ok_and(|data| answers(interest, &data));
-        if let Some(record) = self.records.iter().find(is_asked) {
+        if let Some(record) = self.records.iter().find(is_answer) {
             outbox.send(&incoming.answer_headers(), &record.wire);
         }
     }

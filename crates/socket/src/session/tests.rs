@@ -104,9 +104,9 @@ fn a_closed_session_revokes_all_its_certificates() {
     assert_eq!(session.certificates()[..2], [second.clone(), first.clone()], "the newest first");
     // The session states that both certificates are good, until it ends.
     for certificate in [&first, &second] {
-        let asked = revocation_prefix(certificate.name()).unwrap();
-        let said = session.statement(asked.as_name()).unwrap();
-        assert!(asked.is_prefix_of(DataView::parse(&said).unwrap().name));
+        let prefix = revocation_prefix(certificate.name()).unwrap();
+        let said = session.statement(prefix.as_name()).unwrap();
+        assert!(prefix.is_prefix_of(DataView::parse(&said).unwrap().name));
     }
     let records = session.revoke();
     let about = |record: &Vec<u8>| DataView::parse(record).unwrap().name.without_last(1).to_name();

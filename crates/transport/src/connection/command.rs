@@ -164,11 +164,11 @@ impl Connection {
     /// [`ConnectionError`]: the router is gone. A refusal is no error.
     pub fn request_origins(&mut self) -> Result<(), ConnectionError> {
         // Routers send IncomingFaceId to local clients only (NFD management, LocalFields).
-        if !self.local || self.origins_asked == Some(self.epoch) {
+        if !self.local || self.origins_requested == Some(self.epoch) {
             return Ok(());
         }
         // Set before the request, so that a router that does not answer delays one fetch only.
-        self.origins_asked = Some(self.epoch);
+        self.origins_requested = Some(self.epoch);
         let flags = Some(face_flags::LOCAL_FIELDS);
         let parameters = ControlParameters { flags, mask: flags, ..ControlParameters::default() };
         let nonce = self.nonces.next();

@@ -73,8 +73,8 @@ impl NoRouter {
                 "see `namely kernel status`, or name another router"
             }
             Some((Candidate { uri: FaceUri::NdnDpdk { .. }, .. }, error)) => {
-                let told = error.get_ref().and_then(|error| error.downcast_ref::<ManagementError>());
-                told.map_or("see the log of ndndpdk-svc, or name another router", ManagementError::hint)
+                let source = error.get_ref().and_then(|error| error.downcast_ref::<ManagementError>());
+                source.map_or("see the log of ndndpdk-svc, or name another router", ManagementError::hint)
             }
             Some(_) => "start one there with `namely up`, or name another",
             None => "start one with `namely up`, or name one",
@@ -175,9 +175,9 @@ mod tests {
                 _ => assert!(text.starts_with("no router at unix:///run/x.sock"), "{text}"),
             }
             assert!(!text.contains("; ") && !text.contains("--"), "{text}");
-            let says_who = text.contains(&format!("from {named_by}"));
+            let names_source = text.contains(&format!("from {named_by}"));
             assert_eq!(
-                says_who,
+                names_source,
                 matches!(named_by, AddressSource::Variable(_) | AddressSource::ClientConf(_))
             );
             assert!(hint.contains("namely up") && !hint.contains("--"), "{hint}");

@@ -141,7 +141,7 @@ pub struct Connection {
     commands: CommandSigner,
     epoch: u64,
     /// The epoch in which IncomingFaceId was requested from the router.
-    origins_asked: Option<u64>,
+    origins_requested: Option<u64>,
     started: Instant,
     nonces: Nonces,
 }
@@ -215,7 +215,7 @@ impl Connection {
         let mut connection = Self::over(connected, FaceUri::Fd(0), options)?;
         // A peer that is not a router would treat a command as an Interest to answer, so none is
         // sent.
-        connection.origins_asked = Some(connection.epoch);
+        connection.origins_requested = Some(connection.epoch);
         connection.registrations = Registrations::without_binding();
         Ok(connection)
     }
@@ -236,7 +236,7 @@ impl Connection {
             carrier: Some(carrier),
             retry: Retry::default(),
             epoch: 0,
-            origins_asked: None,
+            origins_requested: None,
             started: Instant::now(),
             nonces: Nonces::from_system().map_err(|e| ConnectionError::System(e.into()))?,
         })
@@ -418,10 +418,10 @@ impl Connection {
                 if let Some(octets) = carrier.frame_octets_max() {
                     self.outbox.set_datagram_octets_max(octets);
                 }
-                let is_told = !self.registrations.is_empty() && carrier.bindings().is_none();
+                let sends_commands = !self.registrations.is_empty() && carrier.bindings().is_none();
                 // Over datagrams a response may be lost, so its absence proves nothing.
-                let is_asked = !carrier.is_lossy() && is_told;
-                self.retry.answer_due_ns = is_asked.then(|| now_ns.saturating_add(ANSWER_NS));
+                let expects_answer = !carrier.is_lossy() && sends_commands;
+                self.retry.answer_due_ns = expects_answer.then(|| now_ns.saturating_add(ANSWER_NS));
                 self.carrier = Some(carrier);
                 // A restarted router has no registrations.
                 self.registrations.restart();

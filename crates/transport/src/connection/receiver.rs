@@ -97,8 +97,8 @@ impl Receiver {
                 outbox.on_arrival(&view);
                 Ok(None)
             }
-            (Ok(FrameContent::Packet(headers, place)), _) => {
-                Ok(Some((headers, PacketLocation::InFrame(place))))
+            (Ok(FrameContent::Packet(headers, range)), _) => {
+                Ok(Some((headers, PacketLocation::InFrame(range))))
             }
             (Err(Fault::Fragment), Some(link)) => {
                 reassembled(link, frame, times.received_ns, &mut self.drops)
@@ -156,7 +156,7 @@ fn whole(frame: &[u8]) -> Result<FrameContent<'_>, Fault> {
         return Err(Fault::Fragment);
     }
     Ok(match view.fragment_range() {
-        Some(place) => FrameContent::Packet(view.headers, place),
+        Some(range) => FrameContent::Packet(view.headers, range),
         None => FrameContent::Idle(view),
     })
 }

@@ -54,7 +54,7 @@ enum RouterKind {
     #[default]
     Unknown,
     /// The version was requested; the request ends at the deadline.
-    Asked {
+    Queried {
         deadline_ns: u64,
     },
     Known {
@@ -103,7 +103,7 @@ enum Registration {
     /// To be requested at this time.
     Wanted { at_ns: u64 },
     /// Requested by this Interest; the request ends at the deadline.
-    Asked { interest: Vec<u8>, deadline_ns: u64 },
+    Requested { interest: Vec<u8>, deadline_ns: u64 },
     /// Registered; it is requested again at this time.
     Registered { refresh_at_ns: u64 },
     /// The router refused.
@@ -174,7 +174,7 @@ impl Registrations {
         }
         let Some(binds) = self.find_out(context, outbox) else {
             return match self.router {
-                RouterKind::Asked { deadline_ns } => deadline_ns,
+                RouterKind::Queried { deadline_ns } => deadline_ns,
                 _ => u64::MAX,
             };
         };
@@ -204,7 +204,7 @@ impl Registrations {
     fn find_out(&mut self, context: &mut Context<'_>, outbox: &mut Outbox) -> Option<bool> {
         match self.router {
             RouterKind::Known { binds } => return Some(binds),
-            RouterKind::Asked { deadline_ns } if context.now_ns < deadline_ns => return None,
+            RouterKind::Queried { deadline_ns } if context.now_ns < deadline_ns => return None,
             RouterKind::Unknown if context.scope == Scope::Localhost => {
                 let interest = InterestBuilder::new(Dataset::StatusGeneral.prefix(context.scope))
                     .can_be_prefix()
@@ -213,10 +213,10 @@ impl Registrations {
                     .lifetime_ms(KIND_LIFETIME_MS);
                 outbox.send(&LpHeaders::default(), &interest.build());
                 let deadline_ns = context.now_ns.saturating_add(KIND_LIFETIME_MS * 1_000_000);
-                self.router = RouterKind::Asked { deadline_ns };
+                self.router = RouterKind::Queried { deadline_ns };
                 return None;
             }
-            RouterKind::Asked { .. } | RouterKind::Unknown => {}
+            RouterKind::Queried { .. } | RouterKind::Unknown => {}
         }
         // Without a response only registration is assumed, because every router supports it.
         self.router = RouterKind::Known { binds: false };
@@ -234,7 +234,7 @@ impl Registrations {
         let binds = match self.router {
             RouterKind::Known { binds } => binds,
             RouterKind::Unknown => return false,
-            RouterKind::Asked { .. } => {
+            RouterKind::Queried { .. } => {
                 let is_answer = Dataset::StatusGeneral.prefix(Scope::Localhost).as_name().is_prefix_of(name);
                 // A Nack is an answer, too: such a router reports no version and does not bind
                 // prefixes.
@@ -244,15 +244,15 @@ impl Registrations {
                 return is_answer;
             }
         };
-        let asked = |entry: &&mut Entry| match &entry.state {
-            Registration::Asked { interest, .. } => {
+        let is_answered = |entry: &&mut Entry| match &entry.state {
+            Registration::Requested { interest, .. } => {
                 // The name of a signed Interest ends with a digest of its parameters, so it is
                 // unique.
                 InterestView::parse(interest).is_ok_and(|interest| interest.name == name)
             }
             _ => false,
         };
-        let Some(entry) = self.entries.iter_mut().find(asked) else { return false };
+        let Some(entry) = self.entries.iter_mut().find(is_answered) else { return false };
         let outcome = match incoming.packet {
             Packet::Data(data) => checked_response(&data),
             Packet::Nack(_, reason) => Err(CommandError::Nack(reason)),
@@ -271,12 +271,12 @@ fn has_bindings(incoming: &Incoming<'_>) -> bool {
 
 impl Entry {
     fn poll(&mut self, binds: bool, context: &mut Context<'_>, outbox: &mut Outbox) {
-        if let Registration::Asked { deadline_ns, .. } = self.state
+        if let Registration::Requested { deadline_ns, .. } = self.state
             && context.now_ns >= deadline_ns
         {
             self.finish(Err(CommandError::NoAnswer), binds, context.now_ns, context.datagrams);
         }
-        if self.due_ns() > context.now_ns || matches!(self.state, Registration::Asked { .. }) {
+        if self.due_ns() > context.now_ns || matches!(self.state, Registration::Requested { .. }) {
             return;
         }
         let (command, flags) = match self.step(binds) {
@@ -293,7 +293,7 @@ impl Entry {
                 // Recorded now, because the signer may be replaced before the response arrives.
                 self.may_be_overtaken = context.commands.may_be_overtaken(binds);
                 let deadline_ns = context.now_ns.saturating_add(LIFETIME_NS);
-                self.state = Registration::Asked { interest, deadline_ns };
+                self.state = Registration::Requested { interest, deadline_ns };
             }
             Err(error) => self.state = Registration::Failed(CommandError::Signing(error)),
         }
@@ -401,7 +401,7 @@ impl Entry {
     fn due_ns(&self) -> u64 {
         match self.state {
             Registration::Wanted { at_ns } => at_ns,
-            Registration::Asked { deadline_ns, .. } => deadline_ns,
+            Registration::Requested { deadline_ns, .. } => deadline_ns,
             Registration::Registered { refresh_at_ns } => refresh_at_ns,
             Registration::Failed(_) => u64::MAX,
         }

@@ -7,7 +7,7 @@ use tracing::Level;
 #[inline]
 pub(super) fn sent(headers: &LpHeaders, wire: &[u8]) {
     if tracing::enabled!(Level::TRACE) {
-        tell("sent", headers, wire);
+        log_packet("sent", headers, wire);
     }
 }
 
@@ -15,13 +15,13 @@ pub(super) fn sent(headers: &LpHeaders, wire: &[u8]) {
 #[inline]
 pub(super) fn received(headers: &LpHeaders, wire: &[u8]) {
     if tracing::enabled!(Level::TRACE) {
-        tell("received", headers, wire);
+        log_packet("received", headers, wire);
     }
 }
 
 // Formatting stays out of the code of the packet path.
 #[cold]
-fn tell(what: &str, headers: &LpHeaders, wire: &[u8]) {
+fn log_packet(what: &str, headers: &LpHeaders, wire: &[u8]) {
     let octets = wire.len();
     let mark = if headers.congestion_mark.is_some() { ", marked" } else { "" };
     match tlv::read_header(wire).map(|(typ, ..)| typ) {

@@ -62,13 +62,13 @@ impl UdpLink {
             Err(Errno::AGAIN | Errno::INTR) => Ok(false),
             // The error concerns a datagram that was sent earlier. Received datagrams may still
             // wait.
-            Err(errno) => self.told(errno, outbox).map(|()| true),
+            Err(errno) => self.handle_error(errno, outbox).map(|()| true),
         }
     }
 
     /// Processes an error that the network reported for a datagram sent earlier. If that was too
     /// long for the path, the maximum length is updated. Any other error is returned.
-    fn told(&self, errno: Errno, outbox: &mut Outbox) -> Result<(), Errno> {
+    fn handle_error(&self, errno: Errno, outbox: &mut Outbox) -> Result<(), Errno> {
         if errno != Errno::MSGSIZE {
             return Err(errno);
         }
@@ -131,7 +131,7 @@ impl Carrier for UdpLink {
         if ready.contains(PollFlags::ERR)
             && let Err(errno) = sockopt::socket_error(&self.socket)?
         {
-            self.told(errno, outbox)?;
+            self.handle_error(errno, outbox)?;
         }
         Ok(Ready { readable: ready.contains(PollFlags::IN), writable: ready.contains(PollFlags::OUT) })
     }

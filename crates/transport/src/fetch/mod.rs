@@ -195,14 +195,14 @@ struct LossDetection {
 
 /// The time without Data. There are two times, because a timeout retransmits one Interest and
 /// restarts `quiet_since_ns`. Only Data, a reconnection, or a request while nothing is outstanding
-/// changes `heard_at_ns`. Consecutive timeouts therefore add up to [`Options::silence_ns_max`].
+/// changes `received_at_ns`. Consecutive timeouts therefore add up to [`Options::silence_ns_max`].
 #[derive(Debug)]
 struct Silence {
     /// The time of the last Data, the start, or the last timeout.
     quiet_since_ns: u64,
-    heard_at_ns: u64,
+    received_at_ns: u64,
     /// Whether Data arrived.
-    heard: bool,
+    received: bool,
     /// Whether a piece was lost for good since the last Data, so that new requests do not end the
     /// silence.
     gave_up: bool,
@@ -295,7 +295,12 @@ impl Fetch {
                 send_at_ns: 0,
             },
             overtaken: LossDetection::default(),
-            silence: Silence { quiet_since_ns: now_ns, heard_at_ns: now_ns, heard: false, gave_up: false },
+            silence: Silence {
+                quiet_since_ns: now_ns,
+                received_at_ns: now_ns,
+                received: false,
+                gave_up: false,
+            },
             refusals: Refusals { pause_ns: PAUSE_NS.0, ..Refusals::default() },
             counters: Counters::default(),
             failure: None,
@@ -397,7 +402,7 @@ impl Fetch {
         let idle = self.in_flight == 0 && self.lost.is_empty();
         if idle && !self.silence.gave_up && self.slot(piece)?.attempts == 0 {
             // Time without requests does not count as silence.
-            self.silence.heard_at_ns = self.silence.heard_at_ns.max(now_ns);
+            self.silence.received_at_ns = self.silence.received_at_ns.max(now_ns);
         }
         let slot = self.slot(piece)?;
         if slot.attempts >= attempts_max {
@@ -575,21 +580,21 @@ impl Fetch {
         self.rate.delivered.pieces += 1;
         self.rate.delivered.at_ns = now_ns;
         self.rate.delivered.sent_ns = self.rate.delivered.sent_ns.max(sent_ns);
-        let asking_ns = sent_ns.saturating_sub(before.sent_ns);
+        let requesting_ns = sent_ns.saturating_sub(before.sent_ns);
         let answering_ns = now_ns.saturating_sub(before.at_ns);
         let pieces = self.rate.delivered.pieces - before.pieces;
         self.rate.sample = Sample {
             rtt_ns,
-            rate: pieces as f64 * 1e9 / asking_ns.max(answering_ns).max(1) as f64,
+            rate: pieces as f64 * 1e9 / requesting_ns.max(answering_ns).max(1) as f64,
             starved: before.starved,
             delivered_before: before.pieces,
         };
     }
 
     fn note_arrival(&mut self, now_ns: u64) {
-        self.silence.heard = true;
+        self.silence.received = true;
         self.silence.gave_up = false;
-        self.silence.heard_at_ns = now_ns;
+        self.silence.received_at_ns = now_ns;
         self.silence.quiet_since_ns = now_ns;
         self.refusals.since_ns = None;
         self.refusals.nacks_congested = 0;
@@ -635,7 +640,7 @@ impl Fetch {
         }
         if final_refusal {
             let since_ns = *self.refusals.since_ns.get_or_insert(now_ns);
-            if !self.silence.heard || now_ns.saturating_sub(since_ns) >= self.options.refused_ns_max {
+            if !self.silence.received || now_ns.saturating_sub(since_ns) >= self.options.refused_ns_max {
                 self.failure = Some(Failure::Refused { piece, reason });
             }
         }
@@ -663,7 +668,7 @@ impl Fetch {
         self.again.clear();
         self.in_flight = 0;
         self.silence.quiet_since_ns = now_ns;
-        self.silence.heard_at_ns = now_ns;
+        self.silence.received_at_ns = now_ns;
     }
 
     /// The time of the next [`Fetch::expire`] or [`Fetch::request`], if no packet arrives before.
@@ -674,11 +679,11 @@ impl Fetch {
         } else {
             u64::MAX
         };
-        let ask_ns = paused_ns.min(self.paced_ns()).min(self.give_up_at_ns());
-        let Some((_, sent_ns)) = self.oldest() else { return ask_ns };
+        let request_ns = paused_ns.min(self.paced_ns()).min(self.give_up_at_ns());
+        let Some((_, sent_ns)) = self.oldest() else { return request_ns };
         let quiet_ns = self.silence.quiet_since_ns.max(sent_ns).saturating_add(self.rtt.timeout_ns());
         let lost_ns = self.first_lost().map_or(u64::MAX, |(_, _, at_ns)| at_ns);
-        quiet_ns.min(lost_ns).min(ask_ns)
+        quiet_ns.min(lost_ns).min(request_ns)
     }
 
     /// Returns the piece of the next Interest to count as lost, its sending time, and the time of
@@ -709,7 +714,7 @@ impl Fetch {
         if sent_ns < self.overtaken.perhaps_sent_ns {
             // Either all earlier Interests are lost, or their answers are late. The latter is
             // assumed while Data arrive.
-            return self.silence.heard_at_ns.saturating_add(self.rtt.early_ns());
+            return self.silence.received_at_ns.saturating_add(self.rtt.early_ns());
         }
         u64::MAX
     }
@@ -732,8 +737,8 @@ impl Fetch {
         if now_ns < self.silence.quiet_since_ns.max(sent_ns).saturating_add(self.rtt.timeout_ns()) {
             return;
         }
-        if now_ns.saturating_sub(self.silence.heard_at_ns) >= self.options.silence_ns_max {
-            let (piece, for_ns) = (self.base, now_ns - self.silence.heard_at_ns);
+        if now_ns.saturating_sub(self.silence.received_at_ns) >= self.options.silence_ns_max {
+            let (piece, for_ns) = (self.base, now_ns - self.silence.received_at_ns);
             self.failure = Some(self.refusals.congested(piece, Failure::Silence { piece, for_ns }));
             return;
         }

@@ -284,18 +284,18 @@ impl<'a> Discovery<'a> {
         }
     }
 
-    fn object_of_metadata(&mut self, wire: Vec<u8>, asked: NameRef<'_>) -> Result<Object, ObjectError> {
-        let is_nack = parsed(&wire, asked)?.content_type == ContentType::Nack;
+    fn object_of_metadata(&mut self, wire: Vec<u8>, requested: NameRef<'_>) -> Result<Object, ObjectError> {
+        let is_nack = parsed(&wire, requested)?.content_type == ContentType::Nack;
         // A Nack is verified, too, because a forged one must not hide an object.
         let data = self.verified_metadata(wire)?;
         if is_nack {
-            return Err(ObjectError::NotFound { name: asked.to_name() });
+            return Err(ObjectError::NotFound { name: requested.to_name() });
         }
         let metadata = Metadata::decode(data.content())
             .map_err(|error| ObjectError::Malformed { name: data.name().to_name(), error })?;
         // Otherwise a producer could present another object under the requested name.
-        if !asked.is_prefix_of(metadata.name.as_name()) {
-            return Err(ObjectError::Stray { asked: asked.to_name(), led_to: metadata.name });
+        if !requested.is_prefix_of(metadata.name.as_name()) {
+            return Err(ObjectError::Stray { asked: requested.to_name(), led_to: metadata.name });
         }
         // The layout divides by this number, so it must not be 0. The verifier refuses longer
         // manifests.
@@ -336,8 +336,8 @@ fn signer_of(wire: &[u8]) -> Option<Name> {
     Some(DataView::parse(wire).ok()?.signature_info().ok()?.key_name()?.to_name())
 }
 
-fn parsed<'a>(wire: &'a [u8], asked: NameRef<'_>) -> Result<DataView<'a>, ObjectError> {
-    DataView::parse(wire).map_err(|error| ObjectError::Malformed { name: asked.to_name(), error })
+fn parsed<'a>(wire: &'a [u8], requested: NameRef<'_>) -> Result<DataView<'a>, ObjectError> {
+    DataView::parse(wire).map_err(|error| ObjectError::Malformed { name: requested.to_name(), error })
 }
 
 /// Returns the creation time of metadata from the version in its name: a time in s, ms, us or ns.

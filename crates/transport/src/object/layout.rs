@@ -183,12 +183,12 @@ impl PartLayout {
             if piece < Self::ahead(first_group, groups) { piece } else { piece.saturating_add(skipped) };
         let Some(rest) = whole.checked_sub(1) else { return Piece::Manifest(first_group) };
         let group = (first_group + rest / of_group).min(groups - 1);
-        let place = rest - (group - first_group) * of_group;
-        match place {
+        let offset = rest - (group - first_group) * of_group;
+        match offset {
             // The last group has no next group, so no manifest precedes its segments.
-            _ if group == groups - 1 => Piece::Segment(group * entries + place),
+            _ if group == groups - 1 => Piece::Segment(group * entries + offset),
             0 => Piece::Manifest(group + 1),
-            _ => Piece::Segment(group * entries + place - 1),
+            _ => Piece::Segment(group * entries + offset - 1),
         }
     }
 

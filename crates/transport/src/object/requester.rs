@@ -51,7 +51,7 @@ enum RetryTime {
     /// At this time of the connection's clock.
     At(u64),
     /// It was requested again.
-    Asked,
+    Requested,
 }
 
 impl SegmentRequester {
@@ -173,7 +173,7 @@ impl SegmentRequester {
             wrong.again = RetryTime::At(now_ns.saturating_add(pause_ns));
         }
         if matches!(wrong.again, RetryTime::At(at_ns) if at_ns <= now_ns) {
-            wrong.again = RetryTime::Asked;
+            wrong.again = RetryTime::Requested;
             self.fetch.on_corrupt(wrong.number);
         }
     }

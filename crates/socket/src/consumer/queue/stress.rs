@@ -49,7 +49,7 @@ impl Chance {
 /// Adds pieces within the window, a few at a time and out of order, until the queue is closed. Some
 /// are lost for good.
 fn bring(queue: &VerifyQueue<()>, again: &Mutex<VecDeque<u64>>, seed: u64) {
-    let (mut chance, mut asked) = (Chance(seed), 0);
+    let (mut chance, mut requested) = (Chance(seed), 0);
     let mut fresh: Vec<(u64, Vec<u8>)> = Vec::new();
     while !queue.is_closed() {
         if let Some(corrupt) = queue.news().and_then(|news| news.corrupt) {
@@ -57,13 +57,13 @@ fn bring(queue: &VerifyQueue<()>, again: &Mutex<VecDeque<u64>>, seed: u64) {
         }
         let wanted = again.lock().unwrap().pop_front();
         let end = PIECES.min(queue.handed() + SPAN);
-        let next = wanted.or_else(|| (asked < end).then_some(asked));
+        let next = wanted.or_else(|| (requested < end).then_some(requested));
         let Some(next) = next else {
             queue.add(&mut fresh, &mut Vec::new(), Progress::default());
             std::thread::yield_now();
             continue;
         };
-        asked += u64::from(wanted.is_none());
+        requested += u64::from(wanted.is_none());
         if wanted.is_none() && next % 701 == 700 {
             queue.lose(next);
         } else {

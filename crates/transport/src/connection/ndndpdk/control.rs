@@ -80,12 +80,12 @@ pub(super) struct FibEntry {
 impl Control {
     /// Creates a face and returns its id.
     pub(super) fn create_face(&self, locator: &Value) -> Result<String, ManagementError> {
-        id(&self.ask(CREATE_FACE, &json!({ "locator": locator }), "createFace")?)
+        id(&self.execute(CREATE_FACE, &json!({ "locator": locator }), "createFace")?)
     }
 
     /// Returns the entry of exactly `name`; an empty one if there is none.
     pub(super) fn find(&self, name: NameRef<'_>) -> Result<FibEntry, ManagementError> {
-        let found = self.ask(FIND_ENTRY, &json!({ "name": uri(name) }), "fib")?;
+        let found = self.execute(FIND_ENTRY, &json!({ "name": uri(name) }), "fib")?;
         let entries = found.as_array().ok_or(ManagementError::Malformed("the FIB is no list"))?;
         // The query is for one name, so the list has one entry at most.
         let Some(entry) = entries.first() else { return Ok(FibEntry::default()) };
@@ -100,19 +100,19 @@ impl Control {
     /// Replaces the entry of `name` by `entry`.
     pub(super) fn insert(&self, name: NameRef<'_>, entry: &FibEntry) -> Result<(), ManagementError> {
         let variables = json!({ "name": uri(name), "nexthops": entry.nexthops, "strategy": entry.strategy });
-        id(&self.ask(INSERT_ENTRY, &variables, "insertFibEntry")?).map(drop)
+        id(&self.execute(INSERT_ENTRY, &variables, "insertFibEntry")?).map(drop)
     }
 
     /// Deletes a face or an entry. Does nothing if it does not exist.
     pub(super) fn delete(&self, id: &str) -> Result<(), ManagementError> {
-        match self.ask(DELETE, &json!({ "id": id }), "delete")? {
+        match self.execute(DELETE, &json!({ "id": id }), "delete")? {
             Value::Bool(_) => Ok(()),
             _ => Err(ManagementError::Malformed("whether it deleted is neither true nor false")),
         }
     }
 
     /// Executes `query` and returns the field `field` of the result.
-    fn ask(&self, query: &str, variables: &Value, field: &str) -> Result<Value, ManagementError> {
+    fn execute(&self, query: &str, variables: &Value, field: &str) -> Result<Value, ManagementError> {
         let body = json!({ "query": query, "variables": variables }).to_string();
         let (status, answer) = post(&self.server, body.as_bytes())?;
         let answer: Value = match serde_json::from_slice(&answer) {

@@ -89,7 +89,7 @@ pub(super) fn attach(server: &Endpoint, folder: Option<&str>, trusted: &str) -> 
     // An early return drops `attachment`, which deletes the face.
     let attachment = Attachment { control, face, served: Vec::new() };
     let interface = take_up(&path, trusted).map_err(|error| match error.get_ref() {
-        Some(told) if !told.is::<namely_memif::Fault>() => error,
+        Some(source) if !source.is::<namely_memif::Fault>() => error,
         _ => ManagementError::Socket(path, error.kind()).into(),
     })?;
     Ok(NdnDpdk { attachment, interface })
