@@ -162,7 +162,7 @@ mod tests {
     }
 
     /// Returns the handling of an Interest, and the link packet that is sent.
-    fn ask(certificates: &mut Certificates, name: Name) -> (Answer, Vec<u8>) {
+    fn answer_to(certificates: &mut Certificates, name: Name) -> (Answer, Vec<u8>) {
         let (near, mut far) = UnixStream::pair().unwrap();
         let mut connection = Connection::from_stream(near).unwrap();
         let wire = InterestBuilder::new(name).can_be_prefix().must_be_fresh().build();
@@ -184,12 +184,12 @@ mod tests {
             Certificate::issue(request.key_name(), request.public_key(), &issuer, "lab", validity, 2)
                 .unwrap();
         let prefix: Name = "/lab/dave/data".parse().unwrap();
-        let asked = revocation_prefix(issued.name()).unwrap();
+        let status_prefix = revocation_prefix(issued.name()).unwrap();
 
         let mut certificates = Certificates::default();
         certificates.set([IssuedCertificate { certificate: issued.clone(), issuer: Some(issuer) }]);
-        assert!(certificates.prefixes(&prefix).contains(&asked), "it is asked for it");
-        let (answer, sent) = ask(&mut certificates, asked.clone());
+        assert!(certificates.prefixes(&prefix).contains(&status_prefix), "it is asked for it");
+        let (answer, sent) = answer_to(&mut certificates, status_prefix.clone());
         let data = LpView::parse(&sent).unwrap().fragment.unwrap().to_vec();
         let mut trust = TrustPolicy::hierarchical();
         trust.add_anchor(anchor);
@@ -198,15 +198,15 @@ mod tests {
         };
         let statement = RevocationStatement::read(&data, &issued).unwrap();
         assert_eq!((answer, statement.status), (Answer::Sent, RevocationStatus::Good));
-        let again = ask(&mut certificates, asked.clone());
+        let again = answer_to(&mut certificates, status_prefix.clone());
         assert_eq!(again.1, sent, "it is signed once a second");
 
         certificates.set([IssuedCertificate::from(issued.clone())]);
-        assert!(!certificates.prefixes(&prefix).contains(&asked));
-        let (answer, sent) = ask(&mut certificates, asked);
+        assert!(!certificates.prefixes(&prefix).contains(&status_prefix));
+        let (answer, sent) = answer_to(&mut certificates, status_prefix);
         let nack = LpView::parse(&sent).unwrap().headers.nack;
         assert_eq!((answer, nack), (Answer::NotKnown, Some(NackReason::NoRoute)));
-        assert_eq!(ask(&mut certificates, issued.name().to_name()).0, Answer::Sent);
-        assert_eq!(ask(&mut certificates, prefix).0, Answer::Other);
+        assert_eq!(answer_to(&mut certificates, issued.name().to_name()).0, Answer::Sent);
+        assert_eq!(answer_to(&mut certificates, prefix).0, Answer::Other);
     }
 }

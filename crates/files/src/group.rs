@@ -25,11 +25,11 @@ pub(crate) struct Source<'a> {
 impl Source<'_> {
     /// Returns the octets of the packet of `segment`.
     fn packet_octets(&self, segment: u64) -> usize {
-        self.writer.octets(segment, self.place(segment).1)
+        self.writer.octets(segment, self.content_span(segment).1)
     }
 
     /// Returns the offset of the content of `segment`, and its octets.
-    pub(crate) fn place(&self, segment: u64) -> (u64, usize) {
+    pub(crate) fn content_span(&self, segment: u64) -> (u64, usize) {
         let offset = segment.saturating_mul(self.segment_octets as u64);
         let left = self.content.octets().saturating_sub(offset);
         (offset, self.segment_octets.min(usize::try_from(left).unwrap_or(usize::MAX)))
@@ -61,9 +61,9 @@ impl Packets {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    fn get(&self, place: usize) -> Option<&[u8]> {
-        let end = *self.ends.get(place)?;
-        let start = place.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied())?;
+    fn get(&self, index: usize) -> Option<&[u8]> {
+        let end = *self.ends.get(index)?;
+        let start = index.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied())?;
         self.octets.get(start..end)
     }
 }
@@ -108,12 +108,12 @@ impl GroupBuilder {
         let mut parts = Vec::with_capacity(CHUNK_SEGMENTS as usize);
         for segment in self.next..end {
             let (packet, others) = rest.split_at_mut(source.packet_octets(segment));
-            gaps.push((packet.len(), source.writer.lay_out(segment, source.place(segment).1, packet)));
+            gaps.push((packet.len(), source.writer.lay_out(segment, source.content_span(segment).1, packet)));
             let content = gaps.last().map_or(0..0, |(_, gap)| gap.content.clone());
             parts.push(IoSliceMut::new(&mut packet[content]));
             rest = others;
         }
-        source.content.read_into(source.place(self.next).0, &mut parts)?;
+        source.content.read_into(source.content_span(self.next).0, &mut parts)?;
         let digests = source.writer.complete(&mut self.packets.octets[start..], &gaps);
         let mut packet_end = start;
         for ((octets, _), digest) in gaps.iter().zip(digests) {

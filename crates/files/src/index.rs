@@ -69,7 +69,7 @@ pub(crate) struct PackedFile {
 
 impl PackedFile {
     /// Returns the record that was sent for the file so far.
-    pub(crate) fn told(&self) -> PackRecord {
+    pub(crate) fn sent_record(&self) -> PackRecord {
         match self.record.load(Ordering::Relaxed) {
             0 => PackRecord::Nothing,
             1 => PackRecord::Content,
@@ -109,7 +109,7 @@ impl TreeIndex {
     }
 
     /// Returns the directory of `file`, as an id and a path below the root, and the file's entry.
-    pub(crate) fn place_of(&self, file: &PackedFile) -> Option<(u32, PathBuf, IndexEntry<'_>)> {
+    pub(crate) fn locate(&self, file: &PackedFile) -> Option<(u32, PathBuf, IndexEntry<'_>)> {
         let IndexItem::Packed(entry) = index_item(&self.octets, file.at as usize)? else { return None };
         let directory = index_item(&self.octets, file.directory_at as usize)?;
         let IndexItem::Directory(path) = directory else { return None };

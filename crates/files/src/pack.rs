@@ -83,7 +83,7 @@ impl Pack {
         let octets = (to - from.max(1)) as usize;
         buffer.clear();
         buffer.resize(octets, 0);
-        let record = match file.told() {
+        let record = match file.sent_record() {
             before @ (PackRecord::Changed | PackRecord::Unreadable) => before,
             before => match (self.read_file(file, from.max(1) - 1, &mut buffer), before) {
                 (Ok(()), _) => PackRecord::Content,
@@ -111,7 +111,7 @@ impl Pack {
     }
 
     fn read_file(&self, file: &PackedFile, offset: u64, buffer: &mut [u8]) -> Result<(), ReadError> {
-        let (id, path, entry) = self.index.place_of(file).ok_or(ReadError::Changed)?;
+        let (id, path, entry) = self.index.locate(file).ok_or(ReadError::Changed)?;
         let mut directory = self.directory.borrow_mut();
         let directory = match &*directory {
             Some((open, fd)) if *open == id => fd,

@@ -136,7 +136,7 @@ impl PublishedObject {
         if segment >= self.segments {
             return Err(Unavailable::PastEnd);
         }
-        let (offset, octets) = self.source().place(segment);
+        let (offset, octets) = self.source().content_span(segment);
         if packaging.signing == Signing::PerPacket {
             let wire = self.signed_segment(segment, offset, octets, packaging)?;
             outbox.send(headers, &wire);
@@ -195,8 +195,8 @@ impl PublishedObject {
         headers: &LpHeaders,
         outbox: &mut Outbox,
     ) -> Result<(), Unavailable> {
-        let place = self.groups.iter().position(|group| group.index == index);
-        let group = match place.and_then(|place| self.groups.remove(place)) {
+        let position = self.groups.iter().position(|group| group.index == index);
+        let group = match position.and_then(|position| self.groups.remove(position)) {
             Some(group) if self.content.is_unchanged() => group,
             Some(_) => return Err(Unavailable::Content(ReadError::Changed)),
             None => self.make_group(index, packaging)?,

@@ -75,14 +75,14 @@ fn impossible_names_are_refused_at_once() {
     let options = ServeOptions { segment_octets: 100, ..ServeOptions::new(name("/p")) };
     let server = FileServer::new(directory.path(), options, signer).unwrap();
     let mut connection = connection_to(server);
-    let mut ask = |asked: Name| {
-        let interest = InterestBuilder::new(asked).lifetime_ms(30_000).can_be_prefix();
+    let mut answer_to = |requested: Name| {
+        let interest = InterestBuilder::new(requested).lifetime_ms(30_000).can_be_prefix();
         connection.express(&interest).unwrap()
     };
-    let Answer::Data(found) = ask(name("/p/f/32=metadata")) else { panic!("no metadata") };
+    let Answer::Data(found) = answer_to(name("/p/f/32=metadata")) else { panic!("no metadata") };
     let data = DataView::parse(&found.wire).unwrap();
     let object = Metadata::decode(data.content).unwrap().name;
-    assert!(matches!(ask(object.join_segment(9)), Answer::Data(_)));
+    assert!(matches!(answer_to(object.join_segment(9)), Answer::Data(_)));
     for absent in [
         object.join_segment(10),
         object.join_segment(u64::MAX),
@@ -91,6 +91,6 @@ fn impossible_names_are_refused_at_once() {
         name("/p/nothing/v=1/seg=0"),
         name("/p/...../f/v=1/seg=0"),
     ] {
-        assert_eq!(ask(absent.clone()), Answer::Nack(NackReason::NoRoute), "{absent}");
+        assert_eq!(answer_to(absent.clone()), Answer::Nack(NackReason::NoRoute), "{absent}");
     }
 }

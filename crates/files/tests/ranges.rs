@@ -66,8 +66,8 @@ fn an_invalid_range_is_denied() {
     let options = ServeOptions { segment_octets: 100, ..ServeOptions::new(name("/p")) };
     let server = FileServer::new(directory.path(), options, signer).unwrap();
     let mut connection = connection_to(server);
-    let mut ask = |asked: Name, discovers: bool| {
-        let interest = InterestBuilder::new(asked).lifetime_ms(30_000);
+    let mut query = |requested: Name, discovers: bool| {
+        let interest = InterestBuilder::new(requested).lifetime_ms(30_000);
         let interest = if discovers { interest.can_be_prefix().must_be_fresh() } else { interest };
         connection.express(&interest).unwrap()
     };
@@ -92,21 +92,21 @@ fn an_invalid_range_is_denied() {
         (".....", "0-9"),
     ] {
         let object = of(path, range);
-        let Answer::Data(reply) = ask(discovery_name(object.as_name()), true) else { panic!("{object}") };
+        let Answer::Data(reply) = query(discovery_name(object.as_name()), true) else { panic!("{object}") };
         let data = DataView::parse(&reply.wire).unwrap();
         assert_eq!(data.content_type, ContentType::Nack, "{object}");
         // No signature is made for an Interest for a packet of such a range.
         let segment = object.join_version(1).join_segment(0);
-        assert_eq!(ask(segment, false), Answer::Nack(NackReason::NoRoute), "{object}");
+        assert_eq!(query(segment, false), Answer::Nack(NackReason::NoRoute), "{object}");
     }
     // The packets of a range are of the file's version, and end with the file.
     let object = of("f", "950-2000");
-    let Answer::Data(reply) = ask(discovery_name(object.as_name()), true) else { panic!("no metadata") };
+    let Answer::Data(reply) = query(discovery_name(object.as_name()), true) else { panic!("no metadata") };
     let metadata = Metadata::decode(DataView::parse(&reply.wire).unwrap().content).unwrap();
     assert_eq!((metadata.size_octets, metadata.last_segment), (Some(50), Some(0)));
-    let Answer::Data(reply) = ask(metadata.name.join_segment(0), false) else { panic!("no segment") };
+    let Answer::Data(reply) = query(metadata.name.join_segment(0), false) else { panic!("no segment") };
     assert_eq!(DataView::parse(&reply.wire).unwrap().content, &content(1000, 1)[950..]);
-    assert_eq!(ask(metadata.name.join_segment(1), false), Answer::Nack(NackReason::NoRoute));
+    assert_eq!(query(metadata.name.join_segment(1), false), Answer::Nack(NackReason::NoRoute));
     drop(anchor);
 }
 
@@ -126,6 +126,6 @@ fn a_range_never_mixes_two_versions() {
     assert!(got.is_err(), "{got:?}");
     assert!(fetched(&consumer, &object).unwrap() == content(5000, 2)[100..4100]);
     let past = find_file(&consumer, &range("5000-").name_of(name("/p/f").as_name()));
-    let told = past.unwrap_err();
-    assert!(matches!(told.fetch_error(), Some(FetchError::Object(ObjectError::NotFound { .. }))), "{told:?}");
+    let err = past.unwrap_err();
+    assert!(matches!(err.fetch_error(), Some(FetchError::Object(ObjectError::NotFound { .. }))), "{err:?}");
 }

@@ -28,7 +28,7 @@ pub(crate) type Interfere = Box<dyn FnMut(&InterestView<'_>) + Send>;
 struct Disturbed {
     server: FileServer,
     interfere: Interfere,
-    asked: Arc<Mutex<Vec<String>>>,
+    requested: Arc<Mutex<Vec<String>>>,
 }
 
 impl Producer for Disturbed {
@@ -38,7 +38,7 @@ impl Producer for Disturbed {
 
     fn answer(&mut self, interest: &InterestView<'_>, headers: &LpHeaders, outbox: &mut Outbox) {
         (self.interfere)(interest);
-        self.asked.lock().unwrap().push(interest.name.to_string());
+        self.requested.lock().unwrap().push(interest.name.to_string());
         self.server.answer(interest, headers, outbox);
     }
 }
@@ -46,7 +46,7 @@ impl Producer for Disturbed {
 pub(crate) struct Site {
     pub(crate) directory: tempfile::TempDir,
     consumer: Consumer,
-    asked: Arc<Mutex<Vec<String>>>,
+    requested: Arc<Mutex<Vec<String>>>,
 }
 
 impl Site {
@@ -58,14 +58,14 @@ impl Site {
         let (signer, anchor) = key_of("/p");
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir(directory.path().join("served")).unwrap();
-        let asked = Arc::new(Mutex::new(Vec::new()));
+        let requested = Arc::new(Mutex::new(Vec::new()));
         let served = directory.path().join("served");
         let server = FileServer::new(&served, ServeOptions::new(name("/p")), signer).unwrap();
         // The server reads the metadata of tens of thousands of files, which may take a while.
         let mut options = believing(anchor);
         options.read.lifetime_ms = 4_000;
-        let subject = Disturbed { server, interfere: interfere(&served), asked: asked.clone() };
-        Site { directory, consumer: connect(subject, options), asked }
+        let subject = Disturbed { server, interfere: interfere(&served), requested: requested.clone() };
+        Site { directory, consumer: connect(subject, options), requested }
     }
 
     pub(crate) fn served(&self) -> PathBuf {
@@ -95,9 +95,9 @@ impl Site {
     }
 
     /// Returns the number of names with `part` that were requested since the last call.
-    fn asked(&self, part: &str) -> usize {
-        let asked = std::mem::take(&mut *self.asked.lock().unwrap());
-        asked.into_iter().filter(|name| name.contains(part)).collect::<BTreeSet<_>>().len()
+    fn requested(&self, part: &str) -> usize {
+        let requested = std::mem::take(&mut *self.requested.lock().unwrap());
+        requested.into_iter().filter(|name| name.contains(part)).collect::<BTreeSet<_>>().len()
     }
 }
 
@@ -184,19 +184,19 @@ fn unchanged_small_files_are_not_fetched_again() {
     assert_eq!((last.files_wanted, last.octets_wanted, last.is_all_listed), (3000, got.octets, true));
     assert!(tree(&site.served()) == tree(&site.got()));
     // Metadata of directory and index, their segments and those of the pack, and manifests.
-    let asked = site.asked("/p/");
-    assert!(asked < 400, "{asked} Interests");
+    let requested = site.requested("/p/");
+    assert!(requested < 400, "{requested} Interests");
 
     let got = site.fetch(SYNC).unwrap();
     assert_eq!((got.files, got.unchanged), (0, 3000));
-    assert_eq!(site.asked("32=pack"), 0);
+    assert_eq!(site.requested("32=pack"), 0);
 
     // Changed files are fetched, and little else; the old index may be served for a moment.
     site.write("7/7", "another");
     site.write("29/new", "new");
     let got = until("a new index", || Some(site.fetch(SYNC).unwrap()).filter(|got| got.files > 0));
     assert_eq!((got.files, got.unchanged, got.failures), (2, 2999, 0));
-    assert!(site.asked("32=pack") < 40);
+    assert!(site.requested("32=pack") < 40);
     assert!(tree(&site.served()) == tree(&site.got()));
 }
 
@@ -289,7 +289,7 @@ fn a_stopped_tree_fetch_resumes() {
     assert!(stopped.unwrap_err().is_stopped());
     let there = names_in(&site.got()).len() as u64;
     assert!(there >= seen && there > 0 && !names_in(&site.got()).iter().any(|name| name.contains("part")));
-    site.asked("");
+    site.requested("");
     let got = site.fetch(SYNC).unwrap();
     assert_eq!((got.unchanged, got.files), (there, 600 - there));
     assert!(tree(&site.served()) == tree(&site.got()));
@@ -316,15 +316,15 @@ fn a_sync_deletes_files_the_producer_removed() {
 
     // A dry run lists the deletions and does none.
     let dry = GetOptions { delete: true, dry_run: true, ..SYNC };
-    let mut told = Vec::new();
+    let mut deleted = Vec::new();
     let would = site.watch(dry, &mut |event| {
         if let TreeEvent::Deleted(path) = event {
-            told.push(path.to_owned());
+            deleted.push(path.to_owned());
         }
         Flow::Continue
     });
-    told.sort();
-    assert_eq!(told, [Path::new("d/link"), Path::new("gone"), Path::new("old")]);
+    deleted.sort();
+    assert_eq!(deleted, [Path::new("d/link"), Path::new("gone"), Path::new("old")]);
     assert_eq!(would.unwrap().deleted, 3);
     assert!(got.join("old").exists() && got.join("gone/deep/deeper/f").exists());
 
@@ -343,15 +343,15 @@ fn a_sync_deletes_files_the_producer_removed() {
 fn a_dry_run_creates_nothing() {
     let site = Site::new();
     site.write("d/f", "123");
-    let mut told = Vec::new();
+    let mut planned = Vec::new();
     let got = site.watch(GetOptions { dry_run: true, ..SYNC }, &mut |event| {
         if let TreeEvent::PlannedFile(path, octets) = event {
-            told.push((path.to_owned(), octets));
+            planned.push((path.to_owned(), octets));
         }
         Flow::Continue
     });
     assert_eq!(got.unwrap().files, 1);
-    assert_eq!(told, [(PathBuf::from("d/f"), Some(3))]);
+    assert_eq!(planned, [(PathBuf::from("d/f"), Some(3))]);
     assert!(!site.got().exists());
 }
 
@@ -366,17 +366,17 @@ fn failed_tree_files_are_reported_and_counted() {
     let pipe = site.served().join("pipe");
     let mode = rustix::fs::Mode::from_raw_mode(0o600);
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-    let mut told = Vec::new();
+    let mut left_out = Vec::new();
     let got = site.watch(SYNC, &mut |event| {
         if let TreeEvent::LeftOut(path, why) = event {
-            told.push(format!("{}: {why}", path.display()));
+            left_out.push(format!("{}: {why}", path.display()));
         }
         Flow::Continue
     });
     let got = got.unwrap();
     assert_eq!((got.files, got.left_out, got.failures), (3, 3, 0));
     assert_eq!(
-        told,
+        left_out,
         [
             "out: a link that leads out or nowhere",
             "pipe: a pipe, a socket or a device",
@@ -437,7 +437,7 @@ fn directories_beyond_an_index_get_their_own() {
     // The progress reports no files until the first listing is complete.
     let first = at_least.iter().find(|(files, _)| *files > 0);
     assert_eq!(first, Some(&(INDEX_ENTRIES_MAX as u64 / 2, false)));
-    assert_eq!(site.asked("32=index/32=metadata"), 2);
+    assert_eq!(site.requested("32=index/32=metadata"), 2);
 }
 
 #[test]
@@ -483,8 +483,8 @@ impl Producer for Forged {
     fn answer(&mut self, interest: &InterestView<'_>, headers: &LpHeaders, outbox: &mut Outbox) {
         use namely_wire::rdr::{Metadata, metadata_name};
         let index = namely_wire::tree_index::index_name(name("/p").as_name()).join_version(1);
-        let asked = interest.name.to_string();
-        let (packet, content) = match asked.as_str() {
+        let requested = interest.name.to_string();
+        let (packet, content) = match requested.as_str() {
             "/p/32=metadata" | "/p/32=index/32=metadata" => {
                 let of = interest.name.without_last(1);
                 let metadata = Metadata {

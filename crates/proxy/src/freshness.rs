@@ -28,20 +28,20 @@ pub fn of<B>(response: &Response<B>, unless_said: Duration) -> Freshness {
     }
     let mut shared = None;
     let mut plain = None;
-    let mut ask = false;
+    let mut no_cache = false;
     for directive in list(headers, &header::CACHE_CONTROL) {
         let (name, value) = directive.split_once('=').unwrap_or((&directive, ""));
         let seconds = || value.trim_matches('"').parse().ok().map(Duration::from_secs);
         match name.trim() {
             "no-store" | "private" => return Freshness::Private,
-            "no-cache" => ask = true,
+            "no-cache" => no_cache = true,
             // An unreadable value means stale (4.2.1).
             "s-maxage" => shared = Some(seconds().unwrap_or(Duration::ZERO)),
             "max-age" => plain = Some(seconds().unwrap_or(Duration::ZERO)),
             _ => {}
         }
     }
-    if ask {
+    if no_cache {
         return Freshness::For(Duration::ZERO);
     }
     let said = shared.or(plain).or_else(|| until_expires(headers));

@@ -42,7 +42,7 @@ fn each_gateway_logs_one_line_per_request() {
     for _ in 0..2 {
         assert_eq!(world.get("/a%0Ab").0, 200);
     }
-    assert_eq!(world.ask("GET /there HTTP/1.1\r\nHost: nobody").0, 502);
+    assert_eq!(world.send("GET /there HTTP/1.1\r\nHost: nobody").0, 502);
     let lines = || {
         let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
         text.lines().map(str::to_owned).collect::<Vec<_>>()

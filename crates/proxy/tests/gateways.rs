@@ -59,9 +59,9 @@ fn one_origin_response_serves_all_clients() {
     assert_eq!(world.origin.requests(), 1, "the origin was asked once");
     let (status, _, body) = world.get("/a%20b/?x=1&y=%2F");
     assert_eq!((status, body), (200, b"/a%20b/?x=1&y=%2F".to_vec()));
-    let origin_form = world.ask("GET /by-host HTTP/1.1\r\nHost: VIDEO");
+    let origin_form = world.send("GET /by-host HTTP/1.1\r\nHost: VIDEO");
     assert_eq!((origin_form.0, origin_form.2), (200, b"/by-host".to_vec()));
-    let sent = world.origin.asked.lock().unwrap().join("\n").to_lowercase();
+    let sent = world.origin.received.lock().unwrap().join("\n").to_lowercase();
     assert!(
         sent.contains("user-agent: namely/")
             && sent.contains("accept-encoding: identity")
@@ -73,31 +73,31 @@ fn one_origin_response_serves_all_clients() {
 #[test]
 fn the_gateway_answers_ranges_and_conditions() {
     let world = world();
-    let (status, head, body) = world.ask("HEAD http://video/movie HTTP/1.1\r\nHost: video");
+    let (status, head, body) = world.send("HEAD http://video/movie HTTP/1.1\r\nHost: video");
     assert_eq!((status, body.len(), head.contains("content-length: 300000")), (200, 0, true), "{head}");
     for (range, from, to) in
         [("0-0", 0, 1), ("100-199", 100, 200), ("299990-", 299_990, 300_000), ("-5", 299_995, 300_000)]
     {
         let (status, head, body) =
-            world.ask(&format!("GET http://video/movie HTTP/1.1\r\nHost: video\r\nRange: bytes={range}"));
+            world.send(&format!("GET http://video/movie HTTP/1.1\r\nHost: video\r\nRange: bytes={range}"));
         assert_eq!(status, 206, "{range}: {head}");
         assert_eq!(body, &movie()[from..to], "{range}");
         assert!(head.contains(&format!("content-range: bytes {from}-{}/300000", to - 1)), "{head}");
     }
     let (status, head, _) =
-        world.ask("GET http://video/movie HTTP/1.1\r\nHost: video\r\nRange: bytes=300000-");
+        world.send("GET http://video/movie HTTP/1.1\r\nHost: video\r\nRange: bytes=300000-");
     assert!(status == 416 && head.contains("content-range: bytes */300000"), "{head}");
     let (status, _, body) =
-        world.ask("GET http://video/movie HTTP/1.1\r\nHost: video\r\nIf-None-Match: \"m1\"");
+        world.send("GET http://video/movie HTTP/1.1\r\nHost: video\r\nIf-None-Match: \"m1\"");
     assert_eq!((status, body.len()), (304, 0));
     let (status, _, _) =
-        world.ask("GET http://video/movie HTTP/1.1\r\nHost: video\r\nRange: bytes=0-9\r\nIf-Range: \"m0\"");
+        world.send("GET http://video/movie HTTP/1.1\r\nHost: video\r\nRange: bytes=0-9\r\nIf-Range: \"m0\"");
     assert_eq!(status, 200);
     // Without a tag from the origin, the version is the tag.
     let (_, head, _) = world.get("/plain");
     let tag = head.lines().find_map(|line| line.strip_prefix("etag: ")).expect("a tag").to_owned();
     let (status, _, _) =
-        world.ask(&format!("GET http://video/plain HTTP/1.1\r\nHost: video\r\nIf-None-Match: {tag}"));
+        world.send(&format!("GET http://video/plain HTTP/1.1\r\nHost: video\r\nIf-None-Match: {tag}"));
     assert_eq!(status, 304);
     assert_eq!(world.origin.requests(), 2);
 }
@@ -115,7 +115,7 @@ fn a_stale_resource_is_requested_again() {
 fn a_path_reaches_the_origin_unchanged() {
     let world = world();
     for path in ["/../../x", "/a/./b/../c", "//a///b", "/%2E%2E/x", "/a%2Fb%5C..%00", "/x;v=1/..?a=/../b"] {
-        let (status, _, body) = world.ask(&format!("GET {path} HTTP/1.1\r\nHost: video"));
+        let (status, _, body) = world.send(&format!("GET {path} HTTP/1.1\r\nHost: video"));
         // An unnecessary escape stands for its octet, so both spellings are one name.
         let sent = path.replace("%2E", ".");
         assert_eq!((status, String::from_utf8(body).unwrap()), (200, sent), "{path}");
@@ -140,17 +140,17 @@ fn private_responses_are_refused_with_a_reason() {
     let (status, _, body) = world.get("/huge");
     let text = String::from_utf8(body).unwrap();
     assert!(status == 502 && text.contains("more than 2097152 octets"), "{status} {text}");
-    let (status, head, _) = world.ask("POST http://video/form HTTP/1.1\r\nHost: video\r\nContent-Length: 0");
+    let (status, head, _) = world.send("POST http://video/form HTTP/1.1\r\nHost: video\r\nContent-Length: 0");
     assert!(status == 405 && head.contains("allow: get, head"), "{head}");
-    let (status, _, _) = world.ask("GET http://user:password@video/ HTTP/1.1\r\nHost: video");
+    let (status, _, _) = world.send("GET http://user:password@video/ HTTP/1.1\r\nHost: video");
     assert_eq!(status, 400);
-    let (status, _, _) = world.ask("GET /%2 HTTP/1.1\r\nHost: video");
+    let (status, _, _) = world.send("GET /%2 HTTP/1.1\r\nHost: video");
     assert_eq!(status, 400);
-    let (status, _, body) = world.ask("GET http://nobody/ HTTP/1.1\r\nHost: nobody");
+    let (status, _, body) = world.send("GET http://nobody/ HTTP/1.1\r\nHost: nobody");
     let text = String::from_utf8(body).unwrap();
     assert!(status == 502 && text.contains("no producer serves /http/nobody"), "{status} {text}");
     assert!(text.contains("below /http, each by its host"), "{text}");
-    let (status, _, _) = world.ask("GET / HTTP/1.1\r\nHost: video\r\nHost: nobody");
+    let (status, _, _) = world.send("GET / HTTP/1.1\r\nHost: video\r\nHost: nobody");
     assert_eq!(status, 400, "two hosts");
     let counters = world.egress.counters();
     assert_eq!(counters.unusable.load(Ordering::Relaxed), 2);

@@ -69,7 +69,7 @@ fn slow_clients_yield_to_an_honest_one() {
     for n in 0..5 {
         let (status, _, body) = world.get(&format!("/honest/{n}"));
         assert_eq!((status, body), (200, format!("/honest/{n}").into_bytes()));
-        assert_eq!(world.ask(HEALTH).0, 200);
+        assert_eq!(world.send(HEALTH).0, 200);
     }
     let shed = world.ingress.counters().shed.load(Ordering::Relaxed);
     assert!(shed > 0, "nobody made room");
@@ -79,8 +79,8 @@ fn slow_clients_yield_to_an_honest_one() {
 #[test]
 fn a_busy_gateway_still_answers_health_checks() {
     let _alone = alone();
-    let (asked, gate) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
-    let (counted, opened) = (asked.clone(), gate.clone());
+    let (arrived, gate) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+    let (counted, opened) = (arrived.clone(), gate.clone());
     let origin = Origin::start(move |path, _| {
         if path.starts_with("/slow") {
             counted.fetch_add(1, Ordering::SeqCst);
@@ -89,7 +89,7 @@ fn a_busy_gateway_still_answers_health_checks() {
         ("HTTP/1.1 200 OK\r\n".into(), path.as_bytes().to_vec())
     });
     let world = Arc::new(World::new(origin, EgressOptions::default()));
-    let ask = |n: usize| {
+    let send = |n: usize| {
         let world = world.clone();
         thread::spawn(move || {
             let (status, _, body) = world.get(&format!("/slow/{}", n % REQUESTS_MAX));
@@ -97,12 +97,12 @@ fn a_busy_gateway_still_answers_health_checks() {
         })
     };
     // The first requests take all slots at the origin. The others wait for a stream.
-    let mut clients: Vec<_> = (0..REQUESTS_MAX).map(ask).collect();
-    let full = wait_until_true(|| asked.load(Ordering::SeqCst) == REQUESTS_MAX as u64);
-    clients.extend((REQUESTS_MAX..CLIENTS_MAX).map(ask));
+    let mut clients: Vec<_> = (0..REQUESTS_MAX).map(send).collect();
+    let full = wait_until_true(|| arrived.load(Ordering::SeqCst) == REQUESTS_MAX as u64);
+    clients.extend((REQUESTS_MAX..CLIENTS_MAX).map(send));
     let all = format!("clients {}\n", CLIENTS_MAX + 1);
-    let full = full && wait_until_true(|| String::from_utf8_lossy(&world.ask(HEALTH).2).contains(&all));
-    let health = world.ask(HEALTH);
+    let full = full && wait_until_true(|| String::from_utf8_lossy(&world.send(HEALTH).2).contains(&all));
+    let health = world.send(HEALTH);
     let refused = || world.egress.counters().refused.load(Ordering::Relaxed);
     let before = refused();
     // All slots at the origin are taken, so a request for one more name is refused. All streams of
@@ -111,7 +111,7 @@ fn a_busy_gateway_still_answers_health_checks() {
     let more = thread::spawn(move || drop(consumer.fetch(&name("/http/video/one/more"))));
     let counted = wait_until_true(|| refused() > before);
     gate.store(true, Ordering::SeqCst);
-    assert!(full, "{} requests reached the origin", asked.load(Ordering::SeqCst));
+    assert!(full, "{} requests reached the origin", arrived.load(Ordering::SeqCst));
     assert!(counted, "a request beyond the limit was not refused");
     let text = String::from_utf8(health.2).unwrap();
     assert!(health.0 == 200 && text.contains("shed 0\n"), "{text}");
@@ -129,8 +129,8 @@ fn a_client_without_a_fetch_slot_waits() {
     let _alone = alone();
     // The origin answers the client's requests one after the other, and all other requests at the
     // end.
-    let (asked, answered) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
-    let (counted, allowed) = (asked.clone(), answered.clone());
+    let (arrived, answered) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let (counted, allowed) = (arrived.clone(), answered.clone());
     let origin = Origin::start(move |path, _| {
         let round = match path.strip_prefix("/round/") {
             Some(_) => counted.fetch_add(1, Ordering::SeqCst),
@@ -144,11 +144,11 @@ fn a_client_without_a_fetch_slot_waits() {
     let others: Vec<_> = (1..FETCHES_MAX).map(|n| fetch(n).unwrap()).collect();
     let answers: Vec<_> = (0..ROUNDS)
         .map(|round| {
-            let asking = world.clone();
-            let client = thread::spawn(move || asking.get(&format!("/round/{round}")));
+            let shared = world.clone();
+            let client = thread::spawn(move || shared.get(&format!("/round/{round}")));
             // The client holds the last slot while it finds its object. Then another fetch takes
             // the slot.
-            eventually(format_args!("round {round} is asked"), || asked.load(Ordering::SeqCst) > round);
+            eventually(format_args!("round {round} is asked"), || arrived.load(Ordering::SeqCst) > round);
             answered.fetch_add(1, Ordering::SeqCst);
             let mut other = None;
             while !client.is_finished() && other.is_none() {

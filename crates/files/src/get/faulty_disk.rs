@@ -135,9 +135,9 @@ fn check(target: &Path, promised: &Promised, case: &str) {
 
 /// Runs the work with these faults and checks the result. Returns the number of operations.
 fn run(faults: &[(u64, Fault)], survives: Option<CrashSurvival>) -> u64 {
-    let place = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+    let base = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let [folder, removed, removed_later] =
-        ["disk", "removed", "removed later"].map(|name| place.path().join(name));
+        ["disk", "removed", "removed later"].map(|name| base.path().join(name));
     for folder in [&folder, &removed, &removed_later] {
         std::fs::create_dir(folder).unwrap();
     }

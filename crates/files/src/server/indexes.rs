@@ -65,8 +65,8 @@ impl Indexes {
     /// Returns version `version` of the index of the directory `path`.
     pub(super) fn find(&mut self, path: NameRef<'_>, version: u64) -> Option<Arc<TreeIndex>> {
         let is_meant = |kept: &CachedIndex| kept.version == version && kept.path.as_name() == path;
-        let place = self.kept.iter().position(is_meant)?;
-        let kept = self.kept.remove(place)?;
+        let position = self.kept.iter().position(is_meant)?;
+        let kept = self.kept.remove(position)?;
         let index = kept.index.clone();
         self.kept.push_back(kept);
         Some(index)

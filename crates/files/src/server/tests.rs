@@ -31,7 +31,7 @@ impl Subject {
     }
 
     /// Requests `name`. Returns whether a Data answered.
-    fn ask(&mut self, name: Name) -> bool {
+    fn request(&mut self, name: Name) -> bool {
         self.send(InterestBuilder::new(name).can_be_prefix())
     }
 
@@ -49,7 +49,7 @@ impl Subject {
 
     fn discover(&mut self, file: usize) -> Name {
         let name: Name = format!("/p/{file}").parse().unwrap();
-        assert!(self.ask(namely_wire::rdr::discovery_name(name.as_name())));
+        assert!(self.request(namely_wire::rdr::discovery_name(name.as_name())));
         let mut objects = self.server.objects.values();
         objects.find(|entry| name.is_prefix_of(entry.object.name())).unwrap().object.name().to_name()
     }
@@ -63,7 +63,7 @@ fn the_least_recently_used_file_is_closed() {
         subject.discover(file);
     }
     assert_eq!(subject.server.objects.len(), OBJECTS_MAX);
-    assert!(subject.ask(first.join_segment(0)));
+    assert!(subject.request(first.join_segment(0)));
     subject.discover(OBJECTS_MAX);
     assert_eq!(subject.server.objects.len(), OBJECTS_MAX);
     assert!(subject.server.objects.contains_key(first.as_bytes()), "it was used a moment ago");
@@ -78,12 +78,12 @@ fn cached_manifests_are_limited() {
     let mut subject = Subject::new(1, 240 * (GROUPS_MAX + 1), 1);
     let object = subject.discover(0);
     for index in (0..=GROUPS_MAX as u64).chain([0]) {
-        assert!(subject.ask(namely_security::manifest_name(object.as_name(), index)));
+        assert!(subject.request(namely_security::manifest_name(object.as_name(), index)));
         let kept = subject.server.objects.values().next().unwrap().object.cached_groups();
         assert!(kept <= GROUPS_MAX, "{kept}");
     }
     assert_eq!(subject.server.counters().manifests, GROUPS_MAX as u64 + 2);
-    assert!(!subject.ask(namely_security::manifest_name(object.as_name(), GROUPS_MAX as u64 + 1)));
+    assert!(!subject.request(namely_security::manifest_name(object.as_name(), GROUPS_MAX as u64 + 1)));
     assert_eq!(subject.server.counters().past_end, 1);
 }
 
@@ -94,11 +94,11 @@ fn the_least_recently_used_content_is_evicted() {
     let mut subject = Subject::new(20, 240 * 8000 * 2, 8000);
     for file in 0..20 {
         let object = subject.discover(file);
-        assert!(subject.ask(namely_security::manifest_name(object.as_name(), 0)));
+        assert!(subject.request(namely_security::manifest_name(object.as_name(), 0)));
         let kept: usize = subject.server.objects.values().map(|entry| entry.object.memory_octets()).sum();
         assert!(kept <= KEPT_OCTETS_MAX, "{kept}");
         // An evicted group is read again.
-        assert!(subject.ask(object.join_segment(0)));
+        assert!(subject.request(object.join_segment(0)));
     }
     let kept: usize = subject.server.objects.values().map(|entry| entry.object.memory_octets()).sum();
     assert!(kept > KEPT_OCTETS_MAX / 2, "what fits is kept: {kept}");
@@ -108,12 +108,12 @@ fn the_least_recently_used_content_is_evicted() {
 fn unanswered_requests_are_counted_by_reason() {
     let mut subject = Subject::new(1, 1000, 100);
     let object = subject.discover(0);
-    assert!(subject.ask(object.join_segment(9)));
-    assert!(!subject.ask(object.join_segment(10)));
-    assert!(!subject.ask("/p/0/v=1/seg=0".parse().unwrap()));
+    assert!(subject.request(object.join_segment(9)));
+    assert!(!subject.request(object.join_segment(10)));
+    assert!(!subject.request("/p/0/v=1/seg=0".parse().unwrap()));
     assert!(!subject.send(InterestBuilder::new("/p/0".parse().unwrap())));
-    assert!(!subject.ask("/p/...../0/v=1/seg=0".parse().unwrap()));
-    assert!(subject.ask("/p/missing/32=metadata".parse().unwrap()));
+    assert!(!subject.request("/p/...../0/v=1/seg=0".parse().unwrap()));
+    assert!(subject.request("/p/missing/32=metadata".parse().unwrap()));
     let counters = subject.server.counters();
     assert_eq!((counters.past_end, counters.unknown, counters.refused_paths), (1, 1, 1));
     assert_eq!((counters.not_found, counters.segments, counters.octets), (1, 1, 100));
@@ -129,7 +129,7 @@ fn the_least_recently_used_index_is_evicted() {
     }
     let discover = |subject: &mut Subject, number| {
         let index = namely_wire::tree_index::index_name(directory(number).as_name());
-        assert!(subject.ask(namely_wire::rdr::discovery_name(index.as_name())));
+        assert!(subject.request(namely_wire::rdr::discovery_name(index.as_name())));
         let mut objects = subject.server.objects.values();
         objects.find(|entry| index.is_prefix_of(entry.object.name())).unwrap().object.name().to_name()
     };
@@ -141,12 +141,12 @@ fn the_least_recently_used_index_is_evicted() {
     assert_eq!(subject.server.indexes.len(), INDEXES_MAX);
     // The first index is used again, so that the second is evicted.
     subject.server.objects.clear();
-    assert!(subject.ask(first.join_segment(0)));
+    assert!(subject.request(first.join_segment(0)));
     discover(&mut subject, INDEXES_MAX);
     assert_eq!(subject.server.indexes.len(), INDEXES_MAX);
     subject.server.objects.clear();
-    assert!(subject.ask(first.join_segment(0)));
-    assert!(!subject.ask(second.join_segment(0)));
+    assert!(subject.request(first.join_segment(0)));
+    assert!(!subject.request(second.join_segment(0)));
 
     // All indexes together are limited, too, except the newest.
     let octets = subject.server.indexes.octets() / INDEXES_MAX;

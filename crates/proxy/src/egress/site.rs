@@ -94,9 +94,9 @@ impl Drop for Site {
 
 /// Parses the name of a request: a resource's newest version, or a version that was published and
 /// has left the buffer.
-fn resource(asked: NameRef<'_>) -> (Name, Option<u64>) {
+fn resource(requested: NameRef<'_>) -> (Name, Option<u64>) {
     let mut name = Name::new();
-    for component in asked.components() {
+    for component in requested.components() {
         if component == METADATA_COMPONENT {
             return (name, None);
         }
@@ -116,7 +116,7 @@ fn take(parts: &Arc<Parts>, resources: &Arc<Resources>, runtime: &Handle, reques
     };
     // A repeated request, while the origin is being queried, waits for the same answer.
     let Some(request) = resources.join(&name, (request, version)) else { return };
-    let Ok(place) = parts.requests.take(parts.holder, 1) else {
+    let Ok(share) = parts.requests.take(parts.holder, 1) else {
         return refuse(parts, request.0, NackReason::Congestion);
     };
     resources.wait(&name, request);
@@ -130,7 +130,7 @@ fn take(parts: &Arc<Parts>, resources: &Arc<Resources>, runtime: &Handle, reques
         let _ = tokio::task::spawn_blocking(move || {
             log(&name, &fetched, begun);
             answer(&parts, &resources, &name, fetched);
-            drop::<Share>(place);
+            drop::<Share>(share);
         })
         .await;
     });
@@ -311,13 +311,13 @@ mod tests {
 
     #[test]
     fn a_request_names_a_resource_or_version() {
-        for (asked, resource_name, version) in [
+        for (requested, resource_name, version) in [
             ("/http/h/a/32=metadata", "/http/h/a", None),
             ("/http/h/a/v=7/seg=3", "/http/h/a", Some(7)),
             ("/http/h/a/v=7/32=manifest/seg=0", "/http/h/a", Some(7)),
             ("/http/h/a", "/http/h/a", None),
         ] {
-            assert_eq!(resource(name(asked).as_name()), (name(resource_name), version), "{asked}");
+            assert_eq!(resource(name(requested).as_name()), (name(resource_name), version), "{requested}");
         }
     }
 

@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct Clients {
     table: Mutex<Table>,
-    places: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
     streams: Arc<Semaphore>,
     /// Number of clients and streams of each address.
     client_shares: SharePool,
@@ -48,7 +48,7 @@ struct State {
     /// Whether the client has a slot for a stream.
     streams: AtomicBool,
     /// Whether the client has been notified to leave.
-    told: AtomicBool,
+    is_notified: AtomicBool,
     leave: Notify,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct Client {
     state: Arc<State>,
     clients: Arc<Clients>,
     /// None for a newcomer.
-    place: Mutex<Option<OwnedSemaphorePermit>>,
+    slot: Mutex<Option<OwnedSemaphorePermit>>,
     /// `None` for clients on this machine, which have no limit.
     share: Option<Share>,
 }
@@ -94,7 +94,7 @@ impl Clients {
         };
         Arc::new(Clients {
             table: Mutex::default(),
-            places: Arc::new(Semaphore::new(CLIENTS_MAX)),
+            slots: Arc::new(Semaphore::new(CLIENTS_MAX)),
             streams: Arc::new(Semaphore::new(FETCHES_MAX)),
             client_shares: shares(CLIENTS_MAX + NEWCOMERS_MAX, CLIENTS_PER_ADDRESS_MAX),
             stream_shares: shares(FETCHES_MAX, STREAMS_PER_ADDRESS_MAX),
@@ -130,15 +130,15 @@ impl Clients {
                 return None;
             }
         };
-        let place = self.places.clone().try_acquire_owned().ok();
-        if place.is_none() {
+        let slot = self.slots.clone().try_acquire_owned().ok();
+        if slot.is_none() {
             self.make_room(Among::All);
         }
         let state = Arc::new(State {
             holder,
             pace: Mutex::new(Pace::new(Instant::now())),
             streams: AtomicBool::new(false),
-            told: AtomicBool::new(false),
+            is_notified: AtomicBool::new(false),
             leave: Notify::new(),
         });
         let mut table = self.table();
@@ -146,18 +146,18 @@ impl Clients {
         table.next += 1;
         table.clients.insert(number, state.clone());
         drop(table);
-        Some(Client { number, state, clients: self.clone(), place: Mutex::new(place), share })
+        Some(Client { number, state, clients: self.clone(), slot: Mutex::new(slot), share })
     }
 
-    /// Waits for a slot of `places`, and evicts late clients meanwhile; none if no slot was free in
-    /// time.
-    async fn place(&self, places: &Arc<Semaphore>, among: Among) -> Option<OwnedSemaphorePermit> {
+    /// Waits for a permit of `slots`, and evicts late clients meanwhile; none if no slot was free
+    /// in time.
+    async fn slot(&self, slots: &Arc<Semaphore>, among: Among) -> Option<OwnedSemaphorePermit> {
         let waits = async {
-            let mut place = std::pin::pin!(places.clone().acquire_owned());
+            let mut slot = std::pin::pin!(slots.clone().acquire_owned());
             loop {
                 tokio::select! {
                     biased;
-                    place = &mut place => return place.ok(),
+                    slot = &mut slot => return slot.ok(),
                     () = tokio::time::sleep(LOOK) => self.make_room(among),
                 }
             }
@@ -177,12 +177,12 @@ impl Clients {
             Among::Of(holder) => state.holder == holder,
         });
         // A client that was notified already frees its slot soon.
-        let late = late.filter(|state| !state.told.load(Ordering::Relaxed)).filter_map(|state| {
+        let late = late.filter(|state| !state.is_notified.load(Ordering::Relaxed)).filter_map(|state| {
             let late = state.pace().late(now)?;
             Some((counts.get(&state.holder).copied().unwrap_or(0), late, state))
         });
         if let Some((_, _, state)) = late.max_by_key(|(count, late, _)| (*count, *late)) {
-            state.told.store(true, Ordering::Relaxed);
+            state.is_notified.store(true, Ordering::Relaxed);
             state.leave.notify_one();
             Counters::count(&self.counters.shed, 1);
         }
@@ -224,14 +224,14 @@ impl Client {
         if self.has_slot() {
             return true;
         }
-        let place = self.clients.place(&self.clients.places, Among::All).await;
-        let settled = place.is_some();
-        *self.place.lock().unwrap_or_else(PoisonError::into_inner) = place;
+        let slot = self.clients.slot(&self.clients.slots, Among::All).await;
+        let settled = slot.is_some();
+        *self.slot.lock().unwrap_or_else(PoisonError::into_inner) = slot;
         settled
     }
 
     fn has_slot(&self) -> bool {
-        self.place.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
     /// Waits for a slot for a stream; none if no slot was free in time.
@@ -246,7 +246,7 @@ impl Client {
                 Err(_) => tokio::time::sleep(LOOK).await,
             }
         };
-        let permit = self.clients.place(streams, Among::Streams).await?;
+        let permit = self.clients.slot(streams, Among::Streams).await?;
         self.state.streams.store(true, Ordering::Relaxed);
         Some(StreamSlot { state: self.state.clone(), _permit: permit, _share: share })
     }
@@ -276,7 +276,7 @@ mod tests {
         }
 
         fn is_evicted(&self) -> bool {
-            self.state.told.load(Ordering::Relaxed)
+            self.state.is_notified.load(Ordering::Relaxed)
         }
     }
 
@@ -313,15 +313,15 @@ mod tests {
         small.came(Duration::from_secs(60));
         large[0].came(Duration::from_secs(10));
         large[1].came(Duration::from_secs(20));
-        let told = |client: &Client| client.is_evicted();
+        let is_evicted = |client: &Client| client.is_evicted();
         clients.make_room(Among::All);
-        assert!(told(&large[1]) && !told(&large[0]) && !told(&small));
+        assert!(is_evicted(&large[1]) && !is_evicted(&large[0]) && !is_evicted(&small));
         clients.make_room(Among::All);
-        assert!(told(&large[0]) && !told(&small));
+        assert!(is_evicted(&large[0]) && !is_evicted(&small));
         clients.make_room(Among::Streams);
-        assert!(!told(&small), "it has no stream");
+        assert!(!is_evicted(&small), "it has no stream");
         clients.make_room(Among::All);
-        assert!(told(&small) && !told(&large[2]), "who keeps up stays");
+        assert!(is_evicted(&small) && !is_evicted(&large[2]), "who keeps up stays");
         assert_eq!(clients.counters.shed.load(Ordering::Relaxed), 3);
     }
 
@@ -331,14 +331,14 @@ mod tests {
         let clients = clients();
         let (one, other) = (clients.admit(address(1)).unwrap(), clients.admit(address(2)).unwrap());
         runtime.block_on(async {
-            let mut places = Vec::new();
+            let mut streams = Vec::new();
             for _ in 0..STREAMS_PER_ADDRESS_MAX {
-                places.push(one.stream().await.unwrap());
+                streams.push(one.stream().await.unwrap());
             }
             let short = Duration::from_millis(200);
             assert!(tokio::time::timeout(short, one.stream()).await.is_err(), "one more waits");
             assert!(other.stream().await.is_some());
-            places.pop();
+            streams.pop();
             assert!(one.stream().await.is_some());
         });
     }

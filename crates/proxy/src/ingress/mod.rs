@@ -227,9 +227,9 @@ async fn converse(stream: TcpStream, address: SocketAddr, client: Client, gatewa
     let client = Arc::new(client);
     let counters = gateway.counters.clone();
     let connection = Connection::new(stream, client.clone());
-    let asking = client.clone();
+    let requester = client.clone();
     let answer =
-        service_fn(move |request| respond::respond(gateway.clone(), asking.clone(), address, request));
+        service_fn(move |request| respond::respond(gateway.clone(), requester.clone(), address, request));
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(REQUEST_TIMEOUT)

@@ -96,7 +96,7 @@ impl Pace {
     }
 
     /// The client has sent a request: the gateway has to act next.
-    pub(super) fn asked(&mut self) {
+    pub(super) fn requested(&mut self) {
         self.phase = Phase::Answer;
     }
 
@@ -159,7 +159,7 @@ mod tests {
         for (octets, stays) in [(RATE_OCTETS_MIN, true), (RATE_OCTETS_MIN / 2, false), (0, false)] {
             let mut now = Instant::now();
             let mut pace = Pace::new(now);
-            pace.asked();
+            pace.requested();
             for second in 0..120 {
                 pace.blocks(now);
                 now += SECOND;
@@ -177,7 +177,7 @@ mod tests {
     fn gateway_time_is_not_client_time() {
         let begun = Instant::now();
         let mut pace = Pace::new(begun);
-        pace.asked();
+        pace.requested();
         pace.took(10, begun);
         let later = begun + 100 * SECOND;
         assert!(!pace.is_too_slow(later) && pace.late(later).is_none());
@@ -189,10 +189,10 @@ mod tests {
         let mut silent = Pace::new(begun);
         assert_eq!(silent.late(begun + SHED_GRACE - SECOND), None);
         assert_eq!(silent.late(begun + SHED_GRACE), Some(SHED_GRACE));
-        silent.asked();
+        silent.requested();
         assert_eq!(silent.late(begun + SHED_GRACE), None);
         let mut slow = Pace::new(begun);
-        slow.asked();
+        slow.requested();
         slow.blocks(begun);
         assert_eq!(slow.late(begun + SHED_GRACE), None);
         assert_eq!(slow.late(begun + SHED_GRACE + SECOND), Some(SECOND));

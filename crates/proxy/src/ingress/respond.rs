@@ -37,7 +37,7 @@ struct HttpObject {
 /// A stream, and its slot among the streams that the socket accepts.
 struct AdmittedStream {
     stream: ObjectStream,
-    _place: StreamSlot,
+    _slot: StreamSlot,
 }
 
 impl Read for AdmittedStream {
@@ -66,7 +66,7 @@ pub(super) async fn respond(
     address: SocketAddr,
     request: Request<Incoming>,
 ) -> Result<Response<BodyTransfer>, std::convert::Infallible> {
-    client.pace().asked();
+    client.pace().requested();
     let line = body::LogLine::of(address, &request);
     let response = answer_to(&gateway, &client, request).await;
     let line = line.answered(response.status());
@@ -96,12 +96,12 @@ async fn answer_to(gateway: &Arc<Gateway>, client: &Client, request: Request<Inc
             return said(StatusCode::BAD_REQUEST, error.to_string());
         }
     };
-    let asked = (gateway.clone(), name.clone());
+    let target = (gateway.clone(), name.clone());
     let head_first =
         method == Method::HEAD || PARTIAL.iter().any(|header| request.headers().contains_key(header));
     // If the socket has its maximum of streams, the request waits for one to end.
-    let Some(place) = client.stream().await else { return full(&gateway.counters) };
-    let opened = tokio::task::spawn_blocking(move || open(&asked.0, &asked.1, head_first, place)).await;
+    let Some(slot) = client.stream().await else { return full(&gateway.counters) };
+    let opened = tokio::task::spawn_blocking(move || open(&target.0, &target.1, head_first, slot)).await;
     match opened {
         Ok(Ok(held)) => {
             Counters::count(&gateway.counters.answered, 1);
@@ -181,7 +181,7 @@ fn open(
     gateway: &Gateway,
     name: &Name,
     head_first: bool,
-    place: StreamSlot,
+    slot: StreamSlot,
 ) -> Result<HttpObject, ResponseError> {
     let begun = Instant::now();
     let mut stream = with_stream_slot(begun, || gateway.consumer.open(name).map_err(ResponseError::Fetch))?;
@@ -190,7 +190,7 @@ fn open(
     }
     // The search has released its slot, so another stream may have taken it.
     with_stream_slot(begun, || stream.begin().map_err(failed))?;
-    let mut stream = AdmittedStream { stream, _place: place };
+    let mut stream = AdmittedStream { stream, _slot: slot };
     let mut start = Vec::with_capacity(HEAD_OCTETS_MAX);
     stream.by_ref().take(HEAD_OCTETS_MAX as u64).read_to_end(&mut start).map_err(failed)?;
     let (head, body_at) = Head::decode(&start).map_err(|error| ResponseError::Unusable(error.to_string()))?;

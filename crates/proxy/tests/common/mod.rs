@@ -20,7 +20,7 @@ use namely_wire::{FaceUri, Name};
 /// An origin with the test's answer for each path. It records the requests.
 pub struct Origin {
     pub address: SocketAddr,
-    pub asked: Arc<Mutex<Vec<String>>>,
+    pub received: Arc<Mutex<Vec<String>>>,
     pub round: Arc<AtomicU64>,
 }
 
@@ -30,8 +30,8 @@ impl Origin {
     pub fn start(answer: impl Fn(&str, u64) -> (String, Vec<u8>) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let (asked, round) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicU64::new(0)));
-        let (log, turn, answer) = (asked.clone(), round.clone(), Arc::new(answer));
+        let (received, round) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicU64::new(0)));
+        let (log, turn, answer) = (received.clone(), round.clone(), Arc::new(answer));
         thread::spawn(move || {
             for stream in listener.incoming() {
                 let (mut stream, log, turn, answer) =
@@ -55,11 +55,11 @@ impl Origin {
                 });
             }
         });
-        Origin { address, asked, round }
+        Origin { address, received, round }
     }
 
     pub fn requests(&self) -> usize {
-        self.asked.lock().unwrap().len()
+        self.received.lock().unwrap().len()
     }
 
     pub fn next(&self) {
@@ -108,13 +108,13 @@ impl World {
         let sockets =
             ConsumerOptions { router: router_uri, keychain: Some(keychain), ..ConsumerOptions::default() };
         let consumer = Arc::new(Consumer::bind(prefix.clone(), sockets.clone()).unwrap());
-        let asking = consumer.clone();
-        let ingress = Ingress::start("127.0.0.1:0".parse().unwrap(), Sites::All(prefix), asking).unwrap();
+        let shared = consumer.clone();
+        let ingress = Ingress::start("127.0.0.1:0".parse().unwrap(), Sites::All(prefix), shared).unwrap();
         World { origin, ingress, egress, sockets, consumer, _router: router, _dir: dir }
     }
 
     /// The ingress's answer: status, headers in lower case, body.
-    pub fn ask(&self, request: &str) -> (u16, String, Vec<u8>) {
+    pub fn send(&self, request: &str) -> (u16, String, Vec<u8>) {
         let mut stream = TcpStream::connect(self.ingress.address()).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
         let request = format!("{}\r\nConnection: close\r\n\r\n", request.trim_end());
@@ -128,7 +128,7 @@ impl World {
     }
 
     pub fn get(&self, path: &str) -> (u16, String, Vec<u8>) {
-        self.ask(&format!("GET http://video{path} HTTP/1.1\r\nHost: video"))
+        self.send(&format!("GET http://video{path} HTTP/1.1\r\nHost: video"))
     }
 }
 

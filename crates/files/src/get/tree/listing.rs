@@ -10,7 +10,7 @@ use super::super::GetError;
 pub(super) struct Entries {
     octets: Vec<u8>,
     /// Start and end of each name, and whether it is a directory; sorted by name.
-    places: Vec<(u32, u32, bool)>,
+    spans: Vec<(u32, u32, bool)>,
     pub(super) directories: usize,
     pub(super) duplicates: u64,
 }
@@ -18,33 +18,33 @@ pub(super) struct Entries {
 impl Entries {
     pub(super) fn new(name: Name, octets: Vec<u8>) -> Result<Self, GetError> {
         let refused = |error| GetError::Listing { name: name.clone(), error };
-        let mut places = Vec::new();
+        let mut spans = Vec::new();
         let mut at = 0;
         for entry in listing(&octets) {
             let entry = entry.map_err(refused)?;
             let end = at + entry.name.len();
             // The positions fit 32 bits: a listing has at most `LISTING_OCTETS_MAX`.
-            places.push((at as u32, end as u32, entry.is_directory));
+            spans.push((at as u32, end as u32, entry.is_directory));
             at = end + if entry.is_directory { 2 } else { 1 };
         }
-        let name_at = |place: &(u32, u32, bool)| &octets[place.0 as usize..place.1 as usize];
-        places.sort_by(|a, b| name_at(a).cmp(name_at(b)));
-        let listed = places.len();
-        places.dedup_by(|a, b| name_at(a) == name_at(b));
-        let duplicates = (listed - places.len()) as u64;
-        let directories = places.iter().filter(|(_, _, is_directory)| *is_directory).count();
-        Ok(Entries { octets, places, directories, duplicates })
+        let name_at = |span: &(u32, u32, bool)| &octets[span.0 as usize..span.1 as usize];
+        spans.sort_by(|a, b| name_at(a).cmp(name_at(b)));
+        let listed = spans.len();
+        spans.dedup_by(|a, b| name_at(a) == name_at(b));
+        let duplicates = (listed - spans.len()) as u64;
+        let directories = spans.iter().filter(|(_, _, is_directory)| *is_directory).count();
+        Ok(Entries { octets, spans, directories, duplicates })
     }
 
     /// Returns true if there is an entry of this name.
     pub(super) fn contains(&self, name: &[u8]) -> bool {
-        let at = |place: &(u32, u32, bool)| self.octets.get(place.0 as usize..place.1 as usize);
-        self.places.binary_search_by(|place| at(place).cmp(&Some(name))).is_ok()
+        let at = |span: &(u32, u32, bool)| self.octets.get(span.0 as usize..span.1 as usize);
+        self.spans.binary_search_by(|span| at(span).cmp(&Some(name))).is_ok()
     }
 
     /// Names, each with whether it is a directory.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&[u8], bool)> {
-        self.places.iter().filter_map(|(start, end, is_directory)| {
+        self.spans.iter().filter_map(|(start, end, is_directory)| {
             let name = self.octets.get(*start as usize..*end as usize)?;
             Some((name, *is_directory))
         })

@@ -134,14 +134,14 @@ pub fn get_tree(
     let object = consumer.find(name)?;
     let metadata = object.metadata.as_ref().filter(|metadata| metadata.is_directory());
     let Some(metadata) = metadata else { return Err(GetError::NotDirectory { name: name.clone() }) };
-    let place =
+    let target_dir =
         TargetDirectory::new(target, options.dry_run).map_err(|error| refused(target.to_owned(), error))?;
     let has_index = metadata.index_format == Some(INDEX_FORMAT_1);
     let mut tree = Tree {
         consumer,
         name: name.clone(),
         options: GetOptions { keep_mode: true, ..options },
-        place,
+        target_dir,
         got: FetchedTree::default(),
         files_wanted: 0,
         octets_wanted: 0,
@@ -175,7 +175,7 @@ struct Tree<'a> {
     consumer: &'a Consumer,
     name: Name,
     options: GetOptions,
-    place: TargetDirectory,
+    target_dir: TargetDirectory,
     got: FetchedTree,
     files_wanted: u64,
     octets_wanted: u64,
@@ -187,14 +187,14 @@ struct Tree<'a> {
 }
 
 impl Tree<'_> {
-    fn tell(&mut self, event: TreeEvent<'_>) {
+    fn emit(&mut self, event: TreeEvent<'_>) {
         self.is_stopped |= (self.watch)(event) == Flow::Stop;
     }
 
     /// Reports the progress, including `octets` of a file in progress. Returns an error if the
     /// caller stops the fetch.
     fn check_stopped(&mut self, octets: u64) -> Result<(), GetError> {
-        self.tell(TreeEvent::Progress(TreeProgress { octets: self.got.octets + octets, ..self.progress() }));
+        self.emit(TreeEvent::Progress(TreeProgress { octets: self.got.octets + octets, ..self.progress() }));
         if self.is_stopped { Err(GetError::Fetch(ObjectError::Stopped.into())) } else { Ok(()) }
     }
 
@@ -216,7 +216,7 @@ impl Tree<'_> {
             return Err(error);
         }
         self.got.failures += 1;
-        self.tell(TreeEvent::Failed(path, &error));
+        self.emit(TreeEvent::Failed(path, &error));
         if self.got.failed.len() < FAILED_MAX {
             let name = self.name_of(path);
             self.got.failed.push((name, error));
@@ -248,7 +248,7 @@ impl Tree<'_> {
             match self.carry_out(path, &index, &plan) {
                 Err(error) if attempt < AGAIN_MAX && is_gone(&error) => {
                     // The next plan finds the files that this attempt has fetched, and skips them.
-                    self.tell(TreeEvent::Changed(path));
+                    self.emit(TreeEvent::Changed(path));
                     (self.got.directories, self.got.left_out) = before;
                     (self.files_wanted, self.octets_wanted) = (wanted.0 + self.got.files - fetched, wanted.1);
                 }
@@ -270,13 +270,13 @@ impl Tree<'_> {
         if self.options.dry_run {
             for wanted in plan.packed.iter().chain(&plan.single) {
                 let octets = plan.entry(wanted).map(|(_, entry)| entry.octets);
-                self.tell(TreeEvent::PlannedFile(&plan.path(wanted), octets));
+                self.emit(TreeEvent::PlannedFile(&plan.path(wanted), octets));
             }
             self.got.files += files;
             return Ok(());
         }
-        if self.place.lacks_room(plan.octets_wanted) {
-            let path = self.place.path().to_owned();
+        if self.target_dir.lacks_room(plan.octets_wanted) {
+            let path = self.target_dir.path().to_owned();
             let needed_octets = Some(plan.octets_wanted);
             return Err(GetError::NoSpace { path, needed_octets, kept_octets: 0 });
         }
@@ -284,7 +284,7 @@ impl Tree<'_> {
         self.check_stopped(0)?;
         for wanted in self.unpack(path, index, plan)? {
             let path = plan.path(&wanted);
-            self.tell(TreeEvent::Changed(&path));
+            self.emit(TreeEvent::Changed(&path));
             self.fetch_one(&path)?;
         }
         for wanted in &plan.single {
@@ -292,10 +292,10 @@ impl Tree<'_> {
         }
         for listed in plan.directories.iter().rev() {
             if let Some(mtime_ns) = listed.mtime_ns {
-                self.place.set_time(&listed.path, mtime_ns);
+                self.target_dir.set_time(&listed.path, mtime_ns);
             }
         }
-        if let Ok(directory) = self.place.open(path) {
+        if let Ok(directory) = self.target_dir.open(path) {
             note_version(&*directory, index);
         }
         Ok(())
@@ -304,10 +304,10 @@ impl Tree<'_> {
     /// Returns an error if the directory `path` was fetched before by an index that is newer than
     /// `index`.
     fn check_newer(&mut self, path: &Path, index: &Object) -> Result<(), GetError> {
-        let Ok(directory) = self.place.open(path) else { return Ok(()) };
+        let Ok(directory) = self.target_dir.open(path) else { return Ok(()) };
         // The version in the attributes of another user's directory is ignored.
         match directory.stat() {
-            Ok(found) if self.place.is_own(&found) => check_newer(index, &*directory, directory.path()),
+            Ok(found) if self.target_dir.is_own(&found) => check_newer(index, &*directory, directory.path()),
             _ => Ok(()),
         }
     }
@@ -320,7 +320,7 @@ impl Tree<'_> {
         let progress = self.progress();
         let mut is_stopped = false;
         let sync = self.options.sync;
-        let mut unpacking = PackReceiver::new(plan, &mut self.place, segment_octets, sync, &done);
+        let mut unpacking = PackReceiver::new(plan, &mut self.target_dir, segment_octets, sync, &done);
         let mut fetched = Ok(());
         for part in parts(plan, segment_octets) {
             let watch = &mut *self.watch;
@@ -353,7 +353,7 @@ impl Tree<'_> {
     fn fetch_one(&mut self, path: &Path) -> Result<(), GetError> {
         match self.try_one(path) {
             Err(GetError::Changed { .. }) => {
-                self.tell(TreeEvent::Changed(path));
+                self.emit(TreeEvent::Changed(path));
                 self.try_one(path)
             }
             other => other,
@@ -363,13 +363,13 @@ impl Tree<'_> {
 
     fn try_one(&mut self, path: &Path) -> Result<(), GetError> {
         let object = super::find_file(self.consumer, &self.name_of(path))?;
-        if self.options.resume && self.place.holds(path, &object) {
+        if self.options.resume && self.target_dir.holds(path, &object) {
             self.got.unchanged += 1;
             return Ok(());
         }
         if self.options.dry_run {
             self.got.files += 1;
-            self.tell(TreeEvent::PlannedFile(path, object.octets()));
+            self.emit(TreeEvent::PlannedFile(path, object.octets()));
             return Ok(());
         }
         let target = self.target(path)?;
@@ -387,8 +387,8 @@ impl Tree<'_> {
 
     /// Returns the local file for the file at `path` below the tree's target.
     fn target(&mut self, path: &Path) -> Result<Target, GetError> {
-        let above = self.place.open(path.parent().unwrap_or(Path::new("")));
-        let fault = |error| GetError::Target { path: self.place.path().join(path), error };
+        let above = self.target_dir.open(path.parent().unwrap_or(Path::new("")));
+        let fault = |error| GetError::Target { path: self.target_dir.path().join(path), error };
         let name = path.file_name().ok_or_else(|| fault(io::ErrorKind::IsADirectory.into()))?;
         let target = Target::new(above.map_err(fault)?, name);
         match target.look()?.map(|found| FileType::from_raw_mode(found.st_mode)) {
@@ -420,8 +420,8 @@ impl Tree<'_> {
         let listing = listing_name(name.as_name());
         let octets = self.listing_object(&self.consumer.find(&listing)?)?;
         let entries = Entries::new(listing, octets)?;
-        let at = self.place.path().join(path);
-        self.place
+        let at = self.target_dir.path().join(path);
+        self.target_dir
             .enter(path, 0o777, self.options.delete)
             .map_err(|error| GetError::Target { path: at, error })?;
         self.got.directories += 1;

@@ -152,7 +152,7 @@ impl IndexReader<'_, '_> {
     fn file(&mut self, at: u32, start: u64, entry: &IndexEntry<'_>, is_packed: bool) {
         let Some(here) = self.here.as_ref().filter(|here| !here.is_closed) else { return };
         let options = self.tree.options;
-        if !here.is_new && options.resume && self.tree.place.is_there(&here.path, entry) {
+        if !here.is_new && options.resume && self.tree.target_dir.is_there(&here.path, entry) {
             self.plan.unchanged += 1;
             return;
         }
@@ -178,9 +178,9 @@ impl IndexReader<'_, '_> {
             }
             Some(_) => self
                 .tree
-                .place
+                .target_dir
                 .enter(&path, mode, replace)
-                .map_err(|error| GetError::Target { path: self.tree.place.path().join(&path), error }),
+                .map_err(|error| GetError::Target { path: self.tree.target_dir.path().join(&path), error }),
         };
         let number = self.plan.directories.len() as u32;
         let (is_new, is_closed) = match entered {
@@ -206,10 +206,10 @@ impl IndexReader<'_, '_> {
         if here.is_new || here.is_closed || !self.tree.options.delete {
             return Ok(());
         }
-        let name_at = |place: &(usize, usize)| octets.get(place.0..place.1);
+        let name_at = |span: &(usize, usize)| octets.get(span.0..span.1);
         here.names.sort_unstable_by(|a, b| name_at(a).cmp(&name_at(b)));
         let is_known =
-            |name: &[u8]| here.names.binary_search_by(|place| name_at(place).cmp(&Some(name))).is_ok();
+            |name: &[u8]| here.names.binary_search_by(|span| name_at(span).cmp(&Some(name))).is_ok();
         self.tree.remove_others(&here.path, &is_known)
     }
 }
@@ -231,7 +231,7 @@ impl Tree<'_> {
     /// Reports an entry that exists and cannot be fetched.
     fn left_out(&mut self, path: &Path, reason: LeftOut) {
         self.got.left_out += 1;
-        self.tell(TreeEvent::LeftOut(path, reason));
+        self.emit(TreeEvent::LeftOut(path, reason));
     }
 
     /// Removes the entries of the directory `path` that `is_known` does not accept.
@@ -240,20 +240,19 @@ impl Tree<'_> {
         path: &Path,
         is_known: &dyn Fn(&[u8]) -> bool,
     ) -> Result<(), GetError> {
-        let fault =
-            |place: &TargetDirectory, error| GetError::Target { path: place.path().join(path), error };
-        let others = match self.place.others(path, is_known) {
+        let fault = |dir: &TargetDirectory, error| GetError::Target { path: dir.path().join(path), error };
+        let others = match self.target_dir.others(path, is_known) {
             Ok(others) => others,
-            Err(error) => return self.failed(path, fault(&self.place, error)),
+            Err(error) => return self.failed(path, fault(&self.target_dir, error)),
         };
         for other in others {
             let at = path.join(&other);
-            match self.place.remove(path, &other) {
+            match self.target_dir.remove(path, &other) {
                 Ok(()) => {
                     self.got.deleted += 1;
-                    self.tell(TreeEvent::Deleted(&at));
+                    self.emit(TreeEvent::Deleted(&at));
                 }
-                Err(error) => self.failed(&at, fault(&self.place, error))?,
+                Err(error) => self.failed(&at, fault(&self.target_dir, error))?,
             }
         }
         Ok(())

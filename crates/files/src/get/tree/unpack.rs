@@ -40,7 +40,7 @@ pub(super) struct PackProgress {
 
 pub(super) struct PackReceiver<'a> {
     pub(super) plan: &'a Plan,
-    pub(super) place: &'a mut TargetDirectory,
+    pub(super) target_dir: &'a mut TargetDirectory,
     pub(super) segment_octets: u64,
     pub(super) sync: bool,
     pub(super) done: &'a PackProgress,
@@ -60,14 +60,14 @@ pub(super) struct PackReceiver<'a> {
 impl<'a> PackReceiver<'a> {
     pub(super) fn new(
         plan: &'a Plan,
-        place: &'a mut TargetDirectory,
+        target_dir: &'a mut TargetDirectory,
         segment_octets: u64,
         sync: bool,
         done: &'a PackProgress,
     ) -> Self {
         PackReceiver {
             plan,
-            place,
+            target_dir,
             segment_octets,
             sync,
             done,
@@ -96,7 +96,7 @@ impl<'a> PackReceiver<'a> {
                 return Ok(());
             }
         }
-        match self.place.write(&directory.path, &entry, &self.content, self.sync) {
+        match self.target_dir.write(&directory.path, &entry, &self.content, self.sync) {
             Ok(()) => {
                 self.done.files.set(self.done.files.get() + 1);
                 self.done.octets.set(self.done.octets.get() + entry.octets);
@@ -104,7 +104,7 @@ impl<'a> PackReceiver<'a> {
             }
             Err(error) => {
                 let at = self.plan.path(wanted);
-                let path = self.place.path().join(&at);
+                let path = self.target_dir.path().join(&at);
                 let kind = error.kind();
                 let error = match kind {
                     io::ErrorKind::StorageFull => {
