@@ -24,7 +24,7 @@ use namely_testbed::Interrupt;
 
 /// Measures the selected subjects and scenarios and prints the results.
 pub fn run(options: &Compare) -> Result<(), Error> {
-    let place = if options.no_namespace {
+    let scope = if options.no_namespace {
         NetworkScope::Loopback("asked to stay".to_owned())
     } else {
         // This call may replace the process by the same program in a namespace. In that case it
@@ -34,11 +34,11 @@ pub fn run(options: &Compare) -> Result<(), Error> {
     let interrupt = Interrupt::on_signals()?;
     let subjects = subjects(&options.subject);
     let dir = directory("namely-bench-", options.dir.as_deref())?;
-    let lines = header::lines(options, &place, &subjects, dir.path(), &interrupt);
+    let lines = header::lines(options, &scope, &subjects, dir.path(), &interrupt);
     lines.iter().for_each(|line| options.repeats.say(line));
     let present: Vec<&dyn Subject> =
         subjects.iter().map(Box::as_ref).filter(|s| s.missing().is_none()).collect();
-    let run = Run { options, place, plan: options.plan(), dir, interrupt };
+    let run = Run { options, scope, plan: options.plan(), dir, interrupt };
     run.measure(&present)?;
     options.repeats.say(&format!("\nmachine at the end: {}", Machine::read()));
     Ok(())
@@ -53,7 +53,7 @@ fn subjects(names: &[SubjectName]) -> Vec<Box<dyn Subject>> {
 
 struct Run<'a> {
     options: &'a Compare,
-    place: NetworkScope,
+    scope: NetworkScope,
     plan: Plan,
     dir: TempDir,
     interrupt: Interrupt,
@@ -63,7 +63,7 @@ impl Run<'_> {
     fn measure(&self, subjects: &[&dyn Subject]) -> Result<(), Error> {
         let wanted = |s: &Scenario| self.options.scenario.is_empty() || self.options.scenario.contains(s);
         for scenario in Scenario::value_variants().iter().copied().filter(wanted) {
-            if let (true, NetworkScope::Loopback(reason)) = (scenario.is_ethernet(), &self.place) {
+            if let (true, NetworkScope::Loopback(reason)) = (scenario.is_ethernet(), &self.scope) {
                 eprintln!("{}: left out: no devices can be made here ({reason})", scenario.name());
                 continue;
             }

@@ -16,12 +16,12 @@ const VERSION_LIMIT: Duration = Duration::from_secs(5);
 /// Returns the header. Programs are run to print their versions, with `dir` for their files.
 pub fn lines(
     options: &Compare,
-    place: &NetworkScope,
+    scope: &NetworkScope,
     subjects: &[Box<dyn Subject>],
     dir: &Path,
     interrupt: &Interrupt,
 ) -> Vec<String> {
-    let network = match place {
+    let network = match scope {
         NetworkScope::OwnNamespace => "a namespace of its own".to_owned(),
         NetworkScope::Loopback(why) => format!("the machine's loopback ({why})"),
     };
@@ -54,8 +54,8 @@ fn version(program: &Path, dir: &Path, interrupt: &Interrupt) -> String {
     let output = dir.join("version");
     let mut command = command(program, dir);
     command.arg("--version");
-    let asked = Process::run("version", command, dir, Some(&output), VERSION_LIMIT, interrupt);
-    let printed = asked.ok().and_then(|_| std::fs::read_to_string(&output).ok()).unwrap_or_default();
+    let result = Process::run("version", command, dir, Some(&output), VERSION_LIMIT, interrupt);
+    let printed = result.ok().and_then(|_| std::fs::read_to_string(&output).ok()).unwrap_or_default();
     version_in(&name, &printed)
 }
 

@@ -34,8 +34,8 @@ pub fn versioned_name(
     interrupt: &Interrupt,
 ) -> Result<Name, Error> {
     let metadata = parse(name)?.join(Component::keyword(b"metadata"));
-    let ask = |nonce| InterestBuilder::new(metadata.clone()).can_be_prefix().must_be_fresh().nonce(nonce);
-    let content = answer(socket, name, ask, limit, interrupt)?;
+    let make = |nonce| InterestBuilder::new(metadata.clone()).can_be_prefix().must_be_fresh().nonce(nonce);
+    let content = answer(socket, name, make, limit, interrupt)?;
     let versioned = tlv::read_tlv(&content).ok().filter(|tlv| tlv.typ == NAME);
     let versioned = versioned.and_then(|tlv| NameRef::parse_value(tlv.value).ok());
     versioned
@@ -51,8 +51,8 @@ pub fn wait_for_answer(
     interrupt: &Interrupt,
 ) -> Result<(), Error> {
     let parsed = parse(name)?;
-    let ask = |nonce| InterestBuilder::new(parsed.clone()).must_be_fresh().nonce(nonce);
-    answer(socket, name, ask, limit, interrupt).map(|_| ())
+    let make = |nonce| InterestBuilder::new(parsed.clone()).must_be_fresh().nonce(nonce);
+    answer(socket, name, make, limit, interrupt).map(|_| ())
 }
 
 /// Waits until the router at `socket` accepts connections.
@@ -76,7 +76,7 @@ fn parse(name: &str) -> Result<Name, Error> {
 fn answer(
     socket: &Path,
     what: &str,
-    ask: impl Fn([u8; 4]) -> InterestBuilder,
+    make: impl Fn([u8; 4]) -> InterestBuilder,
     limit: Duration,
     interrupt: &Interrupt,
 ) -> Result<Vec<u8>, Error> {
@@ -85,7 +85,7 @@ fn answer(
     let mut wait = ANSWER_WAIT;
     while Instant::now() < deadline {
         nonce = nonce.wrapping_add(1);
-        let interest = ask(nonce.to_be_bytes()).lifetime_ms(wait.as_millis() as u64).build();
+        let interest = make(nonce.to_be_bytes()).lifetime_ms(wait.as_millis() as u64).build();
         let begun = Instant::now();
         if let Some(content) = request_once(socket, &interest, wait) {
             return Ok(content);

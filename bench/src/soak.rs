@@ -154,14 +154,14 @@ pub fn run(options: &Soak) -> Result<(), Error> {
     let world = World::start(SubjectName::Namely, &setting, dir.path(), &interrupt)?;
     let started = Instant::now();
     let start = Holdings::now(&world, &interrupt)?;
-    let tell = ProgressReporter { started, json: options.json };
-    tell.holdings("start", &start, 0, 0)?;
-    let (failures, warm) = load(options, length, &world, &tell, dir.path(), &interrupt)?;
+    let reporter = ProgressReporter { started, json: options.json };
+    reporter.holdings("start", &start, 0, 0)?;
+    let (failures, warm) = load(options, length, &world, &reporter, dir.path(), &interrupt)?;
     // The expected memory is that after the honest load has grown the tables. The other resources
     // are those before the first peer.
     let expected = Holdings { memory_mib: warm.memory_mib, in_use_mib: warm.in_use_mib, ..start };
     let (end, leaked) = settle(&world, &expected, &interrupt)?;
-    tell.holdings("end", &end, 0, failures.len())?;
+    reporter.holdings("end", &end, 0, failures.len())?;
     let mut wrong: Vec<String> = leaked.into_iter().map(|what| format!("leaked {what}")).collect();
     wrong.extend(failures.first().map(|first| format!("{} fetches failed, first {first}", failures.len())));
     let stopping = Instant::now();
@@ -178,14 +178,14 @@ fn load(
     options: &Soak,
     length: Duration,
     world: &World,
-    tell: &ProgressReporter,
+    reporter: &ProgressReporter,
     dir: &std::path::Path,
     interrupt: &Interrupt,
 ) -> Result<(Vec<String>, Holdings), Error> {
     let honest = Honest::start(world, Consumers::default(), interrupt);
     warm_up(&honest, 3, interrupt)?;
     let warm = Holdings::now(world, interrupt)?;
-    tell.holdings("warm", &warm, 0, 0)?;
+    reporter.holdings("warm", &warm, 0, 0)?;
     let attacks = options.attacks();
     let attack_length = (length / (attacks.len() as u32 * 3 / 2).max(1)).min(ATTACK_MAX);
     let mut failures = Vec::new();
@@ -200,8 +200,8 @@ fn load(
         // More failures would add no information.
         failures.truncate(1000);
         let now = Holdings::now(world, interrupt)?;
-        tell.holdings(attack.name(), &now, log.fetches.len(), failures.len().saturating_sub(before))?;
-        if turn + 1 >= attacks.len() && tell.started.elapsed() >= length {
+        reporter.holdings(attack.name(), &now, log.fetches.len(), failures.len().saturating_sub(before))?;
+        if turn + 1 >= attacks.len() && reporter.started.elapsed() >= length {
             break;
         }
     }

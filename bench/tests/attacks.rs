@@ -231,8 +231,8 @@ fn unsigned_requests_leave_a_neighbor_its_quota() {
     let Some(figures) = attack("unsigned") else { return };
     assert!(sent(&figures, "unsigned.bad_signature") > 20, "{figures}");
     assert_eq!(sent(&figures, "unsigned.rate_limited"), 0, "{figures}");
-    let (asked, answered) = (sent(&figures, "unsigned.asked"), sent(&figures, "unsigned.answered"));
-    assert!(answered > 0 && answered * 2 > asked, "{answered} of {asked} answered: {figures}");
+    let (requests, answered) = (sent(&figures, "unsigned.asked"), sent(&figures, "unsigned.answered"));
+    assert!(answered > 0 && answered * 2 > requests, "{answered} of {requests} answered: {figures}");
     assert_kept(&figures);
 }
 

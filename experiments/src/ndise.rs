@@ -51,7 +51,7 @@ impl Experiment {
     ];
 
     /// The network on which the methods are compared without a fault.
-    fn place(self) -> Option<NdiseTopology> {
+    fn topology(self) -> Option<NdiseTopology> {
         match self {
             Experiment::Service => Some(NdiseTopology::Service),
             Experiment::Narrow => Some(NdiseTopology::Narrow),
@@ -104,7 +104,7 @@ pub fn run(options: &Ndise) -> Result<(), Error> {
     let known = options.from.as_deref().map(read).transpose()?;
     let mut bars = Vec::new();
     for experiment in wanted {
-        let Some(place) = experiment.place() else {
+        let Some(topology) = experiment.topology() else {
             // The lines of `faults` contain all of its table.
             if known.is_none() {
                 faults::run(options)?;
@@ -112,8 +112,8 @@ pub fn run(options: &Ndise) -> Result<(), Error> {
             continue;
         };
         let runs = match &known {
-            Some(known) => known.iter().filter(|(run, _)| run.place == place).cloned().collect(),
-            None => runs(place, options),
+            Some(known) => known.iter().filter(|(run, _)| run.topology == topology).cloned().collect(),
+            None => runs(topology, options),
         };
         if runs.is_empty() {
             continue;
@@ -121,21 +121,21 @@ pub fn run(options: &Ndise) -> Result<(), Error> {
         if options.json {
             runs.iter().try_for_each(|run| print(&format!("{}\n", line(run))))?;
         } else {
-            print(&format!("{}\n", table(place, &runs)))?;
+            print(&format!("{}\n", table(topology, &runs)))?;
         }
-        bars.extend(bars_of(place, &runs));
+        bars.extend(bars_of(topology, &runs));
     }
     let Some(path) = &options.plot else { return Ok(()) };
     plot::write(path, &bars)
 }
 
 /// All runs of a network, by arm and seed.
-fn runs(place: NdiseTopology, options: &Ndise) -> Vec<Run> {
+fn runs(topology: NdiseTopology, options: &Ndise) -> Vec<Run> {
     let wanted = |arm: &Arm| options.arm.is_empty() || options.arm.contains(&arm.label());
-    let arms = place.arms().into_iter().filter(wanted);
+    let arms = topology.arms().into_iter().filter(wanted);
     let jobs = arms.flat_map(|arm| (1..=options.seeds).map(move |seed| (arm, seed)));
     let jobs: Vec<ndise::Ndise> = jobs
-        .map(|(arm, seed)| ndise::Ndise::new(place, arm, seed).lasting(options.minutes * 60 * SECOND))
+        .map(|(arm, seed)| ndise::Ndise::new(topology, arm, seed).lasting(options.minutes * 60 * SECOND))
         .collect();
     side_by_side(options.threads, &jobs, ndise::Ndise::run)
 }
@@ -175,10 +175,10 @@ fn cell(values: impl Iterator<Item = f64>, digits: usize) -> String {
     half.map_or_else(|| format!("{mean:.digits$}"), |half| format!("{mean:.digits$}±{half:.digits$}"))
 }
 
-fn table(place: NdiseTopology, runs: &[Run]) -> String {
-    let [(one, _), (other, _)] = place.consumers();
+fn table(topology: NdiseTopology, runs: &[Run]) -> String {
+    let [(one, _), (other, _)] = topology.consumers();
     let heads = [
-        place.label().to_owned(),
+        topology.label().to_owned(),
         format!("{one} Mbit/s"),
         "ms".into(),
         format!("{other} Mbit/s"),
@@ -187,11 +187,11 @@ fn table(place: NdiseTopology, runs: &[Run]) -> String {
         "of disks %".into(),
         "written".into(),
     ];
-    let has_disks = place == NdiseTopology::Tiers;
+    let has_disks = topology == NdiseTopology::Tiers;
     let columns = if has_disks { heads.len() } else { heads.len() - 2 };
     let heads: Vec<&str> = heads.iter().map(String::as_str).take(columns).collect();
     let mut table = Table::new(&heads);
-    for arm in place.arms().into_iter().filter(|arm| of_arm(runs, *arm).next().is_some()) {
+    for arm in topology.arms().into_iter().filter(|arm| of_arm(runs, *arm).next().is_some()) {
         let of = |value: &dyn Fn(&Outcome) -> f64, digits| cell(of_arm(runs, arm).map(value), digits);
         let bps = |i: usize| of(&|outcome| outcome.got[i].bps / 1e6, 2);
         let ms = |i: usize| of(&|outcome| outcome.got[i].delay_ms, 1);
@@ -221,7 +221,7 @@ fn table(place: NdiseTopology, runs: &[Run]) -> String {
 }
 
 fn line((run, outcome): &Run) -> serde_json::Value {
-    let names = run.place.consumers();
+    let names = run.topology.consumers();
     let got = names.iter().zip(outcome.got).map(|((name, _), got)| {
         json!({
             "consumer": name, "bps": got.bps, "delay_ms": got.delay_ms,
@@ -229,7 +229,7 @@ fn line((run, outcome): &Run) -> serde_json::Value {
         })
     });
     json!({
-        "place": run.place.label(), "arm": run.arm.label(), "seed": run.seed,
+        "place": run.topology.label(), "arm": run.arm.label(), "seed": run.seed,
         "measured_s": run.counted_ns / SECOND, "consumers": got.collect::<Vec<_>>(),
         "hit_ratio": outcome.hits, "disk_hit_ratio": outcome.disk_hits,
         "disk_written_objects": outcome.disk_written, "held": outcome.held, "exchange_octets": outcome.exchange_octets,
@@ -249,8 +249,8 @@ fn read(path: &Path) -> Result<Vec<Run>, Error> {
 
 /// The run of a line that [`line`] made.
 fn run_of(value: &serde_json::Value) -> Option<Run> {
-    let place = NdiseTopology::ALL.into_iter().find(|place| value["place"] == place.label())?;
-    let arm = place.arms().into_iter().find(|arm| value["arm"] == arm.label())?;
+    let topology = NdiseTopology::ALL.into_iter().find(|topology| value["place"] == topology.label())?;
+    let arm = topology.arms().into_iter().find(|arm| value["arm"] == arm.label())?;
     let consumers = value["consumers"].as_array()?;
     let got = |i: usize| {
         let consumer = consumers.get(i)?;
@@ -261,7 +261,7 @@ fn run_of(value: &serde_json::Value) -> Option<Run> {
         })
     };
     let measured_ns = value["measured_s"].as_u64()?.checked_mul(SECOND)?;
-    let run = ndise::Ndise::new(place, arm, value["seed"].as_u64()?).lasting(measured_ns.checked_mul(3)?);
+    let run = ndise::Ndise::new(topology, arm, value["seed"].as_u64()?).lasting(measured_ns.checked_mul(3)?);
     let outcome = Outcome {
         got: [got(0)?, got(1)?],
         hits: value["hit_ratio"].as_f64()?,
@@ -273,18 +273,18 @@ fn run_of(value: &serde_json::Value) -> Option<Run> {
     Some((run, outcome))
 }
 
-fn bars_of(place: NdiseTopology, runs: &[Run]) -> Vec<Bar> {
+fn bars_of(topology: NdiseTopology, runs: &[Run]) -> Vec<Bar> {
     let mut bars = Vec::new();
     let mut add = |what: String, value: &dyn Fn(&Outcome) -> f64| {
-        for arm in place.arms() {
+        for arm in topology.arms() {
             let values: Vec<f64> = of_arm(runs, arm).map(value).collect();
             let (mean, half) = statistics::mean(&values);
             let half = half.unwrap_or(0.0);
-            let panel = format!("{}: {what}", place.label());
+            let panel = format!("{}: {what}", topology.label());
             bars.push(Bar { panel, label: arm.label(), value: mean, low: mean - half, high: mean + half });
         }
     };
-    for (i, (name, _)) in place.consumers().into_iter().enumerate() {
+    for (i, (name, _)) in topology.consumers().into_iter().enumerate() {
         add(format!("throughput at {name}, Mbit/s"), &|outcome| outcome.got[i].bps / 1e6);
         add(format!("delay at {name}, ms"), &|outcome| outcome.got[i].delay_ms);
     }

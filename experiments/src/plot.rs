@@ -151,8 +151,8 @@ fn panels(bars: &[Bar]) -> Vec<(&str, Vec<&Bar>)> {
 }
 
 fn figures(bar: &Bar) -> String {
-    let places = if bar.value < 10.0 { 2 } else { usize::from(bar.value < 100.0) };
-    format!("{:.places$} ({:.places$}-{:.places$})", bar.value, bar.low, bar.high)
+    let digits = if bar.value < 10.0 { 2 } else { usize::from(bar.value < 100.0) };
+    format!("{:.digits$} ({:.digits$}-{:.digits$})", bar.value, bar.low, bar.high)
 }
 
 /// The bars as text.

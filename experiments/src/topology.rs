@@ -375,16 +375,16 @@ impl<'a> Lab<'a> {
 }
 
 /// The index of a node. Its addresses derive from it.
-fn place(node: &str) -> usize {
+fn index(node: &str) -> usize {
     NODES.iter().position(|known| *known == node).unwrap_or(0)
 }
 
 fn address(node: &str) -> String {
-    format!("10.83.0.{}", place(node) + 1)
+    format!("10.83.0.{}", index(node) + 1)
 }
 
 fn station(node: &str) -> String {
-    format!("02:00:00:00:53:{:02x}", place(node) + 1)
+    format!("02:00:00:00:53:{:02x}", index(node) + 1)
 }
 
 /// Joins every container with the switch.

@@ -68,8 +68,8 @@ fn longer_heartbeats_cause_fewer_hellos() {
     else {
         return;
     };
-    let heard = |n: usize| points[n]["heard_per_min"].as_f64().unwrap();
-    assert!(points.len() == 2 && heard(0) > heard(1), "{points:?}");
+    let received = |n: usize| points[n]["heard_per_min"].as_f64().unwrap();
+    assert!(points.len() == 2 && received(0) > received(1), "{points:?}");
     assert!(points.iter().all(|point| point["set_up_ms"].as_f64() > Some(0.0)), "{points:?}");
 }
 

@@ -53,21 +53,21 @@ fn source(number: u64) -> Ipv4Addr {
     Ipv4Addr::from(u32::from(Ipv4Addr::new(127, 1, 0, 1)).wrapping_add(number))
 }
 
-fn peer(place: &RouterAddresses, address: Ipv4Addr) -> io::Result<UdpSocket> {
+fn peer(addresses: &RouterAddresses, address: Ipv4Addr) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind((address, 0))?;
     // A full send buffer must not block the attacker.
     socket.set_nonblocking(true)?;
-    socket.connect(place.udp)?;
+    socket.connect(addresses.udp)?;
     Ok(socket)
 }
 
 /// Sends Interests with a lifetime of an hour: half of them for segments past the end of an object,
 /// half below a prefix whose upstream is silent. All peers but one close before the end.
-pub(super) fn pit(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
-    let (object, silent) = (name(&place.object)?, name(&place.silent)?);
+pub(super) fn pit(addresses: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
+    let (object, silent) = (name(&addresses.object)?, name(&addresses.silent)?);
     let mut peers = Vec::new();
     for n in 0..PEERS {
-        peers.push(peer(place, source(n))?);
+        peers.push(peer(addresses, source(n))?);
     }
     let sent = end.spread(INTERESTS, 0.75, |n| {
         let absent = 1_000_000 + n;
@@ -82,20 +82,20 @@ pub(super) fn pit(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts
 }
 
 /// Sends two octets from each of ten thousand addresses.
-pub(super) fn faces(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
-    let sent = end.spread(SOURCES, 0.75, |n| peer(place, source(n))?.send(&[0x64, 0]).map(|_| ()));
+pub(super) fn faces(addresses: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
+    let sent = end.spread(SOURCES, 0.75, |n| peer(addresses, source(n))?.send(&[0x64, 0]).map(|_| ()));
     end.wait();
     Ok(BTreeMap::from([("sources", sent)]))
 }
 
 /// Sends unsolicited Data: metadata, manifest and first segment of the next objects of the honest
 /// consumers. Another peer requests them first, so that Interests pend.
-pub(super) fn poison(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
-    let (asker, poisoner) = (peer(place, source(0))?, peer(place, source(1))?);
+pub(super) fn poison(addresses: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
+    let (asker, poisoner) = (peer(addresses, source(0))?, peer(addresses, source(1))?);
     let objects = (end.length.as_secs_f64() * OBJECTS_PER_SECOND) as u64;
-    let pushed = end.spread(objects.min(place.fresh_objects), 0.9, |n| {
-        for (number, (asked, data)) in (n * 3..).zip(poisoned(place, n)?) {
-            asker.send(&asked.nonce(nonce(number)).lifetime_ms(1000).build())?;
+    let pushed = end.spread(objects.min(addresses.fresh_objects), 0.9, |n| {
+        for (number, (request, data)) in (n * 3..).zip(poisoned(addresses, n)?) {
+            asker.send(&request.nonce(nonce(number)).lifetime_ms(1000).build())?;
             poisoner.send(&data)?;
             // The router may read the first copy before the Interest, which arrives on another
             // socket. The second copy arrives after the Interest.
@@ -109,11 +109,11 @@ pub(super) fn poison(place: &RouterAddresses, end: &End) -> io::Result<AttackCou
 }
 
 /// Returns an Interest and false Data for each packet by which object `n` is found.
-fn poisoned(place: &RouterAddresses, n: u64) -> io::Result<[(InterestBuilder, Vec<u8>); 3]> {
+fn poisoned(addresses: &RouterAddresses, n: u64) -> io::Result<[(InterestBuilder, Vec<u8>); 3]> {
     use namely_security::manifest_name;
     use namely_wire::rdr::{discovery_name, metadata_name};
-    let object = name(&format!("{}/{n}", place.fresh))?;
-    let versioned = name(&format!("{}/{n}/{}", place.fresh, place.fresh_version))?;
+    let object = name(&format!("{}/{n}", addresses.fresh))?;
+    let versioned = name(&format!("{}/{n}/{}", addresses.fresh, addresses.fresh_version))?;
     let metadata = metadata_name(object.as_name(), u64::MAX / 2);
     let question = discovery_name(object.as_name());
     let manifest = manifest_name(versioned.as_name(), 0);
@@ -133,10 +133,10 @@ fn lie(name: &Name) -> io::Result<Vec<u8>> {
 }
 
 /// Sends first fragments of packets that are never completed.
-pub(super) fn fragments(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
+pub(super) fn fragments(addresses: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
     let mut peers = Vec::new();
     for n in 0..FRAGMENT_PEERS {
-        peers.push(peer(place, source(n))?);
+        peers.push(peer(addresses, source(n))?);
     }
     let content = vec![0x55; FRAGMENT_OCTETS];
     let frag_count = (PACKET_OCTETS_MAX / FRAGMENT_OCTETS) as u64;
@@ -154,8 +154,8 @@ pub(super) fn fragments(place: &RouterAddresses, end: &End) -> io::Result<Attack
 /// Sends Interests for segments of a cached object from an address that answers nothing. To the
 /// router, this is the address of a victim that requested nothing. Counts the octets that arrive
 /// there.
-pub(super) fn reflection(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
-    let (object, victim) = (name(&place.object)?, peer(place, source(VICTIM))?);
+pub(super) fn reflection(addresses: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
+    let (object, victim) = (name(&addresses.object)?, peer(addresses, source(VICTIM))?);
     victim.set_nonblocking(false)?;
     victim.set_read_timeout(Some(STEP))?;
     let (mut sent_octets, arrived, end) = (0, victim.try_clone()?, *end);
@@ -170,7 +170,7 @@ pub(super) fn reflection(place: &RouterAddresses, end: &End) -> io::Result<Attac
     });
     let interests = (end.length.as_secs_f64() * REFLECTED_PER_SECOND) as u64;
     let sent = end.spread(interests, 1.0, |n| {
-        let segment = object.join_segment(n % place.segments.max(1));
+        let segment = object.join_segment(n % addresses.segments.max(1));
         let interest = InterestBuilder::new(segment).nonce(nonce(n)).lifetime_ms(1000).build();
         sent_octets += interest.len() as u64;
         victim.send(&interest).map(|_| ())

@@ -9,8 +9,8 @@ use super::pace::{AttackCounts, End};
 use crate::attacks::RouterAddresses;
 
 /// Refuses each command with a text that contains escape sequences. Counts the clients.
-pub(super) fn escapes(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
-    let listener = TcpListener::bind(place.liar)?;
+pub(super) fn escapes(addresses: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
+    let listener = TcpListener::bind(addresses.liar)?;
     let clients = Arc::new(AtomicU64::new(0));
     let count = clients.clone();
     std::thread::spawn(move || {

@@ -50,11 +50,11 @@ const RINGS_LOG2: [u8; 4] = [11, 9, 7, 5];
 const SLOT_OCTETS: u32 = 9472;
 
 /// Sends the router sockets whose close(2) blocks. The router has to close them.
-pub(super) fn descriptors(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
+pub(super) fn descriptors(addresses: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let (mut kept, mut refused) = (Vec::new(), 0u64);
     let sent = end.spread(MESSAGES, 0.75, |_| {
-        let connection = UnixStream::connect(&place.unix)?;
+        let connection = UnixStream::connect(&addresses.unix)?;
         let slow = slow_to_close(&listener, &mut kept)?;
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
@@ -100,9 +100,9 @@ fn slow_to_close(listener: &TcpListener, kept: &mut Vec<OpenSocket>) -> io::Resu
 
 /// Sends registrations of long names and requests for the largest dataset, without waiting for
 /// answers.
-pub(super) fn commands(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
+pub(super) fn commands(addresses: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
     let signer = Signer::digest_sha256();
-    let mut connection = UnixStream::connect(&place.unix)?;
+    let mut connection = UnixStream::connect(&addresses.unix)?;
     connection.set_nonblocking(true)?;
     let long = "x".repeat(NAME_OCTETS);
     let mut time_ms = namely_host::clock::unix_ms();
@@ -128,12 +128,12 @@ pub(super) fn commands(place: &RouterAddresses, end: &End) -> io::Result<AttackC
 
 /// Fetches cached Data, and reports each packet as refused by verification. A reported packet is
 /// removed from the content store, so the next consumer has to wait for the producer.
-pub(super) fn reports(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
-    let mut connection = UnixStream::connect(&place.unix)?;
+pub(super) fn reports(addresses: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
+    let mut connection = UnixStream::connect(&addresses.unix)?;
     connection.set_read_timeout(Some(Duration::from_millis(200)))?;
     let (mut buffer, mut reported) = (Vec::new(), 0u64);
     let fetched = end.spread(REPORTS, 0.95, |n| {
-        let segment = name(&place.object)?.join_segment(n % place.segments.max(1));
+        let segment = name(&addresses.object)?.join_segment(n % addresses.segments.max(1));
         connection.write_all(&InterestBuilder::new(segment.clone()).nonce(nonce(n)).build())?;
         // Answers to reports may arrive before the Data.
         let Some(data) = data_named(&mut connection, &mut buffer, &segment, end) else { return Ok(()) };
@@ -195,8 +195,8 @@ fn send(
 
 /// Creates interfaces with as much memory as the router admits, and connections without a
 /// handshake.
-pub(super) fn memory(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
-    let Some(path) = &place.memif else { return Ok(BTreeMap::new()) };
+pub(super) fn memory(addresses: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
+    let Some(path) = &addresses.memif else { return Ok(BTreeMap::new()) };
     let (mut interfaces, mut half_open) = (Vec::new(), Vec::new());
     let (mut refused, mut attempts, mut size) = (0u64, 0u64, 0);
     while end.is_ahead() && attempts < INTERFACES * 20 {

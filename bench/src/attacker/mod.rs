@@ -54,12 +54,12 @@ pub(crate) const CPU_MS: &str = "cpu_ms";
 
 /// Attacks, and prints the counts as one line of JSON.
 pub fn run(options: &Attacker) -> Result<(), Error> {
-    let place: RouterAddresses = serde_json::from_str(&options.place)
+    let addresses: RouterAddresses = serde_json::from_str(&options.place)
         .map_err(|e| Error::Usage(format!("--place is no description of a router: {e}")))?;
     let end = End::after(Duration::from_millis(options.length_ms));
     raise_descriptors();
     let is_other_user = !options.attack.needs_root() && switch_user();
-    let mut done = attack(options.attack, &place, &end)
+    let mut done = attack(options.attack, &addresses, &end)
         .map_err(|e| Error::environment(format!("cannot attack ({})", options.attack.name()), e))?;
     done.insert("as_other_user", u64::from(is_other_user));
     done.insert(CPU_MS, process_cpu_ns() / 1_000_000);
@@ -88,26 +88,26 @@ fn process_cpu_ns() -> u64 {
     (used.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(used.tv_nsec as u64)
 }
 
-fn attack(attack: Attack, place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
+fn attack(attack: Attack, addresses: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
     match attack {
-        Attack::Pit => datagrams::pit(place, end),
-        Attack::Faces => datagrams::faces(place, end),
-        Attack::Poison => datagrams::poison(place, end),
-        Attack::Fragments => datagrams::fragments(place, end),
-        Attack::Reflection => datagrams::reflection(place, end),
-        Attack::Readers => streams::readers(place, end),
-        Attack::Handshakes => streams::handshakes(place, end),
-        Attack::Descriptors => local::descriptors(place, end),
-        Attack::Commands => local::commands(place, end),
-        Attack::Memory => local::memory(place, end),
-        Attack::Target => target::target(place, end),
-        Attack::Reports => local::reports(place, end),
-        Attack::Silent | Attack::Refusing | Attack::Lying => stations::neighbor(attack, place, end),
-        Attack::Mtu => stations::mtu(place, end),
-        Attack::Challenges => stations::challenges(place, end),
-        Attack::Unsigned => plane::unsigned(place, end),
-        Attack::Offers => plane::offers(place, end),
-        Attack::Escapes => escapes::escapes(place, end),
+        Attack::Pit => datagrams::pit(addresses, end),
+        Attack::Faces => datagrams::faces(addresses, end),
+        Attack::Poison => datagrams::poison(addresses, end),
+        Attack::Fragments => datagrams::fragments(addresses, end),
+        Attack::Reflection => datagrams::reflection(addresses, end),
+        Attack::Readers => streams::readers(addresses, end),
+        Attack::Handshakes => streams::handshakes(addresses, end),
+        Attack::Descriptors => local::descriptors(addresses, end),
+        Attack::Commands => local::commands(addresses, end),
+        Attack::Memory => local::memory(addresses, end),
+        Attack::Target => target::target(addresses, end),
+        Attack::Reports => local::reports(addresses, end),
+        Attack::Silent | Attack::Refusing | Attack::Lying => stations::neighbor(attack, addresses, end),
+        Attack::Mtu => stations::mtu(addresses, end),
+        Attack::Challenges => stations::challenges(addresses, end),
+        Attack::Unsigned => plane::unsigned(addresses, end),
+        Attack::Offers => plane::offers(addresses, end),
+        Attack::Escapes => escapes::escapes(addresses, end),
         Attack::All => Err(io::Error::other("each attack has a process of its own")),
     }
 }

@@ -23,9 +23,9 @@ const OFFERED: u64 = 1_000_000 * UNIT;
 const HEADERS_OCTETS: usize = 28;
 
 /// Sends requests in the honest neighbor's name and from its address, signed by another key.
-pub(super) fn unsigned(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
-    let Some(plane) = &place.plane else { return Ok(AttackCounts::new()) };
-    let (SocketAddr::V4(from), SocketAddr::V4(to)) = (plane.honest_address, place.udp) else {
+pub(super) fn unsigned(addresses: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
+    let Some(plane) = &addresses.plane else { return Ok(AttackCounts::new()) };
+    let (SocketAddr::V4(from), SocketAddr::V4(to)) = (plane.honest_address, addresses.udp) else {
         return Err(io::ErrorKind::Unsupported.into());
     };
     let socket = rustix::net::socket_with(
@@ -63,25 +63,25 @@ fn datagram(from: std::net::SocketAddrV4, to: std::net::SocketAddrV4, payload: &
 
 /// Sends as many offers in each slot as a packet holds. Each is correctly signed and far larger
 /// than the link's capacity.
-pub(super) fn offers(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
-    let Some(plane) = place.plane.as_ref().filter(|plane| !plane.objects.is_empty()) else {
+pub(super) fn offers(addresses: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
+    let Some(plane) = addresses.plane.as_ref().filter(|plane| !plane.objects.is_empty()) else {
         return Ok(AttackCounts::new());
     };
     let socket = UdpSocket::bind(plane.hostile_address)?;
-    socket.connect(place.udp)?;
+    socket.connect(addresses.udp)?;
     socket.set_nonblocking(true)?;
     let key = PrivateKey::from_pkcs8(&plane.hostile_key).map_err(io::Error::other)?;
     let mut neighbor = Neighbor::new(&plane.hostile, key)?;
     let (mut offered, mut slot, mut datagram) = (0u64, 1u64, vec![0; 1 << 16]);
     let slots = (end.length.as_millis() as u64 / plane.period_ms).max(1);
     // The router requests offers only after the neighbor has requested counts.
-    let asked = end.spread(slots * 8, 1.0, |n| {
+    let requests = end.spread(slots * 8, 1.0, |n| {
         if n % 8 == 0 {
             socket.send(&neighbor.counts_request(plane.period_ms, nonce(n))?)?;
         }
         while let Ok(octets) = socket.recv(&mut datagram) {
-            let Some(asked) = Request::read(&datagram[..octets]) else { continue };
-            let content = match asked.about {
+            let Some(query) = Request::read(&datagram[..octets]) else { continue };
+            let content = match query.about {
                 RequestKind::Counts => message::counts(BOOT, slot, plane.period_ms, [].into_iter()),
                 RequestKind::Offers => {
                     let first = slot;
@@ -89,13 +89,13 @@ pub(super) fn offers(place: &RouterAddresses, end: &End) -> io::Result<AttackCou
                     offered += OFFERS_MAX as u64;
                     let id = |n: u64| plane.objects[n as usize % plane.objects.len()];
                     let offers = (first..slot).map(|slot| Offer { slot, id: id(slot), vips: OFFERED });
-                    message::offers(BOOT, asked.boot, slot, offers)
+                    message::offers(BOOT, query.boot, slot, offers)
                 }
             };
-            socket.send(&neighbor.answer(&asked.name, asked.token, &content)?)?;
+            socket.send(&neighbor.answer(&query.name, query.token, &content)?)?;
         }
         Ok(())
     });
     end.sleep(STEP);
-    Ok(AttackCounts::from([("looks", asked), ("offers", offered)]))
+    Ok(AttackCounts::from([("looks", requests), ("offers", offered)]))
 }

@@ -30,8 +30,8 @@ const TINY_MTU: &str = "64";
 
 /// Sends hellos, proves itself a neighbor, and answers each Interest as the attack requires: not at
 /// all, with a Nack, or with false Data.
-pub(super) fn neighbor(attack: Attack, place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
-    let Some(segment) = &place.segment else { return Ok(AttackCounts::new()) };
+pub(super) fn neighbor(attack: Attack, addresses: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
+    let Some(segment) = &addresses.segment else { return Ok(AttackCounts::new()) };
     let own = format!("02:00:00:00:66:{:02x}", attack as u8);
     let sender = HostilePeer::on(&segment.device)?;
     let address = |text: &str| text.parse::<MacAddress>().map_err(|_| io::ErrorKind::InvalidInput);
@@ -80,8 +80,8 @@ fn wait_for_frames(link: &ethernet::EtherSocket) -> io::Result<()> {
 }
 
 /// Returns the neighbor's answer to an Interest, if it answers.
-fn answer(attack: Attack, packet: &[u8], interest: &InterestView<'_>, asked: &LpHeaders) -> Option<Vec<u8>> {
-    let headers = LpHeaders { pit_token: asked.pit_token, ..LpHeaders::default() };
+fn answer(attack: Attack, packet: &[u8], interest: &InterestView<'_>, query: &LpHeaders) -> Option<Vec<u8>> {
+    let headers = LpHeaders { pit_token: query.pit_token, ..LpHeaders::default() };
     match attack {
         Attack::Refusing => {
             let headers = LpHeaders { nack: Some(NackReason::NoRoute), ..headers };
@@ -103,8 +103,8 @@ fn answer(attack: Attack, packet: &[u8], interest: &InterestView<'_>, asked: &Lp
 
 /// Sends hellos with the smallest permitted MTU, each in the name of another station. These
 /// stations do not exist, so no challenge is answered.
-pub(super) fn mtu(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
-    let Some(segment) = &place.segment else { return Ok(AttackCounts::new()) };
+pub(super) fn mtu(addresses: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
+    let Some(segment) = &addresses.segment else { return Ok(AttackCounts::new()) };
     let station = HostilePeer::on(&segment.device)?;
     let hellos = (end.length.as_secs_f64() * HELLOS_PER_SECOND) as u64;
     let sent = end.spread(hellos, 1.0, |n| {
@@ -117,8 +117,8 @@ pub(super) fn mtu(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts
 /// Sends hellos to the group of UDP from an address outside the link's network. Counts the octets
 /// that the router sends to that address: behind a forged address, a victim elsewhere would receive
 /// them.
-pub(super) fn challenges(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
-    let Some(segment) = &place.segment else { return Ok(AttackCounts::new()) };
+pub(super) fn challenges(addresses: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
+    let Some(segment) = &addresses.segment else { return Ok(AttackCounts::new()) };
     let victim = from_outside(segment)?;
     let identity = Identity::new()?;
     let (mut datagrams, mut victim_octets, mut datagram) = (0u64, 0u64, vec![0; 1 << 16]);

@@ -27,21 +27,21 @@ const HALF_OPEN: u64 = 600;
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Requests an object's segments repeatedly on connections that read nothing.
-pub(super) fn readers(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
-    let object = name(&place.object)?;
+pub(super) fn readers(addresses: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
+    let object = name(&addresses.object)?;
     let mut interests = Vec::new();
     for n in 0..ASKED_OCTETS / SEGMENT_OCTETS {
-        let name = object.join_segment(n % place.segments.max(1));
+        let name = object.join_segment(n % addresses.segments.max(1));
         interests.extend(InterestBuilder::new(name).nonce(nonce(n)).lifetime_ms(60_000).build());
     }
     let mut connections: Vec<Box<dyn Write>> = Vec::new();
-    let asked = end.spread(READERS, 0.3, |n| {
+    let sent = end.spread(READERS, 0.3, |n| {
         let mut connection: Box<dyn Write> = if n % 2 == 0 {
-            let stream = UnixStream::connect(&place.unix)?;
+            let stream = UnixStream::connect(&addresses.unix)?;
             stream.set_write_timeout(Some(PATIENCE))?;
             Box::new(stream)
         } else {
-            Box::new(connect(place.tcp)?)
+            Box::new(connect(addresses.tcp)?)
         };
         let all = connection.write_all(&interests);
         // A partial write has requested segments, too: the connection is retained.
@@ -49,7 +49,7 @@ pub(super) fn readers(place: &RouterAddresses, end: &End) -> io::Result<AttackCo
         all
     });
     end.wait();
-    Ok(BTreeMap::from([("asked_all", asked), ("connections", connections.len() as u64)]))
+    Ok(BTreeMap::from([("asked_all", sent), ("connections", connections.len() as u64)]))
 }
 
 fn connect(address: SocketAddr) -> io::Result<TcpStream> {
@@ -59,12 +59,12 @@ fn connect(address: SocketAddr) -> io::Result<TcpStream> {
 }
 
 /// Sends half of a WebSocket request, and half of a packet.
-pub(super) fn handshakes(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
+pub(super) fn handshakes(addresses: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
     let mut connections = Vec::new();
     let opened = end.spread(HALF_OPEN, 0.75, |n| {
-        let (address, half): (_, &[u8]) = match place.websocket {
+        let (address, half): (_, &[u8]) = match addresses.websocket {
             Some(address) if n % 2 == 0 => (address, b"GET / HTTP/1.1\r\nHost: localhost\r\nUpgr"),
-            _ => (place.tcp, &[0x05, 0xfd, 0x10, 0x00, 0x07]),
+            _ => (addresses.tcp, &[0x05, 0xfd, 0x10, 0x00, 0x07]),
         };
         let mut connection = connect(address)?;
         connection.write_all(half)?;

@@ -18,22 +18,22 @@ const TRIES_MAX: u64 = 100;
 
 /// Replaces directories by symbolic links that lead out of the folder, and files by forged ones of
 /// the same size and time.
-pub(super) fn target(place: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
+pub(super) fn target(addresses: &RouterAddresses, end: &End) -> io::Result<AttackCounts> {
     let (mut links, mut forged) = (0, 0);
     for round in 0u64.. {
         for number in 0..DIRECTORIES {
-            let directory = place.shared.join(number.to_string());
+            let directory = addresses.shared.join(number.to_string());
             if round.is_multiple_of(8) {
-                forged += forge(&directory, &place.shared.join(format!("old{round}-{number}")));
+                forged += forge(&directory, &addresses.shared.join(format!("old{round}-{number}")));
                 continue;
             }
             // The victim makes the missing directory again. A link replaces it during this fetch.
-            let _ = fs::rename(&directory, place.shared.join(format!("old{round}-{number}")));
-            let aside = place.shared.join("aside");
+            let _ = fs::rename(&directory, addresses.shared.join(format!("old{round}-{number}")));
+            let aside = addresses.shared.join("aside");
             while end.is_ahead() && fs::rename(&directory, &aside).is_err() {
                 std::thread::yield_now();
             }
-            links += u64::from(symlink(&place.outside, &directory).is_ok());
+            links += u64::from(symlink(&addresses.outside, &directory).is_ok());
             end.sleep(LINKED);
             let _ = fs::remove_file(&directory);
             let _ = fs::rename(&aside, &directory);
@@ -44,10 +44,10 @@ pub(super) fn target(place: &RouterAddresses, end: &End) -> io::Result<AttackCou
     }
     // The victim's last fetch has to detect the directories that are forged here.
     for number in 0..DIRECTORIES {
-        let directory = place.shared.join(number.to_string());
+        let directory = addresses.shared.join(number.to_string());
         let is_forged = |try_number: &u64| {
             std::thread::sleep(LINKED * 10);
-            forge(&directory, &place.shared.join(format!("last{number}-{try_number}"))) > 0
+            forge(&directory, &addresses.shared.join(format!("last{number}-{try_number}"))) > 0
         };
         forged += u64::from((0..TRIES_MAX).any(|try_number| is_forged(&try_number)));
     }

@@ -223,7 +223,7 @@ fn during(trials: &[Trial], from: Instant, to: Instant) -> Vec<&Trial> {
 }
 
 fn failure_text(trial: &Trial) -> String {
-    format!("{}: {}", trial.who, trial.failure.as_deref().unwrap_or_default())
+    format!("{}: {}", trial.role, trial.failure.as_deref().unwrap_or_default())
 }
 
 fn failed<'a>(trials: &[&'a Trial]) -> Vec<&'a Trial> {
@@ -269,7 +269,7 @@ mod tests {
     fn trial(zero: Instant, start_ms: u64, took_ms: u64, octets: u64, failed: bool) -> Trial {
         let start = zero + Duration::from_millis(start_ms);
         let failure = failed.then(|| "lost".to_owned());
-        Trial { who: "unix", start, took: Duration::from_millis(took_ms), octets, failure }
+        Trial { role: "unix", start, took: Duration::from_millis(took_ms), octets, failure }
     }
 
     const CASE: Case = Case { subject: "x", attack: "pit", run: 1 };

@@ -41,7 +41,7 @@ const PAUSES: [Duration; 3] =
 #[derive(Clone, Debug)]
 pub(crate) struct Trial {
     /// The part of the load that made this trial.
-    pub(crate) who: &'static str,
+    pub(crate) role: &'static str,
     /// Its start.
     pub(crate) start: Instant,
     /// Its duration, failed or not.
@@ -81,7 +81,7 @@ pub(crate) struct Consumers {
 impl Consumers {
     /// Returns the consumers that `attack` affects.
     pub(super) fn of(world: &World, attack: Attack) -> Self {
-        let memif = world.place.memif.is_some() && attack.parts().contains(&Attack::Memory);
+        let memif = world.addresses.memif.is_some() && attack.parts().contains(&Attack::Memory);
         Consumers { memif, link: attack.is_by_neighbor() }
     }
 }
@@ -122,8 +122,8 @@ impl Honest {
         let shared = Shared { stop: stop.clone(), log: log.clone(), interrupt: interrupt.clone() };
         let (object, fresh) = world.names();
         let mut threads = Vec::new();
-        let mut consumer = |who, link, names: Box<dyn Iterator<Item = String> + Send>, source: &Path| {
-            let consumer = Consumer { who, namely: world.namely(link), source: source.to_path_buf() };
+        let mut consumer = |role, link, names: Box<dyn Iterator<Item = String> + Send>, source: &Path| {
+            let consumer = Consumer { role, namely: world.namely(link), source: source.to_path_buf() };
             let shared = shared.clone();
             threads.push(std::thread::spawn(move || consumer.run(names, &shared)));
         };
@@ -134,10 +134,10 @@ impl Honest {
             consumer("memif", Link::Memif, again(), &world.object.path);
         }
         consumer("fresh", Link::Unix, Box::new(fresh.cycle()), &world.fresh);
-        let (pings, socket) = (shared.clone(), world.place.unix.clone());
+        let (pings, socket) = (shared.clone(), world.addresses.unix.clone());
         threads.push(std::thread::spawn(move || ping(&socket, &pings)));
         if let Some(producer) = world.beside().filter(|_| more.link) {
-            let (pings, socket) = (shared.clone(), world.place.unix.clone());
+            let (pings, socket) = (shared.clone(), world.addresses.unix.clone());
             threads.push(std::thread::spawn(move || ping_on_link(&socket, &producer, &pings)));
         }
         let namely = world.namely(Link::Unix);
@@ -177,7 +177,7 @@ impl Drop for Honest {
 }
 
 struct Consumer {
-    who: &'static str,
+    role: &'static str,
     namely: Namely,
     source: PathBuf,
 }
@@ -196,7 +196,7 @@ impl Consumer {
             }
             let octets = if failure.is_none() { octets } else { 0 };
             let failure = failure.map(|e| e.to_string());
-            let trial = Trial { who: self.who, start, took: start.elapsed(), octets, failure };
+            let trial = Trial { role: self.role, start, took: start.elapsed(), octets, failure };
             shared.log().fetches.push(trial);
             std::thread::sleep(PAUSES[0]);
         }
@@ -204,7 +204,7 @@ impl Consumer {
 
     /// Fetches an object and compares it with its source.
     fn fetch(&self, name: &str, shared: &Shared) -> Result<(), Error> {
-        let output = self.namely.dir().join(format!("output-{}", self.who));
+        let output = self.namely.dir().join(format!("output-{}", self.role));
         let path = output.to_string_lossy();
         let result =
             self.namely.run(&["--quiet", "get", name, "-o", &path], None, FETCH_LIMIT, &shared.interrupt);
@@ -222,7 +222,7 @@ fn request_status(namely: &Namely, shared: &Shared) {
             return;
         }
         let failure = failure.map(|e| e.to_string());
-        let trial = Trial { who: "status", start, took: start.elapsed(), octets: 0, failure };
+        let trial = Trial { role: "status", start, took: start.elapsed(), octets: 0, failure };
         shared.log().statuses.push(trial);
         std::thread::sleep(PAUSES[2]);
     }
@@ -231,7 +231,7 @@ fn request_status(namely: &Namely, shared: &Shared) {
 fn ping(socket: &Path, shared: &Shared) {
     ping_each(socket, "ping", shared, |pinger, number| {
         let name = format!("{PINGS}/ping/{}-{number}", std::process::id());
-        pinger.ask(&parse(&name)?, number).map(|_| ())
+        pinger.request(&parse(&name)?, number).map(|_| ())
     });
 }
 
@@ -243,7 +243,7 @@ fn ping_on_link(socket: &Path, producer: &Producer, shared: &Shared) {
         let name = parse(&name)?;
         for again in 0..FALSE_MAX {
             let nonce = number << 8 | again << 1;
-            let data = pinger.ask(&name, nonce)?;
+            let data = pinger.request(&name, nonce)?;
             if DataView::parse(&data).is_ok_and(|data| data.content == right) {
                 return Ok(());
             }
@@ -260,7 +260,7 @@ fn parse(name: &str) -> Result<Name, String> {
 
 fn ping_each(
     socket: &Path,
-    who: &'static str,
+    role: &'static str,
     shared: &Shared,
     ping: impl Fn(&mut Pinger<'_>, u64) -> Result<(), String>,
 ) {
@@ -275,7 +275,7 @@ fn ping_each(
             pinger.stream = None;
             pinger.received.clear();
         }
-        let trial = Trial { who, start, took: start.elapsed(), octets: 0, failure };
+        let trial = Trial { role, start, took: start.elapsed(), octets: 0, failure };
         shared.log().pings.push(trial);
         std::thread::sleep(PAUSES[1]);
     }
@@ -289,7 +289,7 @@ struct Pinger<'a> {
 
 impl Pinger<'_> {
     /// Requests `name` and returns its Data unverified.
-    fn ask(&mut self, name: &Name, nonce: u64) -> Result<Vec<u8>, String> {
+    fn request(&mut self, name: &Name, nonce: u64) -> Result<Vec<u8>, String> {
         self.express(name, InterestBuilder::new(name.clone()), nonce)
     }
 

@@ -28,9 +28,9 @@ impl InUse {
     pub(crate) fn now(world: &World, interrupt: &Interrupt) -> Option<Self> {
         let namely = world.namely(Link::Unix);
         let output = namely.dir().join("in-use");
-        let ask = |arguments: &[&str]| namely.ask(arguments, &output, ATTACKER_GRACE, interrupt);
-        let counters = ask(&["--json", "status", "--counters"])?;
-        let status: serde_json::Value = serde_json::from_str(ask(&["--json", "status"])?.trim()).ok()?;
+        let query = |arguments: &[&str]| namely.query(arguments, &output, ATTACKER_GRACE, interrupt);
+        let counters = query(&["--json", "status", "--counters"])?;
+        let status: serde_json::Value = serde_json::from_str(query(&["--json", "status"])?.trim()).ok()?;
         Some(InUse {
             cached: status["cs"]["entries"].as_f64()?,
             cached_octets: most_of(&counters, "cs_octets")?,

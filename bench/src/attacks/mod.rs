@@ -217,10 +217,10 @@ pub(crate) struct Attackers {
 impl Attackers {
     /// Starts one process for each part of `attack`.
     pub(crate) fn start(attack: Attack, world: &World, length: Duration, dir: &Path) -> Result<Self, Error> {
-        let place =
-            serde_json::to_string(&world.place).map_err(|e| Error::environment("cannot describe", e))?;
+        let addresses =
+            serde_json::to_string(&world.addresses).map_err(|e| Error::environment("cannot describe", e))?;
         Self::start_each(attack, world, length, dir, |part| {
-            ["attacker", part.name(), "--place", &place].map(str::to_owned).to_vec()
+            ["attacker", part.name(), "--place", &addresses].map(str::to_owned).to_vec()
         })
     }
 
@@ -280,7 +280,7 @@ impl Attackers {
 fn most(world: &World, counter: &str, interrupt: &Interrupt) -> Option<f64> {
     let namely = world.namely(Link::Unix);
     let output = namely.dir().join("counters");
-    most_of(&namely.ask(&["--json", "status", "--counters"], &output, ATTACKER_GRACE, interrupt)?, counter)
+    most_of(&namely.query(&["--json", "status", "--counters"], &output, ATTACKER_GRACE, interrupt)?, counter)
 }
 
 #[cfg(test)]

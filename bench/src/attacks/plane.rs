@@ -37,7 +37,7 @@ const CATALOGUE: &str = "catalogue\t1\n/hot\t10000\n\t/hot/a\t10000\n/cold\t1000
 
 /// The neighbors in the configuration of the router under attack.
 pub(super) struct Neighbors {
-    pub(super) place: Plane,
+    pub(super) plane: Plane,
     honest: Mutex<(UdpSocket, Neighbor)>,
     hostile_key: [u8; 32],
 }
@@ -54,7 +54,7 @@ impl Neighbors {
             let (socket, hostile_socket) = (bind()?, bind()?);
             socket.connect(router)?;
             let key = PrivateKey::generate(KeyType::Ed25519).map_err(io::Error::other)?;
-            let place = Plane {
+            let plane = Plane {
                 period_ms: PERIOD_MS,
                 objects: Vec::new(),
                 honest: "honest".to_owned(),
@@ -63,9 +63,9 @@ impl Neighbors {
                 hostile_address: hostile_socket.local_addr()?,
                 hostile_key: key.to_pkcs8().map_err(io::Error::other)?.to_vec(),
             };
-            let honest = Neighbor::with_new_key(&place.honest)?;
-            let hostile_key = Neighbor::new(&place.hostile, key)?.key;
-            Ok(Neighbors { place, honest: Mutex::new((socket, honest)), hostile_key })
+            let honest = Neighbor::with_new_key(&plane.honest)?;
+            let hostile_key = Neighbor::new(&plane.hostile, key)?.key;
+            Ok(Neighbors { plane, honest: Mutex::new((socket, honest)), hostile_key })
         };
         make().map(Some).map_err(|e| Error::environment("cannot make neighbors", e))
     }
@@ -81,7 +81,7 @@ impl Neighbors {
             dir.join("keys")
         );
         let honest_key = self.honest.lock().map(|honest| honest.1.key).unwrap_or_default();
-        let Plane { honest, honest_address, hostile, hostile_address, .. } = &self.place;
+        let Plane { honest, honest_address, hostile, hostile_address, .. } = &self.plane;
         let both = [(honest, honest_address, honest_key), (hostile, hostile_address, self.hostile_key)];
         for (router, address, key) in both {
             let key: String = key.iter().map(|octet| format!("{octet:02x}")).collect();

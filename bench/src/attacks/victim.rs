@@ -41,14 +41,14 @@ struct Get {
 impl Victim {
     /// Starts to fetch if `attack` includes [`Attack::Target`] and the router is namely's.
     pub(super) fn start(world: &World, attack: Attack, interrupt: &Interrupt) -> Option<Self> {
-        if !attack.parts().contains(&Attack::Target) || world.place.memif.is_none() {
+        if !attack.parts().contains(&Attack::Target) || world.addresses.memif.is_none() {
             return None;
         }
         let get = Get {
             namely: world.namely(Link::Unix),
             served: world.object.dir.join(TREE),
-            shared: world.place.shared.clone(),
-            outside: world.place.outside.clone(),
+            shared: world.addresses.shared.clone(),
+            outside: world.addresses.outside.clone(),
             name: world.tree(),
             interrupt: interrupt.clone(),
         };

@@ -38,10 +38,10 @@ impl Witness {
         let is_over = Arc::new(AtomicBool::new(false));
         let over = is_over.clone();
         let thread = match attack {
-            Attack::Mtu if world.place.segment.is_some() => {
+            Attack::Mtu if world.addresses.segment.is_some() => {
                 std::thread::spawn(move || router.group_mtu(&over))
             }
-            Attack::Challenges if world.place.segment.is_some() => {
+            Attack::Challenges if world.addresses.segment.is_some() => {
                 std::thread::spawn(move || router.counted(&over, &["discovery.other_network"]))
             }
             Attack::Unsigned => {
@@ -53,11 +53,11 @@ impl Witness {
                     seen
                 })
             }
-            Attack::Offers if world.place.plane.is_some() => {
+            Attack::Offers if world.addresses.plane.is_some() => {
                 std::thread::spawn(move || router.offered(&over))
             }
             Attack::Escapes => {
-                let (liar, name) = (world.at(format!("tcp://{}", world.place.liar)), world.strange());
+                let (liar, name) = (world.at(format!("tcp://{}", world.addresses.liar)), world.strange());
                 std::thread::spawn(move || router.terminal(&liar, &name, &over))
             }
             _ => return None,
@@ -84,15 +84,15 @@ struct Router {
 impl Router {
     /// Runs a command and parses its output, one JSON value per line. Returns an empty list if it
     /// fails.
-    fn ask(&self, arguments: &[&str]) -> Vec<Value> {
+    fn query(&self, arguments: &[&str]) -> Vec<Value> {
         let output = self.namely.dir().join(format!("witness-{}", self.attack.name()));
         let printed =
-            self.namely.ask(arguments, &output, ATTACKER_GRACE, &self.interrupt).unwrap_or_default();
+            self.namely.query(arguments, &output, ATTACKER_GRACE, &self.interrupt).unwrap_or_default();
         printed.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
     fn counters(&self) -> Vec<Value> {
-        self.ask(&["--json", "status", "--counters"])
+        self.query(&["--json", "status", "--counters"])
     }
 
     /// Returns the rise of counters since `before`, keyed by the last component of their labels.
@@ -122,7 +122,7 @@ impl Router {
         let before = self.counters();
         let (mut smallest, mut observations) = (u64::MAX, 0);
         while !is_over.load(Ordering::Relaxed) && self.interrupt.sleep(PAUSE).is_ok() {
-            let faces = self.ask(&["--json", "face", "list"]);
+            let faces = self.query(&["--json", "face", "list"]);
             let is_group =
                 |face: &&Value| face["remote"] == GROUP && face["local"] == format!("dev://{DEVICE}");
             let mtu = faces.iter().find(is_group).and_then(|face| face["mtu"].as_u64());
@@ -139,7 +139,7 @@ impl Router {
     fn offered(&self, is_over: &AtomicBool) -> AttackerCounts {
         let before = self.counters();
         self.wait(is_over);
-        let objects = self.ask(&["--json", "vip", "objects"]);
+        let objects = self.query(&["--json", "vip", "objects"]);
         let taken: f64 = objects.iter().filter_map(|object| object["score"].as_f64()).sum();
         let mut seen = self.risen(&before, &["vip.slots", "vip.offers_heard", "vip.offer_cut"]);
         let slots = seen.get("slots").copied().unwrap_or(0) + OFFERS_MAX as u64;
@@ -166,8 +166,9 @@ impl Router {
         ];
         let (mut commands, mut obeyed, mut names, mut quoted) = (0u64, 0u64, 0u64, 0u64);
         loop {
-            let run =
-                |namely: &Namely, arguments: &[&str]| namely.told(arguments, ATTACKER_GRACE, &self.interrupt);
+            let run = |namely: &Namely, arguments: &[&str]| {
+                namely.output_of(arguments, ATTACKER_GRACE, &self.interrupt)
+            };
             let of_lies = lies.iter().map(|arguments| run(liar, arguments));
             let of_names = honest.iter().map(|arguments| run(&self.namely, arguments));
             for output in of_lies.chain(of_names) {

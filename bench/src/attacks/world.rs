@@ -53,7 +53,7 @@ pub(crate) struct World {
     /// The router.
     pub(crate) router: Process,
     /// Its addresses and names.
-    pub(crate) place: RouterAddresses,
+    pub(crate) addresses: RouterAddresses,
     /// The object that is fetched repeatedly.
     pub(crate) object: Object,
     /// The file of every object that is fetched once.
@@ -100,7 +100,7 @@ impl World {
         let attacks = if is_namely { setting.attacks } else { &[] };
         let mut lan = Lan::make(attacks)?;
         let neighbors = Neighbors::make(attacks, address)?;
-        let mut place = RouterAddresses {
+        let mut addresses = RouterAddresses {
             unix: dir.join("router0.sock"),
             memif: is_namely.then(|| dir.join("router0.memif")),
             udp: address,
@@ -115,23 +115,23 @@ impl World {
             outside: dir.join("outside"),
             silent: SILENT.to_owned(),
             segment: lan.as_ref().map(|_| Lan::segment()),
-            plane: neighbors.as_ref().map(|neighbors| neighbors.place.clone()),
+            plane: neighbors.as_ref().map(|neighbors| neighbors.plane.clone()),
             liar: SocketAddr::from((Ipv4Addr::LOCALHOST, liar_port)),
         };
         let router = if is_namely {
             let link = lan.as_ref().map(|_| Lan::settings()).unwrap_or_default();
             let plane = neighbors.as_ref().map_or(Ok(String::new()), |neighbors| neighbors.settings(dir))?;
-            start_namelyd(&place, &[setting.lines, &link, &plane].concat(), dir, interrupt)?
+            start_namelyd(&addresses, &[setting.lines, &link, &plane].concat(), dir, interrupt)?
         } else {
             start_other(name, dir, [port, websocket_port], interrupt)?
         };
         let object = Object::create(&dir.join("files"), 1, setting.object_octets)?;
         let fresh = fresh_objects(&object.dir)?;
-        tree::prepare(&object.dir, &place.shared, &place.outside)?;
+        tree::prepare(&object.dir, &addresses.shared, &addresses.outside)?;
         tree::prepare_strange(&object.dir)?;
         let start = |what: &str, arguments: &[&str]| {
             let mut command = command(client.path(), dir);
-            command.args(["--router", &format!("unix://{}", place.unix.display())]).args(arguments);
+            command.args(["--router", &format!("unix://{}", addresses.unix.display())]).args(arguments);
             Process::start(what, command, dir, None)
         };
         let folder = object.dir.to_string_lossy();
@@ -143,21 +143,21 @@ impl World {
         let neighbour = silent.local_addr().map_err(|e| Error::environment("cannot read an address", e))?;
         start("route add", &["route", "add", SILENT, &format!("udp://{neighbour}")])?
             .wait(READY_LIMIT, interrupt)?;
-        let versioned = |name: String| probe::versioned_name(&place.unix, &name, READY_LIMIT, interrupt);
+        let versioned = |name: String| probe::versioned_name(&addresses.unix, &name, READY_LIMIT, interrupt);
         let object_name = versioned(format!("{FILES}/{}", Object::FILE_NAME))?.to_string();
-        let fresh_name = versioned(format!("{}/0", place.fresh))?.to_string();
-        place.object = object_name;
-        place.fresh_version = fresh_name.rsplit('/').next().unwrap_or_default().to_owned();
-        probe::wait_for_answer(&place.unix, &format!("{PINGS}/ping/ready"), READY_LIMIT, interrupt)?;
+        let fresh_name = versioned(format!("{}/0", addresses.fresh))?.to_string();
+        addresses.object = object_name;
+        addresses.fresh_version = fresh_name.rsplit('/').next().unwrap_or_default().to_owned();
+        probe::wait_for_answer(&addresses.unix, &format!("{PINGS}/ping/ready"), READY_LIMIT, interrupt)?;
         if let Some(lan) = &mut lan {
-            lan.serve(client.path(), &place.unix, &object.dir.join(FRESH), dir, interrupt)?;
+            lan.serve(client.path(), &addresses.unix, &object.dir.join(FRESH), dir, interrupt)?;
         }
         let (client, dir, neighbors) =
             (client.path().to_path_buf(), dir.to_path_buf(), neighbors.map(Arc::new));
         let producers = [serve, pings];
         let mut world = World {
             router,
-            place,
+            addresses,
             object,
             fresh,
             neighbors,
@@ -174,10 +174,11 @@ impl World {
     /// Returns `namely` at the router, reached by `link`.
     pub(crate) fn namely(&self, link: Link) -> Namely {
         let router = match link {
-            Link::Unix => format!("unix://{}", self.place.unix.display()),
-            Link::Udp => format!("udp://{}", self.place.udp),
+            Link::Unix => format!("unix://{}", self.addresses.unix.display()),
+            Link::Udp => format!("udp://{}", self.addresses.udp),
             Link::Memif => {
-                format!("memif://{}", self.place.memif.as_deref().unwrap_or(&self.place.unix).display())
+                let path = self.addresses.memif.as_deref().unwrap_or(&self.addresses.unix);
+                format!("memif://{}", path.display())
             }
         };
         Namely { client: self.client.clone(), dir: self.dir.clone(), router }
@@ -191,9 +192,9 @@ impl World {
     /// Reads the objects of the virtual plane, which attackers know, too.
     fn learn_objects(&mut self, interrupt: &Interrupt) {
         let namely = self.namely(Link::Unix);
-        let Some(plane) = &mut self.place.plane else { return };
+        let Some(plane) = &mut self.addresses.plane else { return };
         let output = self.dir.join("objects");
-        let printed = namely.ask(&["--json", "vip", "objects"], &output, ATTACKER_GRACE, interrupt);
+        let printed = namely.query(&["--json", "vip", "objects"], &output, ATTACKER_GRACE, interrupt);
         let lines = printed.unwrap_or_default();
         let values = lines.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
         plane.objects =
@@ -212,7 +213,7 @@ impl World {
     /// segments in order, and the octets of each.
     pub(super) fn beside(&self) -> Option<Producer> {
         self.lan.as_ref()?;
-        Some(Producer { version: self.place.fresh_version.clone(), file: fs::read(&self.fresh).ok()? })
+        Some(Producer { version: self.addresses.fresh_version.clone(), file: fs::read(&self.fresh).ok()? })
     }
 
     /// Returns the name of the folder of files with escape sequences in their names.
@@ -228,7 +229,7 @@ impl World {
     /// Returns the name of the object without its version, and the names of the objects that are
     /// fetched once.
     pub(crate) fn names(&self) -> (String, impl Iterator<Item = String> + Clone + use<>) {
-        let fresh = self.place.fresh.clone();
+        let fresh = self.addresses.fresh.clone();
         // The first has been requested already.
         let once = (1..FRESH_OBJECTS).map(move |n| format!("{fresh}/{n}"));
         (format!("{FILES}/{}", Object::FILE_NAME), once)
@@ -289,7 +290,7 @@ impl Namely {
     }
 
     /// Returns its output, if it succeeds within `limit`. The file `output` holds the output, too.
-    pub(crate) fn ask(
+    pub(crate) fn query(
         &self,
         arguments: &[&str],
         output: &Path,
@@ -301,7 +302,7 @@ impl Namely {
     }
 
     /// Returns its output on both streams, whether it succeeds or not.
-    pub(super) fn told(&self, arguments: &[&str], limit: Duration, interrupt: &Interrupt) -> String {
+    pub(super) fn output_of(&self, arguments: &[&str], limit: Duration, interrupt: &Interrupt) -> String {
         let mut command: Command = command(&self.client, &self.dir);
         command.args(["--router", &self.router]).args(arguments);
         let output = self.dir.join("told");
@@ -310,9 +311,9 @@ impl Namely {
         };
         let log = process.log().to_path_buf();
         let _ = process.wait(limit, interrupt);
-        let told = [&output, &log].map(|path| fs::read(path).unwrap_or_default());
+        let parts = [&output, &log].map(|path| fs::read(path).unwrap_or_default());
         let _ = fs::remove_file(log);
-        String::from_utf8_lossy(&told.concat()).into_owned()
+        String::from_utf8_lossy(&parts.concat()).into_owned()
     }
 
     /// Returns its working directory.
@@ -323,7 +324,7 @@ impl Namely {
 
 /// Starts `namelyd` with only these settings and its listeners.
 fn start_namelyd(
-    place: &RouterAddresses,
+    addresses: &RouterAddresses,
     settings: &str,
     dir: &Path,
     interrupt: &Interrupt,
@@ -333,13 +334,13 @@ fn start_namelyd(
         return Err(Error::Usage(missing));
     }
     let mut listen = vec![
-        format!("unix://{}", place.unix.display()),
-        format!("udp://{}", place.udp),
-        format!("tcp://{}", place.tcp),
+        format!("unix://{}", addresses.unix.display()),
+        format!("udp://{}", addresses.udp),
+        format!("tcp://{}", addresses.tcp),
     ];
-    listen.extend(place.memif.iter().map(|path| format!("memif://{}", path.display())));
-    listen.extend(place.segment.iter().flat_map(|_| Lan::listens()));
-    listen.extend(place.websocket.iter().map(|address| format!("ws://{address}")));
+    listen.extend(addresses.memif.iter().map(|path| format!("memif://{}", path.display())));
+    listen.extend(addresses.segment.iter().flat_map(|_| Lan::listens()));
+    listen.extend(addresses.websocket.iter().map(|address| format!("ws://{address}")));
     let mut command = command(program.path(), dir);
     let configuration = dir.join("namelyd.toml");
     fs::write(&configuration, settings)
@@ -349,7 +350,7 @@ fn start_namelyd(
         command.args(["--listen", uri]);
     }
     let mut router = Process::start("namelyd", command, dir, None)?;
-    probe::wait_for_socket(&place.unix, READY_LIMIT, interrupt)
+    probe::wait_for_socket(&addresses.unix, READY_LIMIT, interrupt)
         .map_err(|e| router.expect_running().err().map_or(e, Error::from))?;
     Ok(router)
 }

@@ -151,7 +151,7 @@ pub fn work(options: &InstructionsWork) -> Result<(), Error> {
     bench.add_routes()?;
     let mut worker = bench.worker(0)?;
     worker.set_pace(Pace::Fixed(PACKET_NS));
-    worker.ask(case.pending as u64);
+    worker.request(case.pending as u64);
     worker.exchange(case.warm_up);
     worker.expect_sent(case.pending as u64 + case.warm_up, case.warm_up)?;
     match case.kind {

@@ -175,13 +175,13 @@ mod tests {
             let mut interests = Ring::new(Template::interest(names, 4000), 2);
             let mut data = Ring::new(Template::data(names), 2);
             for number in 0..200 {
-                let (asked, answer) = (interests.packet(number, number), data.packet(number, 0));
-                let interest = InterestView::parse(&asked).expect("an Interest");
+                let (request, answer) = (interests.packet(number, number), data.packet(number, 0));
+                let interest = InterestView::parse(&request).expect("an Interest");
                 let route = names.route(scramble(number) % 100);
                 assert_eq!(interest.name.len(), components);
                 assert!(route.is_prefix_of(interest.name), "{route}");
                 assert_eq!(DataView::parse(&answer).expect("a Data").name, interest.name);
-                assert_ne!(interests.packet(number + 1, number), asked);
+                assert_ne!(interests.packet(number + 1, number), request);
             }
         }
     }

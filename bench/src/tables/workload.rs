@@ -68,7 +68,7 @@ impl Bench {
     }
 
     /// Creates a worker with a downstream face and buffers of its own.
-    pub fn worker(&self, place: u64) -> Result<Worker<'_>, Error> {
+    pub fn worker(&self, index: u64) -> Result<Worker<'_>, Error> {
         let spec = FaceProperties { local_fields: true, ..FaceProperties::application() };
         let downstream = self.core.face_register(spec).map_err(|e| Error::Usage(e.to_string()))?;
         let held = self.case.pending + 2 * self.case.batch;
@@ -79,9 +79,9 @@ impl Bench {
             data: Ring::new(Template::data(self.names), self.case.cached + 2 * self.case.batch),
             batch: Batch::with_room(self.case.batch).expect("memory for a batch"),
             sink: Sink { upstream: self.upstream, interests: 0, data: 0 },
-            asked: place * WORKER_NUMBERS,
-            answered: place * WORKER_NUMBERS,
-            nonce: place * WORKER_NUMBERS,
+            requested: index * WORKER_NUMBERS,
+            answered: index * WORKER_NUMBERS,
+            nonce: index * WORKER_NUMBERS,
             now_ns: 1_000_000_000,
             timed_ns: 0,
             cpu_ns: 0,
@@ -124,7 +124,7 @@ pub struct Worker<'a> {
     data: Ring,
     batch: Batch<Packet>,
     sink: Sink,
-    asked: u64,
+    requested: u64,
     answered: u64,
     nonce: u64,
     now_ns: u64,
@@ -140,13 +140,13 @@ impl Worker<'_> {
     }
 
     /// Sends `count` Interests that are not answered yet.
-    pub fn ask(&mut self, count: u64) {
-        let end = self.asked + count;
-        while self.asked < end {
-            for _ in 0..(end - self.asked).min(self.bench.case.batch as u64) {
-                let packet = self.interest(self.asked);
+    pub fn request(&mut self, count: u64) {
+        let end = self.requested + count;
+        while self.requested < end {
+            for _ in 0..(end - self.requested).min(self.bench.case.batch as u64) {
+                let packet = self.interest(self.requested);
                 self.push(self.downstream, Received::bare(packet));
-                self.asked += 1;
+                self.requested += 1;
             }
             self.turn();
         }
@@ -171,7 +171,7 @@ impl Worker<'_> {
         let mut left = count;
         while left > 0 {
             let turn = left.min(self.bench.case.batch as u64);
-            self.ask(turn);
+            self.request(turn);
             self.answer(turn);
             left -= turn;
         }
@@ -198,8 +198,8 @@ impl Worker<'_> {
         let batch = self.bench.case.batch;
         for start in (0..count).step_by(batch) {
             for _ in start..count.min(start + batch as u64) {
-                let packet = self.interest(self.asked);
-                self.asked += 1;
+                let packet = self.interest(self.requested);
+                self.requested += 1;
                 self.push(self.downstream, Received { packet, headers });
             }
             self.turn();
@@ -316,7 +316,7 @@ fn exchanges(bench: &Bench, runs: u32) -> Result<Samples, Error> {
     let mut workers =
         (0..bench.case.workers as u64).map(|i| bench.worker(i)).collect::<Result<Vec<_>, _>>()?;
     let before = resident_octets()?;
-    workers.iter_mut().for_each(|worker| worker.ask(pending));
+    workers.iter_mut().for_each(|worker| worker.request(pending));
     let octets = resident_octets()?.saturating_sub(before) as f64;
     for worker in &mut workers {
         worker.exchange(bench.case.warm_up);

@@ -81,8 +81,8 @@ fn measure(
             let contender = contenders[(n + round) % contenders.len()];
             let row = |kind| Row { system: system.clone(), kind, contender: contender.name() };
             let run = Run { contender, tree: &tree, interrupt };
-            let place = directory("namely-trees-", Some(base))?;
-            for (kind, figures) in run.timed(place.path())? {
+            let folder = directory("namely-trees-", Some(base))?;
+            for (kind, figures) in run.timed(folder.path())? {
                 eprintln!(
                     "{}, {}, {}: {:.2} s, run {}",
                     system,
@@ -94,11 +94,11 @@ fn measure(
                 rows.add(row(kind), figures);
             }
             if round == 0 && calls::missing().is_none() {
-                let place = directory("namely-trees-", Some(base))?;
-                rows.count(row(Kind::Copy), run.counted(place.path())?);
-                kept.push(place);
+                let folder = directory("namely-trees-", Some(base))?;
+                rows.count(row(Kind::Copy), run.counted(folder.path())?);
+                kept.push(folder);
             }
-            kept.push(place);
+            kept.push(folder);
         }
     }
     Ok(())

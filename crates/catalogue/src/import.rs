@@ -275,8 +275,8 @@ mod tests {
             format!(r#"{{"name": "/f{n}", "parent_name": "/b{block}", "bytes": 1}}"#)
         };
         let limits = Limits { blocks_max: 2, files_max: 3 };
-        let at = |places: &[usize]| {
-            let json: String = places.iter().enumerate().map(|(n, block)| record(n, *block)).collect();
+        let at = |indices: &[usize]| {
+            let json: String = indices.iter().enumerate().map(|(n, block)| record(n, *block)).collect();
             Import::new(limits).add(json.as_bytes(), Source::Rucio, None).map_err(|error| error.fault)
         };
         assert!(at(&[0, 1, 1]).is_ok());

@@ -144,10 +144,10 @@ impl Reading {
     }
 
     fn check_files(&self) -> Result<(), CatalogueError> {
-        let places = |(at, block): (usize, &Block)| (0..block.files.len()).map(move |file| (at, file));
-        let mut order: Vec<(usize, usize)> = self.blocks.iter().enumerate().flat_map(places).collect();
+        let positions = |(at, block): (usize, &Block)| (0..block.files.len()).map(move |file| (at, file));
+        let mut order: Vec<(usize, usize)> = self.blocks.iter().enumerate().flat_map(positions).collect();
         let name = |(block, file): (usize, usize)| &self.blocks[block].files[file].name;
-        order.sort_by_key(|place| name(*place));
+        order.sort_by_key(|position| name(*position));
         let twice = order.windows(2).filter(|pair| name(pair[0]) == name(pair[1])).min_by_key(|pair| pair[1]);
         let Some(&[(block, file), again]) = twice.and_then(|pair| pair.first_chunk()) else { return Ok(()) };
         let (before, line) = (self.lines[block].1[file], self.lines[again.0].1[again.1]);

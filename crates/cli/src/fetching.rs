@@ -169,7 +169,7 @@ impl Watch {
 
     /// Shows the progress of a fetch. Returns `Flow::Stop` if the command is stopped.
     pub fn see(&self, label: &str, progress: &Progress) -> Flow {
-        self.silence.heard(progress.octets_done);
+        self.silence.record(progress.octets_done);
         if let Some(bar) = &self.bar {
             self.silence.has_bar();
             bar.set(progress.octets_done, progress.octets_total.unwrap_or(progress.octets_done));
@@ -183,7 +183,7 @@ impl Watch {
     /// stopped.
     pub fn see_tree(&self, progress: &TreeProgress) -> Flow {
         // Arriving listings count as progress, too.
-        self.silence.heard(progress.octets + progress.octets_listed + progress.files_wanted);
+        self.silence.record(progress.octets + progress.octets_listed + progress.files_wanted);
         if let Some(bar) = &self.bar {
             self.silence.has_bar();
             bar.set(progress.octets.min(progress.octets_wanted), progress.octets_wanted);

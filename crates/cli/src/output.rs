@@ -164,7 +164,7 @@ impl Output {
     ///
     /// # Errors
     /// Standard input cannot be read.
-    pub fn ask(&self, question: impl Into<Plain>) -> io::Result<String> {
+    pub fn prompt(&self, question: impl Into<Plain>) -> io::Result<String> {
         complain(question.into().as_str());
         let mut answer = String::new();
         io::stdin().read_line(&mut answer)?;

@@ -79,7 +79,7 @@ impl Silence {
     }
 
     /// Records the total of received octets.
-    pub fn heard(&self, octets: u64) {
+    pub fn record(&self, octets: u64) {
         if self.shared.octets.swap(octets, Ordering::Relaxed) != octets {
             self.shared.record_time();
         }
@@ -135,13 +135,13 @@ impl Shared {
 fn query_face(router: Option<&str>, trusted: &str, name: &Name) -> Option<(u64, String)> {
     let options =
         Options { signer: default_signer(), trust_router_of: trusted.to_owned(), reconnect: Duration::ZERO };
-    let asked = Instant::now();
+    let queried_at = Instant::now();
     let mut client = Client::over(Connection::find(router, options).ok()?);
     let entries = client.fib().ok()?;
     let longest = entries.iter().filter(|entry| entry.prefix.is_prefix_of(name.as_name()));
     let entry = longest.max_by_key(|entry| entry.prefix.len())?;
     let id = entry.next_hops.iter().min_by_key(|next_hop| next_hop.cost)?.face_id;
-    if asked.elapsed() > ASK {
+    if queried_at.elapsed() > ASK {
         return None;
     }
     let faces = client.faces().ok()?;

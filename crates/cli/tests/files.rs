@@ -514,9 +514,9 @@ fn a_cms_file_is_fetched_by_name() {
     write_file(&path, 100_000, 3);
     home.serve("/cms", ["serve", "data", "--prefix", "/cms"]);
     let pfn = format!("root://site.example//eos/cms{lfn}");
-    let told = home.json(["catalogue", "name", &pfn, "--site", "root://site.example//eos/cms"]);
-    assert_eq!(told[0]["dataset"], "/SingleMuon/Run2017F-17Nov2017-v1/MINIAOD");
-    let name = told[0]["name"].as_str().unwrap();
+    let parsed = home.json(["catalogue", "name", &pfn, "--site", "root://site.example//eos/cms"]);
+    assert_eq!(parsed[0]["dataset"], "/SingleMuon/Run2017F-17Nov2017-v1/MINIAOD");
+    let name = parsed[0]["name"].as_str().unwrap();
     home.ok(["get", name]);
     same(&path, &home.path("C47DBE62.root"));
 

@@ -61,21 +61,21 @@ fn listed_names_are_valid_get_arguments() {
 #[test]
 fn a_tree_of_hostile_names_is_fetched() {
     let home = home();
-    let told = |words: &[&str], parts: &[&str]| {
+    let check = |words: &[&str], parts: &[&str]| {
         let end = home.run(["get", "/lab", "--recursive", "copy"].iter().chain(words));
         all_is_shown(&end);
         let said = format!("{}{}", end.stdout, end.stderr);
         assert!(parts.iter().all(|part| said.contains(part)), "{parts:?}: {end:?}");
     };
-    told(&["--dry-run"], &["would fetch \\u{1b}]0;owned\\u{7}x"]);
-    told(&["--dry-run", "--json"], &["\"\\u001b]0;owned\\u0007x\""]);
+    check(&["--dry-run"], &["would fetch \\u{1b}]0;owned\\u{7}x"]);
+    check(&["--dry-run", "--json"], &["\"\\u001b]0;owned\\u0007x\""]);
     // Entries that block the fetch, and entries that the producer does not have.
     for part in ["one", "two"] {
         fs::create_dir_all(home.path("copy").join(NAMES[0]).join(part)).unwrap();
     }
     fs::write(home.path("copy/gone\x1b[2J\u{202e}"), "").unwrap();
-    told(&["--delete"], &["failed: ", "deleted: ", "\\u{202e}"]);
-    told(&["--delete", "--json"], &["error"]);
+    check(&["--delete"], &["failed: ", "deleted: ", "\\u{202e}"]);
+    check(&["--delete", "--json"], &["error"]);
 }
 
 #[test]

@@ -35,10 +35,10 @@ fn a_file_crosses_namespaces_without_a_router() {
     assert!(served > 100, "each segment was asked for: {served}");
 
     // The second time the content store of the near kernel answers, and no other node is queried.
-    let asked = counter(&world, "desk", "stats", "out_interests");
+    let before = counter(&world, "desk", "stats", "out_interests");
     world.ok("desk", &["get", "/lab/data/f", "-o", "again"]);
-    let asked_again = counter(&world, "desk", "stats", "out_interests") - asked;
-    assert!(asked_again < 20, "{asked_again} of some 130 were asked for a second time");
+    let sent_again = counter(&world, "desk", "stats", "out_interests") - before;
+    assert!(sent_again < 20, "{sent_again} of some 130 were asked for a second time");
     assert!(counter(&world, "desk", "cs", "hits") > 100);
 }
 

@@ -26,10 +26,10 @@ fn start_configured(world: &mut World, node: &str, config: &str, options: &[&str
     fs::write(&file, config).unwrap();
     let words = ["up", "--kernel", "--config", file.to_str().unwrap(), "--listen", &uri, "--only"];
     let command = world.namely(node, [&words[..], options].concat());
-    let place = world.home.spawn(command);
+    let child = world.home.spawn(command);
     let answers = || world.run(node, &["status", "--router", &uri]).code == Some(0);
     world.home.wait_for("the router", answers);
-    (place, uri)
+    (child, uri)
 }
 
 /// Waits until the kernel's FIB of a namespace has a prefix.
@@ -135,7 +135,7 @@ fn router_management_acts_on_the_kernel() {
     assert_eq!(refused.code, Some(7), "{refused:?}");
 
     // The kernel's applications reach it, too.
-    let status = asked(&world, "/localhost/nfd/status/general");
+    let status = answer_to(&world, "/localhost/nfd/status/general");
     assert!(!status.is_empty());
 
     // Routes that others add to the kernel are listed, and remain when the router ends.
@@ -149,7 +149,7 @@ fn router_management_acts_on_the_kernel() {
 }
 
 /// The answer to an application with a socket of the kernel.
-fn asked(world: &World, name: &str) -> Vec<u8> {
+fn answer_to(world: &World, name: &str) -> Vec<u8> {
     let socket = world.net.enter("lab", Socket::open).unwrap();
     let name: Name = name.parse().unwrap();
     let interest = InterestBuilder::new(name).can_be_prefix().must_be_fresh().nonce([1, 2, 3, 4]).build();

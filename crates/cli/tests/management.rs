@@ -297,7 +297,7 @@ fn completion_lists_faces_prefixes_and_keys() {
     let end = home.run(["complete", "--router", "unix:///nonexistent", "--", "face", "show", ""]);
     assert!(end.stdout.is_empty() && end.stderr.is_empty(), "{end:?}");
 
-    for (shell, ask) in [
+    for (shell, script) in [
         (
             "bash",
             "COMP_WORDS=(namely get /l); COMP_CWORD=2; _namely_with_values namely /l get; printf '%s\\n' \"${COMPREPLY[@]}\"",
@@ -308,7 +308,7 @@ fn completion_lists_faces_prefixes_and_keys() {
         let path = std::path::Path::new(env!("CARGO_BIN_EXE_namely")).parent().unwrap().to_owned();
         let path = format!("{}:{}", path.display(), std::env::var("PATH").unwrap());
         let mut command = std::process::Command::new(shell);
-        command.arg("-c").arg(format!("source {}; {ask}", home.path("script").display()));
+        command.arg("-c").arg(format!("source {}; {script}", home.path("script").display()));
         command.env("PATH", path).env("NAMELY_ROUTER", home.router_uri()).env("HOME", home.path("."));
         let Ok(output) = command.output() else {
             println!("not tried: {shell} is not installed");

@@ -201,8 +201,8 @@ fn every_help_text_has_an_example() {
 #[test]
 fn version_works_as_command_and_option() {
     let home = Home::new();
-    let told = home.ok(["version"]);
-    assert!(told.starts_with("namely ") && told == home.ok(["--version"]), "{told}");
+    let printed = home.ok(["version"]);
+    assert!(printed.starts_with("namely ") && printed == home.ok(["--version"]), "{printed}");
 }
 
 #[test]
@@ -274,9 +274,9 @@ fn catalogues_import_from_dbs_and_rucio() {
     assert_eq!(text, format!("catalogue\t7\n{block}\t4000000000\n\t{file}\t4000000000\t00a0ff17\n"));
     assert_eq!(fs::read_to_string(home.path("b.tsv")).unwrap(), text);
     assert!(home.ok(["catalogue", "check", "a.tsv"]).contains("version 7, 1 blocks, 1 files, 3.7 GiB"));
-    let told = home.ok(["catalogue", "name", file, "--below", "/ndnc/xrootd", "--catalogue", "a.tsv"]);
+    let printed = home.ok(["catalogue", "name", file, "--below", "/ndnc/xrootd", "--catalogue", "a.tsv"]);
     for what in [format!("/ndnc/xrootd{file}\n"), format!("block    {block}")] {
-        assert!(told.contains(&what), "{told}");
+        assert!(printed.contains(&what), "{printed}");
     }
     assert!(home.fails(1, ["catalogue", "name", "/store/user/x.root"]).contains("no dataset follows"));
     // An error is reported with file and line, and the existing file remains.

@@ -66,14 +66,14 @@ fn a_busy_disk_is_announced_repeatedly() {
     let of = |what: &str| packets.iter().filter(|packet| packet.contains(what)).collect::<Vec<_>>();
     let (busy, free) = (of("/localhop/nb-cc/busy"), of("/localhop/nb-cc/free"));
     assert!(busy.len() >= 3 && !free.is_empty(), "{} busy, {} free", busy.len(), free.len());
-    for told in busy.iter().chain(&free) {
-        assert!(told.contains("10.0.0.2") && told.contains("-> ") && told.contains("HopLimit"), "{told}");
+    for text in busy.iter().chain(&free) {
+        assert!(text.contains("10.0.0.2") && text.contains("-> ") && text.contains("HopLimit"), "{text}");
     }
     // The announcement is repeated in each period, and valid for three periods.
     let at = |packet: &str| packet.split(' ').next().unwrap().parse::<f64>().unwrap();
     let gaps = busy.windows(2).map(|pair| at(pair[1]) - at(pair[0]));
     assert!(gaps.into_iter().any(|gap| (0.05..0.3).contains(&gap)), "{busy:#?}");
-    assert!(busy.iter().all(|told| told.contains("300 ms") && told.contains("HopLimit (34), 1 octet: 1")));
+    assert!(busy.iter().all(|text| text.contains("300 ms") && text.contains("HopLimit (34), 1 octet: 1")));
     let counters = fs::read_to_string(home.path("results/a/counters.json")).unwrap();
     let counters: Vec<Value> = counters.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let heard = counters.iter().find(|counter| counter["counter"] == "forwarder.congestion_heard").unwrap();
@@ -274,8 +274,8 @@ fn three_routers_learn_their_cache_contents() {
     assert_eq!(summary["well"], true, "{summary:#}");
     let learned = |node: &str| fs::read_to_string(home.path(&format!("results/{node}/learned.log"))).unwrap();
     let kept = |node: &str| {
-        let told = learned(node);
-        let kept = told.lines().filter(|line| line.contains(" memory "));
+        let text = learned(node);
+        let kept = text.lines().filter(|line| line.contains(" memory "));
         kept.map(|line| line.split(' ').next().unwrap().to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(kept("edge"), ["/hot"], "{}", learned("edge"));

@@ -92,9 +92,9 @@ fn a_trace_follows_matching_interests_only() {
     let mut consumer = Client::find(Some(&home.router_uri()), Signer::digest_sha256()).unwrap();
     let interest = InterestBuilder::new("/lab/far/x".parse().unwrap()).lifetime_ms(100);
     assert!(matches!(consumer.connection().express(&interest), Ok(Answer::Timeout)));
-    let asked = trace.packet("Interest");
-    assert_eq!(steps(&asked), ["cs miss", "route", "best-route"]);
-    assert_eq!((&asked["steps"][1]["number"], sent(&asked).len()), (&2.into(), 1), "{asked}");
+    let traced = trace.packet("Interest");
+    assert_eq!(steps(&traced), ["cs miss", "route", "best-route"]);
+    assert_eq!((&traced["steps"][1]["number"], sent(&traced).len()), (&2.into(), 1), "{traced}");
     let ended = trace.packet("expired");
     assert_eq!(
         (ended["name"].as_str(), steps(&ended)),
@@ -107,7 +107,7 @@ fn a_trace_follows_matching_interests_only() {
     home.spawn(put);
     home.ok(["wait", "/lab/note"]);
     home.ok(["get", "/lab/note", "-o", "-"]);
-    let asked = loop {
+    let traced = loop {
         let line = trace.packet("Interest");
         if line["name"].as_str().unwrap().ends_with("seg=0")
             && sent(&line).first().is_some_and(|s| s.0 == "Interest")
@@ -115,7 +115,7 @@ fn a_trace_follows_matching_interests_only() {
             break line;
         }
     };
-    let (name, producer) = (asked["name"].as_str().unwrap().to_owned(), sent(&asked)[0].1);
+    let (name, producer) = (traced["name"].as_str().unwrap().to_owned(), sent(&traced)[0].1);
     let answer = loop {
         let line = trace.packet("Data");
         if line["name"] == name.as_str() {
@@ -173,11 +173,11 @@ fn a_trace_shows_disk_lookups() {
     let stored = names(on_disk()).find(|name| !in_memory.contains(name)).expect("memory holds a few only");
     let mut trace = Tracing::start(&home, &[&stored]);
     home.ok(["peek", &stored]);
-    let asked = trace.packet("Interest");
-    assert_eq!(steps(&asked)[..3], ["cs miss", "route", "disk reads"], "{asked}");
+    let traced = trace.packet("Interest");
+    assert_eq!(steps(&traced)[..3], ["cs miss", "route", "disk reads"], "{traced}");
     let read = trace.packet("disk read");
     assert_eq!((read["name"].as_str(), steps(&read)), (Some(&*stored), vec!["disk hit"]), "{read}");
-    assert_eq!(sent(&read), [("Data", asked["face_id"].as_u64().unwrap())]);
+    assert_eq!(sent(&read), [("Data", traced["face_id"].as_u64().unwrap())]);
 }
 
 #[test]
@@ -206,10 +206,10 @@ fn hot_prefixes_are_listed_on_request() {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let mut asks = Client::find(Some(&uri), Signer::digest_sha256()).unwrap();
+            let mut client = Client::find(Some(&uri), Signer::digest_sha256()).unwrap();
             for n in (0..).take_while(|_| !stop.load(Relaxed)) {
                 let name = format!("/hot/{}/{n}", if n % 4 == 0 { "b" } else { "a" });
-                asks.connection().express(&InterestBuilder::new(name.parse().unwrap())).unwrap();
+                client.connection().express(&InterestBuilder::new(name.parse().unwrap())).unwrap();
             }
         });
         let _stops = Stops(&stop);
@@ -217,8 +217,8 @@ fn hot_prefixes_are_listed_on_request() {
         // A busy machine may not schedule the requesting thread in so short a time.
         home.wait_for("both prefixes", || {
             let top = home.json(args).remove(0);
-            let told = top["prefixes"].as_array().unwrap().iter();
-            told.map(|hot| hot["prefix"].as_str().unwrap()).eq(["/hot/a", "/hot/b"])
+            let listed = top["prefixes"].as_array().unwrap().iter();
+            listed.map(|hot| hot["prefix"].as_str().unwrap()).eq(["/hot/a", "/hot/b"])
                 && top["prefixes"][0]["part"].as_f64().unwrap() > 0.5
         });
         home.wait_for("the table", || home.ok(args).contains("/hot/a"));

@@ -121,11 +121,11 @@ fn another_users_default_socket_is_refused() {
     let Some(mut shared) = Shared::new() else { return };
     // An unused user id, and its folder in /tmp, which another user has created first.
     let uid = 1_900_000_000 + std::process::id();
-    let place = tempfile::Builder::new().prefix(&format!("namely-{uid}")).rand_bytes(0).tempdir_in("/tmp");
-    let place = place.unwrap();
-    chown(place.path(), Some(NOBODY), Some(NOBODY)).unwrap();
-    allow(place.path(), 0o755);
-    shared.start_router_of(NOBODY, &place.path().join("namely.sock"));
+    let folder = tempfile::Builder::new().prefix(&format!("namely-{uid}")).rand_bytes(0).tempdir_in("/tmp");
+    let folder = folder.unwrap();
+    chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    allow(folder.path(), 0o755);
+    shared.start_router_of(NOBODY, &folder.path().join("namely.sock"));
 
     let refused = shared.run_of(uid, &["status"]);
     assert_eq!(refused.code, Some(3), "{refused:?}");

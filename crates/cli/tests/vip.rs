@@ -23,12 +23,12 @@ fn vip_commands_print_text_and_json() {
     let router = home.spawn(up);
     home.wait_for("the plane", || home.run(["vip", "status"]).code == Some(0));
     let status = home.json(["vip", "status"]).remove(0);
-    let told = |key: &str| status[key].clone();
-    assert_eq!((told("router"), told("version"), told("objects")), ("lab".into(), 7.into(), 2.into()));
-    assert_eq!((told("files"), told("octets"), told("open")), (2.into(), 20_100.into(), true.into()));
-    assert_eq!(told("key").as_str().map(str::len), Some(64));
-    assert!(told("counters")["slots"].as_u64() > Some(0), "{status}");
-    assert_eq!((told("disk_room"), told("disk_octets_per_s")), (50_000.into(), (100 << 20).into()));
+    let value = |key: &str| status[key].clone();
+    assert_eq!((value("router"), value("version"), value("objects")), ("lab".into(), 7.into(), 2.into()));
+    assert_eq!((value("files"), value("octets"), value("open")), (2.into(), 20_100.into(), true.into()));
+    assert_eq!(value("key").as_str().map(str::len), Some(64));
+    assert!(value("counters")["slots"].as_u64() > Some(0), "{status}");
+    assert_eq!((value("disk_room"), value("disk_octets_per_s")), (50_000.into(), (100 << 20).into()));
     let text = home.run(["vip", "status"]);
     assert!(text.stdout.contains("disk       48.8 KiB, read at 100.0 MiB/s"), "{text:?}");
     assert!(text.stdout.contains("2 registered, 19.6 KiB") && text.stderr.contains("OPEN"), "{text:?}");

@@ -39,7 +39,7 @@ fn step<'a>(answer: &'a Value, at: &str) -> &'a str {
 }
 
 /// Sends an Interest without expecting an answer, in the background.
-fn ask(home: &mut Home, name: &str) {
+fn peek(home: &mut Home, name: &str) {
     let command: Command = home.namely(["peek", name, "--lifetime", "20000"]);
     home.spawn(command);
 }
@@ -77,11 +77,11 @@ fn why_finds_the_silent_face() {
     home.ok(["route", "add", "/far", &format!("udp://127.0.0.1:{port}")]);
     let answer = is_because(&home, &["/far/x"], "ok", "");
     assert!(answer["so"].as_str().unwrap().contains("it goes to face"), "{answer:#}");
-    ask(&mut home, "/far/x");
+    peek(&mut home, "/far/x");
     home.wait_for("a second without an answer", || why(&home, &["/far/x"])["cause"] == "no_answer");
     let answer = is_because(&home, &["/far/x"], "no_answer", "namely why /far/x");
     assert!(step(&answer, "pending").contains("1 face waits for it, sent to face"), "{answer:#}");
-    (0..3).for_each(|n| ask(&mut home, &format!("/far/{n}")));
+    (0..3).for_each(|n| peek(&mut home, &format!("/far/{n}")));
     let face = format!("udp4://127.0.0.1:{port}");
     home.wait_for("its silence", || why(&home, &["--face", &face])["cause"] == "silent");
     let answer = why(&home, &["--face", &face]);
@@ -97,7 +97,7 @@ fn why_reports_a_port_without_listener() {
     let mut n = 0;
     eventually("the face reports the closed port", || {
         n += 1;
-        ask(&mut home, &format!("/far/{n}"));
+        peek(&mut home, &format!("/far/{n}"));
         why(&home, &["/far/x"])["cause"] == "unreachable"
     });
     is_because(&home, &["/far/x"], "unreachable", "start the router");
@@ -209,25 +209,25 @@ impl Keyed {
 
     /// Returns the explanation of a command that is not sent.
     #[track_caller]
-    fn told(&self, asked: &[&str], identity: &str, cause: &str, next: &str) -> String {
-        let what = [asked, &["--as", identity, "--router", &self.tcp]].concat();
+    fn explained(&self, arguments: &[&str], identity: &str, cause: &str, next: &str) -> String {
+        let what = [arguments, &["--as", identity, "--router", &self.tcp]].concat();
         step(&is_because(&self.home, &what, cause, next), "signed").to_owned()
     }
 
     /// Queries the explanation, sends the command, and checks that both have the same result.
     #[track_caller]
     fn agrees(&self, command: (Management, &str), identity: &str, cause: &str, next: &str) {
-        let asked: &[&str] = match command.0 {
+        let arguments: &[&str] = match command.0 {
             Management::RibRegister => &["--register", command.1],
             Management::BptBind => &["--bind", command.1],
             _ => &["--manage"],
         };
-        let told = self.told(asked, identity, cause, next);
+        let explained = self.explained(arguments, identity, cause, next);
         let mut client = Client::find(Some(&self.tcp), self.signer(identity)).unwrap();
         match client.command(command.0, &of(command.1)) {
-            Ok(_) => assert_eq!(cause, "ok", "{told}"),
+            Ok(_) => assert_eq!(cause, "ok", "{explained}"),
             Err(ClientError::Command(CommandError::Refused(refused))) => {
-                assert_eq!((refused.code, refused.text), (403, told), "{cause}");
+                assert_eq!((refused.code, refused.text), (403, explained), "{cause}");
             }
             other => panic!("{other:?}"),
         }
@@ -249,9 +249,9 @@ impl Keyed {
     /// Checks that a query and a command that are signed at `time_ms` have the same refusal.
     #[track_caller]
     fn are_refused_alike(&self, identity: &str, time_ms: u64, cause: &str, text: &str) {
-        let asked = self.send(Management::RightsRegister, "/lab", identity, time_ms);
-        let right: ExplainedRight = blocks(&asked.body).next().unwrap().unwrap();
-        assert_eq!((asked.code, right.is_allowed, right.cause.as_str()), (200, false, cause));
+        let response = self.send(Management::RightsRegister, "/lab", identity, time_ms);
+        let right: ExplainedRight = blocks(&response.body).next().unwrap().unwrap();
+        assert_eq!((response.code, right.is_allowed, right.cause.as_str()), (200, false, cause));
         assert!(right.why.contains(text), "{}", right.why);
         let refused = self.send(Management::RibRegister, "/lab", identity, time_ms);
         assert_eq!((refused.code, refused.text), (403, right.why));
@@ -304,8 +304,8 @@ fn why_predicts_signature_faults() {
     net.agrees((register, "/lab"), "/renewed", "other_certificate", "namely key default");
     net.agrees((register, "/lab"), "/stranger", "key_unknown", "cert export");
     net.agrees((register, "/lab"), "/issued", "key_unknown", "cert export");
-    let told = why(&net.home, &["--register", "/lab", "--as", "/issued", "--router", &net.tcp]);
-    assert!(told["so"].as_str().unwrap().contains("/operator/KEY/"), "{told:#}");
+    let explanation = why(&net.home, &["--register", "/lab", "--as", "/issued", "--router", &net.tcp]);
+    assert!(explanation["so"].as_str().unwrap().contains("/operator/KEY/"), "{explanation:#}");
 
     // Faults of clocks: the time in the signature.
     let now_ms = || unix_ns() / 1_000_000;
@@ -317,8 +317,8 @@ fn why_predicts_signature_faults() {
     net.are_refused_alike("/good", ahead_ms, "replayed", "was accepted");
     net.agrees((register, "/lab"), "/good", "replayed", "until it is past");
     // A query changes nothing: for another key the same time stays new after any number of queries.
-    let ask = || net.send(Management::RightsManage, "/", "/operator", ahead_ms);
-    assert_eq!((ask().body, ask().code), (ask().body, 200));
+    let query = || net.send(Management::RightsManage, "/", "/operator", ahead_ms);
+    assert_eq!((query().body, query().code), (query().body, 200));
     assert_eq!(net.send(manage, "/", "/operator", ahead_ms).code, 200);
     assert_eq!(net.send(manage, "/", "/operator", ahead_ms).code, 403);
 }

@@ -34,7 +34,7 @@ pub struct DiskSpec {
     /// True if Data evicted from memory is written.
     pub writes: bool,
     /// True if only Data that was requested while in memory, or that is planned, is written.
-    pub writes_asked: bool,
+    pub writes_requested: bool,
     /// True if the node's processor serves each request itself, and everything else waits for it.
     pub blocking: bool,
     /// Cost of packets for the node's processor.
@@ -56,7 +56,7 @@ impl Default for DiskSpec {
             packets_max: 65_536,
             renews: false,
             writes: true,
-            writes_asked: false,
+            writes_requested: false,
             blocking: false,
             processing: Processing::default(),
         }
@@ -153,8 +153,8 @@ impl Tier<Packet> for Disk {
     }
 
     fn write(&mut self, leaving: EvictedData<Packet>) -> TierWrite {
-        let is_asked = leaving.was_requested || !self.spec.writes_asked;
-        if !self.spec.writes || !is_asked || self.spec.renews && self.holds(&leaving.packet) {
+        let is_eligible = leaving.was_asked_for || !self.spec.writes_requested;
+        if !self.spec.writes || !is_eligible || self.spec.renews && self.holds(&leaving.packet) {
             return TierWrite::Refused;
         }
         if self.spec.bypasses && self.is_busy() || self.pending() >= self.spec.pending_max {

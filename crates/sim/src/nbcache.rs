@@ -175,7 +175,7 @@ impl NbCache {
             packets_max: usize::MAX,
             renews: false,
             writes: true,
-            writes_asked: false,
+            writes_requested: false,
             blocking: is_blocking,
             processing: Processing { absent_ns, issue_ns: 43_900, bypass_ns: 91_600 },
         };

@@ -235,7 +235,7 @@ pub struct ConsumerResult {
 #[derive(Clone, Copy, Debug)]
 pub struct Ndise {
     /// The network.
-    pub place: NdiseTopology,
+    pub topology: NdiseTopology,
     /// The scheme.
     pub arm: Arm,
     /// The seed.
@@ -272,9 +272,9 @@ fn prefix() -> Name {
 
 impl Ndise {
     /// The paper's run: 1.5 h, of which the last third is measured.
-    pub fn new(place: NdiseTopology, arm: Arm, seed: u64) -> Self {
-        let slot = place.slot();
-        Ndise { place, arm, seed, warm_ns: 3600 * SECOND, counted_ns: 1800 * SECOND, slot }
+    pub fn new(topology: NdiseTopology, arm: Arm, seed: u64) -> Self {
+        let slot = topology.slot();
+        Ndise { topology, arm, seed, warm_ns: 3600 * SECOND, counted_ns: 1800 * SECOND, slot }
     }
 
     /// Sets the total duration, of which the last third is measured.
@@ -341,9 +341,9 @@ struct NdiseNetwork {
 
 impl NdiseNetwork {
     fn new(of: &Ndise) -> Self {
-        let (place, mut network) = (of.place, Network::new(of.seed));
-        let wires = place.wires();
-        let caches = place.caches();
+        let (topology, mut network) = (of.topology, Network::new(of.seed));
+        let wires = topology.wires();
+        let caches = topology.caches();
         let count = wires.iter().map(|wire| wire.0.max(wire.1)).max().unwrap_or(0) + 1;
         let nodes: Vec<NodeId> =
             (0..count).map(|n| network.add_router(spec(of.arm, caches.contains(&n)))).collect();
@@ -352,11 +352,11 @@ impl NdiseNetwork {
             .map(|Wire(a, b, rtt_ms, mbps)| network.connect(nodes[*a], nodes[*b], link(*rtt_ms, *mbps)))
             .collect();
         let neighbours = neighbours(&network, &wires, &ports, count);
-        let hops = hops(&neighbours, place.server());
+        let hops = hops(&neighbours, topology.server());
         for n in 0..count {
             set_routes(&network, nodes[n], of.arm, hops[n].iter().map(|b| neighbours[n][*b].1));
         }
-        network.attach(nodes[place.server()], Box::new(Producer::new(prefix(), CONTENT_OCTETS)));
+        network.attach(nodes[topology.server()], Box::new(Producer::new(prefix(), CONTENT_OCTETS)));
         let interval_ns = CONTENT_OCTETS as u64 * 8 * SECOND / CONSUMER_BPS;
         let reader = |i: usize| {
             let seed = of.seed * 2 + i as u64;
@@ -366,12 +366,12 @@ impl NdiseNetwork {
         let mut agents = Vec::new();
         if of.arm.is_vip() {
             for n in 0..count {
-                let role = Role { is_cache: caches.contains(&n), is_source: n == place.server() };
+                let role = Role { is_cache: caches.contains(&n), is_source: n == topology.server() };
                 let agent = agent(of, &network, nodes[n], &neighbours[n], &hops[n], role, 0);
                 agents.push(network.attach_with_local_fields(nodes[n], Box::new(agent)));
             }
         }
-        let readers = place.consumers().into_iter().enumerate();
+        let readers = topology.consumers().into_iter().enumerate();
         let readers = readers.map(|(i, (_, n))| network.attach(nodes[n], Box::new(reader(i)))).collect();
         NdiseNetwork { of: *of, network, nodes, caches, readers, agents, ports, neighbours, hops }
     }
@@ -437,7 +437,7 @@ fn spec(arm: Arm, is_cache: bool) -> RouterSpec {
         threshold: DISK_THRESHOLD,
         packets_max: DISK_ROOM * PACKETS as usize,
         renews: true,
-        writes_asked: arm.below == DiskPolicy::Requested,
+        writes_requested: arm.below == DiskPolicy::Requested,
         ..DiskSpec::default()
     };
     RouterSpec {

@@ -36,7 +36,7 @@ pub(crate) struct Neighbours {
     /// Ports to groups with discovery; their indices are interfaces.
     links: Vec<usize>,
     /// For each link, the faces that the discovery settings of the forwarder were derived from.
-    asked: Vec<Vec<Face>>,
+    configured: Vec<Vec<Face>>,
     /// Ports of neighbors' faces, by the ports to the group at both ends.
     pub(crate) by_station: BTreeMap<(usize, usize), usize>,
     /// Send-only ports to neighbors without a face, by the ports to the group at both ends.
@@ -128,14 +128,14 @@ impl Network {
                 time_ms: 0,
                 alarm: Alarm::OFF,
                 links: Vec::new(),
-                asked: Vec::new(),
+                configured: Vec::new(),
                 by_station: BTreeMap::new(),
                 past_faces: BTreeMap::new(),
                 notes: Vec::new(),
             })
         });
         neighbours.links.push(port.0);
-        neighbours.asked.push(Vec::new());
+        neighbours.configured.push(Vec::new());
         self.notify_link(port.0);
     }
 
@@ -209,8 +209,8 @@ impl Network {
             return false;
         };
         let (interface, source) = (InterfaceId(link as u32), station(from));
-        let heard = ReceivedPacket { interface, source, is_unicast, packet };
-        self.drive(node, Input::Packet, |machine, out| machine.receive(heard, now_ns, out));
+        let received = ReceivedPacket { interface, source, is_unicast, packet };
+        self.drive(node, Input::Packet, |machine, out| machine.hear(received, now_ns, out));
         true
     }
 
@@ -398,7 +398,7 @@ impl Network {
                 of_link.push(neighbour.face);
             }
         }
-        if own.asked == faces {
+        if own.configured == faces {
             return;
         }
         for (link, faces) in own.links.iter().zip(&faces) {
@@ -413,7 +413,7 @@ impl Network {
                 }
             }
         }
-        own.asked = faces;
+        own.configured = faces;
     }
 }
 

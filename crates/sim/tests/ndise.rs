@@ -21,10 +21,10 @@ const PAGE: &str = "docs/experiments/n-dise.md";
 /// simulates it in a second or two.
 const SHORT_NS: u64 = 90 * SECOND;
 
-fn row(table: &mut Table, place: NdiseTopology, arm: Arm, outcome: &Outcome) {
+fn row(table: &mut Table, topology: NdiseTopology, arm: Arm, outcome: &Outcome) {
     let [one, other] = &outcome.got;
     table.row([
-        format!("{}, {}", place.label(), arm.label()),
+        format!("{}, {}", topology.label(), arm.label()),
         format!("{:.3}", one.bps / 1e6),
         format!("{:.1}", one.delay_ms),
         format!("{:.3}", other.bps / 1e6),
@@ -40,10 +40,10 @@ fn short_ndise_runs_match_the_kept_results() {
     let service = [2, 4].map(|i| (NdiseTopology::Service, NdiseTopology::Service.arms()[i], SHORT_NS));
     let multipath =
         [3, 5].map(|i| (NdiseTopology::Multipath, NdiseTopology::Multipath.arms()[i], 2 * SHORT_NS));
-    for (place, arm, lasting_ns) in service.into_iter().chain(multipath) {
-        let outcome = Ndise::new(place, arm, 1).lasting(lasting_ns).run();
+    for (topology, arm, lasting_ns) in service.into_iter().chain(multipath) {
+        let outcome = Ndise::new(topology, arm, 1).lasting(lasting_ns).run();
         assert!(outcome.got.iter().all(|got| got.retransmissions == 0), "nothing is lost");
-        row(&mut table, place, arm, &outcome);
+        row(&mut table, topology, arm, &outcome);
     }
     print!("{}", table.text());
     common::snapshot("n-dise-short", &table.text());
@@ -111,22 +111,22 @@ fn routers_agree_two_slots_after_a_fault() {
 }
 
 /// VIPs of each object that each node requests in each slot.
-type Asked = Vec<VecDeque<Vec<(usize, u64)>>>;
+type Demands = Vec<VecDeque<Vec<(usize, u64)>>>;
 
 /// The requests of a scenario.
-fn asked(scenario: &mut Scenario) -> Asked {
-    let mut asked = vec![VecDeque::new(); scenario.nodes()];
+fn demands(scenario: &mut Scenario) -> Demands {
+    let mut demands = vec![VecDeque::new(); scenario.nodes()];
     for _ in 0..scenario.slots() {
-        asked.iter_mut().for_each(|slots| slots.push_back(Vec::new()));
+        demands.iter_mut().for_each(|slots| slots.push_back(Vec::new()));
         for (n, k, vips) in scenario.arrivals() {
-            asked[n].back_mut().expect("a slot").push((k, vips));
+            demands[n].back_mut().expect("a slot").push((k, vips));
         }
     }
-    asked
+    demands
 }
 
 /// A network of a scenario. All its routers begin their slots at once.
-fn network(scenario: &Scenario, asked: Asked) -> (Network, Vec<AppId>) {
+fn network(scenario: &Scenario, demands: Demands) -> (Network, Vec<AppId>) {
     const PERIOD_MS: u32 = 1000;
     let mut network = Network::new(1);
     let spec = RouterSpec { cs_packets_max: 0, ..RouterSpec::default() };
@@ -142,7 +142,7 @@ fn network(scenario: &Scenario, asked: Asked) -> (Network, Vec<AppId>) {
     }
     let name = |n: usize| format!("router-{n}").into_bytes();
     let mut apps = Vec::new();
-    for (n, asked) in asked.into_iter().enumerate() {
+    for (n, demands) in demands.into_iter().enumerate() {
         let neighbours = scenario.links[n].iter().map(|(b, octets_per_s)| NeighbourConfig {
             router: Some(name(*b)),
             octets_per_s: *octets_per_s,
@@ -159,7 +159,7 @@ fn network(scenario: &Scenario, asked: Asked) -> (Network, Vec<AppId>) {
         scenario.set_up(n, vip.plane_mut());
         faces[n].sort_unstable_by_key(|(b, _)| *b);
         let faces = faces[n].iter().map(|(_, face)| *face).collect();
-        let agent = VipAgent::new(vip, PERIOD_MS, faces, Demand::Scripted(asked), None).begins_at(0);
+        let agent = VipAgent::new(vip, PERIOD_MS, faces, Demand::Scripted(demands), None).begins_at(0);
         apps.push(network.attach_with_local_fields(nodes[n], Box::new(agent)));
     }
     (network, apps)
@@ -168,8 +168,8 @@ fn network(scenario: &Scenario, asked: Asked) -> (Network, Vec<AppId>) {
 /// VI-09 to VI-14, with real packets between real forwarders: every count, score, kept set and sent
 /// VIP of every slot.
 fn steps_with_the_model(mut scenario: Scenario) {
-    let asked = asked(&mut scenario);
-    let (mut network, apps) = network(&scenario, asked);
+    let demands = demands(&mut scenario);
+    let (mut network, apps) = network(&scenario, demands);
     let (mut counts, mut moved, mut sent) = (Vec::new(), Vec::new(), Vec::new());
     let planes = |network: &Network| -> Vec<Plane> {
         let agent = |app: &AppId| network.behaviour::<VipAgent>(*app).expect("an agent");
@@ -216,8 +216,8 @@ fn backlog(scenario: &Scenario, load: u64, slots: usize) -> [f64; 2] {
         let row = model::numbers(&rows[&n.to_string()]).into_iter().enumerate();
         row.map(|(k, x)| (k, x * load / (5 << 12))).collect()
     };
-    let asked = (0..scenario.nodes()).map(|n| vec![of(n); slots].into()).collect();
-    let (mut network, apps) = network(scenario, asked);
+    let demands = (0..scenario.nodes()).map(|n| vec![of(n); slots].into()).collect();
+    let (mut network, apps) = network(scenario, demands);
     [slots / 2, slots].map(|slot| {
         network.run_until(slot as u64 * SECOND);
         let counts = apps.iter().flat_map(|app| {

@@ -254,8 +254,8 @@ fn self_learning_finds_a_path_without_routes() {
     let before = ring.received();
     ring.network.run_until(8 * SECOND);
     let (interests, data) = ring.received();
-    let (asked, answered) = (interests - before.0, data - before.1);
-    assert!(answered + 10 >= asked, "after what was pending has timed out: {answered} of {asked}");
+    let (sent, answered) = (interests - before.0, data - before.1);
+    assert!(answered + 10 >= sent, "after what was pending has timed out: {answered} of {sent}");
     let learned = ring.network.router(ring.routers[0]).rib_snapshot(ring.network.now_ns());
     assert!(learned[0].routes.len() <= 2, "one route for each way");
 }

@@ -104,8 +104,8 @@ fn programs(no_proxy: bool) -> Result<Programs, Error> {
     };
     let on_path = |name: &str| {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let places = std::env::split_paths(&path).chain(["/usr/sbin".into()]);
-        places.map(|dir| dir.join(name)).find(|path| path.is_file())
+        let folders = std::env::split_paths(&path).chain(["/usr/sbin".into()]);
+        folders.map(|dir| dir.join(name)).find(|path| path.is_file())
     };
     let varnishd = if no_proxy { None } else { on_path("varnishd") };
     Ok(Programs { namely: beside("namely")?, namelyd: beside("namelyd")?, varnishd, own })

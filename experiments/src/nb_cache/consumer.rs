@@ -59,7 +59,7 @@ pub(super) enum Load {
 }
 
 /// Requests `names` from the router at `socket`. Stops after `limit`.
-pub(super) fn ask(
+pub(super) fn run(
     socket: &FilePath,
     names: &[Name],
     load: Load,
@@ -71,10 +71,10 @@ pub(super) fn ask(
     let stream = UnixStream::connect(socket).map_err(lost)?;
     stream.set_read_timeout(Some(LOOK)).map_err(lost)?;
     let begun = Instant::now();
-    let asked: Vec<AtomicU64> = names.iter().map(|_| AtomicU64::new(0)).collect();
+    let sent_at: Vec<AtomicU64> = names.iter().map(|_| AtomicU64::new(0)).collect();
     let mut reader = Reader {
         stream: &stream,
-        asked: &asked,
+        sent_at: &sent_at,
         names: names.iter().enumerate().map(|(n, name)| (name.as_name().as_bytes(), n)).collect(),
         begun,
         progress,
@@ -83,7 +83,7 @@ pub(super) fn ask(
         outcome: Outcome::default(),
         came: (0, 0),
     };
-    let writer = Writer { stream: &stream, names, asked: &asked, begun, progress };
+    let writer = Writer { stream: &stream, names, sent_at: &sent_at, begun, progress };
     let end = begun + limit;
     let outcome = match load {
         Load::Rate(per_second) => thread::scope(|scope| {
@@ -117,15 +117,15 @@ pub(super) fn ask(
 struct Writer<'a> {
     stream: &'a UnixStream,
     names: &'a [Name],
-    asked: &'a [AtomicU64],
+    sent_at: &'a [AtomicU64],
     begun: Instant,
     progress: &'a Progress,
 }
 
 impl Writer<'_> {
     fn write(&self, n: usize, due: Duration) -> io::Result<()> {
-        let (Some(name), Some(asked)) = (self.names.get(n), self.asked.get(n)) else { return Ok(()) };
-        asked.store(due.as_nanos().max(1) as u64, Ordering::Relaxed);
+        let (Some(name), Some(sent_at)) = (self.names.get(n), self.sent_at.get(n)) else { return Ok(()) };
+        sent_at.store(due.as_nanos().max(1) as u64, Ordering::Relaxed);
         let nonce = (n as u32).wrapping_mul(0x9e37_79b9).to_be_bytes();
         let interest = InterestBuilder::new(name.clone()).nonce(nonce).lifetime_ms(LIFETIME_MS).build();
         let mut stream = self.stream;
@@ -189,7 +189,7 @@ impl Window {
 
 struct Reader<'a> {
     stream: &'a UnixStream,
-    asked: &'a [AtomicU64],
+    sent_at: &'a [AtomicU64],
     names: HashMap<&'a [u8], usize>,
     begun: Instant,
     progress: &'a Progress,
@@ -246,7 +246,7 @@ impl Reader<'_> {
         let Some(Ok(data)) = link.fragment.map(DataView::parse) else { return };
         let Some(n) = self.names.remove(data.name.as_bytes()) else { return };
         let now_ns = self.begun.elapsed().as_nanos() as u64;
-        let rtt_ns = now_ns.saturating_sub(self.asked[n].load(Ordering::Relaxed));
+        let rtt_ns = now_ns.saturating_sub(self.sent_at[n].load(Ordering::Relaxed));
         if self.outcome.rtts_ms.is_empty() {
             self.came.0 = now_ns;
         }
@@ -257,7 +257,7 @@ impl Reader<'_> {
         if let Some(window) = &mut self.window {
             // The window was full if the Interests outstanding before this Data filled it. They
             // include the one that this Data answers.
-            let had_come = self.asked.len() - self.open - 1;
+            let had_come = self.sent_at.len() - self.open - 1;
             let was_full = self.progress.taken.load(Ordering::Relaxed) - had_come >= window.control.window();
             window.adapt(link.headers.is_marked(), rtt_ns, was_full, now_ns);
         }

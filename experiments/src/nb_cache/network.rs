@@ -95,7 +95,7 @@ pub(super) fn run(setting: Setting<'_>, case: Case, seed: u64, interrupt: &Inter
                 Some((due as u64).saturating_sub(progress.taken.load(Ordering::Relaxed) as u64))
             })
         });
-        let outcome = consumer::ask(&lab.socket(0), &names, load, setting.limit, progress, interrupt);
+        let outcome = consumer::run(&lab.socket(0), &names, load, setting.limit, progress, interrupt);
         is_over.store(true, Ordering::Relaxed);
         outcome
     })?;

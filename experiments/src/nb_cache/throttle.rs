@@ -78,8 +78,8 @@ impl Drop for Throttle {
 fn device(folder: &Path) -> std::io::Result<String> {
     let device = fs::metadata(folder)?.dev();
     let numbers = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
-    let place = fs::canonicalize(format!("/sys/dev/block/{numbers}"))?;
-    match place.parent().filter(|_| place.join("partition").exists()) {
+    let device_path = fs::canonicalize(format!("/sys/dev/block/{numbers}"))?;
+    match device_path.parent().filter(|_| device_path.join("partition").exists()) {
         Some(disk) => Ok(fs::read_to_string(disk.join("dev"))?.trim().to_owned()),
         None => Ok(numbers),
     }

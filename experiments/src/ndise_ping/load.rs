@@ -161,9 +161,9 @@ pub(super) fn read(router: &str, file: &Name, count: u64, interrupt: &Interrupt)
             next += 1;
         }
         let (nonces, outbox) = connection.sending();
-        for (name, asked_ns) in waiting.iter_mut() {
-            if *asked_ns == 0 || now_ns - *asked_ns > again_ns {
-                *asked_ns = now_ns;
+        for (name, sent_ns) in waiting.iter_mut() {
+            if *sent_ns == 0 || now_ns - *sent_ns > again_ns {
+                *sent_ns = now_ns;
                 let interest = InterestBuilder::new(name.clone()).lifetime_ms(LIFETIME_MS);
                 outbox.send(&Default::default(), &interest.nonce(nonces.next()).build());
             }

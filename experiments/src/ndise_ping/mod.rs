@@ -69,7 +69,7 @@ pub enum Share {
 impl Share {
     /// The note with which a figure has to be read: whether it includes the neighbors' processor
     /// time.
-    fn told(self) -> &'static str {
+    fn note(self) -> &'static str {
         match self {
             Share::Idle => "the neighbors, which share the processors, get unused time (SCHED_IDLE)",
             Share::Other => "the neighbors share the processors as any program does (SCHED_OTHER)",
@@ -125,7 +125,7 @@ pub fn run(options: &NdisePing) -> Result<(), Error> {
             "{} turns of {} s; {} neighbors, {} objects, slots of {} ms",
             options.turns, options.seconds, options.neighbours, options.objects, options.period_ms
         );
-        println!("{}", options.neighbours_share.told());
+        println!("{}", options.neighbours_share.note());
     }
     let mut turns = Vec::new();
     for number in 0..options.turns {

@@ -235,7 +235,7 @@ impl Neighbour {
                 }
                 // Interests for single segments do not occur in so small an exchange.
                 Action::Answer { name, content, .. } => {
-                    let Some(at) = self.waiting.iter().position(|(asked, _)| *asked == name) else {
+                    let Some(at) = self.waiting.iter().position(|(requested, _)| *requested == name) else {
                         continue;
                     };
                     let (name, token) = self.waiting.remove(at);

@@ -109,10 +109,10 @@ impl Router {
         if has_vip {
             let (neighbours, objects) = (options.neighbours as usize, options.objects as usize);
             router.until("counts of all neighbors and VIPs of all objects arrived", interrupt, |router| {
-                let heard = router.client.vip_neighbours().map_err(refused)?;
-                let heard = heard.iter().filter(|one| one.fresh_ms.is_some()).count();
+                let fresh = router.client.vip_neighbours().map_err(refused)?;
+                let fresh = fresh.iter().filter(|one| one.fresh_ms.is_some()).count();
                 let counts = router.exchange()?.map_or(0, |exchange| exchange.objects);
-                Ok(heard == neighbours && counts >= objects)
+                Ok(fresh == neighbours && counts >= objects)
             })?;
         }
         Ok(router)

@@ -194,15 +194,15 @@ pub(super) fn read_on(
 ) -> Result<ConsumerResult, Error> {
     let mut connection = connect(router, Options::default())?;
     let mut reader = Reader::new(habit, connection.now_ns());
-    let (mut told, mut end_ns) = (0, u64::MAX);
+    let (mut recorded, mut end_ns) = (0, u64::MAX);
     while connection.now_ns() < end_ns && !reader.got.has_finished {
         if !reader.is_closing && is_over.load(Ordering::Relaxed) {
             reader.is_closing = true;
             end_ns = connection.now_ns() + grace.as_nanos() as u64;
         }
         reader.turn(&mut connection, end_ns)?;
-        octets.fetch_add((reader.data - told) * CONTENT_OCTETS as u64, Ordering::Relaxed);
-        told = reader.data;
+        octets.fetch_add((reader.data - recorded) * CONTENT_OCTETS as u64, Ordering::Relaxed);
+        recorded = reader.data;
     }
     Ok(reader.got)
 }
@@ -239,14 +239,14 @@ impl Reader {
     fn turn(&mut self, connection: &mut Connection, end_ns: u64) -> Result<(), Error> {
         let now_ns = connection.now_ns();
         let (nonces, outbox) = connection.sending();
-        let due_ns = self.ask(now_ns, nonces, outbox).min(end_ns).min(now_ns + LOOK_NS);
+        let due_ns = self.send_due(now_ns, nonces, outbox).min(end_ns).min(now_ns + LOOK_NS);
         let mut take = |incoming: Incoming<'_>, _: &mut Outbox| self.take(&incoming);
         connection.turn(due_ns, &mut take).map_err(|e| Error::Subject(e.to_string()))?;
         Ok(())
     }
 
     /// Sends the Interests that the window allows. Returns the time of the next call.
-    fn ask(&mut self, now_ns: u64, nonces: &mut Nonces, outbox: &mut Outbox) -> u64 {
+    fn send_due(&mut self, now_ns: u64, nonces: &mut Nonces, outbox: &mut Outbox) -> u64 {
         let mut interest = Vec::new();
         let mut send = |template: &PieceInterest, piece: u64| {
             interest.clear();
@@ -287,9 +287,9 @@ impl Reader {
             self.next += 1;
         }
         let has_more = self.next < packets || self.come == packets;
-        let may_ask = self.waiting.len() < window && has_more;
+        let may_send = self.waiting.len() < window && has_more;
         let again_ns = self.waiting.values().map(|(_, again_ns)| *again_ns).min().unwrap_or(u64::MAX);
-        if may_ask { again_ns.min(self.next_ns) } else { again_ns }
+        if may_send { again_ns.min(self.next_ns) } else { again_ns }
     }
 
     fn take(&mut self, incoming: &Incoming<'_>) {
@@ -300,12 +300,12 @@ impl Reader {
             self.got.wrong += 1;
             return;
         }
-        let Some((asked_ns, _)) = self.waiting.remove(&piece) else { return };
+        let Some((sent_ns, _)) = self.waiting.remove(&piece) else { return };
         self.come += 1;
         if incoming.received_ns >= self.from_ns {
             self.got.objects += u64::from(self.come == self.habit.packets);
             self.data += 1;
-            self.delay_ns += incoming.received_ns.saturating_sub(asked_ns);
+            self.delay_ns += incoming.received_ns.saturating_sub(sent_ns);
         }
     }
 }

@@ -107,7 +107,7 @@ pub fn run(options: &NdiseRouters) -> Result<(), Error> {
     let (third, has_lines) = (Duration::from_secs(options.seconds) / 3, options.json);
     let (rate_bps, runs) = (options.rate_mbps * 1_000_000, options.runs);
     for experiment in &options.experiment {
-        let place = match experiment {
+        let topology = match experiment {
             Experiment::Service => NdiseTopology::Service,
             Experiment::Narrow => NdiseTopology::Narrow,
             Experiment::Multipath => NdiseTopology::Multipath,
@@ -128,28 +128,28 @@ pub fn run(options: &NdiseRouters) -> Result<(), Error> {
                 continue;
             }
         };
-        run_place(options, place, third, &interrupt)?;
+        run_topology(options, topology, third, &interrupt)?;
     }
     Ok(())
 }
 
 /// Runs all ways of a network.
-fn run_place(
+fn run_topology(
     options: &NdiseRouters,
-    place: NdiseTopology,
+    topology: NdiseTopology,
     third: Duration,
     interrupt: &Interrupt,
 ) -> Result<(), Error> {
     let wanted = |arm: &Arm| options.arm.is_empty() || options.arm.contains(&arm.label());
     let mut rows: Vec<(Arm, Vec<Outcome>)> =
-        place.arms().into_iter().filter(wanted).map(|arm| (arm, Vec::new())).collect();
+        topology.arms().into_iter().filter(wanted).map(|arm| (arm, Vec::new())).collect();
     if rows.is_empty() {
-        let known: Vec<String> = place.arms().into_iter().map(Arm::label).collect();
-        return Err(Error::Usage(format!("{} has these ways: {}", place.label(), known.join("; "))));
+        let known: Vec<String> = topology.arms().into_iter().map(Arm::label).collect();
+        return Err(Error::Usage(format!("{} has these ways: {}", topology.label(), known.join("; "))));
     }
     for seed in 1..=options.runs {
         for (arm, outcomes) in &mut rows {
-            let setting = Setting { place, arm: *arm, seed, warm: third * 2, counted: third };
+            let setting = Setting { topology, arm: *arm, seed, warm: third * 2, counted: third };
             let outcome = network::run(&setting, interrupt)?;
             if options.json {
                 println!("{}", line(&setting, &outcome));
@@ -158,13 +158,13 @@ fn run_place(
         }
     }
     if !options.json {
-        println!("\n{}", table(place, &rows));
+        println!("\n{}", table(topology, &rows));
     }
     Ok(())
 }
 
 fn line(setting: &Setting, outcome: &Outcome) -> serde_json::Value {
-    let names = setting.place.consumers();
+    let names = setting.topology.consumers();
     let got = names.iter().zip(outcome.got).map(|((name, _), got)| {
         json!({
             "consumer": name, "bps": got.bps, "delay_ms": got.delay_ms, "objects": got.objects,
@@ -174,7 +174,7 @@ fn line(setting: &Setting, outcome: &Outcome) -> serde_json::Value {
     let disk = |(room, octets_per_s): &(u64, u64)| json!({ "room": room, "octets_per_s": octets_per_s });
     let disks: Vec<_> = outcome.disks.iter().map(disk).collect();
     json!({
-        "place": setting.place.label(), "arm": setting.arm.label(), "seed": setting.seed,
+        "place": setting.topology.label(), "arm": setting.arm.label(), "seed": setting.seed,
         "measured_s": setting.counted.as_secs_f64(), "consumers": got.collect::<Vec<_>>(),
         "hit_ratio": outcome.hits, "disk_hit_ratio": outcome.disk_hits,
         "disk_written_objects": outcome.disk_written, "stored_objects": outcome.stored, "held": outcome.held,
@@ -182,17 +182,17 @@ fn line(setting: &Setting, outcome: &Outcome) -> serde_json::Value {
     })
 }
 
-fn table(place: NdiseTopology, rows: &[(Arm, Vec<Outcome>)]) -> String {
-    let [(one, _), (other, _)] = place.consumers();
+fn table(topology: NdiseTopology, rows: &[(Arm, Vec<Outcome>)]) -> String {
+    let [(one, _), (other, _)] = topology.consumers();
     let heads = [
-        place.label().to_owned(),
+        topology.label().to_owned(),
         format!("{one} Mbit/s"),
         "ms".into(),
         format!("{other} Mbit/s"),
         "ms".into(),
     ];
     let of_disks = ["of disks %", "written", "in memory", "on disk"];
-    let of_disks = if place == NdiseTopology::Tiers { &of_disks[..] } else { &[] };
+    let of_disks = if topology == NdiseTopology::Tiers { &of_disks[..] } else { &[] };
     let heads: Vec<&str> =
         heads.iter().map(String::as_str).chain(["hits %", "CPU s"]).chain(of_disks.iter().copied()).collect();
     let mut table = Table::new(&heads);
@@ -212,7 +212,7 @@ fn table(place: NdiseTopology, rows: &[(Arm, Vec<Outcome>)]) -> String {
             median(&|of| of.hits * 100.0, 1),
             median(&|of| of.cpu_s, 1),
         ];
-        if place == NdiseTopology::Tiers {
+        if topology == NdiseTopology::Tiers {
             let [label, a, b, c, d, hits, cpu] = row;
             let [disk_hits, written, memory, disk] = [
                 median(&|of| of.disk_hits * 100.0, 1),

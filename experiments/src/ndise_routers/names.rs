@@ -66,7 +66,7 @@ struct Outcome {
     /// The result of the fetch.
     got: ConsumerResult,
     /// VIPs that the router counted.
-    asked: f64,
+    demand: f64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -207,8 +207,8 @@ impl Names<'_> {
         }
         reload.bps = (come() - first) as f64 * 8.0 / began.elapsed().as_secs_f64();
         let objects = client.vip_objects().map_err(refused)?;
-        let asked: u64 = objects.iter().map(|object| object.asked).sum();
-        outcome.asked = asked as f64 / namely_vip::UNIT as f64;
+        let demand: u64 = objects.iter().map(|object| object.asked).sum();
+        outcome.demand = demand as f64 / namely_vip::UNIT as f64;
         outcome.reload = Some(reload);
         Ok(outcome)
     }
@@ -230,7 +230,7 @@ impl Names<'_> {
             "pings": of(&outcome.pings), "bps": outcome.bps, "cpu_us": outcome.cpu_us,
             "ready_s": outcome.ready_s, "rss_mib": outcome.rss_mib, "reload": reload,
             "retransmissions": outcome.got.retransmissions, "wrong": outcome.got.wrong,
-            "finished": outcome.got.has_finished, "asked": outcome.asked,
+            "finished": outcome.got.has_finished, "asked": outcome.demand,
         })
     }
 }

@@ -75,7 +75,7 @@ pub(super) type CachedRanks = [Vec<(Vec<usize>, usize)>; 2];
 /// The parameters of the network.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Setting {
-    pub(super) place: NdiseTopology,
+    pub(super) topology: NdiseTopology,
     pub(super) arm: Arm,
     pub(super) seed: u64,
     /// Time before the measurement begins, and its duration.
@@ -95,7 +95,7 @@ pub(super) fn run(setting: &Setting, interrupt: &Interrupt) -> Result<Outcome, E
         is_over.store(true, Ordering::Relaxed);
         outcome
     })?;
-    for n in 0..nodes(setting.place) {
+    for n in 0..nodes(setting.topology) {
         outcome.cpu_s += lab.router_process(&node(n)).map_or(0.0, |router| router.cpu_time().as_secs_f64());
     }
     Ok(outcome)
@@ -108,9 +108,9 @@ fn measure<'scope, 'env: 'scope>(
     scope: &'scope thread::Scope<'scope, 'env>,
     interrupt: &Interrupt,
 ) -> Result<Outcome, Error> {
-    let place = setting.place;
-    let source = scope.spawn(move || ends::serve(&lab.router(&node(place.server())), is_over));
-    let consumers = place.consumers();
+    let topology = setting.topology;
+    let source = scope.spawn(move || ends::serve(&lab.router(&node(topology.server())), is_over));
+    let consumers = topology.consumers();
     for (_, n) in consumers {
         let (socket, name) = (lab.router(&node(n)), format!("{}/seg=0", ends::file(OBJECTS - 1)));
         let socket = socket.trim_start_matches("unix://").to_owned();
@@ -133,7 +133,7 @@ fn measure<'scope, 'env: 'scope>(
     for _ in 0..LOOKS {
         interrupt.sleep(setting.counted / LOOKS)?;
         if setting.arm.is_vip() {
-            look(place, lab, &mut outcome)?;
+            look(topology, lab, &mut outcome)?;
         }
         if source.is_finished() {
             return Err(Error::Subject("the source has ended".into()));
@@ -148,11 +148,11 @@ fn measure<'scope, 'env: 'scope>(
     outcome.disk_hits = share(after.disk_hits - before.disk_hits);
     outcome.disk_written = (after.written - before.written) as f64 / PACKETS as f64;
     if setting.arm.is_vip() && setting.arm.below != DiskPolicy::Nothing {
-        for n in place.caches() {
+        for n in topology.caches() {
             let status = lab.dataset(&node(n), &["vip", "status"]).map_err(error)?;
             let status = status.first().unwrap_or(&Value::Null);
-            let told = |key: &str| status[key].as_u64().unwrap_or(0);
-            outcome.disks.push((told("disk_room"), told("disk_octets_per_s")));
+            let number = |key: &str| status[key].as_u64().unwrap_or(0);
+            outcome.disks.push((number("disk_room"), number("disk_octets_per_s")));
         }
     }
     outcome.stored = after.stored.map(|data| data as f64 / PACKETS as f64);
@@ -177,7 +177,7 @@ struct Lookups {
 
 fn lookups(setting: &Setting, lab: &Lab) -> Result<Lookups, Error> {
     let mut sum = Lookups::default();
-    for n in setting.place.caches() {
+    for n in setting.topology.caches() {
         let info = lab.dataset(&node(n), &["cs", "info"]).map_err(error)?;
         let info = info.first().unwrap_or(&Value::Null);
         let count = |of: &Value| of.as_u64().unwrap_or(0);
@@ -199,8 +199,8 @@ fn lookups(setting: &Setting, lab: &Lab) -> Result<Lookups, Error> {
 }
 
 /// Records the cached objects of the forwarders, by their ranks.
-fn look(place: NdiseTopology, lab: &Lab, outcome: &mut Outcome) -> Result<(), Error> {
-    for (i, n) in place.caches().into_iter().enumerate() {
+fn look(topology: NdiseTopology, lab: &Lab, outcome: &mut Outcome) -> Result<(), Error> {
+    for (i, n) in topology.caches().into_iter().enumerate() {
         let objects = lab.dataset(&node(n), &["vip", "objects", "--kept"]).map_err(error)?;
         for (tier, held) in [&mut outcome.held, &mut outcome.on_disk].into_iter().enumerate() {
             let of_tier = objects.iter().filter(|object| object["tier"] == tier);
@@ -216,8 +216,8 @@ fn look(place: NdiseTopology, lab: &Lab, outcome: &mut Outcome) -> Result<(), Er
     Ok(())
 }
 
-fn nodes(place: NdiseTopology) -> usize {
-    place.wires().iter().map(|wire| wire.0.max(wire.1)).max().unwrap_or(0) + 1
+fn nodes(topology: NdiseTopology) -> usize {
+    topology.wires().iter().map(|wire| wire.0.max(wire.1)).max().unwrap_or(0) + 1
 }
 
 pub(super) fn node(n: usize) -> String {
@@ -226,9 +226,9 @@ pub(super) fn node(n: usize) -> String {
 
 /// The testbed's file.
 fn topology(setting: &Setting, keys: &Path) -> Result<String, Error> {
-    let (place, wires) = (setting.place, setting.place.wires());
-    let count = nodes(place);
-    let distance = distances(&wires, count, place.server());
+    let (topology, wires) = (setting.topology, setting.topology.wires());
+    let count = nodes(topology);
+    let distance = distances(&wires, count, topology.server());
     let public: Vec<String> = (0..count).map(|n| key(&keys.join(node(n)))).collect::<Result<_, _>>()?;
     let mut text = String::from("[testbed]\nname = \"ndise\"\n[defaults]\nlisten = \"udp\"\n");
     text += &format!("[defaults.files]\n\"blocks.tsv\" = '''\n{}'''\n", catalogue());
@@ -261,8 +261,8 @@ fn configuration(
     keys: &Path,
     public: &[String],
 ) -> String {
-    let Setting { place, arm, .. } = setting;
-    let is_cache = place.caches().contains(&n);
+    let Setting { topology, arm, .. } = setting;
+    let is_cache = topology.caches().contains(&n);
     let mut neighbours: Vec<(usize, u64)> = wires
         .iter()
         .filter_map(|Wire(a, b, _, mbps)| match (*a == n, *b == n) {
@@ -335,7 +335,7 @@ fn disk(below: DiskPolicy) -> String {
 /// as the run. A slot is never shorter than its two exchanges.
 fn plane(setting: &Setting, n: usize, is_cache: bool) -> String {
     let seconds = (setting.warm + setting.counted).as_secs().max(1);
-    let (period_ms, amplification) = setting.place.slot();
+    let (period_ms, amplification) = setting.topology.slot();
     let period_ms = (u64::from(period_ms) * seconds / PAPER_S).max(PERIOD_MS_MIN);
     let half_life_s = (HALF_LIFE_S * seconds / PAPER_S).max(1);
     let mut text = format!(

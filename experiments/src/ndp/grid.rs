@@ -163,8 +163,8 @@ pub(super) fn run(options: &Grid, interrupt: &Interrupt) -> Result<(), Error> {
 /// was incomplete.
 fn once(file: &str, kept: Option<&Path>, interrupt: &Interrupt) -> Result<Option<Row>, Error> {
     let folder = folder()?;
-    let place = kept.unwrap_or(folder.path());
-    let report = namely_testbed::run(testbed(file)?, place, interrupt).map_err(error)?;
+    let run_folder = kept.unwrap_or(folder.path());
+    let report = namely_testbed::run(testbed(file)?, run_folder, interrupt).map_err(error)?;
     if report.is_interrupted {
         return Err(Error::Interrupted);
     }

@@ -70,9 +70,9 @@ pub(super) fn run(options: &Heartbeat, interrupt: &Interrupt) -> Result<(), Erro
         );
         println!("T_h, ms  multicast Interests heard by a node a minute    set-up, ms");
         for Point { heartbeat_ms, heard_per_min, set_up_ms } in &points {
-            let [heard, set_up] =
+            let [received, set_up] =
                 [heard_per_min, set_up_ms].map(|(mean, half)| statistics::text(*mean, *half));
-            println!("{heartbeat_ms:>7}  {heard:>44}  {set_up:>12}");
+            println!("{heartbeat_ms:>7}  {received:>44}  {set_up:>12}");
         }
     }
     Ok(())
@@ -86,9 +86,9 @@ fn measure(heartbeat_ms: u64, options: &Heartbeat, interrupt: &Interrupt) -> Res
     let nodes = lab.testbed().nodes.len() as f64;
     let (mut heard_per_min, mut set_up_ms) = (Vec::new(), Vec::new());
     for _ in 0..options.runs {
-        let (before, began) = (heard(&lab)?, Instant::now());
+        let (before, began) = (received(&lab)?, Instant::now());
         interrupt.sleep(Duration::from_secs(options.seconds))?;
-        let of_node = (heard(&lab)? - before) as f64 / nodes;
+        let of_node = (received(&lab)? - before) as f64 / nodes;
         heard_per_min.push(of_node / began.elapsed().as_secs_f64() * 60.0);
     }
     for _ in 0..options.runs {
@@ -124,7 +124,7 @@ fn found(lab: &Lab, interrupt: &Interrupt) -> Result<(), Error> {
 }
 
 /// Interests that all nodes have received on faces to the group, and hellos, which no face counts.
-fn heard(lab: &Lab) -> Result<u64, Error> {
+fn received(lab: &Lab) -> Result<u64, Error> {
     let mut sum = 0;
     for node in &lab.testbed().nodes {
         let node = node.name.get_ref();

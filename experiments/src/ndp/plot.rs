@@ -33,9 +33,9 @@ pub(super) fn matrix(path: &Path, mtus: &[u32], cases: &[Case]) -> Result<(), Er
                 .map_err(Box::<dyn StdError>::from)
         };
         for case in cases {
-            let place = |mtu: u32| mtus.iter().position(|known| *known == mtu).unwrap_or(0) as i32;
-            let left = 90 + if case.arm == Arm::Plain { side } else { 0 } + place(case.consumer) * CELL;
-            let top = 70 + place(case.producer) * CELL;
+            let index = |mtu: u32| mtus.iter().position(|known| *known == mtu).unwrap_or(0) as i32;
+            let left = 90 + if case.arm == Arm::Plain { side } else { 0 } + index(case.consumer) * CELL;
+            let top = 70 + index(case.producer) * CELL;
             let share = f64::from(case.succeeded) / f64::from(case.runs.max(1));
             let color = RGBColor((220.0 - 150.0 * share) as u8, (90.0 + 90.0 * share) as u8, 90);
             let corners = [(left, top), (left + CELL - 4, top + CELL - 4)];
@@ -45,9 +45,9 @@ pub(super) fn matrix(path: &Path, mtus: &[u32], cases: &[Case]) -> Result<(), Er
         for (n, title) in ["with discovery", "plain"].into_iter().enumerate() {
             let left = n as i32 * side;
             label(&format!("{title}: MTU of the consumer across, of the producer down"), left + 20, 20)?;
-            for (place, mtu) in mtus.iter().enumerate() {
-                label(&mtu.to_string(), left + 100 + place as i32 * CELL, 50)?;
-                label(&mtu.to_string(), left + 40, 90 + place as i32 * CELL)?;
+            for (index, mtu) in mtus.iter().enumerate() {
+                label(&mtu.to_string(), left + 100 + index as i32 * CELL, 50)?;
+                label(&mtu.to_string(), left + 40, 90 + index as i32 * CELL)?;
             }
         }
         Ok(())
@@ -72,8 +72,8 @@ pub(super) fn grid(path: &Path, arms: &[(Arm, Vec<Row>); 2]) -> Result<(), Error
             let name = |x: &f64| if *x < 1.0 { "discovery".to_owned() } else { "plain".to_owned() };
             let mut mesh = chart.configure_mesh();
             mesh.disable_x_mesh().x_labels(2).x_label_formatter(&name).y_labels(5).draw()?;
-            for (place, ((mean, half), color)) in bars.iter().zip([BLUE, RED]).enumerate() {
-                let x = place as f64;
+            for (index, ((mean, half), color)) in bars.iter().zip([BLUE, RED]).enumerate() {
+                let x = index as f64;
                 let corners = [(x + 0.2, 0.0), (x + 0.8, *mean)];
                 chart.draw_series([Rectangle::new(corners, color.mix(0.5).filled())])?;
                 if let Some(half) = half {

@@ -50,7 +50,7 @@ struct Log {
     filling: Vec<u32>,
     sealed: VecDeque<Vec<u32>>,
     /// For each key, the number of its segment (0 for none), and whether it was read there.
-    places: Vec<(u64, bool)>,
+    entries: Vec<(u64, bool)>,
     /// The number of the segment that is being filled.
     number: u64,
     admitted: u64,
@@ -63,30 +63,30 @@ impl Log {
             segment_records,
             filling: Vec::new(),
             sealed: VecDeque::new(),
-            places: Vec::new(),
+            entries: Vec::new(),
             number: 1,
             admitted: 0,
             reinserted: 0,
         }
     }
 
-    fn place(&mut self, key: u32) -> &mut (u64, bool) {
+    fn entry(&mut self, key: u32) -> &mut (u64, bool) {
         let key = key as usize;
-        if key >= self.places.len() {
-            self.places.resize(key + 1, (0, false));
+        if key >= self.entries.len() {
+            self.entries.resize(key + 1, (0, false));
         }
-        &mut self.places[key]
+        &mut self.entries[key]
     }
 
     fn read(&mut self, key: u32) -> bool {
-        let (number, was_read) = self.place(key);
+        let (number, was_read) = self.entry(key);
         *was_read = *number != 0;
         *was_read
     }
 
     /// Writes the packet unless the log has it.
     fn write(&mut self, key: u32) {
-        if self.place(key).0 == 0 {
+        if self.entry(key).0 == 0 {
             self.admitted += 1;
             self.append(key);
         }
@@ -99,7 +99,7 @@ impl Log {
             self.number += 1;
         }
         let number = self.number;
-        *self.place(key) = (number, false);
+        *self.entry(key) = (number, false);
         self.filling.push(key);
         if begins && self.sealed.len() > SEGMENTS - 2 {
             self.throw_away();
@@ -111,11 +111,11 @@ impl Log {
         let oldest_number = self.number - self.sealed.len() as u64 - 1;
         let mut left = self.segment_records.div_ceil(REINSERTED_PART);
         for key in oldest {
-            let (number, was_read) = *self.place(key);
+            let (number, was_read) = *self.entry(key);
             if number != oldest_number {
                 continue;
             }
-            *self.place(key) = (0, false);
+            *self.entry(key) = (0, false);
             if was_read && left > 0 {
                 left -= 1;
                 self.reinserted += 1;
@@ -174,8 +174,8 @@ fn replay(
         } else if disk.read(*key) {
             disk_hits += 1;
         }
-        let Some((key, was_asked)) = memory.left() else { continue };
-        if gate.admits(hash(key), was_asked) {
+        let Some((key, was_requested)) = memory.left() else { continue };
+        if gate.admits(hash(key), was_requested) {
             disk.write(key);
         }
     }
@@ -243,10 +243,10 @@ mod tests {
     fn evicting_a_segment_keeps_read_records() {
         let mut log = Log::new(4);
         (0..4 * (SEGMENTS as u32 - 1)).for_each(|key| log.write(key));
-        assert!((0..8).all(|key| log.place(key).0 != 0), "one segment may still be filled");
+        assert!((0..8).all(|key| log.entry(key).0 != 0), "one segment may still be filled");
         assert!(log.read(1) && log.read(3) && log.read(2) && !log.read(999));
         log.write(100);
-        assert_eq!([0, 1, 2, 3, 4].map(|key| log.place(key).0 != 0), [false, true, false, false, true]);
+        assert_eq!([0, 1, 2, 3, 4].map(|key| log.entry(key).0 != 0), [false, true, false, false, true]);
         assert_eq!((log.reinserted, log.admitted), (1, 61), "a quarter of a segment is written again");
         log.write(100);
         assert_eq!(log.admitted, 61, "what is there is not written again");

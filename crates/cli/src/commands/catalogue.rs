@@ -56,12 +56,12 @@ pub struct Check {
 
 impl Check {
     fn run(&self, ctx: &Context<'_>) -> Result<(), Failure> {
-        tell(ctx, &self.file, &load(&self.file)?);
+        report(ctx, &self.file, &load(&self.file)?);
         Ok(())
     }
 }
 
-fn tell(ctx: &Context<'_>, path: &Path, catalogue: &Catalogue) {
+fn report(ctx: &Context<'_>, path: &Path, catalogue: &Catalogue) {
     let (blocks, files) = (catalogue.blocks.len(), catalogue.files());
     let octets = u64::try_from(catalogue.octets()).unwrap_or(u64::MAX);
     ctx.out.answer(
@@ -131,7 +131,7 @@ impl Importing {
         let version = self.number.unwrap_or_else(|| namely_host::clock::unix_ms() / 1000);
         let catalogue = import.end(version).map_err(|error| Failure::failed(error.of_file(&self.output)))?;
         self.write(&catalogue).map_err(|error| io_failure("write", &self.output, error))?;
-        tell(ctx, &self.output, &catalogue);
+        report(ctx, &self.output, &catalogue);
         Ok(())
     }
 

@@ -345,7 +345,7 @@ impl Trust {
             return Err(Failure::new(Exit::NotVerified, "the fingerprint was not compared")
                 .hint("compare it with the owner's `namely cert show`, and pass it with --fingerprint"));
         }
-        let answer = ctx.out.ask("Does the owner's `namely cert show` print this fingerprint? Type yes: ");
+        let answer = ctx.out.prompt("Does the owner's `namely cert show` print this fingerprint? Type yes: ");
         let answer = answer.map_err(|e| Failure::failed(format!("no answer: {e}")))?;
         match answer.trim() {
             "yes" => Ok(certificate),
@@ -360,13 +360,13 @@ fn signer_certificate(ctx: &Context<'_>, name: &Name) -> Result<Certificate, Fai
     let options = Options { reconnect: std::time::Duration::ZERO, ..Options::default() };
     let mut connection = open(ctx, options)?;
     let metadata = name.join(Component { typ: types::KEYWORD_COMPONENT, value: b"metadata" });
-    let wire = ask(&mut connection, InterestBuilder::new(metadata).can_be_prefix().must_be_fresh(), name)?;
+    let wire = query(&mut connection, InterestBuilder::new(metadata).can_be_prefix().must_be_fresh(), name)?;
     let key = DataView::parse(&wire)
         .ok()
         .and_then(|data| data.signature_info().ok())
         .and_then(|info| key_name_of_locator(info.key_name()?).ok().map(|key| key.to_name()))
         .ok_or_else(|| Failure::failed(format!("{name} is not signed by a key that has a name")))?;
-    let wire = ask(&mut connection, InterestBuilder::new(key.clone()).can_be_prefix(), &key)?;
+    let wire = query(&mut connection, InterestBuilder::new(key.clone()).can_be_prefix(), &key)?;
     let certificate =
         Certificate::parse(&wire).map_err(|e| Failure::failed(format!("the certificate of {key}: {e}")))?;
     if certificate.key_name() == key.as_name() {
@@ -376,7 +376,7 @@ fn signer_certificate(ctx: &Context<'_>, name: &Name) -> Result<Certificate, Fai
     }
 }
 
-fn ask(connection: &mut Connection, interest: InterestBuilder, name: &Name) -> Result<Vec<u8>, Failure> {
+fn query(connection: &mut Connection, interest: InterestBuilder, name: &Name) -> Result<Vec<u8>, Failure> {
     match connection.express(&interest.lifetime_ms(4000)).map_err(connection_failure)? {
         Answer::Data(reply) => Ok(reply.wire),
         Answer::Nack(reason) => Err(nack_failure(&name.to_string(), reason)),

@@ -116,8 +116,8 @@ impl Config {
             }
             vec![memory, disk]
         };
-        if let (Some(asked), Some(octets)) = (self.disk_octets_max, now.disk_octets)
-            && asked != octets
+        if let (Some(requested), Some(octets)) = (self.disk_octets_max, now.disk_octets)
+            && requested != octets
         {
             ctx.out.remark(format!("the disk's limit is {}, the nearest possible", octets_text(octets)));
         }

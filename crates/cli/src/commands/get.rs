@@ -87,7 +87,7 @@ impl Get {
         let mut object = find_file(&consumer, &name).map_err(|error| self.not_found(error))?;
         report_age(ctx, object.as_of_ns);
         let mut see = |progress: &_| watch.see("", progress);
-        if self.place() == Some(Path::new("-")) {
+        if self.local_path() == Some(Path::new("-")) {
             check_age(&object, &self.options()).map_err(get_failure)?;
             let mut stdout = ctx.out.content();
             let progress = get_to_writer(&consumer, &object, &mut stdout, &mut see).map_err(get_failure)?;
@@ -165,25 +165,25 @@ impl Get {
         }
     }
 
-    fn place(&self) -> Option<&Path> {
+    fn local_path(&self) -> Option<&Path> {
         self.path.as_deref().or(self.output.as_deref())
     }
 
     /// Returns the path for a tree: the argument, or the last plain component of the name.
     fn tree_target(&self) -> Result<PathBuf, Failure> {
-        self.place().map_or_else(|| self.last_part(), |place| Ok(place.to_owned()))
+        self.local_path().map_or_else(|| self.last_part(), |local_path| Ok(local_path.to_owned()))
     }
 
     /// Returns the path for a file: the argument, or, if the argument is a directory, the last part
     /// of the name in it.
     fn target(&self) -> Result<PathBuf, Failure> {
-        let Some(place) = self.place() else { return self.last_part() };
-        let ends_in_slash = place.as_os_str().as_encoded_bytes().ends_with(b"/");
-        if !ends_in_slash && !place.is_dir() {
-            return Ok(place.to_owned());
+        let Some(local_path) = self.local_path() else { return self.last_part() };
+        let ends_in_slash = local_path.as_os_str().as_encoded_bytes().ends_with(b"/");
+        if !ends_in_slash && !local_path.is_dir() {
+            return Ok(local_path.to_owned());
         }
-        std::fs::create_dir_all(place).map_err(|e| io_failure("make", place, e))?;
-        Ok(place.join(self.last_part()?))
+        std::fs::create_dir_all(local_path).map_err(|e| io_failure("make", local_path, e))?;
+        Ok(local_path.join(self.last_part()?))
     }
 
     /// Returns the last plain component of the name.

@@ -166,16 +166,16 @@ impl EgressArgs {
     /// Returns the maximum size of a response in octets, within the limits of the buffers.
     fn body_octets_max(&self) -> Result<u64, Failure> {
         let one = if self.sites.len() > 1 { self.bodies_max / 2 } else { self.bodies_max };
-        let places = [("--buffer", self.buffer), ("--bodies-max", one)];
+        let buffers = [("--buffer", self.buffer), ("--bodies-max", one)];
         // At least 768 KiB, so that each combination of options leaves room for a response.
         let fits = |mib: u64| (mib.max(1) << 20) / 4 * 3;
-        let Some(asked) = self.size_max else {
-            return Ok(places.iter().map(|&(_, mib)| fits(mib)).fold(SIZE_MAX_MIB << 20, u64::min));
+        let Some(requested) = self.size_max else {
+            return Ok(buffers.iter().map(|&(_, mib)| fits(mib)).fold(SIZE_MAX_MIB << 20, u64::min));
         };
-        match places.iter().find(|&&(_, mib)| asked << 20 > fits(mib)) {
-            None => Ok(asked << 20),
+        match buffers.iter().find(|&&(_, mib)| requested << 20 > fits(mib)) {
+            None => Ok(requested << 20),
             Some((option, _)) => Err(Failure::failed(format!(
-                "responses of {asked} MiB exceed the share of {option} for one response"
+                "responses of {requested} MiB exceed the share of {option} for one response"
             ))
             .hint(format!("raise {option}, or give a smaller --size-max"))),
         }

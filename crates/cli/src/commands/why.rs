@@ -85,15 +85,15 @@ impl Why {
         if let Some(command) = self.intended_command() {
             let signing = Signing::of(self.signed_as.as_ref())?;
             let mut router = connect_as(ctx, signing.signer.clone())?;
-            let facts = RightFacts::ask(&mut router, command, signing).map_err(unsupported_router)?;
-            show(ctx, &facts.asked.to_string(), &facts.steps(), &facts.verdict(), None);
+            let facts = RightFacts::query(&mut router, command, signing).map_err(unsupported_router)?;
+            show(ctx, &facts.intended.to_string(), &facts.steps(), &facts.verdict(), None);
             return Ok(());
         }
         let mut router = connect(ctx)?;
         let mut path = None;
         let (what, mut steps, mut verdict) = match (&self.name, self.face.as_deref().unwrap_or_default()) {
             (Some(name), _) => {
-                let facts = NameFacts::ask(&mut router, name).map_err(unsupported_router)?;
+                let facts = NameFacts::query(&mut router, name).map_err(unsupported_router)?;
                 if let Some(first) = facts.first_remote().filter(|_| self.trace) {
                     path = Some(NamePath::follow(&mut router, name, &first)?);
                 }
@@ -101,7 +101,7 @@ impl Why {
             }
             // The parser requires a name or a face.
             (None, face) => {
-                let facts = FaceFacts::ask(&mut router, face)?;
+                let facts = FaceFacts::query(&mut router, face)?;
                 (format!("face {}", facts.face.face_id), facts.steps(), facts.verdict())
             }
         };

@@ -70,8 +70,8 @@ pub(super) fn sections(config: &Entry, folder: &Path, to: &mut Migrated) {
             }
         }
     }
-    for (place, manage) in given {
-        if let Some((_, rights)) = keys.get_mut(place) {
+    for (index, manage) in given {
+        if let Some((_, rights)) = keys.get_mut(index) {
             rights.manage |= manage;
             rights.register |= !manage;
         }

@@ -16,12 +16,12 @@ const PICTURE: &str = "docs/imports.svg";
 /// The imports of each crate, except those of tests.
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
-/// A place in the picture: a crate, or a bend of an arrow that passes a layer.
+/// A node of the picture: a crate, or a bend of an arrow that passes a layer.
 #[derive(Clone, Debug)]
-struct Place {
+struct Node {
     name: Option<String>,
     layer: usize,
-    /// Places of the layer below to which lines lead.
+    /// Nodes of the layer below to which lines lead.
     below: Vec<usize>,
     /// Left edge and width.
     x: i64,
@@ -90,96 +90,96 @@ fn layers(imports: &Imports) -> BTreeMap<String, usize> {
     imports.keys().map(|name| (name.clone(), depth(imports, name))).collect()
 }
 
-/// The places of all crates and bends, and the order of each layer from left to right.
-fn placed(imports: &Imports) -> (Vec<Place>, Vec<Vec<usize>>) {
+/// The nodes of all crates and bends, and the order of each layer from left to right.
+fn layout(imports: &Imports) -> (Vec<Node>, Vec<Vec<usize>>) {
     let layers = layers(imports);
-    let mut places: Vec<Place> = Vec::new();
+    let mut nodes: Vec<Node> = Vec::new();
     let mut numbers = BTreeMap::new();
     for (name, &layer) in &layers {
-        numbers.insert(name.clone(), places.len());
+        numbers.insert(name.clone(), nodes.len());
         let width = 22 + 8 * name.len() as i64;
-        places.push(Place { name: Some(name.clone()), layer, below: Vec::new(), x: 0, width });
+        nodes.push(Node { name: Some(name.clone()), layer, below: Vec::new(), x: 0, width });
     }
     for (name, of) in imports {
         for to in of {
             let mut upper = numbers[name];
             for layer in (layers[to] + 1..layers[name]).rev() {
-                places.push(Place { name: None, layer, below: Vec::new(), x: 0, width: 4 });
-                let bend = places.len() - 1;
-                places[upper].below.push(bend);
+                nodes.push(Node { name: None, layer, below: Vec::new(), x: 0, width: 4 });
+                let bend = nodes.len() - 1;
+                nodes[upper].below.push(bend);
                 upper = bend;
             }
-            places[upper].below.push(numbers[to]);
+            nodes[upper].below.push(numbers[to]);
         }
     }
     let top = layers.values().copied().max().unwrap_or(0);
     let mut rows: Vec<Vec<usize>> = vec![Vec::new(); top + 1];
-    (0..places.len()).for_each(|n| rows[places[n].layer].push(n));
-    (places, rows)
+    (0..nodes.len()).for_each(|n| rows[nodes[n].layer].push(n));
+    (nodes, rows)
 }
 
 /// Orders each layer by the positions of the neighbors, downwards and upwards in turn. Sets `x` of
-/// each place.
-fn arrange(places: &mut [Place], rows: &mut [Vec<usize>]) {
-    let mut above: Vec<Vec<usize>> = vec![Vec::new(); places.len()];
-    for (n, place) in places.iter().enumerate() {
-        place.below.iter().for_each(|&lower| above[lower].push(n));
+/// each node.
+fn arrange(nodes: &mut [Node], rows: &mut [Vec<usize>]) {
+    let mut above: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
+    for (n, node) in nodes.iter().enumerate() {
+        node.below.iter().for_each(|&lower| above[lower].push(n));
     }
-    spread(places, rows);
+    spread(nodes, rows);
     for round in 0..24 {
         let downwards = round % 2 == 0;
         let order: Vec<usize> =
             if downwards { (0..rows.len()).rev().collect() } else { (0..rows.len()).collect() };
         for row in order {
             let middle = |n: usize| {
-                let beside = if downwards { &above[n] } else { &places[n].below };
-                let sum: i64 = beside.iter().map(|&m| centre(&places[m])).sum();
-                if beside.is_empty() { centre(&places[n]) } else { sum / beside.len() as i64 }
+                let beside = if downwards { &above[n] } else { &nodes[n].below };
+                let sum: i64 = beside.iter().map(|&m| centre(&nodes[m])).sum();
+                if beside.is_empty() { centre(&nodes[n]) } else { sum / beside.len() as i64 }
             };
             let wished: BTreeMap<usize, i64> = rows[row].iter().map(|&n| (n, middle(n))).collect();
             rows[row].sort_by_key(|n| wished[n]);
-            settle(places, &rows[row], &wished);
+            settle(nodes, &rows[row], &wished);
         }
     }
-    let left = places.iter().map(|place| place.x).min().unwrap_or(0);
-    places.iter_mut().for_each(|place| place.x += MARGIN - left);
+    let left = nodes.iter().map(|node| node.x).min().unwrap_or(0);
+    nodes.iter_mut().for_each(|node| node.x += MARGIN - left);
 }
 
-fn centre(place: &Place) -> i64 {
-    place.x + place.width / 2
+fn centre(node: &Node) -> i64 {
+    node.x + node.width / 2
 }
 
 /// Places the nodes of every layer from the left.
-fn spread(places: &mut [Place], rows: &[Vec<usize>]) {
+fn spread(nodes: &mut [Node], rows: &[Vec<usize>]) {
     for row in rows {
         let mut x = 0;
         for &n in row {
-            places[n].x = x;
-            x += places[n].width + GAP;
+            nodes[n].x = x;
+            x += nodes[n].width + GAP;
         }
     }
 }
 
 /// Places the nodes of a layer, in their order, as near to the desired positions as their widths
 /// allow.
-fn settle(places: &mut [Place], row: &[usize], wished: &BTreeMap<usize, i64>) {
+fn settle(nodes: &mut [Node], row: &[usize], wished: &BTreeMap<usize, i64>) {
     let mut least = i64::MIN / 2;
     let mut shift = 0;
     for &n in row {
-        let wish = wished[&n] - places[n].width / 2;
-        places[n].x = wish.max(least);
-        shift += places[n].x - wish;
-        least = places[n].x + places[n].width + GAP;
+        let wish = wished[&n] - nodes[n].width / 2;
+        nodes[n].x = wish.max(least);
+        shift += nodes[n].x - wish;
+        least = nodes[n].x + nodes[n].width + GAP;
     }
     // Nodes that were pushed to the right move back together, so that the layer keeps its middle.
     let back = shift / row.len().max(1) as i64;
-    row.iter().for_each(|&n| places[n].x -= back);
+    row.iter().for_each(|&n| nodes[n].x -= back);
 }
 
 fn draw(imports: &Imports) -> String {
-    let (mut places, mut rows) = placed(imports);
-    arrange(&mut places, &mut rows);
-    let width = places.iter().map(|place| place.x + place.width).max().unwrap_or(0) + MARGIN;
+    let (mut nodes, mut rows) = layout(imports);
+    arrange(&mut nodes, &mut rows);
+    let width = nodes.iter().map(|node| node.x + node.width).max().unwrap_or(0) + MARGIN;
     let y = |layer: usize| MARGIN + (rows.len() - 1 - layer) as i64 * STEP;
     let height = y(0) + HEIGHT + MARGIN;
     let mut svg = format!(
@@ -190,20 +190,20 @@ fn draw(imports: &Imports) -> String {
          <path d=\"M0 0 8 4 0 8z\" fill=\"#789\"/></marker></defs>\n\
          <g fill=\"none\" stroke=\"#789\" stroke-width=\"1.2\">\n"
     );
-    for place in places.iter().filter(|place| place.name.is_some()) {
-        for &lower in &place.below {
-            let _ = writeln!(svg, "{}", arrow(&places, place, lower, &y));
+    for node in nodes.iter().filter(|node| node.name.is_some()) {
+        for &lower in &node.below {
+            let _ = writeln!(svg, "{}", arrow(&nodes, node, lower, &y));
         }
     }
     svg += "</g>\n<g font-family=\"sans-serif\" font-size=\"14\" text-anchor=\"middle\">\n";
-    for place in &places {
-        let Some(name) = &place.name else { continue };
-        let (x, top, width) = (place.x, y(place.layer), place.width);
+    for node in &nodes {
+        let Some(name) = &node.name else { continue };
+        let (x, top, width) = (node.x, y(node.layer), node.width);
         let _ = writeln!(
             svg,
             "<rect x=\"{x}\" y=\"{top}\" width=\"{width}\" height=\"{HEIGHT}\" rx=\"6\" fill=\"#eef3f8\" stroke=\"#345\"/>\
              <text x=\"{}\" y=\"{}\" fill=\"#123\">{name}</text>",
-            centre(place),
+            centre(node),
             top + 20
         );
     }
@@ -211,22 +211,22 @@ fn draw(imports: &Imports) -> String {
 }
 
 /// The arrow from a crate, around the nodes between, to an imported crate.
-fn arrow(places: &[Place], from: &Place, first: usize, y: &impl Fn(usize) -> i64) -> String {
+fn arrow(nodes: &[Node], from: &Node, first: usize, y: &impl Fn(usize) -> i64) -> String {
     let (mut x, mut at) = (centre(from), y(from.layer) + HEIGHT);
     let mut path = format!("<path d=\"M{x} {at}");
     let mut next = first;
     loop {
-        let place = &places[next];
-        let (to, top) = (centre(place), y(place.layer));
+        let node = &nodes[next];
+        let (to, top) = (centre(node), y(node.layer));
         let middle = (at + top) / 2;
         let _ = write!(path, "C{x} {middle} {to} {middle} {to} {top}");
         (x, at) = (to, top);
-        match place.name {
+        match node.name {
             Some(_) => return path + "\" marker-end=\"url(#tip)\"/>",
             None => {
                 at += HEIGHT;
                 let _ = write!(path, "V{at}");
-                next = place.below[0];
+                next = node.below[0];
             }
         }
     }

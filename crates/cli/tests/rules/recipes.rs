@@ -14,8 +14,8 @@ struct Recipe {
     words: &'static [&'static str],
     /// The example's own files, and its limits or options elsewhere.
     own: &'static [&'static str],
-    /// Maximum number of places.
-    places_max: usize,
+    /// Maximum number of files.
+    files_max: usize,
 }
 
 const RECIPES: [Recipe; 9] = [
@@ -24,56 +24,56 @@ const RECIPES: [Recipe; 9] = [
         words: &["websocket", "WebSocket", "Ws", "listen_websocket", "WEBSOCKET_PORT", "BadWebSocket"],
         // NFD's configuration has a section of that name.
         own: &["crates/io/src/websocket/", "crates/cli/src/nfd_conf/faces.rs"],
-        places_max: 4,
+        files_max: 4,
     },
     Recipe {
         title: "### A strategy",
         words: &["round_robin", "RoundRobin"],
         own: &["crates/forwarder/src/strategy/round_robin.rs"],
-        places_max: 2,
+        files_max: 2,
     },
     Recipe {
         title: "### A cache policy",
         words: &["sieve", "Sieve"],
         own: &["crates/forwarder/src/cs/policy/sieve"],
-        places_max: 1,
+        files_max: 1,
     },
     Recipe {
         title: "### A command",
         words: &["Peek"],
         own: &["crates/cli/src/commands/peek.rs"],
-        places_max: 2,
+        files_max: 2,
     },
     Recipe {
         title: "### A service",
         words: &["Readvertise", "Readvertiser"],
         // Its configuration key belongs to another recipe.
         own: &["crates/daemon/src/services/readvertise.rs", "crates/daemon/src/config/"],
-        places_max: 1,
+        files_max: 1,
     },
     Recipe {
         title: "### A limit",
         words: &["dead_nonces_max"],
         own: &["crates/forwarder/src/dead_nonces.rs", "crates/sim/src/node.rs"],
-        places_max: 3,
+        files_max: 3,
     },
     Recipe {
         title: "### A counter",
         words: &["OtherNetwork"],
         own: &["crates/discovery/src/receive.rs"],
-        places_max: 1,
+        files_max: 1,
     },
     Recipe {
         title: "### A dataset",
         words: &["BptList"],
         own: &["crates/client/src/bindings.rs"],
-        places_max: 4,
+        files_max: 4,
     },
     Recipe {
         title: "### An experiment",
         words: &["linear_video", "LinearVideo"],
         own: &["experiments/src/linear_video/"],
-        places_max: 3,
+        files_max: 3,
     },
 ];
 
@@ -81,16 +81,16 @@ fn contributing() -> String {
     fs::read_to_string(root().join("CONTRIBUTING.md")).expect("CONTRIBUTING.md is there")
 }
 
-/// The numbered places of a recipe.
-fn places(text: &str, title: &str) -> BTreeSet<String> {
+/// The numbered files of a recipe.
+fn listed_files(text: &str, title: &str) -> BTreeSet<String> {
     let after = text.split_once(title).unwrap_or_else(|| panic!("no recipe '{title}'")).1;
     let recipe = after.split("\n###").next().unwrap_or_default();
-    let place = |line: &str| {
+    let listed_file = |line: &str| {
         let (number, rest) = line.split_once(". `")?;
         number.parse::<u32>().ok()?;
         Some(rest.split_once('`')?.0.to_owned())
     };
-    recipe.lines().filter_map(place).collect()
+    recipe.lines().filter_map(listed_file).collect()
 }
 
 /// Returns true if a line of code, tests apart, has one of `words`.
@@ -112,10 +112,10 @@ fn search(folder: &Path, recipe: &Recipe, found: &mut BTreeSet<String>) {
                 search(&path, recipe, found);
             }
         } else if name.ends_with(".rs") && name != "tests.rs" {
-            let place = path.strip_prefix(root()).expect("below the root").display().to_string();
-            let is_own = recipe.own.iter().any(|own| place.starts_with(own));
+            let file = path.strip_prefix(root()).expect("below the root").display().to_string();
+            let is_own = recipe.own.iter().any(|own| file.starts_with(own));
             if !is_own && has_word(&fs::read_to_string(&path).expect("UTF-8"), recipe.words) {
-                found.insert(place);
+                found.insert(file);
             }
         }
     }
@@ -129,9 +129,9 @@ fn recipe_examples_touch_the_listed_places() {
         for folder in ["crates", "experiments/src"] {
             search(&root().join(folder), recipe, &mut found);
         }
-        let listed = places(&text, recipe.title);
+        let listed = listed_files(&text, recipe.title);
         assert_eq!(found, listed, "{}: the files of its example, and the listed files", recipe.title);
-        assert!(listed.len() <= recipe.places_max, "{}: at most {}", recipe.title, recipe.places_max);
+        assert!(listed.len() <= recipe.files_max, "{}: at most {}", recipe.title, recipe.files_max);
     }
 }
 

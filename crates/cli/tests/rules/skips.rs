@@ -13,8 +13,8 @@ fn only_the_testkit_skips_tests() {
     let mut found = Vec::new();
     each_source(&mut |name, text| {
         let is_exception = EXCEPTIONS.iter().any(|folder| name.starts_with(folder));
-        let places = text.lines().enumerate().filter(|(_, text)| !is_exception && text.contains(&line));
-        found.extend(places.map(|(n, _)| format!("{name}:{}", n + 1)));
+        let matching = text.lines().enumerate().filter(|(_, text)| !is_exception && text.contains(&line));
+        found.extend(matching.map(|(n, _)| format!("{name}:{}", n + 1)));
     });
     assert!(found.is_empty(), "call `namely_testkit::skip` with the need:\n{}", found.join("\n"));
 }

@@ -36,7 +36,7 @@ pub struct Catalogue {
     control: Option<Box<dyn CongestionControl>>,
     next: usize,
     /// Time of sending of each outstanding Interest.
-    asked: BTreeMap<Vec<u8>, u64>,
+    pending: BTreeMap<Vec<u8>, u64>,
     path: Path,
     /// Time until which a mark belongs to a congestion event that was handled already.
     deaf_until_ns: u64,
@@ -67,7 +67,7 @@ impl Catalogue {
             interval_ns,
             control,
             next: 0,
-            asked: BTreeMap::new(),
+            pending: BTreeMap::new(),
             path: Path::default(),
             deaf_until_ns: 0,
             window_sum: 0,
@@ -82,7 +82,7 @@ impl Catalogue {
 
     /// Returns true if every name was requested and answered.
     pub fn is_done(&self) -> bool {
-        self.next == self.names.len() && self.asked.is_empty()
+        self.next == self.names.len() && self.pending.is_empty()
     }
 
     /// Returns Data per second from the first to the last.
@@ -95,18 +95,18 @@ impl Catalogue {
         self.window_sum as f64 / self.data.max(1) as f64
     }
 
-    fn ask(&mut self, context: &mut Context<'_>) {
+    fn send_next(&mut self, context: &mut Context<'_>) {
         let Some(name) = self.names.get(self.next) else { return };
         self.next += 1;
-        self.asked.insert(name.as_name().as_bytes().to_vec(), context.now_ns());
+        self.pending.insert(name.as_name().as_bytes().to_vec(), context.now_ns());
         let nonce = context.random().nonce();
         context.send(InterestBuilder::new(name.clone()).nonce(nonce).lifetime_ms(LIFETIME_MS).build());
     }
 
     fn fill_window(&mut self, context: &mut Context<'_>) {
         let window = self.control.as_ref().map_or(0, |control| control.window());
-        while self.asked.len() < window && self.next < self.names.len() {
-            self.ask(context);
+        while self.pending.len() < window && self.next < self.names.len() {
+            self.send_next(context);
         }
     }
 
@@ -142,8 +142,8 @@ impl Behaviour for Catalogue {
             return;
         }
         let Ok(data) = DataView::parse(&packet.packet) else { return };
-        let was_full = self.control.as_ref().is_some_and(|control| self.asked.len() >= control.window());
-        let Some(asked_ns) = self.asked.remove(data.name.as_bytes()) else { return };
+        let was_full = self.control.as_ref().is_some_and(|control| self.pending.len() >= control.window());
+        let Some(sent_ns) = self.pending.remove(data.name.as_bytes()) else { return };
         let (now_ns, is_marked) = (context.now_ns(), packet.headers.is_marked());
         if self.data == 0 {
             self.first_ns = now_ns;
@@ -151,13 +151,13 @@ impl Behaviour for Catalogue {
         self.last_ns = now_ns;
         self.data += 1;
         self.marked += u64::from(is_marked);
-        self.rtt_ns.saturating_record(now_ns - asked_ns);
-        self.adapt(is_marked, now_ns - asked_ns, was_full, now_ns);
+        self.rtt_ns.saturating_record(now_ns - sent_ns);
+        self.adapt(is_marked, now_ns - sent_ns, was_full, now_ns);
         self.fill_window(context);
     }
 
     fn wake(&mut self, context: &mut Context<'_>) {
-        self.ask(context);
+        self.send_next(context);
         if self.next < self.names.len() {
             context.wake_at(context.now_ns() + self.interval_ns);
         }

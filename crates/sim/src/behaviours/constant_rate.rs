@@ -24,7 +24,7 @@ pub struct ConstantRate {
     catalogue: Option<u64>,
     next: u64,
     /// Time of sending of each outstanding piece.
-    asked: BTreeMap<u64, u64>,
+    pending: BTreeMap<u64, u64>,
     /// Interests sent.
     pub interests: u64,
     /// Data received in time.
@@ -43,7 +43,7 @@ impl ConstantRate {
             interval_ns: 1_000_000_000 / per_second.max(1),
             catalogue: None,
             next: 0,
-            asked: BTreeMap::new(),
+            pending: BTreeMap::new(),
             interests: 0,
             data: 0,
             nacks: 0,
@@ -72,10 +72,10 @@ impl Behaviour for ConstantRate {
             return;
         }
         let Ok(data) = DataView::parse(&packet.packet) else { return };
-        let asked_ns = self.template.piece(data.name).and_then(|piece| self.asked.remove(&piece));
-        if let Some(asked_ns) = asked_ns {
+        let sent_ns = self.template.piece(data.name).and_then(|piece| self.pending.remove(&piece));
+        if let Some(sent_ns) = sent_ns {
             self.data += 1;
-            self.rtt_ns.saturating_record(context.now_ns() - asked_ns);
+            self.rtt_ns.saturating_record(context.now_ns() - sent_ns);
         }
     }
 
@@ -89,9 +89,9 @@ impl Behaviour for ConstantRate {
         self.next += 1;
         let late_ns = now_ns.saturating_sub(LIFETIME_MS * 1_000_000);
         if self.next.is_multiple_of(64) {
-            self.asked.retain(|_, asked_ns| *asked_ns >= late_ns);
+            self.pending.retain(|_, sent_ns| *sent_ns >= late_ns);
         }
-        self.asked.insert(piece, now_ns);
+        self.pending.insert(piece, now_ns);
         self.interests += 1;
         let mut interest = Vec::new();
         self.template.write(piece, false, context.random().nonce(), &mut interest);

@@ -49,9 +49,9 @@ impl Hostile {
     }
 
     fn send_data(&mut self, context: &mut Context<'_>) {
-        let (piece, mut asked) = (context.random().below(self.pieces), Vec::new());
-        self.template.write(piece, false, [0; 4], &mut asked);
-        let Ok(interest) = InterestView::parse(&asked) else { return };
+        let (piece, mut wire) = (context.random().below(self.pieces), Vec::new());
+        self.template.write(piece, false, [0; 4], &mut wire);
+        let Ok(interest) = InterestView::parse(&wire) else { return };
         let builder = DataBuilder::new(interest.name).freshness_ms(LIFETIME_MS);
         self.data += 1;
         context.send(builder.build(b"poison", &SignatureInfo::null()).finish(&[]));

@@ -94,7 +94,7 @@ impl ObjectReader {
         }
     }
 
-    fn ask(&mut self, context: &mut Context<'_>) {
+    fn send_due(&mut self, context: &mut Context<'_>) {
         let now_ns = context.now_ns();
         while self.waiting.len() < self.window && now_ns >= self.next_ns {
             if self.next == self.packets {
@@ -121,15 +121,15 @@ impl ObjectReader {
 
     fn sleep(&self, context: &mut Context<'_>) {
         let has_more = self.next < self.packets || self.come == self.packets;
-        let may_ask = self.waiting.len() < self.window && has_more;
+        let may_send = self.waiting.len() < self.window && has_more;
         let again_ns = self.waiting.values().map(|(_, again_ns)| *again_ns).min().unwrap_or(u64::MAX);
-        context.wake_at(if may_ask { again_ns.min(self.next_ns) } else { again_ns });
+        context.wake_at(if may_send { again_ns.min(self.next_ns) } else { again_ns });
     }
 }
 
 impl Behaviour for ObjectReader {
     fn start(&mut self, context: &mut Context<'_>) {
-        self.ask(context);
+        self.send_due(context);
     }
 
     fn receive(&mut self, packet: &Received<Packet>, context: &mut Context<'_>) {
@@ -138,16 +138,16 @@ impl Behaviour for ObjectReader {
         }
         let Ok(data) = DataView::parse(&packet.packet) else { return };
         let piece = self.templates[self.object].piece(data.name);
-        let Some((asked_ns, _)) = piece.and_then(|piece| self.waiting.remove(&piece)) else { return };
+        let Some((sent_ns, _)) = piece.and_then(|piece| self.waiting.remove(&piece)) else { return };
         self.come += 1;
         self.objects += u64::from(self.come == self.packets);
         let now_ns = context.now_ns();
         if now_ns >= self.measured_from_ns {
             self.data += 1;
             self.octets += data.content.len() as u64;
-            self.delay_ns += now_ns - asked_ns;
+            self.delay_ns += now_ns - sent_ns;
         }
-        self.ask(context);
+        self.send_due(context);
     }
 
     fn wake(&mut self, context: &mut Context<'_>) {
@@ -161,6 +161,6 @@ impl Behaviour for ObjectReader {
             self.retransmissions += 1;
             self.send(piece, context);
         }
-        self.ask(context);
+        self.send_due(context);
     }
 }

@@ -45,7 +45,7 @@ pub struct VipAgent {
     begins_ns: Option<u64>,
     period_ns: u64,
     /// VIPs that were reported to the plane, for each object.
-    told: Vec<u64>,
+    reported: Vec<u64>,
     slot: u64,
     /// Lookups in the node's content store for packets of the exchange.
     pub looked_up: u64,
@@ -60,7 +60,7 @@ impl VipAgent {
     /// Creates the agent of a router whose neighbors are behind these faces. `room`: octets of
     /// each object in the content store.
     pub fn new(vip: Vip, period_ms: u32, neighbours: Vec<FaceId>, demand: Demand, room: Option<u64>) -> Self {
-        let told = vec![0; vip.objects().len()];
+        let reported = vec![0; vip.objects().len()];
         VipAgent {
             vip,
             neighbours,
@@ -69,7 +69,7 @@ impl VipAgent {
             disk: None,
             begins_ns: None,
             period_ns: u64::from(period_ms) * crate::MS,
-            told,
+            reported,
             slot: 0,
             looked_up: 0,
             octets: 0,
@@ -87,8 +87,8 @@ impl VipAgent {
     }
 
     /// Returns the VIPs of local demand, from counted Interests, before amplification.
-    pub fn asked(&self) -> u64 {
-        self.told.iter().sum()
+    pub fn local_demand(&self) -> u64 {
+        self.reported.iter().sum()
     }
 
     /// Sets the start of the first slot.
@@ -115,25 +115,25 @@ impl VipAgent {
     }
 
     fn tick(&mut self, context: &mut Context<'_>) {
-        self.ask(context);
+        self.report_demand(context);
         let mut out = Vec::new();
         let at_ns = self.vip.tick(context.now_ns(), Self::wall_us(context), &mut out);
         self.carry_out(out, context);
         if self.vip.slot() != self.slot {
             self.slot = self.vip.slot();
-            self.tell(context);
+            self.apply_plan(context);
         }
         context.wake_at(at_ns);
     }
 
     /// Reports the demand to the plane.
-    fn ask(&mut self, context: &Context<'_>) {
+    fn report_demand(&mut self, context: &Context<'_>) {
         match &mut self.demand {
             Demand::Counted { packets } => {
-                for (k, told) in self.told.iter_mut().enumerate() {
-                    let asked = context.forwarder().objects().requests(k as u32) * UNIT / (*packets).max(1);
-                    self.vip.plane_mut().add_demand(k, asked - *told);
-                    *told = asked;
+                for (k, reported) in self.reported.iter_mut().enumerate() {
+                    let counted = context.forwarder().objects().asked(k as u32) * UNIT / (*packets).max(1);
+                    self.vip.plane_mut().ask(k, counted - *reported);
+                    *reported = counted;
                 }
             }
             Demand::Scripted(slots) => {
@@ -147,18 +147,18 @@ impl VipAgent {
     }
 
     /// Sets directions and cache plans in the forwarder.
-    fn tell(&mut self, context: &mut Context<'_>) {
+    fn apply_plan(&mut self, context: &mut Context<'_>) {
         let plane = self.vip.plane();
         for (k, score) in plane.scores().iter().enumerate() {
             let face = plane.direction(k).map(|b| self.neighbours[b]);
             context.forwarder().objects().direct(k as u32, face);
             if let Some(octets) = self.room {
-                let plan = ObjectPlan { placement: self.place(k), worth: *score, octets };
+                let plan = ObjectPlan { place: self.tier(k), worth: *score, octets };
                 context.forwarder().objects().plan(k as u32, plan);
             }
         }
         if let Some(names) = &self.disk {
-            let is_planned = |(k, _): &(usize, &Name)| self.place(*k) == ObjectPlacement::Tier;
+            let is_planned = |(k, _): &(usize, &Name)| self.tier(*k) == ObjectPlacement::Tier;
             let planned = names.iter().enumerate().filter(is_planned).map(|(_, name)| name.clone());
             context.disk_plan(planned.collect());
         }
@@ -172,7 +172,7 @@ impl VipAgent {
     }
 
     /// Returns the tier for an object's Data.
-    fn place(&self, k: usize) -> ObjectPlacement {
+    fn tier(&self, k: usize) -> ObjectPlacement {
         let plane = self.vip.plane();
         match (plane.placed()[k], &self.disk) {
             // An arriving object is admitted if its worth exceeds that of the cached ones.

@@ -143,8 +143,8 @@ impl Faults {
 
     /// Runs the simulation.
     pub fn run(&self) -> Outcome {
-        let place = NdiseTopology::Multipath;
-        let of = Ndise { warm_ns: 0, slot: SLOT, ..Ndise::new(place, self.arm, self.seed) };
+        let topology = NdiseTopology::Multipath;
+        let of = Ndise { warm_ns: 0, slot: SLOT, ..Ndise::new(topology, self.arm, self.seed) };
         let mut run = Run { net: NdiseNetwork::new(&of), books: VipAccounting::default(), life: 0 };
         let quarter = self.quarter_slots;
         run.go_on(quarter);
@@ -221,7 +221,7 @@ impl Run {
 
     /// Returns both directions of the links from the forwarder to nodes that `is_wanted` selects.
     fn ports(&self, is_wanted: impl Fn(usize) -> bool) -> Vec<LinkEndId> {
-        let wires = self.net.of.place.wires();
+        let wires = self.net.of.topology.wires();
         let ends = |(a, b)| a == FORWARDER && is_wanted(b) || b == FORWARDER && is_wanted(a);
         let wanted = wires.iter().zip(&self.net.ports).filter(|(wire, _)| ends((wire.0, wire.1)));
         wanted.flat_map(|(_, port)| [*port, self.net.network.back(*port)]).collect()
@@ -268,8 +268,8 @@ impl Run {
     /// Returns the VIPs on their way from `a` to `b`: those that `b` has entered, and those that it
     /// has not.
     fn under_way(&self, a: usize, b: usize) -> (u64, u64) {
-        let place = |of: usize, n: usize| self.net.neighbours[of].iter().position(|(m, ..)| *m == n);
-        let (Some(to), Some(from)) = (place(a, b), place(b, a)) else { return (0, 0) };
+        let index = |of: usize, n: usize| self.net.neighbours[of].iter().position(|(m, ..)| *m == n);
+        let (Some(to), Some(from)) = (index(a, b), index(b, a)) else { return (0, 0) };
         let (Some(a), Some(b)) = (self.net.agent(a), self.net.agent(b)) else { return (0, 0) };
         let known = b.vip().neighbour(from).filter(|known| known.boot == Some(a.vip().boot()));
         let entered = known.map_or(0, |known| known.entered);
@@ -284,7 +284,7 @@ impl Run {
         let Some(vip) = self.net.agent(FORWARDER).map(VipAgent::vip) else { return };
         let (totals, counted) = (vip.plane().totals(), counted(vip));
         let amplification = u64::from(self.net.of.slot.1);
-        let asked = self.net.agent(FORWARDER).map_or(0, VipAgent::asked) * amplification;
+        let asked = self.net.agent(FORWARDER).map_or(0, VipAgent::local_demand) * amplification;
         let neighbours = self.net.neighbours[FORWARDER].iter().map(|(m, ..)| *m);
         let (mut never_entered, mut twice_max) = (0, 0);
         for m in neighbours {
@@ -305,11 +305,11 @@ impl Run {
     fn is_exchanging(&self) -> bool {
         let now_ns = self.net.network.now_ns();
         let uses = |a: usize, b: usize| {
-            let place = self.net.neighbours[a].iter().position(|(m, ..)| *m == b);
-            let (Some(place), Some(a), Some(b)) = (place, self.net.agent(a), self.net.agent(b)) else {
+            let index = self.net.neighbours[a].iter().position(|(m, ..)| *m == b);
+            let (Some(index), Some(a), Some(b)) = (index, self.net.agent(a), self.net.agent(b)) else {
                 return false;
             };
-            let known = a.vip().neighbour(place);
+            let known = a.vip().neighbour(index);
             known.is_some_and(|known| known.boot == Some(b.vip().boot()) && known.fresh_until_ns >= now_ns)
         };
         let mut neighbours = self.net.neighbours[FORWARDER].iter().map(|(m, ..)| *m);
@@ -328,7 +328,7 @@ impl Run {
             let totals = agent.vip().plane().totals();
             entered += totals.entered;
             departed += totals.departed;
-            asked += agent.asked() * amplification;
+            asked += agent.local_demand() * amplification;
             coming += nodes.clone().map(|b| self.under_way(n, b).1).sum::<u64>();
         }
         // A VIP that was sent, and is neither under way nor lost, was entered at the other end or

@@ -75,7 +75,7 @@ fn disk_text(disk: &CsDiskStatus) -> Vec<String> {
             octets_text(disk.octets_max),
             octets_text(disk.memory_octets)
         ),
-        format!("hits      {}{}", n("hits"), share_text(n("hits"), asked(disk), "of misses in memory")),
+        format!("hits      {}{}", n("hits"), share_text(n("hits"), lookups(disk), "of misses in memory")),
         format!(
             "bypassed  {} not on disk, {} busy; {} writes skipped",
             n("bypassed_filter"),
@@ -129,13 +129,14 @@ fn disk_json(disk: &CsDiskStatus) -> Value {
     json!({
         "folder": disk.folder, "engine": disk.engine, "trouble": disk.trouble, "records": disk.records,
         "octets": disk.octets, "octets_max": disk.octets_max, "memory_octets": disk.memory_octets,
-        "hit_ratio": ratio(disk.count("hits"), asked(disk)), "pending": disk.pending, "threshold": disk.threshold,
-        "admission": disk.admission, "queue": disk.queue, "pinned": pinned, "counters": counters,
+        "hit_ratio": ratio(disk.count("hits"), lookups(disk)), "pending": disk.pending,
+        "threshold": disk.threshold, "admission": disk.admission, "queue": disk.queue, "pinned": pinned,
+        "counters": counters,
     })
 }
 
 /// Returns the number of Interests that reached the disk.
-fn asked(disk: &CsDiskStatus) -> u64 {
+fn lookups(disk: &CsDiskStatus) -> u64 {
     let outcomes =
         ["hits", "misses", "bypassed_filter", "false_positives", "bypassed_reads", "refused_reads", "stale"];
     outcomes.iter().map(|label| disk.count(label)).sum()

@@ -50,7 +50,7 @@ impl Load {
                 )
                 .hint("unload it first with `namely kernel unload`"));
             }
-            tell(ctx, None, true);
+            report(ctx, None, true);
             return Ok(());
         }
         let parameters = self.parameters.join(" ");
@@ -59,12 +59,12 @@ impl Load {
             Some(file) => load(file, &parameters)?,
             None => modprobe(&self.parameters)?,
         }
-        tell(ctx, file.as_deref(), false);
+        report(ctx, file.as_deref(), false);
         Ok(())
     }
 }
 
-fn tell(ctx: &Context<'_>, file: Option<&Path>, existed: bool) {
+fn report(ctx: &Context<'_>, file: Option<&Path>, existed: bool) {
     let family = module::family();
     let from = file.map(|file| file.display().to_string());
     ctx.out.answer(

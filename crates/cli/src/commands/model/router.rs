@@ -153,8 +153,8 @@ impl Router {
 }
 
 fn of_stage(measured: &Measured, stage: Stage) -> [Cell; 2] {
-    let place = stage as usize;
-    let of = |values: &[f64], digits| values.get(place).map_or(Cell::None, |x| Cell::Real(*x, digits));
+    let index = stage as usize;
+    let of = |values: &[f64], digits| values.get(index).map_or(Cell::None, |x| Cell::Real(*x, digits));
     [of(&measured.utilisation, 4), of(&measured.packets_mean, 3)]
 }
 

@@ -44,8 +44,8 @@ impl Costs {
             let is = |(scenario, metric): &(&str, &str)| {
                 value["scenario"] == *scenario && value["metric"] == *metric
             };
-            if let Some(place) = WANTED.iter().position(is) {
-                medians[place] = value["median"].as_f64().filter(|ns| ns.is_finite() && *ns > 0.0);
+            if let Some(index) = WANTED.iter().position(is) {
+                medians[index] = value["median"].as_f64().filter(|ns| ns.is_finite() && *ns > 0.0);
             }
         }
         let scenarios = WANTED.map(|(scenario, _)| scenario).join(",");

@@ -71,14 +71,14 @@ pub(super) fn heading(rates: &Rates) -> Vec<String> {
         format!("PIT {} pending, FIB {} prefixes, satisfied {satisfied}", h.pit_entries, h.fib_entries),
     ];
     lines.extend(h.tiers.iter().map(|tier| {
-        let asked = tier.hits + tier.misses;
-        let ratio = if asked > 0.0 { format!("{:.0} %", tier.hits / asked * 100.0) } else { "-".into() };
+        let lookups = tier.hits + tier.misses;
+        let ratio = if lookups > 0.0 { format!("{:.0} %", tier.hits / lookups * 100.0) } else { "-".into() };
         let held = octets_text(tier.octets);
         format!(
             "content store, {}: {} Data, {held}, hits {ratio} of {} a second",
             tier.name,
             tier.entries,
-            short(asked)
+            short(lookups)
         )
     }));
     let turns: Vec<String> = turns.collect();

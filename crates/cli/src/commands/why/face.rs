@@ -121,7 +121,7 @@ fn silence_of(face: &FaceStatus) -> Option<Trouble> {
 }
 
 impl FaceFacts {
-    pub(super) fn ask(router: &mut Client, face: &str) -> Result<Self, Failure> {
+    pub(super) fn query(router: &mut Client, face: &str) -> Result<Self, Failure> {
         let id = router.find_face(face)?;
         let found = router.faces()?.into_iter().find(|face| face.face_id == id);
         let Some(found) = found else { return Err(ClientError::NoSuchFace(face.to_owned()).into()) };

@@ -46,11 +46,11 @@ impl NamePath {
     fn of(
         name: &Name,
         first: &str,
-        mut ask: impl FnMut(u8) -> Result<HopOutcome, ClientError>,
+        mut query: impl FnMut(u8) -> Result<HopOutcome, ClientError>,
     ) -> Result<Self, ClientError> {
         let (mut hops, mut uri) = (Vec::new(), Some(first.to_owned()));
         for number in 1..=HOP_LIMIT_MAX {
-            let answer = match ask(number)? {
+            let answer = match query(number)? {
                 HopOutcome::Refused(reason) => {
                     let verdict = refused(name, number, uri.as_deref(), reason);
                     return Ok(NamePath { hops: without_silent_end(hops), verdict });
@@ -67,7 +67,7 @@ impl NamePath {
             }
             if hops.iter().rev().take_while(|hop| hop.answer.is_none()).count() >= SILENT_MAX {
                 let hops = without_silent_end(hops);
-                let verdict = silent(name, hops.last().map(|hop| hop.place()).unwrap_or_default());
+                let verdict = silent(name, hops.last().map(|hop| hop.label()).unwrap_or_default());
                 return Ok(NamePath { hops, verdict });
             }
         }
@@ -93,7 +93,7 @@ fn without_silent_end(mut hops: Vec<Hop>) -> Vec<Hop> {
 }
 
 impl Hop {
-    fn place(&self) -> String {
+    fn label(&self) -> String {
         match &self.uri {
             // The text is escaped, because it is from a router whose identity is not verified.
             Some(uri) => format!("hop {}, {}", self.number, Plain::new(uri)),
@@ -128,18 +128,18 @@ impl Hop {
 
     /// Returns the verdict at the last router.
     fn end(&self, name: &Name) -> Verdict {
-        let place = self.place();
+        let label = self.label();
         let answer = self.answer.as_ref();
         match answer.map(|answer| (&answer.prefix, answer.next.is_empty())) {
             Some((None, _)) => {
-                Verdict::new("no_route", format!("it reaches {place}, where no route leads to it"))
+                Verdict::new("no_route", format!("it reaches {label}, where no route leads to it"))
                     .hint(format!("there, `namely route add {name} FACE`, or start its producer"))
             }
             Some((Some(prefix), true)) => {
-                Verdict::new("nobody", format!("it reaches {place}, where {prefix} has no next hop but back"))
+                Verdict::new("nobody", format!("it reaches {label}, where {prefix} has no next hop but back"))
                     .hint(format!("there, `namely why {name}` shows more"))
             }
-            _ => Verdict::new("ok", format!("it reaches an application at {place}")),
+            _ => Verdict::new("ok", format!("it reaches an application at {label}")),
         }
     }
 }
@@ -166,8 +166,8 @@ fn refused(name: &Name, number: u8, uri: Option<&str>, reason: NackReason) -> Ve
     }
 }
 
-fn silent(name: &Name, place: String) -> Verdict {
-    let text = format!("{place} does not answer: it may not, or its answers do not arrive");
+fn silent(name: &Name, label: String) -> Verdict {
+    let text = format!("{label} does not answer: it may not, or its answers do not arrive");
     Verdict::new("no_answer", text).hint(format!(
         "set authorization.explain_to_network there, if it is namely's router; or run `namely why {name}` on it"
     ))

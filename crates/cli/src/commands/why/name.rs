@@ -31,7 +31,7 @@ pub(super) struct NameFacts {
 }
 
 impl NameFacts {
-    pub(super) fn ask(router: &mut Client, name: &Name) -> Result<Self, ClientError> {
+    pub(super) fn query(router: &mut Client, name: &Name) -> Result<Self, ClientError> {
         let explained = router.explain(name)?;
         let own_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
         let router_ms = router.status()?.current_ms;
@@ -133,12 +133,12 @@ impl NameFacts {
     fn route(&self) -> String {
         let Some(prefix) = &self.explained.prefix else {
             let discovery = self.explained.discovery.len() as u64;
-            let asked = if self.learns() && discovery > 0 {
+            let discovery_note = if self.learns() && discovery > 0 {
                 format!("; self-learning asks {}", count(discovery, "link"))
             } else {
                 String::new()
             };
-            return format!("none leads to it{asked}");
+            return format!("none leads to it{discovery_note}");
         };
         let routes = self.explained.routes.iter().map(|of| {
             let left = of.route.expiration_period_ms.map(|ms| format!(", ends in {}", time_text(ms)));

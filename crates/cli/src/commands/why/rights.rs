@@ -46,7 +46,7 @@ struct SigningKey {
 /// The router's data about the right.
 #[derive(Debug)]
 pub(super) struct RightFacts {
-    pub(super) asked: IntendedCommand,
+    pub(super) intended: IntendedCommand,
     uid: Option<u64>,
     /// The decision by the rules for users.
     right: Option<ExplainedRight>,
@@ -125,27 +125,27 @@ fn key_of(signer: &Signer) -> Option<Name> {
 }
 
 impl RightFacts {
-    pub(super) fn ask(
+    pub(super) fn query(
         router: &mut Client,
-        asked: IntendedCommand,
+        intended: IntendedCommand,
         signing: Signing,
     ) -> Result<Self, ClientError> {
-        let about = asked.name().cloned().unwrap_or_default();
+        let about = intended.name().cloned().unwrap_or_default();
         let explained = match router.explain(&about) {
             // The router reports no user to another machine, where only signatures count.
             Err(ClientError::NotForYou) => Explained::default(),
             explained => explained?,
         };
-        let command = asked.query().queried_command().map(|command| command.to_string());
+        let command = intended.query().queried_command().map(|command| command.to_string());
         let right = explained.rights.into_iter().find(|right| Some(&right.command) == command.as_ref());
         let key = signing.key;
         let signed = match (&key, &right) {
             // Without a key, commands have a digest, which gives no right beyond those of the user.
             (None, Some(_)) => None,
-            _ => query_signed(router, &asked)?,
+            _ => query_signed(router, &intended)?,
         };
         let by = router.connection().uri().clone();
-        Ok(RightFacts { asked, uid: explained.uid, right, signed, key, by })
+        Ok(RightFacts { intended, uid: explained.uid, right, signed, key, by })
     }
 
     pub(super) fn steps(&self) -> Vec<Step> {
@@ -172,16 +172,16 @@ impl RightFacts {
     }
 
     pub(super) fn verdict(&self) -> Verdict {
-        let asked = &self.asked;
-        let is_reserved = asked.name().is_some_and(|name| {
+        let intended = &self.intended;
+        let is_reserved = intended.name().is_some_and(|name| {
             [Scope::Localhost, Scope::Localhop].iter().any(|s| s.prefix().is_prefix_of(name.as_name()))
         });
         let Some(right) = self.signed.as_ref().or(self.right.as_ref()) else {
-            let text = format!("whether you may {asked} is unknown before the command is sent");
+            let text = format!("whether you may {intended} is unknown before the command is sent");
             return Verdict::new("not_told", text).hint("send the command: a refusal has the reason");
         };
         if right.is_allowed {
-            let verdict = Verdict::new("ok", format!("the router's policy allows you to {asked}"));
+            let verdict = Verdict::new("ok", format!("the router's policy allows you to {intended}"));
             // With a right of the user, no key is needed.
             let is_user_allowed = self.right.as_ref().is_some_and(|right| right.is_allowed);
             let key = self.key.as_ref().filter(|_| !is_user_allowed);
@@ -195,7 +195,7 @@ impl RightFacts {
             };
         }
         if is_reserved {
-            let text = format!("no user may {asked}: the router would refuse it");
+            let text = format!("no user may {intended}: the router would refuse it");
             return Verdict::new("not_allowed", text).hint("choose another prefix");
         }
         let is_unix = matches!(self.by, FaceUri::Unix(_));
@@ -203,7 +203,7 @@ impl RightFacts {
             (Some(signed), Some(key)) if key.is_chosen || !is_unix => self.key_verdict(signed, key),
             (Some(signed), None) if self.right.is_none() => Verdict::new(
                 "not_signed",
-                format!("the router would refuse to let you {asked}: {}", signed.why),
+                format!("the router would refuse to let you {intended}: {}", signed.why),
             )
             .hint("make a key (`namely key new IDENTITY`) and have a rule name its certificate: `[[authorization.key]]`"),
             _ => self.user_verdict(is_unix),
@@ -212,13 +212,13 @@ impl RightFacts {
 
     /// Returns the verdict if the rules for users decide, and none of them allows the command.
     fn user_verdict(&self, is_unix: bool) -> Verdict {
-        let asked = &self.asked;
+        let intended = &self.intended;
         let unless = match (&self.key, &self.signed) {
             (Some(_), Some(signed)) => format!("; nor does its signature count: {}", signed.why),
             (Some(key), None) => format!(", unless a rule for the key {} allows it", key.name),
             (None, _) => String::new(),
         };
-        let text = format!("the router would refuse to let you {asked}{unless}");
+        let text = format!("the router would refuse to let you {intended}{unless}");
         let verdict = Verdict::new("not_allowed", text);
         // Over loopback, a rule for the user may not suffice, because authorization.loopback limits
         // the rights of all users.
@@ -227,7 +227,7 @@ impl RightFacts {
                 .hint("use the router's Unix socket; `namely why` over it shows if a rule is missing there");
         }
         let uid = self.uid.map_or_else(|| "UID".into(), |uid| uid.to_string());
-        let rule = asked.rule();
+        let rule = intended.rule();
         verdict.hint(format!(
             "add to its namely.toml a rule `[[authorization.user]]` with `user = {uid}` and `{rule}`, \
              and reload it (`systemctl reload namelyd`, or SIGHUP)"
@@ -236,8 +236,8 @@ impl RightFacts {
 
     /// Returns the verdict if the signature decides: its fault, and a remedy.
     fn key_verdict(&self, signed: &ExplainedRight, key: &SigningKey) -> Verdict {
-        let (asked, name) = (&self.asked, &key.name);
-        let mut text = format!("the router would refuse to let you {asked}: {}", signed.why);
+        let (intended, name) = (&self.intended, &key.name);
+        let mut text = format!("the router would refuse to let you {intended}: {}", signed.why);
         let (cause, hint) = match signed.cause.as_str() {
             "need_certificate" => {
                 if let Some(issuer) = &key.issuer {
@@ -245,7 +245,7 @@ impl RightFacts {
                         "; that {issuer} issued its certificate does not count: a rule has to name the key itself"
                     ));
                 }
-                let rule = asked.rule();
+                let rule = intended.rule();
                 let hint = format!(
                     "give its operator the output of `namely cert export {name} > FILE`, for a rule \
                      `[[authorization.key]]` with `certificate = \"FILE\"` and `{rule}` in namely.toml, and a reload"
@@ -261,7 +261,7 @@ impl RightFacts {
             ),
             "key_not_allowed" => (
                 "key_not_allowed",
-                format!("add `{}` to its rule `[[authorization.key]]` in namely.toml, and reload it", asked.rule()),
+                format!("add `{}` to its rule `[[authorization.key]]` in namely.toml, and reload it", intended.rule()),
             ),
             "expired" => (
                 "expired",
@@ -297,8 +297,11 @@ impl RightFacts {
 
 /// Queries the decision on a command with this signature; `None` if the router does not support the
 /// query.
-fn query_signed(router: &mut Client, asked: &IntendedCommand) -> Result<Option<ExplainedRight>, ClientError> {
-    match router.ask_right(asked.query(), asked.name()) {
+fn query_signed(
+    router: &mut Client,
+    intended: &IntendedCommand,
+) -> Result<Option<ExplainedRight>, ClientError> {
+    match router.ask_right(intended.query(), intended.name()) {
         // The router refuses the query itself, so it would refuse the command, too.
         Err(ClientError::Command(CommandError::Refused(refused))) => Ok(Some(ExplainedRight {
             why: refused.text,
@@ -319,10 +322,10 @@ mod tests {
         uri.parse().unwrap()
     }
 
-    fn refused(asked: IntendedCommand) -> RightFacts {
+    fn refused(intended: IntendedCommand) -> RightFacts {
         let right = ExplainedRight { why: "no rule allows it".into(), ..ExplainedRight::default() };
         let by = "unix:///run/namely.sock".parse().unwrap();
-        RightFacts { asked, uid: Some(1000), right: Some(right), signed: None, key: None, by }
+        RightFacts { intended, uid: Some(1000), right: Some(right), signed: None, key: None, by }
     }
 
     fn key(is_chosen: bool) -> Option<SigningKey> {
@@ -374,10 +377,10 @@ mod tests {
             let signed =
                 ExplainedRight { cause: cause.into(), is_allowed, why: "of it".into(), ..Default::default() };
             let by = "tcp4://192.0.2.1:6363".parse().unwrap();
-            let asked = IntendedCommand::Register(name("/lab"));
-            RightFacts { asked, uid: None, right: None, signed: Some(signed), key: key(true), by }
+            let intended = IntendedCommand::Register(name("/lab"));
+            RightFacts { intended, uid: None, right: None, signed: Some(signed), key: key(true), by }
         };
-        for (told, cause, next) in [
+        for (reported, cause, next) in [
             ("need_certificate", "key_unknown", "`namely cert export /alice/KEY/1 > FILE`"),
             ("other_certificate", "other_certificate", "namely key default CERTIFICATE"),
             ("key_not_allowed", "key_not_allowed", "add `register = [\"/lab\"]`"),
@@ -391,7 +394,7 @@ mod tests {
             ("not_here", "not_here", "localhop_rib"),
             ("a cause of a later router", "not_allowed", "send the command"),
         ] {
-            is(&with(told, false).verdict(), cause, "register /lab: of it", next);
+            is(&with(reported, false).verdict(), cause, "register /lab: of it", next);
         }
         is(&with("", true).verdict(), "ok", "allows you to register /lab", "namely key default /alice/KEY/1");
         let mut issued = with("need_certificate", false);

@@ -43,11 +43,11 @@ fn hash_wide(messages: &[&Padded<'_>; WIDE]) -> [State; WIDE] {
         compress_wide(&mut state, &blocks);
     }
     let mut states = [[0; 8]; WIDE];
-    for (place, word) in state.into_iter().enumerate() {
+    for (index, word) in state.into_iter().enumerate() {
         let mut lanes = [0u32; WIDE];
         // SAFETY: `lanes` is 64 octets long; the instruction requires no alignment.
         unsafe { _mm512_storeu_si512(lanes.as_mut_ptr().cast(), word) };
-        states.iter_mut().zip(lanes).for_each(|(state, word)| state[place] = word);
+        states.iter_mut().zip(lanes).for_each(|(state, word)| state[index] = word);
     }
     states
 }
