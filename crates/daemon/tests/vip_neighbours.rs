@@ -70,10 +70,10 @@ impl Fake {
             let Ok(message) = Message::parse(&packet.wire) else { continue };
             let (name, token) = (message.name.to_name(), packet.headers.pit_token);
             match (message.body, about) {
-                (Body::AskCounts { boot, slot, .. }, RequestKind::Counts) => {
+                (Body::CountsRequest { boot, slot, .. }, RequestKind::Counts) => {
                     return Some(VipRequest { name, token, boot, slot });
                 }
-                (Body::AskOffers { boot, slot, .. }, RequestKind::Offers) => {
+                (Body::OffersRequest { boot, slot, .. }, RequestKind::Offers) => {
                     return Some(VipRequest { name, token, boot, slot });
                 }
                 _ => {}
@@ -313,11 +313,11 @@ impl Alive {
                 if let Ok(message) = Message::parse(&packet.wire) {
                     let query = |boot, slot| VipRequest { name: message.name.to_name(), token, boot, slot };
                     match message.body {
-                        Body::AskCounts { boot, slot, .. } => {
+                        Body::CountsRequest { boot, slot, .. } => {
                             let content = message::counts(BOOT, 1, PERIOD_MS, counts.iter().copied());
                             fake.answer(&query(boot, slot), &content);
                         }
-                        Body::AskOffers { boot, slot, .. } => {
+                        Body::OffersRequest { boot, slot, .. } => {
                             fake.answer(&query(boot, slot), &message::offers(BOOT, boot, 1, [].into_iter()));
                         }
                         _ => {}

@@ -153,7 +153,7 @@ impl Tier<Packet> for Disk {
     }
 
     fn write(&mut self, leaving: EvictedData<Packet>) -> TierWrite {
-        let is_eligible = leaving.was_asked_for || !self.spec.writes_requested;
+        let is_eligible = leaving.was_requested || !self.spec.writes_requested;
         if !self.spec.writes || !is_eligible || self.spec.renews && self.holds(&leaving.packet) {
             return TierWrite::Refused;
         }

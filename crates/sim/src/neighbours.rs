@@ -210,7 +210,7 @@ impl Network {
         };
         let (interface, source) = (InterfaceId(link as u32), station(from));
         let received = ReceivedPacket { interface, source, is_unicast, packet };
-        self.drive(node, Input::Packet, |machine, out| machine.hear(received, now_ns, out));
+        self.drive(node, Input::Packet, |machine, out| machine.receive(received, now_ns, out));
         true
     }
 

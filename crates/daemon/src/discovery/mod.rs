@@ -162,7 +162,7 @@ impl DiscoveryThread {
                     is_unicast: overheard.is_unicast,
                     packet: &overheard.packet,
                 };
-                self.machine.lock().hear(received, clock::monotonic_ns(), &mut actions);
+                self.machine.lock().receive(received, clock::monotonic_ns(), &mut actions);
                 self.carry_out(&mut actions);
             }
             while let Ok(order) = self.orders.try_recv() {

@@ -287,7 +287,7 @@ impl VipState {
     fn begin_counting(&mut self) {
         let blocks = 0..self.settings.loaded.blocks().len() as u32;
         self.interests =
-            blocks.map(|block| self.core.objects().asked(block)).map(|count| (count, count)).collect();
+            blocks.map(|block| self.core.objects().requests(block)).map(|count| (count, count)).collect();
     }
 
     /// VIPs of an object that were requested here since its registration.
@@ -311,7 +311,7 @@ impl VipState {
             let k = is_registered.then_some(position);
             position += usize::from(is_registered);
             let (first, last) = self.interests[block];
-            let now = self.core.objects().asked(block as u32).max(last);
+            let now = self.core.objects().requests(block as u32).max(last);
             if now == last {
                 continue;
             }

@@ -131,8 +131,8 @@ impl VipAgent {
         match &mut self.demand {
             Demand::Counted { packets } => {
                 for (k, reported) in self.reported.iter_mut().enumerate() {
-                    let counted = context.forwarder().objects().asked(k as u32) * UNIT / (*packets).max(1);
-                    self.vip.plane_mut().ask(k, counted - *reported);
+                    let counted = context.forwarder().objects().requests(k as u32) * UNIT / (*packets).max(1);
+                    self.vip.plane_mut().add_demand(k, counted - *reported);
                     *reported = counted;
                 }
             }
@@ -153,7 +153,7 @@ impl VipAgent {
             let face = plane.direction(k).map(|b| self.neighbours[b]);
             context.forwarder().objects().direct(k as u32, face);
             if let Some(octets) = self.room {
-                let plan = ObjectPlan { place: self.tier(k), worth: *score, octets };
+                let plan = ObjectPlan { placement: self.tier(k), worth: *score, octets };
                 context.forwarder().objects().plan(k as u32, plan);
             }
         }
