@@ -38,7 +38,9 @@ impl AcceptedCommandsFile {
             return None;
         }
         let opened = path_of(config)
-            .ok_or_else(|| "no folder for the file: set STATE_DIRECTORY, or listen on a Unix socket".to_owned())
+            .ok_or_else(|| {
+                "no folder for the file: set STATE_DIRECTORY, or listen on a Unix socket".to_owned()
+            })
             .and_then(|path| Self::open_at(&path).map_err(|error| format!("{}: {error}", path.display())));
         opened
             .inspect_err(|why| {

@@ -64,7 +64,11 @@ fn nb_cache_cases_keep_the_papers_order() {
     assert!(a_ecn.throughput < b_ecn.throughput && b_ecn.throughput < nbcc.throughput, "NB-26");
     assert!(b_ecn.window < nbcc.window && b_ecn.rtt_ms < nbcc.rtt_ms, "later marks, longer waits");
     assert!(a_ecn.rtt_ms < a.rtt_ms && nbcc.rtt_ms < b.rtt_ms, "windows shorten the round trips");
-    assert!(nbcc.heard[1] > 0 && nbcc.heard[2] > 0, "R2 and R3 receive announcements of R4: {:?}", nbcc.heard);
+    assert!(
+        nbcc.heard[1] > 0 && nbcc.heard[2] > 0,
+        "R2 and R3 receive announcements of R4: {:?}",
+        nbcc.heard
+    );
     assert_eq!((b_ecn.heard, nbcc.heard[3]), ([0; 4], 0), "R4, the last router, receives none");
 }
 

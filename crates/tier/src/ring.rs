@@ -277,9 +277,12 @@ mod tests {
         [read, Job::Write(write)]
     }
 
-    /// Pushes both jobs and ends the ring, after `spoil`. Returns the results of the read and of
-    /// the write, and the octets of the second block.
-    fn ended(spoil: impl FnOnce(&mut Ring<()>)) -> Option<(Vec<(bool, bool)>, Vec<u8>)> {
+    /// The result of a request: whether it was the read, and whether it succeeded.
+    type RequestResult = (bool, bool);
+
+    /// Pushes both jobs and ends the ring, after `spoil`. Returns the results of the write and of
+    /// the read, and the octets of the second block.
+    fn ended(spoil: impl FnOnce(&mut Ring<()>)) -> Option<(Vec<RequestResult>, Vec<u8>)> {
         let mut ring = or_skip(Need::Kernel, Ring::new())?;
         ring.begin().unwrap();
         let segment = segment();

@@ -486,8 +486,7 @@ impl Transfer {
             let known = *self.at(segment);
             if known.state == State::Pending && known.due_ns <= now_ns {
                 self.time_out(segment, &known, now_ns);
-            } else if known.state == State::Pending
-                || (known.state == State::Again && known.due_ns > now_ns)
+            } else if known.state == State::Pending || (known.state == State::Again && known.due_ns > now_ns)
             {
                 // A due segment that waits for the window is sent when a packet opens the window.
                 wake_ns = wake_ns.min(known.due_ns);

@@ -83,7 +83,8 @@ fn values(ctx: &Context<'_>, kind: Kind) -> Result<Vec<String>, Failure> {
                 last.map(|c| String::from_utf8_lossy(c.value).into_owned())
             };
             let chosen = connect(ctx)?.strategies()?;
-            let known = super::strategy::STRATEGIES.into_iter().filter(|of| *of != "vip" || cfg!(feature = "vip"));
+            let known =
+                super::strategy::STRATEGIES.into_iter().filter(|of| *of != "vip" || cfg!(feature = "vip"));
             let chosen = chosen.iter().filter_map(|choice| of_name(&choice.strategy));
             chosen.chain(known.map(str::to_owned)).collect()
         }

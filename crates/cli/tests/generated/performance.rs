@@ -170,7 +170,7 @@ fn routers(records: &Records) -> String {
         ("memory idle, MiB", "idle", "rss_mib", 1),
         ("idle, % of a core", "idle", "cpu_percent", 3),
     ];
-    let with_figures = |subject: &&str| {
+    let with_figures = |subject: &&'static str| {
         let mut keys = ROWS.iter().map(|(_, scenario, metric, _)| Key { scenario, subject, metric });
         keys.any(|key| records.summary(key).is_some())
     };
@@ -217,7 +217,8 @@ fn links(records: &Records) -> String {
     };
     let rows = names.iter().map(|name| {
         let goodput = [1500, 9000].map(|mtu| of(name, mtu, "goodput_mbps", 0));
-        [vec![format!("`{name}`")], goodput.to_vec(), [1500, 9000].map(|mtu| cpu(name, mtu)).to_vec()].concat()
+        [vec![format!("`{name}`")], goodput.to_vec(), [1500, 9000].map(|mtu| cpu(name, mtu)).to_vec()]
+            .concat()
     });
     let head = ["link", "Mbit/s at MTU 1500", "9000", "routers' CPU s/GiB at 1500", "9000"];
     let sum = |key: &str| lines.iter().filter_map(|line| line[key]["median"].as_f64()).sum::<f64>();
@@ -235,14 +236,17 @@ fn trees(records: &Records) -> String {
     let lines: Vec<_> = records.figures("trees").collect();
     let of = |line: &Value, who: &str| {
         let mut same = lines.iter().filter(|other| {
-            other["file_system"] == line["file_system"] && other["what"] == line["what"] && other["who"] == who
+            other["file_system"] == line["file_system"]
+                && other["what"] == line["what"]
+                && other["who"] == who
         });
         same.next().map(|line| &line["wall_s"])
     };
     let rows = lines.iter().filter(|line| line["who"] == "namely").map(|line| {
         let [own, other] = ["namely", "rsync"].map(|who| of(line, who));
         let cell = |summary: Option<&Value>| summary.map(|one| spread(one, 2)).unwrap_or_default();
-        let ratio = own.zip(other).and_then(|(own, other)| Some(own["median"].as_f64()? / other["median"].as_f64()?));
+        let ratio =
+            own.zip(other).and_then(|(own, other)| Some(own["median"].as_f64()? / other["median"].as_f64()?));
         let text = |key: &str| line[key].as_str().unwrap_or_default();
         let title = format!("{}, {}", text("file_system"), text("what"));
         vec![title, cell(own), cell(other), ratio.map(|ratio| format!("{ratio:.2}")).unwrap_or_default()]
@@ -272,7 +276,8 @@ fn tables(records: &Records) -> String {
     let of = |scenario, metric| records.summary(Key { scenario, subject: "namely", metric });
     let cell = |scenario, metric| of(scenario, metric).map(|one| spread(one, 0)).unwrap_or_default();
     let rows = CORES.map(|(title, scenarios)| {
-        [vec![title.to_owned()], scenarios.map(|scenario| cell(scenario, "ns_per_exchange")).to_vec()].concat()
+        [vec![title.to_owned()], scenarios.map(|scenario| cell(scenario, "ns_per_exchange")).to_vec()]
+            .concat()
     });
     let others = OTHERS.map(|(title, scenario, metric, unit)| {
         vec![title.to_owned(), format!("{} {unit}", cell(scenario, metric))]
@@ -331,8 +336,18 @@ const COMPARED: [Target; 11] = [
         AtLeast(0.6),
     ),
     target("ping: half of NDNd's p50", own("ping-unix", "p50_us"), Best("ping-unix", &["ndnd"]), AtMost(0.5)),
-    target("Unix: 3 times NFD", own("unix-8000", "goodput_mbps"), Best("unix-8000", &["nfd", "nfd-cubic"]), AtLeast(3.0)),
-    target("Unix: 5 times the better peer", own("unix-8000", "goodput_mbps"), Best("unix-8000", PEERS), AtLeast(5.0)),
+    target(
+        "Unix: 3 times NFD",
+        own("unix-8000", "goodput_mbps"),
+        Best("unix-8000", &["nfd", "nfd-cubic"]),
+        AtLeast(3.0),
+    ),
+    target(
+        "Unix: 5 times the better peer",
+        own("unix-8000", "goodput_mbps"),
+        Best("unix-8000", PEERS),
+        AtLeast(5.0),
+    ),
     target(
         "Unix, 1200 octets: 8 times NFD",
         own("unix-1200", "goodput_mbps"),
@@ -384,7 +399,12 @@ const OF_TABLES: [Target; 4] = [
         Figure(own("core-4c-1M", "exchanges_per_second")),
         AtLeast(0.8),
     ),
-    target("a hit in the content store: 400 ns", own("cs-hit-1M", "ns_per_lookup"), Constant(400.0), AtMost(1.0)),
+    target(
+        "a hit in the content store: 400 ns",
+        own("cs-hit-1M", "ns_per_lookup"),
+        Constant(400.0),
+        AtMost(1.0),
+    ),
     target(
         "two workers: 1.8 times one",
         own("core-2workers", "exchanges_per_second"),
@@ -432,7 +452,8 @@ fn targets(all: &[Target], records: &Records) -> String {
 
 /// Replaces the part of `page` between the markers of `name`.
 fn replace(page: &str, name: &str, text: &str) -> String {
-    let [start, end] = [format!("<!-- {name}: written from evidence -->\n"), format!("<!-- end of {name} -->\n")];
+    let [start, end] =
+        [format!("<!-- {name}: written from evidence -->\n"), format!("<!-- end of {name} -->\n")];
     let (head, rest) = page.split_once(&start).unwrap_or_else(|| panic!("{PAGE} has no {start:?}"));
     let (_, tail) = rest.split_once(&end).unwrap_or_else(|| panic!("{PAGE} has no {end:?}"));
     format!("{head}{start}{text}{end}{tail}")
@@ -464,9 +485,7 @@ fn the_page_of_figures_follows_the_records() {
 
 #[test]
 fn a_target_names_its_verdict() {
-    let line = |scenario: &str, subject: &str, metric: &str, median: f64| {
-        serde_json::json!({"scenario": scenario, "subject": subject, "metric": metric, "median": median})
-    };
+    let line = |scenario: &str, subject: &str, metric: &str, median: f64| serde_json::json!({"scenario": scenario, "subject": subject, "metric": metric, "median": median});
     let record = Record {
         commit: "c".into(),
         date: "d".into(),

@@ -157,7 +157,9 @@ impl VipState {
         let mut popularity = settings.popularity();
         if let (Some(new), Some(old)) = (&mut popularity, &self.popularity) {
             let stay = new_indices.iter().enumerate();
-            stay.for_each(|(k, index)| index.iter().for_each(|at| new.ask(*at as usize, old.count(k))));
+            stay.for_each(|(k, index)| {
+                index.iter().for_each(|at| new.add_demand(*at as usize, old.count(k)))
+            });
         }
         let registered = settings.choose(popularity.as_ref(), &now);
         let objects = settings.loaded.objects(&registered)?;

@@ -201,7 +201,8 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         if entry.must_be_fresh() && fresh_until_ns <= self.context.now_ns {
             return Some(TierMatch::Stale);
         }
-        let Some(requested) = entry.digest().and_then(|requested| <[u8; 32]>::try_from(requested).ok()) else {
+        let Some(requested) = entry.digest().and_then(|requested| <[u8; 32]>::try_from(requested).ok())
+        else {
             return Some(TierMatch::Yes);
         };
         // Released, so that no thread waits for a lock while the digest is computed.

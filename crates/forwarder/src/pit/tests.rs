@@ -284,8 +284,8 @@ fn digests_are_computed_only_on_demand() {
     let name: Name = "/a/b".parse().unwrap();
     let wanted = data(&name, 1);
     let full = name.join(Component { typ: types::IMPLICIT_DIGEST_COMPONENT, value: &digest(&wanted) });
-    let interest: Packet = InterestBuilder::new(full).nonce([1; 4]).build().into();
-    enter(&pit, &hasher, &interest, record(1, MS), 0).unwrap();
+    let of_full: Packet = InterestBuilder::new(full).nonce([1; 4]).build().into();
+    enter(&pit, &hasher, &of_full, record(1, MS), 0).unwrap();
     enter(&pit, &hasher, &interest("/a").can_be_prefix().build().into(), record(1, MS), 0).unwrap();
     let (taken, needed) = satisfy(&pit, &hasher, &data(&"/a/c".parse().unwrap(), 1));
     assert_eq!((taken.len(), needed), (1, false));

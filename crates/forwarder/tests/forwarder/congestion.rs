@@ -4,7 +4,7 @@
 use crate::bench::*;
 use crate::tier::Tiered;
 use namely_forwarder::{
-    Completion, Config, FaceId, FaceProperties, LABEL_MS_MAX, Outgoing, NOTIFIED_FACES_MAX, TierAnswer,
+    Completion, Config, FaceId, FaceProperties, LABEL_MS_MAX, NOTIFIED_FACES_MAX, Outgoing, TierAnswer,
     TierMarking,
 };
 use namely_wire::InterestView;

@@ -168,20 +168,19 @@ impl IndexReader<'_, '_> {
         let expected = self.expected.remove(&path);
         let (mode, mtime_ns) = expected.unwrap_or((0o700, 0));
         let replace = self.tree.options.delete;
-        let entered = match expected {
-            None => Err(GetError::Listing {
-                name: self.tree.name_of(&path),
-                error: namely_wire::DecodeError::BadName,
-            }),
-            Some(_) if path.components().count() > DEPTH_MAX => {
-                Err(GetError::TooDeep { name: self.tree.name_of(&path) })
-            }
-            Some(_) => self
-                .tree
-                .target_dir
-                .enter(&path, mode, replace)
-                .map_err(|error| GetError::Target { path: self.tree.target_dir.path().join(&path), error }),
-        };
+        let entered =
+            match expected {
+                None => Err(GetError::Listing {
+                    name: self.tree.name_of(&path),
+                    error: namely_wire::DecodeError::BadName,
+                }),
+                Some(_) if path.components().count() > DEPTH_MAX => {
+                    Err(GetError::TooDeep { name: self.tree.name_of(&path) })
+                }
+                Some(_) => self.tree.target_dir.enter(&path, mode, replace).map_err(|error| {
+                    GetError::Target { path: self.tree.target_dir.path().join(&path), error }
+                }),
+            };
         let number = self.plan.directories.len() as u32;
         let (is_new, is_closed) = match entered {
             Ok(entered) => (entered.is_new, false),

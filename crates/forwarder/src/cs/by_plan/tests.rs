@@ -428,8 +428,11 @@ fn step() -> impl Strategy<Value = Step> {
         Just(ObjectPlacement::Memory),
         Just(ObjectPlacement::Memory)
     ];
-    let plan = (placement, 0u64..9, 0u64..900)
-        .prop_map(|(placement, worth, octets)| ObjectPlan { placement, worth, octets });
+    let plan = (placement, 0u64..9, 0u64..900).prop_map(|(placement, worth, octets)| ObjectPlan {
+        placement,
+        worth,
+        octets,
+    });
     prop_oneof![
         12 => (0u32..5, 0u64..8, 1usize..40).prop_map(|(k, segment, octets)| Step::Insert(k, segment, octets)),
         3 => (0u32..5, plan).prop_map(|(k, plan)| Step::Plan(k, plan)),
