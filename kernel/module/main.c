@@ -65,13 +65,19 @@ int nnet_need_instance(struct nnet *nn)
 
 void nnet_due(struct nnet *nn, u64 due_ns)
 {
-	u64 now_ns = ktime_get_ns();
+	u64 now_ns;
 
 	if (due_ns >= READ_ONCE(nn->due_ns))
 		return;
-	WRITE_ONCE(nn->due_ns, due_ns);
-	mod_delayed_work(system_wq, &nn->work,
-			 due_ns > now_ns ? nsecs_to_jiffies(due_ns - now_ns) + 1 : 0);
+	spin_lock_bh(&nn->due_lock);
+	/* Checked again, and the timer set under the lock: of two calls at once the earlier time holds. */
+	if (due_ns < nn->due_ns) {
+		now_ns = ktime_get_ns();
+		WRITE_ONCE(nn->due_ns, due_ns);
+		mod_delayed_work(system_wq, &nn->work,
+				 due_ns > now_ns ? nsecs_to_jiffies(due_ns - now_ns) + 1 : 0);
+	}
+	spin_unlock_bh(&nn->due_lock);
 }
 
 static void nnet_work(struct work_struct *work)
@@ -81,6 +87,7 @@ static void nnet_work(struct work_struct *work)
 	unsigned long id;
 	u64 due_ns;
 
+	/* The entry of a time that was set before this line is in the tables: the expiry finds it. */
 	WRITE_ONCE(nn->due_ns, U64_MAX);
 	due_ns = nnet_expire(nn);
 	rcu_read_lock();
@@ -121,6 +128,7 @@ static int __net_init nnet_net_init(struct net *net)
 
 	nn->net = net;
 	nn->due_ns = U64_MAX;
+	spin_lock_init(&nn->due_lock);
 	mutex_init(&nn->lock);
 	xa_init(&nn->faces);
 	hash_init(nn->lower);

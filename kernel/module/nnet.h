@@ -170,6 +170,7 @@ struct nnet {
 	struct xarray faces;		/* by id; read under RCU */
 	DECLARE_HASHTABLE(lower, NNET_LOWER_BITS);	/* by device and address; read under RCU */
 	u64 due_ns;			/* the time at which the work runs */
+	spinlock_t due_lock;		/* of changes of due_ns, with the timer */
 	struct delayed_work work;
 	atomic64_t counts[NNET_COUNTS];
 	struct nnet_store __rcu *store;	/* changed under the lock */

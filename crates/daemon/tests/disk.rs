@@ -346,7 +346,10 @@ fn a_folder_with_other_files_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("thesis.tex"), "mine").unwrap();
     let said = refusal(folder.path());
-    assert!(said.contains("thesis.tex is no part of a cache") && said.contains("empty folder"), "{said}");
+    assert!(
+        said.contains("thesis.tex does not belong to a cache") && said.contains("empty folder"),
+        "{said}"
+    );
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
@@ -608,7 +611,7 @@ fn a_removed_device_sends_interests_upstream() {
     assert!((0..1500).all(|i| is_kept(&mut client, "/x", i)), "all comes from upstream");
     let status = until("its report", || Some(status(&mut client)).filter(|status| status.trouble.is_some()));
     assert!(status.count("read_errors") > 0, "{status:?}");
-    daemon.wait_for_log("see the kernel's log for what the disk has");
+    daemon.wait_for_log("see the kernel's log for the disk's faults");
 }
 
 #[test]

@@ -33,8 +33,8 @@ pub enum TierError {
     Busy(PathBuf),
     /// The device holds something other than a cache, or a cache that cannot be read.
     #[error(
-        "{} holds {what}: give another device, or format this one for a cache: what it holds is \
-         lost then",
+        "{} holds {what}: give another device, or format this one for a cache, which deletes its \
+         content",
         .path.display()
     )]
     UntrustedFile {
@@ -45,7 +45,7 @@ pub enum TierError {
     },
     /// The device is too small.
     #[error(
-        "{} has {octets} octets: a cache wants a device of {} MiB at least",
+        "{} has {octets} octets: a cache needs a device of at least {} MiB",
         .path.display(), DEVICE_OCTETS_MIN >> 20
     )]
     Small {
@@ -55,12 +55,12 @@ pub enum TierError {
         octets: u64,
     },
     /// The path is neither a block device nor a regular file.
-    #[error("{} is no device, and no file that stands for one: give one", .0.display())]
+    #[error("{} is neither a block device nor a regular file: give one of them", .0.display())]
     NoDevice(PathBuf),
     /// The folder holds a file that is not a cache's: it is used for something else.
     #[error(
-        "{} is no part of a cache, so {folder} is not taken for one: give an empty folder, or one \
-         that is not there yet, such as {folder}/cs",
+        "{} does not belong to a cache, so {folder} is not used as one: give an empty folder, or a \
+         new one such as {folder}/cs",
         .0.display(), folder = .0.parent().unwrap_or(.0).display()
     )]
     Others(PathBuf),
@@ -84,6 +84,10 @@ pub enum TierError {
     /// Any other error of the system for a file.
     #[error(fmt = io_fault)]
     Io(PathBuf, #[source] io::Error),
+    /// Data written since the last synchronization may be missing on the disk, because of the
+    /// error with this message.
+    #[error("written data may be lost: {0}")]
+    Lost(String),
     /// A budget out of range.
     #[error("a cache on disk of {0} octets: give {OCTETS_MIN} to {OCTETS_MAX}")]
     Octets(u64),
@@ -140,8 +144,8 @@ fn shared(path: &Path, foreign: &UntrustedFile, f: &mut fmt::Formatter<'_>) -> f
 fn io_fault(path: &Path, error: &io::Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let path = path.display();
     match error.kind() {
-        io::ErrorKind::NotADirectory => write!(f, "{path} is no folder: give another one"),
-        _ => write!(f, "{path}: {error}: see the kernel's log for what the disk has"),
+        io::ErrorKind::NotADirectory => write!(f, "{path} is not a folder: give another path"),
+        _ => write!(f, "{path}: {error}: see the kernel's log for the disk's faults"),
     }
 }
 
@@ -156,7 +160,7 @@ mod tests {
             (&[Errno::NOSPC, Errno::DQUOT, Errno::FBIG][..], "no space left for /cs/one: free some"),
             (&[Errno::ROFS, Errno::ACCESS, Errno::PERM], "/cs/one cannot be written: mount its file system"),
             (&[Errno::IO, Errno::NODEV], "see the kernel's log"),
-            (&[Errno::NOTDIR], "/cs/one is no folder: give another one"),
+            (&[Errno::NOTDIR], "/cs/one is not a folder: give another path"),
         ] {
             for errno in errnos {
                 assert!(told(*errno).contains(what), "{}", told(*errno));

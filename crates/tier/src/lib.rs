@@ -312,7 +312,8 @@ impl Tier {
     /// Waits until everything written is on the disk.
     ///
     /// # Errors
-    /// The error of the disk; data written since the last call may be lost then.
+    /// [`TierError::Lost`] with the error of the disk, if data written since the last call may be
+    /// missing.
     pub fn sync(&self) -> Result<(), TierError> {
         let mut orders = self.shared.orders.lock();
         orders.is_woken = true;
@@ -327,12 +328,7 @@ impl Tier {
                 orders = self.shared.orders.lock();
             }
         }
-        match orders.sync_failure(mine) {
-            None => Ok(()),
-            Some(message) => {
-                Err(TierError::Io(self.shared.medium.path().to_owned(), std::io::Error::other(message)))
-            }
-        }
+        orders.sync_failure(mine).map_or(Ok(()), |message| Err(TierError::Lost(message)))
     }
 
     /// With [`EngineKind::Inline`]: performs all due work and returns when there is none left.

@@ -359,7 +359,7 @@ fn another_tiers_folder_is_refused_with_help() {
     std::fs::remove_file(&other).unwrap();
     // A producer's store.
     std::fs::write(path.join("packets-0000000001.log"), b"namely-packets-2").unwrap();
-    refused("packets-0000000001.log is no part of a cache");
+    refused("packets-0000000001.log does not belong to a cache");
     assert!(path.join("packets-0000000001.log").exists());
     std::fs::remove_file(path.join("packets-0000000001.log")).unwrap();
     // Without the key, the records written with it no longer belong to the cache.

@@ -2,8 +2,8 @@
 //! 3.2 of N-DISE): computes the counts of a slot from those of the last one.
 //!
 //! A slot consists of [`Plane::begin`], [`Plane::send`] after the neighbors have reported their
-//! counts, [`Plane::add_demand`] and [`Plane::receive`] for arriving VIPs, and [`Plane::end`]. With V the
-//! counts at its beginning:
+//! counts, [`Plane::add_demand`] and [`Plane::receive`] for arriving VIPs, and [`Plane::end`]. With
+//! V the counts at its beginning:
 //!
 //! 1. Each open link carries the object whose V exceeds the neighbor's count most, if any does.
 //! 2. The links that carry an object send by decreasing difference, each up to its capacity, and

@@ -450,12 +450,28 @@ fn targets(all: &[Target], records: &Records) -> String {
     table(&["target", "ratio", "measured", ""], all.iter().map(|target| target.row(records)))
 }
 
+/// The sentence of the README.
+fn headline(records: &Records) -> String {
+    let best = |subjects: &[&'static str]| {
+        let of = |subject| records.median(Key { subject, ..own("unix-8000", "goodput_mbps") });
+        subjects.iter().filter_map(|subject| of(*subject)).fold(0.0, f64::max)
+    };
+    format!(
+        "A file of 256 MiB through one router over Unix sockets in segments of 8000 octets: namely {:.0} Mbit/s, \
+         verified;\nNFD {:.0} and NDNd {:.0} Mbit/s with clients that do not verify. ([Machine, command and all \
+         figures](docs/performance.md).)\n",
+        best(&["namely"]),
+        best(&["nfd", "nfd-cubic"]),
+        best(&["ndnd", "ndnd-tools"]),
+    )
+}
+
 /// Replaces the part of `page` between the markers of `name`.
 fn replace(page: &str, name: &str, text: &str) -> String {
     let [start, end] =
         [format!("<!-- {name}: written from evidence -->\n"), format!("<!-- end of {name} -->\n")];
-    let (head, rest) = page.split_once(&start).unwrap_or_else(|| panic!("{PAGE} has no {start:?}"));
-    let (_, tail) = rest.split_once(&end).unwrap_or_else(|| panic!("{PAGE} has no {end:?}"));
+    let (head, rest) = page.split_once(&start).unwrap_or_else(|| panic!("a page has no {start:?}"));
+    let (_, tail) = rest.split_once(&end).unwrap_or_else(|| panic!("a page has no {end:?}"));
     format!("{head}{start}{text}{end}{tail}")
 }
 
@@ -481,6 +497,8 @@ fn the_page_of_figures_follows_the_records() {
     let page = replace(&page, "links", &format!("{}\n\n{}", records.conditions("links"), links(&records)));
     let page = replace(&page, "trees", &format!("{}\n\n{}", records.conditions("trees"), trees(&records)));
     compare(PAGE, &replace(&page, "tables", &of_tables));
+    let readme = std::fs::read_to_string(root().join("README.md")).expect("the README can be read");
+    compare("README.md", &replace(&readme, "figure", &headline(&records)));
 }
 
 #[test]
