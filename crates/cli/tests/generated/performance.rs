@@ -154,7 +154,8 @@ fn failures(records: &Records) -> String {
     let texts: Vec<_> = failed
         .map(|line| {
             let text = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
-            format!("{} of `{}` in `{}`", line["median"], text("subject"), text("scenario"))
+            let count = line["median"].as_f64().unwrap_or_default();
+            format!("{count:.0} fetch of `{}` in `{}`", text("subject"), text("scenario"))
         })
         .collect();
     if texts.is_empty() { "No fetch failed.".to_owned() } else { format!("Failed: {}.", texts.join(", ")) }
