@@ -460,7 +460,7 @@ fn cs_format_prepares_a_device() {
     assert!(home.ok(["cs", "format", "--force", "device"]).contains("namelyd --cs-disk device"));
     assert!(home.json(["cs", "format", "device"])[0]["octets"].as_u64() > Some(6 << 20));
     let said = home.fails(1, ["cs", "format", "none"]);
-    assert!(said.contains("is no device") && said.contains("lsblk"), "{said}");
+    assert!(said.contains("neither a block device") && said.contains("lsblk"), "{said}");
     let uri = home.router_uri();
     let disk = ["--cs-packets-max", "16", "--cs-disk", "device", "--cs-disk-admission", "all"];
     let router = home.namely([&["up", "--no-config", "--listen", &uri], &disk[..]].concat());
