@@ -75,7 +75,9 @@ fn ndncatchunks_slows_when_a_queue_marks() {
     let server = world.serve(&producer.uri(Link::Unix), &world.path("files"), &serve);
     let router = consumer.uri(Link::Unix);
     world.ask(&router, &["route", "add", "/slow", "udp4://10.7.0.1:6363"]);
-    let window = ["--init-cwnd", "300", "--init-ssthresh", "300"];
+    // 6.4 MB, several times as much as the kernel's queue accepts: the router's queue never empties
+    // when the kernel accepts more.
+    let window = ["--init-cwnd", "800", "--init-ssthresh", "800"];
     Fetched::new(&world, &catchunks, &router, "/slow/f", &window, &file).asked_for_less();
     drop(server);
 }

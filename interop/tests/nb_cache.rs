@@ -128,12 +128,14 @@ ndnd fw route-add prefix=/lab face=udp4://{addr:c}:6363 && ndnd fw route-add pre
 """
 "#;
 
-/// NFD at m, with routes to c.
+/// NFD at m, with routes to c. It has a home of its own: it ends if nfdc makes the database of keys
+/// in the same home at the same time.
 const NFD: &str = r#"[[program]]
 name = "nfd"
 node = "m"
 run = """
 printf 'log { default_level WARN }\ntables {\n cs_max_packets 16\n strategy_choice {\n / /localhost/nfd/strategy/best-route\n /localhost /localhost/nfd/strategy/multicast\n /localhost/nfd /localhost/nfd/strategy/best-route\n }\n}\nface_system {\n unix { path /run/m/nfd.sock }\n udp { listen yes\n mcast no }\n}\nauthorizations {\n authorize {\n certfile any\n privileges {\n faces\n fib\n cs\n strategy-choice\n }\n }\n}\nrib {\n localhost_security { trust-anchor { type any } }\n prefix_announcement_validation { trust-anchor { type any } }\n}\n' > nfd.conf
+export HOME="$PWD/nfd" && mkdir -p "$HOME"
 exec nfd --config nfd.conf
 """
 background = true
