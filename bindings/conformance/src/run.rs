@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use namely_client::Client;
+use namely_transport::connection::{Connection, Options};
 use namely_wire::Name;
 
 use crate::answer::{Words, compare, filled};
@@ -59,7 +61,8 @@ pub struct Report {
 /// Runs `cases`: producers by `producers`, consumers by `consumers`.
 pub fn run(cases: &[Case], producers: &Binding, consumers: &Binding, place: &Environment<'_>) -> Report {
     let mut report = Report::default();
-    let mut session = Session { producers, consumers, place, drivers: HashMap::new(), started: 0 };
+    let mut session =
+        Session { producers, consumers, place, drivers: HashMap::new(), roles: HashMap::new(), started: 0 };
     for (number, case) in cases.iter().enumerate() {
         let started = Instant::now();
         let done = session.case(number, case);
@@ -89,6 +92,8 @@ struct Session<'a> {
     place: &'a Environment<'a>,
     /// Running drivers by the name in steps, with their features.
     drivers: HashMap<String, (Driver, Vec<String>)>,
+    /// The role of each socket, by the driver and the socket's name there.
+    roles: HashMap<(String, String), String>,
     started: usize,
 }
 
@@ -157,7 +162,42 @@ impl Session<'_> {
                 }
             }
         };
-        right(&answer).ok_or_else(|| format!("'{answer}' instead of '{}'", step.expected.join("' or '")))
+        let found = right(&answer)
+            .ok_or_else(|| format!("'{answer}' instead of '{}'", step.expected.join("' or '")))?;
+        if self.place.connector == "nfd" && answer.starts_with("ok") {
+            self.wait_for_route(&step.who, &text)?;
+        }
+        Ok(found)
+    }
+
+    /// Waits until the router forwards to the prefix that a step has registered. NFD answers a
+    /// registration before its FIB has the route, and refuses an Interest meanwhile.
+    fn wait_for_route(&mut self, who: &str, text: &str) -> Result<(), String> {
+        let of = |socket: &str| (who.to_owned(), socket.to_owned());
+        let prefix = match text.split(' ').collect::<Vec<_>>()[..] {
+            ["open", socket, role, ..] => {
+                self.roles.insert(of(socket), role.to_owned());
+                return Ok(());
+            }
+            ["bind", socket, prefix, ..]
+                if self.roles.get(&of(socket)).is_some_and(|role| role == "producer") =>
+            {
+                prefix
+            }
+            ["serve", name, ..] => name,
+            _ => return Ok(()),
+        };
+        let prefix: Name = prefix.parse().map_err(|e| format!("{e}"))?;
+        let begun = Instant::now();
+        let connection = Connection::find(Some(&self.place.router), Options::default());
+        let mut client = Client::over(connection.map_err(|e| e.to_string())?);
+        while client.fib().map_err(|e| e.to_string())?.iter().all(|entry| entry.prefix != prefix) {
+            if begun.elapsed() > PATIENCE {
+                return Err(format!("no route to {prefix} appears"));
+            }
+            std::thread::sleep(REPEATED_AFTER);
+        }
+        Ok(())
     }
 
     /// A step of the harness itself.
