@@ -123,8 +123,21 @@ fn invalid_vip_requests_are_refused() {
     let right = fake.request("fake");
     fake.client.send(&right);
     counted(&mut router, "counts_told", answered);
-    // The same request again, because the network may duplicate it.
+    // The router checks at most four requests in a slot, so each is sent until it is checked.
+    let refused = |router: &mut Router, fake: &mut Fake, name: &str, label: &str| {
+        let before = router.count(label);
+        until(label, || {
+            let request = fake.request(name);
+            fake.client.send(&request);
+            (router.count(label) > before).then_some(())
+        });
+    };
+    // Signed by another key.
+    let own = std::mem::replace(&mut fake.neighbor.signer, other_signer());
+    refused(&mut router, &mut fake, "fake", "bad_signature");
+    // Requests are handled in their order: those of the introduction are answered by now.
     let answered = router.count("counts_told");
+    // The same request again, because the network may duplicate it.
     until("a slot goes by", || (router.status().slot > 3).then_some(()));
     let mut again = right.clone();
     fake.client.send(&again);
@@ -137,19 +150,6 @@ fn invalid_vip_requests_are_refused() {
         fake.client.send(&again);
         (router.count("replayed") > 0).then_some(())
     });
-    // Signed by another key. The router checks at most four requests in a slot, so each is sent
-    // until it is checked.
-    let refused = |router: &mut Router, fake: &mut Fake, name: &str, label: &str| {
-        let before = router.count(label);
-        until(label, || {
-            let request = fake.request(name);
-            fake.client.send(&request);
-            (router.count(label) > before).then_some(())
-        });
-    };
-    let other = other_signer();
-    let own = std::mem::replace(&mut fake.neighbor.signer, other);
-    refused(&mut router, &mut fake, "fake", "bad_signature");
     // A digest does not identify its signer.
     fake.neighbor.signer = Signer::digest_sha256();
     refused(&mut router, &mut fake, "fake", "bad_signature");
