@@ -2,7 +2,6 @@
 //! release: a key chain, the disk of a content store, and the sample configuration.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use namely_daemon::config::Config;
@@ -16,25 +15,10 @@ fn fixture(version: &str, name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(version).join(name)
 }
 
-/// Copies a folder with access for its user only, as the programs create it.
-fn copy(from: &Path, into: &Path) {
-    fs::create_dir(into).unwrap();
-    fs::set_permissions(into, fs::Permissions::from_mode(0o700)).unwrap();
-    for entry in fs::read_dir(from).unwrap().flatten() {
-        let target = into.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), &target).unwrap();
-            fs::set_permissions(&target, fs::Permissions::from_mode(0o600)).unwrap();
-        }
-    }
-}
-
 /// A home with the key chain of a release.
 fn home_of(version: &str) -> Home {
     let home = Home::new();
-    copy(&fixture(version, "home"), &home.path("home"));
+    namely_testkit::copy_private(&fixture(version, "home"), &home.path("home"));
     home
 }
 
@@ -58,7 +42,7 @@ fn a_disk_of_each_release_answers() {
     let numbers: String = (1..=3000).map(|number| format!("{number}\n")).collect();
     for version in VERSIONS {
         let mut home = home_of(version);
-        copy(&fixture(version, "cs"), &home.path("cs"));
+        namely_testkit::copy_private(&fixture(version, "cs"), &home.path("cs"));
         let disk = home.path("cs").display().to_string();
         home.start_router_with(&["--cs-disk", &disk]);
         // By the versioned name: no cached metadata is fresh any more.

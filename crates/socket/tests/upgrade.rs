@@ -2,7 +2,6 @@
 //! store and the key chain of each release.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use namely_socket::{Consumer, ConsumerOptions, Producer, ProducerOptions, PublishOptions};
@@ -28,27 +27,12 @@ fn reliable(world: &World, folder: &Path) -> ProducerOptions {
     }
 }
 
-/// Copies a folder with access for its user only, as the programs create it.
-fn copy(from: &Path, into: &Path) {
-    fs::create_dir(into).unwrap();
-    fs::set_permissions(into, fs::Permissions::from_mode(0o700)).unwrap();
-    for entry in fs::read_dir(from).unwrap().flatten() {
-        let target = into.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            fs::copy(entry.path(), &target).unwrap();
-            fs::set_permissions(&target, fs::Permissions::from_mode(0o600)).unwrap();
-        }
-    }
-}
-
 #[test]
 fn a_store_of_each_release_is_published() {
     for version in VERSIONS {
         let world = World::without_cache();
         let folder = world.dir.path().join("release");
-        copy(&fixture(version), &folder);
+        namely_testkit::copy_private(&fixture(version), &folder);
         let producer = Producer::bind(name("/p"), reliable(&world, &folder)).unwrap();
         let keychain = Some(folder.join("keys"));
         let options = ConsumerOptions { keychain, ..world.consumer_options() };
@@ -64,7 +48,7 @@ fn write_a_store() {
     let folder = PathBuf::from(std::env::var_os("NAMELY_FIXTURE").expect("a folder"));
     let world = World::without_cache();
     fs::create_dir_all(&folder).unwrap();
-    copy(&world.keychain(), &folder.join("keys"));
+    namely_testkit::copy_private(&world.keychain(), &folder.join("keys"));
     let producer = Producer::bind(name("/p"), reliable(&world, &folder)).unwrap();
     producer.publish(&name("/p/object"), &content(OCTETS), &PublishOptions::default()).unwrap();
 }

@@ -12,12 +12,14 @@
 
 #[cfg(feature = "disk")]
 mod faulty_disk;
+mod folder;
 mod packets;
 mod port;
 mod wait;
 
 #[cfg(feature = "disk")]
 pub use faulty_disk::{on_faulty_disk, survivals};
+pub use folder::copy_private;
 #[cfg(feature = "signed")]
 pub use packets::signed;
 pub use packets::{hash, name, names};
