@@ -9,6 +9,7 @@ use namely_dataplane as dataplane;
 use namely_host::disk::{Folder, Writers};
 use namely_messages::{Counter, CsDiskStatus};
 use namely_mgmt::CsDiskChange;
+use namely_security::sha256;
 use namely_tier::{Status, Tier, TierError, is_device};
 use namely_wire::NameRef;
 use parking_lot::Mutex;
@@ -171,6 +172,10 @@ impl namely_mgmt::CsDisk for Disk {
 
     fn erase(&self, prefix: NameRef<'_>) -> Result<(), String> {
         self.tier().erase(prefix).map_err(|error| error.to_string())
+    }
+
+    fn erase_exact(&self, full_name: NameRef<'_>) -> Result<(), String> {
+        self.tier().erase_exact(full_name, sha256).map_err(|error| error.to_string())
     }
 
     fn pin(&self, prefix: NameRef<'_>) -> Result<(), String> {

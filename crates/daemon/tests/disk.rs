@@ -13,9 +13,10 @@ use std::time::{Duration, Instant};
 use common::client::{name, named};
 use common::{Client, Daemon, PATIENCE, namelyd, run};
 use namely_messages::{Command, ControlParameters, CsDiskStatus, CsInfo, Dataset, blocks};
-use namely_security::{Signer, sign_data};
+use namely_security::{Signer, sha256, sign_data};
 use namely_testkit::until;
-use namely_wire::{DataBuilder, InterestBuilder, LpHeaders, NackReason, Name, encode_lp_packet};
+use namely_wire::types::IMPLICIT_DIGEST_COMPONENT;
+use namely_wire::{Component, DataBuilder, InterestBuilder, LpHeaders, NackReason, Name, encode_lp_packet};
 
 /// Octets of content of a Data.
 const CONTENT_OCTETS: usize = 2000;
@@ -253,6 +254,24 @@ fn a_pinned_prefix_stays_on_disk() {
     client.ok(Command::CsUnpin, &named("/pinned"));
     let lab = lab.restart("octets_max = \"1MiB\"\n");
     assert_eq!(lab.kept("/pinned", 3), 0, "nor after a restart");
+}
+
+#[test]
+fn reported_data_leaves_memory_and_disk() {
+    let lab = Lab::start("");
+    lab.fill("/x", 60);
+    let mut client = lab.daemon.connect();
+    // Memory has the last packet, and only the disk has the first.
+    for i in [0, 59] {
+        let reported = name(&format!("/x/{i}"));
+        let digest = sha256(&data(&reported, &content("/x", i)));
+        let full = reported.join(Component { typ: IMPLICIT_DIGEST_COMPONENT, value: &digest });
+        client.ok(Command::CsReport, &named(&full.to_string()));
+        assert!(!is_kept(&mut client, "/x", i), "{i}");
+    }
+    assert_eq!(lab.kept("/x", 60), 58);
+    let lab = lab.restart("");
+    assert_eq!(lab.kept("/x", 60), 58, "nor after a restart");
 }
 
 #[test]

@@ -94,6 +94,13 @@ pub trait CsDisk {
     /// The reason, as text.
     fn erase(&self, prefix: NameRef<'_>) -> Result<(), String>;
 
+    /// Erases the packet with this full name, which ends with its implicit digest. After the
+    /// return, the packet is not served.
+    ///
+    /// # Errors
+    /// The reason, as text.
+    fn erase_exact(&self, full_name: NameRef<'_>) -> Result<(), String>;
+
     /// Protects the packets stored under `prefix` from eviction.
     ///
     /// # Errors

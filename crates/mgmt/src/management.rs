@@ -384,7 +384,7 @@ impl Management {
             Command::CsUnpin => done(modules::cs::unpin(parameters, control)),
             Command::CsReport => {
                 self.counters.data_reported += 1;
-                done(modules::cs::report(parameters, control.tables, now.ns))
+                done(modules::cs::report(parameters, control, now.ns))
             }
             Command::StrategyChoiceSet => done(modules::strategy::set(parameters, control.tables)),
             Command::StrategyChoiceUnset => done(modules::strategy::unset(parameters, control.tables)),

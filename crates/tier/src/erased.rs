@@ -1,11 +1,22 @@
-//! Erased prefixes, as they are stored beside the segments.
+//! Erasures, and the erased prefixes as they are stored beside the segments.
 
 use namely_wire::{Name, NameRef};
+use parking_lot::RwLock;
 
+use super::exact::ExactErasures;
 use super::limits::DIGEST_OCTETS;
 use super::record::Key;
 
 const MAGIC: &[u8; 16] = b"namely-erased-01";
+
+/// The erasures of a tier.
+#[derive(Debug, Default)]
+pub(crate) struct Erasures {
+    /// Prefixes, with those whose records have all been removed.
+    pub(crate) prefixes: RwLock<Vec<Erased>>,
+    /// Single packets.
+    pub(crate) packets: ExactErasures,
+}
 
 /// A prefix whose records must not be read any more.
 #[derive(Clone, Debug, PartialEq, Eq)]

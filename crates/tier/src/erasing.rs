@@ -1,6 +1,6 @@
 //! Erases the records below a prefix. Reads skip the records at once. Their removal from the index
 //! and from the segments' indexes takes a while: only the records have names, so the keeper reads
-//! all segments.
+//! all segments. For the erasure of one packet by its full name, the keeper reads only its record.
 
 use std::io;
 use std::sync::Arc;
@@ -8,11 +8,15 @@ use std::sync::atomic::Ordering;
 
 use namely_wire::NameRef;
 
+use super::buffer::blocks;
 use super::erased::{Erased, decode, encode};
 use super::error::TierError;
+use super::exact::{ExactErasure, Sha256};
+use super::index::IndexLookup;
 use super::limits::ERASED_MAX;
 use super::medium::Medium;
-use super::record::Key;
+use super::place::RecordPosition;
+use super::record::{self, Key};
 use super::segment::Segment;
 use super::shared::Shared;
 use super::window::Window;
@@ -22,7 +26,7 @@ const UNKNOWN: u64 = u64::MAX;
 
 impl Shared {
     pub(crate) fn erase(&self, prefix: NameRef<'_>) -> Result<(), TierError> {
-        let mut erased = self.erased.write();
+        let mut erased = self.erased.prefixes.write();
         // The new erasure covers all records of an earlier one of the same prefix.
         erased.retain(|known| known.prefix.as_name() != prefix);
         if erased.len() >= ERASED_MAX {
@@ -38,7 +42,7 @@ impl Shared {
     /// Performs the next erasure, if there is one.
     pub(crate) fn erase_next(&self) -> bool {
         // A copy, so that the list is not locked while segments are read.
-        let next = self.erased.read().iter().find(|erased| !erased.is_done).cloned();
+        let next = self.erased.prefixes.read().iter().find(|erased| !erased.is_done).cloned();
         let Some(next) = next.filter(|_| !self.health.is_resting()) else { return false };
         // The last segment is fixed and saved first, so that a crash during the removal does not
         // lose the erasure.
@@ -60,11 +64,87 @@ impl Shared {
             let own = erased.iter_mut().find(|erased| *erased == known);
             own.into_iter().for_each(|own| (own.segment, own.is_done) = (segment, is_done));
         };
-        let mut next = self.erased.read().clone();
+        let mut next = self.erased.prefixes.read().clone();
         change(&mut next);
         self.medium.save_erased(&self.key, &encode(&self.key, &next))?;
-        change(&mut self.erased.write());
+        change(&mut self.erased.prefixes.write());
         Ok(())
+    }
+
+    pub(crate) fn erase_exact(&self, full_name: NameRef<'_>, sha256: Sha256) -> Result<(), TierError> {
+        let Some(erasure) = ExactErasure::new(full_name, sha256) else { return Ok(()) };
+        // A packet that the tier does not have takes no place in the list.
+        if !self.has_name(self.hash(erasure.name.as_name())) {
+            return Ok(());
+        }
+        self.erased.packets.add(erasure)?;
+        self.wake_keeper();
+        Ok(())
+    }
+
+    /// Returns whether the index has a record of the name with this hash.
+    fn has_name(&self, hash: u64) -> bool {
+        matches!(self.index.look(hash, |place| place), IndexLookup::Found(_))
+    }
+
+    /// Performs the next erasure of a single packet, if there is one.
+    pub(crate) fn erase_next_exact(&self) -> bool {
+        let next = self.erased.packets.first();
+        let Some(next) = next.filter(|_| !self.health.is_resting()) else { return false };
+        if let Err(error) = self.take_out_exact(&next) {
+            self.note_write_error(TierError::new(self.medium.path(), error));
+        }
+        // An erasure that failed is not tried again: the next consumer reports the packet again.
+        self.erased.packets.end_first();
+        true
+    }
+
+    /// Removes the record of a packet from the index, and from the index of its segment.
+    fn take_out_exact(&self, erasure: &ExactErasure) -> io::Result<()> {
+        let hash = self.hash(erasure.name.as_name());
+        let IndexLookup::Found(place) = self.index.look(hash, |place| place) else { return Ok(()) };
+        // Only this thread evicts segments, so the slot still has the segment of the record.
+        let segment = self.segments.read().get(place.slot()).cloned().flatten();
+        let Some(segment) = segment else { return Ok(()) };
+        if !self.has_packet(&segment, place, erasure) || !self.index.remove(hash, place) {
+            return Ok(());
+        }
+        self.counters.erased.add(1);
+        // Acquire pairs with the Release in `seal`, as in `begin`.
+        if !segment.is_sealed.load(Ordering::Acquire) {
+            segment.erased.lock().insert(place.offset());
+            return Ok(());
+        }
+        // A segment without an index is read whole when the tier is opened, and then has the record
+        // again.
+        let Some(mut index) = self.medium.read_index(&self.key, &segment, self.base_ms) else {
+            return Ok(());
+        };
+        index.records.retain(|record| record.place.offset() != place.offset());
+        self.medium.write_index(&self.key, &segment, index.octets, &index.records, &index.heads)?;
+        self.medium.sync_indexes()
+    }
+
+    /// Returns whether the record at `place` is that of the packet to erase, or cannot be read.
+    fn has_packet(&self, segment: &Arc<Segment>, place: RecordPosition, erasure: &ExactErasure) -> bool {
+        // Copied, so that the log is not locked while the digest is computed.
+        let waiting = self.log.lock().record(segment, place).map(<[u8]>::to_vec);
+        if let Some(octets) = waiting {
+            // The check of the record may not be computed yet.
+            return record::packet_unchecked(&octets).is_some_and(|packet| erasure.is_of(packet));
+        }
+        // A group leaves the log only after its write has ended, so the record is on the disk.
+        let (start, octets) = blocks(place.offset(), place.octets());
+        let mut buffer = self.pool.take(octets);
+        if let Err(error) = segment.extent.read_exact_at(&mut buffer, start) {
+            self.counters.read_errors.add(1);
+            self.note_fault(TierError::new(self.medium.path(), error), false);
+            // As after any failed read, later Interests go upstream.
+            return true;
+        }
+        let checks = self.key.checks(segment.extent.salt());
+        let whole = record::read(&checks, &buffer[(place.offset() - start) as usize..]);
+        whole.is_some_and(|whole| erasure.is_of(whole.packet))
     }
 
     /// Ends the segment that is being filled and writes it to the disk. Returns the last segment's
@@ -102,7 +182,8 @@ impl Shared {
                 if is_gone {
                     gone += 1;
                     self.counters.erased.add(self.index.remove(record.hash, record.place).into());
-                } else {
+                } else if self.has_name(record.hash) {
+                    // A packet that was erased by its full name is not listed again.
                     heads.extend(self.heads_of(whole.name, record.hash));
                     kept.push(record);
                 }
@@ -129,19 +210,20 @@ impl Shared {
     /// Removes erasures whose segments have all been evicted.
     pub(crate) fn forget_erased(&self) {
         let oldest = self.segments.read().iter().flatten().map(|segment| segment.number).min();
-        self.erased.write().retain(|erased| !erased.is_done || oldest.is_some_and(|n| n <= erased.segment));
+        let stays = |erased: &Erased| !erased.is_done || oldest.is_some_and(|n| n <= erased.segment);
+        self.erased.prefixes.write().retain(stays);
     }
 
     /// Returns the last segment with erased records.
     pub(crate) fn last_erased(&self) -> Option<u64> {
-        let erased = self.erased.read();
+        let erased = self.erased.prefixes.read();
         erased.iter().map(|erased| erased.segment).filter(|segment| *segment != UNKNOWN).max()
     }
 
     /// Loads the list of erasures. The keeper resumes those that were in progress when the tier was
     /// closed or crashed.
     pub(crate) fn load_erased(&self) {
-        *self.erased.write() = load(&self.medium, &self.key);
+        *self.erased.prefixes.write() = load(&self.medium, &self.key);
     }
 }
 

@@ -59,7 +59,7 @@ impl Shared {
         self.hold_bounds();
         let begun = self.offer_segment();
         let synced = self.synchronize();
-        let erased = self.erase_next();
+        let erased = self.erase_next() | self.erase_next_exact();
         queued | sealed | begun | synced | erased
     }
 
@@ -94,9 +94,11 @@ impl Shared {
     /// Seals a segment. If its index cannot be written, the segment is read whole when the tier is
     /// opened.
     pub(crate) fn seal(&self, segment: &Segment) -> io::Result<()> {
-        let records = std::mem::take(&mut *segment.records.lock());
+        let mut records = std::mem::take(&mut *segment.records.lock());
         let heads = std::mem::take(&mut *segment.heads.lock());
         let end = records.iter().map(|record| record.place.end()).max().unwrap_or(BLOCK_OCTETS);
+        let erased = std::mem::take(&mut *segment.erased.lock());
+        records.retain(|record| !erased.contains(&record.place.offset()));
         let octets = end.next_multiple_of(BLOCK_OCTETS).min(segment.octets);
         let cut_off = segment.cut_off(octets);
         // All groups of the segment are written (`Log::take_ended`). Release pairs with the Acquire

@@ -143,6 +143,7 @@ mod engine;
 mod erased;
 mod erasing;
 mod error;
+mod exact;
 mod extent;
 mod fair_queue;
 #[cfg(test)]
@@ -188,6 +189,7 @@ pub use self::completion::{
 };
 pub use self::device::format;
 pub use self::error::TierError;
+pub use self::exact::Sha256;
 pub use self::filter::FilterKind;
 pub use self::limits::{DEVICE_OCTETS_MIN, ERASED_MAX};
 pub use self::limits::{OCTETS_MAX, OCTETS_MIN, PENDING_MAX, PENDING_THRESHOLD, THREADS_MAX};
@@ -199,6 +201,7 @@ pub use self::status::{Counters, Status};
 
 use self::above::PrefixIndex;
 use self::ahead::ReadAhead;
+use self::erased::Erasures;
 use self::health::Health;
 use self::index::Index;
 use self::log::Log;
@@ -261,7 +264,7 @@ impl Tier {
             budget: Budget { octets: AtomicU64::new(0), octets_max: AtomicU64::new(options.octets_max) },
             threshold: AtomicUsize::new(options.pending_threshold),
             health: Health::default(),
-            erased: RwLock::default(),
+            erased: Erasures::default(),
             retention: Retention::default(),
             gate: Gate::new(options.admission, options.ghosts()),
         });
@@ -352,7 +355,7 @@ impl Tier {
             pending: shared.queue.pending() as u64,
             pending_threshold: shared.threshold.load(Ordering::Relaxed) as u64,
             fault: shared.health.fault(),
-            erasing: shared.erased.read().iter().filter(|erased| !erased.is_done).count() as u64,
+            erasing: shared.erased.prefixes.read().iter().filter(|erased| !erased.is_done).count() as u64,
             pinned: shared.retention.pinned.read().len() as u64,
             read_ns: u64::try_from(shared.queue.reading().as_nanos()).unwrap_or(u64::MAX),
             counters: shared.counters.read(),
@@ -417,6 +420,19 @@ impl Tier {
     /// [`TierError::TooMany`]: segments from before [`ERASED_MAX`] erasures still exist.
     pub fn erase(&self, prefix: NameRef<'_>) -> Result<(), TierError> {
         self.shared.erase(prefix)
+    }
+
+    /// Erases the packet with this full name, which ends with its implicit digest: no later read
+    /// returns it, and another packet of its name can be written. The tier then reads the record,
+    /// and removes it if `sha256` computes that digest. A tier that is opened again does not have
+    /// the packet, unless a crash came before its segment was full, or the segment has no index.
+    ///
+    /// A name without a digest, or of a packet that the tier does not have, has no effect.
+    ///
+    /// # Errors
+    /// [`TierError::TooMany`]: too many packets are being erased.
+    pub fn erase_exact(&self, full_name: NameRef<'_>, sha256: Sha256) -> Result<(), TierError> {
+        self.shared.erase_exact(full_name, sha256)
     }
 
     /// Pins `prefix`: records below it are written again when their segment is evicted, up to a

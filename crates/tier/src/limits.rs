@@ -99,6 +99,15 @@ pub const DEVICE_OCTETS_MIN: u64 = 4 << 20;
 /// - Tests: `pinned_and_erased_prefixes_are_limited`
 pub const ERASED_MAX: usize = 64;
 
+/// Packets reported by full name that the tier has yet to erase.
+///
+/// Each costs a read of its record and, if the digest agrees, a new index of its segment.
+///
+/// # Limit
+/// The erasure of a further packet is refused.
+/// - Tests: `erasures_by_full_name_are_limited`
+pub(crate) const EXACT_ERASURES_MAX: usize = 64;
+
 /// Octets of the digest after a list of erasures.
 pub(crate) const DIGEST_OCTETS: usize = 32;
 

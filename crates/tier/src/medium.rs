@@ -185,7 +185,7 @@ impl Medium {
         let sealed = sealing::decode(key, &index, segment, base_ms)?;
         // A sealed file was cut off at the octets in use, so it has as many octets as its index
         // states.
-        let is_whole = matches!(self, Medium::Device(_)) || sealed.octets == segment.octets;
+        let is_whole = matches!(self, Medium::Device(_)) || sealed.octets == segment.end();
         is_whole.then_some(sealed)
     }
 

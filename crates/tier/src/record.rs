@@ -89,8 +89,12 @@ pub(crate) fn write(packet: &[u8], expires_ms: u64, out: &mut [u8]) {
 /// Computes the check of the record at the beginning of `octets`.
 pub(crate) fn check_of(checks: &Checks, octets: &[u8]) -> Option<[u8; 8]> {
     let header = Header::read(octets)?;
-    let packet = octets.get(HEADER_OCTETS..HEADER_OCTETS + header.packet_octets()?)?;
-    Some(checks.check(header.length, header.expires, packet))
+    Some(checks.check(header.length, header.expires, packet_unchecked(octets)?))
+}
+
+/// Returns the packet of the record at the beginning of `octets`, without the check of the record.
+pub(crate) fn packet_unchecked(octets: &[u8]) -> Option<&[u8]> {
+    octets.get(HEADER_OCTETS..HEADER_OCTETS + Header::read(octets)?.packet_octets()?)
 }
 
 /// The range of the check in a record.

@@ -62,7 +62,7 @@ impl Shared {
         let mut window = Window::new(&segment.extent, segment.octets);
         let damaged = window.records(&self.key.checks(segment.extent.salt()), |offset, whole| {
             let is_erased = |erased: &Erased| erased.covers(segment.number, whole.name);
-            if !self.erased.read().iter().any(is_erased) {
+            if !self.erased.prefixes.read().iter().any(is_erased) {
                 let record = self.recorded(segment.slot, offset, &whole);
                 heads.extend(self.heads_of(whole.name, record.hash));
                 records.push(record);

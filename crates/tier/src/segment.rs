@@ -1,6 +1,7 @@
 //! A segment: a file of one size, or a region of a device, that is written in order and evicted
 //! whole.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
@@ -45,6 +46,9 @@ pub(crate) struct Segment {
     pub(crate) records: Mutex<Vec<IndexRecord>>,
     /// Names above the records, which find them, too.
     pub(crate) heads: Mutex<Vec<PrefixEntry>>,
+    /// Offsets of records that were erased before the segment was sealed. Its index leaves them
+    /// out.
+    pub(crate) erased: Mutex<BTreeSet<u64>>,
 }
 
 impl Segment {
@@ -59,6 +63,7 @@ impl Segment {
             is_sealed: AtomicBool::new(is_sealed),
             records: Mutex::new(Vec::new()),
             heads: Mutex::new(Vec::new()),
+            erased: Mutex::default(),
         }
     }
 

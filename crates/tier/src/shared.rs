@@ -15,7 +15,7 @@ use super::buffer::{Buffer, Pool, blocks};
 use super::completion::{
     Bypass, Inbox, LookupResult, NameMatch, ReadId, ReadOutcome, StoredData, Wakeups, WriteOutcome,
 };
-use super::erased::Erased;
+use super::erased::{Erased, Erasures};
 use super::error::TierError;
 use super::health::Health;
 use super::index::{Index, IndexLookup};
@@ -118,7 +118,7 @@ pub(crate) struct Shared {
     /// only lets a few requests more or fewer pass.
     pub(crate) threshold: AtomicUsize,
     pub(crate) health: Health,
-    pub(crate) erased: RwLock<Vec<Erased>>,
+    pub(crate) erased: Erasures,
     pub(crate) retention: Retention,
     pub(crate) gate: Gate,
 }
@@ -343,7 +343,7 @@ impl Shared {
     /// Delivers the outcome to a reader; erased Data becomes absent.
     fn deliver(&self, segment: &Segment, reader: &PendingRead, outcome: ReadOutcome, bells: &mut Wakeups) {
         let is_erased = |data: &StoredData| {
-            let erased = self.erased.read();
+            let erased = self.erased.prefixes.read();
             // Records of erasures that are done are out of the index, so the packet need not be
             // parsed.
             if erased.iter().all(|erased| erased.is_done) {
@@ -361,13 +361,18 @@ impl Shared {
             name.map_or_else(|_| covers(&reader.name), |name| covers(name.as_bytes()))
         };
         let outcome = match outcome {
-            ReadOutcome::Found(data) if is_erased(&data) => ReadOutcome::Absent,
+            ReadOutcome::Found(data) if is_erased(&data) || self.is_refused(&data) => ReadOutcome::Absent,
             outcome => outcome,
         };
         let is_found = matches!(outcome, ReadOutcome::Found(_));
         let count = if is_found { &self.counters.hits } else { &self.counters.misses };
         count.add(1);
         reader.inbox.deliver(reader.id, outcome, bells);
+    }
+
+    /// Returns whether this packet waits to be erased by its full name.
+    fn is_refused(&self, data: &StoredData) -> bool {
+        self.erased.packets.any(|erasure| erasure.is_of(data.packet()))
     }
 
     /// Returns whether the number of pending requests has reached the threshold.
@@ -438,9 +443,12 @@ impl Shared {
         }
     }
 
-    /// Returns whether the record of a name may be unusable: a prefix of it is being erased.
+    /// Returns whether the record of a name may be unusable: a prefix of it, or a packet of that
+    /// name, is being erased.
     fn may_be_erased(&self, name: NameRef<'_>) -> bool {
-        self.erased.read().iter().any(|erased| !erased.is_done && erased.prefix.as_name().is_prefix_of(name))
+        let is_below = |erased: &Erased| !erased.is_done && erased.prefix.as_name().is_prefix_of(name);
+        self.erased.prefixes.read().iter().any(is_below)
+            || self.erased.packets.any(|erasure| erasure.name.as_name() == name)
     }
 
     pub(crate) fn wake_keeper(&self) {

@@ -5,6 +5,7 @@ use super::*;
 
 mod below;
 mod device;
+mod exact;
 mod failures;
 mod hostile;
 

@@ -115,17 +115,21 @@ pub(crate) fn unpin(
 
 /// Handles the report that a consumer has refused Data, which the name identifies by its implicit
 /// digest. In the response, Count is the number of removed learned routes, and Capacity shows if
-/// the content store had the packet.
+/// the memory of the content store had the packet.
 pub(crate) fn report(
     parameters: &ControlParameters,
-    tables: &dyn Tables,
+    control: Control<'_>,
     now_ns: u64,
 ) -> Result<ControlResponse, ControlResponse> {
     let name = required_name(parameters)?;
     if !name.last().is_some_and(|last| last.is_implicit_digest()) {
         return Err(bad("Name must end with the implicit digest of the Data"));
     }
-    let (erased, routes) = tables.data_refused(name, now_ns);
+    let (erased, routes) = control.tables.data_refused(name, now_ns);
+    // The memory comes first, because it writes the packets that it evicts to the disk.
+    if let Some(disk) = control.disk {
+        disk.erase_exact(name).map_err(|why| ControlResponse::new(status_code::CONFLICT, why))?;
+    }
     Ok(ControlResponse::ok(&ControlParameters {
         name: parameters.name.clone(),
         count: Some(routes),

@@ -49,6 +49,19 @@ fn a_manager_controls_the_disk() {
 }
 
 #[test]
+fn reported_data_leaves_the_disk() {
+    let world = World { disk: Some(Disk::default()), ..World::new() };
+    let disk = world.disk.as_ref().unwrap();
+    let full = format!("/a/sha256digest={}", "7".repeat(64));
+    assert_eq!(world.command(Command::CsReport, &named("/a"), 1, USER).code, 400);
+    assert_eq!(world.command(Command::CsReport, &named(&full), 1, Requester::Unknown).code, 403);
+    assert_eq!(*disk.erased.borrow(), []);
+    assert_eq!(world.command(Command::CsReport, &named(&full), 1, USER).code, 200);
+    assert_eq!(*disk.erased.borrow(), [name(&full)]);
+    assert_eq!(world.command(Command::CsReport, &named(&full), 1, USER).code, 409, "the disk refuses it");
+}
+
+#[test]
 fn only_managers_see_the_disk_folder() {
     let world = World { disk: Some(Disk::default()), ..World::new() };
     let status = &world.disk.as_ref().unwrap().status;

@@ -65,6 +65,10 @@ impl CsDisk for Disk {
         if self.erased.borrow().len() > 1 { Err("one at a time".into()) } else { Ok(()) }
     }
 
+    fn erase_exact(&self, full_name: NameRef<'_>) -> Result<(), String> {
+        self.erase(full_name)
+    }
+
     fn pin(&self, prefix: NameRef<'_>) -> Result<(), String> {
         let mut status = self.status.borrow_mut();
         if status.pinned.len() == 1 {
