@@ -8,8 +8,12 @@ use std::fs;
 
 use common::world::{World, load};
 use common::{Home, write_file};
+use namely_client::Client;
+use namely_messages::{Command, ControlParameters};
 use namely_nnet::{Control, OpenError, Socket};
-use namely_wire::{DataView, InterestBuilder, Name};
+use namely_security::{Signer, sha256};
+use namely_wire::types::IMPLICIT_DIGEST_COMPONENT;
+use namely_wire::{Component, DataView, InterestBuilder, Name};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{RecvFlags, SendFlags};
 
@@ -159,6 +163,25 @@ fn answer_to(world: &World, name: &str) -> Vec<u8> {
     let mut octets = vec![0; 16 << 10];
     let (length, _) = rustix::net::recv(&socket, &mut octets[..], RecvFlags::empty()).unwrap();
     DataView::parse(&octets[..length]).expect("a Data").content.to_vec()
+}
+
+#[test]
+fn reported_data_leaves_the_kernel() {
+    let Some(mut world) = World::new() else { return };
+    let uri = start(&mut world, "lab", &[]);
+    world.serve("lab", "/app/ping", &["pingserver", "/app", "--router", "kernel://"]);
+    world.ok("lab", &to(&uri, &["route", "add", "/app", "local"]));
+    let wire = world.namely("lab", to(&uri, &["peek", "/app/ping/1", "--wire"])).output().unwrap().stdout;
+    let name = DataView::parse(&wire).expect("a Data").name.to_name();
+    let mut client = Client::find(Some(&uri), Signer::digest_sha256()).unwrap();
+    let mut report = |name: &Name| {
+        let digest = sha256(&wire);
+        let full = name.join(Component { typ: IMPLICIT_DIGEST_COMPONENT, value: &digest });
+        let parameters = ControlParameters { name: Some(full), ..Default::default() };
+        client.command(Command::CsReport, &parameters).unwrap().capacity
+    };
+    assert_eq!(report(&Name::new()), Some(0), "all Data is below it");
+    assert_eq!([report(&name), report(&name)], [Some(1), Some(0)]);
 }
 
 #[test]

@@ -313,10 +313,20 @@ impl Tables for Kernel {
         (erased, erased == count)
     }
 
-    /// The kernel erases by name, not by digest, and its strategies learn no routes.
-    fn data_refused(&self, _: NameRef<'_>, _: u64) -> (bool, u64) {
-        (false, 0)
+    /// The kernel erases by name and not by digest: Data of exactly this name first, or else one
+    /// Data below it. So a false report removes one cached copy, as without the kernel. The
+    /// kernel's strategies learn no routes.
+    fn data_refused(&self, full_name: NameRef<'_>, _: u64) -> (bool, u64) {
+        let erased = name_of_data(full_name).map_or(0, |name| self.cs_erase(name, 1).0);
+        (erased > 0, 0)
     }
+}
+
+/// The name of the Data that a full name identifies. `None` without an implicit digest, and for the
+/// empty name: all Data is below it.
+fn name_of_data(full_name: NameRef<'_>) -> Option<NameRef<'_>> {
+    full_name.last().filter(|last| last.is_implicit_digest())?;
+    Some(full_name.without_last(1)).filter(|name| !name.is_empty())
 }
 
 fn fib_error(error: &ControlError) -> FibError {
@@ -324,5 +334,21 @@ fn fib_error(error: &ControlError) -> FibError {
         ControlError::NotFound => FibError::NoFace,
         ControlError::System(Errno::NOMEM) => FibError::NoMemory,
         _ => FibError::TableFull,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_name_identifies_one_data() {
+        let digest = format!("sha256digest={}", "7".repeat(64));
+        let of = |uri: &str| {
+            let full_name: Name = uri.parse().unwrap();
+            name_of_data(full_name.as_name()).map(|name| name.to_name().to_string())
+        };
+        assert_eq!(of(&format!("/a/b/{digest}")).as_deref(), Some("/a/b"));
+        assert_eq!([of("/a/b"), of(&format!("/{digest}")), of("/")], [None, None, None]);
     }
 }
