@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <ctime>
 #include <vector>
@@ -18,8 +19,9 @@ constexpr std::array<const char *, 2> names = {"adler32", "crc32c"};
 constexpr int adler32 = 0;
 constexpr int value_octets = 4;
 constexpr size_t known_max = 4096;
-constexpr size_t askers_max = 1024;
 constexpr size_t read_octets = 1 << 20;
+// Time for which a request waits for a place among its client's jobs.
+constexpr auto ask_wait = std::chrono::seconds(1);
 
 // Adler-32 (RFC 1950, 8.2). The sums are reduced after runs of 5,552 octets, which fit 32 bits.
 class Adler32 {
@@ -52,10 +54,12 @@ int Checksums::Calc(const char *path, XrdCksData &sum, int) {
     Storage *const storage = the_storage;
     if (storage == nullptr)
         return -ENOTSUP;
-    std::string client = client_of(sum.envP);
-    if (client.empty())
-        client = who_asked(path);
-    File file(*storage, client);
+    // The server's jobs do not state the client. Such a job counts for the client that asked first.
+    const std::string stated = client_of(sum.envP);
+    const RunningJob job(storage->sum_jobs(), path, stated, storage->deadline());
+    if (!job)
+        return -ETIMEDOUT;
+    File file(*storage, stated.empty() ? job.client() : stated);
     const int opened = file.open(path);
     if (opened < 0)
         return opened;
@@ -77,9 +81,6 @@ int Checksums::Calc(const char *path, XrdCksData &sum, int) {
 int Checksums::compute(Storage &storage, File &file, const char *path, Values &values) {
     Known computed{path, file.told().st_version, {}};
     if (!known(path, computed.version, computed)) {
-        const Taken place(storage.sums(), file.client(), 1, storage.deadline());
-        if (!place)
-            return -ETIMEDOUT;
         const off_t octets = file.told().st_octets;
         if (!storage.sum_budget().take(file.client(), size_t(octets), std::chrono::steady_clock::now())) {
             storage.log().Emsg("namely", file.client().c_str(), "has had sums of as much as 'sums' says today; not of", path);
@@ -117,10 +118,8 @@ int Checksums::Get(const char *path, XrdCksData &sum) {
         return done;
     Known found;
     const bool is_told = index == adler32 && storage->catalogue().adler32(path, told.st_octets, found.values[adler32]);
-    if (!is_told && !known(path, told.st_version, found)) {
-        asks(path, client);
-        return -ESRCH;
-    }
+    if (!is_told && !known(path, told.st_version, found))
+        return ask(*storage, path, client);
     fill(sum, index, found, told.st_changed_ns);
     return value_octets;
 }
@@ -164,21 +163,19 @@ int Checksums::index_of(const char *name) {
     return -1;
 }
 
-// The server computes sums in jobs of its own, which do not state the client. Such a job counts for
-// the client that last asked for the sum and got none.
-void Checksums::asks(const char *path, const std::string &client) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    askers_.remove_if([&](const Asker &asker) { return asker.path == path; });
-    askers_.push_front({path, client});
-    if (askers_.size() > askers_max)
-        askers_.pop_back();
-}
-
-std::string Checksums::who_asked(const char *path) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto at =
-        std::find_if(askers_.begin(), askers_.end(), [&](const Asker &asker) { return asker.path == path; });
-    return at == askers_.end() ? std::string() : at->client;
+// Returns the value with which the server makes a job, or the one with which it makes the client
+// repeat its request after five seconds.
+int Checksums::ask(Storage &storage, const char *path, const std::string &client) {
+    Jobs &jobs = storage.sum_jobs();
+    if (jobs.ask(path, client, std::chrono::steady_clock::now() + ask_wait))
+        return -ESRCH;
+    const uint64_t refused = jobs.refused();
+    // Powers of two only: a client repeats its request, and would fill the log.
+    if ((refused & (refused - 1)) == 0)
+        storage.log().Emsg("namely", client.c_str(),
+                           "computes as many sums as its share permits; clients had to wait so often:",
+                           std::to_string(refused).c_str());
+    return -EBUSY;
 }
 
 bool Checksums::known(const char *path, uint64_t version, Known &found) {

@@ -41,15 +41,9 @@ class Checksums : public XrdCks {
         Values values;
     };
 
-    struct Asker {
-        std::string path;
-        std::string client;
-    };
-
     static int index_of(const char *name);
     int compute(Storage &storage, File &file, const char *path, Values &values);
-    void asks(const char *path, const std::string &client);
-    std::string who_asked(const char *path);
+    static int ask(Storage &storage, const char *path, const std::string &client);
     bool known(const char *path, uint64_t version, Known &found);
     void keep(const Known &computed);
     static void fill(XrdCksData &sum, int index, const Known &known, int64_t changed_ns);
@@ -57,7 +51,6 @@ class Checksums : public XrdCks {
     Once<Values> computing_;
     std::mutex mutex_;
     std::list<Known> known_; // the most recently used first
-    std::list<Asker> askers_;
 };
 
 } // namespace namely

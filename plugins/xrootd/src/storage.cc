@@ -48,8 +48,8 @@ std::atomic<Storage *> the_storage{nullptr};
 
 Storage::Storage(XrdSysLogger *logger, const Settings &settings)
     : log_(logger, "namely_"), settings_(settings), calls_(calls_max), memory_(settings.memory_octets),
-      ahead_places_(ahead_places(settings)), sums_(sums_max), sum_budget_(settings.sum_octets, sum_clients_max),
-      workers_(worker_threads, worker_queue_max) {}
+      ahead_places_(ahead_places(settings)), sum_jobs_(sums_max, std::chrono::milliseconds(settings.timeout_ms)),
+      sum_budget_(settings.sum_octets, sum_clients_max), workers_(worker_threads, worker_queue_max) {}
 
 Storage::~Storage() {
     if (socket_ >= 0)

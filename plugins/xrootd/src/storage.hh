@@ -14,6 +14,7 @@
 #include <namely.h>
 
 #include "catalogue.hh"
+#include "jobs.hh"
 #include "once.hh"
 #include "settings.hh"
 #include "share.hh"
@@ -70,8 +71,8 @@ class Storage : public XrdOss {
     }
     // The memory of calls, and of values that live longer than a call, such as a listing.
     Share &memory() { return memory_; }
-    // Sums that are computed at once, and the octets that are read for them per client and day.
-    Share &sums() { return sums_; }
+    // The jobs that compute sums, and the octets that are read for them per client and day.
+    Jobs &sum_jobs() { return sum_jobs_; }
     Budget &sum_budget() { return sum_budget_; }
     const Catalogue &catalogue() const { return catalogue_; }
     // Maximum octets of memory of one call.
@@ -96,7 +97,7 @@ class Storage : public XrdOss {
     std::mutex reading_ahead_;
     std::list<File *> ahead_; // in the order in which they began
     Share ahead_places_;
-    Share sums_;
+    Jobs sum_jobs_;
     Budget sum_budget_;
     Catalogue catalogue_;
     Workers workers_;

@@ -1,5 +1,6 @@
 // The shares of clients, with each way in which one client tries to take all. XRootD is not needed.
 #include "../src/catalogue.hh"
+#include "../src/jobs.hh"
 #include "../src/listing.hh"
 #include "../src/once.hh"
 #include "../src/share.hh"
@@ -97,6 +98,49 @@ static void work_of_one_client_leaves_threads_for_another() {
         std::this_thread::sleep_for(milliseconds(1));
     check("and done beside work that is stuck", done == 2);
     stuck = false;
+}
+
+static steady_clock::time_point soon() { return steady_clock::now() + milliseconds(20); }
+
+static void a_client_has_half_of_the_sum_jobs() {
+    Jobs jobs(8, hours(1));
+    for (int i = 0; i < 4; i++)
+        check("a client has half", jobs.ask("/greedy/" + std::to_string(i), "greedy", soon()));
+    check("another client has its first", jobs.ask("/b/0", "b", soon()) && jobs.ask("/b/1", "b", soon()));
+    check("and nothing was refused", jobs.refused() == 0 && jobs.under_way() == 6);
+    // The server does not state the client of a job.
+    const RunningJob first(jobs, "/greedy/0", "", soon()), other(jobs, "/b/0", "", soon());
+    check("a job is its client's", first && first.client() == "greedy" && other && other.client() == "b");
+    // The server runs one job for all clients that want the sum of a file.
+    check("another client joins a job", jobs.ask("/greedy/0", "b", soon()) && jobs.under_way() == 6);
+}
+
+static void a_client_beyond_its_sum_jobs_occupies_none() {
+    Jobs jobs(8, hours(1));
+    for (int i = 0; i < 4; i++)
+        jobs.ask("/greedy/" + std::to_string(i), "greedy", soon());
+    check("one more has no place", !jobs.ask("/greedy/4", "greedy", soon()) && jobs.refused() == 1);
+    check("and occupies no job", jobs.under_way() == 4);
+    bool has_place = false;
+    std::thread waiting([&] {
+        has_place = jobs.ask("/greedy/5", "greedy", steady_clock::now() + std::chrono::seconds(10));
+    });
+    { const RunningJob ends(jobs, "/greedy/0", "", soon()); }
+    waiting.join();
+    check("the place of a job that ended is taken", has_place && jobs.refused() == 1);
+    check("another client has its own", jobs.ask("/b/0", "b", soon()));
+}
+
+static void a_place_without_a_job_lapses() {
+    Jobs jobs(8, milliseconds(50));
+    for (int i = 0; i < 4; i++)
+        jobs.ask("/greedy/" + std::to_string(i), "greedy", soon());
+    const RunningJob runs(jobs, "/greedy/1", "greedy", soon());
+    std::this_thread::sleep_for(milliseconds(100));
+    check("the places of clients that left are free", jobs.ask("/greedy/9", "greedy", soon()));
+    check("but not that of a job that runs", runs && jobs.under_way() == 2);
+    const RunningJob unasked(jobs, "/d/0", "", soon());
+    check("a job that no client asked for has one, too", bool(unasked));
 }
 
 static void a_sum_that_several_want_is_made_once() {
@@ -223,6 +267,9 @@ int main() {
     a_client_with_forty_calls_leaves_others_theirs();
     whatever_clients_do_a_new_one_has_its_part();
     work_of_one_client_leaves_threads_for_another();
+    a_client_has_half_of_the_sum_jobs();
+    a_client_beyond_its_sum_jobs_occupies_none();
+    a_place_without_a_job_lapses();
     a_sum_that_several_want_is_made_once();
     a_refusal_of_one_is_none_of_another();
     a_client_has_a_days_budget_and_no_more();
