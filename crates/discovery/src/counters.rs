@@ -29,7 +29,8 @@ counters! {
     Malformed => "malformed",
     /// Messages that name another link address than the source of the frame.
     Spoofed => "spoofed",
-    /// Messages from outside the network of a UDP link. Nothing is sent to such addresses.
+    /// Messages from outside the network of a UDP link, or from its broadcast address. Nothing is
+    /// sent to such addresses.
     OtherNetwork => "other_network",
     /// Messages signed with another key than before from the same link address.
     OtherKey => "other_key",

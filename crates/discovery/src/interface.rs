@@ -37,15 +37,21 @@ pub struct LinkState {
 }
 
 impl LinkState {
-    /// Returns true if a link address belongs to the link's network.
-    pub(crate) fn contains(&self, station: LinkAddress) -> bool {
-        match (self.station, station) {
+    /// Returns true if another node of the link can have this link address: it is a unicast address
+    /// of the link's network, and not that of this router. Packets to any other address reach
+    /// several nodes, none, or another link.
+    pub(crate) fn is_neighbor_address(&self, station: LinkAddress) -> bool {
+        let is_on_link = match (self.station, station) {
             (LinkAddress::Ether(_), LinkAddress::Ether(_)) => true,
             (LinkAddress::Udp(own), LinkAddress::Udp(peer)) => {
-                shares_prefix(own.ip().to_canonical(), peer.ip().to_canonical(), self.network_bits)
+                let (own, peer) = (own.ip().to_canonical(), peer.ip().to_canonical());
+                shares_prefix(own, peer, self.network_bits)
+                    && !is_broadcast(peer, self.network_bits)
+                    && own.is_loopback() == peer.is_loopback()
             }
             _ => false,
-        }
+        };
+        is_on_link && station.is_unicast() && station != self.station
     }
 }
 
@@ -57,6 +63,19 @@ fn shares_prefix(own: IpAddr, peer: IpAddr, bits: u8) -> bool {
         _ => return false,
     };
     differing >= u32::from(bits)
+}
+
+/// Returns true if packets to `ip` reach all nodes of its IPv4 network: the host part has only
+/// ones, or only zeros, which is the older form. A network of one or two addresses has no such
+/// address (RFC 3021).
+fn is_broadcast(ip: IpAddr, network_bits: u8) -> bool {
+    match ip {
+        IpAddr::V4(ip) if network_bits < 31 => {
+            let host = u32::MAX >> network_bits;
+            [0, host].contains(&(ip.to_bits() & host))
+        }
+        _ => false,
+    }
 }
 
 /// An interface that is up.

@@ -1,7 +1,7 @@
 //! Link addresses and their text in a hello.
 
 use core::fmt;
-use core::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::str::FromStr;
 
 use namely_wire::MacAddress;
@@ -32,13 +32,17 @@ impl LinkAddress {
         }
     }
 
-    /// Returns true if a single node can have this address.
+    /// Returns true if a single node can have this address, and the address is in the form in which
+    /// routers write it. Another form of a node's address, such as IPv4 in IPv6, would pass for
+    /// another node.
     pub(crate) fn is_unicast(self) -> bool {
         match self {
             LinkAddress::Ether(octets) => octets[0] & 1 == 0 && octets != [0; 6],
             LinkAddress::Udp(address) => {
-                let ip = address.ip();
-                address.port() != 0 && !ip.is_multicast() && !ip.is_unspecified()
+                let ip = plain(address.ip());
+                let is_of_all = ip.is_multicast() || ip == IpAddr::V4(Ipv4Addr::BROADCAST);
+                let is_usual_form = address == SocketAddr::new(ip, address.port());
+                is_usual_form && address.port() != 0 && !ip.is_unspecified() && !is_of_all
             }
         }
     }

@@ -185,6 +185,10 @@ impl Discovery {
             Some(interface) => (interface.link, interface.hello_ns) = (link, hello_ns),
             None => drop(self.interfaces.insert(id, Interface::new(link, session, hello_ns, now_ns))),
         }
+        // In another network, nothing is sent to neighbors of the former one.
+        let is_elsewhere =
+            |peer: &NeighborKey| peer.interface == id && !link.is_neighbor_address(peer.station);
+        self.remove_all(is_elsewhere, Note::Expired, now_ns, out);
         self.fit_mtus(id, out);
     }
 

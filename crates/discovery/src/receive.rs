@@ -73,7 +73,7 @@ impl Discovery {
             return Err(fault(Counter::Spoofed));
         }
         // If the source is forged, this address would become the target of replies.
-        if !interface.link.contains(station) {
+        if !interface.link.is_neighbor_address(station) {
             return Err(refusal(Counter::OtherNetwork));
         }
         let mut is_challenged = false;
@@ -202,6 +202,9 @@ impl Discovery {
         let PendingVerification { message, peer, is_unicast, is_challenged, .. } = verifying;
         self.changed();
         let Some(interface) = self.interfaces.get_mut(&peer.interface) else { return };
+        if !interface.link.is_neighbor_address(peer.station) {
+            return self.counters.count(Counter::OtherNetwork);
+        }
         if message.is_reply {
             self.counters.count(Counter::RepliesHeard);
             interface.answered(&message.digest);

@@ -94,7 +94,7 @@ fn udp() -> Discovery {
 #[test]
 fn a_station_outside_the_subnet_gets_nothing() {
     for (host, is_inside) in
-        [("10.9.7.255", true), ("10.9.8.0", false), ("10.9.6.255", false), ("192.0.2.1", false)]
+        [("10.9.7.254", true), ("10.9.8.1", false), ("10.9.6.254", false), ("192.0.2.1", false)]
     {
         let mut machine = udp();
         let target = LinkAddress::Udp(format!("{host}:6363").parse().unwrap());
@@ -124,6 +124,81 @@ fn a_station_outside_the_subnet_gets_nothing() {
         }
         assert_eq!(sent > 0, is_inside, "{host}");
         assert_eq!(machine.counters().get(Counter::OtherNetwork), if is_inside { 0 } else { 25 });
+    }
+}
+
+/// A link with one router, whose link address is `own`.
+fn alone(own: LinkAddress, network_bits: u8) -> Segment {
+    let mut link = Segment::new();
+    let n = link.add(1400, Config::default());
+    link.nodes[n].link = LinkState { station: own, mtu: 1400, network_bits };
+    link.up(n);
+    link.run(10 * MS);
+    link
+}
+
+/// Sends a hello and a reply in the name of `peer`, with that source. Returns the number of peers
+/// that the router found. A router that found none has sent nothing to `peer`.
+fn found(link: &mut Segment, peer: LinkAddress) -> usize {
+    let group_hello = link.nodes[0].last_group_hello.clone();
+    for is_unicast in [false, true] {
+        link.inject(0, peer, is_unicast, &hello_of(peer, "1400", &[], &key(EVIL), 1));
+    }
+    link.inject(0, peer, true, &reply_of(peer, (1400, 1400), &group_hello, &key(EVIL), 2));
+    link.run(100 * MS);
+    let found = link.nodes[0].machine.len();
+    assert_eq!(link.nodes[0].sent_to.keys().any(Option::is_some), found > 0, "{peer}");
+    found
+}
+
+fn udp_address(text: &str) -> LinkAddress {
+    LinkAddress::Udp(text.parse().unwrap())
+}
+
+#[test]
+fn a_group_address_is_no_neighbor() {
+    let (v4, v6) = (udp_address("10.9.7.1:6363"), udp_address("[fe80::1]:6363"));
+    let no_neighbor_of = |own: LinkAddress, network_bits, texts: &[&str]| {
+        for text in texts {
+            let mut link = alone(own, network_bits);
+            assert_eq!(found(&mut link, udp_address(text)), 0, "{text} at {own}/{network_bits}");
+        }
+    };
+    no_neighbor_of(v4, 24, &["10.9.7.255:6363", "10.9.7.0:6363", "10.9.7.1:6363", "10.9.7.9:0"]);
+    no_neighbor_of(v4, 24, &["224.0.23.170:56363", "255.255.255.255:6363", "0.0.0.0:6363"]);
+    no_neighbor_of(v4, 24, &["127.0.0.1:6363", "[::ffff:10.9.7.9]:6363", "[::ffff:10.9.7.1]:6363"]);
+    no_neighbor_of(v6, 64, &["[ff02::1234]:56363", "[::]:6363", "[::1]:6363", "[fe80::1]:6363"]);
+    // On a link whose network has all addresses, too.
+    let all = ["224.0.23.170:6363", "255.255.255.255:6363", "0.0.0.0:6363", "127.0.0.1:6363"];
+    no_neighbor_of(v4, 0, &all);
+    let ether = |octets: [u8; 6]| found(&mut alone(station(0), 0), LinkAddress::Ether(octets));
+    let groups = [[0xff; 6], [1, 0, 0x5e, 0, 0x17, 0xaa], [0x33, 0x33, 0, 0, 0, 1]];
+    for octets in groups.into_iter().chain([[0; 6], [2, 0, 0, 0, 0, 0]]) {
+        assert_eq!(ether(octets), 0, "{octets:?}");
+    }
+    // The addresses beside them are those of neighbors.
+    for text in ["10.9.7.254:6363", "10.9.7.9:6363"] {
+        assert_eq!(found(&mut alone(v4, 24), udp_address(text)), 1, "{text}");
+    }
+    for (network_bits, expected) in [(30, 0), (31, 1)] {
+        let own = udp_address("10.9.7.2:6363");
+        assert_eq!(found(&mut alone(own, network_bits), udp_address("10.9.7.3:6363")), expected);
+    }
+    assert_eq!(found(&mut alone(v6, 64), udp_address("[fe80::9]:6363")), 1);
+    assert_eq!(ether([2, 0, 0, 0, 0, 9]), 1);
+}
+
+#[test]
+fn a_new_network_removes_former_neighbors() {
+    let mut link = alone(udp_address("10.9.7.1:6363"), 24);
+    assert_eq!(found(&mut link, udp_address("10.9.7.9:6363")), 1);
+    // The first two networks have the neighbor, too.
+    for (own, network_bits, stays) in
+        [("10.9.7.1:6363", 16, true), ("10.9.7.2:6363", 24, true), ("10.9.8.1:6363", 24, false)]
+    {
+        link.nodes[0].link = LinkState { station: udp_address(own), mtu: 1400, network_bits };
+        link.up(0);
+        assert_eq!(link.nodes[0].machine.is_empty(), !stays, "{own}/{network_bits}");
     }
 }
 
