@@ -2,10 +2,12 @@
 //!
 //! In a ```` ```console ```` block, the test runs the lines that start with `$ `. The other lines
 //! are output for the reader. Each document is one session in an empty home and working directory.
+//! Free ports replace its ports of 127.0.0.1, so that two users may run this test at once.
 //! `lab$ ` and `desk$ ` are two hosts in one document. Each has a key chain and a router of its
 //! own. An address and a port of this machine replace lab's 192.0.2.7:6363. A
 //! ```` ```console kernel ```` block loads a module: it runs in a guest (`kernel.rs`).
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write;
 use std::os::unix::process::CommandExt;
@@ -48,7 +50,49 @@ fn commands(document: &Path) -> Vec<String> {
             commands.push(here.replace("192.0.2.7", "127.0.0.1").replace(":6363", &format!(":{port}")));
         }
     }
+    with_free_ports(commands)
+}
+
+/// Replaces each port of 127.0.0.1, also where a command has only its number, by a free one.
+fn with_free_ports(mut commands: Vec<String>) -> Vec<String> {
+    let port_in = |text: &str| {
+        let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        text[..digits].parse::<u16>().ok().filter(|&port| port != 0)
+    };
+    let ports: BTreeSet<u16> =
+        commands.iter().flat_map(|command| command.split("127.0.0.1:").skip(1).filter_map(port_in)).collect();
+    for port in ports {
+        let free = namely_testkit::free_port().to_string();
+        for command in &mut commands {
+            *command = with_number(command, &port.to_string(), &free);
+        }
+    }
     commands
+}
+
+/// Replaces a number where it is not a part of a longer word.
+fn with_number(text: &str, number: &str, by: &str) -> String {
+    let is_word = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
+    let mut replaced = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(number) {
+        let (before, after) = (&rest[..at], &rest[at + number.len()..]);
+        let is_whole = !is_word(before.chars().next_back()) && !is_word(after.chars().next());
+        replaced += before;
+        replaced += if is_whole { by } else { number };
+        rest = after;
+    }
+    replaced + rest
+}
+
+#[test]
+fn two_sessions_share_no_port() {
+    let session = || with_free_ports(vec!["serve 8765 18765".into(), "up tcp://127.0.0.1:8765 127.0.0.1:0".into()]);
+    let (one, other) = (session(), session());
+    assert_ne!(one, other);
+    let port = one[1].trim_start_matches("up tcp://127.0.0.1:").trim_end_matches(" 127.0.0.1:0");
+    assert_ne!(port, "8765");
+    assert_eq!(one[0], format!("serve {port} 18765"));
 }
 
 /// A third-party program that the commands use and that is not installed.

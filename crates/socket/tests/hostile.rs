@@ -374,7 +374,7 @@ fn check_requests_precede_verification(slow: &Slow) {
     assert!(consumer.fetch(&name("/p/slow/o/v=7")).unwrap() == content(200_000));
     let stats = consumer.stats();
     // Only a verified segment gives the end of the object, so some Interests go past it.
-    assert!(stats.interests >= slow.segments as u64 && stats.retransmissions == 0, "{stats:?}");
+    assert!(stats.interests >= slow.segments as u64, "{stats:?}");
     assert!(slow.wanted_early.load(Ordering::Relaxed), "verification waited while Interests went out");
     assert!(stats.backlog_most as usize > slow.segments / 2, "{stats:?}");
     assert_eq!(stats.signatures as usize, slow.segments);

@@ -115,9 +115,8 @@ fn erasures_by_full_name_are_limited() {
     let folder = tempfile::tempdir().unwrap();
     let tier = open(folder.path());
     write(&tier, 0..1);
-    let erase = |digest: usize| {
-        tier.erase_exact(named(0, &[u8::try_from(digest).unwrap(); 32]).as_name(), sha256)
-    };
+    let erase =
+        |digest: usize| tier.erase_exact(named(0, &[u8::try_from(digest).unwrap(); 32]).as_name(), sha256);
     assert!((0..EXACT_ERASURES_MAX).all(|digest| erase(digest).is_ok()));
     erase(0).expect("it waits already");
     let one_more = erase(EXACT_ERASURES_MAX);
