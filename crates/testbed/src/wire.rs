@@ -123,8 +123,8 @@ impl Wire {
         let stop = Arc::new(AtomicBool::new(false));
         let seeds = [0x1234_5678_9abc_def1, 0x0fed_cba9_8765_4321];
         let threads = directions.into_iter().zip(seeds).map(|((from, to, passed), random)| {
-            // The kernel records arrivals from this call on. A packet without a record would seem to
-            // arrive when it is read, thus after packets behind it.
+            // The kernel records arrivals from this call on. A packet without a record would seem
+            // to arrive when it is read, thus after packets behind it.
             let _ = mmsg::waited(&from);
             let direction = Direction { spec, from, to, passed, stop: stop.clone(), random };
             thread::spawn(move || direction.run())
@@ -459,8 +459,8 @@ mod tests {
         let arrived = std::iter::from_fn(|| namely_testkit::uninterrupted(|| near.recv(&mut buffer)).ok())
             .count() as u64;
         let full = link.back().full.load(Ordering::Relaxed);
-        // How many arrive depends on the time that the sends take. `waiting_packets_count_as_in_flight`
-        // has the exact number.
+        // How many arrive depends on the time that the sends take. The exact number is in
+        // `waiting_packets_count_as_in_flight`.
         assert!((1..200).contains(&arrived) && arrived + full == 200, "{arrived} {full}");
         assert_eq!(link.back().take_waits_us().len() as u64, arrived);
         let (near, far, link) = ends(WireSpec { loss: 0.5, rate_bps: Some(800_000_000), ..SPEC });
