@@ -191,7 +191,9 @@ fn overlapping_ranges_are_requested_once() {
     assert_eq!(small.info().octets, Some(500));
     drop(producer);
     let gone = stream.read_ranges(&[(500_000, 1), (1_000_000, 1)]).unwrap_err();
-    assert!(matches!(errno_name(gone.errno()), Some("ENETUNREACH" | "ETIMEDOUT")), "{gone:?}");
+    // A router may have the segments. They are refused, because a closed producer revokes its key.
+    let errors = ["ENETUNREACH", "ETIMEDOUT", "EKEYREVOKED"];
+    assert!(errno_name(gone.errno()).is_some_and(|name| errors.contains(&name)), "{gone:?}");
 }
 
 /// A retransmission after a timeout waits half a second or more.
