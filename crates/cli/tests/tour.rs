@@ -87,7 +87,8 @@ fn with_number(text: &str, number: &str, by: &str) -> String {
 
 #[test]
 fn two_sessions_share_no_port() {
-    let session = || with_free_ports(vec!["serve 8765 18765".into(), "up tcp://127.0.0.1:8765 127.0.0.1:0".into()]);
+    let session =
+        || with_free_ports(vec!["serve 8765 18765".into(), "up tcp://127.0.0.1:8765 127.0.0.1:0".into()]);
     let (one, other) = (session(), session());
     assert_ne!(one, other);
     let port = one[1].trim_start_matches("up tcp://127.0.0.1:").trim_end_matches(" 127.0.0.1:0");
