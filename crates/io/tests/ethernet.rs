@@ -329,10 +329,13 @@ fn frames_refused_for_long_are_dropped() {
         if !namespace.tc("qdisc add dev va root pfifo limit 0") {
             return;
         }
+        let begun = std::time::Instant::now();
         for n in 0..50 {
             a.send(a_id, &packet(1000, n));
         }
-        assert_eq!(a.status(a_id).unwrap().counters.drops.of("no_buffers"), 0, "at once");
+        // A refused frame waits for 200 ms. On a busy machine the sends may take longer.
+        let dropped = a.status(a_id).unwrap().counters.drops.of("no_buffers");
+        assert!(dropped == 0 || begun.elapsed() >= Duration::from_millis(200), "at once: {dropped}");
         eventually("the queue is empty", || a.status(a_id).unwrap().queue_octets == 0);
         assert_eq!(a.status(a_id).unwrap().counters.drops.of("no_buffers"), 50);
         assert!(namespace.tc("qdisc del dev va root"));

@@ -58,7 +58,7 @@ fn finish(mut handshake: Handshake) -> Option<Interface> {
             Ok(Progress::Waiting(handshake)) => handshake,
             Err(_) => return None,
         };
-        let patience = Timespec { tv_sec: 20, tv_nsec: 0 };
+        let patience = Timespec { tv_sec: support::PATIENCE.as_secs() as i64, tv_nsec: 0 };
         let mut fds = [PollFd::new(&handshake, PollFlags::IN)];
         assert_eq!(rustix::event::poll(&mut fds, Some(&patience)), Ok(1), "no answer");
     }
@@ -108,7 +108,10 @@ fn a_memif_application_is_known_by_user() {
 
 #[test]
 fn shared_memory_fragments_are_reassembled() {
-    let (listener, io) = listening(IoOptions::default());
+    let mut options = IoOptions::default();
+    // On a slow machine the usual timeout would drop the first fragment before the second one.
+    options.reassembly.timeout_ns = 3_600_000_000_000;
+    let (listener, io) = listening(options);
     let mut application = listener.connect(Options::default()).unwrap();
     let id = io.accepted();
     let whole = packet(600, 1);
@@ -230,7 +233,10 @@ fn a_started_handshake_survives_other_users() {
     }
     let (listener, io) = listening(IoOptions::default());
     let begun = [0, 4712].map(|uid| Handshake::client(listener.socket_of(uid), Options::default()));
-    let waiting: Vec<OwnedFd> = (0..2 * HANDSHAKES_MAX).map(|_| listener.socket_of(4711)).collect();
+    // On one thread: the handshakes above have five seconds, in which a busy machine may not run
+    // hundreds of threads.
+    let waiting: Vec<OwnedFd> =
+        as_user(4711, || (0..2 * HANDSHAKES_MAX).map(|_| listener.socket()).collect());
     // While many descriptors of this user wait to be closed, its further connections are refused
     // immediately.
     let gone = || io.listener_drops("memif_handshakes_full") + io.listener_drops("memif_descriptors_full");

@@ -6,6 +6,7 @@ use std::io::{IoSlice, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -190,7 +191,8 @@ fn send_without_reading(stream: &TcpStream, octets: usize) {
 
 #[test]
 fn idle_readers_pay_for_their_queues() {
-    let router = Router::start(IoOptions::default());
+    // On a slow machine the usual timeout would close readers before the limit is reached.
+    let router = Router::start(IoOptions { stall_ns: 3_600_000_000_000, ..IoOptions::default() });
     let mut neighbour = connect_from(Ipv4Addr::new(127, 0, 0, 2), router.tcp);
     assert!(is_served(&mut neighbour, 1));
     // 40 connections of one address, each with more octets than its queue of 8 MiB takes. Together
@@ -208,7 +210,8 @@ fn idle_readers_pay_for_their_queues() {
 
 #[test]
 fn a_stalled_connection_is_closed() {
-    let stall_ns = 2_000_000_000;
+    // The slow reader is in time even if this thread stalls for some seconds.
+    let stall_ns = 10_000_000_000;
     let router = Router::start(IoOptions { stall_ns, ..IoOptions::default() });
     let [standing, mut slow] = [3, 4].map(|n| connect_from(Ipv4Addr::new(127, 0, 0, n), router.tcp));
     [&standing, &slow].into_iter().for_each(|stream| send_without_reading(stream, 8 << 20));
@@ -220,7 +223,7 @@ fn a_stalled_connection_is_closed() {
         assert!(is_open(&slow), "after {reads} reads");
         slow.read_exact(&mut octets).unwrap();
         reads += 1;
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        std::thread::sleep(Duration::from_millis(1500));
     }
     assert!(is_open(&slow));
 }
@@ -346,6 +349,8 @@ fn one_hosts_faces_delay_no_other_host() {
 #[test]
 fn an_unanswered_peer_delays_no_other() {
     const PACKETS: usize = 20_000;
+    /// Packets that the other peer sends. It waits for the answer to each.
+    const OF_OTHER: usize = 11;
     let io = Loop::start(IoOptions::default());
     io.with(|io| io.listen_tcp((Ipv4Addr::LOCALHOST, 0).into()).map(drop)).unwrap();
     let router = io.with(|io| io.listeners().find_map(|(local, _)| local.address())).unwrap();
@@ -357,26 +362,43 @@ fn an_unanswered_peer_delays_no_other() {
     busy.write_all(&packet(20, 1).repeat(100)).unwrap();
     (0..100).for_each(|_| assert_eq!(io.next_frame().0, busy_id));
     std::thread::sleep(Duration::from_millis(250));
-    let sender = std::thread::spawn(move || {
-        let packets = packet(20, 1).repeat(100);
-        (0..PACKETS / 100).for_each(|_| busy.write_all(&packets).unwrap());
-        busy
+    // The busy peer goes on until the other one is done, because this thread may stall while the
+    // loop reads.
+    let is_done = Arc::new(AtomicBool::new(false));
+    let sender = std::thread::spawn({
+        let is_done = is_done.clone();
+        move || {
+            let packets = packet(20, 1).repeat(100);
+            let mut sent = 0;
+            while sent < PACKETS || !is_done.load(Ordering::Relaxed) {
+                busy.write_all(&packets).unwrap();
+                sent += 100;
+            }
+            (busy, sent)
+        }
     });
     let (mut of_busy, mut of_other) = (0, 0);
     other.write_all(&packet(20, 2)).unwrap();
-    while of_busy < PACKETS {
+    while of_other < OF_OTHER || of_busy < PACKETS {
         let (id, _) = io.next_frame();
         if id == busy_id {
             of_busy += 1;
+            // The busy peer's part of the worker's time for about a minute.
+            assert!(of_busy < 100 * PACKETS, "{of_other} packets of the other one meanwhile");
         } else if id == other_id {
             of_other += 1;
             // The other peer receives the answer, and sends the next request.
             io.send(other_id, &packet(20, 3));
-            other.write_all(&packet(20, 2)).unwrap();
+            if of_other < OF_OTHER {
+                other.write_all(&packet(20, 2)).unwrap();
+            }
         }
     }
-    assert!(of_other > 10, "{of_other} packets of the other one meanwhile");
-    drop(sender.join().unwrap());
+    is_done.store(true, Ordering::Relaxed);
+    // The loop reads on while the sender waits for room in its socket.
+    let (busy, sent) = sender.join().unwrap();
+    (of_busy..sent).for_each(|_| assert_eq!(io.next_frame().0, busy_id));
+    drop(busy);
     // All packets of the busy peer were read, so the loop detects the end of its connection at
     // once.
     while !matches!(io.next(), Seen::Event(Event::Closed { face, .. }) if face == busy_id) {}

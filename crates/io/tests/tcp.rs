@@ -84,7 +84,8 @@ fn the_router_connects_by_tcp() {
 
 #[test]
 fn a_refused_connection_reports_the_reason() {
-    let closed_port = TcpListener::bind(SocketAddr::from(ANY_PORT)).unwrap().local_addr().unwrap();
+    // No other socket takes this port by chance.
+    let closed_port = namely_testkit::free_address();
     let io = Loop::start(IoOptions::default());
     let id = connect(&io, closed_port, FacePersistency::Persistent);
     assert_eq!(io.closed(id).0, CloseReason::System(rustix::io::Errno::CONNREFUSED));
@@ -107,6 +108,9 @@ fn a_permanent_tcp_transport_reconnects() {
         stream.write_all(&packet(100, 1)).unwrap();
         stream.write_all(&packet(100, 1)[..50]).unwrap();
         assert_eq!(io.next_frame(), (id, packet(100, 1)));
+        // First, because the transport would connect again as soon as the stream ends. The call
+        // also ends the copy of a process that another test forks.
+        rustix::net::shutdown(&listener, rustix::net::Shutdown::Both).unwrap();
         drop((stream, listener));
         assert!(matches!(io.next_event(), Event::Down(down, _) if down == id), "round {round}");
     }

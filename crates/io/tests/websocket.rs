@@ -8,7 +8,9 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use namely_io::websocket::{HANDSHAKE_OCTETS_MAX, MESSAGE_OCTETS_MAX};
-use namely_io::{CloseReason, FaceTag, HANDSHAKES_MAX, HANDSHAKES_PER_HOLDER_MAX, IoOptions};
+use namely_io::{
+    CloseReason, FaceTag, HANDSHAKE_NS_MAX, HANDSHAKES_MAX, HANDSHAKES_PER_HOLDER_MAX, IoOptions,
+};
 use namely_testkit::eventually;
 use support::{Loop, PATIENCE, packet};
 use tungstenite::protocol::frame::Frame;
@@ -160,7 +162,12 @@ fn an_unfinished_message_ends_without_close() {
     let (io, address) = listening_with(options);
     let (mut client, id) = connect(&io, address);
     // More octets than the sockets hold, so the last message is written in part only.
-    (0..4000).for_each(|n| io.send(id, &packet(8000, n as u8)));
+    // In one turn: on a slow machine thousands of turns could exceed the time of a stall.
+    io.with(move |io| {
+        (0..4000).for_each(|n| {
+            support::push(io, id, support::frame(&packet(8000, n as u8))).unwrap();
+        });
+    });
     io.close(id);
     let mut messages = 0u32;
     loop {
@@ -294,7 +301,15 @@ fn waiting_websocket_handshakes_are_limited() {
 
 #[test]
 fn a_started_handshake_survives_other_hosts() {
+    // On a busy machine the time of the handshake may end before all others have connected.
+    namely_testkit::until("a handshake ends in its time", survives_other_hosts);
+}
+
+/// `None` if the machine was too slow for the claim.
+fn survives_other_hosts() -> Option<()> {
     let (io, address) = listening();
+    let begun_at = Instant::now();
+    let is_late = || begun_at.elapsed() >= Duration::from_nanos(HANDSHAKE_NS_MAX);
     // A slow neighbor. Another host connects again and again with half a request.
     let mut slow = support::connect_from(Ipv4Addr::new(127, 0, 0, 3), address);
     slow.write_all(b"GET / HTTP/1.1\r\nHost: router\r\nUpgrade: websocket\r\n").unwrap();
@@ -306,13 +321,22 @@ fn a_started_handshake_survives_other_hosts() {
         })
         .collect();
     let evicted = (begun.len() - HANDSHAKES_PER_HOLDER_MAX) as u64;
-    eventually("the oldest make room", || io.listener_drops("websocket_handshakes_full") >= evicted);
-    slow.write_all(b"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n").unwrap();
-    slow.write_all(b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n").unwrap();
+    let made_room = || io.listener_drops("websocket_handshakes_full") >= evicted;
+    eventually("the oldest make room", || made_room() || is_late());
+    let parts = [
+        &b"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"[..],
+        b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+    ];
     let mut answer = [0; 12];
-    slow.read_exact(&mut answer).unwrap();
+    let answered = parts.iter().try_for_each(|part| slow.write_all(part));
+    let answered = answered.and_then(|()| slow.read_exact(&mut answer));
+    if is_late() {
+        return None;
+    }
+    answered.unwrap();
     assert_eq!(&answer, b"HTTP/1.1 101");
     io.accepted();
     let _another = connect(&io, address);
     assert_eq!(io.listener_drops("websocket_handshakes_full"), evicted);
+    Some(())
 }

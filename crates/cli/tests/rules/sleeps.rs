@@ -28,7 +28,7 @@ const SLEEPS: &[(&str, usize, &str)] = &[
     ("crates/io/tests/ethernet_faults.rs", 1, "a device is gone for a moment"),
     ("crates/io/tests/shares.rs", 3, "reads slowly; works long; lets answers become late"),
     ("crates/io/tests/udp.rs", 1, "paces packets beside a flood"),
-    ("crates/io/tests/unix.rs", 2, "measures idleness"),
+    ("crates/io/tests/unix.rs", 1, "measures idleness"),
     ("crates/io/tests/unproven.rs", 1, "paces a flood"),
     ("crates/proxy/tests/overload.rs", 1, "holds a place for some tries"),
     ("crates/socket/tests/fetch.rs", 1, "that no more comes is seen by time only"),

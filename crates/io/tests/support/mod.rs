@@ -25,7 +25,7 @@ pub(crate) type Egress = FaceSender<Packet>;
 pub(crate) type Command = Box<dyn FnOnce(&mut Io) -> ControlFlow<()> + Send>;
 
 /// Maximum time that a test waits for a required event.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = namely_testkit::PATIENCE;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Packet(Arc<[u8]>);
