@@ -5,11 +5,12 @@ use crate::common;
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::{World, name};
 use namely_security::sign_data;
 use namely_socket::{CallError, DATAGRAMS_MAX, Datagram, RecvError, errno_name};
+use namely_testkit::PATIENCE;
 use namely_wire::DataBuilder;
 use rustix::event::{PollFd, PollFlags, Timespec};
 
@@ -41,8 +42,9 @@ fn an_echo_is_verified_and_timed() {
     assert!(name("/p/echo").is_prefix_of(echoed.name.as_name()) && echoed.name.len() == 3);
     assert!(name("/p/KEY").is_prefix_of(echoed.signer.unwrap().as_name()));
     for i in 0..5 {
+        let begun = Instant::now();
         let ping = consumer.request(&Datagram::new(name(&format!("/p/ping/{i}")))).unwrap();
-        assert!(ping.rtt > Duration::ZERO && ping.rtt < Duration::from_secs(4));
+        assert!(ping.rtt > Duration::ZERO && ping.rtt <= begun.elapsed());
     }
     let stats = consumer.stats();
     assert_eq!((stats.datagrams_sent, stats.datagrams_received), (6, 6));
@@ -58,7 +60,7 @@ fn a_received_answer_makes_the_descriptor_readable() {
     for i in 0..20 {
         consumer.send(&Datagram::new(name(&format!("/p/{i}")))).unwrap();
     }
-    assert!(is_readable(&consumer, Duration::from_secs(10)));
+    assert!(is_readable(&consumer, PATIENCE));
     let mut names: Vec<String> = (0..20).map(|_| consumer.recv().unwrap().name.to_string()).collect();
     names.sort_by_key(|name| name[3..].parse::<u32>().unwrap());
     assert_eq!(names, (0..20).map(|i| format!("/p/{i}")).collect::<Vec<_>>());
@@ -68,7 +70,7 @@ fn a_received_answer_makes_the_descriptor_readable() {
     let mut context = Context::from_waker(Waker::noop());
     assert!(received.as_mut().poll(&mut context).is_pending());
     consumer.send(&Datagram::new(name("/p/later"))).unwrap();
-    assert!(is_readable(&consumer, Duration::from_secs(10)));
+    assert!(is_readable(&consumer, PATIENCE));
     assert!(matches!(received.as_mut().poll(&mut context), Poll::Ready(Ok(_))));
 }
 
@@ -85,7 +87,7 @@ fn timeouts_and_nacks_are_reported_by_name() {
         errno_name(error.errno()) == Some("ETIMEDOUT") && error.to_string().contains("/p/silent"),
         "{error}"
     );
-    let error = consumer.request(&brief("/unrouted")).unwrap_err();
+    let error = consumer.request(&Datagram::new(name("/unrouted"))).unwrap_err();
     assert!(errno_name(error.errno()) == Some("ENETUNREACH"), "{error}");
     let error = consumer.request(&brief("/p/x").with_parameters(vec![0; 9000])).unwrap_err();
     assert_eq!(errno_name(error.errno()), Some("EMSGSIZE"), "{error}");

@@ -2,10 +2,11 @@
 
 use crate::common;
 
+use std::collections::HashSet;
 use std::io::{Read, Seek};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use common::{Scripted, World, content, name};
 use namely_security::validity::ALWAYS;
@@ -17,7 +18,7 @@ use namely_socket::{
     BindError, Consumer, ConsumerOptions, ConsumerStats, FETCHES_MAX, FetchError, OnBadSegment, Revocation,
     errno_name,
 };
-use namely_testkit::eventually;
+use namely_testkit::{eventually, until};
 use namely_transport::publish::{Options, Publication, Signing};
 use namely_wire::ValidityPeriod;
 use namely_wire::rdr::{Metadata, metadata_name};
@@ -42,9 +43,7 @@ fn answer(publication: &Publication, interest: &InterestView<'_>) -> Option<Vec<
 
 fn bound(world: &World, change: impl FnOnce(&mut ConsumerOptions)) -> Consumer {
     let mut options = world.consumer_options();
-    options.read.lifetime_ms = 200;
     options.read.attempts = 2;
-    options.read.fetch.silence_ns_max = 1_000_000_000;
     change(&mut options);
     Consumer::bind(name("/p"), options).unwrap()
 }
@@ -64,7 +63,8 @@ fn damaged(mut wire: Vec<u8>) -> Vec<u8> {
 }
 
 /// Fetches `/p/o` from a producer that damages segment 5 the given number of times. Each call has a
-/// router of its own with an empty cache.
+/// router of its own with an empty cache. On a busy machine a segment may be requested twice before
+/// the first copy is verified.
 fn with_corrupt(
     signing: Signing,
     policy: OnBadSegment,
@@ -96,11 +96,11 @@ fn a_corrupted_segment_follows_the_configured_policy() {
         let (refetched, stats) = with_corrupt(signing, OnBadSegment::Refetch, usize::MAX);
         fails(refetched, "EBADMSG", "/p/o/v=7/seg=5");
         assert_eq!(stats.corrupt, 6, "four pauses, in which a router may forget what it has");
-        let (accepted, stats) = with_corrupt(signing, OnBadSegment::Accept, 1);
+        let (accepted, stats) = with_corrupt(signing, OnBadSegment::Accept, usize::MAX);
         let accepted = accepted.unwrap();
         assert!(accepted != content(20_000) && accepted.len() == 20_000);
         assert_eq!(stats.unverified, 1);
-        let (aborted, stats) = with_corrupt(signing, OnBadSegment::Abort, 1);
+        let (aborted, stats) = with_corrupt(signing, OnBadSegment::Abort, usize::MAX);
         fails(aborted, "EBADMSG", "/p/o/v=7/seg=5");
         assert_eq!(stats.corrupt, 1);
     }
@@ -127,7 +127,9 @@ fn untrusted_signers_are_named_in_errors() {
     let consumer = bound(&world, |_| {});
     fails(consumer.fetch(&name("/p/mine")), "EKEYREJECTED", "/p/KEY/forged");
     fails(consumer.fetch(&name("/p/elsewhere")), "EKEYREJECTED", "/q/KEY/k");
-    fails(consumer.fetch(&name("/p/sub/o")), "ENOKEY", "/p/sub/KEY/unknown");
+    // Nobody answers for this key, so the fetch waits for a lifetime.
+    let brief = bound(&world, |options| (options.read.lifetime_ms, options.read.attempts) = (4_000, 1));
+    fails(brief.fetch(&name("/p/sub/o")), "ENOKEY", "/p/sub/KEY/unknown");
 }
 
 /// A key of `/p/site` with a certificate that the key of `/p` issued.
@@ -175,14 +177,22 @@ fn a_revoked_certificate_is_refused() {
         bound(&world, |options| options.revocation = revocation).fetch(&name("/p/site/o"))
     };
     let revoked = Some(RevocationStatus::Revoked(RevocationReason::KeyCompromise));
+    // The status stays unknown if a busy machine answers later than the consumer waits.
+    let refused = |revocation| {
+        until("it is known to be revoked", || {
+            let error = fetched(revoked, revocation).err()?;
+            (errno_name(error.errno()) == Some("EKEYREVOKED")).then_some(error)
+        })
+    };
     assert!(fetched(None, Revocation::Off).is_ok());
     assert_eq!(requests.load(Ordering::Relaxed), 0);
     assert!(fetched(revoked, Revocation::Off).is_ok());
     assert!(fetched(None, Revocation::Check).is_ok());
-    assert!(fetched(Some(RevocationStatus::Good), Revocation::Require).is_ok());
+    let good = || fetched(Some(RevocationStatus::Good), Revocation::Require).is_ok();
+    eventually("it is known to be good", good);
     fails(fetched(None, Revocation::Require), "EKEYREJECTED", "/p/site/KEY/s/p/v=1");
-    fails(fetched(revoked, Revocation::Check), "EKEYREVOKED", "/p/site/KEY/s/p/v=1");
-    fails(fetched(revoked, Revocation::Require), "EKEYREVOKED", "was revoked");
+    fails(Err(refused(Revocation::Check)), "EKEYREVOKED", "/p/site/KEY/s/p/v=1");
+    fails(Err(refused(Revocation::Require)), "EKEYREVOKED", "was revoked");
 }
 
 #[test]
@@ -226,7 +236,8 @@ fn inconsistent_manifests_and_metadata_are_refused() {
     fails(consumer.fetch(&name("/p/honest")), "EBADMSG", "/p/honest/v=7");
     fails(consumer.fetch(&name("/p/more")), "EBADMSG", "/p/more/v=7");
     fails(consumer.fetch(&name("/p/away")), "EBADMSG", "not below it");
-    let circle = consumer.fetch(&name("/p/circle")).unwrap_err();
+    let brief = bound(&world, |options| options.read.fetch.silence_ns_max = 1_000_000_000);
+    let circle = brief.fetch(&name("/p/circle")).unwrap_err();
     assert!(["EBADMSG", "ETIMEDOUT"].contains(&errno_name(circle.errno()).unwrap()), "{circle}");
 }
 
@@ -235,18 +246,28 @@ fn a_vanished_producer_is_named_with_its_segment() {
     let world = World::new();
     let publication = published("/p/o", 300_000, &by_manifest(), &world.signer("/p"));
     let from = publication.object().to_name().join_segment(100);
+    let requests = Arc::new(AtomicUsize::new(0));
+    let counted = requests.clone();
     let _producer = world.serve("/p", move |interest| {
         let segment = interest.name.last().and_then(|last| last.segment());
         let gone = interest.name.len() == from.len() && segment.is_some_and(|segment| segment >= 100);
+        counted.fetch_add(usize::from(interest.name == from.as_name()), Ordering::Relaxed);
         if gone { None } else { answer(&publication, interest) }
     });
-    let started = Instant::now();
-    fails(bound(&world, |_| {}).fetch(&name("/p/o")), "ETIMEDOUT", "/p/o/v=7/seg=100");
-    // An unreliable consumer sends each Interest once, and reports the segment that is lost.
-    let unreliable = bound(&world, |options| options.reliable = false);
+    // An unreliable consumer requests each segment once, and reports the segment that is lost.
+    let unreliable = bound(&world, unreliable);
     fails(unreliable.fetch(&name("/p/o")), "ENODATA", "/p/o/v=7/seg=100");
-    assert_eq!(unreliable.stats().retransmissions, 0);
-    assert!(started.elapsed() < Duration::from_secs(20));
+    assert!(requests.load(Ordering::Relaxed) <= 1);
+    // Silence for longer than a thread of a busy machine stalls.
+    let consumer = bound(&world, |options| options.read.fetch.silence_ns_max = 5_000_000_000);
+    fails(consumer.fetch(&name("/p/o")), "ETIMEDOUT", "/p/o/v=7/seg=100");
+}
+
+/// An unreliable consumer. A segment is lost if its answer takes longer than the lifetime, which
+/// is longer than a thread of a busy machine stalls.
+fn unreliable(options: &mut ConsumerOptions) {
+    options.reliable = false;
+    options.read.lifetime_ms = 4_000;
 }
 
 #[test]
@@ -257,11 +278,14 @@ fn an_unreliable_stream_continues_after_losses() {
         let object = publication.object().to_name();
         let lost = [0, 7, 30, 31, publication.segments() - 1];
         let segments: Vec<Name> = lost.iter().map(|segment| object.clone().join_segment(*segment)).collect();
+        let requests = Arc::new(AtomicUsize::new(0));
+        let counted = requests.clone();
         let _producer = world.serve("/p", move |interest| {
             let is_lost = segments.iter().any(|segment| interest.name == segment.as_name());
+            counted.fetch_add(usize::from(is_lost), Ordering::Relaxed);
             if is_lost { None } else { answer(&publication, interest) }
         });
-        let consumer = bound(&world, |options| options.reliable = false);
+        let consumer = bound(&world, unreliable);
         let mut stream = consumer.stream(&name("/p/o")).unwrap();
         let (whole, mut gaps, mut octets) = (content(50_000), Vec::new(), 0);
         loop {
@@ -282,8 +306,9 @@ fn an_unreliable_stream_continues_after_losses() {
         }
         assert_eq!(stream.stream_position().unwrap(), 50_000);
         assert!((44_000..47_000).contains(&octets), "{octets}");
-        let stats = consumer.stats();
-        assert_eq!((stats.lost, stats.retransmissions), (lost.len() as u64, 0), "{stats:?}");
+        // Only a late manifest is requested again.
+        assert!(requests.load(Ordering::Relaxed) <= lost.len());
+        assert_eq!(consumer.stats().lost, lost.len() as u64, "{:?}", consumer.stats());
     }
 }
 
@@ -318,11 +343,12 @@ fn fetches_over_the_limits_are_refused() {
     });
 }
 
-/// Content signed by an RSA key. The key's certificate arrives only after `enough` Interests for
+/// Content signed by an RSA key. The key's certificate arrives only after Interests for `enough`
 /// segments.
 struct Slow {
     world: World,
     segments: usize,
+    /// Segments that were requested.
     requests: Arc<AtomicUsize>,
     /// Whether the certificate was requested before that.
     wanted_early: Arc<AtomicBool>,
@@ -344,6 +370,7 @@ impl Slow {
         let segments = publication.segments() as usize;
         let (requests, wanted_early) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
         let (counted, early, enough) = (requests.clone(), wanted_early.clone(), enough(segments));
+        let mut requested = HashSet::new();
         let producer = world.serve("/p", move |interest| {
             if interest.name.component(2).is_some_and(|component| component.value == b"KEY") {
                 let is_due = counted.load(Ordering::Relaxed) >= enough;
@@ -351,7 +378,8 @@ impl Slow {
                 return is_due.then(|| issued.wire().to_vec());
             }
             let wire = answer(&publication, interest)?;
-            counted.fetch_add(1, Ordering::Relaxed);
+            let is_new = requested.insert(interest.name.to_name());
+            counted.fetch_add(usize::from(is_new), Ordering::Relaxed);
             Some(wire)
         });
         Slow { world, segments, requests, wanted_early, _producer: producer }
@@ -389,10 +417,10 @@ fn a_full_backlog_stops_the_interests() {
         options.read.attempts = 20;
         options.backlog_segments = BACKLOG;
     });
-    let stuck = bounded.fetch_timeout(&name("/p/slow/o/v=7"), Duration::from_millis(500));
-    fails(stuck, "ETIMEDOUT", "not in time");
-    // The discovery of the object requested segment 0, too.
-    let requests = slow.requests.load(Ordering::Relaxed);
-    assert!((BACKLOG..=BACKLOG + 1).contains(&requests), "{requests}");
+    let mut stuck = bounded.fetch_async(&name("/p/slow/o/v=7")).unwrap();
+    let requests = || slow.requests.load(Ordering::Relaxed);
+    eventually("the backlog is full", || requests() >= BACKLOG);
+    fails(stuck.wait(Some(Duration::from_millis(500))), "ETIMEDOUT", "not in time");
+    assert_eq!(requests(), BACKLOG);
     assert!(bounded.stats().backlog_most as usize <= BACKLOG);
 }

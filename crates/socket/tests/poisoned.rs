@@ -3,15 +3,15 @@
 
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use namely_security::validity::ALWAYS;
-use namely_security::{Certificate, KeyType, PrivateKey, Signer, TrustPolicy};
+use namely_security::{Certificate, KeyType, PrivateKey, Signer, TrustPolicy, Verifier};
 use namely_socket::{Consumer, ConsumerOptions, FetchError, Trust};
-use namely_transport::connection::{Connection, Packet};
-use namely_transport::object::ObjectError;
+use namely_transport::connection::{Answer, Connection, ConnectionError, Packet, Reply};
+use namely_transport::object::{Discovery, Express, ObjectError, ReadOptions};
 use namely_transport::publish::{Options, Publication};
-use namely_wire::{InterestView, LpHeaders, NackReason, Name};
+use namely_wire::{InterestBuilder, InterestView, LpHeaders, NackReason, Name};
 
 fn name(uri: &str) -> Name {
     uri.parse().unwrap()
@@ -26,6 +26,12 @@ fn key_of(identity: &str) -> (Signer, Certificate) {
 
 fn publication(content: &[u8], signer: &Signer) -> Publication {
     Publication::new(name("/p/o").as_name(), 7, content, &Options::default(), signer).unwrap()
+}
+
+fn believing(anchor: Certificate) -> TrustPolicy {
+    let mut policy = TrustPolicy::hierarchical();
+    policy.add_anchor(anchor);
+    policy
 }
 
 /// A consumer that trusts `anchor`, and a producer with the answers of `answer`.
@@ -46,10 +52,8 @@ fn consumer(
         };
         while connection.turn(u64::MAX, &mut handle).is_ok() {}
     });
-    let mut policy = TrustPolicy::hierarchical();
-    policy.add_anchor(anchor);
-    let mut options = ConsumerOptions { trust: Trust::Policy(policy.into()), ..ConsumerOptions::default() };
-    options.read.lifetime_ms = 300;
+    let trust = Trust::Policy(believing(anchor).into());
+    let mut options = ConsumerOptions { trust, ..ConsumerOptions::default() };
     options.read.attempts = 2;
     Consumer::over(Connection::from_stream(near).unwrap(), Name::new(), options).unwrap()
 }
@@ -73,24 +77,52 @@ fn forged_cached_data_is_requested_again() {
     }
 }
 
+/// Answers each request anew, with another version.
+struct LiveForger {
+    forger: Signer,
+    requests: u32,
+    pauses: u32,
+}
+
+impl LiveForger {
+    fn forged(&mut self, interest: &InterestView<'_>) -> Option<Vec<u8>> {
+        self.requests += 1;
+        let (object, version) = (name("/p/o"), u64::from(self.requests));
+        let options = Options::default();
+        let forged = Publication::new(object.as_name(), version, b"forged", &options, &self.forger).unwrap();
+        forged.answer(interest).map(<[u8]>::to_vec)
+    }
+}
+
+impl Express for LiveForger {
+    fn express_retrying(&mut self, interest: &InterestBuilder, _: u32) -> Result<Answer, ConnectionError> {
+        let answer = self.forged(&InterestView::parse(&interest.build()).unwrap());
+        let reply = |wire| Answer::Data(Reply { wire, headers: LpHeaders::default(), rtt_ns: 0 });
+        Ok(answer.map_or(Answer::Timeout, reply))
+    }
+
+    fn pause(&mut self, _: Duration) {
+        self.pauses += 1;
+    }
+}
+
 #[test]
 fn repeated_forgeries_end_the_fetch_soon() {
     let (_, anchor) = key_of("/p");
     let (forger, _) = key_of("/mallory");
-    let requests = Arc::new(AtomicU32::new(0));
-    let seen = requests.clone();
-    let consumer = consumer(anchor, move |interest| {
-        let times = seen.fetch_add(1, Ordering::Relaxed);
-        let version = u64::from(times);
-        let forged =
-            Publication::new(name("/p/o").as_name(), version, b"forged", &Options::default(), &forger)
-                .unwrap();
-        Some((LpHeaders::default(), forged.answer(interest)?.to_vec()))
-    });
+    let mut live = LiveForger { forger, requests: 0, pauses: 0 };
+    let mut verifier = Verifier::new(believing(anchor.clone()));
+    let mut discovery = Discovery::new(&mut live, &mut verifier, ReadOptions::default());
+    let error = discovery.find(name("/p/o").as_name()).unwrap_err();
+    assert!(matches!(error, ObjectError::Untrusted(_)), "{error}");
+    // One of the requests reports the first packet to the router.
+    assert!(live.requests <= 3 && live.pauses == 1, "a live producer is not asked for long");
+
+    // The same over a socket. A producer whose thread stalls may receive retransmissions, too.
+    let consumer = consumer(anchor, move |interest| Some((LpHeaders::default(), live.forged(interest)?)));
     let error = consumer.fetch(&name("/p/o")).unwrap_err();
     assert!(error.to_string().contains("/mallory/KEY/k"), "{error}");
     assert!(error.hint().is_some_and(|hint| hint.contains("poisoned")), "{error}");
-    assert!(requests.load(Ordering::Relaxed) <= 3, "a live producer is not asked for long");
 }
 
 #[test]

@@ -21,7 +21,9 @@ fn options(world: &World) -> PushOptions {
 fn ends(world: &World) -> (Producer, Producer) {
     world.add_key("/s", KeyType::Ed25519);
     let memory = ProducerOptions { buffer_octets: 256 << 20, ..world.producer_options() };
-    (Producer::bind(name("/p/client"), memory).unwrap(), world.producer("/s"))
+    // A push that the client sends once waits for a server whose thread stalls.
+    let patient = ProducerOptions { pending_ms: Some(60_000), ..world.producer_options() };
+    (Producer::bind(name("/p/client"), memory).unwrap(), Producer::bind(name("/s"), patient).unwrap())
 }
 
 #[test]

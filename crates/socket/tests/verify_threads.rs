@@ -3,8 +3,9 @@
 
 mod common;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{Scripted, World, content, name};
@@ -25,7 +26,8 @@ const OCTETS: usize = 120_000;
 struct Late {
     world: World,
     policy: TrustPolicy,
-    requests: Arc<AtomicUsize>,
+    /// The other pieces that were requested.
+    requests: Arc<Mutex<HashSet<Name>>>,
     release: Arc<AtomicBool>,
     _producer: Scripted,
 }
@@ -44,15 +46,16 @@ impl Late {
         };
         let bad: Vec<Name> = bad.iter().map(|segment| object.join_segment(*segment)).collect();
         let mut left: Vec<usize> = bad.iter().map(|_| copies).collect();
-        let (requests, release) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(true)));
-        let (count, released, below) = (requests.clone(), release.clone(), object.clone());
+        let requests = Arc::<Mutex<HashSet<Name>>>::default();
+        let release = Arc::new(AtomicBool::new(true));
+        let (requested, released, below) = (requests.clone(), release.clone(), object.clone());
         let producer = world.serve("/p", move |interest| {
-            let enough = count.load(Ordering::Relaxed) >= 100 && released.load(Ordering::Relaxed);
+            let enough = requested.lock().unwrap().len() >= 100 && released.load(Ordering::Relaxed);
             if interest.name == first.as_name() && !enough {
                 return None;
             }
             if below.is_prefix_of(interest.name) && interest.name != first.as_name() {
-                count.fetch_add(1, Ordering::Relaxed);
+                requested.lock().unwrap().insert(interest.name.to_name());
             }
             let mut wire = publication.answer(interest)?.to_vec();
             if let Some(i) = bad.iter().position(|bad| bad.as_name() == interest.name)
@@ -74,7 +77,7 @@ impl Late {
         options.revocation = Revocation::Off;
         // Long enough that a busy machine answers in time: a second answer may hide a damaged
         // first.
-        options.read.lifetime_ms = 2000;
+        options.read.lifetime_ms = 20_000;
         options.read.fetch.congestion = Algorithm::Fixed(300);
         options.verify_threads = threads;
         change(&mut options);
@@ -125,7 +128,7 @@ fn every_suite_verifies_alike_on_several_threads() {
             }
             let late = Late::new(&credentials, signing, &[], 0);
             let verified = [1, 4].map(|threads| {
-                late.requests.store(0, Ordering::Relaxed);
+                late.requests.lock().unwrap().clear();
                 let consumer = late.consumer(threads, |_| {});
                 let fetched =
                     consumer.fetch(&name("/p/o")).map_err(|error| format!("{suite}, {signing:?}: {error}"));
@@ -184,7 +187,7 @@ fn a_full_backlog_stops_threaded_verification() {
     let stuck = consumer.fetch_timeout(&name("/p/o"), Duration::from_millis(500)).unwrap_err();
     assert_eq!(errno_name(stuck.errno()), Some("ETIMEDOUT"), "{stuck}");
     // The first one is requested, and never arrives.
-    let requests = late.requests.load(Ordering::Relaxed);
+    let requests = late.requests.lock().unwrap().len();
     assert!(requests < BACKLOG, "{requests} asked for");
     late.release.store(true, Ordering::Relaxed);
     assert!(consumer.fetch(&name("/p/o")).unwrap() == content(OCTETS));
@@ -202,7 +205,7 @@ fn threads(name: &str) -> usize {
 fn cancelled_fetches_leave_no_threads() {
     let late = Late::new(&key(KeyType::EcdsaP256), Signing::PerPacket, &[], 0);
     for round in 0..12 {
-        late.requests.store(0, Ordering::Relaxed);
+        late.requests.lock().unwrap().clear();
         let consumer = late.consumer(4, |_| {});
         let mut fetch = consumer.fetch_async(&name("/p/o")).unwrap();
         eventually("segments come", || round <= 2 || consumer.stats().segments > 0);

@@ -103,11 +103,14 @@ impl World {
     }
 
     pub(crate) fn consumer_options(&self) -> ConsumerOptions {
-        ConsumerOptions {
+        let mut options = ConsumerOptions {
             router: Some(self.uri()),
             keychain: Some(self.keychain()),
             ..ConsumerOptions::default()
-        }
+        };
+        // On a busy machine each thread on the path may stall for seconds.
+        options.read.lifetime_ms = 20_000;
+        options
     }
 
     pub(crate) fn producer_options(&self) -> ProducerOptions {
