@@ -198,8 +198,12 @@ mod tests {
         };
         let statement = RevocationStatement::read(&data, &issued).unwrap();
         assert_eq!((answer, statement.status), (Answer::Sent, RevocationStatus::Good));
-        let again = answer_to(&mut certificates, status_prefix.clone());
-        assert_eq!(again.1, sent, "it is signed once a second");
+        let entry = &mut certificates.entries[0];
+        let made_ms = entry.latest.as_ref().unwrap().made_ms;
+        let mut signed_at = |ms| entry.statement(ms).unwrap().wire.clone();
+        let first = signed_at(made_ms);
+        assert_eq!(signed_at(made_ms + STATEMENT_MS - 1), first, "it is signed once a second");
+        assert_ne!(signed_at(made_ms + STATEMENT_MS), first);
 
         certificates.set([IssuedCertificate::from(issued.clone())]);
         assert!(!certificates.prefixes(&prefix).contains(&status_prefix));

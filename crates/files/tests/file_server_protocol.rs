@@ -12,7 +12,7 @@ use namely_wire::rdr::{LISTING_COMPONENT, METADATA_COMPONENT, Metadata};
 use namely_wire::{DataView, InterestBuilder, NackReason, Name};
 
 fn data(connection: &mut Connection, interest: &InterestBuilder) -> Vec<u8> {
-    match connection.express(interest).unwrap() {
+    match connection.express(&interest.clone().lifetime_ms(30_000)).unwrap() {
         Answer::Data(reply) => reply.wire.to_vec(),
         other => panic!("{other:?}"),
     }

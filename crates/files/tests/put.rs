@@ -44,6 +44,8 @@ fn a_put_object_is_fetched_unchanged() {
             assert_eq!(put.object().to_string(), "/p/o/v=3");
             let consumer = connect(put, believing(anchor));
             assert!(consumer.fetch(&name("/p/o")).unwrap() == octets, "{signing:?}");
+            // Nobody answers for another version.
+            consumer.set_option("lifetime_ms", "100").unwrap();
             let other = consumer.fetch(&name("/p/o/v=4")).unwrap_err();
             assert!(matches!(other, FetchError::Object(ObjectError::NoAnswer { .. })), "{other}");
         }

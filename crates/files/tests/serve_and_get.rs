@@ -185,7 +185,7 @@ fn a_constantly_changing_file_is_never_mixed() {
     }
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
     writer.join().unwrap();
-    let last = (0..20).find_map(|_| site.get("/p/f").ok()).expect("nothing changes any more");
+    let last = until("it is fetched, because nothing changes any more", || site.get("/p/f").ok());
     assert!(states.contains(&fs::read(last.path).unwrap()), "after {whole} whole fetches");
 }
 

@@ -61,11 +61,8 @@ impl Site {
         let requested = Arc::new(Mutex::new(Vec::new()));
         let served = directory.path().join("served");
         let server = FileServer::new(&served, ServeOptions::new(name("/p")), signer).unwrap();
-        // The server reads the metadata of tens of thousands of files, which may take a while.
-        let mut options = believing(anchor);
-        options.read.lifetime_ms = 4_000;
         let subject = Disturbed { server, interfere: interfere(&served), requested: requested.clone() };
-        Site { directory, consumer: connect(subject, options), requested }
+        Site { directory, consumer: connect(subject, believing(anchor)), requested }
     }
 
     pub(crate) fn served(&self) -> PathBuf {
