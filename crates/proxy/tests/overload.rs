@@ -88,7 +88,10 @@ fn a_busy_gateway_still_answers_health_checks() {
         }
         ("HTTP/1.1 200 OK\r\n".into(), path.as_bytes().to_vec())
     });
-    let world = Arc::new(World::new(origin, EgressOptions::default()));
+    let timeout = 2 * namely_testkit::PATIENCE;
+    let world = Arc::new(World::new(origin, EgressOptions { timeout, ..EgressOptions::default() }));
+    // A busy machine takes longer than the default to start all clients.
+    world.consumer.set_option("lifetime_ms", "20000").unwrap();
     let send = |n: usize| {
         let world = world.clone();
         thread::spawn(move || {

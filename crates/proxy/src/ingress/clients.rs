@@ -275,6 +275,11 @@ mod tests {
             *self.pace() = Pace::new(Instant::now().checked_sub(since).unwrap());
         }
 
+        /// Counts as a new client, however long this thread stalls.
+        fn comes(&self) {
+            *self.pace() = Pace::new(Instant::now() + Duration::from_secs(3600));
+        }
+
         fn is_evicted(&self) -> bool {
             self.state.is_notified.load(Ordering::Relaxed)
         }
@@ -284,6 +289,7 @@ mod tests {
     fn the_idlest_client_of_an_address_leaves() {
         let clients = clients();
         let all: Vec<_> = (0..CLIENTS_PER_ADDRESS_MAX).map(|_| clients.admit(address(1)).unwrap()).collect();
+        all.iter().for_each(Client::comes);
         assert!(clients.admit(address(1)).is_none());
         assert!(all.iter().all(|client| !client.is_evicted()), "they had come just now");
         assert!(clients.admit(address(2)).is_some(), "another address has its own places");
@@ -310,6 +316,7 @@ mod tests {
         let clients = clients();
         let large: Vec<_> = (0..3).map(|_| clients.admit(address(1)).unwrap()).collect();
         let small = clients.admit(address(2)).unwrap();
+        large[2].comes();
         small.came(Duration::from_secs(60));
         large[0].came(Duration::from_secs(10));
         large[1].came(Duration::from_secs(20));
