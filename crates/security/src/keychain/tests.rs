@@ -501,7 +501,7 @@ fn the_local_secret_is_private_and_created_once() {
 fn within_time<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (done, is_done) = std::sync::mpsc::channel();
     std::thread::spawn(move || done.send(work()));
-    is_done.recv_timeout(std::time::Duration::from_secs(20)).expect("it waits")
+    is_done.recv_timeout(namely_testkit::PATIENCE).expect("it waits")
 }
 
 fn pipe(path: &Path) {
