@@ -155,9 +155,15 @@ fn the_face_list_includes_traffic_counts() {
     producer.receive();
     producer.send(&data("/a/b", 50));
     consumer.receive();
-    // Octets are counted when the writer returns from its system call.
-    let is_counted = |face| router.status(face).out_octets > 0;
-    eventually("both are counted", || is_counted(consumer_face) && is_counted(producer_face));
+    // Octets are counted when the writer returns from its system call, and packets at the end of a
+    // batch, which may be after the test has received them.
+    let is_counted = |face| {
+        let status = router.status(face);
+        status.out_octets > 0 && status.in_interests + status.in_data > 0
+    };
+    eventually("both are counted", || {
+        is_counted(consumer_face) && is_counted(producer_face) && router.status(consumer_face).out_data > 0
+    });
     let faces = router.plane.faces();
     let numbers: Vec<FaceId> = faces.iter().map(|face| FaceId(face.face_id)).collect();
     assert_eq!(numbers, [FaceId::LOCAL, router.plane.internal_face(), consumer_face, producer_face]);
@@ -299,12 +305,15 @@ fn pending_interests_expire_without_traffic() {
     let router = Router::start();
     let ((mut consumer, _), (mut producer, face)) = (router.connect(), router.connect());
     router.route("/a", face);
+    consumer.send(&interest("/a/long"));
+    producer.receive();
+    assert_eq!(router.core.table_sizes().pit, 1);
     let short =
         namely_wire::InterestBuilder::new(support::name("/a/b")).nonce([0; 4]).lifetime_ms(50).build();
     consumer.send(&short);
+    // It was pending. On a busy machine it may have expired by now.
     producer.receive();
-    assert_eq!(router.core.table_sizes().pit, 1);
-    eventually("nothing is pending", || router.core.table_sizes().pit == 0);
+    eventually("only the other one is pending", || router.core.table_sizes().pit == 1);
 }
 
 #[test]
@@ -332,15 +341,18 @@ fn a_busy_control_thread_misses_no_event() {
         assert!(connections < 2 * CONTROL_EVENTS_MAX, "nobody was refused");
     }
     let (mut created, mut destroyed) = (0, 0);
-    while let Ok(ControlEvent::Face(event)) = router.next(Duration::from_millis(200)) {
-        match event.kind {
-            FaceEventKind::Created => created += 1,
-            FaceEventKind::Destroyed => destroyed += 1,
-            other => panic!("{other:?}"),
+    // A worker that waits for a processor destroys the last faces later.
+    eventually("all events are read", || {
+        while let Ok(ControlEvent::Face(event)) = router.next(Duration::from_millis(200)) {
+            match event.kind {
+                FaceEventKind::Created => created += 1,
+                FaceEventKind::Destroyed => destroyed += 1,
+                other => panic!("{other:?}"),
+            }
         }
-    }
-    assert_eq!(created, destroyed);
-    assert!(created + destroyed >= CONTROL_EVENTS_MAX && created <= CONTROL_EVENTS_MAX);
+        created == destroyed && created + destroyed >= CONTROL_EVENTS_MAX
+    });
+    assert!(created <= CONTROL_EVENTS_MAX);
     let (mut app, _) = router.connect();
     app.send(&interest("/alive"));
     app.receive();

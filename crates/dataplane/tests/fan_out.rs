@@ -9,7 +9,7 @@ use namely_dataplane::{DataPlaneOptions, buffers_made};
 use namely_forwarder::Config;
 use namely_testkit::eventually;
 use namely_wire::InterestBuilder;
-use support::{Router, data, name};
+use support::{LIFETIME_MS, Router, data, name};
 
 const CONSUMERS: usize = 40;
 const NAMES: usize = 100;
@@ -31,7 +31,10 @@ fn many_consumers_share_one_data_buffer() {
     let names: Vec<String> = (0..NAMES).map(|n| format!("/a/{n}")).collect();
     for (n, (app, _)) in consumers.iter_mut().enumerate() {
         // Each consumer has a Nonce of its own. Otherwise its Interests would be duplicates.
-        let packet = |uri| InterestBuilder::new(name(uri)).nonce([n as u8; 4]).build();
+        let packet = |uri| {
+            let interest = InterestBuilder::new(name(uri)).nonce([n as u8; 4]);
+            interest.lifetime_ms(LIFETIME_MS).build()
+        };
         app.send(&names.iter().flat_map(|uri| packet(uri)).collect::<Vec<u8>>());
     }
     names.iter().for_each(|_| drop(producer.receive()));

@@ -15,6 +15,10 @@ use namely_testkit::eventually;
 use namely_wire::InterestBuilder;
 use support::{App, Router, data, interest, name, produce};
 
+/// Longest time of an answer beside a flood. It is short only in the suite that measures, because
+/// other work on the machine delays answers too.
+const ANSWERED_IN: Duration = Duration::from_secs(if crate::MEASURES { 2 } else { 60 });
+
 /// Fewer Interests than the defaults have, so that one core fills the table at once.
 const PIT_ENTRIES: usize = 4000;
 
@@ -161,7 +165,7 @@ fn unanswered_hosts_delay_no_other_holder() {
             longest(&mut root, "/a/3", 100),
         ];
         is_over.store(true, Ordering::Relaxed);
-        assert!(took.iter().all(|took| *took < Duration::from_secs(2)), "{took:?}");
+        assert!(took.iter().all(|took| *took < ANSWERED_IN), "{took:?}");
         ends.for_each(|end| end.shutdown(std::net::Shutdown::Both).unwrap());
     });
 }

@@ -68,7 +68,8 @@ fn faces_change_while_several_workers_forward() {
                     let mut consumer = App::new(UnixStream::connect(&path).unwrap());
                     for _ in 0..20 {
                         let name = support::name(&format!("/a/{index}/{n}"));
-                        let packet = InterestBuilder::new(name).nonce(n.to_be_bytes()).build();
+                        let packet = InterestBuilder::new(name).nonce(n.to_be_bytes());
+                        let packet = packet.lifetime_ms(support::LIFETIME_MS).build();
                         n += 1;
                         // The face may be destroyed at any time.
                         if consumer.stream.write_all(&packet).is_err() || consumer.try_receive().is_none() {
@@ -86,9 +87,14 @@ fn faces_change_while_several_workers_forward() {
     // UDP faces that management creates and destroys, on any worker.
     let peers: Vec<_> = (0..8).map(|_| std::net::UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
     let (mut created, mut destroyed, mut own) = (0, 0, Vec::new());
-    let end = Instant::now() + Duration::from_secs(2);
+    let begun = Instant::now();
+    // For two seconds, and longer if other work on the machine takes the processors.
+    let is_over = || {
+        let is_enough = begun.elapsed() >= Duration::from_secs(2) && answered.load(Ordering::Relaxed) > 100;
+        is_enough || begun.elapsed() >= PATIENCE
+    };
     let mut rounds = 0;
-    while Instant::now() < end {
+    while !is_over() {
         let remote = format!("udp4://{}", peers[rounds % peers.len()].local_addr().unwrap());
         let settings = FaceSettings { reliability: Some(true), ..FaceSettings::default() };
         let spec = FaceSpec { remote: uri(&remote), local: None, settings };
@@ -157,8 +163,10 @@ fn can_be_prefix_is_answered_across_workers() {
     let (mut producer, face) = router.connect();
     router.route("/a", face);
     let mut consumers: Vec<App> = (0..4).map(|_| router.connect().0).collect();
-    let packet =
-        |uri: &str, n: u8| InterestBuilder::new(support::name(uri)).can_be_prefix().nonce([n; 4]).build();
+    let packet = |uri: &str, n: u8| {
+        let interest = InterestBuilder::new(support::name(uri)).can_be_prefix().nonce([n; 4]);
+        interest.lifetime_ms(support::LIFETIME_MS).build()
+    };
     for n in 0..50 {
         let (short, long) = (format!("/a/{n}"), format!("/a/{n}/version/segment"));
         for (index, consumer) in consumers.iter_mut().enumerate().take(2) {

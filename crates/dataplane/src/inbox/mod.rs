@@ -338,8 +338,12 @@ mod tests {
         outbox.packet(ControlPacket { holder: slow, ..packet() }).unwrap();
         // The owner has used up its burst of a second, and a tenth of a second more.
         inbox.shared.queue.lock().packets.charge(slow, 1_100_000_000 / CONTROL_TIME_SHARE, now_ns);
-        assert_eq!(inbox.next(SHORT).unwrap_err(), InboxError::TimedOut);
-        assert!(matches!(inbox.next(Duration::from_secs(20)), Ok(ControlEvent::Packet(_))));
+        // On a busy machine, the tenth of a second may be over by now.
+        let next = match inbox.next(SHORT) {
+            Err(InboxError::TimedOut) => inbox.next(Duration::from_secs(20)),
+            next => next,
+        };
+        assert!(matches!(next, Ok(ControlEvent::Packet(_))), "{next:?}");
         assert!(clock::monotonic_ns() - now_ns >= 100_000_000);
     }
 

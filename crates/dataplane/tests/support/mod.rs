@@ -20,7 +20,7 @@ use namely_wire::{
 };
 
 /// The longest that a test waits for a condition.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Router {
     pub(crate) plane: DataPlane,
@@ -168,8 +168,11 @@ pub(crate) fn name(uri: &str) -> Name {
     uri.parse().unwrap()
 }
 
+/// Lifetime of Interests whose answers may take longer than the default of 4 s, on a busy machine.
+pub(crate) const LIFETIME_MS: u64 = 60_000;
+
 pub(crate) fn interest(uri: &str) -> Vec<u8> {
-    InterestBuilder::new(name(uri)).nonce([1, 2, 3, 4]).build()
+    InterestBuilder::new(name(uri)).nonce([1, 2, 3, 4]).lifetime_ms(LIFETIME_MS).build()
 }
 
 pub(crate) fn data(uri: &str, content: usize) -> Vec<u8> {
