@@ -43,8 +43,7 @@ fn a_registered_prefix_receives_interests_immediately() {
     assert_eq!(registered.origin, Some(RouteOrigin::APP));
     assert_eq!((registered.cost, registered.flags), (Some(0), Some(route_flags::CHILD_INHERIT)));
     // Sent right behind the response: the FIB must have the route already.
-    let interest = InterestBuilder::new(name("/app/x")).nonce(consumer.next_nonce()).build();
-    consumer.send(&interest);
+    consumer.ask("/app/x");
     assert_eq!(producer.serve_one(b"hello"), name("/app/x"));
     assert_eq!(consumer.receive(PATIENCE).unwrap().data().content, b"hello");
 }
@@ -68,10 +67,15 @@ fn an_unregistered_prefix_has_no_route() {
 fn a_registered_route_expires() {
     let daemon = Daemon::start();
     let mut client = daemon.connect();
-    let parameters = ControlParameters { expiration_period_ms: Some(700), ..named("/short") };
-    assert_eq!(client.ok(Command::RibRegister, &parameters).expiration_period_ms, Some(700));
-    let left = client.routes("/short")[0].expiration_period_ms.unwrap();
-    assert!(left <= 700, "{left}");
+    // The shorter route replaces the longer one, which does not expire before it is listed.
+    for period_ms in [600_000, 700] {
+        let parameters = ControlParameters { expiration_period_ms: Some(period_ms), ..named("/short") };
+        let registered = client.ok(Command::RibRegister, &parameters);
+        assert_eq!(registered.expiration_period_ms, Some(period_ms));
+        let routes = client.routes("/short");
+        let left_ms = routes.first().map(|route| route.expiration_period_ms.unwrap());
+        assert!(left_ms.map_or(period_ms == 700, |left_ms| left_ms <= period_ms), "{routes:?}");
+    }
     until("the route expires", || client.routes("/short").is_empty().then_some(()));
     let fib: Vec<FibEntry> = list(&mut client, Dataset::FibList);
     assert!(!fib.iter().any(|entry| entry.prefix == name("/short")), "the FIB follows");

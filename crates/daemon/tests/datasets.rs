@@ -23,13 +23,13 @@ fn the_general_status_counts_packets() {
     // Another worker's batch is counted when it has ended, which may be after its packets came.
     let status = until("the packets are counted", || {
         let status = GeneralStatus::decode(&client.dataset(Dataset::StatusGeneral)).unwrap();
-        (status.in_interests >= 3 && status.in_data >= 1 && status.out_data >= 1).then_some(status)
+        let is_counted = status.in_interests >= 3 && status.in_data >= 1 && status.out_data >= 1;
+        (is_counted && status.satisfied_interests >= 1).then_some(status)
     });
     assert!(status.version.contains("namely"), "{}", status.version);
     let now_ms = common::client::unix_ms();
     assert!(status.start_ms <= status.current_ms && status.current_ms <= now_ms);
     assert!(now_ms - status.start_ms < 10 * 60 * 1000);
-    assert!(status.satisfied_interests >= 1);
     assert_eq!(status.cs_entries, 1);
 }
 
@@ -63,7 +63,12 @@ fn the_face_list_shows_every_kind() {
     udp.send(&InterestBuilder::new(name("/nowhere")).nonce(nonce).build());
     udp.receive(PATIENCE).unwrap();
     let own = tcp.own_face_by_list();
-    let faces = client.faces();
+    // Another worker counts its packets at the end of a batch, after they have been sent.
+    let faces = until("the packets are counted", || {
+        let faces = client.faces();
+        let udp = faces.iter().find(|face| face.uri.starts_with("udp4://")).unwrap();
+        (udp.in_interests == 1 && udp.out_nacks == 1).then_some(faces)
+    });
     let find = |scheme: &str| faces.iter().find(|face| face.uri.starts_with(scheme)).unwrap();
     assert_eq!(
         (find("fd://").face_scope, find("fd://").face_persistency),
@@ -76,7 +81,7 @@ fn the_face_list_shows_every_kind() {
     assert_eq!(udp_face.face_scope, FaceScope::NonLocal, "UDP never is local");
     assert_eq!(udp_face.face_persistency, FacePersistency::OnDemand);
     assert!(udp_face.expiration_period_ms.is_some_and(|ms| ms > 0 && ms <= 600_000));
-    assert!(udp_face.in_interests == 1 && udp_face.out_nacks == 1 && udp_face.in_octets > 0);
+    assert!(udp_face.in_octets > 0);
 }
 
 #[test]
@@ -154,19 +159,23 @@ fn a_long_dataset_does_not_block_commands() {
     let (mut client, mut other) = (daemon.connect(), daemon.connect());
     for dataset in [Dataset::RibList, Dataset::FibList] {
         let prefix = dataset.prefix(Scope::Localhost);
-        client.send(&InterestBuilder::new(prefix).can_be_prefix().must_be_fresh().nonce([7; 4]).build());
+        let list = InterestBuilder::new(prefix).can_be_prefix().must_be_fresh().lifetime_ms(60_000);
+        client.send(&list.nonce([7; 4]).build());
         other.register(&format!("/other/{dataset}"));
         client.receive(PATIENCE).unwrap();
-        let content = client.dataset(dataset);
-        let names: std::collections::BTreeSet<_> = match dataset {
-            Dataset::RibList => blocks::<RibEntry>(&content).map(|entry| entry.unwrap().prefix).collect(),
-            _ => blocks::<FibEntry>(&content).map(|entry| entry.unwrap().prefix).collect(),
-        };
+        // A long dataset that was complete before the command is given for another second.
+        let names = until("the other route is listed", || {
+            let content = client.dataset(dataset);
+            let names: std::collections::BTreeSet<_> = match dataset {
+                Dataset::RibList => blocks::<RibEntry>(&content).map(|entry| entry.unwrap().prefix).collect(),
+                _ => blocks::<FibEntry>(&content).map(|entry| entry.unwrap().prefix).collect(),
+            };
+            names.contains(&name(&format!("/other/{dataset}"))).then_some(names)
+        });
         assert_eq!(
             names.iter().filter(|prefix| name("/many").as_name().is_prefix_of(prefix.as_name())).count(),
             routes as usize
         );
-        assert!(names.contains(&name(&format!("/other/{dataset}"))));
     }
 }
 
@@ -200,9 +209,14 @@ fn face_events_wait_for_slow_subscribers() {
 #[test]
 fn a_permanent_face_goes_down_and_up() {
     let near = Daemon::start();
-    let far = Daemon::start();
-    let address = far.tcp();
-    let mut client = near.connect();
+    // No other process takes this port while the far router is gone.
+    let address = namely_testkit::free_address();
+    let listen = format!("tcp://{address}");
+    let far = Daemon::start_with("", &["--listen", &listen]);
+    let (mut client, mut watcher) = (near.connect(), near.connect());
+    // The newest event is given for a second only. A subscription from before it misses none.
+    let newest = InterestBuilder::new(EventRequest::prefix(Scope::Localhost)).can_be_prefix();
+    watcher.send(&newest.must_be_fresh().lifetime_ms(60_000).nonce([5; 4]).build());
     let create = ControlParameters {
         uri: Some(format!("tcp4://{address}")),
         face_persistency: Some(FacePersistency::Permanent),
@@ -210,17 +224,17 @@ fn a_permanent_face_goes_down_and_up() {
     };
     let id = client.ok(Command::FacesCreate, &create).face_id.unwrap();
     client.ok(Command::RibRegister, &ControlParameters { face_id: Some(id), ..named("/far") });
-    let (mut seq, mut event) = client.face_event(None);
-    let mut next = |client: &mut Client, kind: FaceEventKind| {
+    let dir = far.kill();
+    let (mut seq, mut event) = read_event(&watcher.receive(PATIENCE).unwrap());
+    let mut next = |watcher: &mut Client, kind: FaceEventKind| {
         while (event.face_id, event.kind) != (id, kind) {
-            (seq, event) = client.face_event(Some(seq + 1));
+            (seq, event) = watcher.face_event(Some(seq + 1));
         }
     };
-    let dir = far.kill();
-    next(&mut client, FaceEventKind::Down);
+    next(&mut watcher, FaceEventKind::Down);
     assert_eq!(client.routes("/far").len(), 1, "a permanent face keeps its routes");
-    let far = Daemon::start_in(dir, "", &["--listen", &format!("tcp://{address}")]);
-    next(&mut client, FaceEventKind::Up);
+    let far = Daemon::start_in(dir, "", &["--listen", &listen]);
+    next(&mut watcher, FaceEventKind::Up);
     let mut producer = far.connect();
     producer.register("/far");
     client.ask("/far/x");

@@ -101,7 +101,7 @@ fn content(prefix: &str, i: usize) -> Vec<u8> {
 
 /// Returns true if Data arrives. It must be the right one.
 fn is_kept(client: &mut Client, prefix: &str, i: usize) -> bool {
-    let interest = InterestBuilder::new(name(&format!("{prefix}/{i}"))).nonce(client.next_nonce()).build();
+    let interest = client.interest(&format!("{prefix}/{i}"));
     match client.express(&interest, PATIENCE).expect("an answer") {
         Ok(packet) => {
             assert_eq!(packet.data().content, content(prefix, i), "{prefix}/{i}");
@@ -455,10 +455,15 @@ fn a_slow_disk_does_not_delay_misses() {
     lab.fill("/x", 300);
     // One request at a time takes a second. The others wait, up to the threshold.
     let lab = lab.restart("slow = \"1/s\"\nengine = \"threads\"\nthreads = 1\nthreshold = 8\n");
-    let mut flood = lab.daemon.connect();
     let producers = ["/x", "/y"].map(|prefix| Producer::new(&lab.daemon, prefix));
-    (0..200).for_each(|i| flood.ask(&format!("/x/{i}")));
-    until("the disk is saturated", || (lab.status().pending >= 8).then_some(()));
+    let mut floods = Vec::new();
+    // On a busy machine, the disk may perform some requests before the test sees that they wait.
+    until("the disk is saturated", || {
+        let mut flood = lab.daemon.connect();
+        (0..200).for_each(|i| flood.ask(&format!("/x/{i}")));
+        floods.push(flood);
+        (lab.status().pending >= 8).then_some(())
+    });
     let mut client = lab.daemon.connect();
     let begin = Instant::now();
     for i in 0..200 {
@@ -511,9 +516,11 @@ fn each_store_path_is_timed() {
     let mean_ns = |path: &str| status.count(&format!("{path}_ns")) / status.count(path);
     assert!(mean_ns("time_disk") >= 20_000_000, "{status:?}");
     assert!(status.count("time_disk_ns_p99") >= status.count("time_disk_ns_p50"), "{status:?}");
-    // No worker waits for a read of the disk.
-    assert!(mean_ns("time_issue") < mean_ns("time_disk"), "{status:?}");
-    assert!(mean_ns("time_busy") < mean_ns("time_disk"), "{status:?}");
+    // No worker waits for a read of the disk. It may wait for a processor once, which the median
+    // does not show.
+    let median_ns = |path: &str| status.count(&format!("{path}_ns_p50"));
+    assert!(median_ns("time_issue") < median_ns("time_disk"), "{status:?}");
+    assert!(median_ns("time_busy") < median_ns("time_disk"), "{status:?}");
 }
 
 #[test]
@@ -677,7 +684,9 @@ fn request_many(lab: &Lab) -> Client {
 fn one_peer_cannot_monopolize_the_disk() {
     let lab = Lab::start("");
     lab.fill("/x", 450);
-    let lab = lab.restart("slow = \"20/s\"\nengine = \"threads\"\nthreads = 1\nthreshold = 8\n");
+    // The peer's reads take 80 s: most of them wait when the test looks, and some still wait when
+    // the others are answered.
+    let lab = lab.restart("slow = \"5/s\"\nengine = \"threads\"\nthreads = 1\nthreshold = 8\n");
     let _peer = request_many(&lab);
     let other = std::net::UdpSocket::bind("127.0.0.2:0").unwrap();
     other.connect(lab.daemon.udp()).unwrap();

@@ -1,6 +1,10 @@
 //! The integration tests of this crate, as one program: linking dominates the cost of a test
 //! program.
 
+/// False in this suite, which runs beside other work: a test that both suites run judges time only
+/// in `measures`.
+const MEASURES: bool = false;
+
 mod activation;
 mod authorization;
 mod beside;
@@ -9,6 +13,7 @@ mod commands;
 mod common;
 mod datasets;
 mod disk;
+mod fake;
 mod learning;
 mod lifecycle;
 mod metrics;
@@ -23,4 +28,5 @@ mod stop;
 mod vip;
 mod vip_disk;
 mod vip_neighbours;
+mod vip_overload;
 mod websocket;

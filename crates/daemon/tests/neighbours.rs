@@ -6,6 +6,7 @@ use crate::segment;
 
 use std::time::{Duration, Instant};
 
+use common::Client;
 use common::client::{Packet, name, named};
 use namely_messages::{Command, ControlParameters, NeighborState};
 use namely_testkit::until;
@@ -80,13 +81,13 @@ fn group(router: &mut segment::Router) -> u64 {
 
 /// The answer of one router to the other. A lost frame to a group is not repeated, so the
 /// application sends its Interest again.
-fn exchange(consumer: &mut segment::Router, producer: &mut segment::Router, uri: &str) -> Packet {
+fn exchange(consumer: &mut Client, producer: &mut Client, uri: &str) -> Packet {
     const AGAIN: Duration = Duration::from_secs(1);
     let requested = name(uri);
     until("the answer", || {
-        consumer.client.ask(uri);
-        producer.client.answer_one(AGAIN, uri.as_bytes());
-        let packet = consumer.client.receive(AGAIN)?;
+        consumer.ask(uri);
+        producer.answer_one(AGAIN, uri.as_bytes());
+        let packet = consumer.receive(AGAIN)?;
         // Data that was requested twice may arrive late.
         (packet.headers.nack.is_none() && packet.data().name == requested.as_name()).then_some(packet)
     })
@@ -104,10 +105,12 @@ fn routers_without_discovery_use_the_group() {
     let exchange_all = |consumer: &mut segment::Router, producer: &mut segment::Router, prefix: &str| {
         let route = ControlParameters { face_id: Some(group(consumer)), ..named(prefix) };
         consumer.client.ok(Command::RibRegister, &route);
-        producer.client.register(prefix);
+        // If an Interest was sent again, packets that nobody awaits are left on these connections.
+        let (mut consumer, mut producer) = (consumer.daemon.connect(), producer.daemon.connect());
+        producer.register(prefix);
         for n in 0..3 {
             let uri = format!("{prefix}/{n}");
-            assert_eq!(exchange(consumer, producer, &uri).data().content, uri.as_bytes());
+            assert_eq!(exchange(&mut consumer, &mut producer, &uri).data().content, uri.as_bytes());
         }
     };
     exchange_all(&mut a, &mut plain, "/plain/a");
@@ -116,7 +119,7 @@ fn routers_without_discovery_use_the_group() {
     // A router with discovery continues as before, and a station without hellos is no neighbor.
     assert_eq!((neighbours(&mut a).len(), neighbours(&mut b).len()), (1, 1));
     b.client.register("/neighbour");
-    let answer = exchange(&mut a, &mut b, "/neighbour/1");
+    let answer = exchange(&mut a.client, &mut b.client, "/neighbour/1");
     assert_eq!(answer.data().content, b"/neighbour/1", "found by itself");
 }
 
@@ -136,24 +139,43 @@ fn a_router_without_discovery_answers_discoveries() {
         let face = a.client.faces().into_iter().find(|face| face.face_id == group).expect("the group");
         face.out_interests
     };
+    // A worker counts a batch at its end, which may be after the test has received the packets.
+    let counted = |a: &mut segment::Router, asked: u64| {
+        until("the group is asked", || (group_interests(a) >= asked).then_some(()));
+        assert_eq!(group_interests(a), asked);
+    };
     a.client.ask("/neighbour/1");
     b.client.serve_one(b"by unicast");
     assert_eq!(a.client.receive(common::PATIENCE).expect("an answer").data().content, b"by unicast");
-    assert_eq!(group_interests(&mut a), 1, "the group is asked beside it");
+    // The group is asked beside it.
+    counted(&mut a, 1);
+    let mut asked = 1;
     for n in 0..3 {
-        a.client.ask(&format!("/plain/{n}/v=1/seg=0"));
+        let uri = format!("/plain/{n}/v=1/seg=0");
+        a.client.ask(&uri);
+        asked += 1;
         plain.client.serve_one(b"by the group");
-        let answer = a.client.receive(common::PATIENCE).expect("an answer");
+        let answer = until("an answer", || {
+            let packet = a.client.receive(common::PATIENCE).expect("an answer");
+            if packet.headers.nack.is_none() {
+                return Some(packet);
+            }
+            // The router refuses the Interest if the group does not answer in time, which happens
+            // on a busy machine. The producer's router has the Data in its content store now.
+            a.client.ask(&uri);
+            asked += 1;
+            None
+        });
         assert_eq!(answer.data().content, b"by the group");
     }
-    let routes = a.client.routes("/plain/0");
-    assert_eq!(routes.len(), 1, "and stays where it was learned: {routes:?}");
-    assert_eq!(routes[0].face_id, group(&mut a));
-    assert_eq!(group_interests(&mut a), 4);
+    let route = until("the route is learned", || a.client.routes("/plain/0").first().copied());
+    assert_eq!(a.client.routes("/plain/0").len(), 1, "and stays where it was learned: {route:?}");
+    assert_eq!(route.face_id, group(&mut a));
+    counted(&mut a, asked);
     // A name without a producer is refused after a while.
     a.client.ask("/nowhere");
     assert!(a.client.receive(common::PATIENCE).expect("a Nack").headers.nack.is_some());
-    assert_eq!(group_interests(&mut a), 5);
+    counted(&mut a, asked + 1);
 }
 
 #[test]
@@ -286,7 +308,7 @@ fn a_reload_keeps_the_neighbors() {
     let mut b = net.router(1, "", &[]);
     net.wait_for_neighbours(&mut a, 1);
     let face = net.wait_for_neighbours(&mut b, 1)[0].face_id;
-    let with = |more: &str| format!("[discovery]\nheartbeat_ms = 1000\n{more}\n");
+    let with = segment::settings;
     let line = a.daemon.reload(&with("prefixes = [\"/lab\"]"));
     assert!(line.contains("configuration reloaded"), "{line}");
     b.daemon.reload(&with("open = true"));
@@ -379,20 +401,23 @@ fn replayed_hellos_are_refused() {
 fn a_reply_flood_ends_in_quarantine() {
     let Some((net, mut a, _b)) = attacked("") else { return };
     let face = neighbours(&mut a)[0].face_id;
-    net.enter(2, || {
-        let evil = Attacker::new();
-        let reply = evil.reply(&evil.hello(&mac(0), "1500", None), &mac(2));
-        let begin = Instant::now();
-        for _ in 0..100 {
-            evil.flood(&mac(0), &mac(2), &reply, 100);
-            std::thread::sleep(Duration::from_millis(10).saturating_sub(begin.elapsed() / 100));
-        }
+    // A router that waits for a processor misses the frames for which its ring has no room.
+    until("a thousand replies are refused", || {
+        net.enter(2, || {
+            let evil = Attacker::new();
+            let reply = evil.reply(&evil.hello(&mac(0), "1500", None), &mac(2));
+            let begin = Instant::now();
+            for _ in 0..100 {
+                evil.flood(&mac(0), &mac(2), &reply, 100);
+                std::thread::sleep(Duration::from_millis(10).saturating_sub(begin.elapsed() / 100));
+            }
+        });
+        (counter(&mut a, "unsolicited") > 1000).then_some(())
     });
     until("quarantine", || {
         let all = neighbours(&mut a);
         all.iter().any(|n| n.state == NeighborState::Quarantined && n.station == mac(2)).then_some(())
     });
-    assert!(counter(&mut a, "unsolicited") > 1000);
     unharmed(&mut a, face);
 }
 

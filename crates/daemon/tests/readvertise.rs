@@ -17,9 +17,12 @@ fn readvertise_retries_until_the_daemon_answers() {
     let verb = first.interest().name.prefix(4).to_name();
     assert_eq!(verb.to_string(), "/localhost/nlsr/rib/register");
     // The daemon did not answer, so the router repeats the command.
-    let again = routing.serve_one(&ControlResponse::new(status_code::OK, "OK").to_vec());
+    let ok = ControlResponse::new(status_code::OK, "OK").to_vec();
+    let again = routing.serve_one(&ok);
     assert!(verb.is_prefix_of(again.as_name()), "{again}");
     assert!(again.as_name() != first.interest().name, "signed anew");
-    // Longer than the time for an answer and the delay of a retry together.
-    assert!(routing.receive(Duration::from_secs(7)).is_none());
+    // Longer than the time for an answer and the delay of a retry together. An answer is late after
+    // a second, which a busy machine may take.
+    let is_silent = (0..5).any(|_| !routing.answer_one(Duration::from_secs(7), &ok));
+    assert!(is_silent, "it repeats commands that were answered");
 }

@@ -60,7 +60,7 @@ fn name(uri: &str) -> Name {
 }
 
 fn interest(uri: &str) -> Vec<u8> {
-    InterestBuilder::new(name(uri)).nonce([1, 2, 3, 4]).build()
+    InterestBuilder::new(name(uri)).nonce([1, 2, 3, 4]).lifetime_ms(60_000).build()
 }
 
 #[test]

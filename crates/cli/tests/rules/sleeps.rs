@@ -17,7 +17,7 @@ const SLEEPS: &[(&str, usize, &str)] = &[
     ("crates/daemon/tests/many_neighbours.rs", 2, "measures octets a second"),
     ("crates/daemon/tests/neighbours.rs", 1, "paces a flood"),
     ("crates/daemon/tests/proof.rs", 1, "that a neighbor stays is seen by time only"),
-    ("crates/daemon/tests/vip_neighbours.rs", 1, "paces a flood"),
+    ("crates/daemon/tests/vip_overload.rs", 1, "paces a flood"),
     ("crates/dataplane/tests/dataplane.rs", 1, "reads slowly, so that a queue stands"),
     ("crates/dashboard/src/connection.rs", 2, "reads slowly, and then no more"),
     ("crates/datagrams/src/mmsg.rs", 1, "the time that a datagram lies is measured"),

@@ -12,6 +12,7 @@ use namely_security::{KeyType, PrivateKey, Signer, sha256, sign_data};
 use namely_wire::types::IMPLICIT_DIGEST_COMPONENT;
 use namely_wire::{CACHE_POLICY_NO_CACHE, Component, DataBuilder, LpHeaders, Name, encode_lp_packet};
 
+use crate::common::PATIENCE;
 use crate::common::client::{Client, named};
 use crate::segment::{Net, Router};
 
@@ -170,7 +171,7 @@ impl Scene {
     fn is_right(&mut self, name: &Name, fetched: &mut Fetched) -> bool {
         let client = &mut self.consumer.client;
         client.ask(&name.to_string());
-        let until = Instant::now() + Duration::from_secs(1);
+        let until = Instant::now() + PATIENCE;
         // A late answer belongs to an earlier Interest.
         let answer = loop {
             let packet =

@@ -20,6 +20,10 @@ use namely_wire::{
 
 use super::PATIENCE;
 
+/// Lifetime of the Interests of a client. On a busy machine an answer may take longer than the
+/// default of 4 s.
+const LIFETIME_MS: u64 = PATIENCE.as_millis() as u64;
+
 /// A packet from the router.
 #[derive(Debug, Clone)]
 pub struct Packet {
@@ -144,8 +148,13 @@ impl Client {
 
     /// Sends an Interest without waiting for the answer.
     pub fn ask(&mut self, uri: &str) {
-        let nonce = self.next_nonce();
-        self.send(&InterestBuilder::new(name(uri)).nonce(nonce).build());
+        let interest = self.interest(uri);
+        self.send(&interest);
+    }
+
+    /// Returns the octets of an Interest with a new Nonce.
+    pub fn interest(&mut self, uri: &str) -> Vec<u8> {
+        InterestBuilder::new(name(uri)).nonce(self.next_nonce()).lifetime_ms(LIFETIME_MS).build()
     }
 
     pub fn next_nonce(&mut self) -> [u8; 4] {
@@ -156,7 +165,8 @@ impl Client {
 
     /// Returns the octets of a signed command.
     pub fn command_interest(&mut self, name: Name, parameters: &[u8]) -> Vec<u8> {
-        let builder = InterestBuilder::new(name).must_be_fresh().nonce(self.next_nonce());
+        let builder = InterestBuilder::new(name).must_be_fresh().lifetime_ms(LIFETIME_MS);
+        let builder = builder.nonce(self.next_nonce());
         self.last_time_ms = unix_ms().max(self.last_time_ms + 1);
         sign_interest(&builder, parameters, &self.signer, self.last_time_ms).expect("a key")
     }
@@ -196,14 +206,16 @@ impl Client {
 
     /// Reads a whole dataset.
     pub fn dataset_named(&mut self, prefix: Name) -> Vec<u8> {
-        let first = self.fetch(InterestBuilder::new(prefix.clone()).can_be_prefix().must_be_fresh());
+        let first = InterestBuilder::new(prefix.clone()).can_be_prefix().must_be_fresh();
+        let first = self.fetch(first.lifetime_ms(LIFETIME_MS));
         let data = first.data();
         let versioned = data.name.without_last(1).to_name();
         assert_eq!(versioned.as_name().without_last(1), prefix.as_name());
         let last = tlv::decode_nni(data.final_block_id.expect("FinalBlockId").value).expect("a number");
         let mut content = data.content.to_vec();
         for segment in 1..=last {
-            let packet = self.fetch(InterestBuilder::new(versioned.join_segment(segment)));
+            let next = InterestBuilder::new(versioned.join_segment(segment));
+            let packet = self.fetch(next.lifetime_ms(LIFETIME_MS));
             content.extend_from_slice(packet.data().content);
         }
         content

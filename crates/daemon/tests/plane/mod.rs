@@ -43,6 +43,19 @@ impl Router {
         Self::of(Daemon::start_in(dir, &text, &[]), router, settings)
     }
 
+    /// As `start`, on a port that no other process takes while the router is stopped.
+    pub fn start_on(port: u16, router: &str, settings: &str) -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("namely.toml");
+        fs::write(&file, lay_out(&dir, router, settings)).expect("a configuration file");
+        let mut command = crate::common::namelyd();
+        command.arg("--config").arg(&file).args(["--log", "debug"]);
+        command.args(["--listen", &format!("unix://{}", dir.path().join("x.sock").display())]);
+        command.args(["--listen", &format!("udp://127.0.0.1:{port}")]);
+        let daemon = Daemon::spawn(command, dir).unwrap_or_else(|why| panic!("it did not start: {why}"));
+        Self::of(daemon, router, settings)
+    }
+
     /// As `start_in`, with a folder `disk` in the directory. The shell runs `script`, which mounts
     /// a file system there that only the router sees. Returns the error if that is not possible
     /// here.

@@ -18,6 +18,10 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::common::{Client, Daemon, namelyd};
 
+/// Interval of hellos. A router that is silent for three of them is removed, and on a busy machine
+/// it may be silent for seconds.
+pub const HEARTBEAT_MS: u64 = if crate::MEASURES { 1000 } else { 2000 };
+
 static COUNT: AtomicU32 = AtomicU32::new(0);
 
 /// The address of station `i`.
@@ -105,11 +109,11 @@ impl Net {
         self.start(i, dir, &["--no-config"])
     }
 
-    /// A router with lines of `[discovery]`, a heartbeat of a second, and further options.
+    /// A router with lines of `[discovery]`, this heartbeat, and further options.
     pub fn router(&self, i: usize, discovery: &str, options: &[&str]) -> Router {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("namely.toml");
-        std::fs::write(&file, format!("[discovery]\nheartbeat_ms = 1000\n{discovery}\n")).unwrap();
+        std::fs::write(&file, settings(discovery)).unwrap();
         let file = file.to_str().unwrap().to_owned();
         self.start(i, dir, &[&["--config", &file][..], options].concat())
     }
@@ -131,7 +135,7 @@ impl Net {
     pub fn udp_router(&self, i: usize, config: &str, listen: &str) -> Router {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("namely.toml");
-        std::fs::write(&file, format!("[discovery]\nheartbeat_ms = 1000\n{config}\n")).unwrap();
+        std::fs::write(&file, settings(config)).unwrap();
         let file = file.to_str().unwrap().to_owned();
         self.start_on(i, dir, &["--config", &file], listen)
     }
@@ -180,6 +184,11 @@ impl Drop for Net {
             let _ = Command::new("ip").args(["netns", "del", &name]).output();
         }
     }
+}
+
+/// A configuration with lines of `[discovery]`.
+pub fn settings(discovery: &str) -> String {
+    format!("[discovery]\nheartbeat_ms = {HEARTBEAT_MS}\n{discovery}\n")
 }
 
 /// The neighbors in `neighbors/list`.
