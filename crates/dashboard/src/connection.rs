@@ -139,11 +139,14 @@ mod tests {
     #[test]
     fn a_stalled_client_is_disconnected() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let (done, slow) = write_to(None).await;
-            assert_eq!((done.unwrap_err().kind(), slow), (io::ErrorKind::TimedOut, 1));
-            let (done, slow) = write_to(Some(Duration::from_millis(20))).await;
-            assert!(done.is_ok() && slow == 0);
-        });
+        let (done, slow) = runtime.block_on(write_to(None));
+        assert_eq!((done.unwrap_err().kind(), slow), (io::ErrorKind::TimedOut, 1));
+        // If this thread waits for a processor longer than the timeout, the timer fires before the
+        // peer reads. So one of several tries has to succeed.
+        let goes_on = || {
+            let (done, slow) = runtime.block_on(write_to(Some(Duration::from_millis(20))));
+            done.is_ok() && slow == 0
+        };
+        assert!((0..10).any(|_| goes_on()));
     }
 }
