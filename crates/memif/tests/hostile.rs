@@ -326,7 +326,7 @@ fn a_full_blocking_eventfd_blocks_no_sender() {
         server.sender.publish();
         done.send(server).unwrap();
     });
-    let server = is_done.recv_timeout(std::time::Duration::from_secs(10));
+    let server = is_done.recv_timeout(std::time::Duration::from_secs(60));
     assert!(server.is_ok(), "the server waits for its peer");
 }
 
