@@ -5,9 +5,10 @@ use crate::support;
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
-use namely_dataplane::{CONTROL_EVENTS_MAX, ControlEvent, ControlPacket, ListenSpec};
+use namely_dataplane::{CONTROL_EVENTS_MAX, ControlEvent, ControlPacket, DataPlaneOptions, ListenSpec};
 use namely_forwarder::FaceId;
-use namely_io::FaceState;
+use namely_io::{FaceState, IoOptions};
+use namely_link::ReassemblyLimits;
 use namely_messages::{FaceEventKind, FaceEventNotification, FacePersistency, FaceScope, face_flags};
 use namely_mgmt::{CreateFaceError, FaceSettings, Faces, UpdateFaceError};
 use namely_testkit::eventually;
@@ -83,10 +84,18 @@ fn a_no_route_nack_carries_the_token() {
     assert_eq!(refused, interest("/nowhere"));
 }
 
+/// A router that waits long for the fragments of a message: a worker that waits for a processor may
+/// read them more than half a second apart.
+fn patient() -> Router {
+    let reassembly = ReassemblyLimits { timeout_ns: 60_000_000_000, ..ReassemblyLimits::default() };
+    let io = IoOptions { reassembly, ..IoOptions::default() };
+    Router::start_with(DataPlaneOptions { io, ..DataPlaneOptions::default() })
+}
+
 #[test]
 fn two_routers_exchange_over_udp_and_tcp() {
     for scheme in ["udp4", "tcp4"] {
-        let (near, far) = (Router::start(), Router::start());
+        let (near, far) = (patient(), patient());
         let address = if scheme == "udp4" { far.listen_udp() } else { far.listen_tcp() };
         let face = near.face_to(&format!("{scheme}://{address}"), FacePersistency::Persistent);
         assert_eq!(near.event_face(FaceEventKind::Created), face);
@@ -108,7 +117,7 @@ fn two_routers_exchange_over_udp_and_tcp() {
 
 #[test]
 fn data_crosses_a_small_mtu_in_fragments() {
-    let (near, far) = (Router::start(), Router::start());
+    let (near, far) = (patient(), patient());
     let address = far.listen_udp();
     let face = near.face_to(&format!("udp4://{address}"), FacePersistency::Permanent);
     near.event(FaceEventKind::Created);
