@@ -200,7 +200,10 @@ fn only_popular_blocks_are_registered() {
     read("cold");
     let answered = producer.answered();
     read("cold");
-    assert_eq!(producer.answered(), answered);
+    // Blocks are registered every second. From its registration on, the block's Data is cached only
+    // as planned.
+    let is_cached = producer.answered() == answered;
+    assert!(is_cached || registered(&mut a) == "/cold");
     until("it is asked for most, and registered", || (registered(&mut a) == "/cold").then_some(()));
     assert!(a.objects()[0].asked > 0, "earlier requests are counted");
     // From now on its requests count, and all of it is cached.
