@@ -17,8 +17,9 @@ use crate::content;
 use crate::driver::Driver;
 use crate::faults::{Fault, FaultyProducer};
 
-/// Maximum time for which a repeated step may have another answer.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Maximum time for which a repeated step may have another answer. A consumer that did not learn
+/// whether a certificate is revoked asks again after 60 s.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The pause before a step is repeated.
 const REPEATED_AFTER: Duration = Duration::from_millis(20);
