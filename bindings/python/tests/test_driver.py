@@ -15,6 +15,7 @@ get p manifest
 bind p /lab/driver
 publish p /lab/driver/x @70000:9 version=3
 open c consumer reliable
+set c lifetime_ms 20000
 fetch c /lab/driver/x
 bind c /lab/driver
 fetch c /lab/driver/x
@@ -47,6 +48,7 @@ ok sha256
 ok
 ok /lab/driver/x/v=3 9
 ok
+ok
 unknown it is not bound
 ok
 ok {result(CONTENT)}
@@ -67,7 +69,7 @@ ok"""
 
 def test_the_driver_answers_each_step_with_one_line() -> None:
     driver = pathlib.Path(__file__).parent / "driver.py"
-    done = subprocess.run([sys.executable, driver], input=STEPS, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, driver], input=STEPS, capture_output=True, text=True, timeout=300, check=True)
     answers = done.stdout.splitlines()
     expected = ANSWERS.splitlines()
     assert len(answers) == len(expected) == len(STEPS.splitlines()), done.stdout + done.stderr

@@ -102,11 +102,13 @@ def test_little_more_is_fetched_than_what_is_read(fs: NamelyFileSystem, tree: pa
     content = (tree / "random.bin").read_bytes()
 
     def segments(read: Callable[[], object]) -> int:
-        before = fs.consumer.stats()["segments"], fs.consumer.stats()["interests"]
+        before = fs.consumer.stats()
         read()
-        after = fs.consumer.stats()
-        assert after["interests"] - before[1] <= after["segments"] - before[0] + 2, "nothing is asked for and not read but manifests"
-        return after["segments"] - before[0]
+        after = {key: count - before[key] for key, count in fs.consumer.stats().items()}
+        # After a pause of a process, a busy machine asks again.
+        asked = after["interests"] - after["retransmissions"]
+        assert asked <= after["segments"] + 2, "nothing is asked for and not read but manifests"
+        return after["segments"]
 
     size = len(content) // (fs.consumer.stat("/lab/tree/random.bin").segments or 1)
     assert segments(lambda: fs.cat_file("/lab/tree/random.bin", 100_000, 100_010)) <= 2

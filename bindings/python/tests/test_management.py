@@ -84,7 +84,7 @@ def test_status_and_counters_count(router: RealRouter) -> None:
     with namely.Router(router.uri) as manager:
         before = manager.status()
         assert "namely" in before.version and before.start_ms <= before.current_ms
-        consumer = namely.Consumer("/nowhere", router=router.uri)
+        consumer = namely.Consumer("/nowhere", router=router.uri, lifetime_ms=20_000)
         with pytest.raises(namely.NoRoute):
             consumer.request("/nowhere/x")
         consumer.close()
@@ -101,10 +101,10 @@ def test_face_events_come_as_they_happen(router: RealRouter) -> None:
                 break
         else:
             pytest.fail("the face's end is an event")
+        assert next(manager.face_events(timeout=20)).number == event.number
         start = time.monotonic()
-        after = manager.face_events(timeout=0.2)
-        assert [event.number for event in after][:1] == [event.number]
-        assert time.monotonic() - start < 10
+        list(manager.face_events(timeout=0.2))
+        assert time.monotonic() - start < 60
 
 
 def test_wrong_uses_are_exceptions_that_say_so(router: RealRouter, tmp_path: pathlib.Path) -> None:
@@ -143,8 +143,8 @@ def test_a_signal_ends_a_wait_for_events(router: RealRouter) -> None:
     with namely.Router(router.uri) as manager:
         list(manager.face_events(timeout=0.1))
         timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
-        timer.start()
         with pytest.raises(KeyboardInterrupt):
+            timer.start()
             while True:
                 list(manager.face_events())
         timer.join()

@@ -14,6 +14,9 @@ import namely
 from namely import Consumer, Producer
 from namely.aio import AsyncConsumer, AsyncProducer
 
+LIFETIME_MS = 20_000
+"""Lifetime of requests. A request is sent once, and on a busy machine its answer may take seconds."""
+
 
 def together(*calls: Callable[[], object]) -> None:
     """Runs the calls each on a thread; fails as they fail."""
@@ -35,7 +38,7 @@ def together(*calls: Callable[[], object]) -> None:
 
 
 def test_a_request_is_answered_denied_or_refused() -> None:
-    with Producer("/lab/p", timeout_ms=20_000) as producer, Consumer("/lab/p", timeout_ms=20_000) as consumer:
+    with Producer("/lab/p", timeout_ms=20_000) as producer, Consumer("/lab/p", timeout_ms=20_000, lifetime_ms=LIFETIME_MS) as consumer:
 
         def serve() -> None:
             request = producer.recv()
@@ -70,7 +73,7 @@ def test_an_object_is_made_when_it_is_asked_for() -> None:
 
 
 def test_requests_come_one_after_the_other_until_the_producer_is_closed() -> None:
-    with Producer("/lab/p") as producer, Consumer("/lab/p", timeout_ms=20_000) as consumer:
+    with Producer("/lab/p") as producer, Consumer("/lab/p", timeout_ms=20_000, lifetime_ms=LIFETIME_MS) as consumer:
         seen: list[str] = []
 
         def serve() -> None:
@@ -88,7 +91,7 @@ def test_requests_come_one_after_the_other_until_the_producer_is_closed() -> Non
 
 
 def test_a_descriptor_says_when_a_request_is_there() -> None:
-    with Producer("/lab/p") as producer, Consumer("/lab/p") as consumer:
+    with Producer("/lab/p") as producer, Consumer("/lab/p", lifetime_ms=LIFETIME_MS) as consumer:
         with pytest.raises(namely.WouldBlock):
             producer.try_recv()
         with pytest.raises(namely.Timeout):
@@ -103,7 +106,7 @@ def test_a_descriptor_says_when_a_request_is_there() -> None:
 
 def test_requests_are_awaited() -> None:
     async def main() -> None:
-        async with AsyncProducer("/lab/p") as producer, AsyncConsumer("/lab/p") as consumer:
+        async with AsyncProducer("/lab/p") as producer, AsyncConsumer("/lab/p", lifetime_ms=LIFETIME_MS) as consumer:
 
             async def serve() -> None:
                 async for request in producer.requests():
