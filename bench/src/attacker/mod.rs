@@ -135,13 +135,16 @@ mod tests {
 
     #[test]
     fn a_spinner_takes_its_processor_share() {
-        let (before_ns, started) = (process_cpu_ns(), Instant::now());
-        // The spinner counts the CPU time of the whole process, so the request includes the time
-        // that the process consumed before.
-        let cpu_ms = before_ns / 1_000_000 + 20;
-        spin(&Spinner { cpu_ms, length_ms: 200 });
-        assert!(started.elapsed() >= Duration::from_millis(200));
-        assert!(process_cpu_ns() - before_ns >= 10_000_000);
+        // A busy machine may not let it run so long.
+        namely_testkit::eventually("it takes half of the time that is asked for", || {
+            let (before_ns, started) = (process_cpu_ns(), Instant::now());
+            // The spinner counts the CPU time of the whole process, so the request includes the
+            // time that the process consumed before.
+            let cpu_ms = before_ns / 1_000_000 + 20;
+            spin(&Spinner { cpu_ms, length_ms: 200 });
+            assert!(started.elapsed() >= Duration::from_millis(200));
+            process_cpu_ns() - before_ns >= 10_000_000
+        });
     }
 
     #[test]

@@ -150,7 +150,9 @@ mod tests {
         std::thread::spawn(move || ends::source(&at, Some(&file), unit));
         for (listen, upstream) in relays {
             let (listen, upstream) = (listen.clone(), upstream.clone());
-            std::thread::spawn(move || relay(&listen, &upstream, unit));
+            // A relay of datagrams ends if its upstream does not listen yet.
+            let copies = move || relay(&listen, &upstream, unit).is_ok();
+            std::thread::spawn(move || namely_testkit::wait_until_true(copies));
         }
         let output = dir.path().join("output");
         // The listeners start in any order. Until all listen, a sink ends early or cannot connect.
