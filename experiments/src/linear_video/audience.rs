@@ -186,6 +186,8 @@ fn pause(time: Duration, until: Instant) {
 
 #[cfg(test)]
 mod tests {
+    use namely_testkit::until;
+
     use super::*;
 
     #[test]
@@ -233,10 +235,18 @@ mod tests {
             scale: 0.001,
             qualities: 4,
         };
-        let late = std::thread::spawn(move || watch(1, &habits, &mut OnAir { late: true }));
-        let seen = watch(1, &habits, &mut OnAir { late: false });
-        assert!(seen.segments >= 3 && seen.stalls == 0 && seen.wrong == 0 && seen.failed == 0, "{seen:?}");
-        let seen = late.join().unwrap();
-        assert!(seen.stalls > 0, "{seen:?}");
+        // On a busy machine the viewer itself may be late, and then watches again.
+        let stalls = move |late: bool| {
+            until(format_args!("a viewer, late {late}"), || {
+                let seen = watch(1, &habits, &mut OnAir { late });
+                assert!(seen.wrong == 0 && seen.failed == 0, "{seen:?}");
+                println!("{seen:?}");
+                let is_enough = seen.segments >= if late { 1 } else { 3 };
+                (is_enough && (seen.stalls > 0) == late).then_some(())
+            });
+        };
+        let late = std::thread::spawn(move || stalls(true));
+        stalls(false);
+        late.join().unwrap();
     }
 }
