@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use namely_interop::{Link, Router, World, eventually};
-use namely_testkit::{Need, or_skip};
+use namely_testkit::{Need, or_skip, wait_until_true};
 use serde_json::Value;
 
 /// Exit status when there is no such data, for instance because no route leads to it.
@@ -71,19 +71,11 @@ fn standard_input_is_published(subject: &Subject) {
 fn pings_are_answered(subject: &Subject) {
     over(subject, |world, uri| {
         let mut server = world.start_namely(["--router", uri, "pingserver", "/lab/here"]);
-        let mut answered = false;
-        for _ in 0..50 {
-            let ping =
-                world.namely(["--router", uri, "ping", "/lab/here", "--count", "1", "--timeout", "500"]);
-            answered = ping.status.success();
-            if answered {
-                break;
-            }
-        }
-        assert!(answered && server.is_running(), "{}", server.errors_text());
-        let pinged = world
-            .namely(["--router", uri, "ping", "/lab/here", "--count", "3", "--interval", "10"])
-            .success();
+        let ping = |words: &[&str]| world.namely([&["--router", uri, "ping", "/lab/here"], words].concat());
+        let answers = || ping(&["--count", "1", "--timeout", "500"]).status.success();
+        let is_answered = wait_until_true(answers);
+        assert!(is_answered && server.is_running(), "{}", server.errors_text());
+        let pinged = ping(&["--count", "3", "--interval", "10", "--timeout", "15000"]).success();
         assert_eq!(pinged.values().last().map(|total| total["answered"].clone()), Some(3.into()));
     });
 }
@@ -119,8 +111,8 @@ fn faces_routes_and_strategies_are_managed(subject: &Subject) {
 
 fn a_name_without_a_route_fails(subject: &Subject) {
     over(subject, |world, uri| {
-        let peeked = world.namely(["--router", uri, "peek", "/nobody/here", "--lifetime", "1000"]);
-        let expected = if subject.sends_nacks { NOT_FOUND } else { TIMEOUT };
+        let (expected, lifetime) = if subject.sends_nacks { (NOT_FOUND, "30000") } else { (TIMEOUT, "1000") };
+        let peeked = world.namely(["--router", uri, "peek", "/nobody/here", "--lifetime", lifetime]);
         assert_eq!(peeked.status.code(), Some(expected), "{}", peeked.errors);
     });
 }
