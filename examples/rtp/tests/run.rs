@@ -25,7 +25,9 @@ fn packets_arrive_in_real_time() {
     let (world, router) = studio();
     let program = || rtp(&world, &router);
     let sent = ["send", "/lab/camera", "--packets", "100", "--interval-ms", "10", "--drop-every", "25"];
-    let mut sender = program().args(sent).spawn().unwrap();
+    // On a busy machine the receiver may begin seconds later. Its Interests wait so long that none
+    // but the dropped packets are lost.
+    let mut sender = program().args(sent).args(["--linger-ms", "20000"]).spawn().unwrap();
     let mut said = String::new();
     BufReader::new(sender.stdout.take().unwrap()).read_line(&mut said).unwrap();
     assert_eq!(said, "sending below /lab/camera\n");
@@ -37,7 +39,7 @@ fn packets_arrive_in_real_time() {
         "--packets",
         "100",
         "--lifetime-ms",
-        "1000",
+        "6000",
         "--playout-ms",
         "60000",
         "--json",
@@ -57,30 +59,35 @@ fn packets_arrive_in_real_time() {
 fn a_receiver_joins_at_the_newest_packet() {
     let (world, router) = studio();
     let program = || rtp(&world, &router);
+    let started = std::time::Instant::now();
     let mut sender = program()
         .args(["send", "/lab/camera", "--packets", "100000", "--interval-ms", "10"])
         .spawn()
         .unwrap();
     let mut said = String::new();
     BufReader::new(sender.stdout.take().unwrap()).read_line(&mut said).unwrap();
-    let started = std::time::Instant::now();
-    let mut first = Vec::new();
-    for _ in 0..2 {
-        std::thread::sleep(std::time::Duration::from_secs(1));
-        let before = started.elapsed().as_millis() as u64 / 10;
-        let asked = ["receive", "/lab/camera", "--packets", "30", "--playout-ms", "60000", "--json"];
-        let received = program().args(asked).output().unwrap();
-        let after = started.elapsed().as_millis() as u64 / 10;
+    // A packet of a busy machine takes longer than usual and is not lost.
+    let receive = |words: &[&str]| {
+        let asked = ["receive", "/lab/camera", "--lifetime-ms", "60000", "--playout-ms", "60000", "--json"];
+        let received = program().args(asked).args(words).output().unwrap();
         assert!(received.status.success());
         let quality: serde_json::Value = serde_json::from_slice(&received.stdout).unwrap();
-        assert_eq!((&quality["received"], &quality["lost"]), (&30.into(), &0.into()), "{quality}");
+        assert_eq!(quality["lost"], 0, "{quality}");
+        quality
+    };
+    let mut sent = 50_u64;
+    for _ in 0..2 {
+        // The stream is at this packet.
+        assert_eq!(receive(&["--from", &sent.to_string(), "--packets", "1"])["received"], 1);
+        let quality = receive(&["--packets", "30"]);
+        let after = started.elapsed().as_millis() as u64 / 10;
+        assert_eq!(quality["received"], 30, "{quality}");
         let from = quality["first"].as_u64().unwrap();
         // The receiver starts neither at the beginning of the stream, nor behind its end at that
         // time.
-        assert!(from > before / 2 && from <= after + 1, "{quality}: joined between {before} and {after}");
-        first.push(from);
+        assert!(from >= sent && from <= after + 1, "{quality}: joined between {sent} and {after}");
+        sent = from + 80;
     }
-    assert!(first[1] > first[0] + 50, "{first:?}");
     sender.kill().unwrap();
     sender.wait().unwrap();
 }

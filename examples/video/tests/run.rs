@@ -27,7 +27,9 @@ impl Studio {
     }
 
     fn send(&self, words: &[&str], segments: &str) -> Child {
-        let send = [&["send", "/Net-A/prdc-01/0/Video/720p", "--kbit-per-s", "4000"], words].concat();
+        // The test ends it.
+        let send = ["send", "/Net-A/prdc-01/0/Video/720p", "--kbit-per-s", "4000", "--linger-ms", "3600000"];
+        let send = [&send[..], words].concat();
         let mut sender = self.video(&send, segments).spawn().unwrap();
         let mut said = String::new();
         BufReader::new(sender.stdout.take().unwrap()).read_line(&mut said).unwrap();
@@ -53,7 +55,7 @@ fn a_video_plays_completely_in_time() {
     let studio = Studio::new();
     let sender = studio.send(&[], "8");
     let started = std::time::Instant::now();
-    let quality = studio.play(&[], "8");
+    let quality = studio.play(&["--timeout-ms", "60000"], "8");
     assert!(started.elapsed().as_millis() >= 4 * 250, "the buffer's last segments are asked for in time");
     assert_eq!((&quality["segments"], &quality["octets"]), (&8.into(), &1_000_000.into()), "{quality}");
     assert_eq!((&quality["missed"], &quality["wrong"]), (&0.into(), &0.into()), "{quality}");
@@ -65,7 +67,7 @@ fn a_video_plays_completely_in_time() {
 fn a_live_video_plays_while_produced() {
     let studio = Studio::new();
     let sender = studio.send(&["--live"], "6");
-    let quality = studio.play(&["--timeout-ms", "3000", "--first", "1"], "7");
+    let quality = studio.play(&["--timeout-ms", "8000", "--first", "1"], "7");
     assert_eq!((&quality["segments"], &quality["missed"]), (&6.into(), &1.into()), "{quality}");
     assert_eq!(quality["wrong"], 0, "{quality}");
     end(sender);

@@ -34,7 +34,6 @@ const SLEEPS: &[(&str, usize, &str)] = &[
     ("crates/socket/tests/fetch.rs", 1, "that no more comes is seen by time only"),
     ("crates/socket/tests/on_demand.rs", 1, "races are begun at several moments"),
     ("crates/tier/src/tests.rs", 1, "kills at some moment of a write"),
-    ("examples/rtp/tests/run.rs", 1, "a stream runs in real time"),
     ("experiments/src/linear_video/audience.rs", 1, "answers late"),
     ("interop/tests/path_mtu.rs", 1, "that no more is sent is seen by time only"),
 ];
