@@ -54,7 +54,7 @@ fn routers_identify_users_across_containers() {
     home.wait_for("the router", || home.run(["status"]).code == Some(0));
     let text = home.path("note.txt");
     std::fs::write(&text, "there").unwrap();
-    let put = home.namely(["put", &text.display().to_string(), "/lab/note", "--for", "60"]);
+    let put = home.namely(["put", &text.display().to_string(), "/lab/note", "--for", "3600"]);
     home.spawn(put);
     home.ok(["wait", "/lab/note"]);
     assert_eq!(home.ok(["get", "/lab/note", "-o", "-"]), "there");

@@ -5,10 +5,11 @@ use crate::common;
 
 use std::fs;
 use std::path::Path;
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use common::{Home, write_file};
+use common::{Ended, Home, write_file};
 use namely_security::{Certificate, KeyChain, KeyType, NewKey};
 use namely_socket::{Producer, ProducerOptions, PublishOptions};
 use namely_testkit::{Need, skip};
@@ -45,8 +46,10 @@ fn get_writes_a_verified_file() {
     same(&home.path("data/a.bin"), &home.path("a.bin"));
     assert_eq!(got["octets"].as_u64(), Some(100_000));
     assert!(got["verified"].as_str().unwrap().contains("/lab/KEY/"), "{got}");
-    assert_eq!(got["retransmissions"].as_u64(), Some(0), "nothing is lost on a Unix socket");
-    assert_eq!(got["cache_share"].as_f64(), Some(0.0), "everything came from the producer");
+    // A fetch on a busy machine may take a pause for a loss. The cache then answers the repeated
+    // Interest.
+    let (repeated, cached) = (got["retransmissions"].as_u64().unwrap(), got["cache_share"].as_f64().unwrap());
+    assert!(if repeated == 0 { cached == 0.0 } else { cached < 1.0 }, "the producer answers first: {got}");
     let again = &home.json(["get", got["name"].as_str().unwrap(), "-o", "again"])[0];
     assert_eq!(again["cache_share"].as_f64(), Some(1.0), "and now from the cache");
 }
@@ -97,7 +100,8 @@ fn get_refuses_an_expired_certificate() {
     let mut home = Home::with_router();
     fs::create_dir(home.path("data")).unwrap();
     write_file(&home.path("data/f"), 10, 3);
-    certify(&home, 1, 4);
+    // The file is fetched before its end, also on a busy machine.
+    certify(&home, 1, 20);
     home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
     let name = home.json(["get", "/lab/f"])[0]["name"].as_str().unwrap().to_owned();
     home.wait_for("its end", || home.background_log().contains("signing has ended"));
@@ -124,11 +128,16 @@ fn get_refuses_a_revoked_key() {
     // The session's certificate is revoked when the socket is closed. The router's cache still has
     // the whole object.
     producer.close();
-    home.wait_for("the revocation", || home.run(["get", &name, "-o", "after"]).code != Some(0));
-    let refused = home.fails(6, ["get", &name, "-o", "after"]);
+    // Each fetch asks once whether the certificate is good. On a busy machine it may get no answer
+    // in time, and then it accepts the certificate.
+    let mut refused = String::new();
+    home.wait_for("the revocation", || {
+        fs::remove_file(home.path("after")).unwrap_or_default();
+        let end = home.run(["get", &name, "-o", "after"]);
+        refused = end.stderr;
+        end.code == Some(6)
+    });
     assert!(refused.contains("was revoked") && refused.contains("/lab/s/KEY/"), "{refused}");
-    fs::remove_file(home.path("after")).unwrap_or_default();
-    home.fails(6, ["get", &name, "-o", "after"]);
     assert!(!home.path("after").exists(), "nothing unverified is left");
     // `--revocation off` fetches the data without a check.
     home.ok(["get", &name, "-o", "after", "--revocation", "off", "--verify-threads", "2"]);
@@ -142,10 +151,9 @@ fn get_distinguishes_no_object_from_no_route() {
     let home = lab();
     let missing = home.fails(4, ["get", "/lab/missing.bin"]);
     assert!(missing.contains("no such object") && missing.contains("`namely ls /"), "{missing}");
-    let start = std::time::Instant::now();
-    let nowhere = home.fails(4, ["get", "/nowhere/f"]);
+    // The router refuses it. A timeout has another exit status.
+    let nowhere = home.fails(4, ["get", "/nowhere/f", "--lifetime", "20000"]);
     assert!(nowhere.contains("no route"), "{nowhere}");
-    assert!(start.elapsed() < std::time::Duration::from_secs(2), "at once, not by timeout");
     let directory = home.fails(4, ["get", "/lab/sub"]);
     assert!(directory.contains("--recursive"), "{directory}");
     assert_eq!(entries(&home.path("")).iter().filter(|e| e.contains("namely-part")).count(), 0);
@@ -179,11 +187,31 @@ fn producers_return_to_a_restarted_router() {
     same(&home.path("data/f"), &home.path("out"));
 }
 
-/// Waits until a part of the file `out` is stored. The journal records the part that a later fetch
-/// may skip.
+/// Waits until a part of the file `out` is stored, or all of it. The journal records the part that
+/// a later fetch may skip.
 fn wait_for_journal(home: &Home) {
-    let journal = home.path("out.namely-part.journal");
-    home.wait_for("a journal of the part", || fs::metadata(&journal).is_ok_and(|m| m.len() > 0));
+    let (journal, out) = (home.path("out.namely-part.journal"), home.path("out"));
+    let is_begun = || fs::metadata(&journal).is_ok_and(|m| m.len() > 0) || out.exists();
+    home.wait_for("a journal of the part", is_begun);
+}
+
+/// Fetches `/lab/big` as `out`, and sends `signal` to the command in the middle. On a busy machine
+/// the command may end before the signal, and is then repeated.
+fn interrupted(home: &Home, signal: Signal) -> Ended {
+    let mut end = None;
+    home.wait_for("a fetch that ends by the signal", || {
+        let _ = fs::remove_file(home.path("out"));
+        let mut command = home.namely(["get", "/lab/big", "-o", "out", "--congestion", "fixed:1"]);
+        let get = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        wait_for_journal(home);
+        kill_process(Pid::from_raw(get.id() as i32).unwrap(), signal).unwrap();
+        let ended = common::ended(get.wait_with_output().unwrap());
+        let is_early = ended.code == Some(0);
+        end = Some(ended);
+        !is_early
+    });
+    assert!(!home.path("out").exists(), "an incomplete file has not its final name");
+    end.unwrap()
 }
 
 #[test]
@@ -193,11 +221,7 @@ fn a_killed_get_continues_with_resume() {
     write_file(&home.path("data/big"), 50_000_000, 6);
     home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
     let part = home.path("out.namely-part");
-    let mut get = home.namely(["get", "/lab/big", "-o", "out", "--congestion", "fixed:1"]).spawn().unwrap();
-    wait_for_journal(&home);
-    kill_process(Pid::from_raw(get.id() as i32).unwrap(), Signal::KILL).unwrap();
-    get.wait().unwrap();
-    assert!(!home.path("out").exists(), "an incomplete file has not its final name");
+    assert_eq!(interrupted(&home, Signal::KILL).code, None);
     let got = &home.json(["get", "/lab/big", "-o", "out", "--resume"])[0];
     assert!(got["resumed_octets"].as_u64() > Some(0), "{got}");
     same(&home.path("data/big"), &home.path("out"));
@@ -206,16 +230,26 @@ fn a_killed_get_continues_with_resume() {
 
 #[test]
 fn a_get_outlives_its_producer() {
-    let mut home = Home::with_router();
+    let mut home = Home::new();
+    home.start_router_with(&["--cs-packets-max", "16"]);
     fs::create_dir(home.path("data")).unwrap();
     write_file(&home.path("data/big"), 25_000_000, 9);
-    let producer = home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
-    let get = home.namely(["get", "/lab/big", "-o", "out", "--congestion", "fixed:2"]);
-    let get = home.spawn(get);
-    wait_for_journal(&home);
-    kill_process(Pid::from_raw(home.pid(producer) as i32).unwrap(), Signal::KILL).unwrap();
-    home.wait_for("a word about the silence", || home.background_log().contains("to /lab/big"));
-    assert!(!home.path("out").exists());
+    let get = loop {
+        let producer = home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
+        let get = home.namely(["get", "/lab/big", "-o", "out", "--congestion", "fixed:2"]);
+        let get = home.spawn(get);
+        wait_for_journal(&home);
+        kill_process(Pid::from_raw(home.pid(producer) as i32).unwrap(), Signal::KILL).unwrap();
+        home.wait_for("a word about the silence, or the file", || {
+            home.background_log().contains("to /lab/big") || home.path("out").exists()
+        });
+        if !home.path("out").exists() {
+            break get;
+        }
+        // On a busy machine the fetch may end before its producer.
+        fs::remove_file(home.path("out")).unwrap();
+        home.wait_for("the end of the prefix", || !home.ok(["route", "list"]).contains("/lab"));
+    };
     home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
     home.wait_for("the rest", || home.path("out").exists());
     same(&home.path("data/big"), &home.path("out"));
@@ -245,11 +279,7 @@ fn ctrl_c_keeps_verified_data_for_resume() {
     fs::create_dir(home.path("data")).unwrap();
     write_file(&home.path("data/big"), 50_000_000, 7);
     home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
-    let mut command = home.namely(["get", "/lab/big", "-o", "out", "--congestion", "fixed:1"]);
-    let get = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
-    wait_for_journal(&home);
-    kill_process(Pid::from_raw(get.id() as i32).unwrap(), Signal::INT).unwrap();
-    let end = common::ended(get.wait_with_output().unwrap());
+    let end = interrupted(&home, Signal::INT);
     assert_eq!(end.code, Some(130), "{end:?}");
     assert!(end.stderr.contains("--resume"), "{end:?}");
     home.ok(["get", "/lab/big", "-o", "out", "--resume"]);
@@ -347,12 +377,13 @@ fn a_server_follows_newer_certificates() {
     let mut home = Home::with_router();
     fs::create_dir_all(home.path("data")).unwrap();
     write_file(&home.path("data/a.bin"), 100_000, 1);
-    certify(&home, 1, 4);
+    // The steps before the end of a certificate take seconds on a busy machine.
+    certify(&home, 1, 12);
     let first = Instant::now();
     home.serve("/lab", ["serve", "data", "--prefix", "/lab"]);
     home.ok(["get", "/lab/a.bin", "-o", "before"]);
-    certify(&home, 2, 9);
-    home.wait_for("the end of the first certificate", || first.elapsed() > Duration::from_secs(6));
+    certify(&home, 2, 30);
+    home.wait_for("the end of the first certificate", || first.elapsed() > Duration::from_secs(14));
     // `a.bin` was signed under the first certificate. `b.bin` is signed now.
     write_file(&home.path("data/b.bin"), 1000, 1);
     for file in ["a.bin", "b.bin"] {
@@ -482,9 +513,9 @@ fn get_delete_mirrors_the_served_tree() {
 #[test]
 fn peek_shows_objects_below_a_prefix() {
     let home = lab();
-    let seen = home.ok(["peek", "/lab/sub", "--prefix"]);
+    let seen = home.ok(["peek", "/lab/sub", "--prefix", "--lifetime", "60000"]);
     assert!(seen.contains("/lab/sub/32=metadata/"), "{seen}");
-    let absent = home.ok(["peek", "/lab/nothing/at/all", "--prefix"]);
+    let absent = home.ok(["peek", "/lab/nothing/at/all", "--prefix", "--lifetime", "60000"]);
     assert!(absent.contains("ContentType"), "{absent}");
 }
 
@@ -495,10 +526,13 @@ fn get_names_a_silent_neighbor() {
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let uri = format!("udp4://{}", silent.local_addr().unwrap());
     home.ok(["route", "add", "/far", &uri]);
-    let end = home.run(["get", "/far/file", "-o", "file"]);
-    assert_eq!(end.code, Some(5), "{end:?}");
-    assert!(end.stderr.contains(&format!("to /far/file from {uri}")), "{end:?}");
-    assert!(end.stderr.contains("hint: `namely face show "), "{end:?}");
+    // Without an answer of the router within 2 s, the command does not name the neighbor.
+    home.wait_for("the neighbor's name", || {
+        let end = home.run(["get", "/far/file", "-o", "file"]);
+        assert_eq!(end.code, Some(5), "{end:?}");
+        end.stderr.contains(&format!("to /far/file from {uri}"))
+            && end.stderr.contains("hint: `namely face show ")
+    });
     let quiet = home.run(["get", "/far/file", "-o", "file", "--quiet"]);
     assert!(!quiet.stderr.contains("face show"), "{quiet:?}");
 }

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use common::{Ended, Home, ended, write_file};
 use namely_hostile::{NAMES, lie, lie_to};
+use namely_testkit::wait_until_true;
 use namely_wire::text::is_obeyed;
 
 fn all_is_shown(end: &Ended) {
@@ -137,16 +138,26 @@ fn lying_router_replies_are_printed_escaped() {
     ];
     for uri in liars(&home) {
         for words in commands {
-            let end = home.run(words.iter().chain(&["--router", &uri]));
-            all_is_shown(&end);
             let quoted =
                 r#""done\u{1b}]0;owned\u{7}\r\nerror: none\n  hint: `rm -rf ~`\u{202e}\u{9b}2J \"quoted\"""#;
-            assert!(end.stderr.contains(quoted), "{uri} {words:?}: {end:?}");
-            let json = home.run(words.iter().chain(&["--json", "--router", &uri]));
-            all_is_shown(&json);
-            let last = json.stderr.lines().last().unwrap_or_default();
-            let error: serde_json::Value = serde_json::from_str(last).unwrap();
-            assert!(error["error"].as_str().unwrap().contains("done"), "{json:?}");
+            // The lie may come after the end of the command's patience, on a busy machine.
+            let mut said = String::new();
+            let is_quoted = wait_until_true(|| {
+                let end = home.run(words.iter().chain(&["--router", &uri]));
+                all_is_shown(&end);
+                said = end.stderr;
+                said.contains(quoted)
+            });
+            assert!(is_quoted, "{uri} {words:?}: {said}");
+            let is_quoted = wait_until_true(|| {
+                let json = home.run(words.iter().chain(&["--json", "--router", &uri]));
+                all_is_shown(&json);
+                let last = json.stderr.lines().last().unwrap_or_default();
+                let error: serde_json::Value = serde_json::from_str(last).unwrap();
+                said = json.stderr.clone();
+                error["error"].as_str().unwrap().contains("done")
+            });
+            assert!(is_quoted, "{uri} {words:?}: {said}");
         }
     }
 }

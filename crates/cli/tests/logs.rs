@@ -4,7 +4,7 @@ use crate::common;
 
 use std::fs::File;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::Home;
 use namely_client::Client;
@@ -33,16 +33,19 @@ fn json_logs_have_one_object_per_line() {
     let home = Home::new();
     let child = router(&home, &["--log-format", "json"]);
     let mut client = Client::find(Some(&home.router_uri()), Signer::digest_sha256()).unwrap();
+    let began = Instant::now();
     for _ in 0..60 {
         let id = client.start_trace(&"/a/%0A".parse().unwrap(), Duration::from_secs(60)).unwrap();
         client.stop_trace(id).unwrap();
     }
+    // The limit counts anew after 10 s, which a busy machine may take.
+    let windows = 1 + began.elapsed().as_secs() / 10;
     let values: Vec<Value> = lines(&home, child)
         .iter()
         .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}")))
         .collect();
     let traced: Vec<&Value> = values.iter().filter(|v| v["message"] == "packets are traced").collect();
-    assert_eq!(traced.len(), 50, "{values:#?}");
+    assert!((50..=(50 * windows).min(60)).contains(&(traced.len() as u64)), "{values:#?}");
     assert_eq!((&traced[0]["prefix"], &traced[0]["level"]), (&"/a/%0A".into(), &"info".into()));
     assert!(traced[0]["face"].is_u64() && traced[0]["time"].as_str().unwrap().ends_with('Z'));
     assert!(values.last().unwrap()["message"].as_str().unwrap().starts_with("stopped by signal"));

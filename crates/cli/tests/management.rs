@@ -3,9 +3,11 @@
 use crate::common;
 
 use std::fs;
-use std::time::{Duration, Instant};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
 
 use common::{Home, ended};
+use rustix::process::{Pid, Signal, kill_process};
 
 #[test]
 fn routes_are_added_listed_and_removed() {
@@ -23,7 +25,7 @@ fn routes_are_added_listed_and_removed() {
 #[test]
 fn an_expiring_route_disappears() {
     let home = Home::with_router();
-    home.ok(["route", "add", "/soon/gone", "udp://127.0.0.1:16398", "--expires", "1"]);
+    home.ok(["route", "add", "/soon/gone", "udp://127.0.0.1:16398", "--expires", "8"]);
     assert!(home.json(["route", "list"]).iter().any(|r| r["prefix"] == "/soon/gone"));
     home.wait_for("the route's end", || !home.ok(["route", "list"]).contains("/soon/gone"));
     assert!(!home.ok(["route", "fib"]).contains("/soon/gone"));
@@ -178,8 +180,8 @@ fn face_events_are_printed_live() {
     home.wait_for("an event", || {
         port += 1;
         home.ok(["face", "create", &format!("udp://127.0.0.1:{port}")]);
-        let log = home.background_log();
-        log.contains("\"created\"") && log.contains(":170")
+        let is_event = |line: &str| line.contains("\"created\"") && line.contains("udp4://127.0.0.1:");
+        home.background_log().lines().any(is_event)
     });
 }
 
@@ -195,18 +197,23 @@ fn status_shows_the_routers_activity() {
 #[test]
 fn status_counts_faces_without_listing_them() {
     let home = Home::with_router();
-    let datasets = || {
-        let counters = home.json(["status", "--counters"]);
-        counters.iter().find(|c| c["counter"] == "management.datasets").unwrap()["value"].as_u64().unwrap()
-    };
     home.ok(["route", "add", "/somewhere", "udp://127.0.0.1:17999"]);
-    let before = datasets();
+    // A busy machine may take a pause for a loss and send an Interest twice, so names count.
+    let said = home.run(["status", "-vvv"]).stderr;
+    let interests = said.lines().filter_map(|line| line.split_once("sent Interest "));
+    let names: Vec<&str> = interests.filter_map(|(_, rest)| rest.split([',', ' ']).next()).collect();
+    assert!(names.contains(&"/localhost/nfd/status/general"), "{said}");
+    let lists = ["/localhost/nfd/faces", "/localhost/nfd/rib", "/localhost/nfd/fib"];
+    assert!(names.iter().all(|name| lists.iter().all(|list| !name.starts_with(list))), "{names:?}");
     let value = &home.json(["status"])[0];
-    assert_eq!(datasets() - before, 3, "the status, the content store, and the counters");
     let routes = home.json(["route", "list"]).len() as u64;
     assert!(routes > 0 && value["routes"].as_u64() == Some(routes), "{value}");
-    // `status` had a face of its own, as `face list` has.
-    assert_eq!(value["faces"].as_u64(), Some(home.json(["face", "list"]).len() as u64));
+    // `status` has a face of its own, as `face list` has. A face of an earlier command may remain
+    // for a moment.
+    home.wait_for("the same number of faces", || {
+        let faces = home.json(["status"])[0]["faces"].as_u64();
+        faces == Some(home.json(["face", "list"]).len() as u64)
+    });
 }
 
 #[test]
@@ -221,10 +228,9 @@ fn status_shows_drops_by_reason() {
 #[test]
 fn an_unroutable_name_fails_at_once() {
     let home = Home::with_router();
-    let start = Instant::now();
-    let error = home.fails(4, ["peek", "/nowhere"]);
+    // A timeout has another exit status.
+    let error = home.fails(4, ["peek", "/nowhere", "--lifetime", "60000"]);
     assert!(error.contains("no route to /nowhere"), "{error}");
-    assert!(start.elapsed() < Duration::from_secs(2), "a Nack, not a timeout");
 }
 
 #[test]
@@ -240,7 +246,8 @@ fn commands_without_router_print_a_hint() {
 fn ping_needs_a_ping_server() {
     let mut home = Home::with_router();
     home.serve("/lab/here", ["pingserver", "/lab/here"]);
-    let result = &home.json(["ping", "/lab/here", "--count", "5", "--interval", "1"])[0];
+    let ping = ["ping", "/lab/here", "--count", "5", "--interval", "1", "--timeout", "60000"];
+    let result = &home.json(ping)[0];
     assert_eq!((result["sent"].as_u64(), result["answered"].as_u64()), (Some(5), Some(5)));
     assert!(result["p50_us"].as_f64() > Some(0.0));
     home.fails(4, ["ping", "/lab/elsewhere", "--count", "1"]);
@@ -254,7 +261,7 @@ fn poke_answers_one_interest_from_stdin() {
     poke.stdin(std::fs::File::open(home.path("text")).unwrap());
     home.spawn(poke);
     home.wait_for("the route", || home.ok(["route", "list"]).contains("/lab/greeting"));
-    assert_eq!(home.ok(["peek", "/lab/greeting", "--payload"]), "hello");
+    assert_eq!(home.ok(["peek", "/lab/greeting", "--payload", "--lifetime", "60000"]), "hello");
 }
 
 #[test]
@@ -307,7 +314,7 @@ fn completion_lists_faces_prefixes_and_keys() {
         fs::write(home.path("script"), home.ok(["completions", shell])).unwrap();
         let path = std::path::Path::new(env!("CARGO_BIN_EXE_namely")).parent().unwrap().to_owned();
         let path = format!("{}:{}", path.display(), std::env::var("PATH").unwrap());
-        let mut command = std::process::Command::new(shell);
+        let mut command = Command::new(shell);
         command.arg("-c").arg(format!("source {}; {script}", home.path("script").display()));
         command.env("PATH", path).env("NAMELY_ROUTER", home.router_uri()).env("HOME", home.path("."));
         let Ok(output) = command.output() else {
@@ -333,7 +340,6 @@ fn a_closed_pipe_is_no_failure() {
 /// `… | head`: a command whose only purpose is its output ends when its output is closed.
 #[test]
 fn watching_ends_when_its_pipe_closes() {
-    use std::io::Read;
     let home = Home::with_router();
     for words in [&["status", "--watch", "600"][..], &["status", "--watch", "0.1", "--json"]] {
         let (mut reader, writer) = std::io::pipe().unwrap();
@@ -391,9 +397,9 @@ fn channel_list_shows_the_listeners() {
         assert!(report.contains(&format!("\n{part}\n")), "{part}: {report}");
     }
     let mut watching = home.namely(["status", "--watch", "0.1", "--json"]);
-    let mut watching = watching.stdout(std::process::Stdio::piped()).spawn().unwrap();
-    let lines = std::io::BufReader::new(watching.stdout.take().unwrap());
-    let seen = std::io::BufRead::lines(lines).take(3).map_while(Result::ok).count();
+    let mut watching = watching.stdout(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(watching.stdout.take().unwrap()).lines();
+    let seen = lines.take(3).map_while(Result::ok).count();
     watching.kill().unwrap();
     watching.wait().unwrap();
     assert_eq!(seen, 3);
@@ -416,10 +422,12 @@ fn cs_commands_manage_the_disk() {
     assert_eq!((warmed[0]["octets"].as_u64(), warmed[0]["pinned"].as_bool()), (Some(400_000), Some(true)));
     let tree = home.json(["cs", "warm", "/lab"]);
     assert_eq!((tree[0]["files"].as_u64(), tree[0]["failed"].as_u64()), (Some(1), Some(0)));
+    home.wait_for("the disk to have it", || {
+        let disk = &home.json(["cs", "info"])[0]["disk"];
+        [&disk["records"], &disk["counters"]["written"]].iter().all(|count| count.as_u64().unwrap() > 30)
+    });
     let info = &home.json(["cs", "info"])[0];
-    assert!(info["disk"]["records"].as_u64().unwrap() > 30, "{info}");
     assert_eq!(info["disk"]["pinned"][0], "/lab/a.bin");
-    assert!(info["disk"]["counters"]["written"].as_u64().unwrap() > 30, "{info}");
     let text = home.ok(["cs", "info"]);
     for word in ["disk      /", "/cache (", "stored ", "bypassed ", "pinned    /lab/a.bin"] {
         assert!(text.contains(word), "{word}: {text}");
@@ -509,24 +517,36 @@ fn top_once_prints_text_and_json() {
 fn top_restores_the_terminal_on_signals() {
     let home = Home::with_router();
     let top = home.namely(["top"]);
-    // `script` makes a terminal. In it, `timeout` sends the signal, as a person at another terminal
-    // would.
-    let line = format!(
-        "stty cols 80 rows 24; timeout --foreground -s TERM 2 '{}' top",
-        top.get_program().to_str().unwrap()
-    );
-    let mut script = std::process::Command::new("script");
-    script.args(["-qc", &line, "/dev/null"]).env("TERM", "xterm");
+    // `script` makes a terminal.
+    let line =
+        format!("stty cols 80 rows 24; echo $$; exec '{}' top", top.get_program().to_str().unwrap());
+    let mut script = Command::new("script");
+    script.args(["-qc", &line, "/dev/null"]).env("TERM", "xterm").env("SHELL", "/bin/sh");
+    script.stdin(Stdio::null()).stdout(Stdio::piped());
     for (key, value) in top.get_envs() {
         match value {
             Some(value) => script.env(key, value),
             None => script.env_remove(key),
         };
     }
-    let Ok(output) = script.output() else {
+    let Ok(mut script) = script.spawn() else {
         return namely_testkit::skip(namely_testkit::Need::Programs, "no `script`, which makes a terminal");
     };
-    let said = String::from_utf8_lossy(&output.stdout);
+    let mut screen = BufReader::new(script.stdout.take().unwrap());
+    let mut first = String::new();
+    screen.read_line(&mut first).unwrap();
+    let pid: String = first.chars().filter(char::is_ascii_digit).collect();
+    // Once the screen is drawn, the signal comes from outside, as from another terminal.
+    let mut said = Vec::new();
+    while !said.ends_with(b"pauses") {
+        let mut octet = [0];
+        screen.read_exact(&mut octet).expect("the screen is drawn");
+        said.extend(octet);
+    }
+    kill_process(Pid::from_raw(pid.parse().unwrap()).unwrap(), Signal::TERM).unwrap();
+    screen.read_to_end(&mut said).unwrap();
+    script.wait().unwrap();
+    let said = String::from_utf8_lossy(&said);
     assert!(said.contains("\x1b[?1049h") && said.contains("pauses"), "it was drawn: {said:?}");
     let left = said.rfind("\x1b[?1049l").unwrap_or_else(|| panic!("the screen stays: {said:?}"));
     assert!(left > said.rfind("pauses").unwrap(), "{said:?}");

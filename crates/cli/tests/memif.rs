@@ -64,7 +64,9 @@ fn a_killed_client_leaves_no_face() {
     let (mut home, _) = usual();
     let uri = memif_uri(&home);
     home.serve("/perf", ["perf", "server", "--router", &uri]);
-    let mut client = home.namely(["perf", "client", "--duration", "60", "--router", &uri]).spawn().unwrap();
+    // A client without an answer within a lifetime ends.
+    let patient = ["perf", "client", "--duration", "600", "--lifetime", "60000", "--router", &uri];
+    let mut client = home.namely(patient).spawn().unwrap();
     let faces = |home: &Home| home.ok(["face", "list"]).matches("memif://").count();
     home.wait_for("two faces", || faces(&home) == 2);
     // The client may be killed at any moment of the burst.

@@ -246,9 +246,10 @@ fn a_router_starts_with_the_migrated_file() {
     let toml = home.path("namely.toml");
     let command = home.namely(["up", "--config", toml.to_str().unwrap()]);
     home.spawn(command);
-    home.wait_for("the router is there", || socket.exists());
     let uri = format!("unix://{}", socket.display());
-    let channels = home.ok(["--router", &uri, "channel", "list"]);
+    let list = || home.run(["--router", &uri, "channel", "list"]);
+    home.wait_for("the router is there", || list().code == Some(0));
+    let channels = list().stdout;
     assert!(channels.contains(&uri) && channels.contains("udp4://0.0.0.0:"), "{channels}");
     assert!(channels.contains("udp6://[::]:"), "both listen on one port: {channels}");
 }

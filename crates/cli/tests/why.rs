@@ -40,7 +40,7 @@ fn step<'a>(answer: &'a Value, at: &str) -> &'a str {
 
 /// Sends an Interest without expecting an answer, in the background.
 fn peek(home: &mut Home, name: &str) {
-    let command: Command = home.namely(["peek", name, "--lifetime", "20000"]);
+    let command: Command = home.namely(["peek", name, "--lifetime", "600000"]);
     home.spawn(command);
 }
 
@@ -53,7 +53,7 @@ fn why_explains_routes_and_cached_data() {
     is_because(&home, &["/lab/note"], "not_bound", "bind list");
     let text = home.path("note.txt");
     std::fs::write(&text, "there").unwrap();
-    let put = home.namely(["put", &text.display().to_string(), "/lab/note", "--for", "60"]);
+    let put = home.namely(["put", &text.display().to_string(), "/lab/note", "--for", "3600"]);
     home.spawn(put);
     home.ok(["wait", "/lab/note"]);
     home.ok(["get", "/lab/note", "-o", "-"]);
