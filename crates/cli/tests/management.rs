@@ -518,8 +518,7 @@ fn top_restores_the_terminal_on_signals() {
     let home = Home::with_router();
     let top = home.namely(["top"]);
     // `script` makes a terminal.
-    let line =
-        format!("stty cols 80 rows 24; echo $$; exec '{}' top", top.get_program().to_str().unwrap());
+    let line = format!("stty cols 80 rows 24; echo $$; exec '{}' top", top.get_program().to_str().unwrap());
     let mut script = Command::new("script");
     script.args(["-qc", &line, "/dev/null"]).env("TERM", "xterm").env("SHELL", "/bin/sh");
     script.stdin(Stdio::null()).stdout(Stdio::piped());

@@ -303,11 +303,8 @@ fn prometheus_accepts_the_metrics() {
     let config = dir.path().join("prometheus.yml");
     let scrapes =
         format!("scrape_configs: [{{job_name: namely, static_configs: [{{targets: ['{address}']}}]}}]");
-    std::fs::write(
-        &config,
-        format!("global: {{scrape_interval: 1s, scrape_timeout: 1s}}\n{scrapes}\n"),
-    )
-    .unwrap();
+    std::fs::write(&config, format!("global: {{scrape_interval: 1s, scrape_timeout: 1s}}\n{scrapes}\n"))
+        .unwrap();
     let mut server = Command::new(prometheus)
         .arg(format!("--config.file={}", config.display()))
         .arg(format!("--storage.tsdb.path={}", dir.path().join("tsdb").display()))
