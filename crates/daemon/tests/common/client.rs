@@ -134,11 +134,15 @@ impl Client {
     /// neither arrives within `wait`.
     pub fn express(&mut self, interest: &[u8], wait: Duration) -> Option<Result<Packet, NackReason>> {
         self.send(interest);
-        let packet = self.receive(wait)?;
-        Some(match packet.headers.nack {
-            Some(reason) => Err(reason),
-            None => Ok(packet),
-        })
+        loop {
+            let packet = self.receive(wait)?;
+            match packet.headers.nack {
+                Some(reason) => return Some(Err(reason)),
+                // The router's question to an address that has not proven itself.
+                None if InterestView::parse(&packet.wire).is_ok() => {}
+                None => return Some(Ok(packet)),
+            }
+        }
     }
 
     pub fn fetch(&mut self, interest: InterestBuilder) -> Packet {
