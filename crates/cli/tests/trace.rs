@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use common::Home;
 use namely_client::Client;
 use namely_security::Signer;
+use namely_testkit::SetWhenDropped;
 use namely_transport::connection::Answer;
 use namely_wire::InterestBuilder;
 use rustix::process::{Pid, Signal, kill_process};
@@ -190,15 +191,6 @@ fn a_trace_omits_its_own_packets() {
     assert_eq!(all.interrupt(), Some(0));
 }
 
-/// Stops the requesting thread when dropped, also after a panic.
-struct Stops<'a>(&'a AtomicBool);
-
-impl Drop for Stops<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Relaxed);
-    }
-}
-
 #[test]
 fn hot_prefixes_are_listed_on_request() {
     let home = Home::with_router();
@@ -212,7 +204,7 @@ fn hot_prefixes_are_listed_on_request() {
                 client.connection().express(&InterestBuilder::new(name.parse().unwrap())).unwrap();
             }
         });
-        let _stops = Stops(&stop);
+        let _stops = SetWhenDropped(&stop);
         let args = ["top", "--once", "--interval", "0.1", "--prefixes"];
         // A busy machine may not schedule the requesting thread in so short a time.
         home.wait_for("both prefixes", || {

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use namely_testkit::until;
+use namely_testkit::{SetWhenDropped, until};
 use namely_vip::limits::REQUESTS_MAX;
 use namely_wire::{DataBuilder, SignatureInfo};
 
@@ -36,15 +36,6 @@ fn flood(socket: &Path, is_over: &AtomicBool, full: &AtomicU64) {
     }
 }
 
-/// Ends the flood, even if the test fails.
-struct Over<'a>(&'a AtomicBool);
-
-impl Drop for Over<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Relaxed);
-    }
-}
-
 #[test]
 fn vip_slots_continue_under_overload() {
     let (mut a, mut b) = (Router::start("a", "memory = 0"), Router::start("b", "memory = 0"));
@@ -54,7 +45,7 @@ fn vip_slots_continue_under_overload() {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let full: Vec<AtomicU64> = (0..2 * processors).map(|_| AtomicU64::new(0)).collect();
     std::thread::scope(|scope| {
-        let _over = Over(&is_over);
+        let _over = SetWhenDropped(&is_over);
         full.iter().for_each(|full| drop(scope.spawn(|| flood(&socket, &is_over, full))));
         until("every worker is behind", || full.iter().all(|full| full.load(Relaxed) > 100).then_some(()));
         let before = ["slots", "counts_heard", "counts_told"].map(|label| a.count(label));

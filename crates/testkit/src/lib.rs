@@ -5,7 +5,8 @@
 //! has the need, the test fails instead.
 //!
 //! Waits: for a condition ([`eventually`], [`until`]), and until a thread sleeps ([`asleep`]). No
-//! test depends on when a thread or a process runs.
+//! test depends on when a thread or a process runs. [`SetWhenDropped`] ends the threads of a
+//! test that fails.
 //!
 //! Names and packets that many tests need: [`name`], [`names`], `signed`, [`hash`].
 #![forbid(unsafe_code)]
@@ -15,6 +16,7 @@ mod faulty_disk;
 mod folder;
 mod packets;
 mod port;
+mod stop;
 mod wait;
 
 #[cfg(feature = "disk")]
@@ -24,6 +26,7 @@ pub use folder::copy_private;
 pub use packets::signed;
 pub use packets::{hash, name, names};
 pub use port::{bound_again, free_address, free_port};
+pub use stop::SetWhenDropped;
 pub use wait::{PATIENCE, asleep, eventually, found_within, uninterrupted, until, wait_until_true};
 
 use std::fmt::Display;

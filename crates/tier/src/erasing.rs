@@ -74,7 +74,7 @@ impl Shared {
     pub(crate) fn erase_exact(&self, full_name: NameRef<'_>, sha256: Sha256) -> Result<(), TierError> {
         let Some(erasure) = ExactErasure::new(full_name, sha256) else { return Ok(()) };
         // A packet that the tier does not have takes no place in the list.
-        if !self.has_name(self.hash(erasure.name.as_name())) {
+        if self.position_of(self.hash(erasure.name.as_name())).is_none() {
             return Ok(());
         }
         self.erased.packets.add(erasure)?;
@@ -82,9 +82,12 @@ impl Shared {
         Ok(())
     }
 
-    /// Returns whether the index has a record of the name with this hash.
-    fn has_name(&self, hash: u64) -> bool {
-        matches!(self.index.look(hash, |place| place), IndexLookup::Found(_))
+    /// Returns the position of the record that the index has for the name with this hash.
+    fn position_of(&self, hash: u64) -> Option<RecordPosition> {
+        match self.index.look(hash, |place| place) {
+            IndexLookup::Found(place) => Some(place),
+            _ => None,
+        }
     }
 
     /// Performs the next erasure of a single packet, if there is one.
@@ -102,7 +105,7 @@ impl Shared {
     /// Removes the record of a packet from the index, and from the index of its segment.
     fn take_out_exact(&self, erasure: &ExactErasure) -> io::Result<()> {
         let hash = self.hash(erasure.name.as_name());
-        let IndexLookup::Found(place) = self.index.look(hash, |place| place) else { return Ok(()) };
+        let Some(place) = self.position_of(hash) else { return Ok(()) };
         // Only this thread evicts segments, so the slot still has the segment of the record.
         let segment = self.segments.read().get(place.slot()).cloned().flatten();
         let Some(segment) = segment else { return Ok(()) };
@@ -182,8 +185,9 @@ impl Shared {
                 if is_gone {
                     gone += 1;
                     self.counters.erased.add(self.index.remove(record.hash, record.place).into());
-                } else if self.has_name(record.hash) {
-                    // A packet that was erased by its full name is not listed again.
+                } else if self.position_of(record.hash).is_some_and(|place| place.is(record.place)) {
+                    // A packet that was erased by its full name is not listed again, nor one that a
+                    // later record replaced.
                     heads.extend(self.heads_of(whole.name, record.hash));
                     kept.push(record);
                 }

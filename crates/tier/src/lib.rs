@@ -423,9 +423,10 @@ impl Tier {
     }
 
     /// Erases the packet with this full name, which ends with its implicit digest: no later read
-    /// returns it, and another packet of its name can be written. The tier then reads the record,
-    /// and removes it if `sha256` computes that digest. A tier that is opened again does not have
-    /// the packet, unless a crash came before its segment was full, or the segment has no index.
+    /// returns it. The tier then reads the record, and removes it if `sha256` computes that digest.
+    /// From then on, another packet of its name can be written. A tier that is opened again does
+    /// not have the packet, unless a crash came before its segment was full, the segment has no
+    /// index, or an earlier record of the name, which this one replaced, has the same packet.
     ///
     /// A name without a digest, or of a packet that the tier does not have, has no effect.
     ///

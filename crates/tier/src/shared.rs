@@ -389,6 +389,12 @@ impl Shared {
             self.counters.resting.add(1);
             return WriteOutcome::Busy;
         }
+        // A record that was replaced before its removal would stay in the index of its segment, and
+        // would be found again after a restart. So nothing replaces it until the keeper removed it.
+        if self.erased.packets.any(|erasure| erasure.name.as_name() == name) {
+            self.counters.known.add(1);
+            return WriteOutcome::Duplicate;
+        }
         let hash = self.hash(name);
         let expiry = Expiry::new(expires_ms, self.base_ms);
         let known = self.index.look(hash, |place| place);
@@ -443,12 +449,10 @@ impl Shared {
         }
     }
 
-    /// Returns whether the record of a name may be unusable: a prefix of it, or a packet of that
-    /// name, is being erased.
+    /// Returns whether the record of a name may be unusable: a prefix of it is being erased.
     fn may_be_erased(&self, name: NameRef<'_>) -> bool {
         let is_below = |erased: &Erased| !erased.is_done && erased.prefix.as_name().is_prefix_of(name);
         self.erased.prefixes.read().iter().any(is_below)
-            || self.erased.packets.any(|erasure| erasure.name.as_name() == name)
     }
 
     pub(crate) fn wake_keeper(&self) {
