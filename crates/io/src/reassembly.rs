@@ -15,16 +15,22 @@ use crate::id::SourceId;
 use crate::port::FaceSender;
 use crate::status::Remote;
 
+/// Time that overdue messages get while arrived frames wait to be read, ns. It is enough to read
+/// the full buffers of the sockets after a stall.
+const GRACE_NS: u64 = 100_000_000;
+
 /// The receiving half of one face's link service.
 pub(crate) struct LinkReader {
     pub(crate) link: LinkReceiver<Remote>,
     /// The time for which its timer is set.
     timer_ns: Option<u64>,
+    /// Whether that time is the end of [`GRACE_NS`].
+    is_postponed: bool,
 }
 
 impl LinkReader {
     pub(crate) fn new(limits: ReassemblyLimits, share: Arc<ReassemblyShare>) -> Self {
-        LinkReader { link: LinkReceiver::of(limits, share), timer_ns: None }
+        LinkReader { link: LinkReceiver::of(limits, share), timer_ns: None, is_postponed: false }
     }
 
     /// Called after each call of the link service. Counts its drops at the port, and sets the timer
@@ -42,7 +48,8 @@ impl LinkReader {
             port.count_receive_drops(&std::mem::take(drops));
         }
         let Some(due_ns) = self.link.due_ns() else { return };
-        if self.timer_ns.is_some_and(|timer_ns| timer_ns <= due_ns) {
+        // The timer of overdue messages stays at the end of their grace period.
+        if self.timer_ns.is_some_and(|timer_ns| timer_ns <= due_ns || self.is_postponed) {
             return;
         }
         self.disarm(id, timers);
@@ -57,6 +64,18 @@ impl LinkReader {
         }
     }
 
+    /// Called when its timer is due while arrived frames wait to be read. These may complete its
+    /// messages, which therefore get [`GRACE_NS`] more, once. Returns false if they had it.
+    pub(crate) fn postpone(&mut self, id: SourceId, now_ns: u64, timers: &mut ReassemblyTimers) -> bool {
+        if std::mem::replace(&mut self.is_postponed, true) {
+            return false;
+        }
+        let due_ns = now_ns.saturating_add(GRACE_NS);
+        self.timer_ns = Some(due_ns);
+        timers.0.insert((due_ns, id));
+        true
+    }
+
     /// Called when its timer is due. Drops messages that stayed incomplete for too long.
     pub(crate) fn tick<P: AsRef<[u8]> + Clone>(
         &mut self,
@@ -67,7 +86,7 @@ impl LinkReader {
         drops: &mut LinkDrops,
     ) {
         // `pop` has removed the entry.
-        self.timer_ns = None;
+        (self.timer_ns, self.is_postponed) = (None, false);
         self.link.tick(now_ns, drops);
         self.settle(id, port, timers, drops);
     }
@@ -176,6 +195,19 @@ impl<P: AsRef<[u8]> + Clone> ForeignReaders<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn overdue_messages_get_one_grace_period() {
+        let (mut timers, id) = (ReassemblyTimers::default(), SourceId::new(0, 7, 0));
+        let share = ReassemblyShares::new(1 << 20).of(Owner::uid(1));
+        let mut reader = LinkReader::new(ReassemblyLimits::default(), share);
+        timers.0.insert((5, id));
+        assert_eq!(timers.pop(5), Some(id));
+        assert!(reader.postpone(id, 5, &mut timers), "frames wait to be read");
+        assert_eq!((timers.due_ns(), timers.pop(5)), (Some(5 + GRACE_NS), None));
+        assert_eq!(timers.pop(5 + GRACE_NS), Some(id));
+        assert!(!reader.postpone(id, 5 + GRACE_NS, &mut timers), "a flood does not prolong it");
+    }
 
     #[test]
     fn faces_of_a_holder_share_reassembly() {

@@ -516,6 +516,8 @@ impl<H: Handler> Faces<H> {
             self.foreign.sweep(&mut self.reassembly_timers);
         }
         let (here, now_ns) = (self.worker(), self.now_ns);
+        // After a stall of this process, fragments that arrived in time may not have been read yet.
+        let has_unread = self.waiting.has_more() || !self.messages.is_empty();
         for _ in 0..REASSEMBLY_TICKS_MAX {
             let Some(id) = self.reassembly_timers.pop(now_ns) else { break };
             let Faces { slots, foreign, reassembly_timers, link_drops, .. } = self;
@@ -529,6 +531,9 @@ impl<H: Handler> Faces<H> {
                 let Some(found) = foreign.get_mut(id) else { continue };
                 found
             };
+            if has_unread && reader.postpone(id, now_ns, reassembly_timers) {
+                continue;
+            }
             reader.tick(id, port, now_ns, reassembly_timers, link_drops);
         }
     }

@@ -49,11 +49,15 @@ pub struct ReassemblyLimits {
     pub octets_max: usize,
     /// Time that an incomplete message waits for its next fragment.
     ///
+    /// The caller of [`crate::LinkReceiver::tick`] ends the wait. A fragment that arrived in time
+    /// and was read late therefore still completes its message.
+    ///
     /// # Limit
     /// The message is dropped.
     /// - Value: 500 ms
     /// - Counter: `reassembly_timeout`
-    /// - Tests: `a_message_times_out_after_500_ms`
+    /// - Tests: `a_message_times_out_after_500_ms`,
+    ///   `late_reading_keeps_fragments_that_arrived`
     pub timeout_ns: u64,
 }
 
@@ -282,7 +286,8 @@ impl<R: Ord + Copy> Reassembler<R> {
         if view.frag_count > FRAGMENTS_MAX {
             return Err(LinkDrop::TooManyFragments);
         }
-        self.expire(now_ns, drops);
+        // Messages that are late by now do not expire here: the fragments that complete them may
+        // have arrived in time and be the next ones to be read, after a stall of this process.
         let key = (remote, sequence.wrapping_sub(view.frag_index));
         let index = self.open(key, view.frag_count).map_err(|_| LinkDrop::NoMemory)?;
         let Some(message) = self.messages.get_mut(index) else { return Ok(None) };

@@ -286,6 +286,18 @@ fn a_message_times_out_after_500_ms() {
     assert_eq!(bench.reassembler.due_ns(), None);
 }
 
+/// A process that stalls for longer than the timeout reads the waiting fragments of two messages.
+#[test]
+fn late_reading_keeps_fragments_that_arrived() {
+    let mut bench = Bench::new(ReassemblyLimits::default());
+    bench.add(0, &frame(0, 0, 2, &[1])).unwrap();
+    bench.add(0, &frame(10, 0, 2, &[3])).unwrap();
+    bench.now_ns = 600 * MS;
+    assert_eq!(bench.add(0, &frame(11, 1, 2, &[4])), Ok(Some(vec![3, 4])));
+    assert_eq!(bench.add(0, &frame(1, 1, 2, &[2])), Ok(Some(vec![1, 2])));
+    assert_eq!(bench.drops.total(), 0);
+}
+
 #[test]
 fn announcements_of_incomplete_messages_are_charged() {
     let framing = LpFraming { sequence: Some(9), frag_count: 2, ..LpFraming::default() };

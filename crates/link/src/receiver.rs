@@ -115,7 +115,8 @@ impl<R: Ord + Copy> LinkReceiver<R> {
         }
     }
 
-    /// Drops messages that stayed incomplete for too long.
+    /// Drops messages that stayed incomplete for too long. The caller has read the frames that
+    /// arrived by `now_ns`, or has waited for them long enough.
     pub fn tick(&mut self, now_ns: u64, drops: &mut LinkDrops) {
         self.reassembler.expire(now_ns, drops);
     }

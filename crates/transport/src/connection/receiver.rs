@@ -66,6 +66,9 @@ impl Times<'_> {
 pub(super) struct Receiver {
     /// Reassembles fragments; `None` on a stream, which has none.
     link: Option<LinkReceiver>,
+    /// The times at which the present and the previous batch of frames were read.
+    batch_ns: u64,
+    before_ns: u64,
     /// Drops by reason. [`Counters`] groups them by cause.
     drops: LinkDrops,
     pub(super) counters: Counters,
@@ -77,7 +80,8 @@ impl Receiver {
             let total = ReassemblyTotal::new(REASSEMBLY_OCTETS_MAX);
             LinkReceiver::new(ReassemblyLimits::default(), total)
         });
-        Receiver { link, drops: LinkDrops::default(), counters: Counters::default() }
+        let (drops, counters) = Default::default();
+        Receiver { link, batch_ns: 0, before_ns: 0, drops, counters }
     }
 
     /// Parses one link packet and delivers its network packet. Returns false if it was dropped.
@@ -90,6 +94,9 @@ impl Receiver {
     ) -> bool {
         self.counters.packets_in += 1;
         self.counters.octets_in += frame.len() as u64;
+        if self.batch_ns != times.received_ns {
+            self.before_ns = std::mem::replace(&mut self.batch_ns, times.received_ns);
+        }
         let found = match (whole(frame), &mut self.link) {
             (Ok(FrameContent::Idle(view)), _) => {
                 // An IDLE packet may acknowledge a probe of the path, or be one. The sending half
@@ -101,6 +108,10 @@ impl Receiver {
                 Ok(Some((headers, PacketLocation::InFrame(range))))
             }
             (Err(Fault::Fragment), Some(link)) => {
+                // Expired incomplete packets are removed first, to make room for this one. The
+                // frames that arrived by the time of the previous batch have been read, but after a
+                // stall of this process the next ones may still wait.
+                link.tick(self.before_ns, &mut self.drops);
                 reassembled(link, frame, times.received_ns, &mut self.drops)
             }
             (Err(fault), _) => Err(fault),
@@ -171,8 +182,6 @@ fn reassembled(
     // The MTU concerns senders only.
     const ACCEPTS: ReceivePolicy =
         ReceivePolicy { kind: LinkKind::Datagram { mtu: namely_link::MTU_OCTETS_MIN }, local_fields: false };
-    // Expired incomplete packets are removed first, to make room for this one.
-    link.tick(received_ns, drops);
     match link.receive(&LpView::parse(frame)?, (), ACCEPTS, received_ns, drops) {
         Ok(delivered) => Ok(delivered.map(|delivered| (delivered.headers, delivered.packet))),
         Err(LinkDrop::Malformed(_)) => Err(Fault::Malformed),
