@@ -12,9 +12,11 @@ mod identity;
 mod kernel;
 mod link;
 mod notes;
+mod stall;
 mod start;
 mod view;
 
+use std::ops::ControlFlow;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -36,6 +38,7 @@ use self::home::DiscoveryHost;
 use self::identity::Identity;
 pub(crate) use self::link::WatchedLink;
 use self::link::{Link, Medium};
+use self::stall::StallGuard;
 pub(crate) use self::start::NeighborDiscovery;
 use self::view::View;
 use crate::exit::Failure;
@@ -138,48 +141,69 @@ struct DiscoveryThread {
 impl DiscoveryThread {
     fn run(mut self) {
         self.home.begin(&self.links);
-        let mut actions = Vec::new();
+        let (mut actions, mut stalls, mut due_ns) = (Vec::new(), StallGuard::default(), None);
         self.poll_devices(&mut actions);
         loop {
+            // The clock is read before the queue, so the timers run at a time whose packets were
+            // all processed. A stall of this thread is therefore no silence of its neighbors.
             let now_ns = clock::monotonic_ns();
-            let due_ns = self.machine.lock().tick(now_ns, &mut actions);
-            self.carry_out(&mut actions);
-            self.aim_discoveries();
-            let retry_ns = self.home.retry(now_ns);
+            self.receive(&mut actions);
+            if self.handle_orders(&mut actions).is_break() {
+                return self.send_goodbye(actions);
+            }
+            due_ns = stalls.grace_ns(due_ns, now_ns).or_else(|| self.run_timers(now_ns, &mut actions));
             let look_ns = self.awaits_address().then(|| now_ns.saturating_add(LOOK_AGAIN_NS));
-            let due_ns = due_ns.into_iter().chain(retry_ns).chain(look_ns).min();
-            self.wait(due_ns);
+            self.wait(due_ns.into_iter().chain(look_ns).min());
             self.tap.waker().reset();
             if self.monitor.take_changes() || look_ns.is_some() {
                 self.poll_devices(&mut actions);
             }
-            let from_home = self.home.received();
-            for overheard in self.tap.take().into_iter().chain(from_home) {
-                let Some(link) = self.link_of(&overheard) else { continue };
-                let received = ReceivedPacket {
-                    interface: InterfaceId(link as u32),
-                    source: overheard.source,
-                    is_unicast: overheard.is_unicast,
-                    packet: &overheard.packet,
-                };
-                self.machine.lock().receive(received, clock::monotonic_ns(), &mut actions);
-                self.carry_out(&mut actions);
-            }
-            while let Ok(order) = self.orders.try_recv() {
-                match order {
-                    Order::FaceGone(face) => {
-                        self.machine.lock().face_closed(face, clock::monotonic_ns(), &mut actions);
-                        self.home.gone(face);
-                    }
-                    Order::Configure(config) => {
-                        warn_if_open(&config);
-                        self.machine.lock().reconfigure(*config, clock::monotonic_ns(), &mut actions);
-                    }
-                    Order::Stop => return self.send_goodbye(actions),
-                }
-                self.carry_out(&mut actions);
-            }
         }
+    }
+
+    /// Runs the timers that are due. Returns the time of the next one, ns.
+    fn run_timers(&mut self, now_ns: u64, actions: &mut Vec<Action>) -> Option<u64> {
+        let due_ns = self.machine.lock().tick(now_ns, actions);
+        self.carry_out(actions);
+        self.aim_discoveries();
+        let retry_ns = self.home.retry(now_ns);
+        due_ns.into_iter().chain(retry_ns).min()
+    }
+
+    /// Processes the packets that wait in the queue.
+    fn receive(&mut self, actions: &mut Vec<Action>) {
+        self.carry_out(actions);
+        let from_home = self.home.received();
+        for overheard in self.tap.take().into_iter().chain(from_home) {
+            let Some(link) = self.link_of(&overheard) else { continue };
+            let received = ReceivedPacket {
+                interface: InterfaceId(link as u32),
+                source: overheard.source,
+                is_unicast: overheard.is_unicast,
+                packet: &overheard.packet,
+            };
+            self.machine.lock().receive(received, clock::monotonic_ns(), actions);
+            self.carry_out(actions);
+        }
+    }
+
+    /// Executes the orders of other threads. Breaks at the order to stop.
+    fn handle_orders(&mut self, actions: &mut Vec<Action>) -> ControlFlow<()> {
+        while let Ok(order) = self.orders.try_recv() {
+            match order {
+                Order::FaceGone(face) => {
+                    self.machine.lock().face_closed(face, clock::monotonic_ns(), actions);
+                    self.home.gone(face);
+                }
+                Order::Configure(config) => {
+                    warn_if_open(&config);
+                    self.machine.lock().reconfigure(*config, clock::monotonic_ns(), actions);
+                }
+                Order::Stop => return ControlFlow::Break(()),
+            }
+            self.carry_out(actions);
+        }
+        ControlFlow::Continue(())
     }
 
     fn send_goodbye(mut self, mut actions: Vec<Action>) {
