@@ -41,7 +41,21 @@ impl Sample {
             at: Instant::now(),
         })
     }
+
+    /// Returns true if the router has not restarted between this sample and a later one.
+    pub fn is_same_run(&self, later: &Sample) -> bool {
+        if self.status.start_ms == later.status.start_ms {
+            return true;
+        }
+        // The start on the wall clock changes when the clock is set; the uptime goes on.
+        let (Some(old), Some(new)) = (&self.status.details, &later.status.details) else { return false };
+        let elapsed_ms = later.at.duration_since(self.at).as_millis();
+        u128::from(new.uptime_ms) + RUN_SLACK_MS >= u128::from(old.uptime_ms) + elapsed_ms
+    }
 }
+
+/// The time by which two samples may differ from their uptimes, ms.
+const RUN_SLACK_MS: u128 = 1000;
 
 /// Rates between two samples, per second.
 #[derive(Clone, Debug)]
@@ -75,6 +89,9 @@ pub struct Heading {
     pub data: [f64; 2],
     /// Nacks per second, in and out.
     pub nacks: [f64; 2],
+    /// Octets per second, in and out. They include faces that closed meanwhile, if the router
+    /// reports their octets.
+    pub octets: [f64; 2],
     /// Share of satisfied Interests among those that ended; `None` if none ended.
     pub satisfied: Option<f64>,
     /// Tiers of the content store, memory first.
@@ -105,6 +122,8 @@ pub struct FaceRates {
     pub id: u64,
     /// Its remote URI.
     pub remote: String,
+    /// The program at the other end, if the router knows it.
+    pub process: Option<String>,
     /// Octets.
     pub octets: [f64; 2],
     /// Interests.
@@ -141,6 +160,7 @@ impl Rates {
             FaceRates {
                 id: face.face_id,
                 remote: face.uri.clone(),
+                process: face.process(),
                 octets: [rate(old.in_octets, face.in_octets), rate(old.out_octets, face.out_octets)],
                 interests: [
                     rate(old.in_interests, face.in_interests),
@@ -150,11 +170,15 @@ impl Rates {
                 nacks: [rate(old.in_nacks, face.in_nacks), rate(old.out_nacks, face.out_nacks)],
             }
         });
-        Rates {
-            faces: faces.collect(),
-            events: events(before, now, rate),
-            heading: heading(before, now, rate),
-        }
+        let faces: Vec<FaceRates> = faces.collect();
+        let mut heading = heading(before, now, rate);
+        heading.octets = match (&before.status.details, &now.status.details) {
+            (Some(old), Some(new)) => {
+                [rate(old.in_octets, new.in_octets), rate(old.out_octets, new.out_octets)]
+            }
+            _ => [0, 1].map(|way| faces.iter().map(|face| face.octets[way]).sum()),
+        };
+        Rates { faces, events: events(before, now, rate), heading }
     }
 }
 
@@ -186,7 +210,7 @@ fn heading(before: &Sample, now: &Sample, rate: impl Fn(u64, u64) -> f64) -> Hea
     });
     Heading {
         version: status.version.clone(),
-        up_s: status.current_ms.saturating_sub(status.start_ms) / 1000,
+        up_s: status.uptime_ms() / 1000,
         faces: now.faces.len(),
         routes: status.routes,
         pit_entries: status.pit_entries,
@@ -197,6 +221,7 @@ fn heading(before: &Sample, now: &Sample, rate: impl Fn(u64, u64) -> f64) -> Hea
         ],
         data: [rate(old.in_data, status.in_data), rate(old.out_data, status.out_data)],
         nacks: [rate(old.in_nacks, status.in_nacks), rate(old.out_nacks, status.out_nacks)],
+        octets: [0.0; 2],
         satisfied: (ended > 0.0).then(|| satisfied / ended),
         tiers,
         turns_us: turns.collect(),

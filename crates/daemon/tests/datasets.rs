@@ -6,8 +6,8 @@ use common::client::{name, named, read_event};
 use common::{Client, Daemon, PATIENCE};
 use namely_messages::{
     ChannelStatus, Command, ControlParameters, Counter, Dataset, EventRequest, FaceEventKind,
-    FacePersistency, FaceQueryFilter, FaceScope, FaceStatus, FibEntry, GeneralStatus, RibEntry, Scope,
-    blocks,
+    FacePersistency, FaceQueryFilter, FaceScope, FaceState, FaceStatus, FibEntry, GeneralStatus, RibEntry,
+    Scope, blocks,
 };
 use namely_testkit::until;
 use namely_wire::{ContentType, InterestBuilder};
@@ -30,6 +30,7 @@ fn the_general_status_counts_packets() {
     let now_ms = common::client::unix_ms();
     assert!(status.start_ms <= status.current_ms && status.current_ms <= now_ms);
     assert!(now_ms - status.start_ms < 10 * 60 * 1000);
+    assert!(status.uptime_ms() < 10 * 60 * 1000 && status.details.is_some());
     assert_eq!(status.cs_entries, 1);
 }
 
@@ -82,6 +83,19 @@ fn the_face_list_shows_every_kind() {
     assert_eq!(udp_face.face_persistency, FacePersistency::OnDemand);
     assert!(udp_face.expiration_period_ms.is_some_and(|ms| ms > 0 && ms <= 600_000));
     assert!(udp_face.in_octets > 0);
+}
+
+#[test]
+fn the_face_list_names_local_programs() {
+    let daemon = Daemon::start();
+    let mut client = daemon.connect();
+    let own = client.own_face();
+    let faces = client.faces();
+    let details = faces.iter().find(|face| face.face_id == own).unwrap().details.clone().unwrap();
+    let program = std::fs::read_to_string("/proc/self/comm").ok().map(|name| name.trim_end().to_owned());
+    assert_eq!((details.state, details.program), (FaceState::Up, program));
+    assert_eq!(details.pid, Some(std::process::id().into()));
+    assert_eq!(details.uid, Some(rustix::process::geteuid().as_raw().into()));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use common::client::name;
 use common::{Daemon, PATIENCE, namelyd, run};
+use namely_messages::{Dataset, GeneralStatus};
 use namely_testkit::until;
 use namely_testkit::{Need, skip};
 use namely_wire::InterestBuilder;
@@ -77,6 +78,30 @@ fn metrics_have_their_documented_names() {
     // A second metric of the same counter has the same value.
     let in_json = client.counter("forwarder.no_route");
     assert_eq!(value(&scrape(address), dropped), Some(in_json as f64));
+}
+
+#[test]
+fn closed_faces_stay_in_the_octet_totals() {
+    let (daemon, address) = start("");
+    let octets = |direction: &str| {
+        value(&scrape(address), &format!("namely_octets_total{{direction=\"{direction}\"}}")).unwrap()
+    };
+    let mut staying = daemon.connect();
+    let faces = staying.faces().len();
+    let mut leaving = daemon.connect();
+    let own = leaving.own_face();
+    let list = leaving.faces();
+    let of_face = list.iter().find(|face| face.face_id == own).unwrap();
+    assert!(of_face.in_octets > 0);
+    let before = [octets("in"), octets("out")];
+    assert!(before[0] >= of_face.in_octets as f64);
+    drop(leaving);
+    until("the face is closed", || (staying.faces().len() == faces).then_some(()));
+    // The server reuses a text for a moment.
+    until("the totals have grown", || (octets("in") > before[0] && octets("out") > before[1]).then_some(()));
+    let status = GeneralStatus::decode(&staying.dataset(Dataset::StatusGeneral)).unwrap();
+    let details = status.details.unwrap();
+    assert!(details.in_octets as f64 >= before[0] && details.out_octets as f64 >= before[1]);
 }
 
 #[test]

@@ -159,17 +159,14 @@ function take(text) {
 function merge(known, sections) {
   const before = known.sections.router;
   const now = sections.router;
-  if (now && before && now.start_ms !== before.start_ms) {
+  if (now && before && now.up_s < before.up_s) {
     known.restarted = { at: Date.now(), text: `The router restarted at ${new Date(now.start_ms).toLocaleTimeString()}.` };
     known.history = [];
   }
   Object.assign(known.sections, sections);
   if (!now) return;
-  let [inward, outward] = [0, 0];
-  for (const face of known.faces.values()) {
-    inward += face.octets[0];
-    outward += face.octets[1];
-  }
+  // The router's totals include faces that closed meanwhile.
+  const [inward, outward] = now.octets;
   const memory = known.sections.store?.tiers[0];
   const asked = memory ? memory.hits + memory.misses : 0;
   known.history.push({

@@ -140,13 +140,13 @@ class Faces {
     this.count = h("span", { class: "muted" });
     const sized = (width, column) => ({ ...column, width });
     const both = (label, get, factor = 1) => ["in", "out"].map((way, side) => sized(6, number(`${label} ${way}`, (item) => get(item)[side] * factor)));
-    const what = (item) => [item.persistency, item.link === "point-to-point" ? "" : item.link].filter(Boolean).join(", ");
+    const what = (item) => [item.persistency, item.link === "point-to-point" ? "" : item.link, item.state === "up" ? "" : item.state].filter(Boolean).join(", ");
     this.table = new Table({
       label: "Faces", keyOf: (item) => item.id, sort: 3, empty: "No face matches.",
       columns: [
         sized(4.5, { label: "Face", number: true, key: (item) => Number(item.id), text: (item) => item.id }),
         sized(6.5, { label: "Kind", key: kindOf, text: (item) => item.uri.split(":")[0], kind: kindOf }),
-        sized(16, name("Remote", (item) => item.uri)),
+        sized(16, name("Remote", (item) => item.process ?? item.uri)),
         ...both("bit/s", (item) => item.octets, 8), ...both("Int/s", (item) => item.interests), ...both("Data/s", (item) => item.data),
         sized(5.5, number("Nacks/s", (item) => item.nacks[0] + item.nacks[1])),
         sized(5, { label: "MTU", number: true, key: (item) => item.mtu ?? 0, text: (item) => orDash(whole)(item.mtu) }),
@@ -166,7 +166,7 @@ class Faces {
     const wanted = this.filter.value.trim();
     const exact = /^face (\d+)$/.exec(wanted);
     const all = [...faces].map(([id, face]) => ({ id, ...face }));
-    const shown = all.filter((face) => (exact ? face.id === exact[1] : face.uri.includes(wanted) || face.local.includes(wanted)));
+    const shown = all.filter((face) => (exact ? face.id === exact[1] : face.uri.includes(wanted) || face.local.includes(wanted) || face.process?.includes(wanted)));
     this.table.update(shown);
     const total = sections.router?.faces ?? all.length;
     say(this.count, `${whole(shown.length)} of ${whole(total)}${total > all.length ? ", the busiest" : ""}`);

@@ -5,8 +5,8 @@ use std::time::Duration;
 use namely_client::rates::{Event, FaceRates, Heading, Rates, Sample};
 use namely_client::{Client, HotPrefix};
 use namely_messages::{
-    CsDiskStatus, CsInfo, FaceStatus, NeighborStatus, RibEntry, Route, StrategyChoice, VipNeighbour,
-    VipObject, VipStatus, cs_flags, face_flags, route_flags,
+    CsDiskStatus, CsInfo, FaceState, FaceStatus, NeighborStatus, RibEntry, Route, StrategyChoice,
+    VipNeighbour, VipObject, VipStatus, cs_flags, face_flags, route_flags,
 };
 use namely_wire::Name;
 use serde_json::{Value, json};
@@ -106,7 +106,7 @@ impl<'a> RouterPoller<'a> {
             none => none.insert(self.reach.client()?),
         };
         let now = Sample::take(client)?;
-        let before = self.before.take().filter(|before| before.status.start_ms == now.status.start_ms);
+        let before = self.before.take().filter(|before| before.is_same_run(&now));
         let rates = Rates::between(before.as_ref().unwrap_or(&now), &now);
         if before.is_none() || self.looks.is_multiple_of(SELDOM) {
             self.seldom = seldom(client, now.status.routes)?;
@@ -165,6 +165,7 @@ fn router(client: &Client, now: &Sample, heading: &Heading) -> Value {
         "start_ms": now.status.start_ms, "up_s": heading.up_s, "faces": heading.faces, "faces_shown": FACES_MAX,
         "routes": heading.routes, "fib": heading.fib_entries, "pit": heading.pit_entries,
         "interests": both(heading.interests), "data": both(heading.data), "nacks": both(heading.nacks),
+        "octets": both(heading.octets),
         "satisfied": heading.satisfied.map(|part| (part * 1000.0).round() / 1000.0),
     })
 }
@@ -192,7 +193,8 @@ fn face(status: &FaceStatus, rates: &FaceRates) -> Value {
     let flags: Vec<&str> =
         flags.iter().filter(|(bit, _)| status.flags & bit != 0).map(|(_, word)| *word).collect();
     json!({
-        "uri": text(&status.uri), "local": text(&status.local_uri), "scope": status.face_scope.as_str(),
+        "uri": text(&status.uri), "process": status.process().map(|process| text(&process)),
+        "state": status.state().map(FaceState::as_str), "local": text(&status.local_uri), "scope": status.face_scope.as_str(),
         "persistency": status.face_persistency.as_str(), "link": status.link_type.as_str(), "mtu": status.mtu,
         "flags": flags, "octets": both(rates.octets), "interests": both(rates.interests), "data": both(rates.data),
         "nacks": both(rates.nacks), "total": [status.in_octets, status.out_octets],

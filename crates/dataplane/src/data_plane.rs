@@ -391,10 +391,12 @@ impl Faces for DataPlane {
         let packets: HashMap<u64, _> =
             self.shared.core.faces().snapshot().into_iter().map(|face| (face.id.0, face.packets)).collect();
         faces.sort_by_key(|face| face.face_id);
+        let mut users = status::Users::default();
         for face in &mut faces {
             if let Some(packets) = packets.get(&face.face_id) {
                 status::set_packets(face, packets);
             }
+            users.name(face);
         }
         faces
     }
@@ -408,7 +410,12 @@ impl Faces for DataPlane {
         if let Some(hold) = self.shared.core.faces().hold(face) {
             status::set_packets(&mut status, &hold.packets());
         }
+        status::Users::default().name(&mut status);
         Some(status)
+    }
+
+    fn octets(&self) -> [u64; 2] {
+        self.shared.octets()
     }
 
     fn update_face(&self, face: FaceId, settings: &FaceSettings) -> Result<FaceStatus, UpdateFaceError> {

@@ -70,6 +70,8 @@ pub(super) struct Expiry {
 struct Directory {
     by_id: BTreeMap<FaceId, Arc<FaceSender>>,
     by_remote: HashMap<Far, FaceId>,
+    /// Octets received and sent on closed faces.
+    closed_octets: [u64; 2],
 }
 
 /// A remote URI, and for Ethernet the device that leads there.
@@ -186,6 +188,8 @@ impl DataPlaneShared {
             return false;
         }
         directory.by_id.remove(&id);
+        // In the same critical section, so that a reader of the directory counts each face once.
+        add(&mut directory.closed_octets, port.octets());
         if let Some(remote) = unique_remote(&port_status)
             && directory.by_remote.get(&remote) == Some(&id)
         {
@@ -315,10 +319,22 @@ impl DataPlaneShared {
             return Err(UpdateFaceError::BadSetting("the router's own face cannot be destroyed"));
         }
         let port = self.port(id).ok_or(UpdateFaceError::NoSuchFace)?;
+        // First, because it sends frames that must be counted before the face leaves the totals.
+        port.close();
         let now_ns = namely_host::clock::monotonic_ns();
         let is_closed = self.close_face(id, &port, port.status(), now_ns);
-        port.close();
         if is_closed { Ok(()) } else { Err(UpdateFaceError::NoSuchFace) }
+    }
+
+    /// Octets of frames received and sent on all present and former faces.
+    pub(super) fn octets(&self) -> [u64; 2] {
+        let directory = self.directory.lock();
+        let mut octets = directory.closed_octets;
+        let ports: Vec<_> = directory.by_id.values().cloned().collect();
+        // A port that closes from here on is still counted, because this list retains it.
+        drop(directory);
+        ports.iter().for_each(|port| add(&mut octets, port.octets()));
+        octets
     }
 
     /// Drops of all present and former faces.
@@ -406,6 +422,10 @@ impl DataPlaneShared {
     pub(super) fn try_expiry(&self) -> Option<MutexGuard<'_, Expiry>> {
         self.expiry.try_lock()
     }
+}
+
+fn add(sum: &mut [u64; 2], more: [u64; 2]) {
+    sum.iter_mut().zip(more).for_each(|(sum, more)| *sum = sum.wrapping_add(more));
 }
 
 fn describe(id: FaceId, port: &FaceSender) -> FaceStatus {

@@ -1,9 +1,11 @@
 //! The status of faces for management, and the settings of their links.
 
+use std::collections::BTreeMap;
+
 use namely_forwarder::{FaceId, PacketCounts};
-use namely_io::{Carrier, FaceSnapshot, RemoteKind};
+use namely_io::{Carrier, FaceSnapshot, FaceState, RemoteKind};
 use namely_link::{LinkConfig, LinkKind};
-use namely_messages::{FacePersistency, FaceScope, FaceStatus, LinkType, face_flags};
+use namely_messages::{FaceDetails, FacePersistency, FaceScope, FaceStatus, LinkType, face_flags};
 use namely_mgmt::FaceSettings;
 use namely_wire::FaceUri;
 
@@ -33,7 +35,40 @@ pub(super) fn face_status(id: FaceId, port: &FaceSnapshot, config: &LinkConfig, 
         flags: flag(config.local_fields, face_flags::LOCAL_FIELDS)
             | flag(config.reliability, face_flags::LINK_RELIABILITY)
             | flag(config.marking, face_flags::CONGESTION_MARKING),
+        details: Some(details(port)),
         ..FaceStatus::default()
+    }
+}
+
+/// The values that NFD does not report.
+fn details(port: &FaceSnapshot) -> FaceDetails {
+    let peer = port.credentials.as_ref();
+    FaceDetails {
+        state: match port.state {
+            FaceState::Up => namely_messages::FaceState::Up,
+            FaceState::Down => namely_messages::FaceState::Down,
+            FaceState::Connecting => namely_messages::FaceState::Connecting,
+        },
+        program: peer.and_then(|peer| Some(peer.program.text()?.into_owned())),
+        // A process in another PID namespace has the number 0.
+        pid: peer.and_then(|peer| u64::try_from(peer.pid).ok()).filter(|pid| *pid > 0),
+        uid: peer.map(|peer| peer.uid.into()),
+        ..FaceDetails::default()
+    }
+}
+
+/// The names of users, each of which is looked up once. The lookup reads a file, so it is not for
+/// workers.
+#[derive(Default)]
+pub(super) struct Users(BTreeMap<u64, Option<String>>);
+
+impl Users {
+    /// Adds the name of the user at the other end of a face.
+    pub(super) fn name(&mut self, face: &mut FaceStatus) {
+        let Some(details) = face.details.as_mut() else { return };
+        let Some(uid) = details.uid else { return };
+        let look_up = || namely_host::users::name_of(u32::try_from(uid).ok()?);
+        details.user = self.0.entry(uid).or_insert_with(look_up).clone();
     }
 }
 

@@ -2,7 +2,7 @@
 //! different things in different blocks, so each block has a table of its own.
 
 use namely_messages::numbers::*;
-use namely_messages::{FaceEventKind, FacePersistency, FaceScope, LinkType};
+use namely_messages::{FaceEventKind, FacePersistency, FaceScope, FaceState, LinkType};
 use namely_wire::rdr;
 use namely_wire::types::*;
 
@@ -33,10 +33,12 @@ pub(super) enum Block {
     Responses,
     ControlResponse,
     GeneralStatus,
+    RouterDetails,
     CounterList,
     Counter,
     FaceList,
     FaceStatus,
+    FaceDetails,
     ChannelList,
     ChannelStatus,
     FibList,
@@ -165,10 +167,12 @@ fn management_fields(block: Block) -> &'static [Field] {
         }
         Block::ControlResponse => CONTROL_RESPONSE_FIELDS,
         Block::GeneralStatus => GENERAL_STATUS_FIELDS,
+        Block::RouterDetails => ROUTER_DETAILS_FIELDS,
         Block::CounterList => &const { [f(ENTRY, "Counter", Value::Inside(Block::Counter))] },
         Block::Counter => COUNTER_FIELDS,
         Block::FaceList => &const { [f(ENTRY, "FaceStatus", Value::Inside(Block::FaceStatus))] },
         Block::FaceStatus => FACE_STATUS_FIELDS,
+        Block::FaceDetails => FACE_DETAILS_FIELDS,
         Block::ChannelList => {
             &const { [f(CHANNEL_STATUS, "ChannelStatus", Value::Inside(Block::ChannelStatus))] }
         }
@@ -399,6 +403,14 @@ const GENERAL_STATUS_FIELDS: &[Field] = &[
     f(N_UNSATISFIED_INTERESTS, "NUnsatisfiedInterests", COUNT_OF),
     f(N_ROUTES, "NRoutes", COUNT_OF),
     f(N_FACES, "NFaces", COUNT_OF),
+    f(ROUTER_DETAILS, "Details", Value::Inside(Block::RouterDetails)),
+];
+
+const ROUTER_DETAILS_FIELDS: &[Field] = &[
+    f(ROUTER_UPTIME, "Uptime", Value::Number("ms")),
+    f(ROUTER_IN_OCTETS, "NInBytes", COUNT_OF),
+    f(ROUTER_OUT_OCTETS, "NOutBytes", COUNT_OF),
+    f(ROUTER_AWAITED, "Awaited", Value::Text),
 ];
 
 const FACE_STATUS_FIELDS: &[Field] = &[
@@ -421,6 +433,16 @@ const FACE_STATUS_FIELDS: &[Field] = &[
     f(N_IN_BYTES, "NInBytes", COUNT_OF),
     f(N_OUT_BYTES, "NOutBytes", COUNT_OF),
     f(FLAGS, "Flags", COUNT_OF),
+    f(FACE_DETAILS, "Details", Value::Inside(Block::FaceDetails)),
+];
+
+const FACE_DETAILS_FIELDS: &[Field] = &[
+    f(FACE_STATE, "State", Value::Choice(face_state)),
+    f(FACE_PROGRAM, "Program", Value::Text),
+    f(FACE_PID, "Pid", COUNT_OF),
+    f(FACE_UID, "Uid", COUNT_OF),
+    f(FACE_USER, "User", Value::Text),
+    f(FACE_GIVEN_URI, "GivenUri", Value::Text),
 ];
 
 const FIB_ENTRY_FIELDS: &[Field] =
@@ -640,6 +662,10 @@ fn signature_type(n: u64) -> &'static str {
 
 fn face_scope(n: u64) -> &'static str {
     FaceScope::from_number(n).map_or("", FaceScope::as_str)
+}
+
+fn face_state(n: u64) -> &'static str {
+    FaceState::from_number(n).map_or("", FaceState::as_str)
 }
 
 fn face_persistency(n: u64) -> &'static str {

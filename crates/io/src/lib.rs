@@ -63,6 +63,7 @@ mod options;
 mod owner;
 mod packets;
 mod port;
+mod program;
 mod queue;
 mod reassembly;
 mod reconnect;
@@ -101,6 +102,7 @@ pub use options::{
 pub use owner::OwnerError;
 pub use packets::PacketSocket;
 pub use port::{FaceSender, SendError};
+pub use program::ProgramName;
 pub use shared::WORKERS_MAX;
 pub use status::{Carrier, Credentials, FaceCounters, FaceSnapshot, FaceState, FaceTag, RemoteKind};
 pub use unproven::UNPROVEN_BURST_NS;

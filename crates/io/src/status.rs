@@ -8,6 +8,7 @@ use namely_messages::FacePersistency;
 use namely_wire::FaceUri;
 
 use crate::options::UdpOptions;
+use crate::program::ProgramName;
 
 /// The sender of a frame, on a link with several peers.
 pub(crate) type Remote = Option<SocketAddr>;
@@ -56,6 +57,8 @@ pub struct Credentials {
     pub gid: u32,
     /// Process id at the time of connecting. 0 for a process in another PID namespace.
     pub pid: i32,
+    /// The name of the program when it was accepted.
+    pub program: ProgramName,
 }
 
 /// The counters of a face.

@@ -53,6 +53,9 @@ fn a_unix_application_is_known_by_user() {
     let credentials = status.credentials.unwrap();
     assert_eq!(credentials.uid, rustix::process::getuid().as_raw());
     assert_eq!(credentials.pid, std::process::id() as i32);
+    // The name of the process, not of the thread of this test. A container may hide /proc.
+    let own = std::fs::read_to_string("/proc/self/comm").ok();
+    assert_eq!(credentials.program.text().as_deref(), own.as_deref().map(str::trim_end));
     assert_eq!(status.local, FaceUri::Unix(listener.path.display().to_string()));
     assert!(matches!(status.remote, FaceUri::Fd(_)));
 }

@@ -1,11 +1,13 @@
 //! Datasets and notifications about faces: `faces/list`, `faces/query`, `faces/channels`,
 //! `faces/events`.
 
+use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use super::field::block;
 use super::numbers::*;
-use super::values::{FaceEventKind, FacePersistency, FaceScope, LinkType};
+use super::values::{FaceEventKind, FacePersistency, FaceScope, FaceState, LinkType};
 
 block! {
     /// FaceStatus: one face of `faces/list` or `faces/query`.
@@ -49,6 +51,50 @@ block! {
         pub out_octets: u64 = N_OUT_BYTES;
         /// Flags: see [`super::face_flags`].
         pub flags: u64 = FLAGS;
+        /// Namely's own values; other routers have none.
+        pub details: Option<FaceDetails> = FACE_DETAILS;
+    }
+}
+
+block! {
+    /// Values of a face that NFD does not report.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct FaceDetails: FACE_DETAILS {
+        /// Whether the face can send.
+        pub state: FaceState = FACE_STATE, default;
+        /// The program at the other end of a Unix socket, as it called itself when it connected.
+        pub program: Option<String> = FACE_PROGRAM;
+        /// Its process id, unless it is in another PID namespace.
+        pub pid: Option<u64> = FACE_PID;
+        /// Its user id.
+        pub uid: Option<u64> = FACE_UID;
+        /// The name of its user, if the router's machine has one.
+        pub user: Option<String> = FACE_USER;
+        /// The remote URI with the host name by which the face was made.
+        pub given_uri: Option<String> = FACE_GIVEN_URI;
+    }
+}
+
+impl FaceStatus {
+    /// The program at the other end for people, as `namely (pid 4711, lab)`. `None` if it is
+    /// unknown. A program chooses its own name, so this is foreign text.
+    pub fn process(&self) -> Option<String> {
+        let details = self.details.as_ref()?;
+        let uid = details.uid?;
+        let pid = details.pid.map(|pid| format!("pid {pid}"));
+        let user = details.user.clone().unwrap_or_else(|| format!("user {uid}"));
+        let known: Vec<String> = pid.into_iter().chain([user]).collect();
+        Some(format!("{} ({})", details.program.as_deref().unwrap_or("?"), known.join(", ")))
+    }
+
+    /// The remote end for people: the program of a local face, otherwise the URI.
+    pub fn remote_text(&self) -> String {
+        self.process().unwrap_or_else(|| self.uri.clone())
+    }
+
+    /// Whether the face can send; `None` if the router does not report it.
+    pub fn state(&self) -> Option<FaceState> {
+        self.details.as_ref().map(|details| details.state)
     }
 }
 

@@ -103,6 +103,17 @@ impl Field for Vec<u64> {
     }
 }
 
+impl Field for Vec<String> {
+    fn read(fields: &Fields<'_>, typ: u32) -> Result<Self, DecodeError> {
+        let text = |value: &[u8]| core::str::from_utf8(value).map(String::from);
+        fields.all(typ).map(|tlv| text(tlv.value).map_err(|_| DecodeError::BadText)).collect()
+    }
+
+    fn write(&self, w: &mut Writer, typ: u32) {
+        self.iter().for_each(|text| text.write(w, typ));
+    }
+}
+
 impl Field for Vec<Name> {
     fn read(fields: &Fields<'_>, typ: u32) -> Result<Self, DecodeError> {
         fields.all(typ).map(|tlv| NameRef::parse(tlv.value).map(|name| name.to_name())).collect()

@@ -101,7 +101,7 @@ pub use explain::{
     Explained, ExplainedData, ExplainedHop, ExplainedInterest, ExplainedRight, ExplainedRoute,
     ExplainedSending, explain_name,
 };
-pub use faces::{ChannelStatus, FaceEventNotification, FaceQueryFilter, FaceStatus};
+pub use faces::{ChannelStatus, FaceDetails, FaceEventNotification, FaceQueryFilter, FaceStatus};
 pub use hop::{HOP_LIMIT_MAX, HopAnswer, HopNext, hop_name, hop_query_name};
 pub use neighbors::{NeighborState, NeighborStatus};
 pub use parameters::ControlParameters;
@@ -110,13 +110,13 @@ pub use request::{
     RequestOrigin, Scope,
 };
 pub use response::ControlResponse;
-pub use status::{Counter, GeneralStatus};
+pub use status::{Counter, GeneralStatus, RouterDetails};
 pub use tables::{
     Binding, CsInfo, FibEntry, NextHop, RibEntry, Route, STRATEGY_PREFIX, StrategyChoice, strategy_name,
 };
 pub use trace::{TraceEntry, TraceSent, TraceStep, TracedKind};
 pub use values::{
-    FaceEventKind, FacePersistency, FaceScope, LinkType, RouteOrigin, bind_flags, cs_flags, face_flags,
-    route_flags, status_code,
+    FaceEventKind, FacePersistency, FaceScope, FaceState, LinkType, RouteOrigin, bind_flags, cs_flags,
+    face_flags, route_flags, status_code,
 };
 pub use vip::{VipNeighbour, VipObject, VipStatus};

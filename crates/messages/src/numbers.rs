@@ -225,6 +225,32 @@ pub const EXPLAIN_UID: u32 = 368;
 /// In an explained right: the kind of fault of a refused command, in one word.
 pub const EXPLAIN_CAUSE: u32 = 370;
 
+/// In the general status: namely's own values.
+pub const ROUTER_DETAILS: u32 = 372;
+/// In [`ROUTER_DETAILS`], as are the next ones: the time since the start, ms.
+pub const ROUTER_UPTIME: u32 = 374;
+/// Octets received on all present and former faces.
+pub const ROUTER_IN_OCTETS: u32 = 376;
+/// Octets sent on them.
+pub const ROUTER_OUT_OCTETS: u32 = 378;
+/// An address of the configuration for whose device the router waits.
+pub const ROUTER_AWAITED: u32 = 380;
+
+/// In FaceStatus: namely's own values.
+pub const FACE_DETAILS: u32 = 382;
+/// In [`FACE_DETAILS`], as are the next ones: whether the face can send.
+pub const FACE_STATE: u32 = 384;
+/// The program at the other end.
+pub const FACE_PROGRAM: u32 = 386;
+/// Its process id.
+pub const FACE_PID: u32 = 388;
+/// Its user id.
+pub const FACE_UID: u32 = 390;
+/// The name of its user.
+pub const FACE_USER: u32 = 392;
+/// The remote URI with the host name by which the face was made.
+pub const FACE_GIVEN_URI: u32 = 394;
+
 /// In a counter of namely's `status/counters`.
 pub const COUNTER_LABEL: u32 = 200;
 /// In a counter of namely's `status/counters`.

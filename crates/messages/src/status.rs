@@ -49,6 +49,23 @@ block! {
         pub routes: Option<u64> = N_ROUTES;
         /// Faces: namely's own, for the same reason.
         pub faces: Option<u64> = N_FACES;
+        /// Namely's own values; other routers have none.
+        pub details: Option<RouterDetails> = ROUTER_DETAILS;
+    }
+}
+
+block! {
+    /// Values of a router that NFD does not report.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    pub struct RouterDetails: ROUTER_DETAILS {
+        /// Time since the start by the monotonic clock, ms.
+        pub uptime_ms: u64 = ROUTER_UPTIME;
+        /// Octets of link packets received on all present and former faces.
+        pub in_octets: u64 = ROUTER_IN_OCTETS;
+        /// Octets of link packets sent on them.
+        pub out_octets: u64 = ROUTER_OUT_OCTETS;
+        /// Addresses of the configuration for whose devices the router waits.
+        pub awaited: Vec<String> = ROUTER_AWAITED;
     }
 }
 
@@ -59,6 +76,13 @@ impl GeneralStatus {
     /// [`DecodeError`]: a field is malformed or missing.
     pub fn decode(content: &[u8]) -> Result<Self, DecodeError> {
         Self::decode_value(content)
+    }
+
+    /// Time since the router's start, ms. Other routers than namely's report times of the wall
+    /// clock only, which may have been set meanwhile.
+    pub fn uptime_ms(&self) -> u64 {
+        let by_wall_clock = || self.current_ms.saturating_sub(self.start_ms);
+        self.details.as_ref().map_or_else(by_wall_clock, |details| details.uptime_ms)
     }
 
     /// The dataset's octets.

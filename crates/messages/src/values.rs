@@ -112,7 +112,21 @@ numbered! {
     }
 }
 
-choice_field!(FacePersistency, FaceScope, LinkType, FaceEventKind);
+numbered! {
+    /// Whether a face can send. Namely's own.
+    #[derive(Default)]
+    FaceState {
+        /// Able to send.
+        #[default]
+        Up = 1, "up";
+        /// Not able to send at present: the peer or the network device is away.
+        Down = 2, "down";
+        /// Connecting for the first time.
+        Connecting = 3, "connecting";
+    }
+}
+
+choice_field!(FacePersistency, FaceScope, FaceState, LinkType, FaceEventKind);
 
 /// The origin of a route in the RIB. An open set: routing programs may use other numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -437,7 +437,31 @@ fn face_status() -> FaceStatus {
         in_octets: 7,
         out_octets: 8,
         flags: face_flags::CONGESTION_MARKING,
+        details: None,
     }
+}
+
+#[test]
+fn face_details_name_the_program() {
+    let details = |pid, user: Option<&str>| FaceDetails {
+        state: FaceState::Down,
+        program: Some("namely".into()),
+        pid,
+        uid: Some(1007),
+        user: user.map(str::to_owned),
+        ..FaceDetails::default()
+    };
+    for (pid, user, text) in [
+        (Some(4711), Some("lab"), "namely (pid 4711, lab)"),
+        (Some(4711), None, "namely (pid 4711, user 1007)"),
+        (None, Some("lab"), "namely (lab)"),
+    ] {
+        let status = FaceStatus { details: Some(details(pid, user)), ..face_status() };
+        let read = FaceStatus::decode(&status.to_vec()).unwrap();
+        assert_eq!((read.process().as_deref(), read.state()), (Some(text), Some(FaceState::Down)));
+        assert_eq!(read, status);
+    }
+    assert_eq!(face_status().remote_text(), "tcp4://192.0.2.1:6363");
 }
 
 #[test]
@@ -470,8 +494,16 @@ fn the_general_status_survives_a_round_trip() {
         unsatisfied_interests: 3,
         routes: Some(5),
         faces: None,
+        details: Some(RouterDetails {
+            uptime_ms: 7,
+            in_octets: 8,
+            out_octets: 9,
+            awaited: vec!["dev://late0".into(), "dev://late1".into()],
+        }),
         ..Default::default()
     };
+    assert_eq!(status.uptime_ms(), 7, "the wall clock was set since the start");
+    assert_eq!(GeneralStatus { details: None, ..status.clone() }.uptime_ms(), 500);
     assert_eq!(GeneralStatus::decode(&status.to_vec()), Ok(status));
     assert_eq!(GeneralStatus::decode(&[]), Err(DecodeError::Missing(128)));
 }

@@ -153,6 +153,18 @@ pub trait Faces {
         let _ = (face, prefix, announcement);
     }
 
+    /// Octets of link packets received and sent on all present and former faces.
+    fn octets(&self) -> [u64; 2] {
+        let faces = self.faces();
+        let sum = |of: fn(&FaceStatus) -> u64| faces.iter().map(of).fold(0, u64::wrapping_add);
+        [sum(|face| face.in_octets), sum(|face| face.out_octets)]
+    }
+
+    /// Addresses of the configuration for whose devices the router waits.
+    fn awaited(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The local addresses that accept faces.
     fn channels(&self) -> Vec<FaceUri>;
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use namely_messages::{
     Block, Command, CommandParameters, CommandRequest, ControlParameters, ControlResponse, Counter, Dataset,
     DatasetRequest, EventRequest, ExplainedRight, FaceEventNotification, FaceStatus, Request, RequestError,
-    Scope, encode_blocks, hop_query_name, status_code,
+    RouterDetails, Scope, encode_blocks, hop_query_name, status_code,
 };
 use namely_security::{AcceptedCommand, AcceptedCommandStore};
 use namely_wire::{InterestView, Name, NameRef};
@@ -42,7 +42,7 @@ const NOT_UNDER_LOCALHOP: &str = "only rib commands are taken under /localhop, a
 #[derive(Debug)]
 pub struct Management {
     version: String,
-    start_ms: u64,
+    start: Now,
     authenticator: Authenticator,
     snapshots: Snapshots,
     /// Datasets that are being made. The first one is continued next.
@@ -75,6 +75,25 @@ pub struct Now {
     pub ns: u64,
     /// Since the Unix epoch, ms.
     pub unix_ms: u64,
+}
+
+/// Difference between the clocks from which on the wall clock counts as set, ms.
+const CLOCK_SET_MS: u64 = 60_000;
+
+impl Now {
+    /// The time from here to `later` by the monotonic clock, ms.
+    pub fn ms_until(self, later: Now) -> u64 {
+        later.ns.saturating_sub(self.ns) / 1_000_000
+    }
+
+    /// This time on the wall clock as it is at `later`. If the clock was set in between, this
+    /// differs from the value that it had shown. Slow corrections change nothing, so that the
+    /// result stays the same for a run of the router.
+    pub fn unix_ms_at(self, later: Now) -> u64 {
+        let by_present_clock = later.unix_ms.saturating_sub(self.ms_until(later));
+        let is_set = by_present_clock.abs_diff(self.unix_ms) > CLOCK_SET_MS;
+        if is_set { by_present_clock } else { self.unix_ms }
+    }
 }
 
 /// A face to make for a `faces/create` command. Making a face may take a while, because a host name
@@ -114,7 +133,7 @@ impl Management {
     pub fn new(version: impl Into<String>, policy: Policy, now: Now) -> Self {
         Management {
             version: version.into(),
-            start_ms: now.unix_ms,
+            start: now,
             authenticator: Authenticator::new(policy, now),
             snapshots: Snapshots::default(),
             productions: VecDeque::new(),
@@ -559,9 +578,12 @@ impl Management {
             Dataset::StatusGeneral => {
                 let mut status = control.tables.status();
                 status.version.clone_from(&self.version);
-                status.start_ms = self.start_ms;
+                status.start_ms = self.start.unix_ms_at(now);
                 status.current_ms = now.unix_ms;
                 status.faces = Some(control.faces.count() as u64);
+                let [in_octets, out_octets] = control.faces.octets();
+                let (uptime_ms, awaited) = (self.start.ms_until(now), control.faces.awaited());
+                status.details = Some(RouterDetails { uptime_ms, in_octets, out_octets, awaited });
                 status.to_vec()
             }
             Dataset::StatusCounters => encode_blocks(&self.all_counters(control)),

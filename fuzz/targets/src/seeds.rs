@@ -286,6 +286,7 @@ fn face_status() -> FaceStatus {
         in_octets: 7,
         out_octets: 8,
         flags: 3,
+        details: None,
     }
 }
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 use namely_client::{ClientError, FACE_LOCAL, FaceProperties};
 use namely_messages::{
-    Binding, Counter, FaceEventNotification, FacePersistency, FaceQueryFilter, FaceStatus, face_flags,
+    Binding, Counter, FaceEventNotification, FacePersistency, FaceQueryFilter, FaceState, FaceStatus,
+    face_flags,
 };
 use serde_json::json;
 
@@ -162,7 +163,7 @@ fn details(face: &FaceStatus, routes: &[String], bound: &[String], drops: &[(Str
         format!("face         {}", face.face_id),
         format!("remote       {}", face.uri),
         format!("local        {}", face.local_uri),
-        format!("kind         {}, {}, {}", face.face_scope, face.face_persistency, face.link_type),
+        format!("kind         {}, {}, {}", face.face_scope, persistency(face), face.link_type),
         format!("on           {}", if on.is_empty() { "-".into() } else { on.join(", ") }),
         format!("MTU          {}", face.mtu.map_or("-".into(), |mtu| format!("{mtu} octets"))),
         format!(
@@ -186,6 +187,9 @@ fn details(face: &FaceStatus, routes: &[String], bound: &[String], drops: &[(Str
         format!("routes       {}", list(routes)),
         format!("bound        {}", list(bound)),
     ];
+    lines.extend(face.process().map(|process| format!("program      {process}")));
+    let given = face.details.as_ref().and_then(|details| details.given_uri.as_ref());
+    lines.extend(given.map(|uri| format!("made for     {uri}")));
     lines.extend(drops.iter().map(|(label, value)| format!("{label}  {value}")));
     lines
 }
@@ -193,9 +197,9 @@ fn details(face: &FaceStatus, routes: &[String], bound: &[String], drops: &[(Str
 fn row(face: &FaceStatus) -> Vec<Cell> {
     vec![
         face.face_id.into(),
-        face.uri.as_str().into(),
+        face.remote_text().into(),
         face.local_uri.as_str().into(),
-        face.face_persistency.as_str().into(),
+        persistency(face).into(),
         face.in_interests.into(),
         face.in_data.into(),
         octets_text(face.in_octets).into(),
@@ -203,11 +207,25 @@ fn row(face: &FaceStatus) -> Vec<Cell> {
     ]
 }
 
+/// The persistency, with the state of a face that cannot send.
+fn persistency(face: &FaceStatus) -> String {
+    match face.state() {
+        None | Some(FaceState::Up) => face.face_persistency.to_string(),
+        Some(state) => format!("{}, {state}", face.face_persistency),
+    }
+}
+
 fn face_json(face: &FaceStatus) -> serde_json::Value {
+    let details = face.details.as_ref();
     json!({
         "face_id": face.face_id,
         "remote": face.uri,
         "local": face.local_uri,
+        "state": face.state().map(FaceState::as_str),
+        "given": details.and_then(|of| of.given_uri.as_deref()),
+        "process": details.filter(|of| of.uid.is_some()).map(|of| {
+            json!({"program": of.program, "pid": of.pid, "uid": of.uid, "user": of.user})
+        }),
         "scope": face.face_scope.as_str(),
         "persistency": face.face_persistency.as_str(),
         "link_type": face.link_type.as_str(),

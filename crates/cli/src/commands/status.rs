@@ -4,13 +4,13 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Parser};
-use namely_messages::{Counter, RibEntry};
+use namely_messages::{Counter, CsInfo, RibEntry, RouterDetails};
 use serde_json::json;
 
 use crate::args::Cli;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::output::Cell;
+use crate::output::{Cell, octets_text};
 use crate::router::connect;
 
 /// Show the state of the router.
@@ -105,7 +105,8 @@ impl Status {
         let faces = general.faces.map_or_else(|| router.faces().map(|all| all.len() as u64), Ok)?;
         let of_rib = |rib: Vec<RibEntry>| rib.iter().map(|entry| entry.routes.len() as u64).sum();
         let routes: u64 = general.routes.map_or_else(|| router.rib().map(of_rib), Ok)?;
-        let up_s = general.current_ms.saturating_sub(general.start_ms) / 1000;
+        let up_s = general.uptime_ms() / 1000;
+        let details = general.details.as_ref();
         let text = || {
             [
                 format!("router      {} at {}", general.version, uri),
@@ -114,14 +115,7 @@ impl Status {
                 format!("routes      {routes}"),
                 format!("FIB         {} prefixes", general.fib_entries),
                 format!("PIT         {} pending Interests", general.pit_entries),
-                format!(
-                    "CS          {} of {} packets, {} hits, {} misses{}",
-                    cs.entries,
-                    cs.capacity,
-                    cs.hits,
-                    cs.misses,
-                    cs.policy.as_ref().map(|policy| format!(", policy {policy}")).unwrap_or_default()
-                ),
+                of_store(&cs),
                 format!("Interests   {} in, {} out", general.in_interests, general.out_interests),
                 format!("Data        {} in, {} out", general.in_data, general.out_data),
                 format!("Nacks       {} in, {} out", general.in_nacks, general.out_nacks),
@@ -130,6 +124,9 @@ impl Status {
                     general.satisfied_interests, general.unsatisfied_interests
                 ),
             ]
+            .into_iter()
+            .chain(details.into_iter().flat_map(of_details))
+            .collect::<Vec<_>>()
         };
         let value = || {
             json!({
@@ -140,11 +137,27 @@ impl Status {
                 "out": {"interests": general.out_interests, "data": general.out_data, "nacks": general.out_nacks},
                 "satisfied_interests": general.satisfied_interests,
                 "unsatisfied_interests": general.unsatisfied_interests,
+                "octets": details.map(|own| json!({"in": own.in_octets, "out": own.out_octets})),
+                "waits_for": details.map(|own| &own.awaited),
             })
         };
         ctx.out.answer(text, value);
         Ok(())
     }
+}
+
+fn of_store(cs: &CsInfo) -> String {
+    let policy = cs.policy.as_ref().map(|policy| format!(", policy {policy}")).unwrap_or_default();
+    let CsInfo { entries, capacity, hits, misses, .. } = cs;
+    format!("CS          {entries} of {capacity} packets, {hits} hits, {misses} misses{policy}")
+}
+
+/// The lines that only namely's router has.
+fn of_details(details: &RouterDetails) -> Vec<String> {
+    let octets = [details.in_octets, details.out_octets].map(octets_text);
+    let mut lines = vec![format!("octets      {} in, {} out", octets[0], octets[1])];
+    lines.extend(details.awaited.iter().map(|uri| format!("waits for   {uri}")));
+    lines
 }
 
 pub(super) fn duration_text(seconds: u64) -> String {

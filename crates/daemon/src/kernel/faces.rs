@@ -172,6 +172,10 @@ impl Faces for Kernel {
         }
     }
 
+    fn octets(&self) -> [u64; 2] {
+        self.plane.octets()
+    }
+
     fn channels(&self) -> Vec<FaceUri> {
         let devices = self.devices.lock();
         let devices = devices.keys().map(|(name, _)| FaceUri::Device(name.clone()));

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use namely_forwarder::{ROUND_TRIP_ENDS_NS, RoundTripCounts};
 use namely_messages::{Counter, CsDiskStatus, CsInfo, FaceStatus, GeneralStatus, NeighborStatus};
-use namely_mgmt::Control;
+use namely_mgmt::{Control, Now};
 use namely_wire::text::{Plain, is_obeyed};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -33,8 +33,8 @@ pub(super) struct Source {
     pub(super) home: RouterHandle,
     pub(super) services: Services,
     pub(super) orders: OrderSender,
-    /// Start time of the router, ms since the Unix epoch.
-    pub(super) start_ms: u64,
+    /// Start time of the router.
+    pub(super) start: Now,
     /// Number of faces with their own series.
     pub(super) faces_max: usize,
 }
@@ -75,7 +75,9 @@ impl Source {
             faces: faces.faces(),
             faces_max: self.faces_max,
             neighbours: control.neighbors.map(|neighbors| neighbors.neighbors()).unwrap_or_default(),
-            start_ms: self.start_ms,
+            octets: faces.octets(),
+            // Prometheus subtracts it from the present time of the wall clock.
+            start_ms: self.start.unix_ms_at(crate::control::now()),
             counters,
             disk: control.disk.map(|disk| (disk.status(), path_times)),
             choices,
@@ -118,6 +120,8 @@ struct RouterSnapshot {
     cs: CsInfo,
     faces: Vec<FaceStatus>,
     faces_max: usize,
+    /// Received and sent on all present and former faces.
+    octets: [u64; 2],
     counters: Vec<Counter>,
     neighbours: Vec<NeighborStatus>,
     disk: Option<(CsDiskStatus, Vec<PathTimes>)>,
@@ -159,6 +163,7 @@ impl RouterSnapshot {
             ("interests", "Interests by direction", status.in_interests, status.out_interests),
             ("data", "Data by direction", status.in_data, status.out_data),
             ("nacks", "Nacks by direction", status.in_nacks, status.out_nacks),
+            ("octets", "Octets of present and former faces by direction", self.octets[0], self.octets[1]),
         ] {
             page.counts(name, help, [([("direction", "in")], inward), ([("direction", "out")], outward)])?;
         }

@@ -52,7 +52,7 @@ impl Service for MetricsServer {
                 home: start.home.clone(),
                 services: start.services.clone(),
                 orders: start.orders.clone(),
-                start_ms: start.time.unix_ms,
+                start: start.time,
                 faces_max: *faces_max,
             };
             let _ = self.0.set(Running::start(*address, hosts, source)?);

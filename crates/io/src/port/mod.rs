@@ -389,6 +389,11 @@ impl<P: AsRef<[u8]> + Clone> FaceSender<P> {
         Some(self.active_ns().saturating_add(idle_ns))
     }
 
+    /// Returns the octets of the frames that it has received and sent.
+    pub fn octets(&self) -> [u64; 2] {
+        [self.arrivals.octets.load(Ordering::Relaxed), self.state.lock().counters.out_octets]
+    }
+
     /// Returns a snapshot of its state and counters.
     pub fn status(&self) -> FaceSnapshot {
         // Called before the lock is taken, because it takes the lock itself.

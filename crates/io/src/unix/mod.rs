@@ -16,6 +16,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use crate::error::OpenError;
 use crate::faces::{Faces, Handler};
 use crate::kind::{AcceptContext, Acceptor, NewTransport};
+use crate::program::ProgramName;
 use crate::sockets;
 use crate::status::{Carrier, Credentials, FaceState, LinkInfo, RemoteKind};
 use crate::stream::StreamReceiver;
@@ -139,7 +140,8 @@ pub(crate) fn holder(credentials: Option<Credentials>) -> Owner {
 /// Returns the credentials of the process at the other end of a Unix socket.
 pub(crate) fn credentials(socket: &OwnedFd) -> Option<Credentials> {
     let peer = namely_host::peer::of(socket).ok()?;
-    Some(Credentials { uid: peer.uid, gid: peer.gid, pid: peer.pid.unwrap_or_default() })
+    let pid = peer.pid.unwrap_or_default();
+    Some(Credentials { uid: peer.uid, gid: peer.gid, pid, program: ProgramName::of(pid) })
 }
 
 /// A connection of an application.

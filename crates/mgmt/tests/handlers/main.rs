@@ -529,6 +529,16 @@ fn the_status_reports_version_and_start() {
     );
 }
 
+/// A machine without a clock of its own starts in 1970, and sets the clock later.
+#[test]
+fn the_uptime_ignores_a_set_clock() {
+    let start = Now { ns: 5_000_000_000, unix_ms: 5_000 };
+    let later = Now { ns: 65_000_000_000, unix_ms: NOW.unix_ms };
+    assert_eq!((start.ms_until(later), start.unix_ms_at(later)), (60_000, NOW.unix_ms - 60_000));
+    let slewed = Now { ns: 65_000_000_000, unix_ms: 65_500 };
+    assert_eq!(start.unix_ms_at(slewed), 5_000, "a slow correction");
+}
+
 #[test]
 fn all_counters_are_one_dataset() {
     let world = World::new();

@@ -23,12 +23,17 @@ pub(super) fn face_cells(face: &FaceRates) -> Vec<Cell> {
     let [interests_in, interests_out] = face.interests;
     let [data_in, data_out] = face.data;
     let rates = [octets_in, octets_out, interests_in, interests_out, data_in, data_out].map(rate);
-    [face.id.into()].into_iter().chain(rates).chain([face.remote.as_str().into()]).collect()
+    [face.id.into()].into_iter().chain(rates).chain([peer(face).into()]).collect()
+}
+
+/// The program at the other end of a local face, otherwise the remote URI.
+pub(super) fn peer(face: &FaceRates) -> &str {
+    face.process.as_deref().unwrap_or(&face.remote)
 }
 
 fn face_json(face: &FaceRates) -> Value {
     json!({
-        "face_id": face.id, "remote": face.remote,
+        "face_id": face.id, "remote": face.remote, "process": face.process,
         "in": {"octets": face.octets[0], "interests": face.interests[0], "data": face.data[0], "nacks": face.nacks[0]},
         "out": {"octets": face.octets[1], "interests": face.interests[1], "data": face.data[1], "nacks": face.nacks[1]},
     })
@@ -38,7 +43,7 @@ pub(super) fn event_cells(event: &Event) -> Vec<Cell> {
     vec![event.name.as_str().into(), event.face.into(), Cell::Real(event.rate, 1), event.total.into()]
 }
 
-/// Returns the faces with `filter` in their remote URIs, sorted.
+/// Returns the faces with `filter` in their remote URIs or programs, sorted.
 pub(super) fn faces(rates: &Rates, sort: Sort, filter: &str) -> Vec<FaceRates> {
     let sum = |both: [f64; 2]| both.iter().sum::<f64>();
     let key = |face: &FaceRates| match sort {
@@ -47,8 +52,8 @@ pub(super) fn faces(rates: &Rates, sort: Sort, filter: &str) -> Vec<FaceRates> {
         Sort::Data => -sum(face.data),
         Sort::Face => face.id as f64,
     };
-    let mut faces: Vec<FaceRates> =
-        rates.faces.iter().filter(|face| face.remote.contains(filter)).cloned().collect();
+    let is_shown = |face: &FaceRates| face.remote.contains(filter) || peer(face).contains(filter);
+    let mut faces: Vec<FaceRates> = rates.faces.iter().filter(|face| is_shown(face)).cloned().collect();
     faces.sort_by(|a, b| key(a).total_cmp(&key(b)).then(a.id.cmp(&b.id)));
     faces
 }
@@ -68,7 +73,12 @@ pub(super) fn heading(rates: &Rates) -> Vec<String> {
             h.faces
         ),
         format!("Interests {}; Data {}; Nacks {} (a second)", both(h.interests), both(h.data), both(h.nacks)),
-        format!("PIT {} pending, FIB {} prefixes, satisfied {satisfied}", h.pit_entries, h.fib_entries),
+        format!(
+            "{} bit/s; PIT {}, FIB {}, satisfied {satisfied}",
+            both(h.octets.map(|octets| octets * 8.0)),
+            h.pit_entries,
+            h.fib_entries
+        ),
     ];
     lines.extend(h.tiers.iter().map(|tier| {
         let lookups = tier.hits + tier.misses;
@@ -99,8 +109,8 @@ pub(super) fn json(TopSnapshot { rates, prefixes }: &TopSnapshot, sort: Sort, fi
     json!({
         "version": h.version, "up_s": h.up_s, "routes": h.routes, "pit_entries": h.pit_entries,
         "fib_entries": h.fib_entries, "satisfied": h.satisfied,
-        "in": {"interests": h.interests[0], "data": h.data[0], "nacks": h.nacks[0]},
-        "out": {"interests": h.interests[1], "data": h.data[1], "nacks": h.nacks[1]},
+        "in": {"interests": h.interests[0], "data": h.data[0], "nacks": h.nacks[0], "octets": h.octets[0]},
+        "out": {"interests": h.interests[1], "data": h.data[1], "nacks": h.nacks[1], "octets": h.octets[1]},
         "cs": tiers.collect::<Vec<_>>(),
         "workers": h.turns_us.iter().map(|(worker, us)| json!({"worker": worker, "longest_turn_us": us})).collect::<Vec<_>>(),
         "faces": faces(rates, sort, filter).iter().map(face_json).collect::<Vec<_>>(),
@@ -124,7 +134,7 @@ pub(super) mod tests {
     use std::time::{Duration, Instant};
 
     use namely_client::rates::Sample;
-    use namely_messages::{Counter, CsInfo, FaceStatus, GeneralStatus};
+    use namely_messages::{Counter, CsInfo, FaceStatus, GeneralStatus, RouterDetails};
 
     use super::*;
 
@@ -142,7 +152,11 @@ pub(super) mod tests {
         let at = Instant::now();
         let before = Sample {
             at,
-            status: GeneralStatus { version: "namely-0".into(), ..GeneralStatus::default() },
+            status: GeneralStatus {
+                version: "namely-0".into(),
+                details: Some(RouterDetails { in_octets: 9_001_000, ..RouterDetails::default() }),
+                ..GeneralStatus::default()
+            },
             faces: vec![face(256, "udp4://192.0.2.1:6363", 1000), face(300, "unix://9", 9_000_000)],
             counters: vec![
                 Counter::new("forwarder.no_route", 4),
@@ -157,8 +171,13 @@ pub(super) mod tests {
                 in_interests: 200,
                 satisfied_interests: 30,
                 unsatisfied_interests: 10,
-                current_ms: 61_000,
                 version: "namely-0".into(),
+                details: Some(RouterDetails {
+                    uptime_ms: 61_000,
+                    in_octets: 17_001_000,
+                    out_octets: 20,
+                    ..RouterDetails::default()
+                }),
                 ..GeneralStatus::default()
             },
             faces: vec![face(256, "udp4://192.0.2.1:6363", 3_001_000), face(300, "tcp4://192.0.2.9:1", 4000)],
@@ -179,6 +198,8 @@ pub(super) mod tests {
         let busiest = faces(&rates, Sort::Octets, "");
         let of: Vec<_> = busiest.iter().map(|face| (face.id, face.octets[0], face.interests[0])).collect();
         assert_eq!(of, [(256, 1_500_000.0, 15_000.0), (300, 2000.0, 20.0)]);
+        // More than the present faces carried: others closed in between.
+        assert_eq!(rates.heading.octets, [4_000_000.0, 10.0]);
         assert_eq!(faces(&rates, Sort::Face, "tcp4").len(), 1);
         let json = json(&TopSnapshot { rates: rates.clone(), prefixes: Vec::new() }, Sort::Face, "");
         assert_eq!(json["in"]["interests"], 100.0);

@@ -10,7 +10,7 @@ use ratatui::widgets::{Paragraph, Row, Table};
 
 use super::Sort;
 use super::prefixes::Hot;
-use super::rates::{TopSnapshot, faces, heading, short};
+use super::rates::{TopSnapshot, faces, heading, peer, short};
 
 /// The user's choices.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ fn draw_faces(frame: &mut Frame<'_>, area: Rect, rates: &Rates, chosen: &ViewOpt
         let numbers =
             [face.id.to_string(), bits_in, bits_out, interests_in, interests_out, data_in, data_out];
         let aligned = numbers.into_iter().map(|number| Line::from(number).right_aligned());
-        Row::new(aligned.chain([plain(&face.remote)]))
+        Row::new(aligned.chain([plain(peer(face))]))
     });
     let head = ["face", "bit/s in", "out", "Int/s in", "out", "Data/s in", "out"];
     let head = head.into_iter().map(|title| Line::from(title).right_aligned()).chain([Line::from("remote")]);

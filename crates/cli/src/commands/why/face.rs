@@ -135,7 +135,10 @@ impl FaceFacts {
         let ends = face.expiration_period_ms.map(|ms| format!(", ends in {} if idle", time_text(ms)));
         let mtu = face.mtu.map_or("none".into(), |mtu| format!("{mtu} octets"));
         let mut steps = vec![
-            Step { at: "face", found: format!("{}, {} from {}", face.face_id, face.uri, face.local_uri) },
+            Step {
+                at: "face",
+                found: format!("{}, {} from {}", face.face_id, face.remote_text(), face.local_uri),
+            },
             Step {
                 at: "kind",
                 found: format!("{}, {}{}", face.face_scope, face.face_persistency, ends.unwrap_or_default()),

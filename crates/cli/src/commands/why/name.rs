@@ -153,9 +153,13 @@ impl NameFacts {
     fn hop(&self, hop: &ExplainedHop) -> String {
         let where_to = match (hop.face_id, self.explained.bound) {
             (FACE_LOCAL, None) => "the applications of this host: none has bound it".to_owned(),
-            (FACE_LOCAL, Some(face)) => format!("the application that bound it, face {face}"),
+            (FACE_LOCAL, Some(id)) => {
+                let process = self.face(id).and_then(FaceStatus::process);
+                let process = process.map(|process| format!(", {process}")).unwrap_or_default();
+                format!("the application that bound it, face {id}{process}")
+            }
             (id, _) => match self.face(id) {
-                Some(face) => format!("face {id}, {}", face.uri),
+                Some(face) => format!("face {id}, {}", face.remote_text()),
                 None => format!("face {id}, which is gone"),
             },
         };
