@@ -143,8 +143,17 @@ impl Client {
             return Ok(face_id);
         }
         let faces = self.faces()?;
+        let typed = face.parse::<FaceUri>().map_or_else(|_| face.to_owned(), |uri| uri.to_string());
+        let is_given = |status: &&FaceStatus| {
+            let given = status.details.as_ref().and_then(|details| details.given_uri.as_ref());
+            status.uri == typed || given == Some(&typed)
+        };
+        // Before the lookup, because the name of a face that is down may have no address now.
+        if let Some(found) = faces.iter().find(is_given) {
+            return Ok(found.face_id);
+        }
         let wanted = canonical(face)?;
-        let found = faces.iter().find(|status| status.uri == wanted || status.uri == face);
+        let found = faces.iter().find(|status| status.uri == wanted);
         found.map(|status| status.face_id).ok_or_else(|| ClientError::NoSuchFace(face.into()))
     }
 
@@ -208,6 +217,10 @@ fn number(face: &str) -> Option<u64> {
 fn canonical(uri: &str) -> Result<String, ClientError> {
     let parsed: FaceUri = uri.parse().map_err(|error| ClientError::BadFaceUri { uri: uri.into(), error })?;
     let address = |endpoint: &Endpoint| {
+        // Routers list an address with a zone by the name of the interface.
+        if endpoint.ip().is_some() {
+            return Ok(endpoint.clone());
+        }
         let found = namely_host::lookup(endpoint);
         let addresses = found.map_err(|error| ClientError::Lookup { uri: uri.into(), error })?;
         Ok::<_, ClientError>(addresses.first().map_or_else(|| endpoint.clone(), |a| Endpoint::Address(*a)))

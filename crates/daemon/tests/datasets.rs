@@ -110,6 +110,13 @@ fn a_face_query_filters() {
     let by_id = query(FaceQueryFilter { face_id: Some(own), ..Default::default() });
     assert_eq!(by_id.iter().map(|face| face.face_id).collect::<Vec<_>>(), [own]);
     assert!(query(FaceQueryFilter { face_id: Some(99_999), ..Default::default() }).is_empty());
+    let mut udp = Client::udp(daemon.udp());
+    udp.ask("/nowhere");
+    udp.receive(PATIENCE).unwrap();
+    let of_udp = query(FaceQueryFilter { uri_scheme: Some("udp4".into()), ..Default::default() });
+    let uri = of_udp[0].uri.strip_prefix("udp4").map(|rest| format!("udp{rest}"));
+    let found = query(FaceQueryFilter { uri, ..Default::default() });
+    assert_eq!(found.first().map(|face| face.face_id), Some(of_udp[0].face_id), "by udp:// as by udp4://");
     let by_scheme = until("the TCP face is there", || {
         Some(query(FaceQueryFilter { uri_scheme: Some("tcp4".into()), ..Default::default() }))
             .filter(|faces| !faces.is_empty())

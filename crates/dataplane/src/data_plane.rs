@@ -414,6 +414,10 @@ impl Faces for DataPlane {
         Some(status)
     }
 
+    fn canonical(&self, uri: &str) -> String {
+        status::canonical(uri)
+    }
+
     fn octets(&self) -> [u64; 2] {
         self.shared.octets()
     }

@@ -138,7 +138,7 @@ impl DataPlaneShared {
         let known =
             unique_remote(&port_status).and_then(|(remote, local)| self.by_remote(&remote, local.as_ref()));
         let is_udp = matches!(port_status.remote, FaceUri::Udp(_));
-        let is_same = |face: &FaceStatus| is_udp && face.local_uri == port_status.local.to_string();
+        let is_same = |face: &FaceStatus| is_udp && face.local_uri == status::shown(&port_status.local);
         if let Some(face) = known.filter(|face| is_requested || is_same(face)) {
             return Err(CreateFaceError::Exists(Box::new(face)));
         }

@@ -1,13 +1,14 @@
 //! The status of faces for management, and the settings of their links.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use namely_forwarder::{FaceId, PacketCounts};
-use namely_io::{Carrier, FaceSnapshot, FaceState, RemoteKind};
+use namely_io::{Carrier, FaceSnapshot, FaceState, RemoteKind, interfaces};
 use namely_link::{LinkConfig, LinkKind};
 use namely_messages::{FaceDetails, FacePersistency, FaceScope, FaceStatus, LinkType, face_flags};
 use namely_mgmt::FaceSettings;
-use namely_wire::FaceUri;
+use namely_wire::{Endpoint, FaceUri, Family};
 
 const MS_NS: u64 = 1_000_000;
 
@@ -15,8 +16,8 @@ const MS_NS: u64 = 1_000_000;
 pub(super) fn face_status(id: FaceId, port: &FaceSnapshot, config: &LinkConfig, now_ns: u64) -> FaceStatus {
     FaceStatus {
         face_id: id.0,
-        uri: port.remote.to_string(),
-        local_uri: port.local.to_string(),
+        uri: shown(&port.remote),
+        local_uri: shown(&port.local),
         expiration_period_ms: port.expires_ns.map(|at_ns| at_ns.saturating_sub(now_ns) / MS_NS),
         face_scope: scope(port.reach),
         face_persistency: port.persistency,
@@ -37,6 +38,44 @@ pub(super) fn face_status(id: FaceId, port: &FaceSnapshot, config: &LinkConfig, 
             | flag(config.marking, face_flags::CONGESTION_MARKING),
         details: Some(details(port)),
         ..FaceStatus::default()
+    }
+}
+
+/// The text of a URI for management. As in ndn-cxx, the zone of an IPv6 address is the name of the
+/// interface, which the number does not reveal to a reader.
+pub(super) fn shown(uri: &FaceUri) -> String {
+    let zoned = match uri.address() {
+        Some(SocketAddr::V6(address)) if address.scope_id() != 0 => address,
+        _ => return uri.to_string(),
+    };
+    let Some(device) = interfaces::name_of(zoned.scope_id()) else { return uri.to_string() };
+    let name = format!("{}%{device}", zoned.ip());
+    let endpoint = Endpoint::Host { name, port: zoned.port(), family: Family::V6 };
+    match uri {
+        FaceUri::Tcp(_) => FaceUri::Tcp(endpoint).to_string(),
+        FaceUri::Udp(_) => FaceUri::Udp(endpoint).to_string(),
+        _ => uri.to_string(),
+    }
+}
+
+/// The text by which [`shown`] lists the end of a face that a user gave as `text`: without scheme
+/// version, port, or with the number of an interface.
+pub(super) fn canonical(text: &str) -> String {
+    let Ok(uri) = text.parse::<FaceUri>() else { return text.to_owned() };
+    let endpoint = match &uri {
+        FaceUri::Tcp(endpoint) | FaceUri::Udp(endpoint) => endpoint,
+        _ => return uri.to_string(),
+    };
+    let numbered = match endpoint {
+        Endpoint::Host { name, .. } => name.split_once('%').and_then(|(_, zone)| zone.parse::<u32>().ok()),
+        Endpoint::Address(_) => None,
+    };
+    let device = numbered.and_then(interfaces::name_of);
+    match (numbered, device) {
+        (Some(number), Some(device)) => {
+            uri.to_string().replace(&format!("%{number}]"), &format!("%{device}]"))
+        }
+        _ => uri.to_string(),
     }
 }
 
@@ -175,4 +214,22 @@ pub(super) fn configure(
     }
     config.marking = settings.congestion_marking.unwrap_or(config.marking);
     Ok(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zones_are_shown_by_interface_name() {
+        let address = "[fe80::1%1]:6363".parse().unwrap();
+        let uri = FaceUri::Udp(Endpoint::Address(address));
+        assert_eq!(shown(&uri), "udp6://[fe80::1%lo]:6363");
+        for text in ["udp6://[fe80::1%lo]", "udp://[fe80::1%1]:6363", "udp6://[FE80::1%25lo]:6363"] {
+            assert_eq!(canonical(text), shown(&uri), "{text}");
+        }
+        assert_eq!(canonical("udp://192.0.2.7"), "udp4://192.0.2.7:6363");
+        assert_eq!(canonical("no URI"), "no URI");
+        assert_eq!(canonical("unix:///x"), "unix:///x");
+    }
 }

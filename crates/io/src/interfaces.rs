@@ -2,6 +2,10 @@
 
 use std::path::Path;
 
+use rustix::net::{AddressFamily, SocketType, netdevice};
+
+use crate::sockets;
+
 /// A network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
@@ -13,6 +17,13 @@ pub struct Interface {
     pub is_loopback: bool,
     /// Whether it supports multicast.
     pub is_multicast: bool,
+}
+
+/// Returns the name of the interface with this number; `None` if there is none.
+pub fn name_of(index: u32) -> Option<String> {
+    // Any socket gives access to the table of interfaces (netdevice(7)).
+    let socket = sockets::open(AddressFamily::INET, SocketType::DGRAM).ok()?;
+    netdevice::index_to_name(&socket, index).ok()
 }
 
 /// Returns the present interfaces, sorted by name. The list is empty if the system provides none.
@@ -50,6 +61,8 @@ mod tests {
     #[test]
     fn the_loopback_is_up() {
         let loopback = list().into_iter().find(|interface| interface.name == "lo");
+        assert_eq!(name_of(1).as_deref(), Some("lo"), "the loopback is the first device of a namespace");
+        assert_eq!(name_of(u32::MAX), None);
         // A container may hide /sys.
         assert!(loopback.is_none_or(|interface| interface.is_loopback));
     }

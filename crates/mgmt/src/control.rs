@@ -153,6 +153,12 @@ pub trait Faces {
         let _ = (face, prefix, announcement);
     }
 
+    /// The text by which the lists of faces show an end that a client gave as `uri`. Text that is no
+    /// FaceUri is unchanged.
+    fn canonical(&self, uri: &str) -> String {
+        uri.parse::<FaceUri>().map_or_else(|_| uri.to_owned(), |uri| uri.to_string())
+    }
+
     /// Octets of link packets received and sent on all present and former faces.
     fn octets(&self) -> [u64; 2] {
         let faces = self.faces();

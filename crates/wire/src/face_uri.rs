@@ -7,7 +7,7 @@
 
 use alloc::string::{String, ToString};
 use core::fmt;
-use core::net::{IpAddr, SocketAddr};
+use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use core::str::FromStr;
 
 /// Default UDP and TCP port.
@@ -163,6 +163,17 @@ impl FaceUri {
         }
     }
 
+    /// Returns its numeric address without port and zone, if it has one.
+    pub fn ip(&self) -> Option<IpAddr> {
+        match self {
+            FaceUri::Tcp(endpoint)
+            | FaceUri::Udp(endpoint)
+            | FaceUri::Ws(endpoint)
+            | FaceUri::WsClient(endpoint) => endpoint.ip(),
+            _ => None,
+        }
+    }
+
     /// Returns the scheme of the canonical form, such as `udp4`; `udp` while the family is unknown.
     pub fn scheme(&self) -> &'static str {
         match self {
@@ -206,10 +217,37 @@ impl Endpoint {
         let endpoint = match host.parse::<IpAddr>() {
             Ok(ip) if family.admits(&ip) => Endpoint::Address(SocketAddr::new(ip, port)),
             Ok(_) => return Err(FaceUriError::WrongFamily),
-            Err(_) if is_host_name(host) => Endpoint::Host { name: host.to_string(), port, family },
-            Err(_) => return Err(FaceUriError::BadHost),
+            Err(_) => match host.split_once('%') {
+                Some((address, zone)) => Endpoint::zoned(address, zone, port, family)?,
+                None if is_host_name(host) => Endpoint::Host { name: host.to_string(), port, family },
+                None => return Err(FaceUriError::BadHost),
+            },
         };
         Ok(endpoint)
+    }
+
+    /// An IPv6 address with the name or number of an interface, as `fe80::1%eth0`. Only the system
+    /// knows the numbers of interfaces, so the address stays text.
+    fn zoned(address: &str, zone: &str, port: u16, family: Family) -> Result<Self, FaceUriError> {
+        let address: Ipv6Addr = address.parse().map_err(|_| FaceUriError::BadHost)?;
+        if !family.admits(&address.into()) {
+            return Err(FaceUriError::WrongFamily);
+        }
+        // In a URI the separator may be written as %25 (RFC 6874, section 2).
+        let decoded = zone.strip_prefix("25").filter(|rest| rest.starts_with(|c: char| !c.is_ascii_digit()));
+        let zone = decoded.unwrap_or(zone);
+        if !is_zone(zone) {
+            return Err(FaceUriError::BadHost);
+        }
+        Ok(Endpoint::Host { name: alloc::format!("{address}%{zone}"), port, family: Family::V6 })
+    }
+
+    /// Returns the address, without a zone; `None` for a host name.
+    pub fn ip(&self) -> Option<IpAddr> {
+        match self {
+            Endpoint::Address(address) => Some(address.ip()),
+            Endpoint::Host { name, .. } => name.split_once('%')?.0.parse().ok(),
+        }
     }
 }
 
@@ -230,8 +268,24 @@ fn split_port(authority: &str) -> Result<(&str, Option<&str>), FaceUriError> {
     }
 }
 
+/// Returns true for a name that can be looked up. A name whose last label is a number is none: the
+/// system's resolver would parse it as an address in another notation, with octal and short forms.
 fn is_host_name(host: &str) -> bool {
-    !host.is_empty() && host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._%:".contains(&b))
+    let is_name = !host.is_empty() && host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b));
+    is_name && !ends_in_number(host)
+}
+
+/// Returns true for text such as `010.0.0.1`, `127.1` and `0x7f000001` (WHATWG URL, 3.5).
+fn ends_in_number(host: &str) -> bool {
+    let last = host.strip_suffix('.').unwrap_or(host).rsplit('.').next().unwrap_or_default();
+    let hexadecimal = last.strip_prefix("0x").or(last.strip_prefix("0X"));
+    let is_hexadecimal = hexadecimal.is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
+    is_hexadecimal || (!last.is_empty() && last.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// Returns true for the name of a network interface, or its number.
+fn is_zone(zone: &str) -> bool {
+    !zone.is_empty() && zone.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:@+".contains(&b))
 }
 
 /// Parses the part after `memif://`.
@@ -290,13 +344,13 @@ impl FromStr for FaceUri {
                 let address = address.ok_or(FaceUriError::BadMac)?;
                 match address.split_once('%') {
                     None => address.parse().map(FaceUri::Ether),
-                    Some((address, device)) if is_host_name(device) => {
+                    Some((address, device)) if is_zone(device) => {
                         Ok(FaceUri::Station { address: address.parse()?, device: device.to_string() })
                     }
                     Some(_) => Err(FaceUriError::BadMac),
                 }
             }
-            "dev" if is_host_name(rest) => Ok(FaceUri::Device(rest.to_string())),
+            "dev" if is_zone(rest) => Ok(FaceUri::Device(rest.to_string())),
             "dev" => Err(FaceUriError::BadHost),
             "fd" => rest.parse().map(FaceUri::Fd).map_err(|_| FaceUriError::BadHost),
             "internal" if rest.is_empty() => Ok(FaceUri::Internal),
@@ -433,7 +487,17 @@ mod tests {
     fn host_names_and_zones_need_lookup() {
         assert_eq!(canonical("udp://router.example").as_deref(), Ok("udp://router.example:6363"));
         assert_eq!(canonical("tcp4://router:80").as_deref(), Ok("tcp4://router:80"));
-        assert_eq!(canonical("udp6://[fe80::1%eth0]:6363").as_deref(), Ok("udp6://[fe80::1%eth0]:6363"));
+        // ndn-cxx has the interface's name in the canonical form, too.
+        for uri in ["udp6://[fe80::1%eth0]:6363", "udp://[FE80:0::1%eth0]", "udp6://[fe80::1%25eth0]:6363"] {
+            assert_eq!(canonical(uri).as_deref(), Ok("udp6://[fe80::1%eth0]:6363"), "{uri}");
+        }
+        for zone in ["2", "25", "255"] {
+            let uri = alloc::format!("udp6://[fe80::1%{zone}]:6363");
+            assert_eq!(canonical(&uri).as_deref(), Ok(uri.as_str()));
+        }
+        let ip = |uri: &str| uri.parse::<FaceUri>().ok().and_then(|uri| uri.ip());
+        assert_eq!(ip("udp6://[fe80::1%eth0]"), "fe80::1".parse().ok());
+        assert_eq!((ip("udp://192.0.2.1"), ip("udp://router")), ("192.0.2.1".parse().ok(), None));
         assert_eq!("udp://router".parse::<FaceUri>().unwrap().address(), None);
     }
 
@@ -452,6 +516,13 @@ mod tests {
             ("udp://", FaceUriError::BadHost),
             ("udp://a b", FaceUriError::BadHost),
             ("udp://::1", FaceUriError::BadHost),
+            ("udp4://010.0.0.1", FaceUriError::BadHost),
+            ("udp4://127.1", FaceUriError::BadHost),
+            ("tcp://0x7f000001", FaceUriError::BadHost),
+            ("tcp://2130706433.", FaceUriError::BadHost),
+            ("udp4://[fe80::1%eth0]", FaceUriError::WrongFamily),
+            ("udp6://[router%eth0]", FaceUriError::BadHost),
+            ("udp6://[fe80::1%]", FaceUriError::BadHost),
             ("udp://[::1", FaceUriError::BadHost),
             ("udp://[::1]6363", FaceUriError::BadPort),
             ("udp://192.0.2.1:65536", FaceUriError::BadPort),

@@ -12,8 +12,8 @@ pub(super) fn register(rules: &[Autoreg], face: &FaceEventNotification, control:
     if face.face_scope == FaceScope::Local || face.face_persistency != FacePersistency::OnDemand {
         return;
     }
-    let Some(address) = face.uri.parse().ok().and_then(|remote: FaceUri| remote.address()) else { return };
-    for rule in rules.iter().filter(|rule| rule.admits(address.ip())) {
+    let Some(address) = face.uri.parse().ok().and_then(|remote: FaceUri| remote.ip()) else { return };
+    for rule in rules.iter().filter(|rule| rule.admits(address)) {
         let route = Route {
             face_id: face.face_id,
             origin: RouteOrigin::AUTOREG,

@@ -83,8 +83,19 @@ fn refusal(error: UpdateFaceError, face_id: u64) -> ControlResponse {
 
 /// The faces dataset, restricted to the faces that match `filter`.
 pub(crate) fn list(filter: &FaceQueryFilter, faces: &dyn Faces) -> Vec<u8> {
+    let canonical = |uri: &Option<String>| uri.as_deref().map(|uri| faces.canonical(uri));
+    let named = FaceQueryFilter {
+        uri: canonical(&filter.uri),
+        local_uri: canonical(&filter.local_uri),
+        ..filter.clone()
+    };
     let all = faces.faces();
-    encode_blocks(all.iter().filter(|face| filter.matches(face)))
+    // A face that was made by a host name is found by it, too.
+    let given = |face: &FaceStatus| {
+        let given = face.details.as_ref().and_then(|details| details.given_uri.clone());
+        given.is_some_and(|uri| named.matches(&FaceStatus { uri, ..face.clone() }))
+    };
+    encode_blocks(all.iter().filter(|face| named.matches(face) || given(face)))
 }
 
 pub(crate) fn channels(faces: &dyn Faces) -> Vec<u8> {
