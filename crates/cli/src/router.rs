@@ -176,13 +176,19 @@ pub fn explain_unbound(failure: Failure, connection: Connection, name: &Name) ->
     }
 }
 
-/// Remarks that no Interests reach a prefix yet.
+/// Remarks that no Interests reach a prefix yet, or that other applications receive some of them.
 pub fn remark_on_reach(ctx: &Context<'_>, router: &FaceUri, prefix: &Name, reach: Reachability) {
     if reach == Reachability::NoRouteYet {
         let command = if *router == FaceUri::Kernel { "namely kernel route" } else { "namely route" };
         ctx.out.remark(format!(
             "{prefix} is bound, but no route leads there, so no Interests arrive; the router's \
              operator adds one with `{command} add PREFIX local`, where PREFIX is {prefix} or a prefix of it"
+        ));
+    }
+    if reach == Reachability::Shared {
+        ctx.out.remark(format!(
+            "another program serves {prefix} on this router, too, and receives a part of the Interests: \
+             `namely route list` and `namely face list` show which"
         ));
     }
 }

@@ -33,6 +33,15 @@ impl ControlResponse {
         Self::new(status_code::OK, "OK").with_parameters(parameters)
     }
 
+    /// The text of a response to `rib/register` if other applications of the router's machine have
+    /// registered the same prefix. Namely's own.
+    pub const SHARED_TEXT: &str = "OK, and other applications have registered the prefix, too";
+
+    /// Returns true if other applications have registered the prefix, too.
+    pub fn is_shared(&self) -> bool {
+        self.is_ok() && self.text == Self::SHARED_TEXT
+    }
+
     /// The response with `parameters` as its body.
     pub fn with_parameters(mut self, parameters: &ControlParameters) -> Self {
         self.body = parameters.to_vec();

@@ -261,6 +261,7 @@ fn describe(act: Act<'_>) -> String {
         Act::RegisterOwn(name) => format!("register {name}"),
         Act::BindOwn { name, .. } => format!("bind {name}"),
         Act::UnbindOwn(name) => format!("unbind {name}"),
+        Act::ChooseOwn(name) => format!("choose the strategy of {name}"),
         Act::Report => "report Data".into(),
         Act::Manage => "manage this router".into(),
     }

@@ -67,6 +67,7 @@
 
 mod announcement;
 mod authenticate;
+mod choices;
 mod control;
 mod counters;
 mod dataset;
@@ -79,6 +80,7 @@ mod reply;
 mod tables;
 
 pub use announcement::{ANNOUNCED_PREFIXES_MAX, Announced};
+pub use choices::{CHOICES_MAX, CHOICES_PER_FACE_MAX};
 pub use control::{
     Control, CreateFaceError, CsDisk, CsDiskChange, FaceSettings, FaceSpec, Faces, Neighbors, Tables,
     TracePart, Traces, UpdateFaceError, Vip,

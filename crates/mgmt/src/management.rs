@@ -12,6 +12,7 @@ use namely_wire::{InterestView, Name, NameRef};
 
 use crate::announcement::{self, Announced};
 use crate::authenticate::{Authenticator, shortened};
+use crate::choices::{self, Choices};
 use crate::control::{Control, CreateFaceError, CsDisk, FaceSpec, Tables, Vip};
 use crate::counters::Counters;
 use crate::dataset::{Reader, Snapshots};
@@ -48,6 +49,7 @@ pub struct Management {
     /// Datasets that are being made. The first one is continued next.
     productions: VecDeque<Production>,
     events: Events,
+    choices: Choices,
     waiting: Vec<Waiting>,
     next_ticket: u64,
     answered: AnswerRate,
@@ -139,6 +141,7 @@ impl Management {
             productions: VecDeque::new(),
             // Event numbers begin with the start time, so that a restarted router reuses none.
             events: Events::new(now.unix_ms),
+            choices: Choices::default(),
             waiting: Vec::new(),
             next_ticket: 0,
             answered: AnswerRate::default(),
@@ -307,6 +310,11 @@ impl Management {
         replies.extend(self.events.push(event, now.ns));
     }
 
+    /// Removes the traces of a closed face, before its number is used again.
+    pub fn face_closed(&mut self, face_id: u64, tables: &dyn Tables) {
+        self.choices.release_all(face_id, tables);
+    }
+
     /// Answers the `faces/create` of this ticket.
     pub fn face_made(
         &mut self,
@@ -390,6 +398,7 @@ impl Management {
         if let CommandParameters::Announcement(data) = &request.parameters {
             self.authenticator.believe(data, now)?;
         }
+        reply::check_room(interest.name, parameters)?;
         let done = |response: Result<ControlResponse, ControlResponse>| response.map(Step::Done);
         match request.command {
             Command::FacesCreate => modules::faces::face_spec(parameters).map(Step::Make),
@@ -405,10 +414,12 @@ impl Management {
                 self.counters.data_reported += 1;
                 done(modules::cs::report(parameters, control, now.ns))
             }
-            Command::StrategyChoiceSet => done(modules::strategy::set(parameters, control.tables)),
-            Command::StrategyChoiceUnset => done(modules::strategy::unset(parameters, control.tables)),
+            Command::StrategyChoiceSet | Command::StrategyChoiceUnset => {
+                let manages = self.authenticator.ground(Act::Manage, &incoming.requester).is_ok();
+                done(self.choices.execute(request.command, parameters, own, manages, control.tables))
+            }
             Command::RibRegister | Command::RibAnnounce | Command::RibUnregister => {
-                done(modules::rib::execute(request, parameters, own, control, now.ns))
+                done(self.change_route(request, parameters, own, control, now.ns))
             }
             Command::BptBind => done(modules::bpt::bind(parameters, own, control.tables)),
             Command::BptUnbind => done(modules::bpt::unbind(parameters, own, control.tables)),
@@ -420,6 +431,21 @@ impl Management {
                 Err(bad("this command only asks"))
             }
         }
+    }
+
+    fn change_route(
+        &mut self,
+        request: &CommandRequest<'_>,
+        parameters: &ControlParameters,
+        own: u64,
+        control: Control<'_>,
+        now_ns: u64,
+    ) -> Result<ControlResponse, ControlResponse> {
+        let response = modules::rib::execute(request, parameters, own, control, now_ns)?;
+        if request.command == Command::RibUnregister {
+            self.choices.route_removed(parameters, own, control.tables);
+        }
+        Ok(response)
     }
 
     /// Checks that the sender is authorized for the command.
@@ -439,7 +465,12 @@ impl Management {
         {
             return Err(refuse(NOT_UNDER_LOCALHOP.into()));
         }
-        let act = Act::of(request.command, parameters, incoming.face_id, |name| tables.bpt_routed(name));
+        let act = match &parameters.name {
+            Some(name) if choices::is_own(request.command, name, incoming.face_id, tables) => {
+                Act::ChooseOwn(name.as_name())
+            }
+            _ => Act::of(request.command, parameters, incoming.face_id, |name| tables.bpt_routed(name)),
+        };
         self.authenticator.allow(act, interest, requester, now).map_err(refuse)?;
         not_reserved(request.command, parameters).map_err(refuse)
     }
@@ -499,7 +530,7 @@ impl Management {
         };
         *counter += 1;
         tracing::trace!(code = response.code, text = response.text, "{name}");
-        reply::data(name, None, &response.to_vec())
+        reply::response(name, response)
     }
 
     fn dataset(

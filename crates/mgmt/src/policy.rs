@@ -102,6 +102,8 @@ pub enum Act<'a> {
     },
     /// Removes a binding of the face that the command came from.
     UnbindOwn(NameRef<'a>),
+    /// Chooses the strategy of a prefix that the face which the command came from has registered.
+    ChooseOwn(NameRef<'a>),
     /// Reports invalid Data. Every user of this machine may do so.
     Report,
     /// Executes any other command.
@@ -138,7 +140,9 @@ impl Rights {
     pub(crate) fn allow(&self, act: Act<'_>) -> bool {
         match act {
             _ if self.manage => true,
-            Act::RegisterOwn(name) => self.register.iter().any(|prefix| covers(prefix.as_name(), name)),
+            Act::RegisterOwn(name) | Act::ChooseOwn(name) => {
+                self.register.iter().any(|prefix| covers(prefix.as_name(), name))
+            }
             Act::BindOwn { name, .. } | Act::UnbindOwn(name) => {
                 let mut prefixes = self.register.iter().chain(&self.bind);
                 prefixes.any(|prefix| covers(prefix.as_name(), name))
@@ -204,7 +208,11 @@ impl Policy {
             | (
                 Requester::Loopback(uid),
                 Loopback::Register,
-                Act::RegisterOwn(_) | Act::BindOwn { .. } | Act::UnbindOwn(_) | Act::Report,
+                Act::RegisterOwn(_)
+                | Act::BindOwn { .. }
+                | Act::UnbindOwn(_)
+                | Act::ChooseOwn(_)
+                | Act::Report,
             )
             | (Requester::Loopback(uid), Loopback::Manage, _) => *uid,
             _ => return None,

@@ -232,6 +232,7 @@ impl ControlThread {
         self.reply(replies);
         self.services.iter().for_each(|service| service.face_event(&self.home, event, now().ns));
         if event.kind == FaceEventKind::Destroyed {
+            self.management.face_closed(event.face_id, self.home.control().tables);
             self.neighbours.face_closed(event.face_id, now().ns);
         }
     }

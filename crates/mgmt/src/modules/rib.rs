@@ -2,9 +2,10 @@
 
 use namely_forwarder::{Charge, FaceId, FibError, RibError};
 use namely_messages::{
-    Command, CommandParameters, CommandRequest, ControlParameters, ControlResponse, Route, RouteOrigin,
-    route_flags, status_code,
+    Command, CommandParameters, CommandRequest, ControlParameters, ControlResponse, FaceScope, Route,
+    RouteOrigin, route_flags, status_code,
 };
+use namely_wire::NameRef;
 
 use super::{face_or_own, not_found, required_name, table_refusal};
 use crate::control::{Control, Tables};
@@ -22,7 +23,7 @@ pub(crate) fn execute(
     let response = if is_unregistered {
         unregister(parameters, own, control.tables)?
     } else {
-        register(parameters, own, control.tables, now_ns)?
+        register(parameters, own, control, now_ns)?
     };
     let lasts_ns = parameters.expiration_period_ms.unwrap_or(u64::MAX).saturating_mul(1_000_000);
     let announcement = match &request.parameters {
@@ -39,9 +40,10 @@ pub(crate) fn execute(
 fn register(
     parameters: &ControlParameters,
     own: u64,
-    tables: &dyn Tables,
+    control: Control<'_>,
     now_ns: u64,
 ) -> Result<ControlResponse, ControlResponse> {
+    let tables = control.tables;
     let prefix = required_name(parameters)?;
     let route = Route {
         face_id: face_or_own(parameters, own),
@@ -57,7 +59,7 @@ fn register(
         RibError::NoFace | RibError::Fib(FibError::NoFace) => table_refusal(true, "RIB", route.face_id),
         RibError::TableFull | RibError::Fib(_) => table_refusal(false, "RIB", route.face_id),
     })?;
-    Ok(ControlResponse::ok(&ControlParameters {
+    let mut response = ControlResponse::ok(&ControlParameters {
         name: Some(prefix.to_name()),
         face_id: Some(route.face_id),
         origin: Some(route.origin),
@@ -65,7 +67,23 @@ fn register(
         flags: Some(route.flags),
         expiration_period_ms: route.expiration_period_ms,
         ..Default::default()
-    }))
+    });
+    if route.face_id == own && has_other_applications(prefix, own, control) {
+        response.text = ControlResponse::SHARED_TEXT.to_owned();
+    }
+    Ok(response)
+}
+
+/// Returns true if a route of this prefix leads to another process of this machine.
+fn has_other_applications(prefix: NameRef<'_>, own: u64, control: Control<'_>) -> bool {
+    let process = |face: u64| {
+        let face = control.faces.face(FaceId(face)).filter(|face| face.face_scope == FaceScope::Local)?;
+        Some(face.details.and_then(|details| details.pid).ok_or(face.face_id))
+    };
+    let own = process(own);
+    let others = control.tables.rib_faces(prefix).into_iter().filter_map(process);
+    // A face without a known process counts as a process of its own.
+    own.is_some_and(|own| others.into_iter().any(|other| other != own))
 }
 
 fn unregister(

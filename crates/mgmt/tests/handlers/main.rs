@@ -1,5 +1,6 @@
 //! Management over a real forwarder: Interests in, Data out, tables changed.
 
+mod choices;
 mod disk;
 mod explained;
 

@@ -80,6 +80,9 @@ pub(super) fn register(
     if reach == Reachability::NoRouteYet {
         tracing::warn!(%prefix, "bound, but no route leads there yet: no Interest comes until there is one");
     }
+    if reach == Reachability::Shared {
+        tracing::info!(%prefix, "other applications have registered the prefix, too: each answers a part");
+    }
     let mut registered = vec![prefix.clone()];
     register_certificates(connection, shared, &mut registered);
     Ok(registered)

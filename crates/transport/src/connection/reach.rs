@@ -9,6 +9,9 @@ use super::ndndpdk::ManagementError;
 pub enum Reachability {
     /// A route of its own leads to this client, as in NFD.
     Route,
+    /// A route of its own leads to this client, and others of the same prefix lead to other
+    /// applications of the router's machine. The router's strategy chooses among them.
+    Shared,
     /// It is bound below a prefix that the router's operator routes to this host's applications.
     Bound,
     /// It is bound, but not below such a prefix yet, so no Interest arrives.

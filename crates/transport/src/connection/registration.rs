@@ -411,7 +411,7 @@ impl Entry {
 /// Interprets the router's successful response.
 fn reach(step: Step, response: &ControlResponse) -> Reachability {
     if step == Step::Register {
-        return Reachability::Route;
+        return if response.is_shared() { Reachability::Shared } else { Reachability::Route };
     }
     let flags = response.parameters().ok().flatten().and_then(|parameters| parameters.flags);
     if flags.unwrap_or_default() & bind_flags::ROUTED != 0 {
@@ -492,7 +492,7 @@ impl Connection {
             return bindings.unbind(prefix.as_name(), is_shared).map_err(CommandError::NotBound);
         }
         let command = match reach {
-            Reachability::Route => Command::RibUnregister,
+            Reachability::Route | Reachability::Shared => Command::RibUnregister,
             Reachability::Bound | Reachability::NoRouteYet => Command::BptUnbind,
         };
         let parameters = ControlParameters { name: Some(prefix.clone()), ..Default::default() };
