@@ -27,6 +27,8 @@ pub(super) enum Command {
     Inject(FaceId, Packet, LpHeaders),
     Send(FaceId, Packet),
     RefreshTimers,
+    /// Check the sockets, because addresses or network devices have changed.
+    AddressesChanged,
     /// Record packets of exactly these traces from now on.
     Trace(Traces, Reply<()>),
     Answer(Reply<()>),

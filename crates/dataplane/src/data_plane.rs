@@ -36,6 +36,8 @@ pub struct DataPlane {
     /// The first one listens.
     workers: Workers<Worker>,
     threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Addresses for whose devices the router waits.
+    awaited: Mutex<Vec<String>>,
 }
 
 /// The reason for which the data plane did not start.
@@ -97,7 +99,8 @@ impl DataPlane {
         let hasher = RandomState::new();
         // Created before the threads: if one of them cannot start, dropping `plane` stops the
         // others.
-        let plane = DataPlane { shared: shared.clone(), workers: handles, threads: Mutex::default() };
+        let (threads, awaited) = Default::default();
+        let plane = DataPlane { shared: shared.clone(), workers: handles, threads, awaited };
         for (index, event_loop) in loops.into_iter().enumerate() {
             let dispatcher = Dispatcher::new(&shared.options.dispatcher, hasher.clone(), index, workers);
             let disk = disk.map(|disk| WorkerDisk::new(disk.clone(), event_loop.waker()));
@@ -134,7 +137,7 @@ impl DataPlane {
             _ => LISTENING,
         };
         self.call(worker, |reply| Command::Listen(spec, reply))
-            .unwrap_or_else(|| Err(ListenError(STOPPED.into())))
+            .unwrap_or_else(|| Err(ListenError::Refused(STOPPED.into())))
     }
 
     /// Stops listening on an address from [`DataPlane::channels`]. Returns false if no listener has
@@ -272,6 +275,24 @@ impl DataPlane {
     /// Notifies the data plane of a new earliest expiry: a route with an expiration was added.
     pub fn refresh_timers(&self) {
         self.workers.send(LISTENING, Command::RefreshTimers);
+    }
+
+    /// Makes the workers check their sockets, because the addresses or the network devices of this
+    /// machine have changed. Does not wait.
+    pub fn addresses_changed(&self) {
+        for index in 0..self.workers.count() {
+            self.workers.send(index, Command::AddressesChanged);
+        }
+    }
+
+    /// Sets the addresses for whose devices the router waits, for the general status.
+    pub fn set_awaited(&self, awaited: Vec<String>) {
+        *self.awaited.lock() = awaited;
+    }
+
+    /// Records the host name by which a face was made, for its status.
+    pub fn set_given_uri(&self, face: FaceId, uri: &FaceUri) {
+        self.shared.set_given_uri(face, uri.to_string());
     }
 
     /// The sockets of faces, if the kernel forwards.
@@ -412,6 +433,10 @@ impl Faces for DataPlane {
         }
         status::Users::default().name(&mut status);
         Some(status)
+    }
+
+    fn awaited(&self) -> Vec<String> {
+        self.awaited.lock().clone()
     }
 
     fn canonical(&self, uri: &str) -> String {

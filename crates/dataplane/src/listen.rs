@@ -117,5 +117,20 @@ impl ListenSpec {
 /// The reason for which the router does not listen; always the environment's or the configuration's
 /// fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ListenError(pub String);
+pub enum ListenError {
+    /// There is no such network device, which may come later.
+    #[error("{0}")]
+    NoDevice(String),
+    /// Another reason.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl From<OpenError> for ListenError {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::NoSuchInterface(_) => ListenError::NoDevice(error.to_string()),
+            error => ListenError::Refused(error.to_string()),
+        }
+    }
+}

@@ -72,6 +72,8 @@ struct Directory {
     by_remote: HashMap<Far, FaceId>,
     /// Octets received and sent on closed faces.
     closed_octets: [u64; 2],
+    /// The URIs with the host names by which faces were made.
+    given: HashMap<FaceId, String>,
 }
 
 /// A remote URI, and for Ethernet the device that leads there.
@@ -188,6 +190,7 @@ impl DataPlaneShared {
             return false;
         }
         directory.by_id.remove(&id);
+        directory.given.remove(&id);
         // In the same critical section, so that a reader of the directory counts each face once.
         add(&mut directory.closed_octets, port.octets());
         if let Some(remote) = unique_remote(&port_status)
@@ -252,11 +255,28 @@ impl DataPlaneShared {
             return Some(status::local_status(self.core.counters().to_local));
         }
         let port = self.port(id)?;
-        Some(describe(id, &port))
+        Some(self.describe(id, &port))
+    }
+
+    fn describe(&self, id: FaceId, port: &FaceSender) -> FaceStatus {
+        let now_ns = namely_host::clock::monotonic_ns();
+        let mut face = status::face_status(id, &port.status(), &port.link_config(), now_ns);
+        let given = self.directory.lock().given.get(&id).cloned();
+        face.details.iter_mut().for_each(|details| details.given_uri.clone_from(&given));
+        face
+    }
+
+    /// Records the host name by which a face was made.
+    pub(super) fn set_given_uri(&self, id: FaceId, uri: String) {
+        let mut directory = self.directory.lock();
+        // The face may have closed meanwhile.
+        if directory.by_id.contains_key(&id) {
+            directory.given.insert(id, uri);
+        }
     }
 
     pub(super) fn faces(&self) -> Vec<FaceStatus> {
-        let faces = self.ports().into_iter().map(|(id, port)| describe(id, &port));
+        let faces = self.ports().into_iter().map(|(id, port)| self.describe(id, &port));
         let own = [Some(self.internal_face), self.vip_face(), Some(FaceId::LOCAL)];
         faces.chain(own.into_iter().flatten().filter_map(|id| self.face(id))).collect()
     }
@@ -304,7 +324,7 @@ impl DataPlaneShared {
         port.reconfigure(config);
         // It fails only if the face ended meanwhile.
         let _ = self.core.faces().set_local_fields(id, config.local_fields);
-        let face = describe(id, &port);
+        let face = self.describe(id, &port);
         // An MTU or a flag does not change whether discoveries are sent to the face. Neighbor
         // discovery may have set that.
         if settings.persistency.is_some() {
@@ -426,10 +446,6 @@ impl DataPlaneShared {
 
 fn add(sum: &mut [u64; 2], more: [u64; 2]) {
     sum.iter_mut().zip(more).for_each(|(sum, more)| *sum = sum.wrapping_add(more));
-}
-
-fn describe(id: FaceId, port: &FaceSender) -> FaceStatus {
-    status::face_status(id, &port.status(), &port.link_config(), namely_host::clock::monotonic_ns())
 }
 
 /// Returns the remote end if only one face may lead to it.

@@ -329,6 +329,9 @@ impl Worker {
 
     fn on_up(&mut self, io: &mut Io, port: &Arc<FaceSender>) {
         let Some(ConnectingFace { spec, reply, .. }) = self.take_connecting(port) else {
+            if port.status().persistency != FacePersistency::OnDemand {
+                tracing::info!("the face to {} is up", port.remote());
+            }
             return self.report_state(port, FaceEventKind::Up);
         };
         answer(reply, self.open_face(io, port, &spec.settings, true));
@@ -387,6 +390,7 @@ impl Worker {
                 }
             }
             Command::RefreshTimers => self.is_expire_stale = true,
+            Command::AddressesChanged => io.addresses_changed(self),
             Command::Trace(traces, reply) => {
                 self.traces = traces;
                 self.is_diverted =
@@ -408,8 +412,8 @@ impl Worker {
             listener => {
                 let networks = &self.shared.options.interests_from;
                 let opened =
-                    listener.open(io, networks).ok_or_else(|| ListenError("no listener".to_owned()))?;
-                opened.map_err(|error| ListenError(error.to_string()))
+                    listener.open(io, networks).ok_or_else(|| ListenError::Refused("no listener".into()))?;
+                opened.map_err(ListenError::from)
             }
         }
     }
@@ -431,9 +435,9 @@ impl Worker {
         io: &mut Io,
         open: impl FnOnce(&mut Io) -> Result<Arc<FaceSender>, OpenError>,
     ) -> Result<FaceUri, ListenError> {
-        let port = open(io).map_err(|error| ListenError(error.to_string()))?;
+        let port = open(io).map_err(ListenError::from)?;
         let opened = self.open_face(io, &port, &FaceSettings::default(), false);
-        opened.map(|_| port.status().local).map_err(|error| ListenError(error.to_string()))
+        opened.map(|_| port.status().local).map_err(|error| ListenError::Refused(error.to_string()))
     }
 
     fn create_face(
@@ -522,7 +526,13 @@ impl Handler for Worker {
             Event::Accepted(port) => self.on_accepted(io, &port),
             Event::Up(port) => self.on_up(io, &port),
             Event::Down(port, reason) => {
-                tracing::debug!("face down: {reason}");
+                // Logged once for each change, because a face that is down reports no further
+                // failure. A device can have thousands of on-demand faces.
+                if port.status().persistency == FacePersistency::OnDemand {
+                    tracing::debug!("face down: {reason}");
+                } else {
+                    tracing::warn!("the face to {} is down: {reason}", port.remote());
+                }
                 self.report_state(&port, FaceEventKind::Down);
             }
             Event::Closed { port, reason, status } => self.on_closed(&port, reason, *status, io.now_ns()),

@@ -26,6 +26,12 @@ pub fn name_of(index: u32) -> Option<String> {
     netdevice::index_to_name(&socket, index).ok()
 }
 
+/// Returns the number of the interface with this name; `None` if there is none.
+pub fn index_of(name: &str) -> Option<u32> {
+    let socket = sockets::open(AddressFamily::INET, SocketType::DGRAM).ok()?;
+    netdevice::name_to_index(&socket, name).ok()
+}
+
 /// Returns the present interfaces, sorted by name. The list is empty if the system provides none.
 pub fn list() -> Vec<Interface> {
     let mut interfaces = list_in(Path::new("/sys/class/net"));
@@ -62,7 +68,7 @@ mod tests {
     fn the_loopback_is_up() {
         let loopback = list().into_iter().find(|interface| interface.name == "lo");
         assert_eq!(name_of(1).as_deref(), Some("lo"), "the loopback is the first device of a namespace");
-        assert_eq!(name_of(u32::MAX), None);
+        assert_eq!((name_of(u32::MAX), index_of("lo"), index_of("no-such0")), (None, Some(1), None));
         // A container may hide /sys.
         assert!(loopback.is_none_or(|interface| interface.is_loopback));
     }

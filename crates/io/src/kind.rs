@@ -85,6 +85,15 @@ pub(crate) trait Receiver<H: Handler>: Send {
         Ok(())
     }
 
+    /// The addresses or the network devices of this machine have changed. A transport whose socket
+    /// depends on them opens another one.
+    ///
+    /// # Errors
+    /// The reason for which the transport cannot send at present.
+    fn addresses_changed(&mut self, _turn: &mut ReadContext<'_, H>) -> Result<(), CloseReason> {
+        Ok(())
+    }
+
     /// Called when a permanent transport failed. Returns true if it will reconnect by itself, and
     /// is therefore down instead of closed.
     fn take_down(&mut self, _turn: &mut ReadContext<'_, H>) -> bool {
@@ -195,6 +204,12 @@ impl<H: Handler> ReadContext<'_, H> {
     /// Changes the readiness for which a descriptor is watched.
     pub(crate) fn rewatch(&self, descriptor: impl AsFd, interest: Interest) {
         sockets::rewatch(self.io.mailbox.epoll(), descriptor, self.id, interest);
+    }
+
+    /// Continues with another sender. Reports the transport as up if it was down.
+    pub(crate) fn bring_up(&mut self, sender: Box<dyn Sender<H::Packet>>) {
+        let port = self.port.clone();
+        self.io.bring_up(&port, sender);
     }
 
     /// Marks the transport as up, and reports the event.

@@ -249,6 +249,14 @@ impl<H: Handler> Faces<H> {
         self.end(port.clone(), reason);
     }
 
+    /// Makes the transports that are read here check their sockets, because the addresses or the
+    /// network devices of this machine have changed.
+    pub fn addresses_changed(&mut self, handler: &mut H) {
+        for index in 0..self.slots.len() {
+            self.serve(self.id_at(index), handler, |receiver, turn| receiver.addresses_changed(turn));
+        }
+    }
+
     /// Brings a transport up with a new sender.
     pub(crate) fn bring_up(&mut self, port: &Arc<FaceSender<H::Packet>>, sender: Box<dyn Sender<H::Packet>>) {
         let was_up = port.state() == FaceState::Up;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use namely_forwarder::FaceId;
 use namely_messages::FaceStatus;
 use namely_mgmt::{CreateFaceError, FaceSpec};
 use namely_wire::{Endpoint, FaceUri};
@@ -71,15 +72,23 @@ impl FaceMaker {
 }
 
 fn make(home: &RouterHandle, spec: FaceSpec) -> Result<FaceStatus, CreateFaceError> {
+    let given = spec.remote.clone();
     let remote = match spec.remote {
         FaceUri::Tcp(endpoint) => FaceUri::Tcp(Endpoint::Address(address(endpoint)?)),
         FaceUri::Udp(endpoint) => FaceUri::Udp(Endpoint::Address(address(endpoint)?)),
         other => other,
     };
+    let is_name = remote.address().is_some() && given.ip().is_none();
     let spec = FaceSpec { remote, ..spec };
     match &home.kernel {
         Some(kernel) => kernel.create_face(spec),
-        None => home.plane.create_face(spec),
+        None => {
+            let made = home.plane.create_face(spec)?;
+            if is_name {
+                home.plane.set_given_uri(FaceId(made.face_id), &given);
+            }
+            Ok(made)
+        }
     }
 }
 

@@ -37,7 +37,7 @@ pub struct Device {
     pub is_up: bool,
 }
 
-/// Receives notifications about changes of any device.
+/// Receives notifications about changes of any device, and of addresses if requested.
 #[derive(Debug)]
 pub struct Monitor {
     socket: OwnedFd,
@@ -50,6 +50,15 @@ impl Monitor {
     /// The system's error.
     pub fn new() -> Result<Self, Errno> {
         Ok(Monitor { socket: open(libc::RTMGRP_LINK as u32)? })
+    }
+
+    /// Makes a monitor that also receives notifications about the addresses of this machine.
+    ///
+    /// # Errors
+    /// The system's error.
+    pub fn with_addresses() -> Result<Self, Errno> {
+        let groups = libc::RTMGRP_LINK | libc::RTMGRP_IPV4_IFADDR | libc::RTMGRP_IPV6_IFADDR;
+        Ok(Monitor { socket: open(groups as u32)? })
     }
 
     /// Returns true if anything may have changed since the last call.

@@ -86,6 +86,8 @@ pub struct FaceSender<P> {
     /// The longest frame that reaches the peer in one piece, octets; 0 if it is unknown.
     path_octets: AtomicUsize,
     owner: OnceLock<Result<u32, OwnerError>>,
+    /// The inode of its datagram socket; 0 if it has none.
+    socket_inode: AtomicU64,
     state: Mutex<FaceSenderState<P>>,
 }
 
@@ -143,6 +145,7 @@ impl<P: AsRef<[u8]> + Clone> FaceSender<P> {
         let FaceSenderParts { sender, info, local, persistency, state, is_dispatched } = new;
         let mtu = AtomicUsize::new(info.mtu.unwrap_or(0));
         let path_octets = AtomicUsize::new(info.path_octets.unwrap_or(0));
+        let socket_inode = AtomicU64::new(info.socket_inode.unwrap_or(0));
         Arc::new(FaceSender {
             info,
             reader,
@@ -162,6 +165,7 @@ impl<P: AsRef<[u8]> + Clone> FaceSender<P> {
             mtu,
             path_octets,
             owner: OnceLock::new(),
+            socket_inode,
             state: Mutex::new(FaceSenderState::new(sender, local, persistency, state)),
         })
     }
@@ -374,6 +378,12 @@ impl<P: AsRef<[u8]> + Clone> FaceSender<P> {
         self.state.lock().local = local;
     }
 
+    /// Sets the inode of its new socket. Drops that the kernel counted for the former one are lost.
+    pub(crate) fn set_socket_inode(&self, inode: u64) {
+        // Relaxed: only the status reads it.
+        self.socket_inode.store(inode, Ordering::Relaxed);
+    }
+
     /// Returns its persistency.
     pub(crate) fn persistency(&self) -> FacePersistency {
         self.state.lock().persistency
@@ -418,7 +428,7 @@ impl<P: AsRef<[u8]> + Clone> FaceSender<P> {
             credentials: self.info.credentials,
             queue_octets: state.waiting().0,
             expires_ns,
-            socket_inode: self.info.socket_inode,
+            socket_inode: Some(self.socket_inode.load(Ordering::Relaxed)).filter(|inode| *inode > 0),
             counters,
         }
     }

@@ -31,6 +31,10 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 /// The number of unanswered probes after which the connection is dead.
 const KEEPALIVE_PROBES: u32 = 6;
 
+/// The time for which sent octets stay unacknowledged before the connection is dead, ms
+/// (TCP_USER_TIMEOUT, tcp(7)). The kernel's own limit is about 15 minutes.
+const USER_TIMEOUT_MS: u32 = 30_000;
+
 impl<H: Handler> Faces<H> {
     /// Listens on an address. With port 0 the system chooses a free port, which the result and
     /// [`Faces::listeners`] report.
@@ -143,6 +147,15 @@ pub(crate) fn prepare(socket: impl AsFd) {
     let _ = sockopt::set_tcp_keepidle(socket, KEEPALIVE_IDLE);
     let _ = sockopt::set_tcp_keepintvl(socket, KEEPALIVE_INTERVAL);
     let _ = sockopt::set_tcp_keepcnt(socket, KEEPALIVE_PROBES);
+    let _ = sockopt::set_tcp_user_timeout(socket, USER_TIMEOUT_MS);
+}
+
+/// Returns false if this machine no longer has the address. A connection from it is lost, and the
+/// kernel would report that only after the timeout above.
+fn has_address(local: SocketAddr) -> bool {
+    let Ok(probe) = sockets::open(sockets::family_of(&local), SocketType::DGRAM) else { return true };
+    let any_port = SocketAddr::new(local.ip(), 0);
+    rustix::net::bind(&probe, &any_port) != Err(Errno::ADDRNOTAVAIL)
 }
 
 struct TcpAcceptor {
@@ -239,6 +252,23 @@ impl<H: Handler> Receiver<H> for Connection {
             Err(_) => self.reconnect.rest(turn),
         }
         Ok(())
+    }
+
+    /// Ends a permanent connection from an address that this machine has no more. Connects at once
+    /// if the connection is down.
+    fn addresses_changed(&mut self, turn: &mut ReadContext<'_, H>) -> Result<(), CloseReason> {
+        if turn.port.persistency() != FacePersistency::Permanent {
+            return Ok(());
+        }
+        let Some(socket) = &self.socket else {
+            self.reconnect = Reconnect::default();
+            turn.set_timer(Some(turn.now_ns()));
+            return Ok(());
+        };
+        match sockets::local_address(socket) {
+            Ok(local) if !has_address(local) => Err(CloseReason::System(Errno::ADDRNOTAVAIL)),
+            _ => Ok(()),
+        }
     }
 
     fn take_down(&mut self, turn: &mut ReadContext<'_, H>) -> bool {

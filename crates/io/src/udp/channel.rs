@@ -20,7 +20,7 @@ use rustix::net::{SocketType, sockopt};
 
 use super::datagrams;
 use super::identity::uri;
-use super::peer;
+use super::peer::{self, PeerLink};
 use super::peers::Peers;
 use crate::buffer::Buffer;
 use crate::error::OpenError;
@@ -148,8 +148,8 @@ impl<P: Buffer> Channel<P> {
         };
         let options = *turn.options();
         let opened = peer::connect(&peer, Some(self.address), true, &options).and_then(|socket| {
-            let peers = Some(self.peers.clone());
-            peer::transport(socket, peer, peers, FacePersistency::OnDemand, &options)
+            let link = PeerLink { peer, bound: Some(self.address), peers: Some(self.peers.clone()) };
+            peer::transport(socket, link, FacePersistency::OnDemand, &options)
         });
         match opened {
             Ok(new) => turn.adopt(new, admission, Some(datagram), |port| {

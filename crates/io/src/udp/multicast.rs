@@ -18,13 +18,14 @@ use super::identity::{inode, uri};
 use super::peer::DatagramSender;
 use crate::error::{CloseReason, OpenError};
 use crate::faces::{Faces, Handler};
+use crate::interfaces;
 use crate::kind::{NewTransport, ReadContext, Receiver};
 use crate::labels::received;
-use crate::options::MulticastOptions;
+use crate::options::{IoOptions, MulticastOptions};
 use crate::port::FaceSender;
 use crate::queue::FrameQueue;
 use crate::sender::{FlushProgress, FlushReport, Sender};
-use crate::sockets;
+use crate::sockets::{self, Interest};
 use crate::status::{Carrier, FaceState, LinkInfo, RemoteKind};
 
 impl<H: Handler> Faces<H> {
@@ -40,20 +41,7 @@ impl<H: Handler> Faces<H> {
         if !options.group.ip().is_multicast() {
             return Err(OpenError::BadAddress(format!("{} is no multicast address", options.group.ip())));
         }
-        let doing = format!("joining {} on {}", options.group, options.interface);
-        // Two sockets are used, because a socket that is connected to the group receives nothing
-        // from its members.
-        let sender = sockets::open(sockets::family_of(&options.group), SocketType::DGRAM)?;
-        let index = rustix::net::netdevice::name_to_index(&sender, &options.interface)
-            .map_err(|_| OpenError::NoSuchInterface(options.interface.clone()))?;
-        let group = on_interface(options.group, index);
-        let receiver = receiver(&group, index).map_err(OpenError::std(doing.clone()))?;
-        let own = prepare_sender(&sender, &group, index, options.same_host)
-            .map_err(OpenError::std(doing.clone()))?;
-        let (send_octets, receive_octets) =
-            (self.options().send_buffer_octets, self.options().datagram_receive_buffer_octets);
-        sockets::set_buffers(&sender, send_octets, 0);
-        sockets::set_buffers(&receiver, 0, receive_octets);
+        let GroupSockets { receiver, sender, own, index } = GroupSockets::open(options, self.options())?;
         let info = LinkInfo {
             remote: uri(options.group),
             reach: RemoteKind::Group,
@@ -70,13 +58,44 @@ impl<H: Handler> Faces<H> {
             },
         };
         self.add_transport(NewTransport {
-            receiver: Box::new(GroupReceiver { socket: receiver, own }),
+            receiver: Box::new(GroupReceiver {
+                socket: Some(receiver),
+                own,
+                index,
+                options: options.clone(),
+            }),
             sender: Box::new(GroupSender(DatagramSender::to_group(Arc::new(sender)))),
             info,
             local: FaceUri::Device(options.interface.clone()),
             persistency: FacePersistency::Permanent,
             state: FaceState::Up,
         })
+    }
+}
+
+/// The sockets of a group on an interface. There are two, because a socket that is connected to the
+/// group receives nothing from its members.
+struct GroupSockets {
+    receiver: OwnedFd,
+    sender: OwnedFd,
+    /// The address of the sender.
+    own: SocketAddr,
+    /// The number of the interface.
+    index: u32,
+}
+
+impl GroupSockets {
+    fn open(options: &MulticastOptions, io: &IoOptions) -> Result<Self, OpenError> {
+        let doing = format!("joining {} on {}", options.group, options.interface);
+        let sender = sockets::open(sockets::family_of(&options.group), SocketType::DGRAM)?;
+        let index = rustix::net::netdevice::name_to_index(&sender, &options.interface)
+            .map_err(|_| OpenError::NoSuchInterface(options.interface.clone()))?;
+        let group = on_interface(options.group, index);
+        let receiver = receiver(&group, index).map_err(OpenError::std(doing.clone()))?;
+        let own = prepare_sender(&sender, &group, index, options.same_host).map_err(OpenError::std(doing))?;
+        sockets::set_buffers(&sender, io.send_buffer_octets, 0);
+        sockets::set_buffers(&receiver, 0, io.datagram_receive_buffer_octets);
+        Ok(GroupSockets { receiver, sender, own, index })
     }
 }
 
@@ -165,21 +184,26 @@ fn prepare_sender(
 
 /// The receiving half of a group.
 struct GroupReceiver {
-    socket: OwnedFd,
+    /// `None` while the interface is absent.
+    socket: Option<OwnedFd>,
     /// The source address of this end.
     own: SocketAddr,
+    /// The number of the interface, which changes when the device is removed and added again.
+    index: u32,
+    options: MulticastOptions,
 }
 
 impl<H: Handler> Receiver<H> for GroupReceiver {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.socket.as_fd())
+        self.socket.as_ref().map(OwnedFd::as_fd)
     }
 
     /// Reads the datagrams of one turn. Datagrams that this transport sent are skipped.
     fn read(&mut self, turn: &mut ReadContext<'_, H>, scratch: &mut [u8]) -> Result<(), CloseReason> {
+        let Some(socket) = &self.socket else { return Ok(()) };
         let mut count = 0;
         while count < turn.options().read_datagrams_per_turn {
-            match mmsg::receive(&self.socket, datagrams::room(scratch), true) {
+            match mmsg::receive(socket, datagrams::room(scratch), true) {
                 Ok(received) => {
                     for (range, from) in received.datagrams() {
                         count += 1;
@@ -201,6 +225,48 @@ impl<H: Handler> Receiver<H> for GroupReceiver {
             }
         }
         Ok(())
+    }
+
+    /// Joins the group again if the interface has another number, or this host another address.
+    fn addresses_changed(&mut self, turn: &mut ReadContext<'_, H>) -> Result<(), CloseReason> {
+        let is_down = self.socket.is_none();
+        let GroupSockets { receiver, sender, own, index } =
+            match GroupSockets::open(&self.options, turn.options()) {
+                Ok(opened) => opened,
+                Err(_) if is_down => return Ok(()),
+                // The interface is there and has lost its address, or the system lacks memory.
+                Err(_) if interfaces::index_of(&self.options.interface) == Some(self.index) => return Ok(()),
+                Err(error) => return Err(reason(&error)),
+            };
+        if !is_down && (index, own.ip()) == (self.index, self.own.ip()) {
+            return Ok(());
+        }
+        tracing::info!(
+            interface = self.options.interface,
+            "the group {} is joined again",
+            self.options.group
+        );
+        if let Some(inode) = inode(&receiver) {
+            turn.port.set_socket_inode(inode);
+        }
+        turn.watch(&receiver, Interest::Read);
+        (self.socket, self.own, self.index) = (Some(receiver), own, index);
+        turn.bring_up(Box::new(GroupSender(DatagramSender::to_group(Arc::new(sender)))));
+        Ok(())
+    }
+
+    /// The device is gone. The next change of devices may bring it back.
+    fn take_down(&mut self, _: &mut ReadContext<'_, H>) -> bool {
+        self.socket = None;
+        true
+    }
+}
+
+/// Returns the reason for which a group is down after its sockets could not be opened.
+fn reason(error: &OpenError) -> CloseReason {
+    match error {
+        OpenError::System { errno, .. } => CloseReason::System(*errno),
+        _ => CloseReason::DeviceGone,
     }
 }
 

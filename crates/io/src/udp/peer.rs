@@ -16,13 +16,14 @@ use super::identity::{inode, uri};
 use super::peers::Peers;
 use crate::error::{CloseReason, OpenError};
 use crate::faces::{Faces, Handler};
+use crate::interfaces;
 use crate::kind::{NewTransport, ReadContext, Receiver};
 use crate::labels::sent;
 use crate::options::IoOptions;
 use crate::port::FaceSender;
 use crate::queue::FrameQueue;
 use crate::sender::{FlushProgress, FlushReport, Sender};
-use crate::sockets;
+use crate::sockets::{self, Interest};
 use crate::status::{Carrier, FaceState, LinkInfo, RemoteKind};
 
 impl<H: Handler> Faces<H> {
@@ -44,10 +45,14 @@ impl<H: Handler> Faces<H> {
         let local = local.or(channel.as_ref().map(|(address, _)| *address));
         let socket = connect(&peer, local, channel.is_some(), self.options())?;
         let peers = channel.map(|(_, peers)| peers);
-        let new = transport(socket, peer, peers.clone(), persistency, self.options())?;
+        let link = PeerLink { peer, bound: local, peers: peers.clone() };
+        let new = transport(socket, link, persistency, self.options())?;
         let port = self.add_transport(new)?;
         if let Some(peers) = peers {
             peers.insert(peer, &port);
+        }
+        if persistency != FacePersistency::OnDemand {
+            self.set_face_timer(&port, self.now_ns().saturating_add(SILENCE_NS));
         }
         Ok(port)
     }
@@ -65,14 +70,23 @@ fn suits(channel: &SocketAddr, peer: &SocketAddr, local: Option<SocketAddr>) -> 
     }
 }
 
+/// The ends of a transport, with which its socket is opened again.
+pub(super) struct PeerLink<P> {
+    pub(super) peer: SocketAddr,
+    /// The address to bind, if it is not up to the system.
+    pub(super) bound: Option<SocketAddr>,
+    /// The peers of the channel to which this peer belongs, if any. Its sockets share a port.
+    pub(super) peers: Option<Arc<Peers<P>>>,
+}
+
 /// Makes a transport of a connected socket.
-pub(crate) fn transport<H: Handler>(
+pub(super) fn transport<H: Handler>(
     socket: OwnedFd,
-    peer: SocketAddr,
-    peers: Option<Arc<Peers<H::Packet>>>,
+    link: PeerLink<H::Packet>,
     persistency: FacePersistency,
     options: &IoOptions,
 ) -> Result<NewTransport<H>, OpenError> {
+    let peer = link.peer;
     let local = sockets::local_address(&socket).map_err(OpenError::system("reading a socket's address"))?;
     let info = LinkInfo {
         remote: uri(peer),
@@ -90,7 +104,11 @@ pub(crate) fn transport<H: Handler>(
     };
     let socket = Arc::new(socket);
     let sender = Box::new(DatagramSender::to_peer(socket.clone()));
-    let receiver = Box::new(PeerReceiver { socket, peer, peers });
+    // A face that a peer made is closed when it is idle, and the peer makes another one.
+    let scope = scope_of(&peer).filter(|_| persistency != FacePersistency::OnDemand);
+    let device = scope.and_then(interfaces::name_of);
+    let (peer_now, socket) = (peer, Some(socket));
+    let receiver = Box::new(PeerReceiver { socket, link, peer_now, device, answers: 0 });
     Ok(NewTransport { receiver, sender, info, local: uri(local), persistency, state: FaceState::Up })
 }
 
@@ -138,23 +156,101 @@ pub fn send_beside(local: SocketAddr, peer: SocketAddr, datagrams: &[Vec<u8>]) -
     Ok(())
 }
 
+/// Time without an arrival after which a face checks the address from which it sends, ns.
+const SILENCE_NS: u64 = 30_000_000_000;
+
+/// Returns the number of the interface of an address, which a link-local address has.
+fn scope_of(peer: &SocketAddr) -> Option<u32> {
+    match peer {
+        SocketAddr::V6(peer) => Some(peer.scope_id()).filter(|scope| *scope != 0),
+        SocketAddr::V4(_) => None,
+    }
+}
+
 /// The receiving half of a transport to one peer.
 struct PeerReceiver<P> {
-    socket: Arc<OwnedFd>,
-    peer: SocketAddr,
-    /// The peers of the channel to which this peer belongs, if any.
-    peers: Option<Arc<Peers<P>>>,
+    /// `None` while no address of this machine reaches the peer.
+    socket: Option<Arc<OwnedFd>>,
+    link: PeerLink<P>,
+    /// The peer's address with the present number of its interface.
+    peer_now: SocketAddr,
+    /// The name of the interface of a link-local address, whose number changes when the device is
+    /// removed and added again.
+    device: Option<String>,
+    /// The value of [`FaceSender::answers`] at the last check.
+    answers: u64,
+}
+
+impl<P: AsRef<[u8]> + Clone> PeerReceiver<P> {
+    /// Opens another socket if the present one sends from an address that the system would not
+    /// choose now: the address of a connected socket does not follow a change of this machine's
+    /// addresses. A face that a peer made ends instead, when it is idle.
+    fn follow_addresses<H: Handler<Packet = P>>(
+        &mut self,
+        turn: &mut ReadContext<'_, H>,
+    ) -> Result<(), CloseReason> {
+        if turn.port.persistency() == FacePersistency::OnDemand {
+            return Ok(());
+        }
+        if let (SocketAddr::V6(peer), Some(device)) = (&mut self.peer_now, &self.device)
+            && let Some(index) = interfaces::index_of(device)
+        {
+            peer.set_scope_id(index);
+        }
+        let is_shared = self.link.peers.is_some();
+        let opened = connect(&self.peer_now, self.link.bound, is_shared, turn.options());
+        let local = |socket: &OwnedFd| {
+            sockets::local_address(socket).map(|local| (local.ip(), scope_of(&local))).ok()
+        };
+        match opened {
+            Ok(socket) if self.socket.as_deref().and_then(local) == local(&socket) => Ok(()),
+            Ok(socket) => {
+                self.replace(socket, turn);
+                Ok(())
+            }
+            // Only a permanent face may be down.
+            Err(OpenError::System { errno, .. }) if turn.port.persistency() == FacePersistency::Permanent => {
+                if self.socket.is_some() {
+                    Err(CloseReason::System(errno))
+                } else {
+                    Ok(())
+                }
+            }
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Continues on another socket.
+    fn replace<H: Handler<Packet = P>>(&mut self, socket: OwnedFd, turn: &mut ReadContext<'_, H>) {
+        if let Ok(local) = sockets::local_address(&socket) {
+            tracing::info!(remote = %turn.port.remote(), "the face sends from {} now", local.ip());
+            turn.port.set_local(uri(local));
+        }
+        if let Some(inode) = inode(&socket) {
+            turn.port.set_socket_inode(inode);
+        }
+        if let Some(octets) = udp::path_octets(&socket) {
+            turn.port.follow_path(octets);
+        }
+        let socket = Arc::new(socket);
+        turn.watch(&socket, Interest::Read);
+        let sender = Box::new(DatagramSender::to_peer(socket.clone()));
+        // The last reference to the former socket closes it, and ends its watch.
+        self.socket = Some(socket);
+        turn.bring_up(sender);
+    }
 }
 
 impl<H: Handler> Receiver<H> for PeerReceiver<H::Packet> {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.socket.as_fd())
+        self.socket.as_ref().map(|socket| socket.as_fd())
     }
 
     fn read(&mut self, turn: &mut ReadContext<'_, H>, scratch: &mut [u8]) -> Result<(), CloseReason> {
+        let Some(socket) = &self.socket else { return Ok(()) };
         let mut count = 0;
         while count < turn.options().read_datagrams_per_turn {
-            match mmsg::receive(&*self.socket, datagrams::room(scratch), false) {
+            match mmsg::receive(&**socket, datagrams::room(scratch), false) {
                 Ok(received) => {
                     for (range, _) in received.datagrams() {
                         count += 1;
@@ -177,7 +273,7 @@ impl<H: Handler> Receiver<H> for PeerReceiver<H::Packet> {
                 // A router on the path reported that a datagram was too long for the next link.
                 Err(Errno::MSGSIZE) => {
                     count += 1;
-                    if let Some(octets) = udp::path_octets(&*self.socket) {
+                    if let Some(octets) = udp::path_octets(&**socket) {
                         turn.port.follow_path(octets);
                     }
                 }
@@ -194,17 +290,36 @@ impl<H: Handler> Receiver<H> for PeerReceiver<H::Packet> {
         Ok(())
     }
 
-    /// Ends an on-demand transport that was idle for its timeout.
+    /// Ends an on-demand transport that was idle for its timeout. Checks the address of another one
+    /// that receives nothing although it sends, or that is down.
     fn on_timer(&mut self, turn: &mut ReadContext<'_, H>) -> Result<(), CloseReason> {
-        turn.end_if_idle()
+        if turn.port.persistency() == FacePersistency::OnDemand {
+            return turn.end_if_idle();
+        }
+        turn.set_timer(Some(turn.now_ns().saturating_add(SILENCE_NS)));
+        let answers = turn.port.answers();
+        let has_sent = answers != std::mem::replace(&mut self.answers, answers);
+        let is_silent = turn.now_ns().saturating_sub(turn.port.active_ns()) >= SILENCE_NS;
+        if self.socket.is_none() || (has_sent && is_silent) { self.follow_addresses(turn) } else { Ok(()) }
+    }
+
+    fn addresses_changed(&mut self, turn: &mut ReadContext<'_, H>) -> Result<(), CloseReason> {
+        self.follow_addresses(turn)
+    }
+
+    /// No address of this machine reaches the peer. The next change of addresses may bring one.
+    fn take_down(&mut self, turn: &mut ReadContext<'_, H>) -> bool {
+        self.socket = None;
+        turn.set_timer(Some(turn.now_ns().saturating_add(SILENCE_NS)));
+        true
     }
 }
 
 impl<P> Drop for PeerReceiver<P> {
     fn drop(&mut self) {
-        if let Some(peers) = &self.peers {
+        if let Some(peers) = &self.link.peers {
             // The next datagram of the peer then makes a new face.
-            peers.remove(&self.peer);
+            peers.remove(&self.link.peer);
         }
     }
 }
