@@ -6,6 +6,7 @@ use namely_dataplane::{Core, DataPlane};
 use namely_forwarder::FaceId;
 use namely_mgmt::Control;
 
+use crate::awaited::Awaited;
 use crate::config::Config;
 use crate::kernel::Kernel;
 
@@ -16,6 +17,8 @@ pub(crate) struct RouterHandle {
     pub(crate) core: Arc<Core>,
     /// The kernel's forwarder, if the kernel forwards packets.
     pub(crate) kernel: Option<Arc<Kernel>>,
+    /// The addresses of the configuration for whose devices the router waits.
+    pub(crate) awaited: Arc<Awaited>,
 }
 
 impl RouterHandle {

@@ -5,6 +5,7 @@
 
 mod accepted_commands;
 mod args;
+mod awaited;
 pub mod config;
 mod control;
 mod discovery;

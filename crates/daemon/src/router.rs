@@ -15,6 +15,7 @@ use namely_transport::memif_beside;
 use namely_wire::{FaceUri, MacAddress};
 
 use crate::accepted_commands::AcceptedCommandsFile;
+use crate::awaited::AwaitedTarget;
 use crate::config::{Config, default_listeners, default_socket};
 use crate::control::{ControlThread, Order, OrderSender, Reload, management};
 use crate::disk::Disk;
@@ -25,7 +26,7 @@ use crate::key::RouterKey;
 use crate::services::{self, Services, StartContext};
 use crate::systemd::ActivationSocket;
 use crate::threads::start_beside;
-use namely_dataplane::{Core, DataPlane, DataPlaneOptions, ListenSpec, MulticastOptions, spill};
+use namely_dataplane::{Core, DataPlane, DataPlaneOptions, ListenError, ListenSpec, MulticastOptions, spill};
 
 /// Time from SIGTERM to the end of the router.
 ///
@@ -108,7 +109,7 @@ impl Router {
         let mut router = Router {
             orders: orders.clone(),
             control: None,
-            home: RouterHandle { plane, core, kernel },
+            home: RouterHandle { plane, core, kernel, awaited: Arc::default() },
             disk,
             services,
             listening: Vec::new(),
@@ -327,14 +328,9 @@ fn listen(
         listening.push(plane.listen(spec).map_err(|error| cannot_listen(error.to_string()))?);
     }
     let given = listening.clone();
-    let of_kernel = |name: &str, kernel: &Kernel, group: MacAddress| {
-        let face = kernel.listen_on(name, group);
-        face.map(|_| FaceUri::Device(name.to_owned()))
-            .map_err(|error| cannot_listen(format!("listening on dev://{name}: {error}")))
-    };
     for uri in config.faces.listen.iter().filter(|uri| !given.contains(uri)) {
         if let (FaceUri::Device(name), Some(kernel)) = (uri, kernel) {
-            listening.push(of_kernel(name, kernel, DEFAULT_GROUP)?);
+            listening.push(listen_in_kernel(name, kernel, DEFAULT_GROUP)?);
             continue;
         }
         let spec = listen_spec(uri, config)?;
@@ -344,27 +340,49 @@ fn listen(
             Err(error) if is_dispensable(uri, config) => {
                 tracing::warn!("{error}: this router continues with its local sockets");
             }
+            Err(ListenError::NoDevice(why)) => {
+                if let FaceUri::Device(name) = uri {
+                    home.awaited.add(plane, AwaitedTarget::Device(name.clone()), why);
+                }
+            }
             Err(error) => return Err(cannot_listen(error.to_string())),
         }
     }
+    join_groups(config, home, &mut listening)?;
+    Ok(listening)
+}
+
+/// Listens on a device by the kernel's forwarder.
+fn listen_in_kernel(name: &str, kernel: &Kernel, group: MacAddress) -> Result<FaceUri, Failure> {
+    let face = kernel.listen_on(name, group);
+    face.map(|_| FaceUri::Device(name.to_owned()))
+        .map_err(|error| cannot_listen(format!("listening on dev://{name}: {error}")))
+}
+
+/// Makes the faces of the configured groups, except those that wait for their device.
+fn join_groups(config: &Config, home: &RouterHandle, listening: &mut Vec<FaceUri>) -> Result<(), Failure> {
+    let RouterHandle { plane, kernel, .. } = home;
     for group in &config.faces.multicast {
         let interface = group.interface.clone();
         if let (FaceUri::Ether(group), Some(kernel)) = (&group.group, kernel) {
-            listening.push(of_kernel(&interface, kernel, *group)?);
+            listening.push(listen_in_kernel(&interface, kernel, *group)?);
             continue;
         }
-        let spec = match (&group.group, group.group.address()) {
-            (FaceUri::Ether(group), _) => ListenSpec::EthernetGroup { interface, group: *group },
+        let target = match (&group.group, group.group.address()) {
+            (FaceUri::Ether(group), _) => AwaitedTarget::EthernetGroup { interface, group: *group },
             (_, Some(address)) => {
                 let same_host = group.same_host;
-                ListenSpec::Multicast(MulticastOptions { group: address, interface, same_host })
+                AwaitedTarget::Group(MulticastOptions { group: address, interface, same_host })
             }
             _ => continue,
         };
-        plane.listen(spec).map_err(|error| cannot_listen(error.to_string()))?;
-        listening.push(FaceUri::Device(group.interface.clone()));
+        match plane.listen(target.spec()) {
+            Ok(_) => listening.push(FaceUri::Device(group.interface.clone())),
+            Err(ListenError::NoDevice(why)) => home.awaited.add(plane, target, why),
+            Err(error) => return Err(cannot_listen(error.to_string())),
+        }
     }
-    Ok(listening)
+    Ok(())
 }
 
 /// Returns true if the router starts without listening on `uri`: a port or shared memory from the

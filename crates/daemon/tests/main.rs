@@ -14,9 +14,12 @@ mod common;
 mod datasets;
 mod disk;
 mod fake;
+mod late_devices;
 mod learning;
 mod lifecycle;
 mod metrics;
+#[path = "../../io/tests/support/namespace.rs"]
+mod namespace;
 mod neighbours;
 mod plane;
 mod privileges;

@@ -71,6 +71,24 @@ impl FaceMaker {
     }
 }
 
+impl FaceMaker {
+    /// Looks up a host on another thread and passes the result to `done`. Returns false if too many
+    /// faces are being made.
+    pub(crate) fn look_up(
+        &self,
+        endpoint: Endpoint,
+        done: impl FnOnce(Result<Vec<SocketAddr>, String>) + Send + 'static,
+    ) -> bool {
+        let Some(permit) = self.permits.acquire() else { return false };
+        let work = move || {
+            let found = namely_host::lookup(&endpoint).map_err(|error| error.to_string());
+            drop(permit);
+            done(found);
+        };
+        thread::Builder::new().name("namely-lookup".into()).spawn(work).is_ok()
+    }
+}
+
 fn make(home: &RouterHandle, spec: FaceSpec) -> Result<FaceStatus, CreateFaceError> {
     let given = spec.remote.clone();
     let remote = match spec.remote {

@@ -161,6 +161,11 @@ impl ControlThread {
             let (sender, asker) = (sender.clone(), FaceRequester::Neighbour(key.to_owned()));
             maker.make(home, spec, move |made| sender.send(Order::Made(asker, Box::new(made))))
         });
+        let control = self.home.control();
+        let names_ns = self.neighbours.check_names(now_ns, control, &mut |key, endpoint| {
+            let (sender, key) = (sender.clone(), key.to_owned());
+            maker.look_up(endpoint, move |found| sender.send(Order::LookedUp(key, found)))
+        });
         let services_ns = self.services.iter().filter_map(|service| service.tick(home, now())).min();
         let (have_gone, states_ns) = self.management.forget_states(now_ns);
         if have_gone {
@@ -177,6 +182,7 @@ impl ControlThread {
         next_ns
             .into_iter()
             .chain(leftovers_ns)
+            .chain(names_ns)
             .chain(states_ns)
             .chain(services_ns)
             .min()
@@ -276,6 +282,9 @@ impl ControlThread {
                     let mut replies = Vec::new();
                     self.management.face_made(ticket, *made, &mut replies);
                     self.reply(replies);
+                }
+                Order::LookedUp(key, found) => {
+                    self.neighbours.looked_up(&key, found, self.home.control());
                 }
                 Order::Made(FaceRequester::Neighbour(key), made) => {
                     self.neighbours.made(&key, *made, self.home.control(), now().ns);

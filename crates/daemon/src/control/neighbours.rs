@@ -6,11 +6,12 @@
 //! itself.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 
 use namely_forwarder::{Charge, FaceId};
-use namely_messages::{FacePersistency, FaceStatus, Route, RouteOrigin, route_flags};
+use namely_messages::{FacePersistency, FaceState, FaceStatus, Route, RouteOrigin, route_flags};
 use namely_mgmt::{Control, CreateFaceError, FaceSettings, FaceSpec, UpdateFaceError};
-use namely_wire::{FaceUri, Name};
+use namely_wire::{Endpoint, FaceUri, Name};
 
 use crate::config::{Config, StaticFace};
 
@@ -19,6 +20,10 @@ const RETRY_NS_MIN: u64 = 1_000_000_000;
 
 /// Longest delay between attempts, ns.
 const RETRY_NS_MAX: u64 = 60_000_000_000;
+
+/// Interval at which the name of a host is looked up again while its face is down or receives
+/// nothing, ns.
+const LOOKUP_NS: u64 = 30_000_000_000;
 
 /// The configured neighbors, by the text of their remote URI.
 #[derive(Debug, Default)]
@@ -34,6 +39,10 @@ struct Entry {
     face: FaceProgress,
     /// Failed attempts since the last success.
     failures: u32,
+    /// The time at which the face is checked next, if its remote is a host name, ns.
+    check_ns: u64,
+    /// The octets that the face had received at the last check.
+    in_octets: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,6 +125,54 @@ impl Neighbours {
         next_ns
     }
 
+    /// Looks up the names of hosts whose faces are down or receive nothing. `look_up` is called with
+    /// the key for the result and the host. Returns the time of the next call.
+    pub(crate) fn check_names(
+        &mut self,
+        now_ns: u64,
+        control: Control<'_>,
+        look_up: &mut dyn FnMut(&str, Endpoint) -> bool,
+    ) -> Option<u64> {
+        let mut next_ns = None;
+        for (key, entry) in &mut self.entries {
+            let FaceProgress::Made { face_id } = entry.face else { continue };
+            let Some(host) = host_of(&entry.wanted.remote) else { continue };
+            if entry.check_ns <= now_ns {
+                entry.check_ns = now_ns.saturating_add(LOOKUP_NS);
+                if entry.is_silent(face_id, control) {
+                    // Without a thread for it, the next check looks the name up.
+                    look_up(key, host.clone());
+                }
+            }
+            next_ns = Some(next_ns.map_or(entry.check_ns, |next: u64| next.min(entry.check_ns)));
+        }
+        next_ns
+    }
+
+    /// Handles the result of looking up the host of `key`. If the host has other addresses than
+    /// that of the face, the face is destroyed, and another one is made.
+    pub(crate) fn looked_up(
+        &mut self,
+        key: &str,
+        found: Result<Vec<SocketAddr>, String>,
+        control: Control<'_>,
+    ) {
+        let Some(Entry { face: FaceProgress::Made { face_id }, .. }) = self.entries.get(key) else { return };
+        let addresses = match found {
+            Ok(addresses) => addresses,
+            Err(why) => return tracing::debug!("face {face_id} keeps its address: {why}"),
+        };
+        let face = control.faces.face(FaceId(*face_id));
+        let present = face.and_then(|face| face.uri.parse().ok()).and_then(|uri: FaceUri| uri.address());
+        if let Some(present) = present
+            && !addresses.contains(&present)
+        {
+            tracing::info!("{key} has another address than {present}: face {face_id} is made anew");
+            // It is not an error if the face is closed already.
+            control.faces.destroy_face(FaceId(*face_id)).ok();
+        }
+    }
+
     /// Handles the result of making the face of `key`.
     pub(crate) fn made(
         &mut self,
@@ -166,6 +223,14 @@ fn wanted(config: &Config) -> BTreeMap<String, FaceTarget> {
     wanted
 }
 
+/// The host of a remote URI, if it is a name.
+fn host_of(remote: &FaceUri) -> Option<&Endpoint> {
+    match remote {
+        FaceUri::Tcp(endpoint) | FaceUri::Udp(endpoint) => Some(endpoint).filter(|host| host.ip().is_none()),
+        _ => None,
+    }
+}
+
 fn settings(face: &StaticFace) -> FaceSettings {
     FaceSettings {
         persistency: Some(face.persistency),
@@ -184,7 +249,14 @@ impl FaceTarget {
 
 impl Entry {
     fn new(wanted: FaceTarget, now_ns: u64) -> Self {
-        Entry { wanted, face: FaceProgress::Due { at_ns: now_ns }, failures: 0 }
+        Entry { wanted, face: FaceProgress::Due { at_ns: now_ns }, failures: 0, check_ns: 0, in_octets: 0 }
+    }
+
+    /// Returns true if the face is down, or has received nothing since the last check.
+    fn is_silent(&mut self, face_id: u64, control: Control<'_>) -> bool {
+        let Some(face) = control.faces.face(FaceId(face_id)) else { return false };
+        let received = std::mem::replace(&mut self.in_octets, face.in_octets);
+        face.in_octets == received || face.state().is_some_and(|state| state != FaceState::Up)
     }
 
     /// Schedules the next attempt and returns its time.
@@ -209,6 +281,7 @@ impl Entry {
                 tracing::info!("face {face_id} to {key}");
                 self.failures = 0;
                 self.face = FaceProgress::Made { face_id };
+                (self.check_ns, self.in_octets) = (now_ns.saturating_add(LOOKUP_NS), 0);
                 for (prefix, route) in &self.wanted.routes {
                     register(prefix, *route, face_id, control, now_ns);
                 }
@@ -262,5 +335,101 @@ fn register(prefix: &Name, wanted: RouteTarget, face_id: u64, control: Control<'
     match control.tables.rib_register(Charge::Router, prefix.as_name(), &route, now_ns) {
         Ok(()) => tracing::info!("route {prefix} to face {face_id}, cost {}", wanted.cost),
         Err(error) => tracing::warn!("no route {prefix} to face {face_id}: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::{Cell, RefCell};
+    use std::path::Path;
+
+    use namely_dataplane::Core;
+    use namely_messages::Counter;
+    use namely_mgmt::Faces;
+
+    use super::*;
+
+    /// A router with one face.
+    struct OneFace {
+        status: RefCell<FaceStatus>,
+        destroyed: Cell<u32>,
+    }
+
+    impl Faces for OneFace {
+        fn faces(&self) -> Vec<FaceStatus> {
+            vec![self.status.borrow().clone()]
+        }
+
+        fn count(&self) -> usize {
+            1
+        }
+
+        fn face(&self, _: FaceId) -> Option<FaceStatus> {
+            Some(self.status.borrow().clone())
+        }
+
+        fn update_face(&self, _: FaceId, _: &FaceSettings) -> Result<FaceStatus, UpdateFaceError> {
+            Err(UpdateFaceError::NoSuchFace)
+        }
+
+        fn destroy_face(&self, _: FaceId) -> Result<(), UpdateFaceError> {
+            self.destroyed.set(self.destroyed.get() + 1);
+            Ok(())
+        }
+
+        fn channels(&self) -> Vec<FaceUri> {
+            Vec::new()
+        }
+
+        fn counters(&self) -> Vec<Counter> {
+            Vec::new()
+        }
+    }
+
+    #[test]
+    fn a_host_that_moved_gets_another_face() {
+        let key = "udp://router.example:6363";
+        let config = Config::parse(&format!("[[face]]\nremote = \"{key}\"\n"), Path::new("x.toml")).unwrap();
+        let core: Core = config.forwarder(0).unwrap();
+        let uri = "udp4://192.0.2.1:6363".to_owned();
+        let status = FaceStatus { face_id: 300, uri, ..FaceStatus::default() };
+        let faces = OneFace { status: RefCell::new(status.clone()), destroyed: Cell::new(0) };
+        let (neighbors, disk, vip, traces) = (None, None, None, None);
+        let control = Control { faces: &faces, tables: &core, neighbors, disk, vip, traces };
+        let mut neighbours = Neighbours::default();
+        neighbours.configure(&config, control, 0);
+        let mut made = 0;
+        let mut tick = |neighbours: &mut Neighbours, now_ns| {
+            neighbours.tick(now_ns, &mut |_, _| {
+                made += 1;
+                true
+            });
+            made
+        };
+        assert_eq!(tick(&mut neighbours, 0), 1);
+        neighbours.made(key, Ok(status), control, 0);
+
+        let mut hosts = Vec::new();
+        let mut check = |neighbours: &mut Neighbours, now_ns| {
+            neighbours.check_names(now_ns, control, &mut |_, host| {
+                hosts.push(host.to_string());
+                true
+            });
+            hosts.len()
+        };
+        assert_eq!(check(&mut neighbours, LOOKUP_NS - 1), 0);
+        assert_eq!(check(&mut neighbours, LOOKUP_NS), 1, "it has received nothing");
+        faces.status.borrow_mut().in_octets = 5;
+        assert_eq!(check(&mut neighbours, 2 * LOOKUP_NS), 1, "it is alive");
+        assert_eq!(check(&mut neighbours, 3 * LOOKUP_NS), 2, "and silent again");
+
+        let address = |text: &str| vec![text.parse().unwrap()];
+        neighbours.looked_up(key, Err("no name server".into()), control);
+        neighbours.looked_up(key, Ok(address("192.0.2.1:6363")), control);
+        assert_eq!(faces.destroyed.get(), 0);
+        neighbours.looked_up(key, Ok(address("192.0.2.2:6363")), control);
+        assert_eq!(faces.destroyed.get(), 1);
+        neighbours.face_closed(300, 3 * LOOKUP_NS);
+        assert_eq!(tick(&mut neighbours, 3 * LOOKUP_NS + RETRY_NS_MIN), 2, "a new face, by a new lookup");
     }
 }

@@ -1,5 +1,6 @@
 //! Orders of other threads to the control thread.
 
+use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel};
 
 use namely_dataplane::{Inbox, InboxWaker};
@@ -14,6 +15,8 @@ pub(crate) enum Order {
     Reload(Box<Reload>),
     /// The result of making a face for management or a neighbor.
     Made(FaceRequester, Box<Result<FaceStatus, CreateFaceError>>),
+    /// The addresses of the host of a configured neighbor, by its key; or the reason for none.
+    LookedUp(String, Result<Vec<SocketAddr>, String>),
     /// Send the counters of management.
     Counters(SyncSender<Vec<Counter>>),
     /// Confirm that the control thread and the data plane respond.

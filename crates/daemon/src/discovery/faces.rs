@@ -81,9 +81,23 @@ impl DiscoveryHost for LinkFaces {
         links.iter().for_each(|link| self.plane.hold_mtu(link.group));
     }
 
-    /// The data plane adapts these faces when their device changes.
-    fn seen(&mut self, _: usize, _: &Link, _: Option<LinkSnapshot>, _: BorrowedFd<'_>) -> Option<FaceId> {
-        None
+    /// Makes the group's face of a device that was absent at the start. The data plane adapts the
+    /// face to later changes of the device.
+    fn seen(
+        &mut self,
+        _: usize,
+        link: &Link,
+        now: Option<LinkSnapshot>,
+        _: BorrowedFd<'_>,
+    ) -> Option<FaceId> {
+        if link.group != FaceId::NONE || now.is_none() {
+            return None;
+        }
+        let opened = link.watched.open_group(&self.plane);
+        let opened = opened.inspect_err(|error| tracing::debug!("no neighbor discovery yet: {error}"));
+        let group = opened.ok()?;
+        self.plane.hold_mtu(group);
+        Some(group)
     }
 
     /// The workers pass all packets of discovery to the capture queue.

@@ -7,10 +7,11 @@ use namely_discovery::{LinkAddress, LinkState};
 use namely_forwarder::FaceId;
 use namely_io::ethernet::DEFAULT_GROUP;
 use namely_io::udp;
+use namely_mgmt::Faces;
 use namely_wire::{Endpoint, FaceUri};
 
 use crate::config::Config;
-use namely_dataplane::CaptureLink;
+use namely_dataplane::{CaptureLink, DataPlane, ListenError, ListenSpec};
 
 /// Octets of the headers of IP and UDP.
 const UDP4_OCTETS: usize = 28;
@@ -74,6 +75,28 @@ impl WatchedLink {
             Medium::Ethernet => FaceUri::Ether(DEFAULT_GROUP),
             Medium::Udp { group, .. } => FaceUri::Udp(Endpoint::Address(group)),
         }
+    }
+
+    /// Returns the face of its group. A face from the configuration is reused, and otherwise one is
+    /// made.
+    pub(super) fn open_group(&self, plane: &DataPlane) -> Result<FaceId, ListenError> {
+        let local = FaceUri::Device(self.device.clone()).to_string();
+        let remote = self.group();
+        let text = remote.to_string();
+        let find = || {
+            let faces = plane.faces();
+            let face = faces.iter().find(|face| face.uri == text && face.local_uri == local);
+            face.map(|face| FaceId(face.face_id))
+        };
+        if let Some(face) = find() {
+            return Ok(face);
+        }
+        // The configuration has a face for each watched UDP group.
+        let FaceUri::Ether(group) = remote else {
+            return Err(ListenError::NoDevice(format!("{text} on {local} waits for its device")));
+        };
+        plane.listen(ListenSpec::EthernetGroup { interface: self.device.clone(), group })?;
+        find().ok_or_else(|| ListenError::Refused(format!("the face of {text} on {local} has gone")))
     }
 
     /// The description of the link for the capture queue of the workers.

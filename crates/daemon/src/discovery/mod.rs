@@ -270,6 +270,10 @@ impl DiscoveryThread {
             if let Some(group) = self.home.seen(number, link, now, self.epoll.as_fd()) {
                 link.group = group;
             }
+            if link.group == FaceId::NONE && now.is_some() {
+                // The face of the group is not made yet, so the device counts as absent.
+                continue;
+            }
             let mut machine = self.machine.lock();
             if link.seen.zip(now).is_some_and(|(before, now)| before.index != now.index) {
                 machine.interface(id, None, now_ns, actions);

@@ -5,8 +5,7 @@ use std::sync::{Arc, OnceLock};
 use namely_forwarder::FaceId;
 use namely_io::ethernet::DEFAULT_GROUP;
 use namely_messages::{FaceEventKind, FaceEventNotification};
-use namely_mgmt::{Control, Faces, Neighbors};
-use namely_wire::FaceUri;
+use namely_mgmt::{Control, Neighbors};
 
 use super::faces::LinkFaces;
 use super::kernel::KernelLinks;
@@ -17,7 +16,7 @@ use crate::exit::{Exit, Failure};
 use crate::home::RouterHandle;
 use crate::kernel::Kernel;
 use crate::services::{Service, ServiceCounters, StartContext};
-use namely_dataplane::{CaptureQueue, DataPlane, ListenSpec};
+use namely_dataplane::{CaptureQueue, DataPlane, ListenError};
 
 /// Neighbor discovery as a service.
 #[derive(Default)]
@@ -48,7 +47,7 @@ impl Service for NeighborDiscovery {
     /// Starts discovery on the watched links. Each link receives a face for its group.
     fn start(&self, start: &StartContext<'_>) -> Result<(), Failure> {
         let Some(tap) = self.tap.get() else { return Ok(()) };
-        let RouterHandle { plane, core, kernel } = start.home;
+        let RouterHandle { plane, core, kernel, .. } = start.home;
         let settings = start.config.discovery.settings()?;
         let with_group = |watched: WatchedLink| {
             let group = match kernel {
@@ -101,21 +100,11 @@ fn listen_on(kernel: &Kernel, link: &WatchedLink) -> Result<FaceId, Failure> {
     })
 }
 
-/// The face for a link's group. A face from the configuration is reused.
+/// The face for a link's group. A face from the configuration is reused. If the device is absent,
+/// the result is [`FaceId::NONE`].
 fn group(plane: &DataPlane, link: &WatchedLink) -> Result<FaceId, Failure> {
-    let local = FaceUri::Device(link.device.clone()).to_string();
-    let remote = link.group().to_string();
-    let find = || {
-        let faces = plane.faces();
-        let face = faces.iter().find(|face| face.uri == remote && face.local_uri == local);
-        face.map(|face| FaceId(face.face_id))
-    };
-    if let Some(face) = find() {
-        return Ok(face);
+    match link.open_group(plane) {
+        Err(ListenError::NoDevice(_)) => Ok(FaceId::NONE),
+        opened => opened.map_err(|error| Failure::new(Exit::CannotListen, error.to_string())),
     }
-    let (interface, group) = (link.device.clone(), DEFAULT_GROUP);
-    plane
-        .listen(ListenSpec::EthernetGroup { interface, group })
-        .map_err(|error| Failure::new(Exit::CannotListen, error.to_string()))?;
-    find().ok_or_else(|| Failure::failed(format!("the face of {remote} on {local} has gone")))
 }

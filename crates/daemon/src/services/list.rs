@@ -1,6 +1,7 @@
 //! The list of services.
 
 use super::Services;
+use super::addresses::AddressMonitor;
 use super::disk::StoreDisk;
 use super::kernel::KernelForwarder;
 use super::readvertise::Readvertise;
@@ -17,6 +18,7 @@ pub(crate) fn all() -> Services {
         Box::<VirtualPlane>::default(),
         // It stops before the ones above, so that the router still works when its goodbye is sent.
         Box::<NeighborDiscovery>::default(),
+        Box::<AddressMonitor>::default(),
         Box::<PacketTraces>::default(),
         Box::<Readvertise>::default(),
         // It reads all others.

@@ -12,6 +12,7 @@
 //! 4. [`Service::stop`] runs in the reverse order of the list while the router still forwards. So a
 //!    service may use those before it in the list until it stops.
 
+mod addresses;
 mod disk;
 mod kernel;
 pub(crate) mod list;
