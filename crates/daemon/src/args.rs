@@ -290,6 +290,18 @@ mod tests {
     }
 
     #[test]
+    fn long_socket_paths_are_refused() {
+        for scheme in ["unix", "memif"] {
+            let path = |octets: usize| format!("/{}", "x".repeat(octets - 1));
+            parse(&["--listen", &format!("{scheme}://{}", path(107))]).unwrap();
+            let message = parse(&["--listen", &format!("{scheme}://{}", path(108))]).unwrap_err();
+            assert!(message.contains("at most 107"), "{message}");
+            let text = format!("[faces]\nlisten = [\"{scheme}://{}\"]\n", path(108));
+            assert!(Config::parse(&text, std::path::Path::new("x.toml")).is_err());
+        }
+    }
+
+    #[test]
     fn invalid_arguments_report_the_allowed_values() {
         for (words, hint) in [
             (["--listen", "tcp://name:1"], "numeric"),

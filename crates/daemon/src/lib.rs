@@ -7,6 +7,7 @@ mod accepted_commands;
 mod args;
 mod awaited;
 pub mod config;
+mod confinement;
 mod control;
 mod discovery;
 mod disk;

@@ -182,12 +182,26 @@ pub(crate) fn check_log_filter(text: &str) -> Result<(), String> {
     }
 }
 
+/// Octets of the path of a Unix socket, by the system's structure (unix(7)).
+///
+/// # Limit
+/// The configuration is refused.
+/// - Value: 107
+/// - Tests: `long_socket_paths_are_refused`
+const SOCKET_PATH_OCTETS_MAX: usize = 107;
+
 /// Returns `uri` if a router can listen on it.
 ///
 /// # Errors
 /// A message with the valid URIs.
 pub(crate) fn check_listen_uri(uri: FaceUri) -> Result<FaceUri, String> {
-    if ListenSpec::new(&uri, 0).is_some() {
+    if let Some(spec) = ListenSpec::new(&uri, 0) {
+        let octets = spec.path().map_or(0, |path| path.as_os_str().len());
+        if octets > SOCKET_PATH_OCTETS_MAX {
+            return Err(format!(
+                "cannot listen on `{uri}`: its path has {octets} octets, a socket's at most {SOCKET_PATH_OCTETS_MAX}"
+            ));
+        }
         return Ok(uri);
     }
     if let Some(feature) = ListenSpec::missing_feature(&uri) {

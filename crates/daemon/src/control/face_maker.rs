@@ -11,6 +11,7 @@ use namely_messages::FaceStatus;
 use namely_mgmt::{CreateFaceError, FaceSpec};
 use namely_wire::{Endpoint, FaceUri};
 
+use crate::confinement::lookup_refusal;
 use crate::home::RouterHandle;
 
 /// Faces that are being made at once.
@@ -81,7 +82,7 @@ impl FaceMaker {
     ) -> bool {
         let Some(permit) = self.permits.acquire() else { return false };
         let work = move || {
-            let found = namely_host::lookup(&endpoint).map_err(|error| error.to_string());
+            let found = look_up(&endpoint);
             drop(permit);
             done(found);
         };
@@ -110,10 +111,17 @@ fn make(home: &RouterHandle, spec: FaceSpec) -> Result<FaceStatus, CreateFaceErr
     }
 }
 
+/// The addresses of `endpoint`, or the reason for none.
+fn look_up(endpoint: &Endpoint) -> Result<Vec<SocketAddr>, String> {
+    namely_host::lookup(endpoint).map_err(|error| match lookup_refusal() {
+        Some(why) => format!("{error}: {why}"),
+        None => error.to_string(),
+    })
+}
+
 /// The address of `endpoint`. A host name is resolved, which may take long.
 fn address(endpoint: Endpoint) -> Result<SocketAddr, CreateFaceError> {
-    let addresses =
-        namely_host::lookup(&endpoint).map_err(|error| CreateFaceError::Failed(error.to_string()))?;
+    let addresses = look_up(&endpoint).map_err(CreateFaceError::Failed)?;
     addresses.first().copied().ok_or_else(|| CreateFaceError::Failed("the host has no address".into()))
 }
 

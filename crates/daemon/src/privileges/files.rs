@@ -10,6 +10,7 @@ use landlock::{
 use namely_wire::FaceUri;
 
 use crate::config::Config;
+use crate::confinement::{self, RESOLVER};
 
 /// Readable folders. System files are replaced at run time (such as resolv.conf, with each
 /// network), so rules must name their folders.
@@ -26,10 +27,35 @@ const READ: [&str; 10] = [
     "/run/resolvconf",
 ];
 
+/// Links that are followed, as many as the kernel follows (path_resolution(7)).
+const LINKS_MAX: usize = 40;
+
+/// Returns the folders to which a chain of symbolic links leads. Of a folder that does not exist
+/// yet, returns the nearest one above it, so that it can be read once it exists.
+fn folders_behind(link: &Path) -> Vec<PathBuf> {
+    let mut folders = Vec::new();
+    let mut path = link.to_owned();
+    for _ in 0..LINKS_MAX {
+        let Ok(target) = std::fs::read_link(&path) else { break };
+        path = folder_of(&path).join(target);
+        let folder = folder_of(&path);
+        let present =
+            folder.ancestors().find(|above| above.exists()).filter(|above| above.parent().is_some());
+        folders.extend(present.map(Path::to_owned));
+    }
+    folders
+}
+
 /// Restricts this process to these files from now on. A missing feature of the kernel is logged.
 pub(super) fn confine(config: &Config, config_file: Option<&Path>) {
+    let mut read = folders_read(config, config_file);
+    read.extend(folders_behind(Path::new(RESOLVER)));
     let written: Vec<&Path> = config.cs.disk.folder.iter().map(PathBuf::as_path).collect();
-    match restrict(&folders_read(config, config_file), &folders_of_sockets(config), &written) {
+    let restricted = restrict(&read, &folders_of_sockets(config), &written);
+    if !matches!(restricted, Err(_) | Ok(RulesetStatus::NotEnforced)) {
+        confinement::begin();
+    }
+    match restricted {
         Ok(RulesetStatus::FullyEnforced) => tracing::info!("files are confined to the configured ones"),
         Ok(RulesetStatus::PartiallyEnforced) => {
             tracing::info!("files are confined to the configured ones, as far as this kernel supports it");
@@ -87,6 +113,25 @@ fn folder_of(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_resolvers_link_is_followed() {
+        use std::os::unix::fs::symlink;
+
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        for folder in ["etc", "run", "run/stub"] {
+            std::fs::create_dir(path(folder)).unwrap();
+        }
+        symlink("../run/stub/resolv.conf", path("etc/resolv.conf")).unwrap();
+        symlink(path("mnt/wsl/resolv.conf"), path("run/stub/resolv.conf")).unwrap();
+        let found = folders_behind(&path("etc/resolv.conf"));
+        assert_eq!(found, [path("etc/../run/stub"), dir.path().to_owned()], "the last folder comes later");
+        assert_eq!(folders_behind(&path("run")), Vec::<PathBuf>::new(), "no link");
+        symlink("circle", path("circle")).unwrap();
+        assert_eq!(folders_behind(&path("circle")).len(), LINKS_MAX);
+        assert_eq!(confinement::lookup_refusal(), None, "this process is not confined");
+    }
 
     #[test]
     fn only_configured_folders_are_opened() {

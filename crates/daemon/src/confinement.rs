@@ -1,0 +1,30 @@
+//! Whether this process may open the configured files only, and the failures that result.
+
+use std::fs::File;
+use std::io::ErrorKind;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The resolver's configuration. The system's network management replaces it, often by a link to a
+/// folder of its own: /run/NetworkManager, /run/netconfig, /mnt/wsl.
+pub(crate) const RESOLVER: &str = "/etc/resolv.conf";
+
+static IS_CONFINED: AtomicBool = AtomicBool::new(false);
+
+/// Records that the access to files is restricted from now on.
+pub(crate) fn begin() {
+    // Relaxed: no other thread runs yet.
+    IS_CONFINED.store(true, Ordering::Relaxed);
+}
+
+/// Returns the reason for which host names cannot be looked up, if it is the restriction of files.
+/// The system's functions report only that the name server does not answer.
+pub(crate) fn lookup_refusal() -> Option<String> {
+    if !IS_CONFINED.load(Ordering::Relaxed) {
+        return None;
+    }
+    let error = File::open(RESOLVER).err().filter(|error| error.kind() == ErrorKind::PermissionDenied)?;
+    Some(format!(
+        "{RESOLVER}: {error}: it leads to a folder that was added after the start, which \
+         process.confine_files refuses: restart the router"
+    ))
+}
