@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use namely_forwarder::{FaceId, FaceLayer, FaceProperties, Learned, OwnerId};
-use namely_io::{DropCounters, FaceSnapshot, FaceTag, RemoteKind};
+use namely_io::{DropCounters, FaceSnapshot, FaceState, FaceTag, RemoteKind};
 use namely_link::{CodelConfig, LinkConfig, LinkSender};
 use namely_messages::{
     FaceEventKind, FaceEventNotification, FacePersistency, FaceScope, FaceStatus, LinkType,
@@ -170,6 +170,11 @@ impl DataPlaneShared {
         // From here on its packets are delivered. The core has the face already, and its port can
         // be looked up.
         port.set_tag(FaceTag(id.0));
+        // Read after the tag is set: later changes are reported. A second reading covers a change
+        // between the two calls.
+        for _ in 0..2 {
+            let _ = self.core.faces().set_down(id, port.status().state != FaceState::Up);
+        }
         // A thread that receives the event may send on the face at once.
         self.report(FaceEventKind::Created, &face);
         Ok(face)
@@ -219,6 +224,8 @@ impl DataPlaneShared {
 
     /// Reports a face that went down or is up again.
     pub(super) fn report_state(&self, id: FaceId, kind: FaceEventKind) {
+        // It fails only if the face ended meanwhile.
+        let _ = self.core.faces().set_down(id, kind == FaceEventKind::Down);
         if let Some(face) = self.face(id) {
             self.report(kind, &face);
         }

@@ -245,6 +245,9 @@ impl FaceProperties {
     const LOCAL_FIELDS: u32 = 1 << 2;
     const ASKS_MANAGEMENT: u32 = 1 << 3;
     const LINK_SHIFT: u32 = 4;
+    const LINK_MASK: u32 = 0b11;
+    /// Set while the embedder reports that the face cannot send; no property of the face.
+    const DOWN: u32 = 1 << 6;
 
     fn pack(self) -> u32 {
         let link = match self.link_type {
@@ -264,7 +267,7 @@ impl FaceProperties {
         FaceProperties {
             layer: if bits & Self::LOWER != 0 { FaceLayer::Lower } else { FaceLayer::Upper },
             scope: if bits & Self::LOCAL != 0 { FaceScope::Local } else { FaceScope::NonLocal },
-            link_type: match bits >> Self::LINK_SHIFT {
+            link_type: match (bits >> Self::LINK_SHIFT) & Self::LINK_MASK {
                 0 => LinkType::PointToPoint,
                 1 => LinkType::MultiAccess,
                 _ => LinkType::AdHoc,
@@ -335,6 +338,11 @@ impl FaceHold<'_> {
 
     pub(crate) fn is_management_client(&self) -> bool {
         self.cell.spec.load(Ordering::Relaxed) & FaceProperties::ASKS_MANAGEMENT != 0
+    }
+
+    /// Returns true while the embedder reports that the face cannot send.
+    pub(crate) fn is_down(&self) -> bool {
+        self.cell.spec.load(Ordering::Relaxed) & FaceProperties::DOWN != 0
     }
 
     /// Records that the neighbor has announced congestion until `until_ns`. 0 ends the congestion.
@@ -491,6 +499,23 @@ impl<R: RawMutex> Faces<R> {
             face.cell.spec.fetch_or(FaceProperties::LOCAL_FIELDS, Ordering::Relaxed);
         } else {
             face.cell.spec.fetch_and(!FaceProperties::LOCAL_FIELDS, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Records whether a face cannot send at present. Strategies choose other next hops instead, if
+    /// there are any.
+    ///
+    /// # Errors
+    ///
+    /// [`FaceError::NotFound`] if there is no such face.
+    pub fn set_down(&self, id: FaceId, is_down: bool) -> Result<(), FaceError> {
+        let face = self.hold(id).ok_or(FaceError::NotFound)?;
+        if is_down {
+            // Relaxed: a packet under way follows the old or the new value.
+            face.cell.spec.fetch_or(FaceProperties::DOWN, Ordering::Relaxed);
+        } else {
+            face.cell.spec.fetch_and(!FaceProperties::DOWN, Ordering::Relaxed);
         }
         Ok(())
     }

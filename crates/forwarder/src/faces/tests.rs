@@ -107,6 +107,7 @@ fn a_face_spec_is_kept_unchanged() {
                 for (local_fields, is_management_client) in [(false, false), (false, true), (true, false)] {
                     let spec = FaceProperties { layer, scope, link_type, local_fields, is_management_client };
                     assert_eq!(FaceProperties::unpack(spec.pack()), spec);
+                    assert_eq!(FaceProperties::unpack(spec.pack() | FaceProperties::DOWN), spec);
                 }
             }
         }

@@ -96,6 +96,9 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         for hop in nexthops.faces.iter() {
             self.add_upstream(arrived, *hop, routing);
         }
+        if routing.upstreams.len() > 1 {
+            exclude_down(&mut routing.upstreams);
+        }
         Ok(())
     }
 
@@ -157,6 +160,15 @@ impl<'t, B: PacketBuf, R: RawMutex> Pipeline<'t, '_, B, R> {
         if !routing.upstreams.push(Upstream { face, is_bound }) {
             self.tables.counters.dropped(DropReason::NoMemory);
         }
+    }
+}
+
+/// Removes next hops that cannot send at present if there are others. Otherwise best-route would
+/// lose the first transmission of each Interest at the cheapest one.
+fn exclude_down(upstreams: &mut Upstreams<'_>) {
+    let is_up = |hop: &Upstream<'_>| !hop.face.is_down();
+    if !upstreams.iter().all(is_up) && upstreams.iter().any(is_up) {
+        upstreams.retain(is_up);
     }
 }
 

@@ -31,6 +31,24 @@ fn best_route_retries_with_unused_nexthops() {
 }
 
 #[test]
+fn best_route_skips_nexthops_that_are_down() {
+    let bench = Bench::new();
+    let (consumer, dear, cheap) = (bench.app(), bench.remote(), bench.remote());
+    bench.route("/a", dear, 9);
+    bench.route("/a", cheap, 1);
+    let ask = |uri| faces(&bench.receive(consumer, interest(uri).build()));
+    let set_down = |face, is_down| bench.fw.faces().set_down(face, is_down).unwrap();
+    set_down(cheap, true);
+    assert_eq!(ask("/a/1"), [dear]);
+    // If all are down, the costs decide as before.
+    set_down(dear, true);
+    assert_eq!(ask("/a/2"), [cheap]);
+    set_down(cheap, false);
+    set_down(dear, false);
+    assert_eq!(ask("/a/3"), [cheap]);
+}
+
+#[test]
 fn an_expired_nexthop_counts_as_unused() {
     let mut bench = Bench::new();
     let upstreams = [bench.remote(), bench.remote(), bench.remote()];
