@@ -53,6 +53,7 @@ pub fn left_out(word: &str) -> Option<String> {
         ("dissect", "dissect", cfg!(feature = "dissect")),
         ("man", "generate", cfg!(feature = "generate")),
         ("model", "model", cfg!(feature = "model")),
+        ("mount", "mount", cfg!(feature = "mount")),
         ("proxy", "proxy", cfg!(feature = "proxy")),
         ("testbed", "testbed", cfg!(feature = "testbed")),
         ("top", "top", cfg!(feature = "top")),
@@ -78,6 +79,9 @@ pub enum Command {
     Ls(ls::Ls),
     /// Show size, time and signer of a file or directory, verified
     Stat(ls::Stat),
+    /// Mount a directory by name, read-only and verified
+    #[cfg(feature = "mount")]
+    Mount(mount::MountArgs),
     /// Publish a file or standard input under a name
     Put(put::Put),
     /// Carry HTTP over named data, so that caches on the path answer
@@ -193,7 +197,7 @@ mod tests {
     #[test]
     fn only_omitted_commands_are_reported_as_omitted() {
         for word in
-            ["completions", "dashboard", "dissect", "man", "model", "proxy", "testbed", "top", "demo", "x"]
+            ["completions", "dashboard", "dissect", "man", "model", "mount", "proxy", "testbed", "top", "demo", "x"]
         {
             let there = Cli::command().find_subcommand(word).is_some();
             assert_eq!(left_out(word).is_some(), !there && word != "x", "{word}");

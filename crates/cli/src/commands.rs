@@ -21,6 +21,8 @@ pub mod ls;
 pub mod migrate;
 #[cfg(feature = "model")]
 pub mod model;
+#[cfg(feature = "mount")]
+pub mod mount;
 pub mod neighbors;
 pub mod peek;
 pub mod perf;
@@ -70,6 +72,8 @@ pub fn run(cli: &Cli, out: &Output) -> Result<(), Failure> {
         Command::Get(c) => c.run(&ctx),
         Command::Ls(c) => c.run(&ctx),
         Command::Stat(c) => c.run(&ctx),
+        #[cfg(feature = "mount")]
+        Command::Mount(c) => c.run(&ctx),
         Command::Put(c) => c.run(&ctx),
         #[cfg(feature = "proxy")]
         Command::Proxy(c) => c.run(&ctx),

@@ -78,6 +78,8 @@ pub struct ObjectInfo {
     pub is_directory: bool,
     /// Time of the last change, ns since the Unix epoch, if the metadata contains it.
     pub mtime_ns: Option<u64>,
+    /// Type and permissions as in `st_mode` of Unix, if the metadata contains them.
+    pub mode: Option<u64>,
 }
 
 impl ObjectInfo {
@@ -91,6 +93,7 @@ impl ObjectInfo {
             signer: reason.and_then(|reason| reason.key_name().cloned()),
             is_directory: object.metadata.as_ref().is_some_and(Metadata::is_directory),
             mtime_ns: object.metadata.as_ref().and_then(|metadata| metadata.mtime_ns),
+            mode: object.metadata.as_ref().and_then(|metadata| metadata.mode),
         }
     }
 }

@@ -1,0 +1,4 @@
+//! The integration tests of this crate, as one program: linking dominates the cost of a test
+//! program.
+
+mod mounted;
