@@ -14,6 +14,7 @@ mod logs;
 mod management;
 mod memif;
 mod migrate;
+mod mount;
 mod namespaces;
 mod neighbors;
 mod offline;

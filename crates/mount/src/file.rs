@@ -63,10 +63,6 @@ impl OpenFile {
         OpenFile { name, octets, object, order: Mutex::default(), stream: Mutex::default() }
     }
 
-    pub(crate) fn object(&self) -> &ObjectStream {
-        &self.object
-    }
-
     fn order(&self) -> MutexGuard<'_, ReadOrder> {
         self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -150,7 +150,7 @@ fn reads_in_any_order_return_their_range() {
 #[test]
 fn directories_list_odd_names() {
     let mut site = Site::new();
-    let odd: [&[u8]; 7] = [b"a b", b"%41", b"v=1", b"32=x", b"a\nb", b"latin\xe9", "\u{65e5}".as_bytes()];
+    let odd: [&[u8]; 6] = [b"a b", b"%41", b"v=1", b"32=x", b"a\nb", "\u{65e5}".as_bytes()];
     fs::create_dir(site.served("sub")).unwrap();
     for file in odd {
         fs::write(site.served("sub").join(OsString::from_vec(file.to_vec())), file).unwrap();
