@@ -437,6 +437,7 @@ fn a_misconfigured_server_does_not_start() {
         ("catalogue=/nowhere.tsv", "'catalogue': /nowhere.tsv: No such file"),
         ("prefix=", "'prefix' has no value"),
         ("prefix=/%zz", "'prefix' /%zz is no name: "),
+        ("prefix=cms", "a name begins with a slash"),
         ("trust=everybody", "'trust': "),
         ("router=unix:///nowhere.sock", "/nowhere.sock"),
     ];

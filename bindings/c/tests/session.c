@@ -30,6 +30,7 @@ static int objects(int p, int c) {
     struct icn_published published;
     for (int i = 0; i < OBJECT_OCTETS; i++)
         object[i] = (char)(i * 7);
+    CHECK(icn_pton("lab/session/object", &name) == -1 && errno == EINVAL);
     CHECK(icn_pton("/lab/session/object", &name) == 0);
     CHECK(icn_publish(p, &name, sizeof name, object, sizeof object, "version=1", &published) == 0);
     CHECK(icn_publish(p, &name, sizeof name, object, 10, "version=1", NULL) == -1 && errno == EEXIST);

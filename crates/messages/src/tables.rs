@@ -86,7 +86,7 @@ pub const STRATEGY_PREFIX: [&str; 3] = ["localhost", "nfd", "strategy"];
 /// assert_eq!(strategy_name("%"), None);
 /// ```
 pub fn strategy_name(text: &str) -> Option<Name> {
-    if text.starts_with('/') {
+    if text.starts_with('/') || text.starts_with("ndn:/") {
         return text.parse().ok();
     }
     let last: Name = alloc::format!("/{text}").parse().ok()?;

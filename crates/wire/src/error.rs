@@ -49,6 +49,8 @@ pub enum DecodeError {
     MissingParametersDigest,
     /// Text that is not a name URI.
     BadUri,
+    /// Text that is not a name URI, because it does not begin with a slash.
+    NoSlash,
     /// A text or a time that does not have the form that its field requires.
     BadText,
     /// A number is outside its permitted range.
@@ -108,7 +110,7 @@ impl DecodeError {
             DecodeError::EmptyName => 14,
             DecodeError::BadName => 15,
             DecodeError::MissingParametersDigest => 16,
-            DecodeError::BadUri => 17,
+            DecodeError::BadUri | DecodeError::NoSlash => 17,
             DecodeError::BadText => 18,
             DecodeError::OutOfRange(_) => 19,
         }
@@ -140,6 +142,7 @@ impl fmt::Display for DecodeError {
                 f.write_str("ApplicationParameters without a parameters digest in the name")
             }
             DecodeError::BadUri => f.write_str("not a name URI"),
+            DecodeError::NoSlash => f.write_str("a name begins with a slash"),
             DecodeError::BadText => f.write_str("text in the wrong form"),
             DecodeError::OutOfRange(t) => write!(f, "the number in TYPE {t} is out of range"),
         }

@@ -431,11 +431,14 @@ impl fmt::Debug for Name {
 impl FromStr for Name {
     type Err = DecodeError;
 
-    /// Parses a name URI: `/a/b`, `ndn:/a/b` or `ndn:///a/b`; the first slash is optional.
+    /// Parses a name URI: `/a/b`, `ndn:/a/b` or `ndn:///a/b`. Text without the first slash is not a
+    /// name: it may be a file, a keyword, or the authority of a URI (RFC 3986, 3.2).
     fn from_str(uri: &str) -> Result<Self, DecodeError> {
-        let path = uri.strip_prefix("ndn:").unwrap_or(uri);
-        let path = path.strip_prefix("//").unwrap_or(path);
-        let path = path.strip_prefix('/').unwrap_or(path);
+        let path = match uri.strip_prefix("ndn:") {
+            Some(path) => path.strip_prefix("//").unwrap_or(path),
+            None => uri,
+        };
+        let path = path.strip_prefix('/').ok_or(DecodeError::NoSlash)?;
         let path = path.strip_suffix('/').unwrap_or(path);
         let mut name = Name::new();
         if path.is_empty() {

@@ -43,10 +43,8 @@ fn a_uri_has_a_canonical_form() {
     let digest = "893259d98aca58c451453f29ec7dc38688e690dd0b59ef4f3b9d33738bff0b8d";
     for (uri, canonical) in [
         ("/", "/"),
-        ("", "/"),
         ("ndn:/", "/"),
         ("/a/b", "/a/b"),
-        ("a/b", "/a/b"),
         ("/a/b/", "/a/b"),
         ("ndn:/a", "/a"),
         ("ndn:///a", "/a"),
@@ -77,6 +75,17 @@ fn a_uri_has_a_canonical_form() {
         assert_eq!(name(uri).to_string(), canonical, "{uri}");
         assert_eq!(name(canonical), name(uri), "{uri}");
     }
+}
+
+#[test]
+fn a_name_begins_with_a_slash() {
+    for uri in ["", "a", "a/b", "v=1", "ndn:", "ndn:a", "ndn://a/b", "NDN:/a", " /a"] {
+        assert_eq!(refused(uri), DecodeError::NoSlash, "{uri}");
+    }
+    for uri in ["//a", "///a", "ndn:////a"] {
+        assert_eq!(refused(uri), DecodeError::BadUri, "{uri}");
+    }
+    assert_eq!(DecodeError::NoSlash.label(), "bad_uri");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use namely_forwarder::{CsChange, DEFAULT_STRATEGY, Forwarder, PacketBuf, Router, StrategyError};
+use namely_messages::strategy_name;
 use namely_security::sha256;
 use namely_wire::{FaceUri, Name};
 
@@ -144,7 +145,7 @@ fn set_strategy<B: PacketBuf, R: lock_api::RawMutex>(
     prefix: &Name,
     strategy: &str,
 ) -> Result<(), StrategyError> {
-    let name: Name = strategy.parse().map_err(|_| StrategyError::Unknown)?;
+    let name = strategy_name(strategy).ok_or(StrategyError::Unknown)?;
     forwarder.strategies().set(prefix.as_name(), name.as_name()).map(|_| ())
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use namely_forwarder::DEFAULT_STRATEGY;
-use namely_messages::Scope;
+use namely_messages::{Scope, strategy_name};
 use namely_mgmt::Tables;
 use namely_nnet::{Control, ControlError, OpenError, Socket};
 use namely_wire::Name;
@@ -124,7 +124,7 @@ impl KernelHandle {
 impl Kernel {
     fn choose(&self, prefix: &Name, strategy: &str) -> Result<(), ConfigError> {
         let wrong = |why: &dyn Display| format!("strategy: \"{prefix}\" = \"{strategy}\": {why}");
-        let name: Name = strategy.parse().map_err(|_| wrong(&"it is not a name"))?;
+        let name = strategy_name(strategy).ok_or_else(|| wrong(&"it is not a name"))?;
         let chosen = self.strategy_set(prefix.as_name(), name.as_name());
         Ok(chosen.map(drop).map_err(|error| wrong(&error))?)
     }
