@@ -196,6 +196,34 @@ fn a_revoked_certificate_is_refused() {
 }
 
 #[test]
+fn a_lost_status_query_is_repeated() {
+    let world = World::new();
+    let (signer, certificate) = site_key(&world, ALWAYS);
+    let publication = published("/p/site/o", 3000, &by_manifest(), &signer);
+    let issuer = world.signer("/p");
+    let loses = Arc::new(AtomicBool::new(false));
+    let losing = loses.clone();
+    let _producer = world.serve("/p", move |interest| {
+        if interest.name.component(2).is_some_and(|component| component.value == b"REVOKE") {
+            if losing.swap(false, Ordering::Relaxed) {
+                return None;
+            }
+            let status = RevocationStatus::Revoked(RevocationReason::KeyCompromise);
+            let statement = RevocationStatement { status, time_ms: 1 };
+            return Some(statement.sign(&certificate, 0, &issuer).unwrap());
+        }
+        let is_certificate = interest.name.is_prefix_of(certificate.name()) && interest.name.len() > 2;
+        if is_certificate { Some(certificate.wire().to_vec()) } else { answer(&publication, interest) }
+    });
+    // A new consumer each time: a busy machine may answer later than a consumer waits.
+    let refused = until("it is refused although the first query is lost", || {
+        loses.store(true, Ordering::Relaxed);
+        bound(&world, |_| {}).fetch(&name("/p/site/o")).err()
+    });
+    fails(Err(refused), "EKEYREVOKED", "was revoked");
+}
+
+#[test]
 fn inconsistent_manifests_and_metadata_are_refused() {
     let world = World::new();
     let signer = world.signer("/p");

@@ -17,10 +17,10 @@ use namely_transport::object::{
     report_refused,
 };
 use namely_transport::publish::SEGMENT_OCTETS_DEFAULT;
-use namely_wire::{DataView, InterestBuilder, Name};
+use namely_wire::{DataView, InterestBuilder, NackReason, Name};
 
 use super::queue::{LOOK, NextPieces, Piece, RUN_MAX, VerifyQueue};
-use super::revocation::{CertificateStatus, LIFETIME_MS};
+use super::revocation::{QueryResult, query_options};
 use super::role::{ConsumerRole, Order};
 use super::shared::{PacketRequester, Shared};
 use crate::engine::DrivingCall;
@@ -459,10 +459,9 @@ impl<'a> Job<'a> {
             let outcome = match self.shared.revocations.known(name) {
                 Some(outcome) => outcome,
                 None => {
-                    let outcome = self.query_revocation(name)?;
+                    let result = self.query_revocation(name)?;
                     self.shared.counts.revocations_checked.fetch_add(1, Ordering::Relaxed);
-                    self.shared.revocations.learn(name.clone(), outcome);
-                    outcome
+                    self.shared.revocations.learn(name.clone(), result)
                 }
             };
             outcome.judge(name, self.params.revocation)?;
@@ -470,33 +469,37 @@ impl<'a> Job<'a> {
         Ok(())
     }
 
-    fn query_revocation(&mut self, name: &Name) -> Result<CertificateStatus, FetchError> {
+    fn query_revocation(&mut self, name: &Name) -> Result<QueryResult, FetchError> {
         let verifier = self.verifier.get_or_insert_with(|| self.shared.verifier());
         let Some(certificate) = verifier.certificate(name.as_name()).cloned() else {
-            return Ok(CertificateStatus::Unknown);
+            return Ok(QueryResult::Silent);
         };
-        let Ok(prefix) = revocation_prefix(name.as_name()) else { return Ok(CertificateStatus::Unknown) };
+        let Ok(prefix) = revocation_prefix(name.as_name()) else { return Ok(QueryResult::Silent) };
+        let read = query_options(self.params.read);
         let interest = InterestBuilder::new(prefix.clone()).can_be_prefix().must_be_fresh();
-        let interest = interest.lifetime_ms(LIFETIME_MS);
-        let read = ReadOptions { attempts: 1, ..self.params.read };
+        let interest = interest.lifetime_ms(read.lifetime_ms);
         let answer = self.requesting(|requester, verifier| {
             Discovery::new(requester, verifier, read).packet(&interest, prefix.as_name())
         });
         match answer {
             Ok(data) => match RevocationStatement::read(&data, &certificate) {
-                Ok(RevocationStatement { status: RevocationStatus::Good, .. }) => Ok(CertificateStatus::Good),
+                Ok(RevocationStatement { status: RevocationStatus::Good, .. }) => Ok(QueryResult::Good),
                 Ok(RevocationStatement { status: RevocationStatus::Revoked(_), .. }) => {
-                    Ok(CertificateStatus::Revoked)
+                    Ok(QueryResult::Revoked)
                 }
                 Err(error) => {
                     tracing::warn!(%name, %error, "no statement whether this certificate is revoked");
-                    Ok(CertificateStatus::Unknown)
+                    Ok(QueryResult::Silent)
                 }
             },
             Err(FetchError::Call(stopped)) => Err(stopped.into()),
+            Err(FetchError::Object(ObjectError::Refused { reason: NackReason::NoRoute, .. })) => {
+                tracing::debug!(%name, "no route leads to statements whether this certificate is revoked");
+                Ok(QueryResult::Unrouted)
+            }
             Err(error) => {
                 tracing::debug!(%name, %error, "not known whether this certificate is revoked");
-                Ok(CertificateStatus::Unknown)
+                Ok(QueryResult::Silent)
             }
         }
     }

@@ -30,9 +30,9 @@ pub struct Reply {
     pub rtt_ns: u64,
 }
 
-/// Time before an Interest is retransmitted for the first time; it doubles after each
+/// Time before a repeated Interest is retransmitted for the first time, ms; it doubles after each
 /// retransmission.
-const REPEAT_NS: u64 = 500_000_000;
+pub const REPEAT_MS: u64 = 500;
 
 /// One Interest in progress, without I/O: it is sent, retransmitted if allowed, and ends at its
 /// deadline.
@@ -84,7 +84,7 @@ impl Expression {
         let deadline_ns = now_ns.saturating_add(lifetime_ns.saturating_mul(u64::from(lifetimes)));
         // Routers remove the PIT entry after the lifetime, so an Interest with a shorter lifetime
         // is retransmitted when that ends.
-        let pause_ns = REPEAT_NS.min(lifetime_ns);
+        let pause_ns = (REPEAT_MS * 1_000_000).min(lifetime_ns);
         Ok(Expression {
             wire,
             again,

@@ -58,7 +58,7 @@ pub use self::command::CommandError;
 use self::command::CommandSigner;
 use self::connect::Transport;
 pub use self::error::{ConnectionError, NoRouter};
-pub use self::express::{Answer, Expression, Reply};
+pub use self::express::{Answer, Expression, REPEAT_MS, Reply};
 use self::fault::Fault;
 pub use self::incoming::{Incoming, Packet};
 pub use self::ndndpdk::{ANSWER_OCTETS_MAX, ManagementError};
