@@ -20,6 +20,10 @@ use crate::error::CallError;
 /// - Tests: `engine_orders_are_limited`
 pub(crate) const ORDERS_MAX: usize = 256;
 
+/// A driver that did not read for this time paused, so that packets may wait although a timeout has
+/// passed. It is short against every timeout, and long against one iteration of the loop.
+const PAUSE_NS: u64 = if cfg!(test) { 1 } else { 1_000_000 };
+
 /// The behavior of a socket, such as a consumer or a producer.
 pub(crate) trait Role: Send + 'static {
     /// A request from application threads.
@@ -87,6 +91,10 @@ struct Driver<R: Role> {
     role: R,
     orders: Receiver<R::Order>,
     ends: Arc<Ends>,
+    /// The time of the role's next timeout.
+    due_ns: u64,
+    /// The end of the last round.
+    read_ns: u64,
 }
 
 impl<R: Role> Driver<R> {
@@ -96,14 +104,28 @@ impl<R: Role> Driver<R> {
         while let Ok(order) = self.orders.try_recv() {
             self.role.order(order, &mut self.connection);
         }
+        self.read_after_pause()?;
         let mut due_ns = self.role.poll(&mut self.connection);
+        self.due_ns = due_ns;
         if let Some(wait) = wait {
             due_ns = due_ns.min(self.connection.now_ns() + wait.as_nanos() as u64);
         }
         let role = &mut self.role;
         self.connection.turn(due_ns, &mut |incoming, outbox| role.take(incoming, outbox))?;
         self.role.settle(&mut self.connection);
+        self.read_ns = self.connection.now_ns();
         Ok(())
+    }
+
+    /// Passes the waiting packets to the role before it counts their Interests as lost. A process
+    /// may be stopped, and a thread that drives inline writes files between two rounds.
+    fn read_after_pause(&mut self) -> Result<(), ConnectionError> {
+        let now_ns = self.connection.now_ns();
+        if now_ns < self.due_ns || now_ns.saturating_sub(self.read_ns) < PAUSE_NS {
+            return Ok(());
+        }
+        let role = &mut self.role;
+        self.connection.drain(&mut |incoming, outbox| role.take(incoming, outbox))
     }
 
     fn close(mut self) {
@@ -141,7 +163,8 @@ impl<R: Role> Engine<R> {
     pub(crate) fn idle(name: &'static str, connection: Connection, role: R) -> Self {
         let (sender, orders) = sync_channel(ORDERS_MAX);
         let (waker, ends) = (connection.waker(), Arc::new(Ends::default()));
-        let driver = Box::new(Driver { connection, role, orders, ends: ends.clone() });
+        let (due_ns, read_ns) = (u64::MAX, connection.now_ns());
+        let driver = Box::new(Driver { connection, role, orders, ends: ends.clone(), due_ns, read_ns });
         let process = rustix::process::getpid();
         let driver = Mutex::new(DriverKind::Idle(driver));
         Engine { name, orders: sender, ends, waker, driver, process }
@@ -333,8 +356,11 @@ impl<R: Role> Drop for DrivingCall<'_, R> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
     use std::os::unix::net::UnixStream;
     use std::sync::mpsc;
+
+    use namely_wire::InterestBuilder;
 
     use super::*;
 
@@ -440,5 +466,47 @@ mod tests {
             std::thread::yield_now();
         }
         assert_eq!(engine.order(Box::new(|| {})), Err(CallError::RouterLost));
+    }
+
+    /// A role with a timeout that has always passed. It records its calls.
+    struct HastyRole(Vec<&'static str>);
+
+    impl Role for HastyRole {
+        type Order = ();
+
+        fn order(&mut self, (): (), _: &mut Connection) {}
+
+        fn poll(&mut self, _: &mut Connection) -> u64 {
+            self.0.push("poll");
+            0
+        }
+
+        fn take(&mut self, _: Incoming<'_>, _: &mut Outbox) {
+            self.0.push("take");
+        }
+
+        fn close(self, _: &mut Connection) {}
+
+        fn lost(self, _: ConnectionError) {}
+    }
+
+    #[test]
+    fn waiting_packets_precede_timeouts() {
+        let (near, mut router) = UnixStream::pair().unwrap();
+        let (_orders, orders) = sync_channel(1);
+        let mut driver = Driver {
+            connection: Connection::from_stream(near).unwrap(),
+            role: HastyRole(Vec::new()),
+            orders,
+            ends: Arc::default(),
+            due_ns: u64::MAX,
+            read_ns: 0,
+        };
+        driver.turn(Some(Duration::ZERO)).unwrap();
+        // The process pauses between two rounds. A packet arrives, and the timeout passes.
+        let interest = InterestBuilder::new("/a".parse().unwrap()).nonce([1; 4]).lifetime_ms(60_000);
+        router.write_all(&interest.build()).unwrap();
+        driver.turn(Some(Duration::ZERO)).unwrap();
+        assert_eq!(driver.role.0, ["poll", "take", "poll"]);
     }
 }

@@ -214,31 +214,50 @@ impl Connection {
         expression: Result<Expression, DecodeError>,
         handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
     ) -> Result<Answer, ConnectionError> {
-        let mut expression = expression.map_err(ConnectionError::BadInterest)?;
+        let expression = expression.map_err(ConnectionError::BadInterest)?;
+        let mut exchange = Exchange { expression, answer: None };
         let mut epoch = self.epoch();
-        let mut answer = None;
         loop {
-            let now_ns = self.now_ns();
+            // If the process paused, the answer may wait in the socket.
+            if exchange.answer.is_none() && self.now_ns() >= exchange.expression.due_ns() {
+                self.drain(&mut |incoming, outbox| exchange.take(incoming, outbox, handler))?;
+            }
             if epoch != self.epoch() {
                 epoch = self.epoch();
-                expression.on_reconnect();
+                exchange.expression.on_reconnect();
             }
             // An answer that the last round received counts even if the deadline has passed since.
-            if let Some(over) = answer.or_else(|| expression.poll(now_ns, &mut self.nonces, &mut self.outbox))
-            {
+            if let Some(answer) = exchange.answer {
+                return Ok(answer);
+            }
+            let now_ns = self.now_ns();
+            if let Some(over) = exchange.expression.poll(now_ns, &mut self.nonces, &mut self.outbox) {
                 return Ok(over);
             }
-            answer = None;
-            // After the answer the handler receives all packets of the round, even a second copy of
-            // the answer.
-            self.turn(expression.due_ns(), &mut |incoming, outbox| match answer
-                .is_none()
-                .then(|| expression.take(&incoming))
-                .flatten()
-            {
-                Some(taken) => answer = Some(taken),
-                None => handler(incoming, outbox),
-            })?;
+            let due_ns = exchange.expression.due_ns();
+            self.turn(due_ns, &mut |incoming, outbox| exchange.take(incoming, outbox, handler))?;
+        }
+    }
+}
+
+/// One Interest in progress, and its answer once it was received.
+struct Exchange {
+    expression: Expression,
+    answer: Option<Answer>,
+}
+
+impl Exchange {
+    /// Processes a packet. After the answer `handler` receives all packets, even a second copy of
+    /// the answer.
+    fn take(
+        &mut self,
+        incoming: Incoming<'_>,
+        outbox: &mut Outbox,
+        handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
+    ) {
+        match self.answer.is_none().then(|| self.expression.take(&incoming)).flatten() {
+            Some(answer) => self.answer = Some(answer),
+            None => handler(incoming, outbox),
         }
     }
 }

@@ -86,6 +86,9 @@ const RETRY_NS: (u64, u64) = (20_000_000, 1_000_000_000);
 /// - Tests: `an_unresponsive_router_is_finally_lost`
 const ANSWER_NS: u64 = if cfg!(test) { 200_000_000 } else { 5_000_000_000 };
 
+/// Rounds of [`Connection::drain`]: packets that keep arriving must not delay the caller forever.
+const DRAIN_ROUNDS: usize = 64;
+
 /// Options of a connection.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -142,6 +145,9 @@ pub struct Connection {
     epoch: u64,
     /// The epoch in which IncomingFaceId was requested from the router.
     origins_requested: Option<u64>,
+    /// The packets that arrived before this time were processed. It is earlier than the present
+    /// time if the process paused.
+    read_ns: u64,
     started: Instant,
     nonces: Nonces,
 }
@@ -237,6 +243,7 @@ impl Connection {
             retry: Retry::default(),
             epoch: 0,
             origins_requested: None,
+            read_ns: 0,
             started: Instant::now(),
             nonces: Nonces::from_system().map_err(|e| ConnectionError::System(e.into()))?,
         })
@@ -322,19 +329,35 @@ impl Connection {
         }
     }
 
+    /// Processes the packets that wait in the socket or in memory, and waits for no others. A caller
+    /// does this before it counts an answer as missing: if the process paused, the answer may have
+    /// arrived in time.
+    ///
+    /// # Errors
+    /// As of [`Connection::turn`].
+    pub fn drain(
+        &mut self,
+        handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
+    ) -> Result<(), ConnectionError> {
+        for _ in 0..DRAIN_ROUNDS {
+            if self.turn(0, handler)? == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     fn exchange(
         &mut self,
         deadline_ns: u64,
         handler: &mut dyn FnMut(Incoming<'_>, &mut Outbox),
     ) -> Result<usize, Fault> {
         let now_ns = self.now_ns();
-        if self.retry.answer_due_ns.is_some_and(|due_ns| due_ns <= now_ns) {
-            return Err(Fault::Silent);
-        }
         let Some(carrier) = &mut self.carrier else { return Ok(0) };
         let datagrams = carrier.is_lossy();
         let mut context = Context {
             now_ns,
+            read_ns: self.read_ns,
             scope: if self.local { Scope::Localhost } else { Scope::Localhop },
             datagrams,
             commands: &mut self.commands,
@@ -362,9 +385,14 @@ impl Connection {
             arrived_ns: None,
         };
         let handled = carrier::exchange(&mut **carrier, &self.waker, wait_ns, &mut delivery)?;
+        // After a round with packets more of them may wait.
+        self.read_ns = if handled > 0 { now_ns } else { elapsed_ns(started) };
         // Any packet shows that the router is alive.
         if handled > 0 {
             self.retry.answer_due_ns = None;
+        }
+        if self.retry.answer_due_ns.is_some_and(|due_ns| due_ns <= now_ns) {
+            return Err(Fault::Silent);
         }
         Ok(handled)
     }

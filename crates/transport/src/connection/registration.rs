@@ -113,6 +113,8 @@ enum Registration {
 /// The state of the connection that a registration needs.
 pub(super) struct Context<'a> {
     pub(super) now_ns: u64,
+    /// The packets that arrived before this time were processed.
+    pub(super) read_ns: u64,
     pub(super) scope: Scope,
     pub(super) datagrams: bool,
     pub(super) commands: &'a mut CommandSigner,
@@ -204,7 +206,7 @@ impl Registrations {
     fn find_out(&mut self, context: &mut Context<'_>, outbox: &mut Outbox) -> Option<bool> {
         match self.router {
             RouterKind::Known { binds } => return Some(binds),
-            RouterKind::Queried { deadline_ns } if context.now_ns < deadline_ns => return None,
+            RouterKind::Queried { deadline_ns } if context.read_ns < deadline_ns => return None,
             RouterKind::Unknown if context.scope == Scope::Localhost => {
                 let interest = InterestBuilder::new(Dataset::StatusGeneral.prefix(context.scope))
                     .can_be_prefix()
@@ -272,7 +274,7 @@ fn has_bindings(incoming: &Incoming<'_>) -> bool {
 impl Entry {
     fn poll(&mut self, binds: bool, context: &mut Context<'_>, outbox: &mut Outbox) {
         if let Registration::Requested { deadline_ns, .. } = self.state
-            && context.now_ns >= deadline_ns
+            && context.read_ns >= deadline_ns
         {
             self.finish(Err(CommandError::NoAnswer), binds, context.now_ns, context.datagrams);
         }
@@ -511,5 +513,36 @@ impl Connection {
     pub fn is_registered(&self) -> bool {
         let registered = |entry: &Entry| matches!(entry.state, Registration::Registered { .. });
         self.registrations.entries.iter().all(registered)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use namely_security::Signer;
+
+    use super::*;
+
+    #[test]
+    fn a_response_is_read_before_it_is_late() {
+        let (mut registrations, mut outbox) = (Registrations::without_binding(), Outbox::new(None));
+        let mut commands = CommandSigner::new(Signer::digest_sha256());
+        let mut nonces = Nonces::from_system().unwrap();
+        registrations.add(&"/p".parse().unwrap(), false);
+        let mut attempts_at = |now_ns, read_ns| {
+            let mut context = Context {
+                now_ns,
+                read_ns,
+                scope: Scope::Localhost,
+                datagrams: false,
+                commands: &mut commands,
+                nonces: &mut nonces,
+            };
+            registrations.poll(&mut context, &mut outbox);
+            registrations.entries[0].attempts
+        };
+        assert_eq!(attempts_at(0, 0), 1);
+        // The process paused. The response may wait in the socket.
+        assert_eq!(attempts_at(2 * LIFETIME_NS, 0), 1);
+        assert_eq!(attempts_at(2 * LIFETIME_NS, 2 * LIFETIME_NS), 2);
     }
 }

@@ -61,3 +61,39 @@ fn an_unresponsive_router_is_finally_lost() {
     assert!(matches!(lost, ConnectionError::Lost { .. }), "{lost}");
     assert!(connection.counters().reconnects > 0);
 }
+
+#[test]
+fn a_router_that_answered_is_not_silent() {
+    let (near, mut far) = UnixStream::pair().unwrap();
+    let mut connection = Connection::from_stream(near).unwrap();
+    far.write_all(&interest(0, 60_000)).unwrap();
+    // The process paused for longer than the router may take.
+    connection.retry.answer_due_ns = Some(0);
+    assert_eq!(connection.turn(0, &mut |_, _| {}).unwrap(), 1);
+    assert_eq!(connection.retry.answer_due_ns, None);
+    connection.retry.answer_due_ns = Some(0);
+    assert!(connection.turn(0, &mut |_, _| {}).is_err(), "nothing was there");
+}
+
+#[test]
+fn a_waiting_answer_precedes_the_deadline() {
+    const LIFETIME: Duration = Duration::from_millis(50);
+    let (near, mut far) = UnixStream::pair().unwrap();
+    let mut connection = Connection::from_stream(near).unwrap();
+    let name: Name = "/asked".parse().unwrap();
+    let wire = InterestBuilder::new(name.clone()).nonce([1; 4]).lifetime_ms(LIFETIME.as_millis() as u64);
+    let builder = namely_wire::DataBuilder::new(name.as_name());
+    let data = namely_security::sign_data(&builder, b"", &Signer::digest_sha256()).unwrap();
+    // The answer arrives while another packet is processed, and the lifetime ends meanwhile.
+    far.write_all(&interest(0, 60_000)).unwrap();
+    let mut answering = far.try_clone().unwrap();
+    let mut handler = |_: Incoming<'_>, _: &mut Outbox| {
+        answering.write_all(&data).unwrap();
+        let started = Instant::now();
+        while started.elapsed() < 2 * LIFETIME {
+            std::hint::spin_loop();
+        }
+    };
+    let answer = connection.express_wire(&wire.build(), &mut handler).unwrap();
+    assert!(matches!(answer, Answer::Data(_)), "{answer:?}");
+}
