@@ -23,7 +23,8 @@ pub struct Progress {
     pub rtt_ns: u64,
     /// Maximum number of outstanding Interests.
     pub window: usize,
-    /// Number of Data with an origin reported by the router (IncomingFaceId).
+    /// Number of pieces with an origin reported by the router (IncomingFaceId). A copy of a piece
+    /// that is there already does not count.
     pub origin_told: u64,
     /// Number of these that came from the router's own content store.
     pub from_cache: u64,

@@ -127,12 +127,20 @@ impl SegmentRequester {
         match incoming.packet {
             Packet::Data(data) => {
                 let number = self.number(data.name)?;
+                let origin = incoming.headers.incoming_face_id;
+                let from_cache = origin == Some(FACE_OF_CONTENT_STORE);
                 let arrival = Arrival {
                     now_ns: incoming.received_ns,
                     marked: incoming.headers.is_marked(),
-                    from_cache: self.count_origin(incoming.headers),
+                    // Without the field, loss detection assumes that it came over the network.
+                    from_cache,
                 };
-                (self.fetch.on_data(number, arrival) == DataOutcome::New).then_some((number, data))
+                if self.fetch.on_data(number, arrival) != DataOutcome::New {
+                    return None;
+                }
+                self.origin_told += u64::from(origin.is_some());
+                self.from_cache += u64::from(from_cache);
+                Some((number, data))
             }
             Packet::Nack(interest, reason) => {
                 if let Some(number) = self.number(interest.name) {
@@ -261,14 +269,45 @@ impl SegmentRequester {
         };
         self.layout.number(piece)
     }
+}
 
-    /// Counts a Data by its origin. Returns true if it comes from the router's content store.
-    fn count_origin(&mut self, headers: &LpHeaders) -> bool {
-        // Without the field, loss detection assumes that the Data came over the network.
-        let Some(face) = headers.incoming_face_id else { return false };
-        let from_cache = face == FACE_OF_CONTENT_STORE;
-        self.origin_told += 1;
-        self.from_cache += u64::from(from_cache);
-        from_cache
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use namely_security::{MANIFEST_ENTRIES, Signer, sign_data};
+    use namely_wire::DataBuilder;
+
+    use super::super::SignatureMode;
+    use super::*;
+
+    #[test]
+    fn duplicates_never_change_the_cache_share() {
+        let (near, _router) = UnixStream::pair().unwrap();
+        let mut connection = Connection::from_stream(near).unwrap();
+        let object = Object {
+            name: "/p/o/v=1".parse().unwrap(),
+            segments: Some(2),
+            signature_mode: SignatureMode::Segments,
+            manifest_entries: MANIFEST_ENTRIES,
+            metadata: None,
+            as_of_ns: None,
+            reason: None,
+            whole: None,
+        };
+        let mut requester =
+            SegmentRequester::new(&object, &[Part::from(0)], &ReadOptions::default(), 0).unwrap();
+        requester.send_interests(&mut connection);
+        let mut is_new = |segment, face| {
+            let name = object.name.join_segment(segment);
+            let wire = sign_data(&DataBuilder::new(name.as_name()), b"", &Signer::digest_sha256()).unwrap();
+            let headers = LpHeaders { incoming_face_id: Some(face), ..LpHeaders::default() };
+            let packet = Packet::Data(DataView::parse(&wire).unwrap());
+            requester.take(&Incoming { packet, headers: &headers, received_ns: 1 }).is_some()
+        };
+        assert!(is_new(0, FACE_OF_CONTENT_STORE) && is_new(1, 300));
+        // A copy that answers a retransmission comes from the cache.
+        assert!(!is_new(1, FACE_OF_CONTENT_STORE));
+        assert_eq!(requester.progress(1).cache_share(), Some(0.5));
     }
 }
