@@ -50,26 +50,8 @@ impl<H: Handler> Faces<H> {
         address: SocketAddr,
         networks: Arc<[Subnet]>,
     ) -> Result<FaceUri, OpenError> {
+        let (socket, address) = bind(address)?;
         let uri_text = uri(address).to_string();
-        let open = |is_shared: bool, address: SocketAddr| {
-            let socket = sockets::open(sockets::family_of(&address), SocketType::DGRAM)?;
-            if address.is_ipv6() {
-                // A channel for IPv4 may use the same port.
-                let _ = sockopt::set_ipv6_v6only(&socket, true);
-            }
-            if is_shared {
-                sockopt::set_socket_reuseport(&socket, true)
-                    .map_err(OpenError::system(format!("listening on {uri_text}")))?;
-            }
-            rustix::net::bind(&socket, &address).map_err(|errno| bind_error(&uri_text, errno))?;
-            Ok(socket)
-        };
-        // Sockets of this process will share the port. It is first bound without sharing, which
-        // fails if another process uses it.
-        let probe = open(false, address)?;
-        let address = sockets::local_address(&probe).unwrap_or(address);
-        drop(probe);
-        let socket = open(true, address)?;
         let options = self.options();
         let wanted = options.datagram_receive_buffer_octets;
         sockets::set_buffers(&socket, options.send_buffer_octets, wanted);
@@ -84,6 +66,24 @@ impl<H: Handler> Faces<H> {
         self.shared.channels.add(address, &peers);
         self.add_listener(Box::new(Channel { socket, address, networks, peers }), uri(address))
     }
+}
+
+/// Binds a socket that this process may share with its peers' sockets. Returns it with its address.
+///
+/// Sharing is permitted after the socket is bound: `bind` then fails if another process uses the
+/// port, and the port has an owner from the first moment on.
+fn bind(address: SocketAddr) -> Result<(OwnedFd, SocketAddr), OpenError> {
+    let uri_text = uri(address).to_string();
+    let socket = sockets::open(sockets::family_of(&address), SocketType::DGRAM)?;
+    if address.is_ipv6() {
+        // A channel for IPv4 may use the same port.
+        let _ = sockopt::set_ipv6_v6only(&socket, true);
+    }
+    rustix::net::bind(&socket, &address).map_err(|errno| bind_error(&uri_text, errno))?;
+    sockopt::set_socket_reuseport(&socket, true)
+        .map_err(OpenError::system(format!("listening on {uri_text}")))?;
+    let address = sockets::local_address(&socket).unwrap_or(address);
+    Ok((socket, address))
 }
 
 struct Channel<P> {
@@ -160,5 +160,24 @@ impl<P: Buffer> Channel<P> {
             }),
             Err(_) => turn.count(listener::ACCEPT_FAILED),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[test]
+    fn a_chosen_port_has_one_owner() {
+        let (_channel, address) = bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        assert_ne!(address.port(), 0);
+        assert_eq!(bind(address).unwrap_err(), OpenError::InUse(uri(address).to_string()));
+        // A peer's socket shares the port.
+        let peer = sockets::open(sockets::family_of(&address), SocketType::DGRAM).unwrap();
+        sockopt::set_socket_reuseport(&peer, true).unwrap();
+        rustix::net::bind(&peer, &address).unwrap();
+        assert!(bind(address).is_err());
     }
 }
