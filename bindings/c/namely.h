@@ -278,6 +278,8 @@ struct icn_msghdr {
     // On a producer: options of icn_sendmsg for this publication ("suite=ecdsa-p256
     // manifest=off"); null: those of the socket.
     const char *msg_options;
+    // Set by icn_recvmsg on a consumer: the ContentType of the Data; 0: octets.
+    uint64_t msg_content_type;
 };
 
 // A socket or a descriptor that icn_poll waits for.

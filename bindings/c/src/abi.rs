@@ -581,6 +581,7 @@ pub unsafe extern "C" fn icn_recvmsg(socket: c_int, msg: *mut icn_msghdr, flags:
         // SAFETY: null, or the caller's address, writable for its length.
         unsafe { write_name(&received.name, msg.msg_name, &raw mut msg.msg_namelen) }?;
         msg.msg_request = received.request;
+        msg.msg_content_type = received.content_type;
         msg.msg_flags = if rest.is_empty() { 0 } else { ICN_TRUNC };
         let written = received.content.len() - rest.len();
         Ok(match received.offered {

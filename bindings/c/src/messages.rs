@@ -26,6 +26,8 @@ pub(crate) struct Message<'a> {
 pub(crate) struct Received {
     pub(crate) name: Name,
     pub(crate) content: Vec<u8>,
+    /// The ContentType of a consumer's Data.
+    pub(crate) content_type: u64,
     pub(crate) request: u64,
     /// Octets that a client offers.
     pub(crate) offered: Option<u64>,
@@ -105,9 +107,13 @@ pub(crate) fn receive(number: c_int, flags: c_int) -> Result<Received, (Failure,
         Role::Consumer(consumer) => {
             let received = if may_wait { consumer.recv() } else { consumer.try_recv() };
             match received {
-                Ok(data) => {
-                    Ok(Received { name: data.name, content: data.content, request: 0, offered: None })
-                }
+                Ok(data) => Ok(Received {
+                    name: data.name,
+                    content: data.content,
+                    content_type: data.content_type.number(),
+                    request: 0,
+                    offered: None,
+                }),
                 Err(error) => {
                     let name = match &error {
                         RecvError::Failed { name, .. } => Some(name.clone()),
@@ -122,14 +128,14 @@ pub(crate) fn receive(number: c_int, flags: c_int) -> Result<Received, (Failure,
             let pushed = pushed.map_err(early)?;
             let (name, offered) = (pushed.name().clone(), Some(pushed.octets().unwrap_or(0)));
             let request = socket.requests.insert_push(pushed);
-            Ok(Received { name, content: Vec::new(), request, offered })
+            Ok(Received { name, content: Vec::new(), content_type: 0, request, offered })
         }
         Role::Producer(producer) => {
             let request = if may_wait { producer.recv() } else { producer.try_recv() }.map_err(early)?;
             let (name, content) =
                 (without_digest(request.name()), request.parameters().unwrap_or_default().to_vec());
             let request = socket.requests.insert(request);
-            Ok(Received { name, content, request, offered: None })
+            Ok(Received { name, content, content_type: 0, request, offered: None })
         }
     }
 }

@@ -199,6 +199,8 @@ pub struct icn_msghdr {
     /// On a producer: options of icn_sendmsg for this publication ("suite=ecdsa-p256
     /// manifest=off"); null: those of the socket.
     pub msg_options: *const c_char,
+    /// Set by icn_recvmsg on a consumer: the ContentType of the Data; 0: octets.
+    pub msg_content_type: u64,
 }
 
 /// A publication.

@@ -154,9 +154,29 @@ static int datagrams(int p, int c, int number) {
     struct icn_msghdr reply = {.msg_iov = &answer, .msg_iovlen = 1, .msg_request = msg.msg_request};
     CHECK(icn_sendmsg(p, &reply, 0) == 6);
     msg.msg_namelen = sizeof about;
-    CHECK(icn_recvmsg(c, &msg, 0) == 6 && memcmp(content, "answer", 6) == 0);
+    msg.msg_content_type = 7;
+    CHECK(icn_recvmsg(c, &msg, 0) == 6 && memcmp(content, "answer", 6) == 0 && msg.msg_content_type == 0);
     CHECK(icn_recvmsg(c, &msg, ICN_DONTWAIT) == -1 && errno == EAGAIN);
     return close(ends[0]) + close(ends[1]);
+}
+
+/* A denial is an error of the consumer's call. */
+static int denied(int p, int c) {
+    struct sockaddr_icn name, about;
+    char content[64];
+    /* No router has an answer to it. */
+    snprintf(content, sizeof content, "%08x", (unsigned)getpid());
+    struct iovec iov = {.iov_base = content, .iov_len = 8};
+    struct icn_msghdr msg = {.msg_name = &name, .msg_namelen = sizeof name, .msg_iov = &iov, .msg_iovlen = 1};
+    CHECK(icn_pton("/lab/session/denied", &name) == 0 && icn_sendmsg(c, &msg, 0) == 8);
+    msg.msg_name = &about;
+    msg.msg_namelen = sizeof about;
+    CHECK(icn_recvmsg(p, &msg, 0) == 8 && msg.msg_request != 0);
+    struct icn_msghdr reply = {.msg_request = msg.msg_request};
+    CHECK(icn_sendmsg(p, &reply, ICN_DENY) == 0);
+    msg.msg_namelen = sizeof about;
+    CHECK(icn_recvmsg(c, &msg, 0) == -1 && errno == ENOENT);
+    return 0;
 }
 
 /* The child may not use the parent's sockets, and may use its own. */
@@ -185,6 +205,7 @@ int main(void) {
     CHECK(opened(c) == 0);
     CHECK(verified_by_several(p, c) == 0);
     CHECK(datagrams(p, c, 1) == 0);
+    CHECK(denied(p, c) == 0);
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {

@@ -51,7 +51,8 @@ impl Value {
             Value::Received(received) => {
                 let content = PyBytes::new(py, &received.content);
                 let signer = received.signer.map(|name| name.to_string());
-                (received.name.to_string(), content, signer, received.rtt.as_secs_f64()).into_py_any(py)
+                let (name, rtt) = (received.name.to_string(), received.rtt.as_secs_f64());
+                (name, content, signer, rtt, received.content_type.number()).into_py_any(py)
             }
             Value::Stream(stream) => Stream::new(*stream, timeout).into_py_any(py),
         }

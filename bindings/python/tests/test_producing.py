@@ -48,10 +48,14 @@ def test_a_request_is_answered_denied_or_refused() -> None:
             with pytest.raises(namely.InvalidArgument, match="answered before"):
                 request.reply(b"5")
             producer.recv().deny()
+            producer.recv().deny()
             producer.recv().refuse()
 
         def ask() -> None:
-            assert consumer.request("/lab/p/add", b"2 2").content == b"4"
+            answer = consumer.request("/lab/p/add", b"2 2")
+            assert (answer.content, answer.content_type) == (b"4", 0)
+            with pytest.raises(namely.NameNotFound):
+                consumer.request("/lab/p/add", b"2 x")
             with pytest.raises(namely.NameNotFound):
                 consumer.fetch("/lab/p/denied")
             with pytest.raises(namely.NoRoute):

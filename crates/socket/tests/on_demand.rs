@@ -16,7 +16,7 @@ use common::{World, content, name};
 use namely_security::{KeyChain, KeyType, has_right_parameters_digest, sha256};
 use namely_socket::{
     BindError, CallError, Consumer, ConsumerOptions, Datagram, FetchError, Producer, ProducerOptions,
-    PublishError, PublishOptions,
+    PublishError, PublishOptions, RecvError,
 };
 use namely_testkit::{PATIENCE, asleep, eventually};
 use namely_transport::connection::{Answer, Connection, Options};
@@ -238,6 +238,12 @@ fn a_denied_request_is_reported_to_the_consumer() {
         producer.deny(&request).unwrap();
         let error = asker.join().unwrap();
         assert!(matches!(&error, FetchError::Object(ObjectError::NotFound { .. })), "{error}");
+        assert_eq!(error.errno(), 2);
+
+        let asker = scope.spawn(|| consumer.request(&Datagram::new(name("/p/none"))).unwrap_err());
+        producer.deny(&producer.recv_timeout(PATIENCE).unwrap()).unwrap();
+        let error = asker.join().unwrap();
+        assert!(matches!(&error, RecvError::Failed { name, .. } if name.to_string() == "/p/none"), "{error}");
         assert_eq!(error.errno(), 2);
     });
     assert_eq!(producer.stats().refused, 1);

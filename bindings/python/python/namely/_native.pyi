@@ -19,7 +19,7 @@ __all__ = [
 ]
 
 _Info: TypeAlias = tuple[str, int | None, int | None, str, str | None, bool, int | None]
-_Received: TypeAlias = tuple[str, bytes, str | None, float]
+_Received: TypeAlias = tuple[str, bytes, str | None, float, int]
 _Options: TypeAlias = list[tuple[str, str]]
 
 _Properties: TypeAlias = tuple[str | None, int | None, bool | None, bool | None, bool | None]

@@ -72,6 +72,9 @@ class Received(NamedTuple):
     rtt: float
     """Seconds from the Interest to the Data."""
 
+    content_type: int
+    """The ContentType of the Data; 0: octets. A denial is an error instead: `namely.NameNotFound`."""
+
 
 class Published(NamedTuple):
     """A publication."""

@@ -9,7 +9,7 @@ use std::time::Duration;
 use namely_security::sha256;
 use namely_transport::connection::Answer;
 use namely_transport::object::{Discovery, ObjectError};
-use namely_wire::{InterestBuilder, Name, PACKET_OCTETS_MAX};
+use namely_wire::{ContentType, InterestBuilder, Name, PACKET_OCTETS_MAX};
 
 use super::error::{RecvError, SendError};
 use super::job::{FetchParams, Job};
@@ -146,6 +146,10 @@ fn believe(shared: &Shared, name: &Name, answer: Answer) -> Result<Received, Fet
         job.requesting(|asker, verifier| Discovery::new(asker, verifier, params.read).verified(reply.wire))?;
     shared.counts.signatures.fetch_add(1, Ordering::Relaxed);
     job.check_revocation(data.reason())?;
+    // The Nack is verified, so it is the producer that denies the object (RDR).
+    if data.content_type() == ContentType::Nack {
+        return Err(ObjectError::NotFound { name: name.clone() }.into());
+    }
     Ok(Received {
         name: data.name().to_name(),
         content: data.content().to_vec(),

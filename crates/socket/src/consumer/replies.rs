@@ -21,7 +21,7 @@ pub struct Received {
     pub name: Name,
     /// Its content.
     pub content: Vec<u8>,
-    /// Its ContentType.
+    /// Its ContentType. Never Nack: a denial is an error.
     pub content_type: ContentType,
     /// The key that signed it, if there is one.
     pub signer: Option<Name>,
