@@ -87,7 +87,7 @@
 // processor, 4 at most.
 #define ICN_OPT_VERIFY_THREADS 31
 
-// Option of a consumer, a switch: whether stale Data may not answer datagrams.
+// Option of a consumer, a switch: whether stale Data may not answer datagrams; on by default.
 #define ICN_OPT_MUST_BE_FRESH 14
 
 // Option of a consumer, a switch: whether Data with longer names may answer datagrams.

@@ -58,7 +58,7 @@ pub const ICN_OPT_BACKLOG_SEGMENTS: c_int = 13;
 /// Option of a consumer: threads that verify an object, its own included; 0: one for each
 /// processor, 4 at most.
 pub const ICN_OPT_VERIFY_THREADS: c_int = 31;
-/// Option of a consumer, a switch: whether stale Data may not answer datagrams.
+/// Option of a consumer, a switch: whether stale Data may not answer datagrams; on by default.
 pub const ICN_OPT_MUST_BE_FRESH: c_int = 14;
 /// Option of a consumer, a switch: whether Data with longer names may answer datagrams.
 pub const ICN_OPT_CAN_BE_PREFIX: c_int = 15;

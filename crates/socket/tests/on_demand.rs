@@ -249,6 +249,33 @@ fn a_denied_request_is_reported_to_the_consumer() {
     assert_eq!(producer.stats().refused, 1);
 }
 
+/// Answers each request with the number of requests so far, until the producer is closed.
+fn count_requests(producer: &Producer, how: &PublishOptions) {
+    let mut count = 0;
+    while let Ok(request) = producer.recv_timeout(PATIENCE) {
+        count += 1;
+        producer.reply(&request, format!("{count}").as_bytes(), how).unwrap();
+    }
+}
+
+#[test]
+fn a_stale_reply_is_requested_anew() {
+    let world = World::new();
+    let producer = world.producer("/p");
+    let consumer = world.consumer("/p");
+    let how = PublishOptions { freshness_ms: Some(1), ..PublishOptions::default() };
+    std::thread::scope(|scope| {
+        scope.spawn(|| count_requests(&producer, &how));
+        let datagram = Datagram::new(name("/p/count"));
+        eventually("another reply comes", || consumer.request(&datagram).unwrap().content != b"1");
+        // An application may permit stale replies. This one is in the cache.
+        let stale = Datagram { must_be_fresh: Some(false), ..datagram.clone() };
+        let cached = consumer.request(&stale).unwrap().content;
+        assert_eq!(consumer.request(&stale).unwrap().content, cached);
+        producer.close();
+    });
+}
+
 #[test]
 fn a_denied_name_can_be_published() {
     let world = World::without_cache();

@@ -178,7 +178,12 @@ fn receive(
     let (started, mut next, mut outstanding) = (Instant::now(), numbers.start, 0);
     while next < numbers.end || outstanding > 0 {
         while next < numbers.end && outstanding < ahead {
-            let wanted = Datagram { lifetime: Some(lifetime), ..Datagram::new(named(prefix, next)) };
+            // The packet of a number never changes, so a stale one is as good.
+            let wanted = Datagram {
+                lifetime: Some(lifetime),
+                must_be_fresh: Some(false),
+                ..Datagram::new(named(prefix, next))
+            };
             consumer.send(&wanted)?;
             meter.asked();
             (next, outstanding) = (next + 1, outstanding + 1);

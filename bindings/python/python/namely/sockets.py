@@ -384,6 +384,8 @@ class Consumer(Socket):
     ) -> Received:
         """Sends one Interest, with `parameters` for the producer, and returns its answer. Nothing is retransmitted.
 
+        A reply in a cache answers only while it is fresh, unless option `must_be_fresh` is false.
+
         `lifetime` is the InterestLifetime in seconds, by default that of option `lifetime_ms`.
 
         Raises `namely.MessageTooLarge` if it does not fit a packet, and otherwise as `fetch`.

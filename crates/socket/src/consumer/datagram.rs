@@ -38,7 +38,7 @@ pub struct Datagram {
     pub lifetime: Option<Duration>,
     /// Whether Data with a longer name may answer.
     pub can_be_prefix: Option<bool>,
-    /// Whether stale Data is excluded.
+    /// Whether stale Data is excluded; by default it is.
     pub must_be_fresh: Option<bool>,
 }
 

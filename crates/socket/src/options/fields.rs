@@ -87,7 +87,7 @@ impl Default for ConsumerOptions {
             backlog_segments: 2048,
             read_ahead_octets: READ_AHEAD_OCTETS,
             can_be_prefix: false,
-            must_be_fresh: false,
+            must_be_fresh: true,
         }
     }
 }

@@ -288,7 +288,7 @@ pub const OPTIONS: &[OptionSpec] = &[
     consumer(
         "must_be_fresh",
         Kind::Flag,
-        "false",
+        "true",
         "whether stale Data may not answer datagrams",
         field!(must_be_fresh),
     ),

@@ -348,9 +348,10 @@ impl Producer {
         if wire.len() > PACKET_OCTETS_MAX {
             return Err(PublishError::TooLong { octets: wire.len() });
         }
-        // A reply is not stored on disk. A denial expires with its freshness.
-        let expires = (content_type == ContentType::Nack).then(|| Duration::from_millis(made.freshness_ms));
-        Ok(self.shared.put(wire, false, expires)?)
+        // A reply is not stored on disk. It expires with its freshness, so that a later request with
+        // MustBeFresh reaches the application.
+        let expires = Duration::from_millis(made.freshness_ms);
+        Ok(self.shared.put(wire, false, Some(expires))?)
     }
 
     /// The prefix that the socket is bound to.
