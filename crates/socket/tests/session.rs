@@ -3,6 +3,7 @@
 
 use crate::common;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use common::{World, content, name};
@@ -12,10 +13,10 @@ use namely_security::{
     RevocationStatus, TrustPolicy, Verifier, new_key_name, revocation_prefix,
 };
 use namely_socket::{
-    BindError, Consumer, ConsumerOptions, Producer, ProducerOptions, PublishOptions, Suite, Trust,
+    BindError, Consumer, ConsumerOptions, Datagram, Producer, ProducerOptions, PublishOptions, Suite, Trust,
     application_name, network_name,
 };
-use namely_testkit::{eventually, until};
+use namely_testkit::{PATIENCE, eventually, until};
 use namely_transport::connection::{Connection, Options};
 use namely_transport::object::{Discovery, ReadOptions};
 use namely_wire::ValidityPeriod;
@@ -95,12 +96,59 @@ fn revocation_refuses_previously_verified_data() {
     let fetch = || world.consumer("/p").fetch(&published.name);
     assert_eq!(fetch().unwrap(), content(20_000));
     producer.close();
-    // The router's cache has all of it still.
-    let refused = until("it is refused", || fetch().err());
-    assert_eq!(refused.errno(), 128, "{refused}");
+    // The router's cache has all of it still, until a consumer reports it as refused.
     let careless = world.consumer("/p");
     careless.set_option("revocation", "off").unwrap();
     assert_eq!(careless.fetch(&published.name).unwrap(), content(20_000));
+    let refused = until("it is refused", || fetch().err());
+    assert_eq!(refused.errno(), 128, "{refused}");
+}
+
+/// A producer's session that ends, and the next one below the same prefix.
+fn next_session(world: &World, first: &Producer) -> Producer {
+    let certificate = first.certificate().unwrap();
+    first.close();
+    until("it is revoked", || status(world, &certificate).filter(|status| *status != RevocationStatus::Good));
+    world.producer("/p/s")
+}
+
+#[test]
+fn a_copy_by_a_revoked_key_is_replaced() {
+    let world = World::new();
+    let how = PublishOptions { version: Some(7), freshness_ms: Some(3_600_000), ..PublishOptions::default() };
+    let object = name("/p/s/o").join_version(7);
+    let first = world.producer("/p/s");
+    first.publish(&name("/p/s/o"), &content(20_000), &how).unwrap();
+    assert_eq!(world.consumer("/p").fetch(&object).unwrap(), content(20_000));
+    let second = next_session(&world, &first);
+    second.publish(&name("/p/s/o"), &content(20_000), &how).unwrap();
+    let careful = world.consumer("/p");
+    careful.set_option("revocation", "require").unwrap();
+    let fetched = until("the second session's copy comes", || careful.fetch(&object).ok());
+    assert_eq!(fetched, content(20_000));
+}
+
+#[test]
+fn a_reply_by_a_revoked_key_is_replaced() {
+    let world = World::new();
+    let how = PublishOptions { freshness_ms: Some(3_600_000), ..PublishOptions::default() };
+    let datagram = Datagram::new(name("/p/s/now"));
+    let serve = |producer: &Producer, content: &[u8]| {
+        while let Ok(request) = producer.recv_timeout(PATIENCE) {
+            producer.reply(&request, content, &how).unwrap();
+        }
+    };
+    let first = world.producer("/p/s");
+    std::thread::scope(|scope| {
+        scope.spawn(|| serve(&first, b"old"));
+        assert_eq!(world.consumer("/p").request(&datagram).unwrap().content, b"old");
+        let second = Arc::new(next_session(&world, &first));
+        let (serving, serve) = (second.clone(), &serve);
+        scope.spawn(move || serve(&serving, b"new"));
+        let ask = || world.consumer("/p").request(&datagram).ok().filter(|reply| reply.content == b"new");
+        until("the second session replies", ask);
+        second.close();
+    });
 }
 
 #[test]

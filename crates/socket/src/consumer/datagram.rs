@@ -7,8 +7,8 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use namely_security::sha256;
-use namely_transport::connection::Answer;
-use namely_transport::object::{Discovery, ObjectError};
+use namely_transport::connection::{self, Answer};
+use namely_transport::object::{Discovery, ObjectError, full_name};
 use namely_wire::{ContentType, InterestBuilder, Name, PACKET_OCTETS_MAX};
 
 use super::error::{RecvError, SendError};
@@ -25,6 +25,10 @@ use crate::namespace;
 /// A further datagram is refused with `ENOBUFS`.
 /// - Tests: `open_datagrams_are_limited`
 pub const DATAGRAMS_MAX: usize = 256;
+
+/// Copies of an answer by a revoked key after which the Interest is sent again: this router's, and
+/// that of a cache behind it.
+const REVOKED_COPIES_MAX: u32 = 2;
 
 /// A request of one Interest. Fields that are `None` have the values of the socket's options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,7 +62,7 @@ impl Datagram {
 pub(super) fn send(shared: &Arc<Shared>, datagram: &Datagram, to: ReplyTarget) -> Result<(), SendError> {
     shared.engine.check_process()?;
     namespace::check_name(&shared.prefix, datagram.name.as_name())?;
-    let wire = wire(shared, datagram)?;
+    let wire = wire(shared, datagram, false)?;
     if wire.len() > PACKET_OCTETS_MAX {
         return Err(SendError::TooLong { octets: wire.len() });
     }
@@ -70,10 +74,10 @@ pub(super) fn send(shared: &Arc<Shared>, datagram: &Datagram, to: ReplyTarget) -
     if counted.is_err() {
         return Err(CallError::QueueFull.into());
     }
-    let (name, owner) = (datagram.name.clone(), Arc::downgrade(shared));
+    let (datagram, owner) = (datagram.clone(), Arc::downgrade(shared));
     let deliver = Box::new(move |answer| {
         if let Some(shared) = owner.upgrade() {
-            shared.datagrams.reply(Reply { name, answer, to });
+            shared.datagrams.reply(Reply { datagram, answer, to });
         }
     });
     shared.engine.order(Order::Send { wire, deliver }).inspect_err(|_| datagrams.taken())?;
@@ -81,7 +85,8 @@ pub(super) fn send(shared: &Arc<Shared>, datagram: &Datagram, to: ReplyTarget) -
     Ok(())
 }
 
-fn wire(shared: &Shared, datagram: &Datagram) -> Result<Vec<u8>, SendError> {
+/// Builds the Interest. `past_caches` excludes stale Data, whatever the datagram permits.
+fn wire(shared: &Shared, datagram: &Datagram, past_caches: bool) -> Result<Vec<u8>, SendError> {
     let options = shared.options();
     let lifetime_ms = datagram.lifetime.map(|lifetime| lifetime.as_millis() as u64);
     let mut interest = InterestBuilder::new(datagram.name.clone())
@@ -90,7 +95,7 @@ fn wire(shared: &Shared, datagram: &Datagram) -> Result<Vec<u8>, SendError> {
     if datagram.can_be_prefix.unwrap_or(options.can_be_prefix) {
         interest = interest.can_be_prefix();
     }
-    if datagram.must_be_fresh.unwrap_or(options.must_be_fresh) {
+    if past_caches || datagram.must_be_fresh.unwrap_or(options.must_be_fresh) {
         interest = interest.must_be_fresh();
     }
     let parameters = datagram.parameters.as_ref();
@@ -115,11 +120,11 @@ fn start(shared: &Arc<Shared>) -> Result<(), CallError> {
     Ok(())
 }
 
-fn finish(shared: &Shared, Reply { name, answer, to }: Reply) {
+fn finish(shared: &Shared, Reply { datagram, answer, to }: Reply) {
     let outcome = match answer {
-        Ok(answer) => believe(shared, &name, answer).map_err(|error| match error {
+        Ok(answer) => believe(shared, &datagram, answer).map_err(|error| match error {
             FetchError::Call(stopped) => RecvError::Call(stopped),
-            error => RecvError::Failed { name, error: Box::new(error) },
+            error => RecvError::Failed { name: datagram.name, error: Box::new(error) },
         }),
         Err(stopped) => Err(RecvError::Call(stopped)),
     };
@@ -133,19 +138,35 @@ fn finish(shared: &Shared, Reply { name, answer, to }: Reply) {
     }
 }
 
-fn believe(shared: &Shared, name: &Name, answer: Answer) -> Result<Received, FetchError> {
-    let reply = match answer {
-        Answer::Data(reply) => reply,
-        Answer::Nack(reason) => return Err(ObjectError::Refused { name: name.clone(), reason }.into()),
-        Answer::Timeout => return Err(ObjectError::NoAnswer { name: name.clone() }.into()),
-    };
+/// Verifies an answer. One that a revoked key signed may come from a cache, although the producer
+/// has another key by now, so the Interest is sent again past the caches.
+fn believe(shared: &Shared, datagram: &Datagram, answer: Answer) -> Result<Received, FetchError> {
+    let name = &datagram.name;
     let params = FetchParams::of(&shared.options());
     let stopped = || shared.engine.is_closed().then_some(CallError::Closed);
     let mut job = Job::new(shared, params, &stopped);
-    let data =
-        job.requesting(|asker, verifier| Discovery::new(asker, verifier, params.read).verified(reply.wire))?;
-    shared.counts.signatures.fetch_add(1, Ordering::Relaxed);
-    job.check_revocation(data.reason())?;
+    let mut reply = data_of(answer, name)?;
+    let mut copies_left = REVOKED_COPIES_MAX;
+    let data = loop {
+        let wire = std::mem::take(&mut reply.wire);
+        let data = job.requesting(|requester, verifier| {
+            Discovery::new(requester, verifier, params.read).verified(wire)
+        })?;
+        shared.counts.signatures.fetch_add(1, Ordering::Relaxed);
+        let Err(error) = job.check_revocation(data.reason()) else { break data };
+        // The name of a signed Interest is unique, so its answer comes from no cache.
+        let is_cached = matches!(error, FetchError::Revoked { .. }) && !shared.signs();
+        if !is_cached || copies_left == 0 {
+            return Err(error);
+        }
+        copies_left -= 1;
+        job.report(Some(full_name(&data)))?;
+        let Ok(wire) = self::wire(shared, datagram, true) else { return Err(error) };
+        reply = match job.send(wire)? {
+            Answer::Data(again) => again,
+            Answer::Nack(_) | Answer::Timeout => return Err(error),
+        };
+    };
     // The Nack is verified, so it is the producer that denies the object (RDR).
     if data.content_type() == ContentType::Nack {
         return Err(ObjectError::NotFound { name: name.clone() }.into());
@@ -157,4 +178,13 @@ fn believe(shared: &Shared, name: &Name, answer: Answer) -> Result<Received, Fet
         signer: data.reason().key_name().cloned(),
         rtt: Duration::from_nanos(reply.rtt_ns),
     })
+}
+
+/// Returns the Data in `answer`.
+fn data_of(answer: Answer, name: &Name) -> Result<connection::Reply, ObjectError> {
+    match answer {
+        Answer::Data(reply) => Ok(reply),
+        Answer::Nack(reason) => Err(ObjectError::Refused { name: name.clone(), reason }),
+        Answer::Timeout => Err(ObjectError::NoAnswer { name: name.clone() }),
+    }
 }

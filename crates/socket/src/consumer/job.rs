@@ -7,14 +7,15 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use namely_security::{
     Preparation, RevocationStatement, RevocationStatus, TrustReason, Verified, Verifier, revocation_prefix,
 };
+use namely_transport::connection::Answer;
 use namely_transport::object::{
-    Discovery, Object, ObjectError, OnBadSegment, Part, PieceOutcome, ReadOptions, SegmentVerifier,
-    report_refused,
+    Discovery, Object, ObjectError, OnBadSegment, PAUSES_MAX, Part, PieceOutcome, ReadOptions,
+    SegmentVerifier, again_after_ns, full_name, report_refused,
 };
 use namely_transport::publish::SEGMENT_OCTETS_DEFAULT;
 use namely_wire::{DataView, InterestBuilder, NackReason, Name};
@@ -39,6 +40,10 @@ pub(super) const SET_ASIDE_OCTETS_MAX: u64 = 64 << 20;
 
 /// Maximum number of certificates fetched to verify one piece.
 const CERTIFICATES_MAX: usize = 16;
+
+/// Time for another copy of a piece that a revoked key signed: that of the pauses between requests,
+/// and as long again. Where its producer is gone, the revocation is the error and not the silence.
+const REPLACEMENT: Duration = Duration::from_secs(3);
 
 /// The options of a fetch at the time of the call.
 #[derive(Clone, Copy, Debug)]
@@ -153,6 +158,20 @@ pub(super) struct Job<'a> {
     segments: Option<u64>,
     /// Drives the socket if the job runs on the calling thread.
     here: Option<DrivingCall<'a, ConsumerRole>>,
+    /// The piece that is requested again because a revoked key signed it.
+    revoked: Option<RevokedPiece>,
+}
+
+/// A piece that a revoked key signed. Another copy of it was requested past the caches.
+struct RevokedPiece {
+    certificate: Name,
+    until: Instant,
+}
+
+impl RevokedPiece {
+    fn error(&self) -> FetchError {
+        FetchError::Revoked { certificate: self.certificate.clone() }
+    }
 }
 
 impl<'a> Job<'a> {
@@ -162,7 +181,8 @@ impl<'a> Job<'a> {
         params: FetchParams,
         stopped: &'a dyn Fn() -> Option<CallError>,
     ) -> Self {
-        Job { shared, verifier: Some(shared.verifier()), params, stopped, segments: None, here: None }
+        let verifier = Some(shared.verifier());
+        Job { shared, verifier, params, stopped, segments: None, here: None, revoked: None }
     }
 
     /// Creates a job on the calling thread, which drives the socket unless another thread drives it
@@ -221,16 +241,40 @@ impl<'a> Job<'a> {
     }
 
     /// Finds the object `name`, and checks the revocation status of the certificates that
-    /// authenticate it.
+    /// authenticate it. A description that a revoked key signed may come from a cache, although the
+    /// producer has another key by now, so it is requested again after growing pauses.
     pub(super) fn find(&mut self, name: &Name) -> Result<Object, FetchError> {
-        let read = self.params.read;
-        let object = self.requesting(|requester, verifier| {
-            Discovery::new(requester, verifier, read).find(name.as_name())
-        })?;
-        for reason in object.reason.iter().chain(object.whole.as_ref().map(|whole| whole.reason())) {
-            self.check_revocation(&reason.clone())?;
+        let mut object = self.discover(name)?;
+        let mut pauses = 0;
+        while let Err(error) = self.check_object(&object) {
+            if pauses == PAUSES_MAX || !matches!(error, FetchError::Revoked { .. }) {
+                return Err(error);
+            }
+            self.report(object.whole.as_ref().map(full_name))?;
+            std::thread::sleep(Duration::from_nanos(again_after_ns(pauses)));
+            pauses += 1;
+            self.check_stopped()?;
+            object = match self.discover(name) {
+                // Nobody else answers, so the revocation is what the caller has to know.
+                Err(FetchError::Object(gone)) if !matches!(gone, ObjectError::NotFound { .. }) => {
+                    return Err(error);
+                }
+                found => found?,
+            };
         }
         Ok(object)
+    }
+
+    fn discover(&mut self, name: &Name) -> Result<Object, FetchError> {
+        let read = self.params.read;
+        self.requesting(|requester, verifier| Discovery::new(requester, verifier, read).find(name.as_name()))
+    }
+
+    fn check_object(&mut self, object: &Object) -> Result<(), FetchError> {
+        for reason in object.reason.iter().chain(object.whole.as_ref().map(|whole| whole.reason())) {
+            self.check_revocation(reason)?;
+        }
+        Ok(())
     }
 
     /// Fetches `parts` of `object`. Each part begins after the end of the previous one.
@@ -278,9 +322,11 @@ impl<'a> Job<'a> {
         let notify_every = (self.params.read.fetch.span_max as u64 / 4).clamp(1, RUN_MAX as u64);
         while verifier.end() != Some(next) {
             self.check_stopped()?;
+            self.check_replaced()?;
             sink.look(queue)?;
             let is_slow = matches!(verifier.preparation(), Some(Preparation::Signatures(_)));
-            let Some(mut run) = self.run(queue, is_slow, &mut used, help)? else { continue };
+            let run = self.run(queue, is_slow, &mut used, help);
+            let Some(mut run) = run.map_err(|error| self.cause(error))? else { continue };
             // A run may contain pieces after the end, because they were requested while the end was
             // unknown.
             while verifier.end() != Some(next)
@@ -294,7 +340,7 @@ impl<'a> Job<'a> {
                     continue;
                 }
                 match self.verify(verifier, next, wire, queue, sink, &mut used)? {
-                    NextStep::On => next += 1,
+                    NextStep::On => (next, self.revoked) = (next + 1, None),
                     NextStep::Again => {
                         queue.give_back(next, std::mem::take(&mut run));
                         self.wake();
@@ -365,9 +411,10 @@ impl<'a> Job<'a> {
             let verifier = self.verifier.get_or_insert_with(|| self.shared.verifier());
             match segments.check(number, wire, verifier) {
                 PieceOutcome::Segment { segment, data, last } => {
-                    if !matches!(data.reason(), TrustReason::Manifest(_) | TrustReason::Unchecked) {
-                        counts.signatures.fetch_add(1, Ordering::Relaxed);
-                        self.check_revocation(data.reason())?;
+                    if !matches!(data.reason(), TrustReason::Manifest(_) | TrustReason::Unchecked)
+                        && !self.check_signed(segments, number, last.is_some(), &data)?
+                    {
+                        return Ok(NextStep::Again);
                     }
                     if let Some(last) = last {
                         self.segments = Some(last.saturating_add(1));
@@ -386,10 +433,9 @@ impl<'a> Job<'a> {
                     sink.write(content.into())?;
                     return Ok(NextStep::On);
                 }
-                PieceOutcome::Manifest(reason) => {
-                    counts.signatures.fetch_add(1, Ordering::Relaxed);
-                    self.check_revocation(&reason)?;
-                    return Ok(NextStep::On);
+                PieceOutcome::Manifest(data) => {
+                    let is_valid = self.check_signed(segments, number, false, &data)?;
+                    return Ok(if is_valid { NextStep::On } else { NextStep::Again });
                 }
                 PieceOutcome::Corrupt(refused) => {
                     counts.corrupt.fetch_add(1, Ordering::Relaxed);
@@ -417,8 +463,54 @@ impl<'a> Job<'a> {
         Err(ObjectError::NoCertificate { certificate: name.clone(), name, fault: None }.into())
     }
 
+    /// Checks the keys that authenticate piece `number`, which has a signature of its own. Returns
+    /// false if one was revoked and another copy was requested past the caches. `named_last` is true
+    /// if the piece named the last segment.
+    fn check_signed(
+        &mut self,
+        segments: &mut SegmentVerifier,
+        number: u64,
+        named_last: bool,
+        data: &Verified,
+    ) -> Result<bool, FetchError> {
+        self.shared.counts.signatures.fetch_add(1, Ordering::Relaxed);
+        match self.check_revocation(data.reason()) {
+            Err(FetchError::Revoked { certificate }) if segments.take_back(number, named_last) => {
+                self.shared.counts.corrupt.fetch_add(1, Ordering::Relaxed);
+                let until = Instant::now() + REPLACEMENT;
+                self.revoked.get_or_insert(RevokedPiece { certificate, until });
+                self.report(Some(full_name(data)))?;
+                Ok(false)
+            }
+            checked => checked.map(|()| true),
+        }
+    }
+
+    /// Returns an error if the other copy of a piece is late.
+    fn check_replaced(&self) -> Result<(), FetchError> {
+        match &self.revoked {
+            Some(piece) if Instant::now() >= piece.until => Err(piece.error()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the reason for which no further piece arrives, given the `error` of the requests.
+    fn cause(&self, error: FetchError) -> FetchError {
+        match (&self.revoked, error) {
+            (Some(piece), FetchError::Object(_)) => piece.error(),
+            (_, error) => error,
+        }
+    }
+
+    /// Sends the Interest `wire` once, and waits for its answer.
+    pub(super) fn send(&mut self, wire: Vec<u8>) -> Result<Answer, FetchError> {
+        let (shared, stopped) = (self.shared, self.stopped);
+        let mut requester = PacketRequester { shared, stopped, here: self.here.as_mut(), failed: None };
+        Ok(requester.send(wire)?)
+    }
+
     /// Reports the refused Data to the router, so that the next answer comes from another source.
-    fn report(&mut self, refused: Option<Name>) -> Result<(), FetchError> {
+    pub(super) fn report(&mut self, refused: Option<Name>) -> Result<(), FetchError> {
         let Some(refused) = refused else { return Ok(()) };
         self.requesting(|requester, _| {
             report_refused(requester, &refused);

@@ -9,6 +9,7 @@ use std::time::Duration;
 use namely_transport::connection::Answer;
 use namely_wire::{ContentType, Name};
 
+use super::datagram::Datagram;
 use super::error::RecvError;
 use crate::error::CallError;
 use crate::inbox::Inbox;
@@ -49,7 +50,7 @@ pub(super) struct Replies {
 }
 
 pub(super) struct Reply {
-    pub(super) name: Name,
+    pub(super) datagram: Datagram,
     pub(super) answer: Result<Answer, CallError>,
     pub(super) to: ReplyTarget,
 }

@@ -14,7 +14,7 @@ use super::helpers::Helpers;
 use super::queue::LOOK;
 use super::replies::Datagrams;
 use super::revocation::Revocations;
-use super::role::{ConsumerRole, Order};
+use super::role::{ConsumerRole, Deliver, Order};
 use super::stats::Counts;
 use crate::engine::{DrivingCall, Engine};
 use crate::error::CallError;
@@ -90,6 +90,11 @@ impl Shared {
         let mut last_ms = last_ms.lock().unwrap_or_else(PoisonError::into_inner);
         *last_ms = namely_host::clock::unix_ms().max(*last_ms + 1);
         Some(sign_interest(interest, parameters, signer, *last_ms))
+    }
+
+    /// Returns true if the socket signs its datagrams. Each of them then has a unique name.
+    pub(super) fn signs(&self) -> bool {
+        self.signing.is_some()
     }
 
     pub(super) fn options(&self) -> MutexGuard<'_, ConsumerOptions> {
@@ -176,10 +181,14 @@ pub(super) struct PacketRequester<'s, 'a> {
 }
 
 impl PacketRequester<'_, '_> {
-    fn request(&mut self, interest: &InterestBuilder, attempts: u32) -> Result<Answer, CallError> {
+    /// Sends the Interest `wire` once, and waits for its answer.
+    pub(super) fn send(&mut self, wire: Vec<u8>) -> Result<Answer, CallError> {
+        self.request(|deliver| Order::Send { wire, deliver })
+    }
+
+    fn request(&mut self, order: impl FnOnce(Deliver) -> Order) -> Result<Answer, CallError> {
         let (promise, mut pending) = call::<Result<Answer, CallError>>();
-        let deliver = Box::new(|answer| promise.complete(answer));
-        self.shared.engine.order(Order::Express { interest: interest.clone(), attempts, deliver })?;
+        self.shared.engine.order(order(Box::new(|answer| promise.complete(answer))))?;
         loop {
             let answer = match &mut self.here {
                 Some(here) => {
@@ -206,7 +215,8 @@ impl Express for PacketRequester<'_, '_> {
         interest: &InterestBuilder,
         attempts: u32,
     ) -> Result<Answer, ConnectionError> {
-        self.request(interest, attempts).map_err(|failed| {
+        let interest = interest.clone();
+        self.request(|deliver| Order::Express { interest, attempts, deliver }).map_err(|failed| {
             self.failed = Some(failed);
             ConnectionError::Lost { uri: self.shared.router.clone(), after: Duration::ZERO }
         })

@@ -20,10 +20,10 @@ use crate::fetch;
 /// - Tests: `a_damaged_segment_is_fetched_again`,
 ///   `forged_cached_data_is_requested_again`,
 ///   `repeated_forgeries_end_the_fetch_soon`
-pub(super) const PAUSES_MAX: u32 = 4;
+pub const PAUSES_MAX: u32 = 4;
 
 /// The time before a packet is requested again after `pauses` pauses without a valid copy.
-pub(super) fn again_after_ns(pauses: u32) -> u64 {
+pub fn again_after_ns(pauses: u32) -> u64 {
     // The bound prevents an overflow of the shift.
     100_000_000 << pauses.min(PAUSES_MAX)
 }

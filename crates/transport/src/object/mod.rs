@@ -16,10 +16,10 @@ mod report;
 mod requester;
 mod verifier;
 
-pub use self::descriptor::{Object, Part, ReadOptions, SignatureMode};
+pub use self::descriptor::{Object, PAUSES_MAX, Part, ReadOptions, SignatureMode, again_after_ns};
 pub use self::discovery::{Discovery, Express};
 pub use self::error::ObjectError;
 pub use self::progress::Progress;
-pub use self::report::report_refused;
+pub use self::report::{full_name, report_refused};
 pub use self::requester::SegmentRequester;
 pub use self::verifier::{OnBadSegment, PieceOutcome, SegmentVerifier};

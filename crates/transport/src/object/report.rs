@@ -2,6 +2,7 @@
 //! removes the Data from its content store and requests it from other sources from now on.
 
 use namely_messages::{Command, ControlParameters, Scope};
+use namely_security::{Verified, sha256};
 use namely_wire::types::IMPLICIT_DIGEST_COMPONENT;
 use namely_wire::{Component, InterestBuilder, Name};
 
@@ -19,6 +20,12 @@ pub fn report_refused(express: &mut dyn Express, full_name: &Name) {
     // The result is ignored: the caller reports the rejection of the packet, and if the router is
     // lost, the caller's next request fails.
     let _ = express.express_retrying(&interest, 1);
+}
+
+/// Returns the full name of a Data that was verified and is refused anyway.
+pub fn full_name(data: &Verified) -> Name {
+    let digest = sha256(data.octets());
+    data.name().to_name().join(Component { typ: IMPLICIT_DIGEST_COMPONENT, value: &digest })
 }
 
 impl ObjectError {

@@ -58,8 +58,8 @@ pub enum PieceOutcome<B: PacketOctets> {
         /// The packet.
         data: Vec<u8>,
     },
-    /// A verified manifest, which the verifier retains, and the reason for its trust.
-    Manifest(TrustReason),
+    /// A verified manifest, whose list the verifier retains.
+    Manifest(Verified<B>),
     /// A corrupt piece. The caller reports the named Data to the router and requests the piece
     /// again.
     Corrupt(Option<Name>),
@@ -177,7 +177,7 @@ impl SegmentVerifier {
                 }
                 self.preparation = Some(Preparation::Digests(manifest.hash()));
                 self.known.push_back(manifest);
-                PieceOutcome::Manifest(verified.reason().clone())
+                PieceOutcome::Manifest(verified)
             }
             Err(error) => {
                 PieceOutcome::Failed(ObjectError::Manifest { name: verified.name().to_name(), error })
@@ -275,18 +275,38 @@ impl SegmentVerifier {
         if let Some((segment, data)) = accepted {
             return PieceOutcome::Unverified { segment, data };
         }
+        if !self.may_repeat(number) || !damaged {
+            PieceOutcome::Failed(error)
+        } else {
+            PieceOutcome::Corrupt(error.refused_data())
+        }
+    }
+
+    /// Counts a bad copy of piece `number`. Returns true if another copy may be requested.
+    fn may_repeat(&mut self, number: u64) -> bool {
         // One counter suffices, because a corrupt piece is replaced before the next one is checked.
         let times = match self.corrupt {
             Some((again, times)) if again == number => times + 1,
             _ => 1,
         };
         self.corrupt = Some((number, times));
-        let is_final = times >= CORRUPT_MAX || self.on_bad == OnBadSegment::Abort;
-        if is_final || !damaged {
-            PieceOutcome::Failed(error)
-        } else {
-            PieceOutcome::Corrupt(error.refused_data())
+        times < CORRUPT_MAX && self.on_bad != OnBadSegment::Abort
+    }
+
+    /// Takes back that piece `number`, the last one that was checked, is valid: a key that
+    /// authenticates it was revoked. `named_last` is true if it was the segment that named the last
+    /// one. Returns true if another copy may be requested.
+    pub fn take_back(&mut self, number: u64, named_last: bool) -> bool {
+        match self.layout.piece(number) {
+            Piece::Manifest(_) => drop(self.known.pop_back()),
+            Piece::Segment(_) => {
+                self.knows_last = false;
+                if named_last {
+                    self.segments = None;
+                }
+            }
         }
+        self.may_repeat(number)
     }
 
     fn believe<B: PacketOctets>(&mut self, segment: u64, data: Verified<B>) -> PieceOutcome<B> {
