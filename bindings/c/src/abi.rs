@@ -273,9 +273,9 @@ pub unsafe extern "C" fn icn_publish(
 ///
 /// Returns the number of octets, 0 at the end, or -1: EAGAIN (nothing has arrived yet, with
 /// ICN_DONTWAIT; the fetch continues), EINTR (the same), ENODATA (unreliable: a segment was lost,
-/// the next call continues after it), ENETUNREACH, ENOENT, ETIMEDOUT, ENOKEY, EKEYREJECTED,
-/// EKEYEXPIRED, EKEYREVOKED, EBADMSG, EFBIG, EADDRNOTAVAIL, ENAMETOOLONG, ENOBUFS (ICN_OBJECTS_MAX
-/// begun), ENOTCONN, ECANCELED, EOPNOTSUPP.
+/// the next call continues after it), ENETUNREACH, ENOENT, EISDIR, ETIMEDOUT, ENOKEY,
+/// EKEYREJECTED, EKEYEXPIRED, EKEYREVOKED, EBADMSG, EFBIG, EADDRNOTAVAIL, ENAMETOOLONG, ENOBUFS
+/// (ICN_OBJECTS_MAX begun), ENOTCONN, ECANCELED, EOPNOTSUPP.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn icn_recvfrom(
     socket: c_int,

@@ -104,6 +104,7 @@ pub(crate) fn meaning(errno: i32) -> &'static CStr {
         libc::EFBIG => c"the object is larger than the option object_octets_max",
         libc::ENETUNREACH => c"no route to the name",
         libc::ENOENT => c"the producer denies that it exists",
+        libc::EISDIR => c"the name is that of a directory",
         libc::ETIMEDOUT => c"no answer in time",
         libc::ENODATA => c"a segment was lost; the next call goes on behind it",
         libc::ENOKEY => c"a certificate is missing",

@@ -79,6 +79,9 @@ def test_what_exists(fs: NamelyFileSystem, tree: pathlib.Path) -> None:
     for call in (fs.info, fs.open, fs.ls, fs.cat_file):
         with pytest.raises(FileNotFoundError):
             call("/lab/tree/none")
+    for fetch in (fs.open, fs.cat_file, fs.consumer.fetch, fs.consumer.open):
+        with pytest.raises(IsADirectoryError, match="is a directory"):
+            fetch("/lab/tree/sub")
     with pytest.raises(namely.NoRoute):
         NamelyFileSystem().exists("/nobody/there")
 

@@ -358,6 +358,7 @@ fn of_object(error: &ObjectError) -> i32 {
             errno::TIMEDOUT
         }
         ObjectError::NotFound { .. } => errno::NOENT,
+        ObjectError::IsDirectory { .. } => errno::ISDIR,
         ObjectError::Untrusted(rejection) => match rejection.why {
             RejectionReason::Expired { .. } | RejectionReason::NotYetValid { .. } => errno::KEYEXPIRED,
             RejectionReason::Revoked => errno::KEYREVOKED,

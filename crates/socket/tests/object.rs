@@ -11,7 +11,7 @@ use namely_security::{
     Certificate, KeyType, MANIFEST_ENTRIES, Manifest, ManifestHash, PrivateKey, Signer, TrustPolicy,
     Verified, manifest_name, sign_data,
 };
-use namely_socket::{Consumer, ConsumerOptions, FetchError, Flow, Sink, Trust};
+use namely_socket::{Consumer, ConsumerOptions, FetchError, Flow, Sink, Trust, errno_name};
 use namely_transport::connection::{Connection, Packet};
 use namely_transport::object::{Object, ObjectError, Part, Progress, SignatureMode};
 use namely_transport::publish::{Options, Publication, Signing};
@@ -500,6 +500,31 @@ fn invalid_manifest_lengths_are_not_followed() {
         let object = consumer(connection, believing(anchor)).find(&name("/p/o")).unwrap();
         assert_eq!((object.signature_mode, object.manifest_entries), (SignatureMode::Segments, 240));
     }
+}
+
+#[test]
+fn a_directory_has_no_content_of_its_own() {
+    let (signer, anchor) = key_of("/p");
+    let (options, listing) = (small_packets(Signing::PerPacket), name("/p/d/32=ls"));
+    let publication = Publication::new(listing.as_name(), 7, b"file\0", &options, &signer).unwrap();
+    // As file servers describe a directory and its listing.
+    let metadata = Metadata { mode: Some(0o040_755), ..Metadata::new(listing.join_version(7)) };
+    let (_producer, connection) = Producer::start(move |interest| {
+        if interest.name.last() != Some(METADATA_COMPONENT) {
+            return Some((LpHeaders::default(), publication.answer(interest)?.to_vec()));
+        }
+        let packet = interest.name.to_name().join_version(1).join_segment(0);
+        let builder = DataBuilder::new(packet.as_name()).freshness_ms(1);
+        Some((LpHeaders::default(), sign_data(&builder, &metadata.to_vec(), &signer).unwrap()))
+    });
+    let consumer = consumer(connection, believing(anchor));
+    let errors = [consumer.fetch(&name("/p/d")).err(), consumer.stream(&name("/p/d")).err()];
+    for error in errors.map(Option::unwrap) {
+        assert_eq!(errno_name(error.errno()), Some("EISDIR"), "{error}");
+        assert_eq!(error.to_string(), "/p/d is a directory");
+    }
+    assert!(consumer.stat(&name("/p/d")).unwrap().is_directory);
+    assert_eq!(consumer.fetch(&listing).unwrap(), b"file\0");
 }
 
 #[test]

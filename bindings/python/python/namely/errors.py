@@ -77,6 +77,10 @@ class NameNotFound(Error, FileNotFoundError, errno=_errno.ENOENT):
     """The producer denies that the object exists (`ENOENT`)."""
 
 
+class IsDirectory(Error, IsADirectoryError, errno=_errno.EISDIR):
+    """The name is that of a directory, which has no content (`EISDIR`)."""
+
+
 class VersionExists(Error, FileExistsError, errno=_errno.EEXIST):
     """The version is published already, with other content: names are immutable (`EEXIST`)."""
 

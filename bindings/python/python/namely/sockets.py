@@ -317,8 +317,8 @@ class Consumer(Socket):
 
         Waits for at most `timeout` seconds; without it, as long as option `timeout_ms` allows.
 
-        Raises `namely.NameNotFound`, `namely.NoRoute`, `namely.Timeout`, `namely.VerificationError` (no unverified content
-        is returned), `namely.ObjectTooLarge` (option `object_octets_max`), `namely.OutsidePrefix`.
+        Raises `namely.NameNotFound`, `namely.IsDirectory`, `namely.NoRoute`, `namely.Timeout`, `namely.VerificationError`
+        (no unverified content is returned), `namely.ObjectTooLarge` (option `object_octets_max`), `namely.OutsidePrefix`.
         """
         return self._socket.fetch(name).wait(timeout)
 

@@ -18,6 +18,7 @@ use namely_transport::object::{
     SegmentVerifier, again_after_ns, full_name, report_refused,
 };
 use namely_transport::publish::SEGMENT_OCTETS_DEFAULT;
+use namely_wire::rdr::Metadata;
 use namely_wire::{DataView, InterestBuilder, NackReason, Name};
 
 use super::queue::{LOOK, NextPieces, Piece, RUN_MAX, VerifyQueue};
@@ -261,6 +262,18 @@ impl<'a> Job<'a> {
                 }
                 found => found?,
             };
+        }
+        Ok(object)
+    }
+
+    /// [`Job::find`] for an object whose content is requested.
+    pub(super) fn find_content(&mut self, name: &Name) -> Result<Object, FetchError> {
+        let object = self.find(name)?;
+        // The metadata of a directory leads to its listing, whose metadata has the directory's mode
+        // too.
+        let is_directory = object.metadata.as_ref().is_some_and(Metadata::is_directory);
+        if is_directory && object.name.as_name().without_last(1) != name.as_name() {
+            return Err(ObjectError::IsDirectory { name: name.clone() }.into());
         }
         Ok(object)
     }

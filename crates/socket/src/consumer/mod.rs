@@ -173,7 +173,7 @@ impl Consumer {
     pub fn fetch_async(&self, name: &Name) -> Result<Pending<Result<Vec<u8>, FetchError>>, FetchError> {
         let octets_max = self.shared.options().object_octets_max;
         self.start(name, move |job, name| {
-            let object = job.find(&name)?;
+            let object = job.find_content(&name)?;
             let mut whole = MemorySink { object: object.name.clone(), octets: Vec::new(), octets_max };
             whole.check(object.octets().unwrap_or(0))?;
             let expected = object.octets().unwrap_or(0).min(SET_ASIDE_OCTETS_MAX);

@@ -170,7 +170,7 @@ pub(super) fn open(
     let pipe = Arc::new(Pipe::new(params.read_ahead).map_err(|error| CallError::from_io(&error))?);
     shared.spawn(move |shared| {
         let stopped = || promise.is_abandoned().then_some(CallError::Closed);
-        let found = Job::new(&shared, params, &stopped).find(&name);
+        let found = Job::new(&shared, params, &stopped).find_content(&name);
         let found = match found {
             Ok(object) => Arc::new(LocatedObject::new(object)),
             Err(error) => {

@@ -36,6 +36,12 @@ pub enum ObjectError {
         /// The requested name.
         name: Name,
     },
+    /// The caller's: the name is that of a directory, and its content was requested.
+    #[error("{name} is a directory")]
+    IsDirectory {
+        /// The requested name.
+        name: Name,
+    },
     /// The peer's or the caller's: the object fails verification.
     #[error(transparent)]
     Untrusted(Rejection),
