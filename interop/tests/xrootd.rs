@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{Read, Write};
 use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -406,6 +407,28 @@ fn large_listings_are_refused() {
     let log = server.process.errors_text();
     assert!(log.contains("/store/larger") && log.contains("larger than an eighth of 'memory'"), "{log}");
     assert_eq!(site.done("xrdfs", &[&server.url, "ls", "/store"]).lines().count(), 3);
+}
+
+#[test]
+fn a_changed_file_is_stale() {
+    const OCTETS: u64 = 96 << 20;
+    let Some(site) = Site::new() else { return };
+    let path = site.files.join("store/f");
+    fs::File::create(&path).unwrap().set_len(OCTETS).unwrap();
+    let _files = site.serve();
+    let server = site.start("stale", &site.words());
+    let mut command = site.world.command("xrdcp");
+    command.args(["-s", &format!("{}/store/f", server.url), "-"]).env("XRD_CONNECTIONRETRY", "1");
+    // The client requests little more than its reader takes.
+    command.env("XRD_CPCHUNKSIZE", "1048576").env("XRD_CPPARALLELCHUNKS", "1");
+    let mut copying = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut copied = copying.stdout.take().unwrap();
+    copied.read_exact(&mut [0]).unwrap();
+    fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(b"changed").unwrap();
+    let octets = 1 + std::io::copy(&mut copied, &mut std::io::sink()).unwrap();
+    assert!(!copying.wait().unwrap().success() && octets < OCTETS, "{octets} octets");
+    let log = server.process.errors_text();
+    assert!(log.contains("/store/f changed while it was fetched, and is now version"), "{log}");
 }
 
 #[test]

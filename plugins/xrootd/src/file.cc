@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "crc32c.hh"
@@ -13,6 +15,9 @@ namespace {
 
 // A file that has not read ahead for this time loses its read-ahead slot to another one.
 constexpr auto ahead_rests = std::chrono::seconds(1);
+
+// Longer than the FreshnessPeriod of metadata: caches then return no older description of a file.
+constexpr auto metadata_fresh = std::chrono::milliseconds(1100);
 
 } // namespace
 
@@ -123,9 +128,33 @@ ssize_t File::read_there(void *buffer, off_t offset, size_t size) {
     return ssize_t(done);
 }
 
+// Returns -ESTALE if `wrong` is due to a change of the file: its producer then no longer serves the
+// open version, so that there is no route to it, or no answer.
+ssize_t File::cause(ssize_t wrong) {
+    if (wrong != -ENETUNREACH && wrong != -ETIMEDOUT)
+        return wrong;
+    Told now{};
+    int found = storage_.stat(client_, path_.c_str(), now);
+    if (found == 0 && now.st_version == told_.st_version) {
+        std::this_thread::sleep_for(metadata_fresh);
+        found = storage_.stat(client_, path_.c_str(), now);
+    }
+    if (found == -ENOENT) {
+        storage_.log().Emsg("namely", path_.c_str(), "was removed while it was fetched");
+        return -ESTALE;
+    }
+    if (found != 0 || now.st_version == told_.st_version)
+        return wrong;
+    const std::string newer = std::to_string(now.st_version);
+    storage_.log().Emsg("namely", path_.c_str(), "changed while it was fetched, and is now version", newer.c_str());
+    return -ESTALE;
+}
+
 // Fails if the file ends before its stated size.
 ssize_t File::whole(ssize_t read, size_t wanted) {
-    if (read >= 0 && size_t(read) != wanted) {
+    if (read < 0)
+        return cause(read);
+    if (size_t(read) != wanted) {
         storage_.log().Emsg("namely", path_.c_str(), "ends before the size that its metadata says");
         return -EIO;
     }
