@@ -12,6 +12,12 @@ pub(crate) fn parse(name: &str) -> Result<Name, Failure> {
     name.parse().map_err(|error| Failure::new(Errno::INVAL, format!("no name: {error}")).with_name(name))
 }
 
+/// The version of the package.
+#[pyfunction]
+pub(crate) fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}
+
 /// The name in its canonical form.
 #[pyfunction]
 pub(crate) fn canonical(name: &str) -> PyResult<String> {

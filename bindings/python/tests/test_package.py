@@ -21,7 +21,7 @@ SOURCES = pathlib.Path(__file__).parent.parent / "python"
 
 def test_the_wheel_is_what_is_imported() -> None:
     assert pathlib.Path(namely.__file__).is_relative_to(sys.prefix)
-    assert importlib.metadata.version("namely")
+    assert namely.__version__ == importlib.metadata.version("namely")
     assert (pathlib.Path(namely.__file__).parent / "py.typed").exists()
 
 
@@ -55,3 +55,5 @@ def test_everything_that_errors_has_is_exported() -> None:
     classes = {name for name, item in vars(errors).items() if inspect.isclass(item) and issubclass(item, OSError)}
     assert classes <= set(namely.__all__)
     assert namely.__all__ == sorted(namely.__all__)
+    assert set(namely.__all__) <= set(dir(namely))
+    assert "annotations" not in dir(namely)

@@ -5,8 +5,7 @@ A `Consumer` fetches and verifies objects below its prefix; a `Producer` publish
 exceptions of `namely.errors`, all of them `OSError`s.
 """
 
-from __future__ import annotations
-
+from namely import _native
 from namely.errors import (
     BadSocket,
     CertificateMissing,
@@ -58,6 +57,9 @@ from namely.sockets import (
     options,
 )
 
+__version__ = _native.version()
+"""The version of this package, as `pip` shows it."""
+
 __all__ = [
     "BadSocket",
     "Certificate",
@@ -103,6 +105,7 @@ __all__ = [
     "VerificationError",
     "VersionExists",
     "WouldBlock",
+    "__version__",
     "canonical",
     "components",
     "join",

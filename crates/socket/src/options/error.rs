@@ -8,9 +8,14 @@ use crate::errno;
 /// An option that cannot be set; the caller's fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionError {
-    /// There is no such option on this kind of socket (`ENOPROTOOPT`).
-    #[error("this socket has no option '{0}'")]
-    Unknown(String),
+    /// There is no such option on this kind of socket, or of a publication (`ENOPROTOOPT`).
+    #[error("there is no option '{option}' here; there are {}", .known.join(", "))]
+    Unknown {
+        /// The unknown name.
+        option: String,
+        /// The options that exist.
+        known: Vec<&'static str>,
+    },
     /// The option does not accept this value (`EINVAL`).
     #[error(fmt = bad)]
     Bad {
@@ -28,7 +33,7 @@ impl OptionError {
     /// The matching `errno` of a system call.
     pub fn errno(&self) -> i32 {
         match self {
-            OptionError::Unknown(_) => errno::NOPROTOOPT,
+            OptionError::Unknown { .. } => errno::NOPROTOOPT,
             OptionError::Bad { .. } | OptionError::Bound(_) => errno::INVAL,
         }
     }

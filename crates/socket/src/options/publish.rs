@@ -14,6 +14,10 @@ use super::values::{ManifestUse, Suite};
 /// version.
 const METADATA_FRESHNESS_MS: u64 = 1_000;
 
+/// The options of [`PublishOptions::set`].
+const OF_A_PUBLICATION: [&str; 6] =
+    ["version", "expires_ms", "manifest", "suite", "packet_octets_max", "freshness_ms"];
+
 /// Options of one publication (HT-23). For an option that the socket has, too, `None` means the
 /// value of the socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,13 +57,14 @@ impl PublishOptions {
             }
             _ => {}
         }
-        let spec = find(name, For::Producer)?;
+        let unknown = || OptionError::Unknown { option: name.into(), known: OF_A_PUBLICATION.into() };
+        let spec = find(name, For::Producer).map_err(|_| unknown())?;
         match spec.name {
             "manifest" => self.manifest = Some(parsed(spec, value)?),
             "suite" => self.suite = Some(parsed(spec, value)?),
             "packet_octets_max" => self.packet_octets_max = Some(parsed(spec, value)?),
             "freshness_ms" => self.freshness_ms = Some(parsed(spec, value)?),
-            _ => return Err(OptionError::Unknown(name.into())),
+            _ => return Err(unknown()),
         }
         Ok(())
     }

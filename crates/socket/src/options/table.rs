@@ -401,8 +401,16 @@ pub(super) fn parsed<T: OptionText>(spec: &OptionSpec, value: &str) -> Result<T,
 
 /// Returns the specification of option `name` on sockets of kind `on`.
 pub(crate) fn find(name: &str, on: For) -> Result<&'static OptionSpec, OptionError> {
-    let is = |spec: &&OptionSpec| spec.name == name && (spec.on == on || spec.on == For::Both);
-    OPTIONS.iter().find(is).ok_or_else(|| OptionError::Unknown(name.into()))
+    of(on).find(|spec| spec.name == name).ok_or_else(|| unknown(name, on))
+}
+
+/// The options of sockets of kind `on`.
+fn of(on: For) -> impl Iterator<Item = &'static OptionSpec> {
+    OPTIONS.iter().filter(move |spec| spec.on == on || spec.on == For::Both)
+}
+
+fn unknown(name: &str, on: For) -> OptionError {
+    OptionError::Unknown { option: name.into(), known: of(on).map(|spec| spec.name).collect() }
 }
 
 macro_rules! by_name {
@@ -414,7 +422,7 @@ macro_rules! by_name {
             /// There is no such option, or `value` is invalid.
             pub fn set(&mut self, name: &str, value: &str) -> Result<(), OptionError> {
                 let spec = find(name, For::$on)?;
-                let field = spec.$field.ok_or_else(|| OptionError::Unknown(name.into()))?;
+                let field = spec.$field.ok_or_else(|| unknown(name, For::$on))?;
                 (field.set)(self, spec, value)
             }
 
@@ -423,7 +431,7 @@ macro_rules! by_name {
             /// # Errors
             /// There is no such option.
             pub fn get(&self, name: &str) -> Result<String, OptionError> {
-                let field = find(name, For::$on)?.$field.ok_or_else(|| OptionError::Unknown(name.into()))?;
+                let field = find(name, For::$on)?.$field.ok_or_else(|| unknown(name, For::$on))?;
                 Ok((field.get)(self))
             }
         })*

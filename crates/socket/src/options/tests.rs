@@ -51,7 +51,15 @@ fn publish_options_are_set_by_name() {
 fn invalid_options_and_values_are_refused() {
     let mut options = ConsumerOptions::default();
     assert_eq!(options.set("manifest", "off").unwrap_err().errno(), errno::NOPROTOOPT);
-    assert_eq!(options.get("colour"), Err(OptionError::Unknown("colour".into())));
+    let unknown = options.get("timeout").unwrap_err().to_string();
+    assert!(unknown.starts_with("there is no option 'timeout' here; there are router, "), "{unknown}");
+    assert!(unknown.contains(", timeout_ms, ") && !unknown.contains("suite"), "{unknown}");
+    let unknown = PublishOptions::default().set("mtu", "path").unwrap_err().to_string();
+    assert!(
+        unknown
+            .ends_with("; there are version, expires_ms, manifest, suite, packet_octets_max, freshness_ms"),
+        "{unknown}"
+    );
     for spec in OPTIONS.iter().filter(|spec| spec.on == For::Consumer && spec.kind != Kind::Text) {
         for value in ["", "x", "-1"] {
             assert_eq!(
