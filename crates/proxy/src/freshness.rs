@@ -51,9 +51,10 @@ pub fn of<B>(response: &Response<B>, unless_said: Duration) -> Freshness {
     Freshness::For(lifetime.saturating_sub(age.unwrap_or_default()).min(FRESHNESS_MAX))
 }
 
-/// Returns true for statuses that a cache may store by default (RFC 9110, 15.1).
+/// Returns true for statuses that a cache may store by default (RFC 9110, 15.1). 501 is left out:
+/// an error of a server is stored only where the server permits it.
 fn is_cacheable(status: StatusCode) -> bool {
-    matches!(status.as_u16(), 200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
+    matches!(status.as_u16(), 200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414)
 }
 
 /// Returns true if the response depends on request headers that no name carries. The gateway
@@ -111,7 +112,11 @@ mod tests {
             assert_eq!(freshness(200, lines), Freshness::For(Duration::from_secs(seconds)), "{lines:?}");
         }
         assert_eq!(freshness(404, &[]), Freshness::For(Duration::from_secs(1)));
-        assert_eq!(freshness(500, &[]), Freshness::For(Duration::ZERO));
+        for error in [500, 501, 502, 503, 504] {
+            assert_eq!(freshness(error, &[]), Freshness::For(Duration::ZERO));
+            let allowed = freshness(error, &[("cache-control", "max-age=60")]);
+            assert_eq!(allowed, Freshness::For(Duration::from_secs(60)));
+        }
     }
 
     #[test]

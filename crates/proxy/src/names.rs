@@ -3,6 +3,10 @@
 //! `http://host:port/a/b%20c?x=1` is `<prefix>/host:port/a/b c/32=query/x=1`: one component for
 //! each path segment, percent-decoded, so that a name prefix is a folder of the site. An empty
 //! segment is an empty component, so that `/a` and `/a/` differ.
+//!
+//! A proxy must not modify the path (RFC 9110, 7.7), and an origin may distinguish `%2B` from `+`.
+//! A segment with escapes that this gateway would write otherwise is therefore a component as it
+//! was received, after the keyword `path`: two URLs are two names.
 
 use http::Uri;
 use http::uri::Authority;
@@ -11,6 +15,9 @@ use namely_wire::{Component, Name, NameRef};
 
 /// The keyword component before a query string.
 pub const QUERY_KEYWORD: &[u8] = b"query";
+
+/// The keyword component before a path segment in its own spelling.
+const SEGMENT_KEYWORD: &[u8] = b"path";
 
 /// Octets of a path segment that need no escape (RFC 3986, `pchar` without the percent sign).
 const SEGMENT_OCTETS: &[u8] = b"-._~!$&'()*+,;=:@";
@@ -56,12 +63,32 @@ pub fn below(site: NameRef<'_>, uri: &Uri) -> Result<Name, UrlError> {
     let mut name = site.to_name();
     let path = uri.path();
     for segment in path.strip_prefix('/').unwrap_or(path).split('/') {
-        name = name.join_generic(unescape(segment)?);
+        name = match plain(segment)? {
+            Some(octets) => name.join_generic(octets),
+            None => name.join(Component::keyword(SEGMENT_KEYWORD)).join_generic(segment.as_bytes()),
+        };
     }
     if let Some(query) = uri.query() {
         name = name.join(Component::keyword(QUERY_KEYWORD)).join_generic(query.as_bytes());
     }
     Ok(name)
+}
+
+/// Returns the octets of `segment`, from which [`escape`] makes the same text; none if it has
+/// another spelling.
+fn plain(segment: &str) -> Result<Option<Vec<u8>>, UrlError> {
+    let octets = unescape(segment)?;
+    let mut usual = String::with_capacity(segment.len());
+    escape(&octets, &mut usual);
+    Ok((usual == segment).then_some(octets))
+}
+
+/// Returns the path segment that a name holds in its own spelling, if a URL can have it.
+fn spelled(segment: Component<'_>) -> Option<&str> {
+    let text = std::str::from_utf8(segment.value).ok().filter(|_| segment.typ == GENERIC_COMPONENT)?;
+    let is_one = !text.bytes().any(|b| b.is_ascii_control() || b" /?#".contains(&b));
+    // A segment in the usual spelling has another name.
+    (is_one && plain(text) == Ok(None)).then_some(text)
 }
 
 /// Returns host and port in the form of a component: lower case, without HTTP's default port.
@@ -85,6 +112,11 @@ pub fn path_and_query<'a>(rest: impl IntoIterator<Item = Component<'a>>) -> Opti
             let plain = query.bytes().all(|b| b.is_ascii_graphic() && !b"#\"<>".contains(&b));
             return (plain && !text.is_empty() && components.next().is_none())
                 .then(|| format!("{text}?{query}"));
+        }
+        if component == Component::keyword(SEGMENT_KEYWORD) {
+            text.push('/');
+            text.push_str(spelled(components.next()?)?);
+            continue;
         }
         if component.typ != GENERIC_COMPONENT {
             return None;
@@ -140,6 +172,11 @@ mod tests {
             ("http://video.example", "/http/video.example/..."),
             ("/a%20b/c?x=1&y=%2F", "/http/fallback.example/a%20b/c/32=query/x%3D1%26y%3D%252F"),
             ("http://[::1]:8000/a", "/http/%5B%3A%3A1%5D%3A8000/a"),
+            ("http://h/a+b", "/http/h/a%2Bb"),
+            ("http://h/a%2Bb", "/http/h/32=path/a%252Bb"),
+            ("http://h/%2e/x%2fy/z", "/http/h/32=path/%252e/32=path/x%252fy/z"),
+            ("http://h/x", "/http/h/x"),
+            ("http://h/x?", "/http/h/x/32=query/..."),
         ] {
             let expected: Name = name.parse().unwrap();
             assert_eq!(named(url), Ok(expected.to_string()), "{url}");
@@ -157,25 +194,39 @@ mod tests {
 
     #[test]
     fn names_outside_the_url_scheme_give_none() {
-        for name in ["/", "/32=query/x", "/a/32=query", "/a/32=query/x/y", "/a/v=1", "/a/32=query/x%20y"] {
+        for name in [
+            "/",
+            "/32=query/x",
+            "/a/32=query",
+            "/a/32=query/x/y",
+            "/a/v=1",
+            "/a/32=query/x%20y",
+            "/a/32=path",
+            "/32=path/a",
+            "/32=path/%2541%2Fb",
+            "/32=path/%2541%3F",
+            "/32=path/v=1",
+            "/32=path/%2541%0D%0A",
+            "/32=path/%252",
+        ] {
             assert_eq!(path_and_query(name.parse::<Name>().unwrap().components()), None, "{name}");
         }
     }
 
     proptest! {
         #[test]
-        fn every_url_path_survives_a_round_trip(segments in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..9), 1..6), query in proptest::option::of("[a-z=&%0-9/?]{0,12}")) {
-            let mut text = String::new();
-            for segment in &segments {
-                text.push('/');
-                escape(segment, &mut text);
-            }
-            if let Some(query) = &query {
-                text = format!("{text}?{query}");
-            }
+        fn every_url_path_survives_a_round_trip(text in "(/([a-zA-Z0-9._~!$&'()*+,;=:@-]|%[0-9a-fA-F]{2}){0,6}){1,5}([?][a-z=&%0-9/?]{0,12})?") {
             let site: Name = "/s".parse().unwrap();
             let name = below(site.as_name(), &text.parse().unwrap()).unwrap();
             prop_assert_eq!(path_and_query(name.components().skip(1)), Some(text));
+        }
+
+        #[test]
+        fn octets_in_the_usual_spelling_are_one_component(segment in proptest::collection::vec(any::<u8>(), 0..9)) {
+            let mut text = "/".to_owned();
+            escape(&segment, &mut text);
+            let name = below(NameRef::default(), &text.parse().unwrap()).unwrap();
+            prop_assert_eq!(name, Name::new().join_generic(&segment));
         }
     }
 }

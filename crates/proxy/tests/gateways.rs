@@ -3,9 +3,11 @@
 
 use crate::common;
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
-use std::sync::atomic::Ordering;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use namely_proxy::egress::EgressOptions;
@@ -115,11 +117,23 @@ fn a_stale_resource_is_requested_again() {
 #[test]
 fn a_path_reaches_the_origin_unchanged() {
     let world = world();
-    for path in ["/../../x", "/a/./b/../c", "//a///b", "/%2E%2E/x", "/a%2Fb%5C..%00", "/x;v=1/..?a=/../b"] {
+    for path in [
+        "/../../x",
+        "/a/./b/../c",
+        "//a///b",
+        "/%2E%2E/x",
+        "/a%2Fb%5C..%00",
+        "/x;v=1/..?a=/../b",
+        "/a+b",
+        "/a%2Bb",
+        "/a%2bb",
+        "/x",
+        "/x?",
+        "/x/",
+        "/%78",
+    ] {
         let (status, _, body) = world.send(&format!("GET {path} HTTP/1.1\r\nHost: video"));
-        // An unnecessary escape stands for its octet, so both spellings are one name.
-        let sent = path.replace("%2E", ".");
-        assert_eq!((status, String::from_utf8(body).unwrap()), (200, sent), "{path}");
+        assert_eq!((status, String::from_utf8(body).unwrap()), (200, path.to_owned()), "{path}");
     }
 }
 
@@ -151,12 +165,61 @@ fn private_responses_are_refused_with_a_reason() {
     let text = String::from_utf8(body).unwrap();
     assert!(status == 502 && text.contains("no producer serves /http/nobody"), "{status} {text}");
     assert!(text.contains("below /http, each by its host"), "{text}");
+    assert!(text.contains("`namely proxy ingress --site /http/HOST`"), "{text}");
     let (status, _, _) = world.send("GET / HTTP/1.1\r\nHost: video\r\nHost: nobody");
     assert_eq!(status, 400, "two hosts");
     let counters = world.egress.counters();
     // An answer that is not fresh is fetched again for a client that asks again before it arrives.
     assert!(counters.unusable.load(Ordering::Relaxed) >= 2);
     assert_eq!(world.ingress.counters().refused.load(Ordering::Relaxed), 4);
+}
+
+/// An origin that keeps connections, and closes each when its second request arrives. Counts these
+/// requests.
+fn closing_origin(closed: &Arc<AtomicUsize>) -> Origin {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, closed) = (listener.local_addr().unwrap(), closed.clone());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (stream, closed) = (stream.unwrap(), closed.clone());
+            thread::spawn(move || {
+                let mut lines = BufReader::new(&stream).lines();
+                let mut is_there = || lines.by_ref().map_while(Result::ok).any(|line| line.is_empty());
+                if is_there() {
+                    let _ = (&stream).write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+                    closed.fetch_add(usize::from(is_there()), Ordering::Relaxed);
+                }
+            });
+        }
+    });
+    Origin { address, received: Arc::default(), round: Arc::default() }
+}
+
+#[test]
+fn a_request_on_a_closed_connection_is_repeated() {
+    let closed = Arc::new(AtomicUsize::new(0));
+    let world = World::new(closing_origin(&closed), EgressOptions::default());
+    let mut number = 0;
+    eventually("a kept connection is closed as a request arrives", || {
+        number += 1;
+        let (status, _, body) = world.get(&format!("/{number}"));
+        assert_eq!((status, &body[..]), (200, &b"ok"[..]), "{number}");
+        closed.load(Ordering::Relaxed) > 2
+    });
+}
+
+#[test]
+fn an_error_of_the_origin_is_not_cached() {
+    let origin = Origin::start(|_, round| match round {
+        0 => ("HTTP/1.1 501 Not Implemented\r\n".into(), b"later".to_vec()),
+        _ => ("HTTP/1.1 200 OK\r\n".into(), b"now".to_vec()),
+    });
+    let options = EgressOptions { unless_said: Duration::from_secs(3600), ..EgressOptions::default() };
+    let world = World::new(origin, options);
+    assert_eq!(world.get("/x").0, 501);
+    world.origin.next();
+    // Routers take the metadata of an error for fresh for a millisecond.
+    eventually("the origin's next response comes", || world.get("/x").2 == b"now");
 }
 
 #[test]

@@ -51,10 +51,14 @@ impl From<Full> for OriginError {
     }
 }
 
+type HttpClient = Client<HttpsConnector<HttpConnector>, Empty<Bytes>>;
+
 /// A client of origins that reuses connections. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(super) struct Origin {
-    client: Client<HttpsConnector<HttpConnector>, Empty<Bytes>>,
+    client: HttpClient,
+    /// Connects anew for each request.
+    unpooled: HttpClient,
 }
 
 /// Returns scheme and host of an origin's URL; none if it has a path, or lacks one of them.
@@ -68,11 +72,17 @@ impl Origin {
     pub(super) fn new() -> io::Result<Self> {
         let connector =
             HttpsConnectorBuilder::new().with_native_roots()?.https_or_http().enable_http1().build();
-        Ok(Origin { client: Client::builder(TokioExecutor::new()).build(connector) })
+        let mut builder = Client::builder(TokioExecutor::new());
+        let client = builder.build(connector.clone());
+        Ok(Origin { client, unpooled: builder.pool_max_idle_per_host(0).build(connector) })
     }
 
     /// Sends a GET for `path` (with its query) to the origin at `base`, and returns the response
     /// with its body unread. `host` is the site, which may differ from the host in `base`.
+    ///
+    /// If the origin closes the connection instead of answering, the request is sent once more, over
+    /// a new connection: the origin may have closed an idle one as the request arrived, and GET is
+    /// idempotent (RFC 9112, 9.3.1; RFC 9110, 9.2.2).
     pub(super) async fn get(
         &self,
         base: &Uri,
@@ -85,15 +95,37 @@ impl Origin {
         parts.authority = base.authority().cloned();
         parts.path_and_query = Some(path.parse::<PathAndQuery>().map_err(|e| unreachable(&e))?);
         let uri = Uri::from_parts(parts).map_err(|e| unreachable(&e))?;
-        let request = Request::get(uri)
-            .header(header::HOST, host)
-            .header(header::USER_AGENT, USER_AGENT)
-            // All clients receive the same encoding.
-            .header(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"))
-            .body(Empty::new())
-            .map_err(|e| unreachable(&e))?;
-        self.client.request(request).await.map_err(|e| unreachable(&e))
+        let request = || {
+            Request::get(uri.clone())
+                .header(header::HOST, host)
+                .header(header::USER_AGENT, USER_AGENT)
+                // All clients receive the same encoding.
+                .header(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"))
+                .body(Empty::new())
+                .map_err(|e| unreachable(&e))
+        };
+        match self.client.request(request()?).await {
+            Err(error) if was_closed(&error) => self.unpooled.request(request()?).await,
+            answer => answer,
+        }
+        .map_err(|e| unreachable(&e))
     }
+}
+
+/// Returns true if the connection ended before a response began.
+fn was_closed(error: &hyper_util::client::legacy::Error) -> bool {
+    let mut next = std::error::Error::source(error).filter(|_| !error.is_connect());
+    while let Some(cause) = next {
+        let of_protocol = cause.downcast_ref::<hyper::Error>();
+        let of_system = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+        if of_protocol.is_some_and(|error| error.is_incomplete_message() || error.is_canceled())
+            || matches!(of_system, Some(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe))
+        {
+            return true;
+        }
+        next = cause.source();
+    }
+    false
 }
 
 /// Reads a body to its end into `spool`, which already holds the octets before it.

@@ -278,15 +278,19 @@ fn failure(gateway: &Gateway, name: &Name, error: &FetchError) -> Response<Body>
 
 /// Describes the sites of this gateway, for a request for another.
 fn unserved(sites: &Sites, name: &Name) -> String {
-    let (what, site) = match sites {
-        Sites::One(site) => (format!("the site {site} alone"), site.clone()),
+    let (what, site, remedy) = match sites {
+        Sites::One(site) => (format!("the site {site} alone"), site.clone(), String::new()),
         Sites::All(prefix) => (
             format!("sites that have a name below {prefix}, each by its host"),
             name.as_name().prefix(prefix.len() + 1).to_name(),
+            // A client that has no proxy setting requests the gateway's own address.
+            format!(
+                "\nor, for clients without a proxy setting, serve one site for any host: `namely proxy ingress --site {prefix}/HOST`"
+            ),
         ),
     };
     format!(
-        "\nthis gateway serves {what}, and no producer serves {site}: run `namely proxy egress` beside its origin"
+        "\nthis gateway serves {what}, and no producer serves {site}: run `namely proxy egress` beside its origin{remedy}"
     )
 }
 
