@@ -23,7 +23,7 @@ mod _native {
     #[pymodule_export]
     use super::management::Router;
     #[pymodule_export]
-    use super::names::{canonical, components, join, listing, version};
+    use super::names::{canonical, components, join, listing, path_name, version};
     #[pymodule_export]
     use super::pending::{Bell, Pending};
     #[pymodule_export]

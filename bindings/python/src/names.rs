@@ -3,6 +3,7 @@
 use namely_wire::rdr;
 use namely_wire::{Component, Name};
 use pyo3::prelude::*;
+use pyo3::types::PyBytes;
 use rustix::io::Errno;
 
 use crate::failure::Failure;
@@ -40,13 +41,23 @@ pub(crate) fn components(name: &str) -> PyResult<Vec<String>> {
     Ok(parse(name)?.components().map(|component| component.to_string()).collect())
 }
 
-/// The entries of a directory's listing (`<directory>/32=ls`): each name as a component, and
-/// whether it is a directory.
+/// The name of the file at a path: a Generic component for each file name.
 #[pyfunction]
-pub(crate) fn listing(octets: &[u8]) -> PyResult<Vec<(String, bool)>> {
+pub(crate) fn path_name(file_names: Vec<Vec<u8>>) -> String {
+    let mut name = Name::new();
+    for file_name in &file_names {
+        name.push(Component::generic(file_name));
+    }
+    name.to_string()
+}
+
+/// The entries of a directory's listing (`<directory>/32=ls`): each file name, and whether it is a
+/// directory.
+#[pyfunction]
+pub(crate) fn listing<'py>(py: Python<'py>, octets: &[u8]) -> PyResult<Vec<(Bound<'py, PyBytes>, bool)>> {
     rdr::listing(octets)
         .map(|entry| match entry {
-            Ok(entry) => Ok((Component::generic(entry.name).to_string(), entry.is_directory)),
+            Ok(entry) => Ok((PyBytes::new(py, entry.name), entry.is_directory)),
             Err(error) => Err(Failure::new(Errno::BADMSG, format!("no listing: {error}")).into()),
         })
         .collect()

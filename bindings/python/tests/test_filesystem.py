@@ -8,6 +8,7 @@ import pathlib
 import pickle
 import random
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import fsspec
 import pytest
@@ -49,8 +50,8 @@ def test_the_protocol_is_known() -> None:
 
 def test_a_tree_is_listed(fs: NamelyFileSystem, tree: pathlib.Path) -> None:
     assert fs.ls("ndn:///lab/tree/", detail=False) == [
-        "/lab/tree/50%25%2A.txt",
-        "/lab/tree/a%20b.txt",
+        "/lab/tree/50%*.txt",
+        "/lab/tree/a b.txt",
         "/lab/tree/empty",
         "/lab/tree/random.bin",
         "/lab/tree/sub",
@@ -64,8 +65,8 @@ def test_a_tree_is_listed(fs: NamelyFileSystem, tree: pathlib.Path) -> None:
     assert fs.glob("ndn:///lab/tree/*.bin") == ["/lab/tree/random.bin"]
     assert fs.glob("/lab/tree/**/x.*") == ["/lab/tree/sub/deep/x.csv"]
     assert fs.du("/lab/tree") == 700_001 + 7 + 6 + 6
-    assert fs.cat_file("/lab/tree/a%20b.txt") == b"spaces\n"
-    assert fs.cat_file("/lab/tree/50%25%2A.txt") == b"signs\n"
+    assert fs.cat_file("/lab/tree/a b.txt") == b"spaces\n"
+    assert fs.cat_file("/lab/tree/50%*.txt") == b"signs\n"
 
 
 def test_what_exists(fs: NamelyFileSystem, tree: pathlib.Path) -> None:
@@ -132,8 +133,8 @@ def test_ranges_come_from_one_version(fs: NamelyFileSystem, tree: pathlib.Path) 
     ends = [600_100, 10, 16_000, 300_001, None]
     paths = ["/lab/tree/random.bin"] * len(starts)
     assert fs.cat_ranges(paths, starts, ends) == [content[a:b] for a, b in zip(starts, ends)]
-    assert fs.cat_ranges(["/lab/tree/a%20b.txt", "/lab/tree/random.bin"], 1, 3) == [b"pa", content[1:3]]
-    found, missing = fs.cat_ranges(["/lab/tree/a%20b.txt", "/lab/tree/none"], 0, 3)
+    assert fs.cat_ranges(["/lab/tree/a b.txt", "/lab/tree/random.bin"], 1, 3) == [b"pa", content[1:3]]
+    found, missing = fs.cat_ranges(["/lab/tree/a b.txt", "/lab/tree/none"], 0, 3)
     assert found == b"spa" and isinstance(missing, FileNotFoundError)
     with pytest.raises(FileNotFoundError):
         fs.cat_ranges(["/lab/tree/none"], 0, 3, on_error="raise")
@@ -151,25 +152,155 @@ def test_nothing_is_written(fs: NamelyFileSystem, tree: pathlib.Path) -> None:
 
 
 def test_a_filesystem_goes_to_another_process(fs: NamelyFileSystem, tree: pathlib.Path) -> None:
-    assert fs.cat_file("/lab/tree/a%20b.txt") == b"spaces\n"
-    assert pickle.loads(pickle.dumps(fs)).cat_file("/lab/tree/a%20b.txt") == b"spaces\n"
+    assert fs.cat_file("/lab/tree/a b.txt") == b"spaces\n"
+    assert pickle.loads(pickle.dumps(fs)).cat_file("/lab/tree/a b.txt") == b"spaces\n"
     child = os.fork()
     if child == 0:
         status = 1
         try:
-            status = 0 if fs.cat_file("/lab/tree/a%20b.txt") == b"spaces\n" else 2
+            status = 0 if fs.cat_file("/lab/tree/a b.txt") == b"spaces\n" else 2
         finally:
             os._exit(status)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
+def test_an_open_file_goes_to_another_process(fs: NamelyFileSystem, tree: pathlib.Path) -> None:
+    content = (tree / "random.bin").read_bytes()
+    with fs.open("/lab/tree/random.bin") as file:
+        file.seek(600_000)
+        once = pickle.loads(pickle.dumps(file))
+        twice = pickle.loads(pickle.dumps(once))
+        for copy in (once, twice):
+            with copy:
+                assert (copy.version, copy.size, copy.tell()) == (file.version, len(content), 600_000)
+                assert copy.read(10) == content[600_000:600_010]
+
+
+def test_a_path_begins_with_a_slash(fs: NamelyFileSystem) -> None:
+    for path in ("lab/tree", "ndn://lab/tree", "random.bin"):
+        with pytest.raises(namely.InvalidArgument, match="begins with a slash"):
+            fs.info(path)
+    assert [fs._strip_protocol(path) for path in ("ndn://", "ndn:///", "", "/", "//lab//tree/")] == ["/"] * 4 + ["/lab/tree"]
+
+
+ODD = ["plain.csv", "sp ace.txt", " lead", "%41.csv", "A.csv", "a[1].csv", "a1.csv", "q?.txt", "st*r", "...", "....", "v=1", "seg=0"]
+ODD += ["32=ls", "ü€.txt", "new\nline", "#hash", "plus+", "100%", "a%2Fb", "back\\slash", "semi;colon", "am&p", "quo\"te", "~tilde", "a:b"]
+"""Names of files that a URI, a shell or a pattern would read otherwise."""
+
+
+@pytest.fixture(scope="module")
+def odd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A directory of files and folders with odd names, which is served as /lab/odd."""
+    folder = tmp_path_factory.mktemp("odd")
+    for inside in ("sub [x]", "sub [x]/%20", "v=2", "empty 100%"):
+        (folder / inside).mkdir()
+    for inside in (folder, folder / "sub [x]" / "%20"):
+        for i, name in enumerate(ODD):
+            (inside / name).write_bytes(b"%d " % i * i)
+    server = Server(folder, "/lab/odd")
+    yield str(folder)
+    server.stop()
+
+
+class Both:
+    """A file system of names and one of the same files on this machine. Each call has to agree."""
+
+    def __init__(self, fs: NamelyFileSystem, folder: str) -> None:
+        self.fs, self.local, self.folder = fs, fsspec.filesystem("file"), folder
+
+    def there(self, value: Any) -> Any:
+        """A value of the local file system with its paths as names."""
+        if isinstance(value, str):
+            return "/lab/odd" + value.removeprefix(self.folder) if value.startswith(self.folder) else value
+        if isinstance(value, dict):
+            return {self.there(key): self.there(item) for key, item in value.items()}
+        return sorted(map(self.there, value)) if isinstance(value, list) else value
+
+    def agree(self, method: str, path: str, *arguments: Any, **options: Any) -> Any:
+        """The result of a method for a local path, or the error; the other file system has the same."""
+
+        def result(fs: Any, path: str) -> Any:
+            try:
+                return getattr(fs, method)(path, *arguments, **options)
+            except FileNotFoundError:
+                return FileNotFoundError
+
+        expected, found = self.there(result(self.local, path)), result(self.fs, self.there(path))
+        assert (sorted(found) if isinstance(found, list) else found) == expected, (method, path, arguments, options)
+        return expected
+
+
+@pytest.fixture
+def both(fs: NamelyFileSystem, odd: str) -> Both:
+    return Both(fs, odd)
+
+
+def test_folders_agree_with_a_local_file_system(both: Both, odd: str) -> None:
+    folders = [odd, *(path for path in both.local.find(odd, withdirs=True) if os.path.isdir(path))]
+    assert len(folders) == 5
+    for folder in folders:
+        for method in ("ls", "listdir"):
+            both.agree(method, folder, detail=False)
+        for options in ({}, {"withdirs": True}, {"maxdepth": 1}):
+            both.agree("find", folder, **options)
+        both.agree("expand_path", folder, recursive=True)
+        both.agree("du", folder)
+        both.agree("du", folder, total=False)
+        both.agree("cat", folder, recursive=True, on_error="omit")
+        found = [(path, sorted(inside), sorted(files)) for path, inside, files in both.fs.walk(both.there(folder))]
+        expected = [(both.there(path), sorted(inside), sorted(files)) for path, inside, files in both.local.walk(folder)]
+        assert sorted(found) == sorted(expected)
+    for pattern in ("*", "*.csv", "a[1].csv", "a[[]1].csv", "%41*", "q[?].txt", "st[*]r", "[!a]*", "??", "**", "**/*.csv", "sub*/*", "v=*", "no*"):
+        both.agree("glob", f"{odd}/{pattern}")
+
+
+def test_files_agree_with_a_local_file_system(both: Both, odd: str) -> None:
+    for path in [odd, *both.local.find(odd, withdirs=True), f"{odd}/none", f"{odd}/%70lain.csv"]:
+        for method in ("exists", "isfile", "isdir", *(("_parent",) if path != odd else ())):
+            both.agree(method, path)
+        there = both.there(path)
+        if not both.local.exists(path):
+            for method in ("info", "ls", "cat_file", "open", "size", "modified"):
+                with pytest.raises(FileNotFoundError):
+                    getattr(both.fs, method)(there)
+            continue
+        local, info = both.local.info(path), both.fs.info(there)
+        assert (info["name"], info["type"]) == (there, local["type"])
+        assert abs(both.fs.modified(there) - both.local.modified(path)) < datetime.timedelta(milliseconds=1)
+        if local["type"] == "directory":
+            continue
+        for method in ("size", "cat_file", "read_bytes", "read_text", "head", "tail", "ls"):
+            both.agree(method, path, **({"detail": False} if method == "ls" else {}))
+        for start, end in ((1, 3), (-3, None), *(((None, -2),) if local["size"] else ())):
+            both.agree("cat_file", path, start, end)
+        both.agree("read_block", path, 0, 5)
+        with both.fs.open(there) as file, open(path, "rb") as expected:
+            assert file.read() == expected.read()
+    files = both.local.find(odd)
+    assert both.fs.sizes(list(map(both.there, files))) == both.local.sizes(files)
+    ranges = both.fs.cat_ranges(list(map(both.there, files)), 1, 4)
+    assert ranges == both.local.cat_ranges(files, 1, 4)
+
+
+def test_a_copy_has_the_names_of_the_files(both: Both, odd: str, tmp_path: pathlib.Path) -> None:
+    def tree(folder: str) -> dict[str, bytes | None]:
+        paths = pathlib.Path(folder).rglob("*")
+        return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in paths}
+
+    both.fs.get("/lab/odd", f"{tmp_path}/by-name", recursive=True)
+    both.local.get(odd, f"{tmp_path}/local", recursive=True)
+    assert tree(f"{tmp_path}/by-name") == tree(f"{tmp_path}/local") == tree(odd)
+    both.fs.get_file("/lab/odd/a[1].csv", f"{tmp_path}/one")
+    assert (tmp_path / "one").read_bytes() == pathlib.Path(odd, "a[1].csv").read_bytes()
+
+
 def test_what_is_not_believed_is_not_read(tree: pathlib.Path, tmp_path: pathlib.Path) -> None:
     stranger = NamelyFileSystem("/lab", keychain=tmp_path / "keys", timeout_ms=20_000)
     with pytest.raises(PermissionError) as caught:
-        stranger.cat_file("/lab/tree/a%20b.txt")
+        stranger.cat_file("/lab/tree/a b.txt")
     assert isinstance(caught.value, namely.VerificationError)
     with pytest.raises(namely.VerificationError):
-        stranger.exists("/lab/tree/a%20b.txt")
+        stranger.exists("/lab/tree/a b.txt")
 
 
 def test_pandas_reads_by_name() -> None:

@@ -13,8 +13,8 @@ The files and directories of `namely serve`, or of any server of the ndn6 file s
 >>> fs.cat_file("/lab/served/numbers.csv", 0, 4)
 b'a,b\\n'
 
-A path is a name (see `namely.names`): octets of a file's name that are no plain text are written with `%`, as `ls` prints them.
-An open file stays the same version when others are published.
+A path has file names, as they are on the disk of the server and without any escapes: `/lab/data/50% of a[1].csv`. Names of the
+network, such as versions, are no paths. An open file stays the same version when others are published.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ from typing import Any
 from fsspec.spec import AbstractBufferedFile, AbstractFileSystem  # type: ignore[import-untyped]
 
 from namely import _native
-from namely.errors import NotSupported
-from namely.names import canonical, components
+from namely.errors import InvalidArgument, NotSupported
 from namely.sockets import Consumer, ObjectFile, ObjectInfo, OptionValue
 
 RANGES_AT_ONCE = 16
@@ -48,6 +47,10 @@ LISTING = "32=ls"
 
 
 _OF_FSSPEC = ("asynchronous", "batch_size", "listings_expiry_time", "loop", "max_paths", "skip_instance_cache", "use_listings_cache")
+
+
+def _file_names(path: str) -> list[str]:
+    return [file_name for file_name in path.split("/") if file_name]
 
 
 class NamelyFileSystem(AbstractFileSystem):  # type: ignore[misc]
@@ -86,10 +89,18 @@ class NamelyFileSystem(AbstractFileSystem):  # type: ignore[misc]
         if isinstance(path, list):
             return [cls._strip_protocol(one) for one in path]
         path = os.fspath(path)
-        if not any(character in path for character in "*?["):
-            return canonical(path)
-        # A pattern: its characters must stay. In names they are written with `%`.
-        return "/" + path.removeprefix("ndn:").strip("/")
+        for scheme in ("ndn://", "ndn:"):
+            if path.startswith(scheme):
+                path = path.removeprefix(scheme)
+                break
+        if path and not path.startswith("/"):
+            raise InvalidArgument.because(f"a path begins with a slash, as /{path} does")
+        return "/" + "/".join(_file_names(path))
+
+    @classmethod
+    def _name(cls, path: str) -> str:
+        """The name of the file at the path."""
+        return _native.path_name([os.fsencode(file_name) for file_name in _file_names(path)])
 
     def unstrip_protocol(self, name: str) -> str:
         """The path with its protocol."""
@@ -97,7 +108,7 @@ class NamelyFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     @classmethod
     def _parent(cls, path: str) -> str:
-        return "/" + "/".join(components(path)[:-1])
+        return str(cls._strip_protocol(path)).rpartition("/")[0] or "/"
 
     def ls(self, path: str, detail: bool = True, refresh: bool = False, **kwargs: Any) -> list[Any]:
         """The entries of a directory; for a file, the file itself. With `detail`, the size and time of each are requested."""
@@ -107,20 +118,20 @@ class NamelyFileSystem(AbstractFileSystem):  # type: ignore[misc]
             info = self.info(path)
             if info["type"] != "directory":
                 return [info] if detail else [path]
-            listed = _native.listing(self.consumer.fetch(f"{path.rstrip('/')}/{LISTING}"))
-            names = [f"{path.rstrip('/')}/{component}" for component, _ in listed]
+            listed = _native.listing(self.consumer.fetch(f"{self._name(path).rstrip('/')}/{LISTING}"))
+            paths = sorted(f"{path.rstrip('/')}/{os.fsdecode(file_name)}" for file_name, _ in listed)
             if not detail:
-                return sorted(names)
-            infos = zip(names, self.consumer.stat_many(names))
+                return paths
+            infos = zip(paths, self.consumer.stat_many(map(self._name, paths)))
             # A file that is gone by now is no entry.
-            entries = [self._entry(name, info) for name, info in sorted(infos) if info is not None]
+            entries = [self._entry(entry, info) for entry, info in infos if info is not None]
             self.dircache[path] = entries
         return entries if detail else [entry["name"] for entry in entries]
 
     def info(self, path: str, **kwargs: Any) -> dict[str, Any]:
         """Name, type, size, time of the last change, and the name of the version that is the newest now."""
         path = self._strip_protocol(path)
-        return self._entry(path, self.consumer.stat(path))
+        return self._entry(path, self.consumer.stat(self._name(path)))
 
     def exists(self, path: str, **kwargs: Any) -> bool:
         """Whether it exists. Without a producer, or if the answer does not verify, the call raises an error."""
@@ -165,7 +176,7 @@ class NamelyFileSystem(AbstractFileSystem):  # type: ignore[misc]
         """The file's octets from `start` to before `end`; negative positions count from the file's end."""
         path = self._strip_protocol(path)
         if start is None and end is None:
-            return self.consumer.fetch(path)
+            return self.consumer.fetch(self._name(path))
         return self._range(path, start, end)()
 
     def cat_ranges(
@@ -234,7 +245,7 @@ class NamelyFileSystem(AbstractFileSystem):  # type: ignore[misc]
             self._found = {name: (file, at) for name, (file, at) in self._found.items() if now - at < FOUND_SECONDS}
             if path in self._found:
                 return self._found[path][0]
-        file = consumer.open_raw(path)
+        file = consumer.open_raw(self._name(path))
         with self._binding:
             if len(self._found) < FOUND_MAX:
                 self._found[path] = (file, now)
@@ -244,19 +255,24 @@ class NamelyFileSystem(AbstractFileSystem):  # type: ignore[misc]
 class NamelyFile(AbstractBufferedFile):  # type: ignore[misc]
     """A file that is read by name, in blocks that fsspec caches. It stays the same version when others are published.
 
-    Sequential blocks are read ahead; other reads fetch little more than the requested octets.
+    Sequential blocks are read ahead; other reads fetch little more than the requested octets. A pickled file is opened again as
+    the same version: `fs.open(path, version=name)`.
     """
 
     DEFAULT_BLOCK_SIZE = 128 * 1024
 
-    def __init__(self, fs: NamelyFileSystem, path: str, *args: Any, **kwargs: Any) -> None:
-        self._stream = fs.consumer.open_raw(path)
+    def __init__(
+        self, fs: NamelyFileSystem, path: str, *args: Any, version: str | None = None, size: int | None = None, **kwargs: Any
+    ) -> None:
+        self._stream = fs.consumer.open_raw(version or fs._name(path))
         self._reading = threading.Lock()
         self._ended = -1
-        size = self._stream.size
+        # A version without a description has no known size; who pickled the file knows it.
+        size = size if self._stream.size is None else self._stream.size
         if size is None:
             size = self._stream.seek(0, 2)
         super().__init__(fs, path, *args, size=size, **kwargs)
+        self.kwargs = {**self.kwargs, "version": self._stream.name}
 
     @property
     def version(self) -> str:
