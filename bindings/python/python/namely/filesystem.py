@@ -267,7 +267,7 @@ class NamelyFile(AbstractBufferedFile):  # type: ignore[misc]
         self._stream = fs.consumer.open_raw(version or fs._name(path))
         self._reading = threading.Lock()
         self._ended = -1
-        # A version without a description has no known size; who pickled the file knows it.
+        # A version without a description has no known size; the pickled file has it.
         size = size if self._stream.size is None else self._stream.size
         if size is None:
             size = self._stream.seek(0, 2)

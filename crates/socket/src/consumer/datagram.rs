@@ -85,7 +85,7 @@ pub(super) fn send(shared: &Arc<Shared>, datagram: &Datagram, to: ReplyTarget) -
     Ok(())
 }
 
-/// Builds the Interest. `past_caches` excludes stale Data, whatever the datagram permits.
+/// Builds the Interest. `past_caches` excludes stale Data also where the datagram permits it.
 fn wire(shared: &Shared, datagram: &Datagram, past_caches: bool) -> Result<Vec<u8>, SendError> {
     let options = shared.options();
     let lifetime_ms = datagram.lifetime.map(|lifetime| lifetime.as_millis() as u64);

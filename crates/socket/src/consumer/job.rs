@@ -256,7 +256,7 @@ impl<'a> Job<'a> {
             pauses += 1;
             self.check_stopped()?;
             object = match self.discover(name) {
-                // Nobody else answers, so the revocation is what the caller has to know.
+                // No other copy arrived, so the revocation is the result.
                 Err(FetchError::Object(gone)) if !matches!(gone, ObjectError::NotFound { .. }) => {
                     return Err(error);
                 }
@@ -266,7 +266,7 @@ impl<'a> Job<'a> {
         Ok(object)
     }
 
-    /// [`Job::find`] for an object whose content is requested.
+    /// [`Job::find`] before a request for the object's content.
     pub(super) fn find_content(&mut self, name: &Name) -> Result<Object, FetchError> {
         let object = self.find(name)?;
         // The metadata of a directory leads to its listing, whose metadata has the directory's mode

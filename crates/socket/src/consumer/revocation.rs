@@ -29,7 +29,7 @@ const UNROUTED: Duration = Duration::from_secs(60);
 
 /// Times for which the status is not requested again after [`QueryResult::Silent`]: the first, and
 /// the longest. Each is twice the previous one. Silence may be a loss, which must not admit a
-/// revoked key for long; a producer without statements must not be asked at each packet.
+/// revoked key for long; a producer without statements must not get a query for each packet.
 const SILENT: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(60);
 
 /// Maximum time to wait for a statement, ms. The Interest is repeated meanwhile.

@@ -58,7 +58,7 @@ pub enum PieceOutcome<B: PacketOctets> {
         /// The packet.
         data: Vec<u8>,
     },
-    /// A verified manifest, whose list the verifier retains.
+    /// A verified manifest. The verifier retains its list.
     Manifest(Verified<B>),
     /// A corrupt piece. The caller reports the named Data to the router and requests the piece
     /// again.
