@@ -14,8 +14,9 @@ use crate::random::Random;
 /// a controller of the cache. It is behind an application's face of the node's forwarder.
 ///
 /// A behavior has to be deterministic: it reads no clock and no randomness except the context's,
-/// and does not iterate over a collection without a fixed order (no `HashMap`).
-pub trait Behaviour: Any {
+/// and does not iterate over a collection without a fixed order (no `HashMap`). It shares no state
+/// with other behaviors, because a thread may process its node beside others.
+pub trait Behaviour: Any + Send {
     /// Starts the behavior: called once, at time 0 or when it is attached later.
     fn start(&mut self, context: &mut Context<'_>);
 
@@ -56,7 +57,7 @@ impl Context<'_> {
         self.face
     }
 
-    /// Returns the network's random generator.
+    /// Returns the behavior's random generator.
     pub fn random(&mut self) -> &mut Random {
         self.random
     }

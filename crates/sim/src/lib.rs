@@ -2,10 +2,12 @@
 //! service and neighbor discovery. The client's own fetch state machine runs at the edge. Links
 //! have a rate, a delay, loss, reordering and a bounded queue.
 //!
-//! There is no clock, no thread, and no randomness except that of the seed. The same calls with the
-//! same seed produce the same packets at the same nanoseconds, octet for octet
-//! ([`Network::trace_digest`]). The cost of computation is not modeled, except at nodes with a disk
-//! ([`DiskSpec`]): other nodes answer in no time.
+//! There is no clock, no thread, and no randomness except that of the seed. Nodes share no state: a
+//! node contains its links' ends and its behaviors, each with a random generator of its own, and
+//! its events have an order that does not depend on other nodes. The same calls with the same seed
+//! produce the same packets at the same nanoseconds, octet for octet ([`Network::trace_digest`]).
+//! The cost of computation is not modeled, except at nodes with a disk ([`DiskSpec`]): other nodes
+//! answer in no time.
 //!
 //! A function of a node beyond forwarding is a [`Behaviour`], attached to its forwarder by an
 //! application's face. It receives packets and a timer, sends packets, and may change the node's
@@ -38,6 +40,8 @@ mod behaviour;
 mod behaviours;
 pub mod bottleneck;
 mod disk;
+mod engine;
+mod event;
 mod link;
 pub mod nbcache;
 pub mod ndise;
@@ -46,6 +50,7 @@ mod network;
 mod node;
 mod packet;
 pub mod plot;
+mod process;
 mod random;
 mod routes;
 pub mod table;
@@ -55,8 +60,9 @@ pub use behaviours::{
     Catalogue, ConstantRate, Demand, FileFetch, Hostile, Load, ObjectReader, Producer, VipAgent,
 };
 pub use disk::{DiskCounts, DiskSpec, Processing};
+pub use event::LinkEndId;
 pub use link::{LinkCounts, LinkSpec, TrafficCounts};
-pub use network::{AppId, LinkEndId, Network};
+pub use network::{AppId, Network};
 pub use node::{Router, RouterSpec};
 pub use packet::{NodeId, Packet};
 pub use random::Random;

@@ -16,14 +16,15 @@ use namely_link::{
 use namely_wire::PACKET_OCTETS_MAX;
 
 use crate::alarm::Alarm;
-use crate::packet::{NodeId, Packet};
+use crate::event::LinkEndId;
+use crate::packet::Packet;
 use crate::random::Random;
 
 /// Maximum wait of a histogram in us.
 const WAIT_US_MAX: u64 = 60_000_000;
 
-/// Maximum octets of incomplete messages, over all links of one network.
-pub(crate) const REASSEMBLY_OCTETS_MAX: usize = 64 << 20;
+/// Maximum octets of incomplete messages, over all links of one node.
+pub(crate) const REASSEMBLY_OCTETS_MAX: usize = 16 << 20;
 
 /// Properties of one direction of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +81,8 @@ pub struct LinkCounts {
     pub queue_full: u64,
     /// Packets that CoDel dropped.
     pub codel: u64,
-    /// Frames lost on the way.
+    /// Frames lost on the way. Frames to a port of a shared medium that is off its link are counted
+    /// at that port.
     pub lost: u64,
     /// Frames delayed on the way.
     pub reordered: u64,
@@ -109,14 +111,15 @@ pub(crate) struct Flight {
 
 /// The sending end of one direction, and the receiving end of the other.
 pub(crate) struct LinkEnd {
-    pub(crate) node: NodeId,
     pub(crate) face: FaceId,
     /// Receivers of its frames: the other end, or all others of a shared medium.
-    pub(crate) peers: Vec<usize>,
+    pub(crate) peers: Vec<LinkEndId>,
     /// True for a face to a group.
     pub(crate) is_group: bool,
-    /// For the face of a neighbor: the port to the group whose device it uses.
+    /// For the face of a neighbor: the node's port to the group whose device it uses.
     pub(crate) beside: Option<usize>,
+    /// Frames that arrived while the port was off its link, or that were too long for its device.
+    pub(crate) missed: u64,
     pub(crate) carried: TrafficCounts,
     /// False while the port is off its link.
     pub(crate) is_up: bool,
@@ -124,8 +127,9 @@ pub(crate) struct LinkEnd {
     pub(crate) counts: LinkCounts,
     pub(crate) waits_us: Option<Histogram<u64>>,
     pub(crate) alarm: Alarm,
+    random: Random,
     /// Distinguishes senders by their ports.
-    service: LinkService<Packet, usize>,
+    service: LinkService<Packet, LinkEndId>,
     waiting: VecDeque<Waiting>,
     waiting_octets: usize,
     codel: Codel,
@@ -144,28 +148,29 @@ struct Waiting {
 
 impl LinkEnd {
     pub(crate) fn new(
-        node: NodeId,
         face: FaceId,
-        peers: Vec<usize>,
+        peers: Vec<LinkEndId>,
         spec: LinkSpec,
         total: Arc<ReassemblyTotal>,
+        random: Random,
     ) -> Self {
         let mut config = LinkConfig::new(LinkKind::Datagram { mtu: spec.mtu_octets });
         config.marking = spec.codel.is_some();
         config.codel = spec.codel.unwrap_or_default();
         config.reliability = spec.reliability;
         LinkEnd {
-            node,
             face,
             peers,
             is_group: false,
             beside: None,
+            missed: 0,
             carried: TrafficCounts::default(),
             is_up: true,
             spec,
             counts: LinkCounts::default(),
             waits_us: None,
             alarm: Alarm::OFF,
+            random,
             service: LinkService::new(config, total, 0),
             waiting: VecDeque::new(),
             waiting_octets: 0,
@@ -206,13 +211,7 @@ impl LinkEnd {
     }
 
     /// Sends a packet. Frames that will arrive are added to `flights`.
-    pub(crate) fn send(
-        &mut self,
-        packet: Outgoing<Packet>,
-        now_ns: u64,
-        random: &mut Random,
-        flights: &mut Vec<Flight>,
-    ) {
+    pub(crate) fn send(&mut self, packet: Outgoing<Packet>, now_ns: u64, flights: &mut Vec<Flight>) {
         let hop_limit = packet.hop_limit.map(|(offset, value)| Patch { offset, value });
         let outbound = Outbound { headers: packet.headers, packet: packet.packet, hop_limit };
         let mut frames = Vec::new();
@@ -220,7 +219,7 @@ impl LinkEnd {
         let _ = self.service.send(outbound, now_ns, &mut |frame| frames.push(frame));
         self.counts.marked = self.service.counters().congestion_marks;
         self.join(frames, now_ns);
-        self.leave(now_ns, random, flights);
+        self.leave(now_ns, flights);
     }
 
     /// Appends the frames of one packet to the queue, all or none.
@@ -245,7 +244,7 @@ impl LinkEnd {
     }
 
     /// Sends queued frames if no frame is being sent.
-    fn leave(&mut self, now_ns: u64, random: &mut Random, flights: &mut Vec<Flight>) {
+    fn leave(&mut self, now_ns: u64, flights: &mut Vec<Flight>) {
         while self.idle_at_ns <= now_ns
             && let Some(Waiting { frame, joined_ns, begins_packet }) = self.waiting.pop_front()
         {
@@ -265,27 +264,21 @@ impl LinkEnd {
             if let Some(waits_us) = &mut self.waits_us {
                 waits_us.saturating_record(wait_ns / 1000);
             }
-            self.put_on_the_wire(&frame, now_ns, random, flights);
+            self.put_on_the_wire(&frame, now_ns, flights);
         }
     }
 
-    fn put_on_the_wire(
-        &mut self,
-        frame: &Frame<Packet>,
-        now_ns: u64,
-        random: &mut Random,
-        flights: &mut Vec<Flight>,
-    ) {
+    fn put_on_the_wire(&mut self, frame: &Frame<Packet>, now_ns: u64, flights: &mut Vec<Flight>) {
         let octets = self.octets(frame);
         self.idle_at_ns = now_ns + self.sending_ns(octets);
         self.counts.frames += 1;
         self.counts.octets += octets as u64;
-        if random.happens(self.spec.loss_ppm) {
+        if self.random.happens(self.spec.loss_ppm) {
             self.counts.lost += 1;
             return;
         }
         let mut at_ns = self.idle_at_ns + self.spec.delay_ns;
-        if random.happens(self.spec.reordered_ppm) {
+        if self.random.happens(self.spec.reordered_ppm) {
             self.counts.reordered += 1;
             at_ns += self.spec.reordered_by_ns;
         }
@@ -297,14 +290,12 @@ impl LinkEnd {
         (!self.waiting.is_empty()).then_some(self.idle_at_ns)
     }
 
-    /// Receives a frame from the other end. `deliver` receives the packet that the frame completes,
-    /// if any.
+    /// Receives a frame from the other end. Returns the packet that the frame completes, if any.
     pub(crate) fn receive(
         &mut self,
         frame: &[u8],
-        from: usize,
+        from: LinkEndId,
         now_ns: u64,
-        random: &mut Random,
         flights: &mut Vec<Flight>,
     ) -> Option<namely_forwarder::Received<Packet>> {
         let mut again = Vec::new();
@@ -319,17 +310,17 @@ impl LinkEnd {
             }
         };
         again.into_iter().for_each(|frame| self.join(vec![frame], now_ns));
-        self.leave(now_ns, random, flights);
+        self.leave(now_ns, flights);
         received
     }
 
     /// Performs the due actions of the link service.
-    pub(crate) fn tick(&mut self, now_ns: u64, random: &mut Random, flights: &mut Vec<Flight>) {
+    pub(crate) fn tick(&mut self, now_ns: u64, flights: &mut Vec<Flight>) {
         let mut frames = Vec::new();
         self.service.tick(now_ns, &mut |frame| frames.push(frame));
         self.counts.again = self.service.counters().retransmitted;
         frames.into_iter().for_each(|frame| self.join(vec![frame], now_ns));
-        self.leave(now_ns, random, flights);
+        self.leave(now_ns, flights);
     }
 
     /// Returns the time at which [`LinkEnd::tick`] has to act.

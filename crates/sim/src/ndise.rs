@@ -19,8 +19,9 @@ use namely_wire::Name;
 
 use crate::behaviours::{Demand, ObjectReader, Producer, VipAgent};
 use crate::disk::DiskSpec;
+use crate::event::LinkEndId;
 use crate::link::LinkSpec;
-use crate::network::{AppId, LinkEndId, Network};
+use crate::network::{AppId, Network};
 use crate::node::RouterSpec;
 use crate::packet::NodeId;
 use crate::{MS, SECOND};

@@ -20,8 +20,10 @@ use namely_wire::{
 };
 
 use crate::alarm::Alarm;
-use crate::link::{LinkEnd, LinkSpec};
-use crate::network::{EventKind, LinkEndId, Network};
+use crate::engine::Turn;
+use crate::event::{EventKind, LinkEndId};
+use crate::link::LinkSpec;
+use crate::network::Network;
 use crate::node::{Node, Target};
 use crate::packet::NodeId;
 
@@ -38,22 +40,24 @@ pub(crate) struct Neighbours {
     /// For each link, the faces that the discovery settings of the forwarder were derived from.
     configured: Vec<Vec<Face>>,
     /// Ports of neighbors' faces, by the ports to the group at both ends.
-    pub(crate) by_station: BTreeMap<(usize, usize), usize>,
+    pub(crate) by_station: BTreeMap<(usize, LinkEndId), usize>,
     /// Send-only ports to neighbors without a face, by the ports to the group at both ends.
-    past_faces: BTreeMap<(usize, usize), usize>,
+    past_faces: BTreeMap<(usize, LinkEndId), usize>,
     /// Entries of the log, with their times.
     notes: Vec<(u64, LinkAddress, Note)>,
 }
 
-/// Returns the link address of a port to the group.
-fn station(port: usize) -> LinkAddress {
-    let [.., a, b, c, d] = (port as u64).to_be_bytes();
-    LinkAddress::Ether([2, 0, a, b, c, d])
+/// Returns the link address of a port to the group: 24 bits of the node, and 16 of the port.
+fn station(port: LinkEndId) -> LinkAddress {
+    let ([_, a, b, c], [.., d, e]) = (port.node.to_be_bytes(), port.end.to_be_bytes());
+    LinkAddress::Ether([2, a, b, c, d, e])
 }
 
-fn address_link_end(station: LinkAddress) -> Option<usize> {
+fn address_link_end(station: LinkAddress) -> Option<LinkEndId> {
     match station {
-        LinkAddress::Ether([2, 0, a, b, c, d]) => Some(u32::from_be_bytes([a, b, c, d]) as usize),
+        LinkAddress::Ether([2, a, b, c, d, e]) => {
+            Some(LinkEndId { node: u32::from_be_bytes([0, a, b, c]), end: u32::from_be_bytes([0, 0, d, e]) })
+        }
         _ => None,
     }
 }
@@ -115,13 +119,62 @@ impl Network {
     /// # Panics
     /// If the port is not one of a shared medium.
     pub fn discover(&mut self, port: LinkEndId, config: Config) {
-        let (node, own) = (self.ports[port.0].node.0, &self.ports[port.0]);
-        assert!(own.is_group, "neighbors are looked for on shared media");
-        let (now_ns, seed) = (self.now_ns, self.random.next_u64());
-        let name = (node as u64).to_be_bytes();
-        let neighbours = self.nodes[node].neighbours.get_or_insert_with(|| {
+        assert!(self.end(port).is_group, "neighbors are looked for on shared media");
+        self.with(port.node, |node, turn| node.discover(port.end as usize, config, turn));
+    }
+
+    /// Returns a node's neighbors on all of its links.
+    pub fn neighbours(&self, node: NodeId) -> Vec<NeighbourStatus> {
+        let machine = self.node(node).neighbours.as_ref().and_then(|own| own.machine.as_ref());
+        machine.map(|machine| machine.neighbours(self.now_ns).collect()).unwrap_or_default()
+    }
+
+    /// Returns the number of neighbors that are proven and have faces.
+    pub fn neighbours_proven(&self, node: NodeId) -> usize {
+        let is_proven = |n: &&NeighbourStatus| n.phase == Phase::Proven && n.face.is_some();
+        self.neighbours(node).iter().filter(is_proven).count()
+    }
+
+    /// Returns the counters of a node's discovery.
+    pub fn discovery_counters(&self, node: NodeId) -> Option<&Counters> {
+        let machine = self.node(node).neighbours.as_ref()?.machine.as_ref();
+        machine.map(Discovery::counters)
+    }
+
+    /// Returns the log entries of a node's discovery, with the times in ns.
+    pub fn discovery_notes(&self, node: NodeId) -> &[(u64, LinkAddress, Note)] {
+        self.node(node).neighbours.as_ref().map_or(&[], |own| &own.notes)
+    }
+
+    /// Returns the face of a node towards the node of another port of the same medium, and the
+    /// longest frame that it sends there; none before they have discovered each other.
+    pub fn face_towards(&self, own: LinkEndId, other: LinkEndId) -> Option<(FaceId, usize)> {
+        let node = self.node(NodeId(own.node as usize));
+        let port = *node.neighbours.as_ref()?.by_station.get(&(own.end as usize, other))?;
+        Some((node.ends[port].face, node.ends[port].spec.mtu_octets))
+    }
+
+    /// Schedules a port's device to go up or down at `at_ns`, as [`Network::set_up_at`] does. The
+    /// node's discovery is notified, too, as by the carrier event of a system.
+    pub fn set_device_at(&mut self, at_ns: u64, port: LinkEndId, is_up: bool) {
+        self.schedule(port.node, at_ns, EventKind::Device(port.end as usize, is_up));
+    }
+
+    /// Changes the longest frame of a port to a shared medium. Longer frames do not reach it.
+    pub fn set_mtu(&mut self, port: LinkEndId, mtu_octets: usize) {
+        self.end_mut(port).set_mtu(mtu_octets);
+        self.with(port.node, |node, turn| node.notify_link(port.end as usize, turn));
+    }
+}
+
+impl Node {
+    /// Enables discovery on a port.
+    fn discover(&mut self, port: usize, config: Config, turn: &mut Turn<'_>) {
+        let seed = self.random.next_u64();
+        let name = u64::from(self.id).to_be_bytes();
+        let neighbours = self.neighbours.get_or_insert_with(|| {
             let key = digest(&[name, seed.to_be_bytes()].concat());
-            let machine = Some(Discovery::new(config, key, seed, now_ns));
+            let machine = Some(Discovery::new(config, key, seed, turn.now_ns));
             Box::new(Neighbours {
                 machine,
                 key,
@@ -134,155 +187,118 @@ impl Network {
                 notes: Vec::new(),
             })
         });
-        neighbours.links.push(port.0);
+        neighbours.links.push(port);
         neighbours.configured.push(Vec::new());
-        self.notify_link(port.0);
+        self.notify_link(port, turn);
     }
 
-    /// Returns a node's neighbors on all of its links.
-    pub fn neighbours(&self, node: NodeId) -> Vec<NeighbourStatus> {
-        let machine = self.nodes[node.0].neighbours.as_ref().and_then(|own| own.machine.as_ref());
-        machine.map(|machine| machine.neighbours(self.now_ns).collect()).unwrap_or_default()
-    }
-
-    /// Returns the number of neighbors that are proven and have faces.
-    pub fn neighbours_proven(&self, node: NodeId) -> usize {
-        let is_proven = |n: &&NeighbourStatus| n.phase == Phase::Proven && n.face.is_some();
-        self.neighbours(node).iter().filter(is_proven).count()
-    }
-
-    /// Returns the counters of a node's discovery.
-    pub fn discovery_counters(&self, node: NodeId) -> Option<&Counters> {
-        let machine = self.nodes[node.0].neighbours.as_ref()?.machine.as_ref();
-        machine.map(Discovery::counters)
-    }
-
-    /// Returns the log entries of a node's discovery, with the times in ns.
-    pub fn discovery_notes(&self, node: NodeId) -> &[(u64, LinkAddress, Note)] {
-        self.nodes[node.0].neighbours.as_ref().map_or(&[], |own| &own.notes)
-    }
-
-    /// Returns the face of a node towards the node of another port of the same medium, and the
-    /// longest frame that it sends there; none before they have discovered each other.
-    pub fn face_towards(&self, own: LinkEndId, other: LinkEndId) -> Option<(FaceId, usize)> {
-        let neighbours = self.nodes[self.ports[own.0].node.0].neighbours.as_ref()?;
-        let port = &self.ports[*neighbours.by_station.get(&(own.0, other.0))?];
-        Some((port.face, port.spec.mtu_octets))
-    }
-
-    /// Schedules a port's device to go up or down at `at_ns`, as [`Network::set_up_at`] does. The
-    /// node's discovery is notified, too, as by the carrier event of a system.
-    pub fn set_device_at(&mut self, at_ns: u64, port: LinkEndId, is_up: bool) {
-        self.schedule(at_ns, EventKind::Device(port.0, is_up));
-    }
-
-    /// Changes the longest frame of a port to a shared medium. Longer frames do not reach it.
-    pub fn set_mtu(&mut self, port: LinkEndId, mtu_octets: usize) {
-        self.ports[port.0].set_mtu(mtu_octets);
-        self.notify_link(port.0);
-    }
-
-    /// Notifies a node's discovery of the state of a device.
-    pub(crate) fn notify_link(&mut self, port: usize) {
-        let Device { node, is_up, mtu } = self.device(port);
-        let state = is_up.then_some(LinkState { station: station(port), mtu, network_bits: 0 });
-        let now_ns = self.now_ns;
-        let links = self.nodes[node].neighbours.as_ref().map(|own| &own.links);
+    /// Notifies the discovery of the state of a device.
+    pub(crate) fn notify_link(&mut self, port: usize, turn: &mut Turn<'_>) {
+        let end = &self.ends[port];
+        let (is_up, mtu, now_ns) = (end.is_up, end.spec.mtu_octets, turn.now_ns);
+        let state = is_up.then_some(LinkState { station: station(self.end_id(port)), mtu, network_bits: 0 });
+        let links = self.neighbours.as_ref().map(|own| &own.links);
         if let Some(link) = links.and_then(|links| links.iter().position(|link| *link == port)) {
             let id = InterfaceId(link as u32);
-            self.drive(node, Input::Device, |machine, out| machine.interface(id, state, now_ns, out));
+            self.drive(Input::Device, turn, |machine, out| machine.interface(id, state, now_ns, out));
         }
     }
 
-    fn device(&self, port: usize) -> Device {
-        let own = &self.ports[port];
-        Device { node: own.node.0, is_up: own.is_up, mtu: own.spec.mtu_octets }
-    }
-
-    /// Passes a packet whose name begins with `/ndp` to the node's discovery. The packet arrived at
-    /// the port `to` of a group from the port `from` of the same group, by unicast if `is_unicast`.
+    /// Passes a packet whose name begins with `/ndp` to the discovery. The packet arrived at the
+    /// port `to` of a group from the port `from` of the same group, by unicast if `is_unicast`.
     /// Returns false if the port has no discovery.
-    pub(crate) fn overhear(&mut self, to: usize, from: usize, is_unicast: bool, packet: &[u8]) -> bool {
-        let (node, now_ns) = (self.ports[to].node.0, self.now_ns);
-        let links = self.nodes[node].neighbours.as_ref().map(|own| &own.links);
+    pub(crate) fn overhear(
+        &mut self,
+        to: usize,
+        from: LinkEndId,
+        is_unicast: bool,
+        packet: &[u8],
+        turn: &mut Turn<'_>,
+    ) -> bool {
+        let now_ns = turn.now_ns;
+        let links = self.neighbours.as_ref().map(|own| &own.links);
         let Some(link) = links.and_then(|links| links.iter().position(|link| *link == to)) else {
             return false;
         };
         let (interface, source) = (InterfaceId(link as u32), station(from));
         let received = ReceivedPacket { interface, source, is_unicast, packet };
-        self.drive(node, Input::Packet, |machine, out| machine.receive(received, now_ns, out));
+        self.drive(Input::Packet, turn, |machine, out| machine.receive(received, now_ns, out));
         true
     }
 
-    /// Performs the due actions of a node's discovery.
-    pub(crate) fn tick_discovery(&mut self, node: usize) {
-        self.drive(node, Input::Time, |_, _| {});
+    /// Performs the due actions of the discovery.
+    pub(crate) fn tick_discovery(&mut self, turn: &mut Turn<'_>) {
+        self.drive(Input::Time, turn, |_, _| {});
     }
 
-    fn drive(&mut self, node: usize, input: Input, work: impl FnOnce(&mut Discovery, &mut Vec<Action>)) {
-        let Some(mut machine) = self.nodes[node].neighbours.as_mut().and_then(|own| own.machine.take())
-        else {
+    fn drive(
+        &mut self,
+        input: Input,
+        turn: &mut Turn<'_>,
+        work: impl FnOnce(&mut Discovery, &mut Vec<Action>),
+    ) {
+        let Some(mut machine) = self.neighbours.as_mut().and_then(|own| own.machine.take()) else {
             return;
         };
         let before = machine.len();
         let mut actions = Vec::new();
         work(&mut machine, &mut actions);
-        let is_more = self.carry_out(node, &mut machine, &mut actions);
+        let is_more = self.carry_out(&mut machine, &mut actions, turn);
         // A packet that changed nothing makes no action due earlier, so the timer is not
         // recomputed. Most packets between many neighbors are of this kind.
         if input != Input::Packet || is_more || machine.len() != before {
             let due_ns = loop {
-                let due_ns = machine.tick(self.now_ns, &mut actions);
+                let due_ns = machine.tick(turn.now_ns, &mut actions);
                 if actions.is_empty() {
                     break due_ns;
                 }
-                self.carry_out(node, &mut machine, &mut actions);
+                self.carry_out(&mut machine, &mut actions, turn);
             };
-            self.aim_discoveries(node, &machine);
-            self.wake_discovery_at(node, due_ns);
+            self.aim_discoveries(&machine);
+            self.wake_discovery_at(due_ns, turn);
         }
-        if let Some(own) = &mut self.nodes[node].neighbours {
+        if let Some(own) = &mut self.neighbours {
             own.machine = Some(machine);
         }
     }
 
-    fn wake_discovery_at(&mut self, node: usize, due_ns: Option<u64>) {
-        let at_ns = due_ns.map_or(u64::MAX, |due_ns| due_ns.max(self.now_ns + 1));
-        let armed = self.nodes[node].neighbours.as_mut().and_then(|own| own.alarm.set(at_ns));
-        self.schedule_if(armed, EventKind::Discover(node));
+    fn wake_discovery_at(&mut self, due_ns: Option<u64>, turn: &mut Turn<'_>) {
+        let at_ns = due_ns.map_or(u64::MAX, |due_ns| due_ns.max(turn.now_ns + 1));
+        let armed = self.neighbours.as_mut().and_then(|own| own.alarm.set(at_ns));
+        self.schedule_if(armed, EventKind::Discover, turn);
     }
 
     /// Performs the actions. Returns true if at least one was not a check of a signature.
-    fn carry_out(&mut self, node: usize, machine: &mut Discovery, actions: &mut Vec<Action>) -> bool {
+    fn carry_out(&mut self, machine: &mut Discovery, actions: &mut Vec<Action>, turn: &mut Turn<'_>) -> bool {
         let mut is_more = false;
         while !actions.is_empty() {
             for action in std::mem::take(actions) {
                 is_more |= !matches!(action, Action::Verify { .. });
-                self.act(node, machine, action, actions);
+                self.act(machine, action, actions, turn);
             }
         }
         is_more
     }
 
-    fn act(&mut self, node: usize, machine: &mut Discovery, action: Action, more: &mut Vec<Action>) {
-        let now_ns = self.now_ns;
-        let Some(own) = &mut self.nodes[node].neighbours else { return };
+    fn act(&mut self, machine: &mut Discovery, action: Action, more: &mut Vec<Action>, turn: &mut Turn<'_>) {
+        let now_ns = turn.now_ns;
+        let Some(own) = &mut self.neighbours else { return };
         let link = |interface: InterfaceId, links: &[usize]| links.get(interface.0 as usize).copied();
         match action {
             Action::SendHello { interface, to, hello } => {
                 let group = link(interface, &own.links);
                 let Some((packet, digest)) = own.hello(&hello, now_ns) else { return };
                 machine.hello_sent(interface, to.map(|to| to.station), digest, now_ns);
-                let unicast = to.and_then(|to| self.link_end_towards(node, group?, to));
+                let unicast = to.and_then(|to| self.link_end_towards(group?, to));
                 if let Some(port) = if to.is_some() { unicast } else { group } {
-                    self.put(port, packet);
+                    self.put(port, packet, turn);
                 }
             }
             Action::SendReply { interface, to, reply } => {
                 let group = link(interface, &own.links);
                 let packet = own.reply(&reply, now_ns);
-                if let Some(port) = group.and_then(|group| self.link_end_towards(node, group, to)) {
-                    self.put(port, packet);
+                if let Some(port) = group.and_then(|group| self.link_end_towards(group, to)) {
+                    self.put(port, packet, turn);
                 }
             }
             Action::Verify { ticket, key, packet } => {
@@ -295,103 +311,98 @@ impl Network {
                     group.zip(address_link_end(station)).and_then(|(own, to)| self.make_face(own, to, mtu));
                 machine.face_made(interface, station, made, more);
             }
-            Action::DestroyFace { face } => self.destroy_face(node, face),
+            Action::DestroyFace { face } => self.destroy_face(face, turn),
             Action::SetMtu { face, mtu } => {
-                if let Some(port) = self.face_link_end(node, face) {
-                    self.ports[port].set_mtu(mtu);
+                if let Some(port) = self.face_link_end(face) {
+                    self.ends[port].set_mtu(mtu);
                 }
             }
             Action::SetGroupMtu { interface, mtu } => {
                 if let Some(port) = link(interface, &own.links) {
-                    self.ports[port].cut_to(mtu);
+                    self.ends[port].cut_to(mtu);
                 }
             }
-            Action::AddRoute { face, prefix } => self.add_route(node, face, &prefix),
+            Action::AddRoute { face, prefix } => self.add_route(face, &prefix, now_ns),
             Action::RemoveRoute { face, prefix } => {
-                let forwarder = &self.nodes[node].forwarder;
-                forwarder.rib_unregister(&prefix, FaceId(face), RouteOrigin::AUTOREG);
+                self.forwarder.rib_unregister(&prefix, FaceId(face), RouteOrigin::AUTOREG);
             }
             Action::Note { station, note, .. } => own.notes.push((now_ns, station, note)),
         }
     }
 
-    fn face_link_end(&self, node: usize, face: Face) -> Option<usize> {
-        match self.nodes[node].faces.get(&FaceId(face)) {
+    fn face_link_end(&self, face: Face) -> Option<usize> {
+        match self.faces.get(&FaceId(face)) {
             Some(Target::LinkEnd(port)) => Some(*port),
             _ => None,
         }
     }
 
     /// Returns the port of a neighbor's face or, without a face, a port that only sends.
-    fn link_end_towards(&mut self, node: usize, group: usize, to: Recipient) -> Option<usize> {
+    fn link_end_towards(&mut self, group: usize, to: Recipient) -> Option<usize> {
         if let Some(face) = to.face {
-            return self.face_link_end(node, face);
+            return self.face_link_end(face);
         }
-        let peer = address_link_end(to.station).filter(|peer| self.ports[group].peers.contains(peer))?;
-        let past_faces = &self.nodes[node].neighbours.as_ref()?.past_faces;
+        let peer = address_link_end(to.station).filter(|peer| self.ends[group].peers.contains(peer))?;
+        let past_faces = &self.neighbours.as_ref()?.past_faces;
         if let Some(port) = past_faces.get(&(group, peer)).copied() {
-            self.ports[port].set_mtu(to.mtu);
+            self.ends[port].set_mtu(to.mtu);
             return Some(port);
         }
-        let (own, number) = (&self.ports[group], self.ports.len());
+        let (own, number) = (&self.ends[group], self.ends.len());
         let spec = LinkSpec { mtu_octets: to.mtu, ..own.spec };
-        let port = LinkEnd::new(own.node, own.face, vec![peer], spec, self.reassembly.clone()).beside(group);
-        self.ports.push(port);
-        self.nodes[node].neighbours.as_mut()?.past_faces.insert((group, peer), number);
+        let port = self.new_end(own.face, vec![peer], spec).beside(group);
+        self.ends.push(port);
+        self.neighbours.as_mut()?.past_faces.insert((group, peer), number);
         Some(number)
     }
 
     /// Sends a packet of the node itself.
-    fn put(&mut self, port: usize, packet: Vec<u8>) {
+    fn put(&mut self, port: usize, packet: Vec<u8>, turn: &mut Turn<'_>) {
         let packet = Outgoing { packet: packet.into(), headers: LpHeaders::default(), hop_limit: None };
-        self.ports[port].send(packet, self.now_ns, &mut self.random, &mut self.flights);
-        self.launch(port);
+        self.ends[port].send(packet, turn.now_ns, &mut turn.scratch.flights);
+        self.launch(port, turn);
     }
 
-    /// Creates a face from the node of the port `own` to the node of the port `to` in the same
-    /// group.
-    fn make_face(&mut self, own: usize, to: usize, mtu: usize) -> Option<Face> {
-        if !self.ports[own].peers.contains(&to) {
+    /// Creates a face from the port `own` to the port `to` of another node in the same group.
+    fn make_face(&mut self, own: usize, to: LinkEndId, mtu: usize) -> Option<Face> {
+        if !self.ends[own].peers.contains(&to) {
             return None;
         }
-        let node = self.ports[own].node;
-        let spec = LinkSpec { mtu_octets: mtu, ..self.ports[own].spec };
-        let forwarder = &self.nodes[node.0].forwarder;
-        let face = forwarder.face_register(FaceProperties::remote()).ok()?;
-        let number = self.ports.len();
-        self.nodes[node.0].faces.insert(face, Target::LinkEnd(number));
-        let port = LinkEnd::new(node, face, vec![to], spec, self.reassembly.clone());
-        self.ports.push(port.beside(own));
-        let neighbours = self.nodes[node.0].neighbours.as_mut()?;
-        neighbours.by_station.insert((own, to), number);
+        let spec = LinkSpec { mtu_octets: mtu, ..self.ends[own].spec };
+        let face = self.forwarder.face_register(FaceProperties::remote()).ok()?;
+        let number = self.ends.len();
+        self.faces.insert(face, Target::LinkEnd(number));
+        let port = self.new_end(face, vec![to], spec).beside(own);
+        self.ends.push(port);
+        self.neighbours.as_mut()?.by_station.insert((own, to), number);
         Some(face.0)
     }
 
-    fn destroy_face(&mut self, node: usize, face: Face) {
-        let Some(port) = self.face_link_end(node, face) else { return };
-        let (own, to) = (self.ports[port].beside, self.ports[port].peers.first().copied());
-        self.ports[port].peers.clear();
-        self.nodes[node].faces.remove(&FaceId(face));
+    fn destroy_face(&mut self, face: Face, turn: &mut Turn<'_>) {
+        let Some(port) = self.face_link_end(face) else { return };
+        let (own, to) = (self.ends[port].beside, self.ends[port].peers.first().copied());
+        self.ends[port].peers.clear();
+        self.faces.remove(&FaceId(face));
         // The face exists, because only this code releases it.
-        let _ = self.nodes[node].forwarder.face_release(FaceId(face));
-        if let (Some(neighbours), Some(own), Some(to)) = (&mut self.nodes[node].neighbours, own, to) {
+        let _ = self.forwarder.face_release(FaceId(face));
+        if let (Some(neighbours), Some(own), Some(to)) = (&mut self.neighbours, own, to) {
             neighbours.by_station.remove(&(own, to));
         }
         // The forwarder has to process the release, so it is scheduled immediately.
-        self.schedule(self.now_ns, EventKind::Process(node));
+        self.schedule(turn.now_ns, EventKind::Process, turn);
     }
 
-    fn add_route(&mut self, node: usize, face: Face, prefix: &Name) {
+    fn add_route(&mut self, face: Face, prefix: &Name, now_ns: u64) {
         let (origin, flags) = (RouteOrigin::AUTOREG, route_flags::CHILD_INHERIT);
         let route = Route { face_id: face, origin, cost: 0, flags, expiration_period_ms: None };
         // Errors are ignored: a missing route is visible in the results of the simulation.
-        let _ = self.nodes[node].forwarder.rib_register(prefix, &route, self.now_ns);
+        let _ = self.forwarder.rib_register(prefix, &route, now_ns);
     }
 
     /// Sets the faces for Interests without a route: the group and, if the neighbors are few, the
     /// face of each neighbor.
-    fn aim_discoveries(&mut self, node: usize, machine: &Discovery) {
-        let Node { neighbours: Some(own), forwarder, .. } = &mut self.nodes[node] else { return };
+    fn aim_discoveries(&mut self, machine: &Discovery) {
+        let Node { neighbours: Some(own), forwarder, ends, .. } = self else { return };
         let mut faces: Vec<Vec<Face>> = vec![Vec::new(); own.links.len()];
         for neighbour in machine.faces() {
             if let Some(of_link) = faces.get_mut(neighbour.interface.0 as usize) {
@@ -403,7 +414,7 @@ impl Network {
         }
         for (link, faces) in own.links.iter().zip(&faces) {
             let is_few = faces.len() <= limits::ASKED_ONE_BY_ONE_MAX;
-            let group = self.ports[*link].face;
+            let group = ends[*link].face;
             // A face that was released meanwhile needs no setting.
             forwarder.discovery().set(group, true).unwrap_or_default();
             for face in faces.iter().map(|face| FaceId(*face)) {
@@ -423,11 +434,4 @@ enum Input {
     Time,
     Device,
     Packet,
-}
-
-/// The state of a device, as a system reports it.
-struct Device {
-    node: usize,
-    is_up: bool,
-    mtu: usize,
 }

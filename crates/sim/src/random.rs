@@ -1,4 +1,16 @@
-//! The simulator's only source of randomness: a seeded generator (SplitMix64, Steele et al. 2014).
+//! The simulator's only source of randomness: seeded generators (SplitMix64, Steele et al. 2014).
+//! Each part of a network has one of its own, so that no part depends on the calls of another.
+
+/// The kinds of parts that have a generator.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Stream {
+    /// A node: its forwarder's seed, and its discovery.
+    Node,
+    /// One direction of a link.
+    LinkEnd,
+    /// A behavior.
+    App,
+}
 
 /// A seeded generator of pseudorandom numbers. Not for secrets.
 #[derive(Clone, Debug)]
@@ -8,6 +20,18 @@ impl Random {
     /// Creates a generator. Equal seeds yield equal numbers.
     pub fn new(seed: u64) -> Self {
         Random(seed)
+    }
+
+    /// Creates the generator of a part of a network. Each combination of `seed`, `stream` and `ids`
+    /// yields other numbers.
+    pub(crate) fn of(seed: u64, stream: Stream, ids: [u32; 2]) -> Self {
+        let ids = u64::from(ids[0]) << 32 | u64::from(ids[1]);
+        // Mixed before each id, because equal sums of a seed and an id would otherwise be equal
+        // generators.
+        [stream as u64, ids].into_iter().fold(Random(seed), |random, id| {
+            let mixed = Random(random.0).next_u64();
+            Random(Random(mixed ^ id).next_u64())
+        })
     }
 
     /// Returns the next number.
@@ -38,6 +62,24 @@ impl Random {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_part_has_its_own_numbers() {
+        let mut firsts = Vec::new();
+        for seed in 0..4 {
+            for stream in [Stream::Node, Stream::LinkEnd, Stream::App] {
+                for ids in [[0, 0], [0, 1], [1, 0], [1, 1]] {
+                    let first = Random::of(seed, stream, ids).next_u64();
+                    assert_eq!(Random::of(seed, stream, ids).next_u64(), first);
+                    firsts.push(first);
+                }
+            }
+        }
+        let count = firsts.len();
+        firsts.sort_unstable();
+        firsts.dedup();
+        assert_eq!(firsts.len(), count);
+    }
 
     #[test]
     fn equal_seeds_give_equal_even_numbers() {

@@ -59,6 +59,29 @@ fn equal_seeds_give_the_same_packet_trace() {
 }
 
 #[test]
+fn a_node_depends_on_no_distant_node() {
+    let run = |is_busy: bool| {
+        let mut network = Network::new(4);
+        let nodes = [(); 4].map(|()| network.add_router(RouterSpec::default()));
+        let spec = LinkSpec { loss_ppm: 50_000, ..LinkSpec::default() };
+        let link = network.connect(nodes[0], nodes[1], spec);
+        network.connect(nodes[2], nodes[3], spec);
+        for (prefix, at) in [("/a", nodes[1]), ("/b", nodes[3])] {
+            network.announce(&name(prefix), at);
+            network.attach(at, Box::new(Producer::new(name(prefix), 100)));
+        }
+        let consumer = network.attach(nodes[0], Box::new(ConstantRate::new(name("/a"), 100)));
+        if is_busy {
+            network.attach(nodes[2], Box::new(ConstantRate::new(name("/b"), 700)));
+        }
+        network.run_until(5 * SECOND);
+        let consumer: &ConstantRate = network.behaviour(consumer).expect("a consumer");
+        (consumer.data, consumer.rtt_ns.max(), network.link_counts(link))
+    };
+    assert_eq!(run(true), run(false));
+}
+
+#[test]
 fn reordering_causes_no_retransmission_on_reliable_links() {
     let reorders = LinkSpec {
         rate_bps: 20_000_000,

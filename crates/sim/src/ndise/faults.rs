@@ -17,7 +17,7 @@ use super::{
 use crate::MS;
 use crate::behaviour::{Behaviour, Context};
 use crate::behaviours::{ObjectReader, VipAgent};
-use crate::network::LinkEndId;
+use crate::event::LinkEndId;
 use crate::packet::Packet;
 
 /// The forwarder with the fault, and the server.
