@@ -207,6 +207,16 @@ impl<P: Clone + AsRef<[u8]>, R: Ord + Copy> LinkService<P, R> {
         }
     }
 
+    /// Packets that were marked for congestion here, as in [`LinkService::counters`].
+    pub fn congestion_marks(&self) -> u64 {
+        self.sender.congestion_marks()
+    }
+
+    /// Frames retransmitted by the reliability service, as in [`LinkService::counters`].
+    pub fn retransmitted(&self) -> u64 {
+        self.sender.retransmitted()
+    }
+
     /// Marks `packets` more of the next packets for congestion, because the face has a standing
     /// queue. No effect if marking is off.
     pub fn mark_next(&mut self, packets: u32) {

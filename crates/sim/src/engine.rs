@@ -5,7 +5,7 @@ use namely_wire::Name;
 
 use crate::disk::Disk;
 use crate::event::Schedule;
-use crate::link::Flight;
+use crate::link::LinkOutput;
 use crate::node::Node;
 use crate::packet::Packet;
 
@@ -38,7 +38,7 @@ impl Output<Packet> for ForwarderOutput {
 /// Memory that the events of all nodes use in turn. It is empty between two events.
 #[derive(Default)]
 pub(crate) struct Scratch {
-    pub(crate) flights: Vec<Flight>,
+    pub(crate) link: LinkOutput,
     pub(crate) outgoing: ForwarderOutput,
     pub(crate) sent: Vec<Received<Packet>>,
 }

@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::disk::{Job, ReadResult};
+use crate::packet::Packet;
+use crate::slab::Slab;
 
 /// Identifies one direction of a link by its sending end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,7 +24,7 @@ pub(crate) struct Arrival {
     pub(crate) from: LinkEndId,
     /// The port whose device sent it: for the face of a neighbor the port to the group.
     pub(crate) device: LinkEndId,
-    pub(crate) octets: Vec<u8>,
+    pub(crate) octets: Packet,
 }
 
 /// An event at a node. Ports and behaviors are indices of the node.
@@ -64,47 +66,25 @@ pub(crate) struct EventKey {
     pub(crate) number: u64,
 }
 
-struct Event {
-    key: EventKey,
-    kind: EventKind,
-}
-
-impl PartialEq for Event {
-    fn eq(&self, other: &Self) -> bool {
-        self.key == other.key
-    }
-}
-
-impl Eq for Event {}
-
-impl PartialOrd for Event {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Event {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.key.cmp(&other.key)
-    }
-}
-
-/// Pending events.
+/// Pending events. The queue moves keys and the numbers of slots only.
 #[derive(Default)]
 pub(crate) struct Schedule {
-    events: BinaryHeap<Reverse<Event>>,
+    queue: BinaryHeap<Reverse<(EventKey, u32)>>,
+    events: Slab<EventKind>,
 }
 
 impl Schedule {
     pub(crate) fn push(&mut self, key: EventKey, kind: EventKind) {
-        self.events.push(Reverse(Event { key, kind }));
+        let slot = self.events.insert(kind);
+        self.queue.push(Reverse((key, slot)));
     }
 
     /// Removes and returns the first event before `end_ns`.
     pub(crate) fn pop_before(&mut self, end_ns: u64) -> Option<(EventKey, EventKind)> {
-        if self.events.peek()?.0.key.at_ns >= end_ns {
+        if self.queue.peek()?.0.0.at_ns >= end_ns {
             return None;
         }
-        self.events.pop().map(|Reverse(Event { key, kind })| (key, kind))
+        let Reverse((key, slot)) = self.queue.pop()?;
+        self.events.remove(slot).map(|kind| (key, kind))
     }
 }

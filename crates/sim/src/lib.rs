@@ -53,6 +53,7 @@ pub mod plot;
 mod process;
 mod random;
 mod routes;
+mod slab;
 pub mod table;
 
 pub use behaviour::{Behaviour, Context};

@@ -9,9 +9,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hdrhistogram::Histogram;
-use namely_forwarder::{FaceId, Outgoing};
+use namely_forwarder::{FaceId, Outgoing, Received};
 use namely_link::{
-    Codel, CodelConfig, Frame, LinkConfig, LinkKind, LinkService, Outbound, Patch, ReassemblyTotal, Verdict,
+    Codel, CodelConfig, Frame, LinkConfig, LinkKind, LinkService, Outbound, PacketLocation, Patch,
+    ReassemblyTotal, Verdict,
 };
 use namely_wire::PACKET_OCTETS_MAX;
 
@@ -103,10 +104,19 @@ pub struct TrafficCounts {
     pub octets: u64,
 }
 
-/// A frame on its way.
+/// A frame on its way. A bare packet is its own frame and is not copied.
 pub(crate) struct Flight {
     pub(crate) at_ns: u64,
-    pub(crate) octets: Vec<u8>,
+    pub(crate) octets: Packet,
+}
+
+/// The result of a call of a link end, in memory that all link ends use in turn.
+#[derive(Default)]
+pub(crate) struct LinkOutput {
+    /// Frames that will arrive.
+    pub(crate) flights: Vec<Flight>,
+    /// Frames that the link service has emitted and that have not joined the queue.
+    frames: Vec<Frame<Packet>>,
 }
 
 /// The sending end of one direction, and the receiving end of the other.
@@ -203,40 +213,62 @@ impl LinkEnd {
     }
 
     fn sending_ns(&self, octets: usize) -> u64 {
-        (octets as u128 * 8_000_000_000).div_ceil(u128::from(self.spec.rate_bps.max(1))) as u64
+        const NS_PER_OCTET_AT_1_BPS: u64 = 8_000_000_000;
+        let rate_bps = self.spec.rate_bps.max(1);
+        match (octets as u64).checked_mul(NS_PER_OCTET_AT_1_BPS) {
+            Some(ns) => ns.div_ceil(rate_bps),
+            None => {
+                let ns = octets as u128 * u128::from(NS_PER_OCTET_AT_1_BPS);
+                u64::try_from(ns.div_ceil(u128::from(rate_bps))).unwrap_or(u64::MAX)
+            }
+        }
     }
 
     pub(crate) fn watch(&mut self) {
         self.waits_us = Histogram::new_with_bounds(1, WAIT_US_MAX, 2).ok();
     }
 
-    /// Sends a packet. Frames that will arrive are added to `flights`.
-    pub(crate) fn send(&mut self, packet: Outgoing<Packet>, now_ns: u64, flights: &mut Vec<Flight>) {
+    /// Sends a packet. Frames that will arrive are added to `out`.
+    pub(crate) fn send(&mut self, packet: Outgoing<Packet>, now_ns: u64, out: &mut LinkOutput) {
         let hop_limit = packet.hop_limit.map(|(offset, value)| Patch { offset, value });
         let outbound = Outbound { headers: packet.headers, packet: packet.packet, hop_limit };
-        let mut frames = Vec::new();
         // A packet that does not fit the link is counted by the link service.
-        let _ = self.service.send(outbound, now_ns, &mut |frame| frames.push(frame));
-        self.counts.marked = self.service.counters().congestion_marks;
-        self.join(frames, now_ns);
-        self.leave(now_ns, flights);
+        let _ = self.service.send(outbound, now_ns, &mut |frame| out.frames.push(frame));
+        self.counts.marked = self.service.congestion_marks();
+        self.join(now_ns, out);
+        self.leave(now_ns, out);
     }
 
-    /// Appends the frames of one packet to the queue, all or none.
-    fn join(&mut self, frames: Vec<Frame<Packet>>, now_ns: u64) {
-        let octets: usize = frames.iter().map(|frame| self.octets(frame)).sum();
+    /// Appends the emitted frames, which are those of one packet, to the queue, all or none.
+    fn join(&mut self, now_ns: u64, out: &mut LinkOutput) {
+        let octets: usize = out.frames.iter().map(|frame| self.octets(frame)).sum();
+        if !self.has_room(octets, now_ns) {
+            return out.frames.clear();
+        }
+        for (part, frame) in out.frames.drain(..).enumerate() {
+            self.waiting.push_back(Waiting { frame, joined_ns: now_ns, begins_packet: part == 0 });
+        }
+    }
+
+    /// Appends each emitted frame of the link service itself to the queue, if it has room.
+    fn join_each(&mut self, now_ns: u64, out: &mut LinkOutput) {
+        for frame in out.frames.drain(..) {
+            if self.has_room(self.octets(&frame), now_ns) {
+                self.waiting.push_back(Waiting { frame, joined_ns: now_ns, begins_packet: true });
+            }
+        }
+    }
+
+    /// Takes room in the queue for frames of one packet. Returns false and counts them if there is
+    /// none.
+    fn has_room(&mut self, octets: usize, now_ns: u64) -> bool {
         let is_idle = self.waiting.is_empty() && self.idle_at_ns <= now_ns;
         if !is_idle && self.waiting_octets + octets > self.spec.queue_octets_max {
             self.counts.queue_full += 1;
-            return;
+            return false;
         }
         self.waiting_octets += octets;
-        let waiting = frames.into_iter().enumerate();
-        self.waiting.extend(waiting.map(|(part, frame)| Waiting {
-            frame,
-            joined_ns: now_ns,
-            begins_packet: part == 0,
-        }));
+        true
     }
 
     fn octets(&self, frame: &Frame<Packet>) -> usize {
@@ -244,7 +276,7 @@ impl LinkEnd {
     }
 
     /// Sends queued frames if no frame is being sent.
-    fn leave(&mut self, now_ns: u64, flights: &mut Vec<Flight>) {
+    fn leave(&mut self, now_ns: u64, out: &mut LinkOutput) {
         while self.idle_at_ns <= now_ns
             && let Some(Waiting { frame, joined_ns, begins_packet }) = self.waiting.pop_front()
         {
@@ -264,11 +296,11 @@ impl LinkEnd {
             if let Some(waits_us) = &mut self.waits_us {
                 waits_us.saturating_record(wait_ns / 1000);
             }
-            self.put_on_the_wire(&frame, now_ns, flights);
+            self.put_on_the_wire(&frame, now_ns, out);
         }
     }
 
-    fn put_on_the_wire(&mut self, frame: &Frame<Packet>, now_ns: u64, flights: &mut Vec<Flight>) {
+    fn put_on_the_wire(&mut self, frame: &Frame<Packet>, now_ns: u64, out: &mut LinkOutput) {
         let octets = self.octets(frame);
         self.idle_at_ns = now_ns + self.sending_ns(octets);
         self.counts.frames += 1;
@@ -282,7 +314,7 @@ impl LinkEnd {
             self.counts.reordered += 1;
             at_ns += self.spec.reordered_by_ns;
         }
-        flights.push(Flight { at_ns, octets: frame.slices().concat() });
+        out.flights.push(Flight { at_ns, octets: octets_of(frame) });
     }
 
     /// Returns the time at which [`LinkEnd::leave`] has to act; `None` while the queue is empty.
@@ -293,34 +325,46 @@ impl LinkEnd {
     /// Receives a frame from the other end. Returns the packet that the frame completes, if any.
     pub(crate) fn receive(
         &mut self,
-        frame: &[u8],
+        frame: &Packet,
         from: LinkEndId,
         now_ns: u64,
-        flights: &mut Vec<Flight>,
-    ) -> Option<namely_forwarder::Received<Packet>> {
-        let mut again = Vec::new();
-        let received = match self.service.receive(frame, from, now_ns, &mut |frame| again.push(frame)) {
-            Ok(delivered) => delivered.map(|delivered| namely_forwarder::Received {
-                packet: delivered.packet.octets(frame).into(),
-                headers: delivered.headers,
+        out: &mut LinkOutput,
+    ) -> Option<Received<Packet>> {
+        let received = self.service.receive(frame, from, now_ns, &mut |frame| out.frames.push(frame));
+        let received = match received {
+            Ok(delivered) => delivered.map(|delivered| {
+                let headers = delivered.headers;
+                Received { packet: self.packet_of(frame, delivered.packet), headers }
             }),
             Err(_) => {
                 self.counts.refused += 1;
                 None
             }
         };
-        again.into_iter().for_each(|frame| self.join(vec![frame], now_ns));
-        self.leave(now_ns, flights);
+        self.join_each(now_ns, out);
+        self.leave(now_ns, out);
         received
     }
 
+    /// Returns a delivered packet. One that is the whole frame is shared with it.
+    fn packet_of(&mut self, frame: &Packet, location: PacketLocation) -> Packet {
+        match location {
+            PacketLocation::InFrame(range) if range == (0..frame.len()) => frame.clone(),
+            PacketLocation::InFrame(range) => Packet::new(|octets| octets.extend_from_slice(&frame[range])),
+            PacketLocation::Reassembled(buffer) => {
+                let packet = Packet::new(|octets| octets.extend_from_slice(&buffer));
+                self.service.recycle(buffer);
+                packet
+            }
+        }
+    }
+
     /// Performs the due actions of the link service.
-    pub(crate) fn tick(&mut self, now_ns: u64, flights: &mut Vec<Flight>) {
-        let mut frames = Vec::new();
-        self.service.tick(now_ns, &mut |frame| frames.push(frame));
-        self.counts.again = self.service.counters().retransmitted;
-        frames.into_iter().for_each(|frame| self.join(vec![frame], now_ns));
-        self.leave(now_ns, flights);
+    pub(crate) fn tick(&mut self, now_ns: u64, out: &mut LinkOutput) {
+        self.service.tick(now_ns, &mut |frame| out.frames.push(frame));
+        self.counts.again = self.service.retransmitted();
+        self.join_each(now_ns, out);
+        self.leave(now_ns, out);
     }
 
     /// Returns the time at which [`LinkEnd::tick`] has to act.
@@ -328,4 +372,16 @@ impl LinkEnd {
         let due_ns = self.service.due_ns().unwrap_or(u64::MAX);
         due_ns.min(self.leaves_at_ns().unwrap_or(u64::MAX))
     }
+}
+
+/// Returns the octets of a frame: the packet itself if it is sent bare and unchanged.
+fn octets_of(frame: &Frame<Packet>) -> Packet {
+    if let Some(payload) = frame.payload()
+        && frame.header().is_empty()
+        && payload.patch.is_none()
+        && payload.range.len() == payload.packet.len()
+    {
+        return payload.packet.clone();
+    }
+    Packet::new(|octets| frame.slices().iter().for_each(|slice| octets.extend_from_slice(slice)))
 }

@@ -359,7 +359,7 @@ impl Node {
     /// Sends a packet of the node itself.
     fn put(&mut self, port: usize, packet: Vec<u8>, turn: &mut Turn<'_>) {
         let packet = Outgoing { packet: packet.into(), headers: LpHeaders::default(), hop_limit: None };
-        self.ends[port].send(packet, turn.now_ns, &mut turn.scratch.flights);
+        self.ends[port].send(packet, turn.now_ns, &mut turn.scratch.link);
         self.launch(port, turn);
     }
 

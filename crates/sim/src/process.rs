@@ -28,7 +28,7 @@ impl Node {
             },
             EventKind::Tick(end) => match self.ends[end].alarm.fired(turn.now_ns) {
                 Ok(()) => {
-                    self.ends[end].tick(turn.now_ns, &mut turn.scratch.flights);
+                    self.ends[end].tick(turn.now_ns, &mut turn.scratch.link);
                     self.launch(end, turn);
                 }
                 Err(again) => self.schedule_if(again, EventKind::Tick(end), turn),
@@ -78,7 +78,7 @@ impl Node {
         let of_station = of_station.and_then(|own| own.by_station.get(&(to, *device)).copied());
         let end = of_station.unwrap_or(to);
         let face = self.ends[end].face;
-        let received = self.ends[end].receive(octets, *from, turn.now_ns, &mut turn.scratch.flights);
+        let received = self.ends[end].receive(octets, *from, turn.now_ns, &mut turn.scratch.link);
         self.launch(end, turn);
         let Some(received) = received else { return };
         if concerns_discovery(&received.packet)
@@ -169,7 +169,7 @@ impl Node {
         for (face, packet) in emitted.packets.drain(..) {
             match self.faces.get(&face).copied() {
                 Some(Target::LinkEnd(end)) => {
-                    self.ends[end].send(packet, turn.now_ns, &mut turn.scratch.flights);
+                    self.ends[end].send(packet, turn.now_ns, &mut turn.scratch.link);
                     self.launch(end, turn);
                 }
                 Some(Target::App(app)) => {
@@ -183,7 +183,7 @@ impl Node {
 
     /// Sends the frames that left a port on their way to the other end, or to all others.
     pub(crate) fn launch(&mut self, end: usize, turn: &mut Turn<'_>) {
-        let mut flights = std::mem::take(&mut turn.scratch.flights);
+        let mut flights = std::mem::take(&mut turn.scratch.link.flights);
         let device = self.ends[end].beside.unwrap_or(end);
         if !self.ends[device].is_up {
             self.ends[end].counts.lost += flights.len() as u64;
@@ -205,7 +205,7 @@ impl Node {
             self.schedule_at(last.node, at_ns, EventKind::Frame(arrival), turn);
         }
         self.ends[end].peers = peers;
-        turn.scratch.flights = flights;
+        turn.scratch.link.flights = flights;
         let due_ns = self.ends[end].due_ns();
         let armed = self.ends[end].alarm.set(due_ns);
         self.schedule_if(armed, EventKind::Tick(end), turn);
@@ -243,11 +243,10 @@ impl Node {
 /// Returns the packet as it is sent: with its new hop limit.
 fn patched(outgoing: &Outgoing<Packet>) -> Packet {
     match outgoing.hop_limit {
-        Some((offset, value)) => {
-            let mut octets = outgoing.packet.to_vec();
+        Some((offset, value)) => Packet::new(|octets| {
+            octets.extend_from_slice(&outgoing.packet);
             octets[offset] = value;
-            octets.into()
-        }
+        }),
         None => outgoing.packet.clone(),
     }
 }

@@ -93,8 +93,7 @@ impl Behaviour for ConstantRate {
         }
         self.pending.insert(piece, now_ns);
         self.interests += 1;
-        let mut interest = Vec::new();
-        self.template.write(piece, false, context.random().nonce(), &mut interest);
-        context.send(interest);
+        let nonce = context.random().nonce();
+        context.send(Packet::new(|out| self.template.write(piece, false, nonce, out)));
     }
 }

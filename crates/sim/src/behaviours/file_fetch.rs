@@ -66,9 +66,8 @@ impl FileFetch {
         let now_ns = context.now_ns();
         fetch.expire(now_ns);
         while let Some(piece) = fetch.request(now_ns) {
-            let mut interest = Vec::new();
-            self.template.write(piece, false, context.random().nonce(), &mut interest);
-            context.send(interest);
+            let nonce = context.random().nonce();
+            context.send(Packet::new(|out| self.template.write(piece, false, nonce, out)));
         }
         if fetch.is_complete() || fetch.failure().is_some() {
             self.done_ns = self.done_ns.or(Some(now_ns));

@@ -4,6 +4,7 @@
 
 mod catalogue;
 mod constant_rate;
+mod data_template;
 mod file_fetch;
 mod hostile;
 mod object_reader;

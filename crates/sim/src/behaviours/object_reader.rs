@@ -114,9 +114,8 @@ impl ObjectReader {
     }
 
     fn send(&mut self, piece: u64, context: &mut Context<'_>) {
-        let mut interest = Vec::new();
-        self.templates[self.object].write(piece, false, context.random().nonce(), &mut interest);
-        context.send(interest);
+        let nonce = context.random().nonce();
+        context.send(Packet::new(|out| self.templates[self.object].write(piece, false, nonce, out)));
     }
 
     fn sleep(&self, context: &mut Context<'_>) {

@@ -1,18 +1,21 @@
 //! A producer that answers every Interest under a prefix, at once.
 
 use namely_forwarder::Received;
-use namely_wire::{DataBuilder, InterestView, LpHeaders, Name, SignatureInfo};
+use namely_wire::{InterestView, LpHeaders, Name};
 
 use crate::behaviour::{Behaviour, Context};
+use crate::behaviours::data_template::DataTemplate;
 use crate::packet::Packet;
+
+/// FreshnessPeriod in ms.
+const FRESHNESS_MS: u64 = 10_000;
 
 /// A producer. It routes its prefix to itself at its own node. Its Data have the null signature,
 /// because verification is not simulated.
 #[derive(Debug)]
 pub struct Producer {
     prefix: Name,
-    content: Vec<u8>,
-    freshness_ms: u64,
+    data: DataTemplate,
     /// Interests answered.
     pub answered: u64,
 }
@@ -20,7 +23,8 @@ pub struct Producer {
 impl Producer {
     /// Creates a producer under `prefix` with `content_octets` of zeros, fresh for ten seconds.
     pub fn new(prefix: Name, content_octets: usize) -> Self {
-        Producer { prefix, content: vec![0; content_octets], freshness_ms: 10_000, answered: 0 }
+        let data = DataTemplate::new(&vec![0; content_octets], FRESHNESS_MS);
+        Producer { prefix, data, answered: 0 }
     }
 }
 
@@ -34,9 +38,7 @@ impl Behaviour for Producer {
     fn receive(&mut self, packet: &Received<Packet>, context: &mut Context<'_>) {
         let Ok(interest) = InterestView::parse(&packet.packet) else { return };
         self.answered += 1;
-        let builder = DataBuilder::new(interest.name).freshness_ms(self.freshness_ms);
-        let data = builder.build(&self.content, &SignatureInfo::null()).finish(&[]);
         let headers = LpHeaders { pit_token: packet.headers.pit_token, ..LpHeaders::default() };
-        context.send_with(data, headers);
+        context.send_with(Packet::new(|out| self.data.write(interest.name, out)), headers);
     }
 }
