@@ -54,7 +54,7 @@ pub(crate) struct Turn<'a> {
 #[derive(Default)]
 pub(crate) struct Engine {
     pub(crate) nodes: Vec<Node>,
-    schedule: Schedule,
+    pub(crate) schedule: Schedule,
     scratch: Scratch,
     /// Number of processed events.
     pub(crate) done: u64,

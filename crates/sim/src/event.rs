@@ -1,10 +1,8 @@
-//! Events, their order, and the ports that frames travel between.
-
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+//! Events, and the ports that frames travel between.
 
 use crate::disk::{Job, ReadResult};
 use crate::packet::Packet;
+use crate::queue::{DefaultQueue, Entry, EventKey, EventQueue};
 use crate::slab::Slab;
 
 /// Identifies one direction of a link by its sending end.
@@ -51,40 +49,40 @@ pub(crate) enum EventKind {
     Read(ReadResult),
 }
 
-/// The order of events: by time and node, and at one node by the node that scheduled them and by
-/// their number there. No part depends on events of other nodes at the same time. So the events of
-/// a node have one order, whichever nodes are processed between them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct EventKey {
-    /// Time.
-    pub(crate) at_ns: u64,
-    /// Node that the event happens at.
-    pub(crate) node: u32,
-    /// Node that scheduled the event.
-    pub(crate) source: u32,
-    /// Number of the event among those that the source has scheduled.
-    pub(crate) number: u64,
-}
+/// Maximum number of recorded offsets.
+const RECORDED_MAX: usize = 1 << 22;
 
 /// Pending events. The queue moves keys and the numbers of slots only.
 #[derive(Default)]
 pub(crate) struct Schedule {
-    queue: BinaryHeap<Reverse<(EventKey, u32)>>,
+    queue: DefaultQueue,
     events: Slab<EventKind>,
+    /// Time of the last event.
+    now_ns: u64,
+    /// Times from the last event to those that were scheduled since, if they are recorded.
+    pub(crate) recorded: Option<Vec<u64>>,
 }
 
 impl Schedule {
     pub(crate) fn push(&mut self, key: EventKey, kind: EventKind) {
+        if let Some(recorded) = &mut self.recorded
+            && recorded.len() < RECORDED_MAX
+        {
+            recorded.push(key.at_ns.saturating_sub(self.now_ns));
+        }
         let slot = self.events.insert(kind);
-        self.queue.push(Reverse((key, slot)));
+        self.queue.push(Entry { key, slot });
     }
 
     /// Removes and returns the first event before `end_ns`.
     pub(crate) fn pop_before(&mut self, end_ns: u64) -> Option<(EventKey, EventKind)> {
-        if self.queue.peek()?.0.0.at_ns >= end_ns {
-            return None;
-        }
-        let Reverse((key, slot)) = self.queue.pop()?;
+        let Entry { key, slot } = self.queue.pop_before(end_ns)?;
+        self.now_ns = key.at_ns;
         self.events.remove(slot).map(|kind| (key, kind))
+    }
+
+    /// Returns the number of pending events.
+    pub(crate) fn len(&self) -> usize {
+        self.queue.len()
     }
 }

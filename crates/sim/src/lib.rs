@@ -51,6 +51,7 @@ mod node;
 mod packet;
 pub mod plot;
 mod process;
+pub mod queue;
 mod random;
 mod routes;
 mod slab;

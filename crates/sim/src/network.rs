@@ -262,6 +262,22 @@ impl Network {
         self.engine.done
     }
 
+    /// Returns the number of pending events.
+    pub fn pending(&self) -> usize {
+        self.engine.schedule.len()
+    }
+
+    /// Starts to record the times from each event to the events that it schedules, for measurements
+    /// of event queues.
+    pub fn record_offsets(&mut self) {
+        self.engine.schedule.recorded = Some(Vec::new());
+    }
+
+    /// Returns the recorded times in ns, at most four million.
+    pub fn recorded_offsets(&self) -> &[u64] {
+        self.engine.schedule.recorded.as_deref().unwrap_or_default()
+    }
+
     /// Returns the counters of one direction of a link.
     pub fn link_counts(&self, port: LinkEndId) -> LinkCounts {
         let end = self.end(port);

@@ -14,10 +14,11 @@ use crate::alarm::Alarm;
 use crate::behaviour::Behaviour;
 use crate::disk::{Disk, DiskSpec};
 use crate::engine::Turn;
-use crate::event::{EventKey, EventKind, LinkEndId};
+use crate::event::{EventKind, LinkEndId};
 use crate::link::{LinkEnd, LinkSpec, REASSEMBLY_OCTETS_MAX};
 use crate::neighbours::Neighbours;
 use crate::packet::Packet;
+use crate::queue::EventKey;
 use crate::random::{Random, Stream};
 
 /// The forwarder that a node runs, with its routes.
